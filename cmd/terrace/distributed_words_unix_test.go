@@ -17,11 +17,11 @@ import (
 func TestRunWithoutClient(t *testing.T) {
 	k := newTravelers(t)
 	k.work()
-	gate := filepath.Join(k.dir, "gate")
+	gate, begun := filepath.Join(k.dir, "gate"), filepath.Join(k.dir, "begun")
 	unit := func(name, before string) {
 		k.write(map[string]string{"estate/" + name + "/terragrunt.hcl": before + fmt.Sprintf(sealedBackend, filepath.Join(k.dir, "states", name)), "estate/" + name + "/main.tf": "resource \"terraform_data\" \"x\" {\n  input = \"" + name + "\"\n}\n"})
 	}
-	unit("a", "terraform {\n  before_hook \"wait\" {\n    commands = [\"apply\"]\n    execute  = [\"sh\", \"-c\", \"for i in $(seq 1200); do test -e "+gate+" && exit; sleep 0.05; done; exit 1\"]\n  }\n}\n")
+	unit("a", "terraform {\n  before_hook \"wait\" {\n    commands = [\"apply\"]\n    execute  = [\"sh\", \"-c\", \"touch "+begun+"; for i in $(seq 1200); do test -e "+gate+" && exit; sleep 0.05; done; exit 1\"]\n  }\n}\n")
 	unit("b", "dependencies { paths = [\"../a\"] }\n")
 	words := func(args ...string) (string, error) {
 		c := k.command(append([]string{"run", "--on", k.url, "--blobs", k.blobs}, args...)...)
@@ -61,12 +61,18 @@ func TestRunWithoutClient(t *testing.T) {
 	}
 
 	k.must(os.Remove(gate))
+	k.must(os.Remove(begun))
 	id = detached()
-	for range 200 { // until a is under way, which is not broken off
-		if out, _ := words("list"); strings.Contains(out, "running "+id) {
+	under := false
+	for range 1200 { // until a is under way, which is not broken off
+		if _, err := os.Stat(begun); err == nil {
+			under = true
 			break
 		}
 		time.Sleep(50 * time.Millisecond)
+	}
+	if !under {
+		t.Fatal("the unit a does not begin")
 	}
 	expect(false, "", "cancel", id)
 	k.must(os.WriteFile(gate, nil, 0o644))

@@ -85,7 +85,7 @@ const floors = `
 
 	# Floor 6: kinds of backends, a package each below internal/backend; only
 	# internal/backend/kinds, the list of them, knows them all.
-	NONE < internal/backend/rest;
+	internal/state/store < internal/backend/rest;
 	internal/state/store, internal/sys, schema < internal/backend;
 	NONE < internal/backend/backendtest/servers;
 	internal/backend < internal/backend/doctor;

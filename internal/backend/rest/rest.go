@@ -23,6 +23,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
 // A Client sends requests. Its methods may be called concurrently.
@@ -111,6 +113,11 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 // repeat sends a request until it has an answer that counts.
 func (c *Client) repeat(ctx context.Context, r Request) (*Response, error) {
 	for try := 0; ; try++ {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			if err := store.Fenced(ctx); err != nil {
+				return nil, err
+			}
+		}
 		resp, err := c.once(ctx, r)
 		if err == nil {
 			resp.Repeated = try

@@ -124,7 +124,7 @@ func (r *estateRun) remotely(ctx context.Context, o *estate.RunOptions, approved
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		if x.silent && err != nil { // what it says of its end says more than that it ended
-			x.failed = strings.TrimSpace(err.Error() + " " + errs.String())
+			x.failed = whyEnded(err, errs)
 		}
 	}
 	if job := r.f.Following; job != nil {
@@ -147,7 +147,9 @@ func (x *elsewhere) detach() (begun bool) {
 		m, err := x.link.Next()
 		switch {
 		case err != nil:
-			x.r.Report.Tell(diag.Errorf(nil, "Distributed run not begun", "The program that speaks with the engine ended."))
+			x.ended()
+			x.stop()
+			x.r.Report.Tell(diag.Errorf(nil, "Distributed run not begun", "The run on %s did not begin: %s.", x.r.f.On, x.failed))
 			return false
 		case m.Failed != "":
 			x.r.Report.Tell(diag.Errorf(nil, "Distributed run not begun", "The run on %s did not begin: %s.", x.r.f.On, m.Failed))
@@ -163,7 +165,7 @@ func (x *elsewhere) detach() (begun bool) {
 }
 
 // talk begins the program that speaks with the engine. errs is what it writes besides, and
-// stop ends it.
+// stop ends it; it may be called again.
 func talk(ctx context.Context, c *command.Call) (link *remote.Link, errs *bytes.Buffer, stop func() error) {
 	toThem, fromUs := io.Pipe()
 	fromThem, toUs := io.Pipe()
@@ -176,12 +178,18 @@ func talk(ctx context.Context, c *command.Call) (link *remote.Link, errs *bytes.
 		_ = toThem.CloseWithError(err) // a program that did not start never reads what is sent
 		ended <- err
 	}()
-	return remote.NewLink(fromThem, fromUs), errs, func() error {
+	return remote.NewLink(fromThem, fromUs), errs, sync.OnceValue(func() error {
 		_ = fromUs.Close()
 		cancel()
 		_ = fromThem.Close()
 		return <-ended
-	}
+	})
+}
+
+// whyEnded is why the program that speaks with the engine ended, of which errs is what it
+// wrote besides.
+func whyEnded(err error, errs *bytes.Buffer) string {
+	return strings.TrimSuffix(strings.TrimSpace(err.Error()+" "+errs.String()), ".")
 }
 
 // asksFirst reports whether plans are shown and asked about before they are applied.
@@ -307,10 +315,7 @@ func (x *elsewhere) Run(ctx context.Context, tasks []schedule.Task, _ schedule.R
 	for {
 		m, err := x.link.Next()
 		if err != nil {
-			x.fail("the program that speaks with the engine ended")
-			x.mu.Lock()
-			x.silent = true
-			x.mu.Unlock()
+			x.ended()
 			break
 		}
 		if x.take(ctx, m, &wg) {
@@ -381,6 +386,14 @@ func (x *elsewhere) fail(why string) {
 	if x.failed == "" {
 		x.failed = why
 	}
+}
+
+// ended notes that the program that speaks with the engine ended; stop finds out why.
+func (x *elsewhere) ended() {
+	x.fail("the program that speaks with the engine ended")
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.silent = true
 }
 
 func (x *elsewhere) await(unit string) *awaited {

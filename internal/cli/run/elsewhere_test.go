@@ -1,11 +1,15 @@
 package run
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/estate/remote"
 	"github.com/terrace-iac/terrace/internal/sys"
 )
@@ -24,5 +28,22 @@ func TestProgramThatDoesNotStart(t *testing.T) {
 	}
 	if err := stop(); !errors.Is(err, missing) {
 		t.Errorf("it ended with %v, want %v", err, missing)
+	}
+}
+
+// TestProgramThatEnds shows that attach says why the program ended that speaks with the engine:
+// it said EOF.
+func TestProgramThatEnds(t *testing.T) {
+	t.Parallel()
+	fake := sys.Test(t.TempDir())
+	c := command.New(fake.System, nil, nil)
+	c.Run = func(_ context.Context, p sys.Command) error {
+		_, _ = bufio.NewReader(p.Stdin).ReadString('\n')
+		fmt.Fprintln(p.Stderr, "out of memory")
+		return errors.New("exit status 2")
+	}
+	_, ds := jobOf(t.Context(), c, &unitflags.Flags{}, "run-1")
+	if len(ds) != 1 || !strings.Contains(ds[0].Detail, "which failed: exit status 2 out of memory.") {
+		t.Errorf("it is %v", ds)
 	}
 }

@@ -3,6 +3,7 @@ package run
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -141,7 +142,7 @@ func engineWords(ctx context.Context, c *command.Call, f *unitflags.Flags, words
 
 // jobOf asks the engine what a run was begun with.
 func jobOf(ctx context.Context, c *command.Call, f *unitflags.Flags, id string) (*remote.Job, diag.List) {
-	link, _, stop := talk(ctx, c)
+	link, errs, stop := talk(ctx, c)
 	defer stop()
 	if err := link.Send(remote.Message{Attach: &remote.Attach{Engine: remote.Engine{On: f.On, Blobs: f.Blobs}, ID: id}}); err != nil {
 		return nil, noWorker(err)
@@ -150,6 +151,9 @@ func jobOf(ctx context.Context, c *command.Call, f *unitflags.Flags, id string) 
 		m, err := link.Next()
 		switch {
 		case err != nil:
+			if why := stop(); why != nil { // that says more than that nothing came
+				err = errors.New(whyEnded(why, errs))
+			}
 			return nil, noWorker(err)
 		case m.Failed != "":
 			return nil, diag.Errorf(nil, "Distributed run not found", "The run %s on %s cannot be followed: %s.", id, f.On, m.Failed)

@@ -16,7 +16,7 @@ func (h *State) Replace(ctx context.Context, s *state.State) diag.List {
 	if ds.HasErrors() {
 		return ds
 	}
-	ds = append(ds, h.o.Store.Write(ctx, s)...)
+	ds = append(ds, h.o.Store.Write(h.fenced(ctx), s)...)
 	if !ds.HasErrors() {
 		h.current = s
 	}

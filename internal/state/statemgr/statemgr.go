@@ -112,6 +112,7 @@ func Take(ctx context.Context, o Options) (*State, diag.List) {
 // those in the store, of which the first may be a copy. Those in the store are left
 // alone where the lock was not asked for: nothing else tells whether their runs ended.
 func (h *State) recover(ctx context.Context, segments bool) diag.List {
+	ctx = h.fenced(ctx)
 	mine, apart, ds := h.recoverFile(ctx)
 	if ds.HasErrors() || h.other != nil || !segments {
 		return ds

@@ -63,6 +63,14 @@ func (h *State) held() error {
 	return nil
 }
 
+// fenced is a context for what is written: each request asks whether the tenure is over.
+func (h *State) fenced(ctx context.Context) context.Context {
+	if h.o.Tenure == nil {
+		return ctx
+	}
+	return store.WithFence(ctx, h.held)
+}
+
 // lock locks the state, and takes the lock over from a holder that this run succeeds.
 func (o *Options) lock(ctx context.Context) (unlock func() diag.List, ds diag.List) {
 	info := *o.Lock

@@ -51,6 +51,7 @@ func (h *State) Write(ctx context.Context, s *state.State) diag.List {
 
 // write writes a state that this run may write. The caller holds mu.
 func (h *State) write(ctx context.Context, s *state.State) diag.List {
+	ctx = h.fenced(ctx)
 	next, changed := store.NextSerial(h.current, s)
 	if !changed && h.Migrating() {
 		next, changed = h.current.WithMeta(h.current.Lineage, h.current.Serial+1, state.LanguageVersion), true
@@ -136,7 +137,7 @@ func (h *State) Start(ctx context.Context, changes, created int) diag.List {
 		if h.o.Segments == nil {
 			return diag.Errorf(nil, "Journal cannot be kept in the store", "The journal of this run is to be kept beside the state, but its store has no room for more than the state. Leave -journal=store out, or keep the state in a store that has. Nothing was changed.")
 		}
-		o.Mirror = newMirror(context.WithoutCancel(ctx), h.o.Segments, o.Run, h.held)
+		o.Mirror = newMirror(h.fenced(context.WithoutCancel(ctx)), h.o.Segments, o.Run, h.held)
 	}
 	j, err := journal.Create(h.o.Journal, o)
 	if errors.Is(err, journal.ErrExists) {

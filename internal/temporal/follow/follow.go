@@ -37,7 +37,6 @@ type Follower struct {
 	Data   converter.DataConverter
 	// Failures reads what went wrong with turns.
 	Failures converter.FailureConverter
-	Queue    string
 	Blobs    *remote.Blobs
 	// Once tells what there is and does not wait for more.
 	Once bool
@@ -292,7 +291,7 @@ func (f *Follower) event(ctx context.Context, e *historypb.HistoryEvent) (next s
 			return "", false, fmt.Errorf("the run %s cannot be read: %w", f.id, err)
 		}
 		f.telling.Lock()
-		f.queues = map[string]bool{f.Queue: true}
+		f.queues = map[string]bool{a.GetTaskQueue().GetName(): true}
 		for _, q := range in.Queues {
 			f.queues[q] = true
 		}
@@ -301,6 +300,8 @@ func (f *Follower) event(ctx context.Context, e *historypb.HistoryEvent) (next s
 			f.tasks = in.Tasks
 			return "", false, f.tell(remote.Message{Job: &in.Job, Tasks: in.Tasks, Rules: &in.Rules})
 		}
+	case enums.EVENT_TYPE_WORKFLOW_TASK_FAILED:
+		f.stuck(e.GetWorkflowTaskFailedEventAttributes())
 	case enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
 		f.units[e.GetEventId()] = flow.UnitOf(e.GetActivityTaskScheduledEventAttributes().GetActivityId())
 	case enums.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
@@ -334,6 +335,21 @@ func (f *Follower) event(ctx context.Context, e *historypb.HistoryEvent) (next s
 		return "", true, errors.New("it took longer than the server lets it")
 	}
 	return "", false, nil
+}
+
+// stuck tells why a worker could not say what is next in the run. The engine asks workers
+// until one can: a worker of another version may decide otherwise than the history says.
+func (f *Follower) stuck(a *historypb.WorkflowTaskFailedEventAttributes) {
+	text := fmt.Sprintf("The worker %s could not go on with the run: %s.", a.GetIdentity(), strings.TrimSuffix(f.text(a.GetFailure()), "."))
+	switch a.GetCause() {
+	case enums.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW, enums.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND, enums.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND:
+		return // the engine's own way of giving it out again
+	case enums.WORKFLOW_TASK_FAILED_CAUSE_NON_DETERMINISTIC_ERROR:
+		text += " It is of another version than the one that the run was begun with: start a worker of that version, or cancel the run and begin it again."
+	default:
+		text += " Workers are asked again."
+	}
+	f.note("stuck "+text, text)
 }
 
 // ended tells what came of a turn.
@@ -468,10 +484,18 @@ func (f *Follower) workers(ctx context.Context) {
 	for _, q := range queues {
 		d, err := f.Client.DescribeTaskQueue(ctx, q, enums.TASK_QUEUE_TYPE_ACTIVITY)
 		if err == nil && len(d.GetPollers()) == 0 {
-			name := f.Blobs.Sealer.QueueName(q)
-			f.note("workers "+q, fmt.Sprintf("No worker with the key of %s takes turns from the queue %s. Start one: terrace worker --temporal … --queue %s", remote.KeyVariable, name, name))
+			f.note("workers "+q, f.nobody(q))
 		}
 	}
+}
+
+// nobody says that a queue of the engine has no worker.
+func (f *Follower) nobody(queue string) string {
+	name := f.Blobs.Sealer.QueueName(queue)
+	if f.Blobs.Sealer.Queue(name) != queue {
+		return fmt.Sprintf("No worker takes turns from %s, as an earlier version called the queue of this run. Workers of this version do not take them: start one of that version, or terminate the run on the server and begin it again.", queue)
+	}
+	return fmt.Sprintf("No worker with the key of %s takes turns from the queue %s. Start one: terrace worker --temporal … --queue %s", remote.KeyVariable, name, name)
 }
 
 // List writes the runs that the server knows, the latest first.

@@ -285,7 +285,7 @@ func (p *program) follow(ctx context.Context, cancel func(), link *remote.Link, 
 func (p *program) follower(s connect.Settings, c client.Client, blobs *remote.Blobs, tell func(remote.Message) error) *follow.Follower {
 	data := connect.Converter(blobs.Sealer)
 	return &follow.Follower{
-		Client: c, Data: data, Queue: s.Queue, Blobs: blobs, Tell: tell,
+		Client: c, Data: data, Blobs: blobs, Tell: tell,
 		Failures: temporal.NewDefaultFailureConverter(temporal.DefaultFailureConverterOptions{DataConverter: data, EncodeCommonAttributes: true}),
 	}
 }
