@@ -224,6 +224,7 @@ func (s *server) session(nc ssh.NewChannel) {
 		s.mu.Lock()
 		if s.groups[pid] {
 			_ = syscall.Kill(-pid, syscall.SIGHUP)
+			_ = syscall.Kill(-pid, syscall.SIGTERM) // under nohup a hangup is ignored
 		}
 		s.mu.Unlock()
 	}
