@@ -397,7 +397,7 @@ func messageHints(t *testing.T, table *command.Table) []messageHint {
 	return out
 }
 
-// pieceAround is what stands in a text around a command, up to where something is put in.
+// pieceAround is the part of a message around a command, up to the next verb of its format.
 func pieceAround(text, line string) string {
 	at := strings.Index(text, line)
 	if at < 0 {

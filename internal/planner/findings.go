@@ -43,8 +43,11 @@ func (f *findings) addInstance(ip *instancePlan) {
 	f.plans = append(f.plans, ip)
 }
 
-// gather adds the changes and the drift that were found to a plan.
+// gather adds the changes and the drift that were found so far to a plan. Data sources of
+// other checks may still be added meanwhile.
 func (f *findings) gather(out *plan.Plan) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
 	for _, ip := range f.plans {
 		if ip.change != nil {
 			out.Changes = append(out.Changes, ip.change)
