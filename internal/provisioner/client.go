@@ -31,8 +31,9 @@ const (
 type client struct {
 	*ssh.Client
 	conn    connection
-	forward bool     // the agent is forwarded to it
-	under   []func() // closes what the connection goes through
+	forward bool          // the agent is forwarded to it
+	over    chan struct{} // closed when the connection has ended
+	under   []func()      // closes what the connection goes through
 }
 
 // connect logs in to the machine that the request's connection block names.
@@ -105,6 +106,7 @@ func (c connection) attempt(ctx context.Context, r Request, ag *agentConn) (_ *c
 	if cl.Client, err = c.target.login(ctx, dial, ag, c.identity, r.Dir); err != nil {
 		return nil, err
 	}
+	cl.watch()
 	if ag != nil {
 		cl.forward = agent.ForwardToAgent(cl.Client, ag) == nil
 		cl.under = append(cl.under, ag.close)
@@ -180,6 +182,29 @@ func (c *client) stayAlive(stopped <-chan struct{}) {
 		if err != nil {
 			return
 		}
+	}
+}
+
+// watch keeps track of the connection's end.
+func (c *client) watch() {
+	c.over = make(chan struct{})
+	go func() { _ = c.Client.Wait(); close(c.over) }()
+}
+
+// newSession is NewSession that ends with the connection: a channel that the library
+// opens at the moment at which the connection ends is never answered.
+func (c *client) newSession() (*ssh.Session, error) {
+	type answer struct {
+		s   *ssh.Session
+		err error
+	}
+	opened := make(chan answer, 1)
+	go func() { s, err := c.NewSession(); opened <- answer{s, err} }()
+	select {
+	case a := <-opened:
+		return a.s, a.err
+	case <-c.over:
+		return nil, errors.New("the connection was lost")
 	}
 }
 

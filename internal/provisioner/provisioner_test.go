@@ -348,6 +348,29 @@ func TestRemoteExecCancel(t *testing.T) {
 	}
 }
 
+// A deafConn has ended, and a channel that is opened on it is never answered.
+type deafConn struct {
+	ssh.Conn
+	hang chan struct{}
+}
+
+func (c deafConn) Wait() error  { return io.EOF }
+func (c deafConn) Close() error { return nil }
+func (c deafConn) OpenChannel(string, []byte) (ssh.Channel, <-chan *ssh.Request, error) {
+	<-c.hang
+	return nil, nil, io.EOF
+}
+
+func TestChannelAfterTheEnd(t *testing.T) {
+	conn := deafConn{hang: make(chan struct{})}
+	defer close(conn.hang)
+	c := &client{Client: ssh.NewClient(conn, nil, nil)}
+	c.watch()
+	if err := c.run(t.Context(), "true", io.Discard, io.Discard); err == nil || err.Error() != "the connection was lost" {
+		t.Error(err)
+	}
+}
+
 func TestLostConnection(t *testing.T) {
 	host, _ := newSigner(t)
 	s := startServer(t, host)

@@ -32,13 +32,13 @@ type sender struct {
 
 // scp runs `scp -t` on the machine with the given further flags and lets send send.
 func (c *client) scp(ctx context.Context, flags, target string, send func(*sender) error) error {
-	s, err := c.NewSession()
+	stop := context.AfterFunc(ctx, func() { c.Client.Close() })
+	defer stop()
+	s, err := c.newSession()
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	stop := context.AfterFunc(ctx, func() { c.Client.Close() })
-	defer stop()
 	in, err := s.StdinPipe()
 	if err != nil {
 		return err

@@ -49,7 +49,7 @@ func (c *client) run(ctx context.Context, command string, out, errs io.Writer) e
 
 // start asks for a command to be run.
 func (c *client) start(command string, out, errs io.Writer) (_ *ssh.Session, err error) {
-	s, err := c.NewSession()
+	s, err := c.newSession()
 	if err != nil {
 		return nil, err
 	}
