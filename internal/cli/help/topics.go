@@ -80,7 +80,7 @@ Registries and providers:
                          refuse providers that are not signed, or by a key that
                          has expired
   TF_REATTACH_PROVIDERS  providers that run already
-  TF_DISABLE_PLUGIN_TLS  talk to providers without TLS
+  TF_DISABLE_PLUGIN_TLS  talk to providers without TLS, wherever they listen
   TERRACE_SLOW_CALL=30s  report calls to providers that take longer than this
   TF_TEMPLATE_RECURSION_DEPTH
                          how deep templatefile may call itself

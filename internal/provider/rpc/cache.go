@@ -19,11 +19,33 @@ import (
 )
 
 // A SchemaCache keeps the schemas of provider programs, so that each is read
-// once however many processes of it are started. The zero SchemaCache is empty
-// and ready; it may be used concurrently.
+// once however many processes of it are started, and which programs need TLS. The
+// zero SchemaCache is empty and ready; it may be used concurrently.
 type SchemaCache struct {
 	mu      sync.Mutex
 	entries map[string]*cacheEntry
+	tls     map[string]bool // programs that did not run without TLS
+}
+
+func (c *SchemaCache) needsTLS(program string) bool {
+	if c == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.tls[program]
+}
+
+func (c *SchemaCache) setNeedsTLS(program string) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.tls == nil {
+		c.tls = map[string]bool{}
+	}
+	c.tls[program] = true
 }
 
 type cacheEntry struct {

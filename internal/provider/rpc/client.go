@@ -33,6 +33,7 @@ type Client struct {
 
 	plugin *plugin.Client // nil if the plugin runs on its own
 	proc   *process       // nil if the plugin runs on its own
+	tls    bool
 	out    *tail
 	conn   io.Closer // the connection to a plugin that runs on its own
 
@@ -70,6 +71,9 @@ func (c *Client) Ended() bool {
 		return false
 	}
 }
+
+// TLS reports whether the calls go through TLS. Of a plugin that runs on its own it is false.
+func (c *Client) TLS() bool { return c.tls }
 
 // Memory is how many bytes the plugin's process holds; 0 if that is not known.
 func (c *Client) Memory() int64 {

@@ -79,6 +79,42 @@ func TestStartFails(t *testing.T) {
 	}
 }
 
+// A plugin runs without TLS where nobody else can enter the folder of its socket, and
+// with TLS otherwise: the second start of one that needs it does not try again without.
+func TestStartSecured(t *testing.T) {
+	for _, tt := range []struct {
+		misbehave string
+		starts    [2]int
+		tls       bool
+	}{
+		{"", [2]int{1, 1}, false},
+		{"old", [2]int{2, 1}, true},
+		{"certificate", [2]int{2, 1}, true},
+	} {
+		t.Run(tt.misbehave, func(t *testing.T) {
+			t.Parallel()
+			cache := new(rpc.SchemaCache)
+			for _, want := range tt.starts {
+				calls := filepath.Join(t.TempDir(), "calls")
+				o := options(t, 6, "TEST_MISBEHAVE="+tt.misbehave, "TEST_CALLS="+calls)
+				o.Cache = cache
+				p := launch(t, o)
+				schemaOf(t, p)
+				if p.TLS() != tt.tls {
+					t.Errorf("TLS is %t", p.TLS())
+				}
+				text, err := os.ReadFile(calls)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if n := strings.Count(string(text), "start"); n != want {
+					t.Errorf("it was started %d times, not %d:\n%s", n, want, text)
+				}
+			}
+		})
+	}
+}
+
 func TestStartOfNoProgram(t *testing.T) {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "text")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"strconv"
 	"strings"
 )
@@ -51,6 +52,11 @@ func parseHandshake(line string) (handshake, error) {
 		}
 	}
 	return h, nil
+}
+
+// within reports whether the plugin listens, in the clear, on a socket in a folder.
+func (h handshake) within(folder string) bool {
+	return h.Network == "unix" && h.Cert == nil && filepath.Dir(h.Address) == filepath.Clean(folder)
 }
 
 func (h handshake) checkAddress() error {

@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"runtime"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -33,7 +34,7 @@ type Options struct {
 
 	Stderr       io.Writer     // gets what the plugin writes, by several goroutines in turn; may be nil
 	StartTimeout time.Duration // until the plugin must be ready; 0 means a minute
-	DisableTLS   bool          // talk in the clear, for debugging (TF_DISABLE_PLUGIN_TLS)
+	DisableTLS   bool          // talk in the clear wherever the plugin listens (TF_DISABLE_PLUGIN_TLS)
 	Version      string        // the version of the language that the plugin is given; "" means 1.12.6
 
 	// Slow is called with calls that take longer than SlowAfter (0 means 30 seconds), by their
@@ -63,44 +64,86 @@ func Launch(ctx context.Context, o Options) (provider.Provider, diag.List) {
 	if o.StartTimeout <= 0 {
 		o.StartTimeout = time.Minute
 	}
+	program := cacheKey(cmp.Or(o.Name, o.Path), o.Args, 0)
+	secured := withTLS
+	switch {
+	case o.DisableTLS:
+		secured = inTheClear
+	case privateSockets && !o.Cache.needsTLS(program):
+		secured = byFolder
+	}
+	c, again, ds := launch(ctx, o, secured)
+	if again && secured == byFolder && ctx.Err() == nil {
+		if c, _, ds = launch(ctx, o, withTLS); c != nil {
+			o.Cache.setNeedsTLS(program)
+		}
+	}
+	if c == nil {
+		return nil, ds
+	}
+	return c, nil
+}
+
+// How the connection to a plugin is kept from others.
+//
+// TLS costs two thirds of a start, since plugins make a certificate on the curve P-521, and
+// a part of each call. A socket in a folder that only our user may enter keeps others out as
+// well, so a plugin is first asked to run without. One that puts its socket elsewhere (plugins
+// whose go-plugin does not know of PLUGIN_UNIX_SOCKET_DIR), or ends because it was given no
+// certificate, is started again with TLS.
+type security int
+
+const (
+	withTLS    security = iota
+	byFolder            // in the clear over a socket in a folder of ours
+	inTheClear          // over whatever the plugin offers
+)
+
+// privateSockets says whether a plugin can be told to listen in a folder of ours: on
+// Windows plugins listen on TCP.
+const privateSockets = runtime.GOOS != "windows"
+
+// launch starts the plugin once; again says that it may start where it did not, with TLS.
+func launch(ctx context.Context, o Options, secured security) (c *Client, again bool, ds diag.List) {
 	out := &tail{out: o.Stderr}
 	if ctx.Err() != nil {
-		return nil, startGivenUp(o, out)
+		return nil, false, startGivenUp(o, out)
 	}
 	cmd, err := sys.Command{Path: o.Path, Args: o.Args, Dir: o.Dir, Env: quiet(o.Env)}.Prepare()
 	if err != nil {
-		return nil, startFailed(o, out, fmt.Sprintf("its program cannot be run: %s", err))
+		return nil, false, startFailed(o, out, fmt.Sprintf("its program cannot be run: %s", err))
 	}
-	s := &start{opts: o, cmd: cmd, out: out}
-	if !o.DisableTLS {
+	s := &start{opts: o, cmd: cmd, out: out, security: secured}
+	if secured == withTLS {
 		conf, cert, err := clientTLS()
 		if err != nil {
-			return nil, startFailed(o, out, fmt.Sprintf("no certificate for it could be made: %s", err))
+			return nil, false, startFailed(o, out, fmt.Sprintf("no certificate for it could be made: %s", err))
 		}
 		s.tls = conf
 		cmd.Env = append(cmd.Env[:len(cmd.Env):len(cmd.Env)], certName+"="+cert)
 	}
 	s.client = plugin.NewClient(s.config())
 	cc, ds := s.run(ctx)
+	h, err := s.proc.handshakeResult()
 	if ds != nil {
-		return nil, ds
+		return nil, errors.Is(err, errNotPrivate) || errors.Is(err, errNoLine), ds
 	}
-	h, _ := s.proc.handshakeResult()
-	c := newClient(o, h.Protocol, cc, s.proc.done)
-	c.plugin, c.proc, c.out = s.client, s.proc, out
+	c = newClient(o, h.Protocol, cc, s.proc.done)
+	c.plugin, c.proc, c.out, c.tls = s.client, s.proc, out, s.tls != nil
 	c.cache, c.key = o.Cache, cacheKey(cmp.Or(o.Name, cmd.Path), o.Args, h.Protocol)
-	return c, nil
+	return c, false, nil
 }
 
-// A start is the time between the call of Launch and its return.
+// A start is the time between the call of launch and its return.
 type start struct {
-	opts   Options
-	cmd    *exec.Cmd
-	out    *tail
-	tls    *tls.Config // nil: in the clear
-	client *plugin.Client
-	proc   *process
-	folder string // of the plugin's socket; "" if it has none
+	opts     Options
+	cmd      *exec.Cmd
+	out      *tail
+	security security
+	tls      *tls.Config // nil: in the clear
+	client   *plugin.Client
+	proc     *process
+	folder   string // of the plugin's socket; "" if it has none
 }
 
 func (s *start) config() *plugin.ClientConfig {
@@ -110,6 +153,9 @@ func (s *start) config() *plugin.ClientConfig {
 		VersionedPlugins: map[int]plugin.PluginSet{5: set, 6: set},
 		RunnerFunc: func(_ hclog.Logger, spec *exec.Cmd, folder string) (runner.Runner, error) {
 			s.folder = folder
+			if s.security == byFolder {
+				s.proc.private = folder
+			}
 			s.cmd.Env = append(s.cmd.Env[:len(s.cmd.Env):len(s.cmd.Env)], spec.Env...)
 			return s.proc, nil
 		},

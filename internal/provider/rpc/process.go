@@ -25,6 +25,8 @@ type process struct {
 
 	stdout, stderr pipe
 
+	private string // the folder that the plugin's socket must be in; "": anywhere
+
 	done    chan struct{} // closed when the process has ended
 	drained chan struct{} // closed when its standard error has been read to the end
 	waitErr error         // how, once done is closed
@@ -182,6 +184,8 @@ func (f firstLine) Read(b []byte) (int, error) {
 			shakeErr = errNoLine
 		case errors.Is(err, bufio.ErrBufferFull):
 			shakeErr = errors.New("its first line is longer than " + strconv.Itoa(maxLine) + " bytes")
+		case shakeErr == nil && p.private != "" && !h.within(p.private):
+			shakeErr = errNotPrivate
 		}
 		p.mu.Lock()
 		p.shake, p.shakeErr = h, shakeErr
@@ -200,6 +204,8 @@ func (f firstLine) Read(b []byte) (int, error) {
 	_, _ = io.Copy(p.out, p.lines)
 	return 0, io.EOF
 }
+
+var errNotPrivate = errors.New("it does not listen in the folder that it was given, and was asked to run without TLS")
 
 var errNoLine = errors.New("it ended its output without the first line of a provider plugin")
 

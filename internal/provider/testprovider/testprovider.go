@@ -67,6 +67,8 @@ var Addr = addr.Provider{Host: "registry.opentofu.org", Namespace: "terrace", Ty
 //	line=TEXT    write TEXT as the first line and stay
 //	deaf         write a good first line for a socket that nobody serves
 //	fork         leave a grandchild behind that holds the output open
+//	old          listen in the folder of temporary files, as with a go-plugin before 1.5
+//	certificate  end at once unless the caller has given its certificate
 //	stray        write to the standard output from the first call on
 //
 // TEST_CALLS names a file for a line of each call, see callLog, and each takes as
@@ -94,6 +96,12 @@ func Main(protocol int) {
 	case "deaf":
 		_, _ = fmt.Fprintf(os.Stdout, "1|%d|unix|%s|grpc\n", protocol, filepath.Join(os.TempDir(), "nobody-serves-this"))
 		select {}
+	case "old":
+		_ = os.Unsetenv(plugin.EnvUnixSocketDir)
+	case "certificate":
+		if os.Getenv("PLUGIN_CLIENT_CERT") == "" {
+			os.Exit(4)
+		}
 	case "stray":
 		stdout := os.Stdout // which Serve exchanges
 		s.asked = func() { go stray(stdout) }
