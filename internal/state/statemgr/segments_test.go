@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -208,5 +209,75 @@ func TestJournalKeptApart(t *testing.T) {
 	rec, err := journal.Parse(s.all[names[0]], nil)
 	if err != nil || len(rec.Changes) == 0 {
 		t.Errorf("%v %v", rec, err)
+	}
+}
+
+// One flipped bit of a journal in the store takes one object at most, which is said: each
+// object that was answered is in the state afterwards, or the damage is reported, the
+// object is named, and the bytes are kept on this machine.
+func TestFlippedBitsInStore(t *testing.T) {
+	const calls = 8
+	shared := t.TempDir()
+	s := &shelf{all: map[string][]byte{}, left: 17}
+	_, safe, _ := gone(t, machine(t, shared, s, 1), calls)
+	if safe < calls {
+		t.Fatalf("only %d objects were answered before the machine was gone", safe)
+	}
+	names, _ := s.ListBlobs(t.Context(), segmentPrefix)
+	if len(names) == 0 {
+		t.Fatal("no journal is left in the store")
+	}
+	whole := s.all
+	flips := 0
+	for _, name := range names {
+		for bit := 0; bit < 8*len(whole[name]); bit += 53 {
+			flips++
+			there := &shelf{all: maps.Clone(whole), left: -1}
+			there.all[name] = slices.Clone(whole[name])
+			there.all[name][bit/8] ^= 1 << (bit % 8)
+			damaged := there.all[name]
+			o := machine(t, t.TempDir(), there, 2)
+			seen, ds := Read(t.Context(), o)
+			checkFlipped(t, fmt.Sprintf("read, %s bit %d", name, bit), seen, ds, safe)
+			h, ds := Take(t.Context(), o)
+			if ds.HasErrors() { // nothing is touched then
+				if !slices.Equal(there.all[name], damaged) {
+					t.Errorf("%s bit %d: refused, and the journal was changed: %v", name, bit, ds.Err())
+				}
+				continue
+			}
+			checkFlipped(t, fmt.Sprintf("%s bit %d", name, bit), h.Current(), ds, safe)
+			if slices.ContainsFunc(ds, func(m *diag.Message) bool { return m.Summary == "Damaged journal" }) {
+				aside, err := filepath.Glob(filepath.Join(o.Dir, "journal.damaged.*"))
+				if err != nil || len(aside) != 1 {
+					t.Errorf("%s bit %d: kept aside: %v %v", name, bit, aside, err)
+				}
+			}
+			h.Release()
+		}
+	}
+	if flips < 40 {
+		t.Errorf("only %d bits were flipped", flips)
+	}
+}
+
+// checkFlipped checks that one object is missing at most, and that it is named then.
+func checkFlipped(t *testing.T, when string, s *state.State, ds diag.List, safe int) {
+	t.Helper()
+	if !slices.ContainsFunc(ds, func(m *diag.Message) bool { return m.Summary == "Damaged journal" }) {
+		t.Errorf("%s: the damage was not noticed: %v", when, ds)
+	}
+	lost := 0
+	for i := range safe {
+		if has(s, i) {
+			continue
+		}
+		lost++
+		if !slices.ContainsFunc(ds, func(m *diag.Message) bool { return strings.Contains(m.Detail, object(i).String()) }) {
+			t.Errorf("%s: object %d is lost and not named: %v", when, i, ds)
+		}
+	}
+	if lost > 1 {
+		t.Errorf("%s: %d objects are lost", when, lost)
 	}
 }
