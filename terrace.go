@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -79,6 +80,11 @@ func (o Options) context() (c *project.Context, who string, err error) {
 	dir := o.Dir
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(system.Dir, dir)
+	}
+	if info, err := os.Stat(dir); err != nil {
+		return nil, "", err
+	} else if !info.IsDir() {
+		return nil, "", fmt.Errorf("%s is no folder", dir)
 	}
 	log := o.Log
 	if log == nil {

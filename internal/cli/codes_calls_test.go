@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -23,7 +24,10 @@ import (
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/oss"
 	"github.com/terrace-iac/terrace/internal/estate/hooks"
+	"github.com/terrace-iac/terrace/internal/estate/remote"
+	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/internal/estate/workdir"
+	"github.com/terrace-iac/terrace/internal/folder"
 	"github.com/terrace-iac/terrace/internal/imports"
 	"github.com/terrace-iac/terrace/internal/lang"
 	"github.com/terrace-iac/terrace/internal/provider/builtin"
@@ -33,12 +37,14 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/state/store/local"
+	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/provider"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/unit"
+	"github.com/terrace-iac/terrace/unit/migrate"
 	"github.com/zclconf/go-cty/cty"
 	"golang.org/x/tools/txtar"
 )
@@ -77,6 +83,22 @@ var calls = map[string]func(t *testing.T) diag.List{
 				provisioner "local-exec" { command = "true" }
 			}`)
 		_, ds := e.Apply(t.Context(), p, engine.ApplyOptions{})
+		return ds
+	},
+	"cli/file-changed": func(t *testing.T) diag.List {
+		dir := laid(t, "-- terragrunt.hcl --\ninclude {\n  path = \"a.hcl\"\n}\n-- a.hcl --\n")
+		path := filepath.Join(dir, "terragrunt.hcl")
+		p, err := migrate.Imports(t.Context(), unit.Env{WorkingDir: dir}, []string{path}, nil)
+		if err != nil || len(p.Changes) == 0 {
+			t.Fatal(p, err)
+		}
+		if err := os.WriteFile(path, append(p.Changes[0].Before, '\n'), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return p.Write()
+	},
+	"cli/folder": func(t *testing.T) diag.List {
+		_, ds := embed.Open(t.Context(), embed.Options{Dir: filepath.Join(t.TempDir(), "none")})
 		return ds
 	},
 	"cli/plan-errors": func(t *testing.T) diag.List {
@@ -128,6 +150,20 @@ var calls = map[string]func(t *testing.T) diag.List{
 		}
 		return diag.List{{Summary: e.Summary}}
 	},
+	"estate/command-failed": func(t *testing.T) diag.List {
+		dir := t.TempDir()
+		p := provocation{
+			lines: []string{"run --report-file " + filepath.Join(dir, "report.json") + " -- apply"},
+			files: txtar.Parse([]byte("-- main.tf --\nresource \"terraform_data\" \"x\" {}\n-- terragrunt.hcl --\n-- stdin --\nno\n")).Files,
+		}
+		out := p.run(t)
+		var units []struct{ Cause string }
+		text, err := os.ReadFile(filepath.Join(dir, "report.json"))
+		if err = errors.Join(err, json.Unmarshal(text, &units)); err != nil || len(units) != 1 {
+			t.Fatalf("%v\n%s\n%s", err, text, out)
+		}
+		return coded(units[0].Cause)
+	},
 	"estate/encryption": func(*testing.T) diag.List {
 		d := &workdir.Dir{Remote: &unit.RemoteState{Encryption: cty.EmptyObjectVal}}
 		_, ds := d.Encryption()
@@ -136,6 +172,33 @@ var calls = map[string]func(t *testing.T) diag.List{
 	"estate/no-exec": func(t *testing.T) diag.List {
 		r := &hooks.Runner{Blocks: &unit.Terraform{Before: []unit.Hook{{Name: "x", Commands: []string{"plan"}, Execute: []string{"true"}, If: true}}}, Dir: t.TempDir()}
 		return r.Before(t.Context(), "plan").Diags
+	},
+	"estate/state-of-another-machine": func(t *testing.T) diag.List {
+		dir := t.TempDir()
+		k := states.NewKeeper(states.Settings{
+			Backends: (&folder.Folder{}).NewBackends("me@here"), CopiedTo: dir, CheckedOut: func(path string) string { return path },
+		})
+		_, ds := k.Where(t.Context(), "u", &workdir.Dir{Unit: &unit.Unit{}, Path: dir}, nil, nil, nil, sys.Env{})
+		return ds
+	},
+	"journal/in-store": func(t *testing.T) diag.List {
+		shared, beside := t.TempDir(), &blobs{Folder: remote.Folder(t.TempDir())}
+		s := begun(t, machine(t, shared, 1, beside))
+		beside.gone = true
+		s.Release()
+		beside.gone = false
+		s, ds := statemgr.Take(t.Context(), machine(t, shared, 2, nil)) // it does not know of the journal
+		if ds.HasErrors() {
+			return ds
+		}
+		if ds := append(s.Write(t.Context(), state.New().WithMeta("another", 5, "1.12.6")), s.Release()...); ds.HasErrors() {
+			return ds
+		}
+		s, ds = statemgr.Take(t.Context(), machine(t, shared, 3, beside))
+		if s != nil {
+			ds = append(ds, s.Release()...)
+		}
+		return ds
 	},
 	"journal/moved":   func(t *testing.T) diag.List { return halfMoved(t, true) },
 	"journal/unmoved": func(t *testing.T) diag.List { return halfMoved(t, false) },
@@ -253,6 +316,12 @@ var calls = map[string]func(t *testing.T) diag.List{
 		task := l.Task(t.Context())
 		return inputs(task)
 	},
+	"state/journal-in-store": func(t *testing.T) diag.List {
+		shared, beside := t.TempDir(), &blobs{Folder: remote.Folder(t.TempDir())}
+		defer begun(t, machine(t, shared, 1, beside)).Release()
+		_, ds := statemgr.Read(t.Context(), machine(t, shared, 2, beside))
+		return ds
+	},
 	"unit/missing-output": func(t *testing.T) diag.List {
 		dir := laid(t, "-- a/terragrunt.hcl --\ndependency \"b\" {\n  config_path = \"../b\"\n}\ninputs = { x = dependency.b.outputs.x }\n-- b/terragrunt.hcl --\n")
 		l := unit.NewLoader(unit.Env{WorkingDir: dir, Tolerant: true, Outputs: func(*unit.Task, string, source.Range) (cty.Value, bool, diag.List) {
@@ -276,6 +345,53 @@ var calls = map[string]func(t *testing.T) diag.List{
 		_, ds := l.Load(l.Task(t.Context()), "a")
 		return ds
 	},
+}
+
+// blobs are objects beside a state, which cannot be changed once their machine is gone.
+type blobs struct {
+	remote.Folder
+	gone bool
+}
+
+func (b *blobs) PutBlob(ctx context.Context, name string, data []byte) error {
+	if b.gone {
+		return errors.New("the machine is gone")
+	}
+	return b.Folder.PutBlob(ctx, name, data)
+}
+
+func (b *blobs) DeleteBlob(ctx context.Context, name string) error {
+	if b.gone {
+		return errors.New("the machine is gone")
+	}
+	return b.Folder.DeleteBlob(ctx, name)
+}
+
+// machine is a run on a machine of its own, on a state in a folder that all machines see.
+func machine(t *testing.T, shared string, n int, beside statemgr.Segments) statemgr.Options {
+	dir := t.TempDir()
+	return statemgr.Options{
+		Store: local.Open(local.Options{Dir: shared, Who: "me@here", Now: time.Now}), Journal: filepath.Join(dir, "journal"), Dir: dir,
+		Segments: beside, KeepSegments: beside != nil,
+		Lock: &store.LockInfo{Operation: "test", Who: fmt.Sprintf("run%d@here", n), Created: time.Date(2026, 1, 2, 3, 4, 5, n, time.UTC)},
+	}
+}
+
+// begun is a run that has an answer and has not written its state.
+func begun(t *testing.T, o statemgr.Options) *statemgr.State {
+	s, ds := statemgr.Take(t.Context(), o)
+	if ds.HasErrors() {
+		t.Fatal(ds.Err())
+	}
+	a := addr.Instance{Resource: addr.Resource{Type: "terraform_data", Name: "x"}}
+	ds = s.Start(t.Context(), 1, 1)
+	err := errors.Join(ds.Err(), s.Begin(0, a.String(), "create"), s.Answer(0, []state.Change{{
+		Object: addr.Object{Instance: a}, Provider: addr.ProviderConfig{Provider: addr.BuiltIn}, New: &state.Object{JSON: []byte(`{"id":"x"}`)},
+	}}), s.Sync())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 // halfMoved is what is said of a state whose run was killed while it moved something to
@@ -349,7 +465,11 @@ func planned(t *testing.T, main string) (*engine.Engine, *plan.Plan) {
 // shows.
 func said(t *testing.T, command, archive string) diag.List {
 	p := provocation{lines: []string{command}, files: txtar.Parse([]byte(archive)).Files}
-	out := p.run(t)
+	return coded(p.run(t))
+}
+
+// coded are messages with the codes that a text shows.
+func coded(out string) diag.List {
 	ds := diag.Errorf(nil, "What was said", "%s", out)
 	for _, m := range codeLine.FindAllStringSubmatch(out, -1) {
 		ds = append(ds, &diag.Message{Code: m[1]})

@@ -262,7 +262,7 @@ func evalUnbounded(t *demand.Task, s Scope, e *Expr) (cty.Value, diag.List) {
 // CodeAbsent is the code of messages of a scope about something that a reference names
 // and that is not there, where it depends on the expression whether that is a mistake:
 // try() may ask for it. The value that comes with one lacks what was asked for.
-const CodeAbsent = "lang/absent"
+const CodeAbsent = "lang/unsupported-attribute"
 
 // Context resolves the references of expressions and returns what HCL needs to
 // evaluate them.

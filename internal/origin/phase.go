@@ -28,9 +28,10 @@ func (p Phase) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
 	return cty.DynamicVal, nil
 }
 
-// Schema implements eval.Phase. Nothing that is explained needs it.
-func (p Phase) Schema(_ *demand.Task, a addr.Provider) (*schema.Provider, diag.List) {
-	return nil, diag.Errorf(nil, "Schema not available", "The schema of the provider %s is not read to explain values.", a)
+// Schema implements eval.Phase: no schema is read for values alone, and what needs one has
+// none, which is no mistake of the configuration.
+func (p Phase) Schema(*demand.Task, addr.Provider) (*schema.Provider, diag.List) {
+	return nil, demand.Fail()
 }
 
 // Function implements eval.Phase: the results of providers' functions are unknown.

@@ -188,7 +188,7 @@ func (c *client) stayAlive(stopped <-chan struct{}) {
 // watch keeps track of the connection's end.
 func (c *client) watch() {
 	c.over = make(chan struct{})
-	go func() { _ = c.Client.Wait(); close(c.over) }()
+	go func() { _ = c.Client.Wait(); close(c.over) }() // it ends with the connection, which who opened it closes
 }
 
 // newSession is NewSession that ends with the connection: a channel that the library
@@ -199,7 +199,7 @@ func (c *client) newSession() (*ssh.Session, error) {
 		err error
 	}
 	opened := make(chan answer, 1)
-	go func() { s, err := c.NewSession(); opened <- answer{s, err} }()
+	go func() { s, err := c.NewSession(); opened <- answer{s, err} }() // nobody waits for it where the connection ends first; it goes with the connection
 	select {
 	case a := <-opened:
 		return a.s, a.err

@@ -37,7 +37,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/hclnative"
+	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/textdiff"
 
@@ -54,6 +56,21 @@ type Plan struct {
 	Left    []Left   // by path and place
 	Units   int      // how many units were looked at
 	Touched int      // how many of them an edit touches, all of them compared
+}
+
+// Write writes the changed files. Each must be as it was when the plan was made.
+func (p *Plan) Write() diag.List {
+	for _, c := range p.Changes {
+		if now, err := readfile.Whole(c.Path); err != nil || string(now) != string(c.Before) {
+			return diag.Errorf(nil, "File changed meanwhile", "The file %s is no longer as it was when the migration began. Nothing was written.", c.Path)
+		}
+	}
+	for i, c := range p.Changes {
+		if err := atomicfile.Rewrite(c.Path, c.After); err != nil {
+			return diag.Errorf(nil, "Failed to write file", "%d of %d files were written; then: %s. What was written and what was not go together only as a whole: run the command again when the reason is gone.", i, len(p.Changes), err)
+		}
+	}
+	return nil
 }
 
 // A Change is one file before and after.

@@ -291,15 +291,14 @@ func New(system *sys.System, t *Table, h *interrupt.Handler) *Call {
 	}
 }
 
-// Group answers the first word of a command of two.
-func Group(names string) func() (Flags, Run) {
-	return func() (Flags, Run) {
-		return nil, func(_ context.Context, c *Call) int {
-			if len(c.Args) > 0 {
-				given := c.Command.Name + " " + c.Args[0]
-				return c.UsageError("No such command", fmt.Sprintf("There is no command %q.%s The commands are %s.", given, c.Table.Suggest(given), names))
-			}
-			return c.UsageError("No command given", names)
+// Group answers the first word of commands of two: the table says which there are.
+func Group() (Flags, Run) {
+	return nil, func(_ context.Context, c *Call) int {
+		names := c.Table.Below(c.Command.Name)
+		if len(c.Args) > 0 {
+			given := c.Command.Name + " " + c.Args[0]
+			return c.UsageError("No such command", fmt.Sprintf("There is no command %q.%s %s", given, c.Table.Suggest(given), names))
 		}
+		return c.UsageError("No command given", names)
 	}
 }

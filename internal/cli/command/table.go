@@ -72,6 +72,25 @@ func (t *Table) Suggest(name string) string {
 	return lang.Suggest(name, names)
 }
 
+// Below is a sentence that names the commands of a group.
+func (t *Table) Below(group string) string {
+	var names []string
+	for i := range t.Commands {
+		if c := &t.Commands[i]; !c.Hidden && strings.HasPrefix(c.Name, group+" ") {
+			names = append(names, c.Name)
+		}
+	}
+	slices.Sort(names)
+	switch last := len(names) - 1; last {
+	case -1:
+		return ""
+	case 0:
+		return "The command is " + names[0] + "."
+	default:
+		return "The commands are " + strings.Join(names[:last], ", ") + " and " + names[last] + "."
+	}
+}
+
 // Flags are all flags of a command, those of units and those of every command too.
 func (t *Table) Flags(c *Command) Flags {
 	var out Flags

@@ -23,11 +23,11 @@ import (
 func Commands() []command.Command {
 	return []command.Command{
 		findCmd(), List(),
-		{Name: "dag", Synopsis: "Show how units depend on each other", Usage: "graph [options]", Help: "Draws the dependencies between the units below the working folder.", Prepare: command.Group("The command is \"dag graph\".")},
+		{Name: "dag", Synopsis: "Show how units depend on each other", Usage: "graph [options]", Help: "Draws the dependencies between the units below the working folder.", Prepare: command.Group},
 		DAGGraph(), Render(),
-		{Name: "estate", Synopsis: "Work on all units below the working folder", Usage: "check [options]", Help: "Works on all units below the working folder as a whole.", Prepare: command.Group("The command is \"estate check\".")},
+		{Name: "estate", Synopsis: "Work on all units below the working folder", Usage: "check [options]", Help: "Works on all units below the working folder as a whole.", Prepare: command.Group},
 		Check(), Validate(),
-		{Name: "info", Synopsis: "Show the files, folders, role and program of a unit", Usage: "print [options]", Help: Info().Help, Prepare: command.Group("The command is \"info print\".")},
+		{Name: "info", Synopsis: "Show the files, folders, role and program of a unit", Usage: "print [options]", Help: Info().Help, Prepare: command.Group},
 		Info(),
 	}
 }

@@ -27,7 +27,7 @@ func Commands() []command.Command {
 		{
 			Name: "metadata", Synopsis: "Metadata related commands", Usage: "<subcommand> [options] [args]",
 			Help:    "Commands that describe the language to programs.",
-			Prepare: command.Group("Use metadata functions."),
+			Prepare: command.Group,
 		},
 		{
 			Name: "metadata functions", Synopsis: "Show signatures and descriptions for the available functions", Usage: "-json",

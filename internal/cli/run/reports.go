@@ -22,8 +22,9 @@ func (r *estateRun) errorText(res *estate.Result) string {
 		return text.(string)
 	}
 	inUnit, inModule := unitview.Apart(res, res.Diags.Errors())
-	_ = (&diag.Printer{Set: r.estate.Sources(), Program: view.Program}).Print(&b, inUnit)
-	_ = (&diag.Printer{Set: res.Set, Program: view.Program}).Print(&b, inModule)
+	codes := r.Report.Options.ShowCodes
+	_ = (&diag.Printer{Set: r.estate.Sources(), Program: view.Program, Codes: codes}).Print(&b, inUnit)
+	_ = (&diag.Printer{Set: res.Set, Program: view.Program, Codes: codes}).Print(&b, inModule)
 	return strings.TrimSpace(b.String())
 }
 

@@ -27,7 +27,7 @@ import (
 func Commands() []command.Command {
 	return []command.Command{
 		{Name: "stack", Synopsis: "Work with the units of stack files", Usage: "<generate|run|output|clean> [options]", Help: "Generates, runs and removes the units that terragrunt.stack.hcl files describe.",
-			Prepare: command.Group("The commands are \"stack generate\", \"stack run\", \"stack output\" and \"stack clean\".")},
+			Prepare: command.Group},
 		{
 			Name: "stack generate", Synopsis: "Generate the units of stack files", Usage: "[options]", Units: command.TakesUnitFlags,
 			Help: `Generates the units and stacks of all stack files below the working folder, in

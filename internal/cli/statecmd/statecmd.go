@@ -32,7 +32,7 @@ func Commands() []command.Command {
 			Help: `Commands that inspect the state, and that change it without changing the
 infrastructure. Each change is made under the lock of the state. For a local
 state file, a backup is kept.`,
-			Prepare: command.Group("state list, state show, state mv, state rm, state pull, state push or state replace-provider"),
+			Prepare: command.Group,
 		},
 		list(), show(), mv(), rm(), pull(), push(), replaceProvider(), taint(), untaint(), forceUnlock(),
 	}

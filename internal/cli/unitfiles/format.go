@@ -33,9 +33,9 @@ import (
 // Commands are the commands that rewrite unit files.
 func Commands() []command.Command {
 	return []command.Command{
-		{Name: "hcl", Synopsis: "Format or validate unit files", Usage: "<subcommand> [options]", Help: "Works on unit files.", Prepare: command.Group("The command is hcl fmt or hcl validate.")},
+		{Name: "hcl", Synopsis: "Format or validate unit files", Usage: "<subcommand> [options]", Help: "Works on unit files.", Prepare: command.Group},
 		hclFormatCmd(),
-		{Name: "migrate", Synopsis: "Rewrite unit files from include to import", Usage: "imports [options] [PATH...]", Help: MigrateImports().Help, Prepare: command.Group("The command is migrate imports.")},
+		{Name: "migrate", Synopsis: "Rewrite unit files from include to import", Usage: "imports [options] [PATH...]", Help: MigrateImports().Help, Prepare: command.Group},
 		MigrateImports(),
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/terrace-iac/terrace/internal/atomicfile"
-
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
@@ -16,7 +14,6 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
-	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
 	"github.com/terrace-iac/terrace/unit/migrate"
@@ -67,7 +64,7 @@ func runMigrateImports(ctx context.Context, c *command.Call, f *unitflags.Flags,
 		return c.Fail(ds)
 	}
 	if write {
-		if ds := writeMigrated(c, plan); ds.HasErrors() {
+		if ds := plan.Write(); ds.HasErrors() {
 			return c.Fail(ds)
 		}
 	}
@@ -175,22 +172,6 @@ func repository(path string) string {
 			return own
 		}
 	}
-}
-
-// writeMigrated writes the changed files. Each must be as it was when the plan was
-// made.
-func writeMigrated(c *command.Call, plan *migrate.Plan) diag.List {
-	for _, c := range plan.Changes {
-		if now, err := readfile.Whole(c.Path); err != nil || string(now) != string(c.Before) {
-			return diag.Errorf(nil, "File changed meanwhile", "The file %s is no longer as it was when the migration began. Nothing was written.", c.Path)
-		}
-	}
-	for i, c := range plan.Changes {
-		if err := atomicfile.Rewrite(c.Path, c.After); err != nil {
-			return diag.Errorf(nil, "Failed to write file", "%d of %d files were written; then: %s. What was written and what was not go together only as a whole: run the command again when the reason is gone.", i, len(plan.Changes), err)
-		}
-	}
-	return nil
 }
 
 // showMigrated tells what changed or would, and what is left alone and why.

@@ -57,7 +57,7 @@ func (w *commandWork) found() (idle bool, ds diag.List) {
 		return false, ds
 	}
 	if part := w.at.dir.Waits; part != "" {
-		return false, diag.Errorf(nil, "Outputs are not known", "The unit's %s depends on outputs that are not known yet. Apply the units that it depends on first.", part)
+		return false, diag.Errorf(nil, "Outputs are not known", "This depends on outputs of other units that are not known yet: %s. Apply the units that it depends on first.", part)
 	}
 	return false, nil
 }

@@ -98,12 +98,7 @@ func (p *Provider) Apply(_ context.Context, req provider.ApplyRequest) (provider
 		return resp, nil
 	}
 	if !id.IsKnown() {
-		u, err := uuid.NewRandom()
-		if err != nil {
-			resp.State = req.Prior
-			return resp, diag.Errorf(nil, "Cannot make an identifier", "The system gave no random numbers for the id of a terraform_data object: %s.", err)
-		}
-		id = cty.StringVal(u.String())
+		id = cty.StringVal(uuid.NewString())
 	}
 	if !out.IsKnown() {
 		out = input

@@ -99,7 +99,7 @@ const (
 	inTheClear          // over whatever the plugin offers
 )
 
-// privateSockets says whether a plugin can be told to listen in a folder of ours: on
+// privateSockets says whether a plugin can listen in a folder of ours: on
 // Windows plugins listen on TCP.
 const privateSockets = runtime.GOOS != "windows"
 
