@@ -104,24 +104,61 @@ type Services struct {
 	Turn      string
 }
 
-// ReadState reads the state that a terraform_remote_state names; it may be
-// called concurrently. ReadStateRequest says which, and whether only to check
-// that it could be read.
-type (
-	ReadState        = builtin.ReadState
-	ReadStateRequest = builtin.ReadStateRequest
-)
+// A ReadState reads the latest state of a workspace out of a backend. The
+// configuration is an object or null. A nil State means that there is none.
+// Messages about one argument have Attr set to its path in config. With
+// workspace "" the backend takes its default one. Where check is set, only the
+// configuration is checked and nothing is read.
+type ReadState func(ctx context.Context, req ReadStateRequest) (*state.State, diag.List)
+
+// builtin is the function as the built-in provider calls it.
+func (f ReadState) builtin() builtin.ReadState {
+	if f == nil {
+		return nil
+	}
+	return func(ctx context.Context, req builtin.ReadStateRequest) (*state.State, diag.List) {
+		return f(ctx, ReadStateRequest(req))
+	}
+}
+
+// A ReadStateRequest names a state.
+type ReadStateRequest struct {
+	Backend   string
+	Config    cty.Value // an object, or null of any type
+	Workspace string    // "" for the default one
+	Address   string    // of the data source; "" where it is not known
+	Check     bool      // check Backend and Config alone; nothing is read and the State is nil
+}
 
 // Processes are provider processes of several engines. See NewProcesses. The methods may
 // be called concurrently.
 type Processes struct{ host *manager.Host }
 
 // ProcessOptions are the settings of NewProcesses; the zero value is usable.
-type ProcessOptions = manager.Options
+type ProcessOptions struct {
+	// Dir is where providers start that are indifferent to their folder.
+	Dir string
+	// Indifferent tells whether a provider is indifferent to its folder; nil: none is.
+	Indifferent func(addr.Provider) bool
+	// Needed tells whether units that are still to come may need a provider, so that
+	// its processes are kept; nil: they may need any. It must not call the host.
+	Needed func(addr.Provider) bool
+	// Calls is how many calls of providers may run at once, over all pools, which
+	// take turns; 0 means any number.
+	Calls int
+	// CallsOf is how many calls may run at once of a provider with one configuration;
+	// nil, or 0: any number.
+	CallsOf func(addr.Provider) int
+	// Apart counts the calls of CallsOf for each pool by itself: the others that use a
+	// configuration are counted elsewhere.
+	Apart bool
+}
 
 // NewProcesses makes an empty set of processes. Who makes it says with Expect and
 // Over how many engines are still to come, and closes it.
-func NewProcesses(o ProcessOptions) *Processes { return &Processes{manager.NewHost(o)} }
+func NewProcesses(o ProcessOptions) *Processes {
+	return &Processes{manager.NewHost(manager.Options(o))}
+}
 
 // Expect says that more engines are to come, so that processes that they may share are
 // kept running for them.
@@ -134,10 +171,10 @@ func (p *Processes) Over() { p.host.Over() }
 func (p *Processes) Close() { p.host.Close() }
 
 // A Program is what a provider runs as; see ProgramSource.
-type Program = manager.Program
+type Program = provider.Program
 
 // A ProgramSource is a ProviderSource whose providers engines can share.
-type ProgramSource = manager.Sharer
+type ProgramSource = provider.ProgramSource
 
 // Sources are the configuration files of one or several engines.
 type Sources struct {

@@ -113,9 +113,9 @@ func (e *Engine) Root() *config.Module { return e.tree.Root.Config }
 // A ModuleTree is the modules of a folder, and a ModuleNode one of them, with its
 // configuration and the calls in it. ModuleLoads are the folders that were loaded.
 type (
-	ModuleTree  = module.Tree
-	ModuleNode  = module.Node
-	ModuleLoads = module.Loads
+	ModuleTree  = config.Tree
+	ModuleNode  = config.Node
+	ModuleLoads = config.Loads
 )
 
 // Tree is the tree of modules.
@@ -222,7 +222,7 @@ func (e *Engine) Validate(ctx context.Context) diag.List {
 func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*plan.Plan, diag.List) {
 	vars, ds := e.inputs(o.Variables)
 	if e.o.Provisioners != nil {
-		ds = append(ds, e.tree.CheckProvisioners(func(typ string) bool { return e.o.Provisioners.Schema(typ) != nil })...)
+		ds = append(ds, module.CheckProvisioners(e.tree, func(typ string) bool { return e.o.Provisioners.Schema(typ) != nil })...)
 	}
 	now := o.Time
 	if now.IsZero() {

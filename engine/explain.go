@@ -5,8 +5,9 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/internal/eval"
 	"github.com/terrace-iac/terrace/internal/origin"
 	"github.com/terrace-iac/terrace/internal/resourceclient"
@@ -19,21 +20,21 @@ import (
 // An Explanation is the way from a value to the text that set it: steps, each of a kind and
 // at a place, with what went into a computed one and, of a whole block, its parts.
 type (
-	Explanation      = origin.Explanation
-	ExplanationStep  = origin.Step
-	ExplanationKind  = origin.Kind
-	ExplanationPlace = origin.Place
-	ExplanationFrom  = origin.From
-	ExplanationPart  = origin.Part
+	Explanation      = explanation.Explanation
+	ExplanationStep  = explanation.Step
+	ExplanationKind  = explanation.Kind
+	ExplanationPlace = explanation.Place
+	ExplanationFrom  = explanation.From
+	ExplanationPart  = explanation.Part
 
 	// What gives a module its inputs answers with Ways: the stops on the way from a
 	// part of it to the text that set it.
-	ExplanationUnit = origin.Unit
-	ExplanationWay  = origin.Way
-	ExplanationStop = origin.Stop
+	ExplanationUnit = explanation.Unit
+	ExplanationWay  = explanation.Way
+	ExplanationStop = explanation.Stop
 	// Where a Way goes on: a part of an expression, in the file that it stands in.
-	ExplanationTarget = origin.Target
-	ExplanationScope  = origin.Scope
+	ExplanationTarget = explanation.Target
+	ExplanationScope  = explanation.Scope
 )
 
 // ExplainOptions are what configuration alone does not know. The zero value is

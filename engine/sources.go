@@ -72,7 +72,7 @@ func (s sources) Factory(a addr.Provider) (provider.Factory, diag.List) {
 // plain is the factory of a provider before it is decorated.
 func (s sources) plain(a addr.Provider) (provider.Factory, diag.List) {
 	if a.IsBuiltIn() {
-		return builtin.Factory(s.e.o.ReadState), nil
+		return builtin.Factory(s.e.o.ReadState.builtin()), nil
 	}
 	if s.e.o.Providers == nil {
 		return nil, diag.Errorf(nil, "Required plugins are not installed", "The provider %s is needed, but none is installed. Run \"terrace init\" to install all providers that configuration requires.", a)

@@ -6,8 +6,8 @@ import (
 	"github.com/terrace-iac/terrace/unit/syntax"
 
 	version "github.com/hashicorp/go-version"
+	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
 )

@@ -9,11 +9,11 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/internal/readfile"
-	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/process"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
@@ -65,8 +65,8 @@ type Env struct {
 // Environment is that of a process, as name=value, and a Command a process to run.
 type (
 	Task        = demand.Task
-	Environment = sys.Env
-	Command     = sys.Command
+	Environment = process.Env
+	Command     = process.Command
 )
 
 // A Machine is what those who evaluate unit files have of the machine: what its zero
@@ -108,7 +108,7 @@ type Request struct {
 
 // OutputsFunc gives the outputs of a target as an object; see Env.Outputs. It may
 // be called from several goroutines, for different targets.
-type OutputsFunc func(t *demand.Task, target string, at source.Range) (v cty.Value, ok bool, ds diag.List)
+type OutputsFunc func(t *Task, target string, at source.Range) (v cty.Value, ok bool, ds diag.List)
 
 // noCredentials is the error of a function that asks for something that only those
 // with the right credentials get.

@@ -14,8 +14,9 @@ import (
 	"github.com/terrace-iac/terrace/unit/syntax"
 
 	hcljson "github.com/hashicorp/hcl/v2/json"
+	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/internal/origin"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
@@ -31,19 +32,19 @@ import (
 
 // Explain tells where a part of the unit comes from. path is as in expressions, for
 // example inputs.tags.team, remote_state.config.key or local.region.
-func (u *Unit) Explain(t *demand.Task, path string) (*origin.Explanation, diag.List) {
+func (u *Unit) Explain(t *demand.Task, path string) (*explanation.Explanation, diag.List) {
 	x := &origin.Explainer{Set: u.l.Sources(), Unit: u.Origin(t)}
 	return x.Explain(t, path)
 }
 
 // Origin is the unit as explanations of its module see it. The task is used
 // wherever it is, so both belong to one goroutine.
-func (u *Unit) Origin(t *demand.Task) origin.Unit {
+func (u *Unit) Origin(t *demand.Task) explanation.Unit {
 	full := u.l.env.Outputs != nil && !u.noOutputs
 	return &explained{u: u, t: t, full: full, texts: map[string]*hcl.File{}}
 }
 
-// explained implements origin.Unit.
+// explained implements explanation.Unit.
 type explained struct {
 	u     *Unit
 	t     *demand.Task
@@ -54,8 +55,8 @@ type explained struct {
 // evaluator starts a computation of its own: what fails in one hides nothing of others.
 func (x *explained) evaluator() *evaluator { return x.u.l.on(x.t, x.u.e, x.full) }
 
-// Part implements origin.Unit.
-func (x *explained) Part(ref hcl.Traversal) (origin.Way, bool, diag.List) {
+// Part implements explanation.Unit.
+func (x *explained) Part(ref hcl.Traversal) (explanation.Way, bool, diag.List) {
 	c := x.evaluator()
 	name := ref.RootName()
 	var n node
@@ -71,7 +72,7 @@ func (x *explained) Part(ref hcl.Traversal) (origin.Way, bool, diag.List) {
 		n = c.root(x.u.e, ref)
 	case "module", "each": // the module's own have these names, too
 		if x.u.mod == nil {
-			return origin.Way{}, false, nil
+			return explanation.Way{}, false, nil
 		}
 		if name == "each" {
 			way, ok := (scope{x, x.u.e}).Follow(ref)
@@ -84,36 +85,36 @@ func (x *explained) Part(ref hcl.Traversal) (origin.Way, bool, diag.List) {
 	default:
 		spec := syntax.Language().Unit
 		if spec.Arg(name) == nil && spec.Block(name) == nil && name != "inputs" {
-			return origin.Way{}, false, nil
+			return explanation.Way{}, false, nil
 		}
 		n = x.u.field(c, name)
 	}
 	if n == nil {
-		return origin.Way{}, true, x.nothing(c, ref, "")
+		return explanation.Way{}, true, x.nothing(c, ref, "")
 	}
 	if _, why := x.has(n, ref); why != "" {
-		return origin.Way{}, true, x.nothing(c, ref, why)
+		return explanation.Way{}, true, x.nothing(c, ref, why)
 	}
 	w.label, w.kind = name, kindOf(name)
 	way, ok := w.walk(n, ref[1:])
 	if !ok {
-		return origin.Way{}, true, x.nothing(c, ref, "")
+		return explanation.Way{}, true, x.nothing(c, ref, "")
 	}
 	return way, true, nil
 }
 
-func kindOf(root string) origin.Kind {
+func kindOf(root string) explanation.Kind {
 	switch root {
 	case "inputs":
-		return origin.Input
+		return explanation.Input
 	case "local":
-		return origin.Local
+		return explanation.Local
 	case "feature":
-		return origin.Feature
+		return explanation.Feature
 	case "values":
-		return origin.Values
+		return explanation.Values
 	}
-	return origin.Argument
+	return explanation.Argument
 }
 
 // nothing says that the unit has no such part, and why if that is known.
@@ -170,7 +171,7 @@ type scope struct {
 	e *evaluation
 }
 
-// Eval implements origin.Scope.
+// Eval implements explanation.Scope.
 func (s scope) Eval(x hcl.Expression, names map[string]cty.Value) (cty.Value, diag.List) {
 	c := s.x.evaluator()
 	v := c.raw(s.e, s.e.f.CompileAlone(x, names))
@@ -180,8 +181,8 @@ func (s scope) Eval(x hcl.Expression, names map[string]cty.Value) (cty.Value, di
 	return v, nil
 }
 
-// Follow implements origin.Scope.
-func (s scope) Follow(ref hcl.Traversal) (origin.Way, bool) {
+// Follow implements explanation.Scope.
+func (s scope) Follow(ref hcl.Traversal) (explanation.Way, bool) {
 	c := s.x.evaluator()
 	root := ref.RootName()
 	if root == "each" && s.e.of.each != cty.NilVal {
@@ -189,7 +190,7 @@ func (s scope) Follow(ref hcl.Traversal) (origin.Way, bool) {
 	}
 	n := c.root(s.e, ref)
 	if n == nil || c.stuck() {
-		return origin.Way{}, false
+		return explanation.Way{}, false
 	}
 	w := &walker{x: s.x, c: c, label: root, kind: kindOf(root)}
 	if root == "import" || root == "include" {
@@ -203,19 +204,19 @@ func (s scope) Follow(ref hcl.Traversal) (origin.Way, bool) {
 }
 
 // crossing goes through an import or include block into another file.
-func (w *walker) crossing(n node, ref hcl.Traversal) (origin.Way, bool) {
-	path, kind := ref[1:], origin.Import
+func (w *walker) crossing(n node, ref hcl.Traversal) (explanation.Way, bool) {
+	path, kind := ref[1:], explanation.Import
 	if ref.RootName() == "include" {
-		kind = origin.Include
+		kind = explanation.Include
 	}
 	text := ref.RootName()
 	if _, bare := n.(*configNode); !bare && len(path) > 0 {
 		key, ok := syntax.StepName(path[0])
 		if !ok {
-			return origin.Way{}, false
+			return explanation.Way{}, false
 		}
 		if n = n.child(w.c, key); n == nil {
-			return origin.Way{}, false
+			return explanation.Way{}, false
 		}
 		text += "." + key
 		path = path[1:]
@@ -225,12 +226,12 @@ func (w *walker) crossing(n node, ref hcl.Traversal) (origin.Way, bool) {
 		return w.walk(n, path)
 	}
 	e, _ := w.x.evAt(w.c, *cn.at)
-	stop := origin.Stop{Kind: kind, Text: fmt.Sprintf("%s is %s", text, w.x.relative(cn.e.f.Path)), At: *cn.at, Layer: w.x.u.layerOf(w.c, e), Whole: len(path) == 0}
+	stop := explanation.Stop{Kind: kind, Text: fmt.Sprintf("%s is %s", text, w.x.relative(cn.e.f.Path)), At: *cn.at, Layer: w.x.u.layerOf(w.c, e), Whole: len(path) == 0}
 	if len(path) == 0 {
-		return origin.Way{Stops: []origin.Stop{stop}}, true
+		return explanation.Way{Stops: []explanation.Stop{stop}}, true
 	}
 	way, ok := w.walk(cn, path)
-	way.Stops = append([]origin.Stop{stop}, way.Stops...)
+	way.Stops = append([]explanation.Stop{stop}, way.Stops...)
 	return way, ok
 }
 
@@ -256,32 +257,32 @@ func (x *explained) relative(path string) string {
 }
 
 // each leads to the item of for_each that makes a unit of an environment file.
-func (s scope) each(c *evaluator, ref hcl.Traversal) (origin.Way, bool) {
+func (s scope) each(c *evaluator, ref hcl.Traversal) (explanation.Way, bool) {
 	s.e = s.x.u.e
 	b := c.moduleBlock(s.e.of.top, s.x.u.Module)
 	if b == nil || len(ref) < 2 {
-		return origin.Way{}, false
+		return explanation.Way{}, false
 	}
 	what, _ := syntax.StepName(ref[1])
 	n, _ := b.child(c, "for_each").(*exprNode)
 	if n == nil || what != "key" && what != "value" {
-		return origin.Way{}, false
+		return explanation.Way{}, false
 	}
 	w := &walker{x: s.x, c: c}
-	stop := w.stop(n, origin.Repetition, fmt.Sprintf("each.%s is an element of for_each", what))
+	stop := w.stop(n, explanation.Repetition, fmt.Sprintf("each.%s is an element of for_each", what))
 	v, _ := n.value(c).Unmark()
 	if what == "key" || v.Type().IsSetType() {
 		stop.Text = fmt.Sprintf("each.%s is the key of the instance [%s]", what, syntax.Quote(s.x.u.Key))
 		stop.Value = cty.StringVal(s.x.u.Key)
-		return origin.Way{Stops: []origin.Stop{stop}}, true
+		return explanation.Way{Stops: []explanation.Stop{stop}}, true
 	}
 	path := append(hcl.Traversal{hcl.TraverseIndex{Key: cty.StringVal(s.x.u.Key)}}, ref[2:]...)
-	return origin.Way{Stops: []origin.Stop{stop}, Next: &origin.Target{In: stop.In, Expr: stop.Expr, Path: path}}, true
+	return explanation.Way{Stops: []explanation.Stop{stop}, Next: &explanation.Target{In: stop.In, Expr: stop.Expr, Path: path}}, true
 }
 
 // fromStack goes on from a values file to the stack file that it was generated from, if
 // that still says the same.
-func (w *walker) fromStack(e *evaluation, path hcl.Traversal, way origin.Way) origin.Way {
+func (w *walker) fromStack(e *evaluation, path hcl.Traversal, way explanation.Way) explanation.Way {
 	values := w.c.l.valuesOf(e)
 	if values == nil || values.f.Src == nil {
 		return way
@@ -304,31 +305,31 @@ func (w *walker) fromStack(e *evaluation, path hcl.Traversal, way origin.Way) or
 				continue
 			}
 			label := fmt.Sprintf("%s.%s.values", it.Kind, it.Name)
-			if more, ok := w.At(label, origin.Values).walk(&exprNode{e: p.e, x: a.Expr, at: &a.At}, path); ok {
-				return origin.Way{Stops: append(way.Stops, more.Stops...), Next: more.Next}
+			if more, ok := w.At(label, explanation.Values).walk(&exprNode{e: p.e, x: a.Expr, at: &a.At}, path); ok {
+				return explanation.Way{Stops: append(way.Stops, more.Stops...), Next: more.Next}
 			}
 		}
 	}
 	return way
 }
 
-// Read implements origin.Scope.
-func (s scope) Read(call *hclsyntax.FunctionCallExpr, path hcl.Traversal) (origin.Way, bool) {
+// Read implements explanation.Scope.
+func (s scope) Read(call *hclsyntax.FunctionCallExpr, path hcl.Traversal) (explanation.Way, bool) {
 	if call.Name == "yamldecode" || call.Name == "jsondecode" {
 		return s.decoded(call, path)
 	}
 	if call.Name != "read_terragrunt_config" || len(call.Args) == 0 || len(path) == 0 {
-		return origin.Way{}, false
+		return explanation.Way{}, false
 	}
 	c := s.x.evaluator()
 	n := c.readConfig(s.e, s.e.f.CompileAlone(call, nil))
 	if n == nil || c.stuck() {
-		return origin.Way{}, false
+		return explanation.Way{}, false
 	}
 	if d, fallback := n.(*exprNode); fallback {
-		return origin.Way{Next: &origin.Target{In: scope{s.x, s.e}, Expr: call.Args[1], Path: path}}, d != nil
+		return explanation.Way{Next: &explanation.Target{In: scope{s.x, s.e}, Expr: call.Args[1], Path: path}}, d != nil
 	}
-	w := &walker{x: s.x, c: c, kind: origin.Argument}
+	w := &walker{x: s.x, c: c, kind: explanation.Argument}
 	return w.walk(n, path)
 }
 
@@ -337,11 +338,11 @@ type walker struct {
 	x     *explained
 	c     *evaluator
 	label string // the address of the node
-	kind  origin.Kind
+	kind  explanation.Kind
 	deep  int
 }
 
-func (w *walker) At(label string, kind origin.Kind) *walker {
+func (w *walker) At(label string, kind explanation.Kind) *walker {
 	n := *w
 	n.label, n.kind = label, kind
 	n.deep++
@@ -359,24 +360,24 @@ func pathText(path hcl.Traversal) string {
 }
 
 // stop is the definition that an expression node stands for.
-func (w *walker) stop(n *exprNode, kind origin.Kind, text string) origin.Stop {
+func (w *walker) stop(n *exprNode, kind explanation.Kind, text string) explanation.Stop {
 	e, at := n.where()
-	return origin.Stop{Kind: kind, Text: text, At: *at, Layer: w.x.u.layerOf(w.c, e), In: scope{w.x, e}, Expr: w.x.syntax(e.f, n.x)}
+	return explanation.Stop{Kind: kind, Text: text, At: *at, Layer: w.x.u.layerOf(w.c, e), In: scope{w.x, e}, Expr: w.x.syntax(e.f, n.x)}
 }
 
 // header is the header of a block, or another place without an expression.
-func (w *walker) header(n node, kind origin.Kind, text string) (origin.Stop, bool) {
+func (w *walker) header(n node, kind explanation.Kind, text string) (explanation.Stop, bool) {
 	e, at := n.where()
 	if at == nil {
-		return origin.Stop{}, false
+		return explanation.Stop{}, false
 	}
-	return origin.Stop{Kind: kind, Text: text, At: *at, Layer: w.x.u.layerOf(w.c, e)}, true
+	return explanation.Stop{Kind: kind, Text: text, At: *at, Layer: w.x.u.layerOf(w.c, e)}, true
 }
 
 // walk follows a path from a node on. ok is false if it leads nowhere.
-func (w *walker) walk(n node, path hcl.Traversal) (way origin.Way, ok bool) {
+func (w *walker) walk(n node, path hcl.Traversal) (way explanation.Way, ok bool) {
 	if w.deep > maxFollow {
-		return origin.Way{}, false
+		return explanation.Way{}, false
 	}
 	switch n := n.(type) {
 	case *joined:
@@ -398,7 +399,7 @@ func (w *walker) walk(n node, path hcl.Traversal) (way origin.Way, ok bool) {
 			path, stop = path[1:], w.stop(n, w.kind, text)
 		}
 		stop.Path, stop.Of = path, all
-		return origin.Way{Stops: []origin.Stop{stop}, Next: &origin.Target{In: stop.In, Expr: stop.Expr, Path: path}}, true
+		return explanation.Way{Stops: []explanation.Stop{stop}, Next: &explanation.Target{In: stop.In, Expr: stop.Expr, Path: path}}, true
 	case *converted:
 		return w.walk(n.n, path)
 	case *plainNode:
@@ -424,11 +425,11 @@ func (w *walker) walk(n node, path hcl.Traversal) (way origin.Way, ok bool) {
 			return w.walk(n.raw, path)
 		}
 	case *locals:
-		w = w.At("local", origin.Local)
+		w = w.At("local", explanation.Local)
 	case *configNode:
 		if len(path) > 0 {
 			if key, _ := syntax.StepName(path[0]); key == "inputs" {
-				w = w.At("", origin.Input)
+				w = w.At("", explanation.Input)
 			}
 		}
 		w = w.At("", w.kind)
@@ -468,7 +469,7 @@ func (w *walker) ofShape(n *shape, step hcl.Traverser) bool {
 }
 
 // member goes on at the member that the first step names.
-func (w *walker) member(n node, path hcl.Traversal) (origin.Way, bool) {
+func (w *walker) member(n node, path hcl.Traversal) (explanation.Way, bool) {
 	if v, plain := n.(valueNode); plain || len(path) == 0 {
 		stop, ok := w.header(n, w.kind, w.label+pathText(path))
 		if !ok {
@@ -478,7 +479,7 @@ func (w *walker) member(n node, path hcl.Traversal) (origin.Way, bool) {
 			stop.Value, _ = path.TraverseRel(v.v)
 			stop.Path = path
 		} else {
-			stop.Kind = origin.Block
+			stop.Kind = explanation.Block
 			stop.Whole = true
 			if one := w.x.evaluator(); len(path) == 0 {
 				if v := n.value(one); !one.failed {
@@ -486,15 +487,15 @@ func (w *walker) member(n node, path hcl.Traversal) (origin.Way, bool) {
 				}
 			}
 		}
-		return origin.Way{Stops: []origin.Stop{stop}}, true
+		return explanation.Way{Stops: []explanation.Stop{stop}}, true
 	}
 	key, ok := syntax.StepName(path[0])
 	if !ok {
-		return origin.Way{}, false
+		return explanation.Way{}, false
 	}
 	in := n.child(w.c, key)
 	if in == nil {
-		return origin.Way{}, false
+		return explanation.Way{}, false
 	}
 	next := w.into(path[0])
 	next.label = strings.TrimPrefix(next.label, ".")
@@ -503,15 +504,15 @@ func (w *walker) member(n node, path hcl.Traversal) (origin.Way, bool) {
 
 // parts ends at something that has no place of its own, such as all local values:
 // its members are shown.
-func (w *walker) parts(n node, path hcl.Traversal) (origin.Way, bool) {
+func (w *walker) parts(n node, path hcl.Traversal) (explanation.Way, bool) {
 	if len(path) > 0 {
-		return origin.Way{}, false
+		return explanation.Way{}, false
 	}
 	names, ok := n.keys(w.c)
 	if !ok {
-		return origin.Way{}, false
+		return explanation.Way{}, false
 	}
-	var way origin.Way
+	var way explanation.Way
 	for _, k := range names {
 		in := n.child(w.c, k)
 		if in == nil {
@@ -527,11 +528,11 @@ func (w *walker) parts(n node, path hcl.Traversal) (origin.Way, bool) {
 }
 
 // layered chooses between two layers by the value that came of them.
-func (w *walker) layered(both, lower, upper node, path hcl.Traversal) (origin.Way, bool) {
+func (w *walker) layered(both, lower, upper node, path hcl.Traversal) (explanation.Way, bool) {
 	hasLow, hasUp := w.gives(lower, path), w.gives(upper, path)
 	switch {
 	case !hasLow && !hasUp:
-		return origin.Way{}, false
+		return explanation.Way{}, false
 	case !hasUp && !w.nulled(both, upper, path):
 		return w.walk(lower, path)
 	case !hasLow:
@@ -563,8 +564,8 @@ func (w *walker) layered(both, lower, upper node, path hcl.Traversal) (origin.Wa
 		if v != cty.NilVal {
 			first.Value, first.Path = v, path
 		}
-		first.Kind = origin.Merged
-		way = origin.Way{Stops: way.Stops[:1]}
+		first.Kind = explanation.Merged
+		way = explanation.Way{Stops: way.Stops[:1]}
 	}
 	return way, true
 }
@@ -587,7 +588,7 @@ func sameValue(a, b cty.Value) bool {
 
 // element chooses the layer that an element of a list comes from: lists are joined,
 // or one replaces the other.
-func (w *walker) element(both, lower, upper node, path hcl.Traversal, i int) (origin.Way, bool) {
+func (w *walker) element(both, lower, upper node, path hcl.Traversal, i int) (explanation.Way, bool) {
 	list := func(n node) []cty.Value {
 		v, _ := w.value(n, path[:i]).Unmark()
 		if !syntax.Known(v) || !v.CanIterateElements() {
@@ -673,19 +674,19 @@ func (w *walker) value(n node, path hcl.Traversal) cty.Value {
 }
 
 // output ends at a dependency, or goes on at the mock that stands in for its output.
-func (w *walker) output(n *outputsNode, path hcl.Traversal) (origin.Way, bool) {
+func (w *walker) output(n *outputsNode, path hcl.Traversal) (explanation.Way, bool) {
 	d := n.d
 	name := "dependency." + d.label + ".outputs" + pathText(path)
-	stop, ok := w.header(d, origin.Dependency, name)
+	stop, ok := w.header(d, explanation.Dependency, name)
 	if !ok {
-		return origin.Way{}, false
+		return explanation.Way{}, false
 	}
 	stop.Path = append(hcl.Traversal{hcl.TraverseAttr{Name: "outputs"}}, path...)
 	c := w.x.evaluator()
 	target, ok := d.target(c)
 	if !ok {
 		stop.Text += " is an output of another unit"
-		return origin.Way{Stops: []origin.Stop{stop}}, true
+		return explanation.Way{Stops: []explanation.Stop{stop}}, true
 	}
 	stop.Text = fmt.Sprintf("%s is an output of the unit %s", name, w.x.relative(string(target)))
 	_, at := d.where()
@@ -693,14 +694,14 @@ func (w *walker) output(n *outputsNode, path hcl.Traversal) (origin.Way, bool) {
 	mocks := d.raw.child(c, "mock_outputs")
 	v := n.value(c)
 	if c.stuck() {
-		return origin.Way{Stops: []origin.Stop{stop}}, true
+		return explanation.Way{Stops: []explanation.Stop{stop}}, true
 	}
 	if part, diags := path.TraverseRel(v); !diags.HasErrors() {
 		stop.Value = part
 	}
 	if has && stop.Value == cty.NilVal {
 		if why := missingOutput(v, path); why != "" {
-			return origin.Way{Stops: []origin.Stop{stop, {Kind: origin.Failed, Text: why}}}, true
+			return explanation.Way{Stops: []explanation.Stop{stop, {Kind: explanation.Failed, Text: why}}}, true
 		}
 	}
 	switch {
@@ -711,20 +712,20 @@ func (w *walker) output(n *outputsNode, path hcl.Traversal) (origin.Way, bool) {
 		stop.Text += ", which has none yet"
 	}
 	if len(path) == 0 || mocks == nil || !w.gives(mocks, path) {
-		return origin.Way{Stops: append([]origin.Stop{stop}, w.assignedFrom(d)...)}, true
+		return explanation.Way{Stops: append([]explanation.Stop{stop}, w.assignedFrom(d)...)}, true
 	}
 	if has {
 		if _, diags := path.TraverseRel(real); !diags.HasErrors() || stop.Value == cty.NilVal {
-			return origin.Way{Stops: []origin.Stop{stop}}, true
+			return explanation.Way{Stops: []explanation.Stop{stop}}, true
 		}
 	} else if stop.Value == cty.NilVal || !stop.Value.IsKnown() {
-		return origin.Way{Stops: []origin.Stop{stop}}, true
+		return explanation.Way{Stops: []explanation.Stop{stop}}, true
 	}
-	mock, ok := w.At("mock_outputs", origin.MockOutputs).walk(mocks, path)
+	mock, ok := w.At("mock_outputs", explanation.MockOutputs).walk(mocks, path)
 	if !ok {
-		return origin.Way{Stops: []origin.Stop{stop}}, true
+		return explanation.Way{Stops: []explanation.Stop{stop}}, true
 	}
-	mock.Stops = append([]origin.Stop{stop}, mock.Stops...)
+	mock.Stops = append([]explanation.Stop{stop}, mock.Stops...)
 	return mock, true
 }
 
@@ -759,23 +760,23 @@ func missingOutput(outputs cty.Value, path hcl.Traversal) string {
 }
 
 // assignedFrom is the block that an assigned dependency was read from.
-func (w *walker) assignedFrom(d *depNode) []origin.Stop {
+func (w *walker) assignedFrom(d *depNode) []explanation.Stop {
 	a, ok := d.raw.(*assigned)
 	if !ok {
 		return nil
 	}
-	stop, ok := w.header(a.n.open(w.c), origin.Dependency, "dependency."+d.label)
+	stop, ok := w.header(a.n.open(w.c), explanation.Dependency, "dependency."+d.label)
 	if _, at := d.where(); !ok || stop.At.Filename == at.Filename {
 		return nil
 	}
-	return []origin.Stop{stop}
+	return []explanation.Stop{stop}
 }
 
 // moduleOutput ends at another module of an environment file.
-func (w *walker) moduleOutput(n *moduleOutputs, path hcl.Traversal) (origin.Way, bool) {
-	stop, ok := w.header(n, origin.Dependency, "")
+func (w *walker) moduleOutput(n *moduleOutputs, path hcl.Traversal) (explanation.Way, bool) {
+	stop, ok := w.header(n, explanation.Dependency, "")
 	if !ok {
-		return origin.Way{}, false
+		return explanation.Way{}, false
 	}
 	stop.Text = fmt.Sprintf("module.%s.outputs%s is an output of the unit %s", n.m.name, pathText(path), w.x.relative(string(n.id())))
 	stop.Path = append(hcl.Traversal{hcl.TraverseAttr{Name: "outputs"}}, path...)
@@ -785,36 +786,36 @@ func (w *walker) moduleOutput(n *moduleOutputs, path hcl.Traversal) (origin.Way,
 			stop.Value = part
 		}
 	}
-	return origin.Way{Stops: []origin.Stop{stop}}, true
+	return explanation.Way{Stops: []explanation.Stop{stop}}, true
 }
 
 // feature goes on at the default of a feature flag, or ends at the command line.
-func (w *walker) feature(n *featuresNode, path hcl.Traversal) (origin.Way, bool) {
+func (w *walker) feature(n *featuresNode, path hcl.Traversal) (explanation.Way, bool) {
 	if len(path) == 0 || n.raw == nil {
 		return w.member(n, path)
 	}
 	label, _ := syntax.StepName(path[0])
 	raw := n.raw.child(w.c, label)
 	if raw == nil {
-		return origin.Way{}, false
+		return explanation.Way{}, false
 	}
-	def, ok := w.At("feature."+label+".default", origin.Feature).walk(raw, hcl.Traversal{hcl.TraverseAttr{Name: "default"}})
+	def, ok := w.At("feature."+label+".default", explanation.Feature).walk(raw, hcl.Traversal{hcl.TraverseAttr{Name: "default"}})
 	if ok && len(def.Stops) > 0 {
 		def.Stops[0].Text = "feature." + label + ".value is the default of the flag"
 	}
 	if _, given := w.c.l.env.Request.Features[label]; !given {
 		return def, ok
 	}
-	stop := origin.Stop{Kind: origin.Flag, Text: "feature." + label + ".value", Layer: &source.Layer{Kind: source.Flag, Name: "--feature"}}
+	stop := explanation.Stop{Kind: explanation.Flag, Text: "feature." + label + ".value", Layer: &source.Layer{Kind: source.Flag, Name: "--feature"}}
 	if v := n.child(w.c, label); v != nil && !w.c.stuck() {
 		if v = v.child(w.c, "value"); v != nil {
 			stop.Value = v.value(w.c)
 		}
 	}
 	if ok {
-		stop.Replaces = []origin.Way{def}
+		stop.Replaces = []explanation.Way{def}
 	}
-	return origin.Way{Stops: []origin.Stop{stop}}, true
+	return explanation.Way{Stops: []explanation.Stop{stop}}, true
 }
 
 // syntax is the expression in the text of its file: compiled ones need not have it.

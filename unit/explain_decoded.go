@@ -9,8 +9,8 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	hcljson "github.com/hashicorp/hcl/v2/json"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/hclnative"
-	"github.com/terrace-iac/terrace/internal/origin"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
@@ -23,18 +23,18 @@ import (
 // it, else at the first line. The line itself is not shown, since nothing says what of it is secret.
 
 // decoded leads into the file whose text a call decodes.
-func (s scope) decoded(decode *hclsyntax.FunctionCallExpr, path hcl.Traversal) (origin.Way, bool) {
+func (s scope) decoded(decode *hclsyntax.FunctionCallExpr, path hcl.Traversal) (explanation.Way, bool) {
 	if len(decode.Args) != 1 || len(path) == 0 {
-		return origin.Way{}, false
+		return explanation.Way{}, false
 	}
 	read, ok := decode.Args[0].(*hclsyntax.FunctionCallExpr)
 	if !ok || len(read.Args) != 1 {
-		return origin.Way{}, false
+		return explanation.Way{}, false
 	}
 	name, ds := s.Eval(read.Args[0], nil)
 	name, _ = name.Unmark()
 	if ds.HasErrors() || !syntax.IsString(name) {
-		return origin.Way{}, false
+		return explanation.Way{}, false
 	}
 	var file string
 	switch read.Name {
@@ -43,11 +43,11 @@ func (s scope) decoded(decode *hclsyntax.FunctionCallExpr, path hcl.Traversal) (
 	case "read_tfvars_file":
 		file = absPath(s.e.dir, name.AsString())
 	default:
-		return origin.Way{}, false
+		return explanation.Way{}, false
 	}
 	text, err := s.x.u.l.env.readFile(file)
 	if err != nil || diag.TooDeep(file, text) != nil {
-		return origin.Way{}, false
+		return explanation.Way{}, false
 	}
 	var at source.Range
 	switch {
@@ -66,8 +66,8 @@ func (s scope) decoded(decode *hclsyntax.FunctionCallExpr, path hcl.Traversal) (
 	if at.Start.Line == 0 {
 		at.Start, at.End = hcl.InitialPos, hcl.InitialPos
 	}
-	return origin.Way{Stops: []origin.Stop{{
-		Kind: origin.DataFile, Text: fmt.Sprintf("%s holds %s", s.x.relative(file), strings.TrimPrefix(pathText(path), ".")),
+	return explanation.Way{Stops: []explanation.Stop{{
+		Kind: explanation.DataFile, Text: fmt.Sprintf("%s holds %s", s.x.relative(file), strings.TrimPrefix(pathText(path), ".")),
 		At: at, Layer: &source.Layer{Kind: source.Import, Name: "read by " + read.Name}, Bare: true,
 	}}}, true
 }

@@ -8,23 +8,23 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
-	"github.com/terrace-iac/terrace/internal/origin"
+	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Given implements origin.Unit: it finds the extra_arguments block that names a
+// Given implements explanation.Unit: it finds the extra_arguments block that names a
 // variable file, gives -var or sets an environment variable. Of several the last counts.
-func (x *explained) Given(by source.Layer, name string) (origin.Way, bool) {
+func (x *explained) Given(by source.Layer, name string) (explanation.Way, bool) {
 	c := x.evaluator()
 	tf := x.u.field(c, "terraform")
 	if tf == nil {
-		return origin.Way{}, false
+		return explanation.Way{}, false
 	}
 	blocks := tf.open(c).child(c, "extra_arguments")
 	if blocks == nil {
-		return origin.Way{}, false
+		return explanation.Way{}, false
 	}
 	labels, _ := blocks.open(c).keys(c)
 	for _, label := range slices.Backward(labels) {
@@ -32,7 +32,7 @@ func (x *explained) Given(by source.Layer, name string) (origin.Way, bool) {
 		if d.n == nil || !slices.Contains(d.words("commands"), c.l.env.Request.Command) {
 			continue
 		}
-		w := &walker{x: x, c: c, label: "terraform.extra_arguments." + label, kind: origin.ExtraArguments}
+		w := &walker{x: x, c: c, label: "terraform.extra_arguments." + label, kind: explanation.ExtraArguments}
 		if by.Kind == source.Environment {
 			variable := "TF_VAR_" + name
 			if _, sets := d.textMap("env_vars")[variable]; !sets {
@@ -70,7 +70,7 @@ func (x *explained) Given(by source.Layer, name string) (origin.Way, bool) {
 			return way, ok
 		}
 	}
-	return origin.Way{}, false
+	return explanation.Way{}, false
 }
 
 // setsVariable is the index of the word that gives a variable its value by -var, the
@@ -103,9 +103,9 @@ func (x *explained) Names(word, file string) bool {
 	return file == rel || strings.HasSuffix(file, "/"+rel)
 }
 
-// Generated implements origin.Unit: it finds the generate block, or the
+// Generated implements explanation.Unit: it finds the generate block, or the
 // remote_state block, that writes a line of a file.
-func (x *explained) Generated(name, line string) (origin.Way, bool) {
+func (x *explained) Generated(name, line string) (explanation.Way, bool) {
 	c := x.evaluator()
 	if n := x.u.field(c, "generate"); n != nil {
 		labels, _ := n.open(c).keys(c)
@@ -114,7 +114,7 @@ func (x *explained) Generated(name, line string) (origin.Way, bool) {
 			if b == nil || !x.writes(c, b, name) {
 				continue
 			}
-			w := &walker{x: x, c: c, label: "generate." + label, kind: origin.Generate}
+			w := &walker{x: x, c: c, label: "generate." + label, kind: explanation.Generate}
 			way, ok := w.walk(b, hcl.Traversal{hcl.TraverseAttr{Name: "contents"}})
 			if ok && len(way.Stops) > 0 {
 				way.Stops[0].Text = fmt.Sprintf("generate %q writes %s", label, name)
@@ -125,12 +125,12 @@ func (x *explained) Generated(name, line string) (origin.Way, bool) {
 	}
 	rs := x.u.field(c, "remote_state")
 	if rs == nil {
-		return origin.Way{}, false
+		return explanation.Way{}, false
 	}
 	if g := rs.open(c).child(c, "generate"); g == nil || !x.writes(c, g, name) {
-		return origin.Way{}, false
+		return explanation.Way{}, false
 	}
-	w := &walker{x: x, c: c, label: "remote_state", kind: origin.Argument}
+	w := &walker{x: x, c: c, label: "remote_state", kind: explanation.Argument}
 	arg, _, isArg := strings.Cut(strings.TrimSpace(line), "=")
 	if arg = strings.TrimSpace(arg); isArg && hclsyntax.ValidIdentifier(arg) {
 		if way, ok := w.walk(rs, hcl.Traversal{hcl.TraverseAttr{Name: "config"}, hcl.TraverseAttr{Name: arg}}); ok {
@@ -148,7 +148,7 @@ func (x *explained) writes(c *evaluator, b node, name string) bool {
 
 // written narrows the contents of a generated file down to the line of the text that
 // gives one of its lines, and to what is put into that line.
-func (x *explained) written(way *origin.Way, line string) {
+func (x *explained) written(way *explanation.Way, line string) {
 	if way.Next == nil || len(way.Next.Path) > 0 {
 		return
 	}
@@ -211,7 +211,7 @@ func (x *explained) written(way *origin.Way, line string) {
 			End:   hcl.Pos{Line: l.at.Start.Line, Column: len(text) + 1, Byte: start + len(text)}}
 		if len(l.parts) == 1 {
 			stop.Expr = l.parts[0]
-			way.Next = &origin.Target{In: way.Next.In, Expr: l.parts[0]}
+			way.Next = &explanation.Target{In: way.Next.In, Expr: l.parts[0]}
 		}
 		if len(l.parts) == 0 {
 			way.Next = nil

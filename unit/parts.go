@@ -3,8 +3,8 @@ package unit
 import (
 	"slices"
 
+	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"

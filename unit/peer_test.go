@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/unit"
 	"golang.org/x/tools/txtar"
 )

@@ -2,8 +2,8 @@ package unit
 
 import (
 	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/zclconf/go-cty/cty"
 )
 

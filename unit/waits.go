@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/hashicorp/hcl/v2"
-	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit/syntax"
 )

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/apply/provision"
 	"github.com/terrace-iac/terrace/internal/checks"
-	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/eval"
 	"github.com/terrace-iac/terrace/internal/resourceclient"
 	"github.com/terrace-iac/terrace/plan"

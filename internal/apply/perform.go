@@ -6,9 +6,9 @@ import (
 	"fmt"
 
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/apply/provision"
-	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/eval"
 	"github.com/terrace-iac/terrace/internal/imports"
 	"github.com/terrace-iac/terrace/internal/resourceclient"

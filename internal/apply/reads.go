@@ -2,9 +2,9 @@ package apply
 
 import (
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/checks"
-	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/resourceclient"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/state"

@@ -26,9 +26,10 @@ const floors = `
 	# Floor 0: words and machinery that know nothing of each other.
 	NONE
 	< internal/readfile
-	< hclnative, addr, internal/parallel, internal/value, internal/sys,
+	< hclnative, addr, internal/parallel, internal/value, process,
 	  internal/archive, internal/filelock, internal/atomicfile, internal/digraph, internal/state/rawjson,
 	  internal/provider/rpc/pb6;
+	process < internal/sys;
 	hclnative < source;
 	NONE < internal/textdiff;
 	source < internal/format;
@@ -38,7 +39,7 @@ const floors = `
 
 	# Floor 2: files to modules; cells; what lies on the disk and the network.
 	diag, internal/parallel < config;
-	diag < internal/demand;
+	diag < demand;
 	diag, internal/sys < internal/cliconfig, internal/telemetry;
 	diag, internal/atomicfile < internal/lock;
 	internal/sys < internal/transfer, internal/aws;
@@ -55,7 +56,7 @@ const floors = `
 	internal/value, diag < internal/funcs;
 
 	# Floor 4: expressions, module trees, providers as an interface, the state's model.
-	internal/demand, schema, internal/value < internal/lang;
+	demand, schema, internal/value < internal/lang;
 	config, internal/lang, internal/parallel, internal/fetch < internal/module;
 	internal/module, internal/lock, internal/sys, internal/registry < internal/module/installer;
 	diag, schema < provider;
@@ -73,7 +74,8 @@ const floors = `
 
 	# Floor 5: configuration to what is wanted. It sees neither state nor plugins.
 	internal/module, internal/funcs < internal/eval;
-	internal/eval < internal/origin;
+	diag < explanation;
+	internal/eval, explanation < internal/origin;
 
 	# Floor 5 and 6: where state lives.
 	state < internal/state/statetest;

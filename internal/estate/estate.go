@@ -22,10 +22,10 @@ import (
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	folder "github.com/terrace-iac/terrace/internal/backend/workdir"
-	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/estate/check"
 	"github.com/terrace-iac/terrace/internal/estate/credentials"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"

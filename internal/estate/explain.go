@@ -5,8 +5,9 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/origin"
 )
@@ -29,7 +30,7 @@ func (e *Estate) AtHand(ctx context.Context, u *discovery.Unit) bool {
 
 // Explain tells where a part of a unit comes from, without its module. show is as in
 // origin.Explainer.
-func (e *Estate) Explain(t *demand.Task, u *discovery.Unit, address string, show func(string) (name, layer string)) (*origin.Explanation, diag.List) {
+func (e *Estate) Explain(t *demand.Task, u *discovery.Unit, address string, show func(string) (name, layer string)) (*explanation.Explanation, diag.List) {
 	x := &origin.Explainer{Set: e.Sources(), Unit: u.Origin(t), Show: show}
 	return x.Explain(t, address)
 }

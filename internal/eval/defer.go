@@ -3,7 +3,7 @@ package eval
 import (
 	"slices"
 
-	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/source"
 )
 

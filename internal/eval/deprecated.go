@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/source"

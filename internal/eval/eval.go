@@ -12,8 +12,8 @@ import (
 	"sync/atomic"
 
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/source"

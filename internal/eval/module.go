@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/lang"
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/value"

@@ -4,8 +4,8 @@ import (
 	"maps"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"

@@ -95,7 +95,7 @@ var excused = map[string]string{
 // spawners are the packages that may start goroutines.
 var spawners = map[string]string{
 	"internal/parallel":          "loops, worklists and queues",
-	"internal/demand":            "fresh stacks for long chains",
+	"demand":                     "fresh stacks for long chains",
 	"internal/apply":             "the action scheduler",
 	"internal/sys":               "streams of child processes",
 	"internal/provider/rpc":      "plugin processes and their streams",

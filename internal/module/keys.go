@@ -15,7 +15,7 @@ import (
 func providerKeys(root *Node) diag.List {
 	var ds diag.List
 	reported := map[source.Range]bool{}
-	root.walk(func(n *Node) {
+	root.Walk(func(n *Node) {
 		for _, key := range slices.Sorted(maps.Keys(n.Config.Providers)) {
 			p := n.Config.Providers[key]
 			if p.ForEach == nil {
@@ -44,7 +44,7 @@ func providerKeys(root *Node) diag.List {
 func constInputs(root *Node) diag.List {
 	var ds diag.List
 	reported := map[source.Range]bool{}
-	root.walk(func(n *Node) {
+	root.Walk(func(n *Node) {
 		if n.Parent == nil {
 			return
 		}

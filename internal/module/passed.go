@@ -6,7 +6,6 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
-	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/source"
@@ -15,7 +14,7 @@ import (
 // CheckProviders holds the providers that modules are given to what the modules
 // ask for: reference section 2.2. Each call is looked at once, however often the
 // module that it stands in is used.
-func (t *Tree) CheckProviders() diag.List {
+func CheckProviders(t *Tree) diag.List {
 	c := &providerCheck{calls: map[*config.Call]bool{}, blocks: map[*config.Provider]bool{}, metas: map[*config.ProviderMeta]bool{}}
 	t.Walk(func(n *Node) {
 		c.together(n)
@@ -224,17 +223,4 @@ func (c *providerCheck) missing(n *Node) {
 			}
 		}
 	}
-}
-
-// RequiredProviders lists the providers that configuration names explicitly.
-func (t *Tree) RequiredProviders() map[addr.Provider]bool {
-	out := map[addr.Provider]bool{}
-	t.Walk(func(n *Node) {
-		for _, rp := range n.Config.RequiredProviders {
-			if !rp.Source.IsZero() {
-				out[rp.Source] = true
-			}
-		}
-	})
-	return out
 }

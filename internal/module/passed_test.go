@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/plantest"
 )
 
@@ -35,7 +36,7 @@ func TestCheckProviders(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got []string
-			for _, m := range plantest.Tree(t, c.root+"\n-- m/m.tf --\n"+c.child).CheckProviders() {
+			for _, m := range module.CheckProviders(plantest.Tree(t, c.root+"\n-- m/m.tf --\n"+c.child)) {
 				got = append(got, m.Summary)
 				if m.At == nil || m.At.Filename == "" {
 					t.Errorf("%s: no place", m.Summary)

@@ -11,7 +11,7 @@ import (
 
 // CheckProvisioners holds the provisioners of a tree to the types that there are.
 // A plan does so too: when the first of a type would run, much is done already.
-func (t *Tree) CheckProvisioners(known func(typ string) bool) diag.List {
+func CheckProvisioners(t *Tree, known func(typ string) bool) diag.List {
 	var ds diag.List
 	check := func(all []*config.Provisioner) {
 		for _, p := range all {

@@ -7,7 +7,6 @@ package module
 import (
 	"context"
 	"maps"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,7 +15,6 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -24,49 +22,12 @@ import (
 // maxDepth bounds how deep calls nest, so that a module that calls itself ends in an error.
 const maxDepth = 200
 
-// A Node is one module in the tree of calls.
-type Node struct {
-	Path    addr.Module
-	Config  *config.Module
-	Call    *config.Call // nil for the root
-	Parent  *Node        // nil for the root
-	Calls   map[string]*Node
-	Dir     string // as shown to users and as path.module has it
-	Source  string // the source address as it was evaluated; "" for the root
-	Version string // of a registry module
-}
-
-// A Tree is the modules of a root folder.
-type Tree struct {
-	Root *Node
-	// Constant says that nothing but the files and the manifest went into the tree:
-	// no values of variables, no functions, not the workspace.
-	Constant bool
-}
-
-// Walk calls f for every node, parents first, siblings by name.
-func (t *Tree) Walk(f func(*Node)) { t.Root.walk(f) }
-
-// Node finds the module of an instance of it; nil if there is none.
-func (t *Tree) Node(m addr.ModuleInstance) *Node {
-	n := t.Root
-	for _, s := range m.Steps() {
-		if n = n.Calls[s.Name]; n == nil {
-			return nil
-		}
-	}
-	return n
-}
-
-// Walk calls f for the node and all that it calls, parents first, siblings by name.
-func (n *Node) Walk(f func(*Node)) { n.walk(f) }
-
-func (n *Node) walk(f func(*Node)) {
-	f(n)
-	for _, name := range slices.Sorted(maps.Keys(n.Calls)) {
-		n.Calls[name].walk(f)
-	}
-}
+// The tree that is built.
+type (
+	Node  = config.Node
+	Tree  = config.Tree
+	Loads = config.Loads
+)
 
 // Options say how to build a tree.
 type Options struct {
@@ -100,22 +61,6 @@ func (o Options) key(path addr.Module) string {
 	return o.KeyPrefix + "." + path.Key()
 }
 
-// Loads are loaded folders, for trees that share them. The zero value is empty
-// and ready; trees may be built on it concurrently.
-type Loads struct {
-	cache parallel.Cache[string, loaded]
-}
-
-// Load loads a folder, unless it was loaded before. What it returns is shared
-// and must not be changed.
-func (l *Loads) Load(dir string, o config.Options) (*config.Module, diag.List) {
-	r := l.cache.Do(dir, func() loaded {
-		m, ds := config.Load(dir, o)
-		return loaded{m, ds}
-	})
-	return r.mod, r.ds
-}
-
 // Installed is one entry of modules.json.
 type Installed struct {
 	Source  string
@@ -130,11 +75,6 @@ type builder struct {
 	calls map[*config.Call]callFacts // those that are the same for every node of the module
 	links map[string]string          // folders with their links resolved
 	asked bool                       // an expression asked for more than its own text
-}
-
-type loaded struct {
-	mod *config.Module
-	ds  diag.List
 }
 
 // callFacts is what a call says of its module.
@@ -160,7 +100,7 @@ func Build(ctx context.Context, dir string, o Options) (*Tree, diag.List) {
 	seen := map[*config.Module]bool{mod: true}
 	ds = append(ds, b.children(ctx, root, 0, seen)...)
 	ds = append(ds, providerKeys(root)...)
-	return &Tree{root, !b.asked}, append(ds, constInputs(root)...)
+	return &Tree{Root: root, Constant: !b.asked}, append(ds, constInputs(root)...)
 }
 
 func (b *builder) children(ctx context.Context, n *Node, depth int, seen map[*config.Module]bool) diag.List {
@@ -214,31 +154,6 @@ func (b *builder) child(n *Node, call *config.Call, depth int, seen map[*config.
 		ds = append(ds, onlyInRoot(mod, call)...)
 	}
 	return child, ds
-}
-
-// Endless is the error about a call of a folder that one of the callers stands in, so that
-// there would be no end of it: nothing in the language could end that.
-func (n *Node) Endless() diag.List {
-	for p := n.Parent; p != nil; p = p.Parent {
-		if path.Clean(filepath.ToSlash(p.Dir)) == path.Clean(filepath.ToSlash(n.Dir)) {
-			return n.CallsItself(p)
-		}
-	}
-	return nil
-}
-
-// CallsItself is the error about a call that leads to the module of one of its callers.
-func (n *Node) CallsItself(caller *Node) diag.List {
-	at := n.Call.Source.Expr.Range()
-	if caller.Parent == nil {
-		return diag.Errorf(&at, "Module calls itself", "The module %s is the root module, so the calls would never end. Remove one of them.", n.Path)
-	}
-	ds := diag.Errorf(&at, "Module calls itself", "The module %s has the same source as %s, which it is called by, so the calls would never end. Remove one of them.", n.Path, caller.Path)
-	for q := n.Parent; q != caller.Parent; q = q.Parent {
-		at := q.Call.Source.Expr.Range()
-		ds.Note(&at, "%s is called here", q.Path)
-	}
-	return ds
 }
 
 // onlyInRoot reports what a called module may not have.
@@ -379,19 +294,4 @@ func (b *builder) facts(child *Node) (callFacts, diag.List) {
 func versionOfLocal(x hcl.Expression) diag.List {
 	at := x.Range()
 	return diag.Errorf(&at, "Invalid registry module source address", "Cannot apply a version constraint to a module at a relative local path.")
-}
-
-// Files lists the files of every module once, for snapshots.
-func (t *Tree) Files() []*source.File {
-	var out []*source.File
-	done := map[string]bool{}
-	t.Walk(func(n *Node) {
-		for _, f := range n.Config.Files {
-			if sf := n.Config.Set.File(f.Path); sf != nil && !done[f.Path] {
-				done[f.Path] = true
-				out = append(out, sf)
-			}
-		}
-	})
-	return out
 }

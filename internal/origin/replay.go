@@ -9,8 +9,8 @@ import (
 	"github.com/hashicorp/hcl/v2/json"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/lang"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
@@ -261,7 +261,7 @@ func (r *replay) from(c cursor) {
 		}
 		seen[address] = true
 		at := ref.SourceRange()
-		s.From = append(s.From, From{address, r.lines.place(at, r.hidden(c))})
+		s.From = append(s.From, From{Address: address, At: r.lines.place(at, r.hidden(c))})
 	}
 	s.Computed = !isWritten(c.x) && !isReference(c.x)
 	if r.fedBy != nil && c.f.unit != nil {

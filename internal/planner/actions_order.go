@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/terrace-iac/terrace/addr"
-	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/internal/eval"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/state"

@@ -1,8 +1,8 @@
 package planner
 
 import (
+	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/eval"
 	"github.com/terrace-iac/terrace/internal/resourceclient"
 	"github.com/zclconf/go-cty/cty"

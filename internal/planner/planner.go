@@ -15,11 +15,12 @@ import (
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/checks"
-	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/eval"
 	"github.com/terrace-iac/terrace/internal/imports"
+	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/internal/refactoring"
 	"github.com/terrace-iac/terrace/internal/resourceclient"
@@ -123,7 +124,7 @@ func newPlanner(ctx context.Context, in Input) *planner {
 // prepare does what comes before the first value is demanded: moves, imports, targets.
 func (p *planner) prepare() diag.List {
 	tree := p.in.Eval.Tree
-	ds := tree.CheckProviders()
+	ds := module.CheckProviders(tree)
 	if ds.HasErrors() {
 		return ds // the rest would only say the same of each resource
 	}

@@ -11,7 +11,7 @@ import (
 func TestChildrenEnd(t *testing.T) {
 	g := new(Children)
 	sleep := Command{Path: "sleep", Args: []string{"300"}, Dir: t.TempDir(), Env: Env(os.Environ())}
-	if _, err := sleep.Prepare(); err != nil {
+	if _, err := Prepare(sleep); err != nil {
 		t.Skip("SKIP: there is no program sleep")
 	}
 	ended := make(chan error, 1)

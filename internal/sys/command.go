@@ -20,26 +20,12 @@ import (
 	"os/exec"
 	"sync"
 	"time"
+
+	"github.com/terrace-iac/terrace/process"
 )
 
 // A Command is a child process to run.
-type Command struct {
-	Path   string   // the program; without a slash it is looked up in the PATH of Env
-	Args   []string // without the program's own name
-	Dir    string   // its working folder; must be set
-	Env    Env      // its complete environment; nil means an empty one
-	Stdin  io.Reader
-	Stdout io.Writer
-	Stderr io.Writer // may be the same as Stdout; then the order of lines is kept
-
-	// Grace is how long the child may take to end after it was interrupted before
-	// it is killed; 0 means 5 seconds, below 0 that it is killed at once.
-	Grace time.Duration
-	// Foreground keeps the child in our own process group, so that it may read
-	// from the terminal and gets the terminal's signals itself. Where we have no
-	// terminal, it gets a group of its own all the same.
-	Foreground bool
-}
+type Command = process.Command
 
 const defaultGrace = 5 * time.Second
 
@@ -54,7 +40,7 @@ func run(ctx context.Context, c Command, g *Children) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w", c.Path, errors.Join(ErrInterrupted, context.Cause(ctx)))
 	}
-	cmd, err := c.Prepare()
+	cmd, err := Prepare(c)
 	if err != nil {
 		return err
 	}
@@ -73,7 +59,7 @@ func run(ctx context.Context, c Command, g *Children) error {
 	out.started()
 	ended := make(chan struct{})
 	var watch sync.WaitGroup
-	watch.Go(func() { c.endWith(ctx, cmd, out, ended) })
+	watch.Go(func() { endWith(ctx, c, cmd, out, ended) })
 	err = cmd.Wait()
 	out.wait()
 	g.forget(cmd)
@@ -87,7 +73,7 @@ func run(ctx context.Context, c Command, g *Children) error {
 
 // Prepare makes the child ready for callers that start and wait for it by
 // themselves, such as the plugin client. Its streams are not connected.
-func (c Command) Prepare() (*exec.Cmd, error) {
+func Prepare(c Command) (*exec.Cmd, error) {
 	if c.Dir == "" {
 		return nil, fmt.Errorf("%s: no working folder was given for it", c.Path)
 	}
@@ -111,7 +97,7 @@ func (c Command) Prepare() (*exec.Cmd, error) {
 // become runs a command in place of this process, whose streams it has; c's are not looked
 // at. It returns where that cannot be done.
 func become(c Command) error {
-	cmd, err := c.Prepare()
+	cmd, err := Prepare(c)
 	if err != nil {
 		return err
 	}
@@ -136,7 +122,7 @@ func Kill(cmd *exec.Cmd) {
 }
 
 // endWith ends the child when the context does.
-func (c Command) endWith(ctx context.Context, cmd *exec.Cmd, out *output, ended <-chan struct{}) {
+func endWith(ctx context.Context, c Command, cmd *exec.Cmd, out *output, ended <-chan struct{}) {
 	select {
 	case <-ended:
 		return

@@ -13,9 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// homeVars are the variables that may name the home folder.
-var homeVars = []string{"HOME"}
-
 func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 // hasTerminal reports whether our process group is the one that the terminal listens to.

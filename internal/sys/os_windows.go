@@ -10,9 +10,6 @@ import (
 	"syscall"
 )
 
-// homeVars are the variables that may name the home folder.
-var homeVars = []string{"HOME", "USERPROFILE"}
-
 func hasTerminal() bool { return true }
 
 func ownGroup(cmd *exec.Cmd) {

@@ -16,12 +16,13 @@ import (
 	"os/signal"
 	"os/user"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/terrace-iac/terrace/process"
 )
 
 // A System is what the program runs in. Real makes that of the process, Test
@@ -165,16 +166,6 @@ func Nearest(dir, name string) string {
 	}
 }
 
-// Home is the user's home folder, or "" if the environment names none.
-func (e Env) Home() string {
-	for _, name := range homeVars {
-		if home := e.Get(name); home != "" {
-			return home
-		}
-	}
-	return ""
-}
-
 func realTerminal() Terminal {
 	in, out, errs := int(os.Stdin.Fd()), int(os.Stdout.Fd()), int(os.Stderr.Fd())
 	t := Terminal{In: term.IsTerminal(in), Out: term.IsTerminal(out), Err: term.IsTerminal(errs)}
@@ -222,60 +213,8 @@ func userName() string {
 	return u.Username
 }
 
-// Env is an environment, as name=value; where a name stands more than once, the
-// last one counts. It is never changed in place.
-type Env []string
-
-// Get returns a variable's value, or "" if it is not set.
-func (e Env) Get(name string) string {
-	v, _ := e.Lookup(name)
-	return v
-}
-
-// Lookup returns a variable's value and whether it is set.
-func (e Env) Lookup(name string) (value string, ok bool) {
-	for i := len(e) - 1; i >= 0; i-- {
-		if rest, found := strings.CutPrefix(e[i], name); found && strings.HasPrefix(rest, "=") {
-			return rest[1:], true
-		}
-	}
-	return "", false
-}
-
-// With is the environment with the given name=value pairs added or replaced.
-func (e Env) With(pairs ...string) Env {
-	out := make(Env, 0, len(e)+len(pairs))
-	replaced := make(map[string]bool, len(pairs))
-	for _, p := range pairs {
-		replaced[nameOf(p)] = true
-	}
-	for _, p := range e {
-		if !replaced[nameOf(p)] {
-			out = append(out, p)
-		}
-	}
-	return append(out, pairs...)
-}
-
-// Without is the environment without the given variables.
-func (e Env) Without(names ...string) Env {
-	out := make(Env, 0, len(e))
-next:
-	for _, p := range e {
-		for _, name := range names {
-			if nameOf(p) == name {
-				continue next
-			}
-		}
-		out = append(out, p)
-	}
-	return out
-}
-
-func nameOf(pair string) string {
-	name, _, _ := strings.Cut(pair, "=")
-	return name
-}
+// Env is an environment.
+type Env = process.Env
 
 // ErrInterrupted is what Run returns, wrapped, when the context ended first.
 var ErrInterrupted = errors.New("interrupted")

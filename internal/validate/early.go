@@ -5,9 +5,10 @@ import (
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/internal/resourceclient"
 	"github.com/terrace-iac/terrace/internal/value"
@@ -39,7 +40,7 @@ func (v Validated) Has(r *config.Resource, written cty.Value) bool {
 func Early(ctx context.Context, in Input, destroy bool) (Validated, diag.List) {
 	v := newValidator(ctx, in, true)
 	v.destroy, v.validated = destroy, Validated{}
-	if ds := in.Tree.CheckProviders(); ds.HasErrors() {
+	if ds := module.CheckProviders(in.Tree); ds.HasErrors() {
 		return nil, ds.Errors()
 	}
 	v.run(v.earlyModule)

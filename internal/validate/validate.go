@@ -11,8 +11,8 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/eval"
 	"github.com/terrace-iac/terrace/internal/lang"
 	"github.com/terrace-iac/terrace/internal/module"
@@ -66,12 +66,12 @@ type validator struct {
 // Run validates a tree.
 func Run(ctx context.Context, in Input) diag.List {
 	v := newValidator(ctx, in, false)
-	v.graph.Report(in.Tree.CheckProviders())
+	v.graph.Report(module.CheckProviders(in.Tree))
 	if ds := v.graph.Diags(); ds.HasErrors() {
 		return ds // the rest would only say the same of each resource
 	}
 	if in.Provisioners != nil {
-		v.graph.Report(in.Tree.CheckProvisioners(func(typ string) bool { return in.Provisioners.Schema(typ) != nil }))
+		v.graph.Report(module.CheckProvisioners(in.Tree, func(typ string) bool { return in.Provisioners.Schema(typ) != nil }))
 	}
 	v.graph.Report(refactoring.Check(in.Tree, eval.Options{Functions: in.Functions, Workspace: "default"}.Early()))
 	v.run(v.module)

@@ -3,6 +3,7 @@ package command
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/lang"
@@ -77,7 +78,7 @@ func (t *Table) Below(group string) string {
 	var names []string
 	for i := range t.Commands {
 		if c := &t.Commands[i]; !c.Hidden && strings.HasPrefix(c.Name, group+" ") {
-			names = append(names, c.Name)
+			names = append(names, strconv.Quote(c.Name))
 		}
 	}
 	slices.Sort(names)

@@ -8,11 +8,11 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
 	"github.com/terrace-iac/terrace/internal/estate"
-	"github.com/terrace-iac/terrace/internal/origin"
 	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
@@ -100,8 +100,8 @@ func settledBy(x *engine.Explanation, ds diag.List) bool {
 	if x == nil || ds.HasErrors() || !x.Whole && (x.Value == cty.NilVal || !x.Value.IsWhollyKnown()) {
 		return false
 	}
-	return !slices.ContainsFunc(x.Steps, func(s *origin.Step) bool {
-		return slices.Contains([]origin.Kind{origin.Dependency, origin.MockOutputs, origin.Unknown, origin.Failed}, s.Kind)
+	return !slices.ContainsFunc(x.Steps, func(s *explanation.Step) bool {
+		return slices.Contains([]explanation.Kind{explanation.Dependency, explanation.MockOutputs, explanation.Unknown, explanation.Failed}, s.Kind)
 	})
 }
 

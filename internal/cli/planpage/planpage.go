@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/project"
@@ -24,7 +25,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/inputs"
-	"github.com/terrace-iac/terrace/internal/origin"
 	"github.com/terrace-iac/terrace/internal/planhtml"
 	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/source"
@@ -288,7 +288,7 @@ func (p *Pager) inputs(ctx context.Context, e *estate.Estate, u *estate.Unit, hi
 		case hide.of != nil && x.Value != cty.NilVal:
 			in.Value = shortValue(x.Value)
 		}
-		step := func(text string, at *origin.Place, replaced bool) {
+		step := func(text string, at *explanation.Place, replaced bool) {
 			if at != nil && at.File != "" {
 				in.Steps = append(in.Steps, planhtml.Step{
 					Text: text, File: seenFrom(p.Call.Dir, at.File), Line: at.Line, Column: at.Column, Role: roleOf(e, u, at.File, at.Of), Replaced: replaced,

@@ -21,9 +21,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
-	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/discovery/stacks"
 	"github.com/terrace-iac/terrace/internal/estate/inputs"

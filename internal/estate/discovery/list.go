@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/internal/estate/schedule"
 	"github.com/terrace-iac/terrace/unit"
 )

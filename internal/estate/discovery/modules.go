@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/config"
-	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/internal/estate/workdir"
 	"github.com/terrace-iac/terrace/internal/estate/workdir/copytree"
 	"github.com/terrace-iac/terrace/internal/estate/workdir/overlay"

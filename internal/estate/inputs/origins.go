@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
-	"github.com/terrace-iac/terrace/internal/demand"
-	"github.com/terrace-iac/terrace/internal/origin"
+	"github.com/terrace-iac/terrace/demand"
+	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/unit"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -14,7 +14,7 @@ import (
 type Origin struct {
 	Name string // as in an expression, behind "inputs."
 	Of   string // the name of the input as a whole
-	*origin.Explanation
+	*explanation.Explanation
 }
 
 // mostParts is how many parts of an input have origins of their own.
@@ -39,7 +39,7 @@ func Origins(t *demand.Task, u *unit.Unit, wanted func(name string) bool) []Orig
 }
 
 // originsOfParts are those of an input that is an object, if they come from different files.
-func originsOfParts(t *demand.Task, u *unit.Unit, name string, whole *origin.Explanation) []Origin {
+func originsOfParts(t *demand.Task, u *unit.Unit, name string, whole *explanation.Explanation) []Origin {
 	if len(whole.Steps) == 0 {
 		return nil
 	}

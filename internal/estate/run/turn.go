@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/report"
 	"github.com/terrace-iac/terrace/internal/estate/schedule"

@@ -6,8 +6,8 @@ import (
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/estate/workdir/copytree"
 	"github.com/terrace-iac/terrace/internal/estate/workdir/overlay"
 	"github.com/terrace-iac/terrace/internal/fetch"

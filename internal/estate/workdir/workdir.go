@@ -23,10 +23,10 @@ import (
 	"sync"
 
 	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/backend"
-	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/estate/workdir/copytree"
 	"github.com/terrace-iac/terrace/internal/estate/workdir/overlay"
 	"github.com/terrace-iac/terrace/internal/parallel"

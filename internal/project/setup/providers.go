@@ -7,6 +7,7 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/lock"
+	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/project"
 	"github.com/terrace-iac/terrace/internal/provider/install"
 	"github.com/terrace-iac/terrace/internal/testrun"
@@ -69,7 +70,7 @@ const signingPage = "https://opentofu.org/docs/cli/plugins/signing/"
 
 // needed are the providers of configuration and state.
 func (i *initializer) needed(ctx context.Context) (install.Requirements, diag.List) {
-	if ds := i.project.Engine.Tree().CheckProviders().Errors(); ds.HasErrors() {
+	if ds := module.CheckProviders(i.project.Engine.Tree()).Errors(); ds.HasErrors() {
 		return nil, ds
 	}
 	s, ds := i.stateForInit(ctx)

@@ -109,7 +109,7 @@ func launch(ctx context.Context, o Options, secured security) (c *Client, again 
 	if ctx.Err() != nil {
 		return nil, false, startGivenUp(o, out)
 	}
-	cmd, err := sys.Command{Path: o.Path, Args: o.Args, Dir: o.Dir, Env: quiet(o.Env)}.Prepare()
+	cmd, err := sys.Prepare(sys.Command{Path: o.Path, Args: o.Args, Dir: o.Dir, Env: quiet(o.Env)})
 	if err != nil {
 		return nil, false, startFailed(o, out, fmt.Sprintf("its program cannot be run: %s", err))
 	}

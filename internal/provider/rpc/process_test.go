@@ -14,7 +14,7 @@ func TestKilledBeforeStart(t *testing.T) {
 	if err != nil {
 		t.Skip("there is no shell")
 	}
-	cmd, err := sys.Command{Path: sh, Args: []string{"-c", "exec sleep 600"}, Dir: t.TempDir()}.Prepare()
+	cmd, err := sys.Prepare(sys.Command{Path: sh, Args: []string{"-c", "exec sleep 600"}, Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

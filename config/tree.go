@@ -1,0 +1,131 @@
+package config
+
+import (
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/parallel"
+	"github.com/terrace-iac/terrace/source"
+)
+
+// A Node is one module in the tree of calls.
+type Node struct {
+	Path    addr.Module
+	Config  *Module
+	Call    *Call // nil for the root
+	Parent  *Node // nil for the root
+	Calls   map[string]*Node
+	Dir     string // as shown to users and as path.module has it
+	Source  string // the source address as it was evaluated; "" for the root
+	Version string // of a registry module
+}
+
+// A Tree is the modules of a root folder.
+type Tree struct {
+	Root *Node
+	// Constant says that nothing but the files and the manifest went into the tree:
+	// no values of variables, no functions, not the workspace.
+	Constant bool
+}
+
+// Walk calls f for every node, parents first, siblings by name.
+func (t *Tree) Walk(f func(*Node)) { t.Root.walk(f) }
+
+// Node finds the module of an instance of it; nil if there is none.
+func (t *Tree) Node(m addr.ModuleInstance) *Node {
+	n := t.Root
+	for _, s := range m.Steps() {
+		if n = n.Calls[s.Name]; n == nil {
+			return nil
+		}
+	}
+	return n
+}
+
+// Walk calls f for the node and all that it calls, parents first, siblings by name.
+func (n *Node) Walk(f func(*Node)) { n.walk(f) }
+
+func (n *Node) walk(f func(*Node)) {
+	f(n)
+	for _, name := range slices.Sorted(maps.Keys(n.Calls)) {
+		n.Calls[name].walk(f)
+	}
+}
+
+// Loads are loaded folders, for trees that share them. The zero value is empty
+// and ready; trees may be built on it concurrently.
+type Loads struct {
+	cache parallel.Cache[string, loadedModule]
+}
+
+// Load loads a folder, unless it was loaded before. What it returns is shared
+// and must not be changed.
+func (l *Loads) Load(dir string, o Options) (*Module, diag.List) {
+	r := l.cache.Do(dir, func() loadedModule {
+		m, ds := Load(dir, o)
+		return loadedModule{m, ds}
+	})
+	return r.mod, r.ds
+}
+
+type loadedModule struct {
+	mod *Module
+	ds  diag.List
+}
+
+// Endless is the error about a call of a folder that one of the callers stands in, so that
+// there would be no end of it: nothing in the language could end that.
+func (n *Node) Endless() diag.List {
+	for p := n.Parent; p != nil; p = p.Parent {
+		if path.Clean(filepath.ToSlash(p.Dir)) == path.Clean(filepath.ToSlash(n.Dir)) {
+			return n.CallsItself(p)
+		}
+	}
+	return nil
+}
+
+// CallsItself is the error about a call that leads to the module of one of its callers.
+func (n *Node) CallsItself(caller *Node) diag.List {
+	at := n.Call.Source.Expr.Range()
+	if caller.Parent == nil {
+		return diag.Errorf(&at, "Module calls itself", "The module %s is the root module, so the calls would never end. Remove one of them.", n.Path)
+	}
+	ds := diag.Errorf(&at, "Module calls itself", "The module %s has the same source as %s, which it is called by, so the calls would never end. Remove one of them.", n.Path, caller.Path)
+	for q := n.Parent; q != caller.Parent; q = q.Parent {
+		at := q.Call.Source.Expr.Range()
+		ds.Note(&at, "%s is called here", q.Path)
+	}
+	return ds
+}
+
+// Files lists the files of every module once, for snapshots.
+func (t *Tree) Files() []*source.File {
+	var out []*source.File
+	done := map[string]bool{}
+	t.Walk(func(n *Node) {
+		for _, f := range n.Config.Files {
+			if sf := n.Config.Set.File(f.Path); sf != nil && !done[f.Path] {
+				done[f.Path] = true
+				out = append(out, sf)
+			}
+		}
+	})
+	return out
+}
+
+// RequiredProviders lists the providers that configuration names explicitly.
+func (t *Tree) RequiredProviders() map[addr.Provider]bool {
+	out := map[addr.Provider]bool{}
+	t.Walk(func(n *Node) {
+		for _, rp := range n.Config.RequiredProviders {
+			if !rp.Source.IsZero() {
+				out[rp.Source] = true
+			}
+		}
+	})
+	return out
+}
