@@ -1,11 +1,18 @@
 package cli_test
 
 import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
 	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/tools/txtar"
@@ -44,6 +51,8 @@ var sourceCommands = []string{
 	"plan -out=p", "show -json p", "init", "init -json", "get", "get -update",
 }
 
+var testCommands = []string{"test", "test -verbose -junit-xml=j.xml", "test -json"} // -json -verbose is asked for the state
+
 const (
 	declared  = "-- main.tf --\nvariable \"x\" {\n  type = number\n}\noutput \"o\" {\n  value = sha256(var.x)\n}\n"
 	sensitive = "-- main.tf --\nvariable \"x\" {\n  type      = number\n  sensitive = true\n}\noutput \"o\" {\n  value     = var.x\n  sensitive = true\n}\n"
@@ -74,6 +83,9 @@ func leaks() []leak {
 		{name: "call", files: sensitive + "-- terraform.tfvars --\nx = upper(\"hunter2pw\")\n"},
 		{name: "template", files: sensitive + "-- terraform.tfvars --\nx = \"%{hunter2pw}\"\n"},
 		{name: "twice", files: sensitive + "-- terraform.tfvars --\nx = 1\nx = \"hunter2pw\"\n"},
+		{name: "tests", commands: testCommands, files: sensitive + "-- tests/a.tftest.hcl --\nvariables { x = \"hunter2pw\" }\nrun \"a\" {\n}\n-- tests/b.tftest.hcl --\nrun \"a\" {\n  variables { x = [\"hunter2pw\"] }\n}\n"},
+		{name: "tests of what holds not", commands: testCommands, files: strings.Replace(sensitive, "number", "string", 1) + "-- tests/a.tftest.hcl --\nvariables { x = \"hunter2pw\" }\nrun \"a\" {\n  assert {\n    condition     = var.x == \"other\" && output.o == \"other\"\n    error_message = \"Is not ${var.x}.\"\n  }\n}\nrun \"b\" {\n  expect_failures = [var.x]\n}\n"},
+		{name: "variable file of tests", commands: testCommands, files: sensitive + "-- tests/terraform.tfvars --\nx = \"hunter2pw\"\nnobody = \"hunter2pw\"\n-- tests/a.tftest.hcl --\nrun \"a\" {\n}\n"},
 		{name: "environment", files: sensitive, env: []string{"TF_VAR_x=hunter2pw"}},
 		{name: "expression in the environment", files: strings.Replace(sensitive, "number", "list(string)", 1), env: []string{"TF_VAR_x=[hunter2pw"}},
 		{name: "flag", files: sensitive, commands: []string{"plan -var=x=hunter2pw", "plan -json -var=x=hunter2pw", "plan -var=hunter2pw", "plan -var=nobody=hunter2pw", "validate -var=x=hunter2pw"}},
@@ -173,6 +185,16 @@ func leaks() []leak {
 // prints, for people or as JSON, nor reports, pages and logs. The state and saved plans
 // hold values and are left out, as is what a command is asked to render.
 func TestNoLeaks(t *testing.T) {
+	var traces traces
+	collector := httptest.NewServer(&traces)
+	t.Cleanup(func() {
+		collector.Close()
+		traces.check(t)
+	})
+	telemetry := []string{"TG_TELEMETRY_TRACE_EXPORTER=otlpHttp", "TG_TELEMETRY_METRIC_EXPORTER=otlpHttp"}
+	for _, kind := range []string{"TRACES", "METRICS"} {
+		telemetry = append(telemetry, "OTEL_EXPORTER_OTLP_"+kind+"_ENDPOINT="+collector.URL+"/"+kind)
+	}
 	for i, l := range leaks() {
 		if !sampled(i) {
 			continue
@@ -203,7 +225,7 @@ func TestNoLeaks(t *testing.T) {
 				if l.open && (strings.HasPrefix(line, "explain") || line == "config show") {
 					continue
 				}
-				env := append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + os.TempDir(), "TF_LOG=trace"}, l.env...)
+				env := append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + os.TempDir(), "TF_LOG=trace"}, slices.Concat(telemetry, l.env)...)
 				out := combined(t, filepath.Join(root, l.dir), env, strings.Fields(line)...) // whether it fails is not the point
 				if strings.Contains(unwrapped(out), planted) {
 					t.Errorf("terrace %s prints the secret:\n%s", line, out)
@@ -211,6 +233,44 @@ func TestNoLeaks(t *testing.T) {
 			}
 			written(t, root, ar)
 		})
+	}
+}
+
+// A traces is a collector of telemetry.
+type traces struct {
+	mu   sync.Mutex
+	seen map[string]int // spans and measures, by path
+	bad  []string
+}
+
+func (c *traces) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err == nil && r.Header.Get("Content-Encoding") == "gzip" {
+		var z *gzip.Reader
+		if z, err = gzip.NewReader(bytes.NewReader(body)); err == nil {
+			body, err = io.ReadAll(z)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.seen == nil {
+		c.seen = map[string]int{}
+	}
+	c.seen[r.URL.Path]++
+	if at := bytes.Index(body, []byte(planted)); err != nil || at >= 0 {
+		c.bad = append(c.bad, fmt.Sprintf("%s: %v: %q", r.URL.Path, err, body[max(0, at-200):min(len(body), max(0, at)+200)]))
+	}
+}
+
+// check checks that there was telemetry, and no secret in it.
+func (c *traces) check(t *testing.T) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.seen["/TRACES"] == 0 || c.seen["/METRICS"] == 0 {
+		t.Errorf("telemetry came to %v", c.seen)
+	}
+	for _, text := range c.bad {
+		t.Errorf("telemetry holds the secret: %s", text)
 	}
 }
 

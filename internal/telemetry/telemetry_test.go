@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -155,20 +157,27 @@ func TestPrograms(t *testing.T) {
 		return fails
 	})
 	env := sys.Env{"A=b", "TRACEPARENT=old"}
-	if err := run(ctx, sys.Command{Path: "/bin/prog", Args: []string{"secret"}, Dir: "/d", Env: env}); err != nil {
+	prog := filepath.Join(t.TempDir(), "prog")
+	if err := os.WriteFile(prog, nil, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(ctx, sys.Command{Path: prog, Args: []string{"secret"}, Dir: "/d", Env: env}); err != nil {
 		t.Fatal(err)
 	}
 	s := (*got)[0]
 	if want := (sys.Env{"A=b", "TRACEPARENT=" + s.Parent()}); !cmp.Equal(ran.Env, want) || s.Above != root.ID {
 		t.Errorf("the environment is %v, want %v", ran.Env, want)
 	}
-	want := []Attr{{"binary", "prog"}, {"binary_path", "/bin/prog"}, {"dir", "/d"}, {"exit_code", 0}}
+	want := []Attr{{"binary", "prog"}, {"binary_path", prog}, {"dir", "/d"}, {"exit_code", 0}}
 	if diff := cmp.Diff(want, s.Attrs); diff != "" || s.Name != "run_prog" || len(s.Failures) > 0 {
 		t.Error(diff, s.Name, s.Failures)
 	}
 	fails = errors.New("exec: the secret was not found")
-	if err := run(ctx, sys.Command{Path: "prog", Dir: "/d"}); err == nil {
+	if err := run(ctx, sys.Command{Path: "secret", Dir: "/d"}); err == nil {
 		t.Error("the error is lost")
+	}
+	if s := (*got)[1]; s.Name != "run_program" || !cmp.Equal(s.Attrs, []Attr{{"dir", "/d"}}) {
+		t.Errorf("a program that there is not is %s %v", s.Name, s.Attrs)
 	}
 	if f := (*got)[1].Failures; len(f) != 1 || strings.Contains(f[0].Message, "secret") {
 		t.Errorf("the failures are %v", f)
