@@ -57,6 +57,12 @@ type Subject interface {
 	Describe() (name string, at *source.Range)
 }
 
+// A Loner is a Subject that has a heading of its own for the message that it refers to
+// itself, with nothing in between.
+type Loner interface {
+	Alone() (summary string)
+}
+
 // A Graph is one evaluation: the tasks that work on it, and what they reported.
 // The zero Graph is ready. Its methods may be called concurrently. A cell that
 // is not done yet must be reached by tasks of one graph alone.

@@ -132,6 +132,9 @@ func (d *Desired) TriggerTarget(t *demand.Task, x *lang.Expr) ([]*Desired, hcl.T
 	if r == nil {
 		return nil, nil, d.Resource.Mod.undeclared(a, &at)
 	}
+	if r == d.Resource {
+		return nil, nil, diag.Errorf(&at, "Invalid reference in replace_triggered_by expression", "%s refers to itself: whether it is replaced cannot depend on its own changes. Name what it is to be replaced with.", r.Addr())
+	}
 	in, fine := r.instances.Get(t, &at)
 	if !fine {
 		return nil, nil, demand.Fail()

@@ -97,6 +97,14 @@ func (i *item) Describe() (string, *source.Range) {
 	return string(i.mod.Addr) + "." + i.kind + i.name, i.at
 }
 
+// Alone implements demand.Loner.
+func (i *item) Alone() string {
+	if i.kind == "local." {
+		return "Self-referencing local value"
+	}
+	return "Cycle"
+}
+
 // Calls returns the module calls of the instance, by name.
 func (m *Module) Calls() []*Call { return m.calls }
 

@@ -91,6 +91,14 @@ func (d *Desired) Describe() (string, *source.Range) {
 	return d.Addr().String(), &d.Resource.code.cfg.At
 }
 
+const selfReferential = "Self-referential block"
+
+// Alone implements demand.Loner, as those of the others do.
+func (r *Resource) Alone() string      { return selfReferential }
+func (r *resourceCount) Alone() string { return selfReferential }
+func (r *resourceAfter) Alone() string { return selfReferential }
+func (d *Desired) Alone() string       { return selfReferential }
+
 // Addr is the resource's address.
 func (r *Resource) Addr() addr.AbsResource {
 	return addr.AbsResource{Module: r.Mod.Addr, Resource: r.code.cfg.Addr}
@@ -319,7 +327,7 @@ func (d *Desired) Scope(self cty.Value) lang.Scope {
 	if d.Resource.code.repeat.none() && self == cty.NilVal {
 		return d.Resource.Mod
 	}
-	return &instanceScope{Module: d.Resource.Mod, inst: d.inst, self: self}
+	return &instanceScope{Module: d.Resource.Mod, inst: d.inst, self: self, of: d}
 }
 
 // Config evaluates the instance's own arguments to a value of the schema's

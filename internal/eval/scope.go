@@ -21,6 +21,7 @@ type instanceScope struct {
 	*Module
 	inst instance
 	self cty.Value
+	of   *Desired // whose self that is
 }
 
 func (s *instanceScope) Resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) (cty.Value, int, diag.List) {
@@ -41,7 +42,41 @@ func (s *instanceScope) Resolve(t *demand.Task, ref hcl.Traversal, at *source.Ra
 			return s.self, 1, nil
 		}
 	}
+	if s.self != cty.NilVal && s.of != nil {
+		if a, used, ok := resourceOf(ref); ok && a == s.of.Resource.code.cfg.Addr {
+			v, ds := s.own(t, ref, used, at)
+			return v, used, ds
+		}
+	}
 	return s.Module.Resolve(t, ref, at)
+}
+
+// own is what a reference by address to the resource itself yields, where there is a self
+// already: in provisioners and connections, since conditions must not have one. Other
+// instances are not known, since nothing says that they come first.
+func (s *instanceScope) own(t *demand.Task, ref hcl.Traversal, used int, at *source.Range) (cty.Value, diag.List) {
+	r, rest := s.of.Resource, ref[used:]
+	in, ok := r.instances.Get(t, at)
+	if !ok {
+		return cty.DynamicVal, demand.Fail()
+	}
+	ds := r.formMistake(ref, used, at)
+	if ds == nil && s.ev.o.Validating {
+		ds = r.staticMistake(t, rest, at)
+	}
+	switch {
+	case ds != nil || in.Unknown || in.Deferred != nil:
+		return cty.DynamicVal, ds
+	case in.Form == One || in.Form == Disabled:
+		return s.self, nil
+	}
+	vals := make([]cty.Value, len(in.All))
+	for i, d := range in.All {
+		if vals[i] = cty.DynamicVal; d == s.of {
+			vals[i] = s.self
+		}
+	}
+	return collection(in.Form, false, vals, func(i int) string { return in.All[i].inst.key.Str }), nil
 }
 
 // named answers ROOT.NAME from a fixed set of names.

@@ -140,6 +140,9 @@ func (r *Runner) one(x *runs, p *config.Provisioner) diag.List {
 		}
 		why |= also
 	}
+	if !v.IsWhollyKnown() || cv != cty.NilVal && !cv.IsWhollyKnown() {
+		return append(ds, diag.Errorf(&p.At, "Invalid "+p.Type+" provisioner configuration", "It refers to something that is not known while the provisioner runs, such as another instance of the same resource, which may be made later. Nothing was run.")...)
+	}
 	e := event.Event{Kind: event.ProvisionStart, Object: addr.Object{Instance: x.addr}, Provisioner: p.Type}
 	r.observe.Send(e)
 	more := r.types.Run(r.ctx, p.Type, v, cv, func(line string) {
