@@ -12,6 +12,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -133,7 +134,7 @@ func (c *Client) repeat(ctx context.Context, r Request) (*Response, error) {
 
 func again(r Request, resp *Response, err error) bool {
 	if err != nil {
-		return r.Repeat && !errors.Is(err, ErrPage)
+		return r.Repeat && !final(err)
 	}
 	switch resp.Status {
 	case http.StatusTooManyRequests:
@@ -144,6 +145,26 @@ func again(r Request, resp *Response, err error) bool {
 		return false
 	}
 	return r.Repeat && (resp.Status >= 500 || resp.Status == http.StatusRequestTimeout)
+}
+
+// Final marks an error of Prepare that would be the same in another attempt, such as an
+// account that may not be used.
+func Final(err error) error { return finalError{err} }
+
+type finalError struct{ error }
+
+func (f finalError) Unwrap() error { return f.error }
+
+// final reports whether another attempt would end in the same way: what is wrong lies in
+// settings or certificates, not in the network or the service at this moment.
+func final(err error) bool {
+	var f finalError
+	var unknown x509.UnknownAuthorityError
+	var name x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	var record tls.RecordHeaderError
+	return errors.Is(err, ErrPage) || errors.Is(err, ErrProxy) || errors.Is(err, http.ErrSchemeMismatch) ||
+		errors.As(err, &f) || errors.As(err, &unknown) || errors.As(err, &name) || errors.As(err, &invalid) || errors.As(err, &record)
 }
 
 // pause is how long to wait before the next attempt: what the service asks for, or

@@ -189,7 +189,7 @@ func (b *s3Backend) signing(service string, retries int) *rest.Client {
 		HTTP: b.session.HTTP, Retries: retries, Sleep: b.s.Sleep, Now: b.s.Now,
 		Prepare: func(ctx context.Context, r *http.Request, sum func() [sha256.Size]byte) error {
 			if err := b.account(ctx); err != nil {
-				return err
+				return rest.Final(err)
 			}
 			return b.session.Sign(ctx, r, sum(), service, b.session.Region)
 		},
