@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -95,8 +96,10 @@ func TestStartSecured(t *testing.T) {
 			t.Parallel()
 			cache := new(rpc.SchemaCache)
 			for _, want := range tt.starts {
-				calls := filepath.Join(t.TempDir(), "calls")
+				calls, temp := filepath.Join(t.TempDir(), "calls"), t.TempDir()
 				o := options(t, 6, "TEST_MISBEHAVE="+tt.misbehave, "TEST_CALLS="+calls)
+				o.Env = slices.DeleteFunc(o.Env, func(kv string) bool { return strings.HasPrefix(kv, "TMPDIR=") })
+				o.Env = append(o.Env, "TMPDIR="+temp)
 				o.Cache = cache
 				p := launch(t, o)
 				schemaOf(t, p)
@@ -109,6 +112,9 @@ func TestStartSecured(t *testing.T) {
 				}
 				if n := strings.Count(string(text), "start"); n != want {
 					t.Errorf("it was started %d times, not %d:\n%s", n, want, text)
+				}
+				if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
+					t.Errorf("left behind: %v %v", left, err)
 				}
 			}
 		})

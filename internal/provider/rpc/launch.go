@@ -125,8 +125,12 @@ func launch(ctx context.Context, o Options, secured security) (c *Client, again 
 	s.client = plugin.NewClient(s.config())
 	cc, ds := s.run(ctx)
 	h, err := s.proc.handshakeResult()
-	if ds != nil {
-		return nil, errors.Is(err, errNotPrivate) || errors.Is(err, errNoLine), ds
+	switch {
+	case errors.Is(err, errNotPrivate):
+		s.unlink() // the plugin was killed before it could do that
+		return nil, true, ds
+	case ds != nil:
+		return nil, errors.Is(err, errNoLine), ds
 	}
 	c = newClient(o, h.Protocol, cc, s.proc.done)
 	c.plugin, c.proc, c.out, c.tls = s.client, s.proc, out, s.tls != nil
