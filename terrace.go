@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/event"
@@ -31,6 +32,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/provider"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/state"
 )
@@ -52,6 +54,10 @@ type Options struct {
 	// PluginDirs are folders with provider packages, in the layout of a filesystem mirror.
 	// Init searches them in place of everything else and remembers it, as -plugin-dir.
 	PluginDirs []string
+
+	// Providers are those that the program has itself, by their source address: they need no
+	// package, and are in no lock file. Init and Open must be given the same ones.
+	Providers map[addr.Provider]provider.Factory
 
 	BackendConfig []string      // what Init adds to the backend block, as -backend-config takes it
 	LockTimeout   time.Duration // how long to try for the lock of the state; 0: once
@@ -93,7 +99,7 @@ func (o Options) context() (c *project.Context, who string, err error) {
 	who = system.User() + "@" + system.Host()
 	f := &folder.Folder{
 		Dir: dir, Launch: dir, Env: o.Environ, Now: system.Now, Stderr: log, Run: system.Run, Executable: system.Executable,
-		Hashes: &install.Hashes{}, Wait: func(string) {},
+		Hashes: &install.Hashes{}, Wait: func(string) {}, Providers: o.Providers,
 	}
 	backends := f.NewBackends(who)
 	f.Backends = func() *backend.Set { return backends }

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/backend"
@@ -25,6 +26,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/internal/tracelog"
+	"github.com/terrace-iac/terrace/provider"
 )
 
 // A Folder is where a program works, and with what. Dir, Env and Now are required.
@@ -39,6 +41,10 @@ type Folder struct {
 	Executable func() (string, error) // the path of the running program
 	NoPrograms bool                   // Run refuses everything, and providers are not started either
 	Programs   func() sys.Env         // the environment of the programs that provisioners start; nil: Env
+
+	// Providers are those that the program has itself: no package of them is installed, and
+	// none is in the lock file.
+	Providers map[addr.Provider]provider.Factory
 
 	Hashes   *install.Hashes     // of packages that were verified, for the whole process
 	Backends func() *backend.Set // those of the process

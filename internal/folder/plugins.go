@@ -86,6 +86,9 @@ func (pl *Plugins) Choose(ctx context.Context, req install.Requirements) diag.Li
 
 // Factory implements engine.ProviderSource.
 func (pl *Plugins) Factory(a addr.Provider) (provider.Factory, diag.List) {
+	if own := pl.Folder.Providers[a]; own != nil {
+		return own, nil
+	}
 	if _, ok := pl.Attached[a]; !ok {
 		if _, ds := pl.pkg(a); ds.HasErrors() {
 			return nil, ds
@@ -121,6 +124,9 @@ func (f *Folder) slowAfter() time.Duration {
 // Program implements engine.ProgramSource.
 func (pl *Plugins) Program(ctx context.Context, a addr.Provider) (engine.Program, diag.List) {
 	f := pl.Folder
+	if f.Providers[a] != nil {
+		return engine.Program{}, nil // it runs in this process, and others do not share it
+	}
 	o := rpc.Options{Addr: a, Env: f.Env, Stderr: f.Log.Provider(a.Type), Cache: pl.Schemas, DisableTLS: f.Env.Get("TF_DISABLE_PLUGIN_TLS") != ""}
 	o.SlowAfter = f.slowAfter()
 	o.Slow = func(call string) {
@@ -167,7 +173,7 @@ func SortedProviders(req install.Requirements) []addr.Provider {
 func (pl *Plugins) Packaged(req install.Requirements) install.Requirements {
 	out := install.Requirements{}
 	for a, constraints := range req {
-		if _, attached := pl.Attached[a]; !a.IsBuiltIn() && !attached {
+		if _, attached := pl.Attached[a]; !a.IsBuiltIn() && !attached && pl.Folder.Providers[a] == nil {
 			out[a] = constraints
 		}
 	}

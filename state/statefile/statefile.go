@@ -167,10 +167,10 @@ type parser struct {
 	arena []byte
 }
 
-// errorf adds a message about the place at an offset.
 // EncryptedCode is the code of the message that a state is encrypted.
 const EncryptedCode = "state/encrypted"
 
+// errorf adds a message about the place at an offset.
 func (p *parser) errorf(offset int, summary, format string, args ...any) {
 	if len(p.ds) >= maxMessages {
 		return // the first ones say enough
