@@ -82,14 +82,15 @@ func (w *commandWork) ready(ctx context.Context) (idle bool, ds diag.List) {
 		return false, ds
 	}
 	if w.Command == "init" || !w.cmd.Uninitialized {
-		if ds = append(ds, w.hooks.first(ctx)...); ds.HasErrors() {
-			return false, ds
-		}
-		if ds = append(ds, workdir.NoBackendBlock(w.Unit.Name, w.at.dir.Remote, w.at.dir.Root())...); ds.HasErrors() {
-			return false, ds
-		}
-		_, more := w.hooks.reread()
+		_, more := w.beforeInit(ctx)
 		if ds = append(ds, more...); ds.HasErrors() {
+			return false, ds
+		}
+		root := w.at.dir.Root()
+		if root != nil && w.configures() {
+			ds = append(ds, w.unconfigured(root)...)
+		}
+		if ds = append(ds, workdir.NoBackendBlock(w.Unit.Name, w.at.dir.Remote, root)...); ds.HasErrors() {
 			return false, ds
 		}
 	}
@@ -106,6 +107,16 @@ func (w *commandWork) ready(ctx context.Context) (idle bool, ds diag.List) {
 		ds = append(ds, more.Errors()...) // warnings come with the command
 	}
 	return false, ds
+}
+
+// configures reports whether the command is about the configuration, as operations of a run
+// are: it says nothing of a unit that has none.
+func (w *commandWork) configures() bool {
+	switch w.Command {
+	case "plan", "apply", "validate": // init may bring it, by -from-module
+		return true
+	}
+	return false
 }
 
 // nothingLeft reports whether the unit is to be destroyed and has no objects, for a command

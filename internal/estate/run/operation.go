@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -17,12 +16,10 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/saved"
 	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/internal/estate/workdir"
-	"github.com/terrace-iac/terrace/internal/estate/workdir/overlay"
 	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/planfile"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/plan"
-	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -88,7 +85,14 @@ func (w *operationWork) ready(ctx context.Context) (idle bool, ds diag.List) {
 	if ds = append(ds, w.States.Prepare(ctx, w.Unit.Name, w.at.dir, w.at.Environ())...); ds.HasErrors() {
 		return false, ds
 	}
-	idle, more := w.open(ctx)
+	changed, more := w.beforeInit(ctx)
+	if ds = append(ds, more...); more.HasErrors() {
+		return false, ds
+	}
+	if changed {
+		w.res.Set = w.at.dir.Parsed.Set
+	}
+	idle, more = w.open(ctx)
 	if !idle && w.hooks.any() && curable(more) {
 		w.curable = more
 		return false, ds
@@ -110,7 +114,7 @@ func (w *operationWork) open(ctx context.Context) (idle bool, ds diag.List) {
 	if _, ds = w.module.open(ctx); ds.HasErrors() {
 		return false, ds
 	}
-	if more := append(w.unconfigured(), workdir.NoBackendBlock(w.Unit.Name, w.at.dir.Remote, w.module.root())...); more.HasErrors() {
+	if more := append(w.unconfigured(w.module.root()), workdir.NoBackendBlock(w.Unit.Name, w.at.dir.Remote, w.module.root())...); more.HasErrors() {
 		return false, append(ds, more...)
 	}
 	idle, more := w.evaluate(ctx)
@@ -161,33 +165,9 @@ func (w *operationWork) unfit() diag.List {
 	return ds
 }
 
-// unconfigured is an error about a unit whose module has no configuration: planning
-// it would destroy all that it manages. To be validated and prepared it is a folder
-// with nothing in it, as a root file above other units is, unless nothing below it is
-// configuration either.
-func (w *operationWork) unconfigured() diag.List {
-	root := w.module.root()
-	if w.state.destroys || slices.ContainsFunc(root.Files, func(f config.FileRole) bool { return overlay.IsConfig(filepath.Base(f.Path)) }) {
-		return nil
-	}
-	if (w.o.Op == Validate || w.o.Op == Init) && w.at.dir.Files.ConfigBelow() {
-		return nil
-	}
-	var at *source.Range
-	if tf := w.at.dir.Terraform; tf != nil && tf.Source != nil {
-		at = tf.Source.At
-	}
-	ds := diag.Errorf(at, "No configuration files", "There is no .tf or .tofu file in the module of the unit %s. Set terraform.source to where its module is, or leave the unit out: a file that others include or import should not be called %s.", w.Unit.Name, filepath.Base(w.Unit.Path))
-	ds[0].Code = "estate/no-configuration"
-	return ds
-}
-
 // run implements work.
 func (w *operationWork) run(ctx context.Context) diag.List {
-	ds := w.hooks.first(ctx)
-	if !ds.HasErrors() {
-		ds = append(ds, w.hooks.before(ctx)...)
-	}
+	ds := w.hooks.before(ctx)
 	if !ds.HasErrors() {
 		idle, more := w.settle(ctx)
 		if ds = append(ds, more...); !ds.HasErrors() && !idle {

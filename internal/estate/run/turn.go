@@ -2,15 +2,19 @@ package run
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 
+	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/report"
 	"github.com/terrace-iac/terrace/internal/estate/schedule"
+	"github.com/terrace-iac/terrace/internal/estate/workdir/overlay"
 	"github.com/terrace-iac/terrace/internal/telemetry"
 	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/source"
 )
 
 // # A turn
@@ -127,6 +131,37 @@ func (t *Turn) prepare(ctx context.Context) (idle bool, ds diag.List) {
 	}
 	idle, more = t.work.ready(ctx)
 	return idle, append(ds, more...)
+}
+
+// beforeInit runs the hooks that come before the module is read, and takes over what they
+// changed in the directory.
+func (t *Turn) beforeInit(ctx context.Context) (changed bool, ds diag.List) {
+	if ds = t.hooks.first(ctx); ds.HasErrors() {
+		return false, ds
+	}
+	changed, more := t.hooks.reread()
+	t.hooks.ran = false // what comes of hooks that run from now on is read again
+	return changed, append(ds, more...)
+}
+
+// unconfigured is an error about a unit whose module has no configuration: planning
+// it would destroy all that it manages. To be validated and prepared it is a folder
+// with nothing in it, as a root file above other units is, unless nothing below it is
+// configuration either.
+func (t *Turn) unconfigured(root *config.Module) diag.List {
+	if t.state.destroys || slices.ContainsFunc(root.Files, func(f config.FileRole) bool { return overlay.IsConfig(filepath.Base(f.Path)) }) {
+		return nil
+	}
+	if (t.Command == "validate" || t.Command == "init") && t.at.dir.Files.ConfigBelow() {
+		return nil
+	}
+	var at *source.Range
+	if tf := t.at.dir.Terraform; tf != nil && tf.Source != nil {
+		at = tf.Source.At
+	}
+	ds := diag.Errorf(at, "No configuration files", "There is no .tf or .tofu file in the module of the unit %s. Set terraform.source to where its module is, or leave the unit out: a file that others include or import should not be called %s.", t.Unit.Name, filepath.Base(t.Unit.Path))
+	ds[0].Code = "estate/no-configuration"
+	return ds
 }
 
 // mode is the engine's mode for the unit: of one that is no longer there everything is
