@@ -108,7 +108,7 @@ func describe(comp []*Node) *diag.Message {
 	}
 	first := slices.MinFunc(comp, compareNodes)
 	name, at := first.What.Describe()
-	path := written(first, shortestCircle(first, in))
+	path := written(first, shortestCycle(first, in))
 	m := &diag.Message{Code: "eval/cycle", Summary: "Cycle", At: at}
 	if len(path) == 1 {
 		if s, ok := first.What.(Loner); ok {
@@ -153,8 +153,8 @@ func written(first *Node, path []Read) []Read {
 	return out
 }
 
-// shortestCircle is a breadth-first search from a node back to itself.
-func shortestCircle(first *Node, in map[*Node]bool) []Read {
+// shortestCycle is a breadth-first search from a node back to itself.
+func shortestCycle(first *Node, in map[*Node]bool) []Read {
 	type hop struct {
 		from *Node
 		read Read

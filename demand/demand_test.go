@@ -83,7 +83,7 @@ func TestComputedOnce(t *testing.T) {
 	c := NewCell(name{"c", 1}, 0, func(*Task) (int, diag.List) {
 		calls.Add(1)
 		time.Sleep(time.Millisecond)
-		return 42, diag.Warnf(line(1), "Told once", "D.")
+		return 42, diag.Warnf(line(1), "Reported once", "D.")
 	})
 	ask := func(task *Task) {
 		for range 10 {
@@ -96,7 +96,7 @@ func TestComputedOnce(t *testing.T) {
 	if n := calls.Load(); n != 1 {
 		t.Errorf("computed %d times", n)
 	}
-	if got, want := report(&g), "1 warning Told once: D.\n"; got != want {
+	if got, want := report(&g), "1 warning Reported once: D.\n"; got != want {
 		t.Errorf("report %q, want %q", got, want)
 	}
 }
@@ -131,7 +131,7 @@ func TestLife(t *testing.T) {
 func TestFailure(t *testing.T) {
 	var g Graph
 	bad := NewCell(name{"bad", 1}, -1, func(*Task) (int, diag.List) {
-		return 7, diag.Errorf(line(1), "Bad", "Told by the cell.")
+		return 7, diag.Errorf(line(1), "Bad", "Reported by the cell.")
 	})
 	reader := NewCell(name{"reader", 2}, -2, func(task *Task) (int, diag.List) {
 		v, ok := bad.Get(task, line(2))
@@ -154,7 +154,7 @@ func TestFailure(t *testing.T) {
 	}
 	g.Report(diag.Errorf(nil, "Elsewhere", "D."))
 	g.Report(Fail())
-	want := "1 error Bad: Told by the cell.\n2 warning Also: D.\n0 error Elsewhere: D.\n"
+	want := "1 error Bad: Reported by the cell.\n2 warning Also: D.\n0 error Elsewhere: D.\n"
 	if diff := cmp.Diff(want, report(&g)); diff != "" {
 		t.Error(diff)
 	}

@@ -150,7 +150,7 @@ func (c *evaluator) withheld(e *evaluation, x *syntax.Expr, ctx *hcl.EvalContext
 		if more.HasErrors() != diags.HasErrors() || len(more) != len(diags) {
 			for _, d := range diags {
 				if d.EvalContext = nil; !saysNoValues(d) {
-					d.Detail = notTold
+					d.Detail = notShown
 				}
 			}
 			return diags
@@ -200,7 +200,7 @@ func withoutReasons(x hclsyntax.Node, diags hcl.Diagnostics) hcl.Diagnostics {
 		case saysNoValues(d):
 		case calls || m.Summary == "Duplicate object key":
 			if slices.ContainsFunc(words, func(w string) bool { return strings.Contains(m.Detail, w) }) {
-				m.Detail = notTold
+				m.Detail = notShown
 			}
 		}
 		out[i] = &m
@@ -216,7 +216,7 @@ func saysNoValues(d *hcl.Diagnostic) bool {
 }
 
 const (
-	notTold         = "The reason is not shown, since it may show a value that is given."
+	notShown        = "The reason is not shown, since it may show a value that is given."
 	unknownVariable = "Unknown variable"
 )
 

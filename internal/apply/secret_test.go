@@ -12,7 +12,7 @@ import (
 
 // What tells people which object is meant is never a sensitive value, neither one
 // that configuration says is sensitive nor one of which the schema says so.
-func TestSecretNamesAreNotTold(t *testing.T) {
+func TestSecretNamesAreNotShown(t *testing.T) {
 	w := newWorld(t)
 	w.providers.Managed["x_thing"].Schema.Block.Attributes["id"].Sensitive = true
 	w.providers.Data["x_thing"].Schema.Block.Attributes["id"].Sensitive = true

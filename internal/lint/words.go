@@ -18,7 +18,10 @@ var instead = sync.OnceValue(func() []wording {
 		{regexp.MustCompile(`\b(is|are) worth\b`), "has the value"},
 		{regexp.MustCompile(`\blaid\b`), "overlay, layout, formatted"},
 		{regexp.MustCompile(`\bxpr\b`), "compiled expression"},
-		{regexp.MustCompile(`\bputOff\b`), "defer"},
+		{regexp.MustCompile(`\bputOff|PutOff`), "defer"},
+		{regexp.MustCompile(`[a-z]Circles?([A-Z]|$)|^circles?[A-Z]`), "cycle"},
+		{regexp.MustCompile(`[a-z]Told([A-Z]|$)|^told[A-Z]`), "reported, shown, known"},
+		{regexp.MustCompile(`[a-z]Laid([A-Z]|$)|^laid[A-Z]`), "overlay, layout"},
 	}
 })
 

@@ -34,26 +34,36 @@ import (
 // estateRun is a command over all units.
 type estateRun struct {
 	*command.Call
-	f      *unitflags.Flags
-	name   string // plan, apply, destroy, validate, output, init
-	args   []string
-	op     planning.Flags
-	flags  runFlags
-	meant  meant
-	saved  *estate.SavedPlan // that is applied; nil if there is none
-	estate *estate.Estate
-	found  diag.List // errors that do not keep outputs from being read
-	began  time.Time
-	halt   halt
-	shown  display
-	kept   *savedplan.Files
-	page   planpage.Pager
+	f        *unitflags.Flags
+	name     string // plan, apply, destroy, validate, output, init
+	args     []string
+	op       planning.Flags
+	flags    runFlags
+	selected selection
+	saved    *estate.SavedPlan // that is applied; nil if there is none
+	estate   *estate.Estate
+	found    diag.List // errors that do not keep outputs from being read
+	began    time.Time
+	halt     halt
+	shown    display
+	kept     *savedplan.Files
+	page     planpage.Pager
 	// whole says that the units are all that are below the working folder.
 	whole   bool
 	workers workersFile
 	// detached says that the run goes on by itself, and that was said.
 	detached bool
 	errors   sync.Map // texts of what was wrong with units that had their turns elsewhere, by name
+}
+
+// below is the run as one unit of it sees it whose turn is shown apart: by a call of its own.
+func (r *estateRun) below(c *command.Call) *estateRun {
+	out := &estateRun{
+		Call: c, f: r.f, name: r.name, args: r.args, op: r.op, flags: r.flags, selected: r.selected, saved: r.saved, estate: r.estate,
+		began: r.began, halt: r.halt, shown: newDisplay(c.Report, r.name, r.f), kept: r.kept, page: planpage.Pager{Call: c, File: r.f.HTML, Kept: r.kept},
+	}
+	out.shown.log, out.shown.summary.Width = r.shown.log, r.shown.summary.Width
+	return out
 }
 
 // runFlags are the flags of a command over all units beside those of its operation.
@@ -64,9 +74,9 @@ type runFlags struct {
 	forget  bool // -suppress-forget-errors
 }
 
-// meant are the objects that a run is about, as the flags and their files have them;
+// A selection is the objects that a run is about, as the flags and their files have them;
 // none means all.
-type meant struct{ targets, excludes []addr.Target }
+type selection struct{ targets, excludes []addr.Target }
 
 // halt is what an interrupt of a run reaches.
 type halt struct {
@@ -342,7 +352,7 @@ func (w *workersFile) load(dir string, set *source.Set) (*placement.File, diag.L
 
 func (r *estateRun) options(op estate.Op) (estate.RunOptions, diag.List) {
 	po, ds := r.op.Options(r.Call)
-	r.meant.targets, r.meant.excludes = po.Targets, po.Excludes
+	r.selected.targets, r.selected.excludes = po.Targets, po.Excludes
 	every, more := project.PersistEvery(r.Call)
 	limits := estate.Limits{Units: r.f.Parallelism, Calls: r.op.Parallelism, All: r.f.Calls}
 	if r.Serving == nil {

@@ -16,7 +16,7 @@ import (
 func (r *estateRun) about() estate.SavedRun {
 	return estate.SavedRun{
 		Destroy: r.op.Destroy, RefreshOnly: r.op.RefreshOnly, NoRefresh: !r.op.Refresh, Minimal: r.op.Reads.Minimal,
-		Targets: addresses(r.meant.targets), Excludes: addresses(r.meant.excludes), Replace: r.op.Scope.Replace, Time: r.began, Dir: filepath.Base(r.Dir),
+		Targets: addresses(r.selected.targets), Excludes: addresses(r.selected.excludes), Replace: r.op.Scope.Replace, Time: r.began, Dir: filepath.Base(r.Dir),
 	}
 }
 

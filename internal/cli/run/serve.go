@@ -13,7 +13,6 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
-	"github.com/terrace-iac/terrace/internal/cli/planpage"
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
@@ -260,11 +259,7 @@ func (x *served) newView(q *remote.Request) *turnView {
 	v := &turnView{yes: q.Yes, tell: q.Tell}
 	c := r.Call.Below(r.Dir)
 	c.Command, c.Serving = r.Command, r.Serving
-	v.r = &estateRun{
-		Call: c, f: r.f, name: r.name, args: r.args, op: r.op, flags: r.flags, meant: r.meant, saved: r.saved, estate: r.estate,
-		began: r.began, halt: r.halt, shown: newDisplay(c.Report, r.name, r.f), kept: r.kept, page: planpage.Pager{Call: c, File: r.f.HTML, Kept: r.kept},
-	}
-	v.r.shown.log, v.r.shown.summary.Width = r.shown.log, r.shown.summary.Width
+	v.r = r.below(c)
 	c.Report.Out = v.to(remote.Stdout)
 	c.Report.Open()
 	human := c.Report.Human

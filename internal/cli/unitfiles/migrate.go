@@ -129,7 +129,7 @@ func migrateAmong(ctx context.Context, env unit.Env, units, roots []string) (*mi
 			}
 			root := commonFolder(append(slices.Clone(units), c.Path))
 			if root == filepath.Dir(root) {
-				return nil, diag.Errorf(nil, "Shared file far away", "The file %s would be rewritten, and only the root of the file system holds it together with the units. Which other units use it cannot be told, so nothing is rewritten.", c.Path)
+				return nil, diag.Errorf(nil, "Shared file far away", "The file %s would be rewritten, and only the root of the file system holds it together with the units. Which other units use it is not known, so nothing is rewritten.", c.Path)
 			}
 			roots = append(roots, root)
 			break

@@ -25,7 +25,7 @@ func Deprecated(c *command.Call, e *estate.Estate, f *unitflags.Flags, look bool
 	if len(ds) == 0 {
 		return nil
 	}
-	path, today := toldPath(c), c.Now().UTC().Format(time.DateOnly)
+	path, today := reportedPath(c), c.Now().UTC().Format(time.DateOnly)
 	if path == "" {
 		return ds
 	}
@@ -41,8 +41,8 @@ func Deprecated(c *command.Call, e *estate.Estate, f *unitflags.Flags, look bool
 	return ds
 }
 
-// toldPath is the file with the day on which the warning came last, "" without a home.
-func toldPath(c *command.Call) string {
+// reportedPath is the file with the day on which the warning came last, "" without a home.
+func reportedPath(c *command.Call) string {
 	if base := c.Env.Get("XDG_CACHE_HOME"); filepath.IsAbs(base) {
 		return filepath.Join(base, "terrace", "include-deprecated")
 	}

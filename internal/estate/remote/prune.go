@@ -58,11 +58,11 @@ func (b *Blobs) Prune(ctx context.Context, before time.Time) (removed int, err e
 func (b *Blobs) need(ctx context.Context, tree string, needed map[string]bool) error {
 	text, err := b.get(ctx, files, tree)
 	if err != nil {
-		return fmt.Errorf("it cannot be told which files are needed: %w", err)
+		return fmt.Errorf("which files are needed is not known: %w", err)
 	}
 	var folders wireTree
 	if err := json.Unmarshal(text, &folders); err != nil {
-		return fmt.Errorf("it cannot be told which files are needed: %w", err)
+		return fmt.Errorf("which files are needed is not known: %w", err)
 	}
 	needed[objectName(files, tree)] = true
 	for _, name := range folders {

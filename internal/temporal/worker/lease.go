@@ -134,7 +134,7 @@ func (l *lease) note(ds diag.List) error {
 	}
 	l.mu.Unlock()
 	if err := l.renew(context.Background()); err != nil && !errors.Is(err, errStop) {
-		return fmt.Errorf("the engine could not be told what it says: %w", err)
+		return fmt.Errorf("what it says did not reach the engine: %w", err)
 	}
 	return nil
 }
