@@ -104,7 +104,7 @@ const floors = `
 	internal/backend, internal/backend/rest, internal/gcp < internal/backend/gcs;
 	internal/backend, internal/backend/rest, internal/azure < internal/backend/azureargs;
 	internal/backend/azureargs < internal/backend/azurerm;
-	internal/backend, internal/backend/rest < internal/backend/tfe;
+	internal/backend, internal/backend/rest, internal/transfer < internal/backend/tfe;
 	internal/backend < internal/backend/inmem;
 	internal/backend, internal/state/store/local < internal/backend/local;
 	internal/backend/azurerm,

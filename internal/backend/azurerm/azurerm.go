@@ -287,6 +287,9 @@ func (b *container) do(ctx context.Context, r rest.Request) (*rest.Response, err
 
 // refused is the error of an answer that is not a success.
 func (b *container) refused(summary, role string, resp *rest.Response) error {
+	if answer, advice, ok := rest.NoAnswer(resp); ok {
+		return &backend.Error{Summary: summary, Argument: "storage_account_name", Answer: answer, Advice: advice}
+	}
 	code := resp.Header.Get("X-Ms-Error-Code")
 	e := &backend.Error{Summary: summary, Argument: "container_name", Answer: strings.TrimSpace(fmt.Sprintf("Azure Storage answered %d %s %s", resp.Status, http.StatusText(resp.Status), code))}
 	switch {

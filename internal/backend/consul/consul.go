@@ -268,6 +268,9 @@ func (b *consulBackend) send(ctx context.Context, method, path string, q url.Val
 }
 
 func (b *consulBackend) refused(summary string, resp *rest.Response) error {
+	if answer, advice, ok := rest.NoAnswer(resp); ok {
+		return &backend.Error{Summary: summary, Argument: "address", Answer: answer, Advice: advice}
+	}
 	e := &backend.Error{Summary: summary, Argument: "address", Answer: fmt.Sprintf("Consul answered %d %s", resp.Status, http.StatusText(resp.Status))}
 	if line := rest.Line(resp.Body); line != "" {
 		e.Answer += ": " + line

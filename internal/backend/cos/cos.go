@@ -240,6 +240,9 @@ func (b *cosBackend) delete(ctx context.Context, key string) error {
 
 // refused is the error of an answer that is not a success.
 func (b *cosBackend) refused(summary, permission string, resp *rest.Response) error {
+	if answer, advice, ok := rest.NoAnswer(resp); ok {
+		return &backend.Error{Summary: summary, Argument: "bucket", Answer: answer, Advice: advice}
+	}
 	e := &backend.Error{Summary: summary, Argument: "bucket", Answer: fmt.Sprintf("COS answered %d %s", resp.Status, http.StatusText(resp.Status))}
 	var said struct{ Code, Message string }
 	if xml.Unmarshal(resp.Body, &said) == nil && said.Code != "" {

@@ -196,6 +196,8 @@ func (b *etcdBackend) fail(err error) error {
 		e.Advice = tooLarge
 	case errors.Is(err, rpctypes.ErrNoSpace):
 		e.Advice = "The quota of etcd is used up: compact and defragment it, or raise --quota-backend-bytes."
+	default:
+		e.Advice = "The log of etcd says more; \"etcdctl endpoint status\" tells whether it has a leader."
 	}
 	return e
 }

@@ -320,6 +320,9 @@ func odd() error {
 
 // refused is the error of an answer that is not a success.
 func (b *bucket) refused(summary, permission string, resp *rest.Response) error {
+	if answer, advice, ok := rest.NoAnswer(resp); ok {
+		return &backend.Error{Summary: summary, Argument: "bucket", Answer: answer, Advice: advice}
+	}
 	e := &backend.Error{Summary: summary, Argument: "bucket", Answer: strings.TrimSpace(fmt.Sprintf("Cloud Storage answered %d %s: %s", resp.Status, http.StatusText(resp.Status), gcp.Message(resp.Body)))}
 	switch {
 	case noBucket(resp):

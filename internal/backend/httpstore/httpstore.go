@@ -235,6 +235,9 @@ func (b *httpBackend) refused(summary, argument, method string, resp *rest.Respo
 	default:
 		e.Advice = backend.AdviceOn(resp.Status)
 	}
+	if resp.Page() {
+		e.Advice += " If the page is not one of the service, a proxy or a portal before it has sent it."
+	}
 	return e
 }
 

@@ -272,6 +272,9 @@ func odd() error {
 
 // refused is the error of an answer that is not a success.
 func (b *kubernetesBackend) refused(summary, verb, path string, resp *rest.Response) error {
+	if answer, advice, ok := rest.NoAnswer(resp); ok {
+		return &backend.Error{Summary: summary, Argument: "host", Answer: answer, Advice: advice}
+	}
 	e := &backend.Error{Summary: summary, Argument: "host", Answer: fmt.Sprintf("Kubernetes answered %d %s", resp.Status, http.StatusText(resp.Status))}
 	var status struct{ Message, Reason string }
 	if json.Unmarshal(resp.Body, &status) == nil && status.Message != "" {

@@ -306,6 +306,9 @@ func (b *ossBackend) delete(ctx context.Context, key string) error {
 
 // refused is the error of an answer that is not a success.
 func (b *ossBackend) refused(summary, permission string, resp *rest.Response) error {
+	if answer, advice, ok := rest.NoAnswer(resp); ok {
+		return &backend.Error{Summary: summary, Argument: "endpoint", Answer: answer, Advice: advice}
+	}
 	e := &backend.Error{Summary: summary, Argument: "bucket", Answer: fmt.Sprintf("OSS answered %d %s", resp.Status, http.StatusText(resp.Status))}
 	var said struct{ Code, Message, Endpoint string }
 	if xml.Unmarshal(resp.Body, &said) == nil && said.Code != "" {

@@ -117,9 +117,17 @@ func (t *table) call(ctx context.Context, operation string, body []byte, repeat 
 	if resp.Status >= 200 && resp.Status < 300 {
 		return resp.Body, "", nil
 	}
+	if answer, advice, ok := rest.NoAnswer(resp); ok {
+		return nil, "", &backend.Error{Argument: "tablestore_endpoint", Answer: answer, Advice: advice}
+	}
 	said, _ := field(resp.Body, 1)
 	message, _ := field(resp.Body, 2)
-	e := &backend.Error{Argument: "tablestore_table", Answer: fmt.Sprintf("Tablestore answered %d: %s: %s", resp.Status, said, rest.Line(message))}
+	e := &backend.Error{Argument: "tablestore_table", Answer: strings.TrimSpace(fmt.Sprintf("Tablestore answered %d %s", resp.Status, http.StatusText(resp.Status)))}
+	for _, more := range [][]byte{said, message} {
+		if line := rest.Line(more); line != "" {
+			e.Answer += ": " + line
+		}
+	}
 	switch code = string(said); {
 	case code == "OTSObjectNotExist":
 		e.Advice = fmt.Sprintf("Create the table %q in the instance %q, with a primary key %q of type String.", t.name, t.instance, keyName)

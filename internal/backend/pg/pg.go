@@ -273,6 +273,8 @@ func (b *pgBackend) fail(summary string, err error) error {
 	case missing(err):
 		out.Argument = "table_name"
 		out.Advice = fmt.Sprintf("The table %s is missing: create it, or leave out skip_schema_creation and skip_table_creation.", b.table)
+	default:
+		out.Advice = "The log of the server says more."
 	}
 	return out
 }

@@ -5,9 +5,11 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
+	"strings"
 )
 
 // Reach says what to do about a service that gave no answer: what the kind of failure
@@ -30,7 +32,7 @@ func Reach(err error, authorities, otherwise string) string {
 	case errors.Is(err, ErrPage):
 		return "That is no answer of the service: a portal that wants a login, or a proxy, stands in between, or the address is that of a web site. Open it in a browser to see which."
 	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
-		return "What answers there does not speak TLS: check scheme and port of the address, and the proxy if there is one."
+		return "Check scheme and port of the address, and the proxy if there is one."
 	case errors.As(err, &op) && op.Op == "proxyconnect":
 		return "The proxy cannot be reached: check HTTPS_PROXY, HTTP_PROXY and NO_PROXY."
 	case errors.As(err, &dns):
@@ -41,6 +43,25 @@ func Reach(err error, authorities, otherwise string) string {
 		return "Nobody answers in time: check the address, and whether a firewall or a proxy stands in between. " + otherwise
 	}
 	return otherwise
+}
+
+// NoAnswer is what to tell of an answer that is no success and does not come from the
+// service, but from something before it: a page for browsers. ok is false for others.
+func NoAnswer(resp *Response) (answer, advice string, ok bool) {
+	if resp.Status/100 == 2 || !resp.Page() {
+		return "", "", false
+	}
+	answer = fmt.Sprintf("the answer was %d %s, with a page of HTML", resp.Status, http.StatusText(resp.Status))
+	advice = "The service itself does not send such pages: a proxy, a portal or a load balancer before it did. Check the address and HTTPS_PROXY, or open the address in a browser to see what the page says."
+	if resp.Status >= 500 {
+		advice += " It may pass: try again later."
+	}
+	return answer, advice, true
+}
+
+// Page reports whether an answer is made for browsers. One to HEAD has no body.
+func (r *Response) Page() bool {
+	return page(r.Body) || len(r.Body) == 0 && strings.HasPrefix(r.Header.Get("Content-Type"), "text/html")
 }
 
 // ErrPage is wrapped by the errors of requests that were answered as if they had succeeded,

@@ -249,7 +249,7 @@ func (c *Client) once(ctx context.Context, r Request) (*Response, error) {
 	if int64(len(b)) > most {
 		return nil, tooLarge(req, most)
 	}
-	if resp.StatusCode/100 == 2 && page(b) {
+	if resp.StatusCode/100 == 2 && (page(b) || r.Method == http.MethodHead && strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html")) {
 		return nil, fmt.Errorf("%s: %w", resp.Request.URL.Host, ErrPage)
 	}
 	return &Response{Status: resp.StatusCode, Header: resp.Header, Body: b}, nil
@@ -306,26 +306,41 @@ func plain(err error) error {
 	if u, ok := err.(*url.Error); ok {
 		err = u.Err
 	}
-	text := err.Error()
-	var op *net.OpError
-	var dns *net.DNSError
-	var cert *tls.CertificateVerificationError
-	switch {
-	case errors.As(err, &op) && op.Op == "proxyconnect":
-		return plainError{"the proxy cannot be reached, " + innermost(op), err}
-	case errors.As(err, &dns):
-		return plainError{dns.Err, err}
-	case errors.As(err, &cert):
-		return plainError{strings.TrimPrefix(cert.Err.Error(), "x509: "), err}
-	case errors.As(err, &op):
-		return plainError{innermost(op), err}
+	if text := Cause(err); text != "" {
+		return plainError{text, err}
 	}
+	text := err.Error()
 	for status := 300; status < 600; status++ {
 		if text == http.StatusText(status) && text != "" {
 			return fmt.Errorf("%w: it answered %d %s", ErrProxy, status, text)
 		}
 	}
 	return err
+}
+
+// Cause is what failed about a connection, without what wrapped it on the way; "" if
+// nothing did.
+func Cause(err error) string {
+	var op *net.OpError
+	var dns *net.DNSError
+	var cert *tls.CertificateVerificationError
+	var unknown x509.UnknownAuthorityError
+	var record tls.RecordHeaderError
+	switch {
+	case errors.As(err, &op) && op.Op == "proxyconnect":
+		return "the proxy cannot be reached, " + innermost(op)
+	case errors.As(err, &dns):
+		return dns.Err
+	case errors.As(err, &unknown): // its own text goes on with what is tried in vain
+		return "certificate signed by unknown authority"
+	case errors.As(err, &cert):
+		return strings.TrimPrefix(cert.Err.Error(), "x509: ")
+	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, &record):
+		return "what answers there does not speak TLS"
+	case errors.As(err, &op):
+		return innermost(op)
+	}
+	return ""
 }
 
 // innermost is what the system said of a connection.

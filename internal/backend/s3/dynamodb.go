@@ -40,6 +40,9 @@ func (b *s3Backend) call(ctx context.Context, operation string, in, out any) err
 		}
 		return e
 	}
+	if answer, advice, ok := rest.NoAnswer(resp); ok {
+		return &backend.Error{Argument: "dynamodb_table", Answer: fmt.Sprintf("the table %s: %s", b.table, answer), Advice: advice}
+	}
 	if resp.Status != http.StatusOK {
 		return aws.JSONError(resp.Status, resp.Body)
 	}
@@ -58,7 +61,7 @@ func (b *s3Backend) tableError(summary string, err error) error {
 	if !errors.As(err, &api) {
 		return err
 	}
-	e := &backend.Error{Argument: "dynamodb_table", Summary: summary, Answer: fmt.Sprintf("the table %s: %s", b.table, strings.TrimSuffix(rest.Line([]byte(api.Error())), ".")), Err: api}
+	e := &backend.Error{Argument: "dynamodb_table", Summary: summary, Answer: fmt.Sprintf("the table %s: DynamoDB answered %d %s", b.table, api.Status, strings.TrimSuffix(rest.Line([]byte(api.Error())), ".")), Err: api}
 	switch api.Code {
 	case "ResourceNotFoundException":
 		e.Advice = "There is no such table in this region: make it with the string LockID as its partition key (for a unit \"backend bootstrap\" does), or correct its name."
@@ -244,7 +247,7 @@ func (o *object) releaseItem(ctx context.Context, id string) error {
 	case err != nil:
 		return err
 	case holder == nil:
-		return &backend.Error{Argument: "dynamodb_table", Answer: fmt.Sprintf("there is no lock for %s in the table", o.path())}
+		return &backend.Error{Argument: "dynamodb_table", Answer: fmt.Sprintf("there is no lock for %s in the table: the state is not locked", o.path()), Advice: "There is nothing to release."}
 	case holder.ID != id:
 		return backend.WrongID(id, holder.ID)
 	}

@@ -412,6 +412,13 @@ func answerOf(resp *rest.Response) answered {
 
 // refused makes the error of an answer. permission is what was needed.
 func (b *s3Backend) refused(summary string, resp *rest.Response, permission string) error {
+	if answer, advice, ok := rest.NoAnswer(resp); ok {
+		argument := "region"
+		if b.custom {
+			argument = "endpoints"
+		}
+		return &backend.Error{Summary: summary, Argument: argument, Answer: answer, Advice: advice}
+	}
 	a := answerOf(resp)
 	e := &backend.Error{Summary: summary, Argument: "bucket", Answer: fmt.Sprintf("the service answered %d %s", resp.Status, a.Code)}
 	if a.Message != "" {

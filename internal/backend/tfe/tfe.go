@@ -19,6 +19,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/rest"
 	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/internal/transfer"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -125,7 +126,14 @@ func open(ctx context.Context, kind string, cfg cty.Value, s backend.Services) (
 	}
 	base, err := s.Service(ctx, host, service)
 	if err != nil {
-		e := &backend.Error{Argument: "hostname", Answer: diag.Reason(err), Err: err, Advice: rest.Reach(err, "SSL_CERT_FILE", "Check that the host is right, and that it can be reached from here, through its proxy if there is one.")}
+		answer := diag.Reason(err)
+		var said *transfer.StatusError
+		if cause := rest.Cause(err); cause != "" {
+			answer = host + ": " + cause
+		} else if errors.As(err, &said) {
+			answer = fmt.Sprintf("%s was asked for its services and answered %s", host, said.Status)
+		}
+		e := &backend.Error{Argument: "hostname", Answer: answer, Err: err, Advice: rest.Reach(err, "SSL_CERT_FILE", "Check that the host is right, and that it can be reached from here, through its proxy if there is one.")}
 		return nil, e
 	}
 	token := a.String("token", "")

@@ -392,7 +392,7 @@ func unlock(ctx context.Context, c *command.Call, o *common, force bool) int {
 		}
 	}
 	if len(unlockers) == 0 {
-		return c.Fail(append(ds, diag.Errorf(nil, "State locked by another local process", "Local state cannot be unlocked by another process: the lock ends with the process that holds it.")...))
+		return c.Fail(append(ds, diag.Errorf(nil, "State locked by another local process", "Local state cannot be unlocked by another process: the lock ends with the process that holds it. If a run still holds the lock and is not wanted any more, end that process.")...))
 	}
 	id := c.Arg(0)
 	place := "the workspace " + cmp.Or(workspace, store.Default)

@@ -148,6 +148,14 @@ func authority(t testing.TB) (*tls.Config, *x509.CertPool, string) {
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{leaf}, PrivateKey: key}}}, pool, path
 }
 
+// Certificate makes a certificate for localhost and 127.0.0.1, and the file of the
+// authority that signed it.
+func Certificate(t testing.TB) (c *tls.Config, authorities string) {
+	t.Helper()
+	c, _, authorities = authority(t)
+	return c, authorities
+}
+
 // Transport trusts the service's authority.
 func (s *TFEServer) Transport(t testing.TB) *http.Transport {
 	tr := http.DefaultTransport.(*http.Transport).Clone()
