@@ -264,8 +264,8 @@ type ModuleOutput struct {
 
 // StaticReadOutputs finds the outputs of called modules that a plan with targets or
 // exclusions looks at, by the text alone: with targets those that they refer to, directly
-// or through others, those of targeted modules, and those that the root outputs refer to
-// that are planned; with exclusions those that root outputs
+// or through others (those of a targeted module are not among them for that alone), and
+// those that the root outputs refer to that are planned; with exclusions those that root outputs
 // or resource blocks refer to, but for what depends on something excluded.
 func StaticReadOutputs(tree *module.Tree, targets, excludes []addr.Target, planned []string) map[ModuleOutput]bool {
 	g := &staticGraph{reads: map[thing][]thing{}}
@@ -294,13 +294,13 @@ func StaticReadOutputs(tree *module.Tree, targets, excludes []addr.Target, plann
 	covered := func(all []thing, by []addr.Target) []thing {
 		return slices.DeleteFunc(slices.Clone(all), func(x thing) bool {
 			return !slices.ContainsFunc(by, func(t addr.Target) bool {
-				return (x.kind == "resource" || t.IsModule()) && t.ContainsConfig(x.path.Resource(x.res))
+				return t.ContainsConfig(x.path.Resource(x.res))
 			})
 		})
 	}
 	var from []thing
 	if len(targets) > 0 {
-		from = slices.Concat(covered(blocks, targets), covered(outputs, targets))
+		from = covered(blocks, targets)
 		for _, name := range planned {
 			from = append(from, thing{kind: "output", name: name})
 		}

@@ -22,13 +22,31 @@ type at struct {
 	planned []string
 }
 
+// OpenTofu has a heading of its own for what is undeclared in replace_triggered_by.
+const (
+	trigger    = "Error: Undeclared resource in replace_triggered_by"
+	undeclared = "Error: Reference to undeclared resource"
+)
+
 var purposes = []purpose{
+	{"local modules are found without init", func(_ at, ours, theirs *outcome) {
+		if theirs.Status == 1 && slices.Contains(theirs.Messages, "Error: Module not installed") {
+			*ours = *theirs
+		}
+	}},
+	{"a resource that refers to itself is an error of every plan but one to destroy, which does not need it", func(s at, ours, theirs *outcome) {
+		const refers = "Error: Self-referential block"
+		switch {
+		case s.destroys() && ours.Status != 1 && slices.Equal(theirs.Messages, []string{refers}),
+			s.has("-target", "-exclude") && theirs.Status != 1 && slices.Contains(ours.Messages, refers):
+			*ours = *theirs
+		}
+	}},
 	{"both refuse the plan for the same mistake, and Terrace reports others with it", func(_ at, ours, theirs *outcome) {
 		if ours.Status != 1 || theirs.Status != 1 {
 			return
 		}
-		const trigger = "Error: Undeclared resource in replace_triggered_by" // OpenTofu has a heading of its own
-		if undeclared := "Error: Reference to undeclared resource"; slices.Contains(theirs.Messages, trigger) && slices.Contains(ours.Messages, undeclared) {
+		if slices.Contains(theirs.Messages, trigger) && slices.Contains(ours.Messages, undeclared) {
 			theirs.Messages = append(without(theirs.Messages, trigger), undeclared)
 		}
 		const value = "Error: Invalid value for variable"
@@ -86,6 +104,25 @@ var purposes = []purpose{
 			withoutEntries(o.Document, "prior_state", func(r map[string]any) bool { return r["address"] == read })
 		}
 	}},
+	{"data sources of checks are read while planning where nothing else changes", func(s at, ours, theirs *outcome) {
+		const read = "data.terraform_remote_state.other"
+		if s.args[0] == "show" && strings.Contains(theirs.Document["resource_changes"], "read_because_check_nested") && !strings.Contains(ours.Document["resource_changes"], "read_because_check_nested") {
+			withoutElements(ours.Document, read)
+			withoutElements(theirs.Document, read)
+			return
+		}
+		if ours.Status != theirs.Status || !slices.Equal(ours.Planned, []string{"No changes."}) || !strings.Contains(s.text, "check \"reads\"") {
+			return
+		}
+		for _, line := range theirs.Planned {
+			if line != "# (config will be reloaded to verify a check block)" && line != "# "+read+" will be read during apply" && line != "Plan: 0 to add, 0 to change, 0 to destroy." {
+				return
+			}
+		}
+		ours.Planned, theirs.Planned, ours.Text, theirs.Text = nil, nil, nil, nil
+		withoutElements(ours.Document, read)
+		withoutElements(theirs.Document, read)
+	}},
 	{"-replace with an address that names nothing: a warning", func(_ at, ours, _ *outcome) {
 		ours.Messages = without(ours.Messages, "Warning: Resource to replace not found")
 	}},
@@ -104,6 +141,9 @@ var purposes = []purpose{
 			return
 		}
 		for _, m := range theirs.Messages {
+			if m == trigger {
+				m = undeclared
+			}
 			if what, is := strings.CutPrefix(m, "Error: "); !is || !slices.Contains(ours.Messages, "Warning: "+what) {
 				return
 			}

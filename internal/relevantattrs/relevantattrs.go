@@ -290,11 +290,15 @@ func (f *follower) call(s step) {
 	if n == nil {
 		return
 	}
-	if isIndex(s.ref, at) {
+	if c := s.node.Config.Calls[name]; isIndex(s.ref, at) && (c == nil || c.Repeat.Count != nil || c.Repeat.ForEach != nil) { // otherwise it is an output
 		key, at = keyAt(s.ref, at), at+1
 	}
 	m := s.module.Child(name, key)
-	if o := n.Config.Outputs[nameAt(s.ref, at)]; o != nil {
+	output := nameAt(s.ref, at)
+	if isIndex(s.ref, at) { // module.m["x"] of a single instance
+		output = keyAt(s.ref, at).Str
+	}
+	if o := n.Config.Outputs[output]; o != nil {
 		f.output(n, m, o)
 		return
 	}
