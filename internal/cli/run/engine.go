@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
@@ -32,20 +33,8 @@ and a name), for Temporal Cloud TERRACE_TEMPORAL_API_KEY. The temporal block of
 the CLI configuration can say all of that but the key, too.`,
 		Examples: []command.Example{{Line: "worker --temporal localhost:7233 --namespace default --queue terrace", Text: "Take turns from a server on this machine."}},
 		Prepare: func() (command.Flags, command.Run) {
-			var texts [9]string
-			names := []string{"temporal", "namespace", "queue", "blobs", "dir", "slots", "grace", "idle", "memory"}
-			fs := command.Flags{
-				command.Text(&texts[0], "temporal", "HOST:PORT", "The Temporal server, localhost:7233 by default.").WithTwoDashes(),
-				command.Text(&texts[1], "namespace", "NAME", "Its namespace, default by default.").WithTwoDashes(),
-				command.Text(&texts[2], "queue", "NAME,…", "The queues that turns are taken from, by default the one named as this program.").WithTwoDashes(),
-				command.Text(&texts[3], "blobs", "PLACE", "Where files and plans lie, a folder or KIND:ARGUMENT=VALUE,… of a backend.").WithTwoDashes(),
-				command.Text(&texts[4], "dir", "PATH", "Where this worker unpacks the files of estates.").WithTwoDashes().Completes(command.Folders),
-				command.Text(&texts[5], "slots", "N", "How many units run here at once, 4 by default.").WithTwoDashes(),
-				command.Text(&texts[6], "grace", "DURATION", "How long turns may take that are under way at the end, 10m by default.").WithTwoDashes(),
-				command.Text(&texts[7], "idle", "DURATION", "How long an estate stays open of which no unit is asked for, 2m by default.").WithTwoDashes(),
-				command.Text(&texts[8], "memory", "MIB", "How much memory turns may take together, as the estate's "+placement.FileName+" counts it. Without it nobody counts.").WithTwoDashes(),
-			}
-			return fs, func(ctx context.Context, c *command.Call) int {
+			w := NewWorkerFlags()
+			return w.Declare(), func(ctx context.Context, c *command.Call) int {
 				if len(c.Args) > 0 {
 					return c.UsageError("Too many command line arguments", "worker takes no arguments.")
 				}
@@ -53,18 +42,65 @@ the CLI configuration can say all of that but the key, too.`,
 				if ds.HasErrors() {
 					return c.Fail(ds)
 				}
-				for i, setting := range []string{cfg.Temporal.Address, cfg.Temporal.Namespace, cfg.Temporal.Queue, cfg.Temporal.Blobs} {
-					texts[i] = cmp.Or(texts[i], setting)
-				}
-				args := []string{"worker"}
-				for i, name := range names {
-					if texts[i] != "" {
-						args = append(args, "--"+name+"="+texts[i])
+				for _, x := range []struct {
+					flag, setting string
+					into          *string
+				}{
+					{"temporal", cfg.Temporal.Address, &w.Temporal}, {"namespace", cfg.Temporal.Namespace, &w.Namespace},
+					{"queue", cfg.Temporal.Queue, &w.Queue}, {"blobs", cfg.Temporal.Blobs, &w.Blobs},
+				} {
+					if !c.Given(x.flag) {
+						*x.into = cmp.Or(x.setting, *x.into)
 					}
 				}
-				return runWorker(ctx, c, args...)
+				return runWorker(ctx, c, w.words()...)
 			}
 		},
+	}
+}
+
+// WorkerFlags are the flags of worker. The program that takes the turns, another one, is given
+// them again.
+type WorkerFlags struct {
+	Temporal, Namespace, Queue, Blobs, Dir string
+	Slots, Memory                          int
+	Grace, Idle                            time.Duration
+}
+
+// NewWorkerFlags are the flags as they are where none is given.
+func NewWorkerFlags() *WorkerFlags {
+	return &WorkerFlags{Temporal: "localhost:7233", Namespace: "default", Queue: "terrace", Slots: 4, Grace: 10 * time.Minute, Idle: 2 * time.Minute}
+}
+
+// Declare are the flags, which set the fields.
+func (w *WorkerFlags) Declare() command.Flags {
+	return command.Flags{
+		command.Text(&w.Temporal, "temporal", "HOST:PORT", "The Temporal server, localhost:7233 by default.").WithTwoDashes(),
+		command.Text(&w.Namespace, "namespace", "NAME", "Its namespace, default by default.").WithTwoDashes(),
+		command.Text(&w.Queue, "queue", "NAME,…", "The queues that turns are taken from, by default the one named as this program.").WithTwoDashes(),
+		command.Text(&w.Blobs, "blobs", "PLACE", "Where files and plans lie, a folder or KIND:ARGUMENT=VALUE,… of a backend.").WithTwoDashes(),
+		command.Text(&w.Dir, "dir", "PATH", "Where this worker unpacks the files of estates.").WithTwoDashes().Completes(command.Folders),
+		command.AtLeast(&w.Slots, 1, "slots", "N", "How many units run here at once, 4 by default.").WithTwoDashes(),
+		command.Duration(&w.Grace, "grace", "DURATION", "How long turns may take that are under way at the end, 10m by default.").WithTwoDashes(),
+		command.Duration(&w.Idle, "idle", "DURATION", "How long an estate stays open of which no unit is asked for, 2m by default.").WithTwoDashes(),
+		command.AtLeast(&w.Memory, 0, "memory", "MIB", "How much memory turns may take together, as the estate's "+placement.FileName+" counts it. Without it nobody counts.").WithTwoDashes(),
+	}
+}
+
+// words are the command line of the other program.
+func (w *WorkerFlags) words() []string {
+	return []string{
+		"worker", "--temporal=" + w.Temporal, "--namespace=" + w.Namespace, "--queue=" + w.Queue, "--blobs=" + w.Blobs, "--dir=" + w.Dir,
+		fmt.Sprint("--slots=", w.Slots), fmt.Sprint("--memory=", w.Memory), fmt.Sprint("--grace=", w.Grace), fmt.Sprint("--idle=", w.Idle),
+	}
+}
+
+// AboutFlags are those of the words of run that are about runs on an engine, as the other
+// program is given them.
+func AboutFlags(on, blobs *string) command.Flags {
+	return command.Flags{
+		command.Text(on, "on", "URL", "The engine.").WithTwoDashes(),
+		command.Text(blobs, "blobs", "PLACE", "Where files and plans lie.").WithTwoDashes(),
 	}
 }
 

@@ -8,7 +8,6 @@ package program
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -21,6 +20,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/cli"
 	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/cli/run"
 	"github.com/terrace-iac/terrace/internal/estate/remote"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/internal/temporal/connect"
@@ -156,38 +156,22 @@ func (s stored) GetBlob(ctx context.Context, name string) ([]byte, error) {
 
 // worker takes turns until it is interrupted.
 func (p *program) worker(ctx context.Context, args []string) error {
-	fs := flag.NewFlagSet("worker", flag.ContinueOnError)
-	fs.SetOutput(p.Stderr)
-	address := fs.String("temporal", "localhost:7233", "")
-	namespace := fs.String("namespace", "default", "")
-	queue := fs.String("queue", "terrace", "")
-	memory := fs.Int("memory", 0, "")
-	place := fs.String("blobs", "", "")
-	dir := fs.String("dir", "", "")
-	slots := fs.Int("slots", 4, "")
-	grace := fs.Duration("grace", 10*time.Minute, "")
-	idle := fs.Duration("idle", 2*time.Minute, "")
-	if err := fs.Parse(args); err != nil {
+	w := run.NewWorkerFlags()
+	if _, _, err := w.Declare().Parse(args, p.Env, false); err != nil {
 		return err
 	}
-	if *slots < 1 {
-		return fmt.Errorf("a worker needs a slot: --slots=%d", *slots)
-	}
-	if *memory < 0 {
-		return fmt.Errorf("--memory is a number of MiB, not %d", *memory)
-	}
-	queues := strings.Split(*queue, ",")
-	s, c, blobs, err := p.engine(ctx, "temporal://"+*address+"/"+*namespace+"/"+queues[0], *place)
+	queues := strings.Split(w.Queue, ",")
+	s, c, blobs, err := p.engine(ctx, "temporal://"+w.Temporal+"/"+w.Namespace+"/"+queues[0], w.Blobs)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	if *dir == "" {
+	if w.Dir == "" {
 		home := p.Env.Home()
 		if home == "" {
 			return errors.New("there is no home folder for the files of estates: say another one by --dir")
 		}
-		*dir = filepath.Join(home, ".cache", "terrace", "worker")
+		w.Dir = filepath.Join(home, ".cache", "terrace", "worker")
 	}
 	working, stop := context.WithCancel(ctx)
 	defer stop()
@@ -209,9 +193,9 @@ func (p *program) worker(ctx context.Context, args []string) error {
 		case <-ended:
 		}
 	}()
-	fmt.Fprintf(p.Stderr, "Worker %s takes turns from the queue %s of %s, %d at once. The files of runs are in %s.\n", s.Identity, strings.Join(blobs.Sealer.Queues(queues), ", "), s.Address, *slots, blobs.Place)
+	fmt.Fprintf(p.Stderr, "Worker %s takes turns from the queue %s of %s, %d at once. The files of runs are in %s.\n", s.Identity, strings.Join(blobs.Sealer.Queues(queues), ", "), s.Address, w.Slots, blobs.Place)
 	return worker.Run(working, worker.Options{
-		Client: c, Queues: blobs.Sealer.Queues(queues), Memory: *memory, Name: s.Identity, Blobs: blobs, Dir: sys.Join(p.Dir, *dir), Slots: *slots, System: p.System, Serve: cli.Serve, Grace: *grace, Idle: *idle, Log: p.Stderr,
+		Client: c, Queues: blobs.Sealer.Queues(queues), Memory: w.Memory, Name: s.Identity, Blobs: blobs, Dir: sys.Join(p.Dir, w.Dir), Slots: w.Slots, System: p.System, Serve: cli.Serve, Grace: w.Grace, Idle: w.Idle, Log: p.Stderr,
 	})
 }
 
@@ -307,14 +291,12 @@ const heartbeatVariable = "TERRACE_TEMPORAL_HEARTBEAT" // after how long a silen
 
 // look lists runs, cancels one, or prints the output of its units.
 func (p *program) look(ctx context.Context, what string, args []string) error {
-	fs := flag.NewFlagSet(what, flag.ContinueOnError)
-	fs.SetOutput(p.Stderr)
-	on := fs.String("on", "", "")
-	place := fs.String("blobs", "", "")
-	if err := fs.Parse(args); err != nil {
+	var on, place string
+	args, _, err := run.AboutFlags(&on, &place).Parse(args, p.Env, false)
+	if err != nil {
 		return err
 	}
-	s, c, blobs, err := p.engine(ctx, *on, *place)
+	s, c, blobs, err := p.engine(ctx, on, place)
 	if err != nil {
 		return err
 	}
@@ -324,16 +306,16 @@ func (p *program) look(ctx context.Context, what string, args []string) error {
 		return follow.List(ctx, c, s.Namespace, p.Stdout, most)
 	}
 	if what == "prune" {
-		return p.prune(ctx, blobs, fs.Args())
+		return p.prune(ctx, blobs, args)
 	}
-	if fs.NArg() == 0 {
+	if len(args) == 0 {
 		return fmt.Errorf("name the run, as \"terrace run --on … list\" prints it")
 	}
-	id := fs.Arg(0)
+	id := args[0]
 	if what == "cancel" {
 		return follow.Cancel(ctx, c, id)
 	}
-	return p.logs(ctx, s, c, blobs, id, fs.Args()[1:])
+	return p.logs(ctx, s, c, blobs, id, args[1:])
 }
 
 // kept is how many days what runs needed is kept, if prune has no flag that says.
