@@ -13,6 +13,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"runtime"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/atomicfile"
@@ -144,12 +145,16 @@ func files(c *command.Call, o *options, paths []string) int {
 	if o.write && !o.check {
 		workers = writers
 	}
+	formatting := make(chan struct{}, runtime.GOMAXPROCS(0)) // a file in pieces takes far more memory than its text
 	all := parallel.Map(len(paths), workers, func(i int) result {
+		formatting <- struct{}{}
 		text, err := readfile.Whole(c.Path(paths[i]))
 		if err != nil {
+			<-formatting
 			return result{ds: diag.Errorf(nil, "Failed to read file", "%s.", err)}
 		}
 		out, ds := formatted(c, paths[i], text)
+		<-formatting
 		if ds.HasErrors() || bytes.Equal(out, text) {
 			return result{ds: ds}
 		}
