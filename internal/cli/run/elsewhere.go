@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
@@ -23,7 +21,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/remote"
 	"github.com/terrace-iac/terrace/internal/estate/schedule"
-	"github.com/terrace-iac/terrace/internal/planhtml"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/internal/telemetry"
 )
@@ -82,8 +79,9 @@ func noWorker(err error) diag.List {
 // elsewhere is a run whose units have their turns in other processes. It is the scheduler
 // of the run in this one, which shows it.
 type elsewhere struct {
-	r    *estateRun
-	op   estate.Op
+	run  *followed // what is shown of it here
+	on   string    // the engine
+	halt <-chan struct{}
 	save bool
 	link *remote.Link
 	stop func() // ends the program that speaks with the engine
@@ -111,7 +109,7 @@ type awaited struct {
 
 // remotely makes the options of a run those of one with --on.
 func (r *estateRun) remotely(ctx context.Context, o *estate.RunOptions, approved *estate.SavedPlan, asked bool) (*elsewhere, diag.List) {
-	x := &elsewhere{r: r, op: o.Op, turns: map[string]*awaited{}, remote: map[string]bool{}, units: map[string]int{}}
+	x := &elsewhere{run: &followed{r: r, op: o.Op}, on: r.f.On, halt: r.halt.stop, turns: map[string]*awaited{}, remote: map[string]bool{}, units: map[string]int{}}
 	x.save = r.kept.Wanted() || r.asksFirst()
 	start, ds := r.startMessage(ctx, o, approved, asked, x.save)
 	if ds.HasErrors() {
@@ -149,17 +147,17 @@ func (x *elsewhere) detach() (begun bool) {
 		case err != nil:
 			x.ended()
 			x.stop()
-			x.r.Report.Tell(diag.Errorf(nil, "Distributed run not begun", "The run on %s did not begin: %s.", x.r.f.On, x.failed))
+			x.run.tell(diag.Errorf(nil, "Distributed run not begun", "The run on %s did not begin: %s.", x.on, x.failed))
 			return false
 		case m.Failed != "":
-			x.r.Report.Tell(diag.Errorf(nil, "Distributed run not begun", "The run on %s did not begin: %s.", x.r.f.On, m.Failed))
+			x.run.tell(diag.Errorf(nil, "Distributed run not begun", "The run on %s did not begin: %s.", x.on, m.Failed))
 			return false
 		case m.Started != "":
-			fmt.Fprintln(x.r.Stdout, m.Started)
-			x.note("The run goes on. Follow it in this folder with: " + view.Program + " run --on " + x.r.f.On + " attach " + m.Started)
+			x.run.identify(m.Started)
+			x.run.note("The run goes on. Follow it in this folder with: " + view.Program + " run --on " + x.on + " attach " + m.Started)
 			return true
 		case m.Note != "":
-			x.note(m.Note)
+			x.run.note(m.Note)
 		}
 	}
 }
@@ -307,7 +305,7 @@ func (x *elsewhere) Run(ctx context.Context, tasks []schedule.Task, _ schedule.R
 	over := make(chan struct{})
 	wg.Go(func() { // ended by over
 		select {
-		case <-x.r.halt.stop:
+		case <-x.halt:
 			_ = x.link.Send(remote.Message{Stop: true})
 		case <-over:
 		}
@@ -329,9 +327,9 @@ func (x *elsewhere) Run(ctx context.Context, tasks []schedule.Task, _ schedule.R
 	switch {
 	case x.failed == "":
 	case !x.begun:
-		x.r.Report.Tell(diag.Errorf(nil, "Distributed run not begun", "The run on %s did not begin: %s.", x.r.f.On, x.failed))
+		x.run.tell(diag.Errorf(nil, "Distributed run not begun", "The run on %s did not begin: %s.", x.on, x.failed))
 	default:
-		x.r.Report.Tell(diag.Errorf(nil, "Distributed run not ended", "The run on %s could not be followed to its end: %s.", x.r.f.On, x.failed))
+		x.run.tell(diag.Errorf(nil, "Distributed run not ended", "The run on %s could not be followed to its end: %s.", x.on, x.failed))
 	}
 }
 
@@ -341,7 +339,7 @@ func (x *elsewhere) take(ctx context.Context, m remote.Message, wg *sync.WaitGro
 	case m.Begun != nil:
 		x.begin(ctx, *m.Begun, wg)
 	case m.Doing != nil:
-		x.r.shown.live.Doing(m.Doing.Unit, "", m.Doing.Text)
+		x.run.doing(m.Doing.Unit, m.Doing.Text)
 	case m.Ended != nil:
 		t := x.begin(ctx, m.Ended.Unit, wg)
 		if t != nil && !t.done {
@@ -363,9 +361,9 @@ func (x *elsewhere) take(ctx context.Context, m remote.Message, wg *sync.WaitGro
 		})
 	case m.Started != "":
 		x.begun = true
-		x.note("Run " + m.Started + " on " + x.r.f.On)
+		x.run.note("Run " + m.Started + " on " + x.on)
 	case m.Note != "":
-		x.note(m.Note)
+		x.run.note(m.Note)
 	case m.Failed != "":
 		x.fail(m.Failed)
 		return true
@@ -373,11 +371,6 @@ func (x *elsewhere) take(ctx context.Context, m remote.Message, wg *sync.WaitGro
 		return true
 	}
 	return false
-}
-
-func (x *elsewhere) note(text string) {
-	x.r.Report.Human.Aside(text + "\n")
-	x.r.Report.Stream.Log(text)
 }
 
 func (x *elsewhere) fail(why string) {
@@ -464,7 +457,7 @@ func (x *elsewhere) rest(ctx context.Context) {
 func (x *elsewhere) turn(_ context.Context, res *estate.Result, ask func() bool) {
 	unit := res.Unit.Name
 	t := x.await(unit)
-	x.r.shown.live.Start(unit, map[estate.Op]string{estate.Plan: "planning", estate.Validate: "validating", estate.Init: "getting ready"}[x.op])
+	x.run.start(unit)
 	for m := range t.ended {
 		x.mu.Lock()
 		x.remote[unit] = true
@@ -492,7 +485,10 @@ func (x *elsewhere) turn(_ context.Context, res *estate.Result, ask func() bool)
 			}
 			return
 		}
-		x.show(res, &reported, m.At)
+		reported.Result.Fill(res, m.At)
+		if err := x.run.reported(res, &reported); err != nil {
+			x.fail(err.Error())
+		}
 		if !m.Asks {
 			return
 		}
@@ -507,45 +503,6 @@ func (x *elsewhere) turn(_ context.Context, res *estate.Result, ask func() bool)
 	}
 }
 
-// show takes over what a worker reported of a turn.
-func (x *elsewhere) show(res *estate.Result, reported *remote.Report, ended time.Time) {
-	unit := res.Unit
-	reported.Result.Fill(res, ended)
-	x.r.errors.Store(unit.Name, reported.Errors)
-	for _, c := range reported.Chunks {
-		switch {
-		case c.To == remote.Events && x.r.Report.Stream != nil:
-			x.r.Report.Stream.Pass(c.Text)
-		case c.To == remote.Stdout:
-			x.r.Report.Human.Say(c.Text)
-		case c.To == remote.Stderr:
-			x.r.Report.Human.Aside(c.Text)
-		}
-	}
-	var warnings diag.List
-	for _, w := range reported.Warnings {
-		m := new(diag.Message)
-		m.Code, m.Severity, m.Summary, m.Detail = w.Code, diag.Warning, w.Title, w.Text
-		warnings = append(warnings, m)
-	}
-	if len(warnings) > 0 && x.r.Report.Human != nil {
-		x.r.teller(x.op).tellUnit(res, warnings)
-	}
-	var pieces []view.Piece
-	if json.Unmarshal(reported.Pieces, &pieces) == nil && len(pieces) > 0 && x.r.Report.Human != nil {
-		x.r.shown.summary.Folds.Add(unit.Name, pieces)
-	}
-	var page planhtml.Unit
-	if len(reported.Page) > 0 && json.Unmarshal(reported.Page, &page) == nil {
-		x.r.page.Put(&page, true)
-	}
-	if len(reported.Plan) > 0 {
-		if err := x.r.kept.Saving.Import(unit.Name, reported.Plan, project.Version); err != nil {
-			x.fail(fmt.Sprintf("the plan of the unit %s cannot be read: %s", unit.Name, err))
-		}
-	}
-}
-
 // observer shows units that had no turn as always; what workers reported is shown already.
 func (x *elsewhere) observer(o estate.Observer) estate.Observer {
 	return estate.Observer{Ended: func(res *estate.Result) {
@@ -553,7 +510,7 @@ func (x *elsewhere) observer(o estate.Observer) estate.Observer {
 		reported := x.remote[res.Unit.Name]
 		x.mu.Unlock()
 		if reported {
-			x.r.shown.live.End(res.Unit.Name, res.Status == estate.Failed)
+			x.run.end(res)
 			return
 		}
 		o.Ended(res)

@@ -1,0 +1,82 @@
+package run
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/remote"
+	"github.com/terrace-iac/terrace/internal/planhtml"
+)
+
+// followed is a run whose units have their turns elsewhere, as it is shown here: all that
+// whoever follows it needs of the run of this process.
+type followed struct {
+	r  *estateRun
+	op estate.Op
+}
+
+// tell shows messages about the run as a whole.
+func (f *followed) tell(ds diag.List) { f.r.Report.Tell(ds) }
+
+// note shows a line about it.
+func (f *followed) note(text string) {
+	f.r.Report.Human.Aside(text + "\n")
+	f.r.Report.Stream.Log(text)
+}
+
+// identify prints what the run is called, for programs.
+func (f *followed) identify(id string) { fmt.Fprintln(f.r.Stdout, id) }
+
+// start shows that a unit has its turn, doing what goes on in it, and end that it had it.
+func (f *followed) start(unit string) {
+	f.r.shown.live.Start(unit, map[estate.Op]string{estate.Plan: "planning", estate.Validate: "validating", estate.Init: "getting ready"}[f.op])
+}
+
+func (f *followed) doing(unit, text string) { f.r.shown.live.Doing(unit, "", text) }
+
+func (f *followed) end(res *estate.Result) {
+	f.r.shown.live.End(res.Unit.Name, res.Status == estate.Failed)
+}
+
+// reported takes over what a worker reported of a turn.
+func (f *followed) reported(res *estate.Result, reported *remote.Report) error {
+	unit, out := res.Unit, f.r.Report
+	f.r.errors.Store(unit.Name, reported.Errors)
+	for _, c := range reported.Chunks {
+		switch {
+		case c.To == remote.Events && out.Stream != nil:
+			out.Stream.Pass(c.Text)
+		case c.To == remote.Stdout:
+			out.Human.Say(c.Text)
+		case c.To == remote.Stderr:
+			out.Human.Aside(c.Text)
+		}
+	}
+	var warnings diag.List
+	for _, w := range reported.Warnings {
+		m := new(diag.Message)
+		m.Code, m.Severity, m.Summary, m.Detail = w.Code, diag.Warning, w.Title, w.Text
+		warnings = append(warnings, m)
+	}
+	if len(warnings) > 0 && out.Human != nil {
+		f.r.teller(f.op).tellUnit(res, warnings)
+	}
+	var pieces []view.Piece
+	if json.Unmarshal(reported.Pieces, &pieces) == nil && len(pieces) > 0 && out.Human != nil {
+		f.r.shown.summary.Folds.Add(unit.Name, pieces)
+	}
+	var page planhtml.Unit
+	if len(reported.Page) > 0 && json.Unmarshal(reported.Page, &page) == nil {
+		f.r.page.Put(&page, true)
+	}
+	if len(reported.Plan) > 0 {
+		if err := f.r.kept.Saving.Import(unit.Name, reported.Plan, project.Version); err != nil {
+			return fmt.Errorf("the plan of the unit %s cannot be read: %w", unit.Name, err)
+		}
+	}
+	return nil
+}
