@@ -41,6 +41,9 @@ type Folder struct {
 	Executable func() (string, error) // the path of the running program
 	NoPrograms bool                   // Run refuses everything, and providers are not started either
 	Programs   func() sys.Env         // the environment of the programs that provisioners start; nil: Env
+	// Locate gives messages about the backend their place in what configures it from
+	// outside, the file of a unit; nil: nothing does.
+	Locate func(diag.List) diag.List
 
 	// Providers are those that the program has itself: no package of them is installed, and
 	// none is in the lock file.
@@ -100,7 +103,7 @@ func (f *Folder) Settings() (*cliconfig.Config, diag.List) {
 func (f *Folder) Backend() workdir.Dir {
 	return workdir.Dir{
 		Backends: f.Backends(), Path: f.Dir, Data: f.DataPath(), Env: f.Env,
-		Default: kinds.Default, Program: "terrace", Product: "Terrace",
+		Default: kinds.Default, Program: "terrace", Product: "Terrace", Outside: f.Locate,
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
@@ -168,8 +169,45 @@ func placeOf(d *eval.Desired, s *schema.Resource, path cty.Path) *source.Range {
 	if len(path) > 0 && s != nil {
 		if b, _ := d.Resource.Body(s); b != nil {
 			at := b.AttrRange(path)
+			if len(path) > 1 {
+				at = within(d.Resource.Config().Body, path, at)
+			}
 			return &at
 		}
 	}
 	return &d.Resource.Config().At
+}
+
+// within is the place of what a path leads to inside of an argument that is written as an
+// object, otherwise at.
+func within(body hcl.Body, path cty.Path, at source.Range) source.Range {
+	first, ok := path[0].(cty.GetAttrStep)
+	if !ok {
+		return at
+	}
+	content, _, _ := body.PartialContent(&hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: first.Name}}})
+	if content == nil || content.Attributes[first.Name] == nil {
+		return at
+	}
+	x := content.Attributes[first.Name].Expr
+	for _, step := range path[1:] {
+		s, ok := step.(cty.GetAttrStep)
+		if !ok {
+			break
+		}
+		pairs, diags := hcl.ExprMap(x)
+		if diags.HasErrors() {
+			break
+		}
+		x = nil
+		for _, pair := range pairs {
+			if name, diags := pair.Key.Value(nil); !diags.HasErrors() && name.Type() == cty.String && name.IsKnown() && !name.IsNull() && name.AsString() == s.Name {
+				x, at = pair.Value, hcl.RangeBetween(pair.Key.Range(), pair.Value.Range())
+			}
+		}
+		if x == nil {
+			break
+		}
+	}
+	return at
 }

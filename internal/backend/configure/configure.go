@@ -201,10 +201,7 @@ func Value(kind string, k *schema.Block, v cty.Value) (cty.Value, error) {
 		if k.Attributes[name] == nil && k.Blocks[name] == nil {
 			return cty.NilVal, fmt.Errorf("the backend %q has no argument named %q", kind, name)
 		}
-		if nb := k.Blocks[name]; nb != nil && (nb.Nesting == schema.List || nb.Nesting == schema.Set) && (e.Type().IsObjectType() || e.Type().IsMapType()) && !e.IsNull() {
-			e = cty.TupleVal([]cty.Value{e}) // one block, written as an object
-		}
-		all[name] = e
+		all[name] = single(k.Blocks[name], e)
 	}
 	for name, a := range k.Attributes {
 		if e, ok := all[name]; a.Required && (!ok || e.IsNull()) {
@@ -212,6 +209,14 @@ func Value(kind string, k *schema.Block, v cty.Value) (cty.Value, error) {
 		}
 	}
 	return Partial(k, cty.ObjectVal(all))
+}
+
+// single is a value for blocks: one of them may be written as an object.
+func single(nb *schema.NestedBlock, v cty.Value) cty.Value {
+	if nb != nil && (nb.Nesting == schema.List || nb.Nesting == schema.Set) && (v.Type().IsObjectType() || v.Type().IsMapType()) && !v.IsNull() {
+		return cty.TupleVal([]cty.Value{v})
+	}
+	return v
 }
 
 // Partial gives a value the type of the schema; what is required may be missing.
@@ -262,9 +267,22 @@ func Missing(k backend.Kind, v cty.Value, env sys.Env) []string {
 	return out
 }
 
-// With sets one argument from text, as the user answered or an option says.
+// With sets one argument from text, as the user answered or an option says. Blocks are
+// written as an object each; the peers take them from files alone.
 func With(k *schema.Block, v cty.Value, name, text string) (cty.Value, error) {
 	a := k.Attributes[name]
+	if nb := k.Blocks[name]; nb != nil {
+		given, err := parse(cty.DynamicPseudoType, text)
+		if err == nil {
+			all := v.AsValueMap()
+			all[name] = single(nb, given)
+			v, err = Partial(k, cty.ObjectVal(all))
+		}
+		if err != nil {
+			return v, fmt.Errorf("the value of the block %q is not valid: %w", name, err)
+		}
+		return v, nil
+	}
 	if a == nil {
 		return v, fmt.Errorf("the backend configuration argument %q given on the command line is not expected for the selected backend type", name)
 	}

@@ -47,16 +47,27 @@ func (r Reader) Read(ctx context.Context, kind string, config cty.Value, workspa
 	}
 	b, ds := r.Backends.Open(ctx, backend.Config{Type: kind, Value: v, Dir: r.Dir, Env: r.Env})
 	if ds.HasErrors() {
-		for _, m := range ds {
-			m.Attr = cty.GetAttrPath("config")
-		}
-		return nil, ds
+		return nil, inConfig(ds)
 	}
-	st, err := b.Store(workspace, r.Options)
+	options := r.Options
+	options.Locate = inConfig
+	st, err := b.Store(workspace, options)
 	if err != nil {
-		return nil, backend.Message("Failed to open the state", "", err)
+		return nil, inConfig(backend.Message("Failed to open the state", "", err))
 	}
 	return st.Read(ctx)
+}
+
+// inConfig gives messages about a backend their place: the argument that they are about, in
+// config.
+func inConfig(ds diag.List) diag.List {
+	for _, m := range ds {
+		m.Attr = cty.GetAttrPath("config")
+		if blame, ok := m.Extra.(backend.Blame); ok && blame.Argument != "" {
+			m.Attr = m.Attr.GetAttr(blame.Argument)
+		}
+	}
+	return ds
 }
 
 func configError(detail string) diag.List {

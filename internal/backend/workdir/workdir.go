@@ -36,6 +36,9 @@ type Dir struct {
 	Default  string // the kind of a folder without a block
 	Program  string // for messages
 	Product  string
+	// Outside gives messages their place in what configures the backend from outside of
+	// the folder, where it names their argument; nil: nothing does.
+	Outside func(diag.List) diag.List
 }
 
 // InitCode is the code of the message that init has to run first.
@@ -375,7 +378,10 @@ func (d Dir) Locate(ds diag.List, block *config.Backend) diag.List {
 	if unknown.HasErrors() {
 		return ds
 	}
-	return configure.Locate(slices.Clone(ds), k.Schema, block.Body, &block.At)
+	if ds = slices.Clone(ds); d.Outside != nil {
+		ds = d.Outside(ds)
+	}
+	return configure.Locate(ds, k.Schema, block.Body, &block.At)
 }
 
 // Open opens a configuration of the folder. Messages about an argument have its place

@@ -158,6 +158,8 @@ type Surroundings struct {
 	Moves operation.Moves
 	// Note notes where the state is that an apply is about to change; nil: nobody does.
 	Note func(ctx context.Context, at backend.Config, workspace string) diag.List
+	// Locate is folder.Folder.Locate.
+	Locate func(diag.List) diag.List
 	// Tolerant says that what is wrong with these values is no error.
 	Tolerant bool
 	// KeepDir is the folder for journals and for states that cannot be written, since the
@@ -261,7 +263,7 @@ func (c *Call) Folder() *folder.Folder {
 		Hashes: c.Hashes, Backends: c.Backends, Log: c.Log, Wait: c.Report.Wait,
 	}
 	if c.Unit != nil {
-		f.Programs = c.Unit.Programs
+		f.Programs, f.Locate = c.Unit.Programs, c.Unit.Locate
 	}
 	return f
 }

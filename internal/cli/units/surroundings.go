@@ -54,7 +54,7 @@ func addInputs(values, given map[string]engine.InputValue, ds diag.List, from, i
 func initUnit(ctx context.Context, c *command.Call, in estate.Installing) diag.List {
 	inner := within(c, in.Folder)
 	inner.Unit = Surroundings(inner, in.Values, in.Sources, in.Programs)
-	inner.Unit.Value = in.Value
+	inner.Unit.Value, inner.Unit.Locate = in.Value, in.Folder.Locate
 	return initialize.Quietly(ctx, inner, in.Words)
 }
 
@@ -68,7 +68,7 @@ func CallIn(c *command.Call, e *estate.Estate, s *estate.Site) *command.Call {
 	}
 	n.Report.Dir = s.Dir()
 	n.Unit = Surroundings(&n, s.Values, e.Sources(), func() sys.Env { return s.Programs(n.Report.Context) })
-	n.Unit.Sources, n.Unit.KeepDir = s.Sources(), s.Home()
+	n.Unit.Sources, n.Unit.KeepDir, n.Unit.Locate = s.Sources(), s.Home(), s.OfBackend
 	n.Unit.Moves, n.Unit.Value, n.Unit.Note = s.Moves(), s.Value, s.Note
 	n.Unit.Refer = func(_ context.Context, ref hcl.Traversal) (cty.Value, diag.List) { return s.Refer(ref) }
 	return &n

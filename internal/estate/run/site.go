@@ -110,8 +110,13 @@ func (s *Site) Programs(ctx context.Context) sys.Env {
 
 // Folder is the working directory as the program works in it.
 func (s *Site) Folder() *folder.Folder {
-	return s.r.Host.In(s.dir.Path, s.Environ(), func() sys.Env { return s.Programs(context.Background()) })
+	f := s.r.Host.In(s.dir.Path, s.Environ(), func() sys.Env { return s.Programs(context.Background()) })
+	f.Locate = s.OfBackend
+	return f
 }
+
+// OfBackend gives messages about the backend their place in the unit's remote_state.
+func (s *Site) OfBackend(ds diag.List) diag.List { return states.Located(s.dir.Remote, ds) }
 
 // Moves are those between units that the unit has a part in.
 func (s *Site) Moves() operation.Moves { return s.r.Moves.Of(s.unit.ID) }

@@ -322,6 +322,27 @@ func (k *Keeper) Arguments(rs *unit.RemoteState) []string {
 	return out
 }
 
+// Located gives messages about the backend that a remote_state configures their place
+// there: that of the argument which they are about, or the whole for those about none.
+func Located(rs *unit.RemoteState, ds diag.List) diag.List {
+	if rs == nil {
+		return ds
+	}
+	out := slices.Clone(ds)
+	for i, m := range out {
+		at := rs.At
+		if blame, ok := m.Extra.(backend.Blame); ok && blame.Argument != "" {
+			at = rs.Places[blame.Argument]
+		}
+		if m.At == nil && at != nil {
+			copied := *m
+			copied.At = at
+			out[i] = &copied
+		}
+	}
+	return out
+}
+
 // Open opens the state in a place.
 func (k *Keeper) Open(ctx context.Context, p Place) (store.Store, diag.List) {
 	b, ds := k.s.Backends.Open(ctx, p.Config)
