@@ -1,6 +1,7 @@
 package planjson
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/terrace-iac/terrace/addr"
@@ -19,7 +20,7 @@ func (c *configWriter) providers(t *module.Tree) {
 			}
 		}
 		for _, key := range keys(n.Config.Providers) {
-			if p := n.Config.Providers[key]; n.Parent == nil || !p.Empty {
+			if p := n.Config.Providers[key]; n.Parent == nil || !p.Empty || p.Alias != "" && !passed(n, key) {
 				add(p.Name, p.Alias, p)
 			}
 		}
@@ -48,6 +49,11 @@ func (c *configWriter) providers(t *module.Tree) {
 		list[key]()
 	}
 	c.end('}')
+}
+
+// passed reports whether a module is given a provider configuration by its caller.
+func passed(n *module.Node, key string) bool {
+	return slices.ContainsFunc(n.Call.Providers, func(p config.PassedProvider) bool { return p.Child.String() == key })
 }
 
 // implied adds the default configurations that only child modules use.

@@ -147,6 +147,9 @@ func priorState(p *plan.Plan) *state.State {
 	}
 	d := prior.Edit()
 	for _, o := range p.Outputs {
+		if p.Mode != plan.Destroy && o.Op == plan.Delete { // no longer declared: it is as it was
+			continue
+		}
 		out := &state.Output{Value: o.After, Sensitive: o.AfterSensitive, Deprecated: o.Deprecated}
 		if p.Mode == plan.Destroy {
 			out.Value, out.Sensitive = o.Before, o.BeforeSensitive
