@@ -83,6 +83,10 @@ func (w *autoWriter) Attr(out *hclwrite.Body, a *hclsyntax.Attribute, in string)
 	if w.c.stuck() {
 		return
 	}
+	if w.leftToTheUnit(x) {
+		out.SetAttributeRaw(a.Name, w.kept(a.Expr))
+		return
+	}
 	if !v.IsWhollyKnown() {
 		at := a.SrcRange
 		w.c.errorf(&at, "unit/autoinclude", "Unknown value", "%q must be known when the stack is generated.", a.Name)
@@ -128,7 +132,7 @@ type replacement struct {
 // stack file knows.
 func (w *autoWriter) replaced(x hclsyntax.Expression, out *[]replacement) {
 	part := func(x hclsyntax.Expression, at hcl.Range) {
-		if c := w.e.f.CompileAlone(x, nil); !readsDependency(c) {
+		if c := w.e.f.CompileAlone(x, nil); !readsDependency(c) && !w.leftToTheUnit(c) {
 			w.put(at, c, out)
 			return
 		}
@@ -155,6 +159,16 @@ func (w *autoWriter) replaced(x hclsyntax.Expression, out *[]replacement) {
 			}
 		}
 	}
+}
+
+// leftToTheUnit reports whether an expression is not known since nothing will run: the unit's
+// file has it as it is written, and there it is not known either.
+func (w *autoWriter) leftToTheUnit(x *syntax.Expr) bool {
+	if !w.c.l.env.Checking {
+		return false
+	}
+	v, _ := w.c.raw(w.e, x).UnmarkDeep()
+	return !w.c.stuck() && !v.IsWhollyKnown()
 }
 
 // put notes the value of an expression as a replacement of the text at a place.
