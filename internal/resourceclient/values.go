@@ -160,9 +160,23 @@ func Blame(d *eval.Desired, s *schema.Resource, ds diag.List) diag.List {
 	for _, m := range ds {
 		if m.At == nil && m.Code != "demand/silent" {
 			m.At = placeOf(d, s, m.Attr)
+			conceal(d, m)
 		}
 	}
 	return ds
+}
+
+// conceal keeps the configuration of a backend out of the excerpt of a message: the place
+// is told in words.
+func conceal(d *eval.Desired, m *diag.Message) {
+	cfg := d.Resource.Config()
+	if cfg.Addr.Type != "terraform_remote_state" || len(m.Attr) == 0 || m.Attr[0] != (cty.GetAttrStep{Name: "config"}) {
+		return
+	}
+	if len(m.Attr) > 1 {
+		m.Detail += fmt.Sprintf(" The argument is in %s, line %d.", m.At.Filename, m.At.Start.Line)
+	}
+	m.At = &cfg.At
 }
 
 func placeOf(d *eval.Desired, s *schema.Resource, path cty.Path) *source.Range {
