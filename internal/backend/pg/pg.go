@@ -249,7 +249,7 @@ func (b *pgBackend) fail(summary string, err error) error {
 		out.Answer = "no connection to the server: " + cause(err)
 		out.Advice = rest.Reach(err, "sslrootcert of conn_str, or PGSSLROOTCERT,", "Check host, port, sslmode and the network in conn_str, PG_CONN_STR or the PG variables.")
 		switch {
-		case b.pool.foreign():
+		case b.pool.foreign(err):
 			out.Answer = "what answers there does not speak the protocol of PostgreSQL"
 			out.Advice = "Check host and port in conn_str, PG_CONN_STR or the PG variables, and whether a proxy or a portal stands in between."
 		case strings.Contains(cause(err), "refused TLS"): // the driver has no other sign of it

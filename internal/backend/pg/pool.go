@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/terrace-iac/terrace/diag"
 )
 
@@ -146,9 +147,14 @@ func exec(ctx context.Context, c *pgconn.PgConn, sql string, args ...string) ([]
 }
 
 // foreign reports whether somebody answers at the server's address who does not speak the
-// protocol of PostgreSQL: whether TLS can be used is answered with one letter.
+// protocol of PostgreSQL: whether TLS can be used is answered with one letter. err is how
+// the connection failed: text that is taken for the length of a message says it already.
 // https://www.postgresql.org/docs/current/protocol-message-formats.html
-func (p *pool) foreign() bool {
+func (p *pool) foreign(err error) bool {
+	var text *pgproto3.ExceededMaxBodyLenErr
+	if errors.As(err, &text) {
+		return true
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	network, address := pgconn.NetworkAddress(p.config.Host, p.config.Port)
@@ -164,8 +170,8 @@ func (p *pool) foreign() bool {
 	if _, err := c.Write([]byte{0, 0, 0, 8, 4, 210, 22, 47}); err != nil {
 		return false
 	}
-	if half, ok := c.(interface{ CloseWrite() error }); ok && half.CloseWrite() != nil {
-		return false
+	if half, ok := c.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite() // it may have answered and closed already
 	}
 	answer := make([]byte, 1)
 	n, _ := c.Read(answer) // nothing is no answer
