@@ -167,7 +167,7 @@ func Blame(d *eval.Desired, s *schema.Resource, ds diag.List) diag.List {
 }
 
 // conceal keeps the configuration of a backend out of the excerpt of a message: the place
-// is told in words.
+// is named in words.
 func conceal(d *eval.Desired, m *diag.Message) {
 	cfg := d.Resource.Config()
 	if cfg.Addr.Type != "terraform_remote_state" || len(m.Attr) == 0 || m.Attr[0] != (cty.GetAttrStep{Name: "config"}) {
