@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	// Many tests wait, for a provider, a service or a clock.
-	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+	if err := flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))); err != nil {
 		panic(err)
 	}
 	testscript.Main(withProgram{m}, map[string]func(){

@@ -47,7 +47,8 @@ func runProgram(ctx context.Context, dir string, env []string, stdin io.Reader, 
 	children := new(sys.Children)
 	defer children.End()
 	return cli.Main(ctx, &sys.System{
-		Dir: dir, Env: sys.Env(env), Args: append([]string{"terrace"}, args...),
+		Sleep: impatience(ctx),
+		Dir:   dir, Env: sys.Env(env), Args: append([]string{"terrace"}, args...),
 		Stdin: stdin, Stdout: stdout, Stderr: stderr, Now: time.Now,
 		Run: children.Run, EndChildren: children.End,
 		Terminal:   sys.Terminal{Width: func() int { return 0 }, Height: func() int { return 0 }},
@@ -56,6 +57,28 @@ func runProgram(ctx context.Context, dir string, env []string, stdin io.Reader, 
 		Host:       func() string { return "host" },
 		User:       func() string { return "user" },
 	}), nil
+}
+
+// impatient runs the program with a hundredth of the pauses that stores make before they ask
+// again, where it runs in the process of the tests.
+func impatient(ctx context.Context) context.Context {
+	return context.WithValue(ctx, impatientKey{}, true)
+}
+
+type impatientKey struct{}
+
+func impatience(ctx context.Context) func(context.Context, time.Duration) error {
+	if ctx.Value(impatientKey{}) == nil {
+		return nil
+	}
+	return func(ctx context.Context, d time.Duration) error {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(d / 100):
+			return nil
+		}
+	}
 }
 
 // combined is what the program prints on both streams.

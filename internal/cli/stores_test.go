@@ -598,7 +598,7 @@ func TestStoreFaults(t *testing.T) {
 					err = c.Run()
 					return out.String(), err == nil
 				}
-				code, err := runProgram(context.WithoutCancel(t.Context()), dir, env, strings.NewReader(""), &out, &out, args...)
+				code, err := runProgram(impatient(context.WithoutCancel(t.Context())), dir, env, strings.NewReader(""), &out, &out, args...)
 				if err != nil {
 					t.Error(err)
 				}

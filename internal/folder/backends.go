@@ -31,9 +31,13 @@ func (f *Folder) NewBackends(who string) *backend.Set {
 	tr.MaxConnsPerHost, tr.MaxIdleConnsPerHost = connections, connections
 	var slow sync.Once // one line is enough for many states
 	after := min(f.slowAfter(), 5*time.Second)
+	sleep := f.Sleep
+	if sleep == nil {
+		sleep = pause
+	}
 	return backend.NewSet(kinds.All(), kinds.Unknown, backend.Services{
 		Env: f.Env, Dir: f.Launch, Home: f.Home(), Who: who,
-		Now: f.Now, Sleep: pause, Run: f.Run, Transport: tr, Version: statefile.Version,
+		Now: f.Now, Sleep: sleep, Run: f.Run, Transport: tr, Version: statefile.Version,
 		SlowAfter: after,
 		Slow: func(place string) {
 			slow.Do(func() {

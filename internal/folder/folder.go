@@ -35,7 +35,8 @@ type Folder struct {
 	Launch string // the folder that the program was started in; "" means Dir
 	Env    sys.Env
 	Now    func() time.Time
-	Stderr io.Writer // where plugins write; nil discards
+	Sleep  func(ctx context.Context, d time.Duration) error // how stores pause; nil: as long as they say
+	Stderr io.Writer                                        // where plugins write; nil discards
 
 	Run        func(ctx context.Context, p sys.Command) error
 	Executable func() (string, error) // the path of the running program

@@ -38,6 +38,9 @@ type System struct {
 
 	Now      func() time.Time
 	Terminal Terminal
+	// Sleep is how long stores of state pause before they ask again, or until the context is
+	// done, whose error it returns then. Nil: as long as they say.
+	Sleep func(ctx context.Context, d time.Duration) error
 	// Run runs a child process to its end; see Command.
 	Run func(ctx context.Context, c Command) error
 	// Become runs a program in place of this one, with its standard streams, and returns if

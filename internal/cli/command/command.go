@@ -259,7 +259,7 @@ func (c *Call) DataPath(names ...string) string { return c.Folder().DataPath(nam
 // Folder is the folder that is worked in, for packages that know no commands.
 func (c *Call) Folder() *folder.Folder {
 	f := &folder.Folder{
-		Dir: c.Dir, Launch: c.Launch, Env: c.Env, Now: c.Now, Stderr: c.Stderr, Run: c.Run, Executable: c.Executable, NoPrograms: c.NoPrograms,
+		Dir: c.Dir, Launch: c.Launch, Env: c.Env, Now: c.Now, Sleep: c.Sleep, Stderr: c.Stderr, Run: c.Run, Executable: c.Executable, NoPrograms: c.NoPrograms,
 		Hashes: c.Hashes, Backends: c.Backends, Log: c.Log, Wait: c.Report.Wait,
 	}
 	if c.Unit != nil {
