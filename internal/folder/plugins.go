@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/terrace-iac/terrace/addr"
@@ -28,6 +29,8 @@ type Plugins struct {
 	Schemas  *rpc.SchemaCache // may be that of other folders
 
 	packages map[addr.Provider]install.Package
+
+	reported sync.Map // time.Time by text: when it was last said that a call takes long
 }
 
 // Attached are the providers that run on their own.
@@ -131,7 +134,12 @@ func (pl *Plugins) Program(ctx context.Context, a addr.Provider) (engine.Program
 	o.SlowAfter = f.slowAfter()
 	o.Slow = func(call string) {
 		text := fmt.Sprintf("Still waiting for the provider %s, which has not answered %s for %s. To stop, interrupt (Ctrl-C): the provider is asked to stop, and a second interrupt ends it.\n", a.Display(), call, o.SlowAfter)
-		f.Wait(text)
+		// Calls that are made at once, as those of many instances, are slow at once.
+		now := time.Now()
+		last, said := pl.reported.Swap(text, now)
+		if !said || now.Sub(last.(time.Time)) >= o.SlowAfter {
+			f.Wait(text)
+		}
 	}
 	if r, ok := pl.Attached[a]; ok {
 		return engine.Program{
