@@ -22,6 +22,7 @@ import (
 //	awsrole ARN        has that stand-in keep states for a role alone, whose keys last as long as they were asked for
 //	bucketlog FILE     writes to a file what S3 was asked, and what it holds of buckets and objects
 func TestBackendScripts(t *testing.T) {
+	t.Parallel()
 	var running sync.Map  // string, the script's folder, to *servers.HTTPServer
 	var clusters sync.Map // the same, to *servers.KubernetesServer
 	var amazon sync.Map   // the same, to *servers.AWSServer

@@ -82,6 +82,7 @@ func TestMain(m *testing.M) {
 //	codes on|off   has messages end with their codes, or no more
 //	sts            starts a token service of AWS and says where it is
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	if sig := syscall.SIGHUP; signal.Ignored(sig) { // under nohup, but what is started here is not
 		heard := make(chan os.Signal, 1)
 		signal.Notify(heard, sig)

@@ -211,6 +211,7 @@ var expectedStatus = regexp.MustCompile(`^!(\d+) `)
 // recommended, and holds that they do what was said of them. Which messages have none
 // that is run, and why, stands in testdata/hints/unrun.list.
 func TestHintsRun(t *testing.T) {
+	t.Parallel()
 	table := cli.Table()
 	var mu sync.Mutex
 	var seen []recommendation

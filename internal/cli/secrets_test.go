@@ -185,6 +185,7 @@ func leaks() []leak {
 // prints, for people or as JSON, nor reports, pages and logs. The state and saved plans
 // hold values and are left out, as is what a command is asked to render.
 func TestNoLeaks(t *testing.T) {
+	t.Parallel()
 	var traces traces
 	collector := httptest.NewServer(&traces)
 	t.Cleanup(func() {

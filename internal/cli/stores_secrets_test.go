@@ -55,6 +55,7 @@ func (s secretStore) value(name string) string {
 // arguments are written, while the store answers nothing but refusals: nothing that is
 // printed, logged or written has it.
 func TestStoresKeepSecrets(t *testing.T) {
+	t.Parallel()
 	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "no", http.StatusForbidden)
 	}))
@@ -115,6 +116,7 @@ func TestStoresKeepSecrets(t *testing.T) {
 
 // TestStoresThatWorkKeepSecrets is the same with a store that answers.
 func TestStoresThatWorkKeepSecrets(t *testing.T) {
+	t.Parallel()
 	s := servers.HTTP(t)
 	const key = "  encryption = {\n    key_provider = \"pbkdf2\"\n    passphrase   = \"hunter2pw-hunter2pw\"\n  }\n"
 	config := inBlock("address", `"`+s.URL+`/state"`, "lock_address", `"`+s.URL+`/lock"`, "unlock_address", `"`+s.URL+`/lock"`, "username", `"me"`, "password", `"hunter2pw"`)

@@ -562,6 +562,7 @@ func faultyLocal(t *testing.T) faultyStore {
 // one answers with one message, which has the place of the argument, what the service said in
 // one line, and what to do.
 func TestStoreFaults(t *testing.T) {
+	t.Parallel()
 	for name, open := range map[string]func(*testing.T) faultyStore{
 		"s3": faultyS3, "dynamodb": faultyDynamoDB, "http": faultyHTTP, "gcs": faultyGCS, "consul": faultyConsul, "kubernetes": faultyKubernetes, "oss": faultyOSS,
 		"azurerm": faultyAzure, "cos": faultyCOS, "remote": faultyRemote, "pg": faultyPg, "etcdv3": faultyEtcd, "local": faultyLocal,

@@ -135,7 +135,7 @@ func (pl *Plugins) Program(ctx context.Context, a addr.Provider) (engine.Program
 	o.Slow = func(call string) {
 		text := fmt.Sprintf("Still waiting for the provider %s, which has not answered %s for %s. To stop, interrupt (Ctrl-C): the provider is asked to stop, and a second interrupt ends it.\n", a.Display(), call, o.SlowAfter)
 		// Calls that are made at once, as those of many instances, are slow at once.
-		now := time.Now()
+		now := f.Now()
 		last, said := pl.reported.Swap(text, now)
 		if !said || now.Sub(last.(time.Time)) >= o.SlowAfter {
 			f.Wait(text)
