@@ -43,7 +43,7 @@ type faultyStore struct {
 type storeFault struct {
 	name     string
 	argument string   // whose place the message has, "" for the block's
-	answer   string   // what the message tells of what the service said
+	answer   string   // what the message shows of the service's answer
 	env      []string // besides that of the store
 	begin    func()   // nil for nothing
 	end      func()   // nil for nothing
@@ -558,8 +558,8 @@ func faultyLocal(t *testing.T) faultyStore {
 	}
 }
 
-// TestStoreFaults breaks stores in every way that is told apart: each command that looks at
-// one answers with one message, which has the place of the argument, what the service said in
+// TestStoreFaults breaks stores in every way that has a message of its own: each command that
+// looks at one answers with one message, which has the place of the argument, what the service said in
 // one line, and what to do.
 func TestStoreFaults(t *testing.T) {
 	t.Parallel()

@@ -45,7 +45,7 @@ func Reach(err error, authorities, otherwise string) string {
 	return otherwise
 }
 
-// NoAnswer is what to tell of an answer that is no success and does not come from the
+// NoAnswer is how to report an answer that is no success and does not come from the
 // service, but from something before it: a page for browsers. ok is false for others.
 func NoAnswer(resp *Response) (answer, advice string, ok bool) {
 	if resp.Status/100 == 2 || !resp.Page() {

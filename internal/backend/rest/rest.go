@@ -155,7 +155,7 @@ type finalError struct{ error }
 
 func (f finalError) Unwrap() error { return f.error }
 
-// final reports whether another attempt would end in the same way: what is wrong lies in
+// final reports whether another attempt would fail for the same reason: the mistake lies in
 // settings or certificates, not in the network or the service at this moment.
 func final(err error) bool {
 	var f finalError

@@ -124,6 +124,9 @@ func launch(ctx context.Context, o Options, secured security) (c *Client, again 
 	}
 	s.client = plugin.NewClient(s.config())
 	cc, ds := s.run(ctx)
+	if s.proc == nil { // the system had no pipes for it
+		return nil, false, ds
+	}
 	h, err := s.proc.handshakeResult()
 	switch {
 	case errors.Is(err, errNotPrivate):
