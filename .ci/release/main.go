@@ -68,6 +68,10 @@ func release(out, version string, targets []string) error {
 	if err != nil {
 		return err
 	}
+	flags := "-s -w"
+	if number, ok := strings.CutPrefix(version, "v"); ok { // else there is no tag: the name of a commit
+		flags += " -X github.com/terrace-iac/terrace/internal/cli/project.Version=" + number
+	}
 	var sums strings.Builder
 	add := func(path string) error {
 		b, err := os.ReadFile(path)
@@ -89,7 +93,7 @@ func release(out, version string, targets []string) error {
 			if system == "windows" {
 				binary += ".exe"
 			}
-			c := exec.Command("go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", binary, "./cmd/"+program)
+			c := exec.Command("go", "build", "-trimpath", "-buildvcs=true", "-ldflags="+flags, "-o", binary, "./cmd/"+program)
 			c.Dir, c.Stdout, c.Stderr = root, os.Stdout, os.Stderr
 			c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+processor)
 			if err := c.Run(); err != nil {

@@ -56,5 +56,6 @@ func (p *Project) BackendOf(ctx context.Context, b planfile.Backend) (*Place, di
 	return place, append(ds, more...)
 }
 
-// Version is the version of this program, as saved plans have it.
-const Version = "0.1.0"
+// Version is the version of this program, as saved plans have it. A release is linked with
+// the version of its tag (.ci/release).
+var Version = "0.1.0"

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 
 	"github.com/terrace-iac/terrace/internal/cli/project"
@@ -54,9 +55,10 @@ func runVersion(_ context.Context, c *command.Call, o versionOptions) int {
 		doc, err := json.MarshalIndent(struct {
 			Terraform  string            `json:"terraform_version"`
 			Terrace    string            `json:"terrace_version"`
+			Commit     string            `json:"terrace_commit,omitempty"`
 			Platform   string            `json:"platform"`
 			Selections map[string]string `json:"provider_selections"`
-		}{config.LanguageVersion, project.Version, platform, selections}, "", "  ")
+		}{config.LanguageVersion, project.Version, commit(), platform, selections}, "", "  ")
 		if err != nil {
 			return 1
 		}
@@ -64,6 +66,9 @@ func runVersion(_ context.Context, c *command.Call, o versionOptions) int {
 		return 0
 	}
 	own := fmt.Sprintf("%s v%s (language %s)", view.Product, project.Version, config.LanguageVersion)
+	if rev := commit(); rev != "" {
+		own = fmt.Sprintf("%s v%s (language %s, commit %s)", view.Product, project.Version, config.LanguageVersion, rev)
+	}
 	// Wrappers parse the first line for the tool that they call: by a peer's name it is
 	// the peer's.
 	switch c.CalledAs() {
@@ -90,4 +95,30 @@ func runVersion(_ context.Context, c *command.Call, o versionOptions) int {
 		fmt.Fprintf(c.Stdout, "\n%s\n", own)
 	}
 	return 0
+}
+
+// commit is the commit that the program was built of, "" where the build does not say it, with
+// "+changes" after it where files differed from it.
+func commit() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	return commitOf(info.Settings)
+}
+
+func commitOf(settings []debug.BuildSetting) string {
+	var rev, changes string
+	for _, s := range settings {
+		switch {
+		case s.Key == "vcs.revision":
+			rev = s.Value[:min(len(s.Value), 12)]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			changes = "+changes"
+		}
+	}
+	if rev == "" {
+		return ""
+	}
+	return rev + changes
 }
