@@ -236,7 +236,7 @@ func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*p
 	if !ds.HasErrors() {
 		in.Compiled = &eval.Compiled{}
 		var more diag.List
-		valid, more = e.early(planning, in, o.Mode)
+		valid, more = e.validateBeforePlan(planning, in, o.Mode)
 		ds = append(ds, planner.Halted(planning, more)...)
 	}
 	if ds.HasErrors() {
@@ -261,14 +261,14 @@ func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*p
 	return p, ds
 }
 
-// early finds what configuration and the values of variables show, before any provider
+// validateBeforePlan finds what configuration and the values of variables show, before any provider
 // is asked to read or plan.
-func (e *Engine) early(ctx context.Context, in eval.Options, mode plan.Mode) (validate.Validated, diag.List) {
+func (e *Engine) validateBeforePlan(ctx context.Context, in eval.Options, mode plan.Mode) (validate.Validated, diag.List) {
 	var ds diag.List
 	if mode != plan.Destroy {
 		ds = eval.CheckRoot(ctx, e.tree.Root.Config, in.Variables, in.Functions).Errors()
 	}
-	valid, more := validate.Early(ctx, validate.Input{
+	valid, more := validate.BeforePlan(ctx, validate.Input{
 		Tree: e.tree, Providers: e.pool, Functions: in.Functions, Provisioners: e.o.Provisioners, Cwd: e.o.LaunchDir, Compiled: in.Compiled,
 	}, mode == plan.Destroy)
 	return valid, append(ds, more...).Once() // the rules of variables are looked at by both

@@ -127,9 +127,9 @@ func (c *evaluator) checkImports(e *evaluation, imps, incs []*syntax.Block) {
 	}
 }
 
-// early checks that an argument of an import or include block needs nothing
-// that is read later.
-func (c *evaluator) early(b *syntax.Block, a *syntax.Attr) bool {
+// needsNothingLater checks that an argument of an import or include block needs
+// nothing that is read later.
+func (c *evaluator) needsNothingLater(b *syntax.Block, a *syntax.Attr) bool {
 	ok := true
 	a.Expr.EachRef(func(ref hcl.Traversal) {
 		root := ref.RootName()
@@ -157,7 +157,7 @@ func (c *evaluator) importArg(e *evaluation, b *syntax.Block, name string) cty.V
 		}
 		return cty.NullVal(spec.Ty)
 	}
-	if !c.early(b, a) {
+	if !c.needsNothingLater(b, a) {
 		return cty.UnknownVal(b.Spec.Arg(name).Ty)
 	}
 	v := c.convert(c.eval(e, a.Expr), b.Spec.Arg(name).Ty, name, a.Expr.At())

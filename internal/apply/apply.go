@@ -58,7 +58,7 @@ type applier struct {
 	ctx    context.Context
 	graph  *demand.Graph
 	ev     *eval.Evaluator
-	before func() *beforehand
+	before func() *plannedEvaluation
 	client *resourceclient.Client
 	ops    *resourceclient.Operations
 	runner *provision.Runner
@@ -146,12 +146,12 @@ func newApplier(ctx, provisioning context.Context, in Input) *applier {
 	o.Phase, o.Workspace, o.Applying = phase{a.client, a.value}, in.Plan.Workspace, true
 	switch {
 	case in.Plan.Mode == plan.RefreshOnly:
-		o.Here, o.Kept, o.Lenient = a.held, a.kept, true
+		o.Here, o.Kept, o.Lenient = a.inState, a.notWanted, true
 	case len(in.Plan.Targets)+len(in.Plan.Excludes) > 0 && in.Plan.Mode == plan.Normal:
 		o.Here = a.here
 	}
 	a.ev = eval.New(a.graph, o)
-	a.before = a.makeBeforehand(o)
+	a.before = a.newPlannedEvaluation(o)
 	a.ephemeral = sync.OnceValue(func() bool { return hasEphemeral(o.Tree) })
 	a.runner = provision.New(provisioning, in.Provisioners, in.Providers.Observe, a.ev)
 	for _, act := range in.Plan.Actions {

@@ -12,10 +12,10 @@ import (
 // module, leads to: a tunnel that it needs is there without a reference to its value.
 // Those that arguments refer to are opened when those are evaluated.
 func (a *applier) openBefore(t *demand.Task, d *eval.Desired) diag.List {
-	if !a.ephemeral() || !d.Resource.HasAfter() {
+	if !a.ephemeral() || !d.Resource.HasDependsOn() {
 		return nil
 	}
-	if !opened(d.Resource.After(t), map[*demand.Node]bool{}) {
+	if !opened(d.Resource.DependsOn(t), map[*demand.Node]bool{}) {
 		return demand.Fail()
 	}
 	return nil

@@ -64,9 +64,9 @@ func (a *applier) here(_ *demand.Task, d *eval.Desired) bool {
 	return ok
 }
 
-// held reports whether state has an instance that is wanted, which alone counts when
+// inState reports whether state has an instance that is wanted, which alone counts when
 // a refresh-only plan is applied.
-func (a *applier) held(_ *demand.Task, d *eval.Desired) bool {
+func (a *applier) inState(_ *demand.Task, d *eval.Desired) bool {
 	if d.Key() == (addr.Key{}) && d.Resource.Config().Repeat.Enabled == nil || d.Addr().Resource.Mode != addr.Managed {
 		return true
 	}
@@ -74,8 +74,8 @@ func (a *applier) held(_ *demand.Task, d *eval.Desired) bool {
 	return ok
 }
 
-// kept lists the instances that state has and nothing wants.
-func (a *applier) kept(t *demand.Task, r *eval.Resource, in *eval.Instances) []eval.Kept {
+// notWanted lists the instances that state has and nothing wants.
+func (a *applier) notWanted(t *demand.Task, r *eval.Resource, in *eval.Instances) []eval.NotWanted {
 	had := a.in.Plan.Prior.Resource(r.Addr())
 	if had == nil || r.Config().Addr.Mode != addr.Managed {
 		return nil
@@ -84,14 +84,14 @@ func (a *applier) kept(t *demand.Task, r *eval.Resource, in *eval.Instances) []e
 	if ds.HasErrors() {
 		return nil
 	}
-	var out []eval.Kept
+	var out []eval.NotWanted
 	for _, k := range had.Keys() {
 		o := had.Instances[k].Current
 		if in.Get(k) != nil || o == nil {
 			continue
 		}
 		v, ds := a.client.Decode(r.Addr().Instance(k), o, s, r.Provider())
-		out = append(out, eval.Kept{Key: k, Value: resourceclient.WithSensitive(v, o.Sensitive, s), OK: !ds.HasErrors()})
+		out = append(out, eval.NotWanted{Key: k, Value: resourceclient.WithSensitive(v, o.Sensitive, s), OK: !ds.HasErrors()})
 	}
 	return out
 }

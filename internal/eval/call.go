@@ -109,32 +109,32 @@ func Completed(n *demand.Node) *Call {
 	return (*Call)(c)
 }
 
-// unmadeOutput is the subject of an output of a called module without instances.
-type unmadeOutput struct {
+// outputWithoutInstances is the subject of an output of a called module without instances.
+type outputWithoutInstances struct {
 	call *Call
 	name string
 }
 
-func (o *unmadeOutput) Describe() (string, *source.Range) {
+func (o *outputWithoutInstances) Describe() (string, *source.Range) {
 	return o.call.Addr() + "." + o.name, &o.call.code.cfg.At
 }
 
-// UnmadeOutput returns the called module and its output that a node stands for, where
+// OutputWithoutInstances returns the called module and its output that a node stands for, where
 // that module has no instances; nil for other nodes.
-func UnmadeOutput(n *demand.Node) (*module.Node, string) {
-	if o, ok := n.What.(*unmadeOutput); ok {
+func OutputWithoutInstances(n *demand.Node) (*module.Node, string) {
+	if o, ok := n.What.(*outputWithoutInstances); ok {
 		return o.call.Node, o.name
 	}
 	return nil, ""
 }
 
-// readUnmade records that an output is read that no instance of the module has.
-func (c *Call) readUnmade(t *demand.Task, name string, at *source.Range) {
+// readWithoutInstances records that an output is read that no instance of the module has.
+func (c *Call) readWithoutInstances(t *demand.Task, name string, at *source.Range) {
 	c.unmadeMu.Lock()
 	cell := c.unmade[name]
 	if cell == nil {
 		cell = &demand.Cell[struct{}]{}
-		cell.Init(&unmadeOutput{c, name}, struct{}{}, func(t *demand.Task) (struct{}, diag.List) { return struct{}{}, nil })
+		cell.Init(&outputWithoutInstances{c, name}, struct{}{}, func(t *demand.Task) (struct{}, diag.List) { return struct{}{}, nil })
 		if c.unmade == nil {
 			c.unmade = map[string]*demand.Cell[struct{}]{}
 		}
@@ -276,7 +276,7 @@ func (c *Call) finish(t *demand.Task) (struct{}, diag.List) {
 	c.gate.Get(t, nil)
 	for _, child := range ch.All {
 		for _, r := range child.resources {
-			r.whole.Get(t, nil)
+			r.valueCell.Get(t, nil)
 		}
 		for _, sub := range child.calls {
 			sub.complete.Get(t, nil)
@@ -311,7 +311,7 @@ func (c *Call) resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) (cty
 			name, isAttr = rest[1].(hcl.TraverseAttr)
 		}
 		if isAttr && (ch.Form == Disabled || len(rest) > 1) {
-			c.readUnmade(t, name.Name, at)
+			c.readWithoutInstances(t, name.Name, at)
 			return collection(ch.Form, false, nil, nil), 2, nil
 		}
 	}

@@ -60,7 +60,7 @@ type Options struct {
 	Here func(*demand.Task, *Desired) bool
 	// Kept lists the instances of a resource that are not wanted, but there for those
 	// who read it as a whole: in a refresh-only plan what state has. nil: none.
-	Kept func(*demand.Task, *Resource, *Instances) []Kept
+	Kept func(*demand.Task, *Resource, *Instances) []NotWanted
 	// Lenient makes warnings of conditions that fail, as a refresh-only plan has it.
 	Lenient bool
 	// Narrow reads nothing for the arguments of a module without instances: with targets

@@ -20,7 +20,7 @@ type Resource struct {
 	Mod       *Module
 	code      *resourceCode
 	instances demand.Cell[*Instances]
-	whole     demand.Cell[cty.Value]
+	valueCell demand.Cell[cty.Value]
 	after     demand.Cell[struct{}]
 }
 
@@ -56,9 +56,9 @@ type Desired struct {
 func newResource(m *Module, code *resourceCode) *Resource {
 	r := &Resource{Mod: m, code: code}
 	r.instances.Init((*resourceCount)(r), &Instances{Unknown: true}, r.expand)
-	r.whole.Init(r, cty.DynamicVal, r.value)
+	r.valueCell.Init(r, cty.DynamicVal, r.value)
 	if len(code.after) > 0 || m.call != nil {
-		r.after.Init((*resourceAfter)(r), struct{}{}, func(t *demand.Task) (struct{}, diag.List) {
+		r.after.Init((*resourceDependsOn)(r), struct{}{}, func(t *demand.Task) (struct{}, diag.List) {
 			m.touch(t, code.after)
 			if m.call != nil {
 				m.call.gate.Get(t, nil)
@@ -66,20 +66,20 @@ func newResource(m *Module, code *resourceCode) *Resource {
 			return struct{}{}, nil
 		})
 	} else {
-		r.after.Ready((*resourceAfter)(r), struct{}{})
+		r.after.Ready((*resourceDependsOn)(r), struct{}{})
 	}
 	return r
 }
 
-// resourceCount is the subject of a resource's instances, resourceAfter that of
+// resourceCount is the subject of a resource's instances, resourceDependsOn that of
 // what it explicitly depends on.
 type (
-	resourceCount Resource
-	resourceAfter Resource
+	resourceCount     Resource
+	resourceDependsOn Resource
 )
 
 func (r *resourceCount) Describe() (string, *source.Range) { return (*Resource)(r).Describe() }
-func (r *resourceAfter) Describe() (string, *source.Range) {
+func (r *resourceDependsOn) Describe() (string, *source.Range) {
 	return (*Resource)(r).Describe()
 }
 
@@ -94,10 +94,10 @@ func (d *Desired) Describe() (string, *source.Range) {
 const selfReferential = "Self-referential block"
 
 // Alone implements demand.Loner, as those of the others do.
-func (r *Resource) Alone() string      { return selfReferential }
-func (r *resourceCount) Alone() string { return selfReferential }
-func (r *resourceAfter) Alone() string { return selfReferential }
-func (d *Desired) Alone() string       { return selfReferential }
+func (r *Resource) Alone() string          { return selfReferential }
+func (r *resourceCount) Alone() string     { return selfReferential }
+func (r *resourceDependsOn) Alone() string { return selfReferential }
+func (d *Desired) Alone() string           { return selfReferential }
 
 // Addr is the resource's address.
 func (r *Resource) Addr() addr.AbsResource {
@@ -140,20 +140,20 @@ func (r *Resource) Schema(t *demand.Task) (*schema.Resource, diag.List) {
 // Instances computes the wanted instances; ok is false if that failed.
 func (r *Resource) Instances(t *demand.Task) (*Instances, bool) { return r.instances.Get(t, nil) }
 
-// Whole computes what a reference to the resource yields.
-func (r *Resource) Whole(t *demand.Task) (cty.Value, bool) { return r.whole.Get(t, nil) }
+// Value computes what a reference to the resource yields.
+func (r *Resource) Value(t *demand.Task) (cty.Value, bool) { return r.valueCell.Get(t, nil) }
 
-// WholeNode is the node of the resource as a whole.
-func (r *Resource) WholeNode() *demand.Node { return &r.whole.Node }
+// ValueNode is the node of the resource as a whole.
+func (r *Resource) ValueNode() *demand.Node { return &r.valueCell.Node }
 
-// After computes what the resource explicitly depends on, and returns its node.
-func (r *Resource) After(t *demand.Task) *demand.Node {
+// DependsOn computes what the resource explicitly depends on, and returns its node.
+func (r *Resource) DependsOn(t *demand.Task) *demand.Node {
 	r.after.Get(t, nil)
 	return &r.after.Node
 }
 
-// HasAfter reports whether there is anything that the resource explicitly depends on.
-func (r *Resource) HasAfter() bool { return len(r.code.after) > 0 || r.Mod.call != nil }
+// HasDependsOn reports whether there is anything that the resource explicitly depends on.
+func (r *Resource) HasDependsOn() bool { return len(r.code.after) > 0 || r.Mod.call != nil }
 
 func (r *Resource) expand(t *demand.Task) (*Instances, diag.List) {
 	exp, ds := r.Mod.expand(t, r.code.repeat, r.code.cfg.Addr.String())
@@ -182,7 +182,7 @@ func (d *Desired) compute(t *demand.Task) (cty.Value, diag.List) {
 	if call := d.Resource.Mod.call; call != nil {
 		call.children.Get(t, nil)
 	}
-	if d.Resource.HasAfter() {
+	if d.Resource.HasDependsOn() {
 		d.Resource.after.Get(t, nil)
 	}
 	for i := range d.Resource.code.provision { // what is wrong with it is reported where it is evaluated
@@ -229,9 +229,9 @@ func (r *Resource) null(t *demand.Task) cty.Value {
 	return cty.NullVal(cty.DynamicPseudoType)
 }
 
-// Kept is an instance that is not wanted, but there for those who read its resource
+// NotWanted is an instance that is not wanted, but there for those who read its resource
 // as a whole.
-type Kept struct {
+type NotWanted struct {
 	Key   addr.Key
 	Value cty.Value
 	OK    bool // false if computing the value failed
@@ -240,11 +240,11 @@ type Kept struct {
 // valueOfThose is the value of the instances that are there, as OpenTofu 1.12.6 has
 // it: of a counted resource up to the last, with something unknown in the gaps.
 func (r *Resource) valueOfThose(t *demand.Task, in *Instances) (cty.Value, diag.List) {
-	var there []Kept
+	var there []NotWanted
 	for _, d := range in.All {
 		if here := r.Mod.ev.o.Here; here == nil || here(t, d) {
 			v, ok := d.value.Get(t, nil)
-			there = append(there, Kept{d.inst.key, v, ok})
+			there = append(there, NotWanted{d.inst.key, v, ok})
 		}
 	}
 	form := in.Form
@@ -254,7 +254,7 @@ func (r *Resource) valueOfThose(t *demand.Task, in *Instances) (cty.Value, diag.
 				there = append(there, k)
 			}
 		}
-		slices.SortFunc(there, func(a, b Kept) int { return a.Key.Compare(b.Key) })
+		slices.SortFunc(there, func(a, b NotWanted) int { return a.Key.Compare(b.Key) })
 	}
 	if form == Disabled || form == One && r.Config().Repeat.Enabled != nil && r.Mod.ev.o.Kept != nil && !in.Unknown {
 		if len(there) == 0 {
@@ -365,7 +365,7 @@ func (d *Desired) Conditions(t *demand.Task) *demand.Node {
 		return nil
 	}
 	s := d.Scope(cty.DynamicVal)
-	cell := demand.NewCell(demand.Subject((*resourceAfter)(d.Resource)), struct{}{}, func(t *demand.Task) (struct{}, diag.List) {
+	cell := demand.NewCell(demand.Subject((*resourceDependsOn)(d.Resource)), struct{}{}, func(t *demand.Task) (struct{}, diag.List) {
 		for _, r := range slices.Concat(code.pre, code.post) {
 			for _, x := range []*lang.Expr{r.cond, r.msg} {
 				if x == nil {

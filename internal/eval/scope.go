@@ -255,7 +255,7 @@ func (m *Module) resolveResource(t *demand.Task, ref hcl.Traversal, at *source.R
 			return cty.DynamicVal, used, diag.Errorf(at, "Reference to scoped resource", "The referenced data resource %q is scoped to the check block %q, so it can be used in that block only.", a, r.code.cfg.Check)
 		}
 	}
-	v, ok := r.whole.Get(t, at)
+	v, ok := r.valueCell.Get(t, at)
 	if !ok || r.misses(ref[used:], v.Type()) {
 		return v, used, demand.Fail()
 	}
@@ -391,7 +391,7 @@ func (m *Module) touch(t *demand.Task, refs []refCode) {
 		default:
 			if a, _, ok := resourceOf(ref); ok {
 				if r := m.Resource(a); r != nil {
-					r.whole.Get(t, at)
+					r.valueCell.Get(t, at)
 				}
 			}
 		}

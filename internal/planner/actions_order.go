@@ -54,7 +54,7 @@ func (b *actionList) finish() {
 			b.out[i].Needs = append(slices.Clone(plain[i]), more...)
 		}
 		if !acyclic(b.out) {
-			b.cut(plain)
+			b.breakCycles(plain)
 		}
 	}
 	for i := range b.out {
@@ -66,10 +66,10 @@ func (b *actionList) finish() {
 	}
 }
 
-// cut takes the soft needs out that are on a cycle: those within one knot of
+// breakCycles takes the soft needs out that are on a cycle: those within one knot of
 // actions that all lead to one another. Of a join in a knot stays what lies outside.
-func (b *actionList) cut(plain map[int][]int) {
-	knot := knots(b.out)
+func (b *actionList) breakCycles(plain map[int][]int) {
+	knot := cycles(b.out)
 	outside := map[int]int{} // by join: one of its members that are in no knot with it, -1 if there are none
 	rest := func(join int) int {
 		i, known := outside[join]
@@ -100,9 +100,9 @@ func (b *actionList) cut(plain map[int][]int) {
 	}
 }
 
-// knots numbers the actions so that two have the same number if each needs the
+// cycles numbers the actions so that two have the same number if each needs the
 // other, directly or through others (Tarjan's strongly connected components).
-func knots(list []plan.Action) []int {
+func cycles(list []plan.Action) []int {
 	type visit struct{ action, next int }
 	knot, low := make([]int, len(list)), make([]int, len(list)) // low is 0 before the first visit
 	count, found := 0, 0

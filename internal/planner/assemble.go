@@ -224,7 +224,7 @@ func (p *planner) outputScope() func(name string) bool {
 	for _, c := range p.found.none {
 		planned[c] = true
 	}
-	for n := range p.unmade() {
+	for n := range p.modulesWithoutInstances() {
 		for a := range n.Config.Resources {
 			if c := n.Path.Resource(a); p.scope.wantsBlock(c) {
 				planned[c] = true
@@ -324,7 +324,7 @@ func (p *planner) empty() func(*module.Node, state.CheckKind, string) bool {
 	for _, c := range p.found.none {
 		none[c.String()] = true
 	}
-	unmade := p.unmade()
+	unmade := p.modulesWithoutInstances()
 	return func(n *module.Node, kind state.CheckKind, address string) bool {
 		return unmade[n] && (kind == state.CheckResource || kind == state.CheckVariable) || none[address]
 	}
@@ -345,8 +345,8 @@ func (p *planner) unseen(r *eval.Resource) []checks.Result {
 	return out
 }
 
-// unmade are the modules of which it was found that there are no instances.
-func (p *planner) unmade() map[*module.Node]bool {
+// modulesWithoutInstances are the modules of which it was found that there are no instances.
+func (p *planner) modulesWithoutInstances() map[*module.Node]bool {
 	out := map[*module.Node]bool{}
 	var walk func(*eval.Module)
 	walk = func(m *eval.Module) {

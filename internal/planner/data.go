@@ -47,7 +47,7 @@ func (p *planner) data(t *demand.Task, d *eval.Desired) (*instancePlan, cty.Valu
 		return ip, unknown, ds
 	}
 	conditions := d.Conditions(t)
-	ip.ends = p.going(t, d, conditions)
+	ip.ends = p.readsDestroyed(t, d, conditions)
 	reason := plan.Reason("")
 	switch {
 	case !config.IsWhollyKnown():
@@ -174,11 +174,11 @@ func (p *planner) dataForDestroy(t *demand.Task, d *eval.Desired, pc *eval.Provi
 // module that it stands in depends on, all that lies behind counts, and of everything
 // where the instance has conditions.
 func (p *planner) pendingBefore(t *demand.Task, d *eval.Desired, conditions bool) bool {
-	if !d.Resource.HasAfter() {
+	if !d.Resource.HasDependsOn() {
 		return false
 	}
 	seen := map[*demand.Node]bool{}
-	for _, read := range d.Resource.After(t).Reads() {
+	for _, read := range d.Resource.DependsOn(t).Reads() {
 		if r, ok := read.Node.What.(*eval.Resource); ok && !conditions {
 			if p.ev.Deferred(read.Node) || p.pendingBlock(t, r) {
 				return true

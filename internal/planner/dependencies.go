@@ -179,10 +179,10 @@ func (d *dependencies) reads(n *demand.Node) *depSet {
 			continue
 		}
 		if call := eval.Completed(r.Node); call != nil && call.Node != nil && len(call.Known()) == 0 {
-			sets = append(sets, d.unmade(call.Node))
+			sets = append(sets, d.ofModuleWithoutInstances(call.Node))
 		}
-		if n, name := eval.UnmadeOutput(r.Node); n != nil {
-			sets = append(sets, d.unmadeOutput(n, name))
+		if n, name := eval.OutputWithoutInstances(r.Node); n != nil {
+			sets = append(sets, d.ofOutputWithoutInstances(n, name))
 		}
 		if more := d.reads(r.Node); len(more.ids) > 0 {
 			sets = append(sets, more)
@@ -193,9 +193,9 @@ func (d *dependencies) reads(n *demand.Node) *depSet {
 	return s
 }
 
-// unmade is what lies in a module without instances, and what that depends on, by the
+// ofModuleWithoutInstances is what lies in a module without instances, and what that depends on, by the
 // text alone: who depends on the module depends on it.
-func (d *dependencies) unmade(n *module.Node) *depSet {
+func (d *dependencies) ofModuleWithoutInstances(n *module.Node) *depSet {
 	if d.written == nil {
 		d.written = eval.StaticDependents(d.tree).Dependencies()
 	}
@@ -213,9 +213,9 @@ func (d *dependencies) unmade(n *module.Node) *depSet {
 	return d.byText(inside)
 }
 
-// unmadeOutput is what an output of a module without instances refers to, and what that
+// ofOutputWithoutInstances is what an output of a module without instances refers to, and what that
 // depends on, by the text alone.
-func (d *dependencies) unmadeOutput(n *module.Node, name string) *depSet {
+func (d *dependencies) ofOutputWithoutInstances(n *module.Node, name string) *depSet {
 	if d.written == nil {
 		d.written = eval.StaticDependents(d.tree).Dependencies()
 	}

@@ -71,7 +71,7 @@ func (p *planner) planDeposed(sub *resourceclient.Subject) ([]*plan.Change, diag
 	}
 	var out []*plan.Change
 	var ds diag.List
-	written := p.outlives(sub.Addr)
+	written := p.keptByLifecycle(sub.Addr)
 	for _, k := range inst.DeposedKeys() {
 		o, more := sub.Stored(inst.Deposed[k])
 		ds = append(ds, more...)
@@ -88,7 +88,7 @@ func (p *planner) planDeposed(sub *resourceclient.Subject) ([]*plan.Change, diag
 			o = now
 		}
 		if o.Value.IsNull() {
-			p.vanish(addr.Object{Instance: sub.Addr, Deposed: k})
+			p.noteMissing(addr.Object{Instance: sub.Addr, Deposed: k})
 			continue
 		}
 		if p.in.Mode == plan.RefreshOnly {
@@ -109,8 +109,8 @@ func (p *planner) planDeposed(sub *resourceclient.Subject) ([]*plan.Change, diag
 	return out, ds
 }
 
-// vanish notes that a deposed object does not exist any more.
-func (p *planner) vanish(o addr.Object) {
+// noteMissing notes that a deposed object does not exist any more.
+func (p *planner) noteMissing(o addr.Object) {
 	add(&p.found, &p.found.vanished, o)
 }
 
@@ -204,7 +204,7 @@ func (p *planner) planOrphan(t *demand.Task, op *orphanPlan, inst *state.Instanc
 		return ds
 	}
 	forget, fromBlock := p.removed.Of(a)
-	written := p.outlives(a)
+	written := p.keptByLifecycle(a)
 	skip := forget || written || inst.Current.SkipDestroy && !fromBlock
 	c, more := p.planDelete(sub, now, skip)
 	ds = append(ds, more...)
@@ -228,9 +228,9 @@ func (p *planner) planOrphan(t *demand.Task, op *orphanPlan, inst *state.Instanc
 	return ds
 }
 
-// outlives reports whether there still is a block for an instance that is not
+// keptByLifecycle reports whether there still is a block for an instance that is not
 // wanted any more, and it says that what it makes is not to be destroyed.
-func (p *planner) outlives(a addr.Instance) bool {
+func (p *planner) keptByLifecycle(a addr.Instance) bool {
 	n := p.in.Eval.Tree.Node(a.Module)
 	if n == nil || n.Config.Resources[a.Resource] == nil {
 		return false

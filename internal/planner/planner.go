@@ -50,23 +50,23 @@ type Input struct {
 
 // planner is one run of planning: the phase that answers with planned values.
 type planner struct {
-	in       Input
-	ctx      context.Context
-	graph    *demand.Graph
-	ev       *eval.Evaluator
-	prior    *state.State                    // after moves
-	moved    map[addr.Instance]addr.Instance // new address to old
-	scope    scopeFilter
-	client   *resourceclient.Client
-	imports  *imports.Set
-	removed  refactoring.Removals
-	replace  map[addr.Instance]bool
-	walked   bool     // everything that is planned was demanded
-	unwanted sync.Map // addr.Instance to *demand.Cell[*orphanPlan], of a refresh-only plan
-	ending   ending
-	found    findings
-	beside   sync.Once // see changesBeside
-	changes  bool
+	in        Input
+	ctx       context.Context
+	graph     *demand.Graph
+	ev        *eval.Evaluator
+	prior     *state.State                    // after moves
+	moved     map[addr.Instance]addr.Instance // new address to old
+	scope     scopeFilter
+	client    *resourceclient.Client
+	imports   *imports.Set
+	removed   refactoring.Removals
+	replace   map[addr.Instance]bool
+	walked    bool     // everything that is planned was demanded
+	unwanted  sync.Map // addr.Instance to *demand.Cell[*orphanPlan], of a refresh-only plan
+	destroyed destroyedByModule
+	found     findings
+	beside    sync.Once // see changesBeside
+	changes   bool
 }
 
 // Make makes a plan. With errors the plan holds what could be planned and is
@@ -112,7 +112,7 @@ func newPlanner(ctx context.Context, in Input) *planner {
 	o.Phase = phase{p}
 	switch {
 	case in.Mode == plan.RefreshOnly:
-		o.Here, o.Kept, o.Lenient = p.held, p.kept, true
+		o.Here, o.Kept, o.Lenient = p.inState, p.notWanted, true
 	case len(in.Targets)+len(in.Excludes) > 0 && in.Mode == plan.Normal:
 		o.Here = p.here
 	}
@@ -224,7 +224,7 @@ func (p *planner) walkResource(w *parallel.Work[job], t *demand.Task, r *eval.Re
 		p.postpone(r.Addr().String(), plan.InstancesUnknown, in.Deferred)
 	}
 	if p.in.Mode != plan.Destroy && !p.scope.limited() {
-		defer r.Whole(t)
+		defer r.Value(t)
 	}
 	if c := r.Addr().Config(); len(in.All) == 0 && p.scope.limited() && !p.scope.dropped[c] && !slices.ContainsFunc(p.scope.excludes, func(t addr.Target) bool { return t.ContainsConfig(c) }) {
 		add(&p.found, &p.found.none, c)

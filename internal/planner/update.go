@@ -155,7 +155,7 @@ func (m *managedPlan) touchTriggers() diag.List {
 		target, _, more := d.TriggerTarget(t, x)
 		ds = append(ds, more...)
 		for _, other := range target {
-			other.Resource.Whole(t)
+			other.Resource.Value(t)
 		}
 	}
 	return ds

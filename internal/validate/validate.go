@@ -106,7 +106,7 @@ type job func(*demand.Task)
 func (v *validator) module(w *parallel.Work[job], m *eval.Module) {
 	var all []job
 	for _, r := range m.Resources() {
-		all = append(all, func(t *demand.Task) { r.Whole(t) })
+		all = append(all, func(t *demand.Task) { r.Value(t) })
 	}
 	for _, c := range m.Calls() {
 		all = append(all, func(t *demand.Task) {
@@ -188,7 +188,7 @@ func (v *validator) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List
 		return v.alone(t, d)
 	}
 	if v.early {
-		return v.earlyValue(t, d)
+		return v.valueBeforePlan(t, d)
 	}
 	s, ds := d.Resource.Schema(t)
 	if ds.HasErrors() {

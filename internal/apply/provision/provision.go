@@ -46,7 +46,7 @@ type Runner struct {
 // New makes a runner; types may be nil, and then each provisioner is an error.
 func New(ctx context.Context, types Types, observe event.Sink, ev *eval.Evaluator) *Runner {
 	return &Runner{ctx: ctx, types: types, observe: observe, ev: ev, removed: sync.OnceValue(func() refactoring.Removals {
-		all, _ := refactoring.ReadRemovals(ev.Tree(), ev.Early()) // what is wrong with them was reported by the plan
+		all, _ := refactoring.ReadRemovals(ev.Tree(), ev.ModuleOptions()) // what is wrong with them was reported by the plan
 		return all
 	})}
 }

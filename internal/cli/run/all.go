@@ -422,7 +422,7 @@ func (r *estateRun) runOn(ctx context.Context, op estate.Op, approved map[string
 			units++
 		}
 	}
-	var away *elsewhere
+	var away *remoteScheduler
 	teller := r.teller(op)
 	o.Observe = teller.observer(ctx)
 	if r.f.On != "" {

@@ -66,9 +66,9 @@ func stillAt(f *os.File, path string) bool {
 	return err == nil && os.SameFile(have, now)
 }
 
-// Look reads a journal and leaves everything as it is. Recovered.Live tells whether its
+// Inspect reads a journal and leaves everything as it is. Recovered.Live tells whether its
 // run is at work. Without a file the error is fs.ErrNotExist.
-func Look(path string, codec Codec) (*Recovered, error) {
+func Inspect(path string, codec Codec) (*Recovered, error) {
 	f, err := readfile.Open(path)
 	if err != nil {
 		return nil, err

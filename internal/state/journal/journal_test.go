@@ -41,7 +41,7 @@ func base() *state.State {
 
 // Recover looks at a journal as if its run had ended, though the test still has it open.
 func Recover(path string, codec Codec) (*Recovered, error) {
-	rec, err := Look(path, codec)
+	rec, err := Inspect(path, codec)
 	if rec != nil {
 		rec.Live = false
 	}

@@ -74,7 +74,7 @@ func lookHere(ctx context.Context, o Options) (seen, diag.List) {
 		if !there && try == 0 {
 			return out, ds
 		}
-		rec, err := journal.Look(o.Journal, o.Codec)
+		rec, err := journal.Inspect(o.Journal, o.Codec)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			if there && try < 4 { // its run has just ended, and may have written the state since

@@ -76,9 +76,9 @@ func noWorker(err error) diag.List {
 	return diag.Errorf(nil, "Program for distributed runs not run", "What runs the units of an estate on other machines is a program of its own, %s, which failed: %s. Put it beside %s or into a folder of PATH.", workerProgram, err, view.Program)
 }
 
-// elsewhere is a run whose units have their turns in other processes. It is the scheduler
+// remoteScheduler is a run whose units have their turns in other processes. It is the scheduler
 // of the run in this one, which shows it.
-type elsewhere struct {
+type remoteScheduler struct {
 	run  *followed // what is shown of it here
 	on   string    // the engine
 	halt <-chan struct{}
@@ -108,8 +108,8 @@ type awaited struct {
 }
 
 // remotely makes the options of a run those of one with --on.
-func (r *estateRun) remotely(ctx context.Context, o *estate.RunOptions, approved *estate.SavedPlan, asked bool) (*elsewhere, diag.List) {
-	x := &elsewhere{run: &followed{r: r, op: o.Op}, on: r.f.On, halt: r.halt.stop, turns: map[string]*awaited{}, remote: map[string]bool{}, units: map[string]int{}}
+func (r *estateRun) remotely(ctx context.Context, o *estate.RunOptions, approved *estate.SavedPlan, asked bool) (*remoteScheduler, diag.List) {
+	x := &remoteScheduler{run: &followed{r: r, op: o.Op}, on: r.f.On, halt: r.halt.stop, turns: map[string]*awaited{}, remote: map[string]bool{}, units: map[string]int{}}
 	x.save = r.kept.Wanted() || r.asksFirst()
 	start, ds := r.startMessage(ctx, o, approved, asked, x.save)
 	if ds.HasErrors() {
@@ -139,7 +139,7 @@ func (r *estateRun) remotely(ctx context.Context, o *estate.RunOptions, approved
 }
 
 // detach leaves the run to itself once it has begun.
-func (x *elsewhere) detach() (begun bool) {
+func (x *remoteScheduler) detach() (begun bool) {
 	defer x.stop()
 	for {
 		m, err := x.link.Next()
@@ -296,7 +296,7 @@ func travels(env sys.Env) []string {
 }
 
 // Run implements schedule.Scheduler: it does what the engine says.
-func (x *elsewhere) Run(ctx context.Context, tasks []schedule.Task, _ schedule.Rules, work schedule.Work) {
+func (x *remoteScheduler) Run(ctx context.Context, tasks []schedule.Task, _ schedule.Rules, work schedule.Work) {
 	x.tasks, x.work = tasks, work
 	for i, t := range tasks {
 		x.units[t.Name] = i
@@ -334,7 +334,7 @@ func (x *elsewhere) Run(ctx context.Context, tasks []schedule.Task, _ schedule.R
 }
 
 // take does what a message says. over reports that none follows.
-func (x *elsewhere) take(ctx context.Context, m remote.Message, wg *sync.WaitGroup) (over bool) {
+func (x *remoteScheduler) take(ctx context.Context, m remote.Message, wg *sync.WaitGroup) (over bool) {
 	switch {
 	case m.Begun != nil:
 		x.begin(ctx, *m.Begun, wg)
@@ -373,7 +373,7 @@ func (x *elsewhere) take(ctx context.Context, m remote.Message, wg *sync.WaitGro
 	return false
 }
 
-func (x *elsewhere) fail(why string) {
+func (x *remoteScheduler) fail(why string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.failed == "" {
@@ -382,14 +382,14 @@ func (x *elsewhere) fail(why string) {
 }
 
 // ended notes that the program that speaks with the engine ended; stop finds out why.
-func (x *elsewhere) ended() {
+func (x *remoteScheduler) ended() {
 	x.fail("the program that speaks with the engine ended")
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.silent = true
 }
 
-func (x *elsewhere) await(unit string) *awaited {
+func (x *remoteScheduler) await(unit string) *awaited {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	t := x.turns[unit]
@@ -401,7 +401,7 @@ func (x *elsewhere) await(unit string) *awaited {
 }
 
 // begin gives a unit its turn here, which waits for what comes of it.
-func (x *elsewhere) begin(ctx context.Context, unit string, wg *sync.WaitGroup) *awaited {
+func (x *remoteScheduler) begin(ctx context.Context, unit string, wg *sync.WaitGroup) *awaited {
 	i, ok := x.units[unit]
 	if !ok {
 		return nil
@@ -422,7 +422,7 @@ func (x *elsewhere) begin(ctx context.Context, unit string, wg *sync.WaitGroup) 
 }
 
 // rest ends the turns of which nothing came.
-func (x *elsewhere) rest(ctx context.Context) {
+func (x *remoteScheduler) rest(ctx context.Context) {
 	x.mu.Lock()
 	why := x.failed
 	x.mu.Unlock()
@@ -454,7 +454,7 @@ func (x *elsewhere) rest(ctx context.Context) {
 }
 
 // turn implements estate.RunOptions.Elsewhere.
-func (x *elsewhere) turn(_ context.Context, res *estate.Result, ask func() bool) {
+func (x *remoteScheduler) turn(_ context.Context, res *estate.Result, ask func() bool) {
 	unit := res.Unit.Name
 	t := x.await(unit)
 	x.run.start(unit)
@@ -504,7 +504,7 @@ func (x *elsewhere) turn(_ context.Context, res *estate.Result, ask func() bool)
 }
 
 // observer shows units that had no turn as always; what workers reported is shown already.
-func (x *elsewhere) observer(o estate.Observer) estate.Observer {
+func (x *remoteScheduler) observer(o estate.Observer) estate.Observer {
 	return estate.Observer{Ended: func(res *estate.Result) {
 		x.mu.Lock()
 		reported := x.remote[res.Unit.Name]
@@ -518,7 +518,7 @@ func (x *elsewhere) observer(o estate.Observer) estate.Observer {
 }
 
 // answered tells the engine whether deferred work is done.
-func (x *elsewhere) answered(yes bool) bool {
+func (x *remoteScheduler) answered(yes bool) bool {
 	_ = x.link.Send(remote.Message{Answer: &yes})
 	return yes
 }

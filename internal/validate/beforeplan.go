@@ -34,16 +34,16 @@ func (v Validated) Has(r *config.Resource, written cty.Value) bool {
 	return ok && known.RawEquals(written)
 }
 
-// Early finds the errors in configuration that a plan would run into, and others that
+// BeforePlan finds the errors in configuration that a plan would run into, and others that
 // it would not. A plan to destroy needs little of configuration: what is wrong with the
 // rest gives warnings.
-func Early(ctx context.Context, in Input, destroy bool) (Validated, diag.List) {
+func BeforePlan(ctx context.Context, in Input, destroy bool) (Validated, diag.List) {
 	v := newValidator(ctx, in, true)
 	v.destroy, v.validated = destroy, Validated{}
 	if ds := module.CheckProviders(in.Tree); ds.HasErrors() {
 		return nil, ds.Errors()
 	}
-	v.run(v.earlyModule)
+	v.run(v.moduleBeforePlan)
 	ds := v.graph.Diags().Errors()
 	if destroy && !ds.HasErrors() {
 		v.graph = &demand.Graph{}
@@ -57,8 +57,8 @@ func Early(ctx context.Context, in Input, destroy bool) (Validated, diag.List) {
 	return v.validated, append(ds, v.redundant...)
 }
 
-// earlyModule demands what there is in a module instance.
-func (v *validator) earlyModule(w *parallel.Work[job], m *eval.Module) {
+// moduleBeforePlan demands what there is in a module instance.
+func (v *validator) moduleBeforePlan(w *parallel.Work[job], m *eval.Module) {
 	first := v.first(m.Node.Config)
 	var all []job
 	for _, r := range m.Resources() {
@@ -66,13 +66,13 @@ func (v *validator) earlyModule(w *parallel.Work[job], m *eval.Module) {
 			all = append(all, func(t *demand.Task) { r.Instances(t) })
 			continue
 		}
-		all = append(all, func(t *demand.Task) { r.Whole(t) })
+		all = append(all, func(t *demand.Task) { r.Value(t) })
 	}
 	for _, c := range m.Calls() {
 		all = append(all, func(t *demand.Task) {
 			if ch, ok := c.Children(t); ok {
 				for _, child := range ch.All {
-					v.earlyModule(w, child)
+					v.moduleBeforePlan(w, child)
 				}
 			}
 		})
@@ -142,8 +142,8 @@ func (v *validator) unneeded(w *parallel.Work[job], m *eval.Module) {
 	w.Add(all...)
 }
 
-// earlyValue is Value before a plan.
-func (v *validator) earlyValue(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
+// valueBeforePlan is Value before a plan.
+func (v *validator) valueBeforePlan(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
 	s, ds := d.Resource.Schema(t)
 	if ds.HasErrors() {
 		return cty.DynamicVal, ds

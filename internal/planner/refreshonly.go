@@ -14,8 +14,8 @@ import (
 // A refresh-only plan makes and destroys nothing, so what reads a resource as a whole
 // sees the instances that state has, not those that configuration wants.
 
-// held reports whether state has an instance that is wanted.
-func (p *planner) held(t *demand.Task, d *eval.Desired) bool {
+// inState reports whether state has an instance that is wanted.
+func (p *planner) inState(t *demand.Task, d *eval.Desired) bool {
 	if d.Key() == (addr.Key{}) && d.Resource.Config().Repeat.Enabled == nil || d.Addr().Resource.Mode != addr.Managed {
 		return true
 	}
@@ -24,13 +24,13 @@ func (p *planner) held(t *demand.Task, d *eval.Desired) bool {
 	return ip == nil || ip.refreshed != nil || !ip.looked
 }
 
-// kept lists the instances that state has and nothing wants.
-func (p *planner) kept(t *demand.Task, r *eval.Resource, in *eval.Instances) []eval.Kept {
+// notWanted lists the instances that state has and nothing wants.
+func (p *planner) notWanted(t *demand.Task, r *eval.Resource, in *eval.Instances) []eval.NotWanted {
 	had := p.prior.Resource(r.Addr())
 	if had == nil || r.Config().Addr.Mode != addr.Managed {
 		return nil
 	}
-	var out []eval.Kept
+	var out []eval.NotWanted
 	for _, k := range had.Keys() {
 		stored := had.Instances[k].Current
 		if in.Get(k) != nil || stored == nil {
@@ -48,7 +48,7 @@ func (p *planner) kept(t *demand.Task, r *eval.Resource, in *eval.Instances) []e
 			continue
 		}
 		v, more := p.decoded(t, r, a, stored)
-		out = append(out, eval.Kept{Key: k, Value: v, OK: ok && !more})
+		out = append(out, eval.NotWanted{Key: k, Value: v, OK: ok && !more})
 	}
 	return out
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// ending is what state has that is not wanted any more, found when it is first asked for.
-type ending struct {
+// destroyedByModule is what state has that is not wanted any more, found when it is first asked for.
+type destroyedByModule struct {
 	once    sync.Once
 	below   map[addr.ModuleInstance][]*state.Resource // resources in a module instance and those below it
 	modules sync.Map                                  // *eval.Call to []addr.ConfigResource
 }
 
-// going lists the blocks that a data source refers to in its own block, in depends_on or
+// readsDestroyed lists the blocks that a data source refers to in its own block, in depends_on or
 // in conditions, of which state has instances that go with this plan. It is read after that.
-func (p *planner) going(t *demand.Task, d *eval.Desired, conditions *demand.Node) []addr.ConfigResource {
+func (p *planner) readsDestroyed(t *demand.Task, d *eval.Desired, conditions *demand.Node) []addr.ConfigResource {
 	if p.in.Mode != plan.Normal || len(p.prior.Resources) == 0 {
 		return nil
 	}
@@ -31,13 +31,13 @@ func (p *planner) going(t *demand.Task, d *eval.Desired, conditions *demand.Node
 		}
 		seen[n] = true
 		if r, ok := n.What.(*eval.Resource); ok {
-			if in, ok := r.Instances(t); ok && p.shrinks(t, r, in) {
+			if in, ok := r.Instances(t); ok && p.losesInstances(t, r, in) {
 				out = append(out, r.Addr().Config())
 			}
 			return false
 		}
 		if call := eval.Completed(n); call != nil {
-			out = append(out, p.goingWith(t, call)...)
+			out = append(out, p.destroyedIn(t, call)...)
 		}
 		_, instance := n.What.(*eval.Desired)
 		return !instance
@@ -48,8 +48,8 @@ func (p *planner) going(t *demand.Task, d *eval.Desired, conditions *demand.Node
 		}
 	}
 	var stack []*demand.Node
-	if d.Resource.HasAfter() {
-		stack = append(stack, d.Resource.After(t))
+	if d.Resource.HasDependsOn() {
+		stack = append(stack, d.Resource.DependsOn(t))
 	}
 	if conditions != nil {
 		stack = append(stack, conditions)
@@ -66,23 +66,23 @@ func (p *planner) going(t *demand.Task, d *eval.Desired, conditions *demand.Node
 	return out
 }
 
-// shrinks reports whether state has instances of a managed resource that are not wanted
+// losesInstances reports whether state has instances of a managed resource that are not wanted
 // any more, and go with this plan.
-func (p *planner) shrinks(t *demand.Task, r *eval.Resource, in *eval.Instances) bool {
+func (p *planner) losesInstances(t *demand.Task, r *eval.Resource, in *eval.Instances) bool {
 	had := p.prior.Resource(r.Addr())
 	if had == nil || r.Config().Addr.Mode != addr.Managed || in.Deferred != nil {
 		return false
 	}
 	for k := range had.Instances {
-		if in.Get(k) == nil && p.goes(t, r.Addr().Instance(k)) {
+		if in.Get(k) == nil && p.willBeDestroyed(t, r.Addr().Instance(k)) {
 			return true
 		}
 	}
 	return false
 }
 
-// goes reports whether an instance in state is not wanted, and the plan ends it.
-func (p *planner) goes(t *demand.Task, a addr.Instance) bool {
+// willBeDestroyed reports whether an instance in state is not wanted, and the plan ends it.
+func (p *planner) willBeDestroyed(t *demand.Task, a addr.Instance) bool {
 	if !p.scope.target(a) || !p.scope.allows(a) {
 		return false
 	}
@@ -90,14 +90,14 @@ func (p *planner) goes(t *demand.Task, a addr.Instance) bool {
 	return !wanted
 }
 
-// goingWith lists the blocks in the module of a call, and in those that it calls, of
+// destroyedIn lists the blocks in the module of a call, and in those that it calls, of
 // which something goes.
-func (p *planner) goingWith(t *demand.Task, call *eval.Call) []addr.ConfigResource {
-	if known, ok := p.ending.modules.Load(call); ok {
+func (p *planner) destroyedIn(t *demand.Task, call *eval.Call) []addr.ConfigResource {
+	if known, ok := p.destroyed.modules.Load(call); ok {
 		return known.([]addr.ConfigResource)
 	}
-	p.ending.once.Do(func() {
-		p.ending.below = map[addr.ModuleInstance][]*state.Resource{}
+	p.destroyed.once.Do(func() {
+		p.destroyed.below = map[addr.ModuleInstance][]*state.Resource{}
 		for _, r := range p.prior.Sorted() {
 			if r.Addr.Resource.Mode != addr.Managed {
 				continue
@@ -105,20 +105,20 @@ func (p *planner) goingWith(t *demand.Task, call *eval.Call) []addr.ConfigResour
 			path := addr.ModuleInstance("")
 			for _, step := range r.Addr.Module.Steps() {
 				every := path.Child(step.Name, addr.Key{}) // stands for all instances of the call
-				p.ending.below[every] = append(p.ending.below[every], r)
+				p.destroyed.below[every] = append(p.destroyed.below[every], r)
 				path = path.Child(step.Name, step.Key)
 			}
 		}
 	})
 	var out []addr.ConfigResource
-	for _, r := range p.ending.below[call.Module().Addr.Child(call.Name(), addr.Key{})] {
+	for _, r := range p.destroyed.below[call.Module().Addr.Child(call.Name(), addr.Key{})] {
 		for k := range r.Instances {
-			if p.goes(t, r.Addr.Instance(k)) {
+			if p.willBeDestroyed(t, r.Addr.Instance(k)) {
 				out = append(out, r.Addr.Config())
 				break
 			}
 		}
 	}
-	p.ending.modules.Store(call, out)
+	p.destroyed.modules.Store(call, out)
 	return out
 }

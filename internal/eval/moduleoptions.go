@@ -22,5 +22,5 @@ func (o Options) Early() module.Options {
 	}
 }
 
-// Early is what expressions of the tree are evaluated with before anything else.
-func (ev *Evaluator) Early() module.Options { return ev.o.Early() }
+// ModuleOptions is what expressions of the tree are evaluated with before anything else.
+func (ev *Evaluator) ModuleOptions() module.Options { return ev.o.Early() }

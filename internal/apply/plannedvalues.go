@@ -12,19 +12,19 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// beforehand evaluates configuration with what the plan says of everything. A
+// plannedEvaluation evaluates configuration with what the plan says of everything. A
 // delete runs when what the block's count or for_each reads need not have been
 // made yet, and what is asked too early stays failed for whoever asks in time.
-type beforehand struct {
+type plannedEvaluation struct {
 	graph   demand.Graph
 	ev      *eval.Evaluator
 	planned map[addr.Instance]*plan.Change
 }
 
-// makeBeforehand makes the evaluator when it is first needed.
-func (a *applier) makeBeforehand(o eval.Options) func() *beforehand {
-	return sync.OnceValue(func() *beforehand {
-		b := &beforehand{planned: make(map[addr.Instance]*plan.Change, len(a.in.Plan.Changes))}
+// newPlannedEvaluation makes the evaluator when it is first needed.
+func (a *applier) newPlannedEvaluation(o eval.Options) func() *plannedEvaluation {
+	return sync.OnceValue(func() *plannedEvaluation {
+		b := &plannedEvaluation{planned: make(map[addr.Instance]*plan.Change, len(a.in.Plan.Changes))}
 		for _, c := range a.in.Plan.Changes {
 			if c.Deposed == "" {
 				b.planned[c.Addr] = c
@@ -37,7 +37,7 @@ func (a *applier) makeBeforehand(o eval.Options) func() *beforehand {
 }
 
 // plannedValue is the planned value of an instance.
-func (a *applier) plannedValue(b *beforehand, t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
+func (a *applier) plannedValue(b *plannedEvaluation, t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
 	s, ds := d.Resource.Schema(t)
 	if ds.HasErrors() {
 		return cty.DynamicVal, ds
