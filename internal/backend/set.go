@@ -106,6 +106,9 @@ type Config struct {
 	Dir string
 	// Env is the whole environment; nil is that of the services.
 	Env sys.Env
+	// Elsewhere says of arguments that have not the value of their block how they were given
+	// to init, e.g. "with -backend-config".
+	Elsewhere map[string]string
 	// Renew is Services.Renew.
 	Renew func(ctx context.Context) (sys.Env, time.Time, error)
 }

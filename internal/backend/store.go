@@ -312,17 +312,22 @@ func (s *Store) Lock(ctx context.Context, info store.LockInfo, timeout time.Dura
 			again++
 			continue
 		case !s.s.Now().Add(pause).Before(end):
-			return nil, store.Locked(locked.Error(), locked.Holder)
+			return nil, s.locked(locked)
 		}
 		if s.o.Waiting != nil && !said {
 			said = true
 			s.o.Waiting(locked.Holder)
 		}
 		if err := s.s.Sleep(ctx, pause); err != nil {
-			return nil, store.Locked(locked.Error(), locked.Holder)
+			return nil, s.locked(locked)
 		}
 		pause = min(2*pause, 16*time.Second)
 	}
+}
+
+// locked makes the message for a lock that somebody else holds.
+func (s *Store) locked(e *LockedError) diag.List {
+	return s.o.Located(store.Locked(s.place+": "+e.Error(), e.Holder))
 }
 
 func (s *Store) unlock(ctx context.Context, id string) diag.List {
@@ -349,6 +354,12 @@ func (s *Store) ForceUnlock(ctx context.Context, id string) diag.List {
 // fail makes the message of an error.
 func (s *Store) fail(summary string, err error) diag.List {
 	return s.o.Located(Message(summary, s.place, err))
+}
+
+// GivenElsewhere is a sentence for a message about an argument that is not in the block, or
+// has another value there; how is that of a Config.
+func GivenElsewhere(argument, how string) string {
+	return fmt.Sprintf(" The argument %q was given to init %s.", argument, how)
 }
 
 // A Blame is the Extra of a message about one argument of a backend's block.

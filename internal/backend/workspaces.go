@@ -44,7 +44,7 @@ func (w Workspaces) Create(ctx context.Context, name string) diag.List {
 	names, err := w.Backend.List(ctx)
 	switch {
 	case errors.Is(err, ErrNoWorkspaces):
-		return noWorkspaces()
+		return w.Options.Located(noWorkspaces())
 	case err != nil:
 		return w.Options.Located(Message("Failed to list workspaces", "", err))
 	case slices.Contains(names, name) || name == store.Default:
@@ -53,7 +53,7 @@ func (w Workspaces) Create(ctx context.Context, name string) diag.List {
 	if c, ok := w.Backend.(Creator); ok {
 		err := c.Create(ctx, name)
 		if errors.Is(err, ErrNoWorkspaces) {
-			return noWorkspaces()
+			return w.Options.Located(noWorkspaces())
 		}
 		if err != nil {
 			return w.Options.Located(Message("Failed to create workspace", "", err))
@@ -98,7 +98,7 @@ func (w Workspaces) Delete(ctx context.Context, name string) diag.List {
 	names, err := w.Backend.List(ctx)
 	switch {
 	case errors.Is(err, ErrNoWorkspaces):
-		return noWorkspaces()
+		return w.Options.Located(noWorkspaces())
 	case err != nil:
 		return w.Options.Located(Message("Failed to list workspaces", "", err))
 	case !slices.Contains(names, name):

@@ -29,6 +29,11 @@ type Place struct {
 	Locate func(diag.List) diag.List
 }
 
+// Located are messages about the backend with their place.
+func (p *Place) Located(ds diag.List) diag.List {
+	return backend.StoreOptions{Locate: p.Locate}.Located(ds)
+}
+
 // Static evaluates what stands in the backend block.
 func (p *Project) Static(ctx context.Context) configure.Eval { return p.staticWith(ctx, p.Vars) }
 
@@ -97,7 +102,7 @@ func OpenBackend(ctx context.Context, f *folder.Folder, cfg backend.Config, bloc
 	}
 	p := &Place{Config: cfg, Opened: b, Encryption: enc}
 	if block != nil {
-		p.Locate = func(ds diag.List) diag.List { return f.Backend().Locate(ds, block) }
+		p.Locate = func(ds diag.List) diag.List { return f.Backend().Locate(ds, cfg, block) }
 	}
 	return p, ds
 }

@@ -35,7 +35,11 @@ func (p *Project) workspaceVariables(ctx context.Context, values vars.Values) di
 	}
 	all, err := from.InputVariables(ctx, p.Workspace)
 	if err != nil {
-		return backend.Message("Failed to read the variables of the workspace", "", err)
+		ds := backend.Message("Failed to read the variables of the workspace", "", err)
+		if block := p.Engine.Root().Backend; block != nil {
+			ds = dir.Locate(ds, cfg, block)
+		}
+		return ds
 	}
 	for name, v := range all {
 		if _, given := values[name]; !given && p.Engine.Root().Variables[name] != nil {

@@ -317,33 +317,52 @@ func parse(want cty.Type, text string) (cty.Value, error) {
 	return out, nil
 }
 
+// Overlay is what the options -backend-config make of a configuration.
+type Overlay struct {
+	Value cty.Value
+	// Overridden tells that there were any, if only an empty one that clears those before it.
+	Overridden bool
+	// By says of each argument that one sets how it does, for messages.
+	By map[string]string
+}
+
 // Options lays the options -backend-config over a configuration, in their order: the
-// later wins. overridden tells that there were any, if only an empty one that clears
-// those before it. read reads a file by the name that the option has.
-func Options(k *schema.Block, v cty.Value, options []string, read func(name string) (*source.File, error)) (out cty.Value, overridden bool, ds diag.List) {
+// later wins. read reads a file by the name that the option has. Blocks stand in files
+// alone, as with the peers, unless units say them, which have no files: blocks.
+func Options(k *schema.Block, v cty.Value, options []string, blocks bool, read func(name string) (*source.File, error)) (out Overlay, ds diag.List) {
+	out = Overlay{Value: v, By: map[string]string{}}
 	for i := len(options) - 1; i >= 0; i-- {
 		if options[i] == "" {
-			overridden, options = true, options[i+1:]
+			out.Overridden, options = true, options[i+1:]
 			break
 		}
 	}
 	for _, text := range options {
-		overridden = true
+		out.Overridden = true
 		if name, given, ok := strings.Cut(text, "="); ok {
-			next, err := With(k, v, strings.TrimSpace(name), given)
+			name = strings.TrimSpace(name)
+			if k.Blocks[name] != nil && !blocks {
+				ds = append(ds, diag.Errorf(nil, "Invalid backend configuration argument", "The backend configuration argument %q given on the command line is not expected: it is a block. Write the block into a file, and give that with -backend-config=FILE.", name)...)
+				continue
+			}
+			next, err := With(k, out.Value, name, given)
 			if err != nil {
 				ds = append(ds, diag.Errorf(nil, "Invalid backend configuration argument", "%s.", sentence(err))...)
 				continue
 			}
-			v = next
+			out.Value, out.By[name] = next, "with -backend-config="+name+"=…"
 			continue
 		}
-		next, more := file(k, v, text, read)
-		if ds = append(ds, more...); !more.HasErrors() {
-			v = next
+		next, places, more := file(k, out.Value, text, read)
+		if ds = append(ds, more...); more.HasErrors() {
+			continue
+		}
+		out.Value = next
+		for name, at := range places {
+			out.By[name] = fmt.Sprintf("in %s, line %d, with -backend-config", at.Filename, at.Start.Line)
 		}
 	}
-	return v, overridden, ds
+	return out, ds
 }
 
 func sentence(err error) string {
@@ -351,14 +370,14 @@ func sentence(err error) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// file lays a file of assignments over a configuration.
-func file(k *schema.Block, v cty.Value, name string, read func(string) (*source.File, error)) (cty.Value, diag.List) {
+// file lays a file of assignments over a configuration; places are those of what it sets.
+func file(k *schema.Block, v cty.Value, name string, read func(string) (*source.File, error)) (out cty.Value, places map[string]source.Range, ds diag.List) {
 	f, err := read(name)
 	if err != nil {
-		return v, diag.Errorf(nil, "Failed to read file", "The file %q could not be read: %s.", name, err)
+		return v, nil, diag.Errorf(nil, "Failed to read file", "The file %q could not be read: %s.", name, err)
 	}
 	if ds := diag.TooDeep(name, f.Bytes); ds != nil {
-		return v, ds
+		return v, nil, ds
 	}
 	var parsed *hcl.File
 	var diags hcl.Diagnostics
@@ -368,20 +387,18 @@ func file(k *schema.Block, v cty.Value, name string, read func(string) (*source.
 		parsed, diags = hclnative.ParseConfig(f.Bytes, name)
 	}
 	if diags.HasErrors() {
-		return v, diag.FromValues(f.Bytes, diags)
+		return v, nil, diag.FromValues(f.Bytes, diags)
 	}
-	given := map[string]bool{}
-	over, ds := Block(k, noting{parsed.Body, given}, constant)
+	places = map[string]source.Range{}
+	over, ds := Block(k, noting{parsed.Body, places}, constant)
 	if ds.HasErrors() {
-		return v, ds
+		return v, nil, ds
 	}
-	all := v.AsValueMap()
-	for n, e := range over.AsValueMap() {
-		if given[n] {
-			all[n] = e
-		}
+	all, set := v.AsValueMap(), over.AsValueMap()
+	for n := range places {
+		all[n] = set[n]
 	}
-	return cty.ObjectVal(all), ds
+	return cty.ObjectVal(all), places, ds
 }
 
 func constant(x hcl.Expression) (cty.Value, diag.List) {
@@ -389,44 +406,75 @@ func constant(x hcl.Expression) (cty.Value, diag.List) {
 	return v, diag.FromHCL(diags)
 }
 
-// noting notes what is set at the top of a body.
+// noting notes where things are set at the top of a body.
 type noting struct {
 	hcl.Body
-	given map[string]bool
+	places map[string]source.Range
 }
 
 func (n noting) Content(s *hcl.BodySchema) (*hcl.BodyContent, hcl.Diagnostics) {
 	c, diags := n.Body.Content(s)
 	if c != nil {
-		for name := range c.Attributes {
-			n.given[name] = true
+		for name, a := range c.Attributes {
+			n.places[name] = a.Range
 		}
 		for _, b := range c.Blocks {
-			n.given[b.Type] = true
+			n.places[b.Type] = b.DefRange
 		}
 	}
 	return c, diags
 }
 
-// Locate gives messages of a kind the place of the argument that they are about, or
-// else that of the block.
-func Locate(ds diag.List, k *schema.Block, body hcl.Body, block *source.Range) diag.List {
+// Differing are the arguments whose values in two configurations of one kind are not the same.
+func Differing(k *schema.Block, one, other cty.Value) []string {
+	var out []string
+	names := slices.AppendSeq(slices.Collect(maps.Keys(k.Attributes)), maps.Keys(k.Blocks))
+	for _, name := range names {
+		if !one.GetAttr(name).RawEquals(other.GetAttr(name)) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// Places are where the arguments and blocks of a body stand, by name.
+func Places(k *schema.Block, body hcl.Body) map[string]*source.Range {
+	out := map[string]*source.Range{}
 	content, _, _ := body.PartialContent(bodySchema(k))
+	if content == nil {
+		return out
+	}
+	for name, a := range content.Attributes {
+		out[name] = &a.Range
+	}
+	for _, b := range content.Blocks {
+		if out[b.Type] == nil {
+			out[b.Type] = &b.DefRange
+		}
+	}
+	return out
+}
+
+// Locate gives messages of a kind the place of the argument that they are about, or
+// else that of the block. elsewhere is that of a backend.Config: of arguments in it that is
+// said in words.
+func Locate(ds diag.List, k *schema.Block, body hcl.Body, block *source.Range, elsewhere map[string]string) diag.List {
+	places := Places(k, body)
 	for _, m := range ds {
 		if m.At != nil {
 			continue
 		}
 		m.At = block
 		blame, ok := m.Extra.(backend.Blame)
-		if !ok || content == nil {
+		if !ok {
 			continue
 		}
-		if a := content.Attributes[blame.Argument]; a != nil {
-			at := a.Range
-			m.At = &at
-		} else if b := content.Blocks.OfType(blame.Argument); len(b) > 0 {
-			at := b[0].DefRange
-			m.At = &at
+		if how := elsewhere[blame.Argument]; how != "" {
+			m.Detail += backend.GivenElsewhere(blame.Argument, how)
+			continue
+		}
+		if at := places[blame.Argument]; at != nil {
+			m.At = at
 		}
 	}
 	return ds

@@ -160,7 +160,7 @@ func messagesOf(t *testing.T, b block, text string, w wire) map[string]string {
 		if err == nil || errors.Is(err, backend.ErrNoWorkspaces) || errors.Is(err, backend.ErrNoLocks) {
 			return
 		}
-		ds := configure.Locate(backend.Message("Failed", "", err), kind.Schema, body, &at)
+		ds := configure.Locate(backend.Message("Failed", "", err), kind.Schema, body, &at, nil)
 		m := ds[0]
 		var e *backend.Error
 		if _, ok := errors.AsType[*backend.LockedError](err); ok {

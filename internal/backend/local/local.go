@@ -101,7 +101,7 @@ func (f *folder) Store(workspace string, o backend.StoreOptions) (store.Store, e
 	at := f.o
 	at.Workspace, at.Unit = workspace, o.Unit
 	at.StatePath, at.OutPath, at.BackupPath = o.StatePath, o.OutPath, o.BackupPath
-	at.Waiting, at.Sealer = o.Waiting, o.Sealer
+	at.Waiting, at.Locate, at.Sealer = o.Waiting, o.Locate, o.Sealer
 	return files.Open(at), nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/terrace-iac/terrace/internal/backend"
@@ -89,11 +90,18 @@ func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = "terrace"
 	}
+	if config.ConnectTimeout == 0 && !strings.Contains(connStr, "connect_timeout") { // the driver would wait for ever
+		config.ConnectTimeout = connectTimeout
+	}
 	b.pool = s.Shared.Get("pg "+connStr, func() any {
 		return &pool{config: config, sleep: s.Sleep, turn: make(chan struct{}, maxBusy)}
 	}).(*pool)
 	return b, nil
 }
+
+// connectTimeout is how long a server may take until there is a connection, where nobody says
+// it.
+const connectTimeout = 20 * time.Second
 
 // settings are the variables of the environment that stand behind a connection string,
 // by the names that they have in it.
@@ -252,6 +260,9 @@ func (b *pgBackend) fail(summary string, err error) error {
 		case b.pool.foreign(err):
 			out.Answer = "what answers there does not speak the protocol of PostgreSQL"
 			out.Advice = "Check host and port in conn_str, PG_CONN_STR or the PG variables, and whether a proxy or a portal stands in between."
+		case errors.Is(err, context.DeadlineExceeded):
+			out.Answer = fmt.Sprintf("no connection to the server within %s: it took too long", b.pool.config.ConnectTimeout)
+			out.Advice += " A server that takes longer is waited for with connect_timeout, in seconds, in conn_str, or with PGCONNECT_TIMEOUT."
 		case strings.Contains(cause(err), "refused TLS"): // the driver has no other sign of it
 			out.Answer = "the server has no TLS"
 			out.Advice = "Switch TLS on at the server (ssl = on), or, where nobody else can listen, set sslmode=disable in conn_str or PGSSLMODE."

@@ -123,7 +123,7 @@ func (c *Client) repeat(ctx context.Context, r Request) (*Response, error) {
 		if err == nil {
 			resp.Repeated = try
 		}
-		if ctx.Err() != nil || try >= c.Retries || !again(r, resp, err) {
+		if ctx.Err() != nil || try >= c.Retries || !again(r, resp, err) || try > 0 && late(err) {
 			return resp, err
 		}
 		if c.Sleep(ctx, c.pause(try, resp)) != nil {
@@ -145,6 +145,13 @@ func again(r Request, resp *Response, err error) bool {
 		return false
 	}
 	return r.Repeat && (resp.Status >= 500 || resp.Status == http.StatusRequestTimeout)
+}
+
+// late reports whether nobody answered in time. Each attempt of that takes a minute, so that
+// there is one more and not as many as of other errors.
+func late(err error) bool {
+	var e net.Error
+	return errors.As(err, &e) && e.Timeout()
 }
 
 // Final marks an error of Prepare that would be the same in another attempt, such as an
@@ -333,6 +340,8 @@ func Cause(err error) string {
 		return dns.Err
 	case errors.As(err, &unknown): // its own text goes on with what is tried in vain
 		return "certificate signed by unknown authority"
+	case late(err):
+		return "no answer in time"
 	case errors.As(err, &cert):
 		return strings.TrimPrefix(cert.Err.Error(), "x509: ")
 	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, &record):

@@ -17,6 +17,7 @@ import (
 // What would end in the same way again is tried once; what may pass is tried again.
 func TestAttempts(t *testing.T) {
 	drop := func(w http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) }
+	silent := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 	page := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<!DOCTYPE html><html>") }
 	proxy := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusProxyAuthRequired) }
 	refused := errors.New("no account for it")
@@ -29,6 +30,7 @@ func TestAttempts(t *testing.T) {
 		is       error
 	}{
 		{name: "a connection that is dropped", serve: drop, attempts: 4},
+		{name: "a service that says nothing", serve: silent, attempts: 2, is: context.DeadlineExceeded},
 		{name: "keys that cannot be had now", serve: drop, prepare: refused, attempts: 4, is: refused},
 		{name: "an account that may not be used", serve: drop, prepare: rest.Final(refused), attempts: 1, is: refused},
 		{name: "a certificate that nobody knows", serve: page, secured: true, attempts: 1},
@@ -46,7 +48,7 @@ func TestAttempts(t *testing.T) {
 			defer s.Close()
 			attempts := 0
 			c := rest.Client{
-				HTTP: &http.Client{Transport: &http.Transport{}}, Retries: 3, Now: time.Now,
+				HTTP: &http.Client{Transport: &http.Transport{ResponseHeaderTimeout: 50 * time.Millisecond}}, Retries: 3, Now: time.Now,
 				Sleep: func(context.Context, time.Duration) error { return nil },
 				Prepare: func(context.Context, *http.Request, func() [sha256.Size]byte) error {
 					attempts++

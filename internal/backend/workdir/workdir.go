@@ -145,6 +145,7 @@ func (d Dir) Current(block *config.Backend, eval configure.Eval) (backend.Config
 	if ds = append(ds, more...); more.HasErrors() {
 		return saved, ds
 	}
+	saved.Elsewhere = elsewhere(k, written, saved.Value, nil)
 	if r.Hash != record.Hash(r.Type, written) && !saved.Value.RawEquals(written) {
 		if k.Settings {
 			return backend.Config{}, append(ds, d.settingsRequired("Cloud backend configuration block has changed", &block.At)...)
@@ -166,6 +167,16 @@ func (d Dir) Expected(ctx context.Context, in Init) (backend.Config, diag.List) 
 		return backend.Config{}, ds
 	}
 	return out.Config, ds
+}
+
+// elsewhere is what a configuration in force has another value of than its block, and by which
+// options of init, as far as those are known.
+func elsewhere(k backend.Kind, written, inForce cty.Value, by map[string]string) map[string]string {
+	out := map[string]string{}
+	for _, name := range configure.Differing(k.Schema, written, inForce) {
+		out[name] = cmp.Or(by[name], "with -backend-config or in answer to a question")
+	}
+	return out
 }
 
 func (d Dir) kind(block *config.Backend) (backend.Kind, diag.List) {
@@ -246,10 +257,11 @@ func (d Dir) Settle(ctx context.Context, in Init) (*Outcome, diag.List) {
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, ds
 	}
-	merged, overridden, more := configure.Options(k.Schema, written, in.Options, in.Read)
+	overlay, more := configure.Options(k.Schema, written, in.Options, d.Outside != nil, in.Read)
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, ds
 	}
+	merged := overlay.Value
 	hash := record.Hash(in.Block.Type, written)
 	old := r
 	if in.Reconfigure {
@@ -260,7 +272,8 @@ func (d Dir) Settle(ctx context.Context, in Init) (*Outcome, diag.List) {
 		if more.HasErrors() {
 			return nil, append(ds, more...)
 		}
-		if r.Hash == hash && !overridden {
+		saved.Elsewhere = elsewhere(k, written, saved.Value, overlay.By)
+		if r.Hash == hash && !overlay.Overridden {
 			return &Outcome{Config: saved}, ds
 		}
 		if saved.Value.RawEquals(merged) {
@@ -269,13 +282,13 @@ func (d Dir) Settle(ctx context.Context, in Init) (*Outcome, diag.List) {
 		}
 	}
 	if r != nil && !in.Migrate {
-		return nil, append(ds, d.changed()...)
+		return nil, append(ds, d.changed().Under(&in.Block.At)...)
 	}
 	merged, more = d.complete(ctx, k, merged, in)
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, ds
 	}
-	out := &Outcome{Config: backend.Config{Type: in.Block.Type, Value: merged, Dir: d.Path, Env: d.Env}, Changed: r != nil, Write: true}
+	out := &Outcome{Config: backend.Config{Type: in.Block.Type, Value: merged, Dir: d.Path, Env: d.Env, Elsewhere: elsewhere(k, written, merged, overlay.By)}, Changed: r != nil, Write: true}
 	var err error
 	if out.Record, err = record.Of(out.Config, written); err != nil {
 		return nil, append(ds, backend.Message("Failed to save the backend configuration", "", err)...)
@@ -345,12 +358,14 @@ func (d Dir) complete(ctx context.Context, k backend.Kind, v cty.Value, in Init)
 	var ds diag.List
 	for _, name := range configure.Missing(k, v, d.Env) {
 		if in.Ask == nil {
-			ds = append(ds, diag.Errorf(&in.Block.At, "Missing required argument", "The argument %q of the backend %q is required, but was not set. Set it in the block, or give it to init with -backend-config=%[1]s=….", name, k.Name)...)
+			missing := diag.Errorf(nil, "Missing required argument", "The argument %q of the backend %q is required, but was not set. Set it in the block, or give it to init with -backend-config=%[1]s=….", name, k.Name)
+			ds = append(ds, d.outside(missing).Under(&in.Block.At)...)
 			continue
 		}
 		text, err := in.Ask(ctx, name, k.Schema.Attributes[name].Description)
 		if err != nil {
-			return v, append(ds, diag.Errorf(&in.Block.At, "Missing required argument", "The argument %q of the backend %q is required, and there was no answer to the question for it: %s.", name, k.Name, err)...)
+			missing := diag.Errorf(nil, "Missing required argument", "The argument %q of the backend %q is required, and there was no answer to the question for it: %s.", name, k.Name, err)
+			return v, append(ds, d.outside(missing).Under(&in.Block.At)...)
 		}
 		next, err := configure.With(k.Schema, v, name, text)
 		if err != nil {
@@ -372,16 +387,22 @@ func (d Dir) Save(o *Outcome) diag.List {
 	return nil
 }
 
-// Locate gives messages of an opened backend their place in the block.
-func (d Dir) Locate(ds diag.List, block *config.Backend) diag.List {
+// Locate gives messages of an opened backend their place in the block; c is its
+// configuration.
+func (d Dir) Locate(ds diag.List, c backend.Config, block *config.Backend) diag.List {
 	k, unknown := d.Backends.Kind(block.Type)
 	if unknown.HasErrors() {
 		return ds
 	}
-	if ds = slices.Clone(ds); d.Outside != nil {
-		ds = d.Outside(ds)
+	return configure.Locate(d.outside(slices.Clone(ds)), k.Schema, block.Body, &block.At, c.Elsewhere)
+}
+
+// outside gives messages the place that Outside knows.
+func (d Dir) outside(ds diag.List) diag.List {
+	if d.Outside == nil {
+		return ds
 	}
-	return configure.Locate(ds, k.Schema, block.Body, &block.At)
+	return d.Outside(ds)
 }
 
 // Open opens a configuration of the folder. Messages about an argument have its place
@@ -389,7 +410,7 @@ func (d Dir) Locate(ds diag.List, block *config.Backend) diag.List {
 func (d Dir) Open(ctx context.Context, c backend.Config, block *config.Backend) (backend.Backend, diag.List) {
 	b, ds := d.Backends.Open(ctx, c)
 	if block != nil && len(ds) > 0 {
-		ds = d.Locate(ds, block)
+		ds = d.Locate(ds, c, block)
 	}
 	return b, ds
 }

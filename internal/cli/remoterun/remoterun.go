@@ -68,7 +68,7 @@ func Do(ctx context.Context, c *command.Call, q Request) (code int, done bool) {
 	}
 	w, err := b.Workspace(ctx, name)
 	if err != nil {
-		return c.Fail(located(ctx, c, q.Vars, backend.Message("Failed to read the workspace", "", err))), true
+		return c.Fail(place.Located(backend.Message("Failed to read the workspace", "", err))), true
 	}
 	if !b.Remotely(w) {
 		return 0, false
@@ -76,7 +76,7 @@ func Do(ctx context.Context, c *command.Call, q Request) (code int, done bool) {
 	if ds := refused(q, b, w, c); ds.HasErrors() {
 		return c.Fail(ds), true
 	}
-	o := &operation{c: c, b: b, w: w, q: q, workspace: name}
+	o := &operation{c: c, at: place, b: b, w: w, q: q, workspace: name}
 	return o.start(ctx), true
 }
 
@@ -90,15 +90,6 @@ func mayRun(c *command.Call) bool {
 	}
 	k, ds := dir.Backends.Kind(r.Type)
 	return !ds.HasErrors() && k.Runs
-}
-
-// located gives messages about the workspace their place in the block.
-func located(_ context.Context, c *command.Call, _ []vars.Flag, ds diag.List) diag.List {
-	root, more := project.Root(c)
-	if more.HasErrors() || root == nil || root.Backend == nil {
-		return ds
-	}
-	return c.Folder().Backend().Locate(ds, root.Backend)
 }
 
 // refused says why the service cannot do what was asked for.
@@ -215,7 +206,7 @@ func (o *operation) start(ctx context.Context) int {
 	speculative := q.Command == "plan" && q.Out == ""
 	config, err := o.b.Upload(ctx, o.w, archive, speculative, q.Out != "")
 	if err != nil {
-		return c.Fail(backend.Message("Failed to upload configuration files", "", err))
+		return c.Fail(o.at.Located(backend.Message("Failed to upload configuration files", "", err)))
 	}
 	var replace []string
 	for _, a := range q.Plan.Replace {
@@ -227,7 +218,7 @@ func (o *operation) start(ctx context.Context) int {
 		Variables: variables, WorkspaceID: o.w.ID, ConfigID: config,
 	})
 	if err != nil {
-		return c.Fail(backend.Message("Failed to create run", "", err))
+		return c.Fail(o.at.Located(backend.Message("Failed to create run", "", err)))
 	}
 	o.say("To view this run in a browser, visit:\n" + o.b.Address(o.w, o.run.ID) + "\n")
 	if warnings, err := o.b.Warnings(ctx, o.run.ID); err == nil {

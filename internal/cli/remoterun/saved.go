@@ -80,16 +80,16 @@ func find(ctx context.Context, c *command.Call, name string, given []vars.Flag) 
 	}
 	w, err := b.Workspace(ctx, workspace)
 	if err != nil {
-		return nil, located(ctx, c, given, backend.Message("Failed to read the workspace", "", err))
+		return nil, place.Located(backend.Message("Failed to read the workspace", "", err))
 	}
 	r, err := b.Run(ctx, m.RunID)
 	if err != nil {
-		return nil, backend.Message("Failed to read the run of the saved plan", "", err)
+		return nil, place.Located(backend.Message("Failed to read the run of the saved plan", "", err))
 	}
 	if r.WorkspaceID != w.ID {
 		return nil, diag.Errorf(nil, "Saved plan is for another workspace", "The file %q names a plan of another workspace than %q, which is selected here.", name, workspace)
 	}
-	return &operation{c: c, b: b, w: w, run: r, workspace: workspace}, nil
+	return &operation{c: c, at: place, b: b, w: w, run: r, workspace: workspace}, nil
 }
 
 // Apply applies a plan that the service keeps. Nobody is asked: saving it was the
@@ -114,7 +114,7 @@ func Apply(ctx context.Context, c *command.Call, name string, q Request) int {
 	}
 	o.say(fmt.Sprintf("Running apply of the saved plan at %s.\n\nTo view this run in a browser, visit:\n%s\n", o.b.Host, o.b.Address(o.w, o.run.ID)))
 	if err := o.b.Act(ctx, o.run.ID, "apply"); err != nil {
-		return c.Fail(backend.Message("Failed to apply the saved plan", "", err))
+		return c.Fail(o.at.Located(backend.Message("Failed to apply the saved plan", "", err)))
 	}
 	o.announced, o.planShown, o.confirmed = true, true, true
 	return o.watch(ctx)
@@ -132,7 +132,7 @@ func Show(ctx context.Context, c *command.Call, name string, given []vars.Flag, 
 			if err == nil {
 				return c.Fail(diag.Errorf(nil, "No plan in JSON", "The service has no JSON of this plan: it has not come to its end, or it failed."))
 			}
-			return c.Fail(backend.Message("Failed to read the plan", "", err))
+			return c.Fail(o.at.Located(backend.Message("Failed to read the plan", "", err)))
 		}
 		if _, err := c.Stdout.Write(append(text, '\n')); err != nil {
 			return 1
@@ -140,7 +140,7 @@ func Show(ctx context.Context, c *command.Call, name string, given []vars.Flag, 
 		return 0
 	}
 	if err := o.stream(ctx, ctx, "plan", o.b.Plan, o.run.PlanID); err != nil {
-		return c.Fail(messageOf(err))
+		return c.Fail(o.messageOf(err))
 	}
 	o.say(fmt.Sprintf("\nThe run has the status %q: %s", o.run.Status, o.b.Address(o.w, o.run.ID)))
 	return 0

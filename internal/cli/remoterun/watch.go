@@ -14,6 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/tfe"
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/planjson"
@@ -23,6 +24,7 @@ import (
 // An operation is a run that is watched.
 type operation struct {
 	c         *command.Call
+	at        *project.Place
 	b         *tfe.Backend
 	w         *tfe.Workspace
 	q         Request
@@ -62,7 +64,7 @@ func (o *operation) watch(ctx context.Context) int {
 	for n := 0; ; n++ {
 		r, err := o.b.Run(ctx, o.run.ID)
 		if err != nil {
-			return o.fail(backend.Message("Failed to read the run", "", err))
+			return o.fail(o.at.Located(backend.Message("Failed to read the run", "", err)))
 		}
 		if o.run = r; r.Status != status {
 			status, n = r.Status, 0
@@ -75,7 +77,7 @@ func (o *operation) watch(ctx context.Context) int {
 			if o.interrupted.Load() {
 				continue
 			}
-			return o.fail(messageOf(err))
+			return o.fail(o.messageOf(err))
 		}
 		if o.failed.HasErrors() {
 			o.discard(ctx)
@@ -97,12 +99,12 @@ func (o *operation) watch(ctx context.Context) int {
 	}
 }
 
-func messageOf(err error) diag.List {
+func (o *operation) messageOf(err error) diag.List {
 	var refused *refusal
 	if errors.As(err, &refused) {
 		return refused.ds
 	}
-	return backend.Message("The run cannot be followed", "", err)
+	return o.at.Located(backend.Message("The run cannot be followed", "", err))
 }
 
 // A refusal is an error that has its messages already.
@@ -125,7 +127,7 @@ func (o *operation) cancel(ctx context.Context) {
 		return
 	}
 	if err := o.b.Act(ctx, o.run.ID, action); err != nil {
-		o.c.Report.Tell(backend.Message("The run could not be cancelled", "", err).AsWarnings())
+		o.c.Report.Tell(o.at.Located(backend.Message("The run could not be cancelled", "", err)).AsWarnings())
 	}
 }
 
@@ -135,7 +137,7 @@ func (o *operation) discard(ctx context.Context) {
 		return
 	}
 	if err := o.b.Act(ctx, o.run.ID, "discard"); err != nil {
-		o.c.Report.Tell(backend.Message("The run could not be discarded", "", err).AsWarnings())
+		o.c.Report.Tell(o.at.Located(backend.Message("The run could not be discarded", "", err)).AsWarnings())
 	}
 }
 

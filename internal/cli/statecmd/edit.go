@@ -377,7 +377,7 @@ with the same -backend-config here.`,
 }
 
 func unlock(ctx context.Context, c *command.Call, o *common, force bool) int {
-	stores, workspace, ds := o.lockable(ctx, c)
+	stores, workspace, locate, ds := o.lockable(ctx, c)
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
@@ -392,7 +392,7 @@ func unlock(ctx context.Context, c *command.Call, o *common, force bool) int {
 		}
 	}
 	if len(unlockers) == 0 {
-		return c.Fail(append(ds, diag.Errorf(nil, "State locked by another local process", "Local state cannot be unlocked by another process: the lock ends with the process that holds it. If a run still holds the lock and is not wanted any more, end that process.")...))
+		return c.Fail(append(ds, locate(diag.Errorf(nil, "State locked by another local process", "Local state cannot be unlocked by another process: the lock ends with the process that holds it. If a run still holds the lock and is not wanted any more, end that process."))...))
 	}
 	id := c.Arg(0)
 	place := "the workspace " + cmp.Or(workspace, store.Default)
@@ -431,26 +431,26 @@ func unlock(ctx context.Context, c *command.Call, o *common, force bool) int {
 // lockable are the states whose lock can be meant: the one that is in use; or, where init has
 // to move states first, those at both ends, since an init that ended early may have left its
 // lock at either.
-func (o *common) lockable(ctx context.Context, c *command.Call) (stores []store.Store, workspace string, ds diag.List) {
-	at, workspace, ds := o.open(ctx, c)
+func (o *common) lockable(ctx context.Context, c *command.Call) (stores []store.Store, workspace string, locate func(diag.List) diag.List, ds diag.List) {
+	at, place, workspace, ds := o.openAt(ctx, c)
 	if !ds.HasErrors() {
-		return []store.Store{at.Store}, workspace, ds
+		return []store.Store{at.Store}, workspace, place.Located, ds
 	}
 	if !slices.ContainsFunc(ds, func(m *diag.Message) bool { return m.Code == workdir.InitCode }) {
-		return nil, "", ds
+		return nil, "", nil, ds
 	}
 	workspace, more := c.Folder().Workspace()
 	if more.HasErrors() {
-		return nil, "", more
+		return nil, "", nil, more
 	}
 	pending, more := project.PendingPlaces(ctx, c, o.vars, o.backendConfig)
 	if more.HasErrors() {
-		return nil, "", append(ds, more...) // init needs options that the configuration does not have
+		return nil, "", nil, append(ds, more...) // init needs options that the configuration does not have
 	}
 	for _, p := range pending {
 		if st, more := project.OpenStore(c, p, workspace, o.state); !more.HasErrors() {
 			stores = append(stores, st)
 		}
 	}
-	return stores, workspace, nil
+	return stores, workspace, pending[0].Located, nil
 }

@@ -60,25 +60,31 @@ func (o *common) writing() command.Flags {
 
 // open opens the state that the flags name.
 func (o *common) open(ctx context.Context, c *command.Call) (at statemgr.Options, workspace string, ds diag.List) {
-	place, ds := project.WhereState(ctx, c, o.vars)
+	at, _, workspace, ds = o.openAt(ctx, c)
+	return at, workspace, ds
+}
+
+// openAt is open; it tells where the state is, too.
+func (o *common) openAt(ctx context.Context, c *command.Call) (at statemgr.Options, place *project.Place, workspace string, ds diag.List) {
+	place, ds = project.WhereState(ctx, c, o.vars)
 	if ds.HasErrors() {
-		return at, "", ds
+		return at, place, "", ds
 	}
 	workspace, more := c.Folder().Workspace()
 	if ds = append(ds, more...); ds.HasErrors() {
-		return at, "", ds
+		return at, place, "", ds
 	}
 	if o.state.Path != "" {
 		if place, more = project.LocalFile(ctx, c, place.Encryption); more.HasErrors() {
-			return at, "", append(ds, more...)
+			return at, place, "", append(ds, more...)
 		}
 		workspace = store.Default
 	}
 	st, more := project.OpenStore(c, place, workspace, o.state)
 	if ds = append(ds, more...); more.HasErrors() {
-		return at, "", ds
+		return at, place, "", ds
 	}
-	return project.StateOptions(c, place, st, workspace), workspace, ds
+	return project.StateOptions(c, place, st, workspace), place, workspace, ds
 }
 
 // read reads the state without changing anything.

@@ -34,19 +34,34 @@ func addInputs(values, given map[string]engine.InputValue, ds diag.List, from, i
 			values[name] = given[name]
 		}
 	}
-	known := func(at *source.Range) {
-		if at == nil {
-			return
-		}
-		if f := from.File(at.Filename); f != nil {
-			into.Add(f)
-		}
-	}
-	for _, m := range ds {
-		known(m.At)
-	}
+	join(ds, from, into)
 	for _, in := range given {
-		known(in.At)
+		joinAt(in.At, from, into)
+	}
+}
+
+// join has the files that messages stand in join a set.
+func join(ds diag.List, from, into *source.Set) {
+	for _, m := range ds {
+		joinAt(m.At, from, into)
+	}
+}
+
+func joinAt(at *source.Range, from, into *source.Set) {
+	if at == nil {
+		return
+	}
+	if f := from.File(at.Filename); f != nil {
+		into.Add(f)
+	}
+}
+
+// locating is a folder.Folder.Locate whose places can be shown from a set.
+func locating(locate func(diag.List) diag.List, from, into *source.Set) func(diag.List) diag.List {
+	return func(ds diag.List) diag.List {
+		ds = locate(ds)
+		join(ds, from, into)
+		return ds
 	}
 }
 
@@ -54,7 +69,7 @@ func addInputs(values, given map[string]engine.InputValue, ds diag.List, from, i
 func initUnit(ctx context.Context, c *command.Call, in estate.Installing) diag.List {
 	inner := within(c, in.Folder)
 	inner.Unit = Surroundings(inner, in.Values, in.Sources, in.Programs)
-	inner.Unit.Value, inner.Unit.Locate = in.Value, in.Folder.Locate
+	inner.Unit.Value, inner.Unit.Locate = in.Value, locating(in.Folder.Locate, in.Sources, inner.Report.Set)
 	return initialize.Quietly(ctx, inner, in.Words)
 }
 
@@ -68,7 +83,7 @@ func CallIn(c *command.Call, e *estate.Estate, s *estate.Site) *command.Call {
 	}
 	n.Report.Dir = s.Dir()
 	n.Unit = Surroundings(&n, s.Values, e.Sources(), func() sys.Env { return s.Programs(n.Report.Context) })
-	n.Unit.Sources, n.Unit.KeepDir, n.Unit.Locate = s.Sources(), s.Home(), s.OfBackend
+	n.Unit.Sources, n.Unit.KeepDir, n.Unit.Locate = s.Sources(), s.Home(), locating(s.OfBackend, e.Sources(), n.Report.Set)
 	n.Unit.Moves, n.Unit.Value, n.Unit.Note = s.Moves(), s.Value, s.Note
 	n.Unit.Refer = func(_ context.Context, ref hcl.Traversal) (cty.Value, diag.List) { return s.Refer(ref) }
 	return &n

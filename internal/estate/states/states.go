@@ -7,6 +7,7 @@ package states
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -116,7 +117,7 @@ func (k *Keeper) Where(ctx context.Context, name string, d *workdir.Dir, root *c
 	}
 	switch {
 	case d.Remote != nil:
-		p.At, p.Arguments = d.Remote.At, d.Remote.Places
+		p.At = d.Remote.At
 		p.Config, more = k.fromRemoteState(ctx, d, root, eng, values, env)
 		if !more.HasErrors() {
 			more = append(more, k.changed(ctx, d, root, eng, values, env)...)
@@ -134,6 +135,7 @@ func (k *Keeper) Where(ctx context.Context, name string, d *workdir.Dir, root *c
 	if ds = append(ds, more...); more.HasErrors() {
 		return p, ds
 	}
+	p.Arguments = k.places(d, root, p.Config)
 	if p.Config.Dir == "" {
 		p.Config.Dir = d.Path
 	}
@@ -216,6 +218,7 @@ func (k *Keeper) fromRemoteState(ctx context.Context, d *workdir.Dir, root *conf
 		return backend.Config{}, ds.Under(rs.At)
 	}
 	given := cty.EmptyObjectVal
+	var elsewhere map[string]string
 	if rs.Config != cty.NilVal && !rs.Config.IsNull() {
 		given, _ = k.s.Backends.Strip(rs.Backend, rs.Config).UnmarkDeep()
 	}
@@ -224,6 +227,7 @@ func (k *Keeper) fromRemoteState(ctx context.Context, d *workdir.Dir, root *conf
 		if ds.HasErrors() {
 			return under, ds
 		}
+		elsewhere = under.Elsewhere
 		if given.CanIterateElements() {
 			all := under.Value.AsValueMap()
 			for name, e := range given.AsValueMap() {
@@ -236,7 +240,25 @@ func (k *Keeper) fromRemoteState(ctx context.Context, d *workdir.Dir, root *conf
 	if err != nil {
 		return backend.Config{}, diag.Errorf(rs.At, "Invalid backend configuration", "The remote_state is not valid: %s.", err)
 	}
-	return backend.Config{Type: rs.Backend, Value: v}, nil
+	return backend.Config{Type: rs.Backend, Value: v, Elsewhere: elsewhere}, nil
+}
+
+// places are where the arguments of a backend stand that have the value that is in force: in
+// the remote_state, or in the block of the module.
+func (k *Keeper) places(d *workdir.Dir, root *config.Module, in backend.Config) map[string]*source.Range {
+	out := map[string]*source.Range{}
+	if root != nil && root.Backend != nil && root.Backend.Type == in.Type && (d.Remote == nil || d.Remote.Generate == nil) {
+		if kind, ds := k.s.Backends.Kind(in.Type); !ds.HasErrors() {
+			out = configure.Places(kind.Schema, root.Backend.Body)
+			for name := range in.Elsewhere {
+				delete(out, name)
+			}
+		}
+	}
+	if d.Remote != nil {
+		maps.Copy(out, d.Remote.Places)
+	}
+	return out
 }
 
 // folder is the working directory of a unit, as the backend is set up there.
@@ -247,6 +269,7 @@ func (k *Keeper) folder(d *workdir.Dir, env sys.Env) folder.Dir {
 	return folder.Dir{
 		Backends: k.s.Backends, Path: d.Path, Data: sys.Join(d.Path, folder.DataDir(env)), Env: env,
 		Default: k.s.Backends.InFolder("").Type, Program: "terrace", Product: "Terrace",
+		Outside: func(ds diag.List) diag.List { return Located(d.Remote, ds) },
 	}
 }
 
@@ -332,7 +355,9 @@ func Located(rs *unit.RemoteState, ds diag.List) diag.List {
 	for i, m := range out {
 		at := rs.At
 		if blame, ok := m.Extra.(backend.Blame); ok && blame.Argument != "" {
-			at = rs.Places[blame.Argument]
+			if at = rs.Places[blame.Argument]; at == nil && rs.Generate != nil {
+				at = rs.At // the block is made of it, all of it
+			}
 		}
 		if m.At == nil && at != nil {
 			copied := *m
@@ -366,11 +391,17 @@ func (k *Keeper) Open(ctx context.Context, p Place) (store.Store, diag.List) {
 func (p *Place) located(ds diag.List) diag.List {
 	out := slices.Clone(ds)
 	for i, m := range out {
-		if blame, ok := m.Extra.(backend.Blame); ok && m.At == nil && p.Arguments[blame.Argument] != nil {
-			copied := *m
-			copied.At = p.Arguments[blame.Argument]
-			out[i] = &copied
+		blame, ok := m.Extra.(backend.Blame)
+		if !ok || m.At != nil {
+			continue
 		}
+		copied := *m
+		if copied.At = p.Arguments[blame.Argument]; copied.At == nil {
+			if how := p.Config.Elsewhere[blame.Argument]; how != "" {
+				copied.Detail += backend.GivenElsewhere(blame.Argument, how)
+			}
+		}
+		out[i] = &copied
 	}
 	return located(out, p.At)
 }

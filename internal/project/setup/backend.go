@@ -57,7 +57,7 @@ func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag
 	}
 	if b, ok := to.Opened.(backend.Initializer); ok {
 		if err := b.Initialize(ctx); err != nil {
-			return append(ds, i.c.StoreOptions(ctx, to).Located(backend.Message("Failed to initialize the backend", "", err))...)
+			return append(ds, to.Located(backend.Message("Failed to initialize the backend", "", err))...)
 		}
 	}
 	var m migrate.Migration

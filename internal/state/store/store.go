@@ -147,19 +147,17 @@ func IsLocked(ds diag.List) bool {
 	return slices.ContainsFunc(ds, func(m *diag.Message) bool { return m.Code == LockedCode })
 }
 
-// Locked makes the message for a lock that somebody else holds. holder is nil
-// if nothing is known of it.
-func Locked(reason string, holder *LockInfo) diag.List {
-	if holder == nil {
-		ds := diag.Errorf(nil, "Error acquiring the state lock",
-			"The state is locked: %s.\n\nThe lock keeps two runs from changing the state at the same time. Wait until the other run has ended and try again, or give it time with -lock-timeout.", reason)
-		ds[0].Code = LockedCode
-		return ds
+// Locked makes the message for a lock that somebody else holds. what is a sentence without
+// its period that says which state is locked, and by whom; holder is nil if nothing is known
+// of it.
+func Locked(what string, holder *LockInfo) diag.List {
+	m := &diag.Message{Code: LockedCode, Severity: diag.Error, Summary: "Error acquiring the state lock", Detail: what + "."}
+	if holder != nil {
+		m.Detail += "\n\nLock Info:\n" + holder.String()
+		m.Extra = holder
 	}
-	ds := diag.Errorf(nil, "Error acquiring the state lock",
-		"The state is locked: %s.\n\nLock Info:\n%s\n\nThe lock keeps two runs from changing the state at the same time. Wait until the other run has ended and try again, or give it time with -lock-timeout.", reason, holder)
-	ds[0].Code, ds[0].Extra = LockedCode, holder
-	return ds
+	m.Detail += "\n\nThe lock keeps two runs from changing the state at the same time. Wait until the other run has ended and try again, or give it time with -lock-timeout."
+	return diag.List{m}
 }
 
 // NextSerial gives a state the lineage and serial that it is to be written

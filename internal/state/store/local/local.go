@@ -49,6 +49,9 @@ type Options struct {
 	Now  func() time.Time
 	// Waiting is called once if the lock is held and waited for; nil: nobody wants to know.
 	Waiting func(holder *store.LockInfo)
+	// Locate gives messages about the lock their place, that of what configures the state;
+	// nil: nothing does.
+	Locate func(diag.List) diag.List
 	// Sealer encrypts the state and its backup; nil leaves them in the clear.
 	Sealer store.Sealer
 }
@@ -58,6 +61,7 @@ type Store struct {
 	unit, who string
 	now       func() time.Time
 	waiting   func(*store.LockInfo)
+	locate    func(diag.List) diag.List
 	sealer    store.Sealer
 
 	in, out string // absolute, as given: links are not resolved
@@ -88,7 +92,7 @@ func Open(o Options) *Store {
 	if out == "" {
 		out = in
 	}
-	s := &Store{unit: o.Unit, who: o.Who, now: o.Now, waiting: o.Waiting, sealer: o.Sealer, shown: out, in: under(o.Dir, in), out: under(o.Dir, out)}
+	s := &Store{unit: o.Unit, who: o.Who, now: o.Now, waiting: o.Waiting, locate: o.Locate, sealer: o.Sealer, shown: out, in: under(o.Dir, in), out: under(o.Dir, out)}
 	switch o.BackupPath {
 	case "":
 		s.backup = s.out + ".backup"
@@ -97,6 +101,14 @@ func Open(o Options) *Store {
 		s.backup = under(o.Dir, o.BackupPath)
 	}
 	return s
+}
+
+// located are messages about the lock with their place.
+func (s *Store) located(ds diag.List) diag.List {
+	if s.locate == nil {
+		return ds
+	}
+	return s.locate(ds)
 }
 
 func under(dir, path string) string {

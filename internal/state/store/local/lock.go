@@ -53,14 +53,14 @@ func (s *Store) Lock(ctx context.Context, info store.LockInfo, timeout time.Dura
 		case errors.As(err, &shared):
 			return nil, diag.Errorf(nil, "Two units with one state", "%s", shared.Error())
 		case !errors.Is(err, errBusy):
-			return nil, diag.Errorf(nil, "Error acquiring the state lock", "The state file %s cannot be locked: %s. It must be possible to create and change files in its folder.", s.shown, reason(err))
+			return nil, s.located(diag.Errorf(nil, "Error acquiring the state lock", "The state file %s cannot be locked: %s. It must be possible to create and change files in its folder.", s.shown, reason(err)))
 		}
 		if timeout > 0 && !said {
 			said = true
 			s.waiting(s.holder())
 		}
 		if timeout <= 0 || !sleep(ctx, wait) {
-			return nil, store.Locked(err.Error(), s.holder())
+			return nil, s.located(store.Locked("The state file "+s.shown+" is locked: another process works on it", s.holder()))
 		}
 	}
 }

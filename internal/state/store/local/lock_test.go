@@ -177,7 +177,7 @@ func TestRefusedByAPeersLock(t *testing.T) {
 		t.Fatal(got)
 	}
 	_, ds := s.Lock(context.Background(), store.LockInfo{}, 100*time.Millisecond)
-	if !ds.HasErrors() || !strings.Contains(ds[0].Detail, "another process holds the lock") {
+	if !ds.HasErrors() || !strings.Contains(ds[0].Detail, "is locked: another process works on it") {
 		t.Fatalf("%v", ds.Err())
 	}
 	if got, ds := s.Read(context.Background()); ds.HasErrors() || got.Serial != 2 {
