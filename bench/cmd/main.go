@@ -28,6 +28,7 @@ func main() {
 const usage = `usage:
   cmd write WORKLOAD SIZE FOLDER
   cmd time -a BINARY [-b BINARY] [-workload flat,count] [-n 100,1000] [-op plan,apply] [-rounds 5]
+  cmd workers -terrace BINARY -server BINARY -provider BINARY [-units 100] [-call 2s] [-n 0,1,2,4] [-slots 4]
 `
 
 func run(ctx context.Context, args []string) error {
@@ -40,6 +41,8 @@ func run(ctx context.Context, args []string) error {
 		return bench.Write(args[1], n, args[3])
 	case len(args) > 0 && args[0] == "time":
 		return timeAll(ctx, args[1:])
+	case len(args) > 0 && args[0] == "workers":
+		return workers(ctx, args[1:])
 	}
 	return fmt.Errorf("no such command\n%s", usage)
 }

@@ -1,7 +1,6 @@
 package cli_test
 
 import (
-	"bufio"
 	"flag"
 	"fmt"
 	"os"
@@ -22,8 +21,8 @@ const (
 	workerVariable = "TERRACE_TEST_WORKER" // where the worker's program is
 )
 
-// TestScriptsElsewhere runs scripts of estates once more, those that stand in
-// testdata/elsewhere.txt: each "run --all" of them has its units' turns on a worker of the
+// TestScriptsElsewhere runs scripts of estates once more, those that testdata/elsewhere.txt
+// has without a reason why not: each "run --all" of them has its units' turns on a worker of the
 // Temporal server that TERRACE_TEST_TEMPORAL names (HOST:PORT/NAMESPACE). They expect what
 // they expect of one process.
 func TestScriptsElsewhere(t *testing.T) {
@@ -52,22 +51,45 @@ func TestScriptsElsewhere(t *testing.T) {
 }
 
 // elsewhereScripts are the files of the scripts.
-func elsewhereScripts(t *testing.T) []string {
+func elsewhereScripts(t *testing.T) (out []string) {
 	t.Helper()
-	var out []string
-	if !*everywhere {
-		f, err := os.Open("testdata/elsewhere.txt")
-		if err != nil {
-			t.Fatal(err)
+	listed := listedElsewhere(t)
+	for _, path := range scriptsOverAll(t) {
+		if why, ok := listed[scriptName(path)]; *everywhere || ok && why == "" {
+			out = append(out, path)
 		}
-		defer f.Close()
-		for s := bufio.NewScanner(f); s.Scan(); {
-			if line := s.Text(); line != "" && line[0] != '#' {
-				out = append(out, filepath.Join("testdata/script", line+".txtar"))
-			}
-		}
-		return out
 	}
+	return out
+}
+
+func scriptName(path string) string { return strings.TrimSuffix(filepath.Base(path), ".txtar") }
+
+// listedElsewhere are the scripts of testdata/elsewhere.txt, with the reasons of those that
+// do not run.
+func listedElsewhere(t *testing.T) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile("testdata/elsewhere.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		name, why, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if name == "" || name == "#" {
+			continue
+		}
+		if _, ok := out[name]; ok {
+			t.Errorf("testdata/elsewhere.txt has %s twice", name)
+		}
+		out[name] = strings.TrimSpace(why)
+	}
+	return out
+}
+
+// scriptsOverAll are the scripts of estates with a run over all units that another process
+// can have.
+func scriptsOverAll(t *testing.T) (out []string) {
+	t.Helper()
 	all, err := filepath.Glob("testdata/script/estate_*.txtar")
 	if err != nil {
 		t.Fatal(err)
@@ -85,6 +107,22 @@ func elsewhereScripts(t *testing.T) []string {
 		}
 	}
 	return out
+}
+
+// TestElsewhereListed holds testdata/elsewhere.txt to the scripts that there are: each is
+// listed, so that one that does not run on workers has a reason.
+func TestElsewhereListed(t *testing.T) {
+	listed := listedElsewhere(t)
+	for _, path := range scriptsOverAll(t) {
+		name := scriptName(path)
+		if _, ok := listed[name]; !ok {
+			t.Errorf("testdata/elsewhere.txt does not have %s, which runs over all units: list it, with a reason if it cannot pass on a worker of a Temporal server", name)
+		}
+		delete(listed, name)
+	}
+	for name := range listed {
+		t.Errorf("testdata/elsewhere.txt has %s, and there is no such script that runs over all units", name)
+	}
 }
 
 // runsAll is where a command line says that it is about all units, if it gives them turns
