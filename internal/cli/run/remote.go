@@ -234,7 +234,7 @@ func (r *estateRun) startMessage(ctx context.Context, o *estate.RunOptions, appr
 		job.Color, job.Width = h.Style.Color, h.Style.Width
 	}
 	start := &remote.Start{
-		Engine: remote.Engine{On: r.f.On, Blobs: r.f.Blobs}, Job: job, InPlace: r.f.InPlace, Rules: o.Queue, Places: r.f.Parallelism,
+		Engine: remote.Engine{Version: project.Version, On: r.f.On, Blobs: r.f.Blobs}, Job: job, InPlace: r.f.InPlace, Rules: o.Queue, Places: r.f.Parallelism,
 		Tasks: discovery.Tasks(r.estate.Found.Units, o.Plans.Destroy), Detach: r.f.Detach,
 	}
 	if !r.f.InPlace {

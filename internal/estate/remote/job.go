@@ -19,11 +19,13 @@ import (
 
 // A Job is what the turns of all units of a run have in common.
 type Job struct {
-	ID   string   `json:"id"`   // of the run
-	Args []string `json:"args"` // the command line, without the program's name
-	Env  []string `json:"env"`  // what of the environment says what is run: no credentials
-	Root string   `json:"root"` // the folder whose files the units may read, as the client has it
-	Dir  string   `json:"dir"`  // the folder that the program was started in, below Root, with slashes
+	ID string `json:"id"` // of the run
+	// Version is that of the program that began the run, and of the workers that have its turns.
+	Version string   `json:"version"`
+	Args    []string `json:"args"` // the command line, without the program's name
+	Env     []string `json:"env"`  // what of the environment says what is run: no credentials
+	Root    string   `json:"root"` // the folder whose files the units may read, as the client has it
+	Dir     string   `json:"dir"`  // the folder that the program was started in, below Root, with slashes
 	// Tree names the files below Root in the blob store. "" says that workers see the same
 	// files under the same path.
 	Tree string `json:"tree,omitempty"`

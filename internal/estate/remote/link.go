@@ -39,10 +39,11 @@ type Message struct {
 	Rules   *schedule.Rules `json:"rules,omitempty"`
 }
 
-// Engine says where the engine is.
+// Engine says where the engine is, and who asks.
 type Engine struct {
-	On    string `json:"on"`    // temporal://HOST:PORT/NAMESPACE/QUEUE
-	Blobs string `json:"blobs"` // where blobs lie; "" for the folder of this machine
+	Version string `json:"version"` // of the program that asks, which both must be of
+	On      string `json:"on"`      // temporal://HOST:PORT/NAMESPACE/QUEUE
+	Blobs   string `json:"blobs"`   // where blobs lie; "" for the folder of this machine
 }
 
 // Start begins a run.

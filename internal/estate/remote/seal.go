@@ -64,8 +64,8 @@ func (s *Sealer) Name(text []byte) string {
 // markSize is how many signs Mark has.
 const markSize = 8
 
-// Mark is a short name for the key, which says nothing of it.
-func (s *Sealer) Mark() string { return s.Name([]byte("mark"))[:markSize] }
+// Mark is a short name for the key and a version of the program, which says nothing of the key.
+func (s *Sealer) Mark(version string) string { return s.Name([]byte("mark " + version))[:markSize] }
 
 // Seal packs and encrypts a text. What it is about must be said again to open it.
 func (s *Sealer) Seal(text []byte, about string) ([]byte, error) {

@@ -69,8 +69,9 @@ func recordedRuns() []recorded {
 }
 
 // TestReplay holds the workflow to histories of runs that an earlier version of it made: it
-// must decide the same again, since a run goes on on workers of another version when they
-// are replaced. With -update the histories are made anew; do that only beside a new name
+// must decide the same again, since a run goes on on other workers of its version, which may
+// have been built later. A change that cannot is for another version of the program, whose
+// workers do not get these runs. With -update the histories are made anew; do that only beside a new name
 // of the workflow, or before a first release.
 func TestReplay(t *testing.T) {
 	sealer, err := remote.NewSealer(recordedKey)

@@ -43,8 +43,9 @@ type Follower struct {
 	// Tell takes what becomes of the run. It is not called concurrently.
 	Tell func(remote.Message) error
 
-	id    string
-	tasks []schedule.Task
+	id      string
+	version string // that it was begun with
+	tasks   []schedule.Task
 
 	telling sync.Mutex
 	begun   map[string]bool // units whose beginning was reported
@@ -59,6 +60,7 @@ type Follower struct {
 
 // Options say how a run is begun.
 type Options struct {
+	Version   string // of the program
 	Heartbeat time.Duration
 	History   int
 }
@@ -66,6 +68,7 @@ type Options struct {
 // Start begins a run and returns its ID.
 func Start(ctx context.Context, c client.Client, queue string, b *remote.Blobs, s *remote.Start, o Options) (id string, err error) {
 	job := s.Job
+	job.Version = o.Version
 	job.ID = "terrace-" + job.Op + "-" + nameOf(job) + "-" + store.NewID()[:8]
 	if !s.InPlace {
 		if job.Tree, err = b.PutTree(ctx, job.Root); err != nil {
@@ -84,10 +87,10 @@ func Start(ctx context.Context, c client.Client, queue string, b *remote.Blobs, 
 	}
 	queues, limits := map[string]string{}, map[string]int{}
 	for unit, q := range s.Queues {
-		queues[unit] = b.Sealer.Queue(q)
+		queues[unit] = b.Sealer.Queue(q, o.Version)
 	}
 	for q, n := range s.Turns {
-		limits[b.Sealer.Queue(q)] = n
+		limits[b.Sealer.Queue(q, o.Version)] = n
 	}
 	in := flow.Input{Job: job, Tasks: s.Tasks, Rules: s.Rules, Places: s.Places, Heartbeat: o.Heartbeat, History: o.History, Queues: queues, Limits: limits, Memory: s.Memory}
 	_, err = c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: job.ID, TaskQueue: queue}, flow.Name, in)
@@ -291,6 +294,7 @@ func (f *Follower) event(ctx context.Context, e *historypb.HistoryEvent) (next s
 			return "", false, fmt.Errorf("the run %s cannot be read: %w", f.id, err)
 		}
 		f.telling.Lock()
+		f.version = in.Job.Version
 		f.queues = map[string]bool{a.GetTaskQueue().GetName(): true}
 		for _, q := range in.Queues {
 			f.queues[q] = true
@@ -479,23 +483,23 @@ func (f *Follower) doing(unit string, details *commonpb.Payloads) {
 // workers tells if there are none.
 func (f *Follower) workers(ctx context.Context) {
 	f.telling.Lock()
-	queues := slices.Sorted(maps.Keys(f.queues))
+	queues, version := slices.Sorted(maps.Keys(f.queues)), f.version
 	f.telling.Unlock()
 	for _, q := range queues {
 		d, err := f.Client.DescribeTaskQueue(ctx, q, enums.TASK_QUEUE_TYPE_ACTIVITY)
 		if err == nil && len(d.GetPollers()) == 0 {
-			f.note("workers "+q, f.nobody(q))
+			f.note("workers "+q, f.nobody(q, version))
 		}
 	}
 }
 
-// nobody says that a queue of the engine has no worker.
-func (f *Follower) nobody(queue string) string {
-	name := f.Blobs.Sealer.QueueName(queue)
-	if f.Blobs.Sealer.Queue(name) != queue {
+// nobody says that a queue of the engine has no worker; version is that of the run.
+func (f *Follower) nobody(queue, version string) string {
+	name, ok := f.Blobs.Sealer.QueueName(queue, version)
+	if !ok {
 		return fmt.Sprintf("No worker takes turns from %s, as an earlier version called the queue of this run. Workers of this version do not take them: start one of that version, or terminate the run on the server and begin it again.", queue)
 	}
-	return fmt.Sprintf("No worker with the key of %s takes turns from the queue %s. Start one: terrace worker --temporal … --queue %s", remote.KeyVariable, name, name)
+	return fmt.Sprintf("No worker of version %s with the key of %s takes turns from the queue %s. Start one: terrace worker --temporal … --queue %s", version, remote.KeyVariable, name, name)
 }
 
 // List writes the runs that the server knows, the latest first.

@@ -43,10 +43,10 @@ func TestAnotherVersion(t *testing.T) {
 	if got := fail(enums.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND, "UnhandledCommand"); got != "" {
 		t.Errorf("what the server does by itself: %q", got)
 	}
-	if got := f.nobody(sealer.Queue("q")); !strings.Contains(got, "from the queue q. Start one") {
+	if got := f.nobody(sealer.Queue("q", "1.2.0"), "1.2.0"); !strings.Contains(got, "No worker of version 1.2.0 with") || !strings.Contains(got, "from the queue q. Start one") {
 		t.Errorf("a queue of this version: %q", got)
 	}
-	if got := f.nobody("q"); !strings.Contains(got, "takes turns from q, as an earlier version called") {
+	if got := f.nobody("q", "1.2.0"); !strings.Contains(got, "takes turns from q, as an earlier version called") {
 		t.Errorf("a queue of an earlier version: %q", got)
 	}
 }

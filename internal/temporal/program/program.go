@@ -94,7 +94,7 @@ func (p *program) engine(ctx context.Context, on, place string) (connect.Setting
 	if err != nil {
 		return s, nil, nil, err
 	}
-	s.Queue = sealer.Queue(s.Queue)
+	s.Queue = sealer.Queue(s.Queue, project.Version)
 	s.Env, s.Log, s.Identity = p.Env, p.Stderr, fmt.Sprintf("%s@%s:%d", p.User(), p.Host(), os.Getpid())
 	c, err := connect.Dial(s, sealer)
 	return s, c, blobs, err
@@ -166,6 +166,7 @@ func (p *program) worker(ctx context.Context, args []string) error {
 		return err
 	}
 	defer c.Close()
+	queues = blobs.Sealer.Queues(queues, project.Version)
 	if w.Dir == "" {
 		home := p.Env.Home()
 		if home == "" {
@@ -193,9 +194,9 @@ func (p *program) worker(ctx context.Context, args []string) error {
 		case <-ended:
 		}
 	}()
-	fmt.Fprintf(p.Stderr, "Worker %s takes turns from the queue %s of %s, %d at once. The files of runs are in %s.\n", s.Identity, strings.Join(blobs.Sealer.Queues(queues), ", "), s.Address, w.Slots, blobs.Place)
+	fmt.Fprintf(p.Stderr, "Worker %s takes turns of runs of version %s from the queue %s of %s, %d at once. The files of runs are in %s.\n", s.Identity, project.Version, strings.Join(queues, ", "), s.Address, w.Slots, blobs.Place)
 	return worker.Run(working, worker.Options{
-		Client: c, Queues: blobs.Sealer.Queues(queues), Memory: w.Memory, Name: s.Identity, Blobs: blobs, Dir: sys.Join(p.Dir, w.Dir), Slots: w.Slots, System: p.System, Serve: cli.Serve, Grace: w.Grace, Idle: w.Idle, Log: p.Stderr,
+		Client: c, Queues: queues, Memory: w.Memory, Name: s.Identity, Blobs: blobs, Dir: sys.Join(p.Dir, w.Dir), Slots: w.Slots, System: p.System, Serve: cli.Serve, Grace: w.Grace, Idle: w.Idle, Log: p.Stderr,
 	})
 }
 
@@ -225,6 +226,9 @@ func (p *program) follow(ctx context.Context, cancel func(), link *remote.Link, 
 		at = first.Attach.Engine
 	default:
 		return fmt.Errorf("nothing was asked for")
+	}
+	if at.Version != project.Version {
+		return fmt.Errorf("the terrace-worker that terrace %s has started to speak with Temporal is of version %s: install both of one version", at.Version, project.Version)
 	}
 	s, c, blobs, err := p.engine(ctx, at.On, at.Blobs)
 	if err != nil {
@@ -276,7 +280,7 @@ func (p *program) follower(s connect.Settings, c client.Client, blobs *remote.Bl
 
 // options are what the environment says of runs.
 func (p *program) options() (follow.Options, error) {
-	o := follow.Options{}
+	o := follow.Options{Version: project.Version}
 	if text := p.Env.Get(heartbeatVariable); text != "" {
 		d, err := time.ParseDuration(text)
 		if err != nil || d < time.Second {
