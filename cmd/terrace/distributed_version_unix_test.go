@@ -4,7 +4,6 @@ package main_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -21,32 +20,11 @@ import (
 // otherVersion is a version that this program does not have.
 const otherVersion = "0.0.1"
 
-// otherWorker builds terrace-worker of another version.
+// otherWorker builds terrace-worker of another version, as a release is built.
 func otherWorker(t *testing.T, dir string) string {
 	t.Helper()
-	where, err := filepath.Abs("../../internal/cli/project/planfile.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(where)
-	if err != nil {
-		t.Fatal(err)
-	}
-	changed := regexp.MustCompile(`(?m)^const Version = "[^"]+"$`).ReplaceAll(text, []byte(`const Version = "`+otherVersion+`"`))
-	if bytes.Equal(changed, text) {
-		t.Fatalf("%s has no constant Version", where)
-	}
-	source, overlay, program := filepath.Join(dir, "planfile.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "terrace-worker")
-	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{where: source}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for path, text := range map[string][]byte{source: changed, overlay: replace} {
-		if err := os.WriteFile(path, text, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c := exec.Command("go", "build", "-overlay", overlay, "-o", program, "github.com/terrace-iac/terrace/cmd/terrace-worker")
+	program := filepath.Join(dir, "terrace-worker")
+	c := exec.Command("go", "build", "-ldflags", "-X github.com/terrace-iac/terrace/internal/cli/project.Version="+otherVersion, "-o", program, "github.com/terrace-iac/terrace/cmd/terrace-worker")
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
