@@ -71,6 +71,7 @@ func (p *planner) planDeposed(sub *resourceclient.Subject) ([]*plan.Change, diag
 	}
 	var out []*plan.Change
 	var ds diag.List
+	forget, fromBlock := p.removed.Of(sub.Addr)
 	written := p.keptByLifecycle(sub.Addr)
 	for _, k := range inst.DeposedKeys() {
 		o, more := sub.Stored(inst.Deposed[k])
@@ -94,8 +95,8 @@ func (p *planner) planDeposed(sub *resourceclient.Subject) ([]*plan.Change, diag
 		if p.in.Mode == plan.RefreshOnly {
 			continue
 		}
-		kept := inst.Deposed[k].SkipDestroy
-		c, more := p.planDelete(sub, o, written || kept)
+		kept := inst.Deposed[k].SkipDestroy && !fromBlock
+		c, more := p.planDelete(sub, o, forget || written || kept)
 		ds = append(ds, more...)
 		c.Deposed = k
 		switch {
@@ -105,8 +106,17 @@ func (p *planner) planDeposed(sub *resourceclient.Subject) ([]*plan.Change, diag
 			c.Reason = plan.ForgotDestroyState
 		}
 		out = append(out, c)
+		ds = append(ds, p.forgotten(c, forget)...)
 	}
 	return out, ds
+}
+
+// forgotten warns of an object that goes on existing without state.
+func (p *planner) forgotten(c *plan.Change, fromBlock bool) diag.List {
+	if c.Op != plan.Forget || p.in.Mode != plan.Normal && !fromBlock {
+		return nil
+	}
+	return diag.Warnf(nil, "Resource will be removed from the state", "After this plan is applied, Terrace will no longer manage these objects: %s. They go on existing; to manage them again, import them.", addr.Object{Instance: c.Addr, Deposed: c.Deposed})
 }
 
 // noteMissing notes that a deposed object does not exist any more.
@@ -222,10 +232,7 @@ func (p *planner) planOrphan(t *demand.Task, op *orphanPlan, inst *state.Instanc
 	if p.in.Mode == plan.Destroy && c.Op == plan.Delete {
 		c.Reason = ""
 	}
-	if c.Op == plan.Forget && (p.in.Mode == plan.Normal || forget) {
-		ds = append(ds, diag.Warnf(nil, "Resource will be removed from the state", "After this plan is applied, Terrace will no longer manage these objects: %s. They go on existing; to manage them again, import them.", a)...)
-	}
-	return ds
+	return append(ds, p.forgotten(c, forget)...)
 }
 
 // keptByLifecycle reports whether there still is a block for an instance that is not
