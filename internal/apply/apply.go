@@ -286,7 +286,7 @@ func (a *applier) finish() {
 				draft.SetOutput(o.Name, nil)
 				continue
 			}
-			plain = cty.NullVal(cty.DynamicPseudoType) // stays as that, as in OpenTofu
+			plain = cty.NullVal(v.Type()) // stays as that, as in OpenTofu
 		}
 		draft.SetOutput(o.Name, &state.Output{Value: plain, Sensitive: o.AfterSensitive || sensitive, Deprecated: o.Deprecated})
 	}

@@ -44,8 +44,11 @@ func (a *applier) value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) 
 		if a.in.Plan.Mode == plan.Destroy || d.Resource.Config().Check != "" {
 			return cty.UnknownVal(s.Block.ImpliedType()), ds
 		}
-		if a.in.Plan.Mode == plan.RefreshOnly {
-			return cty.UnknownVal(s.Block.ImpliedType()), ds // destroyed, or not created yet
+		if a.in.Plan.Mode == plan.RefreshOnly { // destroyed, or not created yet
+			if i.Module == "" && i.Resource.Mode == addr.Managed {
+				return cty.DynamicVal, ds // an output that reads it has no type of it, as in OpenTofu
+			}
+			return cty.UnknownVal(s.Block.ImpliedType()), ds
 		}
 		return cty.UnknownVal(s.Block.ImpliedType()), demand.Fail()
 	}
