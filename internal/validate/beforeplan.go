@@ -46,13 +46,11 @@ func BeforePlan(ctx context.Context, in Input, destroy bool) (Validated, diag.Li
 	v.run(v.moduleBeforePlan)
 	ds := v.graph.Diags().Errors()
 	if destroy && !ds.HasErrors() {
-		v.graph = &demand.Graph{}
-		v.done = map[any]bool{}
-		v.run(v.unneeded)
-		for _, m := range v.graph.Diags().Errors() {
-			m.Severity = diag.Warning
-			ds = append(ds, m)
-		}
+		all := newValidator(ctx, in, true)
+		all.validated, all.mild = Validated{}, true
+		all.run(all.moduleBeforePlan)
+		ds = append(ds, all.graph.Diags().Errors().AsWarnings()...)
+		v.redundant = append(v.redundant, all.redundant...)
 	}
 	return v.validated, append(ds, v.redundant...)
 }
@@ -109,39 +107,6 @@ func (v *validator) values(t *demand.Task, m *eval.Module, first bool) {
 	v.graph.Report(m.CheckReferences())
 }
 
-// unneeded demands what a plan to destroy does not.
-func (v *validator) unneeded(w *parallel.Work[job], m *eval.Module) {
-	first := v.first(m.Node.Config)
-	var all []job
-	for _, r := range m.Resources() {
-		if r.Config().Addr.Mode != addr.Managed || !first {
-			continue
-		}
-		all = append(all, func(t *demand.Task) {
-			in, ok := r.Instances(t)
-			if !ok {
-				return
-			}
-			for _, d := range in.All {
-				if s, ds := r.Schema(t); !ds.HasErrors() {
-					v.graph.Report(v.block(t, d, s, v.anything(d, s)))
-				}
-			}
-		})
-	}
-	for _, c := range m.Calls() {
-		all = append(all, func(t *demand.Task) {
-			if ch, ok := c.Children(t); ok {
-				for _, child := range ch.All {
-					v.unneeded(w, child)
-				}
-			}
-		})
-	}
-	all = append(all, func(t *demand.Task) { v.values(t, m, first) })
-	w.Add(all...)
-}
-
 // valueBeforePlan is Value before a plan.
 func (v *validator) valueBeforePlan(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
 	s, ds := d.Resource.Schema(t)
@@ -152,7 +117,12 @@ func (v *validator) valueBeforePlan(t *demand.Task, d *eval.Desired) (cty.Value,
 	if v.destroy && d.Addr().Resource.Mode == addr.Managed {
 		return out, ds
 	}
-	return out, append(ds, v.block(t, d, s, out)...)
+	more := v.block(t, d, s, out)
+	if v.mild { // who reads it goes on with what the schema says of it
+		v.graph.Report(more)
+		return out, ds
+	}
+	return out, append(ds, more...)
 }
 
 // anything is what an instance may be by its schema alone.

@@ -55,7 +55,8 @@ type validator struct {
 	graph  *demand.Graph
 
 	early   bool // see Early
-	destroy bool // early, and before a plan to destroy
+	destroy bool // early, and before a plan to destroy: what that needs alone
+	mild    bool // early, and before a plan to destroy: all, for warnings
 
 	mu        sync.Mutex
 	done      map[any]bool // blocks and folders that were looked at
