@@ -2,14 +2,17 @@ package engine
 
 import (
 	"context"
-	"time"
+	"path/filepath"
+	"strings"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/funcs"
 	"github.com/terrace-iac/terrace/internal/origin"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/resourceclient"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/source"
@@ -77,6 +80,15 @@ func (e *Engine) Explain(ctx context.Context, address string, o ExplainOptions) 
 	t := graph.Task(ctx)
 	schemas := e.schemas(ctx, o.Installed)
 	x := &origin.Explainer{Set: e.o.Set, Layers: layers, Known: e.known(ctx, o.State, schemas), Schema: schemas, Unit: o.Unit, UnitSet: o.UnitSet, Show: o.Show}
+	x.File = func(name string) (string, []byte, bool) {
+		path := filepath.Clean(name)
+		at := path
+		if !filepath.IsAbs(at) {
+			at = filepath.Join(e.dir, at)
+		}
+		text, err := e.readFile(at)
+		return path, text, err == nil && !strings.HasPrefix(name, "~") // which is the user's home
+	}
 	if o.Lost != nil {
 		x.Lost = func(name string) (out []origin.Given) {
 			for _, v := range o.Lost(name) {
@@ -87,10 +99,24 @@ func (e *Engine) Explain(ctx context.Context, address string, o ExplainOptions) 
 	}
 	x.Eval = eval.New(graph, eval.Options{
 		Tree: e.tree, Phase: origin.Phase{Explainer: x}, Variables: vars, Workspace: e.o.Workspace,
-		RootDir: ".", Cwd: e.o.LaunchDir, Functions: e.functions(time.Time{}, true),
+		RootDir: ".", Cwd: e.o.LaunchDir, Functions: funcs.Table(funcs.Config{
+			BaseDir: e.dir, Home: e.home, Now: e.o.Now, PureOnly: true, TemplateDepth: e.templateDepth(), ReadFile: e.readFile,
+		}),
 	})
 	out, more := x.Explain(t, address)
 	return out, append(ds, more...)
+}
+
+// readFile reads a file of the working folder, which may not be on disk, or another.
+func (e *Engine) readFile(path string) ([]byte, error) {
+	if s := e.o.Sources; s != nil && s.FS != nil {
+		if rel, err := filepath.Rel(e.dir, path); err == nil && filepath.IsLocal(rel) {
+			if b, err := s.FS.ReadFile(filepath.ToSlash(rel)); err == nil {
+				return b, nil
+			}
+		}
+	}
+	return readfile.Whole(path)
 }
 
 // schemas asks providers for their schemas, each once; nil where that fails.

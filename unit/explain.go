@@ -315,8 +315,8 @@ func (w *walker) fromStack(e *evaluation, path hcl.Traversal, way explanation.Wa
 
 // Read implements explanation.Scope.
 func (s scope) Read(call *hclsyntax.FunctionCallExpr, path hcl.Traversal) (explanation.Way, bool) {
-	if call.Name == "yamldecode" || call.Name == "jsondecode" {
-		return s.decoded(call, path)
+	if way, ok := s.dataFiles().Decoded(call, path); ok {
+		return way, true
 	}
 	if call.Name != "read_terragrunt_config" || len(call.Args) == 0 || len(path) == 0 {
 		return explanation.Way{}, false

@@ -44,6 +44,9 @@ type Explainer struct {
 	// Known returns what state has of an instance, marked where it is sensitive,
 	// or cty.NilVal. Nil without a state.
 	Known func(addr.Instance) cty.Value
+	// File reads a file that configuration names, as the function file does, and returns
+	// the name that files of configuration beside it have. Nil: none is read.
+	File func(name string) (file string, text []byte, ok bool)
 	// Schema returns a provider's schema if it can be had, or nil. It is asked only
 	// for providers on the way, and remembers its answers. Nil if nothing is at hand.
 	Schema func(addr.Provider) *schema.Provider

@@ -229,13 +229,28 @@ func (r *replay) call(c cursor, x *hclsyntax.FunctionCallExpr) (next cursor, ok 
 	if ok {
 		return r.picked(p), true
 	}
-	if c.f.unit != nil {
-		if way, ok := c.f.unit.Read(x, relative(c.path)); ok {
-			r.look(c)
-			return r.take(way), true
+	way, ok := r.readBy(c, x)
+	if !ok {
+		return c, false
+	}
+	if v, ds := r.in.eval(c.f, x); !ds.HasErrors() {
+		if _, ok := part(v, c.path); !ok {
+			return c, false // nothing holds what is not there
 		}
 	}
-	return c, false
+	r.look(c)
+	return r.take(way), true
+}
+
+// readBy leads into the file that a call reads.
+func (r *replay) readBy(c cursor, x *hclsyntax.FunctionCallExpr) (Way, bool) {
+	switch {
+	case c.f.unit != nil:
+		return c.f.unit.Read(x, relative(c.path))
+	case r.in.e.File != nil:
+		return r.in.dataFiles(c.f).Decoded(x, relative(c.path))
+	}
+	return Way{}, false
 }
 
 // picked tells what a call picked, and goes on there.
