@@ -35,6 +35,8 @@ type faultyStore struct {
 	// listless says that there are no workspaces, so that nothing is asked about them.
 	listless bool
 	lock     string // an ID that no lock has; "" for a UUID
+	header   string // of its block, "" for that of a backend
+	init     string // the command init; "" for one with -reconfigure
 	nowhere  bool   // nothing of it is a service, so that no argument is to blame
 	faults   []storeFault
 }
@@ -64,8 +66,9 @@ var slowCommands = storeCommands[:2]
 // A line is the way to a service: TLS or not, and what may happen to connections on it.
 type line struct {
 	net.Listener
-	own, other *tls.Config // nil: no TLS
-	mode       atomic.Pointer[string]
+	own, other         *tls.Config // nil: no TLS
+	expired, elsewhere *tls.Config // of the same authority as own
+	mode               atomic.Pointer[string]
 
 	front atomic.Pointer[http.HandlerFunc] // answers in place of the service, if it is set
 	host  string
@@ -85,8 +88,14 @@ func newLine(t *testing.T, secure bool, service http.Handler) *line {
 	w := &line{Listener: l, host: l.Addr().String()}
 	w.set("")
 	if secure {
-		w.own, w.ca = certificate(t)
-		w.other, _ = certificate(t)
+		var authorities string
+		w.own, w.expired, w.elsewhere, _, authorities = servers.WrongCertificates(t)
+		text, err := os.ReadFile(authorities)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.ca = string(text)
+		w.other, _ = servers.Certificate(t)
 	}
 	s := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if f := w.front.Load(); f != nil {
@@ -105,17 +114,6 @@ func newLine(t *testing.T, secure bool, service http.Handler) *line {
 		}
 	})
 	return w
-}
-
-// certificate is one that an authority of its own signed, for 127.0.0.1 and localhost.
-func certificate(t *testing.T) (*tls.Config, string) {
-	t.Helper()
-	c, authorities := servers.Certificate(t)
-	text, err := os.ReadFile(authorities)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c, string(text)
 }
 
 func (w *line) set(mode string) { w.mode.Store(&mode) }
@@ -143,6 +141,10 @@ func (w *line) Accept() (net.Conn, error) {
 			return c, nil
 		case mode == "stranger":
 			return tls.Server(c, w.other), nil
+		case mode == "expired":
+			return tls.Server(c, w.expired), nil
+		case mode == "elsewhere":
+			return tls.Server(c, w.elsewhere), nil
 		default:
 			return tls.Server(c, w.own), nil
 		}
@@ -186,7 +188,8 @@ func (w *line) common(address string) []storeFault {
 		w.says("internal error", "*", "500 Internal Server Error", http.StatusInternalServerError, "text/plain", "exception\n\tat com.acme.Main(Main.java:1)\n", "Retry-After", "0"),
 	}
 	if w.own != nil {
-		out = append(out, w.does("unknown authority", "stranger", address, "certificate signed by unknown authority"), w.does("no TLS", "plain", address, ""))
+		out = append(out, w.does("unknown authority", "stranger", address, "certificate signed by unknown authority"), w.does("no TLS", "plain", address, ""),
+			w.does("expired certificate", "expired", address, "certificate has expired"), w.does("certificate of another host", "elsewhere", address, "certificate"))
 	}
 	return out
 }
@@ -207,6 +210,12 @@ func inQuotes(text string) string { return fmt.Sprintf("%q", text) }
 // listed is a fault in spite of which there is a list of workspaces, as with OpenTofu.
 func listed(f storeFault) storeFault {
 	f.without = "workspace list"
+	return f
+}
+
+// unlocked is a fault of which nothing is said where a lock is released, since there is none.
+func unlocked(f storeFault) storeFault {
+	f.commands = storeCommands[:5]
 	return f
 }
 
@@ -334,6 +343,7 @@ func faultyKubernetes(t *testing.T) faultyStore {
 		faults: append(w.common("host"),
 			no("wrong credentials", "token", "401 Unauthorized", http.StatusUnauthorized, "Unauthorized", "Unauthorized"),
 			no("no permission", "*", "403 Forbidden", http.StatusForbidden, "Forbidden", `secrets is forbidden: User "x" cannot list resource "secrets" in API group "" in the namespace "default"`),
+			unlocked(no("no namespace", "*", "namespaces", http.StatusNotFound, "NotFound", `namespaces "default" not found`)),
 			storeFault{name: "lock held by nobody", argument: "*", answer: "lock", commands: []string{nobodysLock}},
 		),
 	}
@@ -503,6 +513,13 @@ func faultyRemote(t *testing.T) faultyStore {
 	}
 }
 
+// faultyCloud is faultyRemote with the block cloud.
+func faultyCloud(t *testing.T) faultyStore {
+	s := faultyRemote(t)
+	s.header, s.init = "cloud", "init -input=false"
+	return s
+}
+
 func faultyPg(t *testing.T) faultyStore {
 	address := servers.Postgres(t)
 	at := func(user, password, database, more string) string {
@@ -565,13 +582,13 @@ func TestStoreFaults(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(*testing.T) faultyStore{
 		"s3": faultyS3, "dynamodb": faultyDynamoDB, "http": faultyHTTP, "gcs": faultyGCS, "consul": faultyConsul, "kubernetes": faultyKubernetes, "oss": faultyOSS,
-		"azurerm": faultyAzure, "cos": faultyCOS, "remote": faultyRemote, "pg": faultyPg, "etcdv3": faultyEtcd, "local": faultyLocal,
+		"azurerm": faultyAzure, "cos": faultyCOS, "remote": faultyRemote, "cloud": faultyCloud, "pg": faultyPg, "etcdv3": faultyEtcd, "local": faultyLocal,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := open(t)
 			env := append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TMPDIR=" + os.TempDir(), "TF_DATA_DIR=.terraform", "AWS_EC2_METADATA_DISABLED=true", "TF_VAR_unused="}, s.env...)
-			main := "terraform {\n  backend \"" + s.kind + "\" {\n" + s.config + "  }\n}\n\noutput \"o\" {\n  value = 1\n}\n"
+			main := "terraform {\n  " + cmp.Or(s.header, "backend \""+s.kind+"\"") + " {\n" + s.config + "  }\n}\n\noutput \"o\" {\n  value = 1\n}\n"
 			folder := func() string {
 				dir := t.TempDir()
 				for name, text := range s.files {
@@ -625,6 +642,9 @@ func TestStoreFaults(t *testing.T) {
 						commands = slices.DeleteFunc(slices.Clone(storeCommands), func(c string) bool {
 							return c == f.without || s.listless && c == "workspace list"
 						})
+					}
+					if i := slices.Index(commands, storeCommands[0]); i >= 0 && s.init != "" {
+						commands = slices.Replace(slices.Clone(commands), i, i+1, s.init)
 					}
 					var all sync.WaitGroup
 					var turn sync.Mutex

@@ -2,6 +2,8 @@ package kinds
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -20,6 +22,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/backendtest"
+	"github.com/terrace-iac/terrace/internal/backend/backendtest/servers"
 	"github.com/terrace-iac/terrace/internal/backend/configure"
 	"github.com/terrace-iac/terrace/internal/backend/doctor"
 	"github.com/terrace-iac/terrace/internal/state/store"
@@ -99,7 +102,9 @@ var permissions = map[string]string{
 type wire struct {
 	dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	proxy *url.URL
-	trust bool // certificates are accepted
+	trust bool           // certificates are accepted
+	roots *x509.CertPool // the authorities that are accepted; nil: those of the system
+	wait  time.Duration  // for an answer; 0: a minute
 }
 
 // messagesOf runs every operation of a kind against a fault and returns the message of each.
@@ -151,6 +156,10 @@ func messagesOf(t *testing.T, b block, text string, w wire) map[string]string {
 	if w.proxy != nil {
 		s.Transport.Proxy = http.ProxyURL(w.proxy)
 	}
+	if w.wait != 0 {
+		s.Transport.ResponseHeaderTimeout, s.Transport.TLSHandshakeTimeout = w.wait, w.wait
+	}
+	s.Transport.TLSClientConfig.RootCAs = w.roots
 	if w.trust {
 		s.Transport.TLSClientConfig.InsecureSkipVerify = true
 	}
@@ -330,7 +339,24 @@ func TestFaults(t *testing.T) {
 			want = []string{"does not speak"}
 		}
 		check("a portal in the way", b.at(scheme, host(s)), wire{dial: to(host(s)), trust: true}, want...)
+		_, expired, elsewhere, pool, _ := servers.WrongCertificates(t)
+		secured := func(c *tls.Config) *httptest.Server {
+			s := httptest.NewUnstartedServer(http.NotFoundHandler())
+			s.TLS, s.Config.ErrorLog = c, quiet()
+			s.StartTLS()
+			t.Cleanup(s.Close)
+			return s
+		}
+		strict := func(s *httptest.Server) string {
+			return strings.Replace(b.at("https", host(s)), "insecure = true", "", 1)
+		}
+		mute, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = mute.Close() })
 		if b.kind == "pg" || b.kind == "etcdv3" { // these have connections of their own
+			check("nobody answers", strings.Replace(b.at("http", mute.Addr().String()), "connect_timeout=5", "connect_timeout=1", 1), wire{}, map[string]string{"pg": "within 1s", "etcdv3": "no answer in time"}[b.kind], "Check")
 			check("nobody there", b.at("http", "127.0.0.1:1"), wire{})
 			if b.kind == "etcdv3" {
 				check("certificate", b.at("https", host(secure)), wire{})
@@ -339,6 +365,17 @@ func TestFaults(t *testing.T) {
 		}
 		check("nobody there", b.at(scheme, host(s)), wire{dial: refusing}, "connection refused")
 		check("no such host", b.at(scheme, host(s)), wire{dial: unnamed}, "The name is not known")
+		check("nobody answers", b.at(scheme, host(s)), wire{dial: to(mute.Addr().String()), trust: true, wait: 50 * time.Millisecond}, "no answer in time", "Nobody answers in time")
+		ended := make(chan struct{})
+		late, lateTLS := serve(func(http.ResponseWriter, *http.Request) { <-ended })
+		t.Cleanup(func() { close(ended) })
+		if b.tls {
+			late = lateTLS
+		}
+		check("no answer to requests", b.at(scheme, host(late)), wire{dial: to(host(late)), trust: true, wait: 50 * time.Millisecond}, "no answer in time", "Nobody answers in time")
+		old, foreign := secured(expired), secured(elsewhere)
+		check("certificate that has expired", strict(old), wire{dial: to(host(old)), roots: pool}, "has expired", "the clock of this machine")
+		check("certificate of another host", strict(foreign), wire{dial: to(host(foreign)), roots: pool}, "The certificate is that of another host")
 		check("certificate", strings.Replace(b.at("https", host(secure)), "insecure = true", "", 1), wire{dial: to(host(secure))}, "certificate")
 		check("no TLS", b.at("https", host(portal)), wire{dial: to(host(portal)), trust: true}, "does not speak TLS")
 		check("proxy that asks who it is", b.at(scheme, host(s)), wire{dial: new(net.Dialer).DialContext, proxy: address, trust: true}, "407", "HTTPS_PROXY")

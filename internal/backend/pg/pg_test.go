@@ -355,3 +355,18 @@ func TestEnvironment(t *testing.T) {
 		}
 	}
 }
+
+// A server that says nothing is waited for as long as somebody says, and never for ever.
+func TestConnectTimeout(t *testing.T) {
+	for connection, want := range map[string]time.Duration{
+		"postgres://u@h/d":                   connectTimeout,
+		"host=h user=u":                      connectTimeout,
+		"postgres://u@h/d?connect_timeout=3": 3 * time.Second,
+		"host=h connect_timeout=0":           0, // the user wants it
+	} {
+		p := backendtest.Place{Services: backendtest.Services(t), Config: map[string]cty.Value{"conn_str": cty.StringVal(connection)}}
+		if got := backendtest.Open(t, Kind(), p).(*pgBackend).pool.config.ConnectTimeout; got != want {
+			t.Errorf("%s: %s, not %s", connection, got, want)
+		}
+	}
+}

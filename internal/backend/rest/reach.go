@@ -1,14 +1,12 @@
 package rest
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 )
 
@@ -39,7 +37,7 @@ func Reach(err error, authorities, otherwise string) string {
 		return "The name is not known: check how it is written, and the name server of this machine. " + otherwise
 	case errors.Is(err, ErrProxy):
 		return "Check HTTPS_PROXY and HTTP_PROXY with their user and password; what is to be reached without the proxy stands in NO_PROXY."
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+	case late(err):
 		return "Nobody answers in time: check the address, and whether a firewall or a proxy stands in between. " + otherwise
 	}
 	return otherwise

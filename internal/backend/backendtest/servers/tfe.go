@@ -114,7 +114,15 @@ func TFE(t testing.TB) *TFEServer {
 // authority makes a certificate for localhost, and the file of who signed it.
 func authority(t testing.TB) (*tls.Config, *x509.CertPool, string) {
 	t.Helper()
-	make := func(cn string, parent *x509.Certificate, signer *ecdsa.PrivateKey) (*x509.Certificate, []byte, *ecdsa.PrivateKey) {
+	good, _, _, pool, path := certificates(t)
+	return good, pool, path
+}
+
+// certificates are those of one authority: a good one, one that has expired, and one of
+// another host.
+func certificates(t testing.TB) (good, expired, other *tls.Config, pool *x509.CertPool, path string) {
+	t.Helper()
+	make := func(cn string, parent *x509.Certificate, signer *ecdsa.PrivateKey, change func(*x509.Certificate)) (*x509.Certificate, []byte, *ecdsa.PrivateKey) {
 		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 		if err != nil {
 			t.Fatal(err)
@@ -124,6 +132,7 @@ func authority(t testing.TB) (*tls.Config, *x509.CertPool, string) {
 			DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, BasicConstraintsValid: true, IsCA: parent == nil,
 			KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		}
+		change(c)
 		if parent == nil {
 			parent, signer = c, key
 		}
@@ -137,15 +146,23 @@ func authority(t testing.TB) (*tls.Config, *x509.CertPool, string) {
 		}
 		return parsed, der, key
 	}
-	ca, der, signer := make("test authority", nil, nil)
-	_, leaf, key := make("localhost", ca, signer)
-	path := filepath.Join(t.TempDir(), "ca.pem")
+	as := func(*x509.Certificate) {}
+	ca, der, signer := make("test authority", nil, nil, as)
+	signed := func(change func(*x509.Certificate)) *tls.Config {
+		_, leaf, key := make("localhost", ca, signer, change)
+		return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{leaf}, PrivateKey: key}}}
+	}
+	path = filepath.Join(t.TempDir(), "ca.pem")
 	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	pool := x509.NewCertPool()
+	pool = x509.NewCertPool()
 	pool.AddCert(ca)
-	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{leaf}, PrivateKey: key}}}, pool, path
+	expired = signed(func(c *x509.Certificate) {
+		c.NotBefore, c.NotAfter = time.Now().Add(-48*time.Hour), time.Now().Add(-24*time.Hour)
+	})
+	other = signed(func(c *x509.Certificate) { c.DNSNames, c.IPAddresses = []string{"elsewhere.test"}, nil })
+	return signed(as), expired, other, pool, path
 }
 
 // Certificate makes a certificate for localhost and 127.0.0.1, and the file of the
@@ -154,6 +171,13 @@ func Certificate(t testing.TB) (c *tls.Config, authorities string) {
 	t.Helper()
 	c, _, authorities = authority(t)
 	return c, authorities
+}
+
+// WrongCertificates makes a good certificate as Certificate does, and two more of the same
+// authority that are not to be accepted.
+func WrongCertificates(t testing.TB) (good, expired, other *tls.Config, pool *x509.CertPool, authorities string) {
+	t.Helper()
+	return certificates(t)
 }
 
 // Transport trusts the service's authority.
