@@ -4,13 +4,13 @@ import (
 	"context"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/internal/eval"
-	"github.com/terrace-iac/terrace/internal/funcs"
 	"github.com/terrace-iac/terrace/internal/origin"
 	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/resourceclient"
@@ -99,9 +99,7 @@ func (e *Engine) Explain(ctx context.Context, address string, o ExplainOptions) 
 	}
 	x.Eval = eval.New(graph, eval.Options{
 		Tree: e.tree, Phase: origin.Phase{Explainer: x}, Variables: vars, Workspace: e.o.Workspace,
-		RootDir: ".", Cwd: e.o.LaunchDir, Functions: funcs.Table(funcs.Config{
-			BaseDir: e.dir, Home: e.home, Now: e.o.Now, PureOnly: true, TemplateDepth: e.templateDepth(), ReadFile: e.readFile,
-		}),
+		RootDir: ".", Cwd: e.o.LaunchDir, Functions: e.functions(time.Time{}, true),
 	})
 	out, more := x.Explain(t, address)
 	return out, append(ds, more...)

@@ -1,11 +1,15 @@
 package engine
 
 import (
+	"bytes"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
+	"time"
 
+	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/internal/readfile"
 )
 
@@ -66,3 +70,38 @@ func (o overlayEntry) Name() string               { return string(o) }
 func (o overlayEntry) IsDir() bool                { return false }
 func (o overlayEntry) Type() fs.FileMode          { return 0 }
 func (o overlayEntry) Info() (fs.FileInfo, error) { return nil, fs.ErrNotExist }
+
+// unmade is a folder that is not on disk, as functions read it.
+type unmade struct{ config.FS }
+
+// Open implements fs.FS.
+func (u unmade) Open(name string) (fs.File, error) {
+	if text, err := u.ReadFile(name); err == nil {
+		return unmadeFile{bytes.NewReader(text), unmadeInfo{name: path.Base(name), size: len(text)}}, nil
+	}
+	if _, err := u.ReadDir(name); err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	return unmadeFile{bytes.NewReader(nil), unmadeInfo{name: path.Base(name), mode: fs.ModeDir}}, nil
+}
+
+type unmadeFile struct {
+	*bytes.Reader
+	info unmadeInfo
+}
+
+func (f unmadeFile) Stat() (fs.FileInfo, error) { return f.info, nil }
+func (f unmadeFile) Close() error               { return nil }
+
+type unmadeInfo struct {
+	name string
+	size int
+	mode fs.FileMode
+}
+
+func (i unmadeInfo) Name() string       { return i.name }
+func (i unmadeInfo) Size() int64        { return int64(i.size) }
+func (i unmadeInfo) Mode() fs.FileMode  { return i.mode }
+func (i unmadeInfo) ModTime() time.Time { return time.Time{} }
+func (i unmadeInfo) IsDir() bool        { return i.mode.IsDir() }
+func (i unmadeInfo) Sys() any           { return nil }

@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"os"
 	"strconv"
 	"time"
 
@@ -23,11 +25,23 @@ func (e *Engine) functions(planTime time.Time, pure bool) map[string]function.Fu
 	if pure && e.planFns != nil && e.planTime.Equal(planTime) {
 		return e.planFns
 	}
-	t := funcs.Table(funcs.Config{BaseDir: e.dir, Home: e.home, Now: e.o.Now, PlanTime: planTime, PureOnly: pure, TemplateDepth: e.templateDepth()})
+	t := funcs.Table(funcs.Config{BaseDir: e.dir, Folder: e.unmade(), Home: e.home, Now: e.o.Now, PlanTime: planTime, PureOnly: pure, TemplateDepth: e.templateDepth()})
 	if pure {
 		e.planFns, e.planTime = t, planTime
 	}
 	return t
+}
+
+// unmade has the files of the engine's folder, for functions, where they are read from other
+// places and the folder is not on disk: that of a unit which was not run yet.
+func (e *Engine) unmade() fs.FS {
+	if e.o.Sources == nil {
+		return nil
+	}
+	if _, err := os.Stat(e.dir); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return unmade{e.o.Sources.FS}
 }
 
 // templateDepth limits how deep templates call each other: TF_TEMPLATE_RECURSION_DEPTH, or 0.

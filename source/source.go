@@ -130,6 +130,19 @@ type Set struct {
 	files   map[string]*File
 	remarks map[string]func(Range) []Remark // by folder
 	secret  map[string]bool                 // files whose text is not to be shown
+	outer   *Set                            // see Include
+}
+
+// Include makes the files of another set, and what is known of them, count wherever s has
+// no file of the path: those of an estate for a command in one of its units. The other set
+// must not include s.
+func (s *Set) Include(other *Set) {
+	if other == s {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.outer = other
 }
 
 // Conceal says that the text of the file of a path must never be shown: there is
@@ -150,8 +163,9 @@ func (s *Set) Concealed(path string) bool {
 		return false
 	}
 	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.secret[path]
+	secret, outer := s.secret[path], s.outer
+	s.mu.RUnlock()
+	return secret || outer.Concealed(path)
 }
 
 // A Remark points at another place that matters to one that a message blames.
@@ -178,10 +192,10 @@ func (s *Set) Remarks(at Range) []Remark {
 		return nil
 	}
 	s.mu.RLock()
-	f := s.remarks[filepath.Dir(at.Filename)]
+	f, outer := s.remarks[filepath.Dir(at.Filename)], s.outer
 	s.mu.RUnlock()
 	if f == nil {
-		return nil
+		return outer.Remarks(at)
 	}
 	return f(at)
 }
@@ -202,8 +216,12 @@ func (s *Set) File(path string) *File {
 		return nil
 	}
 	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.files[path]
+	f, outer := s.files[path], s.outer
+	s.mu.RUnlock()
+	if f == nil {
+		return outer.File(path)
+	}
+	return f
 }
 
 // LayerOf returns the layer of the file that a range lies in, or nil.

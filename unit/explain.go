@@ -318,6 +318,9 @@ func (s scope) Read(call *hclsyntax.FunctionCallExpr, path hcl.Traversal) (expla
 	if way, ok := s.dataFiles().Decoded(call, path); ok {
 		return way, true
 	}
+	if call.Name == "get_env" {
+		return s.environment(call)
+	}
 	if call.Name != "read_terragrunt_config" || len(call.Args) == 0 || len(path) == 0 {
 		return explanation.Way{}, false
 	}
@@ -331,6 +334,27 @@ func (s scope) Read(call *hclsyntax.FunctionCallExpr, path hcl.Traversal) (expla
 	}
 	w := &walker{x: s.x, c: c, kind: explanation.Argument}
 	return w.walk(n, path)
+}
+
+// environment leads from a call of get_env to the variable, or to its default.
+func (s scope) environment(call *hclsyntax.FunctionCallExpr) (explanation.Way, bool) {
+	if len(call.Args) == 0 || call.ExpandFinal {
+		return explanation.Way{}, false
+	}
+	name, ds := s.Eval(call.Args[0], nil)
+	name, _ = name.Unmark()
+	if ds.HasErrors() || !syntax.IsString(name) {
+		return explanation.Way{}, false
+	}
+	stop := explanation.Stop{Kind: explanation.Environment, Text: "environment variable " + name.AsString(), At: call.Range(), Layer: s.x.u.layerOf(s.x.evaluator(), s.e), Bare: true}
+	if _, set := s.x.u.l.env.Machine.Environ.Lookup(name.AsString()); set {
+		return explanation.Way{Stops: []explanation.Stop{stop}}, true
+	}
+	if len(call.Args) < 2 {
+		return explanation.Way{}, false
+	}
+	stop.Text += " is not set"
+	return explanation.Way{Stops: []explanation.Stop{stop}, Next: &explanation.Target{In: s, Expr: call.Args[1]}}, true
 }
 
 // A walker follows a path over nodes to the expression that has the rest of it.

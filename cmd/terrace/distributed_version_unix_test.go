@@ -95,7 +95,7 @@ func TestWorkerOfAnotherVersion(t *testing.T) {
 	c2 := k.command("run", "--all", "--non-interactive", "--blobs", k.blobs, "--on", k.url, "plan")
 	c2.Path, c2.Dir = mixed, filepath.Join(k.dir, "estate")
 	got, err := c2.CombinedOutput()
-	want := fmt.Sprintf("is of version %s: install both of one version", otherVersion)
+	want := fmt.Sprintf("terrace-worker has version %s and the program that started it has", otherVersion)
 	if text := strings.Join(strings.Fields(string(got)), " "); err == nil || !strings.Contains(text, want) {
 		t.Errorf("beside a terrace-worker of another version: %v, want %q\n%s", err, want, got)
 	}

@@ -68,17 +68,40 @@ func (s *scope) at(path string) string {
 	return filepath.Join(s.config.BaseDir, path)
 }
 
+// inFolder is the name in config.Folder of a path that leads into it.
+func (s *scope) inFolder(path string) (name string, ok bool) {
+	if s.config.Folder == nil {
+		return "", false
+	}
+	rel, err := filepath.Rel(s.config.BaseDir, path)
+	return filepath.ToSlash(rel), err == nil && filepath.IsLocal(rel)
+}
+
+// readFile reads a file by its path as the process sees it.
+func (s *scope) readFile(path string) ([]byte, error) {
+	if name, ok := s.inFolder(path); ok {
+		return fs.ReadFile(s.config.Folder, name)
+	}
+	if s.config.ReadFile != nil {
+		return s.config.ReadFile(path)
+	}
+	return readfile.Whole(path)
+}
+
+func (s *scope) stat(path string) (fs.FileInfo, error) {
+	if name, ok := s.inFolder(path); ok {
+		return fs.Stat(s.config.Folder, name)
+	}
+	return os.Stat(path)
+}
+
 // read reads the file that argument i of c names.
 func (s *scope) read(c call, i int) ([]byte, error) {
 	expanded, err := s.expand(c.text(i))
 	if err != nil {
 		return nil, function.NewArgErrorf(i, "failed to expand ~: %s", err)
 	}
-	read := s.config.ReadFile
-	if read == nil {
-		read = readfile.Whole
-	}
-	b, err := read(s.at(expanded))
+	b, err := s.readFile(s.at(expanded))
 	switch {
 	case err == nil:
 		return b, nil
@@ -148,7 +171,7 @@ func (s *scope) fileExists(c call) (cty.Value, error) {
 	if err != nil {
 		return cty.NilVal, function.NewArgErrorf(0, "failed to expand ~: %s", err)
 	}
-	info, err := os.Stat(s.at(expanded))
+	info, err := s.stat(s.at(expanded))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return cty.False, nil
@@ -191,7 +214,7 @@ func (s *scope) fileSet(c call) (cty.Value, error) {
 	}
 	var matches []string
 	errMany := errors.New("more than a million files match")
-	err := doublestar.GlobWalk(os.DirFS(dir), pattern, func(match string, _ fs.DirEntry) error {
+	err := doublestar.GlobWalk(s.filesBelow(dir), pattern, func(match string, _ fs.DirEntry) error {
 		if len(matches) > maxElements {
 			return errMany
 		}
@@ -203,7 +226,7 @@ func (s *scope) fileSet(c call) (cty.Value, error) {
 	}
 	var found []cty.Value
 	for _, match := range matches {
-		info, err := os.Stat(filepath.Join(dir, filepath.FromSlash(match)))
+		info, err := s.stat(filepath.Join(dir, filepath.FromSlash(match)))
 		if err == nil && info.Mode().IsRegular() {
 			found = append(found, cty.StringVal(up+match))
 		}
@@ -212,4 +235,14 @@ func (s *scope) fileSet(c call) (cty.Value, error) {
 		return cty.SetValEmpty(cty.String), nil
 	}
 	return cty.SetVal(found), nil
+}
+
+// filesBelow is the files below a folder.
+func (s *scope) filesBelow(dir string) fs.FS {
+	if name, ok := s.inFolder(dir); ok {
+		if sub, err := fs.Sub(s.config.Folder, name); err == nil {
+			return sub
+		}
+	}
+	return os.DirFS(dir)
 }

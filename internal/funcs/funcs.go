@@ -10,6 +10,7 @@
 package funcs
 
 import (
+	"io/fs"
 	"maps"
 	"slices"
 	"sync"
@@ -25,6 +26,9 @@ type Config struct {
 	// "" means ".". Give an absolute path where the answer of abspath must not
 	// depend on the process.
 	BaseDir string
+	// Folder has what lies in BaseDir where that folder is not on disk. Nil: it is, or what
+	// lies in it does not exist.
+	Folder fs.FS
 	// Home tells the user's home folder, for `~`. Nil: `~` is an error.
 	Home func() (string, error)
 	// Now is the clock of timestamp(). Nil: timestamp() is an error, unless

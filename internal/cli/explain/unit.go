@@ -125,7 +125,8 @@ func printExplained(c *command.Call, e *estate.Estate, x *engine.Explanation, ds
 		return units.FailWith(c, e, ds)
 	}
 	if len(ds) > 0 {
-		_ = c.Report.Printer(e.Sources()).Print(c.Stderr, c.Report.Filter(ds))
+		c.Report.Set.Include(e.Sources())
+		_ = c.Report.Printer(c.Report.Set).Print(c.Stderr, c.Report.Filter(ds))
 	}
 	return printExplanation(c, x, o.Json)
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
-	"github.com/terrace-iac/terrace/internal/cli/unitview"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
@@ -289,7 +288,14 @@ func (w *unitView) note(ds diag.List) {
 // messages reports what comes up around the command: errors as the command does, and
 // warnings where they do not disturb those who read its output.
 func (w *unitView) messages(ds diag.List) {
-	inUnit, inModule := unitview.Apart(&estate.Result{Set: w.Report.Set}, ds)
+	var inUnit, inModule diag.List
+	for _, m := range ds {
+		if m.At != nil && w.estate.Sources().File(m.At.Filename) == nil && w.Report.Set.File(m.At.Filename) != nil {
+			inModule = append(inModule, m)
+		} else {
+			inUnit = append(inUnit, m)
+		}
+	}
 	if len(inModule) > 0 {
 		w.Report.Tell(inModule)
 	}

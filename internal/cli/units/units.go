@@ -167,11 +167,10 @@ func LookOptions(c *command.Call, f *unitflags.Flags, command string, args []str
 
 // FailWith tells errors about the files of an estate.
 func FailWith(c *command.Call, e *estate.Estate, ds diag.List) int {
-	if e == nil {
-		return c.Fail(ds)
+	if e != nil {
+		c.Report.Set.Include(e.Sources())
 	}
-	c.Report.TellWith(e.Sources(), ds)
-	return 1
+	return c.Fail(ds)
 }
 
 func UnitPath(c *command.Call, f *unitflags.Flags) string {

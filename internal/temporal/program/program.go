@@ -228,7 +228,7 @@ func (p *program) follow(ctx context.Context, cancel func(), link *remote.Link, 
 		return fmt.Errorf("nothing was asked for")
 	}
 	if at.Version != project.Version {
-		return fmt.Errorf("the terrace-worker that terrace %s has started to speak with Temporal is of version %s: install both of one version", at.Version, project.Version)
+		return fmt.Errorf("terrace-worker has version %s and the program that started it has %s: install both of one version", project.Version, at.Version)
 	}
 	s, c, blobs, err := p.engine(ctx, at.On, at.Blobs)
 	if err != nil {
