@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"weak"
 
 	"github.com/hashicorp/hcl/v2"
@@ -12,6 +13,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/lang"
 	"github.com/terrace-iac/terrace/schema"
+	"github.com/zclconf/go-cty/cty"
 )
 
 // code is what is known of a module's configuration before any instance of it
@@ -39,6 +41,9 @@ func (v *varCode) hasRules() bool { return len(v.own)+len(v.other) > 0 }
 type localCode struct {
 	cfg  *config.Local
 	expr *lang.Expr
+	// fixed is the value where the expression refers to nothing, once it is known: it is
+	// the same for all instances of the module, before a plan and in it.
+	fixed atomic.Pointer[cty.Value]
 }
 
 type outputCode struct {
@@ -157,7 +162,7 @@ func compile(cfg *config.Module) *code {
 	for _, name := range slices.Sorted(maps.Keys(cfg.Locals)) {
 		c.localIndex[name] = len(c.locals)
 		l := cfg.Locals[name]
-		c.locals = append(c.locals, &localCode{l, compileSetting(l.Value)})
+		c.locals = append(c.locals, &localCode{cfg: l, expr: compileSetting(l.Value)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Outputs)) {
 		c.outputIndex[name] = len(c.outputs)

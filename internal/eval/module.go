@@ -58,7 +58,7 @@ func (ev *Evaluator) newModule(parent *Module, call *Call, node *module.Node, a 
 	}
 	for i, l := range c.locals {
 		m.locals[i].Init(&item{m, "local.", l.cfg.Name, &l.cfg.At}, cty.DynamicVal, func(t *demand.Task) (cty.Value, diag.List) {
-			v, ds := lang.Eval(t, m, l.expr, cty.DynamicPseudoType)
+			v, ds := m.local(t, l)
 			if !m.ev.deprecated.Load() {
 				return v, ds
 			}
@@ -81,6 +81,18 @@ func (ev *Evaluator) newModule(parent *Module, call *Call, node *module.Node, a 
 		m.checks[i] = &Check{Mod: m, code: cc}
 	}
 	return m
+}
+
+// local evaluates a local value.
+func (m *Module) local(t *demand.Task, l *localCode) (cty.Value, diag.List) {
+	if v := l.fixed.Load(); v != nil {
+		return *v, nil
+	}
+	v, ds := lang.Eval(t, m, l.expr, cty.DynamicPseudoType)
+	if len(ds) == 0 && len(l.expr.Refs()) == 0 && !l.expr.OfProviders() && v.IsWhollyKnown() {
+		l.fixed.Store(&v)
+	}
+	return v, ds
 }
 
 // item is the subject of variables, locals and outputs.

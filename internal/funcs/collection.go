@@ -26,7 +26,7 @@ func collections() family {
 		"flatten":         stdlib.FlattenFunc,
 		"keys":            stdlib.KeysFunc,
 		"length":          lengthFunc(),
-		"merge":           bounded(stdlib.MergeFunc, concatSize),
+		"merge":           mergeFunc(),
 		"one":             oneFunc(),
 		"range":           stdlib.RangeFunc,
 		"reverse":         stdlib.ReverseListFunc,
