@@ -145,6 +145,7 @@ func TestFilesInBaseDir(t *testing.T) {
 	check(t, table, "fileset", []cty.Value{str("[x]"), str("*")}, set("b.txt")) // brackets in the folder are no pattern
 	check(t, table, "fileset", []cty.Value{str("c.d"), str("../*/*.txt")}, set("../[x]/b.txt", "../c.d/e.txt"))
 	check(t, table, "fileset", []cty.Value{str("c.d"), str("..")}, cty.SetValEmpty(cty.String))
+	check(t, table, "fileset", []cty.Value{str("c.d"), str("/../a.txt")}, set("../a.txt"))
 	check(t, table, "abspath", []cty.Value{str("a.txt")}, str(filepath.ToSlash(filepath.Join(dir, "a.txt"))))
 }
 

@@ -202,7 +202,7 @@ func notRegular(mode fs.FileMode) string {
 // holds nothing.
 func (s *scope) fileSet(c call) (cty.Value, error) {
 	dir := s.at(c.text(0))
-	pattern := strings.TrimPrefix(path.Clean(filepath.ToSlash(c.text(1))), "/")
+	pattern := path.Clean(strings.TrimLeft(filepath.ToSlash(c.text(1)), "/"))
 	up := ""
 	for strings.HasPrefix(pattern, "../") {
 		pattern = pattern[3:]
@@ -214,13 +214,21 @@ func (s *scope) fileSet(c call) (cty.Value, error) {
 	}
 	var matches []string
 	errMany := errors.New("more than a million files match")
-	err := doublestar.GlobWalk(s.filesBelow(dir), pattern, func(match string, _ fs.DirEntry) error {
+	base, rest := doublestar.SplitPattern(pattern)
+	files := &walked{FS: s.filesBelow(filepath.Join(dir, filepath.FromSlash(base)))}
+	if strings.Contains(rest, "**") {
+		files.seen = map[string]fs.FileInfo{}
+	}
+	err := doublestar.GlobWalk(files, rest, func(match string, _ fs.DirEntry) error {
 		if len(matches) > maxElements {
 			return errMany
 		}
-		matches = append(matches, match)
+		matches = append(matches, path.Join(base, match))
 		return nil
 	})
+	if files.loop != "" {
+		return cty.NilVal, function.NewArgErrorf(1, "%q leads by a link back to a folder that it lies in, so that ** has no end there; take a pattern that leads past it", path.Join(up, base, files.loop))
+	}
 	if err != nil {
 		return cty.NilVal, function.NewArgErrorf(1, "failed to glob pattern %s: %s", c.quoted(1), err)
 	}
@@ -245,4 +253,34 @@ func (s *scope) filesBelow(dir string) fs.FS {
 		}
 	}
 	return os.DirFS(dir)
+}
+
+// walked is the files below a folder, where no link leads back up.
+type walked struct {
+	fs.FS
+	seen map[string]fs.FileInfo // the folders that were read; nil: nothing is looked for
+	loop string                 // a folder that leads by a link to one that it lies in
+}
+
+// Stat implements [fs.StatFS].
+func (w *walked) Stat(name string) (fs.FileInfo, error) { return fs.Stat(w.FS, name) }
+
+// ReadDir implements [fs.ReadDirFS]. What leads back up holds nothing.
+func (w *walked) ReadDir(name string) ([]fs.DirEntry, error) {
+	if w.seen == nil {
+		return fs.ReadDir(w.FS, name)
+	}
+	info, err := fs.Stat(w.FS, name)
+	if err != nil {
+		return nil, err
+	}
+	w.seen[name] = info
+	for up := name; up != "."; {
+		up = path.Dir(up)
+		if above, ok := w.seen[up]; ok && os.SameFile(above, info) {
+			w.loop = name
+			return nil, nil
+		}
+	}
+	return fs.ReadDir(w.FS, name)
 }
