@@ -172,6 +172,13 @@ func (c *providerCheck) passed(n *Node) {
 			c.errorf(&parent.At, "Provider type mismatch", "%q is the provider %s here, but %q in the module %s is %s.", parent, have.Display(), child, n.Path, want.Display())
 			continue
 		}
+		if parent.Alias == "" && n.Parent.Config.RequiredProviders[parent.Name] == nil {
+			where := "the root module"
+			if n.Parent.Parent != nil {
+				where = "the module " + string(n.Parent.Path)
+			}
+			c.ds = append(c.ds, diag.Warnf(&parent.At, "Reference to undefined provider", "Nothing in %s says which provider %q is, so that %s is assumed. Add an entry of that name to required_providers.", where, parent.Name, have.Display())...)
+		}
 		if parent.Alias != "" && !declares(n.Parent.Config, parent) {
 			c.errorf(&parent.At, "Reference to undefined provider", "There is no provider configuration %s here: declare it with a provider block that has the alias %q.", parent, parent.Alias)
 		}
@@ -186,15 +193,6 @@ func (c *providerCheck) takes(n *Node, child config.ProviderRef) bool {
 	if child.Alias != "" {
 		c.errorf(&child.At, "Reference to undefined provider", "The module %s declares no provider configuration %s. If you control the module, add it to configuration_aliases in its entry of required_providers.", n.Path, child)
 		return false
-	}
-	for r, cfg := range n.Config.Resources {
-		name := config.ImpliedProvider(r.Type)
-		if cfg.Provider != nil {
-			name = cfg.Provider.Name
-		}
-		if name == child.Name {
-			return true
-		}
 	}
 	c.ds = append(c.ds, diag.Warnf(&child.At, "Reference to undefined provider", "The module %s does not say which provider it means by %q, so that %s is assumed. If you control the module, add an entry of that name to its required_providers.", n.Path, child.Name, n.Config.Source(child.Name).Display())...)
 	return true
