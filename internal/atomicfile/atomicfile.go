@@ -76,7 +76,7 @@ func swap(path string, perm fs.FileMode, write func(io.Writer) error, sync func(
 	}
 	f, err := os.CreateTemp(dir, "."+base+"-*")
 	if err != nil {
-		return err
+		return named(err, path)
 	}
 	err = errors.Join(write(f), f.Chmod(perm), sync(f), f.Close())
 	if err == nil {
@@ -84,6 +84,17 @@ func swap(path string, perm fs.FileMode, write func(io.Writer) error, sync func(
 	}
 	if err != nil {
 		_ = os.Remove(f.Name())
+		if info, statErr := os.Stat(path); statErr == nil && info.IsDir() {
+			return &fs.PathError{Op: "write", Path: path, Err: errors.New("it is a folder")}
+		}
+	}
+	return named(err, path)
+}
+
+// named is an error about the file that is written first as one about the file that is meant.
+func named(err error, path string) error {
+	if at := (*fs.PathError)(nil); errors.As(err, &at) {
+		return &fs.PathError{Op: at.Op, Path: path, Err: at.Err}
 	}
 	return err
 }

@@ -236,7 +236,7 @@ func GenerateStacks(ctx context.Context, o Options, set *source.Set) diag.List {
 func Affected(ctx context.Context, o Options) (string, diag.List) {
 	text, err := o.git().Affected(ctx)
 	if err != nil {
-		return "", filter.Invalid("--filter-affected", err.Error())
+		return "", filter.Invalid("--filter-affected", diag.Reason(err))
 	}
 	return "[" + text + "]", nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
 )
@@ -152,7 +153,7 @@ func (w *includeStep) edit() map[string][]byte {
 func (w *includeStep) editChild(i int) ([]byte, []reason) {
 	d, err := w.m.parse(w.m.units[i])
 	if err != nil {
-		return nil, []reason{{w.m.units[i], source.Range{}, err.Error()}}
+		return nil, []reason{{w.m.units[i], source.Range{}, diag.Reason(err)}}
 	}
 	reasons := rewriteChild(d, w.m.before[i].includes)
 	return d.result(), reasons
@@ -172,7 +173,7 @@ func (w *includeStep) editParent(path string, both bool, texts map[string][]byte
 	d, err := w.m.parse(path)
 	var reasons []reason
 	if err != nil {
-		reasons = []reason{{path, source.Range{}, err.Error()}}
+		reasons = []reason{{path, source.Range{}, diag.Reason(err)}}
 	} else {
 		reasons = rewriteParent(d, both, w.labels(path))
 	}

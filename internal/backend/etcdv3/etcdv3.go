@@ -176,7 +176,7 @@ func (b *etcdBackend) fail(err error) error {
 	} else if st, ok := status.FromError(err); ok {
 		e.Answer = "etcd answered: " + st.Message()
 	} else {
-		e.Answer = err.Error()
+		e.Answer = diag.Reason(err)
 	}
 	e.Answer, _, _ = strings.Cut(e.Answer, "\n")
 	switch code := status.Code(err); {

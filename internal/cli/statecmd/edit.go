@@ -286,7 +286,7 @@ func given(c *command.Call) (*state.State, []byte, diag.List) {
 	if err != nil {
 		var e *fs.PathError
 		if errors.As(err, &e) {
-			err = fmt.Errorf("open %s: %w", name, e.Err)
+			err = fmt.Errorf("%s: %w", name, e.Err)
 		}
 		return nil, nil, diag.Errorf(nil, "Failed to open the given state file", "%s.", err)
 	}

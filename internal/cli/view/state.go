@@ -4,6 +4,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/planjson"
 	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/schema"
@@ -56,7 +57,7 @@ func (v *planView) stateObject(o state.Listed) {
 	}
 	val, err := planjson.Decode(o.Object, s)
 	if err != nil {
-		v.str("{\n    # The stored attributes cannot be shown: ", err.Error(), "\n}\n")
+		v.str("{\n    # The stored attributes cannot be shown: ", diag.Reason(err), "\n}\n")
 		return
 	}
 	p := pair{before: val, after: val, beforeS: value.NewPathSet(o.Object.Sensitive), afterS: value.NewPathSet(o.Object.Sensitive)}

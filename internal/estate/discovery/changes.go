@@ -40,7 +40,7 @@ func (f *finder) readGit(ctx context.Context, queries []filter.Query) diag.List 
 				c, err = f.tools.Git.Compare(ctx, t.Value, top)
 			}
 			if err != nil {
-				return filter.Invalid(q.Text, err.Error())
+				return filter.Invalid(q.Text, diag.Reason(err))
 			}
 			if f.changes == nil {
 				f.changes = map[string]*git.Changes{}
@@ -68,7 +68,7 @@ func (f *finder) moveTo(ctx context.Context, queries []filter.Query) diag.List {
 				err = f.tools.Git.Exists(ctx)
 			}
 			if err != nil {
-				return filter.Invalid(q.Text, err.Error())
+				return filter.Invalid(q.Text, diag.Reason(err))
 			}
 			id, err := f.tools.Git.Commit(ctx, to)
 			switch {
@@ -92,11 +92,11 @@ func (f *finder) moveTo(ctx context.Context, queries []filter.Query) diag.List {
 		return filter.Invalid(at, "the working folder does not lie in the repository")
 	}
 	tree, err := f.Checkouts.Add(ctx, f.tools.Git, f.tools.Worktrees, top, at)
-	if err == nil {
-		_, err = os.Stat(filepath.Join(tree, rel))
-	}
 	if err != nil {
-		return filter.Invalid(at, err.Error())
+		return filter.Invalid(at, diag.Reason(err))
+	}
+	if _, err := os.Stat(filepath.Join(tree, rel)); err != nil {
+		return filter.Invalid(at, "the commit has no folder "+filepath.ToSlash(rel))
 	}
 	f.s.Root, f.elsewhere = filepath.Join(tree, rel), true
 	for _, in := range []*string{&f.s.DependentsIn, &f.s.Boundary} {
@@ -125,7 +125,7 @@ func (f *finder) bringBack(ctx context.Context, c *git.Changes) diag.List {
 		}
 		tree, err := f.Checkouts.Add(ctx, f.tools.Git, f.tools.Worktrees, git.Root(f.s.Root), c.From)
 		if err != nil {
-			return append(ds, filter.Invalid("["+c.From+"..."+c.To+"]", err.Error())...)
+			return append(ds, filter.Invalid("["+c.From+"..."+c.To+"]", diag.Reason(err))...)
 		}
 		rel, err := filepath.Rel(git.Root(f.s.Root), path)
 		if err != nil {

@@ -111,13 +111,13 @@ func launch(ctx context.Context, o Options, secured security) (c *Client, again 
 	}
 	cmd, err := sys.Prepare(sys.Command{Path: o.Path, Args: o.Args, Dir: o.Dir, Env: quiet(o.Env)})
 	if err != nil {
-		return nil, false, startFailed(o, out, fmt.Sprintf("its program cannot be run: %s", err))
+		return nil, false, startFailed(o, out, "its program cannot be run: "+diag.Reason(err))
 	}
 	s := &start{opts: o, cmd: cmd, out: out, security: secured}
 	if secured == withTLS {
 		conf, cert, err := clientTLS()
 		if err != nil {
-			return nil, false, startFailed(o, out, fmt.Sprintf("no certificate for it could be made: %s", err))
+			return nil, false, startFailed(o, out, "no certificate for it could be made: "+diag.Reason(err))
 		}
 		s.tls = conf
 		cmd.Env = append(cmd.Env[:len(cmd.Env):len(cmd.Env)], certName+"="+cert)
@@ -275,7 +275,7 @@ func (s *start) why(err error) string {
 	s.proc.mu.Unlock()
 	switch {
 	case !started:
-		return fmt.Sprintf("its program cannot be run: %s", err)
+		return "its program cannot be run: " + diag.Reason(err)
 	case shakeErr != nil && !errors.Is(shakeErr, errNoLine):
 		return shakeErr.Error()
 	case s.proc.ended(lingering):
@@ -283,7 +283,7 @@ func (s *start) why(err error) string {
 	case shakeErr != nil:
 		return shakeErr.Error()
 	}
-	return err.Error()
+	return diag.Reason(err)
 }
 
 func startFailed(o Options, out *tail, why string) diag.List {

@@ -91,7 +91,7 @@ func (c *Client) nonsense(w call, format string, args ...any) diag.List {
 func (c *Client) refused(w call, err error) diag.List {
 	return diag.List{{
 		Code: CodeCall, Summary: "Provider cannot be asked",
-		Detail: fmt.Sprintf("The provider %s cannot be asked to %s: %s.", c.addr.Display(), w, err),
+		Detail: fmt.Sprintf("The provider %s cannot be asked to %s: %s.", c.addr.Display(), w, diag.Reason(err)),
 	}}
 }
 

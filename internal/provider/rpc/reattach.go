@@ -82,7 +82,7 @@ func Attach(ctx context.Context, r Reattach, o Options) (provider.Provider, diag
 		}
 		return nil, diag.List{{
 			Code: code, Summary: "Provider could not be reached",
-			Detail: fmt.Sprintf("The provider %s should run on its own, at %s, as TF_REATTACH_PROVIDERS has it, but cannot be reached: %s.", o.Addr.Display(), r.Address, err),
+			Detail: fmt.Sprintf("The provider %s should run on its own, at %s, as TF_REATTACH_PROVIDERS has it, but cannot be reached: %s.", o.Addr.Display(), r.Address, diag.Reason(err, r.Address)),
 		}}
 	}
 	dial := func(ctx context.Context, _ string) (net.Conn, error) {

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/sys"
 )
 
@@ -36,7 +37,7 @@ func (r Repo) Run(ctx context.Context, args ...string) (string, error) {
 	if err != nil {
 		why := strings.TrimSpace(said.String())
 		if why == "" {
-			why = err.Error()
+			why = diag.Reason(err)
 		}
 		return "", fmt.Errorf("git %s: %s", args[0], why)
 	}
