@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/sys"
 )
 
@@ -35,11 +34,10 @@ func (r Repo) Run(ctx context.Context, args ...string) (string, error) {
 	var out, said sys.Buffer
 	err := r.Exec(ctx, sys.Command{Path: "git", Args: args, Dir: r.Dir, Env: r.Environ, Stdout: &out, Stderr: &said})
 	if err != nil {
-		why := strings.TrimSpace(said.String())
-		if why == "" {
-			why = diag.Reason(err)
+		if why := strings.TrimSpace(said.String()); why != "" {
+			return "", fmt.Errorf("git %s: %s", args[0], why)
 		}
-		return "", fmt.Errorf("git %s: %s", args[0], why)
+		return "", fmt.Errorf("git %s: %w", args[0], err)
 	}
 	return strings.TrimSuffix(out.String(), "\n"), nil
 }
