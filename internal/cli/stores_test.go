@@ -213,9 +213,10 @@ func listed(f storeFault) storeFault {
 	return f
 }
 
-// unlocked is a fault of which nothing is said where a lock is released, since there is none.
+// unlocked is a fault that nothing tells of where a state is only read or a lock is released:
+// the service says that there is none.
 func unlocked(f storeFault) storeFault {
-	f.commands = storeCommands[:5]
+	f.commands = append(slices.Clone(storeCommands[:3]), storeCommands[4])
 	return f
 }
 
