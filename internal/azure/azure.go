@@ -59,6 +59,25 @@ type Services struct {
 // ErrNone says that no way to log in is configured.
 var ErrNone = errors.New("there are no credentials of Azure")
 
+// ErrBusy says that what gives tokens could not do it now, so that it may be asked again.
+var ErrBusy = errors.New("it has too much to do")
+
+// A TokenError says why there is no token. It wraps ErrNone, ErrBusy or what the network
+// said where one of them is the cause.
+type TokenError struct{ Err error }
+
+func (e *TokenError) Error() string { return "no access token from Azure: " + e.Err.Error() }
+func (e *TokenError) Unwrap() error { return e.Err }
+
+// A NetworkError says that a login gave no answer.
+type NetworkError struct {
+	Host string
+	Err  error
+}
+
+func (e *NetworkError) Error() string { return e.Host + ": " + e.Err.Error() }
+func (e *NetworkError) Unwrap() error { return e.Err }
+
 // NoneAdvice is what to do about ErrNone.
 const NoneAdvice = "Set access_key or sas_token, a client with a secret, a certificate or use_oidc, or use_msi, or log in with \"az login\"."
 
@@ -69,6 +88,7 @@ type Session struct {
 
 	mu     sync.Mutex
 	source func(ctx context.Context, scope string) (azcore.AccessToken, error)
+	failed error // why the last request had no answer; nil if it had one
 	got    map[string]azcore.AccessToken
 }
 
@@ -88,12 +108,16 @@ func (s *Session) Token(ctx context.Context, resource string) (string, error) {
 	if s.source == nil {
 		var err error
 		if s.source, err = s.find(); err != nil {
-			return "", err
+			return "", &TokenError{err}
 		}
 	}
+	s.failed = nil
 	t, err := s.source(ctx, strings.TrimSuffix(resource, "/")+"/.default")
 	if err != nil {
-		return "", fmt.Errorf("no access token from Azure: %w", plain(err))
+		if !errors.Is(err, ErrNone) && !errors.Is(err, ErrBusy) {
+			err = s.plain(err)
+		}
+		return "", &TokenError{err}
 	}
 	s.got[resource] = t
 	return t.Token, nil
@@ -101,6 +125,27 @@ func (s *Session) Token(ctx context.Context, resource string) (string, error) {
 
 func (s *Session) client() *http.Client {
 	return &http.Client{Transport: s.s.Transport, Timeout: time.Minute}
+}
+
+// remembering is the transport of the session for the library that logs in, which tells of
+// a request without an answer nothing but text. The session is locked while it is used.
+type remembering struct{ s *Session }
+
+// RoundTrip implements http.RoundTripper.
+func (r remembering) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := r.s.s.Transport.RoundTrip(req)
+	if r.s.failed = nil; err != nil {
+		r.s.failed = &NetworkError{req.URL.Host, err}
+	}
+	return resp, err
+}
+
+// plain is an error of logging in, in one line.
+func (s *Session) plain(err error) error {
+	if s.failed != nil {
+		return s.failed
+	}
+	return plain(err)
 }
 
 // Way names the way to log in.
@@ -126,7 +171,8 @@ func (o Options) Way() string {
 
 // find makes what gives tokens.
 func (s *Session) find() (func(ctx context.Context, scope string) (azcore.AccessToken, error), error) {
-	o := azcore.ClientOptions{Transport: s.client()}
+	// What asks for tokens is asked itself again, or the user waits for both.
+	o := azcore.ClientOptions{Transport: &http.Client{Transport: remembering{s}, Timeout: time.Minute}, Retry: policy.RetryOptions{MaxRetries: 2, RetryDelay: 500 * time.Millisecond, MaxRetryDelay: 5 * time.Second}}
 	if s.o.Login != "" {
 		host := s.o.Login
 		if !strings.Contains(host, "://") {

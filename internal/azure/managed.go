@@ -76,6 +76,9 @@ func (s *Session) managed(ctx context.Context, scope string) (azcore.AccessToken
 	_ = json.Unmarshal(body, &t) // the status and what is missing say enough
 	if resp.StatusCode != http.StatusOK || t.AccessToken == "" {
 		line, _, _ := strings.Cut(strings.TrimSpace(t.Description), "\n")
+		if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500 {
+			return azcore.AccessToken{}, fmt.Errorf("the managed identity gives no token: it answered %d %s: %w", resp.StatusCode, line, ErrBusy)
+		}
 		return azcore.AccessToken{}, errors.New(strings.TrimSpace(fmt.Sprintf("the managed identity gives no token: it answered %d %s", resp.StatusCode, line)))
 	}
 	until := s.s.Now().Add(5 * time.Minute)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,13 +66,22 @@ func impatient(ctx context.Context) context.Context {
 	return context.WithValue(ctx, impatientKey{}, true)
 }
 
+// counting is impatient and counts the pauses.
+func counting(ctx context.Context, pauses *atomic.Int32) context.Context {
+	return context.WithValue(ctx, impatientKey{}, pauses)
+}
+
 type impatientKey struct{}
 
 func impatience(ctx context.Context) func(context.Context, time.Duration) error {
 	if ctx.Value(impatientKey{}) == nil {
 		return nil
 	}
+	pauses, counted := ctx.Value(impatientKey{}).(*atomic.Int32)
 	return func(ctx context.Context, d time.Duration) error {
+		if counted {
+			pauses.Add(1)
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

@@ -20,10 +20,12 @@ type secretStore struct {
 	secret []string // arguments
 	values map[string]string
 	env    []string // variables that stand for secret arguments
+	slow   bool     // each command waits for seconds, so that there is one of each kind
 }
 
 func secretStores(url string) []secretStore {
 	host := strings.TrimPrefix(url, "http://")
+	login := []string{"storage_account_name", `"acmestates"`, "container_name", `"states"`, "key", `"a"`, "use_azuread_auth", "true", "client_id", `"00000000-0000-0000-0000-000000000001"`, "tenant_id", `"00000000-0000-0000-0000-000000000002"`}
 	return []secretStore{
 		{kind: "s3", plain: []string{"bucket", `"states"`, "key", `"a"`, "region", `"us-east-1"`, "use_path_style", "true", "max_retries", "0", "access_key", `"AKIA"`, "skip_requesting_account_id", "true", "endpoints", `{ s3 = "` + url + `", dynamodb = "` + url + `" }`},
 			secret: []string{"secret_key", "token"}, env: []string{"AWS_ACCESS_KEY_ID=AKIA", "AWS_SECRET_ACCESS_KEY=hunter2pw", "AWS_SESSION_TOKEN=hunter2pw"}},
@@ -32,6 +34,12 @@ func secretStores(url string) []secretStore {
 		{kind: "gcs", plain: []string{"bucket", `"states"`, "storage_custom_endpoint", `"` + url + `/storage/v1/"`}, secret: []string{"credentials", "encryption_key"}, values: map[string]string{"credentials": `{\"type\": hunter2pw`}, env: []string{"GOOGLE_CREDENTIALS={hunter2pw", "GOOGLE_ENCRYPTION_KEY=hunter2pw"}},
 		{kind: "azurerm", plain: []string{"storage_account_name", `"acmestates"`, "container_name", `"states"`, "key", `"a"`}, secret: []string{"sas_token"}, env: []string{"ARM_SAS_TOKEN=hunter2pw"}},
 		{kind: "azurerm", plain: []string{"storage_account_name", `"acmestates"`, "container_name", `"states"`, "key", `"a"`}, secret: []string{"access_key", "customer_provided_key"}, env: []string{"ARM_ACCESS_KEY=hunter2pw"}},
+		{kind: "azurerm", plain: login, secret: []string{"client_secret"}, env: []string{"ARM_CLIENT_SECRET=hunter2pw"}, slow: true},
+		{kind: "azurerm", plain: append([]string{"use_oidc", "true"}, login...), secret: []string{"oidc_token"}, env: []string{"ARM_OIDC_TOKEN=hunter2pw"}, slow: true},
+		{kind: "azurerm", plain: append([]string{"use_oidc", "true", "oidc_request_url", `"` + url + `/token"`}, login...), secret: []string{"oidc_request_token"}, env: []string{"ARM_OIDC_REQUEST_TOKEN=hunter2pw"}, slow: true},
+		{kind: "azurerm", plain: append([]string{"client_certificate", `"bm9uZQ=="`}, login...), secret: []string{"client_certificate_password"}, env: []string{"ARM_CLIENT_CERTIFICATE_PASSWORD=hunter2pw"}},
+		{kind: "azurerm", plain: login, secret: []string{"client_certificate"}, env: []string{"ARM_CLIENT_CERTIFICATE=hunter2pw"}},
+		{kind: "etcdv3", plain: []string{"endpoints", `["` + url + `"]`, "username", `"me"`}, secret: []string{"password"}, env: []string{"ETCDV3_PASSWORD=hunter2pw"}, slow: true},
 		{kind: "http", plain: []string{"address", `"` + url + `/state"`, "username", `"me"`, "retry_max", "0"}, secret: []string{"password"}, env: []string{"TF_HTTP_PASSWORD=hunter2pw"}},
 		{kind: "http", plain: []string{"address", `"` + url + `/state"`, "retry_max", "0"}, secret: []string{"client_private_key_pem", "client_certificate_pem"}, env: []string{"TF_HTTP_CLIENT_PRIVATE_KEY_PEM=hunter2pw"}},
 		{kind: "consul", plain: []string{"path", `"app"`, "address", `"` + host + `"`}, secret: []string{"access_token", "http_auth"}, env: []string{"CONSUL_HTTP_TOKEN=hunter2pw", "CONSUL_HTTP_AUTH=u:hunter2pw"}},
@@ -59,7 +67,7 @@ func TestStoresKeepSecrets(t *testing.T) {
 	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "no", http.StatusForbidden)
 	}))
-	defer refusing.Close()
+	t.Cleanup(refusing.Close) // when the tests below have ended
 	for i, s := range secretStores(refusing.URL) {
 		arguments := func(secret bool) string {
 			text := inBlock(s.plain...)
@@ -107,8 +115,62 @@ func TestStoresKeepSecrets(t *testing.T) {
 			"generated":              {files: unit("  generate = { path = \"backend.tf\", if_exists = \"overwrite\" }\n"), commands: units},
 			"terraform_remote_state": {files: "-- main.tf --\ndata \"terraform_remote_state\" \"s\" {\n  backend = \"" + s.kind + "\"\n  config = {\n" + arguments(true) + object + "  }\n}\n", commands: lines("plan", "plan -json", "validate -json", "apply -auto-approve")},
 		} {
+			if s.slow {
+				c.commands = c.commands[:1]
+			}
 			t.Run(fmt.Sprintf("%s %d/%s", s.kind, i, name), func(t *testing.T) {
+				t.Parallel()
 				keepsSecret(t, c.files, append(c.env, "HTTPS_PROXY="+refusing.URL), c.commands)
+			})
+		}
+	}
+}
+
+// TestKeyProvidersKeepSecrets is the same with what gives the keys of encryption.
+func TestKeyProvidersKeepSecrets(t *testing.T) {
+	t.Parallel()
+	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "no", http.StatusForbidden)
+	}))
+	t.Cleanup(refusing.Close)
+	azure := []string{"vault_uri", `"https://acme.vault.azure.net"`, "vault_key_name", `"k"`, "key_length", "32", "client_id", `"00000000-0000-0000-0000-000000000001"`, "tenant_id", `"00000000-0000-0000-0000-000000000002"`}
+	for i, s := range []secretStore{
+		{kind: "aws_kms", plain: []string{"kms_key_id", `"k"`, "key_spec", `"AES_256"`, "region", `"us-east-1"`, "access_key", `"AKIA"`, "max_retries", "0", "skip_requesting_account_id", "true", "skip_credentials_validation", "true"}, secret: []string{"secret_key", "token"}, env: []string{"AWS_ACCESS_KEY_ID=AKIA", "AWS_SECRET_ACCESS_KEY=hunter2pw", "AWS_SESSION_TOKEN=hunter2pw"}},
+		{kind: "gcp_kms", plain: []string{"kms_encryption_key", `"projects/p/locations/l/keyRings/r/cryptoKeys/k"`, "key_length", "32"}, secret: []string{"access_token"}, env: []string{"GOOGLE_OAUTH_ACCESS_TOKEN=hunter2pw"}},
+		{kind: "gcp_kms", plain: []string{"kms_encryption_key", `"projects/p/locations/l/keyRings/r/cryptoKeys/k"`, "key_length", "32"}, secret: []string{"credentials"}, values: map[string]string{"credentials": `{\"type\": hunter2pw`}, env: []string{"GOOGLE_CREDENTIALS={hunter2pw"}},
+		{kind: "azure_vault", plain: azure, secret: []string{"client_secret"}, env: []string{"ARM_CLIENT_SECRET=hunter2pw"}},
+		{kind: "azure_vault", plain: azure, secret: []string{"client_certificate", "client_certificate_password"}, env: []string{"ARM_CLIENT_CERTIFICATE=hunter2pw"}},
+		{kind: "openbao", plain: []string{"key_name", `"k"`, "address", `"` + refusing.URL + `"`}, secret: []string{"token"}, env: []string{"BAO_TOKEN=hunter2pw"}},
+		{kind: "external", plain: []string{"command", `["false", "hunter2pw"]`}},
+		{kind: "external", plain: []string{"command", `["no-such-program", "hunter2pw"]`}},
+		{kind: "pbkdf2", secret: []string{"passphrase"}},
+	} {
+		provider := func(secret bool) string {
+			text := inBlock(s.plain...)
+			if secret {
+				for _, name := range s.secret {
+					text += fmt.Sprintf("    %s = \"%s\"\n", name, s.value(name))
+				}
+			}
+			return "  key_provider \"" + s.kind + "\" \"k\" {\n" + text + "  }\n  method \"aes_gcm\" \"m\" {\n    keys = key_provider." + s.kind + ".k\n  }\n  state {\n    method = method.aes_gcm.m\n  }\n  plan {\n    method = method.aes_gcm.m\n  }\n"
+		}
+		const resource = "resource \"terraform_data\" \"a\" {\n  input = 1\n}\n"
+		block := func(secret bool) string {
+			return "-- main.tf --\nterraform {\n  encryption {\n" + provider(secret) + "  }\n}\n" + resource
+		}
+		commands := [][]string{strings.Fields("init -input=false"), strings.Fields("plan -out=p"), strings.Fields("apply -auto-approve -json")}
+		for name, c := range map[string]struct {
+			files string
+			env   []string
+		}{
+			"block":                  {files: block(true)},
+			"environment":            {files: block(false), env: s.env},
+			"TF_ENCRYPTION":          {files: "-- main.tf --\n" + resource, env: []string{"TF_ENCRYPTION=" + provider(true)}},
+			"unit's extra_arguments": {files: "-- main.tf --\n" + resource + "-- terragrunt.hcl --\nterraform {\n  extra_arguments \"e\" {\n    commands = [\"init\", \"plan\", \"apply\"]\n    env_vars = { TF_ENCRYPTION = <<E\n" + provider(true) + "E\n    }\n  }\n}\n"},
+		} {
+			t.Run(fmt.Sprintf("%s %d/%s", s.kind, i, name), func(t *testing.T) {
+				t.Parallel()
+				keepsSecret(t, c.files, append(c.env, "HTTPS_PROXY="+refusing.URL, "AWS_ENDPOINT_URL_KMS="+refusing.URL), commands)
 			})
 		}
 	}

@@ -733,3 +733,35 @@ func misshapen(out, main string, f storeFault, nowhere bool) (wrong []string) {
 	}
 	return wrong
 }
+
+// TestNoCredentials holds that a user without credentials is told at once: nothing of what is
+// missing comes by waiting.
+func TestNoCredentials(t *testing.T) {
+	t.Parallel()
+	nobody := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, `{"error": "invalid_client", "error_description": "AADSTS7000215: Invalid client secret\nTrace: planted"}`, http.StatusUnauthorized)
+	}))
+	t.Cleanup(nobody.Close)
+	for name, s := range map[string]struct{ kind, config, answer string }{
+		"s3":              {"s3", inBlock("bucket", `"b"`, "key", `"k"`, "region", `"us-east-1"`), "no credentials were found"},
+		"gcs":             {"gcs", inBlock("bucket", `"b"`), "no credentials of Google Cloud"},
+		"gcs, broken":     {"gcs", inBlock("bucket", `"b"`, "credentials", `"{\"type\": \"x\"}"`), "unknown type"},
+		"azurerm, no key": {"azurerm", inBlock("storage_account_name", `"acme"`, "container_name", `"states"`, "key", `"k"`), "no key of the storage account"},
+		"azurerm, no az":  {"azurerm", inBlock("storage_account_name", `"acme"`, "container_name", `"states"`, "key", `"k"`, "use_azuread_auth", "true"), "no credentials of Azure"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "main.tf"), []byte("terraform {\n  backend \""+s.kind+"\" {\n"+s.config+"  }\n}\n"), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			env := []string{"PATH=" + t.TempDir(), "HOME=" + t.TempDir(), "AWS_EC2_METADATA_DISABLED=true", "GCE_METADATA_HOST=127.0.0.1:1", "HTTPS_PROXY=" + nobody.URL}
+			var pauses atomic.Int32
+			var out sys.Buffer
+			code, err := runProgram(counting(context.WithoutCancel(t.Context()), &pauses), dir, env, strings.NewReader(""), &out, &out, "init", "-input=false")
+			if err != nil || code == 0 || !strings.Contains(strings.Join(strings.Fields(out.String()), " "), s.answer) || pauses.Load() > 0 {
+				t.Errorf("%d, %d pauses, %v:\n%s", code, pauses.Load(), err, out.String())
+			}
+		})
+	}
+}

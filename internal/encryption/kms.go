@@ -64,9 +64,9 @@ func (p *awsKMS) call(ctx context.Context, operation string, in, out any) error 
 	if err != nil {
 		return err
 	}
-	client := rest.Client{HTTP: session.HTTP, Retries: 5, Sleep: p.s.Sleep, Now: p.s.Now, Prepare: func(ctx context.Context, r *http.Request, sum func() [sha256.Size]byte) error {
+	client := rest.Client{HTTP: session.HTTP, Retries: 5, Sleep: p.s.Sleep, Now: p.s.Now, Prepare: rest.Once(func(ctx context.Context, r *http.Request, sum func() [sha256.Size]byte) error {
 		return session.Sign(ctx, r, sum(), "kms", session.Region)
-	}}
+	}, func(err error) bool { return errors.Is(err, aws.ErrNoCredentials) })}
 	h := http.Header{"Content-Type": {"application/x-amz-json-1.1"}, "X-Amz-Target": {"TrentService." + operation}}
 	resp, err := client.Do(ctx, rest.Request{Method: "POST", URL: session.Endpoint("kms", "") + "/", Header: h, Body: body, Repeat: true})
 	switch {
@@ -200,7 +200,7 @@ func newGCP(a *backend.Args, s backend.Services) *gcpKMS {
 	}
 	session := gcp.Open(o, gcp.Services{Env: s.Env, Dir: s.Dir, Home: s.Home, Transport: s.Transport, Now: s.Now, Run: s.Run})
 	p.where = "https://" + session.Host("cloudkms") + "/v1/" + p.key
-	p.client = rest.Client{HTTP: &http.Client{Transport: s.Transport, Timeout: time.Minute}, Retries: 5, Sleep: s.Sleep, Now: s.Now, Prepare: session.Prepare}
+	p.client = rest.Client{HTTP: &http.Client{Transport: s.Transport, Timeout: time.Minute}, Retries: 5, Sleep: s.Sleep, Now: s.Now, Prepare: rest.Once(session.Prepare, gcp.Lasting)}
 	return p
 }
 

@@ -87,11 +87,15 @@ func (s *Session) Token(ctx context.Context) (string, error) {
 	if s.source == nil {
 		var err error
 		if s.source, err = s.find(ctx); err != nil {
-			return "", err
+			return "", lasting{err}
 		}
 	}
 	t, err := s.source.Token()
-	if err != nil {
+	var refused *oauth2.RetrieveError
+	switch {
+	case errors.As(err, &refused) && refused.Response != nil && refused.Response.StatusCode/100 == 4 && refused.Response.StatusCode != http.StatusTooManyRequests:
+		return "", lasting{fmt.Errorf("no access token from Google Cloud: %w", plain(err))}
+	case err != nil:
 		return "", fmt.Errorf("no access token from Google Cloud: %w", plain(err))
 	}
 	if s.o.Impersonate != "" {
@@ -101,6 +105,18 @@ func (s *Session) Token(ctx context.Context) (string, error) {
 	}
 	s.token = t
 	return t.AccessToken, nil
+}
+
+// A lasting error would be the same at once again.
+type lasting struct{ error }
+
+func (l lasting) Unwrap() error { return l.error }
+
+// Lasting reports whether an error of Token or Prepare would be the same at once again: there
+// are no credentials, they cannot be used, or they are refused.
+func Lasting(err error) bool {
+	var l lasting
+	return errors.As(err, &l)
 }
 
 // Check gets a token and says where the credentials come from.

@@ -115,8 +115,17 @@ func open(ctx context.Context, cfg cty.Value, s backend.Services) (backend.Backe
 	return b, nil
 }
 
-// prepare authorizes a request.
+// prepare authorizes a request. What is missing in the configuration is missing in the next
+// attempt too, and so is a token: who gives it was asked more than once.
 func (b *container) prepare(ctx context.Context, r *http.Request, _ func() [sha256.Size]byte) error {
+	err := b.authorize(ctx, r)
+	if err != nil && !errors.Is(err, azure.ErrBusy) {
+		err = rest.Final(err)
+	}
+	return err
+}
+
+func (b *container) authorize(ctx context.Context, r *http.Request) error {
 	r.Header.Set("X-Ms-Version", version)
 	r.Header.Set("X-Ms-Date", b.s.Now().UTC().Format(http.TimeFormat))
 	switch {
@@ -274,15 +283,30 @@ func (b *container) send(ctx context.Context, method, name string, q url.Values,
 func (b *container) do(ctx context.Context, r rest.Request) (*rest.Response, error) {
 	resp, err := b.client.Do(ctx, r)
 	var e *backend.Error
+	var token *azure.TokenError
 	switch {
 	case err == nil:
 		return resp, nil
 	case errors.As(err, &e):
 		return nil, e
-	case errors.Is(err, azure.ErrNone):
-		return nil, &backend.Error{Argument: b.who, Answer: diag.Reason(err), Advice: azure.NoneAdvice, Err: err}
+	case errors.As(err, &token):
+		return nil, b.loggedOut(token)
 	}
 	return nil, &backend.Error{Argument: "storage_account_name", Answer: diag.Reason(err), Advice: rest.Reach(err, "SSL_CERT_FILE", "Check the name of the account and the credentials, and that the service can be reached from here, through its proxy if there is one."), Err: err}
+}
+
+// loggedOut is the error of credentials that give no token.
+func (b *container) loggedOut(err *azure.TokenError) error {
+	out := &backend.Error{Argument: b.who, Answer: diag.Reason(err), Advice: "Check the client, its secret, certificate or token, and tenant_id.", Err: err}
+	var network *azure.NetworkError
+	switch {
+	case errors.Is(err, azure.ErrNone):
+		out.Advice = azure.NoneAdvice
+	case errors.As(err, &network):
+		out.Answer = fmt.Sprintf("no access token from Azure: %s: %s", network.Host, rest.Plain(network.Err))
+		out.Advice = rest.Reach(rest.Plain(network.Err), "SSL_CERT_FILE", "Check that the login can be reached from here, through its proxy if there is one.")
+	}
+	return out
 }
 
 // refused is the error of an answer that is not a success.

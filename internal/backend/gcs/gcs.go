@@ -89,7 +89,7 @@ func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend
 	}).(*gcp.Session)
 	b.login = session
 	endpoint := a.String("storage_custom_endpoint", "", "GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT", "GOOGLE_STORAGE_CUSTOM_ENDPOINT")
-	b.client = &rest.Client{HTTP: &http.Client{Transport: s.Transport, Timeout: 10 * time.Minute}, Retries: 5, Sleep: s.Sleep, Now: s.Now, Prepare: session.Prepare}
+	b.client = &rest.Client{HTTP: &http.Client{Transport: s.Transport, Timeout: 10 * time.Minute}, Retries: 5, Sleep: s.Sleep, Now: s.Now, Prepare: rest.Once(session.Prepare, gcp.Lasting)}
 	if emulator := s.Env.Get("STORAGE_EMULATOR_HOST"); emulator != "" && endpoint == "" {
 		if !strings.Contains(emulator, "://") {
 			emulator = "http://" + emulator

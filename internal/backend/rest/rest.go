@@ -58,6 +58,17 @@ func (c *Client) Unprepared() *Client {
 	return &Client{HTTP: c.HTTP, Retries: c.Retries, Min: c.Min, Max: c.Max, Sleep: c.Sleep, Now: c.Now}
 }
 
+// Once is a Client.Prepare whose errors are Final where they are lasting ones.
+func Once(prepare func(context.Context, *http.Request, func() [sha256.Size]byte) error, lasting func(error) bool) func(context.Context, *http.Request, func() [sha256.Size]byte) error {
+	return func(ctx context.Context, r *http.Request, sum func() [sha256.Size]byte) error {
+		err := prepare(ctx, r, sum)
+		if err != nil && lasting(err) {
+			err = Final(err)
+		}
+		return err
+	}
+}
+
 // A Request is what is sent.
 type Request struct {
 	Method string
@@ -224,7 +235,7 @@ func (c *Client) once(ctx context.Context, r Request) (*Response, error) {
 	}
 	resp, err := c.HTTP.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", req.URL.Host, plain(err))
+		return nil, fmt.Errorf("%s: %w", req.URL.Host, Plain(err))
 	}
 	defer resp.Body.Close()
 	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
@@ -300,16 +311,16 @@ type sized struct {
 func (s sized) Size() int64 { return s.size }
 
 func brokeOff(r *http.Request, err error) error {
-	return fmt.Errorf("%s: the answer broke off: %w", r.URL.Host, plain(err))
+	return fmt.Errorf("%s: the answer broke off: %w", r.URL.Host, Plain(err))
 }
 
 func tooLarge(r *http.Request, most int64) error {
 	return fmt.Errorf("%s: the answer is larger than %d bytes", r.URL.Host, most)
 }
 
-// plain leaves out the URL, which may hold credentials. Of a proxy that refuses a tunnel
-// the client tells nothing but the text of its status.
-func plain(err error) error {
+// Plain is the error of a request, or of its transport, in words, without the URL, which may
+// hold credentials. Of a proxy that refuses a tunnel it has nothing but the text of the status.
+func Plain(err error) error {
 	if u, ok := err.(*url.Error); ok {
 		err = u.Err
 	}

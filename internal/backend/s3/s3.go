@@ -191,7 +191,11 @@ func (b *s3Backend) signing(service string, retries int) *rest.Client {
 			if err := b.account(ctx); err != nil {
 				return rest.Final(err)
 			}
-			return b.session.Sign(ctx, r, sum(), service, b.session.Region)
+			err := b.session.Sign(ctx, r, sum(), service, b.session.Region)
+			if errors.Is(err, aws.ErrNoCredentials) {
+				err = rest.Final(err)
+			}
+			return err
 		},
 	}
 }
