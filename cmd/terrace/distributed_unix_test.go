@@ -55,6 +55,7 @@ func TestWorkersKilled(t *testing.T) {
 type workersKiller struct {
 	killer
 	url, host, namespace, queue, blobs string
+	stderr                             *os.File // of workers; nil: nowhere
 }
 
 // estate writes a module whose objects take a while, without units.
@@ -113,7 +114,10 @@ func (k *workersKiller) worker(n int) *exec.Cmd {
 	k.t.Helper()
 	c := k.command("worker", "--temporal", k.host, "--namespace", k.namespace, "--queue", k.queue, "--slots", "3",
 		"--dir", filepath.Join(k.dir, fmt.Sprintf("worker%d", n)), "--blobs", k.blobs)
-	c.Stdin = nil
+	c.Stdin, c.Stderr = nil, nil
+	if k.stderr != nil {
+		c.Stderr = k.stderr
+	}
 	k.must(c.Start())
 	return c
 }

@@ -11,6 +11,42 @@ import (
 	"time"
 )
 
+// A worker that is started before the server waits for it, and one whose server goes and comes
+// back goes on.
+func TestWorkerBeforeServer(t *testing.T) {
+	k := newTravelers(t)
+	if k.server.program == "" {
+		t.Skipf("SKIP: %s names no server that can be ended", programVariable)
+	}
+	k.write(map[string]string{"estate/a/terragrunt.hcl": fmt.Sprintf(sealedBackend, filepath.Join(k.dir, "states", "a")), "estate/a/main.tf": "output \"x\" {\n  value = 1\n}\n"})
+	k.server.kill()
+	said, err := os.Create(filepath.Join(k.dir, "said"))
+	k.must(err)
+	defer said.Close()
+	k.stderr = said
+	k.work()
+	text := func() string {
+		b, err := os.ReadFile(said.Name())
+		k.must(err)
+		return string(b)
+	}
+	for begin := time.Now(); !strings.Contains(text(), "cannot be reached") || !strings.Contains(text(), "The worker waits for it."); time.Sleep(20 * time.Millisecond) {
+		if time.Since(begin) > time.Minute {
+			t.Fatalf("the worker does not wait: %s", text())
+		}
+	}
+	for range 2 {
+		k.server.start()
+		if out, err := k.on("estate", "plan"); err != nil || !strings.Contains(out, "[a] plan: ") {
+			t.Errorf("%v\n%s\n%s", err, out, text())
+		}
+		k.server.kill()
+	}
+	if n := strings.Count(text(), "The worker waits for it."); n != 1 {
+		t.Errorf("said %d times: %s", n, text())
+	}
+}
+
 // A run goes on without its client: it is listed, followed, its logs are read, and it is
 // cancelled. What cannot be done says so. A run that the place for files has no room for does
 // not begin.

@@ -154,6 +154,9 @@ func (c *connection) get() (*clientv3.Client, error) {
 // that are not there for ever.
 func do[T any](ctx context.Context, b *etcdBackend, size int, request func(context.Context, *clientv3.Client) (T, error)) (T, error) {
 	var none T
+	if err := store.Fenced(ctx); err != nil {
+		return none, err
+	}
 	client, err := b.c.get()
 	if err != nil {
 		return none, b.fail(err)

@@ -105,6 +105,10 @@ func (o *object) Send(ctx context.Context, t *backend.Text, prior backend.Prior,
 	if err != nil {
 		return "", o.b.fail(summary, err)
 	}
+	if err := store.Fenced(ctx); err != nil {
+		o.b.pool.give(c)
+		return "", err
+	}
 	rows, err := execText(ctx, c, sql, t, o.name, args...)
 	switch {
 	case err == nil && len(rows) > 0:
@@ -145,6 +149,9 @@ func (o *object) writeLocked(ctx context.Context, lock, sql string, t *backend.T
 	}
 	own, cancel := h.within(ctx, t.Size())
 	defer cancel()
+	if err := store.Fenced(ctx); err != nil {
+		return "", err
+	}
 	rows, err = execText(own, h.conn, comment(h.info)+sql, t, o.name, args...)
 	switch {
 	case err == nil && len(rows) > 0:

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
 // maxBusy is how many connections a pool uses at the same time, besides those that
@@ -70,6 +71,9 @@ func (p *pool) on(ctx context.Context, do func(c *pgconn.PgConn) (keep bool, err
 		return ctx.Err()
 	}
 	for try := 0; ; try++ {
+		if err := store.Fenced(ctx); err != nil {
+			return err
+		}
 		c, fresh, err := p.take(ctx)
 		if err != nil {
 			return err

@@ -6,6 +6,7 @@
 package connect
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -18,6 +19,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/sys"
 	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
@@ -78,6 +80,15 @@ func Dial(s Settings, sealer *remote.Sealer) (client.Client, error) {
 		return nil, fmt.Errorf("the Temporal server at %s cannot be reached: %w", s.Address, err)
 	}
 	return c, nil
+}
+
+// Away reports whether an error of Dial is that nobody answered, which may be otherwise later.
+// That the certificate of the server is not taken will not.
+func Away(err error) bool {
+	var unavailable *serviceerror.Unavailable
+	var late *serviceerror.DeadlineExceeded
+	const tls = "authentication handshake failed" // gRPC has no type for it
+	return (errors.As(err, &unavailable) || errors.As(err, &late) || errors.Is(err, context.DeadlineExceeded)) && !strings.Contains(err.Error(), tls)
 }
 
 // logger writes what the client of the engine warns of.

@@ -100,6 +100,30 @@ func (p *program) engine(ctx context.Context, on, place string) (connect.Setting
 	return s, c, blobs, err
 }
 
+// again is how long a worker waits before it asks for a server again that is away.
+const again = 2 * time.Second
+
+// reach is engine, and waits for a server that is away: a worker may be started before it, or
+// while it is started again.
+func (p *program) reach(ctx context.Context, on, place string) (connect.Settings, client.Client, *remote.Blobs, error) {
+	for said := false; ; {
+		s, c, blobs, err := p.engine(ctx, on, place)
+		if !connect.Away(err) || ctx.Err() != nil {
+			return s, c, blobs, err
+		}
+		if !said {
+			said = true
+			fmt.Fprintf(p.Stderr, "%s. The worker waits for it.\n", diag.Reason(err))
+		}
+		t := time.NewTimer(again)
+		select {
+		case <-ctx.Done():
+		case <-t.C:
+		}
+		t.Stop()
+	}
+}
+
 // blobs opens the blob store of --blobs.
 func (p *program) blobs(ctx context.Context, place string, sealer *remote.Sealer) (*remote.Blobs, error) {
 	kind, args, isBackend := strings.Cut(place, ":")
@@ -161,7 +185,7 @@ func (p *program) worker(ctx context.Context, args []string) error {
 		return err
 	}
 	queues := strings.Split(w.Queue, ",")
-	s, c, blobs, err := p.engine(ctx, "temporal://"+w.Temporal+"/"+w.Namespace+"/"+queues[0], w.Blobs)
+	s, c, blobs, err := p.reach(ctx, "temporal://"+w.Temporal+"/"+w.Namespace+"/"+queues[0], w.Blobs)
 	if err != nil {
 		return err
 	}

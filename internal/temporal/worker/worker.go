@@ -63,7 +63,7 @@ func Run(ctx context.Context, o Options) error {
 	for _, queue := range o.Queues {
 		out := worker.New(o.Client, queue, worker.Options{
 			MaxConcurrentActivityExecutionSize: o.Slots, WorkerStopTimeout: o.Grace, DisableRegistrationAliasing: true,
-			MaxConcurrentActivityTaskPollers: 2, MaxConcurrentWorkflowTaskPollers: 2,
+			MaxConcurrentActivityTaskPollers: partitions, MaxConcurrentWorkflowTaskPollers: 2 * partitions,
 			DeadlockDetectionTimeout: workflowTime,
 		})
 		out.RegisterWorkflowWithOptions(flow.Workflow, workflow.RegisterOptions{Name: flow.Name})
@@ -89,6 +89,11 @@ func Run(ctx context.Context, o Options) error {
 		}
 	}
 }
+
+// partitions is in how many parts a server keeps a queue, if nobody has set it up otherwise. A
+// worker waits at all of them at once, with as many for workflows that it has in memory: what
+// came into a part before there was a worker is given out when somebody waits there.
+const partitions = 4
 
 // workflowTime is how long the workflow may think at once: on a busy machine, about hundreds
 // of units.
