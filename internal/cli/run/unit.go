@@ -188,7 +188,7 @@ func (o *onUnits) options() estate.RunOptions {
 		Command: &estate.Command{
 			Uninitialized: o.cmd.Units.Has(command.Uninitialized), Look: looks(o.call, o.cmd),
 			Set:         func(u *estate.Unit) *source.Set { return o.view(u).Report.Set },
-			NeedsInputs: o.cmd.Units.Has(command.NeedsInputs), Fits: o.fits,
+			NeedsInputs: o.cmd.Units.Has(command.NeedsInputs), ChecksInputs: o.cmd.Units.Has(command.Examines), Fits: o.fits,
 			Do: func(ctx context.Context, u *estate.Unit, s *estate.Site) (code int, reported diag.List) {
 				return o.view(u).do(ctx, s, o.cmd, o.args)
 			},

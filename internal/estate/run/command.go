@@ -28,6 +28,9 @@ type Command struct {
 	// NeedsInputs says that the command computes with the inputs: what is wrong with them
 	// is reported before anything runs.
 	NeedsInputs bool
+	// ChecksInputs says that the command looks at the inputs, and reports what is wrong with
+	// them itself. Where it neither needs nor checks them, nothing is said of them.
+	ChecksInputs bool
 	// Fits says whether init has to run since the backend is not that which it set up, once
 	// modules and providers are there. May be nil.
 	Fits func(ctx context.Context, u *discovery.Unit, s *Site, e *engine.Engine, values map[string]engine.InputValue) bool

@@ -32,6 +32,7 @@ type Site struct {
 	dir         *workdir.Dir
 	credentials []string // environment
 	extra       arguments.Extra
+	unchecked   bool // the inputs are not what it is about
 }
 
 // site is where a unit runs whose working directory is known.
@@ -130,6 +131,9 @@ func (s *Site) Refer(ref hcl.Traversal) (cty.Value, diag.List) {
 // that a module declares. What is wrong with them is reported as before a run.
 func (s *Site) Values(root *config.Module) (map[string]engine.InputValue, diag.List) {
 	values, _, ds := s.variables(root.Variables)
+	if s.unchecked {
+		return values, ds
+	}
 	return values, append(ds, s.checkInputs(root.Variables)...)
 }
 

@@ -71,8 +71,9 @@ func (x *execution) newTurn(ctx context.Context, res *report.Result, again bool,
 	if x.o.Op == Apply {
 		t.state.purpose = "OperationTypeApply"
 	}
-	if x.o.Command != nil {
-		t.work = &commandWork{Turn: t, cmd: x.o.Command}
+	if cmd := x.o.Command; cmd != nil {
+		t.at.unchecked = !cmd.NeedsInputs && !cmd.ChecksInputs
+		t.work = &commandWork{Turn: t, cmd: cmd}
 	} else {
 		t.work = &operationWork{Turn: t}
 	}
