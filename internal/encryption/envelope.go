@@ -210,7 +210,7 @@ func (o *opening) value() error {
 		break
 	}
 	o.found = true
-	into := bytes.NewBuffer(make([]byte, 0, o.room+bytes.MinRead))
+	into := room(o.room + bytes.MinRead)
 	if _, err := into.ReadFrom(base64.NewDecoder(base64.StdEncoding, &quoted{in: o.in})); err != nil {
 		return err
 	}

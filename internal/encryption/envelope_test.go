@@ -7,6 +7,8 @@ import (
 	"io"
 	"math/rand/v2"
 	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -148,4 +150,38 @@ func TestSealingTakesTheTextOnce(t *testing.T) {
 			t.Errorf("%d bytes, %v", n, err)
 		}
 	})
+}
+
+// What was opened and sealed before is not there any more when the next content is: a command
+// that reads a large state, compares and writes it has one at a time.
+func TestOneContentAtATime(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(1000)) // the collector would not come by itself
+	target := parse(t, fast+"state {\n method = method.aes_gcm.m\n}", services(t, t.TempDir())).State(ctx)
+	const size = 24 << 20
+	plain := append([]byte(`{"version":4,"serial":1,"lineage":"l","x":"`), bytes.Repeat([]byte("x"), size)...)
+	plain = append(plain, `"}`...)
+	heap := func() int64 {
+		m := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+		metrics.Read(m)
+		return int64(m[0].Value.Uint64())
+	}
+	sealed := bytes.NewBuffer(make([]byte, 0, 2*size))
+	runtime.GC()
+	before := heap()
+	for range 4 {
+		text, err := target.Seal(store.Plaintext{Write: whole(plain), Serial: 1, Lineage: "l"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sealed.Reset()
+		if err := text(sealed); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := target.Open(bytes.NewReader(sealed.Bytes()), int64(sealed.Len())); err != nil {
+			t.Fatal(err)
+		}
+		if times := float64(heap()-before) / size; times > 2.5 {
+			t.Errorf("%.1f contents are in memory", times)
+		}
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"time"
 
@@ -73,7 +74,7 @@ func (c *Config) encrypt(ctx context.Context, key string, size int64, write func
 		}
 	}
 	if d.typ == "external" {
-		plain := bytes.NewBuffer(make([]byte, 0, size))
+		plain := room(size)
 		if err := write(plain); err != nil {
 			return nil, err
 		}
@@ -85,7 +86,7 @@ func (c *Config) encrypt(ctx context.Context, key string, size int64, write func
 	}
 	// The text is encrypted where it is.
 	n := a.NonceSize()
-	text := bytes.NewBuffer(make([]byte, 0, n+int(size)+a.Overhead()))
+	text := room(int64(n) + size + int64(a.Overhead()))
 	nonce := make([]byte, n)
 	rand.Read(nonce) // never fails
 	text.Write(nonce)
@@ -94,6 +95,19 @@ func (c *Config) encrypt(ctx context.Context, key string, size int64, write func
 	}
 	b := text.Bytes()
 	return b[:n+len(a.Seal(b[n:n], nonce, b[n:], aad(d.args)))], nil
+}
+
+// spacious is from which size on memory for a content counts more than time.
+const spacious = 16 << 20
+
+// room is a buffer with memory for a content. A large one takes that of another one which
+// nobody needs any more, so that no two are there at once: the collector would leave it for
+// as long as the heap has not doubled.
+func room(size int64) *bytes.Buffer {
+	if size >= spacious {
+		runtime.GC()
+	}
+	return bytes.NewBuffer(make([]byte, 0, size))
 }
 
 // decrypt decrypts with a method. last says that the sealed bytes are not needed any more,
