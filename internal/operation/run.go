@@ -135,7 +135,7 @@ func (o *Operation) Run(ctx context.Context, w Want, s Steps) (out Done, ds diag
 		}
 	}
 	more = o.apply(ctx, w, s, h, &out)
-	return out, append(notRepeated(ds, more), more...)
+	return out, append(notRepeated(out.Plan, ds, more), more...)
 }
 
 // phase begins the span of a phase.
@@ -201,8 +201,9 @@ func tellImports(p *plan.Plan, sink event.Sink) {
 }
 
 // notRepeated are the messages of a plan that its apply did not come to as well, such as
-// those of checks that still fail. What the plan left open was evaluated by the apply.
-func notRepeated(planned, applied diag.List) diag.List {
+// those of checks that still fail. What the plan left open was evaluated by the apply, but
+// for that of a refresh-only plan, which evaluates no checks.
+func notRepeated(p *plan.Plan, planned, applied diag.List) diag.List {
 	type same struct{ summary, detail, address, at string }
 	key := func(m *diag.Message) same {
 		at := ""
@@ -217,7 +218,7 @@ func notRepeated(planned, applied diag.List) diag.List {
 	}
 	var out diag.List
 	for _, m := range planned {
-		if !again[key(m)] && m.Code != "eval/check-open" {
+		if !again[key(m)] && (m.Code != engine.CodeCheckOpen || p.Mode == plan.RefreshOnly) {
 			out = append(out, m)
 		}
 	}

@@ -42,6 +42,9 @@ var purposes = []purpose{
 			*ours = *theirs
 		}
 	}},
+	{"-replace with an address that names nothing: a warning", func(_ at, ours, _ *outcome) {
+		ours.Messages = without(ours.Messages, "Warning: Resource to replace not found")
+	}},
 	{"both refuse the plan for the same mistake, and Terrace reports others with it", func(_ at, ours, theirs *outcome) {
 		if ours.Status != 1 || theirs.Status != 1 {
 			return
@@ -122,9 +125,6 @@ var purposes = []purpose{
 		ours.Planned, theirs.Planned, ours.Text, theirs.Text = nil, nil, nil, nil
 		withoutElements(ours.Document, read)
 		withoutElements(theirs.Document, read)
-	}},
-	{"-replace with an address that names nothing: a warning", func(_ at, ours, _ *outcome) {
-		ours.Messages = without(ours.Messages, "Warning: Resource to replace not found")
 	}},
 	{"a value that a variable refuses stops with -target and -exclude too, whoever reads it", func(s at, ours, theirs *outcome) {
 		if s.has("-target", "-exclude") && slices.Contains(ours.Messages, "Error: Invalid value for variable") && theirs.Status != 1 {
