@@ -3,6 +3,7 @@
 package main_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -47,6 +48,23 @@ func TestWorkerBeforeServer(t *testing.T) {
 	}
 }
 
+// unread runs a command whose output nobody reads, and returns what it says on the other stream.
+func (k *travelers) unread(args ...string) string {
+	k.t.Helper()
+	from, to, err := os.Pipe()
+	k.must(err)
+	k.must(from.Close())
+	defer to.Close()
+	var said bytes.Buffer
+	c := k.command(args...)
+	c.Dir, c.Stdout, c.Stderr = filepath.Join(k.dir, "estate"), to, &said
+	_ = c.Run()
+	if code := c.ProcessState.ExitCode(); code != 141 {
+		k.t.Errorf("%v ends with status %d", args, code)
+	}
+	return said.String()
+}
+
 // A run goes on without its client: it is listed, followed, its logs are read, and it is
 // cancelled. What cannot be done says so. A run that the place for files has no room for does
 // not begin.
@@ -83,6 +101,9 @@ func TestRunWithoutClient(t *testing.T) {
 	}
 	id := detached()
 	expect(false, "running "+id, "list")
+	if said := k.unread("run", "--on", k.url, "--blobs", k.blobs, "list"); said != "" {
+		t.Errorf("a list that nobody reads: %s", said)
+	}
 	k.must(os.WriteFile(gate, nil, 0o644))
 	expect(false, "[b] applied: 1 added, 0 changed, 0 destroyed", "attach", id)
 	expect(false, "completed "+id, "list")

@@ -57,6 +57,9 @@ func runWorker(ctx context.Context, c *command.Call, args ...string) int {
 	program := sys.Command{
 		Path: findWorker(c), Args: args, Dir: c.Dir, Env: engineEnv(c), Foreground: true, Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
 	}
+	if args[0] != "worker" { // who reads the output no more ends this process, as with other commands
+		program.Stdout = struct{ io.Writer }{c.Stdout}
+	}
 	if c.Become != nil && args[0] == "worker" { // who ends this process means the worker
 		if err := c.Become(program); !errors.Is(err, errors.ErrUnsupported) {
 			return c.Fail(noWorker(err))
@@ -66,7 +69,11 @@ func runWorker(ctx context.Context, c *command.Call, args ...string) int {
 	if err == nil {
 		return 0
 	}
-	if code, ran := sys.ExitCode(err); ran && code > 0 {
+	code, ran := sys.ExitCode(err)
+	switch {
+	case errors.Is(err, sys.ErrInterrupted): // whoever did that knows
+		return 1
+	case ran && code > 0:
 		return code
 	}
 	return c.Fail(noWorker(err))
