@@ -79,8 +79,38 @@ func Table() *command.Table {
 			o, off := report.Defaults(), false
 			return append(flags.View(&o), flags.NoExec(&off))
 		},
-		Units: func() command.Flags { return (&unitflags.Flags{}).Declare() },
+		Units:       func() command.Flags { return (&unitflags.Flags{}).Declare() },
+		Environment: environment,
 	}
+}
+
+// environment are the variables that commands have in common, by what they do. The topic
+// environment has all, with those of backends and of the CLI configuration file.
+func environment(c *command.Command) []command.Variable {
+	var own command.Flags
+	if c.Prepare != nil {
+		own, _ = c.Prepare()
+	}
+	var out []command.Variable
+	add := func(name, help string) { out = append(out, command.Variable{Name: name, Help: help}) }
+	add(command.ArgsVariable(c.Name), "Flags for this command, in front of those that are typed. TF_CLI_ARGS has those for every command.")
+	if own.Named("var") != nil {
+		add("TF_VAR_name", "A value for a variable of the root module.")
+	}
+	if own.Named("input") != nil {
+		add("TF_INPUT", "0 or false: ask for nothing, as -input=false does.")
+	}
+	if c.Units.Has(command.InUnit) || own.Named("state") != nil {
+		add("TF_DATA_DIR", "The folder in place of .terraform, for modules, providers and what init keeps.")
+		add("TF_WORKSPACE", "The workspace, in place of the one that was selected.")
+	}
+	if own.Named("lock") != nil {
+		add("TF_ENCRYPTION", "The encryption of states and plans, besides the block of the configuration.")
+	}
+	if c.Units.Has(command.InUnit) || c.Units.Has(command.TakesUnitFlags) || c.Name == "run" {
+		add("TG_NAME", "The flag --name of commands on units, such as TG_NON_INTERACTIVE for --non-interactive.")
+	}
+	return out
 }
 
 // globalFlags are those in front of a command, for the help.

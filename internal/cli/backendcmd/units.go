@@ -19,7 +19,15 @@ import (
 
 // Commands declares the commands on backends.
 func Commands() []command.Command {
-	return []command.Command{Doctor(), bootstrap(), deleteState(), moveState()}
+	return []command.Command{
+		{
+			Name: "backend", Synopsis: "Check, make and move what keeps states", Usage: "<subcommand> [options] [args]",
+			Help: `Commands that check the backend of the working folder, and that make what
+keeps the states of units, delete a state, and move one to another unit.`,
+			Prepare: command.Group,
+		},
+		Doctor(), bootstrap(), deleteState(), moveState(),
+	}
 }
 
 // unitOptions are the flags of a command on the states of units.

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -44,7 +45,7 @@ type Command struct {
 	Examples []Example
 	Args     []Arg
 	Env      []Variable // the variables that it reads besides those of flags
-	Exits    []Exit     // nil for 0 success and 1 failure
+	Exits    []Exit     // nil for 0 success and 1 failure; see Statuses
 	Main     bool       // listed first
 	Hidden   bool       // not listed
 	Units    Units      // how it goes with units
@@ -68,16 +69,25 @@ type Arg struct {
 	Help     string
 	Optional bool
 	Repeated bool
+	Choices  []string // the values that there are; nil for any
 	Complete Completion
 }
 
 // A Variable is an environment variable that a command reads.
 type Variable struct{ Name, Help string }
 
-// An Exit is a status that a command ends with.
+// An Exit is a status that a command ends with; a negative Code stands for any other.
 type Exit struct {
 	Code int
 	Help string
+}
+
+// Shown is the status as documents write it.
+func (x Exit) Shown() string {
+	if x.Code < 0 {
+		return "N"
+	}
+	return strconv.Itoa(x.Code)
 }
 
 // Units says how a command goes with units.

@@ -64,7 +64,8 @@ func (t *Table) Complete(words []string, from Source) (out []string, ok bool) {
 				given++
 			}
 		}
-		more, ok := candidates(cmd.Args[min(given, len(cmd.Args)-1)].Complete, nil, last, from)
+		arg := &cmd.Args[min(given, len(cmd.Args)-1)]
+		more, ok := candidates(arg.Complete, arg.Choices, last, from)
 		return append(out, more...), ok || len(out) > 0
 	}
 	return out, true

@@ -48,11 +48,15 @@ func (t *Table) Markdown() string {
 		for _, x := range c.Examples {
 			fmt.Fprintf(&b, "\n`%s %s`: %s\n", t.Program, x.Line, x.Text)
 		}
-		if len(c.Exits) > 0 {
-			b.WriteString("\n| status | |\n|---|---|\n")
-			for _, x := range c.Exits {
-				fmt.Fprintf(&b, "| %d | %s |\n", x.Code, cell(x.Help))
+		if vars := t.Variables(c); len(vars) > 0 {
+			b.WriteString("\n| environment | |\n|---|---|\n")
+			for _, v := range vars {
+				fmt.Fprintf(&b, "| `%s` | %s |\n", v.Name, cell(v.Help))
 			}
+		}
+		b.WriteString("\n| status | |\n|---|---|\n")
+		for _, x := range c.Statuses() {
+			fmt.Fprintf(&b, "| %s | %s |\n", x.Shown(), cell(x.Help))
 		}
 	}
 	return b.String()
@@ -115,13 +119,15 @@ func (t *Table) Man(c *Command) string {
 			fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", roff(t.Program+" "+x.Line), roff(x.Text))
 		}
 	}
-	b.WriteString(".SH EXIT STATUS\n")
-	exits := c.Exits
-	if len(exits) == 0 {
-		exits = []Exit{{0, "Success."}, {1, "There was an error."}}
+	if vars := t.Variables(c); len(vars) > 0 {
+		b.WriteString(".SH ENVIRONMENT\n")
+		for _, v := range vars {
+			fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", roff(v.Name), roff(v.Help))
+		}
 	}
-	for _, x := range exits {
-		fmt.Fprintf(&b, ".TP\n.B %d\n%s\n", x.Code, roff(x.Help))
+	b.WriteString(".SH EXIT STATUS\n")
+	for _, x := range c.Statuses() {
+		fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", x.Shown(), roff(x.Help))
 	}
 	fmt.Fprintf(&b, ".SH SEE ALSO\n.BR %s (1)\n", roff(t.Program))
 	return b.String()

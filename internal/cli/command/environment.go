@@ -11,7 +11,7 @@ import (
 // those of the command line, the more special ones first, as the peers do: a flag
 // that is repeated has the last value. Of run, TF_CLI_ARGS is for the command that it runs.
 func WithEnvironment(env sys.Env, command string, args []string) ([]string, error) {
-	special := "TF_CLI_ARGS_" + strings.NewReplacer(" ", "_", "-", "_").Replace(command)
+	special := ArgsVariable(command)
 	var front []string
 	for _, name := range []string{special, "TF_CLI_ARGS"} {
 		if command == "run" && name != special {
@@ -24,4 +24,9 @@ func WithEnvironment(env sys.Env, command string, args []string) ([]string, erro
 		front = append(front, words...)
 	}
 	return append(front, args...), nil
+}
+
+// ArgsVariable is the variable that has words for one command.
+func ArgsVariable(command string) string {
+	return "TF_CLI_ARGS_" + strings.NewReplacer(" ", "_", "-", "_").Replace(command)
 }

@@ -55,6 +55,8 @@ const (
 	Outputs               // the names of outputs
 	UnitNames             // the units below the folder
 	Commands              // the names of commands
+	Explained             // what has an explanation: addresses in configuration, and parts of a unit
+	Codes                 // the codes of messages
 )
 
 // errParse is the error that package flag of the standard library has for a value

@@ -45,16 +45,14 @@ func (t *Table) HelpOf(c *Command) string {
 			b.WriteString("\n  " + t.Program + " " + x.Line + "\n" + indent(indent(wrap(x.Text, lineWidth-4))))
 		}
 	}
-	if len(c.Exits) > 0 {
-		b.WriteString("\nExit status:\n\n")
-		for _, x := range c.Exits {
-			b.WriteString(entry(fmt.Sprint(x.Code), x.Help, 7))
-		}
+	b.WriteString("\nExit status:\n\n")
+	for _, x := range c.Statuses() {
+		b.WriteString(entry(x.Shown(), x.Help, 7))
 	}
-	if len(c.Env) > 0 {
-		b.WriteString("\nEnvironment:\n")
-		for _, v := range c.Env {
-			b.WriteString("\n" + entry(v.Name, v.Help, column))
+	if vars := t.Variables(c); len(vars) > 0 {
+		b.WriteString("\nEnvironment:\n\n")
+		for _, v := range vars {
+			b.WriteString(entry(v.Name, v.Help, column))
 		}
 	}
 	return strings.TrimRight(b.String(), "\n")

@@ -18,6 +18,26 @@ type Table struct {
 	Common   func() Flags // those that every command understands
 	Units    func() Flags // those of commands on units
 	Topics   []Topic
+	// Environment are the variables that a command reads, besides those of its Env; nil for
+	// none.
+	Environment func(c *Command) []Variable
+}
+
+// Variables are the environment variables that a command reads: its own before those
+// that it has in common with others.
+func (t *Table) Variables(c *Command) []Variable {
+	if t.Environment == nil {
+		return c.Env
+	}
+	return slices.Concat(c.Env, t.Environment(c))
+}
+
+// Statuses are what the command may end with.
+func (c *Command) Statuses() []Exit {
+	if len(c.Exits) > 0 {
+		return c.Exits
+	}
+	return []Exit{{0, "Success."}, {1, "There was an error."}}
 }
 
 // A Topic is a page of help that is about no single command.

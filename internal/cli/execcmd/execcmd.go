@@ -23,6 +23,7 @@ its role. Everything after -- belongs to the program. The exit status is that
 of the program.`,
 		Args:     []command.Arg{{Name: "PROGRAM", Help: "The program and its arguments.", Repeated: true}},
 		Examples: []command.Example{{Line: "exec -- sh -c 'echo $TF_VAR_region'", Text: "Print an input."}},
+		Exits:    []command.Exit{{Code: 0, Help: "The program succeeded."}, {Code: 1, Help: "There was an error before the program ran, or it was ended by a signal."}, {Code: -1, Help: "The program ended with this status."}},
 		Prepare: func() (command.Flags, command.Run) {
 			inside := false
 			fs := command.Flags{command.Bool(&inside, "in-download-dir", "Run the program where the module of the unit is, not in the folder of the unit.").WithTwoDashes()}

@@ -47,7 +47,7 @@ Neither providers nor a state are needed. Values that only providers know
 are taken from the state if there is one. Sensitive values are never shown.
 If a provider is not installed, its schema is not known, and arguments with
 names such as password or token are treated as sensitive.`,
-		Args:     []command.Arg{{Name: "ADDRESS", Help: "What to explain.", Complete: command.Addresses}},
+		Args:     []command.Arg{{Name: "ADDRESS", Help: "What to explain.", Complete: command.Explained}},
 		Examples: []command.Example{{Line: "explain local.tags", Text: "Show which file and line set a local value."}, {Line: "explain -code eval/cycle", Text: "Show what the messages about cycles mean."}},
 		Prepare: func() (command.Flags, command.Run) {
 			o := &Options{}
@@ -66,7 +66,7 @@ names such as password or token are treated as sensitive.`,
 
 func (o *Options) Flags() command.Flags {
 	fs := command.Flags{
-		command.Text(&o.Code, "code", "CODE", "Explain the messages that have this code."),
+		command.Text(&o.Code, "code", "CODE", "Explain the messages that have this code.").Completes(command.Codes),
 		command.Bool(&o.Json, "json", "Produce output in a machine-readable JSON format."),
 		command.Text(&o.state, "state", "path", "Path to the state file to read values from.").Completes(command.Files),
 	}

@@ -38,10 +38,11 @@ an argument, it lists both.`,
 			Name: "completion", Synopsis: "Print the completion for a shell", Usage: "<bash|fish|zsh>",
 			Help: `Prints a script with which a shell completes commands, flags and their values,
 such as workspaces, addresses, units and variable files.`,
-			Args: []command.Arg{{Name: "shell", Help: "bash, fish or zsh."}},
+			Args: []command.Arg{{Name: "shell", Help: "bash, fish or zsh.", Choices: command.Shells()}},
 			Examples: []command.Example{
 				{Line: "completion bash > ~/.local/share/bash-completion/completions/terrace", Text: "For bash."},
 				{Line: "completion fish > ~/.config/fish/completions/terrace.fish", Text: "For fish."},
+				{Line: "completion zsh > ~/.zfunc/_terrace", Text: "For zsh, with fpath=(~/.zfunc $fpath) before compinit in ~/.zshrc."},
 			},
 			Prepare: func() (command.Flags, command.Run) {
 				return nil, func(_ context.Context, c *command.Call) int {
@@ -174,6 +175,12 @@ func (f folder) Candidates(what command.Completion) []string {
 			if rel, err := filepath.Rel(f.c.Dir, filepath.Dir(path)); err == nil && fs.ValidPath(filepath.ToSlash(rel)) {
 				out = append(out, filepath.ToSlash(rel))
 			}
+		}
+	case command.Explained:
+		out = f.explained()
+	case command.Codes:
+		for _, code := range diag.Codes() {
+			out = append(out, code.Name)
 		}
 	default:
 		out = f.objects(what)

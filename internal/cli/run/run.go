@@ -45,6 +45,12 @@ the trace in TRACEPARENT.`,
 			{Line: "run --all plan", Text: "Plan every unit below the working folder."},
 			{Line: "run --filter 'prod/**' apply -auto-approve", Text: "Apply the units in one folder."},
 		},
+		Exits: []command.Exit{
+			{Code: 0, Help: "The command succeeded in every unit; with -detailed-exitcode, and no unit has changes."},
+			{Code: 1, Help: "There was an error in some unit."},
+			{Code: 2, Help: "With -detailed-exitcode: some unit has changes, and none an error."},
+			{Code: -1, Help: "Without --all and the like: the status of the command that is run."},
+		},
 		Prepare: func() (command.Flags, command.Run) {
 			f := &unitflags.Flags{}
 			return f.Declare(), func(ctx context.Context, c *command.Call) int { return Words(ctx, c, f) }
