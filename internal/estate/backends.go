@@ -20,23 +20,23 @@ func (e *Estate) environ(t *demand.Task, u *discovery.Unit) (sys.Env, diag.List)
 	return e.o.Machine.Environ.With(own...), ds
 }
 
-// Bootstrap makes the store that the remote_state of a unit describes. done is false where
-// there is nothing to be made.
-func (e *Estate) Bootstrap(ctx context.Context, u *discovery.Unit) (done bool, ds diag.List) {
+// Bootstrap makes the store that the remote_state of a unit describes. Where there is nothing
+// to be made, nothing says why.
+func (e *Estate) Bootstrap(ctx context.Context, u *discovery.Unit) (nothing string, ds diag.List) {
 	t := e.loader.Task(ctx)
 	d, ds := e.dirs.Dir(t, u.Unit, true)
 	if ds.HasErrors() {
-		return false, ds
+		return "", ds
 	}
 	if d.Waits != "" {
-		return false, append(ds, diag.Errorf(nil, "Place of the state is not known", "The store of the unit %s cannot be made, since its %s depends on outputs that are not known yet.", u.Name, d.Waits)...)
+		return "", append(ds, diag.Errorf(nil, "Place of the state is not known", "The store of the unit %s cannot be made, since its %s depends on outputs that are not known yet.", u.Name, d.Waits)...)
 	}
 	env, more := e.environ(t, u)
 	if ds = append(ds, more...); more.HasErrors() {
-		return false, ds
+		return "", ds
 	}
-	done, more = e.states.Bootstrap(ctx, u.Name, d, env)
-	return done, append(ds, more...)
+	nothing, more = e.states.Bootstrap(ctx, u.Name, d, env)
+	return nothing, append(ds, more...)
 }
 
 // place is where the state of a unit is, for commands that change it.

@@ -157,13 +157,13 @@ func runBootstrap(ctx context.Context, c *command.Call, o *unitOptions) int {
 	}
 	c.Report.TellWith(e.Sources(), ds)
 	return o.each(ctx, c, e, all, func(u *estate.Unit) diag.List {
-		done, ds := e.Bootstrap(ctx, u)
+		nothing, ds := e.Bootstrap(ctx, u)
 		switch {
 		case ds.HasErrors():
-		case done:
+		case nothing == "":
 			c.Report.Human.Say(units.About(u.Name, "the store is as its configuration says") + "\n")
 		default:
-			c.Report.Human.Say(units.About(u.Name, "there is nothing to make") + "\n")
+			c.Report.Human.Say(units.About(u.Name, "there is nothing to make: "+nothing) + "\n")
 		}
 		return ds
 	})

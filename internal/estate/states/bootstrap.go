@@ -2,6 +2,7 @@ package states
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
@@ -29,17 +30,19 @@ func (k *Keeper) Prepare(ctx context.Context, name string, d *workdir.Dir, env s
 	return ds
 }
 
-// Bootstrap makes the store that the remote_state of a unit describes. done is false where
-// there is nothing to be made: the unit has none, its kind has none, or disable_init says
-// so.
-func (k *Keeper) Bootstrap(ctx context.Context, name string, d *workdir.Dir, env sys.Env) (done bool, ds diag.List) {
+// Bootstrap makes the store that the remote_state of a unit describes. Where there is nothing
+// to be made, nothing says why, for a line of text.
+func (k *Keeper) Bootstrap(ctx context.Context, name string, d *workdir.Dir, env sys.Env) (nothing string, ds diag.List) {
 	rs := d.Remote
-	if rs == nil || rs.DisableInit {
-		return false, nil
+	switch {
+	case rs == nil:
+		return "the unit has no remote_state", nil
+	case rs.DisableInit:
+		return "disable_init leaves it out", nil
 	}
 	cfg, ds := k.fromRemoteState(ctx, d, nil, nil, nil, env)
 	if ds.HasErrors() {
-		return false, ds
+		return "", ds
 	}
 	cfg.Dir, cfg.Env, cfg.Value = d.Path, env, k.checkedOut(cfg.Value)
 	args := cty.NilVal
@@ -52,7 +55,10 @@ func (k *Keeper) Bootstrap(ctx context.Context, name string, d *workdir.Dir, env
 		}
 	}}
 	done, more := k.s.Backends.Bootstrap(ctx, cfg, args, b)
-	return done, append(ds, located(more, rs.At)...)
+	if !done {
+		nothing = fmt.Sprintf("stores of the kind %q are made elsewhere", rs.Backend)
+	}
+	return nothing, append(ds, located(more, rs.At)...)
 }
 
 // kept makes sure that what is deleted from the store of a place can be brought back.
