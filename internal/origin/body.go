@@ -203,7 +203,8 @@ func (r *replay) guarded(f *frame, s *config.Setting, path []step) {
 		return
 	}
 	r.secret = f.guard.secret(path)
-	if !r.secret && f.guard.loaded().byName {
+	r.byName = f.guard.loaded().byName
+	if !r.secret && r.byName {
 		v, _ := r.in.eval(f, s.Expr)
 		v, _ = part(v, path[1:])
 		r.secret = f.guard.holds(v) || holdsItem(s.Expr)

@@ -1,7 +1,6 @@
 package origin
 
 import (
-	"slices"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/demand"
@@ -215,20 +214,10 @@ func pathIn(v cty.Value, path []step) (p cty.Path) {
 	return p
 }
 
-// withoutFed marks in a value that several files have a part in what feeds a
-// sensitive variable: inputs by the names of variables, and parts by what they are.
+// withoutFed marks in the value of all inputs those of sensitive variables, by their names.
 func (r *replay) withoutFed(v cty.Value) cty.Value {
 	if v == cty.NilVal || r.in.e.Unit == nil || v.Type().IsPrimitiveType() {
 		return v
-	}
-	if r.fed.texts != nil && (len(r.fed.texts.texts) > 0 || len(r.fed.texts.others) > 0) {
-		long := &secrets{texts: slices.DeleteFunc(slices.Clone(r.fed.texts.texts), func(s string) bool { return len(s) < shortest })}
-		v, _ = cty.Transform(v, func(_ cty.Path, in cty.Value) (cty.Value, error) { // the function returns no error
-			if long.repeats(in) {
-				return in.Mark(value.Sensitive), nil
-			}
-			return in, nil
-		})
 	}
 	bare, _ := v.Unmark()
 	if !r.inputs || !bare.IsKnown() || bare.IsNull() || !bare.Type().IsObjectType() {

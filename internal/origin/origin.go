@@ -90,6 +90,7 @@ func (r *replay) finish() {
 	r.shown()
 	r.out.Unchecked = r.in.unchecked
 	r.out.Sensitive = r.valueSecret
+	r.redactLines()
 	switch v := r.withoutFed(r.value); {
 	case v == cty.NilVal:
 		r.out.Sensitive = r.secret
@@ -97,6 +98,7 @@ func (r *replay) finish() {
 	case r.valueSecret && !value.ContainsSecret(v):
 		r.out.Value = cty.StringVal(value.SecretText)
 	default:
+		v = r.redactValue(v)
 		r.out.Sensitive = value.ContainsSecret(v)
 		r.out.Value = value.Redact(v)
 	}
@@ -104,31 +106,39 @@ func (r *replay) finish() {
 
 // shown gives files the names that the reader knows them by.
 func (r *replay) shown() {
-	name := func(p *Place) {
-		if p == nil || p.File == "" || r.in.e.Show == nil {
+	r.eachPlace(func(p *Place) {
+		if p.File == "" || r.in.e.Show == nil {
 			return
 		}
 		file, layer := r.in.e.Show(p.File)
 		p.File, p.Layer = file, cmp.Or(layer, p.Layer)
-	}
-	names := func(all []Place) {
+	})
+}
+
+// eachPlace calls f with every place of the explanation.
+func (r *replay) eachPlace(f func(p *Place)) {
+	each := func(all []Place) {
 		for i := range all {
-			name(&all[i])
+			f(&all[i])
 		}
 	}
 	for _, s := range r.out.Steps {
-		name(s.At)
-		names(s.With)
-		names(s.Replaces)
+		if s.At != nil {
+			f(s.At)
+		}
+		each(s.With)
+		each(s.Replaces)
 		for i := range s.From {
-			name(s.From[i].At)
+			if at := s.From[i].At; at != nil {
+				f(at)
+			}
 		}
 	}
 	for i := range r.out.Parts {
 		p := &r.out.Parts[i]
-		name(&p.At)
-		names(p.With)
-		names(p.Replaces)
+		f(&p.At)
+		each(p.With)
+		each(p.Replaces)
 	}
 }
 

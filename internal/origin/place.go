@@ -270,37 +270,33 @@ func (r *replay) hidden(c cursor) []source.Range {
 	if !r.secret {
 		return nil
 	}
-	return secretParts(c.x, c.path)
+	return written(c.x)
 }
 
-// secretParts lists what an expression has at a path: of an object that is written
-// out the item, of a call that merges such objects their items, and of all else that
-// is more than a reference the whole.
-func secretParts(x hcl.Expression, path []step) []source.Range {
+// written lists what in an expression is text of its own: all that is no reference, in
+// objects and lists, in branches of conditions and in what functions are given.
+func written(x hcl.Expression) (out []source.Range) {
 	if isReference(x) {
 		return nil
 	}
-	if len(path) > 0 {
-		if call, ok := unwrap(x).(*hclsyntax.FunctionCallExpr); ok && (baseName(call.Name) == "merge" || call.Name == "deep_merge") {
-			var out []source.Range
-			for _, a := range call.Args {
-				out = append(out, secretParts(a, path)...)
-			}
-			return out
+	parts := func(xs ...hclsyntax.Expression) []source.Range {
+		for _, x := range xs {
+			out = append(out, written(x)...)
 		}
-		if items, diags := hcl.ExprMap(x); !diags.HasErrors() {
-			var out []source.Range
-			for _, kv := range items {
-				key, diags := kv.Key.Value(nil)
-				if diags.HasErrors() || !key.IsKnown() || key.IsNull() || !key.Type().IsPrimitiveType() {
-					return []source.Range{x.Range()}
-				}
-				if keyStep(key).name() == path[0].name() {
-					out = append(out, secretParts(kv.Value, path[1:])...)
-				}
-			}
-			return out
+		return out
+	}
+	switch x := unwrap(x).(type) {
+	case *hclsyntax.FunctionCallExpr:
+		return parts(x.Args...)
+	case *hclsyntax.ConditionalExpr:
+		return parts(x.Condition, x.TrueResult, x.FalseResult)
+	case *hclsyntax.TupleConsExpr:
+		return parts(x.Exprs...)
+	case *hclsyntax.ObjectConsExpr:
+		for _, it := range x.Items {
+			out = append(out, written(it.ValueExpr)...)
 		}
+		return out
 	}
 	return []source.Range{x.Range()}
 }

@@ -59,6 +59,8 @@ type replay struct {
 
 	onVisit func(cursor)      // called with every expression on the way; nil for nobody
 	names   bool              // names decide what of the unit is secret
+	byName  bool              // names decide what of the value is secret: it has no schema
+	redact  *redaction        // of this and of those aside
 	inputs  bool              // all inputs of the unit are asked for
 	fedBy   map[spot][][]step // what onVisit gathers
 }
@@ -67,7 +69,7 @@ type replay struct {
 func newReplay(t *demand.Task, e *Explainer, fed *feeds) *replay {
 	in := &reader{t: t, e: e}
 	return &replay{
-		in: in, fed: fed, out: &Explanation{}, seen: map[visit]bool{},
+		in: in, fed: fed, out: &Explanation{}, seen: map[visit]bool{}, redact: &redaction{},
 		lines: &listing{in: in, fed: fed, settings: map[string][]setting{}, layers: map[string]*source.Layer{}},
 	}
 }
@@ -168,6 +170,9 @@ func (r *replay) follow(c cursor) {
 		}
 		if r.onVisit != nil {
 			r.onVisit(c)
+		}
+		if r.byName || r.names {
+			r.named(c)
 		}
 		c = r.next(c)
 	}
