@@ -61,6 +61,14 @@ func (k *Keeper) Bootstrap(ctx context.Context, name string, d *workdir.Dir, env
 	return nothing, append(ds, located(more, rs.At)...)
 }
 
+// named is the unit of a place, in a sentence.
+func (p Place) named() string {
+	if p.Unit == "." {
+		return "this unit"
+	}
+	return p.Unit
+}
+
 // kept makes sure that what is deleted from the store of a place can be brought back.
 // force does without.
 func (k *Keeper) kept(ctx context.Context, p Place, force bool) diag.List {
@@ -73,14 +81,14 @@ func (k *Keeper) kept(ctx context.Context, p Place, force bool) diag.List {
 	}
 	v, ok := b.(backend.Bootstrapper)
 	if !ok {
-		return diag.Errorf(p.At, "Store without versions", "The state of %s is kept by the backend %q, which does not say whether a deleted state can be brought back. Keep a copy of it (\"state pull\") and use --force. Nothing was changed.", p.Unit, p.Config.Type)
+		return diag.Errorf(p.At, "Store without versions", "The state of %s is kept by the backend %q, which does not say whether a deleted state can be brought back. Keep a copy of it (\"state pull\") and use --force. Nothing was changed.", p.named(), p.Config.Type)
 	}
 	on, err := v.Versioned(ctx)
 	switch {
 	case err != nil:
 		return p.located(backend.Message("Failed to look at the store", "", err))
 	case !on:
-		return diag.Errorf(p.At, "Store without versions", "The bucket of the state of %s has no versioning, so a deleted state could not be brought back. Turn it on with \"backend bootstrap\", or keep a copy of the state (\"state pull\") and use --force. Nothing was changed.", p.Unit)
+		return diag.Errorf(p.At, "Store without versions", "The bucket of the state of %s has no versioning, so a deleted state could not be brought back. Turn it on with \"backend bootstrap\", or keep a copy of the state (\"state pull\") and use --force. Nothing was changed.", p.named())
 	}
 	return nil
 }
