@@ -735,7 +735,7 @@ func (w *walker) output(n *outputsNode, path hcl.Traversal) (explanation.Way, bo
 	default:
 		stop.Text += ", which has none yet"
 	}
-	if len(path) == 0 || mocks == nil || !w.gives(mocks, path) {
+	if whole := len(path) == 0; mocks == nil || whole && has || !whole && !w.gives(mocks, path) {
 		return explanation.Way{Stops: append([]explanation.Stop{stop}, w.assignedFrom(d)...)}, true
 	}
 	if has {

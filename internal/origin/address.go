@@ -1,6 +1,7 @@
 package origin
 
 import (
+	"github.com/terrace-iac/terrace/config"
 	"slices"
 	"strings"
 
@@ -115,6 +116,14 @@ func (r finder) intoCall(call *eval.Call, path []step) (b begin, child *eval.Mod
 	}
 	argument := func(path []step) bool {
 		return len(path) > 0 && cfg.Body != nil && m.Node.Config.Setting(cfg.Body, path[0].name()) != nil
+	}
+	if call.Node == nil { // module.NAME.var.x is what the call gives for x
+		switch {
+		case len(path) > 1 && path[0].name() == "var" && argument(path[1:]):
+			path = path[1:]
+		case len(path) > 2 && path[0].brackets && path[1].name() == "var" && argument(path[2:]):
+			path = slices.Delete(slices.Clone(path), 1, 2)
+		}
 	}
 	switch {
 	case call.Node == nil && argument(path):
@@ -242,7 +251,40 @@ func (r finder) resource(res *eval.Resource, path []step) (begin, diag.List) {
 	if f.repeats(path) {
 		return repetitionOf(f, path), nil
 	}
+	if ds := r.noSuchAttribute(res, path[0].name()); ds.HasErrors() {
+		return nil, ds
+	}
 	return func(r *replay) cursor { return r.argument(res, k, path) }, nil
+}
+
+// noSuchAttribute is an error where neither the block nor the schema of its type, if it is
+// at hand, has a name.
+func (r finder) noSuchAttribute(res *eval.Resource, name string) diag.List {
+	cfg := res.Config()
+	o := res.Mod.Node.Config.Origin(cfg.At, cfg.Merged)
+	written := o.Setting(name) != nil || slices.ContainsFunc(o.Blocks(), func(n config.NestedOrigin) bool { return n.Type == name })
+	if written || config.Defines(blockType(cfg.Addr.Mode), name) {
+		return nil
+	}
+	p := r.in.schemaOf(res.Provider())
+	if p == nil {
+		return nil
+	}
+	s := p.Resource(cfg.Addr.Mode, cfg.Addr.Type)
+	if s == nil || s.Block == nil {
+		return nil
+	}
+	names := map[string]bool{}
+	for n := range s.Block.Attributes {
+		names[n] = true
+	}
+	for n := range s.Block.Blocks {
+		names[n] = true
+	}
+	if names[name] {
+		return nil
+	}
+	return bad("%s has no argument, attribute or block %q.%s", res.Addr(), name, lang.Suggest(name, names))
 }
 
 func instancesOf(in *eval.Instances) string {
@@ -364,5 +406,9 @@ func (r finder) nothing(m *eval.Module, path []step) diag.List {
 	for have := range m.Node.Config.Resources {
 		names[have.String()] = true
 	}
-	return bad("There is no %s in %s.%s", a, where(m), lang.Suggest(a.String(), names))
+	near := lang.Suggest(a.String(), names)
+	if near == "" && a.Mode == addr.Managed {
+		near = lang.Suggest(a.Type, map[string]bool{"var": true, "local": true, "output": true, "module": true, "data": true, "provider": true, "terraform": true})
+	}
+	return bad("There is no %s in %s.%s", a, where(m), near)
 }

@@ -1,7 +1,6 @@
 package origin
 
 import (
-
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/internal/value"

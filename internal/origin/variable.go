@@ -98,7 +98,9 @@ func (r *reader) unitInput(name string, path []step, has, secret bool) (Way, boo
 		if !secret {
 			why = ds.Errors()[0].Detail
 		}
-		return Way{Stops: []Stop{way.Stops[0], {Kind: Failed, Text: why}}}, true
+		whole := way.Stops[0]
+		whole.Value = cty.NilVal // it is not what was asked for
+		return Way{Stops: []Stop{whole, {Kind: Failed, Text: why}}}, true
 	}
 	return Way{}, false
 }
