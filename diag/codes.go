@@ -96,6 +96,20 @@ func (m *Message) CodeName() string {
 	return ""
 }
 
+// CodesOf are the entries of all codes that messages with a summary may have, by name.
+func CodesOf(summary string) []Code {
+	var out []Code
+	for _, c := range Codes() {
+		if slices.ContainsFunc(c.Summaries, func(s string) bool {
+			p := codePattern{parts: strings.Split(s, "*")}
+			return s == summary || len(p.parts) > 1 && strings.Trim(s, "* ") != "" && p.matches(summary)
+		}) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
 func (p *codePattern) matches(s string) bool {
 	last := len(p.parts) - 1
 	s, ok := strings.CutPrefix(s, p.parts[0])

@@ -25,8 +25,8 @@ import (
 
 // notes is a provider of the program itself: a note_line is a line of text.
 type notes struct {
-	provider.Provider // what is not asked of it here
-	lines             map[string]string
+	provider.Unimplemented // what it does not have
+	lines                  map[string]string
 }
 
 func (n *notes) Schema(context.Context) (*schema.Provider, diag.List) {
@@ -46,13 +46,6 @@ func (n *notes) Schema(context.Context) (*schema.Provider, diag.List) {
 	}, nil
 }
 
-func (n *notes) ValidateConfig(_ context.Context, config cty.Value) (cty.Value, diag.List) {
-	return config, nil
-}
-func (n *notes) Configure(context.Context, cty.Value) diag.List { return nil }
-func (n *notes) ValidateResource(context.Context, addr.Mode, string, cty.Value) diag.List {
-	return nil
-}
 func (n *notes) UpgradeState(_ context.Context, req provider.UpgradeRequest) (cty.Value, diag.List) {
 	var line struct{ ID, Text string }
 	if err := json.Unmarshal(req.JSON, &line); err != nil {
@@ -84,9 +77,6 @@ func (n *notes) Apply(_ context.Context, req provider.ApplyRequest) (provider.Ap
 	n.lines["note"] = text
 	return provider.ApplyResponse{State: note("note", text)}, nil
 }
-func (n *notes) Functions(context.Context) (map[string]*schema.Function, diag.List) { return nil, nil }
-func (n *notes) Stop(context.Context) error                                         { return nil }
-func (n *notes) Close() error                                                       { return nil }
 
 func note(id, text string) cty.Value {
 	return cty.ObjectVal(map[string]cty.Value{"id": cty.StringVal(id), "text": cty.StringVal(text)})
@@ -182,5 +172,52 @@ func TestOwnProvider(t *testing.T) {
 	apply(plan.Destroy)
 	if len(n.lines) > 0 {
 		t.Errorf("the provider has %v after destroy", n.lines)
+	}
+}
+
+// careless is a provider with a mistake.
+type careless struct{ notes }
+
+func (*careless) Plan(context.Context, provider.PlanRequest) (provider.PlanResponse, diag.List) {
+	panic("no plan today")
+}
+
+// A method that is left out and one that panics are errors, which name the provider.
+func TestMistakesOfProviders(t *testing.T) {
+	for _, test := range []struct {
+		p          provider.Provider
+		extra      string
+		code, text string
+	}{
+		{&careless{notes{lines: map[string]string{}}}, "", "provider/panic", "The method Plan of the provider example.com/me/note panicked: no plan today"},
+		{&struct{ provider.Provider }{}, "", "provider/panic", "The method Schema of the provider example.com/me/note panicked"},
+		{&notes{lines: map[string]string{}}, "import {\n  to = note_line.a\n  id = \"x\"\n}\n", provider.CodeUnimplemented, "no method Import"},
+	} {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, "main.tf"), []byte(noted+test.extra))
+		o := terrace.Options{
+			Dir: dir, Environ: []string{"HOME=" + dir, "TF_CLI_CONFIG_FILE=" + os.DevNull},
+			Providers: map[addr.Provider]provider.Factory{
+				{Host: "example.com", Namespace: "me", Type: "note"}: func(context.Context) (provider.Provider, diag.List) { return test.p, nil },
+			},
+		}
+		ds := terrace.Init(t.Context(), o)
+		if !ds.HasErrors() {
+			f, more := terrace.Open(t.Context(), o)
+			if ds = append(ds, more...); f != nil {
+				if !more.HasErrors() {
+					_, more = f.Plan(t.Context(), engine.PlanOptions{})
+					ds = append(ds, more...)
+				}
+				ds = append(ds, f.Close()...)
+			}
+		}
+		found := false
+		for _, m := range ds.Errors() {
+			found = found || m.Code == test.code && strings.Contains(m.Detail, test.text)
+		}
+		if !found {
+			t.Errorf("%s is missing in %v", test.text, ds)
+		}
 	}
 }

@@ -58,6 +58,25 @@ var calls = map[string]func(t *testing.T) diag.List{
 		_, ds := other.Apply(t.Context(), p, engine.ApplyOptions{})
 		return ds
 	},
+	"provider/panic": func(t *testing.T) diag.List {
+		note := addr.Provider{Host: "example.com", Namespace: "me", Type: "note"}
+		own := func(context.Context) (provider.Provider, diag.List) { return &struct{ provider.Provider }{}, nil }
+		plugins := &folder.Plugins{Folder: &folder.Folder{Providers: map[addr.Provider]provider.Factory{note: own}}}
+		start, ds := plugins.Factory(note)
+		if ds.HasErrors() {
+			t.Fatal(ds.Err())
+		}
+		p, ds := start(t.Context())
+		if ds.HasErrors() {
+			t.Fatal(ds.Err())
+		}
+		_, ds = p.Read(t.Context(), provider.ReadRequest{Type: "note_line"})
+		return ds
+	},
+	"provider/unimplemented": func(t *testing.T) diag.List {
+		_, ds := provider.Unimplemented{}.Import(t.Context(), provider.ImportRequest{})
+		return ds
+	},
 	"apply/not-done": func(t *testing.T) diag.List {
 		e, p := planned(t, `resource "terraform_data" "x" {}`)
 		p.Actions[0].Needs = []int{0}

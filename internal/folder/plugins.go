@@ -90,7 +90,7 @@ func (pl *Plugins) Choose(ctx context.Context, req install.Requirements) diag.Li
 // Factory implements engine.ProviderSource.
 func (pl *Plugins) Factory(a addr.Provider) (provider.Factory, diag.List) {
 	if own := pl.Folder.Providers[a]; own != nil {
-		return own, nil
+		return recovering(a, own), nil
 	}
 	if _, ok := pl.Attached[a]; !ok {
 		if _, ds := pl.pkg(a); ds.HasErrors() {

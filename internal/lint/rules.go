@@ -139,13 +139,13 @@ var makers = map[string]bool{
 }
 
 // readers are the functions that read the text of messages, by package, with the reason:
-// messages of others have no codes.
+// libraries and services of others give nothing else to tell messages apart by.
 var readers = map[string]string{
-	"diag FromHCL":                   "HCL's own messages",
-	"unit explainMissing":            "HCL's own messages",
-	"unit withoutReasons":            "HCL's own messages",
-	"internal/resourceclient Schema": "a provider's own words are told of whom they are",
-	"internal/backend/tfe wants":     "answers of the service",
+	"diag FromHCL":                   "HCL's messages about keys have neither a code nor a type",
+	"unit explainMissing":            "HCL's messages about names have neither a code nor a type",
+	"unit withoutReasons":            "HCL's messages about names and keys have neither a code nor a type",
+	"internal/resourceclient Schema": "whether a provider's own words name it, which no code tells",
+	"internal/backend/tfe wants":     "the service answers a state that is missing with a text alone",
 }
 
 // comment holds that every package says what it is for.

@@ -183,6 +183,12 @@ func (b *s3Backend) address(endpoint string, pathStyle bool, o aws.Options) {
 	b.base = b.at(b.bucket)
 }
 
+// unsigned is the error of a request that could not be signed, for want of credentials.
+type unsigned struct{ err error }
+
+func (e *unsigned) Error() string { return e.err.Error() }
+func (e *unsigned) Unwrap() error { return e.err }
+
 // signing is a client that signs each attempt.
 func (b *s3Backend) signing(service string, retries int) *rest.Client {
 	return &rest.Client{
@@ -192,10 +198,13 @@ func (b *s3Backend) signing(service string, retries int) *rest.Client {
 				return rest.Final(err)
 			}
 			err := b.session.Sign(ctx, r, sum(), service, b.session.Region)
-			if errors.Is(err, aws.ErrNoCredentials) {
-				err = rest.Final(err)
+			switch {
+			case errors.Is(err, aws.ErrNoCredentials):
+				return rest.Final(&unsigned{err})
+			case err != nil:
+				return &unsigned{err}
 			}
-			return err
+			return nil
 		},
 	}
 }
@@ -375,7 +384,7 @@ func (b *s3Backend) unreachable(err error) error {
 	if b.custom {
 		argument = "endpoints"
 	}
-	if strings.Contains(err.Error(), "credentials") {
+	if unsigned := (*unsigned)(nil); errors.As(err, &unsigned) {
 		argument, advice = b.who, "Set access_key and secret_key, a profile, or the variables of the AWS tools; \"aws sts get-caller-identity\" shows what they find."
 	}
 	return &backend.Error{Argument: argument, Answer: diag.Reason(err), Advice: advice, Err: err}

@@ -13,17 +13,19 @@ import (
 )
 
 // explainCode prints what messages of a code are about. Who has the message and not the
-// code may give its summary.
+// code may give its summary: then all codes are shown that such a message may have.
 func explainCode(c *command.Call, o *Options) int {
 	if len(c.Args) > 0 {
 		return c.UsageError("Invalid arguments", "With -code there is nothing else to explain: leave the address out.")
 	}
 	summary := strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(o.Code, "Error:"), "Warning:"))
-	entry, ok := diag.FindCode(o.Code)
-	if !ok {
-		entry, ok = diag.FindCode((&diag.Message{Summary: summary}).CodeName())
+	var found []diag.Code
+	if entry, ok := diag.FindCode(o.Code); ok {
+		found = []diag.Code{entry}
+	} else {
+		found = diag.CodesOf(summary)
 	}
-	if !ok {
+	if len(found) == 0 {
 		known := map[string]bool{}
 		for _, entry := range diag.Codes() {
 			known[entry.Name] = true
@@ -31,18 +33,30 @@ func explainCode(c *command.Call, o *Options) int {
 		return c.Fail(diag.Errorf(nil, "Unknown code", "There are no messages with the code %q.%s docs/messages.md lists all codes.", o.Code, suggest(o.Code, known)))
 	}
 	if o.Json {
-		doc, err := json.MarshalIndent(entry, "", "  ")
+		var out any = found
+		if len(found) == 1 {
+			out = found[0]
+		}
+		doc, err := json.MarshalIndent(out, "", "  ")
 		if err != nil {
 			return c.Fail(diag.Errorf(nil, "Failed to write JSON", "The explanation cannot be written: %s.", err))
 		}
 		fmt.Fprintf(c.Stdout, "%s\n", doc)
 		return 0
 	}
-	fmt.Fprintf(c.Stdout, "%s\n\n%s\n", entry.Name, entry.Paragraph(78))
-	if len(entry.Summaries) > 0 {
-		fmt.Fprintf(c.Stdout, "\nMessages:\n")
-		for _, s := range entry.Summaries {
-			fmt.Fprintf(c.Stdout, "  %s\n", strings.ReplaceAll(s, "*", "…"))
+	if len(found) > 1 {
+		fmt.Fprintf(c.Stdout, "Messages that begin like this have one of %d codes. With show_codes = true in the\nCLI configuration file, or -json, a message has its code.\n\n", len(found))
+	}
+	for i, entry := range found {
+		if i > 0 {
+			fmt.Fprintln(c.Stdout)
+		}
+		fmt.Fprintf(c.Stdout, "%s\n\n%s\n", entry.Name, entry.Paragraph(78))
+		if len(entry.Summaries) > 0 {
+			fmt.Fprintf(c.Stdout, "\nMessages:\n")
+			for _, s := range entry.Summaries {
+				fmt.Fprintf(c.Stdout, "  %s\n", strings.ReplaceAll(s, "*", "…"))
+			}
 		}
 	}
 	return 0

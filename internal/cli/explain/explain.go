@@ -41,7 +41,8 @@ inputs.tags.team or remote_state.config.key, and --module and --config choose
 the unit.
 
 With -code, a message is explained instead of a value: what it means and what
-to do. CODE is the code of the message, as in -json output, or its first line.
+to do. CODE is the code of the message, as in -json output, or its first line;
+all codes are shown, in JSON as an array, that such a message may have.
 
 Neither providers nor a state are needed. Values that only providers know
 are taken from the state if there is one. Sensitive values are never shown.
