@@ -29,7 +29,7 @@ func (e *Estate) Bootstrap(ctx context.Context, u *discovery.Unit) (nothing stri
 		return "", ds
 	}
 	if d.Waits != "" {
-		return "", append(ds, diag.Errorf(nil, "Place of the state is not known", "The store of the unit %s cannot be made, since its %s depends on outputs that are not known yet.", u.Name, d.Waits)...)
+		return "", append(ds, diag.Errorf(nil, "Place of the state is not known", "The store of the unit %s cannot be made, since its %s depends on outputs that are not known yet.", u.Called(), d.Waits)...)
 	}
 	env, more := e.environ(t, u)
 	if ds = append(ds, more...); more.HasErrors() {

@@ -438,7 +438,7 @@ func (e *Estate) where(t *demand.Task, u *discovery.Unit, whole bool) (states.Pl
 		return states.Place{}, ds
 	}
 	if d.Waits != "" {
-		return states.Place{}, diag.Errorf(nil, "Place of the state is not known", "The state of the unit %s cannot be read, since this depends on outputs that are not known yet: %s.", u.Name, d.Waits)
+		return states.Place{}, diag.Errorf(nil, "Place of the state is not known", "The state of the unit %s cannot be read, since this depends on outputs that are not known yet: %s.", u.Called(), d.Waits)
 	}
 	var root *config.Module
 	var eng *engine.Engine

@@ -142,14 +142,14 @@ func validateInputs(ctx context.Context, c *command.Call, eo estate.Options, o *
 			continue
 		}
 		if len(got.Unused) > 0 {
-			m := diag.Warnf(nil, "Unused inputs", "The module of the unit %s declares no variables for these inputs: %s.", u.Name, strings.Join(got.Unused, ", "))
+			m := diag.Warnf(nil, "Unused inputs", "The module of the unit %s declares no variables for these inputs: %s.", u.Called(), strings.Join(got.Unused, ", "))
 			if o.units.Strict {
 				m[0].Severity = diag.Error
 			}
 			ds = append(ds, m...)
 		}
 		if len(got.Missing) > 0 {
-			ds = append(ds, diag.Errorf(nil, "Missing inputs", "The module of the unit %s needs values for these variables: %s.", u.Name, strings.Join(got.Missing, ", "))...)
+			ds = append(ds, diag.Errorf(nil, "Missing inputs", "The module of the unit %s needs values for these variables: %s.", u.Called(), strings.Join(got.Missing, ", "))...)
 		}
 	}
 	_ = c.Report.Printer(e.Sources()).Print(c.Stderr, ds.Once())

@@ -154,7 +154,7 @@ func (c *checker) check(ctx context.Context, u *discovery.Unit) diag.List {
 	ds = append(ds, m.Diags.Errors()...)
 	ds = append(ds, c.examined(ctx, u, tf, m)...)
 	if m.Whole {
-		ds = append(ds, workdir.NoBackendBlock(u.Name, rs, m.Root)...)
+		ds = append(ds, workdir.NoBackendBlock(u.Called(), rs, m.Root)...)
 	}
 	if m.Root == nil || u.Partial { // what it inherits may be missing for that reason alone
 		_, more = in.Inputs(t, nil)

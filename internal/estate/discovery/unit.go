@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"cmp"
+	"path/filepath"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/unit"
@@ -38,6 +39,15 @@ type Unit struct {
 	edges []unit.Edge
 	// ofStack are the units behind an edge that leads to a stack, by its ID.
 	ofStack map[string][]*Unit
+}
+
+// Called is how messages call the unit: its name or, of the one in the working folder, that
+// of the folder.
+func (u *Unit) Called() string {
+	if u.Name == "." {
+		return filepath.Base(u.Dir)
+	}
+	return u.Name
 }
 
 // A Commit is where a filter by git found a unit.

@@ -93,7 +93,7 @@ func (w *commandWork) ready(ctx context.Context) (idle bool, ds diag.List) {
 		if root != nil && w.configures() {
 			ds = append(ds, w.unconfigured(root)...)
 		}
-		if ds = append(ds, workdir.NoBackendBlock(w.Unit.Name, w.at.dir.Remote, root)...); ds.HasErrors() {
+		if ds = append(ds, workdir.NoBackendBlock(w.Unit.Called(), w.at.dir.Remote, root)...); ds.HasErrors() {
 			return false, ds
 		}
 	}

@@ -114,7 +114,7 @@ func (w *operationWork) open(ctx context.Context) (idle bool, ds diag.List) {
 	if _, ds = w.module.open(ctx); ds.HasErrors() {
 		return false, ds
 	}
-	if more := append(w.unconfigured(w.module.root()), workdir.NoBackendBlock(w.Unit.Name, w.at.dir.Remote, w.module.root())...); more.HasErrors() {
+	if more := append(w.unconfigured(w.module.root()), workdir.NoBackendBlock(w.Unit.Called(), w.at.dir.Remote, w.module.root())...); more.HasErrors() {
 		return false, append(ds, more...)
 	}
 	idle, more := w.evaluate(ctx)
@@ -151,7 +151,7 @@ func (w *operationWork) evaluate(ctx context.Context) (idle bool, ds diag.List) 
 			values[name] = engine.InputValue{Value: v}
 		}
 	}
-	ds = append(ds, inputs.Missing(u.Name, u.Path, declared, values)...)
+	ds = append(ds, inputs.Missing(u.Called(), u.Path, declared, values)...)
 	return false, append(ds, w.at.checkInputs(declared)...)
 }
 

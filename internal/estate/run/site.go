@@ -170,7 +170,7 @@ func (s *Site) given(declared map[string]*config.Variable) (map[string]engine.In
 func (s *Site) checkInputs(declared map[string]*config.Variable) diag.List {
 	var ds diag.List
 	if s.r.Inputs.Debug {
-		ds = inputs.WriteDebug(s.task, s.unit.Unit, s.unit.Name, declared)
+		ds = inputs.WriteDebug(s.task, s.unit.Unit, s.unit.Called(), declared)
 	}
 	return append(ds, s.unit.CheckInputs(s.task, inputs.Optional(declared), s.r.Inputs.Strict)...)
 }
