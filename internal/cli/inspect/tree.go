@@ -8,20 +8,20 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate"
 )
 
-// A twig is one line of a tree.
-type twig struct {
-	name string
-	subs []*twig
-	by   map[string]*twig // subs of a folder, by name
+// A node is one line of a tree.
+type node struct {
+	name     string
+	children []*node
+	by       map[string]*node // children of a folder, by name
 }
 
 // treeText draws units as a tree: of their folders, or of what needs what, where
 // a unit stands below everything that it needs, and what needs it in turn is
 // drawn at the first of these places.
 func treeText(list []estate.Entry, dag bool) string {
-	root := &twig{name: ".", by: map[string]*twig{}}
+	root := &node{name: ".", by: map[string]*node{}}
 	if dag {
-		root.subs = needTree(list)
+		root.children = needTree(list)
 	} else {
 		folderTree(root, list)
 	}
@@ -31,54 +31,54 @@ func treeText(list []estate.Entry, dag bool) string {
 	return b.String()
 }
 
-func (t *twig) write(b *strings.Builder, indent string) {
-	for i, s := range t.subs {
-		turn, below := view.Branch(i == len(t.subs)-1)
+func (t *node) write(b *strings.Builder, indent string) {
+	for i, s := range t.children {
+		turn, below := view.Branch(i == len(t.children)-1)
 		turn = strings.Replace(turn, "└", "╰", 1) // as Terragrunt draws it
 		b.WriteString(indent + turn + s.name + "\n")
 		s.write(b, indent+below)
 	}
 }
 
-func folderTree(root *twig, list []estate.Entry) {
+func folderTree(root *node, list []estate.Entry) {
 	for _, x := range list {
 		at := root
 		for part := range strings.SplitSeq(x.Name, "/") {
 			sub := at.by[part]
 			if sub == nil {
-				sub = &twig{name: part, by: map[string]*twig{}}
-				at.subs, at.by[part] = append(at.subs, sub), sub
+				sub = &node{name: part, by: map[string]*node{}}
+				at.children, at.by[part] = append(at.children, sub), sub
 			}
 			at = sub
 		}
 	}
 }
 
-func needTree(list []estate.Entry) []*twig {
+func needTree(list []estate.Entry) []*node {
 	in := map[*estate.Unit]bool{}
 	for _, x := range list {
 		in[x.Unit] = true
 	}
 	drawn := map[*estate.Unit]bool{}
-	var draw func(u *estate.Unit) *twig
-	draw = func(u *estate.Unit) *twig {
-		t := &twig{name: u.Name}
+	var draw func(u *estate.Unit) *node
+	draw = func(u *estate.Unit) *node {
+		t := &node{name: u.Name}
 		if drawn[u] {
 			return t
 		}
 		drawn[u] = true
 		for _, n := range u.NeededBy {
 			if in[n] {
-				t.subs = append(t.subs, draw(n))
+				t.children = append(t.children, draw(n))
 			}
 		}
 		return t
 	}
-	var out []*twig
+	var out []*node
 	for _, x := range list {
 		switch {
 		case x.Unit == nil:
-			out = append(out, &twig{name: x.Name})
+			out = append(out, &node{name: x.Name})
 		case !slices.ContainsFunc(x.Unit.Needs, func(n *estate.Unit) bool { return in[n] }):
 			out = append(out, draw(x.Unit))
 		}

@@ -21,9 +21,9 @@ type handle struct {
 	config cty.Value       // NilVal: not configured
 	limit  *parallel.Turns // of the configuration; nil: none
 
-	mu   sync.Mutex // held while a process is looked for
-	proc *process
-	hurt bool // a call of ours failed and the process ended: no other is looked for
+	mu         sync.Mutex // held while a process is looked for
+	proc       *process
+	callFailed bool // a call of ours failed and the process ended: no other is looked for
 }
 
 var _ provider.Provider = (*handle)(nil)
@@ -32,7 +32,7 @@ var _ provider.Provider = (*handle)(nil)
 func (h *handle) process(ctx context.Context) (*process, diag.List) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.proc != nil && (h.hurt || !h.proc.ended()) {
+	if h.proc != nil && (h.callFailed || !h.proc.ended()) {
 		return h.proc, nil
 	}
 	proc, ds := h.pool.take(ctx, h)
@@ -57,7 +57,7 @@ func (h *handle) usable() bool {
 func (h *handle) failed(proc *process) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.hurt && h.proc == proc
+	return h.callFailed && h.proc == proc
 }
 
 // note remembers that a call failed because the process ended.
@@ -67,7 +67,7 @@ func (h *handle) note(proc *process, failed bool) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.hurt = h.hurt || h.proc == proc
+	h.callFailed = h.callFailed || h.proc == proc
 }
 
 // do makes a call when it is the pool's turn. fallback is the answer where there
