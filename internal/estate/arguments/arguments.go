@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/internal/vars"
@@ -32,6 +33,9 @@ type Extra struct {
 	Refresh *bool    // nil if -refresh is not there
 	Minimal bool     // of refreshes
 	Backend []string // of -backend-config, in their order
+
+	Targets, Excludes []addr.Target
+	Replace           []addr.Instance
 }
 
 // Lock says how state is locked. The zero value locks and does not wait.
@@ -94,7 +98,8 @@ func read(words []string, blocks []unit.ExtraArguments, command string, locate f
 func (x *Extra) read(args []string, file func(name string)) {
 	for i := 0; i < len(args); i++ {
 		name, value, has := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
-		if takes := name == "var" || name == "var-file" || name == "lock-timeout" || name == "parallelism" || name == "backend-config"; takes && !has && i+1 < len(args) {
+		takes := name == "var" || name == "var-file" || name == "lock-timeout" || name == "parallelism" || name == "backend-config" || name == "target" || name == "exclude" || name == "replace"
+		if takes && !has && i+1 < len(args) {
 			i++
 			value = args[i]
 		}
@@ -103,9 +108,7 @@ func (x *Extra) read(args []string, file func(name string)) {
 			continue
 		}
 		x.Words = append(x.Words, args[i])
-		if has || name != "var" && name != "lock-timeout" && name != "parallelism" && name != "backend-config" {
-			// the word holds its value
-		} else {
+		if takes && !has {
 			x.Words[len(x.Words)-1] = "-" + name + "=" + value
 		}
 		if !x.means(name, value) {
@@ -123,6 +126,18 @@ func (x *Extra) means(name, value string) bool {
 	case "var":
 		x.Vars = append(x.Vars, vars.Flag{Value: value})
 	case "input", "no-color", "compact-warnings", "concise", "auto-approve":
+	case "target", "exclude":
+		t, err := addr.ParseTarget(value)
+		if name == "target" {
+			x.Targets = append(x.Targets, t)
+		} else {
+			x.Excludes = append(x.Excludes, t)
+		}
+		return err == nil
+	case "replace":
+		i, err := addr.ParseInstance(value)
+		x.Replace = append(x.Replace, i)
+		return err == nil
 	case "backend-config":
 		x.Backend = append(x.Backend, value)
 	case "lock":

@@ -160,7 +160,7 @@ func (w *operationWork) unfit() diag.List {
 	if len(w.at.extra.Other) == 0 {
 		return nil
 	}
-	ds := diag.Errorf(w.at.dir.Terraform.At, "Extra argument not available", "The unit gives the command the arguments %s, which a run over several units does not have in this version. Run the command in the unit's own folder.", strings.Join(w.at.extra.Other, " "))
+	ds := diag.Errorf(w.at.dir.Terraform.At, "Extra argument not available", "The unit gives the command the arguments %s, which are about one folder (-state, -out) or about what is shown of the whole run (-json, -detailed-exitcode). Run the command in the unit's own folder, or give the run itself those that are about all of it.", strings.Join(w.at.extra.Other, " "))
 	ds[0].Code = "estate/extra-argument"
 	return ds
 }
@@ -236,7 +236,7 @@ func (w *operationWork) planAndApply(ctx context.Context) diag.List {
 	}
 	done, more := op.Run(ctx, operation.Want{
 		Plan: engine.PlanOptions{
-			Mode: w.mode(), SkipRefresh: skip, Targets: w.o.Plans.Targets, Excludes: w.o.Plans.Excludes,
+			Mode: w.mode(), SkipRefresh: skip, Targets: slices.Concat(w.o.Plans.Targets, w.at.extra.Targets), Excludes: slices.Concat(w.o.Plans.Excludes, w.at.extra.Excludes),
 			Defer: w.o.Op == Plan, Time: w.approval.Time(),
 		},
 		Apply: w.o.Op == Apply, Every: w.o.Every, MovesFirst: true, Forget: w.o.Plans.Forget,
@@ -300,7 +300,7 @@ func (w *operationWork) planned(p *plan.Plan, by planfile.Sealer, ds diag.List) 
 // address is meant for the units that know it.
 func (w *operationWork) replaced(prev *state.State) []addr.Instance {
 	var out []addr.Instance
-	for _, a := range w.o.Plans.Replace {
+	for _, a := range slices.Concat(w.o.Plans.Replace, w.at.extra.Replace) {
 		n := w.module.engine.Tree().Root
 		for _, step := range a.Module.Steps() {
 			if n != nil {
