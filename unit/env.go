@@ -56,6 +56,10 @@ type Env struct {
 	// Tolerant makes outputs that do not exist unknown instead of an error, as
 	// render wants it.
 	Tolerant bool
+
+	// NoMocks leaves outputs that do not exist unknown where mock outputs would stand
+	// for them. It goes with Tolerant.
+	NoMocks bool
 	// Rendering says besides that a dependency without outputs has no output of any name,
 	// so that try() catches it, as render wants it. Else each is unknown.
 	Rendering bool

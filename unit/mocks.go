@@ -24,7 +24,7 @@ func (n *depNode) withMocks(c *evaluator, v cty.Value, has bool) cty.Value {
 		}
 		return n.mixMocks(c, v, mocks)
 	}
-	if mocks != cty.NilVal && (allowed || c.l.env.Tolerant) {
+	if mocks != cty.NilVal && (allowed || c.l.env.Tolerant) && !c.l.env.NoMocks {
 		target, _ := n.target(c)
 		c.add(c.l.mockWarning(target, n.label, at))
 		return mocks

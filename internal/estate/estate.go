@@ -95,6 +95,7 @@ type Skip struct {
 	Hooks   bool
 	Retries bool
 	Outputs bool // of dependencies, which are unknown then
+	Mocks   bool // the mock outputs too that stand for them
 }
 
 // An Estate is units in order.
@@ -148,6 +149,7 @@ func newEstate(o Options) *Estate {
 func (e *Estate) open(root string) (loader, static *unit.Loader) {
 	env := e.o.UnitEnv(root)
 	env.Outputs, env.Tolerant = e.reader.Get, e.o.Tolerant || e.o.Skip.Outputs
+	env.NoMocks = e.o.Skip.Mocks
 	env.Rendering = e.o.Rendering && !e.o.Skip.Outputs
 	env.UnitEnviron = e.runner.Credentials.Environ()
 	e.loader = unit.NewLoader(env)

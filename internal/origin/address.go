@@ -91,14 +91,19 @@ func (r finder) unitPart(address hcl.Traversal) (b begin, done bool, ds diag.Lis
 // is not known, and in what other programs are given, names decide.
 func (r *replay) secretInput(address hcl.Traversal) {
 	path, _ := steps(address)
-	r.names = r.in.e.Eval == nil && path[0].name() == "inputs" || path[0].name() == "remote_state" || path[0].name() == "terraform"
+	switch path[0].name() {
+	case "inputs":
+		r.names = r.in.e.Eval == nil
+	case "remote_state", "terraform", "dependency", "local", "values", "feature":
+		r.names = true
+	}
 	switch {
 	case len(path) == 1:
 		r.inputs = path[0].name() == "inputs"
 	case path[0].name() == "inputs" && r.in.e.Eval != nil:
 		v := r.in.e.Eval.Root.Node.Config.Variables[path[1].name()]
 		r.secret = v != nil && v.Sensitive
-	case path[0].name() == "inputs", path[0].name() == "remote_state", path[0].name() == "terraform":
+	case path[0].name() == "inputs", r.names:
 		r.secret = guard{byName: true}.secret(path[1:])
 	}
 }

@@ -90,6 +90,10 @@ func (r *replay) finish() {
 	r.shown()
 	r.out.Unchecked = r.in.unchecked
 	r.out.Sensitive = r.valueSecret
+	if r.names {
+		r.value = namedItems(r.value)
+		r.redact.named.add(r.value, false)
+	}
 	r.redactLines()
 	switch v := r.withoutFed(r.value); {
 	case v == cty.NilVal:

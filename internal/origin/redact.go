@@ -194,6 +194,36 @@ func withoutWord(line, text string) string {
 	}
 }
 
+// namedItems marks the items in a value whose names say that they are secret, wherever
+// they come from: functions decode them, too.
+func namedItems(v cty.Value) cty.Value {
+	if v == cty.NilVal {
+		return v
+	}
+	out, err := cty.Transform(v, func(p cty.Path, v cty.Value) (cty.Value, error) {
+		if n := len(p); n > 0 && !v.IsNull() && secretStep(p[n-1]) {
+			return v.Mark(value.Sensitive), nil
+		}
+		return v, nil
+	})
+	if err != nil { // the function returns none
+		return v
+	}
+	return out
+}
+
+// secretStep reports whether the name in a step says that it leads to a secret.
+func secretStep(s cty.PathStep) bool {
+	switch s := s.(type) {
+	case cty.GetAttrStep:
+		return secretName(s.Name)
+	case cty.IndexStep:
+		key, _ := s.Key.Unmark()
+		return key.IsKnown() && !key.IsNull() && key.Type() == cty.String && secretName(key.AsString())
+	}
+	return false
+}
+
 // named gathers what the items of an expression hold whose names say that it is secret,
 // and takes the part that is asked for as secret if its own name does.
 func (r *replay) named(c cursor) {

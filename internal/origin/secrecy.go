@@ -76,12 +76,7 @@ func (g guard) holds(v cty.Value) bool {
 	found := false
 	_ = cty.Walk(unmark(v), func(p cty.Path, v cty.Value) (bool, error) {
 		if n := len(p); n > 0 && !v.IsNull() {
-			switch s := p[n-1].(type) {
-			case cty.GetAttrStep:
-				found = found || secretName(s.Name)
-			case cty.IndexStep:
-				found = found || s.Key.IsKnown() && s.Key.Type() == cty.String && secretName(s.Key.AsString())
-			}
+			found = found || secretStep(p[n-1])
 		}
 		return !found, nil
 	})

@@ -35,25 +35,28 @@ func InUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *unitf
 	if !o.Settle(c) {
 		return 1
 	}
-	first := *f
-	first.NoOutputs = true // most answers need no outputs of other units
+	without := *f
+	without.NoOutputs = true // most answers need no outputs of other units
 	answers := &unit.Answers{}
-	answer, settled := explainIn(ctx, c, &first, o, answers)
+	answer, settled := explainIn(ctx, c, &without, o, answers, true)
 	if !settled && !f.NoOutputs && ctx.Err() == nil {
-		answer, _ = explainIn(ctx, c, f, o, answers)
+		answer, _ = explainIn(ctx, c, f, o, answers, false)
 	}
 	return answer()
 }
 
 // explainIn explains with the flags of a unit. settled tells whether the answer is the
-// same whatever other units have as outputs. Programs that gave one of the answers do not
-// run again.
-func explainIn(ctx context.Context, c *command.Call, f *unitflags.Flags, o *Options, answers *unit.Answers) (answer func() int, settled bool) {
+// same whatever other units have as outputs, which is asked the first time. Programs that
+// gave one of the answers do not run again.
+func explainIn(ctx context.Context, c *command.Call, f *unitflags.Flags, o *Options, answers *unit.Answers, first bool) (answer func() int, settled bool) {
 	eo, about := units.LookOptions(c, f, "plan", nil)
 	if about.HasErrors() {
 		return func() int { return c.Fail(about) }, true
 	}
 	eo.Tolerant, eo.Machine.Answers = true, answers
+	// What is made of mock outputs is not the answer where there are real ones. The mocks
+	// themselves are secret where they would give a sensitive variable its value.
+	eo.Skip.Mocks = first && !strings.HasPrefix(o.Address, "dependency.")
 	e, u, ds := estate.OpenUnit(ctx, eo, units.UnitPath(c, f), f.Module)
 	fail := func(ds diag.List) (func() int, bool) {
 		return func() int { return units.FailWith(c, e, ds) }, false
