@@ -111,8 +111,8 @@ func describe(comp []*Node) *diag.Message {
 	path := written(first, shortestCycle(first, in))
 	m := &diag.Message{Code: "eval/cycle", Summary: "Cycle", At: at}
 	if len(path) == 1 {
-		if s, ok := first.What.(Loner); ok {
-			m.Summary = s.Alone()
+		if s, ok := first.What.(SelfReferencer); ok {
+			m.Summary = s.SelfReference()
 		}
 		m.Detail = fmt.Sprintf("%s refers to itself, so its value can never be known. Remove the reference or replace it with the value that it should have.", name)
 		m.Notes = []diag.Note{{Text: name + " refers to itself here", At: path[0].At}}

@@ -57,10 +57,10 @@ type Subject interface {
 	Describe() (name string, at *source.Range)
 }
 
-// A Loner is a Subject that has a heading of its own for the message that it refers to
+// A SelfReferencer is a Subject that has a heading of its own for the message that it refers to
 // itself, with nothing in between.
-type Loner interface {
-	Alone() (summary string)
+type SelfReferencer interface {
+	SelfReference() (summary string)
 }
 
 // A Graph is one evaluation: the tasks that work on it, and what they reported.

@@ -19,8 +19,8 @@ type ConsoleOptions struct {
 	State     *state.State          // nil: none
 	// Plan makes a plan first, so that values are those that an apply would bring about.
 	Plan bool
-	// Beyond answers references that the module does not, nil for none.
-	Beyond func(ref hcl.Traversal) (v cty.Value, used int, ds diag.List, ok bool)
+	// Fallback answers references that the module does not, nil for none.
+	Fallback func(ref hcl.Traversal) (v cty.Value, used int, ds diag.List, ok bool)
 }
 
 // A Console evaluates expressions as the root module sees them. It changes nothing and is
@@ -51,7 +51,7 @@ func (e *Engine) Console(ctx context.Context, o ConsoleOptions) (*Console, diag.
 	if o.Plan {
 		c.in.Eval.Functions = funcs.Table(funcs.Config{BaseDir: e.dir, Home: e.home, PlanTime: now, PureOnly: true, Console: true, TemplateDepth: e.templateDepth()})
 		var more diag.List
-		c.planned, more = planner.NewSession(ctx, c.in, true, o.Beyond)
+		c.planned, more = planner.NewSession(ctx, c.in, true, o.Fallback)
 		ds = append(ds, more...)
 	}
 	return c, ds
@@ -62,7 +62,7 @@ func (c *Console) Eval(ctx context.Context, x hcl.Expression) (cty.Value, diag.L
 	if c.planned != nil {
 		return c.planned.Eval(x)
 	}
-	s, ds := planner.NewSession(ctx, c.in, false, c.o.Beyond) // a fresh one, so that messages come again
+	s, ds := planner.NewSession(ctx, c.in, false, c.o.Fallback) // a fresh one, so that messages come again
 	if ds.HasErrors() {
 		return cty.DynamicVal, ds
 	}

@@ -292,13 +292,13 @@ func (c *evaluator) mustExist(target Target, at *source.Range) {
 		}
 	}
 	ds := diag.Errorf(at, "Dependency not found", "There is no folder or file %s that could be depended on.", path)
-	ds[0].Code, ds[0].Extra = "unit/dependency-not-found", Nowhere(path)
+	ds[0].Code, ds[0].Extra = "unit/dependency-not-found", NotFound(path)
 	c.fail(ds)
 }
 
-// Nowhere is the Extra of a message about a dependency that leads to a path where nothing
+// NotFound is the Extra of a message about a dependency that leads to a path where nothing
 // is.
-type Nowhere string
+type NotFound string
 
 // moduleExists tells whether an environment file holds a module.
 func (l *Loader) moduleExists(path, name string) bool {

@@ -68,8 +68,8 @@ type leafCache struct {
 	// placed is the same leaf as it is seen while its working folder is looked for,
 	// where get_working_dir() is empty; always nil of itself.
 	placed *evaluation
-	// brought are the blocks that brought in the files that are merged.
-	brought map[*evaluation]*source.Layer
+	// importedBy has, for each file that is merged, the layer of the import or include block that names it.
+	importedBy map[*evaluation]*source.Layer
 }
 
 func newEvaluation(l *Loader, f *syntax.File, r role, dir string) *evaluation {

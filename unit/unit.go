@@ -110,7 +110,7 @@ func (u *Unit) Forget() {
 	u.e.fullCells.drop()
 	u.e.cache.mu.Lock()
 	defer u.e.cache.mu.Unlock()
-	u.e.cache.overlays, u.e.cache.placed, u.e.cache.brought = nil, nil, nil
+	u.e.cache.overlays, u.e.cache.placed, u.e.cache.importedBy = nil, nil, nil
 }
 
 // Unit reads the only unit of a folder or file. An environment file is an error
@@ -336,7 +336,7 @@ func (u *Unit) layerOf(c *evaluator, e *evaluation) *source.Layer {
 func (u *Unit) layers(c *evaluator) map[*evaluation]*source.Layer {
 	e := u.within
 	e.cache.mu.Lock()
-	have := e.cache.brought
+	have := e.cache.importedBy
 	e.cache.mu.Unlock()
 	if have != nil {
 		return have
@@ -363,7 +363,7 @@ func (u *Unit) layers(c *evaluator) map[*evaluation]*source.Layer {
 	visit(e)
 	e.cache.mu.Lock()
 	defer e.cache.mu.Unlock()
-	e.cache.brought = have
+	e.cache.importedBy = have
 	return have
 }
 

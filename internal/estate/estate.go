@@ -110,7 +110,7 @@ type Estate struct {
 	states   *states.Keeper
 	runner   run.Runner // but for what changes with each run
 	changing states.Changing
-	first    run.First
+	first    run.GivenWarnings
 	examined check.Examined
 	examiner *engine.Examiner
 	invalid  map[*discovery.Unit]diag.List // what checks found

@@ -109,8 +109,8 @@ func (i *item) Describe() (string, *source.Range) {
 	return string(i.mod.Addr) + "." + i.kind + i.name, i.at
 }
 
-// Alone implements demand.Loner.
-func (i *item) Alone() string {
+// Alone implements demand.SelfReferencer.
+func (i *item) SelfReference() string {
 	if i.kind == "local." {
 		return "Self-referencing local value"
 	}

@@ -93,11 +93,11 @@ func (d *Desired) Describe() (string, *source.Range) {
 
 const selfReferential = "Self-referential block"
 
-// Alone implements demand.Loner, as those of the others do.
-func (r *Resource) Alone() string          { return selfReferential }
-func (r *resourceCount) Alone() string     { return selfReferential }
-func (r *resourceDependsOn) Alone() string { return selfReferential }
-func (d *Desired) Alone() string           { return selfReferential }
+// Alone implements demand.SelfReferencer, as those of the others do.
+func (r *Resource) SelfReference() string          { return selfReferential }
+func (r *resourceCount) SelfReference() string     { return selfReferential }
+func (r *resourceDependsOn) SelfReference() string { return selfReferential }
+func (d *Desired) SelfReference() string           { return selfReferential }
 
 // Addr is the resource's address.
 func (r *Resource) Addr() addr.AbsResource {

@@ -56,15 +56,15 @@ type valueChange struct {
 	Generated       string `json:"generated_config"`
 }
 
-// A Foreign plan is one that a service has made.
-type Foreign struct {
+// A ServicePlan is a plan that a service has made.
+type ServicePlan struct {
 	Plan    *plan.Plan // what is shown: changes, drift, outputs and what is relevant
 	schemas map[string]*providerSchema
 	known   map[string]*schema.Resource
 }
 
 // Resource is the schema of a resource type, nil if the text does not have it.
-func (f *Foreign) Resource(p addr.Provider, mode addr.Mode, typ string) *schema.Resource {
+func (f *ServicePlan) Resource(p addr.Provider, mode addr.Mode, typ string) *schema.Resource {
 	return f.known[schemaKey(p.String(), mode, typ)]
 }
 
@@ -73,14 +73,14 @@ func schemaKey(provider string, mode addr.Mode, typ string) string {
 }
 
 // ReadPlan reads the plan of a service.
-func ReadPlan(text []byte, mode plan.Mode) (*Foreign, error) {
+func ReadPlan(text []byte, mode plan.Mode) (*ServicePlan, error) {
 	var doc planDocument
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	if err := d.Decode(&doc); err != nil {
 		return nil, err
 	}
-	f := &Foreign{Plan: &plan.Plan{Mode: mode}, schemas: doc.Schemas, known: make(map[string]*schema.Resource)}
+	f := &ServicePlan{Plan: &plan.Plan{Mode: mode}, schemas: doc.Schemas, known: make(map[string]*schema.Resource)}
 	var err error
 	if f.Plan.Changes, err = f.changes(doc.Resources); err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func ReadPlan(text []byte, mode plan.Mode) (*Foreign, error) {
 	return f, nil
 }
 
-func (f *Foreign) changes(list []changeDocument) ([]*plan.Change, error) {
+func (f *ServicePlan) changes(list []changeDocument) ([]*plan.Change, error) {
 	var out []*plan.Change
 	for _, d := range list {
 		c, err := f.change(d)
@@ -125,7 +125,7 @@ func (f *Foreign) changes(list []changeDocument) ([]*plan.Change, error) {
 	return out, nil
 }
 
-func (f *Foreign) change(d changeDocument) (*plan.Change, error) {
+func (f *ServicePlan) change(d changeDocument) (*plan.Change, error) {
 	c := &plan.Change{Deposed: addr.DeposedKey(d.Deposed), Reason: plan.Reason(d.Reason)}
 	var err error
 	if c.Addr, err = addr.ParseInstance(d.Address); err != nil {
@@ -174,7 +174,7 @@ func (f *Foreign) change(d changeDocument) (*plan.Change, error) {
 }
 
 // find decodes the schema of a resource type once.
-func (f *Foreign) find(provider string, a addr.Instance) (*schema.Resource, error) {
+func (f *ServicePlan) find(provider string, a addr.Instance) (*schema.Resource, error) {
 	key := schemaKey(provider, a.Resource.Mode, a.Resource.Type)
 	if s, ok := f.known[key]; ok {
 		return s, nil

@@ -22,7 +22,7 @@ type findings struct {
 	vanished     []addr.Object // deposed objects that do not exist any more
 	generated    []*generatedPlan
 	deferred     []*plan.Deferred
-	none         []addr.ConfigResource // wanted by a limited plan, and without instances
+	none         []addr.ConfigResource // blocks without instances that -target or -exclude leaves in the plan
 	checkResults []checks.Result
 }
 

@@ -16,23 +16,23 @@ import (
 // holds, or against what a plan would make of it. It is used by one goroutine.
 type Session struct {
 	p        *planner
-	beyond   Beyond
+	fallback Fallback
 	reported int // messages of the graph that were given out
 }
 
-// Beyond answers references that the module does not. ok is false for those that it does
+// Fallback answers references that the module does not. ok is false for those that it does
 // not know either.
-type Beyond func(ref hcl.Traversal) (v cty.Value, used int, ds diag.List, ok bool)
+type Fallback func(ref hcl.Traversal) (v cty.Value, used int, ds diag.List, ok bool)
 
 // NewSession makes a session. With planned the whole configuration is planned first, in
 // the mode of the input; else nothing is read or planned, and what state does not hold is
-// unknown. beyond may be nil.
-func NewSession(ctx context.Context, in Input, planned bool, beyond Beyond) (*Session, diag.List) {
+// unknown. fallback may be nil.
+func NewSession(ctx context.Context, in Input, planned bool, fallback Fallback) (*Session, diag.List) {
 	if !planned {
 		in.Mode, in.SkipRefresh = plan.RefreshOnly, true
 	}
 	p := newPlanner(ctx, in)
-	s := &Session{p: p, beyond: beyond}
+	s := &Session{p: p, fallback: fallback}
 	ds := p.prepare()
 	if ds.HasErrors() {
 		return s, ds
@@ -59,22 +59,22 @@ func (s *Session) fresh() diag.List {
 
 // Eval evaluates an expression. The value has its marks.
 func (s *Session) Eval(x hcl.Expression) (cty.Value, diag.List) {
-	v, ds := lang.Eval(s.p.graph.Task(s.p.ctx), sessionScope{s.p.ev.Root, s.beyond}, lang.Compile(x), cty.DynamicPseudoType)
+	v, ds := lang.Eval(s.p.graph.Task(s.p.ctx), sessionScope{s.p.ev.Root, s.fallback}, lang.Compile(x), cty.DynamicPseudoType)
 	return v, append(s.fresh(), ds...)
 }
 
 // Close lets go of what was opened.
 func (s *Session) Close() diag.List { return s.p.client.Close() }
 
-// sessionScope is the root module with what lies beyond.
+// sessionScope is the root module with what lies fallback.
 type sessionScope struct {
 	lang.Scope
-	beyond Beyond
+	fallback Fallback
 }
 
 func (s sessionScope) Resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) (cty.Value, int, diag.List) {
-	if s.beyond != nil {
-		if v, used, ds, ok := s.beyond(ref); ok {
+	if s.fallback != nil {
+		if v, used, ds, ok := s.fallback(ref); ok {
 			return v, used, ds
 		}
 	}

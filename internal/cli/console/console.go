@@ -96,7 +96,7 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	}
 	co := engine.ConsoleOptions{Variables: p.Vars, State: p.Translate(s), Plan: o.plan}
 	if c.Unit != nil && c.Unit.Refer != nil {
-		co.Beyond = beyond(ctx, c, p)
+		co.Fallback = beyond(ctx, c, p)
 	}
 	engine, more := p.Engine.Console(ctx, co)
 	if ds = append(ds, more...); more.HasErrors() {

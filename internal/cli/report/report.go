@@ -45,8 +45,8 @@ type Reporter struct {
 	// Note is called with all messages, before they are filtered. It may be nil.
 	Note func(diag.List)
 
-	// Heard remembers what was reported; nil where nobody asks.
-	Heard *Heard
+	// Reported remembers what was reported; nil where nobody asks.
+	Reported *Reported
 
 	// Context carries the telemetry that messages are logged to.
 	Context context.Context
@@ -229,7 +229,7 @@ func (r *Reporter) passed(ds diag.List) diag.List {
 	if r.silent.Load() {
 		return nil
 	}
-	ds = r.Heard.Fresh(ds)
+	ds = r.Reported.Fresh(ds)
 	if r.Options.ErrorsAlone {
 		ds = ds.Errors()
 	}

@@ -32,10 +32,10 @@ func (r *estateRun) checked(ctx context.Context, cmd *command.Command, ds diag.L
 }
 
 // afterwards reports the errors of the check that were not reported yet, as warnings.
-func afterwards(c *command.Call, e *estate.Estate, found diag.List, heard *report.Heard) {
+func afterwards(c *command.Call, e *estate.Estate, found diag.List, reported *report.Reported) {
 	var ds diag.List
 	for _, m := range found.Once() {
-		if !heard.Has(m) {
+		if !reported.Has(m) {
 			ds = append(ds, m)
 		}
 	}

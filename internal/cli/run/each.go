@@ -42,8 +42,8 @@ func overUnits(ctx context.Context, c *command.Call, name string, f *unitflags.F
 	e, more := units.Open(ctx, c, o)
 	defer e.Close(ctx)
 	r := &estateRun{Call: c, f: f, name: name, args: args, estate: e}
-	heard := new(report.Heard)
-	c.Report.Heard = heard
+	reported := new(report.Reported)
+	c.Report.Reported = reported
 	wrong, ok := r.checked(ctx, cmd, slices.Concat(ds, more, e.Found.Ungenerated))
 	if !ok {
 		return r.failEstate(e, wrong)
@@ -73,7 +73,7 @@ func overUnits(ctx context.Context, c *command.Call, name string, f *unitflags.F
 	} else {
 		results = eachUnit(ctx, c, cmd, f, rest, e, rules, blocked)
 	}
-	afterwards(c, e, wrong, heard)
+	afterwards(c, e, wrong, reported)
 	return r.written(results)
 }
 

@@ -15,10 +15,10 @@ import (
 // outputs prints the outputs of every unit.
 func (r *estateRun) outputs(ctx context.Context) int {
 	all, results := r.estate.Outputs(ctx, nil)
-	heard := new(report.Heard)
-	heard.Fresh(Messages(results))
+	reported := new(report.Reported)
+	reported.Fresh(Messages(results))
 	r.tellEstate(Messages(results).Once())
-	afterwards(r.Call, r.estate, append(r.found, r.estate.Check(ctx, r.f.Strict).Errors()...), heard)
+	afterwards(r.Call, r.estate, append(r.found, r.estate.Check(ctx, r.f.Strict).Errors()...), reported)
 	names := make([]string, 0, len(all))
 	for name := range all {
 		names = append(names, name)

@@ -49,7 +49,7 @@ func (d *differ) namesOf(b *schema.Block) (attrs, blocks []string) {
 func (d *differ) block(p pair, b *schema.Block) *node {
 	n := &node{kind: blockBody, op: p.start(), forces: p.replace.Marked(), empty: len(b.Blocks) == 0, showNull: true}
 	attrs, blocks := d.namesOf(b)
-	n.kids = make([]kid, 0, len(attrs))
+	n.children = make([]child, 0, len(attrs))
 	for _, name := range attrs {
 		of := p.attr(name)
 		of.before, of.after = written(of.before), written(of.after)
@@ -64,7 +64,7 @@ func (d *differ) block(p pair, b *schema.Block) *node {
 			beforeS: p.beforeS.Attr(name), afterS: p.afterS.Attr(name), replace: p.replace.Attr(name),
 		}, b.Blocks[name])
 		g.name = name
-		for _, k := range g.kids {
+		for _, k := range g.children {
 			n.fold(k.node.op)
 		}
 		n.groups = append(n.groups, g)
@@ -75,7 +75,7 @@ func (d *differ) block(p pair, b *schema.Block) *node {
 // settleWriteOnly gives write-only arguments the operation of the arguments
 // beside them: what they were and will be, nobody knows.
 func (n *node) settleWriteOnly() {
-	for _, k := range n.kids {
+	for _, k := range n.children {
 		if k.node.kind != writeOnly {
 			continue
 		}
@@ -260,7 +260,7 @@ func (d *differ) mapping(p pair, k kind, f func(pair) *node) *node {
 		n.add(name, f(sub))
 	}
 	n.showNull = k == mapping && n.op != remove
-	n.bare = k == mapping && len(n.kids) > 0 && objectLike(n.kids[0].node)
+	n.bare = k == mapping && len(n.children) > 0 && objectLike(n.children[0].node)
 	return n
 }
 

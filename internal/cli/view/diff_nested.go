@@ -105,7 +105,7 @@ func (d *differ) blocks(p pair, nb *schema.NestedBlock) group {
 		n.forces = n.forces || g.forces
 		return hide(n, p)
 	}
-	add := func(name string, n *node) { g.kids = append(g.kids, kid{name, n}) }
+	add := func(name string, n *node) { g.children = append(g.children, child{name, n}) }
 	if p.after != cty.NilVal && !p.after.IsKnown() {
 		add("", hide(d.blocksUnknown(p, nb), p))
 		return g
@@ -117,15 +117,15 @@ func (d *differ) blocks(p pair, nb *schema.NestedBlock) group {
 			add("", one(p))
 		}
 	case schema.Map:
-		for _, k := range d.mapping(p, mapping, one).kids {
+		for _, k := range d.mapping(p, mapping, one).children {
 			add(k.name, k.node)
 		}
 	case schema.Set:
-		for _, k := range d.set(p, one).kids {
+		for _, k := range d.set(p, one).children {
 			add("", k.node)
 		}
 	default:
-		for _, k := range d.byIndex(p, one).kids {
+		for _, k := range d.byIndex(p, one).children {
 			add("", k.node)
 		}
 	}

@@ -22,14 +22,14 @@ const (
 	leaf      kind = iota // before and after
 	text                  // a string of several lines on one side at least
 	encoded               // a string of JSON: inner
-	object                // kids with bare names
-	mapping               // kids with quoted names
-	sequence              // kids without names
+	object                // children with bare names
+	mapping               // children with quoted names
+	sequence              // children without names
 	unknown               // inner is what was there before, if anything
 	secret                // not shown
 	converted             // inner became after, of another kind
 	writeOnly
-	blockBody // kids are arguments, groups are blocks
+	blockBody // children are arguments, groups are blocks
 )
 
 // A node is one part of a change.
@@ -39,27 +39,27 @@ type node struct {
 	forces bool // it forces replacement
 
 	bare      bool // mapping, sequence: no surroundings of unchanged parts; mapping: names are not aligned
-	showNull  bool // removed kids end in "-> null"
+	showNull  bool // removed children end in "-> null"
 	warn      warning
 	secretSet bool // blockBody: nothing of it is shown
 	empty     bool // blockBody: the block has no blocks inside by its schema
 
 	before, after cty.Value
 	inner, other  *node
-	kids          []kid
+	children      []child
 	groups        []group
 }
 
-type kid struct {
+type child struct {
 	name string
 	node *node
 }
 
 // A group is the blocks of one type.
 type group struct {
-	name   string
-	forces bool
-	kids   []kid // name is the label of a block in a map
+	name     string
+	forces   bool
+	children []child // name is the label of a block in a map
 }
 
 // warning is said above an attribute that becomes or ceases to be sensitive.
@@ -113,7 +113,7 @@ func (p pair) op() op {
 	return update
 }
 
-// start is the operation of a collection before its kids are known.
+// start is the operation of a collection before its children are known.
 func (p pair) start() op {
 	switch {
 	case p.before == cty.NilVal && p.after != cty.NilVal:
@@ -125,11 +125,11 @@ func (p pair) start() op {
 }
 
 func (n *node) add(name string, k *node) {
-	n.kids = append(n.kids, kid{name, k})
+	n.children = append(n.children, child{name, k})
 	n.fold(k.op)
 }
 
-// fold makes the operation of a collection an update if a kid's is another.
+// fold makes the operation of a collection an update if a child's is another.
 func (n *node) fold(k op) {
 	if k != same && k != n.op {
 		n.op = update

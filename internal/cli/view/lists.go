@@ -24,7 +24,7 @@ func (d *differ) list(p pair, f func(pair) *node) *node {
 		}
 		n.add("", f(sub))
 	}
-	n.kids = make([]kid, 0, max(len(a), len(b)))
+	n.children = make([]child, 0, max(len(a), len(b)))
 	if len(b) == 0 || len(a) == 0 {
 		for i := range b {
 			add(i, -1)

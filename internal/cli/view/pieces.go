@@ -58,7 +58,7 @@ func Pieces(style Style, p *plan.Plan, schemas Schemas, reveal bool) []Piece {
 		}
 	}
 	for _, o := range v.outputs() {
-		v.outputLines([]kid{o})
+		v.outputLines([]child{o})
 		take(OutputPiece, plan.NoOp)
 	}
 	return out

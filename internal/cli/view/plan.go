@@ -317,23 +317,23 @@ func part(v cty.Value, name string) cty.Value {
 // Write-only arguments go with those that stay.
 func (n *node) keep(only *value.PathSet) {
 	changed := false
-	for i, k := range n.kids {
+	for i, k := range n.children {
 		if k.node.kind == writeOnly {
 			continue
 		}
 		if only.Attr(k.name) == nil {
-			n.kids[i].node = k.node.unchanged()
+			n.children[i].node = k.node.unchanged()
 		}
-		changed = changed || n.kids[i].node.op != same
+		changed = changed || n.children[i].node.op != same
 	}
 	for _, g := range n.groups {
-		for i, k := range g.kids {
+		for i, k := range g.children {
 			if only.Attr(g.name) == nil {
 				c := *k.node
 				c.op = same
-				g.kids[i].node = &c
+				g.children[i].node = &c
 			}
-			changed = changed || g.kids[i].node.op != same
+			changed = changed || g.children[i].node.op != same
 		}
 	}
 	if !changed {
@@ -352,8 +352,8 @@ func (n *node) unchanged() *node {
 }
 
 // outputs compares the outputs that change.
-func (v *planView) outputs() []kid {
-	var out []kid
+func (v *planView) outputs() []child {
+	var out []child
 	for _, o := range v.plan.Outputs {
 		p := pair{before: present(o.Before), after: present(o.After)}
 		if o.Op == plan.NoOp || p.before == cty.NilVal && p.after == cty.NilVal {
@@ -361,14 +361,14 @@ func (v *planView) outputs() []kid {
 		}
 		p.beforeS, p.afterS = value.Whole(o.BeforeSensitive), value.Whole(o.AfterSensitive)
 		if n := v.d.typed(p, cty.DynamicPseudoType); n.op != same {
-			out = append(out, kid{o.Name, n})
+			out = append(out, child{o.Name, n})
 		}
 	}
-	slices.SortFunc(out, func(a, b kid) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(out, func(a, b child) int { return strings.Compare(a.name, b.name) })
 	return out
 }
 
-func (v *planView) outputLines(outputs []kid) {
+func (v *planView) outputLines(outputs []child) {
 	width := 0
 	for _, o := range v.plan.Outputs { // those that do not change count as well
 		if !o.Left {
@@ -376,7 +376,7 @@ func (v *planView) outputLines(outputs []kid) {
 		}
 	}
 	for _, o := range outputs {
-		v.kid(o.node, o.name, width, -1, flags{})
+		v.child(o.node, o.name, width, -1, flags{})
 		v.str("\n")
 	}
 }

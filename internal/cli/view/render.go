@@ -335,7 +335,7 @@ func (p *printer) spaces(n *node, f flags, only bool) {
 func (n *node) flat() bool {
 	switch n.kind {
 	case object, mapping, sequence:
-		return len(n.kids) == 0
+		return len(n.children) == 0
 	case converted:
 		return n.inner.flat() && n.other.flat()
 	case text, blockBody, encoded:

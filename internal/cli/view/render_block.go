@@ -9,7 +9,7 @@ func (p *printer) block(n *node, indent int, f flags) {
 		p.secretBlock(n, indent, f)
 		return
 	}
-	if len(n.kids) == 0 && n.empty {
+	if len(n.children) == 0 && n.empty {
 		p.str("{}")
 		p.forces(n, f)
 		return
@@ -17,10 +17,10 @@ func (p *printer) block(n *node, indent int, f flags) {
 	p.str("{")
 	p.forces(n, f)
 	p.str("\n")
-	names, width := names(n.kids, p.bareName)
+	names, width := names(n.children, p.bareName)
 	sub := flags{all: f.all, plain: f.plain}
 	unchanged := 0
-	for i, k := range n.kids {
+	for i, k := range n.children {
 		s := sub
 		if k.node.op == same && !f.all {
 			if !always(k.name) {
@@ -29,13 +29,13 @@ func (p *printer) block(n *node, indent int, f flags) {
 			}
 			s.all = true
 		}
-		p.kid(k.node, names[i], width, indent, s)
+		p.child(k.node, names[i], width, indent, s)
 		p.str("\n")
 	}
 	p.hidden(unchanged, "attribute", indent, f)
 	unchanged = 0
 	for _, g := range n.groups {
-		unchanged += p.group(g, len(n.kids) > 0, indent, sub)
+		unchanged += p.group(g, len(n.children) > 0, indent, sub)
 	}
 	if unchanged > 0 {
 		p.str("\n")
@@ -48,7 +48,7 @@ func (p *printer) block(n *node, indent int, f flags) {
 
 // group writes the changed blocks of one type and returns how many others there are.
 func (p *printer) group(g group, space bool, indent int, f flags) (unchanged int) {
-	for _, k := range g.kids {
+	for _, k := range g.children {
 		if k.node.op == same && !f.all {
 			unchanged++
 			continue

@@ -33,8 +33,8 @@ func (p *printer) bareName(name string) string {
 	return out
 }
 
-// kid writes one line, or more, of a kid behind its indent.
-func (p *printer) kid(n *node, name string, width, indent int, f flags) {
+// child writes one line, or more, of a child behind its indent.
+func (p *printer) child(n *node, name string, width, indent int, f flags) {
 	p.warning(n.warn, indent+1)
 	p.indent(indent + 1)
 	p.symbol(n.op, f)
@@ -45,7 +45,7 @@ func (p *printer) kid(n *node, name string, width, indent int, f flags) {
 }
 
 func (p *printer) object(n *node, indent int, f flags) {
-	if len(n.kids) == 0 {
+	if len(n.children) == 0 {
 		p.str("{}")
 		p.null(n, f)
 		p.forces(n, f)
@@ -54,10 +54,10 @@ func (p *printer) object(n *node, indent int, f flags) {
 	p.str("{")
 	p.forces(n, f)
 	p.str("\n")
-	names, width := names(n.kids, p.bareName)
+	names, width := names(n.children, p.bareName)
 	sub := flags{all: f.all, plain: f.plain, noNull: !n.showNull}
 	unchanged := 0
-	for i, k := range n.kids {
+	for i, k := range n.children {
 		with := sub
 		switch {
 		case n.kind == object && always(k.name): // in an object with all that is in it, changed or not
@@ -66,7 +66,7 @@ func (p *printer) object(n *node, indent int, f flags) {
 			unchanged++
 			continue
 		}
-		p.kid(k.node, names[i], width, indent, with)
+		p.child(k.node, names[i], width, indent, with)
 		p.str("\n")
 	}
 	p.hidden(unchanged, "attribute", indent, f)
@@ -81,9 +81,9 @@ func (p *printer) closing(s string, n *node, indent int, f flags) {
 }
 
 // names returns the names as they are written and the width of the widest.
-func names(kids []kid, written func(string) string) ([]string, int) {
-	out, width := make([]string, len(kids)), 0
-	for i, k := range kids {
+func names(children []child, written func(string) string) ([]string, int) {
+	out, width := make([]string, len(children)), 0
+	for i, k := range children {
 		out[i] = written(k.name)
 		width = max(width, len(out[i]))
 	}
@@ -91,7 +91,7 @@ func names(kids []kid, written func(string) string) ([]string, int) {
 }
 
 func (p *printer) mapping(n *node, indent int, f flags) {
-	if len(n.kids) == 0 {
+	if len(n.children) == 0 {
 		p.str("{}")
 		p.null(n, f)
 		p.forces(n, f)
@@ -100,19 +100,19 @@ func (p *printer) mapping(n *node, indent int, f flags) {
 	p.str("{")
 	p.forces(n, f)
 	p.str("\n")
-	names, width := names(n.kids, strconv.Quote)
+	names, width := names(n.children, strconv.Quote)
 	end := "\n"
 	if n.bare {
 		width, end = 0, ",\n"
 	}
 	sub := flags{all: f.all, plain: f.plain, noNull: !n.showNull}
 	unchanged := 0
-	for i, k := range n.kids {
+	for i, k := range n.children {
 		if k.node.op == same && !f.all {
 			unchanged++
 			continue
 		}
-		p.kid(k.node, names[i], width, indent, sub)
+		p.child(k.node, names[i], width, indent, sub)
 		p.str(end)
 	}
 	p.hidden(unchanged, "element", indent, f)
@@ -122,7 +122,7 @@ func (p *printer) mapping(n *node, indent int, f flags) {
 // sequence writes a list or set. Of a list it shows the unchanged element in
 // front of a change and the one behind it too.
 func (p *printer) sequence(n *node, indent int, f flags) {
-	if len(n.kids) == 0 {
+	if len(n.children) == 0 {
 		p.str("[]")
 		p.null(n, f)
 		p.forces(n, f)
@@ -135,12 +135,12 @@ func (p *printer) sequence(n *node, indent int, f flags) {
 	element := func(k *node) {
 		s := sub
 		s.all = s.all || k.op == same
-		p.kid(k, "", 0, indent, s)
+		p.child(k, "", 0, indent, s)
 		p.str(",\n")
 	}
 	var last *node // the latest unchanged element that was not written
 	unchanged, next := 0, false
-	for _, k := range n.kids {
+	for _, k := range n.children {
 		if k.node.op == same && !f.all && !next {
 			last = k.node
 			unchanged++

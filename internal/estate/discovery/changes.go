@@ -46,7 +46,7 @@ func (f *finder) readGit(ctx context.Context, queries []filter.Query) diag.List 
 				f.changes = map[string]*git.Changes{}
 			}
 			f.changes[t.Value] = c
-			if ds := f.bringBack(ctx, c); ds.HasErrors() {
+			if ds := f.restoreDeleted(ctx, c); ds.HasErrors() {
 				return ds
 			}
 		}
@@ -107,8 +107,8 @@ func (f *finder) moveTo(ctx context.Context, queries []filter.Query) diag.List {
 	return nil
 }
 
-// bringBack adds the units that are no longer there.
-func (f *finder) bringBack(ctx context.Context, c *git.Changes) diag.List {
+// restoreDeleted adds the units that are no longer there.
+func (f *finder) restoreDeleted(ctx context.Context, c *git.Changes) diag.List {
 	var ds diag.List
 	for _, path := range c.Deleted {
 		if !isUnitName(filepath.Base(path), f.s.ConfigName) {

@@ -285,7 +285,7 @@ func (f *Found) WithoutIncomplete(ds diag.List) diag.List {
 		return ds
 	}
 	return slices.DeleteFunc(ds, func(m *diag.Message) bool {
-		path, ok := m.Extra.(unit.Nowhere)
+		path, ok := m.Extra.(unit.NotFound)
 		return ok && f.belowIncomplete(string(path))
 	})
 }

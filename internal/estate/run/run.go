@@ -65,7 +65,7 @@ type Runner struct {
 	Name func(id string) string
 	// First leaves out warnings that were given before for the same place. It may be shared
 	// by runs.
-	First *First
+	First *GivenWarnings
 }
 
 // Inputs say what is made of the inputs of units. The zero value takes them as they
@@ -182,12 +182,12 @@ type Observer struct {
 	Messages func(u *discovery.Unit, ds diag.List)
 }
 
-// First leaves out warnings that were given before for the same place, as where
+// GivenWarnings leaves out warnings that were given before for the same place, as where
 // many units share a file. The zero value is ready; it may be used concurrently.
-type First struct{ given sync.Map }
+type GivenWarnings struct{ given sync.Map }
 
 // Of are the messages that were not given before.
-func (f *First) Of(ds diag.List) diag.List {
+func (f *GivenWarnings) Of(ds diag.List) diag.List {
 	var out diag.List
 	for _, m := range ds {
 		if m.Severity == diag.Warning && m.At != nil {

@@ -6,39 +6,39 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 )
 
-// Heard remembers what was reported, for several runs that would report the same. A nil
+// Reported remembers what was reported, for several runs that would report the same. A nil
 // one remembers nothing. Its methods may be called concurrently.
-type Heard struct {
+type Reported struct {
 	mu   sync.Mutex
-	keys map[heardKey]bool
+	keys map[reportedKey]bool
 }
 
-// A heardKey is the same for a message about one unit and about several.
-type heardKey struct {
+// A reportedKey is the same for a message about one unit and about several.
+type reportedKey struct {
 	severity      diag.Severity
 	summary, rest string // the place, or without one the detail
 }
 
-func heardAs(m *diag.Message) heardKey {
+func reportedAs(m *diag.Message) reportedKey {
 	if m.At == nil {
-		return heardKey{m.Severity, m.Summary, m.Detail}
+		return reportedKey{m.Severity, m.Summary, m.Detail}
 	}
-	return heardKey{m.Severity, m.Summary, m.At.String()}
+	return reportedKey{m.Severity, m.Summary, m.At.String()}
 }
 
 // Fresh remembers messages, and leaves out warnings that it remembered before.
-func (h *Heard) Fresh(ds diag.List) diag.List {
+func (h *Reported) Fresh(ds diag.List) diag.List {
 	if h == nil || len(ds) == 0 {
 		return ds
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.keys == nil {
-		h.keys = map[heardKey]bool{}
+		h.keys = map[reportedKey]bool{}
 	}
 	var out diag.List
 	for _, m := range ds {
-		key := heardAs(m)
+		key := reportedAs(m)
 		if !h.keys[key] || m.Severity == diag.Error {
 			out = append(out, m)
 		}
@@ -48,8 +48,8 @@ func (h *Heard) Fresh(ds diag.List) diag.List {
 }
 
 // Has reports whether a message was reported.
-func (h *Heard) Has(m *diag.Message) bool {
+func (h *Reported) Has(m *diag.Message) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.keys[heardAs(m)]
+	return h.keys[reportedAs(m)]
 }
