@@ -46,6 +46,9 @@ type Kind struct {
 	// init asks for them as for those that the schema requires.
 	Ask map[string][]string
 
+	// Reached are arguments that say where the service is: messages that it is waited for name
+	// the place of the first one that is set.
+	Reached []string
 	// Place is a text that is the same for configurations that lead to the same states, as
 	// far as that is known without opening them; "" where it is not. dir is
 	// what relative paths count from, "" if that is not known. nil: the arguments together.
@@ -95,9 +98,12 @@ type Services struct {
 	Service func(ctx context.Context, host, service string) (*url.URL, error)
 	// Progress is what a kind tells while something takes long; nil: nobody listens.
 	Progress func(line string)
-	// Slow hears of a state whose store has not answered for SlowAfter; nil: nobody does.
-	Slow      func(place string)
+	// Slow hears of what has not answered for SlowAfter, e.g. "the store of the state
+	// s3://bucket/key (main.tf line 3)"; nil: nobody does.
+	Slow      func(what string)
 	SlowAfter time.Duration
+	// Reached is that argument of Kind.Reached, "" for none.
+	Reached string
 	// Shared is what outlives one configuration: a client with its credentials that
 	// serves the states of many units.
 	Shared *Shared

@@ -134,6 +134,11 @@ func (s *Set) Open(ctx context.Context, c Config) (Backend, diag.List) {
 	}
 	services := s.Services(c.Dir, c.Env)
 	services.Renew = c.Renew
+	for _, name := range k.Reached {
+		if services.Reached == "" && c.Value.Type().HasAttribute(name) && !c.Value.GetAttr(name).IsNull() {
+			services.Reached = name
+		}
+	}
 	text, err := ctyjson.Marshal(c.Value, c.Value.Type())
 	if err != nil {
 		return nil, Message("Failed to open the backend", "", err)
@@ -162,7 +167,9 @@ func (s *Set) Open(ctx context.Context, c Config) (Backend, diag.List) {
 }
 
 func open(ctx context.Context, k Kind, cfg cty.Value, s Services) (Backend, diag.List) {
+	answered := s.watch(func() string { return fmt.Sprintf("what the backend %q needs to be opened", k.Name) })
 	b, err := k.Open(ctx, cfg, s)
+	answered()
 	if err == nil {
 		return b, nil
 	}

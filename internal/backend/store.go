@@ -177,13 +177,38 @@ func (d *digest) sum() [sha256.Size]byte {
 	return [sha256.Size]byte(d.Sum(nil))
 }
 
-// watch says that the store is waited for, unless the returned function is called soon.
+// watch says that the store is waited for, and where it is configured, unless the returned
+// function is called soon.
 func (s *Store) watch() (answered func()) {
-	if s.s.Slow == nil {
+	return s.s.watch(func() string {
+		what := "the store of the state " + s.place
+		for _, m := range s.o.Located(diag.List{{Severity: diag.Error, Extra: Blame{Argument: s.s.Reached}}}) {
+			if m.At != nil {
+				what += fmt.Sprintf(" (%s line %d)", m.At.Filename, m.At.Start.Line)
+			}
+		}
+		return what
+	})
+}
+
+// watch says what is waited for, unless the returned function is called soon.
+func (s Services) watch(what func() string) (answered func()) {
+	if s.Slow == nil {
 		return func() {}
 	}
-	timer := time.AfterFunc(s.s.SlowAfter, func() { s.s.Slow(s.place) })
+	timer := time.AfterFunc(s.SlowAfter, func() { s.Slow(what()) })
 	return func() { timer.Stop() }
+}
+
+// Watch says that the service of a backend is waited for, unless the returned function is
+// called soon: for requests that are not about one state.
+func Watch(b Backend, o StoreOptions) (answered func()) {
+	if st, err := b.Store(store.Default, o); err == nil { // sends nothing
+		if s, ok := st.(*Store); ok {
+			return s.watch()
+		}
+	}
+	return func() {}
 }
 
 // Write implements store.Store.
@@ -327,7 +352,11 @@ func (s *Store) Lock(ctx context.Context, info store.LockInfo, timeout time.Dura
 
 // locked makes the message for a lock that somebody else holds.
 func (s *Store) locked(e *LockedError) diag.List {
-	return s.o.Located(store.Locked(s.place+": "+e.Error(), e.Holder))
+	ds := store.Locked(s.place+": "+e.Error(), e.Holder)
+	if e.Holder != nil && e.Holder.ID != "" {
+		ds[0].Detail += fmt.Sprintf(" Only if that run was killed and left its lock, release it with \"force-unlock %s\": a run that still works on the state would be written over.", e.Holder.ID)
+	}
+	return s.o.Located(ds)
 }
 
 func (s *Store) unlock(ctx context.Context, id string) diag.List {
@@ -400,6 +429,7 @@ func Message(summary, place string, err error) diag.List {
 	if e.Advice != "" {
 		m.Detail += " " + e.Advice
 	}
+	m.At = store.PlaceOf(err)
 	if e.Argument != "" || e.Permission != "" {
 		m.Extra = Blame{e.Argument, e.Permission}
 	}

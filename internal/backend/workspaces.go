@@ -24,9 +24,15 @@ type Workspaces struct {
 	Timeout time.Duration
 }
 
+// list asks the backend, and says so if that takes long.
+func (w Workspaces) list(ctx context.Context) ([]string, error) {
+	defer Watch(w.Backend, w.Options)()
+	return w.Backend.List(ctx)
+}
+
 // List returns the names in order; ErrNoWorkspaces is the default one alone.
 func (w Workspaces) List(ctx context.Context) ([]string, diag.List) {
-	names, err := w.Backend.List(ctx)
+	names, err := w.list(ctx)
 	switch {
 	case errors.Is(err, ErrNoWorkspaces):
 		return []string{store.Default}, nil
@@ -41,7 +47,7 @@ func (w Workspaces) Create(ctx context.Context, name string) diag.List {
 	if ds := checkName(name); ds != nil {
 		return ds
 	}
-	names, err := w.Backend.List(ctx)
+	names, err := w.list(ctx)
 	switch {
 	case errors.Is(err, ErrNoWorkspaces):
 		return w.Options.Located(noWorkspaces())
@@ -51,7 +57,9 @@ func (w Workspaces) Create(ctx context.Context, name string) diag.List {
 		return diag.Errorf(nil, "Workspace already exists", "There is a workspace %q already.", name)
 	}
 	if c, ok := w.Backend.(Creator); ok {
+		answered := Watch(w.Backend, w.Options)
 		err := c.Create(ctx, name)
+		answered()
 		if errors.Is(err, ErrNoWorkspaces) {
 			return w.Options.Located(noWorkspaces())
 		}
@@ -95,7 +103,7 @@ func (w Workspaces) Delete(ctx context.Context, name string) diag.List {
 	if name == store.Default {
 		return diag.Errorf(nil, "Default workspace", "The default workspace cannot be deleted.")
 	}
-	names, err := w.Backend.List(ctx)
+	names, err := w.list(ctx)
 	switch {
 	case errors.Is(err, ErrNoWorkspaces):
 		return w.Options.Located(noWorkspaces())
@@ -104,6 +112,7 @@ func (w Workspaces) Delete(ctx context.Context, name string) diag.List {
 	case !slices.Contains(names, name):
 		return diag.Errorf(nil, "Workspace does not exist", "There is no workspace %q.", name)
 	}
+	defer Watch(w.Backend, w.Options)()
 	if err := w.Backend.Delete(ctx, name); err != nil {
 		return w.Options.Located(Message("Failed to delete workspace", "", err))
 	}
@@ -139,8 +148,8 @@ func OfWorkspace(st store.Store, workspace string, ds diag.List) diag.List {
 		return ds
 	}
 	for _, m := range ds {
-		if holder, ok := m.Extra.(*store.LockInfo); ok && m.Code == store.LockedCode {
-			m.Detail += fmt.Sprintf("\n\nThis is the lock of the workspace %q. If its run has ended, release it with the environment variable TF_WORKSPACE=%s and \"force-unlock %s\".", workspace, workspace, holder.ID)
+		if _, ok := m.Extra.(*store.LockInfo); ok && m.Code == store.LockedCode {
+			m.Detail += fmt.Sprintf("\n\nThis is the lock of the workspace %q: for force-unlock, set the environment variable TF_WORKSPACE=%[1]s.", workspace)
 		}
 	}
 	return ds

@@ -213,13 +213,6 @@ func listed(f storeFault) storeFault {
 	return f
 }
 
-// unlocked is a fault that nothing tells of where a state is only read or a lock is released:
-// the service says that there is none.
-func unlocked(f storeFault) storeFault {
-	f.commands = append(slices.Clone(storeCommands[:3]), storeCommands[4])
-	return f
-}
-
 func faultyS3(t *testing.T) faultyStore {
 	s := servers.NewAWS()
 	s.Bucket("states")
@@ -344,7 +337,7 @@ func faultyKubernetes(t *testing.T) faultyStore {
 		faults: append(w.common("host"),
 			no("wrong credentials", "token", "401 Unauthorized", http.StatusUnauthorized, "Unauthorized", "Unauthorized"),
 			no("no permission", "*", "403 Forbidden", http.StatusForbidden, "Forbidden", `secrets is forbidden: User "x" cannot list resource "secrets" in API group "" in the namespace "default"`),
-			unlocked(no("no namespace", "*", "namespaces", http.StatusNotFound, "NotFound", `namespaces "default" not found`)),
+			no("no namespace", "*", "namespaces", http.StatusNotFound, "NotFound", `namespaces "default" not found`),
 			storeFault{name: "lock held by nobody", argument: "*", answer: "lock", commands: []string{nobodysLock}},
 		),
 	}

@@ -450,10 +450,14 @@ func (c *Config) Plan(ctx context.Context) *Target { return c.target(ctx, "plan"
 func (c *Config) RemoteState(ctx context.Context, address string) *Target {
 	name := strings.Replace(address, "data.terraform_remote_state.", "", 1)
 	name = strings.TrimPrefix(name, "module.")
-	if t := c.target(ctx, "data "+name); t != nil {
-		return t
+	t := c.target(ctx, "data "+name)
+	if t == nil {
+		t = c.target(ctx, "default")
 	}
-	return c.target(ctx, "default")
+	if t != nil {
+		t.read = true
+	}
+	return t
 }
 
 func (c *Config) target(ctx context.Context, name string) *Target {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/awsargs"
+	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
@@ -115,7 +116,7 @@ func (c *Config) encryptionKey(ctx context.Context, name string, meta map[string
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.wrong != nil {
-		return nil, fmt.Errorf("%s: %w", name, r.wrong)
+		return nil, c.failed(name, r.wrong)
 	}
 	if r.key == nil {
 		key, m, err := r.provider.fresh(ctx, chained)
@@ -123,7 +124,7 @@ func (c *Config) encryptionKey(ctx context.Context, name string, meta map[string
 			r.meta, err = json.Marshal(m)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return nil, c.failed(name, err)
 		}
 		r.key = key
 	}
@@ -135,7 +136,7 @@ func (c *Config) encryptionKey(ctx context.Context, name string, meta map[string
 func (c *Config) decryptionKey(ctx context.Context, name string, meta map[string][]byte) ([]byte, error) {
 	m, ok := meta[c.meta(name)]
 	if !ok {
-		return nil, fmt.Errorf("%s: %w", name, ErrNoMetadata)
+		return nil, c.failed(name, ErrNoMetadata)
 	}
 	var chained []byte
 	if r := c.providers[name].refs["chain"]; r != "" {
@@ -146,7 +147,7 @@ func (c *Config) decryptionKey(ctx context.Context, name string, meta map[string
 	}
 	r := c.keyring(name)
 	if r.wrong != nil {
-		return nil, &setupError{fmt.Errorf("%s: %w", name, r.wrong)}
+		return nil, &setupError{c.failed(name, r.wrong)}
 	}
 	r.mu.Lock()
 	f := r.found[string(m)]
@@ -160,10 +161,15 @@ func (c *Config) decryptionKey(ctx context.Context, name string, meta map[string
 	if f.key == nil {
 		var err error
 		if f.key, err = r.provider.again(ctx, m, chained); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return nil, c.failed(name, err)
 		}
 	}
 	return f.key, nil
+}
+
+// failed is the error of a key provider, with its name and the place of its block.
+func (c *Config) failed(name string, err error) error {
+	return &store.PlacedError{At: c.providers[name].at, Err: fmt.Errorf("%s: %w", name, err)}
 }
 
 // provider makes the key provider of a definition.

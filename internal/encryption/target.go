@@ -19,6 +19,8 @@ type Target struct {
 	c       *Config
 	ctx     context.Context
 	methods []string // the one that seals, then those that open too
+	// read says that a data source reads by it, which is the place of what goes wrong.
+	read bool
 }
 
 // Errors of opening.
@@ -99,6 +101,9 @@ func (t *Target) Open(r io.Reader, size int64) (plain io.Reader, migrate bool, e
 		return rest, migrate, err
 	}
 	text, migrate, err := t.open(e)
+	if err != nil && t.read {
+		err = &store.PlacedError{Err: err}
+	}
 	if err != nil || e.Serial == nil || e.Lineage == nil {
 		return bytes.NewReader(text), migrate, err
 	}
@@ -164,12 +169,20 @@ func (t *Target) open(e *envelope) (plain []byte, migrate bool, err error) {
 		if errors.As(err, &setup) {
 			return nil, false, err
 		}
-		failed = append(failed, fmt.Errorf("%s: %w", m, err))
+		err = fmt.Errorf("%s: %w", m, err)
+		if store.PlaceOf(err) == nil {
+			err = &store.PlacedError{At: t.c.methods[m].at, Err: err}
+		}
+		failed = append(failed, err)
 	}
 	if len(failed) == 0 {
 		return nil, false, errors.New("the file is encrypted, and no method is configured that could decrypt it")
 	}
-	return nil, false, fmt.Errorf("decryption failed for all provided methods: %w", errors.Join(failed...))
+	err = fmt.Errorf("decryption failed for all provided methods: %w", errors.Join(failed...))
+	if len(failed) > 1 { // which of them should have succeeded is not known
+		err = &store.PlacedError{Err: err}
+	}
+	return nil, false, err
 }
 
 // Sealer is the target for stores; nil where there is none.

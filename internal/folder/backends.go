@@ -39,9 +39,9 @@ func (f *Folder) NewBackends(who string) *backend.Set {
 		Env: f.Env, Dir: f.Launch, Home: f.Home(), Who: who,
 		Now: f.Now, Sleep: sleep, Run: f.Run, Transport: tr, Version: statefile.Version,
 		SlowAfter: after,
-		Slow: func(place string) {
+		Slow: func(what string) {
 			slow.Do(func() {
-				f.Wait(fmt.Sprintf("Still waiting for the store of the state %s, which has not answered for %s. Requests that fail are repeated a few times. To stop, interrupt (Ctrl-C).\n", place, after))
+				f.Wait(fmt.Sprintf("Still waiting for %s, which has not answered for %s. Requests that fail are repeated a few times. To stop, interrupt (Ctrl-C).\n", what, after))
 			})
 		},
 		Token: func(ctx context.Context, host string) (string, error) {

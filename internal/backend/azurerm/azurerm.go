@@ -41,7 +41,7 @@ func Kind() backend.Kind {
 		types[name] = cty.Bool
 	}
 	types["timeout_seconds"] = cty.Number
-	return backend.Kind{Name: "azurerm", Schema: &schema.Block{Attributes: backend.Optional(types, "storage_account_name", "container_name", "key")}, Open: open}
+	return backend.Kind{Name: "azurerm", Reached: []string{"storage_account_name"}, Schema: &schema.Block{Attributes: backend.Optional(types, "storage_account_name", "container_name", "key")}, Open: open}
 }
 
 // version is that of the interface; the emulator knows it too.

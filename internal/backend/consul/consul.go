@@ -32,7 +32,8 @@ import (
 // Kind is the backend "consul".
 func Kind() backend.Kind {
 	return backend.Kind{
-		Name: "consul",
+		Name:    "consul",
+		Reached: []string{"address"},
 		Schema: &schema.Block{Attributes: backend.Optional(map[string]cty.Type{
 			"path":         cty.String,
 			"access_token": cty.String,

@@ -34,7 +34,8 @@ import (
 // Kind is the backend "cos".
 func Kind() backend.Kind {
 	return backend.Kind{
-		Name: "cos",
+		Name:    "cos",
+		Reached: []string{"bucket"},
 		Schema: &schema.Block{
 			Attributes: backend.Optional(map[string]cty.Type{
 				"secret_id":      cty.String,

@@ -21,7 +21,9 @@ import (
 // Run looks at the backend and the state of a workspace, and reports everything that it
 // looked at.
 func Run(ctx context.Context, b backend.Backend, workspace string, o backend.StoreOptions, info store.LockInfo, report func(backend.Finding)) {
+	answered := backend.Watch(b, o)
 	names, err := b.List(ctx)
+	answered()
 	switch {
 	case errors.Is(err, backend.ErrNoWorkspaces):
 		report(backend.Finding{What: "workspaces", OK: true, Detail: "this kind of backend keeps one state"})

@@ -35,7 +35,8 @@ import (
 // Kind is the backend "etcdv3".
 func Kind() backend.Kind {
 	return backend.Kind{
-		Name: "etcdv3",
+		Name:    "etcdv3",
+		Reached: []string{"endpoints"},
 		Schema: &schema.Block{Attributes: backend.Optional(map[string]cty.Type{
 			"endpoints":         cty.List(cty.String),
 			"username":          cty.String,

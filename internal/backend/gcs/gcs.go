@@ -36,7 +36,8 @@ import (
 // Kind is the backend "gcs".
 func Kind() backend.Kind {
 	return backend.Kind{
-		Name: "gcs",
+		Name:    "gcs",
+		Reached: []string{"storage_custom_endpoint", "bucket"},
 		Schema: &schema.Block{Attributes: backend.Optional(map[string]cty.Type{
 			"bucket":                                cty.String,
 			"prefix":                                cty.String,

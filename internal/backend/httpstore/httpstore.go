@@ -33,8 +33,9 @@ import (
 // Kind is the backend "http".
 func Kind() backend.Kind {
 	return backend.Kind{
-		Name: "http",
-		Ask:  map[string][]string{"address": {"TF_HTTP_ADDRESS"}},
+		Name:    "http",
+		Reached: []string{"address"},
+		Ask:     map[string][]string{"address": {"TF_HTTP_ADDRESS"}},
 		Schema: &schema.Block{Attributes: backend.Optional(map[string]cty.Type{
 			"address":                   cty.String,
 			"update_method":             cty.String,

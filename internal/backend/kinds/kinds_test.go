@@ -15,6 +15,11 @@ func TestNames(t *testing.T) {
 		if err := k.Schema.Validate(); err != nil {
 			t.Errorf("%s: %v", k.Name, err)
 		}
+		for _, name := range k.Reached {
+			if k.Schema.Attributes[name] == nil {
+				t.Errorf("%s is reached at %q, which is none of its arguments", k.Name, name)
+			}
+		}
 		if k.InFolder != nil {
 			inFolder++
 		}

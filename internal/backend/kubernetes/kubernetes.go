@@ -27,7 +27,8 @@ import (
 // Kind is the backend "kubernetes".
 func Kind() backend.Kind {
 	return backend.Kind{
-		Name: "kubernetes",
+		Name:    "kubernetes",
+		Reached: []string{"host", "config_path"},
 		Schema: &schema.Block{
 			Attributes: backend.Optional(map[string]cty.Type{
 				"secret_suffix":            cty.String,
@@ -238,6 +239,17 @@ func (b *kubernetesBackend) get(ctx context.Context, path string, into any) (fou
 		return false, nil
 	}
 	return false, b.refused("", "get", path, resp)
+}
+
+// namespaced is an error if there is no namespace: objects that are looked for in one that is
+// missing are answered as if they alone were. Who may not ask for it is not told.
+func (b *kubernetesBackend) namespaced(ctx context.Context) error {
+	path := "/api/v1/namespaces/" + url.PathEscape(b.namespace)
+	resp, err := b.c.send(ctx, rest.Request{Method: "GET", URL: path, Repeat: true})
+	if err != nil || resp.Status != http.StatusNotFound {
+		return err
+	}
+	return b.refused("", "get", path, resp)
 }
 
 // delete removes an object, if it is still the one that was read.

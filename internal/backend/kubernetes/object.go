@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -104,7 +105,7 @@ func (o *object) Read(ctx context.Context) (backend.Payload, error) {
 	var s secret
 	found, err := o.b.get(ctx, o.path(), &s)
 	if err != nil || !found {
-		return backend.Payload{}, err
+		return backend.Payload{}, cmp.Or(err, o.b.namespaced(ctx))
 	}
 	p := backend.Payload{Version: s.Metadata.ResourceVersion}
 	if packed := s.Data["tfstate"]; len(packed) > 0 {
@@ -348,7 +349,9 @@ func (o *object) Unlock(ctx context.Context, id string) error {
 		switch holder := l.holder(); {
 		case holder == "" && try > 0: // an attempt whose answer was lost
 			return nil
-		case !found || holder == "":
+		case !found:
+			return cmp.Or(o.b.namespaced(ctx), backend.NotHeld(id))
+		case holder == "":
 			return backend.NotHeld(id)
 		case holder != id:
 			return backend.WrongID(id, holder)

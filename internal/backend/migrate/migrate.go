@@ -81,7 +81,9 @@ func Run(ctx context.Context, m Migration) (res Result, ds diag.List) {
 	if ds.HasErrors() {
 		return res, ds
 	}
+	answered := backend.Watch(m.To.Backend, m.To.Options)
 	_, err := m.To.Backend.List(ctx)
+	answered()
 	single := errors.Is(err, backend.ErrNoWorkspaces)
 	if err != nil && !single {
 		return res, append(ds, m.To.Options.Located(backend.Message("Failed to list workspaces", "", err))...)

@@ -35,7 +35,8 @@ import (
 // Kind is the backend "oss".
 func Kind() backend.Kind {
 	return backend.Kind{
-		Name: "oss",
+		Name:    "oss",
+		Reached: []string{"endpoint", "bucket"},
 		Schema: &schema.Block{
 			Attributes: backend.Optional(map[string]cty.Type{
 				"access_key":                     cty.String,

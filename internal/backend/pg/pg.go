@@ -29,7 +29,8 @@ import (
 // Kind is the backend "pg".
 func Kind() backend.Kind {
 	return backend.Kind{
-		Name: "pg",
+		Name:    "pg",
+		Reached: []string{"conn_str"},
 		Schema: &schema.Block{Attributes: backend.Optional(map[string]cty.Type{
 			"conn_str":             cty.String,
 			"schema_name":          cty.String,

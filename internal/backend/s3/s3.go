@@ -43,7 +43,7 @@ func Kind() backend.Kind {
 	} {
 		types[name] = t
 	}
-	return backend.Kind{Name: "s3", Schema: &schema.Block{Attributes: backend.Optional(types, "bucket", "key")}, Open: open, Bootstrap: bootstrapArgs()}
+	return backend.Kind{Name: "s3", Reached: []string{"endpoints", "endpoint", "bucket"}, Schema: &schema.Block{Attributes: backend.Optional(types, "bucket", "key")}, Open: open, Bootstrap: bootstrapArgs()}
 }
 
 type s3Backend struct {

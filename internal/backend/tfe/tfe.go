@@ -32,7 +32,8 @@ const (
 // Remote is the backend "remote".
 func Remote() backend.Kind {
 	return backend.Kind{
-		Name: remoteName,
+		Name:    remoteName,
+		Reached: []string{"hostname"},
 		Schema: &schema.Block{
 			Attributes: map[string]*schema.Attribute{
 				"hostname":     {Type: cty.String, Optional: true, Description: "The host of the service."},
@@ -51,7 +52,8 @@ func Remote() backend.Kind {
 // Cloud is the cloud block.
 func Cloud() backend.Kind {
 	return backend.Kind{
-		Name: cloudName,
+		Name:    cloudName,
+		Reached: []string{"hostname"},
 		Schema: &schema.Block{
 			Attributes: backend.Optional(map[string]cty.Type{"hostname": cty.String, "organization": cty.String, "token": cty.String}),
 			Blocks:     map[string]*schema.NestedBlock{"workspaces": workspacesBlock(map[string]cty.Type{"name": cty.String, "project": cty.String, "tags": cty.Set(cty.String)})},

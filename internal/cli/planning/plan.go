@@ -12,6 +12,7 @@ import (
 	"strconv"
 
 	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/state/store"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/atomicfile"
@@ -182,7 +183,7 @@ func (f *savedPlan) write(path string) diag.List {
 		err = atomicfile.Write(path, f.body, 0o600)
 	}
 	if err != nil {
-		return diag.Errorf(nil, "Failed to write plan file", "The plan file could not be written: %s.", err)
+		return diag.Errorf(store.PlaceOf(err), "Failed to write plan file", "The plan file could not be written: %s.", err)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/planfile"
 	"github.com/terrace-iac/terrace/internal/readfile"
+	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
 // ReadFile has a file read whose size must be known first.
@@ -39,7 +40,7 @@ func PlanFileError(name string, err error) diag.List {
 	case errors.Is(err, planfile.ErrNotPlan):
 		detail = "The file cannot be read as a plan: " + diag.Reason(err, name) + ". Plans of other tools can be applied by those tools only."
 	}
-	return diag.List{{Code: "plan/read", Summary: "Failed to load \"" + name + "\" as a plan file", Detail: detail}}
+	return diag.List{{Code: "plan/read", At: store.PlaceOf(err), Summary: "Failed to load \"" + name + "\" as a plan file", Detail: detail}}
 }
 
 // BackendOf opens the backend that a plan was made with.

@@ -56,7 +56,9 @@ func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag
 		return ds
 	}
 	if b, ok := to.Opened.(backend.Initializer); ok {
-		if err := b.Initialize(ctx); err != nil {
+		answered := backend.Watch(to.Opened, i.c.StoreOptions(ctx, to))
+		err := b.Initialize(ctx)
+		if answered(); err != nil {
 			return append(ds, to.Located(backend.Message("Failed to initialize the backend", "", err))...)
 		}
 	}

@@ -189,7 +189,7 @@ func (h *State) recoverSegments(ctx context.Context, mine journal.Run, mineApart
 	}
 	all, err := keptJournals(ctx, h.o.Segments, h.o.Codec)
 	if err != nil {
-		return diag.Errorf(nil, "Failed to read the journal of an interrupted run", "The journal that an interrupted run left in the store of the state cannot be read: %s. Nothing was changed. If a newer version wrote it, or it was encrypted, use that version, or that encryption. Otherwise copy its objects to another place, so that they are kept, remove them, and run the command again; then compare a plan with what exists, and import what the state lacks.", err)
+		return diag.Errorf(store.PlaceOf(err), "Failed to read the journal of an interrupted run", "The journal that an interrupted run left in the store of the state cannot be read: %s. Nothing was changed. If a newer version wrote it, or it was encrypted, use that version, or that encryption. Otherwise copy its objects to another place, so that they are kept, remove them, and run the command again; then compare a plan with what exists, and import what the state lacks.", err)
 	}
 	var ds diag.List
 	for i := 0; i < len(all); i++ {

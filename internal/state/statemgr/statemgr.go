@@ -227,9 +227,9 @@ func (h *State) fold(ctx context.Context, rec *journal.Recovered) (apart bool, d
 
 func (h *State) unreadable(err error) diag.List {
 	if errors.Is(err, journal.ErrSealed) {
-		return diag.Errorf(nil, "Failed to read the journal of an interrupted run", "An earlier run was interrupted and left a journal of what it did, %s, which cannot be read: %s. Nothing was changed. Run the command again with the encryption that the earlier run had.", h.o.Journal, err)
+		return diag.Errorf(store.PlaceOf(err), "Failed to read the journal of an interrupted run", "An earlier run was interrupted and left a journal of what it did, %s, which cannot be read: %s. Nothing was changed. Run the command again with the encryption that the earlier run had.", h.o.Journal, err)
 	}
-	return diag.Errorf(nil, "Failed to read the journal of an interrupted run", "An earlier run was interrupted and left a journal of what it did, %s, which cannot be read: %s. Nothing was changed. If there is a copy of the file, put it back; if a newer version wrote it, use that. Otherwise give the file another name, so that it is kept, and run the command again: what the earlier run did after it had last written the state is then not in the state, so compare a plan with what exists, and import what the state lacks.", h.o.Journal, err)
+	return diag.Errorf(store.PlaceOf(err), "Failed to read the journal of an interrupted run", "An earlier run was interrupted and left a journal of what it did, %s, which cannot be read: %s. Nothing was changed. If there is a copy of the file, put it back; if a newer version wrote it, use that. Otherwise give the file another name, so that it is kept, and run the command again: what the earlier run did after it had last written the state is then not in the state, so compare a plan with what exists, and import what the state lacks.", h.o.Journal, err)
 }
 
 // shows reports whether a state shows everything that a journal tells.

@@ -73,7 +73,7 @@ func (h *State) write(ctx context.Context, s *state.State) diag.List {
 	if h.journal != nil {
 		if err := h.journal.Written(next); err != nil {
 			h.failed = next
-			return diag.Errorf(nil, "Failed to write the journal", "The journal of this run cannot be written: %s.", err)
+			return diag.Errorf(store.PlaceOf(err), "Failed to write the journal", "The journal of this run cannot be written: %s.", err)
 		}
 	}
 	ds := h.o.Store.Write(ctx, next)
@@ -151,7 +151,7 @@ func (h *State) Start(ctx context.Context, changes, created int) diag.List {
 		}
 	}
 	if err != nil {
-		return diag.Errorf(nil, "Failed to start the journal", "Before anything is applied, a journal is started, so that nothing is lost if the run is killed. It cannot be written: %s. Nothing was changed.", err)
+		return diag.Errorf(store.PlaceOf(err), "Failed to start the journal", "Before anything is applied, a journal is started, so that nothing is lost if the run is killed. It cannot be written: %s. Nothing was changed.", err)
 	}
 	h.journal = j
 	return ds
@@ -242,7 +242,7 @@ func (h *State) End(final *state.State) diag.List {
 			err = text(&b)
 		}
 		if err != nil {
-			return append(ds, diag.Errorf(nil, "Failed to encrypt the state", "The state cannot be printed either: %s. The journal holds it: leave it where it is.", err)...)
+			return append(ds, diag.Errorf(store.PlaceOf(err), "Failed to encrypt the state", "The state cannot be printed either: %s. The journal holds it: leave it where it is.", err)...)
 		}
 		ds = append(ds, h.o.Rescue(b.Bytes())...)
 	}

@@ -12,11 +12,13 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"io"
 	"slices"
 	"time"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/state/statefile"
 )
@@ -136,6 +138,25 @@ func (i LockInfo) String() string {
 		"\n  Version:   " + i.Version +
 		"\n  Created:   " + i.Created.UTC().Format("2006-01-02 15:04:05.999999999 -0700 MST") +
 		"\n  Info:      " + i.Info
+}
+
+// A PlacedError is an error with the place of what it is about, such as the block of a key
+// provider. One without a file hides the places of those that it wraps.
+type PlacedError struct {
+	At  source.Range
+	Err error
+}
+
+func (e *PlacedError) Error() string { return e.Err.Error() }
+func (e *PlacedError) Unwrap() error { return e.Err }
+
+// PlaceOf is the place of what an error is about; nil if it names none.
+func PlaceOf(err error) *source.Range {
+	if e, ok := errors.AsType[*PlacedError](err); ok && e.At.Filename != "" {
+		at := e.At
+		return &at
+	}
+	return nil
 }
 
 // LockedCode is the code of the message that somebody else holds a lock.

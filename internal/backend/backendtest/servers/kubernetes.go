@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -115,6 +116,10 @@ func (s *KubernetesServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews":
 		w.WriteHeader(http.StatusCreated)
 		w.Write([]byte(`{"kind":"SelfSubjectAccessReview","status":{"allowed":true}}`))
+	case r.URL.Path == "/api/v1/namespaces/default" && r.Method == "GET":
+		w.Write([]byte(`{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"default"}}`))
+	case path.Dir(r.URL.Path) == "/api/v1/namespaces":
+		refuse(w, http.StatusNotFound, "NotFound", fmt.Sprintf("namespaces %q not found", path.Base(r.URL.Path)))
 	case resource == "":
 		refuse(w, http.StatusNotFound, "NotFound", "the server could not find the requested resource")
 	case name == "" && r.Method == "GET":

@@ -185,7 +185,7 @@ func readFile(ctx context.Context, path string, sealer store.Sealer, outline boo
 			return nil, false, diag.Errorf(nil, "Failed to read state", "The state file %s cannot be read: %s.", path, reason(err))
 		}
 		if b, migrate, err = opened(b, sealer); err != nil {
-			st, ds = nil, diag.Errorf(nil, "Failed to decrypt the state", "The state file %s cannot be decrypted: %s.", path, err)
+			st, ds = nil, diag.Errorf(store.PlaceOf(err), "Failed to decrypt the state", "The state file %s cannot be decrypted: %s.", path, err)
 		} else {
 			st, ds = statefile.Parse(path, b)
 		}

@@ -172,7 +172,7 @@ func (s *Store) write(content text, st *state.State) diag.List {
 	if s.sealer != nil {
 		var done bool
 		if content, before, done, err = s.sealed(path, content, st); err != nil {
-			return diag.Errorf(nil, "Failed to encrypt the state", "The state file %s was not written, since the state cannot be encrypted: %s. It holds what it held before.", path, reason(err))
+			return diag.Errorf(store.PlaceOf(err), "Failed to encrypt the state", "The state file %s was not written, since the state cannot be encrypted: %s. It holds what it held before.", path, reason(err))
 		}
 		if done {
 			return nil
