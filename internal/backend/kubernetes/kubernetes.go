@@ -242,7 +242,7 @@ func (b *kubernetesBackend) get(ctx context.Context, path string, into any) (fou
 }
 
 // namespaced is an error if there is no namespace: objects that are looked for in one that is
-// missing are answered as if they alone were. Who may not ask for it is not told.
+// missing are answered as if they alone were. Nothing is known to who may not ask for it.
 func (b *kubernetesBackend) namespaced(ctx context.Context) error {
 	path := "/api/v1/namespaces/" + url.PathEscape(b.namespace)
 	resp, err := b.c.send(ctx, rest.Request{Method: "GET", URL: path, Repeat: true})
