@@ -109,8 +109,7 @@ func (w *Work[T]) hire() {
 // run is one worker: it takes items until there are none, or until somebody
 // returns who needs its place.
 func (w *Work[T]) run() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.mu.Lock() // no deferred unlock: a panic in f comes without the lock, and is to be seen by itself
 	mine := &part[T]{}
 	w.parts = append(w.parts, mine)
 	for len(w.returning) == 0 && w.take(mine) {
@@ -129,6 +128,7 @@ func (w *Work[T]) run() {
 	if w.workers--; w.workers == 0 {
 		w.over.Broadcast()
 	}
+	w.mu.Unlock()
 }
 
 // drop forgets a part that nobody works on and in which nothing is left.
