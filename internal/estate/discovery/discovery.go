@@ -311,7 +311,7 @@ func (f *finder) generate(ctx context.Context) (incomplete map[string]bool, ds d
 // which not everything was made.
 func Generate(ctx context.Context, s Settings, with stacks.Settings, set *source.Set) (incomplete map[string]bool, ds diag.List) {
 	return stacks.Generate(ctx, with, set, func(level int) ([]string, diag.List) {
-		found, ds := scan(&s, s.Root)
+		found, _, ds := walk(&s, s.Root)
 		if level == 0 && s.OnlyStacks && !ds.HasErrors() {
 			return chosenStacks(&s, found.stacks)
 		}

@@ -21,14 +21,30 @@ type finding struct {
 	stacks []string // stack files
 }
 
-// scan lists the unit files below a folder: those of the usual name, and
-// others that hold a module block. Folders in which programs keep what is theirs are
-// left out, and so is that of --download-dir, and hidden ones if that is asked for, but
-// for those that stacks are generated in.
+// scan lists the unit and stack files below a folder: those of the usual names, and
+// others that hold a module block.
 func scan(s *Settings, root string) (finding, diag.List) {
-	var f finding
-	type candidate struct{ path, from string }
-	var maybe []candidate
+	f, maybe, ds := walk(s, root)
+	if ds.HasErrors() {
+		return f, ds
+	}
+	holds := parallel.Map(len(maybe), 0, func(i int) bool { return holdsModule(maybe[i].from) })
+	for i, c := range maybe {
+		if holds[i] {
+			f.units = append(f.units, c.path)
+		}
+	}
+	slices.Sort(f.units)
+	return f, nil
+}
+
+// A candidate is a file that may hold module blocks, by its name; from is where it is read.
+type candidate struct{ path, from string }
+
+// walk lists the files below a folder by their names, and reads none. Folders in which
+// programs keep what is theirs are left out, and so is that of --download-dir, and hidden
+// ones if that is asked for, but for those that stacks are generated in.
+func walk(s *Settings, root string) (f finding, maybe []candidate, ds diag.List) {
 	name := s.ConfigName
 	if name == "" {
 		name = unit.DefaultName
@@ -66,17 +82,11 @@ func scan(s *Settings, root string) (finding, diag.List) {
 		err = s.Unwritten.Walk(root, add)
 	}
 	if err != nil {
-		return f, diag.Errorf(nil, "Failed to look for units", "The folder cannot be read: %s.", err)
-	}
-	holds := parallel.Map(len(maybe), 0, func(i int) bool { return holdsModule(maybe[i].from) })
-	for i, c := range maybe {
-		if holds[i] {
-			f.units = append(f.units, c.path)
-		}
+		return f, nil, diag.Errorf(nil, "Failed to look for units", "The folder cannot be read: %s.", err)
 	}
 	slices.Sort(f.units)
 	slices.Sort(f.stacks)
-	return f, nil
+	return f, maybe, nil
 }
 
 // clashes are errors about folders that hold a unit and a stack.
