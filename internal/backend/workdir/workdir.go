@@ -212,6 +212,7 @@ type Init struct {
 	Reconfigure bool
 	Migrate     bool
 	Force       bool // every question about copying is answered with yes
+	Pending     bool // nothing is done: what init would have to do is asked, whatever options that takes
 	// Ask asks the user for an argument; nil: nobody is to be asked.
 	Ask func(ctx context.Context, argument, description string) (string, error)
 }
@@ -239,6 +240,7 @@ func (d Dir) Settle(ctx context.Context, in Init) (*Outcome, diag.List) {
 		}
 		r, ds = nil, nil
 	}
+	in.Migrate = in.Migrate || in.Pending
 	if in.Block == nil {
 		out, more := d.settleNone(in, r)
 		return out, append(ds, more...)
@@ -315,6 +317,7 @@ func (in Init) noOptions() diag.List {
 	switch {
 	case len(in.Options) > 0:
 		return diag.Errorf(nil, summary, "The -backend-config option is for the configuration of state backends, and is not applicable when using cloud backend.\n\nSet the arguments in the cloud block, or by the environment variables TF_CLOUD_HOSTNAME, TF_CLOUD_ORGANIZATION, TF_CLOUD_PROJECT and TF_WORKSPACE.")
+	case in.Pending:
 	case in.Reconfigure:
 		return diag.Errorf(nil, summary, "The -reconfigure option is for in-place reconfiguration of state backends only, and is not needed when changing cloud backend settings.\n\nWhen using cloud backend, initialization automatically activates any new Cloud configuration settings.")
 	case in.Migrate && !in.Force:

@@ -69,7 +69,7 @@ func PendingPlaces(ctx context.Context, c *command.Call, given []vars.Flag, opti
 		return nil, ds
 	}
 	out, more := c.Folder().Backend().Settle(ctx, workdir.Init{
-		Block: root.Backend, Options: options, Read: ContextOf(c).BackendFile, Eval: p.Static(ctx), Migrate: true, Force: true,
+		Block: root.Backend, Options: options, Read: ContextOf(c).BackendFile, Eval: p.Static(ctx), Pending: true,
 	})
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, ds

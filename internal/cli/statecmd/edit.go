@@ -452,5 +452,8 @@ func (o *common) lockable(ctx context.Context, c *command.Call) (stores []store.
 			stores = append(stores, st)
 		}
 	}
+	if len(stores) == 0 {
+		return nil, "", nil, ds // the first place has no such workspace before init
+	}
 	return stores, workspace, pending[0].Located, nil
 }
