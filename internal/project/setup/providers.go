@@ -70,10 +70,12 @@ const signingPage = "https://opentofu.org/docs/cli/plugins/signing/"
 
 // needed are the providers of configuration and state.
 func (i *initializer) needed(ctx context.Context) (install.Requirements, diag.List) {
-	if ds := module.CheckProviders(i.project.Engine.Tree()).Errors(); ds.HasErrors() {
+	ds := module.CheckProviders(i.project.Engine.Tree())
+	if ds.HasErrors() {
 		return nil, ds
 	}
-	s, ds := i.stateForInit(ctx)
+	s, more := i.stateForInit(ctx)
+	ds = append(ds, more...)
 	if s != nil {
 		s = i.project.Translate(s)
 	}
