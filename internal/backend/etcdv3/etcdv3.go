@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/terrace-iac/terrace/diag"
@@ -61,6 +62,7 @@ type etcdBackend struct {
 	prefix string
 	lock   bool
 	limit  int
+	cert   bool // there is a client certificate
 }
 
 func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend, error) {
@@ -96,7 +98,7 @@ func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend
 		case err != nil:
 			a.Fail("cert_path", "The %q and %q cannot be used: %s", "cert_path", "key_path", err)
 		}
-		c.TLS = config
+		c.TLS, b.cert = config, t.Cert != ""
 	}
 	for _, e := range c.Endpoints {
 		if strings.HasPrefix(e, "https://") && c.TLS == nil {
@@ -133,18 +135,33 @@ const dialTimeout = 10 * time.Second
 type connection struct {
 	config clientv3.Config
 
+	reached atomic.Bool // a request was answered
+
 	mu     sync.Mutex
 	client *clientv3.Client
 }
 
-func (c *connection) get() (*clientv3.Client, error) {
+// get makes the client, which asks for a token where there is a user. ctx ends that, and not
+// the client.
+func (c *connection) get(ctx context.Context) (*clientv3.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.client != nil {
 		return c.client, nil
 	}
-	client, err := clientv3.New(c.config)
+	config := c.config
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	config.Context = life
+	stop := context.AfterFunc(ctx, end)
+	client, err := clientv3.New(config)
+	if ended := !stop(); ended {
+		if err == nil {
+			_ = client.Close()
+		}
+		err = ctx.Err()
+	}
 	if err != nil {
+		end()
 		return nil, err
 	}
 	c.client = client
@@ -158,18 +175,42 @@ func do[T any](ctx context.Context, b *etcdBackend, size int, request func(conte
 	if err := store.Fenced(ctx); err != nil {
 		return none, err
 	}
-	client, err := b.c.get()
-	if err != nil {
-		return none, b.fail(err)
-	}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout+time.Duration(size)*10*time.Microsecond)
 	defer cancel()
-	out, err := request(ctx, client)
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	// The client of etcd tries again and again, whatever is wrong.
+	early := time.AfterFunc(soon, func() {
+		if b.c.reached.Load() || len(b.c.config.Endpoints) > 1 { // another one may do
+			return
+		}
+		if _, err := b.askVersion(ctx); rest.Lasting(err) {
+			stop(&unreachable{err})
+		}
+	})
+	defer early.Stop()
+	var out T
+	client, err := b.c.get(ctx)
+	if err == nil {
+		out, err = request(ctx, client)
+	}
+	if wrong, ok := errors.AsType[*unreachable](context.Cause(ctx)); ok && err != nil {
+		e := &backend.Error{Err: wrong.error}
+		b.explain(e, wrong.error)
+		return none, e
+	}
 	if err != nil {
 		return none, b.fail(err)
 	}
+	b.c.reached.Store(true)
 	return out, nil
 }
+
+// soon is after what time without an answer the reason is looked for.
+const soon = time.Second
+
+// unreachable is why there is no connection, where waiting does not help.
+type unreachable struct{ error }
 
 // fail makes the error of what etcd answered.
 func (b *etcdBackend) fail(err error) error {
@@ -317,12 +358,21 @@ var errNotEtcd = errors.New("what answers there does not speak the protocol of e
 // but that there is none.
 func (b *etcdBackend) why(e *backend.Error) {
 	_, err := b.askVersion(context.Background()) // the context of the request may have ended
+	b.explain(e, err)
+}
+
+// explain says in e what is wrong with a connection.
+func (b *etcdBackend) explain(e *backend.Error, err error) {
+	e.Argument = "endpoints"
 	switch {
 	case err == nil: // it is etcd, and does not answer requests
 	case errors.Is(err, errNotEtcd), errors.Is(err, rest.ErrPage):
 		e.Answer, e.Advice = errNotEtcd.Error(), "Check the endpoints, and whether a proxy or a portal stands in between."
 	default:
 		e.Answer, e.Advice = diag.Reason(err), rest.Reach(err, "cacert_path", e.Advice)
+		if rest.Refused(err) && b.cert {
+			e.Argument = "cert_path"
+		}
 	}
 }
 

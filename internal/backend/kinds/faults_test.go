@@ -339,7 +339,7 @@ func TestFaults(t *testing.T) {
 			want = []string{"does not speak"}
 		}
 		check("a portal in the way", b.at(scheme, host(s)), wire{dial: to(host(s)), trust: true}, want...)
-		_, expired, elsewhere, pool, _ := servers.WrongCertificates(t)
+		good, expired, elsewhere, pool, authorities := servers.WrongCertificates(t)
 		secured := func(c *tls.Config) *httptest.Server {
 			s := httptest.NewUnstartedServer(http.NotFoundHandler())
 			s.TLS, s.Config.ErrorLog = c, quiet()
@@ -360,6 +360,18 @@ func TestFaults(t *testing.T) {
 			check("nobody there", b.at("http", "127.0.0.1:1"), wire{})
 			if b.kind == "etcdv3" {
 				check("certificate", b.at("https", host(secure)), wire{})
+				asking := good.Clone()
+				asking.ClientAuth = tls.RequireAnyClientCert
+				for name, c := range map[string]struct {
+					config *tls.Config
+					want   string
+				}{
+					"certificate that has expired":   {expired, "has expired"},
+					"certificate of another host":    {elsewhere, "The certificate is that of another host"},
+					"a client certificate is wanted": {asking, "wants another client certificate"},
+				} {
+					check(name, b.at("https", host(secured(c.config)))+"\n cacert_path = \""+authorities+"\"", wire{}, c.want, "endpoints |")
+				}
 			}
 			continue
 		}

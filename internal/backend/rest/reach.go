@@ -10,6 +10,13 @@ import (
 	"strings"
 )
 
+// Refused reports whether a service did not accept the certificate of the client, or wants one.
+func Refused(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "remote error" && op.Err != nil &&
+		(strings.Contains(op.Err.Error(), "certificate") || strings.Contains(op.Err.Error(), "unknown ca"))
+}
+
 // Reach says what to do about a service that gave no answer: what the kind of failure
 // tells, or else what the caller says. authorities is the argument or variable that names
 // the certificates of the user's own authorities.
@@ -27,6 +34,8 @@ func Reach(err error, authorities, otherwise string) string {
 		return "The certificate is that of another host: check the address, and whether a proxy or a name server leads elsewhere."
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return "The certificate of the service is not valid now: it has expired, or the clock of this machine is wrong."
+	case Refused(err):
+		return "The service wants another client certificate, or one at all: check the arguments with the certificate and its key, whether it has expired, and that an authority which the service knows has signed it."
 	case errors.Is(err, ErrPage):
 		return "That is no answer of the service: a portal that wants a login, or a proxy, stands in between, or the address is that of a web site. Open it in a browser to see which."
 	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):

@@ -173,6 +173,10 @@ type finalError struct{ error }
 
 func (f finalError) Unwrap() error { return f.error }
 
+// Lasting reports whether a service cannot be reached for a reason that lies in settings or
+// certificates.
+func Lasting(err error) bool { return err != nil && final(err) }
+
 // final reports whether another attempt would fail for the same reason: the mistake lies in
 // settings or certificates, not in the network or the service at this moment.
 func final(err error) bool {
@@ -182,7 +186,7 @@ func final(err error) bool {
 	var invalid x509.CertificateInvalidError
 	var record tls.RecordHeaderError
 	return errors.Is(err, ErrPage) || errors.Is(err, ErrProxy) || errors.Is(err, http.ErrSchemeMismatch) ||
-		errors.As(err, &f) || errors.As(err, &unknown) || errors.As(err, &name) || errors.As(err, &invalid) || errors.As(err, &record)
+		Refused(err) || errors.As(err, &f) || errors.As(err, &unknown) || errors.As(err, &name) || errors.As(err, &invalid) || errors.As(err, &record)
 }
 
 // pause is how long to wait before the next attempt: what the service asks for, or
