@@ -101,6 +101,7 @@ type Options struct {
 	Saved       map[string][]byte // the files of a saved plan, in place of those on disk
 	Files       *engine.Sources   // the working folder's files, shared with other steps; nil: read anew
 	Partial     bool              // go on with variables missing: they are not needed
+	Const       bool              // with Partial: but for those with const = true, whose values every folder of the tree may need
 	Unapplied   bool              // so may be those that a unit makes of outputs that do not exist yet
 	Briefly     bool              // the program ends when the configuration was looked at once
 	RootOnly    bool              // go on though other modules cannot be loaded
@@ -309,10 +310,11 @@ func (p *Project) Close() {
 // askMissing asks for the required variables that have no value, or says that
 // they have none.
 func (p *Project) askMissing(ctx context.Context, values vars.Values, o Options) (asked bool, ds diag.List) {
+	missing := engine.Missing(values, p.Engine.Root().Variables)
 	if o.Partial {
-		return false, nil
+		missing = slices.DeleteFunc(missing, func(v *config.Variable) bool { return !o.Const || v.Const == nil || !*v.Const })
 	}
-	return p.ask(ctx, values, engine.Missing(values, p.Engine.Root().Variables), o.Input)
+	return p.ask(ctx, values, missing, o.Input)
 }
 
 // ask asks for variables that have no value, or says that they have none.

@@ -79,7 +79,7 @@ func runValidate(ctx context.Context, c *command.Call, o *validateOptions) int {
 // validate holds the configuration to every rule; values of variables are not
 // needed.
 func validate(ctx context.Context, c *command.Call, flags []vars.Flag) diag.List {
-	p, ds := project.Load(ctx, c, project.Options{Vars: flags, Partial: true, Briefly: true})
+	p, ds := project.Load(ctx, c, project.Options{Vars: flags, Partial: true, Const: true, Briefly: true})
 	if p == nil {
 		return ds
 	}

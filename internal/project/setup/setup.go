@@ -158,7 +158,7 @@ func (i *initializer) run(ctx context.Context) diag.List {
 			return ds
 		}
 	}
-	i.project, more = project.Load(ctx, i.c, project.Options{Vars: i.o.Vars, Input: i.o.Input, Partial: true, Unapplied: true, Files: i.sources})
+	i.project, more = project.Load(ctx, i.c, project.Options{Vars: i.o.Vars, Input: i.o.Input, Partial: true, Const: true, Unapplied: true, Files: i.sources})
 	if ds = append(ds, more...); more.HasErrors() {
 		return ds
 	}
