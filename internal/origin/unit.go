@@ -73,11 +73,7 @@ func (r *replay) stop(s *Stop) {
 		if s.Of != nil {
 			whole.x = s.Of
 		}
-		var args *guarded
-		if r.names {
-			args = &guarded{guard: guard{byName: true}}
-		}
-		r.lines.shows(whole, args)
+		r.lines.shows(whole, &guarded{guard: guard{byName: true}}) // a line may have other items than what is asked for
 	}
 	if s.Value != cty.NilVal {
 		at := spot{s.At.Filename, s.At.Start.Byte, s.At.End.Byte}
