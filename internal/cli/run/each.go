@@ -26,8 +26,12 @@ func overUnits(ctx context.Context, c *command.Call, name string, f *unitflags.F
 		f.Idle = append(f.Idle, "--module: --all takes all modules; --filter chooses among them")
 	}
 	cmd, rest, found := c.Table.Find(append(strings.Fields(name), args...))
+	over := found && cmd.Units.Has(command.OverEstate) && !inTurn(c, cmd.Name, rest)
+	if f.On != "" && (!over || cmd.Name == "output") {
+		f.Idle = append(f.Idle, "--on: "+name+" runs here, with the access that this machine has")
+	}
 	switch {
-	case found && cmd.Units.Has(command.OverEstate) && !inTurn(c, cmd.Name, rest):
+	case over:
 		return runAll(ctx, c, name, f, args)
 	case found && (cmd.Units.Has(command.OneUnit) || !cmd.Units.Has(command.InUnit) && !cmd.Units.Has(command.EachFolder)), slices.Contains(aboutOne, name):
 		return c.Fail(diag.Errorf(nil, "Command is about one unit", "%q cannot be run with --all: it is about one unit. Run it in the unit's own folder.", name))

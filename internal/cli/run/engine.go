@@ -130,6 +130,20 @@ func engineOf(c *command.Call, f *unitflags.Flags) diag.List {
 	return nil
 }
 
+// idleEngineFlag says which flag about an engine would have no effect, so that nobody takes a
+// run here for one on workers; "" if there is none.
+func idleEngineFlag(f *unitflags.Flags) string {
+	switch {
+	case f.On == "" && f.Detach:
+		return "--detach leaves a run to the workers of --on, which is missing."
+	case f.On == "" && f.InPlace:
+		return "--in-place is about the workers of --on, which is missing."
+	case f.On != "" && !f.Many():
+		return "--on gives the units of an estate to workers, and needs --all, a filter or --graph."
+	}
+	return ""
+}
+
 // engineEnv is the environment of the program that speaks with the engine: what the
 // environment does not say, the CLI configuration may.
 func engineEnv(c *command.Call) sys.Env {

@@ -157,7 +157,7 @@ func (x *remoteScheduler) detach() (begun bool) {
 			x.run.tell(diag.Errorf(nil, "Distributed run not begun", "The run on %s did not begin: %s.", x.on, x.failed))
 			return false
 		case m.Failed != "":
-			x.run.tell(diag.Errorf(nil, "Distributed run not begun", "The run on %s did not begin: %s.", x.on, m.Failed))
+			x.run.tell(diag.Errorf(nil, "Distributed run not begun", "The run on %s did not begin: %s.", x.on, strings.TrimSuffix(m.Failed, ".")))
 			return false
 		case m.Started != "":
 			x.run.identify(m.Started)

@@ -79,6 +79,9 @@ func Words(ctx context.Context, c *command.Call, f *unitflags.Flags) int {
 	if code, ok := engineWords(ctx, c, f, rest); ok {
 		return code
 	}
+	if why := idleEngineFlag(f); why != "" {
+		return c.UsageError("Options do not go together", why)
+	}
 	if f.Many() {
 		return overUnits(ctx, c, rest[0], f, rest[1:])
 	}

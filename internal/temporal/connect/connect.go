@@ -40,6 +40,9 @@ func Parse(on string) (Settings, error) {
 	if err != nil || u.Scheme != "temporal" || u.Host == "" {
 		return Settings{}, fmt.Errorf("%q is not temporal://HOST:PORT/NAMESPACE/QUEUE", on)
 	}
+	if u.Port() == "" || u.Hostname() == "" {
+		return Settings{}, fmt.Errorf("%s is no address of a Temporal server: it must be HOST:PORT, such as localhost:7233", u.Host)
+	}
 	namespace, queue, _ := strings.Cut(strings.Trim(u.Path, "/"), "/")
 	if namespace == "" || queue == "" || strings.Contains(queue, "/") {
 		return Settings{}, fmt.Errorf("%q does not name a namespace and a queue: it must be temporal://HOST:PORT/NAMESPACE/QUEUE", on)

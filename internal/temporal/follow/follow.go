@@ -103,6 +103,9 @@ func Start(ctx context.Context, c client.Client, queue string, b *remote.Blobs, 
 // started finds out whether a run began though its beginning failed: the answer of the engine
 // may have been lost on its way. A run that nobody follows would be in the way of the next.
 func started(ctx context.Context, c client.Client, id string, failed error) (string, error) {
+	if refused(failed) {
+		return "", failed
+	}
 	var err error
 	for range 10 {
 		_, err = c.DescribeWorkflowExecution(ctx, id, "")
@@ -123,6 +126,14 @@ func started(ctx context.Context, c client.Client, id string, failed error) (str
 		}
 	}
 	return "", fmt.Errorf("the server answers no more, and it is not known whether it has the run: look for %s with \"run --on … list\" (%w)", id, failed)
+}
+
+// refused reports whether an error is the engine's answer that it does not do what was asked.
+func refused(err error) bool {
+	var namespace *serviceerror.NamespaceNotFound
+	var denied *serviceerror.PermissionDenied
+	var invalid *serviceerror.InvalidArgument
+	return errors.As(err, &namespace) || errors.As(err, &denied) || errors.As(err, &invalid)
 }
 
 // putCommits puts what git says of commits into the blob store, and their files.
@@ -334,6 +345,9 @@ func (f *Follower) event(ctx context.Context, e *historypb.HistoryEvent) (next s
 	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED:
 		return "", true, errors.New(f.text(e.GetWorkflowExecutionFailedEventAttributes().GetFailure()))
 	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED:
+		if e.GetWorkflowExecutionTerminatedEventAttributes().GetReason() == untouched {
+			return "", true, errors.New("it was " + untouched + ", so that nothing was done")
+		}
 		return "", true, errors.New("somebody terminated it; what units were doing then may still go on for a while")
 	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT:
 		return "", true, errors.New("it took longer than the server lets it")

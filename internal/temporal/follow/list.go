@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/terrace-iac/terrace/internal/temporal/flow"
 	"go.temporal.io/api/enums/v1"
@@ -17,7 +18,8 @@ func listRequest(namespace string, token []byte) *workflowservice.ListWorkflowEx
 	return &workflowservice.ListWorkflowExecutionsRequest{Namespace: namespace, Query: "WorkflowType = '" + flow.Name + "'", NextPageToken: token}
 }
 
-// Cancel has what is under way in a run end, and nothing more begin.
+// Cancel has what is under way in a run end, and nothing more begin. A run that no worker has
+// taken up within a few seconds is terminated, since nobody could bring it to its end.
 func Cancel(ctx context.Context, c client.Client, id string) error {
 	d, err := c.DescribeWorkflowExecution(ctx, id, "")
 	if err == nil {
@@ -30,7 +32,49 @@ func Cancel(ctx context.Context, c client.Client, id string) error {
 	if errors.As(err, &gone) {
 		return noRun(id)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	t := time.NewTimer(takenUp)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+	}
+	if touched, err := begun(ctx, c, id); err != nil || touched {
+		return err
+	}
+	if err := c.TerminateWorkflow(ctx, id, "", untouched); err != nil && !errors.As(err, &gone) {
+		return err
+	}
+	return nil
+}
+
+const (
+	takenUp   = 2 * time.Second                       // how long a worker has for a run that was canceled
+	untouched = "canceled before a worker took it up" // why a run was terminated
+)
+
+// begun reports whether a worker ever took a run up, or it has ended.
+func begun(ctx context.Context, c client.Client, id string) (bool, error) {
+	it := c.GetWorkflowHistory(ctx, id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for it.HasNext() {
+		e, err := it.Next()
+		if err != nil {
+			return false, err
+		}
+		switch e.GetEventType() {
+		case enums.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
+			if e.GetWorkflowExecutionStartedEventAttributes().GetContinuedExecutionRunId() != "" {
+				return true, nil
+			}
+		case enums.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED, enums.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED:
+		default:
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 func noRun(id string) error {

@@ -35,4 +35,8 @@ func TestStartedUnanswered(t *testing.T) {
 	if id, err := started(ctx, lossy{err: serviceerror.NewUnavailable("gone")}, "run", lost); id != "" || !errors.Is(err, lost) || !strings.Contains(err.Error(), "look for run") {
 		t.Errorf("a server that is gone: %q, %v", id, err)
 	}
+	none := serviceerror.NewNamespaceNotFound("infra")
+	if id, err := started(t.Context(), lossy{err: none}, "run", none); id != "" || !errors.Is(err, none) {
+		t.Errorf("a namespace that is not there: %q, %v", id, err)
+	}
 }

@@ -282,7 +282,7 @@ func (p *program) follow(ctx context.Context, cancel func(), link *remote.Link, 
 				cancel()
 				return
 			case m.Stop:
-				err = c.CancelWorkflow(ctx, id, "")
+				err = follow.Cancel(ctx, c, id)
 			case m.Answer != nil:
 				err = c.SignalWorkflow(ctx, id, "", flow.AnswerSignal, *m.Answer)
 			}
