@@ -12,8 +12,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/terrace-iac/terrace/internal/estate/remote"
 	"github.com/terrace-iac/terrace/internal/readfile"
@@ -80,9 +82,25 @@ func Dial(s Settings, sealer *remote.Sealer) (client.Client, error) {
 	}
 	c, err := client.Dial(o)
 	if err != nil {
-		return nil, fmt.Errorf("the Temporal server at %s cannot be reached: %w", s.Address, err)
+		return nil, fmt.Errorf("the Temporal server at %s cannot be reached: %s%w", s.Address, unknownHost(s.Address), err)
 	}
 	return c, nil
+}
+
+// unknownHost says that the host of an address has no address, which gRPC keeps for itself; ""
+// if it has one, or that is not known.
+func unknownHost(address string) string {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	var dns *net.DNSError
+	if _, err = net.DefaultResolver.LookupHost(ctx, host); errors.As(err, &dns) && dns.IsNotFound {
+		return "there is no host " + host + ": "
+	}
+	return ""
 }
 
 // Away reports whether an error of Dial is that nobody answered, which may be otherwise later.

@@ -203,3 +203,25 @@ func TestCodec(t *testing.T) {
 		t.Error("what is not sealed was taken")
 	}
 }
+
+// An address without a port leads nowhere, and is said before anything is asked there.
+func TestParsePort(t *testing.T) {
+	for _, on := range []string{"temporal://localhost/default/q", "temporal://:7233/default/q"} {
+		if _, err := Parse(on); err == nil || !strings.Contains(err.Error(), "must be HOST:PORT") {
+			t.Errorf("%s: %v", on, err)
+		}
+	}
+	if s, err := Parse("temporal://localhost:7233/default/q"); err != nil || s.Address != "localhost:7233" || s.Queue != "q" {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// A host that nobody knows is named as such.
+func TestUnknownHost(t *testing.T) {
+	if got := unknownHost("127.0.0.1:7233"); got != "" {
+		t.Errorf("an address: %q", got)
+	}
+	if got := unknownHost("no such host.invalid:7233"); got != "there is no host no such host.invalid: " {
+		t.Errorf("no host: %q", got)
+	}
+}

@@ -220,8 +220,28 @@ func (p *program) worker(ctx context.Context, args []string) error {
 	}()
 	fmt.Fprintf(p.Stderr, "Worker %s takes turns of runs of version %s from the queue %s of %s, %d at once. The files of runs are in %s.\n", s.Identity, project.Version, strings.Join(queues, ", "), s.Address, w.Slots, blobs.Place)
 	return worker.Run(working, worker.Options{
-		Client: c, Queues: queues, Memory: w.Memory, Name: s.Identity, Blobs: blobs, Dir: sys.Join(p.Dir, w.Dir), Slots: w.Slots, System: p.System, Serve: cli.Serve, Grace: w.Grace, Idle: w.Idle, Log: p.Stderr,
+		Client: c, Queues: queues, Memory: w.Memory, Name: s.Identity, Blobs: blobs, Dir: sys.Join(p.Dir, w.Dir), Slots: w.Slots, System: p.serving(), Serve: cli.Serve, Grace: w.Grace, Idle: w.Idle, Log: p.Stderr,
 	})
+}
+
+// serving is the system in which units have their turns: the program that their hooks call by
+// TG_CTX_TF_PATH is terrace, since this one has none of its commands. It is the one beside this
+// one, or that of the PATH.
+func (p *program) serving() *sys.System {
+	s := *p.System
+	s.Executable = func() (string, error) {
+		name := "terrace"
+		if self, err := p.Executable(); err == nil {
+			if real, err := filepath.EvalSymlinks(self); err == nil {
+				self = real
+			}
+			if path, err := sys.LookPath(filepath.Join(filepath.Dir(self), name), p.Dir, p.Env); err == nil {
+				return path, nil
+			}
+		}
+		return sys.LookPath(name, p.Dir, p.Env)
+	}
+	return &s
 }
 
 // client speaks with the engine for a terrace on the other end of two pipes.
