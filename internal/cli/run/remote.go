@@ -154,7 +154,7 @@ func (x *remoteScheduler) detach() (begun bool) {
 		case err != nil:
 			x.ended()
 			x.stop()
-			x.run.tell(diag.Errorf(nil, "Distributed run not begun", "The run on %s did not begin: %s.", x.on, x.failed))
+			x.run.tell(diag.Errorf(nil, "Distributed run not begun", "The run on %s did not begin: %s.", x.on, strings.TrimSuffix(x.failed, ".")))
 			return false
 		case m.Failed != "":
 			x.run.tell(diag.Errorf(nil, "Distributed run not begun", "The run on %s did not begin: %s.", x.on, strings.TrimSuffix(m.Failed, ".")))
@@ -334,7 +334,7 @@ func (x *remoteScheduler) Run(ctx context.Context, tasks []schedule.Task, _ sche
 	switch {
 	case x.failed == "":
 	case !x.begun:
-		x.run.tell(diag.Errorf(nil, "Distributed run not begun", "The run on %s did not begin: %s.", x.on, x.failed))
+		x.run.tell(diag.Errorf(nil, "Distributed run not begun", "The run on %s did not begin: %s.", x.on, strings.TrimSuffix(x.failed, ".")))
 	default:
 		x.run.tell(diag.Errorf(nil, "Distributed run not ended", "The run on %s could not be followed to its end: %s.", x.on, x.failed))
 	}
