@@ -100,6 +100,12 @@ func TestRunWithoutClient(t *testing.T) {
 		return strings.TrimSpace(string(out))
 	}
 	id := detached()
+	for range 200 { // the server's list comes a little later than the run
+		if out, err := words("list"); err != nil || strings.Contains(out, id) {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
 	expect(false, "running "+id, "list")
 	if said := k.unread("run", "--on", k.url, "--blobs", k.blobs, "list"); said != "" {
 		t.Errorf("a list that nobody reads: %s", said)
