@@ -184,8 +184,11 @@ func do[T any](ctx context.Context, b *etcdBackend, size int, request func(conte
 		if b.c.reached.Load() || len(b.c.config.Endpoints) > 1 { // another one may do
 			return
 		}
-		if _, err := b.askVersion(ctx); rest.Lasting(err) {
-			stop(&unreachable{err})
+		for try := 0; try < 3 && ctx.Err() == nil; try++ { // a service that refuses a certificate may just close the connection
+			if _, err := b.askVersion(ctx); rest.Lasting(err) {
+				stop(&unreachable{err})
+			}
+			_ = b.s.Sleep(ctx, soon)
 		}
 	})
 	defer early.Stop()

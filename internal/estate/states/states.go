@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -522,7 +523,7 @@ type Claim struct {
 func (c Claim) And(other Claim, path string) diag.List {
 	m := &diag.Message{
 		Code: "estate/shared-state", Summary: "Two units with one state", At: c.At,
-		Detail: fmt.Sprintf("The units %s and %s keep their state in one place, %s. Each would destroy what the other made.", other.Unit, c.Unit, path),
+		Detail: fmt.Sprintf("The units %s and %s keep their state in one place, %s. Each would destroy what the other made.", other.Unit, c.Unit, shown(path)),
 	}
 	if other.At != nil && (c.At == nil || *c.At != *other.At) {
 		m.Notes = append(m.Notes, diag.Note{Text: "so does " + other.Unit + " here", At: other.At})
@@ -548,4 +549,13 @@ func (c *Claims) Add(path string, mine Claim) diag.List {
 	}
 	c.all[path] = mine
 	return nil
+}
+
+// shown is a place for a message. Where it is made of all arguments, which may hold secrets, it
+// is the kind alone.
+func shown(place string) string {
+	if kind, _, ok := strings.Cut(place, "{"); ok {
+		return fmt.Sprintf("since their backends of the kind %q have the same arguments", kind)
+	}
+	return place
 }
