@@ -150,6 +150,9 @@ func Load(ctx context.Context, c *Context, o Options) (*Project, diag.List) {
 	}
 	p.use(e)
 	values, more := given.For(e.Root().Variables)
+	if c.Unit.Tolerant { // extra_arguments may give what this module does not declare
+		more = more.AsWarnings()
+	}
 	ds = append(ds, more...)
 	more = nil
 	if c.Unit.Values != nil {
