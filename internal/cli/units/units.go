@@ -25,6 +25,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/discovery/git"
 	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/internal/estate/workdir"
+	"github.com/terrace-iac/terrace/internal/estate/workdir/copytree"
 	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/vars"
@@ -140,8 +141,12 @@ func estateHost(c *command.Call, plugins *folder.Plugins, flags []vars.Flag) est
 	return out
 }
 
-// IsUnit reports whether a folder holds a unit file, or an environment file.
+// IsUnit reports whether a folder holds a unit file, or an environment file. The working
+// directory of a unit, where hooks run commands, has a copy of the file and is none.
 func IsUnit(c *command.Call, f *unitflags.Selection) bool {
+	if copytree.Made(c.Dir) && f.Config == "" && f.Module == "" {
+		return false
+	}
 	for _, name := range []string{f.Config, unit.DefaultName, unit.DefaultJSONName} {
 		if name == "" {
 			continue
