@@ -354,7 +354,7 @@ func (s *Store) Lock(ctx context.Context, info store.LockInfo, timeout time.Dura
 func (s *Store) locked(e *LockedError) diag.List {
 	ds := store.Locked(s.place+": "+e.Error(), e.Holder)
 	if e.Holder != nil && e.Holder.ID != "" {
-		ds[0].Detail += fmt.Sprintf(" Only if that run was killed and left its lock, release it with \"force-unlock %s\": a run that still works on the state would be written over.", e.Holder.ID)
+		ds[0].Detail += fmt.Sprintf(" Only if that run is gone and left its lock, release it with \"force-unlock %s\": a run that still works on the state would be written over.", e.Holder.ID)
 	}
 	return s.o.Located(ds)
 }

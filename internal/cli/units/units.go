@@ -141,10 +141,25 @@ func estateHost(c *command.Call, plugins *folder.Plugins, flags []vars.Flag) est
 	return out
 }
 
+// inCache reports whether the working folder is one that was made for a unit, in the usual
+// folder for them or in the one that the environment names. Stacks make folders, too, which
+// are units.
+func inCache(c *command.Call) bool {
+	if !copytree.Made(c.Dir) {
+		return false
+	}
+	for _, name := range []string{"TG_DOWNLOAD_DIR", "TERRAGRUNT_DOWNLOAD"} {
+		if dir := c.Env.Get(name); dir != "" && strings.HasPrefix(c.Dir, c.Path(dir)+string(filepath.Separator)) {
+			return true
+		}
+	}
+	return slices.Contains(strings.Split(filepath.ToSlash(c.Dir), "/"), ".terragrunt-cache")
+}
+
 // IsUnit reports whether a folder holds a unit file, or an environment file. The working
 // directory of a unit, where hooks run commands, has a copy of the file and is none.
 func IsUnit(c *command.Call, f *unitflags.Selection) bool {
-	if copytree.Made(c.Dir) && f.Config == "" && f.Module == "" {
+	if inCache(c) && f.Config == "" && f.Module == "" {
 		return false
 	}
 	for _, name := range []string{f.Config, unit.DefaultName, unit.DefaultJSONName} {
