@@ -149,7 +149,7 @@ func OfWorkspace(st store.Store, workspace string, ds diag.List) diag.List {
 	}
 	for _, m := range ds {
 		if _, ok := m.Extra.(*store.LockInfo); ok && m.Code == store.LockedCode {
-			m.Detail += fmt.Sprintf("\n\nThis is the lock of the workspace %q: for force-unlock, set the environment variable TF_WORKSPACE=%[1]s.", workspace)
+			m.Detail += fmt.Sprintf("\n\nThis is the lock of the workspace %q: force-unlock needs TF_WORKSPACE=%[1]s in the environment.", workspace)
 		}
 	}
 	return ds
