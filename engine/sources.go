@@ -35,7 +35,7 @@ func (e *Engine) functions(planTime time.Time, pure bool) map[string]function.Fu
 // unmade has the files of the engine's folder, for functions, where they are read from other
 // places and the folder is not on disk: that of a unit which was not run yet.
 func (e *Engine) unmade() fs.FS {
-	if e.o.Sources == nil {
+	if e.o.Sources == nil || e.o.Sources.FS == nil {
 		return nil
 	}
 	if _, err := os.Stat(e.dir); !errors.Is(err, fs.ErrNotExist) {
