@@ -9,6 +9,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit/functions"
 	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -177,7 +178,7 @@ func (n *depNode) folder() string {
 
 // target is the ID of the unit that a path means.
 func (l *Loader) target(dir, path string) Target {
-	full := absPath(dir, path)
+	full := functions.AbsPath(dir, path)
 	if base := filepath.Base(full); base == syntax.DefaultName || base == syntax.DefaultJSONName || base == l.env.configName() {
 		full = filepath.Dir(full)
 	}

@@ -283,11 +283,11 @@ func (u *Unit) headOf(c *evaluator) *evaluator {
 // mustExist reports a dependency that leads nowhere.
 func (c *evaluator) mustExist(target Target, at *source.Range) {
 	path := string(target)
-	if c.l.exists(path) {
+	if c.l.disk.Exists(path) {
 		return
 	}
 	for _, name := range [...]string{syntax.DefaultName, syntax.DefaultJSONName} {
-		if c.l.exists(filepath.Join(filepath.Dir(path), name)) && c.l.moduleExists(filepath.Join(filepath.Dir(path), name), filepath.Base(path)) {
+		if c.l.disk.Exists(filepath.Join(filepath.Dir(path), name)) && c.l.moduleExists(filepath.Join(filepath.Dir(path), name), filepath.Base(path)) {
 			return
 		}
 	}

@@ -1,20 +1,16 @@
 package unit
 
 import (
-	"context"
-	"errors"
 	"io/fs"
 	"net/http"
 	"os"
-	"runtime"
-	"time"
 
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/process"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit/functions"
 	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -73,59 +69,17 @@ type (
 	Command     = process.Command
 )
 
-// A Machine is what those who evaluate unit files have of the machine: what its zero
-// value cannot do is an error for the functions that need it.
-type Machine struct {
-	// Environ is the environment that get_env reads and that child processes get.
-	Environ Environment
-	// Run runs child processes (run_cmd, git, sops, aws). Nil: they are errors.
-	Run func(ctx context.Context, c Command) error
-	// Now is the clock of timestamp(). Nil: that is an error.
-	Now func() time.Time
-	// Home tells the user's home folder, for `~`. Nil: `~` is an error.
-	Home func() (string, error)
-	// Answers keeps what programs answered for several loaders. Nil: each loader keeps its
-	// own.
-	Answers *Answers
-}
-
-// Answers are what the programs said that functions of unit files have run, so that
-// each runs once. The zero value is empty.
-type Answers struct {
-	kept parallel.Cache[string, runResult]
-}
-
-// A Request is what the user asked for, as far as unit files can tell. Zero means no
-// command and no flags.
-type Request struct {
-	// Command is the command that runs on the unit, such as plan, "" if none, and
-	// Args all its words with the command.
-	Command string
-	Args    []string
-	// Source is the value of the --source flag, "" for the units' own.
-	Source string
-	// Features is the values of --feature flags by name.
-	Features map[string]string
-	// DownloadDir is the value of the --download-dir flag, "" for the units' own.
-	DownloadDir string
-}
+// What functions of unit files reach: of the machine, of the answers of programs, and of
+// what the user asked for.
+type (
+	Machine = functions.Machine
+	Answers = functions.Answers
+	Request = functions.Request
+)
 
 // OutputsFunc gives the outputs of a target as an object; see Env.Outputs. It may
 // be called from several goroutines, for different targets.
 type OutputsFunc func(t *Task, target string, at source.Range) (v cty.Value, ok bool, ds diag.List)
-
-// noCredentials is the error of a function that asks for something that only those
-// with the right credentials get.
-type noCredentials struct {
-	what string
-	err  error
-}
-
-func (e *noCredentials) Error() string { return e.what + ": " + e.err.Error() }
-
-func (e *noCredentials) Unwrap() error { return e.err }
-
-var errNoProcess = errors.New("programs cannot be run here")
 
 func (e *Env) readFile(path string) ([]byte, error) {
 	if e.ReadFile != nil {
@@ -147,6 +101,3 @@ func (e *Env) configName() string {
 	}
 	return e.ConfigName
 }
-
-// goos is the answer of get_platform.
-const goos = runtime.GOOS

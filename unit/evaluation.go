@@ -1,7 +1,6 @@
 package unit
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -120,14 +119,6 @@ func (c *evaluator) cellOf(e *evaluation, which int) *result {
 	return r
 }
 
-// absPath makes a path absolute and clean: relative ones count from dir.
-func absPath(dir, path string) string {
-	if filepath.IsAbs(path) {
-		return filepath.Clean(path)
-	}
-	return filepath.Join(dir, path)
-}
-
 // imports is the head of a file after the check that its imports form no cycle.
 func (c *evaluator) imports(e *evaluation) *fileImports {
 	h := c.fileImports(e)
@@ -168,9 +159,9 @@ func (w *cycleFinder) visit(e *evaluation) bool {
 	if e.cycles.none.Load() {
 		return true
 	}
-	id := w.c.l.identity(e.f.Path)
+	id := w.c.l.disk.Identity(e.f.Path)
 	for i, s := range w.steps {
-		if w.c.l.identity(s.e.f.Path) == id {
+		if w.c.l.disk.Identity(s.e.f.Path) == id {
 			w.report(w.steps[i:])
 			return false
 		}

@@ -289,7 +289,7 @@ func (w *walker) fromStack(e *evaluation, path hcl.Traversal, way explanation.Wa
 	}
 	for dir := e.dir; dir != filepath.Dir(dir); {
 		dir = filepath.Dir(dir)
-		if !w.c.l.exists(filepath.Join(dir, syntax.StackName)) {
+		if !w.c.l.disk.Exists(filepath.Join(dir, syntax.StackName)) {
 			continue
 		}
 		st, ds := w.c.l.Stack(w.x.t, dir)

@@ -7,6 +7,8 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/origin"
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/terrace-iac/terrace/unit/functions"
 )
 
 // dataFiles are the files of data that expressions of a unit read.
@@ -16,9 +18,9 @@ func (s scope) dataFiles() origin.DataFiles {
 		Find: func(function, name string) (file string, text []byte, ok bool) {
 			switch function {
 			case "file":
-				file = absPath(filepath.Dir(s.e.f.Path), name)
+				file = functions.AbsPath(filepath.Dir(s.e.f.Path), name)
 			case "read_tfvars_file":
-				file = absPath(s.e.dir, name)
+				file = functions.AbsPath(s.e.dir, name)
 			default:
 				return "", nil, false
 			}

@@ -96,7 +96,7 @@ func (x *explained) Names(word, file string) bool {
 		return false
 	}
 	if filepath.IsAbs(word) {
-		return filepath.Clean(word) == filepath.Clean(file) || filepath.IsAbs(file) && x.u.l.identity(word) == x.u.l.identity(file)
+		return filepath.Clean(word) == filepath.Clean(file) || filepath.IsAbs(file) && x.u.l.disk.Identity(word) == x.u.l.disk.Identity(file)
 	}
 	rel := strings.TrimLeft(filepath.ToSlash(filepath.Clean(word)), "./")
 	file = filepath.ToSlash(file)

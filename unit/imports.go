@@ -6,6 +6,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit/functions"
 	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -80,7 +81,7 @@ func (c *evaluator) buildImports(e *evaluation) *fileImports {
 	}
 	if e.role == leafRole {
 		path := filepath.Join(e.dir, syntax.AutoIncludeName)
-		if c.l.exists(path) {
+		if c.l.disk.Exists(path) {
 			c.readFile(path)
 			f := c.l.file(path, syntax.Language().Auto)
 			c.add(f.Diags)
@@ -210,12 +211,12 @@ func (c *evaluator) importBlock(e *evaluation, b *syntax.Block) *imported {
 
 // configAt finds the file that a path means: a folder means the unit file in it.
 func (c *evaluator) configAt(path, dir string, at *source.Range, summary string) (string, bool) {
-	full := absPath(dir, path)
+	full := functions.AbsPath(dir, path)
 	if full == "" || path == "" {
 		c.errorf(at, "unit/empty-path", summary, "The path is empty.")
 		return "", false
 	}
-	if c.l.isDir(full) {
+	if c.l.disk.IsDir(full) {
 		name := c.l.unitFile(full)
 		if name == "" {
 			c.errorf(at, "unit/file-not-found", summary, "There is no %s in the folder %s.", c.l.env.configName(), full)
@@ -223,7 +224,7 @@ func (c *evaluator) configAt(path, dir string, at *source.Range, summary string)
 		}
 		return name, true
 	}
-	if !c.l.exists(full) {
+	if !c.l.disk.Exists(full) {
 		c.errorf(at, "unit/file-not-found", summary, "There is no file %s. Relative paths count from %s.", full, dir)
 		return "", false
 	}
@@ -256,8 +257,8 @@ func (c *evaluator) includeBlock(e *evaluation, b *syntax.Block) *included {
 		}
 	}
 	at := b.Attr("path").Expr.At()
-	full := absPath(e.dir, path.AsString())
-	if path.AsString() == "" || !c.l.exists(full) || c.l.isDir(full) {
+	full := functions.AbsPath(e.dir, path.AsString())
+	if path.AsString() == "" || !c.l.disk.Exists(full) || c.l.disk.IsDir(full) {
 		c.errorf(&at, "unit/file-not-found", "Included file not found", "There is no file %s. Relative paths count from %s.", full, e.dir)
 		return nil
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/funcs"
 	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit/functions"
 	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty/function"
 )
@@ -37,10 +38,8 @@ type common struct {
 	graph      demand.Graph
 	files      parallel.Cache[string, *syntax.File]
 	evs        parallel.Cache[evKey, *evaluation]
-	ids        parallel.Cache[string, string]
-	stats      parallel.Cache[string, statResult]
-	finds      parallel.Cache[[2]string, string]
-	answers    *Answers
+	disk       *functions.Files // where files are
+	library    *functions.Library
 	tables     parallel.Cache[string, *hcl.EvalContext] // by folder
 	warns      parallel.Cache[string, diag.List]
 	messages   parallel.Cache[string, *diag.Message]
@@ -59,15 +58,16 @@ type evKey struct {
 	role role
 }
 
-type statResult struct {
-	exists, dir bool
-}
-
 // NewLoader makes a loader. The Env must not be changed afterwards.
 func NewLoader(env Env) *Loader {
-	l := &Loader{common: &common{deprecated: map[string]bool{}, answers: env.Machine.Answers}, env: env}
-	if l.answers == nil {
-		l.answers = &Answers{}
+	l := &Loader{common: &common{deprecated: map[string]bool{}}, env: env}
+	l.disk = functions.NewFiles(l.env.stat)
+	l.library = &functions.Library{
+		Machine: env.Machine, Request: env.Request, Files: l.disk, ReadFile: l.env.readFile, Answers: env.Machine.Answers,
+		ConfigName: env.configName(), Checking: env.Checking, UnitEnviron: env.UnitEnviron, Echo: env.Echo, Do: env.Do,
+	}
+	if l.library.Answers == nil {
+		l.library.Answers = &Answers{}
 	}
 	l.outputs, l.full = map[string]*outputCell{}, map[fullKey]*cells{}
 	l.pure = sync.OnceValue(func() *hcl.EvalContext {
@@ -193,52 +193,23 @@ func (l *Loader) shared(path string, r role) *evaluation {
 	})
 }
 
-// identity is the cleaned path of a file with links resolved.
-func (l *Loader) identity(path string) string {
-	dir := l.ids.Do(filepath.Dir(path), func() string {
-		if d, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
-			return d
-		}
-		return filepath.Dir(path)
-	})
-	return l.ids.Do(path, func() string {
-		if p, err := filepath.EvalSymlinks(filepath.Join(dir, filepath.Base(path))); err == nil {
-			return p
-		}
-		return filepath.Join(dir, filepath.Base(path))
-	})
-}
-
 // canonical is the one name under which an imported file is evaluated, whoever
 // imports it by whatever links: its identity, as seen from the working folder
 // where it lies below that.
 func (l *Loader) canonical(path string) string {
-	id := l.identity(path)
+	id := l.disk.Identity(path)
 	if id == path || l.env.WorkingDir == "" {
 		return id
 	}
-	real := l.identity(l.env.WorkingDir)
+	real := l.disk.Identity(l.env.WorkingDir)
 	if rest, ok := strings.CutPrefix(id, real+string(filepath.Separator)); ok {
 		return filepath.Join(l.env.WorkingDir, rest)
 	}
 	return id
 }
 
-func (l *Loader) stat(path string) statResult {
-	return l.stats.Do(path, func() statResult {
-		info, err := l.env.stat(path)
-		if err != nil {
-			return statResult{}
-		}
-		return statResult{exists: true, dir: info.IsDir()}
-	})
-}
-
-func (l *Loader) exists(path string) bool { return l.stat(path).exists }
-func (l *Loader) isDir(path string) bool  { return l.stat(path).dir }
-
 // IsFile reports whether a path is that of a file.
-func (l *Loader) IsFile(path string) bool { return l.exists(path) && !l.isDir(path) }
+func (l *Loader) IsFile(path string) bool { return l.disk.Exists(path) && !l.disk.IsDir(path) }
 
 // unitFile is the unit file of a folder, or "". JSON goes first, as in Terragrunt.
 func (l *Loader) unitFile(dir string) string {
@@ -247,7 +218,7 @@ func (l *Loader) unitFile(dir string) string {
 		names = []string{l.env.ConfigName}
 	}
 	for _, name := range names {
-		if p := filepath.Join(dir, name); l.exists(p) && !l.isDir(p) {
+		if p := filepath.Join(dir, name); l.disk.Exists(p) && !l.disk.IsDir(p) {
 			return p
 		}
 	}
@@ -274,7 +245,7 @@ func (l *Loader) functions(f *syntax.File, t syntax.Tables) *hcl.EvalContext {
 // valuesOf is the evaluation of the values file beside a file.
 func (l *Loader) valuesOf(e *evaluation) *evaluation {
 	path := filepath.Join(e.dir, syntax.ValuesName)
-	if e.role == valuesRole || !l.exists(path) {
+	if e.role == valuesRole || !l.disk.Exists(path) {
 		return nil
 	}
 	return l.evs.Do(evKey{path, valuesRole}, func() *evaluation {

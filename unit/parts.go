@@ -193,7 +193,7 @@ func (u *Unit) exclude(c *evaluator) (*Exclude, diag.List) {
 }
 
 // Errors is the errors block, nil if there is none: then the defaults are in
-// force (DefaultRetryableErrors).
+// force (functions.DefaultRetryableErrors).
 func (u *Unit) Errors(t *demand.Task) (*Errors, diag.List) {
 	c := u.on(t, true)
 	spec := syntax.Language().Unit.Block("errors")
@@ -291,3 +291,10 @@ func (c *evaluator) textOf(n node, steps ...string) string {
 	}
 	return ""
 }
+
+// How often a unit without an errors block tries, and what it waits between. What it
+// retries on is functions.DefaultRetryableErrors.
+const (
+	DefaultMaxAttempts  = 3
+	DefaultSleepSeconds = 5
+)

@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 
 	"github.com/terrace-iac/terrace/internal/funcs"
+	"github.com/terrace-iac/terrace/unit/functions"
 	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
-	"github.com/zclconf/go-cty/cty/function"
 )
 
 // readConfig is what a call of read_terragrunt_config reads, nil after an error.
@@ -47,15 +47,15 @@ var errNoFile = errors.New("there is no such file")
 
 // readFrom opens a file for read_terragrunt_config.
 func (c *evaluator) readFrom(e *evaluation, path string) (node, error) {
-	full := absPath(e.dir, path)
-	if c.l.isDir(full) {
+	full := functions.AbsPath(e.dir, path)
+	if c.l.disk.IsDir(full) {
 		if f := c.l.unitFile(full); f != "" {
 			full = f
 		} else {
 			return nil, fmt.Errorf("%w: %s holds no %s", errNoFile, full, c.l.env.configName())
 		}
 	}
-	if !c.l.exists(full) {
+	if !c.l.disk.Exists(full) {
 		return nil, fmt.Errorf("%w: %s", errNoFile, full)
 	}
 	c.readFile(full)
@@ -76,47 +76,4 @@ func (c *evaluator) readFrom(e *evaluation, path string) (node, error) {
 		return nil, errors.New("the file cannot be read")
 	}
 	return &configNode{e: in, style: readStyle}, nil
-}
-
-// readConfigFunc is read_terragrunt_config within other expressions: it reads
-// the file as a whole, and its errors can be caught by try().
-func (k *call) readConfigFunc() function.Function {
-	return function.New(&function.Spec{
-		Params:   []function.Parameter{{Name: "path", Type: cty.String}},
-		VarParam: &function.Parameter{Name: "default", Type: cty.DynamicPseudoType, AllowNull: true, AllowDynamicType: true},
-		Type: func(args []cty.Value) (cty.Type, error) {
-			v, err := k.readWhole(args)
-			return v.Type(), err
-		},
-		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return k.readWhole(args) },
-	})
-}
-
-func (k *call) readWhole(args []cty.Value) (cty.Value, error) {
-	if len(args) > 2 {
-		return cty.DynamicVal, fmt.Errorf("at most 2 arguments expected, not %d", len(args))
-	}
-	if !args[0].IsKnown() {
-		return cty.DynamicVal, nil
-	}
-	c := k.c.sub(k.c.leaf, k.c.full)
-	n, err := c.readFrom(k.e, args[0].AsString())
-	if errors.Is(err, errNoFile) && len(args) == 2 {
-		return args[1], nil
-	}
-	v := cty.DynamicVal
-	if err == nil {
-		v = n.value(c)
-	}
-	k.c.facts = k.c.facts.with(c.facts)
-	k.c.needsLeaf = k.c.needsLeaf || c.needsLeaf
-	if c.needsLeaf {
-		return cty.DynamicVal, nil
-	}
-	k.c.needsOut = k.c.needsOut || c.needsOut
-	if c.failed {
-		return cty.DynamicVal, c.ds.Err()
-	}
-	k.c.add(c.ds)
-	return v, err
 }

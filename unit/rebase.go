@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/terrace-iac/terrace/unit/functions"
 	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -68,7 +69,7 @@ func rebasePath(path, dir string) string {
 	if path == "" {
 		return path
 	}
-	return absPath(dir, path)
+	return functions.AbsPath(dir, path)
 }
 
 // rebaseSource rebases the source of a module if it is a local path; the part
@@ -78,7 +79,7 @@ func rebaseSource(src, dir string) string {
 		return src
 	}
 	root, sub, split := strings.Cut(src, "//")
-	root = absPath(dir, root)
+	root = functions.AbsPath(dir, root)
 	if split {
 		return root + "//" + sub
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit/functions"
 	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -55,10 +56,10 @@ func (l *Loader) Stack(t *demand.Task, path string) (*Stack, diag.List) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(l.env.WorkingDir, path)
 	}
-	if l.isDir(path) {
+	if l.disk.IsDir(path) {
 		path = filepath.Join(path, syntax.StackName)
 	}
-	if !l.exists(path) {
+	if !l.disk.Exists(path) {
 		return nil, codeErr(nil, "unit/no-stack-file", "No stack file", "There is no file %s.", path)
 	}
 	e := l.shared(path, readRole)
@@ -106,8 +107,8 @@ func (c *evaluator) stackBlocks(e *evaluation) []stackPart {
 			continue
 		}
 		at := b.Attr("path").Expr.At()
-		full := absPath(e.dir, v.AsString())
-		if !c.l.exists(full) || c.l.isDir(full) {
+		full := functions.AbsPath(e.dir, v.AsString())
+		if !c.l.disk.Exists(full) || c.l.disk.IsDir(full) {
 			c.errorf(&at, "unit/file-not-found", "Included file not found", "There is no file %s. Relative paths count from %s.", full, e.dir)
 			continue
 		}
@@ -121,7 +122,7 @@ func (c *evaluator) stackBlocks(e *evaluation) []stackPart {
 	}
 	add(e)
 	path := filepath.Join(e.dir, syntax.StackAutoIncludeName)
-	if c.l.exists(path) {
+	if c.l.disk.Exists(path) {
 		f := c.l.file(path, syntax.Language().StackPart)
 		c.add(f.Diags)
 		if f.Root != nil {

@@ -156,14 +156,14 @@ func (l *Loader) locate(path string) (string, diag.List) {
 		path = filepath.Join(l.env.WorkingDir, path)
 	}
 	path = filepath.Clean(path)
-	if l.isDir(path) {
+	if l.disk.IsDir(path) {
 		name := l.unitFile(path)
 		if name == "" {
 			return "", codeErr(nil, "unit/no-unit-file", "No unit file", "There is no %s in %s.", l.env.configName(), path)
 		}
 		return name, nil
 	}
-	if !l.exists(path) {
+	if !l.disk.Exists(path) {
 		return "", codeErr(nil, "unit/no-unit-file", "No unit file", "There is no file %s.", path)
 	}
 	return path, nil

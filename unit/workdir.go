@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+
+	"github.com/terrace-iac/terrace/unit/functions"
 )
 
 // WorkingDir is the folder in which the module of a unit runs: below the
@@ -25,10 +27,10 @@ func WorkingDir(dir, src, download string) string {
 		root, sub = SplitSource(Getter(src))
 		root, _, _ = strings.Cut(root, "?")
 		if LocalSource(root) {
-			root = "file://" + absPath(dir, root)
+			root = "file://" + functions.AbsPath(dir, root)
 		}
 	}
-	return filepath.Join(absPath(dir, download), hash(dir), hash(asURL(root)), filepath.FromSlash(sub))
+	return filepath.Join(functions.AbsPath(dir, download), hash(dir), hash(asURL(root)), filepath.FromSlash(sub))
 }
 
 // asURL is an address as a URL is written, with blanks and what is not ASCII

@@ -132,7 +132,8 @@ const floors = `
 
 	# Floor 6: units know nothing of plans.
 	diag, internal/value < unit/syntax;
-	unit/syntax, internal/funcs, internal/lang, internal/fetch, internal/parallel, internal/origin < unit;
+	process, demand, hclnative, internal/funcs, internal/parallel, unit/syntax < unit/functions;
+	unit/functions, internal/lang, internal/fetch, internal/origin < unit;
 	unit, internal/textdiff < unit/migrate;
 
 	# Floor 7: what is wanted, what there is, what is to be done. No gRPC here.

@@ -16,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/unit"
+	"github.com/terrace-iac/terrace/unit/functions"
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
@@ -33,7 +34,7 @@ type Decision struct {
 // text of a failure. try counts from 1. With off nothing is tried again.
 func Decide(block *unit.Errors, text string, try int, off bool) (Decision, diag.List) {
 	if block == nil {
-		block = &unit.Errors{Retry: []unit.Retry{{Name: "default", RetryableErrors: unit.DefaultRetryableErrors(), MaxAttempts: unit.DefaultMaxAttempts, SleepSeconds: unit.DefaultSleepSeconds}}}
+		block = &unit.Errors{Retry: []unit.Retry{{Name: "default", RetryableErrors: functions.DefaultRetryableErrors(), MaxAttempts: unit.DefaultMaxAttempts, SleepSeconds: unit.DefaultSleepSeconds}}}
 	}
 	for i := range block.Ignore {
 		ig := &block.Ignore[i]

@@ -1,4 +1,4 @@
-package unit
+package functions
 
 import (
 	"testing"
@@ -12,9 +12,13 @@ func TestContextFunctions(t *testing.T) {
 	if len(names) < 30 {
 		t.Fatalf("only %d names", len(names))
 	}
+	l := &Library{}
 	for _, name := range names {
-		if lookupFunction(name) == nil {
+		if _, ok := l.Function(name, nil); !ok {
 			t.Errorf("there is no function %s", name)
 		}
+	}
+	if _, ok := l.Function("upper", nil); ok {
+		t.Error("a function of the configuration language is taken for one of the unit language")
 	}
 }

@@ -1,4 +1,4 @@
-package unit
+package functions
 
 import (
 	"crypto/hmac"
@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/process"
 )
 
 // # Who am I, at AWS
@@ -28,15 +28,12 @@ func (k *call) identity(field string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	key := "sts\x00"
-	if k.c.l.env.UnitEnviron != nil {
-		key += k.c.leaf.dir
-	}
-	r := k.c.l.answers.kept.Do(key, func() runResult {
-		if env.Get("AWS_ACCESS_KEY_ID") != "" && env.Get("AWS_SECRET_ACCESS_KEY") != "" && k.c.l.env.Do != nil && k.c.l.env.Machine.Now != nil {
-			return k.c.l.stsIdentity(env)
+	key := k.unitKey() + "sts"
+	r := k.Answers.kept.Do(key, func() runResult {
+		if env.Get("AWS_ACCESS_KEY_ID") != "" && env.Get("AWS_SECRET_ACCESS_KEY") != "" && k.Do != nil && k.Machine.Now != nil {
+			return k.stsIdentity(env)
 		}
-		return k.c.l.program(k.c.t.Context(), k.e.dir, env, "aws", "sts", "get-caller-identity", "--output", "json")
+		return k.program(k.Task().Context(), k.Dir(), env, "aws", "sts", "get-caller-identity", "--output", "json")
 	})
 	if r.err != nil {
 		return "", &noCredentials{"cannot tell the AWS identity", r.err}
@@ -50,12 +47,9 @@ func (k *call) accountAlias() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	key := "alias\x00"
-	if k.c.l.env.UnitEnviron != nil {
-		key += k.c.leaf.dir
-	}
-	r := k.c.l.answers.kept.Do(key, func() runResult {
-		return k.c.l.program(k.c.t.Context(), k.e.dir, env, "aws", "iam", "list-account-aliases", "--output", "json")
+	key := k.unitKey() + "alias"
+	r := k.Answers.kept.Do(key, func() runResult {
+		return k.program(k.Task().Context(), k.Dir(), env, "aws", "iam", "list-account-aliases", "--output", "json")
 	})
 	if r.err != nil {
 		return "", &noCredentials{"cannot tell the AWS account's alias", r.err}
@@ -73,12 +67,12 @@ func (k *call) accountAlias() (string, error) {
 const stsQuery = "Action=GetCallerIdentity&Version=2011-06-15"
 
 // stsIdentity asks the security token service.
-func (l *Loader) stsIdentity(env sys.Env) runResult {
-	req, err := stsRequest(env, l.env.Machine.Now())
+func (l *Library) stsIdentity(env process.Env) runResult {
+	req, err := stsRequest(env, l.Machine.Now())
 	if err != nil {
 		return runResult{err: err}
 	}
-	resp, err := l.env.Do(req)
+	resp, err := l.Do(req)
 	if err != nil {
 		return runResult{err: err}
 	}
@@ -101,7 +95,7 @@ func (l *Loader) stsIdentity(env sys.Env) runResult {
 }
 
 // stsRequest makes the signed request (AWS Signature Version 4).
-func stsRequest(env sys.Env, now time.Time) (*http.Request, error) {
+func stsRequest(env process.Env, now time.Time) (*http.Request, error) {
 	region := env.Get("AWS_REGION")
 	if region == "" {
 		region = env.Get("AWS_DEFAULT_REGION")
@@ -150,4 +144,16 @@ func stsRequest(env sys.Env, now time.Time) (*http.Request, error) {
 	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential="+env.Get("AWS_ACCESS_KEY_ID")+"/"+scope+
 		", SignedHeaders="+names+", Signature="+hex.EncodeToString(mac(key, toSign)))
 	return req, nil
+}
+
+func jsonField(text, name string) (string, error) {
+	var m map[string]any
+	if err := json.Unmarshal([]byte(text), &m); err != nil {
+		return "", errors.New("the answer is not a JSON object")
+	}
+	s, ok := m[name].(string)
+	if !ok {
+		return "", fmt.Errorf("the answer has no %s", name)
+	}
+	return s, nil
 }

@@ -1,8 +1,7 @@
-package unit
+package functions
 
 // DefaultRetryableErrors are the patterns that a unit without an errors block
-// retries on, with DefaultMaxAttempts and DefaultSleepSeconds. They are what
-// get_default_retryable_errors() gives in Terragrunt 1.1.3.
+// retries on. They are what get_default_retryable_errors() gives in Terragrunt 1.1.3.
 func DefaultRetryableErrors() []string {
 	return []string{
 		`(?s).*Failed to load state.*tcp.*timeout.*`,
@@ -37,9 +36,3 @@ func DefaultRetryableErrors() []string {
 		`(?s).*Failed to query available provider packages.*context deadline exceeded.*`,
 	}
 }
-
-// What a unit without an errors block retries with.
-const (
-	DefaultMaxAttempts  = 3
-	DefaultSleepSeconds = 5
-)
