@@ -80,6 +80,7 @@ func Table() *command.Table {
 			return append(flags.View(&o), flags.NoExec(&off))
 		},
 		Units:       func() command.Flags { return (&unitflags.Flags{}).Declare() },
+		Exits:       []command.Exit{{Code: unread, Help: "Nobody read what it prints to its end, as in \"| head -1\"."}},
 		Environment: environment,
 	}
 }

@@ -113,6 +113,13 @@ func TestEnvironmentTopic(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := topics[at].Text + string(backends)
+	for _, c := range cli.Table().Commands {
+		for _, v := range c.Env {
+			if !strings.Contains(told, v.Name) {
+				t.Errorf("%s reads %s, which the topic lacks", c.Name, v.Name)
+			}
+		}
+	}
 	elsewhere := map[string]string{
 		"TF_VAR_": "TF_VAR_name", "TF_CLI_ARGS_": "TF_CLI_ARGS_plan", "TF_TOKEN_": "TF_TOKEN_app_example_com",
 		"TF_LOG_SDK": "TF_LOG_PROVIDER", "TF_PLUGIN_MAGIC_COOKIE": "", // of the plugin protocol

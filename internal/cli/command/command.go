@@ -20,6 +20,7 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/cli/interrupt"
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
@@ -164,6 +165,10 @@ type Surroundings struct {
 	// Refer gives what the language of units has for a reference, for the console; nil
 	// for none.
 	Refer func(ctx context.Context, ref hcl.Traversal) (cty.Value, diag.List)
+	// Origin tells where the unit's values come from, and Show names its files for readers,
+	// with their layers; both for the console, nil for none.
+	Origin func() explanation.Unit
+	Show   func(file string) (path, layer string)
 	// Moves are those between units that this one has a part in; nil for none.
 	Moves operation.Moves
 	// Note notes where the state is that an apply is about to change; nil: nobody does.

@@ -55,7 +55,7 @@ func (t *Table) Markdown() string {
 			}
 		}
 		b.WriteString("\n| status | |\n|---|---|\n")
-		for _, x := range c.Statuses() {
+		for _, x := range t.Statuses(c) {
 			fmt.Fprintf(&b, "| %s | %s |\n", x.Shown(), cell(x.Help))
 		}
 	}
@@ -126,7 +126,7 @@ func (t *Table) Man(c *Command) string {
 		}
 	}
 	b.WriteString(".SH EXIT STATUS\n")
-	for _, x := range c.Statuses() {
+	for _, x := range t.Statuses(c) {
 		fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", x.Shown(), roff(x.Help))
 	}
 	fmt.Fprintf(&b, ".SH SEE ALSO\n.BR %s (1)\n", roff(t.Program))

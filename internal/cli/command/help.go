@@ -46,7 +46,7 @@ func (t *Table) HelpOf(c *Command) string {
 		}
 	}
 	b.WriteString("\nExit status:\n\n")
-	for _, x := range c.Statuses() {
+	for _, x := range t.Statuses(c) {
 		b.WriteString(entry(x.Shown(), x.Help, 7))
 	}
 	if vars := t.Variables(c); len(vars) > 0 {

@@ -18,6 +18,7 @@ type Table struct {
 	Common   func() Flags // those that every command understands
 	Units    func() Flags // those of commands on units
 	Topics   []Topic
+	Exits    []Exit // what every command may end with, besides what it declares
 	// Environment are the variables that a command reads, besides those of its Env; nil for
 	// none.
 	Environment func(c *Command) []Variable
@@ -32,12 +33,13 @@ func (t *Table) Variables(c *Command) []Variable {
 	return slices.Concat(c.Env, t.Environment(c))
 }
 
-// Statuses are what the command may end with.
-func (c *Command) Statuses() []Exit {
-	if len(c.Exits) > 0 {
-		return c.Exits
+// Statuses are what a command may end with, those of every command last.
+func (t *Table) Statuses(c *Command) []Exit {
+	own := c.Exits
+	if len(own) == 0 {
+		own = []Exit{{0, "Success."}, {1, "There was an error."}}
 	}
-	return []Exit{{0, "Success."}, {1, "There was an error."}}
+	return slices.Concat(own, t.Exits)
 }
 
 // A Topic is a page of help that is about no single command.

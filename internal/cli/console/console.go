@@ -10,12 +10,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/project"
@@ -50,7 +52,10 @@ At a terminal, the arrow keys recall earlier lines, the tab key completes
 names, and an expression continues over several lines until its brackets are
 closed. Expressions from a pipe are read the same way, and the first error
 ends the command. In a unit, inputs, dependency, feature, include, values and
-the locals of the unit can be used too.`,
+the locals of the unit can be used too.
+
+"explain ADDRESS", typed there, tells where a value comes from, as the command
+explain does.`,
 		Examples: []command.Example{
 			{Line: "console -var-file=prod.tfvars", Text: "Try expressions with the values of a file."},
 			{Line: "console -plan", Text: "Evaluate expressions with the values of a plan."},
@@ -104,7 +109,9 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	}
 	defer func() { c.Report.Tell(engine.Close()) }()
 	c.Report.Tell(ds)
-	l := &loop{Call: c, engine: engine}
+	l := &loop{Call: c, engine: engine, explain: func(ctx context.Context, address string) (*explanation.Explanation, diag.List) {
+		return explain(ctx, p, o, s, address)
+	}}
 	if c.Terminal.In && c.Terminal.Out {
 		return l.interactive(ctx)
 	}
@@ -140,10 +147,29 @@ func beyond(ctx context.Context, c *command.Call, p *project.Project) func(hcl.T
 	}
 }
 
+// explain tells where a value comes from, with what the console was opened with.
+func explain(ctx context.Context, p *project.Project, o *options, s *state.State, address string) (*explanation.Explanation, diag.List) {
+	c := p.Call
+	all, _ := vars.Gather(vars.Sources{Dir: c.Dir, FS: project.ContextOf(c).Unit.Files, Env: c.Env, Flags: o.vars}) // what is wrong was said at the start
+	given := engine.ExplainOptions{Variables: p.Vars, Lost: all.Lost, State: p.Translate(s)}
+	if c.Unit != nil && c.Unit.Origin != nil {
+		given.Unit, given.UnitSet = c.Unit.Origin(), c.Report.Set
+		given.Show = func(file string) (string, string) {
+			path, layer := c.Unit.Show(file)
+			if rel, err := filepath.Rel(c.System.Dir, path); err == nil {
+				path = filepath.ToSlash(rel)
+			}
+			return path, layer
+		}
+	}
+	return p.Engine.Explain(ctx, address, given)
+}
+
 // loop reads statements and answers them.
 type loop struct {
 	*command.Call
-	engine *engine.Console
+	engine  *engine.Console
+	explain func(ctx context.Context, address string) (*explanation.Explanation, diag.List)
 }
 
 // help is what the statement help prints.
@@ -151,6 +177,9 @@ const help = `Type an expression and press Enter to see its value, as the root m
 have it: "aws_instance.a.id" is an attribute of an object in the state,
 "var.x" a variable, "upper(\"x\")" calls a function, and "type(x)" describes the
 type of a value. An expression goes on until its brackets are closed.
+
+"explain local.tags" tells which file and line set a value, and what that
+replaced.
 
 To leave, type "exit", or press Control-C or Control-D.
 `
@@ -166,6 +195,16 @@ func (l *loop) statement(ctx context.Context, text string) (ends bool, ds diag.L
 	case "":
 		l.Report.Human.Say("\n")
 		return false, nil
+	}
+	if address, ok := strings.CutPrefix(strings.TrimSpace(text), "explain "); ok {
+		x, ds := l.explain(ctx, strings.TrimSpace(address))
+		if ds.HasErrors() {
+			return false, ds
+		}
+		var b strings.Builder
+		_ = x.Print(&b)
+		l.Report.Say(source.HideCredentials(b.String()))
+		return false, ds
 	}
 	l.Report.Set.Add(&source.File{Path: inputName, Bytes: []byte(text)})
 	x, hclDiags := hclsyntax.ParseExpression([]byte(text), inputName, hcl.InitialPos)

@@ -57,6 +57,7 @@ State:
                          seconds between two writes of the state in an apply
   TF_ENCRYPTION          the encryption of state and plans
   TERRACE_JOURNAL=store  keep the journal of an apply beside a remote state
+  TF_IGNORE=trace        say what is not uploaded for a run elsewhere
   TF_FORCE_LOCAL_BACKEND run here what "cloud" and "remote" would run
   TF_CLOUD_ORGANIZATION, TF_CLOUD_HOSTNAME, TF_CLOUD_PROJECT
                          what a "cloud" block leaves out

@@ -100,8 +100,9 @@ func ignored(all []rule, path string, dir bool) bool {
 }
 
 // pack makes the archive of a folder. Links stay links; one that leads out of the folder
-// is an error.
-func pack(root string) ([]byte, error) {
+// is an error. skipped is called with what is left out, of a folder that is left out whole the
+// folder alone.
+func pack(root string, skipped func(name string)) ([]byte, error) {
 	text, err := readfile.Whole(filepath.Join(root, ignoreFile))
 	if err != nil && !os.IsNotExist(err) {
 		return nil, err
@@ -121,6 +122,7 @@ func pack(root string) ([]byte, error) {
 		}
 		name := filepath.ToSlash(rel)
 		if ignored(all, name, d.IsDir()) {
+			skipped(name)
 			if d.IsDir() && !keeps && d.Name() != ".terraform" {
 				return filepath.SkipDir
 			}

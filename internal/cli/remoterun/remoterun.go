@@ -199,7 +199,11 @@ func (o *operation) start(ctx context.Context) int {
 	if o.w.WorkingDirectory != "" {
 		o.say(fmt.Sprintf("The remote workspace is configured to work with configuration at\n%s relative to the target repository.\n\n%s will upload the contents of the following directory,\nexcluding files or directories as defined by a %s file\nat %s (if it is present):\n    %s\n\nThe remote run will use the %q directory as its working directory.\n", o.w.WorkingDirectory, view.Product, ignoreFile, filepath.Join(root, ignoreFile), root, o.w.WorkingDirectory))
 	}
-	archive, err := pack(root)
+	archive, err := pack(root, func(name string) {
+		if strings.EqualFold(c.Env.Get("TF_IGNORE"), "trace") {
+			fmt.Fprintf(c.Stderr, "Left out of the upload: %s\n", name)
+		}
+	})
 	if err != nil {
 		return c.Fail(diag.Errorf(nil, "Failed to upload configuration files", "The folder %s cannot be packed: %s.", root, err))
 	}

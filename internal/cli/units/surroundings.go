@@ -50,6 +50,7 @@ func CallIn(c *command.Call, e *estate.Estate, s *estate.Site) *command.Call {
 	n.Unit = Surroundings(&n, s.Values, e.Sources(), func() sys.Env { return s.Programs(n.Report.Context) })
 	n.Unit.Sources, n.Unit.KeepDir, n.Unit.Locate = s.Sources(), s.Home(), s.OfBackend
 	n.Unit.Moves, n.Unit.Value, n.Unit.Note = s.Moves(), s.Value, s.Note
+	n.Unit.Origin, n.Unit.Show = s.Origin, s.Locate
 	n.Unit.Refer = func(_ context.Context, ref hcl.Traversal) (cty.Value, diag.List) { return s.Refer(ref) }
 	return &n
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/estate/arguments"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
@@ -126,6 +127,9 @@ func (s *Site) Moves() operation.Moves { return s.r.Moves.Of(s.unit.ID) }
 func (s *Site) Refer(ref hcl.Traversal) (cty.Value, diag.List) {
 	return s.unit.Refer(s.task, ref)
 }
+
+// Origin tells where the unit's values come from.
+func (s *Site) Origin() explanation.Unit { return s.unit.Origin(s.task) }
 
 // Values are the values that the unit, and what extra_arguments add, give the variables
 // that a module declares. What is wrong with them is reported as before a run.
