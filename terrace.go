@@ -73,7 +73,7 @@ type Folder struct {
 	context *project.Context
 	project *project.Project
 	op      *operation.Operation
-	state   *operation.Held
+	state   *operation.OpenState
 }
 
 // context is the folder without anybody who could be asked, and without signals: they are the
@@ -164,7 +164,7 @@ func Open(ctx context.Context, o Options) (*Folder, diag.List) {
 }
 
 // take locks and reads the state. Without one it is nil.
-func (o Options) take(ctx context.Context, c *project.Context, p *project.Project, who string) (*operation.Held, diag.List) {
+func (o Options) take(ctx context.Context, c *project.Context, p *project.Project, who string) (*operation.OpenState, diag.List) {
 	at, ds := p.Backend(ctx)
 	if ds.HasErrors() {
 		return nil, ds

@@ -62,7 +62,7 @@ func (e *Engine) Inspect(ctx context.Context, o InspectOptions) (*Inspection, di
 	}
 	in := e.evaluation(vars, now, true, false)
 	in.Phase = w
-	in.Here = func(_ *demand.Task, d *eval.Desired) bool { return w.here(d.Addr()) }
+	in.Exists = func(_ *demand.Task, d *eval.Desired) bool { return w.here(d.Addr()) }
 	g := &demand.Graph{}
 	ev := eval.New(g, in)
 	return &Inspection{root: ev.Root, ev: ev, graph: g, task: g.Task(ctx), names: o.Names, returned: map[*diag.Message]bool{}}, ds

@@ -146,9 +146,9 @@ func newApplier(ctx, provisioning context.Context, in Input) *applier {
 	o.Phase, o.Workspace, o.Applying = phase{a.client, a.value}, in.Plan.Workspace, true
 	switch {
 	case in.Plan.Mode == plan.RefreshOnly:
-		o.Here, o.Kept, o.Lenient = a.inState, a.notWanted, true
+		o.Exists, o.Kept, o.Lenient = a.inState, a.notWanted, true
 	case len(in.Plan.Targets)+len(in.Plan.Excludes) > 0 && in.Plan.Mode == plan.Normal:
-		o.Here = a.here
+		o.Exists = a.here
 	}
 	a.ev = eval.New(a.graph, o)
 	a.before = a.newPlannedEvaluation(o)

@@ -205,10 +205,10 @@ type VariableSource interface {
 	InputVariables(ctx context.Context, workspace string) (map[string]cty.Value, error)
 }
 
-// A Vacater is a Backend whose states are emptied, with a backup, once they were
+// A Clearer is a Backend whose states are emptied, with a backup, once they were
 // copied elsewhere.
-type Vacater interface {
-	Vacate(ctx context.Context, workspace string, o StoreOptions) error
+type Clearer interface {
+	Clear(ctx context.Context, workspace string, o StoreOptions) error
 }
 
 // A Placer is a store.Store that names the place of its state, so that two users of

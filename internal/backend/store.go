@@ -59,8 +59,8 @@ func (s *Store) Migrating() bool {
 // Read implements store.Store.
 func (s *Store) Read(ctx context.Context) (*state.State, diag.List) { return s.read(ctx, false) }
 
-// Outline implements store.Outliner.
-func (s *Store) Outline(ctx context.Context) (*state.State, diag.List) { return s.read(ctx, true) }
+// ReadSummary implements store.SummaryReader.
+func (s *Store) ReadSummary(ctx context.Context) (*state.State, diag.List) { return s.read(ctx, true) }
 
 func (s *Store) read(ctx context.Context, outline bool) (*state.State, diag.List) {
 	if o, ok := s.object.(Streamed); ok {

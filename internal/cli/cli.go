@@ -172,7 +172,7 @@ func dispatch(c *command.Call, args []string) int {
 	cmd, rest, found := c.Table.Find(args)
 	if !found {
 		if len(args) == 0 {
-			fmt.Fprintf(c.Stdout, "%s\n", help.Here(c))
+			fmt.Fprintf(c.Stdout, "%s\n", help.Overview(c))
 		}
 		return c.Unknown(args)
 	}

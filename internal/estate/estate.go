@@ -129,9 +129,9 @@ func newEstate(o Options) *Estate {
 	sources.Alone = func(id string) bool { return e.Found.ByID(id) != nil }
 	e.dirs = workdir.NewMaker(workdir.Settings{
 		Command: o.Request.Command, DownloadDir: o.Request.DownloadDir, Sources: sources,
-		RoleGiven: o.Credentials.Role.ARN != "", CheckedOut: checkedOut, Backends: o.Host.Backends, Data: folder.DataDir(o.Machine.Environ), OnDisk: o.Discovery.Unwritten.Locate,
+		RoleGiven: o.Credentials.Role.ARN != "", CheckedOut: checkedOut, Backends: o.Host.Backends, Data: folder.DataDir(o.Machine.Environ), OnDisk: o.Discovery.Overlay.Locate,
 	})
-	e.states = states.NewKeeper(states.Settings{Who: o.Who, Now: o.Machine.Now, Environ: o.Machine.Environ, CheckedOut: checkedOut, OwnDir: e.dirs.StateDir, Backends: o.Host.Backends, Waiting: o.Host.Waiting, Tenure: o.Host.Tenure, CopiedTo: o.Host.CopiedTo, KeepSegments: o.Host.KeepSegments, Journals: o.Host.Journals, Bootstrap: o.Host.Bootstrap, Throwaway: o.Throwaway})
+	e.states = states.NewKeeper(states.Settings{Who: o.Who, Now: o.Machine.Now, Environ: o.Machine.Environ, CheckedOut: checkedOut, OwnDir: e.dirs.StateDir, Backends: o.Host.Backends, Waiting: o.Host.Waiting, Lease: o.Host.Lease, CopiedTo: o.Host.CopiedTo, KeepSegments: o.Host.KeepSegments, Journals: o.Host.Journals, Bootstrap: o.Host.Bootstrap, Throwaway: o.Throwaway})
 	e.reader = &outputs.Reader{
 		Found: e.Found, Loader: func() *unit.Loader { return e.loader }, Off: o.Skip.Outputs, Tolerant: o.Tolerant,
 		State: e.readState,
@@ -167,7 +167,7 @@ func (o *Options) UnitEnv(root string) unit.Env {
 		machine.Now = func() time.Time { return o.At }
 	}
 	env := unit.Env{WorkingDir: root, Machine: machine, Request: o.Request, Checking: o.Checking, ConfigName: o.Discovery.ConfigName}
-	if u := o.Discovery.Unwritten; u != nil {
+	if u := o.Discovery.Overlay; u != nil {
 		env.ReadFile, env.Stat = u.ReadFile, u.Stat
 	}
 	return env
@@ -175,7 +175,7 @@ func (o *Options) UnitEnv(root string) unit.Env {
 
 // stacks are what stacks are generated with, below a root.
 func (o *Options) stacks() stacks.Settings {
-	return stacks.Settings{Env: o.UnitEnv(o.Discovery.Root), SourceMap: o.Sources.Map, Fetch: o.Sources.Fetch, Whole: o.Discovery.Whole, Generated: o.Discovery.Generated, Unwritten: o.Discovery.Unwritten}
+	return stacks.Settings{Env: o.UnitEnv(o.Discovery.Root), SourceMap: o.Sources.Map, Fetch: o.Sources.Fetch, Whole: o.Discovery.Whole, Generated: o.Discovery.Generated, Overlay: o.Discovery.Overlay}
 }
 
 func (o *Options) git() git.Repo {
@@ -183,7 +183,7 @@ func (o *Options) git() git.Repo {
 }
 
 // Commits is what git said of the commits that filters are about; nil if there are none.
-func (e *Estate) Commits() *git.Said { return e.o.Answers.Said() }
+func (e *Estate) Commits() *git.Record { return e.o.Answers.Record() }
 
 // Open finds and reads the units below a folder, and puts them in order. With
 // errors the estate holds what could be read, and must not be run. Where Discovery.Whole
@@ -283,7 +283,7 @@ func (e *Estate) Check(ctx context.Context, strict bool) diag.List {
 // Run works on all units in their order and returns a result for each, by name. What the
 // outputs of dependencies were before it, they are not in it.
 func (e *Estate) Run(ctx context.Context, o run.Options) []*report.Result {
-	r := e.renew(o.Made)
+	r := e.renew(o.Computed)
 	return r.Run(ctx, e.Found.Units, o)
 }
 
@@ -295,12 +295,12 @@ func (e *Estate) Each(ctx context.Context, rules schedule.Rules, do, without fun
 
 // renew has the outputs of dependencies asked for anew. made are those of the run, nil for
 // none.
-func (e *Estate) renew(made *outputs.Made) *run.Runner {
+func (e *Estate) renew(made *outputs.Computed) *run.Runner {
 	r := e.runner
-	if r.Made = made; made == nil {
-		r.Made = &outputs.Made{}
+	if r.Computed = made; made == nil {
+		r.Computed = &outputs.Computed{}
 	}
-	e.reader.Made = r.Made
+	e.reader.Computed = r.Computed
 	e.loader = e.loader.Anew(e.reader.Get)
 	for _, u := range e.Found.Units {
 		if u.Broken == nil {

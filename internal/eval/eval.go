@@ -55,9 +55,9 @@ type Options struct {
 	// Deferring defers what depends on unknown root variables and cannot be planned
 	// before they are known, where that is an error otherwise.
 	Deferring bool
-	// Here reports whether an instance is there for those who read its resource as
+	// Exists reports whether an instance is there for those who read its resource as
 	// a whole: with targets some are neither planned nor in state. nil: all are.
-	Here func(*demand.Task, *Desired) bool
+	Exists func(*demand.Task, *Desired) bool
 	// Kept lists the instances of a resource that are not wanted, but there for those
 	// who read it as a whole: in a refresh-only plan what state has. nil: none.
 	Kept func(*demand.Task, *Resource, *Instances) []NotWanted

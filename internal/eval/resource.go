@@ -201,7 +201,7 @@ func (r *Resource) value(t *demand.Task) (cty.Value, diag.List) {
 	if !ok {
 		return cty.DynamicVal, demand.Fail()
 	}
-	if o := &r.Mod.ev.o; o.Here != nil || o.Kept != nil {
+	if o := &r.Mod.ev.o; o.Exists != nil || o.Kept != nil {
 		return r.valueOfThose(t, in)
 	}
 	if in.Form == Disabled {
@@ -242,7 +242,7 @@ type NotWanted struct {
 func (r *Resource) valueOfThose(t *demand.Task, in *Instances) (cty.Value, diag.List) {
 	var there []NotWanted
 	for _, d := range in.All {
-		if here := r.Mod.ev.o.Here; here == nil || here(t, d) {
+		if here := r.Mod.ev.o.Exists; here == nil || here(t, d) {
 			v, ok := d.value.Get(t, nil)
 			there = append(there, NotWanted{d.inst.key, v, ok})
 		}
@@ -282,7 +282,7 @@ func (r *Resource) valueOfThose(t *demand.Task, in *Instances) (cty.Value, diag.
 // the value of the whole resource, since it is not there.
 func (r *Resource) misses(rest hcl.Traversal, whole cty.Type) bool {
 	in, ok := r.instances.Peek()
-	if r.Mod.ev.o.Here == nil || len(rest) == 0 || !ok {
+	if r.Mod.ev.o.Exists == nil || len(rest) == 0 || !ok {
 		return false
 	}
 	var k addr.Key

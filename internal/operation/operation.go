@@ -2,7 +2,7 @@
 // however that was: a folder by itself, a unit alone, one of many units, or a folder that
 // another program opened.
 //
-// Main types: Place, where a state is, which is taken or read there; Held, a state that was
+// Main types: Place, where a state is, which is taken or read there; OpenState, a state that was
 // taken; Operation, an engine with such a state; Want and Steps, what is to come of it and
 // who has a part in that. The one rule: nothing is shown here. Who shows an operation gets
 // what came of each step.
@@ -59,7 +59,7 @@ type State interface {
 	Current() *state.State
 	// Write writes a whole state.
 	Write(ctx context.Context, s *state.State) diag.List
-	// Between is as that of Held.
+	// Between is as that of OpenState.
 	Between(ctx context.Context, do func(own statemgr.Options) diag.List, expected *state.State) diag.List
 }
 

@@ -80,8 +80,8 @@ func (p Place) Manager(ctx context.Context) statemgr.Options {
 	}
 }
 
-// A Held is a state that was taken.
-type Held struct {
+// An OpenState is a state that was taken.
+type OpenState struct {
 	*statemgr.State
 	options statemgr.Options
 	watch   Watch  // nil: nobody
@@ -89,7 +89,7 @@ type Held struct {
 }
 
 // Start prepares for an apply.
-func (h *Held) Start(ctx context.Context, changes, created int) diag.List {
+func (h *OpenState) Start(ctx context.Context, changes, created int) diag.List {
 	ds := h.State.Start(ctx, changes, created)
 	if ds.HasErrors() {
 		return ds
@@ -104,7 +104,7 @@ func (h *Held) Start(ctx context.Context, changes, created int) diag.List {
 }
 
 // End brings the apply to its end.
-func (h *Held) End(final *state.State) diag.List {
+func (h *OpenState) End(final *state.State) diag.List {
 	if h.watch != nil {
 		defer h.watch.Remove(h.State)
 	}
@@ -116,7 +116,7 @@ const slowLock = 400 * time.Millisecond
 
 // Take locks and reads a state, as Locked has it, and brings in what the journal of a killed
 // run holds. slow, which may be nil, is called when the lock takes its time.
-func Take(ctx context.Context, o statemgr.Options, slow func()) (*Held, diag.List) {
+func Take(ctx context.Context, o statemgr.Options, slow func()) (*OpenState, diag.List) {
 	if slow != nil && o.Lock != nil {
 		t := time.AfterFunc(slowLock, slow)
 		defer t.Stop()
@@ -125,12 +125,12 @@ func Take(ctx context.Context, o statemgr.Options, slow func()) (*Held, diag.Lis
 	if s == nil {
 		return nil, ds
 	}
-	return &Held{State: s, options: o}, ds
+	return &OpenState{State: s, options: o}, ds
 }
 
 // Between gives the state up while do takes it together with another one, and takes it
 // again. It must be then what was expected, or somebody else was there.
-func (h *Held) Between(ctx context.Context, do func(own statemgr.Options) diag.List, expected *state.State) diag.List {
+func (h *OpenState) Between(ctx context.Context, do func(own statemgr.Options) diag.List, expected *state.State) diag.List {
 	ds := h.Release()
 	if ds = append(ds, do(h.options)...); ds.HasErrors() {
 		return ds

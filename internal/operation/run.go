@@ -53,7 +53,7 @@ type Steps struct {
 	// Slow is called when the lock of the state takes its time.
 	Slow func()
 	// Taken is called with the state once it was read, and may change what is planned.
-	Taken func(h *Held, po *engine.PlanOptions) diag.List
+	Taken func(h *OpenState, po *engine.PlanOptions) diag.List
 	// Planned is called with what came of planning and all messages so far; with errors
 	// the plan may be nil. It says whether the plan may be carried out, and returns the
 	// messages that are still to be reported.
@@ -156,7 +156,7 @@ func (o *Operation) plan(ctx context.Context, w Want, s Steps) (*plan.Plan, diag
 	return p, ds
 }
 
-func (o *Operation) apply(ctx context.Context, w Want, s Steps, h *Held, out *Done) diag.List {
+func (o *Operation) apply(ctx context.Context, w Want, s Steps, h *OpenState, out *Done) diag.List {
 	p := out.Plan
 	h.watch, h.began = s.Watch, func() {
 		if s.Applying != nil {

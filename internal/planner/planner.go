@@ -112,9 +112,9 @@ func newPlanner(ctx context.Context, in Input) *planner {
 	o.Phase = phase{p}
 	switch {
 	case in.Mode == plan.RefreshOnly:
-		o.Here, o.Kept, o.Lenient = p.inState, p.notWanted, true
+		o.Exists, o.Kept, o.Lenient = p.inState, p.notWanted, true
 	case len(in.Targets)+len(in.Excludes) > 0 && in.Mode == plan.Normal:
-		o.Here = p.here
+		o.Exists = p.here
 	}
 	o.Narrow = len(in.Targets) > 0
 	p.ev = eval.New(p.graph, o)

@@ -105,7 +105,7 @@ func Imports(ctx context.Context, env unit.Env, units, others []string) (*Plan, 
 	}
 	m.units = slices.Compact(slices.Sorted(slices.Values(slices.Concat(units, others))))
 	m.before = m.look(nil)
-	if m.standIn() {
+	if m.setMissingEnv() {
 		m.before = m.look(nil)
 	}
 	if err := ctx.Err(); err != nil {
@@ -119,9 +119,9 @@ func Imports(ctx context.Context, env unit.Env, units, others []string) (*Plan, 
 	return m.plan(), nil
 }
 
-// standIn gives environment variables that units need and nobody set a value, the
+// setMissingEnv gives environment variables that units need and nobody set a value, the
 // same for all that is compared. It reports whether there are any.
-func (m *migration) standIn() bool {
+func (m *migration) setMissingEnv() bool {
 	files := slices.Clone(m.units)
 	for _, l := range m.before {
 		files = append(files, l.files...)

@@ -81,8 +81,8 @@ func (f *folder) Delete(ctx context.Context, workspace string) error {
 	return failed(files.OpenWorkspaces(f.o).Delete(ctx, workspace))
 }
 
-// Vacate leaves an empty state of the same lineage, and the old one as a backup.
-func (f *folder) Vacate(ctx context.Context, workspace string, o backend.StoreOptions) error {
+// Clear leaves an empty state of the same lineage, and the old one as a backup.
+func (f *folder) Clear(ctx context.Context, workspace string, o backend.StoreOptions) error {
 	at := f.o
 	at.Workspace, at.Sealer = workspace, o.Sealer
 	st := files.Open(at)

@@ -75,7 +75,7 @@ type job struct {
 	target   string
 }
 
-// Run copies the states. Nothing of the old backend is changed; see Vacate.
+// Run copies the states. Nothing of the old backend is changed; see Clear.
 func Run(ctx context.Context, m Migration) (res Result, ds diag.List) {
 	source, ds := backend.Workspaces{Backend: m.From.Backend, Options: m.From.Options}.List(ctx)
 	if ds.HasErrors() {
@@ -440,16 +440,16 @@ func keep(path string, sealer store.Sealer, s *state.State) error {
 	return errors.Join(text(f), f.Close())
 }
 
-// Vacate empties the states that were copied, if the old backend wants that. It is
+// Clear empties the states that were copied, if the old backend wants that. It is
 // called once nothing leads to the old place any more.
-func Vacate(ctx context.Context, m Migration, r Result) diag.List {
-	v, ok := m.From.Backend.(backend.Vacater)
+func Clear(ctx context.Context, m Migration, r Result) diag.List {
+	v, ok := m.From.Backend.(backend.Clearer)
 	if !ok {
 		return nil
 	}
 	var ds diag.List
 	for _, name := range r.Copied {
-		if err := v.Vacate(ctx, name, m.From.Options); err != nil {
+		if err := v.Clear(ctx, name, m.From.Options); err != nil {
 			ds = append(ds, diag.Warnf(nil, "State left behind", "The state of the workspace %q was copied, but its old place could not be emptied: %s. Remove it by hand, so that it is not taken for the present state.", name, err)...)
 		}
 	}

@@ -187,7 +187,7 @@ func cutOffAt(t *testing.T, n int, names []string, shape shaped, want map[string
 			t.Fatalf("cut at %d, run again: %v", n, ds.Err())
 		}
 	}
-	if ds := Vacate(t.Context(), m, r); len(ds) > 0 {
+	if ds := Clear(t.Context(), m, r); len(ds) > 0 {
 		t.Fatal(ds.Err())
 	}
 	for i, name := range names {

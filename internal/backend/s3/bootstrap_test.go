@@ -14,8 +14,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// standIn is a place in the stand-in for S3 and DynamoDB.
-func standIn(t *testing.T, s *servers.AWSServer, more map[string]cty.Value) backendtest.Place {
+// setMissingEnv is a place in the stand-in for S3 and DynamoDB.
+func setMissingEnv(t *testing.T, s *servers.AWSServer, more map[string]cty.Value) backendtest.Place {
 	p := place(t, s.URL, more)
 	p.Config["endpoints"] = endpoints(s.URL, s.URL)
 	p.Config["sts_endpoint"] = cty.StringVal(s.URL)
@@ -27,7 +27,7 @@ func TestStandIn(t *testing.T) {
 	s := servers.AWS(t)
 	n := 0
 	backendtest.Run(t, Kind(), func(t *testing.T) backendtest.Place {
-		p := standIn(t, s, map[string]cty.Value{"use_lockfile": cty.True})
+		p := setMissingEnv(t, s, map[string]cty.Value{"use_lockfile": cty.True})
 		n++
 		name := fmt.Sprintf("states%d", n)
 		s.Bucket(name)
@@ -54,7 +54,7 @@ func made(t *testing.T, p backendtest.Place, args map[string]cty.Value, b backen
 // changes nothing, and what somebody turned off is turned on.
 func TestBootstrap(t *testing.T) {
 	s := servers.AWS(t)
-	p := standIn(t, s, map[string]cty.Value{"dynamodb_table": cty.StringVal("locks")})
+	p := setMissingEnv(t, s, map[string]cty.Value{"dynamodb_table": cty.StringVal("locks")})
 	args := map[string]cty.Value{
 		"accesslogging_bucket_name": cty.StringVal("logs"), "enable_lock_table_ssencryption": cty.True,
 		"s3_bucket_tags": cty.MapVal(map[string]cty.Value{"team": cty.StringVal("a&b")}), "dynamodb_table_tags": cty.MapVal(map[string]cty.Value{"c": cty.StringVal("d")}),
@@ -99,7 +99,7 @@ func TestBootstrap(t *testing.T) {
 
 func TestBootstrapSkips(t *testing.T) {
 	s := servers.AWS(t)
-	p := standIn(t, s, nil)
+	p := setMissingEnv(t, s, nil)
 	args := map[string]cty.Value{}
 	for name, typ := range bootstrapArgs() {
 		if typ == cty.Bool && strings.HasPrefix(name, "skip_bucket_") && name != "skip_bucket_creation" {
@@ -135,7 +135,7 @@ func TestBootstrapSkips(t *testing.T) {
 // same, and a digest that arrives late replaces no newer one.
 func TestDigestAnnounced(t *testing.T) {
 	s := servers.AWS(t)
-	p := standIn(t, s, map[string]cty.Value{"dynamodb_table": cty.StringVal("locks")})
+	p := setMissingEnv(t, s, map[string]cty.Value{"dynamodb_table": cty.StringVal("locks")})
 	s.Bucket("states")
 	s.Table("locks")
 	o := open0(t, p)

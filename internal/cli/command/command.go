@@ -144,7 +144,7 @@ type Call struct {
 	Log        *tracelog.Log       // nil: nobody wants one
 	Hashes     *install.Hashes     // of packages that were verified, for the whole process
 	Backends   func() *backend.Set // the backends of the process, made when they are first wanted
-	Unit       *Surroundings       // nil in a plain folder
+	Unit       *UnitContext        // nil in a plain folder
 	Serving    *remote.Session     // the turns that the command is asked for; nil: it runs for the user
 	// Enter runs something in another folder as this command runs there: as in a unit, if
 	// it is one's.
@@ -153,8 +153,8 @@ type Call struct {
 	given map[string]bool
 }
 
-// Surroundings are what a unit adds to the folder that a command runs in.
-type Surroundings struct {
+// A UnitContext is what a unit adds to the folder that a command runs in.
+type UnitContext struct {
 	// Values are the values that the unit gives the variables of the root module.
 	Values func(ctx context.Context, values map[string]engine.InputValue, root *config.Module) diag.List
 	// Value is the one that the unit gives a variable, for sources of modules; false: none.

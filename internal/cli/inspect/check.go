@@ -45,7 +45,7 @@ func runEstateCheck(ctx context.Context, c *command.Call, f *unitflags.Flags) in
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
-	o.Discovery.Generate, o.Discovery.Unwritten = !f.NoStackGenerate, &stacks.Unwritten{}
+	o.Discovery.Generate, o.Discovery.Overlay = !f.NoStackGenerate, &stacks.Overlay{}
 	o.Discovery.Whole, o.Checking = true, true
 	e, more := units.Open(ctx, c, o)
 	defer e.Close(ctx)

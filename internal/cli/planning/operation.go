@@ -235,7 +235,7 @@ func (r *run) do(ctx context.Context, w operation.Want, s operation.Steps) (oper
 		return o, append(r.said, ds...)
 	}
 	if taken := s.Taken; w.Apply && r.Unit != nil && r.Unit.Note != nil {
-		s.Taken = func(h *operation.Held, po *engine.PlanOptions) diag.List {
+		s.Taken = func(h *operation.OpenState, po *engine.PlanOptions) diag.List {
 			ds := r.Unit.Note(ctx, r.backend.Config, r.Workspace)
 			if taken != nil {
 				ds = append(ds, taken(h, po)...)

@@ -54,7 +54,7 @@ func runRefresh(ctx context.Context, c *command.Call, o *refreshOptions) int {
 	}
 	defer r.Close()
 	done, ds := r.do(ctx, operation.Want{Plan: r.options, Apply: true, Lenient: true}, operation.Steps{
-		Taken: func(h *operation.Held, _ *engine.PlanOptions) diag.List {
+		Taken: func(h *operation.OpenState, _ *engine.PlanOptions) diag.List {
 			if !h.Current().Empty() {
 				return nil
 			}

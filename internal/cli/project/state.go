@@ -19,7 +19,7 @@ import (
 
 // Begin opens where the state is, takes it, and makes an operation on it, for which nothing
 // of the providers was looked at yet. With errors nothing is locked.
-func (p *Project) Begin(ctx context.Context, f flags.State, what string) (*operation.Operation, *operation.Held, diag.List) {
+func (p *Project) Begin(ctx context.Context, f flags.State, what string) (*operation.Operation, *operation.OpenState, diag.List) {
 	at, ds := p.Backend(ctx)
 	if ds.HasErrors() {
 		return nil, nil, ds

@@ -171,7 +171,7 @@ func (r *estateRun) estateOptions() (estate.Options, diag.List) {
 	o.ValuesElsewhere = o.ValuesElsewhere || r.saved != nil // the plan holds them
 	switch o.At = r.Now().UTC(); {
 	case r.Serving != nil:
-		o.At, o.Host.Tenure, o.Host.Journals = r.Serving.Job.At, r.Serving.Tenure, r.Serving.Journals
+		o.At, o.Host.Lease, o.Host.Journals = r.Serving.Job.At, r.Serving.Lease, r.Serving.Journals
 		o.Host.KeepSegments = max(o.Host.KeepSegments, operation.WhereRoom)
 		if r.Serving.Job.Tree != "" {
 			o.Host.CopiedTo = r.Serving.Local
@@ -423,8 +423,8 @@ func (r *estateRun) runOn(ctx context.Context, op estate.Op, approved map[string
 		}
 	}
 	var away *remoteScheduler
-	teller := r.teller(op)
-	o.Observe = teller.observer(ctx)
+	reporter := r.reporter(op)
+	o.Observe = reporter.observer(ctx)
 	if r.f.On != "" {
 		if away, ds = r.remotely(ctx, &o, plan, asked); ds.HasErrors() {
 			r.Report.TellWith(r.estate.Sources(), ds)
@@ -438,7 +438,7 @@ func (r *estateRun) runOn(ctx context.Context, op estate.Op, approved map[string
 		r.detached = away.detach()
 		return nil
 	}
-	defer teller.goLive(units)()
+	defer reporter.goLive(units)()
 	ctx, span := telemetry.Start(ctx, "run_all_on_stack")
 	span.Text("terraform_command", r.name).Text("working_dir", r.Dir)
 	results := r.estate.Run(ctx, o)

@@ -36,7 +36,7 @@ func (f *followed) start(unit string) {
 	f.r.shown.live.Start(unit, map[estate.Op]string{estate.Plan: "planning", estate.Validate: "validating", estate.Init: "getting ready"}[f.op])
 }
 
-func (f *followed) doing(unit, text string) { f.r.shown.live.Doing(unit, "", text) }
+func (f *followed) doing(unit, text string) { f.r.shown.live.Activity(unit, "", text) }
 
 func (f *followed) end(res *estate.Result) {
 	f.r.shown.live.End(res.Unit.Name, res.Status == estate.Failed)
@@ -63,7 +63,7 @@ func (f *followed) reported(res *estate.Result, reported *remote.Report) error {
 		warnings = append(warnings, m)
 	}
 	if len(warnings) > 0 && out.Human != nil {
-		f.r.teller(f.op).tellUnit(res, warnings)
+		f.r.reporter(f.op).tellUnit(res, warnings)
 	}
 	var pieces []view.Piece
 	if json.Unmarshal(reported.Pieces, &pieces) == nil && len(pieces) > 0 && out.Human != nil {

@@ -23,8 +23,8 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// A teller tells what goes on in a run.
-type teller struct {
+// A reporter reports what goes on in a run.
+type reporter struct {
 	*command.Call
 	command         string // plan, apply, destroy, validate, init
 	op              estate.Op
@@ -35,13 +35,13 @@ type teller struct {
 	kept            *savedplan.Files
 }
 
-// teller tells what goes on in an operation of the run.
-func (r *estateRun) teller(op estate.Op) *teller {
-	return &teller{Call: r.Call, command: r.name, op: op, destroy: r.op.Destroy, reveal: r.op.Reveal, estate: r.estate, shown: &r.shown, page: &r.page, kept: r.kept}
+// reporter tells what goes on in an operation of the run.
+func (r *estateRun) reporter(op estate.Op) *reporter {
+	return &reporter{Call: r.Call, command: r.name, op: op, destroy: r.op.Destroy, reveal: r.op.Reveal, estate: r.estate, shown: &r.shown, page: &r.page, kept: r.kept}
 }
 
 // observer tells what goes on in a run.
-func (t *teller) observer(ctx context.Context) estate.Observer {
+func (t *reporter) observer(ctx context.Context) estate.Observer {
 	op := t.op
 	return estate.Observer{
 		Started: func(u *estate.Unit) {
@@ -97,20 +97,20 @@ func (t *teller) observer(ctx context.Context) estate.Observer {
 }
 
 // watch has the live view show what is being done with an object.
-func (t *teller) watch(e engine.Event, text string) {
+func (t *reporter) watch(e engine.Event, text string) {
 	switch e.Kind {
 	case event.RefreshDone, event.ReadDone, event.ImportDone, event.ApplyDone, event.ApplyError, event.OpenDone, event.OpenDeferred, event.RenewDone, event.CloseDone:
 		t.shown.live.Over(e.Unit, e.Object.String(), text)
 	default:
 		if text != "" {
-			t.shown.live.Doing(e.Unit, e.Object.String(), text)
+			t.shown.live.Activity(e.Unit, e.Object.String(), text)
 		}
 	}
 }
 
 // line prints a line of the log about a unit, if its level is shown: on standard error, as
 // Terragrunt does. What commands print goes where they print it.
-func (t *teller) line(level, unit, text string) {
+func (t *reporter) line(level, unit, text string) {
 	if lines := t.shown.log.Lines(level, unit, text); lines != "" {
 		telemetry.Log(t.Report.Context, level, strings.TrimRight(text, "\n"), unit)
 		if level == "stdout" {
@@ -122,7 +122,7 @@ func (t *teller) line(level, unit, text string) {
 }
 
 // goLive shows on a terminal what runs, until the returned function is called.
-func (t *teller) goLive(units int) (stop func()) {
+func (t *reporter) goLive(units int) (stop func()) {
 	if t.Report.Human == nil || !t.Report.Redraws() || t.Report.Automated() {
 		return func() {}
 	}
@@ -158,12 +158,12 @@ func (t *teller) goLive(units int) (stop func()) {
 }
 
 // streamOf is the stream with the unit on every line; nil without -json.
-func (t *teller) streamOf(unit string) *view.Stream {
+func (t *reporter) streamOf(unit string) *view.Stream {
 	return t.Report.Stream.For(unit, t.estate.Sources())
 }
 
 // applied tells what an apply of a unit came to.
-func (t *teller) applied(res *estate.Result, s *state.State) {
+func (t *reporter) applied(res *estate.Result, s *state.State) {
 	st := t.streamOf(res.Unit.Name)
 	st.Summary(t.command, plan.Counts(res.Counts))
 	if s != nil && t.command != "destroy" {
@@ -172,7 +172,7 @@ func (t *teller) applied(res *estate.Result, s *state.State) {
 }
 
 // planned keeps the text of a plan while its provider schemas can be read.
-func (t *teller) planned(ctx context.Context, u *estate.Unit, e *engine.Engine, p *engine.Plan) {
+func (t *reporter) planned(ctx context.Context, u *estate.Unit, e *engine.Engine, p *engine.Plan) {
 	t.streamOf(u.Name).Plan(p)
 	sc := project.NewSchemas(ctx, e)
 	var plain []view.Piece
@@ -192,7 +192,7 @@ func (t *teller) planned(ctx context.Context, u *estate.Unit, e *engine.Engine, 
 }
 
 // ended tells how a unit's turn ended.
-func (t *teller) ended(res *estate.Result) {
+func (t *reporter) ended(res *estate.Result) {
 	ds := t.Report.Filter(res.Diags)
 	t.shown.live.End(res.Unit.Name, res.Status == estate.Failed)
 	if st := t.streamOf(res.Unit.Name); st != nil {
@@ -218,7 +218,7 @@ func (t *teller) ended(res *estate.Result) {
 }
 
 // tellUnit prints messages of a unit with the text that they are about.
-func (t *teller) tellUnit(res *estate.Result, ds diag.List) {
+func (t *reporter) tellUnit(res *estate.Result, ds diag.List) {
 	ds = t.shown.repeats.drop(ds)
 	named := make(diag.List, len(ds))
 	for i, m := range ds {

@@ -345,8 +345,8 @@ func (x *remoteScheduler) take(ctx context.Context, m remote.Message, wg *sync.W
 	switch {
 	case m.Begun != nil:
 		x.begin(ctx, *m.Begun, wg)
-	case m.Doing != nil:
-		x.run.doing(m.Doing.Unit, m.Doing.Text)
+	case m.Activity != nil:
+		x.run.doing(m.Activity.Unit, m.Activity.Text)
 	case m.Ended != nil:
 		t := x.begin(ctx, m.Ended.Unit, wg)
 		if t != nil && !t.done {

@@ -41,7 +41,7 @@ type served struct {
 	r     *estateRun
 	s     *remote.Session
 	op    estate.Op
-	made  *outputs.Made
+	made  *outputs.Computed
 	tasks []schedule.Task
 
 	asking sync.Mutex // one turn asks at a time
@@ -67,7 +67,7 @@ type turnView struct {
 func (r *estateRun) serve(ctx context.Context) int {
 	s := r.Serving
 	r.halt = halt{stop: s.Stop, asking: ctx}
-	x := &served{r: r, s: s, op: estate.Op(s.Job.Op), made: &outputs.Made{}, views: map[string]*turnView{}}
+	x := &served{r: r, s: s, op: estate.Op(s.Job.Op), made: &outputs.Computed{}, views: map[string]*turnView{}}
 	o, ds := r.options(x.op)
 	if ds.HasErrors() {
 		return r.Fail(ds)
@@ -101,7 +101,7 @@ func (r *estateRun) serve(ctx context.Context) int {
 			v.r.shown.summary.Folds.Add(u.Name, view.Pieces(v.style(), p, project.NewSchemas(ctx, e), r.op.Reveal))
 		}
 	}
-	o.Scheduler, o.Made, o.Observe, o.DropPlans = x, x.made, x.observer(), true
+	o.Scheduler, o.Computed, o.Observe, o.DropPlans = x, x.made, x.observer(), true
 	r.estate.Run(ctx, o)
 	return 0
 }
@@ -147,11 +147,11 @@ func (x *served) turn(ctx context.Context, i int, q *remote.Request, work schedu
 		work.Idle(ctx) // which asks about this turn alone
 		<-resumed
 	})
-	if q.Tenure != nil {
-		if err := q.Tenure.Held(); err != nil {
+	if q.Lease != nil {
+		if err := q.Lease.Held(); err != nil {
 			return nil, fmt.Errorf("what came of the turn does not count: %w", err)
 		}
-		if v.result != nil && heldByEarlier(v.result.Diags, q.Tenure) {
+		if v.result != nil && heldByEarlier(v.result.Diags, q.Lease) {
 			return nil, errors.New("an earlier attempt at the turn, which was given up, still has the lock of the state; the turn is tried again")
 		}
 	}
@@ -177,7 +177,7 @@ func (x *served) turn(ctx context.Context, i int, q *remote.Request, work schedu
 
 // heldByEarlier reports whether a turn failed for a lock that an earlier attempt at it has,
 // and that cannot be taken over: a file is locked for as long as that process lives.
-func heldByEarlier(ds diag.List, t *statemgr.Tenure) bool {
+func heldByEarlier(ds diag.List, t *statemgr.Lease) bool {
 	for _, m := range ds {
 		if holder, ok := m.Extra.(*store.LockInfo); ok && holder != nil && t.Succeeds(*holder) {
 			return true
@@ -274,7 +274,7 @@ func (x *served) newView(q *remote.Request) *turnView {
 	if x.op == estate.Apply {
 		c.Report.Applying()
 	}
-	v.observe = v.r.teller(x.op).observer(q.Ctx)
+	v.observe = v.r.reporter(x.op).observer(q.Ctx)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.views[q.Unit] = v

@@ -103,7 +103,7 @@ func (o *common) outline(ctx context.Context, c *command.Call) (*state.State, di
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	s, more := statemgr.Outline(ctx, at)
+	s, more := statemgr.ReadSummary(ctx, at)
 	return s, append(ds, more...)
 }
 

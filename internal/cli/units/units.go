@@ -1,7 +1,7 @@
 // Package units opens units for commands: one in the working folder, or those that the
 // flags choose, with credentials, providers and modules as the command line has them.
 //
-// Main functions: Options, Open and Surroundings. The one rule: what is wrong with a
+// Main functions: Options, Open and Context. The one rule: what is wrong with a
 // unit's files is reported with their text, by FailWith and Beside.
 package units
 
@@ -145,7 +145,7 @@ func estateHost(c *command.Call, plugins *folder.Plugins, flags []vars.Flag) est
 // folder for them or in the one that the environment names. Stacks make folders, too, which
 // are units.
 func inCache(c *command.Call) bool {
-	if !copytree.Made(c.Dir) {
+	if !copytree.Copied(c.Dir) {
 		return false
 	}
 	for _, name := range []string{"TG_DOWNLOAD_DIR", "TERRAGRUNT_DOWNLOAD"} {

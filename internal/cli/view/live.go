@@ -66,9 +66,9 @@ func (l *Live) Note(unit, what string) {
 	})
 }
 
-// Doing says what a unit is doing with one of its objects, until Over. The one that
+// Activity says what a unit is doing with one of its objects, until Over. The one that
 // takes longest is shown.
-func (l *Live) Doing(unit, object, what string) {
+func (l *Live) Activity(unit, object, what string) {
 	l.change(func() {
 		r := l.running[unit]
 		if r == nil {

@@ -52,10 +52,10 @@ func TestLive(t *testing.T) {
 	l.Meanwhile("unit-d", "hook gone")
 	l.Meanwhile("unit-d", "")
 	for _, unit := range []string{"unit-e", "unit-f", "unit-g"} {
-		l.Doing(unit, "x", "x: Creating")
-		l.Doing(unit, "y", "y: Creating")
+		l.Activity(unit, "x", "x: Creating")
+		l.Activity(unit, "y", "y: Creating")
 	}
-	l.Doing("unit-e", "x", "x: Still")
+	l.Activity("unit-e", "x", "x: Still")
 	l.Over("unit-f", "y", "y: Made")
 	l.Over("unit-g", "y", "y: Made")
 	l.Over("unit-g", "x", "")

@@ -48,8 +48,8 @@ type Settings struct {
 	Generate bool
 	// OnlyStacks says that the filters choose which stack files are generated from.
 	OnlyStacks bool
-	// Unwritten, if not nil, gets what stack files stand for, and Generate writes nothing.
-	Unwritten *stacks.Unwritten
+	// Overlay, if not nil, gets what stack files stand for, and Generate writes nothing.
+	Overlay *stacks.Overlay
 	// Generated is called for each unit and stack that is made. May be nil.
 	Generated func(*unit.StackItem)
 	// DependentsIn is the folder in which filters look for units that need others; ""

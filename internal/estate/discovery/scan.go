@@ -70,7 +70,7 @@ func walk(s *Settings, root string) (f finding, maybe []candidate, ds diag.List)
 			return err
 		case d.IsDir():
 			hidden := s.NoHidden && strings.HasPrefix(d.Name(), ".") && d.Name() != unit.StackDir
-			if p != root && (s.Unwritten.Holds(p) || copytree.Private(d.Name()) || hidden || p == s.DownloadDir) {
+			if p != root && (s.Overlay.Holds(p) || copytree.Private(d.Name()) || hidden || p == s.DownloadDir) {
 				return filepath.SkipDir
 			}
 		default:
@@ -79,7 +79,7 @@ func walk(s *Settings, root string) (f finding, maybe []candidate, ds diag.List)
 		return nil
 	})
 	if err == nil {
-		err = s.Unwritten.Walk(root, add)
+		err = s.Overlay.Walk(root, add)
 	}
 	if err != nil {
 		return f, nil, diag.Errorf(nil, "Failed to look for units", "The folder cannot be read: %s.", err)

@@ -1,7 +1,7 @@
 // Package outputs is what units see of each other's outputs: stored ones, those that a
 // plan expects, and unknown ones.
 //
-// Main types: Made, which are those of a run, and Reader, which serves unit files. The one
+// Main types: Computed, which are those of a run, and Reader, which serves unit files. The one
 // rule: what this run planned or applied counts before what a state holds.
 package outputs
 
@@ -15,15 +15,15 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Made are the outputs that a run planned or applied, by the ID of the unit. The zero
+// Computed are the outputs that a run planned or applied, by the ID of the unit. The zero
 // value has none; its methods may be called concurrently.
-type Made struct {
+type Computed struct {
 	mu  sync.Mutex
 	all map[string]cty.Value
 }
 
 // Get are the outputs of a unit; ok is false where those in its state count. m may be nil.
-func (m *Made) Get(id string) (v cty.Value, ok bool) {
+func (m *Computed) Get(id string) (v cty.Value, ok bool) {
 	if m == nil {
 		return cty.NilVal, false
 	}
@@ -34,7 +34,7 @@ func (m *Made) Get(id string) (v cty.Value, ok bool) {
 }
 
 // Set notes the outputs of a unit.
-func (m *Made) Set(id string, v cty.Value) {
+func (m *Computed) Set(id string, v cty.Value) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.all == nil {

@@ -20,9 +20,9 @@ import (
 // A Reader serves unit files with the outputs of their dependencies. Its methods may be
 // called concurrently.
 type Reader struct {
-	Found  *discovery.Found
-	Loader func() *unit.Loader // of the units outside of the estate
-	Made   *Made               // of the run; nil if there is none
+	Found    *discovery.Found
+	Loader   func() *unit.Loader // of the units outside of the estate
+	Computed *Computed           // of the run; nil if there is none
 	// State reads the state of a unit.
 	State func(t *demand.Task, u *discovery.Unit) (*state.State, diag.List)
 	// Off has all outputs be unknown. Tolerant takes a state that cannot be read for none.
@@ -36,7 +36,7 @@ func (r *Reader) Get(t *demand.Task, target string, at source.Range) (cty.Value,
 		return r.get(t, target, at)
 	}
 	strategy := "state"
-	if _, ok := r.Made.Get(target); ok {
+	if _, ok := r.Computed.Get(target); ok {
 		strategy = "memory"
 	}
 	s.Text("target", target).Text("caller", at.Filename)
@@ -51,7 +51,7 @@ func (r *Reader) get(t *demand.Task, target string, at source.Range) (cty.Value,
 	if r.Off {
 		return cty.DynamicVal, false, nil
 	}
-	if v, ok := r.Made.Get(target); ok {
+	if v, ok := r.Computed.Get(target); ok {
 		return v, v != cty.NilVal && !v.RawEquals(cty.EmptyObjectVal), nil
 	}
 	u := r.Found.ByID(target)

@@ -30,7 +30,7 @@ type Job struct {
 	// files under the same path.
 	Tree string `json:"tree,omitempty"`
 	Repo bool   `json:"repo,omitempty"` // Root is a repository of git
-	// Commits is what git says of the commits that filters are about, as JSON of git.Said, which
+	// Commits is what git says of the commits that filters are about, as JSON of git.Record, which
 	// names the files of those that units were read in. nil: workers ask git themselves.
 	Commits *Ref `json:"commits,omitempty"`
 

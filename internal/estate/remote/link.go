@@ -25,18 +25,18 @@ type Message struct {
 	Stop   bool    `json:"stop,omitempty"`   // begin nothing more
 
 	// From the engine.
-	Started string          `json:"started,omitempty"` // the ID of the run
-	Job     *Job            `json:"job,omitempty"`     // of Attach
-	Begun   *string         `json:"begun,omitempty"`   // a unit that has its turn
-	Doing   *Doing          `json:"doing,omitempty"`
-	Ended   *Ended          `json:"ended,omitempty"`
-	Refused *RefusedUnit    `json:"refused,omitempty"`
-	Idle    bool            `json:"idle,omitempty"` // nothing is left to do but what asks
-	Note    string          `json:"note,omitempty"` // for the user
-	Over    bool            `json:"over,omitempty"`
-	Failed  string          `json:"failed,omitempty"` // the run could not go on
-	Tasks   []schedule.Task `json:"tasks,omitempty"`  // of Attach, with Job
-	Rules   *schedule.Rules `json:"rules,omitempty"`
+	Started  string          `json:"started,omitempty"` // the ID of the run
+	Job      *Job            `json:"job,omitempty"`     // of Attach
+	Begun    *string         `json:"begun,omitempty"`   // a unit that has its turn
+	Activity *Activity       `json:"doing,omitempty"`
+	Ended    *Ended          `json:"ended,omitempty"`
+	Refused  *RefusedUnit    `json:"refused,omitempty"`
+	Idle     bool            `json:"idle,omitempty"` // nothing is left to do but what asks
+	Note     string          `json:"note,omitempty"` // for the user
+	Over     bool            `json:"over,omitempty"`
+	Failed   string          `json:"failed,omitempty"` // the run could not go on
+	Tasks    []schedule.Task `json:"tasks,omitempty"`  // of Attach, with Job
+	Rules    *schedule.Rules `json:"rules,omitempty"`
 }
 
 // Engine says where the engine is, and who asks.
@@ -63,7 +63,7 @@ type Start struct {
 	Detach bool              `json:"detach,omitempty"`
 	// Commits is what git says of the commits that filters are about, and Checkouts where those
 	// are checked out that units were read in.
-	Commits   *git.Said         `json:"commits,omitempty"`
+	Commits   *git.Record       `json:"commits,omitempty"`
 	Checkouts map[string]string `json:"checkouts,omitempty"`
 }
 
@@ -73,8 +73,8 @@ type Attach struct {
 	ID string `json:"id"`
 }
 
-// Doing is what a unit does in its turn.
-type Doing struct {
+// An Activity is what a unit does in its turn.
+type Activity struct {
 	Unit string `json:"unit"`
 	Text string `json:"text"`
 }

@@ -21,7 +21,7 @@ type Session struct {
 	Local string
 	// Commits is what git said of commits where the run was begun; nil: there is a repository
 	// here, or nobody asks for one.
-	Commits *git.Said
+	Commits *git.Record
 	// Unpack writes the files of a tree into a folder that does not exist; nil if no files
 	// travel.
 	Unpack func(ctx context.Context, tree, dir string) error
@@ -34,19 +34,19 @@ type Session struct {
 	mu      sync.Mutex
 	stopped bool
 	why     error
-	tenures map[string]*statemgr.Tenure // by unit
+	leases  map[string]*statemgr.Lease // by unit
 }
 
 // NewSession is a session of a job.
 func NewSession(j *Job, b *Blobs, approved []byte) *Session {
-	return &Session{Job: j, Blobs: b, Approved: approved, Stop: make(chan struct{}), asked: make(chan *Request), ended: make(chan struct{}), tenures: map[string]*statemgr.Tenure{}}
+	return &Session{Job: j, Blobs: b, Approved: approved, Stop: make(chan struct{}), asked: make(chan *Request), ended: make(chan struct{}), leases: map[string]*statemgr.Lease{}}
 }
 
 // A Request is a turn that is wanted.
 type Request struct {
 	Turn
-	Ctx    context.Context
-	Tenure *statemgr.Tenure // nil: nobody takes the work over
+	Ctx   context.Context
+	Lease *statemgr.Lease // nil: nobody takes the work over
 	// Tell takes what the turn tells while it goes on; nil: nobody listens.
 	Tell  func(line string)
 	reply chan result
@@ -90,7 +90,7 @@ func (s *Session) Serve(ctx context.Context, do func(*Request) (*Done, error)) {
 		select {
 		case r := <-s.asked:
 			wg.Go(func() {
-				s.take(r.Unit, r.Tenure)
+				s.take(r.Unit, r.Lease)
 				done, err := do(r)
 				r.reply <- result{done, err}
 			})
@@ -124,18 +124,18 @@ func (s *Session) StopTurns() {
 	}
 }
 
-func (s *Session) take(unit string, t *statemgr.Tenure) {
+func (s *Session) take(unit string, t *statemgr.Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tenures[unit] = t
+	s.leases[unit] = t
 }
 
-// Tenure is that of the turn of a unit; nil if there is none. s may be nil.
-func (s *Session) Tenure(unit string) *statemgr.Tenure {
+// Lease is that of the turn of a unit; nil if there is none. s may be nil.
+func (s *Session) Lease(unit string) *statemgr.Lease {
 	if s == nil {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.tenures[unit]
+	return s.leases[unit]
 }

@@ -38,8 +38,8 @@ type Host struct {
 	Backends *backend.Set
 	// Waiting is called when the lock of a unit's state is waited for. It may be nil.
 	Waiting func(unit string, holder *store.LockInfo)
-	// Tenure is how long the turn of a unit may work on its state; nil: to its end.
-	Tenure func(unit string) *statemgr.Tenure
+	// Lease is how long the turn of a unit may work on its state; nil: to its end.
+	Lease func(unit string) *statemgr.Lease
 	// CopiedTo is the folder with the files of the estate where they are copies of those of
 	// another machine; "" for the files themselves.
 	CopiedTo string

@@ -28,9 +28,9 @@ import (
 type operationWork struct {
 	*Turn
 	waits    waits
-	curable  diag.List       // messages that hooks before the command may make untrue
-	approval *saved.Approval // what was approved of the unit; nil if everything is
-	held     *operation.Held // the state while it is planned and applied, and as it was left
+	curable  diag.List            // messages that hooks before the command may make untrue
+	approval *saved.Approval      // what was approved of the unit; nil if everything is
+	held     *operation.OpenState // the state while it is planned and applied, and as it was left
 }
 
 // excluded implements work: it looks at an exclude block that is made of outputs, which could
@@ -74,7 +74,7 @@ func (w *operationWork) deferUnit(part, name string) {
 // deferred notes that the unit as a whole waits. root is its module, nil if that is not known.
 func (w *operationWork) deferred(root *config.Module, d report.Deferral) {
 	w.res.Deferred, w.res.Changes = []report.Deferral{d}, true
-	w.Made.Set(w.Unit.ID, outputs.Unknown(root))
+	w.Computed.Set(w.Unit.ID, outputs.Unknown(root))
 }
 
 // ready implements work: it opens the engine and computes the inputs.
@@ -244,7 +244,7 @@ func (w *operationWork) planAndApply(ctx context.Context) diag.List {
 		Locked: func(ctx context.Context) (statemgr.Options, diag.List) {
 			return w.state.options(ctx, where)
 		},
-		Taken: func(h *operation.Held, po *engine.PlanOptions) diag.List {
+		Taken: func(h *operation.OpenState, po *engine.PlanOptions) diag.List {
 			w.States.Took()
 			w.held, po.Replace = h, w.replaced(h.Current())
 			if w.o.Op != Apply {
@@ -265,12 +265,12 @@ func (w *operationWork) planAndApply(ctx context.Context) diag.List {
 	w.res.Counts = report.Counts(done.Counts)
 	switch {
 	case done.Applied:
-		w.Made.Set(w.Unit.ID, w.made(done.Plan.Outputs))
+		w.Computed.Set(w.Unit.ID, w.made(done.Plan.Outputs))
 		if w.o.Observe.Applied != nil {
 			w.o.Observe.Applied(w.res, done.State)
 		}
 	case done.Began:
-		w.Made.Set(w.Unit.ID, w.made(nil))
+		w.Computed.Set(w.Unit.ID, w.made(nil))
 	}
 	return ds
 }
@@ -286,7 +286,7 @@ func (w *operationWork) planned(p *plan.Plan, by planfile.Sealer, ds diag.List) 
 	}
 	w.notePlan(p, by)
 	if w.o.Op == Plan {
-		w.Made.Set(w.Unit.ID, w.outputs(p))
+		w.Computed.Set(w.Unit.ID, w.outputs(p))
 		return false, ds
 	}
 	yes, more := w.approved(p)

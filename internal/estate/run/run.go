@@ -46,9 +46,9 @@ type Runner struct {
 	Command     string       // that runs on the units
 	Machine     unit.Machine // of which Now is required
 	Root        string       // the folder of the estate
-	Loader      *unit.Loader // whose outputs are those of Made, where it has some
+	Loader      *unit.Loader // whose outputs are those of Computed, where it has some
 	Static      *unit.Loader // to which all outputs are unknown
-	Made        *outputs.Made
+	Computed    *outputs.Computed
 	Dirs        *workdir.Maker
 	Credentials *credentials.Credentials
 	States      *states.Keeper
@@ -119,8 +119,8 @@ type Options struct {
 	// for the answer whether to do what was deferred before, as Ask gives it. nil: all have
 	// theirs here.
 	Elsewhere func(ctx context.Context, res *report.Result, ask func() bool)
-	// Made are the outputs that the run begins with, and those that it makes. nil: none.
-	Made *outputs.Made
+	// Computed are the outputs that the run begins with, and those that it makes. nil: none.
+	Computed *outputs.Computed
 }
 
 // Plans say what the plans of a run are about. Zero means to create, change and

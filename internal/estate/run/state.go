@@ -121,6 +121,6 @@ func (s *unitState) empty(ctx context.Context, where states.Place) (bool, diag.L
 }
 
 // take locks and reads the state.
-func (s *unitState) take(ctx context.Context, where states.Place) (*operation.Held, diag.List) {
+func (s *unitState) take(ctx context.Context, where states.Place) (*operation.OpenState, diag.List) {
 	return s.x.States.Take(ctx, where, s.lock(), s.purpose)
 }

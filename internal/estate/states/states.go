@@ -50,8 +50,8 @@ type Settings struct {
 	Backends   *backend.Set
 	// Waiting is called when the lock of a unit's state is waited for. It may be nil.
 	Waiting func(unit string, holder *store.LockInfo)
-	// Tenure is how long the turn of a unit may work on its state; nil: to its end.
-	Tenure func(unit string) *statemgr.Tenure
+	// Lease is how long the turn of a unit may work on its state; nil: to its end.
+	Lease func(unit string) *statemgr.Lease
 	// CopiedTo is the folder with the files of the estate where they are copies of those of
 	// another machine: no state may lie there. "" for the files themselves.
 	CopiedTo string
@@ -444,13 +444,13 @@ func (k *Keeper) at(ctx context.Context, p Place) (operation.Place, diag.List) {
 
 // Take locks and reads a unit's state, and brings the journal of a killed run
 // into it.
-func (k *Keeper) Take(ctx context.Context, p Place, l arguments.Lock, what string) (*operation.Held, diag.List) {
+func (k *Keeper) Take(ctx context.Context, p Place, l arguments.Lock, what string) (*operation.OpenState, diag.List) {
 	s, _, ds := k.take(ctx, p, l, what)
 	return s, ds
 }
 
 // take is Take, with the store of the state, which writes under the lock.
-func (k *Keeper) take(ctx context.Context, p Place, l arguments.Lock, what string) (*operation.Held, store.Store, diag.List) {
+func (k *Keeper) take(ctx context.Context, p Place, l arguments.Lock, what string) (*operation.OpenState, store.Store, diag.List) {
 	o, ds := k.Options(ctx, p, l, what)
 	if ds.HasErrors() {
 		return nil, nil, ds
@@ -470,8 +470,8 @@ func (k *Keeper) Options(ctx context.Context, p Place, l arguments.Lock, what st
 		return statemgr.Options{}, ds
 	}
 	o := at.Locked(ctx, operation.Lock{Off: l.Off, Timeout: l.Timeout, Operation: what, Who: k.s.Who, Now: k.s.Now()})
-	if k.s.Tenure != nil {
-		o.Tenure = k.s.Tenure(p.Unit)
+	if k.s.Lease != nil {
+		o.Lease = k.s.Lease(p.Unit)
 	}
 	return o, ds
 }

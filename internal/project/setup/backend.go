@@ -85,7 +85,7 @@ func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag
 		return append(ds, more...)
 	}
 	if out.From != nil {
-		ds = append(ds, migrate.Vacate(ctx, m, moved)...)
+		ds = append(ds, migrate.Clear(ctx, m, moved)...)
 	}
 	if moved.Select != "" {
 		ds = append(ds, i.c.SelectWorkspace(moved.Select)...)

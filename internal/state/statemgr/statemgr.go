@@ -55,7 +55,7 @@ type Options struct {
 	Lock         *store.LockInfo // nil: the state is not locked
 	Run          store.LockInfo  // tells others of the run where it does not lock
 	Timeout      time.Duration   // how long to try for the lock
-	Tenure       *Tenure         // nil: the work is this process's to its end
+	Lease        *Lease          // nil: the work is this process's to its end
 	// Rescue is given the text of a state that could be written nowhere, sealed if states
 	// are; nil: there is no way left.
 	Rescue func(text []byte) diag.List

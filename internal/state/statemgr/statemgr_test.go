@@ -207,7 +207,7 @@ func TestErroredIsNewer(t *testing.T) {
 
 // A run that ends between the write of the state and the removal of the journal loses no
 // word of what was under way: the next one finds it in the journal again. Where there is a
-// tenure, it has the words before the state is written.
+// lease, it has the words before the state is written.
 func TestFoldedInAndEnded(t *testing.T) {
 	o := options(t.TempDir())
 	h := begun(t, o)
@@ -217,7 +217,7 @@ func TestFoldedInAndEnded(t *testing.T) {
 	must(t, err)
 
 	var noted diag.List
-	o.Tenure = &Tenure{Held: func() error { return nil }, Succeeds: func(store.LockInfo) bool { return false }, Note: func(ds diag.List) error {
+	o.Lease = &Lease{Held: func() error { return nil }, Succeeds: func(store.LockInfo) bool { return false }, Note: func(ds diag.List) error {
 		if s, ds := o.Store.Read(t.Context()); ds.HasErrors() || s != nil && has(s, 0) {
 			t.Errorf("noted after the state was written: %v", ds)
 		}
@@ -230,7 +230,7 @@ func TestFoldedInAndEnded(t *testing.T) {
 		t.Fatalf("noted %v, said %v", noted, ds)
 	}
 	must(t, os.WriteFile(o.Journal, text, 0o600)) // it ended before it had removed the journal
-	o.Tenure.Note, o.Tenure.Noted = nil, func() diag.List { return noted }
+	o.Lease.Note, o.Lease.Noted = nil, func() diag.List { return noted }
 	h, ds = take(t, o)
 	must(t, h.Release().Err())
 	said := map[string]int{}
@@ -242,15 +242,15 @@ func TestFoldedInAndEnded(t *testing.T) {
 	}
 
 	must(t, os.WriteFile(o.Journal, text, 0o600)) // and where nobody noted anything
-	o.Tenure = nil
+	o.Lease = nil
 	h, ds = take(t, o)
 	must(t, h.Release().Err())
 	if len(ds) != 1 || ds[0].Code != journal.PendingCode {
-		t.Errorf("without a tenure: %v", ds)
+		t.Errorf("without a lease: %v", ds)
 	}
 
 	must(t, os.WriteFile(o.Journal, text, 0o600)) // what cannot be noted is not folded in
-	o.Tenure = &Tenure{Held: func() error { return nil }, Note: func(diag.List) error { return errors.New("no network") }}
+	o.Lease = &Lease{Held: func() error { return nil }, Note: func(diag.List) error { return errors.New("no network") }}
 	if h, ds := Take(t.Context(), o); h != nil || !ds.HasErrors() || !journal.Exists(o.Journal) {
 		t.Errorf("taken: %v", ds)
 	}

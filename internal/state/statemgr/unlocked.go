@@ -21,14 +21,14 @@ func Read(ctx context.Context, o Options) (*state.State, diag.List) {
 	return seen.stored, ds
 }
 
-// Outline reads a state as Read does, but without what objects consist of, where it need
+// ReadSummary reads a state as Read does, but without what objects consist of, where it need
 // not look into them: of attributes there is the id then. It serves to list what there is.
-func Outline(ctx context.Context, o Options) (*state.State, diag.List) {
-	from, ok := o.Store.(store.Outliner)
+func ReadSummary(ctx context.Context, o Options) (*state.State, diag.List) {
+	from, ok := o.Store.(store.SummaryReader)
 	if !ok {
 		return Read(ctx, o)
 	}
-	s, ds := from.Outline(ctx)
+	s, ds := from.ReadSummary(ctx)
 	if ds.HasErrors() {
 		return nil, ds
 	}

@@ -19,7 +19,7 @@ type migrating interface{ Migrating() bool }
 
 // A store that writes to another place than it reads from (-state-out) is written to
 // though nothing changed.
-type elsewhere interface{ Elsewhere() bool }
+type otherOutput interface{ OtherOutput() bool }
 
 // Migrating reports whether the state is to be written though nothing changed, since it is
 // not encrypted as it is to be.
@@ -56,7 +56,7 @@ func (h *State) write(ctx context.Context, s *state.State) diag.List {
 	if !changed && h.Migrating() {
 		next, changed = h.current.WithMeta(h.current.Lineage, h.current.Serial+1, state.LanguageVersion), true
 	}
-	if e, ok := h.o.Store.(elsewhere); !changed && ok && e.Elsewhere() && next != nil {
+	if e, ok := h.o.Store.(otherOutput); !changed && ok && e.OtherOutput() && next != nil {
 		return h.o.Store.Write(ctx, next)
 	}
 	if !changed {

@@ -37,10 +37,10 @@ type Store interface {
 	Lock(ctx context.Context, info LockInfo, timeout time.Duration) (unlock func() diag.List, ds diag.List)
 }
 
-// An Outliner is a Store that can read a state without most of what is in it: of objects
+// A SummaryReader is a Store that can read a state without most of what is in it: of objects
 // it has the id alone (see statefile.ParseStream).
-type Outliner interface {
-	Outline(ctx context.Context) (*state.State, diag.List)
+type SummaryReader interface {
+	ReadSummary(ctx context.Context) (*state.State, diag.List)
 }
 
 // A Preparer is a Store that can find out, before anything is applied, that a

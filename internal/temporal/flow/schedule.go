@@ -49,7 +49,7 @@ type Run struct {
 
 // Begin begins with tasks of which some have ended before: out tells, in the order that
 // they ended in.
-func (s *Scheduler) Begin(tasks []schedule.Task, rules schedule.Rules, before []Past) *Run {
+func (s *Scheduler) Begin(tasks []schedule.Task, rules schedule.Rules, before []TaskResult) *Run {
 	r := &Run{s: s, running: map[int]workflow.Future{}}
 	r.p, r.ready = schedule.NewProgress(tasks, rules)
 	done := map[int]bool{}
@@ -67,8 +67,8 @@ func (s *Scheduler) Begin(tasks []schedule.Task, rules schedule.Rules, before []
 	return r
 }
 
-// Past is what came of a task.
-type Past struct {
+// A TaskResult is what came of a task.
+type TaskResult struct {
 	Task    int              `json:"t"`
 	Outcome schedule.Outcome `json:"o"`
 }

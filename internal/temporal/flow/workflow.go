@@ -31,7 +31,7 @@ type Input struct {
 	Memory    map[string]int    `json:"memory,omitempty"`    // by unit, MiB of its turn
 
 	// Of the histories before this one:
-	Before  []Past             `json:"before,omitempty"`
+	Before  []TaskResult       `json:"before,omitempty"`
 	Outputs map[int]remote.Ref `json:"outputs,omitempty"`
 	Turns   map[int]int        `json:"turns,omitempty"` // how many turns units had that asked
 }
@@ -54,7 +54,7 @@ type run struct {
 	in    Input
 	ctx   workflow.Context // of activities; it ends when the run is canceled
 	noted Noted
-	past  []Past
+	past  []TaskResult
 	left  []int          // by task, how many that need it have not ended
 	busy  map[string]int // by queue, how many turns there are
 }
@@ -115,7 +115,7 @@ const mostAttempts = 100
 
 // note notes what came of a task.
 func (w *run) note(i int, out schedule.Outcome) {
-	w.past = append(w.past, Past{Task: i, Outcome: out})
+	w.past = append(w.past, TaskResult{Task: i, Outcome: out})
 	w.settle(i)
 }
 

@@ -490,7 +490,7 @@ func (f *Follower) doing(unit string, details *commonpb.Payloads) {
 	}
 	var line string
 	if f.Data.FromPayloads(details, &line) == nil && line != "" {
-		_ = f.Tell(remote.Message{Doing: &remote.Doing{Unit: unit, Text: line}})
+		_ = f.Tell(remote.Message{Activity: &remote.Activity{Unit: unit, Text: line}})
 	}
 }
 

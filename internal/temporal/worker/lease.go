@@ -188,9 +188,9 @@ func (c claim) succeeds(other claim) bool {
 	return c.run == other.run && c.unit == other.unit && (c.turn > other.turn || c.turn == other.turn && c.attempt > other.attempt)
 }
 
-// tenure is the attempt's in the state.
-func (c claim) tenure(l *lease) *statemgr.Tenure {
-	return &statemgr.Tenure{Info: c.String(), Held: l.held, Note: l.note, Noted: l.noted, Succeeds: func(holder store.LockInfo) bool {
+// stateLease is the attempt's in the state.
+func (c claim) stateLease(l *lease) *statemgr.Lease {
+	return &statemgr.Lease{Info: c.String(), Held: l.held, Note: l.note, Noted: l.noted, Succeeds: func(holder store.LockInfo) bool {
 		other, ok := parseClaim(holder.Info)
 		return ok && c.succeeds(other)
 	}}

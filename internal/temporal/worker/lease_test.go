@@ -32,12 +32,12 @@ func TestClaim(t *testing.T) {
 		{"another run", claim{"r-2", first.unit, 2, 2}, false},
 		{"another unit", claim{first.run, "live/c", 2, 2}, false},
 	} {
-		if got := c.c.tenure(&lease{}).Succeeds(store.LockInfo{Info: first.String()}); got != c.want {
+		if got := c.c.stateLease(&lease{}).Succeeds(store.LockInfo{Info: first.String()}); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
 	for _, text := range []string{"", "somebody's", "terrace run", `terrace run x, turn 1.1 of unit`} {
-		if claim(first).tenure(&lease{}).Succeeds(store.LockInfo{Info: text}) {
+		if claim(first).stateLease(&lease{}).Succeeds(store.LockInfo{Info: text}) {
 			t.Errorf("the lock of %q is taken over", text)
 		}
 	}

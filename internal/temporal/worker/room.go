@@ -70,7 +70,7 @@ func (r *room) serve() {
 }
 
 // wait waits until a turn has room, and keeps its lease meanwhile.
-func (w *crew) wait(ctx context.Context, l *lease, of *room, need int) error {
+func (w *activities) wait(ctx context.Context, l *lease, of *room, need int) error {
 	a := of.take(need)
 	tick := time.NewTicker(max(l.timeout/6, 100*time.Millisecond))
 	defer tick.Stop()

@@ -51,7 +51,7 @@ type Options struct {
 
 // Run works until the context ends, and then brings what is under way to its end.
 func Run(ctx context.Context, o Options) error {
-	w := &crew{o: o, open: map[string]*opened{}, slots: newRoom(o.Slots), memory: newRoom(o.Memory)}
+	w := &activities{o: o, open: map[string]*opened{}, slots: newRoom(o.Slots), memory: newRoom(o.Memory)}
 	var all []worker.Worker
 	end := func() {
 		var wg sync.WaitGroup
@@ -99,8 +99,8 @@ const partitions = 4
 // of units.
 const workflowTime = 20 * time.Second
 
-// crew is a worker and the estates that it has open.
-type crew struct {
+// activities are the turns of units that Temporal gives out, in the estates that it has open.
+type activities struct {
 	o  Options
 	wg sync.WaitGroup // of open estates
 
@@ -122,7 +122,7 @@ type opened struct {
 }
 
 // turn is the activity.
-func (w *crew) turn(ctx context.Context, job remote.Job, t remote.Turn) (*remote.Done, error) {
+func (w *activities) turn(ctx context.Context, job remote.Job, t remote.Turn) (*remote.Done, error) {
 	info := activity.GetInfo(ctx)
 	l := newLease(w.o.Client, info.TaskToken, info.HeartbeatTimeout, w.o.System.Now)
 	if activity.HasHeartbeatDetails(ctx) {
@@ -182,11 +182,11 @@ func (w *crew) turn(ctx context.Context, job remote.Job, t remote.Turn) (*remote
 		return nil, e.err
 	}
 	claim := claimOf(job.ID, t, int(info.Attempt))
-	return e.s.Ask(&remote.Request{Turn: t, Ctx: turning, Tenure: claim.tenure(l), Tell: l.tell})
+	return e.s.Ask(&remote.Request{Turn: t, Ctx: turning, Lease: claim.stateLease(l), Tell: l.tell})
 }
 
 // use opens the estate of a job, unless it is open.
-func (w *crew) use(at string, job remote.Job) *opened {
+func (w *activities) use(at string, job remote.Job) *opened {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	e := w.open[at]
@@ -199,7 +199,7 @@ func (w *crew) use(at string, job remote.Job) *opened {
 	return e
 }
 
-func (w *crew) release(e *opened) {
+func (w *activities) release(e *opened) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	e.users--
@@ -207,7 +207,7 @@ func (w *crew) release(e *opened) {
 }
 
 // closeIdle closes the estates that nobody has used for a while.
-func (w *crew) closeIdle(idle time.Duration) {
+func (w *activities) closeIdle(idle time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.o.System.Now()
@@ -230,7 +230,7 @@ func (w *crew) closeIdle(idle time.Duration) {
 }
 
 // closeAll closes all estates, which nobody uses any more.
-func (w *crew) closeAll() {
+func (w *activities) closeAll() {
 	w.mu.Lock()
 	all := slices.Collect(maps.Values(w.open))
 	w.mu.Unlock()
@@ -243,7 +243,7 @@ func (w *crew) closeAll() {
 }
 
 // serve keeps the estate of a job open until its session ends.
-func (w *crew) serve(at string, e *opened, job remote.Job) {
+func (w *activities) serve(at string, e *opened, job remote.Job) {
 	ctx := context.Background() // the session is ended, not the context
 	s, dir, err := w.prepare(ctx, job)
 	if e.s, e.err = s, err; err != nil {
@@ -258,7 +258,7 @@ func (w *crew) serve(at string, e *opened, job remote.Job) {
 	w.forget(at, e)
 }
 
-func (w *crew) forget(at string, e *opened) {
+func (w *activities) forget(at string, e *opened) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.open[at] == e {
@@ -267,7 +267,7 @@ func (w *crew) forget(at string, e *opened) {
 }
 
 // prepare brings what the job needs to this machine. dir is where its command line runs.
-func (w *crew) prepare(ctx context.Context, job remote.Job) (s *remote.Session, dir string, err error) {
+func (w *activities) prepare(ctx context.Context, job remote.Job) (s *remote.Session, dir string, err error) {
 	var approved []byte
 	if job.Approved != nil {
 		if approved, err = w.o.Blobs.Get(ctx, *job.Approved); err != nil {
@@ -292,12 +292,12 @@ func (w *crew) prepare(ctx context.Context, job remote.Job) (s *remote.Session, 
 }
 
 // commits is what git said of commits where a run was begun.
-func (w *crew) commits(ctx context.Context, r remote.Ref) (*git.Said, error) {
+func (w *activities) commits(ctx context.Context, r remote.Ref) (*git.Record, error) {
 	text, err := w.o.Blobs.Get(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	said := new(git.Said)
+	said := new(git.Record)
 	if err := json.Unmarshal(text, said); err != nil {
 		return nil, fmt.Errorf("what the run says of commits cannot be read: %w", err)
 	}
@@ -305,7 +305,7 @@ func (w *crew) commits(ctx context.Context, r remote.Ref) (*git.Said, error) {
 }
 
 // fetch writes the files of a job into a folder, unless they are there.
-func (w *crew) fetch(ctx context.Context, job remote.Job, dir string) error {
+func (w *activities) fetch(ctx context.Context, job remote.Job, dir string) error {
 	w.fetching.Lock() // two jobs with one tree
 	defer w.fetching.Unlock()
 	if isDir(dir) {
@@ -317,7 +317,7 @@ func (w *crew) fetch(ctx context.Context, job remote.Job, dir string) error {
 }
 
 // unpack writes the files of a tree of a job into a folder that is not there.
-func (w *crew) unpack(ctx context.Context, job remote.Job, tree, dir string) error {
+func (w *activities) unpack(ctx context.Context, job remote.Job, tree, dir string) error {
 	if err := w.o.Blobs.GetTree(ctx, tree, dir); err != nil {
 		return err
 	}
@@ -331,7 +331,7 @@ func (w *crew) unpack(ctx context.Context, job remote.Job, tree, dir string) err
 }
 
 // system is what the command line of a job runs in.
-func (w *crew) system(job *remote.Job, dir string, output io.Writer) *sys.System {
+func (w *activities) system(job *remote.Job, dir string, output io.Writer) *sys.System {
 	s := *w.o.System
 	s.Dir, s.Args = dir, []string{s.Args[0]}
 	for _, a := range job.Args {

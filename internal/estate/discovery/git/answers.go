@@ -15,14 +15,14 @@ import (
 // Answers are what git said of a repository. Its methods may be called concurrently.
 type Answers struct {
 	mu    sync.Mutex
-	said  Said
+	said  Record
 	given bool // said is all that there is to know
 	// unpack writes the files of a tree into a folder, which must not exist.
 	unpack func(ctx context.Context, tree, dir string) error
 }
 
-// Said is what Answers hold.
-type Said struct {
+// Record is what Answers hold.
+type Record struct {
 	Commits  map[string]string `json:"commits,omitempty"`  // IDs by name
 	Diffs    map[string]string `json:"diffs,omitempty"`    // as git prints them, by what stands in the brackets of filters
 	Affected string            `json:"affected,omitempty"` // what Repo.Affected found
@@ -31,12 +31,12 @@ type Said struct {
 
 // Given are answers that were given elsewhere. unpack writes the files of one of its trees
 // into a folder that does not exist.
-func Given(s *Said, unpack func(ctx context.Context, tree, dir string) error) *Answers {
+func Given(s *Record, unpack func(ctx context.Context, tree, dir string) error) *Answers {
 	return &Answers{said: *s, given: true, unpack: unpack}
 }
 
-// Said is what was said so far; nil for nothing. a may be nil.
-func (a *Answers) Said() *Said {
+// Record is what is known so far; nil for nothing. a may be nil.
+func (a *Answers) Record() *Record {
 	if a == nil {
 		return nil
 	}
@@ -45,14 +45,14 @@ func (a *Answers) Said() *Said {
 	if len(a.said.Commits) == 0 && len(a.said.Diffs) == 0 && a.said.Affected == "" {
 		return nil
 	}
-	return &Said{Commits: maps.Clone(a.said.Commits), Diffs: maps.Clone(a.said.Diffs), Affected: a.said.Affected}
+	return &Record{Commits: maps.Clone(a.said.Commits), Diffs: maps.Clone(a.said.Diffs), Affected: a.said.Affected}
 }
 
 // areGiven reports whether there is no git to ask. a may be nil.
 func (a *Answers) areGiven() bool { return a != nil && a.given }
 
 // answer is what is known of something, or what ask says, which is noted.
-func (a *Answers) answer(of func(*Said) *map[string]string, key string, ask func() (string, error)) (string, error) {
+func (a *Answers) answer(of func(*Record) *map[string]string, key string, ask func() (string, error)) (string, error) {
 	if a == nil {
 		return ask()
 	}
@@ -76,8 +76,8 @@ func (a *Answers) answer(of func(*Said) *map[string]string, key string, ask func
 	return text, err
 }
 
-func (s *Said) commits() *map[string]string { return &s.Commits }
-func (s *Said) diffs() *map[string]string   { return &s.Diffs }
+func (s *Record) commits() *map[string]string { return &s.Commits }
+func (s *Record) diffs() *map[string]string   { return &s.Diffs }
 
 // affected is like answer.
 func (a *Answers) affected(ask func() (string, error)) (string, error) {

@@ -63,7 +63,7 @@ func TestAnswersTravel(t *testing.T) {
 		return []any{c.Deleted, len(c.Files), id, affected}
 	}
 	want := ask(there, dir)
-	said := there.Answers.Said()
+	said := there.Answers.Record()
 	said.Trees = map[string]string{"HEAD~1": "tree"}
 	unpacked := ""
 	here := Repo{Dir: t.TempDir(), Answers: Given(said, func(_ context.Context, tree, dir string) error {

@@ -107,7 +107,7 @@ func (r Repo) Compare(ctx context.Context, text, top string) (*Changes, error) {
 		return nil, err
 	}
 	c := &Changes{From: from, To: to, Files: map[string]bool{}, Dirs: map[string]bool{}}
-	out, err := r.Answers.answer((*Said).diffs, text, func() (string, error) {
+	out, err := r.Answers.answer((*Record).diffs, text, func() (string, error) {
 		return r.Run(ctx, "diff", "--name-status", "--no-renames", "-z", c.From, c.To, "--")
 	})
 	if err != nil {
@@ -138,7 +138,7 @@ func (r Repo) Exists(ctx context.Context) error {
 
 // Commit is the ID of the commit of a name.
 func (r Repo) Commit(ctx context.Context, name string) (string, error) {
-	return r.Answers.answer((*Said).commits, name, func() (string, error) {
+	return r.Answers.answer((*Record).commits, name, func() (string, error) {
 		return r.Run(ctx, "rev-parse", "--verify", "--quiet", name+"^{commit}")
 	})
 }

@@ -39,9 +39,9 @@ type Settings struct {
 	Fetch     func(ctx context.Context, src string) (dir string, ds diag.List)
 	Whole     bool                  // everything is made that is right, so that it can be checked too
 	Generated func(*unit.StackItem) // is called for each unit and stack that is made; may be nil
-	// Unwritten, if not nil, gets what would be made, and nothing is written. Env must read
+	// Overlay, if not nil, gets what would be made, and nothing is written. Env must read
 	// files through it.
-	Unwritten *Unwritten
+	Overlay *Overlay
 }
 
 // Generate makes what stack files say. find gives the stack files that there are; level
@@ -171,7 +171,7 @@ func (g *generator) item(ctx context.Context, it *unit.StackItem) diag.List {
 	if it.Kind == "stack" {
 		want = unit.StackName
 	}
-	if _, err := g.s.Unwritten.Stat(filepath.Join(it.Dir, want)); err != nil && it.Validate {
+	if _, err := g.s.Overlay.Stat(filepath.Join(it.Dir, want)); err != nil && it.Validate {
 		return append(ds, Invalid("Not a "+it.Kind, "The source %q of the %s %q holds no file %s. Set no_validation if that is meant.", it.Source, it.Kind, it.Name, want).Under(&it.At)...)
 	}
 	return ds
@@ -187,7 +187,7 @@ func (g *generator) sourceDir(ctx context.Context, it *unit.StackItem) (string, 
 			dir = filepath.Join(filepath.Dir(it.At.Filename), dir)
 		}
 		dir = filepath.Join(dir, filepath.FromSlash(sub))
-		if dir = g.s.Unwritten.Locate(dir); !isDir(dir) {
+		if dir = g.s.Overlay.Locate(dir); !isDir(dir) {
 			return "", Invalid("Source of a stack not found", "The source of the %s %q, %q, leads to %s, which is not a folder.", it.Kind, it.Name, it.Source, dir).Under(&it.At)
 		}
 		return dir, nil
@@ -228,8 +228,8 @@ func (g *generator) write(from string, it *unit.StackItem) error {
 	if rel, err := filepath.Rel(from, it.Dir); err == nil && filepath.IsLocal(rel) {
 		return fmt.Errorf("it would lie in its own source %s", from)
 	}
-	if g.s.Unwritten != nil {
-		g.s.Unwritten.add(from, it)
+	if g.s.Overlay != nil {
+		g.s.Overlay.add(from, it)
 		return nil
 	}
 	if err := os.MkdirAll(it.Dir, 0o755); err != nil {

@@ -30,9 +30,9 @@ const LockFile = ".terraform.lock.hcl"
 // no longer has is taken out again, and nothing else ever is.
 const manifestName = ".terrace-manifest"
 
-// Made reports whether a folder was made by copying others: the working directory of a unit
+// Copied reports whether a folder was made by copying others: the working directory of a unit
 // whose module lies elsewhere.
-func Made(dir string) bool {
+func Copied(dir string) bool {
 	info, err := os.Lstat(filepath.Join(dir, manifestName))
 	return err == nil && info.Mode().IsRegular()
 }

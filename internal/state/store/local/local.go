@@ -130,8 +130,8 @@ func (s *Store) Place() string {
 	return path
 }
 
-// Elsewhere reports whether the file that is written is not the one that is read.
-func (s *Store) Elsewhere() bool { return s.in != s.out }
+// OtherOutput reports whether the file that is written is not the one that is read.
+func (s *Store) OtherOutput() bool { return s.in != s.out }
 
 // JournalPath is where the journal of an apply belongs: beside the file that is
 // written, links resolved, so that every way to the state finds it.
@@ -150,8 +150,8 @@ func (s *Store) Read(ctx context.Context) (*state.State, diag.List) {
 	return s.readAs(ctx, false)
 }
 
-// Outline implements store.Outliner.
-func (s *Store) Outline(ctx context.Context) (*state.State, diag.List) {
+// ReadSummary implements store.SummaryReader.
+func (s *Store) ReadSummary(ctx context.Context) (*state.State, diag.List) {
 	return s.readAs(ctx, true)
 }
 

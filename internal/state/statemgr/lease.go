@@ -9,10 +9,10 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
-// A Tenure is what a run has that another process takes over when this one falls silent:
+// A Lease is what a run has that another process takes over when this one falls silent:
 // what it leaves in its lock, whose lock it takes over itself, and how it learns that its
 // time is over. After that it writes nothing, whatever it still has in its hands.
-type Tenure struct {
+type Lease struct {
 	// Info goes into the lock, for whoever takes over.
 	Info string
 	// Succeeds reports whether the holder of a lock is one whose place this run takes: an
@@ -30,10 +30,10 @@ type Tenure struct {
 
 // note keeps messages about an earlier run.
 func (h *State) note(ds diag.List) diag.List {
-	if len(ds) == 0 || h.o.Tenure == nil || h.o.Tenure.Note == nil {
+	if len(ds) == 0 || h.o.Lease == nil || h.o.Lease.Note == nil {
 		return nil
 	}
-	if err := h.o.Tenure.Note(ds); err != nil {
+	if err := h.o.Lease.Note(ds); err != nil {
 		return diag.Errorf(nil, "Interrupted", "The journal of an earlier run was not brought into the state, since %s.", err)
 	}
 	return nil
@@ -41,10 +41,10 @@ func (h *State) note(ds diag.List) diag.List {
 
 // noted is what earlier attempts noted, but for what this one found again.
 func (h *State) noted(found diag.List) (out diag.List) {
-	if h.o.Tenure == nil || h.o.Tenure.Noted == nil {
+	if h.o.Lease == nil || h.o.Lease.Noted == nil {
 		return nil
 	}
-	for _, m := range h.o.Tenure.Noted() {
+	for _, m := range h.o.Lease.Noted() {
 		if !slices.ContainsFunc(found, func(x *diag.Message) bool { return x.Code == m.Code && x.Detail == m.Detail }) {
 			out = append(out, m)
 		}
@@ -52,20 +52,20 @@ func (h *State) noted(found diag.List) (out diag.List) {
 	return out
 }
 
-// held is the error of a tenure that is over.
+// held is the error of a lease that is over.
 func (h *State) held() error {
-	if h.o.Tenure == nil {
+	if h.o.Lease == nil {
 		return nil
 	}
-	if err := h.o.Tenure.Held(); err != nil {
+	if err := h.o.Lease.Held(); err != nil {
 		return fmt.Errorf("another process took the work over: %w", err)
 	}
 	return nil
 }
 
-// fenced is a context for what is written: each request asks whether the tenure is over.
+// fenced is a context for what is written: each request asks whether the lease is over.
 func (h *State) fenced(ctx context.Context) context.Context {
-	if h.o.Tenure == nil {
+	if h.o.Lease == nil {
 		return ctx
 	}
 	return store.WithFence(ctx, h.held)
@@ -77,7 +77,7 @@ func (o *Options) lock(ctx context.Context) (unlock func() diag.List, ds diag.Li
 	if info.Info == "" {
 		info.Info = lockText
 	}
-	t := o.Tenure
+	t := o.Lease
 	if t == nil {
 		return o.Store.Lock(ctx, info, o.Timeout)
 	}

@@ -13,10 +13,10 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 )
 
-// Here tells where one is, and the commands that one starts with there. It reads the
+// Overview tells where one is, and the commands that one starts with there. It reads the
 // names of files alone, and a state that lies in the folder, so it is quick and asks
 // nobody.
-func Here(c *command.Call) string {
+func Overview(c *command.Call) string {
 	var b strings.Builder
 	root, _ := config.Files(c.Dir, config.Options{})
 	files := 0

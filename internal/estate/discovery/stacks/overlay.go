@@ -14,17 +14,17 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// Unwritten is what stack files stand for where nothing is to be written: which folder
+// An Overlay is what stack files stand for where nothing is to be written: which folder
 // each unit and stack would be made in, of what source, with which files beside it. The
 // zero value is empty, and so is nil; its methods may be called concurrently.
-type Unwritten struct {
+type Overlay struct {
 	mu    sync.RWMutex
 	dirs  map[string]string // the source by the folder that would be made
 	files map[string][]byte // values and autoinclude files, by path
 }
 
 // add notes what would be made of a source.
-func (u *Unwritten) add(from string, it *unit.StackItem) {
+func (u *Overlay) add(from string, it *unit.StackItem) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.dirs == nil {
@@ -38,7 +38,7 @@ func (u *Unwritten) add(from string, it *unit.StackItem) {
 
 // Locate is where on disk the file or folder of a path lies: in the source, if it would be
 // made of one.
-func (u *Unwritten) Locate(path string) string {
+func (u *Overlay) Locate(path string) string {
 	if u == nil {
 		return path
 	}
@@ -57,7 +57,7 @@ func (u *Unwritten) Locate(path string) string {
 }
 
 // ReadFile reads a file as if everything had been written.
-func (u *Unwritten) ReadFile(path string) ([]byte, error) {
+func (u *Overlay) ReadFile(path string) ([]byte, error) {
 	if b := u.beside(path); b != nil {
 		return b, nil
 	}
@@ -65,14 +65,14 @@ func (u *Unwritten) ReadFile(path string) ([]byte, error) {
 }
 
 // Stat describes a file as if everything had been written.
-func (u *Unwritten) Stat(path string) (fs.FileInfo, error) {
+func (u *Overlay) Stat(path string) (fs.FileInfo, error) {
 	if b := u.beside(path); b != nil {
 		return besideInfo{filepath.Base(path), len(b)}, nil
 	}
 	return os.Stat(u.Locate(path))
 }
 
-func (u *Unwritten) beside(path string) []byte {
+func (u *Overlay) beside(path string) []byte {
 	if u == nil {
 		return nil
 	}
@@ -82,7 +82,7 @@ func (u *Unwritten) beside(path string) []byte {
 }
 
 // Holds reports whether a folder is one that would be made.
-func (u *Unwritten) Holds(dir string) bool {
+func (u *Overlay) Holds(dir string) bool {
 	if u == nil {
 		return false
 	}
@@ -94,7 +94,7 @@ func (u *Unwritten) Holds(dir string) bool {
 
 // Walk calls a function for each file below the root that would be made, by its path
 // there, and the path of what it would be made of.
-func (u *Unwritten) Walk(root string, visit func(path, from string)) error {
+func (u *Overlay) Walk(root string, visit func(path, from string)) error {
 	if u == nil {
 		return nil
 	}
@@ -113,7 +113,7 @@ func (u *Unwritten) Walk(root string, visit func(path, from string)) error {
 }
 
 // below are the folders below the root that would be made, sorted.
-func (u *Unwritten) below(root string) []string {
+func (u *Overlay) below(root string) []string {
 	var out []string
 	for dir := range u.dirs {
 		if rel, err := filepath.Rel(root, dir); err == nil && filepath.IsLocal(rel) {

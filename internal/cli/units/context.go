@@ -15,11 +15,11 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Surroundings are what a unit adds to the folder that a call works in: its inputs, which
+// Context are what a unit adds to the folder that a call works in: its inputs, which
 // stand in sources, and the environment of its programs.
-func Surroundings(c *command.Call, inputs func(root *config.Module) (map[string]engine.InputValue, diag.List), sources *source.Set, programs func() sys.Env) *command.Surroundings {
+func Context(c *command.Call, inputs func(root *config.Module) (map[string]engine.InputValue, diag.List), sources *source.Set, programs func() sys.Env) *command.UnitContext {
 	c.Report.Set.Include(sources)
-	return &command.Surroundings{Programs: programs, Values: func(_ context.Context, values map[string]engine.InputValue, root *config.Module) diag.List {
+	return &command.UnitContext{Programs: programs, Values: func(_ context.Context, values map[string]engine.InputValue, root *config.Module) diag.List {
 		given, ds := inputs(root)
 		for name, in := range given {
 			if _, ok := values[name]; !ok { // else another way of giving it wins
@@ -33,7 +33,7 @@ func Surroundings(c *command.Call, inputs func(root *config.Module) (map[string]
 // initUnit runs init in the working folder of a unit, and says nothing.
 func initUnit(ctx context.Context, c *command.Call, in estate.Installing) diag.List {
 	inner := within(c, in.Folder)
-	inner.Unit = Surroundings(inner, in.Values, in.Sources, in.Programs)
+	inner.Unit = Context(inner, in.Values, in.Sources, in.Programs)
 	inner.Unit.Value, inner.Unit.Locate = in.Value, in.Folder.Locate
 	return initialize.Quietly(ctx, inner, in.Words)
 }
@@ -47,7 +47,7 @@ func CallIn(c *command.Call, e *estate.Estate, s *estate.Site) *command.Call {
 		n.Report.Set.Conceal(name)
 	}
 	n.Report.Dir = s.Dir()
-	n.Unit = Surroundings(&n, s.Values, e.Sources(), func() sys.Env { return s.Programs(n.Report.Context) })
+	n.Unit = Context(&n, s.Values, e.Sources(), func() sys.Env { return s.Programs(n.Report.Context) })
 	n.Unit.Sources, n.Unit.KeepDir, n.Unit.Locate = s.Sources(), s.Home(), s.OfBackend
 	n.Unit.Moves, n.Unit.Value, n.Unit.Note = s.Moves(), s.Value, s.Note
 	n.Unit.Origin, n.Unit.Show = s.Origin, s.Locate
