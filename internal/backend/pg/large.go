@@ -12,8 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/backend"
 )
 
-// large is from which size on a value is not made a part of a message in memory, and a
-// connection that has read one is not kept: it keeps what it read until it reads again.
+// large is from which size on a value is not made a part of a message in memory.
 const large = 1 << 20
 
 // execText runs one statement, whose second argument is a text: a large one is read while
@@ -97,24 +96,32 @@ func answer(ctx context.Context, c *pgconn.PgConn) (rows [][][]byte, err error) 
 	}
 }
 
-// fetch runs a statement that gives at most one row, which is handed on where it was
-// read. found says whether there was one.
-func fetch(ctx context.Context, c *pgconn.PgConn, take func(row [][]byte) error, sql string, args ...string) (found bool, size int, err error) {
+// fetch runs a statement that gives at most one row, whose first value is handed to take: a
+// large one while it arrives. found says whether there was one.
+func fetch(ctx context.Context, c *pgconn.PgConn, take func(io.Reader) error, sql string, args ...string) (row [][]byte, found bool, err error) {
 	values := make([][]byte, len(args))
 	for i, a := range args {
 		values[i] = []byte(a)
 	}
+	t := tapOf(c)
+	t.value(take)
+	defer t.value(nil)
 	r := c.ExecParams(ctx, sql, values, nil, nil, nil)
 	var failed error
 	for r.NextRow() {
-		if !found {
-			found = true
-			failed = take(r.Values())
-			size = len(r.Values()[0])
+		if found {
+			continue
+		}
+		found = true
+		for _, v := range r.Values()[1:] {
+			row = append(row, bytes.Clone(v))
+		}
+		if failed = t.failed; !t.taken {
+			failed = take(bytes.NewReader(r.Values()[0]))
 		}
 	}
 	if _, err = r.Close(); err == nil {
 		err = failed
 	}
-	return found, size, err
+	return row, found, err
 }

@@ -57,18 +57,14 @@ func (o *object) Read(ctx context.Context) (backend.Payload, error) { return bac
 
 // Fetch implements backend.Streamed.
 func (o *object) Fetch(ctx context.Context, take func(io.Reader) error) (string, error) {
-	version := ""
-	found, err := o.b.pool.fetch(ctx, func(row [][]byte) error {
-		version = string(row[1])
-		return take(bytes.NewReader(row[0]))
-	}, "SELECT data, xmin::text FROM "+o.b.table+" WHERE name = $1", o.name)
+	row, found, err := o.b.pool.fetch(ctx, take, "SELECT data, xmin::text FROM "+o.b.table+" WHERE name = $1", o.name)
 	if missing(err) || err == nil && !found {
 		return "", take(bytes.NewReader(nil))
 	}
 	if err != nil {
 		return "", o.b.fail("Failed to read the state", err)
 	}
-	return version, nil
+	return string(row[0]), nil
 }
 
 // Write implements backend.Object.

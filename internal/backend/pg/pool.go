@@ -3,6 +3,7 @@ package pg
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"strings"
 	"sync"
@@ -28,10 +29,20 @@ type pool struct {
 	idle []*pgconn.PgConn
 }
 
+// tapName is where a connection keeps its tap.
+const tapName = "terrace.tap"
+
+func tapOf(c *pgconn.PgConn) *tap { return c.CustomData()[tapName].(*tap) }
+
 // connect makes a connection, again where the server was busy or not yet there.
 func (p *pool) connect(ctx context.Context) (*pgconn.PgConn, error) {
 	for wait := 500 * time.Millisecond; ; wait *= 2 {
-		c, err := pgconn.ConnectConfig(ctx, p.config.Copy())
+		t, config := &tap{}, p.config.Copy()
+		config.BuildFrontend = t.frontend
+		c, err := pgconn.ConnectConfig(ctx, config)
+		if err == nil {
+			c.CustomData()[tapName] = t
+		}
 		if err == nil || ctx.Err() != nil || wait > 4*time.Second || !hasCode(err, "53300", "57P03") {
 			return c, err
 		}
@@ -43,27 +54,26 @@ func (p *pool) connect(ctx context.Context) (*pgconn.PgConn, error) {
 
 // query runs one statement that may be repeated, on any connection.
 func (p *pool) query(ctx context.Context, sql string, args ...string) (rows [][][]byte, err error) {
-	err = p.on(ctx, func(c *pgconn.PgConn) (keep bool, err error) {
+	err = p.on(ctx, func(c *pgconn.PgConn) (err error) {
 		rows, err = exec(ctx, c, sql, args...)
-		return true, err
+		return err
 	})
 	return rows, err
 }
 
-// fetch runs one statement that may be repeated and gives at most one row, each time to
-// take.
-func (p *pool) fetch(ctx context.Context, take func(row [][]byte) error, sql string, args ...string) (found bool, err error) {
-	err = p.on(ctx, func(c *pgconn.PgConn) (keep bool, err error) {
-		size := 0
-		found, size, err = fetch(ctx, c, take, sql, args...)
-		return size < large, err
+// fetch runs one statement that may be repeated and gives at most one row, whose first value
+// is each time handed to take; row is the others.
+func (p *pool) fetch(ctx context.Context, take func(io.Reader) error, sql string, args ...string) (row [][]byte, found bool, err error) {
+	err = p.on(ctx, func(c *pgconn.PgConn) (err error) {
+		row, found, err = fetch(ctx, c, take, sql, args...)
+		return err
 	})
-	return found, err
+	return row, found, err
 }
 
 // on does something that may be repeated on any connection: where one that was idle has
 // died, on a new one.
-func (p *pool) on(ctx context.Context, do func(c *pgconn.PgConn) (keep bool, err error)) error {
+func (p *pool) on(ctx context.Context, do func(c *pgconn.PgConn) error) error {
 	select {
 	case p.turn <- struct{}{}:
 		defer func() { <-p.turn }()
@@ -78,7 +88,7 @@ func (p *pool) on(ctx context.Context, do func(c *pgconn.PgConn) (keep bool, err
 		if err != nil {
 			return err
 		}
-		keep, err := do(c)
+		err = do(c)
 		if c.IsClosed() {
 			var answered *pgconn.PgError
 			if err != nil && ctx.Err() == nil && try < 3 && (!fresh || !errors.As(err, &answered)) {
@@ -86,11 +96,7 @@ func (p *pool) on(ctx context.Context, do func(c *pgconn.PgConn) (keep bool, err
 			}
 			return err
 		}
-		if keep {
-			p.give(c)
-		} else {
-			end(c)
-		}
+		p.give(c)
 		return err
 	}
 }
