@@ -79,6 +79,7 @@ type Services struct {
 	// time (zero: while the process lasts); nil: it stays as it is.
 	Renew func(ctx context.Context) (sys.Env, time.Time, error)
 	Dir   string // paths in configuration are relative to it; absolute
+	Start string // where the program was started, which paths are shown from; "" is Dir
 	Home  string // "" if there is none
 	Who   string // user@host, for locks
 	Now   func() time.Time
@@ -90,6 +91,9 @@ type Services struct {
 	// units share its connections; only to change TLS or the proxy a kind clones it (and
 	// keeps the clone in Shared). Its proxy is that of Env.
 	Transport *http.Transport
+	// Answer is how long the user lets a service take to answer; 0: nobody said, so each
+	// kind takes what is usual. The Transport has it already.
+	Answer time.Duration
 	// Version is the language version, as locks and requests name it.
 	Version string
 	// Token gives the credentials that the CLI configuration has for a host, "" for none.

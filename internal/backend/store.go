@@ -3,12 +3,14 @@ package backend
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"hash"
 	"io"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -184,11 +186,19 @@ func (s *Store) watch() (answered func()) {
 		what := "the store of the state " + s.place
 		for _, m := range s.o.Located(diag.List{{Severity: diag.Error, Extra: Blame{Argument: s.s.Reached}}}) {
 			if m.At != nil {
-				what += fmt.Sprintf(" (%s line %d)", m.At.Filename, m.At.Start.Line)
+				what += fmt.Sprintf(" (%s line %d)", s.s.shown(m.At.Filename), m.At.Start.Line)
 			}
 		}
 		return what
 	})
+}
+
+// shown is a path as it is shown: seen from the working folder, if it lies below.
+func (s Services) shown(path string) string {
+	if rel, err := filepath.Rel(cmp.Or(s.Start, s.Dir), path); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
 }
 
 // watch says what is waited for, unless the returned function is called soon.

@@ -1,6 +1,7 @@
 package folder
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/kinds"
+	"github.com/terrace-iac/terrace/internal/backend/rest"
 	"github.com/terrace-iac/terrace/internal/registry"
 	"github.com/terrace-iac/terrace/internal/transfer"
 	"github.com/terrace-iac/terrace/state/statefile"
@@ -29,6 +31,8 @@ func (f *Folder) NewBackends(who string) *backend.Set {
 	})
 	tr := transfer.Transport(f.Env)
 	tr.MaxConnsPerHost, tr.MaxIdleConnsPerHost = connections, connections
+	answer := storeTimeout(f.Env.Get(rest.Variable))
+	tr.ResponseHeaderTimeout = cmp.Or(answer, 30*time.Second)
 	var slow sync.Once // one line is enough for many states
 	after := min(f.slowAfter(), 5*time.Second)
 	sleep := f.Sleep
@@ -36,8 +40,8 @@ func (f *Folder) NewBackends(who string) *backend.Set {
 		sleep = pause
 	}
 	return backend.NewSet(kinds.All(), kinds.Unknown, backend.Services{
-		Env: f.Env, Dir: f.Launch, Home: f.Home(), Who: who,
-		Now: f.Now, Sleep: sleep, Run: f.Run, Transport: tr, Version: statefile.Version,
+		Env: f.Env, Dir: f.Launch, Start: f.Launch, Home: f.Home(), Who: who,
+		Now: f.Now, Sleep: sleep, Run: f.Run, Transport: tr, Answer: answer, Version: statefile.Version,
 		SlowAfter: after,
 		Slow: func(what string) {
 			slow.Do(func() {
@@ -60,6 +64,19 @@ func (f *Folder) NewBackends(who string) *backend.Set {
 		},
 		Shared: new(backend.Shared),
 	})
+}
+
+// storeTimeout reads how long the services of backends may take to answer: a duration, or
+// seconds; 0 if it is neither.
+func storeTimeout(text string) time.Duration {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		d, err = time.ParseDuration(text + "s")
+	}
+	if err != nil || d < 0 {
+		return 0
+	}
+	return d
 }
 
 // pause waits, or returns the context's error sooner.

@@ -100,7 +100,7 @@ func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend
 		return nil, err
 	}
 	b.account = s.Shared.Get("cos "+access.name(), func() any { return access }).(*account)
-	b.client = &rest.Client{HTTP: &http.Client{Transport: s.Transport, Timeout: time.Minute}, Retries: 4, Sleep: s.Sleep, Now: s.Now, Prepare: b.sign}
+	b.client = &rest.Client{HTTP: &http.Client{Transport: s.Transport, Timeout: 10 * time.Minute}, Retries: 4, Sleep: s.Sleep, Now: s.Now, Prepare: b.sign}
 	return b, nil
 }
 

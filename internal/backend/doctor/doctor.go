@@ -21,9 +21,12 @@ import (
 // Run looks at the backend and the state of a workspace, and reports everything that it
 // looked at.
 func Run(ctx context.Context, b backend.Backend, workspace string, o backend.StoreOptions, info store.LockInfo, report func(backend.Finding)) {
-	answered := backend.Watch(b, o)
-	names, err := b.List(ctx)
-	answered()
+	d := &examination{Backend: b, o: o, report: report}
+	var names []string
+	err := d.ask(func() (err error) {
+		names, err = b.List(ctx)
+		return err
+	})
 	switch {
 	case errors.Is(err, backend.ErrNoWorkspaces):
 		report(backend.Finding{What: "workspaces", OK: true, Detail: "this kind of backend keeps one state"})
@@ -40,15 +43,31 @@ func Run(ctx context.Context, b backend.Backend, workspace string, o backend.Sto
 	if !reading(ctx, st, report) {
 		return // what follows would say the same again
 	}
-	locking(ctx, b, st, workspace, o, info, report)
-	conditions(ctx, st, report)
-	blobs(ctx, st, report)
+	d.locking(ctx, st, workspace, info)
+	d.conditions(ctx, st)
+	d.blobs(ctx, st)
 	if c, ok := b.(backend.Checker); ok {
-		c.Check(ctx, workspace, report)
+		_ = d.ask(func() error {
+			c.Check(ctx, workspace, report)
+			return nil
+		})
 	}
 	if o.Sealer != nil {
 		report(backend.Finding{What: "encryption by this program", OK: true, Detail: "what is stored is sealed before it is sent"})
 	}
+}
+
+// An examination is what one run has to do with.
+type examination struct {
+	backend.Backend
+	o      backend.StoreOptions
+	report func(backend.Finding)
+}
+
+// ask makes requests of the service, which is named if it does not answer soon.
+func (d *examination) ask(request func() error) error {
+	defer backend.Watch(d.Backend, d.o)()
+	return request()
 }
 
 // failed is the finding of messages.
@@ -89,9 +108,14 @@ func reading(ctx context.Context, st store.Store, report func(backend.Finding)) 
 }
 
 // locking takes the lock and holds that a second run does not get it meanwhile.
-func locking(ctx context.Context, b backend.Backend, st store.Store, workspace string, o backend.StoreOptions, info store.LockInfo, report func(backend.Finding)) {
+func (d *examination) locking(ctx context.Context, st store.Store, workspace string, info store.LockInfo) {
+	b, o, report := d.Backend, d.o, d.report
 	if s, ok := st.(*backend.Store); ok {
-		id, err := s.Object().Lock(ctx, withID(info))
+		var id string
+		err := d.ask(func() (err error) {
+			id, err = s.Object().Lock(ctx, withID(info))
+			return err
+		})
 		var locked *backend.LockedError
 		switch {
 		case errors.Is(err, backend.ErrNoLocks):
@@ -105,7 +129,7 @@ func locking(ctx context.Context, b backend.Backend, st store.Store, workspace s
 			report(backend.Finding{What: "locking", OK: true, Detail: "not tried: the state is locked by " + backend.Describe(locked.Holder)})
 			return
 		case err == nil:
-			err = s.Object().Unlock(context.WithoutCancel(ctx), id)
+			err = d.ask(func() error { return s.Object().Unlock(context.WithoutCancel(ctx), id) })
 		}
 		if err != nil {
 			report(backend.Failed("locking", err))
@@ -147,8 +171,9 @@ func withID(info store.LockInfo) store.LockInfo {
 
 // conditions finds out, with an object beside the state, whether the service keeps the
 // conditions of writes.
-func conditions(ctx context.Context, st store.Store, report func(backend.Finding)) {
+func (d *examination) conditions(ctx context.Context, st store.Store) {
 	const what = "conditional writes"
+	report := d.report
 	s, ok := st.(*backend.Store)
 	if !ok {
 		return
@@ -158,24 +183,31 @@ func conditions(ctx context.Context, st store.Store, report func(backend.Finding
 		return // the kind says what stands for them
 	}
 	probe, remove := p.Probe()
+	write := func(text string, prior backend.Prior) (version string, err error) {
+		err = d.ask(func() error {
+			version, err = probe.Write(ctx, []byte(text), prior, "")
+			return err
+		})
+		return version, err
+	}
 	defer func() {
-		if err := remove(context.WithoutCancel(ctx)); err != nil {
+		if err := d.ask(func() error { return remove(context.WithoutCancel(ctx)) }); err != nil {
 			report(backend.Failed("deleting beside the state", err))
 		}
 	}()
-	version, err := probe.Write(ctx, []byte("{}\n"), backend.Prior{Absent: true}, "")
+	version, err := write("{}\n", backend.Prior{Absent: true})
 	if err != nil {
 		report(backend.Failed(what, err))
 		return
 	}
 	for _, stale := range []backend.Prior{{Absent: true}, {Version: version}} {
 		if stale.Version != "" {
-			if _, err := probe.Write(ctx, []byte("{ }\n"), stale, ""); err != nil {
+			if _, err := write("{ }\n", stale); err != nil {
 				report(backend.Failed(what, err))
 				return
 			}
 		}
-		switch _, err := probe.Write(ctx, []byte("[]\n"), stale, ""); {
+		switch _, err := write("[]\n", stale); {
 		case err == nil:
 			report(backend.Finding{What: what, Detail: "the service ignores them: two runs at once can write over each other where a lock is lost"})
 			return
@@ -188,23 +220,27 @@ func conditions(ctx context.Context, st store.Store, report func(backend.Finding
 }
 
 // blobs writes, reads, lists and deletes an object beside the state.
-func blobs(ctx context.Context, st store.Store, report func(backend.Finding)) {
+func (d *examination) blobs(ctx context.Context, st store.Store) {
 	const what = "room for a journal"
+	report := d.report
 	b := backend.BlobsOf(st)
 	if b == nil {
 		report(backend.Finding{What: what, OK: true, Detail: "none: -journal=store cannot be used with this kind"})
 		return
 	}
 	name, text := "doctor/"+store.NewID(), []byte("probe")
-	err := b.PutBlob(ctx, name, text)
+	err := d.ask(func() error { return b.PutBlob(ctx, name, text) })
 	if err == nil {
-		var got []byte
-		if got, err = b.GetBlob(ctx, name); err == nil && !bytes.Equal(got, text) {
-			err = errors.New("what was written was not read back")
-		}
+		err = d.ask(func() error {
+			got, err := b.GetBlob(ctx, name)
+			if err == nil && !bytes.Equal(got, text) {
+				err = errors.New("what was written was not read back")
+			}
+			return err
+		})
 	}
 	// Deleting needs a permission of its own, whatever came of the rest.
-	removed := b.DeleteBlob(context.WithoutCancel(ctx), name)
+	removed := d.ask(func() error { return b.DeleteBlob(context.WithoutCancel(ctx), name) })
 	if removed != nil {
 		report(backend.Failed("deleting beside the state", removed))
 	}

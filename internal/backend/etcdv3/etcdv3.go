@@ -7,6 +7,7 @@
 package etcdv3
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -71,7 +72,7 @@ func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend
 		Endpoints:            a.Strings("endpoints"),
 		Username:             a.String("username", "", "ETCDV3_USERNAME"),
 		Password:             a.String("password", "", "ETCDV3_PASSWORD"),
-		DialTimeout:          dialTimeout,
+		DialTimeout:          cmp.Or(s.Answer, dialTimeout),
 		DialKeepAliveTime:    15 * time.Second,
 		DialKeepAliveTimeout: 10 * time.Second,
 		Logger:               zap.NewNop(), // or it writes to the error stream
@@ -129,6 +130,7 @@ func file(a *backend.Args, s backend.Services, name string) string {
 	return string(text)
 }
 
+// dialTimeout is how long a request may take, where nobody says it.
 const dialTimeout = 10 * time.Second
 
 // A connection is a client that is made when it is needed.
@@ -175,7 +177,7 @@ func do[T any](ctx context.Context, b *etcdBackend, size int, request func(conte
 	if err := store.Fenced(ctx); err != nil {
 		return none, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout+time.Duration(size)*10*time.Microsecond)
+	ctx, cancel := context.WithTimeout(ctx, b.c.config.DialTimeout+time.Duration(size)*10*time.Microsecond)
 	defer cancel()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -229,7 +231,7 @@ func (b *etcdBackend) fail(err error) error {
 	e.Answer, _, _ = strings.Cut(e.Answer, "\n")
 	switch code := status.Code(err); {
 	case errors.Is(err, context.DeadlineExceeded) || code == codes.DeadlineExceeded || code == codes.Unavailable:
-		e.Answer = fmt.Sprintf("no answer from %s within %s", strings.Join(b.c.config.Endpoints, ", "), dialTimeout)
+		e.Answer = fmt.Sprintf("no answer from %s within %s", strings.Join(b.c.config.Endpoints, ", "), b.c.config.DialTimeout)
 		e.Advice = "Check the endpoints, the certificates, and that etcd has a leader."
 		b.why(e)
 	case errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrUserEmpty), errors.Is(err, rpctypes.ErrInvalidAuthToken), code == codes.Unauthenticated:

@@ -7,6 +7,7 @@
 package pg
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,7 +93,7 @@ func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend
 		config.RuntimeParams["application_name"] = "terrace"
 	}
 	if config.ConnectTimeout == 0 && !strings.Contains(connStr, "connect_timeout") { // the driver would wait for ever
-		config.ConnectTimeout = connectTimeout
+		config.ConnectTimeout = cmp.Or(s.Answer, connectTimeout)
 	}
 	b.pool = s.Shared.Get("pg "+connStr, func() any {
 		return &pool{config: config, sleep: s.Sleep, turn: make(chan struct{}, maxBusy)}
@@ -263,7 +264,7 @@ func (b *pgBackend) fail(summary string, err error) error {
 			out.Advice = "Check host and port in conn_str, PG_CONN_STR or the PG variables, and whether a proxy or a portal stands in between."
 		case errors.Is(err, context.DeadlineExceeded):
 			out.Answer = fmt.Sprintf("no connection to the server within %s: it took too long", b.pool.config.ConnectTimeout)
-			out.Advice += " A server that takes longer is waited for with connect_timeout, in seconds, in conn_str, or with PGCONNECT_TIMEOUT."
+			out.Advice += " A server that takes longer is waited for with connect_timeout, in seconds, in conn_str, or with PGCONNECT_TIMEOUT or " + rest.Variable + "."
 		case strings.Contains(cause(err), "refused TLS"): // the driver has no other sign of it
 			out.Answer = "the server has no TLS"
 			out.Advice = "Switch TLS on at the server (ssl = on), or, where nobody else can listen, set sslmode=disable in conn_str or PGSSLMODE."

@@ -10,6 +10,10 @@ import (
 	"strings"
 )
 
+// Variable is the environment variable that says how long the service of a backend may take to
+// answer.
+const Variable = "TERRACE_STORE_TIMEOUT"
+
 // Refused reports whether a service did not accept the certificate of the client, or wants one.
 func Refused(err error) bool {
 	var op *net.OpError
@@ -47,7 +51,7 @@ func Reach(err error, authorities, otherwise string) string {
 	case errors.Is(err, ErrProxy):
 		return "Check HTTPS_PROXY and HTTP_PROXY with their user and password; what is to be reached without the proxy stands in NO_PROXY."
 	case late(err):
-		return "Nobody answers in time: check the address, and whether a firewall or a proxy stands in between. " + otherwise
+		return "Nobody answers in time: check the address, and whether a firewall or a proxy stands in between. A service that needs longer is given the time with " + Variable + ", as in " + Variable + "=2m. " + otherwise
 	}
 	return otherwise
 }

@@ -41,7 +41,8 @@ type Client struct {
 	// sum is the checksum of the body.
 	Prepare func(ctx context.Context, r *http.Request, sum func() [sha256.Size]byte) error
 
-	ahead atomic.Pointer[time.Duration] // of this machine's clock, by the last answer
+	ahead   atomic.Pointer[time.Duration] // of this machine's clock, by the last answer
+	patient atomic.Pointer[http.Client]   // for large bodies
 }
 
 // Clock is how far the clock of this machine is ahead of the service's, by what its last
@@ -158,8 +159,8 @@ func again(r Request, resp *Response, err error) bool {
 	return r.Repeat && (resp.Status >= 500 || resp.Status == http.StatusRequestTimeout)
 }
 
-// late reports whether nobody answered in time. Each attempt of that takes a minute, so that
-// there is one more and not as many as of other errors.
+// late reports whether nobody answered in time. Each attempt of that takes long, so that there
+// is one more and not as many as of other errors.
 func late(err error) bool {
 	var e net.Error
 	return errors.As(err, &e) && e.Timeout()
@@ -218,6 +219,9 @@ func (c *Client) once(ctx context.Context, r Request) (*Response, error) {
 	if r.Body != nil {
 		body = bytes.NewReader(r.Body)
 	}
+	q := &quiet{longest: c.quiet(), size: r.size()}
+	ctx, done := q.within(ctx)
+	defer done()
 	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL, body)
 	if err != nil {
 		return nil, fmt.Errorf("the address is not valid")
@@ -237,11 +241,17 @@ func (c *Client) once(ctx context.Context, r Request) (*Response, error) {
 			return nil, err
 		}
 	}
-	resp, err := c.HTTP.Do(req)
+	client := c.HTTP
+	if q.size > large && q.longest > 0 {
+		client = c.forLarge()
+		q.sending(req)
+	}
+	resp, err := client.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", req.URL.Host, Plain(err))
+		return nil, fmt.Errorf("%s: %w", req.URL.Host, Plain(q.cause(err)))
 	}
 	defer resp.Body.Close()
+	q.receiving(resp)
 	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
 		d := c.Now().Sub(at)
 		c.ahead.Store(&d)
@@ -254,7 +264,7 @@ func (c *Client) once(ctx context.Context, r Request) (*Response, error) {
 		most = 1 << 30
 	}
 	if r.Into != nil && resp.StatusCode/100 == 2 {
-		return into(r.Into, resp, most)
+		return into(r.Into, resp, most, q)
 	}
 	var answer bytes.Buffer
 	if n := resp.ContentLength; n > 0 && n <= most && r.Method != http.MethodHead { // a large state is not copied again and again while it arrives
@@ -266,7 +276,7 @@ func (c *Client) once(ctx context.Context, r Request) (*Response, error) {
 		b = []byte{} // an answer without a body is an answer
 	}
 	if err != nil {
-		return nil, brokeOff(req, err)
+		return nil, brokeOff(req, q.cause(err))
 	}
 	if int64(len(b)) > most {
 		return nil, tooLarge(req, most)
@@ -285,8 +295,16 @@ func (r Request) sum() [sha256.Size]byte {
 	return sha256.Sum256(r.Body)
 }
 
+// size is how many bytes the body has.
+func (r Request) size() int64 {
+	if r.Content != nil {
+		return r.Content.Size()
+	}
+	return int64(len(r.Body))
+}
+
 // into hands on the body of an answer while it arrives.
-func into(take func(io.Reader) error, resp *http.Response, most int64) (*Response, error) {
+func into(take func(io.Reader) error, resp *http.Response, most int64, q *quiet) (*Response, error) {
 	limited := &io.LimitedReader{R: resp.Body, N: most + 1}
 	body := bufio.NewReaderSize(limited, 64<<10)
 	if head, _ := body.Peek(512); page(head) { // what is wrong with the body is seen by who reads it
@@ -297,7 +315,7 @@ func into(take func(io.Reader) error, resp *http.Response, most int64) (*Respons
 		content = sized{body, n}
 	}
 	if err := take(content); err != nil {
-		return nil, brokeOff(resp.Request, err)
+		return nil, brokeOff(resp.Request, q.cause(err))
 	}
 	if limited.N <= 0 {
 		return nil, tooLarge(resp.Request, most)

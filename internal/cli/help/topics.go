@@ -61,6 +61,8 @@ State:
   TF_FORCE_LOCAL_BACKEND run here what "cloud" and "remote" would run
   TF_CLOUD_ORGANIZATION, TF_CLOUD_HOSTNAME, TF_CLOUD_PROJECT
                          what a "cloud" block leaves out
+  TERRACE_STORE_TIMEOUT=30s
+                         how long the service of a backend may say nothing
   OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION=0
                          leave addresses of providers in a state as they are
 
