@@ -109,6 +109,9 @@ func (u *Unit) CheckRunner(t *demand.Task) diag.List {
 func (u *Unit) CheckInputs(t *demand.Task, required map[string]bool, strict bool) diag.List {
 	c := u.on(t, false)
 	in := u.inputs(c, func(string) bool { return true })
+	if c.ds.HasErrors() { // nobody knows what is given
+		return c.ds.Sort()
+	}
 	given := map[string]bool{}
 	for _, s := range in {
 		given[s.Name] = true

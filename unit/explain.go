@@ -256,6 +256,14 @@ func (x *explained) relative(path string) string {
 	return path
 }
 
+// unitAt names a unit as seen from the one that is explained.
+func (x *explained) unitAt(id string) string {
+	if name := x.relative(id); name != "." {
+		return "the unit " + name
+	}
+	return "this unit"
+}
+
 // each leads to the item of for_each that makes a unit of an environment file.
 func (s scope) each(c *evaluator, ref hcl.Traversal) (explanation.Way, bool) {
 	s.e = s.x.u.e
@@ -712,7 +720,7 @@ func (w *walker) output(n *outputsNode, path hcl.Traversal) (explanation.Way, bo
 		stop.Text += " is an output of another unit"
 		return explanation.Way{Stops: []explanation.Stop{stop}}, true
 	}
-	stop.Text = fmt.Sprintf("%s is an output of the unit %s", name, w.x.relative(string(target)))
+	stop.Text = fmt.Sprintf("%s is an output of %s", name, w.x.unitAt(string(target)))
 	_, at := d.where()
 	real, has, failed := c.l.outputsOf(c.t, target, *at)
 	mocks := d.raw.child(c, "mock_outputs")
@@ -802,7 +810,7 @@ func (w *walker) moduleOutput(n *moduleOutputs, path hcl.Traversal) (explanation
 	if !ok {
 		return explanation.Way{}, false
 	}
-	stop.Text = fmt.Sprintf("module.%s.outputs%s is an output of the unit %s", n.m.name, pathText(path), w.x.relative(string(n.id())))
+	stop.Text = fmt.Sprintf("module.%s.outputs%s is an output of %s", n.m.name, pathText(path), w.x.unitAt(string(n.id())))
 	stop.Path = append(hcl.Traversal{hcl.TraverseAttr{Name: "outputs"}}, path...)
 	c := w.x.evaluator()
 	if v := n.value(c); !c.failed {

@@ -199,7 +199,8 @@ func notRegular(mode fs.FileMode) string {
 
 // fileSet gives paths with forward slashes. The pattern may lead out of the
 // folder by `..`; symbolic links are followed. A folder that does not exist
-// holds nothing.
+// holds nothing. What an apply keeps beside a state file is left out, so that
+// the answer is the same while planning and after.
 func (s *scope) fileSet(c call) (cty.Value, error) {
 	dir := s.at(c.text(0))
 	pattern := path.Clean(strings.TrimLeft(filepath.ToSlash(c.text(1)), "/"))
@@ -234,6 +235,9 @@ func (s *scope) fileSet(c call) (cty.Value, error) {
 	}
 	var found []cty.Value
 	for _, match := range matches {
+		if s.ofRun(dir, match) {
+			continue
+		}
 		info, err := s.stat(filepath.Join(dir, filepath.FromSlash(match)))
 		if err == nil && info.Mode().IsRegular() {
 			found = append(found, cty.StringVal(up+match))
@@ -243,6 +247,27 @@ func (s *scope) fileSet(c call) (cty.Value, error) {
 		return cty.SetValEmpty(cty.String), nil
 	}
 	return cty.SetVal(found), nil
+}
+
+// ofRun reports whether a file is there for the time of an apply: its journal, and the
+// reserved room for the next state, beside the state file or, of a state that is kept
+// elsewhere, in the working folder.
+func (s *scope) ofRun(dir, name string) bool {
+	hidden, ok := strings.CutPrefix(path.Base(name), ".")
+	if !ok {
+		return false
+	}
+	of, journal := strings.CutSuffix(hidden, ".journal")
+	of, room := strings.CutSuffix(of, ".new")
+	of, kept := strings.CutSuffix(of, ".lock.keep")
+	if !journal && !room && !kept {
+		return false
+	}
+	if strings.HasPrefix(of, "terraform.") || strings.Contains(of, ".tfstate") {
+		return true
+	}
+	_, err := s.stat(filepath.Join(dir, filepath.FromSlash(path.Dir(name)), of))
+	return err == nil
 }
 
 // filesBelow is the files below a folder.

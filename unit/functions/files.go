@@ -144,23 +144,28 @@ func (k *call) readTfvars(args []string) (cty.Value, error) {
 		f, diags = hclnative.ParseConfig(text, path)
 	}
 	if diags.HasErrors() {
-		return cty.NilVal, diag.FromValues(text, diags).Err()
+		return cty.NilVal, unreadable(text, diags)
 	}
 	attrs, diags := f.Body.JustAttributes()
 	if diags.HasErrors() {
-		return cty.NilVal, diag.FromValues(text, diags).Err()
+		return cty.NilVal, unreadable(text, diags)
 	}
 	vals := make(map[string]cty.Value, len(attrs))
 	for name, a := range attrs {
 		v, diags := a.Expr.Value(nil)
 		if diags.HasErrors() {
-			return cty.NilVal, diag.FromValues(text, diags).Err()
+			return cty.NilVal, unreadable(text, diags)
 		}
 		vals[name] = v
 	}
 	v := cty.ObjectVal(vals)
 	out, err := ctyjson.Marshal(v, v.Type())
 	return cty.StringVal(string(out)), err
+}
+
+// unreadable is what is wrong with a file of values, to be put into a sentence.
+func unreadable(text []byte, diags hcl.Diagnostics) error {
+	return errors.New(strings.TrimSuffix(diag.FromValues(text, diags).Err().Error(), "."))
 }
 
 func (k *call) markRead(args []string) (cty.Value, error) {

@@ -91,7 +91,7 @@ func runRender(ctx context.Context, c *command.Call, ro *renderOptions) int {
 	if ds.HasErrors() {
 		return units.FailWith(c, e, ds)
 	}
-	units.Beside(c, e, ds)
+	units.Beside(c, e, append(ds, u.Warnings(e.Task(ctx))...))
 	return render(ctx, c, e, u, ro)
 }
 

@@ -22,7 +22,7 @@ func bareIncludes(ctx context.Context, e *estate.Estate, f *unitflags.FlagUse, u
 	var ds diag.List
 	for _, u := range units {
 		if _, bare := e.Found.Included(e.Task(ctx), u)[""]; bare {
-			ds = append(ds, diag.Errorf(nil, "Include without a label", "The unit %s has an include block without a label, which the strict control bare-include makes an error. Give it one, as in include \"root\".", u.Name)...)
+			ds = append(ds, diag.Errorf(nil, "Include without a label", "The unit %s has an include block without a label, which the strict control bare-include makes an error. Give it one, as in include \"root\".", u.Called())...)
 		}
 	}
 	return ds

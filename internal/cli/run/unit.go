@@ -274,7 +274,10 @@ func (w *unitView) do(ctx context.Context, s *estate.Site, cmd *command.Command,
 			words = append(words, "-backend-config="+a)
 		}
 	}
-	code = units.Phase(ctx, n, cmd.Name, s.Dir(), func(ctx context.Context) int { return n.Do(ctx, cmd, slices.Concat(words, args)) })
+	own := command.OfEnvironment(w.Call.Env, cmd.Name, args)
+	code = units.Phase(ctx, n, cmd.Name, s.Dir(), func(ctx context.Context) int {
+		return n.Do(ctx, cmd, slices.Concat(args[:own], words, args[own:]))
+	})
 	return code, w.reported
 }
 

@@ -52,7 +52,8 @@ func Options(c *command.Call, f *unitflags.Flags, command string, args []string,
 	return options(c, f, command, args, flags)
 }
 
-func options(c *command.Call, f *unitflags.Flags, command string, args []string, flags []vars.Flag) (estate.Options, diag.List) {
+func options(c *command.Call, f *unitflags.Flags, about string, args []string, flags []vars.Flag) (estate.Options, diag.List) {
+	own := command.OfEnvironment(c.Env, about, args)
 	features, err := f.FeatureMap()
 	if err != nil {
 		return estate.Options{}, diag.Errorf(nil, "Failed to parse command-line flags", "%s", err)
@@ -73,9 +74,9 @@ func options(c *command.Call, f *unitflags.Flags, command string, args []string,
 		return estate.Options{}, diag.Errorf(nil, "Failed to parse command-line flags", "%s", err)
 	}
 	o := estate.Options{
-		Discovery: discovery.Settings{Root: c.Dir, Removals: command != "apply" || f.AllowDestroy},
+		Discovery: discovery.Settings{Root: c.Dir, Removals: about != "apply" || f.AllowDestroy},
 		Sources:   workdir.Sources{Override: f.Source, Base: f.Many(), Map: sources, Fetch: Fetch(c, cfg, f.SourceUpdate)}, Who: c.User() + "@" + c.Host(),
-		Request: unit.Request{Command: command, Args: append([]string{command}, args...), Source: f.Source, Features: features, DownloadDir: f.DownloadDir},
+		Request: unit.Request{Command: about, Args: append([]string{about}, args[own:]...), Source: f.Source, Features: features, DownloadDir: f.DownloadDir},
 		Machine: unit.Machine{Environ: c.Env, Run: c.Run, Now: c.Now, Home: c.Folder().HomeOrError},
 		Inputs:  estate.Inputs{Strict: f.Strict, Debug: f.InputsDebug, Mocks: f.UseMocks},
 		Skip:    estate.Skip{Hooks: f.NoHooks, Retries: f.NoRetry, Outputs: f.NoOutputs}, ValuesElsewhere: len(flags) > 0,
@@ -105,22 +106,23 @@ func options(c *command.Call, f *unitflags.Flags, command string, args []string,
 	o.Worktrees = &estate.Worktrees{}
 	c.Interrupts.Removes(o.Worktrees.Remove)
 	ds = append(ds, shareProviders(f.Sharing, &o)...)
-	o.Host = estateHost(c, plugins, flags)
+	o.Host = estateHost(c, plugins, flags, variables(args[:own]))
 	o.Host.Bootstrap = states.Bootstrapping{On: f.Bootstrap || f.RequireBootstrap, Require: f.RequireBootstrap, Keep: f.KeepBucket, Did: func(unit, what string) {
 		c.Report.Human.Say(About(unit, what) + "\n")
 		c.Report.Stream.Log(About(unit, what))
 	}}
 	o.Credentials.AssumeRole = assumeRole(c)
-	if f.NoAutoInit && command != "init" {
+	if f.NoAutoInit && about != "init" {
 		o.Host.Init = nil
 	}
 	return o, ds
 }
 
 // estateHost is what the program does for an estate, but for fetching modules.
-func estateHost(c *command.Call, plugins *folder.Plugins, flags []vars.Flag) estate.Host {
+// The first flags, so many, are those of the environment.
+func estateHost(c *command.Call, plugins *folder.Plugins, flags []vars.Flag, first int) estate.Host {
 	out := estate.Host{
-		Plugins: plugins, Texts: c.Report.Set,
+		Plugins: plugins, Texts: c.Report.Set, VarsFirst: min(first, len(flags)),
 		Init:     func(ctx context.Context, in estate.Installing) diag.List { return initUnit(ctx, c, in) },
 		Backends: c.Backends(), KeepSegments: operation.KeepSegmentsOf(c.Env.Get("TERRACE_JOURNAL"), plugins.Config.JournalInStore),
 		Waiting: func(unit string, holder *store.LockInfo) {
@@ -139,6 +141,21 @@ func estateHost(c *command.Call, plugins *folder.Plugins, flags []vars.Flag) est
 		out.Program = path
 	}
 	return out
+}
+
+// variables are how many variables and variable files words of the command line name.
+func variables(words []string) (n int) {
+	for i := 0; i < len(words); i++ {
+		name, _, with := strings.Cut(strings.TrimLeft(words[i], "-"), "=")
+		if !strings.HasPrefix(words[i], "-") || name != "var" && name != "var-file" {
+			continue
+		}
+		n++
+		if !with {
+			i++
+		}
+	}
+	return n
 }
 
 // inCache reports whether the working folder is one that was made for a unit, in the usual

@@ -31,8 +31,9 @@ func (x Entry) Type() string {
 // the others, those that need these alone, and so on, the other way round if
 // reverse is set.
 func (f *Found) Entries(waves, reverse bool) []Entry {
-	level := map[*Unit]int{}
+	level, stacks := map[*Unit]int{}, map[string]int{}
 	if waves {
+		unmade := f.unmadeStacks()
 		before := needs
 		if reverse {
 			before = neededBy
@@ -40,6 +41,13 @@ func (f *Found) Entries(waves, reverse bool) []Entry {
 		for _, u := range f.Order(reverse) {
 			for _, n := range before(u) {
 				level[u] = max(level[u], level[n]+1)
+			}
+			for _, name := range unmade[u] {
+				if reverse {
+					stacks[name] = max(stacks[name], level[u]+1)
+				} else {
+					level[u] = max(level[u], 1)
+				}
 			}
 		}
 	}
@@ -50,9 +58,28 @@ func (f *Found) Entries(waves, reverse bool) []Entry {
 	for _, name := range f.Stacks {
 		out = append(out, Entry{Name: name})
 	}
+	of := func(x Entry) int {
+		if x.Unit == nil {
+			return stacks[x.Name]
+		}
+		return level[x.Unit]
+	}
 	slices.SortFunc(out, func(a, b Entry) int {
-		return cmp.Or(cmp.Compare(level[a.Unit], level[b.Unit]), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Type(), b.Type()))
+		return cmp.Or(cmp.Compare(of(a), of(b)), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Type(), b.Type()))
 	})
+	return out
+}
+
+// unmadeStacks are the stacks that units depend on and whose units were not generated yet.
+func (f *Found) unmadeStacks() map[*Unit][]string {
+	out := map[*Unit][]string{}
+	for _, u := range f.Units {
+		for _, edge := range u.edges {
+			if name := f.Name(edge.ID); len(u.ofStack[edge.ID]) == 0 && slices.Contains(f.Stacks, name) {
+				out[u] = append(out[u], name)
+			}
+		}
+	}
 	return out
 }
 

@@ -69,7 +69,7 @@ func cameUp(m *diag.Message, units []*Unit) string {
 	}
 	var names []string
 	for _, u := range units[:min(len(units), NamedUnits)] {
-		names = append(names, u.Name)
+		names = append(names, u.Called())
 	}
 	switch text := strings.Join(names, ", "); {
 	case len(units) == 1:

@@ -26,9 +26,12 @@ type Host struct {
 	// alone, and neither provisioners nor terraform_remote_state.
 	Plugins *folder.Plugins
 	// Vars are the values that users give to the variables of all units, by flags whose
-	// paths are absolute, and Texts gets the text of variable files; nil for nobody.
-	Vars  []vars.Flag
-	Texts *source.Set
+	// paths are absolute, and Texts gets the text of variable files; nil for nobody. The first
+	// VarsFirst of Vars are those of the environment: what a unit's file adds comes over them,
+	// and the others over that.
+	Vars      []vars.Flag
+	VarsFirst int
+	Texts     *source.Set
 	// Init installs modules and providers into the working folder of a unit, and the
 	// hooks of init run around it. nil: neither is done, unless it is the command.
 	Init func(ctx context.Context, in Installing) diag.List

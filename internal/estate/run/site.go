@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"slices"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/config"
@@ -138,7 +139,7 @@ func (s *Site) Values(root *config.Module) (map[string]engine.InputValue, diag.L
 	if s.unchecked {
 		return values, ds
 	}
-	return values, append(ds, s.checkInputs(root.Variables)...)
+	return values, append(ds, s.checkInputs(root.Variables)...).Once()
 }
 
 // Value is the one that a variable has, alone: sources of modules are made of some while
@@ -163,7 +164,8 @@ func (s *Site) variables(declared map[string]*config.Variable) (values map[strin
 
 // given are the values that come by other ways than inputs.
 func (s *Site) given(declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List) {
-	from := vars.Sources{Env: s.Environ(), Flags: append(s.extra.Vars[:len(s.extra.Vars):len(s.extra.Vars)], s.r.Host.Vars...), Set: s.r.Host.Texts}
+	all, first := s.r.Host.Vars, s.r.Host.VarsFirst
+	from := vars.Sources{Env: s.Environ(), Flags: slices.Concat(all[:first], s.extra.Vars, all[first:]), Set: s.r.Host.Texts}
 	if s.dir.HasValues() {
 		from.Dir, from.FS = s.dir.Path, s.dir.Files
 	}
