@@ -286,8 +286,8 @@ type Readings struct {
 	// Recent are those that stand for new ones, where state still holds what it held then
 	// and the plan does not change the object otherwise than Expected says.
 	Recent map[addr.Object]plan.Reading
-	// Args are the arguments that data sources were read with last, for MinimalData.
-	Args     map[addr.Instance]plan.Digest
+	// Data are those of data sources, however old, for MinimalData.
+	Data     map[addr.Object]plan.Reading
 	Expected func(*plan.Change) bool // nil: no change is
 	Note     bool                    // the plan tells its own readings
 }
@@ -325,6 +325,8 @@ type ApplyResult struct {
 	Added, Changed, Destroyed, Imported, Forgotten int
 	Stopped                                        bool // a stop left actions undone
 	Started                                        bool // the state was ready for it: StateManager.Start did not fail
+	// Providers say what the providers were configured with.
+	Providers map[addr.ProviderConfig]state.Digest
 }
 
 // A Module is loaded configuration, for callers that need no more.

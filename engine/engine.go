@@ -247,7 +247,7 @@ func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*p
 		SkipRefresh: o.SkipRefresh, Targets: o.Targets, Excludes: o.Excludes, Replace: o.Replace, Generate: o.GenerateTo != "", Timestamp: now,
 		Reads: planner.Reads{
 			Minimal: o.MinimalRefresh, MinimalData: o.MinimalData,
-			Recent: o.Readings.Recent, Args: o.Readings.Args, Expected: o.Readings.Expected, Note: o.Readings.Note,
+			Recent: o.Readings.Recent, Data: o.Readings.Data, Expected: o.Readings.Expected, Note: o.Readings.Note,
 		},
 		KeepHosts: e.getenv("OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION") == "0",
 	})
@@ -350,7 +350,7 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan, o ApplyOptions) (Apply
 	defer onStop(o.Stop, func() { e.pool.Stop(ctx) })()
 	res, more := apply.Run(ctx, in)
 	ds = append(ds, more...)
-	out := ApplyResult{State: res.State, Added: res.Added, Changed: res.Changed, Destroyed: res.Destroyed, Imported: res.Imported, Forgotten: res.Forgotten, Stopped: res.Stopped, Started: true}
+	out := ApplyResult{State: res.State, Added: res.Added, Changed: res.Changed, Destroyed: res.Destroyed, Imported: res.Imported, Forgotten: res.Forgotten, Stopped: res.Stopped, Started: true, Providers: res.Providers}
 	if o.State != nil {
 		ds = append(ds, o.State.Write(ctx, res.State)...)
 		ds = append(ds, o.State.End(res.State)...)

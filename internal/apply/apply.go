@@ -49,7 +49,8 @@ type Input struct {
 type Result struct {
 	State                                          *state.State
 	Added, Changed, Destroyed, Imported, Forgotten int
-	Stopped                                        bool // whether a stop left actions undone
+	Stopped                                        bool                                 // whether a stop left actions undone
+	Providers                                      map[addr.ProviderConfig]state.Digest // what they were configured with
 }
 
 // applier is one run: the phase that answers with new values.
@@ -100,6 +101,7 @@ func Run(ctx context.Context, in Input) (Result, diag.List) {
 	stop()
 	a.finish()
 	a.graph.Report(a.client.Close())
+	a.result.Providers = a.client.Digests()
 	a.result.State = a.snapshot()
 	ds := a.graph.Diags()
 	if !ds.HasErrors() && !a.result.Stopped && a.dead == nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/readlog"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/plan"
@@ -165,12 +166,16 @@ func (o *Operation) Apply(ctx context.Context, p *plan.Plan, every time.Duration
 	if p.HasChanges() {
 		ao.State = o.State
 	}
+	var begun time.Time
+	if o.Reads != nil {
+		begun = o.Reads.Now()
+	}
 	res, ds := o.Engine.Apply(ctx, p, ao)
 	if ao.State == nil && res.Started {
 		ds = append(ds, o.State.Write(ctx, res.State)...)
 	}
 	if res.Started {
-		o.Reads.keep(p, o.State.Current())
+		o.Reads.keep(p, &readlog.Applied{State: o.State.Current(), Begun: begun, Failed: ds.HasErrors() || res.Stopped, Providers: res.Providers})
 	}
 	if res.Started && res.Stopped && !ds.HasErrors() {
 		ds = append(ds, diag.Errorf(nil, "Apply was interrupted", "Not everything that was planned was done, since the run was interrupted. What was done is in the state.")...)

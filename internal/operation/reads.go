@@ -30,9 +30,9 @@ func (r *Reads) set(out *engine.PlanOptions, from *state.State) {
 	out.Readings = engine.Readings{Note: true}
 	if r.MaxAge > 0 || r.MinimalData {
 		log := readlog.Open(r.Logs, from)
-		out.Readings.Args = log.Args()
+		out.Readings.Data = log.Data()
 		if r.MaxAge > 0 {
-			out.Readings.Recent = log.Recent(r.Now().Add(-r.MaxAge))
+			out.Readings.Recent = log.Recent(r.Now().Add(-r.MaxAge), r.Now())
 		}
 	}
 	if len(r.Approved) > 0 {
@@ -40,12 +40,12 @@ func (r *Reads) set(out *engine.PlanOptions, from *state.State) {
 	}
 }
 
-// keep keeps what a plan has read, and what its apply left in state, nil before it.
-func (r *Reads) keep(p *plan.Plan, final *state.State) {
+// keep keeps what a plan has read, and what became of its apply, nil before it.
+func (r *Reads) keep(p *plan.Plan, done *readlog.Applied) {
 	if r == nil {
 		return
 	}
-	if err := readlog.Keep(r.Logs, p, final, r.Now()); err != nil && r.Failed != nil {
+	if err := readlog.Keep(r.Logs, p, done); err != nil && r.Failed != nil {
 		r.Failed(err)
 	}
 }

@@ -60,7 +60,7 @@ func encodePlan(p *plan.Plan, b Backend) ([]byte, error) {
 			e.str(name)
 		}
 	}
-	for _, n := range []int{p.Reads.Objects, p.Reads.Spared, p.Reads.Recent, p.Reads.Data, p.Reads.Kept} {
+	for _, n := range []int{p.Reads.Objects, p.Reads.Spared, p.Reads.Recent, p.Reads.Ending, p.Reads.Data, p.Reads.Kept} {
 		e.int(n)
 	}
 	e.int(len(p.Transfers))
@@ -337,7 +337,7 @@ func decodePlan(src []byte) (*plan.Plan, Backend, error) {
 	p.Modules = list(d, func() plan.CalledModule {
 		return plan.CalledModule{Addr: addr.ModuleInstance(d.str()), Null: list(d, d.str)}
 	})
-	for _, n := range []*int{&p.Reads.Objects, &p.Reads.Spared, &p.Reads.Recent, &p.Reads.Data, &p.Reads.Kept} {
+	for _, n := range []*int{&p.Reads.Objects, &p.Reads.Spared, &p.Reads.Recent, &p.Reads.Ending, &p.Reads.Data, &p.Reads.Kept} {
 		*n = d.int(math.MaxInt32)
 	}
 	p.Transfers = list(d, func() plan.Transfer {

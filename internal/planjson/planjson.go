@@ -128,7 +128,7 @@ func (w *planWriter) rest() {
 		w.name("objects")
 		w.int(int64(n.Objects))
 		w.name("not_refreshed")
-		w.int(int64(n.Spared + n.Recent))
+		w.int(int64(n.NotRefreshed()))
 		w.name("data_sources")
 		w.int(int64(n.Data))
 		w.name("data_not_read")

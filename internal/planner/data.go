@@ -86,10 +86,12 @@ func (p *planner) data(t *demand.Task, d *eval.Desired) (*instancePlan, cty.Valu
 		ip.post, more = d.Postconditions(t, resourceclient.WithSensitive(s.Block.SetUnknowns(config), sensitive, s))
 		return ip, unknown, append(ds, more...)
 	}
-	if p.in.Reads.Note || p.in.Reads.MinimalData || p.in.Reads.Recent != nil {
-		ip.args = plan.DigestArgs(config)
+	var with dataWith
+	if p.in.Reads.Note || p.in.Reads.any() {
+		with = p.readsWith(t, d, pc, config)
+		ip.with = with.digest
 	}
-	obj, out, kept := p.keepsData(t, d, config, sensitive)
+	obj, out, kept := p.keepsData(t, d, pc, config, sensitive, with)
 	if kept {
 		ip.how, more = recent, nil
 	} else {

@@ -23,6 +23,7 @@ type orphanPlan struct {
 	refreshed *state.Object
 	touched   bool
 	how       reading
+	with      state.Digest // what it is read with
 	failed    bool
 	deposed   []*plan.Change
 }
@@ -202,6 +203,7 @@ func (p *planner) planOrphan(t *demand.Task, op *orphanPlan, inst *state.Instanc
 	if more.HasErrors() {
 		return ds
 	}
+	op.with = p.client.Digest(t, pc)
 	op.deposed, more = p.planDeposed(p.client.Subject(p.ev, a, pc.Addr, s, prov))
 	ds = append(ds, more...)
 	if inst.Current == nil {
@@ -307,7 +309,7 @@ func (p *planner) orphanNow(sub *resourceclient.Subject, op *orphanPlan, stored 
 	if !p.readsOrphan(sub.Addr) {
 		return old, ds
 	}
-	now, known, more := p.recent(sub, old)
+	now, known, more := p.recent(sub, old, op.with)
 	if op.how = recent; !known {
 		op.how = asked
 		now, more = sub.Refresh(old, "")

@@ -24,6 +24,18 @@ type findings struct {
 	deferred     []*plan.Deferred
 	none         []addr.ConfigResource // blocks without instances that -target or -exclude leaves in the plan
 	checkResults []checks.Result
+	digests      sync.Map // *state.Object to state.Digest
+}
+
+// digest is that of what state holds of an instance after the refresh. Many data sources may
+// depend on the same objects.
+func (f *findings) digest(o *state.Object) state.Digest {
+	if d, ok := f.digests.Load(o); ok {
+		return d.(state.Digest)
+	}
+	d := state.DigestOf(o)
+	f.digests.Store(o, d)
+	return d
 }
 
 // instance is what was found of an instance, nil if nothing was yet.
@@ -92,10 +104,10 @@ type instancePlan struct {
 	checked   bool
 	looked    bool // it was planned, not just read from state
 	how       reading
-	args      plan.Digest // of a data source that is read, or need not be
-	deferred  bool        // it cannot be planned yet
-	failure   string      // of a check's data source: why it could not be read
-	order     int         // index of the action that makes the new object, -1 without one
+	with      state.Digest // what it is read with, or was: see plan.Reading
+	deferred  bool         // it cannot be planned yet
+	failure   string       // of a check's data source: why it could not be read
+	order     int          // index of the action that makes the new object, -1 without one
 
 	ends []addr.ConfigResource // of a data source: blocks it refers to of which something goes, before it is read
 }

@@ -47,6 +47,7 @@ func (p *planner) managed(t *demand.Task, d *eval.Desired) (*instancePlan, cty.V
 			return ip, unknown, append(ds, more...)
 		}
 	}
+	ip.with = p.client.Digest(t, pc)
 	m := &managedPlan{p, t, d, p.client.Subject(p.ev, d.Addr(), pc.Addr, s, prov), ip}
 	v, more := m.plan()
 	return m.found, v, append(ds, more...)
@@ -90,19 +91,27 @@ func (m *managedPlan) plan() (cty.Value, diag.List) {
 	if ds = append(ds, more...); more.HasErrors() {
 		return unknown, ds
 	}
-	v, more := m.planUpdate(now, imp)
+	v, more := m.update(now, imp)
 	if m.found.how != asked && (more.HasErrors() || m.found.pending() && !m.expected()) {
 		m.found.how, m.found.drift, m.found.touched = asked, nil, false
 		if now, more = m.refresh(old); !more.HasErrors() {
 			m.found.change = nil
-			v, more = m.planUpdate(now, imp)
+			v, more = m.update(now, imp)
+		} else {
+			more = m.blame(more)
 		}
 	}
-	ds = append(ds, m.blame(more)...)
-	if ds.HasErrors() {
+	return v, append(ds, more...)
+}
+
+// update plans what becomes of an instance, and holds that to its postconditions.
+func (m *managedPlan) update(now resourceclient.Object, imp *plan.Import) (cty.Value, diag.List) {
+	v, ds := m.planUpdate(now, imp)
+	if ds = m.blame(ds); ds.HasErrors() {
 		return v, ds
 	}
-	m.found.post, more = d.Postconditions(t, v)
+	post, more := m.d.Postconditions(m.t, v)
+	m.found.post = post
 	return v, append(ds, more...)
 }
 
@@ -156,7 +165,7 @@ func (m *managedPlan) current(old resourceclient.Object) (resourceclient.Object,
 		m.found.refreshed = old.Stored
 		return old, nil, nil
 	}
-	if now, ok, ds := p.recent(m.sub, old); ok || ds.HasErrors() {
+	if now, ok, ds := p.recent(m.sub, old, m.found.with); ok || ds.HasErrors() {
 		m.found.how = recent
 		now, more := m.keep(old, now)
 		return now, nil, append(ds, more...)

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -29,15 +30,17 @@ type Reads struct {
 	// Recent are readings that are recent enough to stand for new ones, if state still
 	// holds what it held then.
 	Recent map[addr.Object]plan.Reading
-	// Args are those that data sources were read with last; what is not there is compared
-	// with what state holds of it.
-	Args map[addr.Instance]plan.Digest
+	// Data are readings of data sources, however old, for MinimalData.
+	Data map[addr.Object]plan.Reading
 	// Expected reports whether a change that was planned with a recent reading is one that
 	// is known already, so that there is no reason to read again. nil: none is.
 	Expected func(*plan.Change) bool
 	// Note has the plan tell its readings.
 	Note bool
 }
+
+// any reports whether anything may be left out.
+func (r *Reads) any() bool { return r.Minimal || r.MinimalData || len(r.Recent) > 0 }
 
 // how an object came to be known.
 type reading uint8
@@ -46,6 +49,7 @@ const (
 	asked  reading = iota // its provider was asked, or is not to be
 	spared                // state holds it, and the plan does not change it
 	recent                // there is a reading that is recent enough
+	ending                // nothing wants it any more, and such objects are not to be read
 )
 
 // upgraded reports whether an object was stored with another version of its schema.
@@ -66,9 +70,9 @@ func (p *planner) readsOrphan(a addr.Instance) bool {
 }
 
 // recent finds what is known of an object by a recent reading.
-func (p *planner) recent(sub *resourceclient.Subject, old resourceclient.Object) (now resourceclient.Object, ok bool, ds diag.List) {
+func (p *planner) recent(sub *resourceclient.Subject, old resourceclient.Object, with state.Digest) (now resourceclient.Object, ok bool, ds diag.List) {
 	r, ok := p.in.Reads.Recent[addr.Object{Instance: sub.Addr}]
-	if !ok || p.in.Mode == plan.RefreshOnly || old.Moved || upgraded(old.Stored, sub.Schema) || r.Stored != plan.DigestOf(old.Stored) {
+	if !ok || with == (state.Digest{}) || r.With != with || p.in.Mode == plan.RefreshOnly || old.Moved || upgraded(old.Stored, sub.Schema) || r.Stored != state.DigestOf(old.Stored) {
 		return old, false, nil
 	}
 	switch {
@@ -83,36 +87,111 @@ func (p *planner) recent(sub *resourceclient.Subject, old resourceclient.Object)
 }
 
 // keepsData finds what a data source said when it was read last, if it would say that
-// again: its arguments are the same.
-func (p *planner) keepsData(t *demand.Task, d *eval.Desired, config cty.Value, sensitive []cty.Path) (obj *state.Object, v cty.Value, ok bool) {
+// again: it is read with the same, which is all that a provider is shown, and the objects
+// that it depends on are those of then.
+func (p *planner) keepsData(t *demand.Task, d *eval.Desired, pc *eval.ProviderConfig, config cty.Value, sensitive []cty.Path, with dataWith) (*state.Object, cty.Value, bool) {
 	s, ds := d.Resource.Schema(t)
 	if ds.HasErrors() || p.in.Mode != plan.Normal || d.Resource.Config().Check != "" {
 		return nil, cty.NilVal, false
 	}
-	stored, pc, _ := p.prior.Object(addr.Object{Instance: d.Addr()})
-	r, known := p.in.Reads.Recent[addr.Object{Instance: d.Addr()}]
+	a := addr.Object{Instance: d.Addr()}
+	stored, of, _ := p.prior.Object(a)
+	r, known := p.in.Reads.Recent[a]
+	if !known && p.in.Reads.MinimalData {
+		r, known = p.in.Reads.Data[a]
+	}
+	var obj *state.Object
 	switch {
-	case known && r.Args == plan.DigestArgs(config) && r.Found != nil:
+	case known && (with.digest == state.Digest{} || r.With != with.digest):
+	case known && r.Found != nil:
 		obj = r.Found
-	case known && r.Args == plan.DigestArgs(config) && r.Stored == plan.DigestOf(stored):
-		obj = stored
-	case p.in.Reads.MinimalData && stored != nil && pc.Provider == d.Resource.Provider() && stored.SchemaVersion == s.Version:
+	case stored == nil || of.Provider != d.Resource.Provider() || stored.SchemaVersion != s.Version:
+	case known && r.Stored == state.DigestOf(stored), !known && p.in.Reads.MinimalData && with.alone && p.takesNothing(pc):
 		obj = stored
 	}
 	if obj == nil {
 		return nil, cty.NilVal, false
 	}
-	v, ds = p.client.Decode(d.Addr(), obj, s, d.Resource.Provider())
-	if ds.HasErrors() {
+	v, ds := p.client.Decode(d.Addr(), obj, s, d.Resource.Provider())
+	if ds.HasErrors() || !known && !sameArguments(s.Block, v, config) {
 		return nil, cty.NilVal, false
 	}
-	if obj == stored && !known {
-		args, noted := p.in.Reads.Args[d.Addr()]
-		if noted && args != plan.DigestArgs(config) || !noted && !sameArguments(s.Block, v, config) {
-			return nil, cty.NilVal, false
+	kept := *obj
+	kept.Sensitive = resourceclient.Present(v, sensitive) // variables may be sensitive now that were not
+	return &kept, resourceclient.WithSensitive(v, kept.Sensitive, s), true
+}
+
+// takesNothing reports whether a provider cannot be configured: its data sources are read with
+// their arguments alone.
+func (p *planner) takesNothing(pc *eval.ProviderConfig) bool {
+	ps, ds := p.client.Schema(pc.Addr.Provider)
+	return !ds.HasErrors() && len(ps.Config.Attributes)+len(ps.Config.Blocks) == 0
+}
+
+// dataWith is what a data source is read with.
+type dataWith struct {
+	digest state.Digest // of the arguments, the provider's configuration and the objects that it depends on; zero if that is not known
+	alone  bool         // it depends on no object
+}
+
+// readsWith finds what a data source is read with. Its own reads are those of the task.
+func (p *planner) readsWith(t *demand.Task, d *eval.Desired, pc *eval.ProviderConfig, config cty.Value) dataWith {
+	objects := map[addr.Instance]state.Digest{}
+	managed := func(d *eval.Desired) {
+		a := d.Addr()
+		if _, met := objects[a]; met || a.Resource.Mode != addr.Managed {
+			return
+		}
+		objects[a] = state.Digest{}
+		if ip := p.found.instance(d); ip != nil {
+			objects[a] = p.found.digest(ip.refreshed)
 		}
 	}
-	return obj, resourceclient.WithSensitive(v, obj.Sensitive, s), true
+	whole := func(n *demand.Node) bool {
+		r, ok := n.What.(*eval.Resource)
+		if !ok || r.Config().Addr.Mode != addr.Managed {
+			return ok
+		}
+		if in, ok := r.Instances(t); ok {
+			for _, d := range in.All {
+				managed(d)
+			}
+		}
+		return true
+	}
+	for _, read := range append(demand.ReadsOf(t), d.Resource.CountNode().Reads()...) {
+		whole(read.Node)
+	}
+	if d.Resource.HasDependsOn() {
+		var stack []*demand.Node
+		for _, read := range d.Resource.DependsOn(t).Reads() {
+			stack = append(stack, read.Node)
+		}
+		for seen := map[*demand.Node]bool{}; len(stack) > 0; {
+			n := stack[len(stack)-1]
+			if stack = stack[:len(stack)-1]; seen[n] {
+				continue
+			}
+			seen[n] = true
+			if d, ok := n.What.(*eval.Desired); ok && n == d.Node() {
+				managed(d)
+			} else {
+				whole(n)
+			}
+			for _, r := range n.Reads() {
+				stack = append(stack, r.Node)
+			}
+		}
+	}
+	with := p.client.Digest(t, pc)
+	if digest := state.DigestArgs(config); digest != (state.Digest{}) {
+		with = with.With(digest[:])
+	}
+	for _, a := range slices.SortedFunc(maps.Keys(objects), addr.Instance.Compare) {
+		o := objects[a]
+		with = with.With(append([]byte(a.String()+"\n"), o[:]...))
+	}
+	return dataWith{with, len(objects) == 0}
 }
 
 // sameArguments reports whether an object was surely read with a configuration. Of an
@@ -131,10 +210,10 @@ func sameArguments(b *schema.Block, v, config cty.Value) bool {
 	return true
 }
 
-// reads counts what was read of the objects that configuration wants and state has.
+// reads counts what was read of the objects that state has.
 func (p *planner) reads() plan.Reads {
 	var n plan.Reads
-	if !p.in.Reads.Minimal && !p.in.Reads.MinimalData && len(p.in.Reads.Recent) == 0 {
+	if !p.in.Reads.any() {
 		return n
 	}
 	count := func(how reading) {
@@ -144,30 +223,43 @@ func (p *planner) reads() plan.Reads {
 			n.Spared++
 		case recent:
 			n.Recent++
+		case ending:
+			n.Ending++
 		}
 	}
+	end := func(how reading) reading { // of what the plan does away with
+		if p.in.Reads.Minimal {
+			return ending
+		}
+		return how
+	}
 	for _, ip := range p.found.plans {
+		for range ip.deposed {
+			count(end(asked))
+		}
 		switch {
 		case ip.d.Addr().Resource.Mode == addr.Data:
-			if ip.args != (plan.Digest{}) {
+			if ip.with != (state.Digest{}) {
 				n.Data++
 			}
 			if ip.how != asked {
 				n.Kept++
 			}
-		case ip.looked:
+		case !ip.looked:
+		case p.in.Mode == plan.Destroy && ip.change != nil:
+			count(end(ip.how))
+		default:
 			if _, _, ok := p.prior.Object(addr.Object{Instance: ip.d.Addr()}); ok {
 				count(ip.how)
 			}
 		}
 	}
 	for _, op := range p.found.orphans {
-		switch {
-		case op.change == nil || op.addr.Resource.Mode != addr.Managed:
-		case p.in.Reads.Minimal:
-			count(spared)
-		default:
-			count(op.how)
+		for range op.deposed {
+			count(end(asked))
+		}
+		if op.change != nil && op.addr.Resource.Mode == addr.Managed {
+			count(end(op.how))
 		}
 	}
 	return n
@@ -179,13 +271,13 @@ func (p *planner) readings() []plan.Reading {
 		return nil
 	}
 	var out []plan.Reading
-	note := func(a addr.Instance, refreshed *state.Object, touched bool) {
+	note := func(a addr.Instance, refreshed *state.Object, touched bool, with state.Digest) {
 		o := addr.Object{Instance: a}
 		stored, pc, ok := p.prior.Object(o)
 		if !ok || pc.Provider.IsBuiltIn() { // they cost nothing
 			return
 		}
-		r := plan.Reading{Object: o, Stored: plan.DigestOf(stored)}
+		r := plan.Reading{Object: o, Stored: state.DigestOf(stored), With: with}
 		if touched {
 			r.Found, r.Gone = refreshed, refreshed == nil
 		}
@@ -195,14 +287,14 @@ func (p *planner) readings() []plan.Reading {
 		switch {
 		case ip.how != asked:
 		case ip.d.Addr().Resource.Mode == addr.Managed && ip.looked:
-			note(ip.d.Addr(), ip.refreshed, ip.touched)
-		case ip.d.Addr().Resource.Mode == addr.Data && ip.args != (plan.Digest{}) && ip.refreshed != nil && !ip.provider.Provider.IsBuiltIn():
-			out = append(out, plan.Reading{Object: addr.Object{Instance: ip.d.Addr()}, Stored: plan.DigestOf(ip.refreshed), Found: ip.refreshed, Args: ip.args})
+			note(ip.d.Addr(), ip.refreshed, ip.touched, ip.with)
+		case ip.d.Addr().Resource.Mode == addr.Data && ip.with != (state.Digest{}) && ip.refreshed != nil && !ip.provider.Provider.IsBuiltIn():
+			out = append(out, plan.Reading{Object: addr.Object{Instance: ip.d.Addr()}, Stored: state.DigestOf(ip.refreshed), Found: ip.refreshed, With: ip.with})
 		}
 	}
 	for _, op := range p.found.orphans {
 		if op.how == asked && !op.failed && op.addr.Resource.Mode == addr.Managed && p.readsOrphan(op.addr) {
-			note(op.addr, op.refreshed, op.touched)
+			note(op.addr, op.refreshed, op.touched, op.with)
 		}
 	}
 	slices.SortFunc(out, func(a, b plan.Reading) int {

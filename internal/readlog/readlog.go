@@ -7,11 +7,13 @@
 package readlog
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/terrace-iac/terrace/addr"
@@ -21,7 +23,7 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-const version = 1
+const version = 2
 
 // A Log is what is known of the objects of one state.
 type Log struct {
@@ -31,8 +33,8 @@ type Log struct {
 
 type entry struct {
 	At     time.Time `json:"at"`
-	Stored []byte    `json:"stored"`         // the digest of what state held
-	Args   []byte    `json:"args,omitempty"` // the digest of a data source's arguments
+	Stored []byte    `json:"stored"` // the digest of what state held
+	With   []byte    `json:"with"`   // the digest of what it was read with
 }
 
 type file struct {
@@ -66,87 +68,113 @@ func (l *Log) path(lineage string) string {
 	return filepath.Join(l.dir, hex.EncodeToString(sum[:])+".json")
 }
 
-// Recent are the objects that were found as state has them, since then.
-func (l *Log) Recent(since time.Time) map[addr.Object]plan.Reading {
+// Recent are the objects that were found as state has them, in a stretch of time.
+func (l *Log) Recent(since, now time.Time) map[addr.Object]plan.Reading {
+	return l.readings(func(_ addr.Instance, e entry) bool { return !e.At.Before(since) && !e.At.After(now) })
+}
+
+// Data are the data sources, however long ago they were read.
+func (l *Log) Data() map[addr.Object]plan.Reading {
+	return l.readings(func(a addr.Instance, _ entry) bool { return a.Resource.Mode == addr.Data })
+}
+
+func (l *Log) readings(of func(addr.Instance, entry) bool) map[addr.Object]plan.Reading {
 	out := map[addr.Object]plan.Reading{}
 	for name, e := range l.entries {
 		a, err := addr.ParseInstance(name)
-		if err != nil || e.At.Before(since) || len(e.Stored) != len(plan.Digest{}) {
+		if err != nil || len(e.Stored) != len(state.Digest{}) || len(e.With) != len(state.Digest{}) || !of(a, e) {
 			continue
 		}
 		o := addr.Object{Instance: a}
-		out[o] = plan.Reading{Object: o, Stored: plan.Digest(e.Stored), Args: digest(e.Args)}
+		out[o] = plan.Reading{Object: o, Stored: state.Digest(e.Stored), With: state.Digest(e.With)}
 	}
 	return out
 }
 
-// Args are the arguments that data sources were read with last.
-func (l *Log) Args() map[addr.Instance]plan.Digest {
-	out := map[addr.Instance]plan.Digest{}
-	for name, e := range l.entries {
-		if a, err := addr.ParseInstance(name); err == nil && len(e.Args) > 0 {
-			out[a] = digest(e.Args)
+func (l *Log) note(a addr.Instance, stored, with state.Digest, at time.Time) {
+	delete(l.entries, a.String())
+	if with != (state.Digest{}) {
+		l.entries[a.String()] = entry{At: at.UTC(), Stored: stored[:], With: with[:]}
+	}
+}
+
+// Read notes what a plan found while state was as it is. Of what is not as state has it,
+// nothing is known: the plan is not in the state. Data sources are, by the digest of what they
+// said, unless it is known what they were read with when they said what state has. What was
+// read after the plan was begun counts as read then: it may have been asked about for hours.
+func (l *Log) Read(readings []plan.Reading, now *state.State, begun time.Time) {
+	for _, r := range readings {
+		a := r.Object.Instance
+		switch {
+		case a.Resource.Mode == addr.Data:
+			stored, _, _ := now.Object(r.Object)
+			has, e := state.DigestOf(stored), l.entries[a.String()]
+			if r.Stored == has || !bytes.Equal(e.Stored, has[:]) || bytes.Equal(e.With, r.With[:]) {
+				l.note(a, r.Stored, r.With, begun)
+			}
+		case r.Object.Deposed == "" && r.Found == nil && !r.Gone:
+			l.note(a, r.Stored, r.With, begun)
+		default:
+			delete(l.entries, a.String())
 		}
 	}
-	return out
 }
 
-func digest(b []byte) plan.Digest {
-	if len(b) != len(plan.Digest{}) {
-		return plan.Digest{}
+// Applied notes what an apply left in state: providers, configured so, answered for what it
+// changed, and what the plan had found differing is in the state now. After one that failed,
+// nothing is known of what it was to change. What depends on something that changed may be
+// another now.
+func (l *Log) Applied(p *plan.Plan, done Applied) {
+	note := func(a addr.Instance, at time.Time) {
+		delete(l.entries, a.String())
+		if obj, pc, ok := done.State.Object(addr.Object{Instance: a}); ok && !obj.Tainted && !pc.Provider.IsBuiltIn() {
+			l.note(a, state.DigestOf(obj), done.Providers[pc], at)
+		}
 	}
-	return plan.Digest(b)
-}
-
-// Read notes what a plan found. Of what is not as state has it, nothing is known: the plan
-// is not in the state. Data sources are, by the digest of what they said.
-func (l *Log) Read(readings []plan.Reading, now time.Time) {
-	for _, r := range readings {
-		name := r.Object.Instance.String()
-		delete(l.entries, name)
-		if r.Object.Deposed == "" && (r.Found == nil && !r.Gone || r.Object.Instance.Resource.Mode == addr.Data) {
-			l.entries[name] = entry{At: now.UTC(), Stored: r.Stored[:]}
-			if r.Args != (plan.Digest{}) {
-				l.entries[name] = entry{At: now.UTC(), Stored: r.Stored[:], Args: r.Args[:]}
+	for _, r := range p.Readings {
+		if r.Found != nil && r.Object.Instance.Resource.Mode == addr.Managed {
+			note(r.Object.Instance, p.Timestamp)
+		}
+	}
+	changed, blocks := map[addr.Instance]bool{}, map[addr.ConfigResource]bool{}
+	for _, c := range p.Changes {
+		if c.Op != plan.NoOp && c.Op != plan.Read {
+			changed[c.Addr], blocks[c.Addr.Config()] = true, true
+		}
+	}
+	for _, r := range done.State.Sorted() {
+		for k, inst := range r.Instances {
+			a := r.Addr.Instance(k)
+			switch {
+			case changed[a] && !done.Failed:
+				note(a, done.Begun)
+			case changed[a] || inst.Current != nil && slices.ContainsFunc(inst.Current.Dependencies, func(c addr.ConfigResource) bool { return blocks[c] }):
+				delete(l.entries, a.String())
 			}
 		}
 	}
 }
 
-// Applied notes what an apply left in state: providers answered for what it changed, and
-// what the plan had found differing is in the state now.
-func (l *Log) Applied(p *plan.Plan, final *state.State, now time.Time) {
-	note := func(a addr.Instance) {
-		obj, pc, ok := final.Object(addr.Object{Instance: a})
-		delete(l.entries, a.String())
-		if ok && !obj.Tainted && !pc.Provider.IsBuiltIn() {
-			d := plan.DigestOf(obj)
-			l.entries[a.String()] = entry{At: now.UTC(), Stored: d[:]}
-		}
-	}
-	for _, r := range p.Readings {
-		if r.Found != nil && r.Object.Instance.Resource.Mode == addr.Managed {
-			note(r.Object.Instance)
-		}
-	}
-	for _, c := range p.Changes {
-		if c.Op != plan.NoOp && c.Op != plan.Read && c.Deposed == "" {
-			note(c.Addr)
-		}
-	}
+// Applied is how an apply ended.
+type Applied struct {
+	State     *state.State
+	Begun     time.Time
+	Failed    bool
+	Providers map[addr.ProviderConfig]state.Digest // what they were configured with
 }
 
-// Keep notes what a plan has read, and what its apply left in state, which is nil where
-// there was none.
-func Keep(dir string, p *plan.Plan, final *state.State, now time.Time) error {
-	if dir == "" || p == nil || len(p.Readings) == 0 && final == nil {
+// Keep notes what a plan has read, and what became of its apply, nil where there was none.
+func Keep(dir string, p *plan.Plan, done *Applied) error {
+	if dir == "" || p == nil || len(p.Readings) == 0 && done == nil {
 		return nil
 	}
-	l, at := Open(dir, p.PrevRun), p.Prior
-	l.Read(p.Readings, now)
-	if final != nil {
-		l.Applied(p, final, now)
-		at = final
+	l, now, at := Open(dir, p.PrevRun), p.PrevRun, p.Prior
+	if done != nil {
+		now, at = done.State, done.State
+	}
+	l.Read(p.Readings, now, p.Timestamp)
+	if done != nil {
+		l.Applied(p, *done)
 	}
 	return l.Save(at)
 }

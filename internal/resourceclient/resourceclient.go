@@ -20,6 +20,7 @@ import (
 	"github.com/terrace-iac/terrace/event"
 	"github.com/terrace-iac/terrace/internal/eval"
 	"github.com/terrace-iac/terrace/internal/parallel"
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/provider"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/source"
@@ -51,6 +52,8 @@ type Client struct {
 	slots   chan struct{} // bounds calls; nil: nothing does
 	failed  sync.Map      // addr.Provider whose schema failure was reported
 	schemas parallel.Cache[addr.Provider, asked]
+
+	digests sync.Map // *eval.ProviderConfig to state.Digest
 
 	mu     sync.Mutex
 	live   map[*eval.ProviderConfig]*demand.Cell[provider.Provider]
@@ -167,6 +170,7 @@ func (x *Client) configure(t *demand.Task, pc *eval.ProviderConfig) (provider.Pr
 	if !ok {
 		return nil, demand.Fail()
 	}
+	x.digest(pc, v)
 	plain, _ := v.UnmarkDeep()
 	prov, ds := x.o.Providers.Configured(provider.WithCaller(x.ctx, provider.Caller{Config: pc.Addr}), pc.Addr, plain)
 	if len(ds) > 0 {
@@ -181,6 +185,43 @@ func (x *Client) configure(t *demand.Task, pc *eval.ProviderConfig) (provider.Pr
 		ds = ds.About(pc.Addr.String())
 	}
 	return prov, ds
+}
+
+// Digest stands for what a provider is configured with, whether it runs or not; zero where
+// that is not known as a whole. What is ephemeral is another each time, and does not count.
+func (x *Client) Digest(t *demand.Task, pc *eval.ProviderConfig) state.Digest {
+	if d, ok := x.digests.Load(pc); ok {
+		return d.(state.Digest)
+	}
+	v, ok := pc.Value(t)
+	if !ok {
+		return state.Digest{}
+	}
+	return x.digest(pc, v)
+}
+
+func (x *Client) digest(pc *eval.ProviderConfig, v cty.Value) state.Digest {
+	v, err := cty.Transform(v, func(_ cty.Path, v cty.Value) (cty.Value, error) {
+		if v.HasMark(value.Ephemeral) {
+			return cty.NullVal(v.Type()), nil
+		}
+		return v, nil
+	})
+	var d state.Digest
+	if err == nil && v.IsWhollyKnown() {
+		d = state.DigestArgs(v).With([]byte(pc.Addr.String()))
+	}
+	x.digests.Store(pc, d)
+	return d
+}
+
+// Digests are those of the configurations that providers run with.
+func (x *Client) Digests() map[addr.ProviderConfig]state.Digest {
+	out := map[addr.ProviderConfig]state.Digest{}
+	for pc, d := range x.digests.Range {
+		out[pc.(*eval.ProviderConfig).Addr] = d.(state.Digest)
+	}
+	return out
 }
 
 // Live lists the configurations that were asked for, each with the node whose

@@ -103,6 +103,7 @@ func atService(ctx context.Context, c *command.Call, o *Flags, q remoterun.Reque
 		return 0, false // start says so
 	}
 	q.Vars, q.Plan, q.Input, q.Parallelism, q.LockTimeout = o.Vars, options, o.input, o.Parallelism, o.State.Timeout
+	q.ReadsLess = o.Reads != readFlags{}
 	return remoterun.Do(ctx, c, q)
 }
 

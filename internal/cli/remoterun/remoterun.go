@@ -40,6 +40,7 @@ type Request struct {
 	Parallelism int           // as the flag says
 	LockTimeout time.Duration // how long a run may wait for others
 	Approved    bool
+	ReadsLess   bool   // -minimal-refresh and the like
 	Detailed    bool   // -detailed-exitcode
 	Out         string // -out
 	Generate    string // -generate-config-out
@@ -120,6 +121,9 @@ func refused(q Request, b *tfe.Backend, w *tfe.Workspace, c *command.Call) diag.
 	}
 	if q.Out != "" && !b.IsCloud() {
 		no("Saving a generated plan is currently not supported", "The backend \"remote\" cannot save the plan of a run. A cloud block can.")
+	}
+	if q.ReadsLess {
+		no("Reading less is not supported", "The service decides what its runs read, and knows the options -refresh=false and -refresh-only alone. Leave -minimal-refresh, -minimal-data and -refresh-max-age out, or set them as TF_CLI_ARGS_plan in the workspace if its version knows them.")
 	}
 	if q.Generate != "" {
 		no("Generating configuration is not supported", "The -generate-config-out option needs a workspace with local execution.")

@@ -396,7 +396,7 @@ func (s *Stream) Reads(n plan.Reads) {
 	if s != nil && n != (plan.Reads{}) {
 		text := cmp.Or(strings.Join(n.Lines(), "; "), "Everything was read")
 		s.line("info", text, "refresh_summary", fields{"refresh": fields{
-			"objects": n.Objects, "not_refreshed": n.Spared + n.Recent, "data_sources": n.Data, "data_not_read": n.Kept,
+			"objects": n.Objects, "not_refreshed": n.NotRefreshed(), "data_sources": n.Data, "data_not_read": n.Kept,
 		}})
 	}
 }

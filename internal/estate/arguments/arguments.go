@@ -29,10 +29,13 @@ type Extra struct {
 	// Other are the arguments that mean nothing to a run over several units.
 	Other   []string
 	Lock    *Lock
-	Calls   int      // -parallelism; 0 if it is not there
-	Refresh *bool    // nil if -refresh is not there
-	Minimal bool     // of refreshes
-	Backend []string // of -backend-config, in their order
+	Calls   int   // -parallelism; 0 if it is not there
+	Refresh *bool // nil if -refresh is not there
+	Minimal bool  // of refreshes
+	// MinimalData and MaxAge say what else is not read.
+	MinimalData bool
+	MaxAge      time.Duration
+	Backend     []string // of -backend-config, in their order
 
 	Targets, Excludes []addr.Target
 	Replace           []addr.Instance
@@ -155,6 +158,12 @@ func (x *Extra) means(name, value string) bool {
 		x.Refresh, x.Minimal = &fresh, value == "config"
 	case "minimal-refresh":
 		x.Minimal = value != "false"
+	case "minimal-data":
+		x.MinimalData = value != "false"
+	case "refresh-max-age":
+		d, err := time.ParseDuration(value)
+		x.MaxAge = d
+		return err == nil && d >= 0
 	default:
 		return false
 	}

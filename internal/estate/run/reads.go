@@ -1,9 +1,12 @@
 package run
 
 import (
+	"cmp"
 	"time"
 
+	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/operation"
+	"github.com/terrace-iac/terrace/plan"
 )
 
 // Reads say what the plans of a run do not read. Zero reads everything.
@@ -18,12 +21,32 @@ type Reads struct {
 	Logs string
 }
 
-// reads say what the plan of a unit does not read.
+// reads say what the plan of a unit does not read. What was read for the approved plan stands
+// for a new reading as long as no unit before this one was to change anything after it.
 func (w *operationWork) reads() *operation.Reads {
 	o := w.o.Plans.Reads
-	out := &operation.Reads{Minimal: o.Minimal || w.at.extra.Minimal, MinimalData: o.MinimalData, MaxAge: o.MaxAge, Logs: o.Logs, Now: w.Machine.Now}
-	if made := w.approval.Time(); !made.IsZero() && w.Machine.Now().Sub(made) < o.ApprovedAge && !w.again {
+	out := &operation.Reads{Minimal: o.Minimal || w.at.extra.Minimal, MinimalData: o.MinimalData || w.at.extra.MinimalData, MaxAge: cmp.Or(o.MaxAge, w.at.extra.MaxAge), Logs: o.Logs, Now: w.Machine.Now}
+	if made := w.approval.Time(); !made.IsZero() && w.Machine.Now().Sub(made) < o.ApprovedAge && !w.again && !w.followsChanges(w.Unit, map[*discovery.Unit]bool{}) {
 		out.Approved, out.Expected = w.approval.Readings(), w.approval.Expects
 	}
 	return out
+}
+
+// followsChanges reports whether a unit that has its turn before a unit, since one needs the
+// other, itself or through others, may have changed something in this run.
+func (w *operationWork) followsChanges(u *discovery.Unit, seen map[*discovery.Unit]bool) bool {
+	before := u.Needs
+	if w.mode() == plan.Destroy {
+		before = u.NeededBy
+	}
+	for _, n := range before {
+		if seen[n] {
+			continue
+		}
+		seen[n] = true
+		if w.o.Approved[n.Name].Changes() || w.followsChanges(n, seen) {
+			return true
+		}
+	}
+	return false
 }

@@ -41,6 +41,7 @@ type Approval struct {
 	time     time.Time                    // of the plan: the new one is made as if at the same time
 	readings map[addr.Object]plan.Reading // what the plan found; none if it comes from another run
 	deferred []addr.Target
+	changes  bool  // the plan does something
 	whole    bool  // the unit was deferred as a whole
 	saved    *Unit // the plan comes from a file, and the rest is read from there in the unit's turn; nil if it was made in this run
 }
@@ -69,7 +70,7 @@ func Approve(results []*report.Result) map[string]*Approval {
 func approval(p *plan.Plan, deferred []report.Deferral) *Approval {
 	a := &Approval{ops: map[addr.Object]allowed{}, outputs: map[string]cty.Value{}}
 	if p != nil {
-		a.time, a.inputs = p.Timestamp, p.Variables
+		a.time, a.inputs, a.changes = p.Timestamp, p.Variables, p.HasChanges()
 		a.readings = make(map[addr.Object]plan.Reading, len(p.Readings))
 		for _, r := range p.Readings {
 			a.readings[r.Object] = r
@@ -282,6 +283,20 @@ func (a *Approval) Time() time.Time {
 		return time.Time{}
 	}
 	return a.time
+}
+
+// Changes reports whether the approved plan does something, or may do so later. a may be nil:
+// then nothing may be done.
+func (a *Approval) Changes() bool {
+	switch {
+	case a == nil:
+		return false
+	case a.whole || len(a.deferred) > 0:
+		return true
+	case a.saved != nil:
+		return a.saved.Changes || len(a.saved.Deferred) > 0
+	}
+	return a.changes
 }
 
 // Readings are what the approved plan found of objects, none if it comes from a file that was

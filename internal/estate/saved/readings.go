@@ -20,7 +20,7 @@ type wireReading struct {
 	Object json.RawMessage `json:"object"`
 	Stored []byte          `json:"stored"`
 	Gone   bool            `json:"gone,omitempty"`
-	Args   []byte          `json:"args,omitempty"`
+	With   []byte          `json:"with,omitempty"`
 }
 
 // encodeReadings writes what a plan found.
@@ -40,8 +40,8 @@ func encodeReadings(p *plan.Plan) ([]byte, error) {
 			return nil, err
 		}
 		w := wireReading{Object: object, Stored: r.Stored[:], Gone: r.Gone}
-		if r.Args != (plan.Digest{}) {
-			w.Args = r.Args[:]
+		if r.With != (state.Digest{}) {
+			w.With = r.With[:]
 		}
 		out = append(out, w)
 	}
@@ -61,11 +61,11 @@ func decodeReadings(b []byte) (map[addr.Object]plan.Reading, error) {
 			return nil, err
 		}
 		r := plan.Reading{Object: c.Object, Found: c.New, Gone: w.Gone}
-		if len(w.Stored) != len(r.Stored) || len(w.Args) != 0 && len(w.Args) != len(r.Args) {
+		if len(w.Stored) != len(r.Stored) || len(w.With) != 0 && len(w.With) != len(r.With) {
 			return nil, fmt.Errorf("a digest of %s has another length", c.Object)
 		}
 		copy(r.Stored[:], w.Stored)
-		copy(r.Args[:], w.Args)
+		copy(r.With[:], w.With)
 		out[c.Object] = r
 	}
 	return out, nil
