@@ -28,6 +28,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/project"
 	"github.com/terrace-iac/terrace/internal/project/setup"
 	"github.com/terrace-iac/terrace/internal/provider/install"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/internal/vars"
@@ -99,7 +100,7 @@ func (o Options) context() (c *project.Context, who string, err error) {
 	who = system.User() + "@" + system.Host()
 	f := &folder.Folder{
 		Dir: dir, Launch: dir, Env: o.Environ, Now: system.Now, Stderr: log, Run: system.Run, Executable: system.Executable,
-		Hashes: &install.Hashes{}, Wait: func(string) {}, Providers: o.Providers,
+		Hashes: &install.Hashes{}, Files: &readfile.Kept{}, Wait: func(string) {}, Providers: o.Providers,
 	}
 	backends := f.NewBackends(who)
 	f.Backends = func() *backend.Set { return backends }

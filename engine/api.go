@@ -63,6 +63,11 @@ type Options struct {
 	// Overlay replaces files under Dir in memory; nil reads the disk alone.
 	Overlay map[string][]byte
 
+	// ReadFile reads what is no configuration: the files that functions name, and the list of
+	// installed modules. It must be safe to call concurrently, and give what the files hold
+	// now. nil: they are read from disk each time.
+	ReadFile func(path string) ([]byte, error)
+
 	// Sources, if not nil, is where configuration is read in place of Dir and
 	// Overlay. Engines that share it read and parse each file once; their Set must
 	// then be the same, too.

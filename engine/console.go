@@ -42,14 +42,14 @@ func (e *Engine) Console(ctx context.Context, o ConsoleOptions) (*Console, diag.
 	in := e.evaluation(vars, now, o.Plan, false)
 	in.Compiled = &eval.Compiled{}
 	if !o.Plan {
-		in.Functions = funcs.Table(funcs.Config{BaseDir: e.dir, Home: e.home, Now: e.o.Now, Console: true, TemplateDepth: e.templateDepth()})
+		in.Functions = funcs.Table(funcs.Config{BaseDir: e.dir, ReadFile: e.o.ReadFile, Home: e.home, Now: e.o.Now, Console: true, TemplateDepth: e.templateDepth()})
 	}
 	c := &Console{e: e, o: o, in: planner.Input{
 		Eval: in, Providers: e.providers(), State: o.State, Mode: plan.Normal, Timestamp: now,
 		KeepHosts: e.getenv("OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION") == "0",
 	}}
 	if o.Plan {
-		c.in.Eval.Functions = funcs.Table(funcs.Config{BaseDir: e.dir, Home: e.home, PlanTime: now, PureOnly: true, Console: true, TemplateDepth: e.templateDepth()})
+		c.in.Eval.Functions = funcs.Table(funcs.Config{BaseDir: e.dir, ReadFile: e.o.ReadFile, Home: e.home, PlanTime: now, PureOnly: true, Console: true, TemplateDepth: e.templateDepth()})
 		var more diag.List
 		c.planned, more = planner.NewSession(ctx, c.in, true, o.Fallback)
 		ds = append(ds, more...)

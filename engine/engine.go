@@ -125,7 +125,7 @@ func (e *Engine) Tree() *ModuleTree { return e.tree }
 func (e *Engine) Dir() string { return e.dir }
 
 func (e *Engine) moduleOptions(manifest map[string]module.Installed, value func(*config.Variable) (InputValue, bool)) module.Options {
-	var files config.FS = folder{e.dir, e.o.Overlay}
+	var files config.FS = folder{dir: e.dir, overlay: e.o.Overlay}
 	var loads *module.Loads
 	var parses *config.Parses
 	if s := e.o.Sources; s != nil {
@@ -161,7 +161,7 @@ func (e *Engine) moduleOptions(manifest map[string]module.Installed, value func(
 // manifest reads what module installation recorded.
 func (e *Engine) manifest() (map[string]module.Installed, diag.List) {
 	path := filepath.Join(e.o.DataDir, "modules", "modules.json")
-	raw, err := folder{e.dir, e.o.Overlay}.ReadFile(path)
+	raw, err := folder{e.dir, e.o.Overlay, e.o.ReadFile}.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -302,7 +302,7 @@ func (e *Engine) writeGenerated(p *plan.Plan, name string) diag.List {
 	if text.Len() == 0 {
 		return nil
 	}
-	f, err := os.OpenFile(folder{e.dir, nil}.path(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	f, err := os.OpenFile(folder{dir: e.dir}.path(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err == nil {
 		_, err = f.WriteString(text.String())
 		err = errors.Join(err, f.Close())

@@ -12,7 +12,6 @@ import (
 	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/internal/eval"
 	"github.com/terrace-iac/terrace/internal/origin"
-	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/resourceclient"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/source"
@@ -80,13 +79,10 @@ func (e *Engine) Explain(ctx context.Context, address string, o ExplainOptions) 
 	t := graph.Task(ctx)
 	schemas := e.schemas(ctx, o.Installed)
 	x := &origin.Explainer{Set: e.o.Set, Layers: layers, Known: e.known(ctx, o.State, schemas), Schema: schemas, Unit: o.Unit, UnitSet: o.UnitSet, Show: o.Show}
+	files := e.files()
 	x.File = func(name string) (string, []byte, bool) {
 		path := filepath.Clean(name)
-		at := path
-		if !filepath.IsAbs(at) {
-			at = filepath.Join(e.dir, at)
-		}
-		text, err := e.readFile(at)
+		text, err := files.Read(path)
 		return path, text, err == nil && !strings.HasPrefix(name, "~") // which is the user's home
 	}
 	if o.Lost != nil {
@@ -103,18 +99,6 @@ func (e *Engine) Explain(ctx context.Context, address string, o ExplainOptions) 
 	})
 	out, more := x.Explain(t, address)
 	return out, append(ds, more...)
-}
-
-// readFile reads a file of the working folder, which may not be on disk, or another.
-func (e *Engine) readFile(path string) ([]byte, error) {
-	if s := e.o.Sources; s != nil && s.FS != nil {
-		if rel, err := filepath.Rel(e.dir, path); err == nil && filepath.IsLocal(rel) {
-			if b, err := s.FS.ReadFile(filepath.ToSlash(rel)); err == nil {
-				return b, nil
-			}
-		}
-	}
-	return readfile.Whole(path)
 }
 
 // schemas asks providers for their schemas, each once; nil where that fails.

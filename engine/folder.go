@@ -17,6 +17,7 @@ import (
 type folder struct {
 	dir     string
 	overlay map[string][]byte
+	read    func(path string) ([]byte, error) // nil: readfile.Whole
 }
 
 func (f folder) path(name string) string {
@@ -29,6 +30,9 @@ func (f folder) path(name string) string {
 func (f folder) ReadFile(name string) ([]byte, error) {
 	if b, ok := f.overlay[filepath.Clean(name)]; ok {
 		return b, nil
+	}
+	if f.read != nil {
+		return f.read(f.path(name))
 	}
 	return readfile.Whole(f.path(name))
 }

@@ -25,11 +25,18 @@ func (e *Engine) functions(planTime time.Time, pure bool) map[string]function.Fu
 	if pure && e.planFns != nil && e.planTime.Equal(planTime) {
 		return e.planFns
 	}
-	t := funcs.Table(funcs.Config{BaseDir: e.dir, Folder: e.unmade(), Home: e.home, Now: e.o.Now, PlanTime: planTime, PureOnly: pure, TemplateDepth: e.templateDepth()})
+	c := e.files()
+	c.Home, c.Now, c.PlanTime, c.PureOnly, c.TemplateDepth = e.home, e.o.Now, planTime, pure, e.templateDepth()
+	t := funcs.Table(c)
 	if pure {
 		e.planFns, e.planTime = t, planTime
 	}
 	return t
+}
+
+// files is how functions read files, and explanations what functions read.
+func (e *Engine) files() funcs.Config {
+	return funcs.Config{BaseDir: e.dir, Folder: e.unmade(), ReadFile: e.o.ReadFile}
 }
 
 // unmade has the files of the engine's folder, for functions, where they are read from other

@@ -3,12 +3,17 @@ package cli_test
 import (
 	"bytes"
 	"encoding/binary"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/terrace-iac/terrace/internal/testkit"
 )
 
 // opened counts how often the files of folders are opened while a program runs, as the
@@ -104,5 +109,149 @@ func TestEachFileOpenedOnce(t *testing.T) {
 		if command == "plan" || command == "apply" || command == "graph" || command == "validate" {
 			far("run --all "+command, all)
 		}
+	}
+}
+
+// What units, their modules and the program read besides is opened once, too, however many
+// steps of a command ask for it and however many units share it: variable files of
+// extra_arguments, files that are included or read, data and values files, the lock file,
+// the list of installed modules and the CLI configuration.
+func TestOtherFilesOpenedOnce(t *testing.T) {
+	provider := testkit.TimeProvider(t)
+	dir := t.TempDir()
+	const unit = `include "root" { path = find_in_parent_folders("root.hcl") }
+locals { common = read_terragrunt_config("../shared/common.hcl") }
+terraform { source = "../module" }
+`
+	const values = "name = \"n\"\n"
+	for name, text := range map[string]string{
+		"root.hcl": `locals { data = jsondecode(file("${get_parent_terragrunt_dir()}/shared/data.json")) }
+terraform {
+  extra_arguments "vars" {
+    commands           = get_terraform_commands_that_need_vars()
+    required_var_files = ["${get_parent_terragrunt_dir()}/shared/required.tfvars"]
+    optional_var_files = ["${get_parent_terragrunt_dir()}/shared/optional.tfvars"]
+  }
+}
+inputs = { region = local.data.region }
+`,
+		"shared/common.hcl":       "locals { data = yamldecode(file(\"data.yaml\")) }\n",
+		"shared/data.json":        `{"region": "r"}`,
+		"shared/data.yaml":        "key: v\n",
+		"shared/required.tfvars":  "required = \"1\"\n",
+		"shared/optional.tfvars":  "optional = \"1\"\n",
+		"a/terragrunt.hcl":        unit + "inputs = { v = \"${local.common.locals.data.key}${values.name}\" }\n",
+		"a/terragrunt.values.hcl": values,
+		"b/terragrunt.hcl":        unit + "dependency \"a\" {\n  config_path  = \"../a\"\n  mock_outputs = { v = \"m\" }\n}\ninputs = { v = \"${dependency.a.outputs.v}${values.name}\" }\n",
+		"b/terragrunt.values.hcl": values,
+		"module/child/main.tf":    "output \"w\" {\n  value = 1\n}\n",
+		"module/data.txt":         "text",
+		"module/main.tf": `variable "v" {}
+variable "region" {}
+variable "required" {}
+variable "optional" {}
+terraform {
+  required_providers { time = { source = "hashicorp/time" } }
+}
+resource "time_static" "t" {}
+resource "terraform_data" "x" {
+  input = "${var.v}${var.region}${var.required}${var.optional}${file("${path.module}/data.txt")}"
+}
+module "child" {
+  source = "./child"
+}
+output "v" { value = "x${var.v}" }
+`,
+		"home/cli.tfrc": "provider_installation {\n  filesystem_mirror {\n    path = \"" + dir + "/mirror\"\n  }\n}\n",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program := filepath.Join(dir, "mirror/registry.opentofu.org/hashicorp/time/1.0.0", runtime.GOOS+"_"+runtime.GOARCH, "terraform-provider-time_v1.0.0")
+	if err := os.MkdirAll(filepath.Dir(program), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	binary, err := os.ReadFile(provider)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(program, binary, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	terrace := func(in string, args ...string) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), "terrace", args...)
+		cmd.Dir, cmd.Env = filepath.Join(dir, in), append(os.Environ(), "HOME="+dir, "TF_IN_AUTOMATION=1", "TF_CLI_CONFIG_FILE="+dir+"/home/cli.tfrc")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("terrace %s in %q: %v\n%s", strings.Join(args, " "), in, err, out)
+		}
+	}
+	terrace("", "run", "--all", "--non-interactive", "apply") // makes the working folders
+	// settle makes files as old as those are that nobody is writing: what changed just now
+	// may change again, and is read each time.
+	settle := func() (dirs []string) {
+		old := time.Now().Add(-time.Hour)
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case d.IsDir() && (d.Name() == "providers" || d.Name() == "mirror"):
+				return filepath.SkipDir
+			case d.IsDir():
+				dirs = append(dirs, path)
+				return nil
+			}
+			return os.Chtimes(path, old, old)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return dirs
+	}
+	shared := []string{"home/cli.tfrc", "root.hcl", "shared/common.hcl", "shared/data.json", "shared/data.yaml"}
+	vars := []string{"shared/required.tfvars", "shared/optional.tfvars"}
+	installed := []string{".terraform.lock.hcl", "modules/modules.json"}
+	check := func(in string, args []string, units int, files, once []string) {
+		t.Helper()
+		got := opened(t, settle(), func() { terrace(in, args...) })
+		for i, f := range append(files, once...) {
+			most := 1
+			if i >= len(files) {
+				most = units // each has its own, in folders of the same name
+			}
+			found := false
+			for path, times := range got {
+				if !strings.HasSuffix("/"+path, "/"+f) {
+					continue
+				}
+				found = true
+				if times > most {
+					t.Errorf("%s in %q opened %s %d times", strings.Join(args, " "), in, path, times)
+				}
+			}
+			if !found {
+				t.Errorf("%s in %q did not open %s", strings.Join(args, " "), in, f)
+			}
+		}
+	}
+	for _, command := range []string{"plan", "apply -auto-approve", "validate", "output"} {
+		files := []string{"home/cli.tfrc", "root.hcl"}
+		var own []string
+		if command != "output" {
+			own = []string{"modules/modules.json"}
+		}
+		if command == "plan" || strings.HasPrefix(command, "apply") {
+			files = append(append(files, shared[2:]...), vars...)
+			own = append(installed, "terragrunt.values.hcl", "data.txt")
+		}
+		check("a", strings.Fields(command), 1, files, own)
+	}
+	for _, command := range []string{"plan", "apply"} {
+		check("", []string{"run", "--all", "--non-interactive", command}, 2, append(shared, vars...), append(installed, "terragrunt.values.hcl", "data.txt"))
 	}
 }

@@ -19,7 +19,7 @@ func load(t *testing.T, text string, env ...string) (*Config, diag.List) {
 	if err := os.WriteFile(filepath.Join(dir, "rc"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return Load(append(sys.Env{"TF_CLI_CONFIG_FILE=rc"}, env...), dir, dir)
+	return Load(nil, append(sys.Env{"TF_CLI_CONFIG_FILE=rc"}, env...), dir, dir)
 }
 
 const everything = `
@@ -180,7 +180,7 @@ func TestWhichFile(t *testing.T) {
 	}
 	check := func(want string, env ...string) {
 		t.Helper()
-		c, ds := Load(env, home, home)
+		c, ds := Load(nil, env, home, home)
 		if ds.HasErrors() {
 			t.Fatal(ds.Err())
 		}

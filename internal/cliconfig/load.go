@@ -20,17 +20,17 @@ import (
 
 // Load reads the settings from the files that env and home name, and from env.
 // home may be "", then only files that env names are read. dir is the folder
-// that a relative file name in env counts from.
+// that a relative file name in env counts from. files, which may be nil, reads.
 //
 // The file is the one that TF_CLI_CONFIG_FILE (or TERRAFORM_CONFIG) names; else
 // the first of ~/.tofurc, ~/.terraformrc and $XDG_CONFIG_HOME/opentofu/tofurc,
 // together with every *.tfrc and *.tfrc.json of the configuration folder.
-func Load(env sys.Env, home, dir string) (*Config, diag.List) {
+func Load(files *readfile.Kept, env sys.Env, home, dir string) (*Config, diag.List) {
 	c := &Config{}
 	c.Dir = configDir(env, home)
 	c.Registry = Registry{Retries: 1, Timeout: 10 * time.Second, DownloadRetries: 2}
 	main, explicit := mainFile(env, home, dir)
-	l := &loader{c: c, env: env}
+	l := &loader{c: c, env: env, files: files}
 	var ds diag.List
 	if main != "" {
 		ds = append(ds, l.file(main, explicit)...)
@@ -101,6 +101,7 @@ func configDir(env sys.Env, home string) string {
 type loader struct {
 	c               *Config
 	env             sys.Env
+	files           *readfile.Kept
 	install         []block
 	helpers         []block
 	ociAll          []block
@@ -108,7 +109,7 @@ type loader struct {
 }
 
 func (l *loader) file(path string, explicit bool) diag.List {
-	src, err := readBounded(path)
+	src, err := readBounded(l.files, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if explicit {
 			return diag.Warnf(nil, "Unable to open CLI configuration file", "The CLI configuration file at %q does not exist.", path)
@@ -122,7 +123,7 @@ func (l *loader) file(path string, explicit bool) diag.List {
 	return l.parse(src, path)
 }
 
-func readBounded(path string) ([]byte, error) {
+func readBounded(files *readfile.Kept, path string) ([]byte, error) {
 	const limit = 4 << 20
 	st, err := os.Stat(path)
 	if err != nil {
@@ -131,7 +132,7 @@ func readBounded(path string) ([]byte, error) {
 	if st.IsDir() || st.Size() > limit {
 		return nil, &fs.PathError{Op: "read", Path: path, Err: errors.New("not a configuration file: it is a folder or larger than 4 MiB")}
 	}
-	return readfile.Whole(path)
+	return files.Whole(path)
 }
 
 func (l *loader) parse(src []byte, path string) diag.List {

@@ -53,7 +53,7 @@ import (
 // required.
 type Options struct {
 	// Discovery says which units there are. Its Command and DownloadDir are those of the
-	// request, whatever stands there.
+	// request, and its Files those of the host, whatever stands there.
 	Discovery discovery.Settings
 	// Request is the command that runs on the units, and what unit files can tell of it.
 	Request unit.Request
@@ -122,14 +122,14 @@ func newEstate(o Options) *Estate {
 		o.Worktrees = &git.Worktrees{}
 	}
 	s := o.Discovery
-	s.Command, s.DownloadDir = o.Request.Command, o.Request.DownloadDir
+	s.Command, s.DownloadDir, s.Files = o.Request.Command, o.Request.DownloadDir, o.Host.Files()
 	e := &Estate{Found: discovery.New(s), o: o}
 	checkedOut := func(path string) string { return e.Found.Checkouts.CheckedOut(path) }
 	sources := o.Sources
 	sources.Alone = func(id string) bool { return e.Found.ByID(id) != nil }
 	e.dirs = workdir.NewMaker(workdir.Settings{
 		Command: o.Request.Command, DownloadDir: o.Request.DownloadDir, Sources: sources,
-		RoleGiven: o.Credentials.Role.ARN != "", CheckedOut: checkedOut, Backends: o.Host.Backends, Data: folder.DataDir(o.Machine.Environ), OnDisk: o.Discovery.Overlay.Locate,
+		RoleGiven: o.Credentials.Role.ARN != "", CheckedOut: checkedOut, Backends: o.Host.Backends, Data: folder.DataDir(o.Machine.Environ), OnDisk: o.Discovery.Overlay.Locate, Read: o.Host.Files(),
 	})
 	e.states = states.NewKeeper(states.Settings{Who: o.Who, Now: o.Machine.Now, Environ: o.Machine.Environ, CheckedOut: checkedOut, OwnDir: e.dirs.StateDir, Backends: o.Host.Backends, Waiting: o.Host.Waiting, Lease: o.Host.Lease, CopiedTo: o.Host.CopiedTo, KeepSegments: o.Host.KeepSegments, Journals: o.Host.Journals, Bootstrap: o.Host.Bootstrap, Throwaway: o.Throwaway})
 	e.reader = &outputs.Reader{
@@ -166,9 +166,10 @@ func (o *Options) UnitEnv(root string) unit.Env {
 	if !o.At.IsZero() {
 		machine.Now = func() time.Time { return o.At }
 	}
-	env := unit.Env{WorkingDir: root, Machine: machine, Request: o.Request, Checking: o.Checking, ConfigName: o.Discovery.ConfigName}
+	files := o.Host.Files()
+	env := unit.Env{WorkingDir: root, Machine: machine, Request: o.Request, Checking: o.Checking, ConfigName: o.Discovery.ConfigName, ReadFile: files.Whole}
 	if u := o.Discovery.Overlay; u != nil {
-		env.ReadFile, env.Stat = u.ReadFile, u.Stat
+		env.ReadFile, env.Stat = func(path string) ([]byte, error) { return u.ReadFile(files, path) }, u.Stat
 	}
 	return env
 }
@@ -228,7 +229,7 @@ func ModuleNames(ctx context.Context, o Options, files []string) ([]string, diag
 // The text that messages are about is added to set.
 func GenerateStacks(ctx context.Context, o Options, set *source.Set) diag.List {
 	s := o.Discovery
-	s.DownloadDir = o.Request.DownloadDir
+	s.DownloadDir, s.Files = o.Request.DownloadDir, o.Host.Files()
 	_, ds := discovery.Generate(ctx, s, o.stacks(), set)
 	return ds
 }
@@ -270,7 +271,7 @@ func (e *Estate) Check(ctx context.Context, strict bool) diag.List {
 	c := &check.Checker{
 		Found: e.Found, Loader: e.loader, Static: e.static, Dirs: e.dirs, States: e.states, Outside: e.reader.Outside, Command: e.o.Request.Command,
 		Environ: e.o.Machine.Environ, Now: e.o.Machine.Now, ValuesElsewhere: e.o.ValuesElsewhere, Strict: strict,
-		Examiner: e.examiner, Examined: &e.examined,
+		Examiner: e.examiner, Examined: &e.examined, ReadFile: e.o.Host.Files().Whole,
 	}
 	c.Services = func(dir string) engine.Services {
 		return e.o.Host.Engine(e.o.Host.In(dir, e.o.Machine.Environ, nil), nil, nil).Services

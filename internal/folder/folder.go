@@ -23,6 +23,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cliconfig"
 	"github.com/terrace-iac/terrace/internal/encryption"
 	"github.com/terrace-iac/terrace/internal/provider/install"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/internal/tracelog"
@@ -51,6 +52,7 @@ type Folder struct {
 	Providers map[addr.Provider]provider.Factory
 
 	Hashes   *install.Hashes     // of packages that were verified, for the whole process
+	Files    *readfile.Kept      // reads files, for the whole process; nil: each is read anew
 	Backends func() *backend.Set // those of the process
 	Log      *tracelog.Log       // nil: nobody wants one
 	Wait     func(text string)   // hears what is waited for when that takes long
@@ -97,7 +99,7 @@ func (f *Folder) CacheDir() string {
 
 // Settings reads the user's CLI configuration.
 func (f *Folder) Settings() (*cliconfig.Config, diag.List) {
-	return cliconfig.Load(f.Env, f.Home(), f.Launch)
+	return cliconfig.Load(f.Files, f.Env, f.Home(), f.Launch)
 }
 
 // Backend tells which backend the folder uses.
@@ -135,7 +137,7 @@ func (f *Folder) EnvironmentEncryption() (*encryption.Config, diag.List) {
 // providers are plugins, nil for the built-in one alone, and encrypted is how it encrypts.
 func (f *Folder) Engine(plugins *Plugins, encrypted Encrypted) engine.Options {
 	out := engine.Options{
-		Dir: f.Dir, LaunchDir: f.Launch, DataDir: f.DataDir(), Environ: f.Env, Now: f.Now, Stderr: f.Stderr,
+		Dir: f.Dir, LaunchDir: f.Launch, DataDir: f.DataDir(), Environ: f.Env, Now: f.Now, Stderr: f.Stderr, ReadFile: f.Files.Whole,
 		Services: f.Services(encrypted),
 	}
 	if plugins != nil {

@@ -78,7 +78,7 @@ func (pl *Plugins) Choose(ctx context.Context, req install.Requirements) diag.Li
 	if len(req) == 0 {
 		return nil
 	}
-	locked, ds := lock.Read(pl.LockPath())
+	locked, ds := lock.Read(pl.Folder.Files, pl.LockPath())
 	if ds.HasErrors() {
 		return ds
 	}

@@ -61,32 +61,40 @@ func (s *scope) fileFunc(what string, d digest) function.Function {
 }
 
 // at is a path as the process sees it.
-func (s *scope) at(path string) string {
+func (s *scope) at(path string) string { return s.config.at(path) }
+
+func (c *Config) at(path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
 	}
-	return filepath.Join(s.config.BaseDir, path)
+	return filepath.Join(c.BaseDir, path)
 }
 
 // inFolder is the name in config.Folder of a path that leads into it.
-func (s *scope) inFolder(path string) (name string, ok bool) {
-	if s.config.Folder == nil {
+func (s *scope) inFolder(path string) (name string, ok bool) { return s.config.inFolder(path) }
+
+func (c *Config) inFolder(path string) (name string, ok bool) {
+	if c.Folder == nil {
 		return "", false
 	}
-	rel, err := filepath.Rel(s.config.BaseDir, path)
+	rel, err := filepath.Rel(c.BaseDir, path)
 	return filepath.ToSlash(rel), err == nil && filepath.IsLocal(rel)
 }
 
-// readFile reads a file by its path as the process sees it.
-func (s *scope) readFile(path string) ([]byte, error) {
-	if name, ok := s.inFolder(path); ok {
-		return fs.ReadFile(s.config.Folder, name)
+// Read reads a file as the functions do, by a path that counts from BaseDir.
+func (c *Config) Read(path string) ([]byte, error) {
+	path = c.at(path)
+	if name, ok := c.inFolder(path); ok {
+		return fs.ReadFile(c.Folder, name)
 	}
-	if s.config.ReadFile != nil {
-		return s.config.ReadFile(path)
+	if c.ReadFile != nil {
+		return c.ReadFile(path)
 	}
 	return readfile.Whole(path)
 }
+
+// readFile reads a file by its path as the process sees it.
+func (s *scope) readFile(path string) ([]byte, error) { return s.config.Read(path) }
 
 func (s *scope) stat(path string) (fs.FileInfo, error) {
 	if name, ok := s.inFolder(path); ok {

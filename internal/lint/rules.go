@@ -82,6 +82,7 @@ var excused = map[string]string{
 	"internal/funcs path/filepath.Abs":            "only of what is absolute already, if the scope has a folder",
 	"engine path/filepath.Abs":                    "embedders may name a folder relative to their own",
 	"internal/readfile time.Now":                  "the deadline of a read is by the clock of the machine",
+	"internal/readfile time.Since":                "how old a file is, the system and its file system say by one clock",
 	"internal/lint os.ReadFile":                   "the source of the module",
 	"internal/sys os.ReadFile":                    "files of the kernel",
 	"internal/transfer time.Now":                  "how long a server keeps us waiting is measured",

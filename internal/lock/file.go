@@ -193,9 +193,10 @@ func quote(s string) string {
 	return string(hclwrite.TokensForValue(cty.StringVal(s)).Bytes())
 }
 
-// Read reads the lock file at path. A file that does not exist locks nothing.
-func Read(path string) (*File, diag.List) {
-	src, err := readBounded(path)
+// Read reads the lock file at path, by files if that is not nil. A file that does not exist
+// locks nothing.
+func Read(files *readfile.Kept, path string) (*File, diag.List) {
+	src, err := readBounded(files, path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return &File{}, nil
@@ -205,7 +206,7 @@ func Read(path string) (*File, diag.List) {
 	return Parse(src, path)
 }
 
-func readBounded(path string) ([]byte, error) {
+func readBounded(files *readfile.Kept, path string) ([]byte, error) {
 	st, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -213,7 +214,7 @@ func readBounded(path string) ([]byte, error) {
 	if st.Size() > maxSize || !st.Mode().IsRegular() {
 		return nil, &fs.PathError{Op: "read", Path: path, Err: errors.New("not a lock file: it is not a regular file of at most 64 MiB")}
 	}
-	return readfile.Whole(path)
+	return files.Whole(path)
 }
 
 // Write replaces the lock file at path as a whole: a reader sees the old

@@ -134,7 +134,7 @@ func TestParseErrors(t *testing.T) {
 func TestReadAndWrite(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, Name)
-	if f, ds := Read(path); len(ds) > 0 || len(f.Providers) > 0 {
+	if f, ds := Read(nil, path); len(ds) > 0 || len(f.Providers) > 0 {
 		t.Fatal(f, ds.Err())
 	}
 	link := filepath.Join(dir, "link")
@@ -161,7 +161,7 @@ func TestReadAndWrite(t *testing.T) {
 	if st, _ := os.Stat(path); st.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v", st.Mode())
 	}
-	if _, ds := Read(dir); !ds.HasErrors() {
+	if _, ds := Read(nil, dir); !ds.HasErrors() {
 		t.Error("a folder was read as a lock file")
 	}
 }

@@ -131,7 +131,7 @@ func Load(ctx context.Context, c *Context, o Options) (*Project, diag.List) {
 			return nil, ds
 		}
 	}
-	given, ds := vars.Gather(vars.Sources{Dir: c.Dir, FS: c.Unit.Files, Env: c.Env, Flags: o.Vars, Set: c.Set})
+	given, ds := vars.Gather(vars.Sources{Dir: c.Dir, FS: c.Unit.Files, Env: c.Env, Flags: o.Vars, Set: c.Set, Read: c.Files})
 	if ds.HasErrors() {
 		return nil, ds
 	}

@@ -1,8 +1,8 @@
 // Package readfile reads files that somebody else may have chosen: a checkout can hold a
 // named pipe or a link to a device in the place of every file.
 //
-// Main functions: Whole, Given, Large and Open. The one rule: a read ends, in bounded time
-// and memory.
+// Main functions: Whole, Given, Large and Open; Kept opens each file once for a command. The
+// one rule: a read ends, in bounded time and memory.
 package readfile
 
 import (

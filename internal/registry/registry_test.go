@@ -141,7 +141,7 @@ func TestStoredCredentials(t *testing.T) {
 	if err := os.Rename(filepath.Dir(path), filepath.Join(home, ".terraform.d")); err != nil {
 		t.Fatal(err)
 	}
-	loaded, ds := cliconfig.Load(nil, home, home)
+	loaded, ds := cliconfig.Load(nil, nil, home, home)
 	if tok, ok := loaded.Token("example.com"); tok != "tok" || !ok || ds.HasErrors() {
 		t.Error(tok, ds.Err())
 	}

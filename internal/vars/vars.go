@@ -33,13 +33,14 @@ type Flag struct {
 
 // Sources says where to look. The zero value finds nothing.
 type Sources struct {
-	Dir   string      // the folder of the root module, absolute; automatic files are looked for there
-	FS    config.FS   // reads the automatic files by their names; nil: those of Dir on disk
-	Under string      // the folder of the automatic files, relative to FS; "" for its own
-	Files string      // what relative names of -var-file count from; "" means Dir
-	Env   sys.Env     // nil: no environment
-	Flags []Flag      // in the order of the command line
-	Set   *source.Set // gets the text of the files; nil for nobody
+	Dir   string         // the folder of the root module, absolute; automatic files are looked for there
+	FS    config.FS      // reads the automatic files by their names; nil: those of Dir on disk
+	Under string         // the folder of the automatic files, relative to FS; "" for its own
+	Files string         // what relative names of -var-file count from; "" means Dir
+	Env   sys.Env        // nil: no environment
+	Flags []Flag         // in the order of the command line
+	Set   *source.Set    // gets the text of the files; nil for nobody
+	Read  *readfile.Kept // reads the files but for those of FS; nil: each is read anew
 }
 
 // Values are values by variable name.
@@ -71,7 +72,7 @@ func Gather(from Sources) (*Given, diag.List) {
 			if from.FS != nil {
 				return from.FS.ReadFile(name)
 			}
-			return readfile.Whole(filepath.Join(from.Dir, name))
+			return from.Read.Whole(filepath.Join(from.Dir, name))
 		})
 	}
 	for _, f := range from.Flags {
@@ -197,7 +198,7 @@ func (c *collector) given(name string) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(cmp.Or(c.Files, c.Dir), path)
 	}
-	c.read(name, func() ([]byte, error) { return readfile.Given(path) })
+	c.read(name, func() ([]byte, error) { return c.Read.Given(path) })
 }
 
 func (c *collector) flag(text string) {

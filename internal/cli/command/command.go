@@ -29,6 +29,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/folder"
 	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/provider/install"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/internal/tracelog"
 	"github.com/zclconf/go-cty/cty"
@@ -143,6 +144,7 @@ type Call struct {
 	Interrupts *interrupt.Handler
 	Log        *tracelog.Log       // nil: nobody wants one
 	Hashes     *install.Hashes     // of packages that were verified, for the whole process
+	Files      *readfile.Kept      // reads files, for the whole process
 	Backends   func() *backend.Set // the backends of the process, made when they are first wanted
 	Unit       *UnitContext        // nil in a plain folder
 	Serving    *remote.Session     // the turns that the command is asked for; nil: it runs for the user
@@ -275,7 +277,7 @@ func (c *Call) DataPath(names ...string) string { return c.Folder().DataPath(nam
 func (c *Call) Folder() *folder.Folder {
 	f := &folder.Folder{
 		Dir: c.Dir, Launch: c.Launch, Env: c.Env, Now: c.Now, Sleep: c.Sleep, Stderr: c.Stderr, Run: c.Run, Executable: c.Executable, NoPrograms: c.NoPrograms,
-		Hashes: c.Hashes, Backends: c.Backends, Log: c.Log, Wait: c.Report.Wait,
+		Hashes: c.Hashes, Files: c.Files, Backends: c.Backends, Log: c.Log, Wait: c.Report.Wait,
 	}
 	if c.Unit != nil {
 		f.Programs, f.Locate = c.Unit.Programs, c.Unit.Locate
@@ -295,7 +297,7 @@ func (c *Call) Below(dir string) *Call {
 	return &Call{
 		System: c.System, Dir: r.Dir, Env: c.Env, Stdout: c.Stdout, Run: c.Run, NoPrograms: c.NoPrograms,
 		Table: c.Table, Command: c.Command, Launch: dir, Report: r, Prompt: prompt.New(r),
-		Interrupts: c.Interrupts.Inner(), Hashes: c.Hashes, Backends: c.Backends, Enter: c.Enter, Serving: c.Serving, Log: c.Log,
+		Interrupts: c.Interrupts.Inner(), Hashes: c.Hashes, Files: c.Files, Backends: c.Backends, Enter: c.Enter, Serving: c.Serving, Log: c.Log,
 	}
 }
 
@@ -304,7 +306,7 @@ func New(system *sys.System, t *Table, h *interrupt.Handler) *Call {
 	r := report.New(system)
 	return &Call{
 		System: system, Dir: system.Dir, Env: system.Env, Stdout: system.Stdout, Run: system.Run,
-		Table: t, Launch: system.Dir, Report: r, Prompt: prompt.New(r), Interrupts: h, Hashes: &install.Hashes{}, Command: &Command{},
+		Table: t, Launch: system.Dir, Report: r, Prompt: prompt.New(r), Interrupts: h, Hashes: &install.Hashes{}, Files: &readfile.Kept{}, Command: &Command{},
 	}
 }
 

@@ -129,7 +129,7 @@ func Explain(ctx context.Context, c *command.Call, o *Options, given engine.Expl
 	if more.HasErrors() {
 		return nil, append(ds, more...)
 	}
-	all, _ := vars.Gather(vars.Sources{Dir: c.Dir, FS: project.ContextOf(c).Unit.Files, Env: c.Env, Flags: o.Vars})
+	all, _ := vars.Gather(vars.Sources{Dir: c.Dir, FS: project.ContextOf(c).Unit.Files, Env: c.Env, Flags: o.Vars, Read: c.Files})
 	given.Variables, given.Lost, given.State = p.Vars, all.Lost, st
 	given.Installed = func() { p.SelectProviders(ctx, st) } // those that are not installed are asked for nothing
 	x, more := p.Engine.Explain(ctx, o.Address, given)

@@ -22,7 +22,7 @@ import (
 // evaluated, and a state is read for instances only where no unit is.
 func (f folder) explained() []string {
 	u := &unitParts{found: map[string]bool{}, read: map[string]bool{}}
-	for _, path := range append([]string{f.c.Path(syntax.DefaultName)}, discovery.EnvironmentFiles(f.c.Dir)...) {
+	for _, path := range append([]string{f.c.Path(syntax.DefaultName)}, discovery.EnvironmentFiles(f.c.Files, f.c.Dir)...) {
 		u.file(path)
 	}
 	dir := f.c.Dir

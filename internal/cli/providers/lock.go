@@ -79,7 +79,7 @@ func lockProviders(ctx context.Context, c *command.Call, o *providersLockOptions
 	if ds = append(ds, more...); more.HasErrors() {
 		return ds
 	}
-	old, more := lock.Read(p.Plugins.LockPath())
+	old, more := lock.Read(p.Plugins.Folder.Files, p.Plugins.LockPath())
 	if ds = append(ds, more...); more.HasErrors() {
 		return ds
 	}

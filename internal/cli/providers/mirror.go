@@ -62,7 +62,7 @@ func mirrorProviders(ctx context.Context, c *command.Call, o *providersMirrorOpt
 		return ds
 	}
 	defer p.Close()
-	locked, more := lock.Read(p.Plugins.LockPath())
+	locked, more := lock.Read(p.Plugins.Folder.Files, p.Plugins.LockPath())
 	if ds = append(ds, more...); more.HasErrors() {
 		return ds
 	}

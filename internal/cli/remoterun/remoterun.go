@@ -140,7 +140,7 @@ func runVariables(c *command.Call, given []vars.Flag) ([]tfe.RunVariable, diag.L
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	values, ds := vars.Collect(vars.Sources{Dir: c.Dir, FS: nothing{}, Flags: given, Set: c.Report.Set}, root.Variables)
+	values, ds := vars.Collect(vars.Sources{Dir: c.Dir, FS: nothing{}, Flags: given, Set: c.Report.Set, Read: c.Files}, root.Variables)
 	if ds.HasErrors() {
 		return nil, ds
 	}

@@ -180,13 +180,13 @@ func gather(ctx context.Context, c *command.Call, o *options) (*given, diag.List
 		return g.All(), ds
 	}
 	var ds, more diag.List
-	out.first, ds = all(vars.Sources{Dir: c.Dir, Env: c.Env})
+	out.first, ds = all(vars.Sources{Dir: c.Dir, Env: c.Env, Read: c.Files})
 	tests := c.Path(o.directory)
 	if info, err := os.Stat(tests); err == nil && info.IsDir() && tests != c.Dir {
-		out.tests, more = all(vars.Sources{Dir: tests, FS: project.OnDisk(c), Under: out.directory})
+		out.tests, more = all(vars.Sources{Dir: tests, FS: project.OnDisk(c), Under: out.directory, Read: c.Files})
 		ds = append(ds, more...)
 	}
-	out.flags, more = all(vars.Sources{Files: c.Dir, Flags: o.vars})
+	out.flags, more = all(vars.Sources{Files: c.Dir, Flags: o.vars, Read: c.Files})
 	if ds = append(ds, more...); ds.HasErrors() || c.Unit == nil || c.Unit.Values == nil {
 		return out, ds
 	}

@@ -36,7 +36,7 @@ func environmentFile(f *unitflags.Selection, files []string) string {
 // holdsEnvironment reports whether the working folder holds environment files and
 // no configuration that a command could mean instead.
 func holdsEnvironment(c *command.Call) bool {
-	files := discovery.EnvironmentFiles(c.Dir)
+	files := discovery.EnvironmentFiles(c.Files, c.Dir)
 	if len(files) == 0 {
 		return false
 	}
@@ -50,7 +50,7 @@ func Chosen(ctx context.Context, c *command.Call, o estate.Options, f *unitflags
 	if f.Config != "" {
 		return c.Path(f.Config), nil
 	}
-	files := discovery.EnvironmentFiles(c.Dir)
+	files := discovery.EnvironmentFiles(c.Files, c.Dir)
 	if f.Module == "" && len(files) > 1 {
 		names, ds := estate.ModuleNames(ctx, o, files)
 		if !ds.HasErrors() {

@@ -214,7 +214,7 @@ func UnitPath(c *command.Call, f *unitflags.Flags) string {
 	if f.Config != "" {
 		return c.Path(f.Config)
 	}
-	if path := environmentFile(&f.Selection, discovery.EnvironmentFiles(c.Dir)); path != "" {
+	if path := environmentFile(&f.Selection, discovery.EnvironmentFiles(c.Files, c.Dir)); path != "" {
 		return path
 	}
 	return c.Dir

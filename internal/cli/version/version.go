@@ -42,7 +42,7 @@ func runVersion(_ context.Context, c *command.Call, o versionOptions) int {
 	selections := map[string]string{}
 	path := c.Path(lock.Name)
 	if _, err := os.Stat(path); err == nil {
-		file, ds := lock.Read(path)
+		file, ds := lock.Read(c.Files, path)
 		if ds.HasErrors() {
 			return c.Fail(ds)
 		}

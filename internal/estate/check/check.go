@@ -58,6 +58,7 @@ type Checker struct {
 	Examiner *engine.Examiner
 	Examined *Examined
 	Services func(dir string) engine.Services
+	ReadFile func(path string) ([]byte, error) // nil: from disk
 }
 
 // Examined is what was found in modules already. The zero value is empty.

@@ -39,7 +39,7 @@ func (c *checker) examined(ctx context.Context, u *discovery.Unit, tf *unit.Terr
 
 // examine looks at the module of a directory and all that it calls.
 func (c *checker) examine(ctx context.Context, d *workdir.Dir) diag.List {
-	o := engine.Options{Dir: d.Path, Set: d.Parsed.Set, Sources: &d.Parsed.Sources, Now: c.Now}
+	o := engine.Options{Dir: d.Path, Set: d.Parsed.Set, Sources: &d.Parsed.Sources, Now: c.Now, ReadFile: c.ReadFile}
 	o.Services = c.Services(d.Path)
 	ds := c.Examiner.Module(ctx, o)
 	if len(ds) == 0 {

@@ -17,6 +17,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/discovery/git"
 	"github.com/terrace-iac/terrace/internal/estate/discovery/stacks"
 	"github.com/terrace-iac/terrace/internal/estate/workdir"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/telemetry"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
@@ -60,6 +61,8 @@ type Settings struct {
 	Boundary string
 	// ConfigName is the name of unit files; "" means terragrunt.hcl.
 	ConfigName string
+	// Files reads files for the whole process; nil: each is read anew.
+	Files *readfile.Kept
 }
 
 // Tools are what finding units takes besides files.

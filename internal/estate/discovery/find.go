@@ -144,7 +144,7 @@ func (f *finder) named(ctx context.Context, queries []filter.Query, paths []stri
 // reading them, and returns the other files: those with module blocks.
 func (f *finder) nameUnits(paths []string) []string {
 	several := parallel.Map(len(paths), 0, func(i int) bool {
-		return !isUnitName(filepath.Base(paths[i]), "") || holdsModule(paths[i])
+		return !isUnitName(filepath.Base(paths[i]), "") || holdsModule(f.s.Files, paths[i])
 	})
 	var left []string
 	for i, p := range paths {

@@ -28,7 +28,7 @@ func scan(s *Settings, root string) (finding, diag.List) {
 	if ds.HasErrors() {
 		return f, ds
 	}
-	holds := parallel.Map(len(maybe), 0, func(i int) bool { return holdsModule(maybe[i].from) })
+	holds := parallel.Map(len(maybe), 0, func(i int) bool { return holdsModule(s.Files, maybe[i].from) })
 	for i, c := range maybe {
 		if holds[i] {
 			f.units = append(f.units, c.path)
@@ -120,8 +120,8 @@ func isCandidate(name string) bool {
 // holdsModule reports whether a file has a module block at the start of a line.
 // It looks at the text alone: whether the file is sound is found out when it is
 // loaded.
-func holdsModule(path string) bool {
-	src, err := readfile.Whole(path)
+func holdsModule(files *readfile.Kept, path string) bool {
+	src, err := files.Whole(path)
 	if err != nil {
 		return false
 	}
@@ -142,8 +142,8 @@ func isUnitName(name, configName string) bool {
 }
 
 // EnvironmentFiles lists the environment files directly in a folder; none where its unit
-// file is the only one that could be one.
-func EnvironmentFiles(dir string) []string {
+// file is the only one that could be one. files, which may be nil, reads them.
+func EnvironmentFiles(files *readfile.Kept, dir string) []string {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil
@@ -156,7 +156,7 @@ func EnvironmentFiles(dir string) []string {
 	}
 	var out []string
 	for _, en := range entries {
-		if path := filepath.Join(dir, en.Name()); holdsModule(path) {
+		if path := filepath.Join(dir, en.Name()); holdsModule(files, path) {
 			out = append(out, path)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/internal/folder"
 	"github.com/terrace-iac/terrace/internal/operation"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/sys"
@@ -64,6 +65,14 @@ func (h *Host) In(dir string, env sys.Env, programs func() sys.Env) *folder.Fold
 		return &folder.Folder{Dir: dir, Env: env, Programs: programs}
 	}
 	return h.Plugins.Folder.In(dir, env, programs)
+}
+
+// Files reads files for the whole process.
+func (h *Host) Files() *readfile.Kept {
+	if h.Plugins == nil {
+		return nil
+	}
+	return h.Plugins.Folder.Files
 }
 
 // Engine are the options of an engine in the folder of a unit.

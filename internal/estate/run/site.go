@@ -165,7 +165,7 @@ func (s *Site) variables(declared map[string]*config.Variable) (values map[strin
 // given are the values that come by other ways than inputs.
 func (s *Site) given(declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List) {
 	all, first := s.r.Host.Vars, s.r.Host.VarsFirst
-	from := vars.Sources{Env: s.Environ(), Flags: slices.Concat(all[:first], s.extra.Vars, all[first:]), Set: s.r.Host.Texts}
+	from := vars.Sources{Env: s.Environ(), Flags: slices.Concat(all[:first], s.extra.Vars, all[first:]), Set: s.r.Host.Texts, Read: s.r.Host.Files()}
 	if s.dir.HasValues() {
 		from.Dir, from.FS = s.dir.Path, s.dir.Files
 	}

@@ -114,7 +114,7 @@ func (d *Dir) keepLock() error {
 	if d.Terraform != nil && !d.Terraform.CopyLockFile || d.Unit.Module != "" {
 		return nil
 	}
-	b, err := readfile.Whole(filepath.Join(d.Path, copytree.LockFile))
+	b, err := d.read.Whole(filepath.Join(d.Path, copytree.LockFile))
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -122,7 +122,7 @@ func (d *Dir) keepLock() error {
 		return err
 	}
 	target := filepath.Join(d.Unit.Dir, copytree.LockFile)
-	if old, err := readfile.Whole(target); err == nil && bytes.Equal(old, b) {
+	if old, err := d.read.Whole(target); err == nil && bytes.Equal(old, b) {
 		return nil
 	}
 	return atomicfile.WriteMode(target, b, 0o644)

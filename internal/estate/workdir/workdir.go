@@ -30,6 +30,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/workdir/copytree"
 	"github.com/terrace-iac/terrace/internal/estate/workdir/overlay"
 	"github.com/terrace-iac/terrace/internal/parallel"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/source"
@@ -51,6 +52,8 @@ type Settings struct {
 	Data string
 	// OnDisk is where the files of a folder lie that would be made of another.
 	OnDisk func(path string) string
+	// Read reads files that other steps of the process read too; nil: from disk each time.
+	Read *readfile.Kept
 }
 
 // A Maker finds and makes working directories. Make it with NewMaker; its methods may be
@@ -92,6 +95,7 @@ type Dir struct {
 	backendAt string            // its name
 	outside   map[string][]byte // generated files that lie elsewhere
 	hooked    hooked
+	read      *readfile.Kept
 
 	disk   sync.Once
 	diskDs diag.List
@@ -133,7 +137,7 @@ func (m *Maker) Dir(t *demand.Task, u *unit.Unit, fetch bool) (*Dir, diag.List) 
 	if part := m.LateScalar(t, u); part != "" {
 		return &Dir{Unit: u, Terraform: tf, Waits: part, WaitsIn: part}, nil
 	}
-	d := &Dir{Unit: u, Terraform: tf, Path: m.runsIn(u, src.text, m.DownloadDir(t, u)), data: m.s.Data, hooked: hooked{anew: m.s.Command == "init"}}
+	d := &Dir{Unit: u, Terraform: tf, Path: m.runsIn(u, src.text, m.DownloadDir(t, u)), data: m.s.Data, read: m.s.Read, hooked: hooked{anew: m.s.Command == "init"}}
 	d.Files, more = m.files(t.Context(), d, src, fetch)
 	if ds = append(ds, more...); d.Files == nil || more.HasErrors() {
 		return nil, ds

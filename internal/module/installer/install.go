@@ -37,6 +37,7 @@ type Options struct {
 	Lenient  bool   // errors in the configuration of modules are warnings
 	Tree     module.Options
 	Packages *fetch.Fetcher
+	Read     *readfile.Kept // reads the manifest; nil: from disk each time
 	Registry Registry
 	Workers  int         // packages fetched at once; below 1 means 8
 	Progress func(Event) // one call at a time; may be nil
@@ -120,7 +121,7 @@ func Install(ctx context.Context, root string, o Options) (Result, diag.List) {
 		in.o.Tree.Config.FS = folder(root)
 	}
 	var ds diag.List
-	if in.old, ds = ReadManifest(in.data); ds.HasErrors() {
+	if in.old, ds = ReadManifest(o.Read, in.data); ds.HasErrors() {
 		in.old, ds = Manifest{}, nil // it is written anew
 	}
 	in.pins = newPins(o)
@@ -155,7 +156,7 @@ func Install(ctx context.Context, root string, o Options) (Result, diag.List) {
 	if ds.HasErrors() && len(in.next) == 0 && len(in.old) == 0 {
 		return res, ds // nothing to go on from
 	}
-	if err := in.next.write(in.data); err != nil {
+	if err := in.next.write(o.Read, in.data); err != nil {
 		ds = append(ds, diag.Errorf(nil, "Failed to update module manifest", "The list of installed modules cannot be written: %s.", err)...)
 	}
 	if !ds.HasErrors() {

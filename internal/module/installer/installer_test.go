@@ -181,7 +181,7 @@ func TestLocalModules(t *testing.T) {
 	if d := cmp.Diff([]string{"- a in a", "- b in b", "- c in c", "- a.deep in b/inner", "- b.inner in b/inner"}, b.events); d != "" {
 		t.Error(d)
 	}
-	m, ds := ReadManifest(filepath.Join(b.dir, ".terraform"))
+	m, ds := ReadManifest(nil, filepath.Join(b.dir, ".terraform"))
 	if ds.HasErrors() || string(m.Bytes()) != b.manifest() {
 		t.Error(m, ds.Err())
 	}
@@ -556,7 +556,7 @@ func TestKeepsTests(t *testing.T) {
 	if _, ds := Install(t.Context(), root, Options{}); ds.HasErrors() {
 		t.Fatal(ds.Err())
 	}
-	m, ds := ReadManifest(filepath.Join(root, ".terraform"))
+	m, ds := ReadManifest(nil, filepath.Join(root, ".terraform"))
 	if ds.HasErrors() || len(m) != 2 || m["a"].Dir != "a" || m["test.tests.x.run"].Dir != "a" {
 		t.Error(m, ds.Err())
 	}

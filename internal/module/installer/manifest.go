@@ -39,11 +39,11 @@ type manifestEntry struct {
 	Dir     string
 }
 
-// ReadManifest reads the manifest in a data folder (.terraform). One that does
-// not exist is empty.
-func ReadManifest(dataDir string) (Manifest, diag.List) {
+// ReadManifest reads the manifest in a data folder (.terraform), by files if that is not nil.
+// One that does not exist is empty.
+func ReadManifest(files *readfile.Kept, dataDir string) (Manifest, diag.List) {
 	path := filepath.Join(dataDir, filepath.FromSlash(manifestName))
-	text, err := readfile.Whole(path)
+	text, err := files.Whole(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Manifest{}, nil
 	}
@@ -86,9 +86,9 @@ func (m Manifest) Bytes() []byte {
 }
 
 // write replaces the manifest, unless it says the same already.
-func (m Manifest) write(dataDir string) error {
+func (m Manifest) write(files *readfile.Kept, dataDir string) error {
 	path := filepath.Join(dataDir, filepath.FromSlash(manifestName))
-	have, err := readfile.Whole(path)
+	have, err := files.Whole(path)
 	text := m.Bytes()
 	if err == nil && string(have) == string(text) {
 		return nil

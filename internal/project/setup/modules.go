@@ -50,12 +50,12 @@ func InstallModules(ctx context.Context, c *project.Context, v *View, m Modules)
 	o.Tests = testrun.Calls(m.Tests)
 	o.Upgrade, o.LockOnly, o.LockModules = m.Upgrade, m.Readonly, m.Pin
 	path := c.Path(lock.Name)
-	locked, ds := lock.Read(path)
+	locked, ds := lock.Read(c.Files, path)
 	if ds.HasErrors() {
 		return ds
 	}
 	o.Lock = locked
-	before, _ := installer.ReadManifest(c.DataPath())
+	before, _ := installer.ReadManifest(c.Files, c.DataPath())
 	o.Progress = func(e installer.Event) {
 		if have, ok := before[e.Key]; e.Kind == installer.Ready && ok && have.Dir == e.Dir && !m.Upgrade {
 			return // as it was
@@ -91,7 +91,7 @@ func moduleOptions(c *project.Context, m Modules) (installer.Options, diag.List)
 	if ds.HasErrors() {
 		return installer.Options{}, ds
 	}
-	given, ds := vars.Gather(vars.Sources{Dir: c.Dir, Env: c.Env, Flags: m.Vars, Set: c.Set})
+	given, ds := vars.Gather(vars.Sources{Dir: c.Dir, Env: c.Env, Flags: m.Vars, Set: c.Set, Read: c.Files})
 	value := c.ValueOf(given.All())
 	reg := c.Registry(cfg)
 	return installer.Options{
@@ -100,10 +100,10 @@ func moduleOptions(c *project.Context, m Modules) (installer.Options, diag.List)
 			Config: config.Options{FS: c.OnDisk(), Set: c.Set}, Loads: m.Files.Loads(), Workspace: workspace,
 			Variables: func(v *config.Variable) cty.Value { return staticInput(v, value) },
 			Functions: func() map[string]function.Function {
-				return funcs.Table(funcs.Config{BaseDir: c.Dir, Home: c.HomeOrError, Now: c.Now, PureOnly: true})
+				return funcs.Table(funcs.Config{BaseDir: c.Dir, Home: c.HomeOrError, Now: c.Now, PureOnly: true, ReadFile: c.Files.Whole})
 			},
 		},
-		Packages: c.Fetcher(cfg), Registry: reg,
+		Packages: c.Fetcher(cfg), Read: c.Files, Registry: reg,
 	}, ds
 }
 

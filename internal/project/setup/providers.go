@@ -50,7 +50,7 @@ func (i *initializer) initProviders(ctx context.Context) diag.List {
 	if err := install.RecordPluginDirs(o); err != nil {
 		return append(ds, diag.Errorf(nil, "Failed to save plugin folders", "What -plugin-dir says cannot be saved: %s.", err)...)
 	}
-	locked, more := lock.Read(pl.LockPath())
+	locked, more := lock.Read(pl.Folder.Files, pl.LockPath())
 	if ds = append(ds, more...); more.HasErrors() {
 		return ds
 	}

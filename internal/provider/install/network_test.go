@@ -367,7 +367,7 @@ func TestPeer(t *testing.T) {
 		write(t, filepath.Join(b.WorkDir, "rc"), rc)
 		write(t, filepath.Join(b.WorkDir, "main.tf"), main)
 		env := sys.Env{"TF_CLI_CONFIG_FILE=" + filepath.Join(b.WorkDir, "rc"), "TF_PLUGIN_CACHE_DIR=" + cache}
-		conf, ds := cliconfig.Load(env, "", b.WorkDir)
+		conf, ds := cliconfig.Load(nil, env, "", b.WorkDir)
 		if ds.HasErrors() {
 			t.Fatal(ds.Err())
 		}
@@ -389,7 +389,7 @@ func TestPeer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if b.locked, ds = lock.Read(lockFile); ds.HasErrors() {
+		if b.locked, ds = lock.Read(nil, lockFile); ds.HasErrors() {
 			t.Fatal(ds.Err())
 		}
 		pkgs, ds := Select(context.Background(), all, b.locked, b.Options)

@@ -90,7 +90,7 @@ func TestOCIMirror(t *testing.T) {
 	rc := fmt.Sprintf("provider_installation {\n oci_mirror {\n repository_template = \"%s/${namespace}/${type}\"\n include = [\"example.com/*/*\"]\n }\n}\n", host)
 	write(t, filepath.Join(b.WorkDir, "rc"), rc)
 	env := sys.Env{"TF_CLI_CONFIG_FILE=" + filepath.Join(b.WorkDir, "rc")}
-	conf, ds := cliconfig.Load(env, "", b.WorkDir)
+	conf, ds := cliconfig.Load(nil, env, "", b.WorkDir)
 	if ds.HasErrors() {
 		t.Fatal(ds.Err())
 	}

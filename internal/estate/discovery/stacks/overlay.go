@@ -56,12 +56,13 @@ func (u *Overlay) Locate(path string) string {
 	}
 }
 
-// ReadFile reads a file as if everything had been written.
-func (u *Overlay) ReadFile(path string) ([]byte, error) {
+// ReadFile reads a file as if everything had been written. files, which may be nil, reads
+// what is on disk.
+func (u *Overlay) ReadFile(files *readfile.Kept, path string) ([]byte, error) {
 	if b := u.beside(path); b != nil {
 		return b, nil
 	}
-	return readfile.Whole(u.Locate(path))
+	return files.Whole(u.Locate(path))
 }
 
 // Stat describes a file as if everything had been written.

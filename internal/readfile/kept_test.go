@@ -1,0 +1,92 @@
+package readfile
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+func TestKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	opened := 0
+	k := &Kept{}
+	read := func(want string, opens int) {
+		t.Helper()
+		before := opened
+		got, err := k.read(path, func(p string) ([]byte, error) { opened++; return Whole(p) })
+		if err != nil || string(got) != want || opened-before != opens {
+			t.Errorf("read %q (%v), want %q; opened it %d times, want %d", got, err, want, opened-before, opens)
+		}
+	}
+	write := func(text string, age time.Duration) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		at := time.Now().Add(-age)
+		if err := os.Chtimes(path, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("one", time.Hour)
+	read("one", 1)
+	read("one", 0)
+	write("two", 2*time.Hour) // as long as the other
+	read("two", 1)
+	read("two", 0)
+	write("new", 0) // it may change again in the same moment
+	read("new", 1)
+	read("new", 1)
+	write("old", time.Hour)
+	read("old", 1)
+	other := path + "2"
+	if err := os.WriteFile(other, []byte("2nd"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(other, info.ModTime(), info.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(other, path); err != nil {
+		t.Fatal(err)
+	}
+	read("2nd", 1)
+	read("2nd", 0)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.Whole(path); !os.IsNotExist(err) {
+		t.Errorf("a file that was removed: %v", err)
+	}
+	if k.size != 0 {
+		t.Errorf("%d bytes are kept of nothing", k.size)
+	}
+	if _, err := (*Kept)(nil).Whole(path); !os.IsNotExist(err) {
+		t.Errorf("nothing is kept: %v", err)
+	}
+}
+
+func TestKeptIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	k := &Kept{}
+	for _, name := range []string{"a", "b", "c"} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, make([]byte, mostKept/2), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		old := time.Now().Add(-time.Hour)
+		if err := os.Chtimes(path, old, old); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := k.Whole(path); err != nil || len(b) != mostKept/2 {
+			t.Fatal(len(b), err)
+		}
+	}
+	if k.size > mostKept {
+		t.Errorf("%d bytes are kept", k.size)
+	}
+}
