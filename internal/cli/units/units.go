@@ -158,25 +158,10 @@ func variables(words []string) (n int) {
 	return n
 }
 
-// inCache reports whether the working folder is one that was made for a unit, in the usual
-// folder for them or in the one that the environment names. Stacks make folders, too, which
-// are units.
-func inCache(c *command.Call) bool {
-	if !copytree.Copied(c.Dir) {
-		return false
-	}
-	for _, name := range []string{"TG_DOWNLOAD_DIR", "TERRAGRUNT_DOWNLOAD"} {
-		if dir := c.Env.Get(name); dir != "" && strings.HasPrefix(c.Dir, c.Path(dir)+string(filepath.Separator)) {
-			return true
-		}
-	}
-	return slices.Contains(strings.Split(filepath.ToSlash(c.Dir), "/"), ".terragrunt-cache")
-}
-
 // IsUnit reports whether a folder holds a unit file, or an environment file. The working
 // directory of a unit, where hooks run commands, has a copy of the file and is none.
 func IsUnit(c *command.Call, f *unitflags.Selection) bool {
-	if inCache(c) && f.Config == "" && f.Module == "" {
+	if copytree.Working(c.Dir) && f.Config == "" && f.Module == "" {
 		return false
 	}
 	for _, name := range []string{f.Config, unit.DefaultName, unit.DefaultJSONName} {

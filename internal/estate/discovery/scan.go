@@ -42,8 +42,9 @@ func scan(s *Settings, root string) (finding, diag.List) {
 type candidate struct{ path, from string }
 
 // walk lists the files below a folder by their names, and reads none. Folders in which
-// programs keep what is theirs are left out, and so is that of --download-dir, and hidden
-// ones if that is asked for, but for those that stacks are generated in.
+// programs keep what is theirs are left out, and so are working directories of units, the
+// folder of --download-dir, and hidden ones if that is asked for, but for those that stacks
+// are generated in.
 func walk(s *Settings, root string) (f finding, maybe []candidate, ds diag.List) {
 	name := s.ConfigName
 	if name == "" {
@@ -73,6 +74,8 @@ func walk(s *Settings, root string) (f finding, maybe []candidate, ds diag.List)
 			if p != root && (s.Overlay.Holds(p) || copytree.Private(d.Name()) || hidden || p == s.DownloadDir) {
 				return filepath.SkipDir
 			}
+		case d.Name() == copytree.WorkingName && filepath.Dir(p) != root:
+			return filepath.SkipDir // it comes before the files that the folder is a copy of
 		default:
 			add(p, p)
 		}

@@ -39,6 +39,11 @@ func (d *Dir) make() error {
 	if err := os.MkdirAll(d.Path, 0o755); err != nil {
 		return err
 	}
+	for _, dir := range []string{root, d.Path} { // the package may have copies of other units
+		if err := copytree.MarkWorking(dir, d.Unit.Dir); err != nil {
+			return err
+		}
+	}
 	put := copytree.Files{}
 	if d.Files.Unit != "" || d.Unit.Module != "" { // the module has a source
 		if err := put.Add(d.Files.Package, root, d.Files.Copy); err != nil {

@@ -30,10 +30,22 @@ const LockFile = ".terraform.lock.hcl"
 // no longer has is taken out again, and nothing else ever is.
 const manifestName = ".terrace-manifest"
 
-// Copied reports whether a folder was made by copying others: the working directory of a unit
-// whose module lies elsewhere.
-func Copied(dir string) bool {
-	info, err := os.Lstat(filepath.Join(dir, manifestName))
+// WorkingName is a file in each working directory of a unit that is a copy. A copy of the
+// unit's file lies beside it, which makes no unit of the folder.
+const WorkingName = ".terrace-working-dir"
+
+// MarkWorking says in a folder that it is the working directory of a unit.
+func MarkWorking(dir, unit string) error {
+	if Working(dir) {
+		return nil
+	}
+	text := "This folder is a copy. Terrace made it for the unit in " + unit + ", and makes it anew when it is missing.\n"
+	return atomicfile.WriteMode(filepath.Join(dir, WorkingName), []byte(text), 0o644)
+}
+
+// Working reports whether a folder says that it is the working directory of a unit.
+func Working(dir string) bool {
+	info, err := os.Lstat(filepath.Join(dir, WorkingName))
 	return err == nil && info.Mode().IsRegular()
 }
 
