@@ -383,10 +383,13 @@ func AdviceOn(status int) string {
 
 // NotHeld is the error of an Object whose lock nobody holds.
 func NotHeld(id string) error {
-	return &Error{Answer: fmt.Sprintf("the lock %q is not held: the state is not locked", id), Advice: "There is nothing to release."}
+	return &Error{Answer: fmt.Sprintf("the lock %q is not held: the state is not locked", id), Advice: "There is nothing to release.", Err: errNotOurs}
 }
 
 // WrongID is the error of an Object whose lock has another ID.
 func WrongID(id, holder string) error {
-	return &Error{Answer: fmt.Sprintf("the lock ID %q does not match that of the lock, %q", id, holder), Advice: "Give the ID of the lock, once you know that the run which holds it has ended."}
+	return &Error{Answer: fmt.Sprintf("the lock ID %q does not match that of the lock, %q", id, holder), Advice: "Give the ID of the lock, once you know that the run which holds it has ended.", Err: errNotOurs}
 }
+
+// errNotOurs is wrapped by the errors about locks that are not held, or not by who gives an ID.
+var errNotOurs = errors.New("the lock is not held")

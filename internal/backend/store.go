@@ -375,6 +375,11 @@ func (s *Store) unlock(ctx context.Context, id string) diag.List {
 	s.mu.Unlock()
 	defer s.watch()()
 	if err := s.object.Unlock(ctx, id); err != nil {
+		if e, ok := errors.AsType[*Error](err); ok && errors.Is(err, errNotOurs) {
+			lost := *e
+			lost.Advice = "Somebody released it while this run was at work, and may have changed the state meanwhile."
+			return s.fail("Error releasing the state lock", &lost)
+		}
 		ds := s.fail("Error releasing the state lock", err)
 		ds[0].Detail += fmt.Sprintf("\n\nThe lock may still be held. Once no run works on this state any more, release it with \"force-unlock %s\".", id)
 		return ds

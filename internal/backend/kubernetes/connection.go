@@ -67,6 +67,7 @@ func (c *connection) header(h http.Header, bearer string) http.Header {
 	if h.Get("Accept") == "" {
 		h.Set("Accept", "application/json")
 	}
+	h.Set("User-Agent", "Terrace") // the server notes who wrote which field
 	x := c.access
 	switch {
 	case !strings.HasPrefix(x.Server, "https://"): // no credentials in the clear, as with kubectl

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,6 +21,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/backendtest"
 	"github.com/terrace-iac/terrace/internal/backend/backendtest/servers"
+	"github.com/terrace-iac/terrace/internal/backend/rest"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/state/store/storetest"
 	"github.com/terrace-iac/terrace/internal/sys"
@@ -336,7 +338,7 @@ users: [{name: u, user: {as: boss, as-groups: [g], username: me, password: `+bas
 		t.Error("credentials are sent in the clear")
 	}
 	h := (&connection{access: x}).header(nil, x.Token)
-	if got := fmt.Sprint(h); got != "map[Accept:[application/json] Authorization:[Bearer t] Impersonate-Group:[g] Impersonate-User:[boss]]" {
+	if got := fmt.Sprint(h); got != "map[Accept:[application/json] Authorization:[Bearer t] Impersonate-Group:[g] Impersonate-User:[boss] User-Agent:[Terrace]]" {
 		t.Error(got)
 	}
 }
@@ -352,4 +354,181 @@ func TestBeside(t *testing.T) {
 	backendtest.Beside(t, Kind(), p, `
     secret_suffix = "app"
     config_path   = "`+file+`"`)
+}
+
+// cluster is a real one: the namespaces of a kubeconfig's context, in which every place gets a
+// namespace of its own.
+type cluster struct {
+	config string // the path of the kubeconfig
+	admin  *kubernetesBackend
+}
+
+// realCluster is that of TERRACE_TEST_KUBERNETES, a kubeconfig of somebody who may make
+// namespaces, or the test is skipped.
+func realCluster(t *testing.T) *cluster {
+	t.Helper()
+	path := os.Getenv("TERRACE_TEST_KUBERNETES")
+	if path == "" {
+		t.Skip("TERRACE_TEST_KUBERNETES names no kubeconfig of a cluster for tests")
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{config: path}
+	c.admin = backendtest.Open(t, Kind(), c.place(t, "default")).(*kubernetesBackend)
+	return c
+}
+
+func (c *cluster) place(t *testing.T, namespace string) backendtest.Place {
+	lease := "/apis/coordination.k8s.io/v1/namespaces/" + namespace + "/leases/lock-tfstate-default-app"
+	p := backendtest.Place{
+		Config:   map[string]cty.Value{"secret_suffix": cty.StringVal("app"), "config_path": cty.StringVal(c.config), "namespace": cty.StringVal(namespace)},
+		Services: backendtest.Services(t),
+		Locks:    true, Workspaces: true,
+		Steal: func(t *testing.T) { c.edit(t, lease, "spec", "holderIdentity", "other") },
+	}
+	p.Services.Run = sys.Run
+	return p
+}
+
+// fresh is a place in a new namespace.
+func (c *cluster) fresh(t *testing.T) backendtest.Place {
+	t.Helper()
+	name := "terrace-test-" + strings.ToLower(store.NewID())
+	resp, err := c.admin.put(ctx, "POST", "/api/v1/namespaces", map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}})
+	if err != nil || resp.Status != http.StatusCreated {
+		t.Fatalf("%v %+v", err, resp)
+	}
+	t.Cleanup(func() {
+		if _, err := c.admin.c.send(ctx, rest.Request{Method: "DELETE", URL: "/api/v1/namespaces/" + name}); err != nil {
+			t.Error(err)
+		}
+	})
+	return c.place(t, name)
+}
+
+// edit sets a field of an object as somebody else would.
+func (c *cluster) edit(t *testing.T, path, part, field string, value any) {
+	t.Helper()
+	var o map[string]any
+	if found, err := c.admin.get(ctx, path, &o); err != nil || !found {
+		t.Fatalf("%s: %v %v", path, found, err)
+	}
+	m, _ := o[part].(map[string]any)
+	m[field] = value
+	if resp, err := c.admin.put(ctx, "PUT", path, o); err != nil || resp.Status != http.StatusOK {
+		t.Fatalf("%v %+v", err, resp)
+	}
+}
+
+// The suite against a real API server.
+func TestCluster(t *testing.T) {
+	c := realCluster(t)
+	backendtest.Run(t, Kind(), c.fresh)
+}
+
+// What a real API server keeps of what is written is what the stand-in keeps.
+func TestClusterLayout(t *testing.T) {
+	c := realCluster(t)
+	s := servers.Kubernetes(t, "")
+	var shapes []string
+	real := c.fresh(t)
+	for _, p := range []backendtest.Place{real, place(t, s)} {
+		p.Config["labels"] = cty.MapVal(map[string]cty.Value{"team": cty.StringVal("a")})
+		o := open0(t, p, "")
+		id, err := o.Lock(ctx, store.LockInfo{ID: "id", Operation: "op", Who: "me", Version: "1.12.6", Created: time.Unix(0, 1).UTC()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.Write(ctx, []byte("{}\n"), backend.Prior{Absent: true}, id); err != nil {
+			t.Fatal(err)
+		}
+		shape := ""
+		for _, path := range []string{o.path(), o.lease()} {
+			var all map[string]any
+			if found, err := o.b.get(ctx, path, &all); err != nil || !found {
+				t.Fatal(found, err)
+			}
+			m := all["metadata"].(map[string]any)
+			for _, name := range []string{"uid", "creationTimestamp", "resourceVersion", "managedFields", "namespace"} {
+				delete(m, name)
+			}
+			b, _ := json.Marshal(all)
+			shape += string(b) + "\n"
+		}
+		shapes = append(shapes, shape)
+		if err := o.Unlock(ctx, id); err != nil {
+			t.Fatal(err)
+		}
+		for _, workspace := range []string{"Upper", "a_b"} {
+			if _, err := backendtest.Open(t, Kind(), p).Store(workspace, backend.StoreOptions{}); err == nil {
+				t.Errorf("the workspace %s gives no name of a Secret", workspace)
+			}
+		}
+	}
+	if shapes[0] != shapes[1] {
+		t.Errorf("the real one keeps\n%s\nthe stand-in\n%s", shapes[0], shapes[1])
+	}
+}
+
+// What is too large for a Secret is refused, and the journal may take several.
+func TestClusterLimit(t *testing.T) {
+	c := realCluster(t)
+	o := open0(t, c.fresh(t), "")
+	random := make([]byte, 1_200_000)
+	rand.Read(random)
+	var e *backend.Error
+	if _, err := o.Write(ctx, random, backend.Prior{Absent: true}, ""); !errors.As(err, &e) || !strings.Contains(e.Advice, "1 MiB") {
+		t.Errorf("%v", err)
+	}
+	if _, err := o.Write(ctx, random[:maxSecret-1000], backend.Prior{Absent: true}, ""); err != nil {
+		t.Errorf("just below the limit: %v", err)
+	}
+	if err := o.PutBlob(ctx, "a/b", random); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := o.GetBlob(ctx, "a/b"); err != nil || !bytes.Equal(got, random) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+}
+
+// OpenTofu as the other party, on a real API server.
+func TestClusterBeside(t *testing.T) {
+	servers.Tofu(t)
+	c := realCluster(t)
+	p := c.fresh(t)
+	backendtest.Beside(t, Kind(), p, `
+    secret_suffix = "app"
+    config_path   = "`+c.config+`"
+    namespace     = "`+p.Config["namespace"].AsString()+`"`)
+}
+
+// A run whose lock somebody else released says so, and not that its lock may still be held.
+func TestReleasedByOthers(t *testing.T) {
+	s := servers.Kubernetes(t, "")
+	b := backendtest.Open(t, Kind(), place(t, s))
+	for _, next := range []string{"", "other"} {
+		st, err := b.Store("", backend.StoreOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		unlock, ds := st.Lock(ctx, store.LockInfo{ID: "ours"}, 0)
+		if ds.HasErrors() {
+			t.Fatal(ds.Err())
+		}
+		other := open0(t, place(t, s), "")
+		if err := other.Unlock(ctx, "ours"); err != nil {
+			t.Fatal(err)
+		}
+		if next != "" {
+			if _, err := other.Lock(ctx, store.LockInfo{ID: next}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ds = unlock()
+		if !ds.HasErrors() || !strings.Contains(ds[0].Detail, "Somebody released it") || strings.Contains(ds[0].Detail, "still be held") {
+			t.Errorf("%v", ds)
+		}
+	}
 }

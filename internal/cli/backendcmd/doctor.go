@@ -4,11 +4,13 @@ package backendcmd
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/doctor"
+	"github.com/terrace-iac/terrace/internal/backend/workdir"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/project"
@@ -24,27 +26,40 @@ func Doctor() command.Command {
 		Help: `Checks the backend of the working folder end to end: credentials, listing and
 reading, whether a lock excludes a second one, conditional writes, and, where
 the service reports them, versioning, encryption at rest and the clock. Prints
-what is missing and which permission it needs. The state is not touched.`,
-		Examples: []command.Example{{Line: "backend doctor", Text: "Check the backend that init configured."}},
+what is missing and which permission it needs. The state is not touched.
+
+Where init has yet to run, since something is missing, the backend that the
+configuration names is checked, with what -backend-config adds.`,
+		Examples: []command.Example{{Line: "backend doctor", Text: "Check the backend that init configured, or is to configure."}},
 		Exits:    []command.Exit{{Code: 0, Help: "Nothing is missing."}, {Code: 1, Help: "Something is missing, or could not be checked."}},
 		Prepare: func() (command.Flags, command.Run) {
 			var given []vars.Flag
+			var options []string
 			var json flags.JSON
 			fs := append(json.Flags(), flags.Vars(&given)...)
+			fs = append(fs, command.List(&options, "backend-config", "path", "What init is given, where it has yet to run: a file with assignments or a 'key=value'. May be repeated.").Completes(command.Files))
 			return fs, func(ctx context.Context, c *command.Call) int {
 				if !json.Use(c.Report) {
 					return 1
 				}
 				defer c.Report.Finish()
-				return examineBackend(ctx, c, given)
+				return examineBackend(ctx, c, given, options)
 			}
 		},
 	}
 }
 
-func examineBackend(ctx context.Context, c *command.Call, given []vars.Flag) int {
+func examineBackend(ctx context.Context, c *command.Call, given []vars.Flag, options []string) int {
 	b, ds := project.WhereState(ctx, c, given)
-	if ds.HasErrors() {
+	pending := slices.ContainsFunc(ds, func(m *diag.Message) bool { return m.Code == workdir.InitCode })
+	switch {
+	case pending: // init may fail for what is looked for here
+		places, more := project.PendingPlaces(ctx, c, given, options)
+		if more.HasErrors() {
+			return c.Fail(append(ds, more...))
+		}
+		b, ds = places[0], more
+	case ds.HasErrors():
 		return c.Fail(ds)
 	}
 	workspace, more := c.Folder().Workspace()
@@ -53,7 +68,11 @@ func examineBackend(ctx context.Context, c *command.Call, given []vars.Flag) int
 	}
 	c.Report.Tell(ds)
 	missing := 0
-	c.Report.Human.Say(fmt.Sprintf("Backend %q, workspace %q\n\n", b.Config.Type, workspace))
+	title := fmt.Sprintf("Backend %q, workspace %q", b.Config.Type, workspace)
+	if pending {
+		title += ", not initialized yet"
+	}
+	c.Report.Human.Say(title + "\n\n")
 	info := store.LockInfo{Operation: "doctor", Who: c.User() + "@" + c.Host(), Version: statefile.Version, Created: c.Now()}
 	doctor.Run(ctx, b.Opened, workspace, project.StoreOptions(c, b, flags.State{}), info, func(f backend.Finding) {
 		mark := "ok     "
