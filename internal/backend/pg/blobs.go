@@ -22,6 +22,8 @@ func (b *pgBackend) blobs() string {
 	return quote(b.schema) + "." + quote(name)
 }
 
+const besideFailed = "Failed to write beside the state"
+
 func (o *object) PutBlob(ctx context.Context, name string, data []byte) error {
 	put := func() error {
 		_, err := o.b.pool.query(ctx, "INSERT INTO "+o.b.blobs()+" (workspace, name, data) VALUES ($1, $2, decode($3, 'hex')) ON CONFLICT (workspace, name) DO UPDATE SET data = EXCLUDED.data", o.name, name, hex.EncodeToString(data))
@@ -38,7 +40,7 @@ func (o *object) PutBlob(ctx context.Context, name string, data []byte) error {
 		}
 	}
 	if err != nil {
-		return o.b.fail("Failed to write beside the state", err)
+		return o.b.fail(besideFailed, err)
 	}
 	return nil
 }

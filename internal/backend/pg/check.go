@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/terrace-iac/terrace/internal/backend"
@@ -15,30 +16,36 @@ func (b *pgBackend) Check(ctx context.Context, _ string, report func(backend.Fin
 	rows, err := b.pool.query(ctx, `
 		SELECT current_setting('server_version_num')::int >= 100000, current_setting('server_version'),
 			coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false),
-			to_regclass($1) IS NOT NULL,
 			has_database_privilege(current_database(), 'CREATE'),
 			current_user, extract(epoch FROM clock_timestamp())::bigint,
-			coalesce(inet_server_addr() = inet_client_addr(), true)`, b.table)
+			coalesce(inet_server_addr() = inet_client_addr(), true)`)
 	if err != nil {
 		report(backend.Failed("connection", b.fail("", err)))
 		return
 	}
 	text := func(i int) string { return string(rows[0][i]) }
-	report(backend.Finding{What: "credentials", OK: true, Detail: "the user " + text(5)})
+	report(backend.Finding{What: "credentials", OK: true, Detail: "the user " + text(4)})
 	report(backend.Finding{What: "version of the server", OK: text(0) == "t", Detail: text(1) + "; 10 is needed"})
 	f := backend.Finding{What: "encryption on the way", OK: true, Detail: "TLS"}
 	switch {
 	case text(2) == "t":
-	case text(7) == "t":
+	case text(6) == "t":
 		f.Detail = "the server is on this machine"
 	default:
 		f.OK, f.Detail = false, "none: set sslmode"
 	}
 	report(f)
-	if text(3) == "t" {
-		b.checkTable(ctx, report)
-	} else {
-		f := backend.Finding{What: "table " + b.table, OK: !b.skipTable && text(4) == "t", Detail: "it is not there yet and is created when a state is first locked or written"}
+	there, lacking, err := b.lacking(ctx)
+	switch {
+	case err != nil:
+		report(backend.Failed("rights", b.fail("", err)))
+	case there:
+		f := backend.Finding{What: "rights", OK: len(lacking) == 0, Detail: "on " + b.table, Permission: strings.Join(lacking, "; ")}
+		if report(f); f.OK {
+			b.checkTable(ctx, report)
+		}
+	default:
+		f := backend.Finding{What: "table " + b.table, OK: !b.skipTable && text(3) == "t", Detail: "it is not there yet and is created when a state is first locked or written"}
 		if b.skipTable {
 			f.Detail = "it is not there, and skip_table_creation is set"
 		} else if !f.OK {
@@ -48,8 +55,39 @@ func (b *pgBackend) Check(ctx context.Context, _ string, report func(backend.Fin
 	}
 	backend.CheckNoVersioning("the table keeps no older states: back up the database", report)
 	report(backend.Finding{What: "encryption at rest", OK: true, Detail: "PostgreSQL has none of its own: what it keeps is as safe as its disks; an encryption block seals the state"})
-	seconds, err := strconv.ParseInt(text(6), 10, 64)
+	seconds, err := strconv.ParseInt(text(5), 10, 64)
 	backend.CheckClock(clock{b.s.Now().Sub(time.Unix(seconds, 0)), err == nil}, report)
+}
+
+// lacking are the rights that the user needs for states and does not have; there says that
+// the table is there. It asks the catalog, which everybody may read.
+func (b *pgBackend) lacking(ctx context.Context) (there bool, rights []string, err error) {
+	rows, err := b.pool.query(ctx, `
+		SELECT has_schema_privilege(n.oid, 'USAGE'),
+			has_table_privilege(c.oid, 'SELECT'), has_table_privilege(c.oid, 'INSERT'), has_table_privilege(c.oid, 'UPDATE'), has_table_privilege(c.oid, 'DELETE'),
+			coalesce((SELECT has_sequence_privilege(s.oid, 'USAGE') OR has_sequence_privilege(s.oid, 'UPDATE')
+				FROM pg_class s JOIN pg_namespace p ON p.oid = s.relnamespace WHERE p.nspname = 'public' AND s.relname = 'global_states_id_seq' AND s.relkind = 'S'), true)
+		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = $2`, b.schema, b.tableName)
+	if err != nil || len(rows) == 0 {
+		return false, nil, err
+	}
+	has := func(i int) bool { return string(rows[0][i]) == "t" }
+	if !has(0) {
+		rights = append(rights, "USAGE on the schema "+quote(b.schema))
+	}
+	var verbs []string
+	for i, verb := range []string{"SELECT", "INSERT", "UPDATE", "DELETE"} {
+		if !has(1 + i) {
+			verbs = append(verbs, verb)
+		}
+	}
+	if len(verbs) > 0 {
+		rights = append(rights, strings.Join(verbs, ", ")+" on the table "+b.table)
+	}
+	if !has(5) {
+		rights = append(rights, "USAGE on the sequence "+sequence)
+	}
+	return true, rights, nil
 }
 
 // A clock is how far this machine's is ahead of the server's.

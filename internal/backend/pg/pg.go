@@ -250,6 +250,30 @@ func hasCode(err error, codes ...string) bool {
 // missing reports whether the table or its schema is not there.
 func missing(err error) bool { return hasCode(err, "42P01", "3F000") }
 
+// sequence gives the rows their numbers.
+const sequence = "public.global_states_id_seq"
+
+// right is the right that is missing where the server says on what it was denied.
+func (b *pgBackend) right(summary, message string) string {
+	on, _ := strings.CutPrefix(message, "permission denied for ")
+	kind, name, _ := strings.Cut(on, " ")
+	switch {
+	case kind == "sequence":
+		return "USAGE on the sequence " + sequence
+	case kind == "database":
+		return "CREATE on the database"
+	case kind == "schema" && name != b.schema:
+		return "CREATE on the schema " + name
+	case kind == "schema" && summary == besideFailed:
+		return "CREATE on the schema " + quote(b.schema)
+	case kind == "schema":
+		return "USAGE on the schema " + quote(b.schema)
+	case quote(b.schema)+"."+quote(name) == b.blobs():
+		return "SELECT, INSERT, UPDATE and DELETE on the table " + b.blobs()
+	}
+	return "SELECT, INSERT, UPDATE and DELETE on the table " + b.table
+}
+
 // fail makes the error of what the server answered. What the driver says of a
 // connection may show the connection string, so only its innermost cause is reported.
 func (b *pgBackend) fail(summary string, err error) error {
@@ -281,8 +305,8 @@ func (b *pgBackend) fail(summary string, err error) error {
 		out.Advice = "Too many connections are open; raise max_connections of the server or run fewer things at the same time."
 	case e.Code == "42501":
 		out.Argument = "schema_name"
-		out.Permission = fmt.Sprintf("USAGE on the schema %s; SELECT, INSERT, UPDATE, DELETE on the table %s", quote(b.schema), b.table)
-		out.Advice = fmt.Sprintf("The user needs USAGE on the schema %s and SELECT, INSERT, UPDATE and DELETE on the table %s, and CREATE on the database and on the schema public unless these were made before.", quote(b.schema), b.table)
+		out.Permission = b.right(summary, e.Message)
+		out.Advice = fmt.Sprintf("The user needs %s. For all of this backend: USAGE on the schema %s; SELECT, INSERT, UPDATE and DELETE on the table %s; USAGE on the sequence %s; CREATE on the schema, once, for a journal in the store; and CREATE on the database and on the schema public unless all this was made before.", out.Permission, quote(b.schema), b.table, sequence)
 	case missing(err):
 		out.Argument = "table_name"
 		out.Advice = fmt.Sprintf("The table %s is missing: create it, or leave out skip_schema_creation and skip_table_creation.", b.table)
