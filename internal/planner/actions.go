@@ -21,7 +21,8 @@ import (
 //     depends on the object, before or after. So does the delete of a deposed object,
 //     where that closes no cycle: it may still be in use, until there is a new object
 //     and its users have it.
-//   - Data sources of checks are read after everything else.
+//   - Data sources of checks are read after everything else, but for the deletes of what
+//     they read that is replaced by something new.
 //   - What a provider's configuration reads is deleted after everything that is
 //     deleted with that provider.
 //
@@ -107,7 +108,8 @@ func (b *actionList) forward() {
 }
 
 // last lets the data sources of checks wait for all the rest: a check judges what is there
-// when everything is done.
+// when everything is done. What waits for them, such as the delete of an object that they read
+// until there was a new one, comes after them.
 func (b *actionList) last() {
 	var reads, rest []int
 	of := make(map[*plan.Change]bool)
@@ -125,7 +127,27 @@ func (b *actionList) last() {
 			rest = append(rest, i)
 		}
 	}
-	if len(reads) == 0 || len(rest) == 0 {
+	if len(reads) == 0 {
+		return
+	}
+	users := make([][]int, len(b.out))
+	for i, a := range b.out {
+		for _, n := range a.Needs {
+			users[n] = append(users[n], i)
+		}
+	}
+	after := make([]bool, len(b.out))
+	for todo := slices.Clone(reads); len(todo) > 0; {
+		i := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		for _, u := range users[i] {
+			if !after[u] {
+				after[u] = true
+				todo = append(todo, u)
+			}
+		}
+	}
+	if rest = slices.DeleteFunc(rest, func(i int) bool { return after[i] }); len(rest) == 0 {
 		return
 	}
 	all := b.add(plan.StepJoin, -1, rest...)
