@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -119,6 +120,33 @@ func TestCorpus(t *testing.T) {
 	t.Logf("%d configurations with commands, %d commands", len(cases), steps)
 	if peer != "" {
 		t.Logf("beside OpenTofu: %d answers are equal with all messages, %d but for the wording of messages, %d are other on purpose", exact, steps-exact-known, known)
+	}
+}
+
+// TestSmallDifferences holds docs/small-differences.md against the reasons in the corpus;
+// -update writes it.
+func TestSmallDifferences(t *testing.T) {
+	const page = "../../docs/small-differences.md"
+	shown := map[string][]string{}
+	for _, c := range corpus(t) {
+		for _, s := range c.steps {
+			if s.reason != "" && len(shown[s.reason]) < 2 {
+				shown[s.reason] = append(shown[s.reason], "`"+strings.ReplaceAll(s.line, "|", "\\|")+"`")
+			}
+		}
+	}
+	var b strings.Builder
+	b.WriteString("# Small differences from OpenTofu\n\nThe README's tables have what may matter to a configuration. This page has the rest: what differs in what single commands print or refuse, as a comparison of some thousand commands with OpenTofu 1.12 finds it. Not listed: the wording of messages, and the order of lines of work that goes on at once. `go test ./internal/cli -run TestSmallDifferences -update` writes it from [the commands and their answers](../internal/cli/testdata/corpus); with `TERRACE_TEST_TOFU`, `TestCorpus` checks that each is one.\n\n| | shown by |\n|---|---|\n")
+	for _, reason := range slices.Sorted(maps.Keys(shown)) {
+		fmt.Fprintf(&b, "| %s | %s |\n", reason, strings.Join(slices.Compact(shown[reason]), ", "))
+	}
+	if *update {
+		if err := os.WriteFile(page, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(page); err != nil || string(got) != b.String() {
+		t.Errorf("%s is not what the corpus says (%v): run go test ./internal/cli -run TestSmallDifferences -update", page, err)
 	}
 }
 

@@ -313,11 +313,16 @@ func New(system *sys.System, t *Table, h *interrupt.Handler) *Call {
 // Group answers the first word of commands of two: the table says which there are.
 func Group() (Flags, Run) {
 	return nil, func(_ context.Context, c *Call) int {
-		names := c.Table.Below(c.Command.Name)
 		if len(c.Args) > 0 {
-			given := c.Command.Name + " " + c.Args[0]
-			return c.UsageError("No such command", fmt.Sprintf("There is no command %q.%s %s", given, c.Table.Suggest(given), names))
+			return c.NoSuchCommand()
 		}
-		return c.UsageError("No command given", names)
+		return c.UsageError("No command given", c.Table.Below(c.Command.Name))
 	}
+}
+
+// NoSuchCommand answers a word behind the first one of commands of two that makes none with
+// it.
+func (c *Call) NoSuchCommand() int {
+	given := c.Command.Name + " " + c.Args[0]
+	return c.UsageError("No such command", fmt.Sprintf("There is no command %q.%s %s", given, c.Table.Suggest(given), c.Table.Below(c.Command.Name)))
 }

@@ -46,6 +46,9 @@ func Commands() []command.Command {
 		Name: "workspace", Synopsis: "Workspace management", Help: "new, list, show, select and delete Terrace workspaces.",
 		Prepare: func() (command.Flags, command.Run) {
 			return nil, func(_ context.Context, c *command.Call) int {
+				if len(c.Args) > 0 {
+					return c.NoSuchCommand()
+				}
 				fmt.Fprintln(c.Stderr, c.Table.HelpOf(c.Command))
 				return 1
 			}
