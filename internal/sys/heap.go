@@ -24,6 +24,17 @@ type collector struct {
 	usual int // the one that it had before
 }
 
+// begin has the garbage collector run first when the heap has twice the size at which it
+// would: most commands end before, and to start it takes a good part of their time.
+func (c *collector) begin() {
+	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.until(200)
+}
+
 // spare has the garbage collector run from now on when the heap has grown by half,
 // not when it has doubled. What the user said about the collector stands.
 func (c *collector) spare() {
@@ -58,6 +69,11 @@ func (c *collector) expect(bytes int64) {
 	if percent <= max(100, c.set) {
 		return
 	}
+	c.until(percent)
+}
+
+// until sets the percentage that holds until the collector runs. The caller holds c.mu.
+func (c *collector) until(percent int) {
 	usual := debug.SetGCPercent(percent)
 	if c.set == 0 {
 		c.usual = usual

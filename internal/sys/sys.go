@@ -113,6 +113,7 @@ func Real() (*System, error) {
 		return nil, fmt.Errorf("cannot find the working folder: %w", err)
 	}
 	var gc collector
+	gc.begin()
 	children := new(Children)
 	unread := new(unread)
 	return &System{
