@@ -209,8 +209,13 @@ var purposes = []purpose{
 			return
 		}
 		ours.Text, theirs.Text = untilOutputs(ours.Text), untilOutputs(theirs.Text)
+		differ := func(part string) bool { return ours.Document[part] != theirs.Document[part] }
+		others := differ("output_changes") || differ("prior_state") // which relevant attributes are made from
 		for _, o := range []*outcome{ours, theirs} {
 			delete(o.Document, "output_changes")
+			if others {
+				delete(o.Document, "relevant_attributes")
+			}
 			if text, ok := o.Document["prior_state"]; ok {
 				o.Document["prior_state"] = managedOf(text)
 			}
