@@ -3,12 +3,14 @@ package unit
 import (
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
 )
 
 func comment(text string) hclwrite.Tokens {
@@ -40,6 +42,8 @@ type autoWriter struct {
 	c   *evaluator
 	e   *evaluation
 	dir string
+
+	bound []string // the names that for expressions around an expression bind
 }
 
 func (w *autoWriter) body(out *hclwrite.Body, body *hclsyntax.Body, in string) {
@@ -106,60 +110,206 @@ func (w *autoWriter) Attr(out *hclwrite.Body, a *hclsyntax.Attribute, in string)
 // kept writes an expression that reads a dependency: what of it the stack file can tell is
 // replaced by its value, and the rest stays as it is written.
 func (w *autoWriter) kept(x hclsyntax.Expression) hclwrite.Tokens {
-	at := x.Range()
+	return hclwrite.Tokens{{Type: hclsyntax.TokenIdent, Bytes: []byte(w.text(x, x.Range()))}}
+}
+
+// A replacement is a text for a part of the text of a file.
+type replacement struct {
+	at hcl.Range
+	by string
+}
+
+// text is an expression, which stands at a place, as it is to be written.
+func (w *autoWriter) text(x hclsyntax.Expression, at hcl.Range) string {
+	if w.known(x) {
+		return valueText(w.value(x))
+	}
 	var found []replacement
 	w.replaced(x, &found)
-	if w.c.stuck() {
-		return nil
-	}
 	slices.SortFunc(found, func(a, b replacement) int { return b.at.Start.Byte - a.at.Start.Byte })
 	text := string(at.SliceBytes(w.e.f.Src.Bytes))
 	for _, r := range found {
 		from, to := r.at.Start.Byte-at.Start.Byte, r.at.End.Byte-at.Start.Byte
-		text = text[:from] + string(hclwrite.TokensForValue(plain(r.by)).Bytes()) + text[to:]
+		text = text[:from] + r.by + text[to:]
 	}
-	return hclwrite.Tokens{{Type: hclsyntax.TokenIdent, Bytes: []byte(text)}}
+	return text
 }
 
-// A replacement is a value for a part of the text of a file.
-type replacement struct {
-	at hcl.Range
-	by cty.Value
-}
-
-// replaced finds the parts of an expression that are replaced by their values: parts of
-// objects and tuples that read no dependency, and in the others references that only the
-// stack file knows.
+// replaced finds the parts of an expression that are not written as they stand.
 func (w *autoWriter) replaced(x hclsyntax.Expression, out *[]replacement) {
-	part := func(x hclsyntax.Expression, at hcl.Range) {
-		if c := w.e.f.CompileAlone(x, nil); !readsDependency(c) && !w.leftToTheUnit(c) {
-			w.put(at, c, out)
-			return
+	at := func(part hclsyntax.Expression, at hcl.Range) {
+		*out = append(*out, replacement{at, w.text(part, at)})
+	}
+	parts := func(list ...hclsyntax.Expression) {
+		for _, part := range list {
+			if part != nil {
+				at(part, part.Range())
+			}
 		}
-		w.replaced(x, out)
 	}
 	switch x := x.(type) {
 	case *hclsyntax.ObjectConsExpr:
 		for _, item := range x.Items {
-			if hcl.ExprAsKeyword(item.KeyExpr) == "" {
-				part(item.KeyExpr, item.KeyExpr.Range())
+			if key, ok := item.KeyExpr.(*hclsyntax.ObjectConsKeyExpr); ok && hcl.ExprAsKeyword(key) == "" {
+				at(key.Wrapped, key.Range())
 			}
-			part(item.ValueExpr, item.ValueExpr.Range())
+			parts(item.ValueExpr)
 		}
 	case *hclsyntax.TupleConsExpr:
-		for _, item := range x.Exprs {
-			part(item, item.Range())
+		parts(x.Exprs...)
+	case *hclsyntax.FunctionCallExpr:
+		parts(x.Args...)
+	case *hclsyntax.ParenthesesExpr:
+		parts(x.Expression)
+	case *hclsyntax.UnaryOpExpr:
+		parts(x.Val)
+	case *hclsyntax.BinaryOpExpr:
+		parts(x.LHS, x.RHS)
+	case *hclsyntax.IndexExpr:
+		parts(x.Collection, x.Key)
+	case *hclsyntax.RelativeTraversalExpr:
+		parts(x.Source)
+	case *hclsyntax.SplatExpr:
+		parts(x.Source)
+	case *hclsyntax.ConditionalExpr:
+		if branch := w.branch(x); branch != nil {
+			*out = append(*out, replacement{x.Range(), w.text(branch, branch.Range())})
+			return
 		}
-	default:
-		for _, ref := range syntax.RefsOf(w.e.f.CompileAlone(x, nil)) {
-			switch ref.RootName() {
-			case "local", "values", "unit", "stack":
-				at := ref.SourceRange()
-				w.put(at, &syntax.Expr{Expression: &hclsyntax.ScopeTraversalExpr{Traversal: ref, SrcRange: at}, Kind: syntax.Reference, Ref: ref, Cell: -1}, out)
-			}
+		parts(x.Condition, x.TrueResult, x.FalseResult)
+	case *hclsyntax.ForExpr:
+		parts(x.CollExpr)
+		n := len(w.bound)
+		w.bound = append(w.bound, x.KeyVar, x.ValVar)
+		parts(x.KeyExpr, x.ValExpr, x.CondExpr)
+		w.bound = w.bound[:n]
+	case *hclsyntax.TemplateWrapExpr:
+		*out = append(*out, replacement{x.Range(), w.text(x.Wrapped, x.Wrapped.Range())})
+	case *hclsyntax.TemplateExpr:
+		if text, ok := w.template(x); ok {
+			*out = append(*out, replacement{x.Range(), text})
+			return
 		}
+		w.references(x, out)
 	}
 }
+
+// references finds the references in an expression that only the stack file knows.
+func (w *autoWriter) references(x hclsyntax.Expression, out *[]replacement) {
+	_ = hclsyntax.VisitAll(x, func(n hclsyntax.Node) hcl.Diagnostics {
+		if ref, ok := n.(*hclsyntax.ScopeTraversalExpr); ok && w.known(ref) {
+			switch ref.Traversal.RootName() {
+			case "local", "values", "unit", "stack":
+				*out = append(*out, replacement{ref.Range(), valueText(w.value(ref))})
+			}
+		}
+		return nil
+	})
+}
+
+// branch is what a condition that the stack file knows chooses, nil if it does not know it.
+func (w *autoWriter) branch(x *hclsyntax.ConditionalExpr) hclsyntax.Expression {
+	if !w.known(x.Condition) {
+		return nil
+	}
+	v, err := convert.Convert(w.value(x.Condition), cty.Bool)
+	if err != nil || v.IsNull() || !v.IsKnown() {
+		return nil
+	}
+	if v.True() {
+		return x.TrueResult
+	}
+	return x.FalseResult
+}
+
+// template writes a text with expressions in it as a quoted one. It cannot where a directive
+// has to be kept.
+func (w *autoWriter) template(x *hclsyntax.TemplateExpr) (string, bool) {
+	var out, plain strings.Builder
+	flush := func(more bool) {
+		text, dollar := plain.String(), ""
+		if plain.Reset(); more && strings.HasSuffix(text, "$") { // it would escape what follows
+			text, dollar = strings.TrimSuffix(text, "$"), `${"$"}`
+		}
+		quoted := valueText(cty.StringVal(text))
+		out.WriteString(quoted[1:len(quoted)-1] + dollar)
+	}
+	var add func(parts []hclsyntax.Expression) bool
+	add = func(parts []hclsyntax.Expression) bool {
+		for _, part := range parts {
+			at := part.Range()
+			directive := strings.HasPrefix(string(at.SliceBytes(w.e.f.Src.Bytes)), "%{")
+			if w.known(part) {
+				v, err := convert.Convert(w.value(part), cty.String)
+				if err != nil || v.IsNull() || !v.IsKnown() {
+					return false
+				}
+				plain.WriteString(v.AsString())
+				continue
+			}
+			if inner, ok := part.(*hclsyntax.TemplateExpr); ok && !directive && !quotes(w.e.f.Src.Bytes, at) {
+				if !add(inner.Parts) {
+					return false
+				}
+				continue
+			}
+			if directive {
+				c, ok := part.(*hclsyntax.ConditionalExpr)
+				if !ok {
+					return false
+				}
+				branch := w.branch(c)
+				if branch == nil || !add([]hclsyntax.Expression{branch}) {
+					return false
+				}
+				continue
+			}
+			flush(true)
+			out.WriteString("${" + w.text(part, at) + "}")
+		}
+		return true
+	}
+	if !add(x.Parts) {
+		return "", false
+	}
+	flush(false)
+	return `"` + out.String() + `"`, true
+}
+
+// quotes reports whether the text at a place is a quoted or a heredoc one, and not the inside
+// of a directive.
+func quotes(src []byte, at hcl.Range) bool {
+	text := string(at.SliceBytes(src))
+	return strings.HasPrefix(text, `"`) || strings.HasPrefix(text, "<<")
+}
+
+// known reports whether the stack file can tell the value of an expression: it reads no
+// dependency, and nothing that a for expression around it binds.
+func (w *autoWriter) known(x hclsyntax.Expression) bool {
+	c := w.e.f.CompileAlone(x, nil)
+	for _, ref := range x.Variables() {
+		if ref.IsRelative() || ref.RootName() == "dependency" || slices.Contains(w.bound, ref.RootName()) {
+			return false
+		}
+	}
+	return !w.leftToTheUnit(c)
+}
+
+// value is that of a known expression.
+func (w *autoWriter) value(x hclsyntax.Expression) cty.Value {
+	v, _ := w.c.raw(w.e, w.e.f.CompileAlone(x, nil)).UnmarkDeep()
+	if w.c.stuck() {
+		return cty.NullVal(cty.DynamicPseudoType)
+	}
+	if !v.IsWhollyKnown() {
+		at := x.Range()
+		w.c.errorf(&at, "unit/autoinclude", "Unknown value", "This must be known when the stack is generated.")
+		return cty.NullVal(cty.DynamicPseudoType)
+	}
+	return v
+}
+
+func valueText(v cty.Value) string { return string(hclwrite.TokensForValue(plain(v)).Bytes()) }
 
 // leftToTheUnit reports whether an expression is not known since nothing will run: the unit's
 // file has it as it is written, and there it is not known either.
@@ -169,19 +319,6 @@ func (w *autoWriter) leftToTheUnit(x *syntax.Expr) bool {
 	}
 	v, _ := w.c.raw(w.e, x).UnmarkDeep()
 	return !w.c.stuck() && !v.IsWhollyKnown()
-}
-
-// put notes the value of an expression as a replacement of the text at a place.
-func (w *autoWriter) put(at hcl.Range, x *syntax.Expr, out *[]replacement) {
-	v, _ := w.c.raw(w.e, x).UnmarkDeep()
-	if w.c.stuck() {
-		return
-	}
-	if !v.IsWhollyKnown() {
-		w.c.errorf(&at, "unit/autoinclude", "Unknown value", "This must be known when the stack is generated.")
-		return
-	}
-	*out = append(*out, replacement{at, v})
 }
 
 func readsDependency(x *syntax.Expr) bool {

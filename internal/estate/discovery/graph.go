@@ -110,20 +110,29 @@ func (f *finder) link(t *demand.Task, u *Unit) {
 		to := f.byID[edge.ID]
 		if to == nil {
 			var behind []*Unit
-			for _, dir := range stacks.Units(t, f.loader, edge.ID) {
-				if to := f.byID[dir]; to != nil && to != u {
+			dirs := stacks.Units(t, f.loader, edge.ID)
+			outside := func(id string) {
+				if !slices.Contains(u.External, id) {
+					u.External = append(u.External, id)
+				}
+			}
+			for _, dir := range dirs {
+				switch to := f.byID[dir]; {
+				case to == nil: // not made yet, or beyond what was looked for
+					outside(dir)
+				case to != u:
 					behind = append(behind, to)
 					add(to)
 				}
 			}
-			if len(behind) > 0 {
-				if u.ofStack == nil {
-					u.ofStack = map[string][]*Unit{}
-				}
-				u.ofStack[edge.ID] = behind
-			} else if !slices.Contains(u.External, edge.ID) {
-				u.External = append(u.External, edge.ID)
+			if len(dirs) == 0 {
+				outside(edge.ID)
+				continue
 			}
+			if u.ofStack == nil {
+				u.ofStack, u.stackDirs = map[string][]*Unit{}, map[string][]string{}
+			}
+			u.ofStack[edge.ID], u.stackDirs[edge.ID] = behind, dirs
 			continue
 		}
 		add(to)

@@ -93,11 +93,13 @@ func (f *Found) NeedNames(u *Unit) []string {
 		}
 	}
 	for _, edge := range u.edges {
-		units := u.ofStack[edge.ID]
-		for _, to := range units {
-			add(to.Name)
+		dirs := u.stackDirs[edge.ID]
+		for _, dir := range dirs {
+			if dir != u.ID {
+				add(f.Name(dir))
+			}
 		}
-		if len(units) == 0 {
+		if len(dirs) == 0 {
 			add(f.Name(edge.ID))
 		}
 	}

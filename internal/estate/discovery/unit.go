@@ -39,6 +39,8 @@ type Unit struct {
 	edges []unit.Edge
 	// ofStack are the units behind an edge that leads to a stack, by its ID.
 	ofStack map[string][]*Unit
+	// stackDirs are the folders of the units of such a stack, whether they were made or not.
+	stackDirs map[string][]string
 }
 
 // Called is how messages call the unit: its name or, of the one in the working folder, that
