@@ -9,7 +9,6 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/eval"
 	"github.com/terrace-iac/terrace/internal/module"
-	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/internal/resourceclient"
 	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/schema"
@@ -43,68 +42,16 @@ func BeforePlan(ctx context.Context, in Input, destroy bool) (Validated, diag.Li
 	if ds := module.CheckProviders(in.Tree); ds.HasErrors() {
 		return nil, ds.Errors()
 	}
-	v.run(v.moduleBeforePlan)
+	v.run()
 	ds := v.graph.Diags().Errors()
 	if destroy && !ds.HasErrors() {
 		all := newValidator(ctx, in, true)
 		all.validated, all.mild = Validated{}, true
-		all.run(all.moduleBeforePlan)
+		all.run()
 		ds = append(ds, all.graph.Diags().Errors().AsWarnings()...)
 		v.redundant = append(v.redundant, all.redundant...)
 	}
 	return v.validated, append(ds, v.redundant...)
-}
-
-// moduleBeforePlan demands what there is in a module instance.
-func (v *validator) moduleBeforePlan(w *parallel.Work[job], m *eval.Module) {
-	first := v.first(m.Node.Config)
-	var all []job
-	for _, r := range m.Resources() {
-		if v.destroy && r.Config().Addr.Mode == addr.Managed {
-			all = append(all, func(t *demand.Task) { r.Instances(t) })
-			continue
-		}
-		all = append(all, func(t *demand.Task) { r.Value(t) })
-	}
-	for _, c := range m.Calls() {
-		all = append(all, func(t *demand.Task) {
-			if ch, ok := c.Children(t); ok {
-				for _, child := range ch.All {
-					v.moduleBeforePlan(w, child)
-				}
-			}
-		})
-	}
-	all = append(all, func(t *demand.Task) {
-		if first {
-			for _, pc := range m.ProviderInstances(t) {
-				v.graph.Report(v.provider(t, pc))
-			}
-		}
-		if !v.destroy {
-			v.values(t, m, first)
-		}
-	})
-	w.Add(all...)
-}
-
-// values demands the values of a module instance, those that its text alone decides if
-// it is the first with that text.
-func (v *validator) values(t *demand.Task, m *eval.Module, first bool) {
-	if !first {
-		for _, f := range m.Inputs() {
-			f(t)
-		}
-		return
-	}
-	for _, f := range m.Demands() {
-		f(t)
-	}
-	for _, c := range m.Checks() {
-		_, ds := c.Run(t)
-		v.graph.Report(notFailures(ds))
-	}
-	v.graph.Report(m.CheckReferences())
 }
 
 // valueBeforePlan is Value before a plan.

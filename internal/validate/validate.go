@@ -75,7 +75,7 @@ func Run(ctx context.Context, in Input) diag.List {
 		v.graph.Report(module.CheckProvisioners(in.Tree, func(typ string) bool { return in.Provisioners.Schema(typ) != nil }))
 	}
 	v.graph.Report(refactoring.Check(in.Tree, eval.Options{Functions: in.Functions, Workspace: "default"}.Early()))
-	v.run(v.module)
+	v.run()
 	if in.Also != nil {
 		v.graph.Report(in.Also(v.graph.Task(ctx), v.ev))
 	}
@@ -94,19 +94,25 @@ func newValidator(ctx context.Context, in Input, early bool) *validator {
 }
 
 // run walks the modules from the root.
-func (v *validator) run(walk func(*parallel.Work[job], *eval.Module)) {
+func (v *validator) run() {
 	var w parallel.Work[job]
 	v.graph.Rest = w.Break
-	walk(&w, v.ev.Root)
+	v.module(&w, v.ev.Root)
 	w.Do(0, func(do job) { do(v.graph.Task(v.ctx)) })
 	v.graph.Rest = nil
 }
 
 type job func(*demand.Task)
 
+// module demands what there is in a module instance, and in those that it calls.
 func (v *validator) module(w *parallel.Work[job], m *eval.Module) {
+	first := !v.early || v.first(m.Node.Config)
 	var all []job
 	for _, r := range m.Resources() {
+		if v.destroy && r.Config().Addr.Mode == addr.Managed {
+			all = append(all, func(t *demand.Task) { r.Instances(t) })
+			continue
+		}
 		all = append(all, func(t *demand.Task) { r.Value(t) })
 	}
 	for _, c := range m.Calls() {
@@ -119,19 +125,35 @@ func (v *validator) module(w *parallel.Work[job], m *eval.Module) {
 		})
 	}
 	all = append(all, func(t *demand.Task) {
-		for _, f := range m.Demands() {
-			f(t)
+		if first {
+			for _, pc := range m.ProviderInstances(t) {
+				v.graph.Report(v.provider(t, pc))
+			}
 		}
-		for _, pc := range m.ProviderInstances(t) {
-			v.graph.Report(v.provider(t, pc))
+		if !v.destroy {
+			v.values(t, m, first)
 		}
-		for _, c := range m.Checks() {
-			_, ds := c.Run(t)
-			v.graph.Report(notFailures(ds))
-		}
-		v.graph.Report(m.CheckReferences())
 	})
 	w.Add(all...)
+}
+
+// values demands the values of a module instance: its inputs alone where another instance
+// with the same text was looked at.
+func (v *validator) values(t *demand.Task, m *eval.Module, first bool) {
+	if !first {
+		for _, f := range m.Inputs() {
+			f(t)
+		}
+		return
+	}
+	for _, f := range m.Demands() {
+		f(t)
+	}
+	for _, c := range m.Checks() {
+		_, ds := c.Run(t)
+		v.graph.Report(notFailures(ds))
+	}
+	v.graph.Report(m.CheckReferences())
 }
 
 func (v *validator) first(k any) bool {
