@@ -1,6 +1,7 @@
 package origin
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -219,11 +220,13 @@ func tainted(v, config cty.Value) cty.Value {
 type secrets struct {
 	texts  []string
 	others []cty.Value
+	index  *secretIndex // of texts and others; nil: not made yet
 }
 
 // add gathers what is secret in a value; all of it if it lies in something secret.
 func (s *secrets) add(v cty.Value, inside bool) {
 	inside = inside || value.Secret(v)
+	s.index = nil
 	v, _ = v.Unmark()
 	switch {
 	case !v.IsKnown() || v.IsNull():
@@ -251,13 +254,57 @@ func (s *secrets) repeats(v cty.Value) bool {
 	switch {
 	case !v.IsKnown() || v.IsNull() || !v.Type().IsPrimitiveType():
 		return false
-	case v.Type() == cty.String:
-		text := v.AsString()
-		return slices.ContainsFunc(s.texts, func(secret string) bool {
-			return text == secret || len(secret) >= shortest && strings.Contains(text, secret)
-		})
 	}
-	return slices.ContainsFunc(s.others, func(o cty.Value) bool { return o.RawEquals(v) })
+	if s.index == nil {
+		s.index = newSecretIndex(s)
+	}
+	if v.Type() == cty.String {
+		return s.index.holds(v.AsString())
+	}
+	return slices.ContainsFunc(s.index.others[v.Hash()], func(o cty.Value) bool { return o.RawEquals(v) })
+}
+
+// A secretIndex finds secrets in a time that hardly grows with how many there are.
+type secretIndex struct {
+	whole  map[string]bool
+	within []string // those that are looked for in texts, sorted; none begins with another
+	others map[int][]cty.Value
+}
+
+func newSecretIndex(s *secrets) *secretIndex {
+	x := &secretIndex{whole: make(map[string]bool, len(s.texts)), others: map[int][]cty.Value{}}
+	for _, t := range s.texts {
+		x.whole[t] = true
+	}
+	for _, t := range slices.Sorted(maps.Keys(x.whole)) {
+		if n := len(x.within); len(t) < shortest || n > 0 && strings.HasPrefix(t, x.within[n-1]) {
+			continue // a text that has it in it has the other one, too
+		}
+		x.within = append(x.within, t)
+	}
+	for _, o := range s.others {
+		h := o.Hash()
+		if !slices.ContainsFunc(x.others[h], o.RawEquals) {
+			x.others[h] = append(x.others[h], o)
+		}
+	}
+	return x
+}
+
+// holds reports whether a text is a secret or has one in it. A secret that begins at a place
+// of the text is the last one in order that is not after what begins there, since whatever
+// is between them would begin with it.
+func (x *secretIndex) holds(text string) bool {
+	if x.whole[text] {
+		return true
+	}
+	for i := 0; i+shortest <= len(text) && len(x.within) > 0; i++ {
+		n, found := slices.BinarySearch(x.within, text[i:])
+		if found || n > 0 && strings.HasPrefix(text[i:], x.within[n-1]) {
+			return true
+		}
+	}
+	return false
 }
 
 // holdsItem reports whether an expression writes out, in what it gives to functions
