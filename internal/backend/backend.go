@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/sealing"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/schema"
@@ -153,7 +154,7 @@ type Backend interface {
 // StoreOptions say how a store is used.
 type StoreOptions struct {
 	// Sealer encrypts state; nil leaves it in the clear.
-	Sealer store.Sealer
+	Sealer sealing.Sealer
 	// The flags -state, -state-out and -backup, for kinds of files alone.
 	StatePath, OutPath, BackupPath string
 	// Unit is the unit that the state belongs to, "" for none: two units with one file

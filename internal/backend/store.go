@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/sealing"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/state/statefile"
@@ -226,7 +227,7 @@ func (s *Store) Write(ctx context.Context, st *state.State) diag.List {
 	const summary = "Failed to write the state"
 	write := func(w io.Writer) error { return statefile.Write(w, st, false) }
 	if s.o.Sealer != nil {
-		sealed, err := s.o.Sealer.Seal(store.Plaintext{Write: write, Serial: st.Serial, Lineage: st.Lineage})
+		sealed, err := s.o.Sealer.Seal(sealing.Plaintext{Write: write, Serial: st.Serial, Lineage: st.Lineage})
 		if err != nil {
 			return s.fail("Failed to encrypt the state", err)
 		}

@@ -27,7 +27,7 @@ const floors = `
 	NONE
 	< internal/readfile
 	< hclnative, addr, internal/parallel, internal/value, process,
-	  internal/archive, internal/filelock, internal/atomicfile, internal/digraph, internal/state/rawjson,
+	  internal/archive, internal/filelock, internal/atomicfile, internal/digraph, internal/sealing, internal/state/rawjson,
 	  internal/provider/rpc/pb6;
 	process < internal/sys;
 	hclnative < source;
@@ -79,7 +79,8 @@ const floors = `
 
 	# Floor 5 and 6: where state lives.
 	state < internal/state/statetest;
-	state < state/statefile < internal/state/store, internal/state/journal;
+	state < state/statefile;
+	state/statefile, internal/sealing < internal/state/store, internal/state/journal;
 	state < internal/stateedit;
 	internal/state/store, internal/filelock, internal/sys < internal/state/store/local;
 	internal/state/store, internal/state/journal < internal/state/statemgr;
@@ -147,7 +148,7 @@ const floors = `
 	internal/resourceclient, internal/imports, internal/checks < internal/planner;
 	internal/module, internal/provider/fake < internal/plantest;
 	internal/resourceclient, internal/refactoring < internal/validate;
-	plan, state/statefile < internal/planfile;
+	plan, state/statefile, internal/sealing < internal/planfile;
 	plan, internal/atomicfile < internal/readlog;
 	internal/relevantattrs < internal/planjson;
 	internal/eval, event, internal/refactoring < internal/apply/provision;

@@ -2,7 +2,7 @@
 // TF_ENCRYPTION say, in files that the peers can read and write too.
 //
 // Main types: Config, which Parse makes of the blocks, and Target, which seals and
-// opens what one of its targets is about (it is a store.Sealer and a journal.Codec).
+// opens what one of its targets is about (it has a sealing.Sealer for each).
 // The one rule: what is written is always sealed with the target's own method; what is
 // read may be sealed with it or one of its fallbacks, and nothing is taken for plain
 // text unless the configuration allows that.

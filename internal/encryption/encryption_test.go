@@ -17,7 +17,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/backendtest"
 	"github.com/terrace-iac/terrace/internal/backend/backendtest/servers"
-	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/internal/sealing"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/state/statefile"
 	"github.com/zclconf/go-cty/cty"
@@ -57,7 +57,7 @@ func opened(t *Target, payload []byte) (plain []byte, migrate bool, err error) {
 }
 
 func sealed0(t *Target, plain []byte, serial uint64, lineage string) ([]byte, error) {
-	write, err := t.Seal(store.Plaintext{Write: whole(plain), Serial: serial, Lineage: lineage})
+	write, err := t.Seal(sealing.Plaintext{Write: whole(plain), Serial: serial, Lineage: lineage})
 	if err != nil {
 		return nil, err
 	}
@@ -194,36 +194,36 @@ func TestFallback(t *testing.T) {
 	if _, _, err := opened(renamed.State(ctx), sealed); !errors.Is(err, ErrNoMetadata) {
 		t.Errorf("with a renamed key provider: %v", err)
 	}
-	if plan, err := old.State(ctx).SealPlan([]byte("PK\x03\x04")); err != nil || bytes.Contains(plan, []byte("serial")) {
+	if plan, err := sealing.Append(old.State(ctx).Plans(), nil, []byte("PK\x03\x04")); err != nil || bytes.Contains(plan, []byte("serial")) {
 		t.Errorf("plan: %s %v", plan, err)
-	} else if back, err := old.State(ctx).OpenPlan(plan); err != nil || string(back) != "PK\x03\x04" {
+	} else if back, err := sealing.Open(old.State(ctx).Plans(), plan); err != nil || string(back) != "PK\x03\x04" {
 		t.Errorf("plan: %q %v", back, err)
 	}
 }
 
-func TestCodec(t *testing.T) {
+func TestRecords(t *testing.T) {
 	s := services(t, t.TempDir())
 	target := parse(t, fast+"state {\n method = method.aes_gcm.m\n}", s).State(ctx)
-	codec := target.Codec()
+	records := target.Records()
 	start := time.Now()
 	for range 200 { // a key is derived once, not for each record
-		sealed, err := codec.Seal([]byte("head"), []byte("secret"))
+		sealed, err := sealing.Append(records, []byte("head"), []byte("secret"))
 		if err != nil || !bytes.HasPrefix(sealed, []byte("head")) || bytes.Contains(sealed, []byte("secret")) {
 			t.Fatalf("%q %v", sealed, err)
 		}
-		if got, err := codec.Open([]byte("x"), sealed[4:]); err != nil || string(got) != "xsecret" {
+		if got, err := sealing.Open(records, sealed[4:]); err != nil || string(got) != "secret" {
 			t.Fatalf("%q %v", got, err)
 		}
 		sealed[len(sealed)-1] ^= 1
-		if _, err := codec.Open(nil, sealed[4:]); err == nil {
+		if _, err := sealing.Open(records, sealed[4:]); err == nil {
 			t.Fatal("a record that was changed was opened")
 		}
 	}
 	if d := time.Since(start); d > 30*time.Second {
 		t.Errorf("200 records took %s", d)
 	}
-	if c := parse(t, fast+"state {\n method = method.unencrypted.u\n}", s).State(ctx).Codec(); c != nil {
-		t.Error("a codec without encryption")
+	if c := parse(t, fast+"state {\n method = method.unencrypted.u\n}", s).State(ctx).Records(); c != nil {
+		t.Error("records are sealed without encryption")
 	}
 }
 
@@ -243,7 +243,7 @@ func TestOverlay(t *testing.T) {
 		t.Fatalf("%s %v", sealed, err)
 	}
 	plain := parse(t, fast+"state {\n method = method.aes_gcm.m\n}", s)
-	if _, err := plain.State(ctx).OpenPlan(sealed); err != nil {
+	if _, err := sealing.Open(plain.State(ctx).Plans(), sealed); err != nil {
 		t.Errorf("the iterations are not those of the block, or the passphrase is not that of the environment: %v", err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/internal/sealing"
 )
 
 // Envelopes are read as a parser of JSON reads them, however they are written and in
@@ -133,7 +133,7 @@ func TestSealingTakesTheTextOnce(t *testing.T) {
 	}
 	sealed := bytes.NewBuffer(make([]byte, 0, 3*size))
 	allocated("sealing", func() {
-		text, err := target.Seal(store.Plaintext{Write: write, Serial: 1, Lineage: "l"})
+		text, err := target.Seal(sealing.Plaintext{Write: write, Serial: 1, Lineage: "l"})
 		if err == nil {
 			err = text(sealed)
 		}
@@ -169,7 +169,7 @@ func TestOneContentAtATime(t *testing.T) {
 	runtime.GC()
 	before := heap()
 	for range 4 {
-		text, err := target.Seal(store.Plaintext{Write: whole(plain), Serial: 1, Lineage: "l"})
+		text, err := target.Seal(sealing.Plaintext{Write: whole(plain), Serial: 1, Lineage: "l"})
 		if err != nil {
 			t.Fatal(err)
 		}

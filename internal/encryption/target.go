@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/terrace-iac/terrace/internal/state/journal"
+	"github.com/terrace-iac/terrace/internal/sealing"
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
@@ -40,7 +40,7 @@ func Sealed(b []byte) bool {
 	return json.Unmarshal(b, &head) == nil && head.Version != nil
 }
 
-// SealedPlan reports whether a file looks like one that SealPlan made.
+// SealedPlan reports whether a file looks like one that Plans made.
 func SealedPlan(b []byte) bool {
 	var head struct {
 		Lineage *string `json:"lineage"`
@@ -51,16 +51,12 @@ func SealedPlan(b []byte) bool {
 // plain reports whether the target writes without encryption.
 func (t *Target) plain() bool { return t.c.methods[t.methods[0]].typ == unencrypted }
 
-// Seal implements store.Sealer.
-func (t *Target) Seal(p store.Plaintext) (func(io.Writer) error, error) {
+// Seal implements sealing.Sealer for states.
+func (t *Target) Seal(p sealing.Plaintext) (func(io.Writer) error, error) {
 	if t.plain() {
 		return p.Write, nil
 	}
-	var size counter
-	if err := p.Write(&size); err != nil {
-		return nil, err
-	}
-	e, err := t.seal(int64(size), p.Write)
+	e, err := t.sealed(p)
 	if err != nil {
 		return nil, err
 	}
@@ -68,29 +64,21 @@ func (t *Target) Seal(p store.Plaintext) (func(io.Writer) error, error) {
 	return e.text(p.Indent)
 }
 
-// SealPlan seals a plan file.
-func (t *Target) SealPlan(plain []byte) ([]byte, error) {
-	if t.plain() {
-		return plain, nil
-	}
-	e, err := t.seal(int64(len(plain)), whole(plain))
-	if err != nil {
+// sealed encrypts a plaintext.
+func (t *Target) sealed(p sealing.Plaintext) (*envelope, error) {
+	var size counter
+	if err := p.Write(&size); err != nil {
 		return nil, err
 	}
-	return json.Marshal(e)
-}
-
-// seal encrypts size bytes that write writes.
-func (t *Target) seal(size int64, write func(io.Writer) error) (*envelope, error) {
 	meta := map[string][]byte{}
-	data, err := t.c.encrypt(t.ctx, t.methods[0], size, write, meta)
+	data, err := t.c.encrypt(t.ctx, t.methods[0], int64(size), p.Write, meta)
 	if err != nil {
 		return nil, err
 	}
 	return &envelope{Meta: meta, Data: data, Version: version}, nil
 }
 
-// Open implements store.Sealer.
+// Open implements sealing.Sealer for states.
 func (t *Target) Open(r io.Reader, size int64) (plain io.Reader, migrate bool, err error) {
 	e, rest, err := readEnvelope(r, size)
 	if err != nil {
@@ -118,21 +106,6 @@ func (t *Target) Open(r io.Reader, size int64) (plain io.Reader, migrate bool, e
 		return nil, false, errors.New("serial or lineage of the encrypted state differ from those beside it: the file was put together from two")
 	}
 	return bytes.NewReader(text), migrate, nil
-}
-
-// OpenPlan opens what SealPlan made. Whatever is no sealed file is refused where the
-// target wants encryption.
-func (t *Target) OpenPlan(payload []byte) ([]byte, error) {
-	if !Sealed(payload) {
-		_, err := t.unsealed()
-		return payload, err
-	}
-	e := &envelope{}
-	if err := json.Unmarshal(payload, e); err != nil {
-		return nil, damaged(err)
-	}
-	plain, _, err := t.open(e)
-	return plain, err
 }
 
 // unsealed is an error unless the target takes what is not encrypted.
@@ -185,44 +158,69 @@ func (t *Target) open(e *envelope) (plain []byte, migrate bool, err error) {
 	return nil, false, err
 }
 
-// Sealer is the target for stores; nil where there is none.
-func (t *Target) Sealer() store.Sealer {
+// States seals states; nil where there is no target.
+func (t *Target) States() sealing.Sealer {
 	if t == nil {
 		return nil
 	}
 	return t
 }
 
-// A PlanSealer encrypts and decrypts plan files.
-type PlanSealer interface {
-	SealPlan(plain []byte) ([]byte, error)
-	OpenPlan(sealed []byte) ([]byte, error)
-}
-
-// PlanSealer is the target for plan files; nil where there is none.
-func (t *Target) PlanSealer() PlanSealer {
+// Plans seals plan files, and what the plan of an estate holds of a unit; nil where there is
+// no target.
+func (t *Target) Plans() sealing.Sealer {
 	if t == nil {
 		return nil
 	}
-	return t
+	return plans{t}
 }
 
-// A codec seals the records of a journal.
-type codec struct{ t *Target }
-
-// Codec is for the journal of a state that the target encrypts; nil where the target
-// does not encrypt. t may be nil.
-func (t *Target) Codec() journal.Codec {
+// Records seals the records of the journal of a state; nil where the target does not
+// encrypt, or where there is none.
+func (t *Target) Records() sealing.Sealer {
 	if t == nil || t.plain() {
 		return nil
 	}
-	return codec{t}
+	return records{t}
 }
 
-// Seal appends a sealed record to dst: the length of the metadata, the metadata as
-// JSON, and the data.
-func (c codec) Seal(dst, plain []byte) ([]byte, error) {
-	e, err := c.t.seal(int64(len(plain)), whole(plain))
+// plans seals texts into envelopes with neither serial nor lineage.
+type plans struct{ t *Target }
+
+func (s plans) Seal(p sealing.Plaintext) (func(io.Writer) error, error) {
+	if s.t.plain() {
+		return p.Write, nil
+	}
+	e, err := s.t.sealed(p)
+	if err != nil {
+		return nil, err
+	}
+	b, err := json.Marshal(e)
+	return whole(b), err
+}
+
+func (s plans) Open(r io.Reader, _ int64) (plain io.Reader, migrate bool, err error) {
+	payload, err := io.ReadAll(r)
+	if err != nil {
+		return nil, false, err
+	}
+	if !Sealed(payload) {
+		migrate, err = s.t.unsealed()
+		return bytes.NewReader(payload), migrate, err
+	}
+	e := &envelope{}
+	if err := json.Unmarshal(payload, e); err != nil {
+		return nil, false, damaged(err)
+	}
+	text, migrate, err := s.t.open(e)
+	return bytes.NewReader(text), migrate, err
+}
+
+// records seals records: the length of the metadata, the metadata as JSON, and the data.
+type records struct{ t *Target }
+
+func (s records) Seal(p sealing.Plaintext) (func(io.Writer) error, error) {
+	e, err := s.t.sealed(p)
 	if err != nil {
 		return nil, err
 	}
@@ -230,36 +228,45 @@ func (c codec) Seal(dst, plain []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	dst = binary.BigEndian.AppendUint32(dst, uint32(len(meta)))
-	return append(append(dst, meta...), e.Data...), nil
+	return func(w io.Writer) error {
+		head := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(meta)), uint32(len(meta)))
+		if _, err := w.Write(append(head, meta...)); err != nil {
+			return err
+		}
+		_, err := w.Write(e.Data)
+		return err
+	}, nil
 }
 
-// Open appends what Seal was given to dst.
-func (c codec) Open(dst, sealed []byte) ([]byte, error) {
+func (s records) Open(r io.Reader, _ int64) (plain io.Reader, migrate bool, err error) {
+	sealed, err := io.ReadAll(r)
+	if err != nil {
+		return nil, false, err
+	}
 	if len(sealed) < 4 {
-		return nil, errors.New("the record is too short")
+		return nil, false, errors.New("the record is too short")
 	}
 	n := binary.BigEndian.Uint32(sealed)
 	rest := sealed[4:]
 	if uint64(n) > uint64(len(rest)) {
-		return nil, errors.New("the record is too short")
+		return nil, false, errors.New("the record is too short")
 	}
 	var meta map[string][]byte
 	if err := json.Unmarshal(rest[:n], &meta); err != nil {
-		return nil, errors.New("the metadata of the record is damaged")
+		return nil, false, errors.New("the metadata of the record is damaged")
 	}
 	var failed error
-	for _, m := range c.t.methods {
-		if c.t.c.methods[m].typ == unencrypted {
+	for i, m := range s.t.methods {
+		if s.t.c.methods[m].typ == unencrypted {
 			continue
 		}
-		plain, err := c.t.c.decrypt(c.t.ctx, m, rest[n:], meta, false)
+		text, err := s.t.c.decrypt(s.t.ctx, m, rest[n:], meta, false)
 		if err == nil {
-			return append(dst, plain...), nil
+			return bytes.NewReader(text), i > 0, nil
 		}
 		failed = err
 	}
-	return nil, failed
+	return nil, false, failed
 }
 
 // A setupError is a mistake in the configuration of a key provider or method, or a

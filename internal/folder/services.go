@@ -36,7 +36,7 @@ func (f *Folder) stateReader(encrypted Encrypted) engine.ReadState {
 			if ds.HasErrors() {
 				return nil, ds
 			}
-			r.Options.Sealer = enc.RemoteState(ctx, req.Address).Sealer()
+			r.Options.Sealer = enc.RemoteState(ctx, req.Address).States()
 		}
 		return r.Read(ctx, req.Backend, req.Config, req.Workspace, req.Check)
 	}

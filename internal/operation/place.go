@@ -76,7 +76,7 @@ func (p Place) Manager(ctx context.Context) statemgr.Options {
 	return statemgr.Options{
 		Store: p.Store, Journal: backend.JournalPath(p.Store, p.Dir, p.Workspace),
 		Segments: segments, KeepSegments: p.KeepSegments == Always || p.KeepSegments == WhereRoom && segments != nil,
-		Dir: p.Dir, Codec: target.Codec(), Sealer: target.Sealer(), Rescue: p.Rescue,
+		Dir: p.Dir, Records: target.Records(), Sealer: target.States(), Rescue: p.Rescue,
 	}
 }
 

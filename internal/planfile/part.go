@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/terrace-iac/terrace/internal/sealing"
 	"github.com/terrace-iac/terrace/plan"
 )
 
@@ -25,18 +26,10 @@ type Packer struct{ writers, readers sync.Pool }
 type Part struct {
 	// Sealer encrypts what is put from then on, and decrypts what is asked for; nil does
 	// neither.
-	Sealer Sealer
+	Sealer sealing.Sealer
 
 	by      *Packer
 	members []packed // by name
-}
-
-// A Sealer encrypts and decrypts what a part holds.
-type Sealer interface {
-	SealPlan(plain []byte) ([]byte, error)
-	// OpenPlan opens what SealPlan gave. What is not sealed is an error, unless the
-	// configuration allows plans in the clear.
-	OpenPlan(sealed []byte) ([]byte, error)
 }
 
 // sealedSuffix ends the names of members that are encrypted.
@@ -95,7 +88,7 @@ func (p *Part) Put(name string, body []byte) error {
 	if p.Sealer == nil {
 		return p.PutPlain(name, body)
 	}
-	sealed, err := p.Sealer.SealPlan(body)
+	sealed, err := sealing.Append(p.Sealer, nil, body)
 	if err != nil {
 		return fmt.Errorf("the plan cannot be encrypted: %w", err)
 	}
@@ -142,7 +135,7 @@ func (p *Part) Get(name string) ([]byte, error) {
 	case sealed != nil && p.Sealer == nil:
 		return nil, fmt.Errorf("%w; use it where its encryption is configured: in the folder of the unit, or with TF_ENCRYPTION", ErrSealed)
 	case sealed != nil:
-		plain, err := p.Sealer.OpenPlan(sealed)
+		plain, err := sealing.Open(p.Sealer, sealed)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrSealed, err)
 		}

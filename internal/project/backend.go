@@ -109,7 +109,7 @@ func OpenBackend(ctx context.Context, f *folder.Folder, cfg backend.Config, bloc
 
 // StoreOptions say how the states of a place are opened.
 func (c *Context) StoreOptions(ctx context.Context, b *Place) backend.StoreOptions {
-	return backend.StoreOptions{Waiting: c.Waiting, Sealer: b.Encryption.State(ctx).Sealer(), Locate: b.Locate}
+	return backend.StoreOptions{Waiting: c.Waiting, Sealer: b.Encryption.State(ctx).States(), Locate: b.Locate}
 }
 
 // ReadState reads the state of the workspace for a program that changes nothing; nil if

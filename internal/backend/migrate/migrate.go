@@ -18,7 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
-	"github.com/terrace-iac/terrace/internal/state/journal"
+	"github.com/terrace-iac/terrace/internal/sealing"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/state"
@@ -29,7 +29,7 @@ type Side struct {
 	Type    string // the name of the kind, for questions
 	Backend backend.Backend
 	Options backend.StoreOptions
-	Codec   journal.Codec // what journals are sealed with; nil: with nothing
+	Records sealing.Sealer // what journals are sealed with; nil: with nothing
 }
 
 // sole is the name of the one workspace of a side, "" where there can be several.
@@ -303,7 +303,7 @@ func lacks(st, there *state.State) bool {
 }
 
 func (m *Migration) held(side Side, st store.Store, workspace, operation string) statemgr.Options {
-	o := statemgr.Options{Store: st, Journal: backend.JournalPath(st, m.Dir, workspace), Segments: backend.BlobsOf(st), Codec: side.Codec, Sealer: side.Options.Sealer, Dir: m.Dir}
+	o := statemgr.Options{Store: st, Journal: backend.JournalPath(st, m.Dir, workspace), Segments: backend.BlobsOf(st), Records: side.Records, Sealer: side.Options.Sealer, Dir: m.Dir}
 	if m.Lock != nil && operation != "" {
 		info := *m.Lock
 		info.Operation = operation
@@ -428,7 +428,7 @@ func (m *Migration) overwrite(st, there *state.State) (q Question, done func(), 
 }
 
 // keep writes a state to a file for its owner alone.
-func keep(path string, sealer store.Sealer, s *state.State) error {
+func keep(path string, sealer sealing.Sealer, s *state.State) error {
 	text, err := store.FileText(sealer, s)
 	if err != nil {
 		return err

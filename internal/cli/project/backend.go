@@ -36,7 +36,7 @@ func LocalFile(ctx context.Context, c *command.Call, enc *encryption.Config) (*P
 func StoreOptions(c *command.Call, b *Place, f flags.State) backend.StoreOptions {
 	return backend.StoreOptions{
 		StatePath: f.Path, OutPath: f.Out, BackupPath: f.Backup, Waiting: func(l *store.LockInfo) { lockedBy(c, l) },
-		Sealer: b.Encryption.State(c.Report.Context).Sealer(), IgnoreVersion: f.IgnoreVersion, Locate: b.Locate,
+		Sealer: b.Encryption.State(c.Report.Context).States(), IgnoreVersion: f.IgnoreVersion, Locate: b.Locate,
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/planfile"
 	"github.com/terrace-iac/terrace/internal/project"
 	"github.com/terrace-iac/terrace/internal/readfile"
+	"github.com/terrace-iac/terrace/internal/sealing"
 	"github.com/terrace-iac/terrace/internal/vars"
 )
 
@@ -54,7 +55,7 @@ func ReadPlanFile(ctx context.Context, c *command.Call, given []vars.Flag, name 
 		if target == nil {
 			return nil, errors.New("it is encrypted; to read it, the configuration needs an encryption block with the key provider and the method that it was written with, and a plan block in it")
 		}
-		if body, err = target.OpenPlan(body); err != nil {
+		if body, err = sealing.Open(target.Plans(), body); err != nil {
 			return nil, err
 		}
 		return planfile.Read(bytes.NewReader(body), int64(len(body)), Version)
@@ -83,7 +84,7 @@ var errNoEncryption = errors.New("the encryption is not configured")
 func (p *Project) CheckSaved(ctx context.Context, name string, f *SavedPlan) diag.List {
 	enc, ds := p.Encryption(ctx)
 	if target := enc.Plan(ctx); !ds.HasErrors() && f.plain && target != nil {
-		if _, err := target.OpenPlan(nil); err != nil {
+		if _, err := sealing.Open(target.Plans(), nil); err != nil {
 			return append(ds, PlanFileError(name, err)...)
 		}
 	}
@@ -96,5 +97,5 @@ func SealPlan(ctx context.Context, enc *encryption.Config, body []byte) ([]byte,
 	if target == nil {
 		return body, nil
 	}
-	return target.SealPlan(body)
+	return sealing.Append(target.Plans(), nil, body)
 }

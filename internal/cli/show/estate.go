@@ -27,7 +27,7 @@ func showEstatePlan(ctx context.Context, c *command.Call, o *showOptions, name s
 		return c.Fail(ds)
 	}
 	for _, u := range p.Units {
-		u.Decrypt(enc.Plan(ctx).PlanSealer())
+		u.Decrypt(enc.Plan(ctx).Plans())
 	}
 	if o.json.On || o.json.Into != "" {
 		if err := p.Check(); err != nil { // before a part of it is shown

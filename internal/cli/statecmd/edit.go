@@ -23,6 +23,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/encryption"
 	"github.com/terrace-iac/terrace/internal/readfile"
+	"github.com/terrace-iac/terrace/internal/sealing"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/stateedit"
 	"github.com/terrace-iac/terrace/state"
@@ -311,7 +312,7 @@ func streamed(path string) *state.State {
 
 // pushed is the state of a file that is pushed: in the clear, as "state pull" prints it,
 // or encrypted, as errored.tfstate is. sealer is nil where states are not encrypted.
-func pushed(name string, b []byte, sealer store.Sealer) (*state.State, diag.List) {
+func pushed(name string, b []byte, sealer sealing.Sealer) (*state.State, diag.List) {
 	if sealer != nil && encryption.Sealed(b) {
 		plain, _, err := sealer.Open(bytes.NewReader(b), int64(len(b)))
 		if err == nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/internal/estate/workdir"
 	"github.com/terrace-iac/terrace/internal/operation"
-	"github.com/terrace-iac/terrace/internal/planfile"
+	"github.com/terrace-iac/terrace/internal/sealing"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/state"
@@ -142,7 +142,7 @@ func (w *operationWork) evaluate(ctx context.Context) (idle bool, ds diag.List) 
 		if ds = append(ds, more.Errors()...); more.HasErrors() {
 			return false, ds
 		}
-		if w.approval, more = saved.Of(w.o.Approved, u.Name, enc.Plan(ctx).PlanSealer()); more.HasErrors() {
+		if w.approval, more = saved.Of(w.o.Approved, u.Name, enc.Plan(ctx).Plans()); more.HasErrors() {
 			return false, append(ds, more...)
 		}
 	}
@@ -253,7 +253,7 @@ func (w *operationWork) planAndApply(ctx context.Context) diag.List {
 			return w.at.Note(ctx, where.Config, where.Workspace)
 		},
 		Planned: func(_ context.Context, p *plan.Plan, ds diag.List) (bool, diag.List) {
-			return w.planned(p, where.Encryption.Plan(ctx).PlanSealer(), ds)
+			return w.planned(p, where.Encryption.Plan(ctx).Plans(), ds)
 		},
 		Event: w.module.observe(), Watch: w.Changing, Span: w.at.span,
 	})
@@ -276,7 +276,7 @@ func (w *operationWork) planAndApply(ctx context.Context) diag.List {
 }
 
 // planned takes what came of planning, and says whether it may be carried out.
-func (w *operationWork) planned(p *plan.Plan, by planfile.Sealer, ds diag.List) (yes bool, left diag.List) {
+func (w *operationWork) planned(p *plan.Plan, by sealing.Sealer, ds diag.List) (yes bool, left diag.List) {
 	switch {
 	case ds.HasErrors() && len(w.waits.inputs) > 0 && w.o.Op == Plan && workdir.NotKnownYet(ds):
 		w.deferred(w.module.root(), report.Deferral{Reason: "what must be known before anything is planned is not known yet", At: ds.Errors()[0].At, Waits: w.waits.all()})
@@ -323,7 +323,7 @@ func (w *operationWork) outputs(p *plan.Plan) cty.Value {
 }
 
 // notePlan takes the unit's plan, which by encrypts where it is saved.
-func (w *operationWork) notePlan(p *plan.Plan, by planfile.Sealer) {
+func (w *operationWork) notePlan(p *plan.Plan, by sealing.Sealer) {
 	w.res.Plan, w.res.Changes, w.res.Deferred, w.res.Counts, w.res.Reads = p, p.HasChanges(), w.waits.deferrals(p), report.CountsOf(p), p.Reads
 	if w.o.Saving != nil {
 		w.o.Saving.Take(w.Unit.Name, w.digest(), by, p)

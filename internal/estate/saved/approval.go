@@ -12,7 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/estate/report"
-	"github.com/terrace-iac/terrace/internal/planfile"
+	"github.com/terrace-iac/terrace/internal/sealing"
 	"github.com/terrace-iac/terrace/internal/state/journal"
 	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/plan"
@@ -245,7 +245,7 @@ func plainPath(p cty.Path) cty.Path {
 
 // Of is the approval of a unit among all, read from the file if it comes from one, which
 // by decrypts; nil does not. A unit that is not among them may do nothing.
-func Of(all map[string]*Approval, unit string, by planfile.Sealer) (*Approval, diag.List) {
+func Of(all map[string]*Approval, unit string, by sealing.Sealer) (*Approval, diag.List) {
 	a := all[unit]
 	switch {
 	case a == nil:
@@ -257,7 +257,7 @@ func Of(all map[string]*Approval, unit string, by planfile.Sealer) (*Approval, d
 	var p *plan.Plan
 	var err error
 	if by != nil && !a.saved.part.Sealed() { // anybody may have made it
-		_, err = by.OpenPlan(nil)
+		_, err = sealing.Open(by, nil)
 	}
 	if err == nil {
 		p, err = a.saved.Plan()

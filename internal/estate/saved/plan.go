@@ -31,6 +31,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/internal/planfile"
+	"github.com/terrace-iac/terrace/internal/sealing"
 	"github.com/terrace-iac/terrace/internal/state/journal"
 	"github.com/terrace-iac/terrace/plan"
 )
@@ -94,7 +95,7 @@ const unitMember = "unit"
 func (s *Unit) Plan() (*plan.Plan, error) { return s.part.Plan() }
 
 // Decrypt says what reads the plan and the notes of the unit; nil for nothing.
-func (s *Unit) Decrypt(by planfile.Sealer) { s.part.Sealer = by }
+func (s *Unit) Decrypt(by sealing.Sealer) { s.part.Sealer = by }
 
 // Note is what the caller saved of the unit by a name; nil if there is nothing.
 func (s *Unit) Note(name string) ([]byte, error) { return s.part.Get(name) }
@@ -135,7 +136,7 @@ func (s *Saving) note(err error) {
 
 // Take takes the plan of a unit, in place of an earlier one with its notes. digest tells
 // its configuration from any other. by encrypts them; nil leaves them in the clear.
-func (s *Saving) Take(unit, digest string, by planfile.Sealer, p *plan.Plan) {
+func (s *Saving) Take(unit, digest string, by sealing.Sealer, p *plan.Plan) {
 	u := s.of(unit, true)
 	u.part.Sealer = by
 	from := journal.HeaderOf(p.PrevRun)

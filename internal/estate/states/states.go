@@ -376,7 +376,7 @@ func (k *Keeper) Open(ctx context.Context, p Place) (store.Store, diag.List) {
 		return nil, p.located(ds)
 	}
 	st, more := operation.Open(b, p.Workspace, backend.StoreOptions{
-		Unit: p.Unit, Sealer: p.Encryption.State(ctx).Sealer(),
+		Unit: p.Unit, Sealer: p.Encryption.State(ctx).States(),
 		Waiting: func(holder *store.LockInfo) {
 			if k.s.Waiting != nil {
 				k.s.Waiting(p.Unit, holder)

@@ -132,13 +132,13 @@ func (i *initializer) migration(ctx context.Context, out *workdir.Outcome, to *p
 	if ds.HasErrors() {
 		return migrate.Migration{}, ds
 	}
-	options, codec := i.c.StoreOptions(ctx, to), to.Encryption.State(ctx).Codec()
+	options, records := i.c.StoreOptions(ctx, to), to.Encryption.State(ctx).Records()
 	options.IgnoreVersion = i.o.IgnoreVersion
 	source := options
 	source.Locate = from.Locate
 	m := migrate.Migration{
-		From:    migrate.Side{Type: out.From.Type, Backend: from.Opened, Options: source, Codec: codec},
-		To:      migrate.Side{Type: out.Config.Type, Backend: to.Opened, Options: options, Codec: codec},
+		From:    migrate.Side{Type: out.From.Type, Backend: from.Opened, Options: source, Records: records},
+		To:      migrate.Side{Type: out.Config.Type, Backend: to.Opened, Options: options, Records: records},
 		Current: current, Dir: i.c.KeepDir(), Temp: i.c.Env.Get("TMPDIR"), Force: i.o.ForceCopy, Timeout: i.o.LockTimeout,
 	}
 	if !i.o.Unlocked {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/internal/readfile"
+	"github.com/terrace-iac/terrace/internal/sealing"
 )
 
 // Whether the run that writes a journal is still at work, its file tells: the run
@@ -68,7 +69,7 @@ func stillAt(f *os.File, path string) bool {
 
 // Inspect reads a journal and leaves everything as it is. Recovered.Live tells whether its
 // run is at work. Without a file the error is fs.ErrNotExist.
-func Inspect(path string, codec Codec) (*Recovered, error) {
+func Inspect(path string, sealer sealing.Sealer) (*Recovered, error) {
 	f, err := readfile.Open(path)
 	if err != nil {
 		return nil, err
@@ -78,19 +79,19 @@ func Inspect(path string, codec Codec) (*Recovered, error) {
 	if !live && !stillAt(f, path) {
 		return nil, fs.ErrNotExist // its run has just ended
 	}
-	rec, err := read(f, path, codec)
+	rec, err := read(f, path, sealer)
 	if rec != nil && live { // what is just being written may look damaged
 		rec.Live, rec.Bad, rec.BadTail = true, nil, 0
 	}
 	return rec, err
 }
 
-func read(f *os.File, path string, codec Codec) (*Recovered, error) {
+func read(f *os.File, path string, sealer sealing.Sealer) (*Recovered, error) {
 	b, err := io.ReadAll(f)
 	if err != nil {
 		return nil, err
 	}
-	rec, err := parse(b, func(old bool) ([][]byte, int) { return readTail(tailPath(path), old) }, codec)
+	rec, err := parse(b, func(old bool) ([][]byte, int) { return readTail(tailPath(path), old) }, sealer)
 	if err == nil {
 		err = rec.decide(path)
 	}
@@ -105,7 +106,7 @@ type Claim struct {
 
 // TakeOver claims a journal whose run has ended. The error is a *LiveError if it has
 // not, and fs.ErrNotExist if there is no journal. The caller calls Close at the end.
-func TakeOver(path string, codec Codec) (*Claim, error) {
+func TakeOver(path string, sealer sealing.Sealer) (*Claim, error) {
 	for {
 		if info, err := os.Stat(path); err == nil {
 			if err := readfile.Regular(path, info); err != nil {
@@ -117,7 +118,7 @@ func TakeOver(path string, codec Codec) (*Claim, error) {
 			return nil, err
 		}
 		if err := lock(f); errors.Is(err, errBusy) {
-			rec, _ := read(f, path, codec)
+			rec, _ := read(f, path, sealer)
 			f.Close()
 			if rec == nil {
 				rec = &Recovered{}
@@ -132,11 +133,11 @@ func TakeOver(path string, codec Codec) (*Claim, error) {
 }
 
 // Recover reads the journal.
-func (c *Claim) Recover(codec Codec) (*Recovered, error) {
+func (c *Claim) Recover(sealer sealing.Sealer) (*Recovered, error) {
 	if _, err := c.f.Seek(0, io.SeekStart); err != nil {
 		return nil, err
 	}
-	return read(c.f, c.path, codec)
+	return read(c.f, c.path, sealer)
 }
 
 // Discard removes the journal once the state that it was folded into is written, or

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/internal/sealing"
 	"github.com/terrace-iac/terrace/state"
 )
 
@@ -48,8 +50,8 @@ func begunAndWritten() ([]byte, *state.State) {
 }
 
 // written is the same in the present format.
-func written(t *testing.T, codec Codec) ([]byte, *state.State) {
-	j, path := create(t, HeaderOf(base()), codec)
+func written(t *testing.T, sealer sealing.Sealer) ([]byte, *state.State) {
+	j, path := create(t, HeaderOf(base()), sealer)
 	_, half := begunAndWritten()
 	for i := range created {
 		must(t, j.Begin(i, inst(10+i).String(), "create"), j.Answer(i, []state.Change{set(10+i, `{"a":1}`)}))
@@ -69,8 +71,8 @@ func written(t *testing.T, codec Codec) ([]byte, *state.State) {
 func TestFlippedBits(t *testing.T) {
 	v1, half := begunAndWritten()
 	for name, c := range map[string]struct {
-		whole []byte
-		codec Codec
+		whole  []byte
+		sealer sealing.Sealer
 	}{"plain": {first(written(t, nil)), nil}, "sealed": {first(written(t, flip{})), flip{}}, "format 1": {v1, nil}} {
 		t.Run(name, func(t *testing.T) {
 			for bit := range 8 * len(c.whole) {
@@ -79,7 +81,7 @@ func TestFlippedBits(t *testing.T) {
 				}
 				b := bytes.Clone(c.whole)
 				b[bit/8] ^= 1 << (bit % 8)
-				rec, err := parse(b, noTail, c.codec)
+				rec, err := parse(b, noTail, c.sealer)
 				if err != nil {
 					if name == "format 1" && bit < 8*len(magic1) && errors.Is(err, errNoJournal) {
 						continue // nothing tells what it is
@@ -235,4 +237,6 @@ func TestUnreadable(t *testing.T) {
 
 type wrong struct{ flip }
 
-func (wrong) Open(_, _ []byte) ([]byte, error) { return nil, errors.New("wrong key") }
+func (wrong) Open(io.Reader, int64) (io.Reader, bool, error) {
+	return nil, false, errors.New("wrong key")
+}

@@ -25,6 +25,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/terrace-iac/terrace/internal/sealing"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/state/statefile"
 )
@@ -47,13 +48,6 @@ func HeaderOf(s *state.State) Header {
 	return Header{Lineage: s.Lineage, Serial: s.Serial}
 }
 
-// A Codec hides the records of a journal whose state is encrypted. Its methods
-// may be called concurrently. Seal and Open append to dst.
-type Codec interface {
-	Seal(dst, plain []byte) ([]byte, error)
-	Open(dst, sealed []byte) ([]byte, error)
-}
-
 // A Mirror keeps what is written to a journal in a second place. Its methods are called
 // one at a time.
 type Mirror interface {
@@ -65,9 +59,9 @@ type Mirror interface {
 
 // A Journal is open for writing. Its methods may be called concurrently.
 type Journal struct {
-	path  string
-	codec Codec
-	tail  *tail
+	path   string
+	sealer sealing.Sealer
+	tail   *tail
 
 	mirror Mirror // nil for none
 
@@ -96,9 +90,9 @@ var ErrExists = errors.New("there is a journal of another run")
 type Options struct {
 	Header
 	Run     Run
-	Codec   Codec  // nil: nothing is sealed
-	Mirror  Mirror // nil: the file is all there is
-	Answers int    // how many are expected, about: fewer take less memory, and more cost time alone; 0: many
+	Sealer  sealing.Sealer // nil: nothing is sealed
+	Mirror  Mirror         // nil: the file is all there is
+	Answers int            // how many are expected, about: fewer take less memory, and more cost time alone; 0: many
 }
 
 // Create starts a journal. The file must not exist: the error is ErrExists then.
@@ -125,7 +119,7 @@ func Create(path string, o Options) (*Journal, error) {
 	if o.Answers > 0 {
 		places = min(o.Answers, tailPlaces)
 	}
-	j := &Journal{syncing: make(chan struct{}, 1), path: path, codec: o.Codec, mirror: o.Mirror, f: f, tail: newTail(tailPath(path), places)}
+	j := &Journal{syncing: make(chan struct{}, 1), path: path, sealer: o.Sealer, mirror: o.Mirror, f: f, tail: newTail(tailPath(path), places)}
 	if err := j.start(start{o.Header, o.Run}); err != nil {
 		os.Remove(path)
 		f.Close()
@@ -136,7 +130,7 @@ func Create(path string, o Options) (*Journal, error) {
 
 func (j *Journal) start(h start) error {
 	m := magic
-	if j.codec != nil {
+	if j.sealer != nil {
 		m = sealedMagic
 	}
 	n, err := j.f.WriteString(m)
@@ -196,8 +190,8 @@ func (j *Journal) answerAtOnce(body []byte) (bool, error) {
 // answerByTail puts an answer where nothing waits, and then into the journal.
 func (j *Journal) answerByTail(body []byte) error {
 	record, err := body, error(nil)
-	if j.codec != nil {
-		if record, err = j.codec.Seal(nil, body); err != nil {
+	if j.sealer != nil {
+		if record, err = sealing.Append(j.sealer, nil, body); err != nil {
 			return err
 		}
 	}
@@ -264,7 +258,7 @@ func (j *Journal) write(k kind, body func([]byte) ([]byte, error)) error {
 		return err
 	}
 	j.plain = plain
-	if j.out, err = seal(j.out[:0], plain, j.number+1, j.codec); err != nil {
+	if j.out, err = seal(j.out[:0], plain, j.number+1, j.sealer); err != nil {
 		return err
 	}
 	if n, err := j.f.Write(j.out); err != nil {

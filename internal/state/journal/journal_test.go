@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/internal/sealing"
 	"github.com/terrace-iac/terrace/state"
 )
 
@@ -40,8 +42,8 @@ func base() *state.State {
 }
 
 // Recover looks at a journal as if its run had ended, though the test still has it open.
-func Recover(path string, codec Codec) (*Recovered, error) {
-	rec, err := Inspect(path, codec)
+func Recover(path string, sealer sealing.Sealer) (*Recovered, error) {
+	rec, err := Inspect(path, sealer)
 	if rec != nil {
 		rec.Live = false
 	}
@@ -59,10 +61,10 @@ func Discard(path string) error {
 
 func noTail(bool) ([][]byte, int) { return nil, 0 }
 
-func create(t *testing.T, h Header, codec Codec) (*Journal, string) {
+func create(t *testing.T, h Header, sealer sealing.Sealer) (*Journal, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), ".terraform.tfstate.journal")
-	j, err := Create(path, Options{Header: h, Codec: codec})
+	j, err := Create(path, Options{Header: h, Sealer: sealer})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,17 +255,27 @@ func TestCreateRefusesASecondJournal(t *testing.T) {
 	}
 }
 
-// flip is a codec that hides nothing but shows where it was used.
+// flip is a sealer that hides nothing but shows where it was used.
 type flip struct{}
 
-func (flip) Seal(dst, plain []byte) ([]byte, error) {
-	for _, c := range plain {
-		dst = append(dst, c^0x55)
+func (flip) Seal(p sealing.Plaintext) (func(io.Writer) error, error) {
+	var b bytes.Buffer
+	err := p.Write(&b)
+	flipped := b.Bytes()
+	for i := range flipped {
+		flipped[i] ^= 0x55
 	}
-	return dst, nil
+	return func(w io.Writer) error { _, err := w.Write(flipped); return err }, err
 }
 
-func (f flip) Open(dst, sealed []byte) ([]byte, error) { return f.Seal(dst, sealed) }
+func (f flip) Open(r io.Reader, _ int64) (io.Reader, bool, error) {
+	sealed, err := io.ReadAll(r)
+	if err != nil {
+		return nil, false, err
+	}
+	plain, err := sealing.Append(f, nil, sealed)
+	return bytes.NewReader(plain), false, err
+}
 
 func TestSealed(t *testing.T) {
 	s := base()

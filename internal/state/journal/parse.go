@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/terrace-iac/terrace/internal/sealing"
 	"github.com/terrace-iac/terrace/state"
 )
 
@@ -72,7 +73,7 @@ func formatOf(b []byte) (format, error) {
 
 // parse reads a journal. tail gives the records of its tail, and how many of them could
 // not be read, for the format of the journal.
-func parse(b []byte, tail func(old bool) ([][]byte, int), codec Codec) (*Recovered, error) {
+func parse(b []byte, tail func(old bool) ([][]byte, int), sealer sealing.Sealer) (*Recovered, error) {
 	rec := &Recovered{}
 	for _, line := range []string{magic, sealedMagic, magic1, sealedMagic1} {
 		if strings.HasPrefix(line, string(b)) {
@@ -85,11 +86,11 @@ func parse(b []byte, tail func(old bool) ([][]byte, int), codec Codec) (*Recover
 		return nil, err
 	}
 	if !f.sealed {
-		codec = nil
-	} else if codec == nil {
+		sealer = nil
+	} else if sealer == nil {
 		return nil, ErrSealed
 	}
-	p := &pass{rec: rec, codec: codec, open: make(map[int]int)}
+	p := &pass{rec: rec, sealer: sealer, open: make(map[int]int)}
 	p.all(b, f)
 	if p.unopened != nil && !p.opened {
 		return nil, fmt.Errorf("it cannot be decrypted: %w", p.unopened)
@@ -108,7 +109,7 @@ func parse(b []byte, tail func(old bool) ([][]byte, int), codec Codec) (*Recover
 // A pass is one reading of a journal.
 type pass struct {
 	rec      *Recovered
-	codec    Codec
+	sealer   sealing.Sealer
 	opened   bool  // a record could be opened
 	unopened error // why one could not; nil if all could
 	number   uint32
@@ -156,12 +157,12 @@ func (p *pass) bad(from, to int, number uint32) {
 // take takes in a record that checks. It reports false where it makes no sense.
 func (p *pass) take(r record) bool {
 	body := r.body
-	if (p.codec != nil) != r.sealed {
+	if (p.sealer != nil) != r.sealed {
 		return false
 	}
-	if p.codec != nil {
+	if p.sealer != nil {
 		var err error
-		if body, err = p.codec.Open(nil, body); err != nil {
+		if body, err = sealing.Open(p.sealer, body); err != nil {
 			p.unopened = err
 			return false
 		}
@@ -175,7 +176,7 @@ func (p *pass) take(r record) bool {
 func (p *pass) late(tail [][]byte, bad int) {
 	p.rec.BadTail = bad
 	for _, body := range tail {
-		if !p.take(record{sealed: p.codec != nil, body: body}) {
+		if !p.take(record{sealed: p.sealer != nil, body: body}) {
 			p.rec.BadTail++
 		}
 	}

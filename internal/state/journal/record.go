@@ -8,6 +8,7 @@ import (
 	"errors"
 	"hash/crc32"
 
+	"github.com/terrace-iac/terrace/internal/sealing"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/state/statefile"
 )
@@ -16,7 +17,7 @@ import (
 // format and what recovery promises, for who writes another implementation. A record is
 //
 //	marker               7 bytes
-//	form                 1 byte: 0, or 1 if the body is sealed by a codec
+//	form                 1 byte: 0, or 1 if the body is sealed
 //	number               4 bytes, from 1, one more each
 //	length of the body   4 bytes
 //	CRC-32C of the body  4 bytes
@@ -98,14 +99,14 @@ func checksum(b []byte) uint32 {
 }
 
 // seal appends the record of a body.
-func seal(dst, plain []byte, number uint32, codec Codec) ([]byte, error) {
+func seal(dst, plain []byte, number uint32, sealer sealing.Sealer) ([]byte, error) {
 	start := len(dst)
 	dst = append(append(dst, marker...), make([]byte, headLen-len(marker))...)
-	if codec == nil {
+	if sealer == nil {
 		dst = append(dst, plain...)
 	} else {
 		var err error
-		if dst, err = codec.Seal(dst, plain); err != nil {
+		if dst, err = sealing.Append(sealer, dst, plain); err != nil {
 			return dst, err
 		}
 		dst[start+7] = 1

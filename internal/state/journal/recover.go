@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/sealing"
 	"github.com/terrace-iac/terrace/state"
 )
 
@@ -42,12 +43,12 @@ type placed struct {
 	after int
 }
 
-// ErrSealed says that a journal is encrypted and no codec was given.
+// ErrSealed says that a journal is encrypted and no sealer was given.
 var ErrSealed = errors.New("the journal is encrypted, and the configuration has no encryption block to read it with")
 
 // Parse reads a journal that was kept by a Mirror.
-func Parse(b []byte, codec Codec) (*Recovered, error) {
-	return parse(b, func(bool) ([][]byte, int) { return nil, 0 }, codec)
+func Parse(b []byte, sealer sealing.Sealer) (*Recovered, error) {
+	return parse(b, func(bool) ([][]byte, int) { return nil, 0 }, sealer)
 }
 
 // Exists reports whether there is a journal.

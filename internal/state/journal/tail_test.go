@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/terrace-iac/terrace/internal/sealing"
 	"github.com/terrace-iac/terrace/state"
 )
 
@@ -96,7 +97,7 @@ func TestTailKeepsLongRecords(t *testing.T) {
 	change := set(0, `{"a":"`+strings.Repeat("long", tailPlace)+`"}`)
 	body, err := appendAnswer([]byte{byte(kindAnswer)}, 1, []state.Change{change})
 	must(t, err)
-	sealed, err := flip{}.Seal(nil, body)
+	sealed, err := sealing.Append(flip{}, nil, body)
 	must(t, err)
 	place := j.tail.put(sealed)
 	if place < 0 {

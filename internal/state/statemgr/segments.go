@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/sealing"
 	"github.com/terrace-iac/terrace/internal/state/journal"
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
@@ -85,15 +86,15 @@ func (m *mirror) Discard() error {
 
 // A kept journal is one that was found in the store.
 type kept struct {
-	names []string // of its segments, in order
-	rec   *journal.Recovered
-	bytes []byte
-	codec journal.Codec
+	names  []string // of its segments, in order
+	rec    *journal.Recovered
+	bytes  []byte
+	sealer sealing.Sealer
 }
 
 // keptJournals reads the journals in the store, the oldest first. Those that are done
 // have no rec.
-func keptJournals(ctx context.Context, from Segments, codec journal.Codec) ([]kept, error) {
+func keptJournals(ctx context.Context, from Segments, sealer sealing.Sealer) ([]kept, error) {
 	names, err := from.ListBlobs(ctx, segmentPrefix)
 	if err != nil || len(names) == 0 {
 		return nil, err
@@ -118,9 +119,9 @@ func keptJournals(ctx context.Context, from Segments, codec journal.Codec) ([]ke
 				break
 			}
 		}
-		k := kept{names: names, bytes: all, codec: codec}
+		k := kept{names: names, bytes: all, sealer: sealer}
 		if !bytes.HasPrefix(all, []byte(doneSegment)) {
-			if k.rec, err = journal.Parse(all, codec); err != nil {
+			if k.rec, err = journal.Parse(all, sealer); err != nil {
 				return nil, fmt.Errorf("%s: %w", names[0], err)
 			}
 		}
@@ -151,7 +152,7 @@ func (k kept) grown(ctx context.Context, from Segments) (kept, bool) {
 	if k.rec == nil {
 		return k, false
 	}
-	all, err := keptJournals(ctx, from, k.codec)
+	all, err := keptJournals(ctx, from, k.sealer)
 	if err != nil {
 		return k, false
 	}
@@ -187,7 +188,7 @@ func (h *State) recoverSegments(ctx context.Context, mine journal.Run, mineApart
 	if h.o.Segments == nil {
 		return nil
 	}
-	all, err := keptJournals(ctx, h.o.Segments, h.o.Codec)
+	all, err := keptJournals(ctx, h.o.Segments, h.o.Records)
 	if err != nil {
 		return diag.Errorf(store.PlaceOf(err), "Failed to read the journal of an interrupted run", "The journal that an interrupted run left in the store of the state cannot be read: %s. Nothing was changed. If a newer version wrote it, or it was encrypted, use that version, or that encryption. Otherwise copy its objects to another place, so that they are kept, remove them, and run the command again; then compare a plan with what exists, and import what the state lacks.", err)
 	}
@@ -246,7 +247,7 @@ func (h *State) wholeCopy(ctx context.Context, rec *journal.Recovered) (best *jo
 	if h.o.Segments == nil || !rec.Damaged() {
 		return rec, false
 	}
-	all, err := keptJournals(ctx, h.o.Segments, h.o.Codec)
+	all, err := keptJournals(ctx, h.o.Segments, h.o.Records)
 	if err != nil { // which is said when they are recovered
 		return rec, false
 	}
@@ -265,7 +266,7 @@ func sameRun(a, b journal.Run) bool {
 // lookIntoSegments folds journals in the store into what was seen, in memory. Whether
 // their runs are at work is not known here.
 func lookIntoSegments(ctx context.Context, o Options, out seen, ds diag.List) (seen, diag.List) {
-	all, err := keptJournals(ctx, o.Segments, o.Codec)
+	all, err := keptJournals(ctx, o.Segments, o.Records)
 	if err != nil {
 		return out, append(ds, diag.Warnf(nil, "Failed to read the journal of an interrupted run", "The journal that a run left in the store of the state cannot be read: %s. What it did since the state was written last is not shown.", err)...)
 	}

@@ -35,6 +35,7 @@ import (
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/sealing"
 	"github.com/terrace-iac/terrace/internal/state/journal"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/state"
@@ -43,10 +44,10 @@ import (
 // Options say which state is held and how. Store, Journal and Dir are required.
 type Options struct {
 	Store   store.Store
-	Journal string        // the path of the journal
-	Codec   journal.Codec // what the journal is sealed with; nil: with nothing
-	Sealer  store.Sealer  // what errored.tfstate is sealed with, as the Store seals states; nil: with nothing
-	Dir     string        // the folder for errored.tfstate
+	Journal string         // the path of the journal
+	Records sealing.Sealer // what the journal is sealed with; nil: with nothing
+	Sealer  sealing.Sealer // what errored.tfstate is sealed with, as the Store seals states; nil: with nothing
+	Dir     string         // the folder for errored.tfstate
 	// Segments are where a journal may be besides, for whoever works on the state on
 	// another machine; nil: the store has no room for one.
 	Segments Segments
@@ -156,7 +157,7 @@ func (h *State) Release() diag.List {
 // run that is at work, though it does not hold the lock, is folded in memory. The run is
 // that of the journal; apart says that it was saved apart.
 func (h *State) recoverFile(ctx context.Context) (of journal.Run, apart bool, ds diag.List) {
-	claim, err := journal.TakeOver(h.o.Journal, h.o.Codec)
+	claim, err := journal.TakeOver(h.o.Journal, h.o.Records)
 	var live *journal.LiveError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -169,7 +170,7 @@ func (h *State) recoverFile(ctx context.Context) (of journal.Run, apart bool, ds
 		return of, false, h.unreadable(err)
 	}
 	defer claim.Close()
-	rec, err := claim.Recover(h.o.Codec)
+	rec, err := claim.Recover(h.o.Records)
 	if err != nil {
 		return of, false, h.unreadable(err)
 	}

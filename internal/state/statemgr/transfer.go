@@ -137,7 +137,7 @@ type half struct {
 // write notes the changes on disk.
 func (h *half) write() error {
 	var err error
-	if h.j, err = journal.Create(h.o.Journal, journal.Options{Header: journal.HeaderOf(h.current), Run: h.run(), Codec: h.o.Codec, Answers: 1}); err != nil {
+	if h.j, err = journal.Create(h.o.Journal, journal.Options{Header: journal.HeaderOf(h.current), Run: h.run(), Sealer: h.o.Records, Answers: 1}); err != nil {
 		return err
 	}
 	if err = h.j.Transfer(h.note); err == nil {

@@ -74,7 +74,7 @@ func lookHere(ctx context.Context, o Options) (seen, diag.List) {
 		if !there && try == 0 {
 			return out, ds
 		}
-		rec, err := journal.Inspect(o.Journal, o.Codec)
+		rec, err := journal.Inspect(o.Journal, o.Records)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			if there && try < 4 { // its run has just ended, and may have written the state since
@@ -178,7 +178,7 @@ func (h *State) lockToSettle(ctx context.Context) (unlock func(), asked bool, ds
 	if ds.HasErrors() || !there {
 		return nothing, false, ds
 	}
-	claim, err := journal.TakeOver(h.o.Journal, h.o.Codec)
+	claim, err := journal.TakeOver(h.o.Journal, h.o.Records)
 	var live *journal.LiveError
 	if errors.As(err, &live) {
 		return nil, false, h.refused(live)

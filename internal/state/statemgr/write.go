@@ -131,7 +131,7 @@ func (h *State) Start(ctx context.Context, changes, created int) diag.List {
 		}
 	}
 	o := journal.Options{
-		Header: journal.HeaderOf(h.current), Run: h.run(), Codec: h.o.Codec, Answers: 2*changes + 2, // a replacement has two answers
+		Header: journal.HeaderOf(h.current), Run: h.run(), Sealer: h.o.Records, Answers: 2*changes + 2, // a replacement has two answers
 	}
 	if h.o.KeepSegments {
 		if h.o.Segments == nil {
@@ -142,7 +142,7 @@ func (h *State) Start(ctx context.Context, changes, created int) diag.List {
 	j, err := journal.Create(h.o.Journal, o)
 	if errors.Is(err, journal.ErrExists) {
 		var live *journal.LiveError
-		claim, taken := journal.TakeOver(h.o.Journal, h.o.Codec)
+		claim, taken := journal.TakeOver(h.o.Journal, h.o.Records)
 		if errors.As(taken, &live) {
 			return h.refused(live)
 		}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/sealing"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/state/statefile"
@@ -57,34 +58,13 @@ type Unlocker interface {
 	ForceUnlock(ctx context.Context, id string) diag.List
 }
 
-// A Sealer encrypts what is written and decrypts what was read. Its methods may be
-// called concurrently.
-type Sealer interface {
-	// Seal makes the payload of a state file, whose serial and lineage stay readable.
-	// sealed writes it, each time the same.
-	Seal(p Plaintext) (sealed func(io.Writer) error, err error)
-	// Open gives back what Seal got, of which size bytes are read, or as many as there are
-	// if size is 0. migrate says that what was read is not in the form that Seal gives now
-	// (not encrypted, or with an older method), so that the next write must happen even if
-	// nothing changed.
-	Open(r io.Reader, size int64) (plain io.Reader, migrate bool, err error)
-}
-
-// A Plaintext is the text of a state file that is to be encrypted.
-type Plaintext struct {
-	Write   func(io.Writer) error // writes the text, each time the same
-	Serial  uint64
-	Lineage string
-	Indent  bool // for people's eyes, as state in files is
-}
-
 // FileText is the text of a state file for people's eyes, encrypted if s is not nil.
-func FileText(s Sealer, st *state.State) (func(io.Writer) error, error) {
+func FileText(s sealing.Sealer, st *state.State) (func(io.Writer) error, error) {
 	write := func(w io.Writer) error { return statefile.Write(w, st, true) }
 	if s == nil {
 		return write, nil
 	}
-	return s.Seal(Plaintext{Write: write, Serial: st.Serial, Lineage: st.Lineage, Indent: true})
+	return s.Seal(sealing.Plaintext{Write: write, Serial: st.Serial, Lineage: st.Lineage, Indent: true})
 }
 
 // Workspaces are the states of one configuration, by name.

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/sealing"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/state/statefile"
@@ -53,7 +54,7 @@ type Options struct {
 	// nil: nothing does.
 	Locate func(diag.List) diag.List
 	// Sealer encrypts the state and its backup; nil leaves them in the clear.
-	Sealer store.Sealer
+	Sealer sealing.Sealer
 }
 
 // A Store is one state file. Its methods may be called concurrently.
@@ -62,7 +63,7 @@ type Store struct {
 	now       func() time.Time
 	waiting   func(*store.LockInfo)
 	locate    func(diag.List) diag.List
-	sealer    store.Sealer
+	sealer    sealing.Sealer
 
 	in, out string // absolute, as given: links are not resolved
 	shown   string // out as the user knows it
@@ -172,7 +173,7 @@ func ReadFile(ctx context.Context, path string) (*state.State, diag.List) {
 	return st, ds
 }
 
-func readFile(ctx context.Context, path string, sealer store.Sealer, outline bool) (st *state.State, migrate bool, ds diag.List) {
+func readFile(ctx context.Context, path string, sealer sealing.Sealer, outline bool) (st *state.State, migrate bool, ds diag.List) {
 	if st, migrate, ok := streamed(path, sealer, outline); ok {
 		return st, migrate, nil
 	}
@@ -201,7 +202,7 @@ func readFile(ctx context.Context, path string, sealer store.Sealer, outline boo
 // streamed reads a state file without having its text in memory; of one that is encrypted
 // it is there in one form alone. With anything unusual, from no file to an error in it, ok
 // is false.
-func streamed(path string, sealer store.Sealer, outline bool) (st *state.State, migrate, ok bool) {
+func streamed(path string, sealer sealing.Sealer, outline bool) (st *state.State, migrate, ok bool) {
 	_, err := process.open(path, func(f *os.File) error {
 		before, err := f.Stat()
 		if err != nil || before.Size() == 0 || sealer != nil && before.Size() < large {
@@ -227,7 +228,7 @@ func streamed(path string, sealer store.Sealer, outline bool) (st *state.State, 
 const large = 1 << 20
 
 // opened is the content of a state file in the clear.
-func opened(content []byte, sealer store.Sealer) (plain []byte, migrate bool, err error) {
+func opened(content []byte, sealer sealing.Sealer) (plain []byte, migrate bool, err error) {
 	if sealer == nil || len(content) == 0 {
 		return content, false, nil
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/sealing"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/state/statefile"
@@ -243,7 +244,7 @@ func (s *Store) sealed(path string, content text, st *state.State) (after, befor
 			return nil, nil, false, err
 		}
 	}
-	sealed, err := s.sealer.Seal(store.Plaintext{Write: content, Serial: st.Serial, Lineage: st.Lineage, Indent: true})
+	sealed, err := s.sealer.Seal(sealing.Plaintext{Write: content, Serial: st.Serial, Lineage: st.Lineage, Indent: true})
 	return sealed, before, false, err
 }
 
@@ -260,7 +261,7 @@ func (s *Store) resealed(path string) (text, error) {
 	if was == nil || ds.HasErrors() {
 		return nil, nil
 	}
-	return s.sealer.Seal(store.Plaintext{Write: textOf(plain), Serial: was.Serial, Lineage: was.Lineage, Indent: true})
+	return s.sealer.Seal(sealing.Plaintext{Write: textOf(plain), Serial: was.Serial, Lineage: was.Lineage, Indent: true})
 }
 
 // old gives what the file holds to read, in the clear.
