@@ -256,7 +256,7 @@ func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*p
 		p.Relevant = relevantattrs.Attributes(p, e.tree, typeSchemas{ctx, e}, nil)
 	}
 	if o.GenerateTo != "" && !ds.HasErrors() {
-		ds = append(ds, e.writeGenerated(p, o.GenerateTo)...)
+		ds = append(ds, WriteGenerated(p, folder{dir: e.dir}.path(o.GenerateTo))...)
 	}
 	return p, ds
 }
@@ -287,8 +287,9 @@ func (e *Engine) providers() resourceclient.Options {
 	return resourceclient.Options{Providers: e.pool, Observe: e.o.Observe, Parallelism: e.o.Parallelism}
 }
 
-// writeGenerated writes the configuration that was made for imported objects.
-func (e *Engine) writeGenerated(p *plan.Plan, name string) diag.List {
+// WriteGenerated writes the configuration that a plan made for imported objects to a file,
+// which must not exist. A plan that made none writes nothing.
+func WriteGenerated(p *plan.Plan, path string) diag.List {
 	var text strings.Builder
 	for _, c := range p.Changes {
 		if c.Import == nil || c.Import.GeneratedConfig == "" {
@@ -302,7 +303,7 @@ func (e *Engine) writeGenerated(p *plan.Plan, name string) diag.List {
 	if text.Len() == 0 {
 		return nil
 	}
-	f, err := os.OpenFile(folder{dir: e.dir}.path(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err == nil {
 		_, err = f.WriteString(text.String())
 		err = errors.Join(err, f.Close())

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/terrace-iac/terrace/internal/archive"
+	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/cliconfig"
 	"github.com/terrace-iac/terrace/internal/fetch"
 	"github.com/terrace-iac/terrace/internal/fetch/credentials"
@@ -39,5 +40,28 @@ func (f *Folder) Registry(cfg *cliconfig.Config) *registry.Client {
 	return &registry.Client{
 		HTTP: transfer.New(f.Env), Config: cfg, Run: f.Run, Env: f.Env, WorkDir: f.Dir,
 		HelperDirs: registry.HelperDirs(cfg.Dir, program),
+		Here:       f.stateHost,
 	}
+}
+
+// stateHost is the host of the service that keeps the state of the folder, "" where it is
+// none with registries of its own.
+func (f *Folder) stateHost() string {
+	if f.Backends == nil {
+		return ""
+	}
+	d := f.Backend()
+	r, ds := d.Recorded()
+	if ds.HasErrors() || r == nil {
+		return ""
+	}
+	k, ds := d.Backends.Kind(r.Type)
+	if ds.HasErrors() || !k.Runs {
+		return ""
+	}
+	v, err := r.Value(k)
+	if err != nil {
+		return ""
+	}
+	return backend.NewArgs(v, f.Env).String("hostname", "", "TF_CLOUD_HOSTNAME")
 }

@@ -5,11 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/terrace-iac/terrace/internal/fetch"
 )
 
 const moduleService = "modules.v1"
+
+// PackageKey is what the package of a version of a module is known as in the cache of packages:
+// by the host that is asked, since a Standin is another one in another folder.
+func (c *Client) PackageKey(a fetch.Address, version string) string {
+	if slices.Contains(Standins, a.Host) {
+		if h, err := c.host(a.Host); err == nil {
+			a.Host = h
+		}
+	}
+	return a.Package() + "@" + version
+}
 
 // ModuleVersions lists the versions of a module, in the registry's order.
 func (c *Client) ModuleVersions(ctx context.Context, a fetch.Address) ([]string, error) {

@@ -18,6 +18,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 
@@ -48,6 +49,9 @@ type Client struct {
 	Env        sys.Env  // of helpers
 	WorkDir    string   // of helpers
 	HelperDirs []string // where helpers are looked for, before PATH
+	// Here is the host that the Standins stand for, asked when one is needed: that of
+	// the service which keeps the state of the folder; "" for none. nil: there never is one.
+	Here func() string
 
 	hosts  parallel.Cache[string, hostServices]
 	tokens parallel.Cache[string, tokenAnswer]
@@ -88,6 +92,10 @@ func (c *Client) http() *transfer.Client {
 	return c.slow
 }
 
+// Standins are names of hosts in addresses of modules and providers that stand for the
+// service which keeps the state, so that one configuration serves several of them.
+var Standins = []string{"localterraform.com", "localtofu.com"}
+
 // normalHost is a host name for comparison: lower case, in punycode.
 func normalHost(host string) (string, error) {
 	h, err := svchost.ForComparison(host)
@@ -95,6 +103,17 @@ func normalHost(host string) (string, error) {
 		return "", fmt.Errorf("%q is not a host name: %w", host, err)
 	}
 	return string(h), nil
+}
+
+// host is the host that is asked in place of the one that an address names.
+func (c *Client) host(name string) (string, error) {
+	h, err := normalHost(name)
+	if err == nil && c.Here != nil && slices.Contains(Standins, h) {
+		if here := c.Here(); here != "" {
+			return normalHost(here)
+		}
+	}
+	return h, err
 }
 
 // Service is the base URL of a service, such as "providers.v1", with a slash at
@@ -121,7 +140,7 @@ func (c *Client) Service(ctx context.Context, host, service, kind string) (*url.
 
 // discover asks a host for its services, once, unless the settings name them.
 func (c *Client) discover(ctx context.Context, host string) (hostServices, error) {
-	name, err := normalHost(host)
+	name, err := c.host(host)
 	if err != nil {
 		return hostServices{}, err
 	}

@@ -26,7 +26,7 @@ type tokenAnswer struct {
 // Token is the access token for a host, or "" if there is none: of TF_TOKEN_*,
 // of the settings, or of the credentials helper, in this order.
 func (c *Client) Token(ctx context.Context, host string) (string, error) {
-	name, err := normalHost(host)
+	name, err := c.host(host)
 	if err != nil {
 		return "", err
 	}

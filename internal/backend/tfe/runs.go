@@ -76,6 +76,7 @@ type RunRequest struct {
 	Refresh     bool
 	AutoApply   bool
 	Save        bool
+	Generate    bool // configuration for imported objects that have none
 	Targets     []string
 	Replace     []string
 	Variables   []RunVariable
@@ -162,7 +163,7 @@ func (b *Backend) Pause(ctx context.Context, n int) error {
 // CreateRun begins a run.
 func (b *Backend) CreateRun(ctx context.Context, q RunRequest) (*Run, error) {
 	attributes := map[string]any{"refresh": q.Refresh, "auto-apply": q.AutoApply}
-	for name, on := range map[string]bool{"is-destroy": q.Destroy, "refresh-only": q.RefreshOnly, "save-plan": q.Save} {
+	for name, on := range map[string]bool{"is-destroy": q.Destroy, "refresh-only": q.RefreshOnly, "save-plan": q.Save, "allow-config-generation": q.Generate} {
 		if on {
 			attributes[name] = true
 		}

@@ -141,7 +141,7 @@ func (r *run) afterPlan(p *plan.Plan, o *planOptions, f *savedPlan) diag.List {
 	}
 	view.Rule(r.Stdout)
 	if slices.ContainsFunc(p.Changes, generated) {
-		r.Report.Human.Say("\n" + view.Product + " has generated configuration and written it to " + o.generate + ". Please review the\nconfiguration and edit it as necessary before adding it to version control.\n")
+		r.Report.Human.Say(view.Generated(o.generate) + "\n")
 	}
 	if o.out == "" {
 		r.Report.Human.Say("\nNote: You didn't use the -out option to save this plan, so " + view.Product + " can't\nguarantee to take exactly these actions if you run \"" + view.Program + " apply\" now.\n")

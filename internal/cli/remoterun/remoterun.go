@@ -125,8 +125,8 @@ func refused(q Request, b *tfe.Backend, w *tfe.Workspace, c *command.Call) diag.
 	if q.ReadsLess {
 		no("Reading less is not supported", "The service decides what its runs read, and knows the options -refresh=false and -refresh-only alone. Leave -minimal-refresh, -minimal-data and -refresh-max-age out, or set them as TF_CLI_ARGS_plan in the workspace if its version knows them.")
 	}
-	if q.Generate != "" {
-		no("Generating configuration is not supported", "The -generate-config-out option needs a workspace with local execution.")
+	if q.Generate != "" && !b.IsCloud() {
+		no("Generating configuration is not supported", "The runs of the backend \"remote\" cannot generate configuration. Those of a cloud block can, and a workspace with local execution.")
 	}
 	if q.Plan.Mode != plan.Destroy && !config.IsConfigDir(c.Dir, config.Options{}) {
 		no("No configuration files found", "Planning without a configuration would mark everything for destruction, which is normally not what is desired. To destroy everything, use \"%s destroy\".", view.Program)
@@ -222,7 +222,7 @@ func (o *operation) start(ctx context.Context) int {
 	}
 	o.run, err = o.b.CreateRun(ctx, tfe.RunRequest{
 		Message: "Started by " + view.Program + " " + q.Command, Destroy: q.Plan.Mode == plan.Destroy, RefreshOnly: q.Plan.Mode == plan.RefreshOnly, Refresh: !q.Plan.SkipRefresh,
-		AutoApply: q.Approved && q.Command != "plan", Save: q.Out != "", Targets: targets(q.Plan.Targets), Replace: replace,
+		AutoApply: q.Approved && q.Command != "plan", Save: q.Out != "", Generate: q.Generate != "", Targets: targets(q.Plan.Targets), Replace: replace,
 		Variables: variables, WorkspaceID: o.w.ID, ConfigID: config,
 	})
 	if err != nil {

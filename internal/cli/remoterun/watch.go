@@ -3,6 +3,7 @@ package remoterun
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/tfe"
 	"github.com/terrace-iac/terrace/internal/cli/command"
@@ -84,7 +86,7 @@ func (o *operation) watch(ctx context.Context) int {
 			return o.fail(o.failed)
 		}
 		if r.Over() && !(o.confirmed && r.Status == "planned_and_saved") { // the service may take a while to begin with an apply
-			return o.end()
+			return o.end(ctx)
 		}
 		if o.q.LockTimeout > 0 && r.Waiting() && o.c.Now().Sub(begun) > o.q.LockTimeout {
 			o.interrupted.Store(true)
@@ -499,7 +501,7 @@ func describe(s *tfe.Stage) string {
 }
 
 // end says what came of a run.
-func (o *operation) end() int {
+func (o *operation) end(ctx context.Context) int {
 	r := o.run
 	switch r.Status {
 	case "canceled", "force_canceled", "discarded":
@@ -509,6 +511,11 @@ func (o *operation) end() int {
 		return o.fail(diag.Errorf(nil, "The run was "+strings.ReplaceAll(r.Status, "_", " "), "Somebody has ended the run at the service: %s", o.b.Address(o.w, r.ID)))
 	case "errored", "policy_soft_failed":
 		return o.fail(diag.Errorf(nil, "The run failed", "The run ended with errors, which stand above and at %s", o.b.Address(o.w, r.ID)))
+	}
+	if o.q.Generate != "" {
+		if ds := o.generated(ctx); ds.HasErrors() {
+			return o.fail(ds)
+		}
 	}
 	if o.q.Out != "" {
 		if ds := save(o.c.Path(o.q.Out), bookmark{Format: bookmarkFormat, RunID: r.ID, Host: o.b.Host}); ds.HasErrors() {
@@ -522,4 +529,39 @@ func (o *operation) end() int {
 		return 2
 	}
 	return 0
+}
+
+// generated writes the configuration that the run made for imported objects.
+func (o *operation) generated(ctx context.Context) diag.List {
+	text, err := o.b.PlanJSON(ctx, o.run.PlanID)
+	if err != nil {
+		return o.at.Located(backend.Message("Failed to read the generated configuration", "", err))
+	}
+	var made struct {
+		Changes []struct {
+			Change struct {
+				Importing struct{ ID string }
+				Generated string `json:"generated_config"`
+			}
+		} `json:"resource_changes"`
+	}
+	if text != nil {
+		if err := json.Unmarshal(text, &made); err != nil {
+			return diag.Errorf(nil, "Failed to read the generated configuration", "The plan for programs that the service has is not what it should be: %s.", diag.Reason(err))
+		}
+	}
+	p := &plan.Plan{}
+	for _, c := range made.Changes {
+		if g := c.Change.Generated; g != "" {
+			p.Changes = append(p.Changes, &plan.Change{Import: &plan.Import{ID: c.Change.Importing.ID, GeneratedConfig: strings.TrimRight(g, "\n") + "\n"}})
+		}
+	}
+	if len(p.Changes) == 0 {
+		return nil
+	}
+	ds := engine.WriteGenerated(p, o.c.Path(o.q.Generate))
+	if !ds.HasErrors() {
+		o.say(view.Generated(o.q.Generate))
+	}
+	return ds
 }

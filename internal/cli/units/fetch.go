@@ -156,7 +156,7 @@ func registryRequest(ctx context.Context, c *command.Call, cfg *cliconfig.Config
 			return fetch.Request{}, err
 		}
 	}
-	return fetch.Request{Key: a.Package() + "@" + v, Fixed: true, Find: func(ctx context.Context) (fetch.Found, error) {
+	return fetch.Request{Key: reg.PackageKey(a, v), Fixed: true, Find: func(ctx context.Context) (fetch.Found, error) {
 		loc, err := reg.ModuleLocation(ctx, a, v)
 		if err != nil {
 			return fetch.Found{}, err

@@ -246,3 +246,8 @@ func (v *planView) driftFoot() {
 	}
 	v.str("\n\nUnless you have made equivalent changes to your configuration, or ignored the\nrelevant attributes using ignore_changes, the following plan may include\nactions to undo or respond to these changes.\n")
 }
+
+// Generated says that configuration was written to a file.
+func Generated(path string) string {
+	return "\n" + Product + " has generated configuration and written it to " + path + ". Please review the\nconfiguration and edit it as necessary before adding it to version control."
+}

@@ -24,6 +24,8 @@ import (
 
 // A Registry tells of the modules of registries.
 type Registry interface {
+	// PackageKey is what the package of a version is known as in the cache.
+	PackageKey(a fetch.Address, version string) string
 	// ModuleVersions lists the versions of a module.
 	ModuleVersions(ctx context.Context, a fetch.Address) ([]string, error)
 	// ModuleLocation tells where the package of a version is.

@@ -315,6 +315,8 @@ func (r *fakeRegistry) ModuleVersions(_ context.Context, a fetch.Address) ([]str
 	return vs, nil
 }
 
+func (r *fakeRegistry) PackageKey(a fetch.Address, v string) string { return a.Package() + "@" + v }
+
 func (r *fakeRegistry) ModuleLocation(_ context.Context, a fetch.Address, v string) (fetch.Location, error) {
 	r.asked = append(r.asked, a.Package()+"@"+v)
 	base, _ := url.Parse("https://registry.example.com/v1/")

@@ -99,7 +99,7 @@ func (in *installer) pick(ctx context.Context, c *call) {
 		return
 	}
 	if c.want.Exact != nil && in.o.Packages != nil && !in.o.Upgrade {
-		if v := c.want.Exact.String(); in.o.Packages.Has(c.addr.Package() + "@" + v) {
+		if v := c.want.Exact.String(); in.o.Packages.Has(in.o.Registry.PackageKey(c.addr, v)) {
 			c.version = v // nobody need be asked what there is
 			return
 		}
@@ -192,7 +192,7 @@ func (in *installer) request(c *call, refresh bool) fetch.Request {
 	if c.addr.Kind == fetch.Remote {
 		return fetch.Request{Address: c.addr, Refresh: refresh || in.o.Upgrade}
 	}
-	r := fetch.Request{Address: c.addr, Key: packageKey(c), Fixed: true, Refresh: refresh}
+	r := fetch.Request{Address: c.addr, Key: in.o.Registry.PackageKey(c.addr, c.version), Fixed: true, Refresh: refresh}
 	r.Find = func(ctx context.Context) (fetch.Found, error) {
 		loc, err := in.o.Registry.ModuleLocation(ctx, c.addr, c.version)
 		if err != nil {

@@ -314,7 +314,11 @@ func (s *TFEServer) Answer(w http.ResponseWriter, r *http.Request) {
 	s.log = append(s.log, line)
 	q := &tfeRequest{TFEServer: s, w: w, r: r, body: body}
 	if r.URL.Path == "/.well-known/terraform.json" {
-		q.plain(object{"tfe.v2": "/api/v2/", "tfe.v2.1": "/api/v2/", "tfe.v2.2": "/api/v2/", "state.v2": "/api/v2/"})
+		q.plain(object{"tfe.v2": "/api/v2/", "tfe.v2.1": "/api/v2/", "tfe.v2.2": "/api/v2/", "state.v2": "/api/v2/", "modules.v1": "/modules/v1/"})
+		return
+	}
+	if path, ok := strings.CutPrefix(r.URL.Path, "/modules/"); ok {
+		q.module(path)
 		return
 	}
 	if path, ok := strings.CutPrefix(r.URL.Path, "/blob/"); ok {

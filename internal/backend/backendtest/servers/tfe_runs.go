@@ -478,3 +478,27 @@ func (q *tfeRequest) runBlob(parts []string) {
 	offset = min(offset, len(text))
 	io.WriteString(q.w, text[offset:min(offset+limit, len(text))])
 }
+
+// module is a registry with one module, "acme/net/test" 1.0.0, for who has a token.
+func (q *tfeRequest) module(path string) {
+	switch {
+	case path == "net.tar.gz":
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		t := tar.NewWriter(z)
+		text := `output "name" { value = "net" }` + "\n"
+		_ = t.WriteHeader(&tar.Header{Name: "main.tf", Mode: 0o644, Size: int64(len(text))})
+		_, _ = io.WriteString(t, text)
+		_, _ = t.Close(), z.Close()
+		_, _ = q.w.Write(b.Bytes())
+	case q.r.Header.Get("Authorization") == "":
+		http.Error(q.w, "no token", http.StatusUnauthorized)
+	case path == "v1/acme/net/test/versions":
+		q.plain(object{"modules": []any{object{"versions": []any{object{"version": "1.0.0"}}}}})
+	case path == "v1/acme/net/test/1.0.0/download":
+		q.w.Header().Set("X-Terraform-Get", "/modules/net.tar.gz")
+		q.w.WriteHeader(http.StatusNoContent)
+	default:
+		http.NotFound(q.w, q.r)
+	}
+}
