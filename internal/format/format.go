@@ -34,7 +34,7 @@ func HCL(src []byte, name string) ([]byte, hcl.Diagnostics) {
 }
 
 // Configuration formats a module or variable file. Besides what HCL does, labels of
-// blocks are quoted, an argument that is nothing but one interpolation loses its
+// blocks are quoted and comments between them dropped, an argument that is nothing but one interpolation loses its
 // quotes, and types of variables in the older style are written in today's. With
 // errors the result is nil.
 func Configuration(src []byte, name string) ([]byte, hcl.Diagnostics) {
@@ -98,7 +98,15 @@ func (f *formatter) body(b *hclnative.Body, variable, top bool) {
 		}
 	}
 	for _, block := range b.Blocks {
-		for _, r := range block.LabelRanges() {
+		at := 0
+		for i, r := range block.LabelRanges() {
+			if i == 0 {
+				at = block.DefRange().Start.Byte + len(block.Type)
+			}
+			if gap := f.src[at:r.Start.Byte]; bytes.Contains(gap, []byte("/*")) { // as OpenTofu has it, comments in front of labels go
+				f.edits = append(f.edits, edit{at, r.Start.Byte, []byte(" ")})
+			}
+			at = r.End.Byte
 			if text := f.src[r.Start.Byte:r.End.Byte]; len(text) > 0 && text[0] != '"' {
 				f.replace(r, []byte(`"`+string(text)+`"`))
 			}
@@ -122,31 +130,41 @@ func (f *formatter) value(x hclsyntax.Expression) {
 	text = text[3 : len(text)-2]
 	text = bytes.TrimPrefix(text, []byte("~"))
 	text = bytes.TrimSuffix(text, []byte("~"))
-	text = bytes.Trim(text, " \t\r\n")
-	if comment, parens := shape(text); comment {
-		text = append(slices.Clone(text), '\n')
-	} else if parens {
+	const blanks = " \t\r\n"
+	whole := bytes.TrimLeft(text, blanks)
+	text = bytes.TrimRight(whole, blanks)
+	comment, parens := shape(text)
+	if comment { // which goes to the end of its line
+		end, _, _ := bytes.Cut(whole[len(text):], []byte("\n"))
+		text = append(slices.Clone(whole[:len(text)+len(end)]), '\n')
+	}
+	if parens {
 		text = []byte("(" + string(text) + ")")
 	}
 	f.replace(r, text)
 }
 
 // shape reports whether a text ends with a comment of one line, whose line break was
-// cut off, and whether it spreads over lines outside of comments and heredocs.
-func shape(text []byte) (comment, lines bool) {
+// cut off, and whether it needs parentheses, since it spreads over lines outside of
+// comments and heredocs and does not stand in parentheses as a whole.
+func shape(text []byte) (comment, parens bool) {
 	tokens, _ := hclsyntax.LexExpression(text, "", hcl.InitialPos)
-	for _, t := range tokens {
+	open, enclosed := 0, true
+	for i, t := range tokens {
+		enclosed = enclosed && (open > 0 || i == 0 && t.Type == hclsyntax.TokenOParen || t.Type == hclsyntax.TokenEOF)
+		comment = comment && t.Type == hclsyntax.TokenEOF
 		switch t.Type {
+		case hclsyntax.TokenOParen:
+			open++
+		case hclsyntax.TokenCParen:
+			open--
 		case hclsyntax.TokenNewline:
-			lines = true
+			parens = true
 		case hclsyntax.TokenComment:
 			comment = bytes.HasPrefix(t.Bytes, []byte("#")) || bytes.HasPrefix(t.Bytes, []byte("//"))
-		case hclsyntax.TokenEOF:
-		default:
-			comment = false
 		}
 	}
-	return comment, lines
+	return comment, parens && !enclosed
 }
 
 // variableType writes the types of the language before 0.12 as types of today.

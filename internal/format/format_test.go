@@ -75,3 +75,44 @@ func TestFind(t *testing.T) {
 		t.Errorf("missing: %v", err)
 	}
 }
+
+// TestUnwrapped holds what becomes of "${x}" where x spreads over lines or ends with a
+// comment.
+func TestUnwrapped(t *testing.T) {
+	for in, want := range map[string]string{
+		"(a)\n+(b)":      "((a)\n+ (b))\n", // without the outer ones it would end with its first line
+		"((a)\n)":        "((a)\n)\n",
+		"\n(\na)":        "(\na)\n",
+		"(\na\n)\n":      "(\n  a\n)\n",
+		"(a\n) # c\n":    "((a\n  ) # c\n)\n",
+		"a\n# c\n":       "(a\n  # c\n)\n",
+		"a # c  \n\n  ":  "a # c  \n\n",
+		"a # c\r\n":      "a # c\r\n\n",
+		"a /* x\n */":    "a /* x\n */\n",
+		"(a\n)[0]":       "((a\n)[0])\n",
+		"a # c\n":        "a # c\n\n",
+		"f(\na)":         "(f(\na))\n",
+		"(a) /* c */":    "(a) /* c */\n",
+		"(a)\n /* c */ ": "((a)\n/* c */)\n",
+	} {
+		out, diags := Configuration([]byte("a = \"${"+in+"}\"\n"), "x.tf")
+		if diags.HasErrors() || string(out) != "a = "+want {
+			t.Errorf("%q: %q, and not %q (%v)", in, out, "a = "+want, diags)
+		}
+	}
+}
+
+// TestLabels says that labels are quoted, and that comments in front of them go.
+func TestLabels(t *testing.T) {
+	for in, want := range map[string]string{
+		"x a /* c */ \"b\" /* d */ {}\n":                         "x \"a\" \"b\" /* d */ {}\n",
+		"x/* c */\"a\" {\n  y /* e */ z {}\n}\n":                 "x \"a\" {\n  y \"z\" {}\n}\n",
+		"x /* c */ {}\n":                                         "x /* c */ {}\n",
+		"x   \"a/*\"   b {}\n":                                   "x \"a/*\" \"b\" {}\n",
+		"x /* a */ /* b */ \"a\" {\n  b = \"${c}\" /* d */\n}\n": "x \"a\" {\n  b = c /* d */\n}\n",
+	} {
+		if out, diags := Configuration([]byte(in), "x.tf"); diags.HasErrors() || string(out) != want {
+			t.Errorf("%q: %q, and not %q (%v)", in, out, want, diags)
+		}
+	}
+}
