@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -179,7 +180,11 @@ func (r *Runner) program(ctx context.Context, h *unit.Hook, kind, command string
 	if code, ok := sys.ExitCode(err); ok && code > 0 {
 		out.Code = code
 	}
-	out.Diags = diag.Errorf(h.At, "Hook failed", "The hook %q of the unit %s ended with an error: %s.", h.Name, r.Unit, reason(err))
+	why := reason(err)
+	if _, missing := os.Stat(dir); missing != nil {
+		why = "the folder that its \"working_dir\" names, seen from the folder that the unit works in, cannot be entered: " + diag.Reason(missing)
+	}
+	out.Diags = diag.Errorf(h.At, "Hook failed", "The hook %q of the unit %s ended with an error: %s.", h.Name, r.Unit, why)
 	if text := written.tail(); text != "" {
 		out.Diags[0].Detail += "\n\nIts last lines were:\n  " + strings.ReplaceAll(text, "\n", "\n  ")
 	}
