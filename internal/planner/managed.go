@@ -7,6 +7,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/eval"
 	"github.com/terrace-iac/terrace/internal/imports"
 	"github.com/terrace-iac/terrace/internal/resourceclient"
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -245,7 +246,7 @@ func (p *planner) driftChange(sub *resourceclient.Subject, old, now resourceclie
 		c.Op = plan.Delete
 	} else {
 		c.AfterSensitive = resourceclient.SensitivePaths(sub.Schema, now.Value, old.Sensitive())
-		if now.Value.RawEquals(old.Value) {
+		if value.Same(now.Value, old.Value) {
 			if p.in.Mode != plan.RefreshOnly || c.Prev == c.Addr {
 				return nil
 			}

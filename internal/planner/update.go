@@ -8,6 +8,7 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/resourceclient"
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
@@ -106,7 +107,7 @@ func (m *managedPlan) decide(c *plan.Change, now, prior resourceclient.Object, r
 // unchanged reports whether two objects of a type are the same. An argument of any
 // type that is null is the same whatever type the null has: not all know it.
 func unchanged(a, b cty.Value) bool {
-	if a.RawEquals(b) {
+	if value.Same(a, b) {
 		return true
 	}
 	if a.IsNull() || b.IsNull() || !a.IsKnown() || !b.IsKnown() || !a.Type().IsObjectType() || !b.Type().IsObjectType() {
@@ -117,7 +118,7 @@ func unchanged(a, b cty.Value) bool {
 			return false
 		}
 		x, y := a.GetAttr(name), b.GetAttr(name)
-		if !x.RawEquals(y) && !(x.IsNull() && y.IsNull()) {
+		if !value.Same(x, y) && !(x.IsNull() && y.IsNull()) {
 			return false
 		}
 	}
@@ -201,7 +202,7 @@ func attrDiffers(rest hcl.Traversal, before, after cty.Value) bool {
 	if bd.HasErrors() || ad.HasErrors() {
 		return bd.HasErrors() != ad.HasErrors()
 	}
-	return !b.RawEquals(a)
+	return !value.Same(b, a)
 }
 
 // preventReplace stops a replacement that lifecycle.prevent_destroy forbids.

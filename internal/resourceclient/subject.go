@@ -8,6 +8,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/event"
 	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/provider"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/state"
@@ -148,7 +149,7 @@ func (sub *Subject) Keep(old, now Object) (kept *state.Object, changed bool, ds 
 	if now.Value.IsNull() {
 		return nil, true, nil
 	}
-	if !old.Moved && now.Value.RawEquals(old.Value) && bytes.Equal(now.Private, old.Private) && old.Stored.SchemaVersion == sub.Schema.Version && sameIdentity(old.Identity, now.Identity) &&
+	if !old.Moved && value.Same(now.Value, old.Value) && bytes.Equal(now.Private, old.Private) && old.Stored.SchemaVersion == sub.Schema.Version && sameIdentity(old.Identity, now.Identity) &&
 		(old.Stored.Identity == nil || old.Stored.IdentityVersion == sub.Schema.IdentityVersion) {
 		return old.Stored, false, nil
 	}
@@ -168,7 +169,7 @@ func sameIdentity(a, b cty.Value) bool {
 	if a == cty.NilVal || b == cty.NilVal {
 		return a == b
 	}
-	return a.RawEquals(b)
+	return value.Same(a, b)
 }
 
 // Import asks the provider for an existing object, by id or by identity, and

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/provider"
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
@@ -77,7 +78,7 @@ func same(a, b cty.Value) bool {
 	if a.Type() == cty.String && b.Type() == cty.String && a.IsKnown() && b.IsKnown() && !a.IsNull() && !b.IsNull() {
 		return a.AsString() == b.AsString()
 	}
-	return a.RawEquals(b)
+	return value.Same(a, b)
 }
 
 // Apply creates, updates or forgets terraform_data; nothing exists outside of state.
