@@ -7,9 +7,9 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/terrace-iac/terrace/internal/cli/configcmd"
@@ -73,8 +73,9 @@ func Table() *command.Table {
 			[]command.Command{scaffold.Command(), catalog.Command()},
 			help.Commands(),
 		),
-		Topics: help.Topics(),
-		Global: globalFlags(),
+		Topics:  help.Topics(),
+		Global:  globalFlags,
+		Further: []command.Variable{{Name: "--NAME", Help: "Those global options of Terragrunt that mean the same to every command, such as --working-dir=DIR and --log-level=LEVEL."}},
 		Common: func() command.Flags {
 			o, off := report.Defaults(), false
 			return append(flags.View(&o), flags.NoExec(&off))
@@ -114,14 +115,41 @@ func environment(c *command.Command) []command.Variable {
 	return out
 }
 
-// globalFlags are those in front of a command, for the help.
-func globalFlags() command.Flags {
+// globals are what the flags in front of a command set.
+type globals struct {
+	dir           string
+	help, version bool
+}
+
+// flags are those of the program itself.
+func (g *globals) flags(c *command.Call) command.Flags {
 	return command.Flags{
-		command.Ignored("chdir", "DIR", "Switch to a different working directory before executing the given subcommand.").Completes(command.Folders),
-		command.Ignored("help", "", "Show this help output, or the help for a specified subcommand."),
-		command.Ignored("version", "", "An alias for the \"version\" subcommand."),
-		command.Ignored("NAME", "", "Those global options of Terragrunt that mean the same to every command, such as --working-dir=DIR and --log-level=LEVEL.").WithTwoDashes(),
+		command.Text(&g.dir, "chdir", "DIR", "Switch to a different working directory before executing the given subcommand.").WithEquals().Completes(command.Folders).
+			Checked(func(s command.Setting) error { return checkDir(c, s.Value) }),
+		command.Bool(&g.help, "help", "Show this help output, or the help for a specified subcommand.").Or("h"),
+		command.Bool(&g.version, "version", "An alias for the \"version\" subcommand.").Or("v"),
 	}
+}
+
+// globalFlags are all flags that may stand in front of a command.
+func globalFlags() command.Flags {
+	return append((&globals{}).flags(nil), measure.Leading().Hide()...)
+}
+
+// A dirError says what is wrong with -chdir.
+type dirError string
+
+func (e dirError) Error() string { return string(e) }
+
+// checkDir looks at the folder that -chdir names.
+func checkDir(c *command.Call, dir string) error {
+	if dir == "" {
+		return dirError("Invalid -chdir option: must include an equals sign followed by a directory path, like -chdir=example")
+	}
+	if err := project.IsDir(c.Path(dir)); err != nil {
+		return dirError(fmt.Sprintf("Error handling -chdir option: chdir %s: %s", dir, err))
+	}
+	return nil
 }
 
 // unread is the status of a command whose output nobody read to its end: that of one that
@@ -155,21 +183,32 @@ func Main(ctx context.Context, system *sys.System) int {
 
 // dispatch reads the global flags and runs the command.
 func dispatch(c *command.Call, args []string) int {
-	dir, args, ok := chdir(c, args)
-	if !ok {
+	var g globals
+	own := g.flags(c)
+	known := slices.Clone(own)
+	if !unitflags.PlainFolder(c) {
+		known = append(known, measure.Leading()...)
+	}
+	first, args := known.Leading(args)
+	first, err := own.Take(first, true)
+	if wrong := dirError(""); errors.As(err, &wrong) {
+		fmt.Fprintln(c.Stderr, wrong.Error())
+		return 1
+	} else if err != nil {
+		fmt.Fprintf(c.Stderr, "Failed to parse command-line flags: %s\n", err)
 		return 1
 	}
-	if dir != "" {
-		c.WorkIn(dir)
+	if g.dir != "" {
+		c.WorkIn(g.dir)
 	}
-	if command.Wants(args, "-v", "-version", "--version") {
+	if g.version || own.Named("version").Stands(args) {
 		args = []string{"version"}
 	}
-	var first []string
-	if !unitflags.PlainFolder(c) {
-		first, args = measure.Leading().Leading(args)
-	}
 	cmd, rest, found := c.Table.Find(args)
+	if !found && g.help {
+		fmt.Fprintln(c.Stdout, c.Table.Usage())
+		return 0
+	}
 	if !found {
 		if len(args) == 0 {
 			fmt.Fprintf(c.Stdout, "%s\n", help.Overview(c))
@@ -177,12 +216,12 @@ func dispatch(c *command.Call, args []string) int {
 		return c.Unknown(args)
 	}
 	rest = append(first, rest...)
-	rest, err := command.WithEnvironment(c.Env, cmd.Name, rest)
+	rest, err = command.WithEnvironment(c.Env, cmd.Name, rest)
 	if err != nil {
 		fmt.Fprintf(c.Stderr, "Error parsing extra CLI args from %s\n", err)
 		return 1
 	}
-	if command.WantsHelp(rest) {
+	if g.help || own.Named("help").Stands(rest) {
 		fmt.Fprintln(c.Stdout, c.Table.HelpOf(cmd))
 		return 0
 	}
@@ -239,27 +278,4 @@ func withoutPrograms(c *command.Call, words []string) ([]string, error) {
 		c.WithoutPrograms()
 	}
 	return words, err
-}
-
-// chdir takes -chdir from the front of the arguments.
-func chdir(c *command.Call, args []string) (dir string, rest []string, ok bool) {
-	for i, a := range args {
-		if !strings.HasPrefix(a, "-") {
-			return "", args, true
-		}
-		name, value, has := strings.Cut(strings.TrimLeft(a, "-"), "=")
-		if name != "chdir" {
-			continue
-		}
-		if !has || value == "" {
-			fmt.Fprintf(c.Stderr, "Invalid -chdir option: must include an equals sign followed by a directory path, like -chdir=example\n")
-			return "", nil, false
-		}
-		if err := project.IsDir(c.Path(value)); err != nil {
-			fmt.Fprintf(c.Stderr, "Error handling -chdir option: chdir %s: %s\n", value, err)
-			return "", nil, false
-		}
-		return value, slices.Delete(slices.Clone(args), i, i+1), true
-	}
-	return "", args, true
 }

@@ -133,7 +133,7 @@ func hintsIn(table *command.Table, text string) []string {
 // flagsOf is the names of all flags of all commands.
 func flagsOf(table *command.Table) map[string]bool {
 	out := map[string]bool{"help": true, "version": true}
-	for _, f := range slices.Concat(table.Global, table.Common(), table.Units()) {
+	for _, f := range slices.Concat(table.Global(), table.Common(), table.Units()) {
 		out[f.Name] = true
 	}
 	for i := range table.Commands {

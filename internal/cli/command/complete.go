@@ -18,9 +18,7 @@ func (t *Table) Complete(words []string, from Source) (out []string, ok bool) {
 		words = []string{""}
 	}
 	last, before := words[len(words)-1], words[:len(words)-1]
-	for len(before) > 0 && strings.HasPrefix(before[0], "-") {
-		before = before[1:]
-	}
+	_, before = t.Global().Leading(before)
 	cmd, rest, found := t.Find(before)
 	if !found {
 		if len(before) > 0 {

@@ -24,6 +24,7 @@ type Flag struct {
 	Hidden   bool // not in the help
 	Two      bool // it is meant only with two dashes: with one, another flag may have the name
 	Anywhere bool // it may stand behind arguments too
+	Joined   bool // the value stands behind "=" alone, never as the next word
 
 	shownTwo bool // the help writes it with two dashes
 	set      func(Setting) error
@@ -226,6 +227,9 @@ func (f Flag) WithTwoDashes() Flag { f.Two, f.Anywhere = true, true; return f }
 
 // InAnyPlace says that the flag may stand behind arguments too.
 func (f Flag) InAnyPlace() Flag { f.Anywhere = true; return f }
+
+// WithEquals says that the value stands behind "=" alone; the next word is never it.
+func (f Flag) WithEquals() Flag { f.Joined = true; return f }
 
 // Switch reports whether the flag takes no value.
 func (f *Flag) Switch() bool { return f.Value == "" }

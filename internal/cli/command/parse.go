@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -117,7 +118,7 @@ func (fs Flags) Leading(words []string) (flags, rest []string) {
 			f = fs.find(words[0], name)
 		}
 		n := 1
-		if f != nil && !f.Switch() && !has {
+		if f != nil && !f.Switch() && !has && !f.Joined {
 			n = 2
 		}
 		if f == nil || len(words) < n {
@@ -126,6 +127,59 @@ func (fs Flags) Leading(words []string) (flags, rest []string) {
 		flags, words = append(flags, words[:n]...), words[n:]
 	}
 	return flags, words
+}
+
+// Read takes the words of a command line apart without setting anything: each flag that
+// they name, with its value, "true" for a bare switch; with nil each other word, those that
+// name no flag of these among them. It ends at a --.
+func (fs Flags) Read(words []string) iter.Seq2[*Flag, string] {
+	return func(yield func(*Flag, string) bool) {
+		for len(words) > 0 && words[0] != "--" {
+			word := words[0]
+			words = words[1:]
+			name, value, has, isFlag := flagWord(word)
+			var f *Flag
+			if isFlag {
+				f = fs.find(word, name)
+			}
+			switch {
+			case f == nil:
+				value = word
+			case has:
+			case f.Switch():
+				value = "true"
+			case !f.Joined && len(words) > 0:
+				value, words = words[0], words[1:]
+			}
+			if !yield(f, value) {
+				return
+			}
+		}
+	}
+}
+
+// Asks reports whether words turn a switch on, without setting anything.
+func (fs Flags) Asks(words []string, name string) (on bool) {
+	for f, value := range fs.Read(words) {
+		if f != nil && f.Name == name {
+			on, _ = strconv.ParseBool(value)
+		}
+	}
+	return on
+}
+
+// Stands reports whether a switch stands, without a value, anywhere in front of a --, even
+// where it would be the value of another flag.
+func (f *Flag) Stands(words []string) bool {
+	for _, word := range words {
+		if word == "--" {
+			return false
+		}
+		if name, _, has, isFlag := flagWord(word); isFlag && !has && (Flags{*f}).find(word, name) != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // FromEnv sets the flags that environment variables stand for.
@@ -207,7 +261,7 @@ func (f *Flag) take(words []string, value string, has bool, given map[string]boo
 		dashes = "--"
 	}
 	words = words[1:]
-	if !f.Switch() && !has {
+	if !f.Switch() && !has && !f.Joined {
 		if len(words) == 0 {
 			return nil, fmt.Errorf("flag needs an argument: %s%s", dashes, f.Name)
 		}

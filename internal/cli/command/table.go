@@ -14,7 +14,8 @@ type Table struct {
 	Program  string // as it is typed
 	Product  string // as it is called in texts
 	Commands []Command
-	Global   Flags        // those in front of a command
+	Global   func() Flags // those in front of a command
+	Further  []Variable   // what the help says of others there, by what stands for their names
 	Common   func() Flags // those that every command understands
 	Units    func() Flags // those of commands on units
 	Topics   []Topic
@@ -154,31 +155,11 @@ func (c *Call) Unknown(args []string) int {
 		return 127
 	}
 	if strings.HasPrefix(args[0], "-") {
-		if WantsHelp(args) {
-			fmt.Fprintln(c.Stdout, t.Usage())
-			return 0
-		}
 		fmt.Fprintf(c.Stderr, "%s has no global option %q. Options of a command go after its name.\n\nTo see the global options, run:\n  %s -help\n\n", t.Product, args[0], t.Program)
 		return 1
 	}
 	fmt.Fprintf(c.Stderr, "%s has no command named %q.%s\n\nTo see all of %s's top-level commands, run:\n  %s -help\n\n", t.Product, args[0], t.Suggest(args[0]), t.Product, t.Program)
 	return 1
-}
-
-// WantsHelp reports whether words ask for help.
-func WantsHelp(args []string) bool { return Wants(args, "-h", "-help", "--help") }
-
-// Wants reports whether one of some words stands in front of a --.
-func Wants(args []string, words ...string) bool {
-	for _, a := range args {
-		if a == "--" {
-			return false
-		}
-		if slices.Contains(words, a) {
-			return true
-		}
-	}
-	return false
 }
 
 // Usage is the help of the program.
@@ -201,8 +182,13 @@ func (t *Table) Usage() string {
 		}
 	}
 	b.WriteString("\nGlobal options (use these before the subcommand, if any):\n")
-	for _, f := range t.Global {
-		b.WriteString(entry(f.Shown(), f.Help, 16))
+	for _, f := range t.Global() {
+		if !f.Hidden {
+			b.WriteString(entry(f.Shown(), f.Help, 16))
+		}
+	}
+	for _, v := range t.Further {
+		b.WriteString(entry(v.Name, v.Help, 16))
 	}
 	return strings.TrimRight(b.String(), "\n")
 }

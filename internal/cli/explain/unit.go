@@ -10,6 +10,7 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
 	"github.com/terrace-iac/terrace/internal/estate"
@@ -110,13 +111,7 @@ func settledBy(x *engine.Explanation, ds diag.List) bool {
 
 // givenWords are the variables and variable files that words of the command line name.
 func givenWords(words []string) (given []vars.Flag) {
-	for _, a := range words {
-		if file, ok := strings.CutPrefix(a, "-var-file="); ok {
-			given = append(given, vars.Flag{File: true, Value: file})
-		} else if value, ok := strings.CutPrefix(a, "-var="); ok {
-			given = append(given, vars.Flag{Value: value})
-		}
-	}
+	_, _ = flags.Vars(&given).Take(words, false) // nothing is wrong with any value
 	return given
 }
 

@@ -26,7 +26,7 @@ func overUnits(ctx context.Context, c *command.Call, name string, f *unitflags.F
 		f.Idle = append(f.Idle, "--module: --all takes all modules; --filter chooses among them")
 	}
 	cmd, rest, found := c.Table.Find(append(strings.Fields(name), args...))
-	over := found && cmd.Units.Has(command.OverEstate) && !inTurn(c, cmd.Name, rest)
+	over := found && cmd.Units.Has(command.OverEstate) && !inTurn(c, cmd, rest)
 	if f.On != "" && (!over || cmd.Name == "output") {
 		f.Idle = append(f.Idle, "--on: "+name+" runs here, with the access that this machine has")
 	}
@@ -85,9 +85,9 @@ func overUnits(ctx context.Context, c *command.Call, name string, f *unitflags.F
 // it does in one unit after the other, as in each alone: of init more than that modules and
 // providers are there, of output one value, or by the name of Terragrunt, which prints the
 // outputs of one unit after the other.
-func inTurn(c *command.Call, name string, words []string) bool {
+func inTurn(c *command.Call, cmd *command.Command, words []string) bool {
 	var known []string
-	switch name {
+	switch cmd.Name {
 	case "init":
 		known = []string{"json", "input", "var", "var-file", "no-color"}
 	case "output":
@@ -98,13 +98,12 @@ func inTurn(c *command.Call, name string, words []string) bool {
 	default:
 		return false
 	}
-	return slices.ContainsFunc(words, func(word string) bool {
-		flag, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
-		if !strings.HasPrefix(word, "-") {
-			return name == "output"
+	for flag, word := range declared(cmd).Read(words) {
+		if flag != nil && !slices.Contains(known, flag.Name) || flag == nil && (cmd.Name == "output" || strings.HasPrefix(word, "-")) {
+			return true
 		}
-		return !slices.Contains(known, flag)
-	})
+	}
+	return false
 }
 
 // failedWith notes that a unit failed if the command ended so.

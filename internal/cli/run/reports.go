@@ -2,10 +2,10 @@ package run
 
 import (
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/unitview"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
@@ -47,7 +47,8 @@ func (r *estateRun) writeReports(results []*estate.Result) error {
 	}
 	o := runreport.Options{Format: format, Command: r.name, Args: r.args, Errors: r.errorText}
 	if r.name == "apply" && r.op.Destroy {
-		o.Command, o.Args = "destroy", slices.DeleteFunc(slices.Clone(r.args), func(a string) bool { return strings.TrimLeft(a, "-") == "destroy" })
+		o.Command = "destroy"
+		o.Args, _ = command.Flags{command.Ignored("destroy", "", "")}.Take(r.args, true)
 	}
 	if r.f.Graph { // as Terragrunt's, whose run is one from there
 		o.Root = r.estate.Found.GraphRoot()

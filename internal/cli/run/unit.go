@@ -145,8 +145,8 @@ func unitTurn(ctx context.Context, c *command.Call, cmd *command.Command, f *uni
 		c.Report.Say("Nothing is run: " + why + ".\n")
 		return e, nil, 0
 	}
-	destroy := destroys(cmd.Name, args)
-	if destroy || cmd.Name == "plan" && hasDestroy(args) {
+	destroy := destroys(cmd, args)
+	if destroy || cmd.Name == "plan" && declared(cmd).Asks(args, "destroy") {
 		if yes, more := e.Protected(ctx, u); yes || more.HasErrors() {
 			return e, nil, units.FailWith(c, e, append(more, diag.Errorf(nil, "Unit protected from destruction", "The unit has prevent_destroy = true, so it cannot be destroyed.")...))
 		}
@@ -194,7 +194,7 @@ func (o *onUnits) options() estate.RunOptions {
 			},
 		},
 		Observe: estate.Observer{
-			Log:      func(u *estate.Unit, line string) { hookLine(o.view(u).Call, o.cmd.Name, o.args, line) },
+			Log:      func(u *estate.Unit, line string) { hookLine(o.view(u).Call, o.cmd, o.args, line) },
 			LogErr:   func(u *estate.Unit, line string) { fmt.Fprintln(o.view(u).Stderr, line) },
 			Messages: func(u *estate.Unit, ds diag.List) { o.view(u).messages(ds) },
 			Again: func(u *estate.Unit, d retry.Decision, _ diag.List) {
@@ -237,16 +237,8 @@ func optionsOf(c *command.Call, cmd *command.Command, f *unitflags.Flags, args [
 	return units.Options(c, f, name, args, nil)
 }
 
-func destroys(name string, args []string) bool {
-	return name == "destroy" || name == "apply" && hasDestroy(args)
-}
-
-// hasDestroy reports whether arguments have the flag -destroy.
-func hasDestroy(args []string) bool {
-	return slices.ContainsFunc(args, func(a string) bool {
-		flag, value, given := strings.Cut(strings.TrimLeft(a, "-"), "=")
-		return flag == "destroy" && flag != a && (!given || value == "true" || value == "1")
-	})
+func destroys(cmd *command.Command, args []string) bool {
+	return cmd.Name == "destroy" || cmd.Name == "apply" && declared(cmd).Asks(args, "destroy")
 }
 
 // unitView shows a run over one unit as the command shows itself in any folder.
@@ -312,13 +304,22 @@ func (w *unitView) messages(ds diag.List) {
 
 // hookLine tells a line of a hook: as an event where the command will write events or
 // writes them already, so that nothing else stands among them.
-func hookLine(c *command.Call, command string, args []string, line string) {
+func hookLine(c *command.Call, cmd *command.Command, args []string, line string) {
 	telemetry.Log(c.Report.Context, "stdout", line, "")
-	streams := []string{"plan", "apply", "destroy", "refresh"}
-	asks := func(a string) bool { return a == "-json" || a == "--json" }
-	if c.Report.Stream == nil && slices.Contains(streams, command) && slices.ContainsFunc(args, asks) {
+	if c.Report.Stream == nil && writesEvents(cmd) && declared(cmd).Asks(args, "json") {
 		(&view.Stream{Out: c.Stdout, Now: c.Now, Unit: c.Report.Unit}).Log(line)
 		return
 	}
 	c.Report.Say(line + "\n")
+}
+
+// writesEvents reports whether a command writes events with -json, and no document.
+func writesEvents(cmd *command.Command) bool {
+	return slices.Contains([]string{"plan", "apply", "destroy", "refresh"}, cmd.Name)
+}
+
+// declared are the flags of a command, to read words by.
+func declared(cmd *command.Command) command.Flags {
+	fs, _ := cmd.Prepare()
+	return fs
 }

@@ -10,16 +10,16 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/unitlog"
 	"github.com/terrace-iac/terrace/internal/folder"
 
-	"strings"
-
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/discovery/git"
@@ -144,18 +144,10 @@ func estateHost(c *command.Call, plugins *folder.Plugins, flags []vars.Flag, fir
 }
 
 // variables are how many variables and variable files words of the command line name.
-func variables(words []string) (n int) {
-	for i := 0; i < len(words); i++ {
-		name, _, with := strings.Cut(strings.TrimLeft(words[i], "-"), "=")
-		if !strings.HasPrefix(words[i], "-") || name != "var" && name != "var-file" {
-			continue
-		}
-		n++
-		if !with {
-			i++
-		}
-	}
-	return n
+func variables(words []string) int {
+	var given []vars.Flag
+	_, _ = flags.Vars(&given).Take(words, false) // nothing is wrong with any value
+	return len(given)
 }
 
 // IsUnit reports whether a folder holds a unit file, or an environment file. The working
