@@ -43,7 +43,7 @@ func TestRaceDetector(t *testing.T) {
 	for _, p := range packages {
 		for _, f := range p.Files {
 			ast.Inspect(f.AST, func(n ast.Node) bool {
-				if _, ok := n.(*ast.GoStmt); ok {
+				if startsGoroutine(n) {
 					starts[p.Name] = true
 				}
 				return true
@@ -64,4 +64,17 @@ func TestRaceDetector(t *testing.T) {
 			t.Errorf("%s starts no goroutines, and needs no reason", name)
 		}
 	}
+}
+
+// startsGoroutine reports whether a node of syntax starts a goroutine: a go statement, the
+// Go of a group, or AfterFunc of packages time and context.
+func startsGoroutine(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.GoStmt:
+		return true
+	case *ast.CallExpr:
+		called, ok := n.Fun.(*ast.SelectorExpr)
+		return ok && (called.Sel.Name == "Go" && len(n.Args) == 1 || called.Sel.Name == "AfterFunc")
+	}
+	return false
 }
