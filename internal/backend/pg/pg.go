@@ -288,7 +288,7 @@ func (b *pgBackend) fail(summary string, err error) error {
 			out.Advice = "Check host and port in conn_str, PG_CONN_STR or the PG variables, and whether a proxy or a portal stands in between."
 		case errors.Is(err, context.DeadlineExceeded):
 			out.Answer = fmt.Sprintf("no connection to the server within %s: it took too long", b.pool.config.ConnectTimeout)
-			out.Advice += " A server that takes longer is waited for with connect_timeout, in seconds, in conn_str, or with PGCONNECT_TIMEOUT or " + rest.Variable + "."
+			out.Advice += " A server that takes longer is waited for with connect_timeout, in seconds, in conn_str, or with PGCONNECT_TIMEOUT, which go before that variable."
 		case strings.Contains(cause(err), "refused TLS"): // the driver has no other sign of it
 			out.Answer = "the server has no TLS"
 			out.Advice = "Switch TLS on at the server (ssl = on), or, where nobody else can listen, set sslmode=disable in conn_str or PGSSLMODE."
