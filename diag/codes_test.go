@@ -1,7 +1,11 @@
 package diag_test
 
 import (
+	"bytes"
+	"io/fs"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -102,5 +106,29 @@ func TestCodes(t *testing.T) {
 	}
 	if _, ok := diag.FindCode("config/no-such-code"); ok {
 		t.Error("a code is found that does not exist")
+	}
+}
+
+// TestBranchesOnCodes: what goes by the code of a message compares the one that it was made
+// with. CodeName looks a summary up, which is for those who show messages.
+func TestBranchesOnCodes(t *testing.T) {
+	t.Parallel()
+	shows := []string{"diag/codes.go", "diag/json.go", "diag/text.go", "internal/cli/report/report.go"}
+	seen := 0
+	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(name)
+		if bytes.Contains(text, []byte("CodeName()")) {
+			seen++
+			if rel, _ := filepath.Rel("..", name); !slices.Contains(shows, filepath.ToSlash(rel)) {
+				t.Errorf("%s asks for the code by way of the summary", rel)
+			}
+		}
+		return err
+	})
+	if err != nil || seen != len(shows) {
+		t.Errorf("%d files ask for it, not those of %q: %v", seen, shows, err)
 	}
 }

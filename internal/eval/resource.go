@@ -408,6 +408,9 @@ func (d *Desired) rules(t *demand.Task, rules []*ruleCode, self cty.Value, kind 
 	return d.Resource.Mod.ev.Rules(t, d.Scope(self), kind, rules, d.Addr().String())
 }
 
+// CodePreventDestroy is the code of the error that the value of prevent_destroy cannot be used.
+const CodePreventDestroy = "eval/prevent-destroy"
+
 // PreventDestroy evaluates lifecycle.prevent_destroy; false without one.
 func (r *Resource) PreventDestroy(t *demand.Task) (bool, *source.Range, diag.List) {
 	x := r.code.prevent
@@ -420,7 +423,9 @@ func (r *Resource) PreventDestroy(t *demand.Task) (bool, *source.Range, diag.Lis
 		return false, &at, ds
 	}
 	if v.IsMarked() || !v.IsKnown() || v.IsNull() {
-		return false, &at, append(ds, diag.Errorf(&at, "Invalid prevent_destroy argument", "The value of prevent_destroy must be true or false, known while planning and neither sensitive nor ephemeral.")...)
+		unclear := diag.Errorf(&at, "Invalid prevent_destroy argument", "The value of prevent_destroy must be true or false, known while planning and neither sensitive nor ephemeral.")
+		unclear[0].Code = CodePreventDestroy
+		return false, &at, append(ds, unclear...)
 	}
 	return v.True(), &at, ds
 }

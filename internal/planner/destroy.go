@@ -272,7 +272,9 @@ func (p *planner) preventOrphan(t *demand.Task, c *plan.Change) diag.List {
 	v, more := x.Value(&hcl.EvalContext{Functions: p.in.Eval.Functions})
 	switch {
 	case more.HasErrors() || !v.IsKnown() || v.IsNull() || v.Type() != cty.Bool:
-		return diag.Errorf(&at, "Invalid prevent_destroy argument", "Whether %s may be destroyed is not known: its module instance is gone, and the value of prevent_destroy depends on what is in there. Write true or false, or exclude this resource instance with -exclude=%s.", c.Addr, quoteAddr(c.Addr))
+		ds := diag.Errorf(&at, "Invalid prevent_destroy argument", "Whether %s may be destroyed is not known: its module instance is gone, and the value of prevent_destroy depends on what is in there. Write true or false, or exclude this resource instance with -exclude=%s.", c.Addr, quoteAddr(c.Addr))
+		ds[0].Code = eval.CodePreventDestroy
+		return ds
 	case v.True():
 		return diag.List{prevented(c.Addr, cfg, &at)}
 	}

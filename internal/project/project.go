@@ -171,7 +171,7 @@ func Load(ctx context.Context, c *Context, o Options) (*Project, diag.List) {
 		ds = append(ds, p.workspaceVariables(ctx, values)...)
 	}
 	asked := false
-	if !slices.ContainsFunc(loadDs.Errors(), func(m *diag.Message) bool { return m.CodeName() != module.CodeNotEarly }) { // an answer would not help
+	if !slices.ContainsFunc(loadDs.Errors(), func(m *diag.Message) bool { return m.Code != module.CodeNotEarly }) { // an answer would not help
 		asked, more = p.askMissing(ctx, values, o)
 		ds = append(ds, more...)
 	}

@@ -306,7 +306,7 @@ func onlyOf(ds diag.List, code string) diag.List {
 func onlyKnown(ds diag.List) diag.List {
 	var out diag.List
 	for _, m := range ds {
-		if m.CodeName() != "eval/prevent-destroy" {
+		if m.Code != eval.CodePreventDestroy {
 			out = append(out, m)
 		}
 	}

@@ -352,8 +352,13 @@ func (d Dir) settleNone(in Init, r *record.Record) (*Outcome, diag.List) {
 	return &Outcome{Config: to, From: &from, Unset: true, Write: true}, ds
 }
 
+// CodeChanged is the code of the error that a folder was set up with another backend.
+const CodeChanged = "backend/configuration-changed"
+
 func (d Dir) changed() diag.List {
-	return diag.Errorf(nil, "Backend configuration changed", "A change in the backend configuration has been detected, which may require migrating existing state.\n\nIf you wish to attempt automatic migration of the state, use \"%s init -migrate-state\".\nIf you wish to store the current configuration with no changes to the state, use \"%[1]s init -reconfigure\".", d.Program)
+	ds := diag.Errorf(nil, "Backend configuration changed", "A change in the backend configuration has been detected, which may require migrating existing state.\n\nIf you wish to attempt automatic migration of the state, use \"%s init -migrate-state\".\nIf you wish to store the current configuration with no changes to the state, use \"%[1]s init -reconfigure\".", d.Program)
+	ds[0].Code = CodeChanged
+	return ds
 }
 
 // complete asks for the required arguments that nobody gave.

@@ -324,7 +324,7 @@ func (k *Keeper) changed(ctx context.Context, d *workdir.Dir, root *config.Modul
 
 // Changed reports whether a message refuses a working directory that was set up with
 // another backend.
-func Changed(m *diag.Message) bool { return m.CodeName() == "backend/configuration-changed" }
+func Changed(m *diag.Message) bool { return m.Code == folder.CodeChanged }
 
 // Arguments are the arguments of init that a remote_state without generate stands for, as
 // -backend-config has them.

@@ -211,8 +211,17 @@ func (h *State) anyJournal(ctx context.Context) (bool, diag.List) {
 	return len(names) > 0, nil
 }
 
+// codeChanged is the code of the error that another run has written the state.
+const codeChanged = "state/changed"
+
+func overwritten(detail string) diag.List {
+	ds := diag.Errorf(nil, "State was changed meanwhile", "%s", detail)
+	ds[0].Code = codeChanged
+	return ds
+}
+
 func changed() diag.List {
-	return diag.Errorf(nil, "State was changed meanwhile", "Since this run read the state, another one has written it, which it could since this run holds no lock. Nothing was changed by this run: start it again, without -lock=false.")
+	return overwritten("Since this run read the state, another one has written it, which it could since this run holds no lock. Nothing was changed by this run: start it again, without -lock=false.")
 }
 
 // unchanged makes sure that nobody has written the state since a run without the lock
@@ -223,7 +232,7 @@ func (h *State) unchanged(ctx context.Context) diag.List {
 	}
 	now, ds := h.o.Store.Read(ctx)
 	if !ds.HasErrors() && journal.HeaderOf(now) != journal.HeaderOf(h.current) {
-		ds = append(ds, diag.Errorf(nil, "State was changed meanwhile", "Another run has written the state since this one did, which it could since this run holds no lock. What this run did must not be written over it.")...)
+		ds = append(ds, overwritten("Another run has written the state since this one did, which it could since this run holds no lock. What this run did must not be written over it.")...)
 	}
 	return ds
 }

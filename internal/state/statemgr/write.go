@@ -89,8 +89,8 @@ func (h *State) write(ctx context.Context, s *state.State) diag.List {
 // or may have.
 func overtaken(ds diag.List) bool {
 	return slices.ContainsFunc(ds.Errors(), func(m *diag.Message) bool {
-		switch m.CodeName() {
-		case "backend/changed", "backend/lock-lost", "state/changed":
+		switch m.Code {
+		case "backend/changed", "backend/lock-lost", codeChanged:
 			return true
 		}
 		return false
