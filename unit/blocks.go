@@ -73,6 +73,7 @@ type Generate struct {
 	IfExists         string // overwrite, overwrite_terragrunt, skip, error
 	IfDisabled       string // skip, remove, remove_terragrunt
 	Contents         cty.Value
+	HandedIn         bool // Contents has in it what messages never show, as a value of the environment
 	CommentPrefix    string
 	DisableSignature bool
 	Disable          bool

@@ -148,6 +148,7 @@ func (u *Unit) Generate(t *demand.Task) ([]Generate, diag.List) {
 			Disable: d.flag("disable", false), At: d.At()}
 		if in := d.n.child(c, "contents"); in != nil {
 			g.Contents = typed(in, d.spec.Arg("contents")).value(c)
+			g.HandedIn = c.handover(true).Of(in)
 		} else {
 			d.Arg("contents")
 		}

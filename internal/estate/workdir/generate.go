@@ -107,7 +107,7 @@ func (d *Dir) generateOne(g *unit.Generate) diag.List {
 	if v.IsNull() || v.Type() != cty.String {
 		return diag.Errorf(g.At, "Invalid contents", "The contents of a generated file must be a string.")
 	}
-	if value.ContainsSecret(g.Contents) {
+	if g.HandedIn || value.ContainsSecret(g.Contents) {
 		d.Files.Secret = append(d.Files.Secret, name)
 	}
 	text := signed(g, v.AsString())
