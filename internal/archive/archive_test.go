@@ -288,6 +288,16 @@ func TestXZ(t *testing.T) {
 	} else if got, err := io.ReadAll(r); string(got) != "one two" || err != nil {
 		t.Error(string(got), err)
 	}
+	greedy := xz(t, []byte("two"), "--lzma2=preset=0,dict=128MiB")
+	for what, b := range map[string][]byte{"first": greedy, "second": append(xz(t, []byte("one ")), greedy...)} {
+		r, err := newXZ(bytes.NewReader(b))
+		if err == nil {
+			_, err = io.ReadAll(r)
+		}
+		if err == nil || !strings.Contains(err.Error(), "wants a dictionary of 134217728 bytes") {
+			t.Errorf("the %s stream wants much memory: %v", what, err)
+		}
+	}
 	whole := xz(t, text.Bytes()[:50_000])
 	for cut := 0; cut < len(whole); cut += 1 + len(whole)/30 {
 		if r, err := newXZ(bytes.NewReader(whole[:cut])); err == nil {

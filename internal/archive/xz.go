@@ -20,6 +20,11 @@ import (
 // https://tukaani.org/xz/xz-file-format.txt: streams of blocks, each with a
 // header, LZMA2 chunks, padding and a check, and an index of the blocks at the
 // end. Filters other than LZMA2 are for programs, not for text, and are refused.
+//
+// The library that decodes LZMA2 here reads containers, too, but there each block sets how
+// much memory is taken for it, up to 4 GiB: its DictCap is what is taken at least, and no
+// option says what is taken at most. To hold blocks to a bound, their headers have to be
+// read, and that is most of this file.
 
 // maxDict bounds the memory that a stream may ask for; "xz -9" asks for 64 MiB.
 const maxDict = 64 << 20
