@@ -139,7 +139,9 @@ type ReadStateRequest struct {
 // be called concurrently.
 type Processes struct{ host *manager.Host }
 
-// ProcessOptions are the settings of NewProcesses; the zero value is usable.
+// ProcessOptions are the settings of NewProcesses; the zero value is usable. They are those
+// of the package that keeps processes, which is internal: its name would hide what they are.
+// The compiler holds the two to each other.
 type ProcessOptions struct {
 	// Dir is where providers start that are indifferent to their folder.
 	Dir string

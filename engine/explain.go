@@ -19,25 +19,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// An Explanation is the way from a value to the text that set it: steps, each of a kind and
-// at a place, with what went into a computed one and, of a whole block, its parts.
-type (
-	Explanation      = explanation.Explanation
-	ExplanationStep  = explanation.Step
-	ExplanationKind  = explanation.Kind
-	ExplanationPlace = explanation.Place
-	ExplanationFrom  = explanation.From
-	ExplanationPart  = explanation.Part
-
-	// What gives a module its inputs answers with Ways: the stops on the way from a
-	// part of it to the text that set it.
-	ExplanationUnit = explanation.Unit
-	ExplanationWay  = explanation.Way
-	ExplanationStop = explanation.Stop
-	// Where a Way goes on: a part of an expression, in the file that it stands in.
-	ExplanationTarget = explanation.Target
-	ExplanationScope  = explanation.Scope
-)
+// An Explanation is the way from a value to the text that set it. What it is made of, and
+// what gives a module its inputs, package explanation names.
+type Explanation = explanation.Explanation
 
 // ExplainOptions are what configuration alone does not know. The zero value is
 // enough for an answer.
@@ -54,7 +38,7 @@ type ExplainOptions struct {
 
 	// Unit is what gives the module its inputs, with the text of its files, and Show
 	// the names of files for readers. Nil in a plain folder.
-	Unit    ExplanationUnit
+	Unit    explanation.Unit
 	UnitSet *source.Set
 	Show    func(file string) (name, layer string)
 

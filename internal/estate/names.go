@@ -36,11 +36,10 @@ type (
 	SignIn      = credentials.Settings
 	Role        = credentials.Role
 
-	Result   = report.Result
-	Status   = report.Status
-	Counts   = report.Counts
-	Deferral = report.Deferral
-	Wait     = report.Wait
+	Result = report.Result
+	Status = report.Status
+	Counts = report.Counts
+	Wait   = report.Wait
 
 	SavedPlan = saved.Plan
 	SavedUnit = saved.Unit
