@@ -29,6 +29,7 @@ import (
 type Flag struct {
 	File  bool // -var-file
 	Value string
+	At    *source.Range // what added it to the command line; nil: whoever wrote that
 }
 
 // Sources says where to look. The zero value finds nothing.
@@ -60,6 +61,7 @@ type Given struct{ items []item }
 type item struct {
 	name  string
 	value engine.InputValue
+	added *source.Range // of a flag, what added it; nil: the user
 }
 
 // Gather finds values without knowing which variables there are. Only what
@@ -68,7 +70,7 @@ func Gather(from Sources) (*Given, diag.List) {
 	c := &collector{Sources: from}
 	c.environment()
 	for _, name := range c.automatic() {
-		c.read(name, func() ([]byte, error) {
+		c.read(name, nil, func() ([]byte, error) {
 			if from.FS != nil {
 				return from.FS.ReadFile(name)
 			}
@@ -77,9 +79,9 @@ func Gather(from Sources) (*Given, diag.List) {
 	}
 	for _, f := range from.Flags {
 		if f.File {
-			c.given(f.Value)
+			c.given(f)
 		} else {
-			c.flag(f.Value)
+			c.flag(f)
 		}
 	}
 	return &c.out, c.ds
@@ -109,10 +111,15 @@ func (g *Given) For(declared map[string]*config.Variable) (Values, diag.List) {
 		}
 		switch i.value.From.Kind {
 		case source.Flag:
+			where := "on the command line"
+			if i.added != nil {
+				where = "by an argument that is added to the command line"
+			}
 			ds = append(ds, &diag.Message{
 				Code:    "vars/undeclared-flag",
 				Summary: "Value for undeclared variable",
-				Detail:  fmt.Sprintf("A variable named %q was assigned on the command line, but the root module does not declare a variable of that name. To use this value, add a \"variable\" block to the configuration.", i.name),
+				Detail:  fmt.Sprintf("A variable named %q was assigned %s, but the root module does not declare a variable of that name. To use this value, add a \"variable\" block to the configuration.", i.name, where),
+				At:      i.added,
 			})
 		case source.VarFile:
 			strangers = append(strangers, i)
@@ -142,7 +149,7 @@ type collector struct {
 }
 
 func (c *collector) found(name string, v engine.InputValue) {
-	c.out.items = append(c.out.items, item{name, v})
+	c.out.items = append(c.out.items, item{name: name, value: v})
 }
 
 func (c *collector) environment() {
@@ -193,32 +200,35 @@ func ignored(name string) bool {
 }
 
 // given reads a file that a flag names.
-func (c *collector) given(name string) {
-	path := name
+func (c *collector) given(f Flag) {
+	path := f.Value
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(cmp.Or(c.Files, c.Dir), path)
 	}
-	c.read(name, func() ([]byte, error) { return c.Read.Given(path) })
+	c.read(f.Value, f.At, func() ([]byte, error) { return c.Read.Given(path) })
 }
 
-func (c *collector) flag(text string) {
-	name, value, ok := strings.Cut(text, "=")
+func (c *collector) flag(f Flag) {
+	name, value, ok := strings.Cut(f.Value, "=")
 	if !ok { // the text may be a value
 		c.ds = append(c.ds, &diag.Message{
 			Code:    "vars/flag",
 			Summary: "Invalid -var option",
 			Detail:  "A -var option is not correctly specified. Must be a variable name and value separated by an equals sign, like -var=\"key=value\".",
+			At:      f.At,
 		})
 		return
 	}
 	c.found(name, engine.InputValue{Text: &value, From: source.Layer{Kind: source.Flag, Name: "-var"}})
+	c.out.items[len(c.out.items)-1].added = f.At
 }
 
-// read reads a variable file; show is its name in messages.
-func (c *collector) read(show string, text func() ([]byte, error)) {
+// read reads a variable file; show is its name in messages, and at what names it, nil for
+// the user.
+func (c *collector) read(show string, at *source.Range, text func() ([]byte, error)) {
 	src, err := text()
 	if err != nil {
-		m := &diag.Message{Code: "vars/read-file", Summary: "Failed to read variables file"}
+		m := &diag.Message{Code: "vars/read-file", Summary: "Failed to read variables file", At: at}
 		if errors.Is(err, fs.ErrNotExist) {
 			m.Detail = fmt.Sprintf("Given variables file %s does not exist.", show)
 		} else {

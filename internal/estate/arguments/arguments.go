@@ -17,6 +17,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/internal/vars"
+	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
 )
 
@@ -39,6 +40,8 @@ type Extra struct {
 
 	Targets, Excludes []addr.Target
 	Replace           []addr.Instance
+
+	at *source.Range // the block that is read; nil: the environment
 }
 
 // Lock says how state is locked. The zero value locks and does not wait.
@@ -67,7 +70,7 @@ func Init(env sys.Env, blocks []unit.ExtraArguments, locate func(name string) st
 func read(words []string, blocks []unit.ExtraArguments, command string, locate func(name string) string) Extra {
 	var x Extra
 	file := func(name string) {
-		x.Vars = append(x.Vars, vars.Flag{File: true, Value: locate(name)})
+		x.Vars = append(x.Vars, vars.Flag{File: true, Value: locate(name), At: x.at})
 		x.Words = append(x.Words, "-var-file="+locate(name))
 	}
 	x.read(words, file)
@@ -78,6 +81,7 @@ func read(words []string, blocks []unit.ExtraArguments, command string, locate f
 		for _, k := range slices.Sorted(maps.Keys(block.EnvVars)) {
 			x.Env = append(x.Env, k+"="+block.EnvVars[k])
 		}
+		x.at = block.At
 		x.read(block.Arguments, file)
 		for _, name := range block.RequiredVarFiles {
 			file(name)
@@ -127,7 +131,7 @@ func (x *Extra) means(name, value string) bool {
 	}
 	switch name {
 	case "var":
-		x.Vars = append(x.Vars, vars.Flag{Value: value})
+		x.Vars = append(x.Vars, vars.Flag{Value: value, At: x.at})
 	case "input", "no-color", "compact-warnings", "concise", "auto-approve":
 	case "target", "exclude":
 		t, err := addr.ParseTarget(value)
