@@ -106,7 +106,7 @@ func environment(c *command.Command) []command.Variable {
 		add("TF_DATA_DIR", "The folder in place of .terraform, for modules, providers and what init keeps.")
 		add("TF_WORKSPACE", "The workspace, in place of the one that was selected.")
 	}
-	if own.Named("lock") != nil {
+	if c.State || own.Named("lock") != nil {
 		add("TF_ENCRYPTION", "The encryption of states and plans, besides the block of the configuration.")
 	}
 	if c.Units.Has(command.InUnit) || c.Units.Has(command.TakesUnitFlags) || c.Name == "run" {

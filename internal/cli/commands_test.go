@@ -155,3 +155,14 @@ func TestEnvironmentTopic(t *testing.T) {
 		t.Fatalf("%d variables were found: %v", seen, err)
 	}
 }
+
+// TestStateCommands: whatever reads a state says so of the variable that opens it.
+func TestStateCommands(t *testing.T) {
+	table := cli.Table()
+	for _, name := range []string{"plan", "apply", "output", "show", "graph", "console", "state list", "state show", "state pull", "state rm"} {
+		named := func(v command.Variable) bool { return v.Name == "TF_ENCRYPTION" }
+		if c := table.Named(name); !slices.ContainsFunc(table.Variables(c), named) {
+			t.Errorf("the help of %s does not name TF_ENCRYPTION", name)
+		}
+	}
+}

@@ -48,6 +48,7 @@ type Command struct {
 	Args     []Arg
 	Env      []Variable // the variables that it reads besides those of flags
 	Exits    []Exit     // nil for 0 success and 1 failure; see Statuses
+	State    bool       // it reads a state, or a saved plan
 	Main     bool       // listed first
 	Hidden   bool       // not listed
 	Units    Units      // how it goes with units

@@ -27,7 +27,7 @@ type options struct {
 // Command declares graph.
 func Command() command.Command {
 	return command.Command{
-		Name: "graph", Synopsis: "Generate a Graphviz graph of the steps in an operation", Usage: "[options]",
+		Name: "graph", State: true, Synopsis: "Generate a Graphviz graph of the steps in an operation", Usage: "[options]",
 		Units: command.InUnit | command.OnlyReads,
 		Help: `Print the dependency graph of the configuration, in the DOT language of
 Graphviz, or with -svg as an image for a browser. Nothing is evaluated, and no

@@ -85,6 +85,7 @@ Registries and providers:
   TF_REATTACH_PROVIDERS  providers that run already
   TF_DISABLE_PLUGIN_TLS  talk to providers without TLS, wherever they listen
   TERRACE_SLOW_CALL=30s  report calls to providers that take longer than this
+  BROWSER                the program that opens the page of login
   TF_TEMPLATE_RECURSION_DEPTH
                          how deep templatefile may call itself
 

@@ -22,7 +22,7 @@ import (
 
 func list() command.Command {
 	return command.Command{
-		Name: "state list", Aliases: []string{"state ls"}, Synopsis: "List resources in the state", Usage: "[options] [ADDRESS...]",
+		Name: "state list", State: true, Aliases: []string{"state ls"}, Synopsis: "List resources in the state", Usage: "[options] [ADDRESS...]",
 		Units: command.InUnit | command.OnlyReads,
 		Help: `List the instances in the state, or those that addresses of modules,
 resources or instances cover.`,
@@ -114,7 +114,7 @@ func attribute(o *state.Object, name string) string {
 
 func show() command.Command {
 	return command.Command{
-		Name: "state show", Synopsis: "Show a resource in the state", Usage: "[options] ADDRESS",
+		Name: "state show", State: true, Synopsis: "Show a resource in the state", Usage: "[options] ADDRESS",
 		Units: command.InUnit | command.OnlyReads,
 		Help:  `Shows the attributes of one instance in the state.`,
 		Args:  []command.Arg{{Name: "ADDRESS", Help: "The instance.", Complete: command.Instances}},
@@ -188,7 +188,7 @@ func runShow(ctx context.Context, c *command.Call, o *common, reveal bool) int {
 
 func pull() command.Command {
 	return command.Command{
-		Name: "state pull", Synopsis: "Pull current state and output to stdout", Usage: "[options]",
+		Name: "state pull", State: true, Synopsis: "Pull current state and output to stdout", Usage: "[options]",
 		Units: command.InUnit | command.OnlyReads,
 		Help:  `Print the current state as JSON, in the format of state files.`,
 		Prepare: func() (command.Flags, command.Run) {
