@@ -1,6 +1,8 @@
 package origin
 
 import (
+	"slices"
+
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/internal/value"
@@ -24,7 +26,7 @@ type feeds struct {
 type fedTexts struct {
 	secrets
 	at   []source.Range
-	open map[spot]bool // what is the value of a variable that is not sensitive; nil: not looked at yet
+	open []ending // what is the value of a variable that is not sensitive; nil: not looked at yet
 }
 
 // A spot is an expression, or the block of an output, by where it stands.
@@ -106,24 +108,35 @@ func (r *replay) feedsFrom(c cursor) {
 // sensitive.
 func (r *replay) isOpen(w Way) bool {
 	if r.fed.texts.open == nil {
-		r.fed.texts.open = map[spot]bool{}
+		r.fed.texts.open = []ending{}
 		for _, v := range r.in.e.Eval.Root.Node.Config.Variables {
 			if way, ok, ds := r.in.e.Unit.Part(inputAddress(v.Name)); !v.Sensitive && ok && !ds.HasErrors() {
-				r.fed.texts.open[r.endOf(way)] = true
+				r.fed.texts.open = append(r.fed.texts.open, r.endOf(way))
 			}
 		}
 	}
 	at := r.endOf(w)
-	return at != spot{} && r.fed.texts.open[at]
+	return at.at != spot{} && slices.ContainsFunc(r.fed.texts.open, at.within)
 }
 
-// endOf is the last expression on a way.
-func (r *replay) endOf(w Way) (at spot) {
+// An ending is the last expression on a way, and the part of its value that the way leads to.
+type ending struct {
+	at   spot
+	path []step
+}
+
+// within reports whether an ending is another one, or a part of it.
+func (e ending) within(o ending) bool {
+	return e.at == o.at && len(o.path) <= len(e.path) &&
+		slices.EqualFunc(o.path, e.path[:len(o.path)], func(a, b step) bool { return a.name() == b.name() })
+}
+
+func (r *replay) endOf(w Way) (end ending) {
 	sub := r.aside()
-	sub.onVisit = func(c cursor) { at = spotOf(c) }
+	sub.onVisit = func(c cursor) { end = ending{spotOf(c), c.path} }
 	sub.fedBy = nil
 	sub.follow(sub.take(w))
-	return at
+	return end
 }
 
 func inputAddress(name string) hcl.Traversal {
