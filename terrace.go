@@ -60,6 +60,10 @@ type Options struct {
 	// package, and are in no lock file. Init and Open must be given the same ones.
 	Providers map[addr.Provider]provider.Factory
 
+	// Provisioners are types of provisioners that the program has itself. Those that it does
+	// not know (Schema is nil) are the built-in ones; nil: there are no others.
+	Provisioners engine.Provisioners
+
 	BackendConfig []string      // what Init adds to the backend block, as -backend-config takes it
 	LockTimeout   time.Duration // how long to try for the lock of the state; 0: once
 
@@ -100,7 +104,7 @@ func (o Options) context() (c *project.Context, who string, err error) {
 	who = system.User() + "@" + system.Host()
 	f := &folder.Folder{
 		Dir: dir, Launch: dir, Env: o.Environ, Now: system.Now, Stderr: log, Run: system.Run, Executable: system.Executable,
-		Hashes: &install.Hashes{}, Files: &readfile.Kept{}, Wait: func(string) {}, Providers: o.Providers,
+		Hashes: &install.Hashes{}, Files: &readfile.Kept{}, Wait: func(string) {}, Providers: o.Providers, Provisioners: o.Provisioners,
 	}
 	backends := f.NewBackends(who)
 	f.Backends = func() *backend.Set { return backends }
@@ -183,7 +187,8 @@ func (o Options) take(ctx context.Context, c *project.Context, p *project.Projec
 	return held, append(ds, more...)
 }
 
-// Engine is the engine that works on the folder.
+// Engine is the engine that works on the folder: with the providers of the folder, and a
+// state and a journal of the caller's own in engine.ApplyOptions.State.
 func (f *Folder) Engine() *engine.Engine { return f.project.Engine }
 
 // Files are the texts of the files that were read, from which diag.Printer cuts snippets.
@@ -204,9 +209,6 @@ func (f *Folder) Plan(ctx context.Context, o engine.PlanOptions) (*plan.Plan, di
 // are ended in good order and nothing more is begun. What a provider has answered is on
 // disk before it counts: if the process is killed, the next Open brings it into the state.
 func (f *Folder) Apply(ctx context.Context, p *plan.Plan) (engine.ApplyResult, diag.List) {
-	if p.Errored {
-		return engine.ApplyResult{State: f.State()}, diag.Errorf(nil, "Plan has errors", "The plan was not made to its end, since there were errors. Plan again.")
-	}
 	if f.state.Current() != nil && operation.Stale(p.PrevRun, f.state.Current()) {
 		return engine.ApplyResult{State: f.State()}, diag.Errorf(nil, "Saved plan is stale", "The plan was made from another state than there is now. Plan again.")
 	}

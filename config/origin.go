@@ -35,7 +35,7 @@ func (m *Module) Origin(at source.Range, merged []Place) Origin {
 }
 
 // Defines reports whether the language itself defines an argument or nested block
-// of blocks of a type, such as count of resource: whether Origin tells of it.
+// of blocks of a type, such as count of resource: whether Origin reports it.
 func Defines(typ, name string) bool { return kindOf(typ).owns(name) }
 
 // blockAt reads the block again whose header stands at a place.

@@ -11,7 +11,7 @@ import (
 // with a provider's schema long after loading, does not know what an override had
 // to do with it. So a module answers for its places when a message is printed.
 
-// remarks tells of a place in the module's files what was replaced there, and, for
+// remarks says what was replaced at a place in the module's files, and, for
 // a block as a whole, what it was merged with.
 func (m *Module) remarks(at source.Range) []source.Remark {
 	if merged, body := m.mergedAt(at); merged != nil {
@@ -64,7 +64,7 @@ func (m *Module) mergedAt(at source.Range) (merged []Place, body hcl.Body) {
 	return merged, body
 }
 
-// remarksIn tells of a place in one merged block; body is what of it belongs to
+// remarksIn is remarks for a place in one merged block; body is the part that belongs to
 // somebody else. ok is false if the place is not in it.
 func (m *Module) remarksIn(o Origin, body hcl.Body, at source.Range) (out []source.Remark, ok bool) {
 	if !slices.ContainsFunc(o.parts, func(p part) bool { return mayHold(p, at) }) {

@@ -6,7 +6,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 )
 
-// How an override file acts on one argument or nested block of a block with
+// A rule is how an override file acts on one argument or nested block of a block with
 // the same header. The table below says which rule goes for which name; names
 // that it does not know belong to a provider or a child module and are replaced
 // (body.go). Source: the page on override files of the language documentation;

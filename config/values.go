@@ -98,7 +98,7 @@ func nullConstant(a *hcl.Attribute, want string) diag.List {
 		"The argument %q needs a %s, which must not be null.", a.Name, want)
 }
 
-// texts of constant settings; a nil setting gives the zero value.
+// constString gives the texts of constant settings; a nil setting gives the zero value.
 func (s *Setting) constString() (string, diag.List) {
 	if s == nil {
 		return "", nil

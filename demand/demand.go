@@ -172,7 +172,7 @@ type Node struct {
 	ready chan struct{} // made by the first who waits
 }
 
-// ReadsOf lists what the cell read, in order, each cell once. Valid once it is done.
+// Reads lists what the cell read, in order, each cell once. Valid once it is done.
 func (n *Node) Reads() []Read {
 	if n.state.Load() != done {
 		return nil

@@ -50,7 +50,20 @@ type Message struct {
 	Extra    any           // for callers that filter messages, e.g. the module that a deprecation came from
 }
 
-// Condition is the code of messages that tell that a condition of configuration does not
+// String is a message in one line, with its place, for logs; diag.Printer shows it with the
+// lines of its file.
+func (m *Message) String() string {
+	text := m.Severity.String() + ": " + m.Summary
+	if m.Detail != "" {
+		text += ": " + m.Detail
+	}
+	if m.At != nil {
+		text = m.At.String() + ": " + text
+	}
+	return text
+}
+
+// Condition is the code of messages that say that a condition of configuration does not
 // hold: a validation rule, a pre- or postcondition, or an assertion of a check block.
 // Their Extra is a Checked.
 const Condition = "eval/condition"

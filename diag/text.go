@@ -73,7 +73,7 @@ func (p *Printer) errors(ds List) []byte {
 // Text is one message as Print writes it.
 func (p *Printer) Text(m *Message) string { return p.message(m, 0) }
 
-// A run of messages that are shown as one.
+// similar is a run of messages that are shown as one.
 type similar struct {
 	first  *Message
 	others int

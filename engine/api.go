@@ -145,8 +145,8 @@ type Processes struct{ host *manager.Host }
 type ProcessOptions struct {
 	// Dir is where providers start that are indifferent to their folder.
 	Dir string
-	// Indifferent tells whether a provider is indifferent to its folder; nil: none is.
-	Indifferent func(addr.Provider) bool
+	// FolderIndependent tells whether a provider is indifferent to its folder; nil: none is.
+	FolderIndependent func(addr.Provider) bool
 	// Needed tells whether units that are still to come may need a provider, so that
 	// its processes are kept; nil: they may need any. It must not call the host.
 	Needed func(addr.Provider) bool
@@ -156,13 +156,13 @@ type ProcessOptions struct {
 	// CallsOf is how many calls may run at once of a provider with one configuration;
 	// nil, or 0: any number.
 	CallsOf func(addr.Provider) int
-	// Apart counts the calls of CallsOf for each pool by itself: the others that use a
+	// CountPerEngine counts the calls of CallsOf for each pool by itself: the others that use a
 	// configuration are counted elsewhere.
-	Apart bool
+	CountPerEngine bool
 }
 
 // NewProcesses makes an empty set of processes. Who makes it says with Expect and
-// Over how many engines are still to come, and closes it.
+// Done how many engines are still to come, and closes it.
 func NewProcesses(o ProcessOptions) *Processes {
 	return &Processes{manager.NewHost(manager.Options(o))}
 }
@@ -171,8 +171,8 @@ func NewProcesses(o ProcessOptions) *Processes {
 // kept running for them.
 func (p *Processes) Expect(engines int) { p.host.Expect(engines) }
 
-// Over says that one of the engines that were expected has ended, or will not come.
-func (p *Processes) Over() { p.host.Over() }
+// Done says that one of the engines that were expected has ended, or will not come.
+func (p *Processes) Done() { p.host.Done() }
 
 // Close ends all processes.
 func (p *Processes) Close() { p.host.Close() }
@@ -195,7 +195,7 @@ type Sources struct {
 	trees parallel.Cache[string, builtTree]
 }
 
-// A builtTree is a tree of modules with what was said of it.
+// A builtTree is a tree of modules with its messages.
 type builtTree struct {
 	tree  *module.Tree
 	ds    diag.List
@@ -231,7 +231,9 @@ func (s *Sources) Load(dir string, set *source.Set) (*config.Module, diag.List) 
 // Loads are the loaded folders.
 func (s *Sources) Loads() *ModuleLoads { return &s.loads }
 
-// Provisioners knows the types of provisioners and runs them.
+// Provisioners knows the types of provisioners and runs them. Schema is nil for a type that is
+// not known. config and connection are values of the schemas, wholly known when they run, and
+// connection is null without a connection block.
 type Provisioners interface {
 	Schema(typ string) *schema.Block
 	ConnectionSchema() *schema.Block

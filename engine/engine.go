@@ -315,8 +315,12 @@ func WriteGenerated(p *plan.Plan, path string) diag.List {
 }
 
 // Apply carries out a plan that was made by this engine, or by one on the same
-// configuration. The result's state is what is known, with errors too.
+// configuration. The result's state is what is known, with errors too. A plan that is
+// errored, or that defers something, is refused: nothing begins.
 func (e *Engine) Apply(ctx context.Context, p *plan.Plan, o ApplyOptions) (ApplyResult, diag.List) {
+	if p.Errored {
+		return ApplyResult{State: p.Prior}, diag.Errorf(nil, "Plan has errors", "The plan was not made to its end, since there were errors. Plan again.")
+	}
 	if len(p.Deferred) > 0 {
 		return ApplyResult{State: p.Prior}, diag.Errorf(nil, "Plan is not complete", "The plan defers %s, and can only be shown. Plan again when what it waits for is known.", p.Deferred[0].Addr)
 	}

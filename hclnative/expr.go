@@ -689,8 +689,8 @@ func (p *parser) fullSplat(x hclsyntax.Expression, start, open mark) (hclsyntax.
 	}, true
 }
 
-// indexKey reads what stands in brackets behind a term. It is built where references are
-// noted, since one whose index is written out goes on behind it.
+// indexKey parses the key in brackets. A literal key extends the reference, so it is
+// built early.
 func (p *parser) indexKey() (hclsyntax.Expression, bool) {
 	if p.refs == nil {
 		return p.expression()

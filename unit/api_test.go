@@ -172,7 +172,7 @@ func TestOutputs(t *testing.T) {
 			t.Errorf("%s waits for %v", s.Name, s.Waits)
 		}
 	}
-	n := l.Anew(round("two"))
+	n := l.WithOutputs(round("two"))
 	if got := ids(b.In(n)); got != "id two" || calls != 2 {
 		t.Errorf("anew: %s after %d calls", got, calls)
 	}

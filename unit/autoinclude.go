@@ -107,8 +107,8 @@ func (w *autoWriter) Attr(out *hclwrite.Body, a *hclsyntax.Attribute, in string)
 	out.SetAttributeValue(a.Name, plain(v))
 }
 
-// kept writes an expression that reads a dependency: what of it the stack file can tell is
-// replaced by its value, and the rest stays as it is written.
+// kept writes an expression that reads a dependency, with the parts that are known
+// replaced by their values.
 func (w *autoWriter) kept(x hclsyntax.Expression) hclwrite.Tokens {
 	return hclwrite.Tokens{{Type: hclsyntax.TokenIdent, Bytes: []byte(w.text(x, x.Range()))}}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/unit/syntax"
 )
 
-// cycle is the error about an expression that needs its own value. The same
+// cycleIn is the error about an expression that needs its own value. The same
 // cycle always gives the same message, wherever it was entered.
 func cycleIn(f *syntax.File, e *evaluation, x *syntax.Expr) *diag.Message {
 	steps := localCycle(f, x)

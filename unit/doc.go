@@ -30,7 +30,7 @@
 //     returns stays unknown in all that is made of it.
 //
 // Outputs are asked for once in the life of a loader. Who wants to ask anew, to
-// apply after planning for instance, takes the Loader that Anew gives: it shares
+// apply after planning for instance, takes the Loader that WithOutputs gives: it shares
 // the files and all that needs no outputs.
 //
 // Every function returns its result with messages. A message about a shared file

@@ -25,7 +25,7 @@ const (
 	stackRole               // a stack file
 )
 
-// An ev is the evaluation of one file in one role.
+// An evaluation is the evaluation of one file in one role.
 type evaluation struct {
 	l         *Loader
 	f         *syntax.File
@@ -59,7 +59,7 @@ type cycles struct {
 	found atomic.Value // diag.List of the cycle
 }
 
-// asked is what a leaf has once somebody asks for it, and until what was computed is
+// leafCache is what a leaf has once somebody asks for it, and until what was computed is
 // let go of. mu guards the rest.
 type leafCache struct {
 	mu       sync.Mutex

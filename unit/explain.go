@@ -602,8 +602,7 @@ func (w *walker) layered(both, lower, upper node, path hcl.Traversal) (explanati
 	return way, true
 }
 
-// nulled reports whether a layer sets what a path leads to to null, and that is what came
-// of it.
+// nulled reports whether a layer sets the path to null and that null is in force.
 func (w *walker) nulled(both, upper node, path hcl.Traversal) bool {
 	return valueIsNull(w.value(both, path)) && valueIsNull(w.value(upper, path))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// features are the feature flags that are in force for a file.
+// A featuresNode is the feature flags that are in force for a file.
 type featuresNode struct {
 	e   *evaluation
 	raw node

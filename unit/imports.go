@@ -11,7 +11,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A head is what a file takes from others: its imports and includes.
+// fileImports is what a file takes from others: its imports and includes.
 type fileImports struct {
 	imports  []*imported
 	includes []*included
@@ -52,7 +52,7 @@ func (h *fileImports) importOf(name string) *imported {
 	return nil
 }
 
-// head reads the imports and includes of a file, which come before all else.
+// fileImports reads the imports and includes of a file, which come before all else.
 func (c *evaluator) fileImports(e *evaluation) *fileImports {
 	r := c.cellOf(e, syntax.ImportsPart)
 	if r.h == nil {
@@ -93,7 +93,7 @@ func (c *evaluator) buildImports(e *evaluation) *fileImports {
 	return h
 }
 
-// checkHead holds the rules on which blocks may stand together.
+// checkImports holds the rules on which blocks may stand together.
 func (c *evaluator) checkImports(e *evaluation, imps, incs []*syntax.Block) {
 	if len(imps) > 0 && e.role == includeRole {
 		c.errorf(&imps[0].At, "unit/import-in-included", "Import in an included file",
@@ -148,7 +148,7 @@ func (c *evaluator) needsNothingLater(b *syntax.Block, a *syntax.Attr) bool {
 	return ok
 }
 
-// headArg evaluates an argument of an import or include block.
+// importArg evaluates an argument of an import or include block.
 func (c *evaluator) importArg(e *evaluation, b *syntax.Block, name string) cty.Value {
 	a := b.Attr(name)
 	if a == nil {

@@ -28,7 +28,7 @@ func (n *joined) child(c *evaluator, key string) node         { return n.open(c)
 func (n *joined) keys(c *evaluator) (names []string, ok bool) { return n.open(c).keys(c) }
 func (n *joined) where() (*evaluation, *source.Range)         { return n.upper.where() }
 
-// join puts a join off, where both layers give the key.
+// joinOf puts a join off, where both layers give the key.
 func joinOf(key string, lower, upper node, how join) node {
 	switch {
 	case lower == nil:
@@ -159,7 +159,7 @@ func deepJoin(c *evaluator, key string, lower, upper node) node {
 	return valueNode{v, e, at}
 }
 
-// conflict tells of a map or list against something else.
+// conflict reports a map or list against something else.
 func (c *evaluator) conflict(key string, err error, lower, upper node) {
 	_, at := upper.where()
 	_, below := lower.where()

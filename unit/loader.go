@@ -33,7 +33,7 @@ type Loader struct {
 	full    map[fullKey]*cells // what was computed with these outputs
 }
 
-// common is what loaders that Anew made share: everything but outputs.
+// common is what loaders that WithOutputs made share: everything but outputs.
 type common struct {
 	graph      demand.Graph
 	files      parallel.Cache[string, *syntax.File]
@@ -76,10 +76,10 @@ func NewLoader(env Env) *Loader {
 	return l
 }
 
-// Anew is a loader that shares the files with this one, and all that was
+// WithOutputs is a loader that shares the files with this one, and all that was
 // computed without outputs; it asks for outputs anew. Unit.In moves a unit to it.
 // Tasks of either may be used with both.
-func (l *Loader) Anew(outputs OutputsFunc) *Loader {
+func (l *Loader) WithOutputs(outputs OutputsFunc) *Loader {
 	n := &Loader{common: l.common, env: l.env, outputs: map[string]*outputCell{}, full: map[fullKey]*cells{}}
 	n.env.Outputs = outputs
 	return n

@@ -5,7 +5,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// conf is a file's effective configuration: its own arguments and blocks joined
+// merged is a file's effective configuration: its own arguments and blocks joined
 // with those of the files that it merges, by name. The joins are deferred until
 // somebody asks for a value.
 func (c *evaluator) merged(e *evaluation) *group {

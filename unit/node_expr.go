@@ -8,7 +8,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// xprNode is an expression of a file.
+// An exprNode is an expression of a file.
 type exprNode struct {
 	e  *evaluation
 	x  *syntax.Expr

@@ -115,9 +115,8 @@ func (h *handover) refers(e *evaluation, ref hcl.Traversal) bool {
 	return r.n != nil && r.missing == "" && h.Of(r.n)
 }
 
-// withheld are the messages of HCL about an expression, made so that they do not tell
-// what was handed in: they come from computing the expression once more, with those
-// values marked. No program runs again for it.
+// withheld computes the expression again with inputs marked as sensitive, so that the
+// messages of HCL leave their values out.
 func (c *evaluator) withheld(e *evaluation, x *syntax.Expr, ctx *hcl.EvalContext, diags hcl.Diagnostics) hcl.Diagnostics {
 	h := c.handover(true)
 	found := false

@@ -96,7 +96,7 @@ func (l *Loader) Part(path string) *Unit {
 }
 
 // In is the same unit, to be computed with another loader: with the one that it
-// came from, or with one that Anew made of that.
+// came from, or with one that WithOutputs made of that.
 func (u *Unit) In(l *Loader) *Unit {
 	n := *u
 	n.l = l
@@ -202,7 +202,7 @@ func (s *Setting) Text() string {
 	return v.AsString()
 }
 
-// full starts a computation for the unit.
+// on starts a computation for the unit.
 func (u *Unit) on(t *demand.Task, full bool) *evaluator { return u.l.on(t, u.e, full && !u.noOutputs) }
 
 // fields is the unit's effective configuration.

@@ -206,9 +206,8 @@ func (w *writer) finish() error {
 	return nil
 }
 
-// upAgain reports whether a path goes up behind a part that has a name. What that part
-// is, a folder or a link, decides where the path leads: if it comes to be later, nobody
-// looks again.
+// upAgain reports a ".." behind a named part: that part could become a link later, and
+// lead the path out.
 func upAgain(target string) bool {
 	named := false
 	for _, part := range strings.Split(target, "/") {

@@ -8,7 +8,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 )
 
-// shapes are how the kinds are drawn; others appear in edges alone.
+// shape is how the kinds are drawn; others appear in edges alone.
 func (k kind) shape() string {
 	switch k {
 	case block, object:

@@ -116,7 +116,7 @@ type Estate struct {
 	invalid  map[*discovery.Unit]diag.List // what checks found
 }
 
-// New makes an estate of no units yet.
+// newEstate makes an estate of no units yet.
 func newEstate(o Options) *Estate {
 	if o.Worktrees == nil {
 		o.Worktrees = &git.Worktrees{}
@@ -153,7 +153,7 @@ func (e *Estate) open(root string) (loader, static *unit.Loader) {
 	env.Rendering = e.o.Rendering && !e.o.Skip.Outputs
 	env.UnitEnviron = e.runner.Credentials.Environ()
 	e.loader = unit.NewLoader(env)
-	e.static = e.loader.Anew(func(*demand.Task, string, source.Range) (cty.Value, bool, diag.List) {
+	e.static = e.loader.WithOutputs(func(*demand.Task, string, source.Range) (cty.Value, bool, diag.List) {
 		return cty.DynamicVal, true, nil
 	})
 	e.runner.Root, e.runner.Static = root, e.static
@@ -302,7 +302,7 @@ func (e *Estate) renew(made *outputs.Computed) *run.Runner {
 		r.Computed = &outputs.Computed{}
 	}
 	e.reader.Computed = r.Computed
-	e.loader = e.loader.Anew(e.reader.Get)
+	e.loader = e.loader.WithOutputs(e.reader.Get)
 	for _, u := range e.Found.Units {
 		if u.Broken == nil {
 			u.Unit = u.Unit.In(e.loader)

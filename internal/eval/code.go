@@ -265,7 +265,7 @@ func provisionRefs(r *config.Resource) []refCode {
 	return compileRefs(refs)
 }
 
-// inputs reads the arguments of a call by the variables of the called module.
+// read reads the arguments of a call by the variables of the called module.
 func (c *callCode) read(child *config.Module) {
 	hs := &hcl.BodySchema{}
 	for name := range child.Variables {
@@ -340,7 +340,7 @@ func (ev *Evaluator) compileBody(owner any, src hcl.Body, s *schema.Block) (*lan
 	return out, nil
 }
 
-// BodyFailed reports whether reading the body of a block had errors.
+// bodyFailed reports whether reading the body of a block had errors.
 func (ev *Evaluator) bodyFailed(owner any, s *schema.Block) bool {
 	all := ev.compiled
 	all.mu.Lock()

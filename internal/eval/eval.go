@@ -28,7 +28,7 @@ type Phase interface {
 	Value(t *demand.Task, d *Desired) (cty.Value, diag.List)
 	// Schema returns the schema of a provider.
 	Schema(t *demand.Task, p addr.Provider) (*schema.Provider, diag.List)
-	// Call calls a provider-defined function. cfg is nil for an unconfigured provider.
+	// Function calls a provider-defined function. cfg is nil for an unconfigured provider.
 	Function(t *demand.Task, p addr.Provider, cfg *ProviderConfig, name string) (function.Function, diag.List)
 }
 

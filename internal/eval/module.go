@@ -109,7 +109,7 @@ func (i *item) Describe() (string, *source.Range) {
 	return string(i.mod.Addr) + "." + i.kind + i.name, i.at
 }
 
-// Alone implements demand.SelfReferencer.
+// SelfReference implements demand.SelfReferencer.
 func (i *item) SelfReference() string {
 	if i.kind == "local." {
 		return "Self-referencing local value"

@@ -93,7 +93,7 @@ func (d *Desired) Describe() (string, *source.Range) {
 
 const selfReferential = "Self-referential block"
 
-// Alone implements demand.SelfReferencer, as those of the others do.
+// SelfReference implements demand.SelfReferencer, as those of the others do.
 func (r *Resource) SelfReference() string          { return selfReferential }
 func (r *resourceCount) SelfReference() string     { return selfReferential }
 func (r *resourceDependsOn) SelfReference() string { return selfReferential }

@@ -50,6 +50,8 @@ type Folder struct {
 	// Providers are those that the program has itself: no package of them is installed, and
 	// none is in the lock file.
 	Providers map[addr.Provider]provider.Factory
+	// Provisioners are types that the program has besides the built-in ones; may be nil.
+	Provisioners engine.Provisioners
 
 	Hashes   *install.Hashes     // of packages that were verified, for the whole process
 	Files    *readfile.Kept      // reads files, for the whole process; nil: each is read anew

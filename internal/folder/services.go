@@ -42,18 +42,38 @@ func (f *Folder) stateReader(encrypted Encrypted) engine.ReadState {
 	}
 }
 
-// provisioners gives the engine the built-in provisioners.
+// provisioners gives the engine the provisioners of the program that embeds Terrace, and the
+// built-in ones.
 type provisioners struct{ f *Folder }
 
-func (provisioners) Schema(typ string) *schema.Block { return provisioner.Schema(typ) }
+// own are those of the embedding program where they know a type, or nil.
+func (p provisioners) own(typ string) engine.Provisioners {
+	if o := p.f.Provisioners; o != nil && o.Schema(typ) != nil {
+		return o
+	}
+	return nil
+}
+
+func (p provisioners) Schema(typ string) *schema.Block {
+	if o := p.own(typ); o != nil {
+		return o.Schema(typ)
+	}
+	return provisioner.Schema(typ)
+}
 
 func (provisioners) ConnectionSchema() *schema.Block { return provisioner.ConnectionSchema() }
 
-func (provisioners) Validate(typ string, config, connection cty.Value) diag.List {
+func (p provisioners) Validate(typ string, config, connection cty.Value) diag.List {
+	if o := p.own(typ); o != nil {
+		return o.Validate(typ, config, connection)
+	}
 	return provisioner.Validate(typ, config, connection)
 }
 
 func (p provisioners) Run(ctx context.Context, typ string, config, connection cty.Value, output func(line string)) diag.List {
+	if o := p.own(typ); o != nil {
+		return o.Run(ctx, typ, config, connection, output)
+	}
 	return provisioner.Run(ctx, provisioner.Request{
 		Type: typ, Config: config, Connection: connection, Dir: p.f.Dir, Env: p.f.programEnv(), Output: output, Exec: p.f.Run,
 	})

@@ -177,7 +177,7 @@ func open(p *function.Parameter) {
 	p.AllowUnknown, p.AllowMarked, p.AllowDynamicType = true, true, true
 }
 
-// guard is err as it may be shown.
+// Guard is err as it may be shown.
 func Guard(err error, args []cty.Value) error {
 	if err == nil {
 		return nil

@@ -1,6 +1,6 @@
 // Package lint holds the house rules that the compiler does not know: effects
 // only in the package that owns them, no state at package level, no goroutine
-// without an owner, a comment for every package, the words of the field. Its test runs them over the
+// without an owner, a comment for every package, names in comments, the words of the field. Its test runs them over the
 // module: go test ./internal/lint.
 //
 // Main types: Finding and Package. The one rule: what is allowed against the
@@ -56,6 +56,7 @@ func CheckPackage(p *Package) []Finding {
 		c.unfinished()
 		c.texts()
 		c.words()
+		c.docNames()
 	}
 	slices.SortFunc(c.found, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Text, b.Text))

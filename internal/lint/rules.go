@@ -234,3 +234,34 @@ func (c *checker) unfinished() {
 		}
 	}
 }
+
+// docNames holds that the comment of a function, method or type begins with its name, after
+// an article at most: a name that was changed is changed there too.
+func (c *checker) docNames() {
+	check := func(doc *ast.CommentGroup, name *ast.Ident) {
+		if doc == nil || name.Name == "_" {
+			return
+		}
+		line, _, _ := strings.Cut(doc.Text(), "\n")
+		words := strings.Fields(line)
+		for _, w := range words[:min(4, len(words))] {
+			w = strings.TrimSuffix(strings.TrimRight(w, ",:;"), "'s")
+			if w == name.Name {
+				return
+			}
+		}
+		if line != "" && !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "https://") {
+			c.report(name.Pos(), "the comment of %s does not begin with its name", name.Name)
+		}
+	}
+	for _, d := range c.f.AST.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			check(d.Doc, d.Name)
+		case *ast.GenDecl:
+			if d.Tok == token.TYPE && len(d.Specs) == 1 {
+				check(d.Doc, d.Specs[0].(*ast.TypeSpec).Name)
+			}
+		}
+	}
+}

@@ -183,7 +183,7 @@ func (o *Operation) apply(ctx context.Context, w Want, s Steps, h *OpenState, ou
 	return ds
 }
 
-// tellImports tells of the objects that a plan takes over: they were read while it was
+// tellImports reports the objects that a plan takes over: they were read while it was
 // made, and enter the state now.
 func tellImports(p *plan.Plan, sink event.Sink) {
 	for _, c := range p.Changes {

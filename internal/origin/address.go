@@ -177,7 +177,7 @@ func repetitionOf(f *frame, path []step) begin {
 	return func(r *replay) cursor { return r.repeated(cursor{f: f}, path) }
 }
 
-// wholeBlock tells of a block as a whole.
+// wholeBlock explains a block as a whole.
 func wholeBlock(w whole) begin {
 	return func(r *replay) cursor {
 		r.wholeOf(w)

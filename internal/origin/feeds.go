@@ -159,7 +159,7 @@ func (r *feeds) under(at spot, path []step) (out [][]step) {
 	return out
 }
 
-// feedsAll reports whether all of an expression feeds a sensitive variable.
+// all reports whether all of an expression feeds a sensitive variable.
 func (r *feeds) all(at spot) bool {
 	for _, fed := range r.by[at] {
 		if len(fed) == 0 {
@@ -169,7 +169,7 @@ func (r *feeds) all(at spot) bool {
 	return false
 }
 
-// marked marks what of an expression's value feeds a sensitive variable: as a whole,
+// mark marks what of an expression's value feeds a sensitive variable: as a whole,
 // or by an item of an object that is written out.
 func (r *feeds) mark(x hcl.Expression, v cty.Value) cty.Value {
 	if len(r.by) == 0 || x == nil {
@@ -182,7 +182,7 @@ func (r *feeds) mark(x hcl.Expression, v cty.Value) cty.Value {
 	return value.MarkPaths(v, value.Sensitive, append(paths, r.items(x, nil)...)...)
 }
 
-// fedItems are the paths of the items of an object constructor that feed a
+// items are the paths of the items of an object constructor that feed a
 // sensitive variable.
 func (r *feeds) items(x hcl.Expression, at cty.Path) (out []cty.Path) {
 	items, diags := hcl.ExprMap(x)

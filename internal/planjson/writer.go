@@ -174,7 +174,7 @@ func each(v cty.Value, f func(name string, e cty.Value)) {
 	}
 }
 
-// A flag tells of a part of a value whether something is true of it.
+// A flag says whether something is true of a part of a value.
 type flag func(v cty.Value, p *value.PathSet) bool
 
 // tree writes a value of true and false in the form of v: true where test says

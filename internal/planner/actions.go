@@ -9,7 +9,7 @@ import (
 	"github.com/terrace-iac/terrace/plan"
 )
 
-// The list of actions says in what order changes are carried out:
+// An actionList says in what order changes are carried out:
 //
 //   - What makes an object (create, update, read) needs what makes the objects
 //     that it reads, found over recorded reads; a read of many is one join.

@@ -178,10 +178,8 @@ func (p *planner) outputs() []*plan.OutputChange {
 	return out
 }
 
-// lastOutput tells the end of an output. Shown is what its value is at last, as
-// refresh would have it; where that cannot be said, what state has. What is
-// wrong with it is nothing to stop a destroy, so it is not reported: all that is
-// read was computed before.
+// lastOutput is the output when everything is destroyed. Its errors are ignored: they
+// must not stop a destroy.
 func (p *planner) lastOutput(t *demand.Task, c *plan.OutputChange) {
 	c.Op = plan.Delete
 	if p.in.SkipRefresh || p.scope.limited() || len(p.in.State.Sorted()) == 0 {
@@ -330,7 +328,7 @@ func (p *planner) empty() func(*module.Node, state.CheckKind, string) bool {
 	}
 }
 
-// unseen tells of the instances of a resource that are left out of the plan.
+// unseen reports the instances of a resource that are left out of the plan.
 func (p *planner) unseen(r *eval.Resource) []checks.Result {
 	in, ok := r.Instances(p.graph.Task(p.ctx))
 	if !ok {

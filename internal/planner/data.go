@@ -171,10 +171,10 @@ func (p *planner) dataForDestroy(t *demand.Task, d *eval.Desired, pc *eval.Provi
 }
 
 // pendingBefore reports whether anything that the instance explicitly depends on is to
-// change. Of a resource that depends_on of its own block names, that resource counts
-// alone, and a data source does not count, as in OpenTofu; of a module, and of what the
-// module that it stands in depends on, all that lies behind counts, and of everything
-// where the instance has conditions.
+// change. A resource in depends_on of its own block counts alone, and a data source there
+// does not count, as in OpenTofu. A module in it counts with everything that it depends on,
+// and so does depends_on of the call of the module that the instance is in. Where the
+// instance has conditions, everything counts.
 func (p *planner) pendingBefore(t *demand.Task, d *eval.Desired, conditions bool) bool {
 	if !d.Resource.HasDependsOn() {
 		return false

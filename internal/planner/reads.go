@@ -42,7 +42,7 @@ type Reads struct {
 // any reports whether anything may be left out.
 func (r *Reads) any() bool { return r.Minimal || r.MinimalData || len(r.Recent) > 0 }
 
-// how an object came to be known.
+// reading is how an object came to be known.
 type reading uint8
 
 const (

@@ -63,8 +63,8 @@ func (g *generator) value() string {
 	return g.values[g.r.Intn(len(g.values))]
 }
 
-// module is a called module: it has an output of what it is given, and one of what it
-// makes, and may call another one.
+// module is the text of a module that is called, with one output of its input and one of its
+// resource; it may call another module.
 func (g *generator) module(calls string) string {
 	var b strings.Builder
 	b.WriteString("variable \"a\" { default = null }\n")

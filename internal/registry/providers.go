@@ -38,7 +38,7 @@ type SigningKey struct {
 	Armor string `json:"ascii_armor"`
 }
 
-// A PlatformPackage is what a registry tells of a package for one platform.
+// A PlatformPackage is what a registry says of a package for one platform.
 type PlatformPackage struct {
 	Hashes []string `json:"hashes"`
 	Size   int64    `json:"package_size"`

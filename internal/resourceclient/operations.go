@@ -62,7 +62,7 @@ func (run *Operation) End(ok bool, v cty.Value) {
 	o.observe.Send(run.event)
 }
 
-// Beat tells of each operation every ten seconds that it still runs; it is to be
+// Beat reports every ten seconds that an operation still runs; it is to be
 // called more often than that.
 func (o *Operations) Beat() {
 	var tell []event.Event

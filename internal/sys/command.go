@@ -143,7 +143,7 @@ func endWith(ctx context.Context, c Command, cmd *exec.Cmd, out *output, ended <
 		}
 	}
 	signalGroup(cmd, true)
-	out.callOff()
+	out.abortReaders()
 }
 
 // output is the pipes between a child and the streams that it was given.
@@ -240,8 +240,8 @@ func (o *output) wait() {
 	o.closeOurs()
 }
 
-// callOff ends the readers soon, though somebody still holds the pipe open.
-func (o *output) callOff() {
+// abortReaders ends the readers soon, though somebody still holds the pipe open.
+func (o *output) abortReaders() {
 	soon := time.Now().Add(200 * time.Millisecond)
 	for _, r := range o.ours {
 		_ = r.SetReadDeadline(soon)

@@ -60,9 +60,9 @@ type System struct {
 	// ExpectHeap tells the garbage collector by how many bytes the heap is about to
 	// grow. It may be nil, and may be called concurrently.
 	ExpectHeap func(bytes int64)
-	// SpareHeap has the garbage collector keep the heap smaller than it usually is,
+	// LimitHeap has the garbage collector keep the heap smaller than it usually is,
 	// for a fifth more processor time. It may be nil.
-	SpareHeap func()
+	LimitHeap func()
 
 	// Profile begins to profile the process until stop is called, once. It may be nil
 	// where that is not possible.
@@ -131,7 +131,7 @@ func Real() (*System, error) {
 		Unread:     unread.watch,
 		ExpectHeap: gc.expect,
 		Profile:    profile,
-		SpareHeap:  gc.spare,
+		LimitHeap:  gc.spare,
 		Executable: os.Executable,
 
 		EndChildren: children.End,

@@ -117,7 +117,7 @@ func (e *expectations) judge(s *step, ds diag.List) diag.List {
 	return ds
 }
 
-// isCheck reports whether a message tells of a check block that failed.
+// isCheck reports whether a message is about a check block that failed.
 func isCheck(m *diag.Message) bool {
 	return m.Code == diag.Condition && m.Severity == diag.Warning
 }

@@ -47,7 +47,7 @@ func (p *PathSet) Add(path cty.Path) *PathSet {
 	return p
 }
 
-// Keys of attributes, of string indexes and of numbers differ in their first byte.
+// stepKey: keys of attributes, of string indexes and of numbers differ in their first byte.
 func stepKey(step cty.PathStep) (string, bool) {
 	switch s := step.(type) {
 	case cty.GetAttrStep:

@@ -50,7 +50,7 @@ type Expr struct {
 	loops         *value.Loops // of an opaque expression; nil if it has none
 }
 
-// An xitem is one item of an object constructor.
+// An item is one item of an object constructor.
 type item struct {
 	Key  string
 	KeyX *Expr // nil if the key is known

@@ -122,7 +122,7 @@ func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) 
 		h := &held{id: info.ID, session: session, mutex: concurrency.NewMutex(session, o.key+lockSuffix)}
 		err = h.mutex.TryLock(ctx)
 		if err == nil {
-			// With the lease, what tells of the lock goes as the lock does.
+			// The lock's info expires with the lease, as the lock does.
 			_, err = c.Put(ctx, o.key+infoSuffix, string(info.JSON()), clientv3.WithLease(lease.ID))
 		}
 		if err == nil {

@@ -108,9 +108,10 @@ func (o *object) Send(ctx context.Context, t *backend.Text, _ backend.Prior, loc
 	return "", err
 }
 
-// announce notes beside the checksum that of the state that is about to be written: whoever
-// finds that one in the bucket, since its writer died in between, knows that it is right.
-// The peers do not look at it, and find the row as they write it once the write is done.
+// announce stores the checksum of the state that is about to be written next to the old
+// one, so that a reader that finds the new state with the old checksum knows that a
+// writer died in between. The peers do not look at it, and find the row as they write it
+// once the write is done.
 func (o *object) announce(ctx context.Context, next string) error {
 	row, err := o.b.table.get(ctx, o.id()+digestSuffix)
 	if err != nil {

@@ -107,10 +107,10 @@ func (o *object) digest(ctx context.Context) (now, next string, err error) {
 	return item["Digest"].S, item["NextDigest"].S, err
 }
 
-// announce notes beside the digest that of the state that is about to be written: whoever
-// finds that one in the bucket, and the old digest here since its writer died in between,
-// knows that it is right. The peers do not look at it, and find the item as they write it
-// once the write is done.
+// announce stores the digest of the state that is about to be written next to the old
+// one, so that a reader that finds the new state with the old digest knows that a writer
+// died in between. The peers do not look at it, and find the item as they write it once
+// the write is done.
 func (o *object) announce(ctx context.Context, next string) (announced, error) {
 	digest, other, err := o.digest(ctx)
 	if err != nil {

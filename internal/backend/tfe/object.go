@@ -179,7 +179,7 @@ func (o *object) Send(ctx context.Context, t *backend.Text, prior backend.Prior,
 			return "", &backend.Error{Answer: "the lock of the workspace is gone", Err: backend.ErrLockLost}
 		}
 	} else {
-		unlock, err := o.moment(ctx, w)
+		unlock, err := o.lockForWrite(ctx, w)
 		if err != nil {
 			return "", err
 		}
@@ -199,7 +199,7 @@ func (o *object) Send(ctx context.Context, t *backend.Text, prior backend.Prior,
 	// What is replaced is known by now, so a serial that goes back is meant.
 	id, err := o.upload(ctx, w, t, f, now != nil && (prior.Unknown || f.serial <= now.Serial))
 	if err == nil {
-		err = o.overtaken(ctx, w, id, have)
+		err = o.checkConflict(ctx, w, id, have)
 	}
 	o.mu.Lock()
 	o.broken = err != nil && lock != ""
@@ -216,11 +216,11 @@ func (o *object) Send(ctx context.Context, t *backend.Text, prior backend.Prior,
 	return id, o.b.explain(err)
 }
 
-// overtaken is an error if the present version is neither the one that was written nor the
+// checkConflict is an error if the present version is neither the one that was written nor the
 // one before it, which it may be for as long as the service works on the new one: an upload
 // that took its time may come after that of somebody who took the lock away, and the service
 // does not refuse it.
-func (o *object) overtaken(ctx context.Context, w *Workspace, id, before string) error {
+func (o *object) checkConflict(ctx context.Context, w *Workspace, id, before string) error {
 	now, err := o.current(ctx, w)
 	if err == nil && now != nil && now.ID != id && now.ID != before {
 		err = &backend.Error{Answer: fmt.Sprintf("the workspace has the state version %s, and not %s, which was uploaded", now.ID, id), Err: backend.ErrChanged}
@@ -355,8 +355,8 @@ func (o *object) lock(ctx context.Context, w *Workspace, text string) (knowsReas
 	return false, err
 }
 
-// moment takes the lock for one write of somebody who wants none.
-func (o *object) moment(ctx context.Context, w *Workspace) (func(), error) {
+// lockForWrite takes the lock for one write of somebody who wants none.
+func (o *object) lockForWrite(ctx context.Context, w *Workspace) (func(), error) {
 	text := reason(store.LockInfo{ID: store.NewID(), Who: o.b.s.Who, Operation: "write", Created: o.b.s.Now()})
 	for try := 0; ; try++ {
 		_, err := o.lock(ctx, w, text)

@@ -139,7 +139,7 @@ func (o *unitOptions) each(ctx context.Context, c *command.Call, e *estate.Estat
 			return 1
 		}
 		ds := do(u)
-		c.Report.TellWith(e.Sources(), ds)
+		c.Report.TellFrom(e.Sources(), ds)
 		if ds.HasErrors() {
 			if code = 1; o.f.FailFast {
 				break
@@ -155,7 +155,7 @@ func runBootstrap(ctx context.Context, c *command.Call, o *unitOptions) int {
 	if ds.HasErrors() {
 		return units.FailWith(c, e, ds)
 	}
-	c.Report.TellWith(e.Sources(), ds)
+	c.Report.TellFrom(e.Sources(), ds)
 	return o.each(ctx, c, e, all, func(u *estate.Unit) diag.List {
 		nothing, ds := e.Bootstrap(ctx, u)
 		switch {
@@ -175,7 +175,7 @@ func runDelete(ctx context.Context, c *command.Call, o *unitOptions) int {
 	if ds.HasErrors() {
 		return units.FailWith(c, e, ds)
 	}
-	c.Report.TellWith(e.Sources(), ds)
+	c.Report.TellFrom(e.Sources(), ds)
 	var names []string
 	for _, u := range all {
 		if u.Name == "." {
@@ -241,7 +241,7 @@ func runMove(ctx context.Context, c *command.Call, o *unitOptions) int {
 	}
 	moved, more := e.MoveState(ctx, found[0], found[1], o.force, o.lockOptions())
 	ds = slices.Concat(ds, more)
-	c.Report.TellWith(e.Sources(), ds)
+	c.Report.TellFrom(e.Sources(), ds)
 	switch {
 	case ds.HasErrors():
 		return 1

@@ -81,7 +81,7 @@ func run(ctx context.Context, c *command.Call, f *unitflags.Flags, o *options) i
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
-	c.Report.Aside(ds)
+	c.Report.AboveStatus(ds)
 	if o.format == "tui" {
 		return browse(ctx, c, o, sources)
 	}
@@ -98,7 +98,7 @@ func run(ctx context.Context, c *command.Call, f *unitflags.Flags, o *options) i
 	var err error
 	for i := range sources { // in their order, each as soon as those before it are written
 		found, ds := sources[i].components()
-		if c.Report.Aside(ds); ds.HasErrors() {
+		if c.Report.AboveStatus(ds); ds.HasErrors() {
 			code = 1
 		}
 		for j := range found {
@@ -126,7 +126,7 @@ func browse(ctx context.Context, c *command.Call, o *options, sources []source) 
 	failed := 0
 	for i := range sources {
 		found, ds := sources[i].components()
-		if c.Report.Aside(ds); ds.HasErrors() {
+		if c.Report.AboveStatus(ds); ds.HasErrors() {
 			failed++
 		}
 		b.all = append(b.all, found...)

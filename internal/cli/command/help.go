@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Usage is the help of a command.
+// HelpOf is the help of a command.
 func (t *Table) HelpOf(c *Command) string {
 	var b strings.Builder
 	b.WriteString("Usage: " + t.Program + " [global options] " + strings.TrimSpace(c.Name+" "+c.Usage) + "\n")

@@ -51,7 +51,7 @@ func runEstateCheck(ctx context.Context, c *command.Call, f *unitflags.Flags) in
 	defer e.Close(ctx)
 	ds = slices.Concat(ds, more, e.Found.Ungenerated, e.Check(ctx, f.Strict))
 	ds = ds.Once()
-	c.Report.TellWith(e.Sources(), ds)
+	c.Report.TellFrom(e.Sources(), ds)
 	if ds.HasErrors() {
 		return 1
 	}

@@ -43,7 +43,7 @@ func runInfo(ctx context.Context, c *command.Call, f *unitflags.Flags, binary st
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
-	c.Report.Aside(ds)
+	c.Report.AboveStatus(ds)
 	o.Tolerant = true
 	var e *estate.Estate
 	var list []*estate.Unit

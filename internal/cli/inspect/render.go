@@ -72,7 +72,7 @@ func runRender(ctx context.Context, c *command.Call, ro *renderOptions) int {
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
-	c.Report.Aside(ds)
+	c.Report.AboveStatus(ds)
 	o.Tolerant, o.Rendering = true, true
 	if f.Many() {
 		e, ds := units.Open(ctx, c, o)

@@ -52,7 +52,7 @@ func runHCLValidate(ctx context.Context, c *command.Call, o *hclValidateOptions)
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
-	c.Report.Aside(ds)
+	c.Report.AboveStatus(ds)
 	if o.inputs {
 		return validateInputs(ctx, c, eo, o)
 	}

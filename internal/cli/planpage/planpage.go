@@ -149,7 +149,7 @@ func Write(c *command.Call, name string, p *planhtml.Page) diag.List {
 // variables that are secret.
 func (p *Pager) unit(ctx context.Context, e *estate.Estate, res *estate.Result) (planhtml.Unit, []string) {
 	out := pageResult(res)
-	inUnit, inModule := unitview.Apart(res, p.Call.Report.Filter(res.Diags))
+	inUnit, inModule := unitview.SplitByOrigin(res, p.Call.Report.Filter(res.Diags))
 	out.Messages = append(messageTexts(e.Sources(), inUnit), messageTexts(res.Set, inModule)...)
 	changes, hide := p.planned(res.Unit.Name)
 	var names []string

@@ -86,7 +86,7 @@ func mirrorProviders(ctx context.Context, c *command.Call, o *providersMirrorOpt
 	return append(ds, more...)
 }
 
-// A mirrorLog tells of one provider after the other, though several are fetched
+// A mirrorLog reports one provider after the other, though several are fetched
 // at once: what happens to the first that is not finished is reported at once, the
 // rest is held back.
 type mirrorLog struct {

@@ -4,7 +4,7 @@
 // Main type: Reporter. It has at most two views, Human and Stream, and hands
 // messages, text and events to both; a nil view says nothing. The one rule: what
 // another program reads from Stdout is written by the command itself, and what is
-// reported beside it goes by Aside to Stderr.
+// reported beside it goes by AboveStatus to Stderr.
 package report
 
 import (
@@ -295,14 +295,14 @@ func (r *Reporter) Printer(set *source.Set) *diag.Printer {
 	}
 }
 
-// Aside tells warnings of a command whose Stdout others read.
-func (r *Reporter) Aside(ds diag.List) {
+// AboveStatus tells warnings of a command whose Stdout others read.
+func (r *Reporter) AboveStatus(ds diag.List) {
 	if len(ds) > 0 {
 		_ = r.Printer(nil).Print(r.System.Stderr, r.Filter(ds))
 	}
 }
 
-// AsideHere is Aside about the files of this reporter.
+// AsideHere is AboveStatus about the files of this reporter.
 func (r *Reporter) AsideHere(ds diag.List) {
 	if len(ds) > 0 {
 		_ = r.Human.Printer.Print(r.System.Stderr, r.Filter(ds))
@@ -315,11 +315,11 @@ func (r *Reporter) WarnBeside(ds diag.List) {
 		r.Tell(ds)
 		return
 	}
-	r.Aside(ds)
+	r.AboveStatus(ds)
 }
 
-// TellWith tells messages about the files of another set.
-func (r *Reporter) TellWith(set *source.Set, ds diag.List) {
+// TellFrom tells messages about the files of another set.
+func (r *Reporter) TellFrom(set *source.Set, ds diag.List) {
 	if r.Human != nil {
 		r.Human.With(r.Printer(set), r.Filter(ds))
 	}
@@ -331,16 +331,16 @@ func (r *Reporter) TellWith(set *source.Set, ds diag.List) {
 // Wait says what a run waits for, beside what it prints.
 func (r *Reporter) Wait(text string) {
 	if r.Human != nil {
-		r.Human.Aside(text)
+		r.Human.AboveStatus(text)
 		return
 	}
 	_, _ = io.WriteString(r.System.Stderr, text)
 }
 
-// AsideWith is TellWith with all text for people on Stderr.
+// AsideWith is TellFrom with all text for people on Stderr.
 func (r *Reporter) AsideWith(set *source.Set, ds diag.List) {
 	if r.Human == nil {
-		r.TellWith(set, ds)
+		r.TellFrom(set, ds)
 		return
 	}
 	ds = r.Filter(ds)

@@ -97,8 +97,8 @@ func runAll(ctx context.Context, c *command.Call, name string, f *unitflags.Flag
 	}
 	r := &estateRun{Call: c, f: f, name: name, args: args, halt: halt{stop: make(chan struct{})}, shown: newDisplay(c.Report, name, f), kept: &savedplan.Files{Call: c, Dir: f.OutDir, JSONDir: f.JSONOutDir, Saving: &estate.Saving{}}}
 	r.page = planpage.Pager{Call: c, File: f.HTML, Kept: r.kept}
-	if c.SpareHeap != nil {
-		c.SpareHeap() // an estate has many units, and a machine often little memory
+	if c.LimitHeap != nil {
+		c.LimitHeap() // an estate has many units, and a machine often little memory
 	}
 	var err error
 	if r.shown.log, err = unitlog.New(f.Log(), c.Dir, c.Now); err != nil {
@@ -197,7 +197,7 @@ func (r *estateRun) take(ctx context.Context, e *estate.Estate, said, ds diag.Li
 	}
 	r.estate = e
 	if !r.f.Many() {
-		if skip, code := r.takePart(ctx); skip {
+		if skip, code := r.includeNamedUnit(ctx); skip {
 			return true, code
 		}
 	}
@@ -398,7 +398,7 @@ func (r *estateRun) run(ctx context.Context, op estate.Op, approved map[string]*
 func (r *estateRun) runOn(ctx context.Context, op estate.Op, approved map[string]*estate.Approval, plan *estate.SavedPlan, asked bool) []*estate.Result {
 	o, ds := r.options(op)
 	if ds.HasErrors() {
-		r.Report.TellWith(r.estate.Sources(), ds)
+		r.Report.TellFrom(r.estate.Sources(), ds)
 		return nil
 	}
 	o.Approved = approved
@@ -427,7 +427,7 @@ func (r *estateRun) runOn(ctx context.Context, op estate.Op, approved map[string
 	o.Observe = reporter.observer(ctx)
 	if r.f.On != "" {
 		if away, ds = r.remotely(ctx, &o, plan, asked); ds.HasErrors() {
-			r.Report.TellWith(r.estate.Sources(), ds)
+			r.Report.TellFrom(r.estate.Sources(), ds)
 			return nil
 		}
 		if ask := o.Ask; ask != nil {
@@ -443,6 +443,6 @@ func (r *estateRun) runOn(ctx context.Context, op estate.Op, approved map[string
 	span.Text("terraform_command", r.name).Text("working_dir", r.Dir)
 	results := r.estate.Run(ctx, o)
 	span.End()
-	r.Report.Human.Aside(r.shown.repeats.leftOut())
+	r.Report.Human.AboveStatus(r.shown.repeats.leftOut())
 	return results
 }

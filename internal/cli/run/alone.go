@@ -47,9 +47,9 @@ func (r *estateRun) alone(o *estate.Options) diag.List {
 	return nil
 }
 
-// takePart sees to it that the unit that was named by itself takes part, unless its own
+// includeNamedUnit sees to it that the unit that was named by itself takes part, unless its own
 // file says that nothing is run there.
-func (r *estateRun) takePart(ctx context.Context) (skip bool, code int) {
+func (r *estateRun) includeNamedUnit(ctx context.Context) (skip bool, code int) {
 	for _, u := range r.estate.Found.Units {
 		why, ds := r.estate.Skipped(ctx, u)
 		if r.tellEstate(ds); ds.HasErrors() {

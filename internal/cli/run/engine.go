@@ -101,8 +101,7 @@ func (w *WorkerFlags) words() []string {
 	}
 }
 
-// AboutFlags are those of the words of run that are about runs on an engine, as the other
-// program is given them.
+// AboutFlags returns the words of run that are flags of the engine.
 func AboutFlags(on, blobs *string) command.Flags {
 	return command.Flags{
 		command.Text(on, "on", "URL", "The engine.").WithTwoDashes(),

@@ -24,14 +24,14 @@ func (f *followed) tell(ds diag.List) { f.r.Report.Tell(ds) }
 
 // note shows a line about it.
 func (f *followed) note(text string) {
-	f.r.Report.Human.Aside(text + "\n")
+	f.r.Report.Human.AboveStatus(text + "\n")
 	f.r.Report.Stream.Log(text)
 }
 
 // identify prints what the run is called, for programs.
 func (f *followed) identify(id string) { fmt.Fprintln(f.r.Stdout, id) }
 
-// start shows that a unit has its turn, doing what goes on in it, and end that it had it.
+// start shows that the turn of a unit begins, doing what goes on in it, and end that it ended.
 func (f *followed) start(unit string) {
 	f.r.shown.live.Start(unit, map[estate.Op]string{estate.Plan: "planning", estate.Validate: "validating", estate.Init: "getting ready"}[f.op])
 }
@@ -53,7 +53,7 @@ func (f *followed) reported(res *estate.Result, reported *remote.Report) error {
 		case c.To == remote.Stdout:
 			out.Human.Say(c.Text)
 		case c.To == remote.Stderr:
-			out.Human.Aside(c.Text)
+			out.Human.AboveStatus(c.Text)
 		}
 	}
 	var warnings diag.List

@@ -116,7 +116,7 @@ func (t *reporter) line(level, unit, text string) {
 		if level == "stdout" {
 			t.Report.Human.Say(lines)
 		} else {
-			t.Report.Human.Aside(lines)
+			t.Report.Human.AboveStatus(lines)
 		}
 	}
 }
@@ -228,7 +228,7 @@ func (t *reporter) tellUnit(res *estate.Result, ds diag.List) {
 		}
 		named[i] = &c
 	}
-	inUnit, inModule := unitview.Apart(res, named)
+	inUnit, inModule := unitview.SplitByOrigin(res, named)
 	t.Report.Human.With(t.Report.Printer(t.estate.Sources()), inUnit)
 	t.Report.Human.With(t.Report.Printer(res.Set), inModule)
 }

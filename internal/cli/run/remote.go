@@ -407,7 +407,7 @@ func (x *remoteScheduler) await(unit string) *awaited {
 	return t
 }
 
-// begin gives a unit its turn here, which waits for what comes of it.
+// begin starts the local side of a unit's turn, which waits for the result of the worker.
 func (x *remoteScheduler) begin(ctx context.Context, unit string, wg *sync.WaitGroup) *awaited {
 	i, ok := x.units[unit]
 	if !ok {

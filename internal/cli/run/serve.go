@@ -82,7 +82,7 @@ func (r *estateRun) serve(ctx context.Context) int {
 	if s.Job.Calls > 0 {
 		o.Limits.Most = s.Job.Calls
 	}
-	o.Limits.Apart, o.Limits.Of = true, map[addr.Provider]int{}
+	o.Limits.CountPerEngine, o.Limits.Of = true, map[addr.Provider]int{}
 	for source, calls := range s.Job.CallsOf {
 		a, err := addr.ParseProvider(source)
 		if err != nil {

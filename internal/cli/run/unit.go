@@ -138,7 +138,7 @@ func unitTurn(ctx context.Context, c *command.Call, cmd *command.Command, f *uni
 		return e, nil, units.FailWith(c, e, ds)
 	}
 	if why, more := e.Skipped(ctx, u); why != "" || more.HasErrors() {
-		c.Report.TellWith(e.Sources(), more)
+		c.Report.TellFrom(e.Sources(), more)
 		if more.HasErrors() {
 			return e, nil, 1
 		}
@@ -296,7 +296,7 @@ func (w *unitView) messages(ds diag.List) {
 	}
 	switch {
 	case inUnit.HasErrors():
-		w.Report.TellWith(w.estate.Sources(), inUnit)
+		w.Report.TellFrom(w.estate.Sources(), inUnit)
 	case len(inUnit) > 0 && w.Report.Human != nil:
 		_ = w.Report.Printer(w.estate.Sources()).Print(w.Stderr, w.Report.Filter(inUnit))
 	}

@@ -70,7 +70,7 @@ func stackOutputs(ctx context.Context, c *command.Call, f *unitflags.Flags) (*ou
 	if ds.HasErrors() {
 		return nil, c.Fail(ds)
 	}
-	c.Report.Aside(ds)
+	c.Report.AboveStatus(ds)
 	o.Discovery.Generate = !f.NoStackGenerate
 	e, ds := units.OpenLeniently(ctx, c, o) // units beside the stacks are no part of this
 	defer e.Close(ctx)

@@ -51,7 +51,7 @@ resources or instances cover.`,
 				for _, t := range missing {
 					return c.Fail(diag.List{{Code: "state/unknown-resource", Severity: diag.Error, Summary: "Unknown resource", Detail: fmt.Sprintf("The current state contains no resource %s. If you've just added this resource to the configuration, you must run \"%s apply\" first to create the resource's entry in the state.", t, view.Program)}})
 				}
-				c.Report.Aside(ds)
+				c.Report.AboveStatus(ds)
 				var listed []state.Listed
 				for _, t := range ts { // in the order of the addresses, as the peers do
 					some, _ := stateedit.Matching(s, []addr.Target{t})
@@ -201,7 +201,7 @@ func pull() command.Command {
 				if ds.HasErrors() {
 					return c.Fail(ds)
 				}
-				c.Report.Aside(ds)
+				c.Report.AboveStatus(ds)
 				if s == nil {
 					return 0
 				}

@@ -130,7 +130,7 @@ func (p *printer) units(f *testfile.Estate, r *estatetest.Result) {
 		if from == nil {
 			from = r.Estate.Sources()
 		}
-		p.Report.TellWith(from, u.Diags.Errors())
+		p.Report.TellFrom(from, u.Diags.Errors())
 	}
 }
 

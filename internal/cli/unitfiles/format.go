@@ -64,7 +64,7 @@ and lists those that changed. Copies below .terragrunt-cache and
 				}
 				units.WorkIn(c, o.units)
 				o.units.NoUse("hcl fmt", "filter parallelism")
-				c.Report.Aside(o.units.WithoutEffect())
+				c.Report.AboveStatus(o.units.WithoutEffect())
 				if o.stdin {
 					return formatInput(c)
 				}

@@ -51,7 +51,7 @@ func runMigrateImports(ctx context.Context, c *command.Call, f *unitflags.Flags,
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
-	c.Report.Aside(ds)
+	c.Report.AboveStatus(ds)
 	units, roots, ds := unitsToMigrate(c, c.Args)
 	if ds.HasErrors() {
 		return c.Fail(ds)

@@ -9,8 +9,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 )
 
-// An idleFlag is a flag of Terragrunt that has nothing to do in one process.
-type idleFlag struct {
+// An unusedFlag is a flag of Terragrunt that has nothing to do in one process.
+type unusedFlag struct {
 	name  string
 	takes bool   // a value
 	why   string // it has no effect; "" where what it asks for is so anyway
@@ -25,8 +25,8 @@ const (
 )
 
 // idle lists them.
-func idle() []idleFlag {
-	return []idleFlag{
+func idle() []unusedFlag {
+	return []unusedFlag{
 		{EveryExperiment, false, ""}, {"no-tips", false, ""}, {"no-tip", true, ""}, {"tf-path", true, ownEngine},
 		{"no-cas", false, oneStore}, {"cas-clone-depth", true, "repositories are cloned no deeper than needed"},
 		{"use-partial-parse-config-cache", false, ""}, {"version-manager-file-name", true, "no version manager is asked"},
@@ -43,8 +43,8 @@ func idle() []idleFlag {
 // idleExperiments are those that bring nothing.
 const idleExperiments = "azure-backend block-iteration browse-tui iac-engine mutable-generate slow-task-reporting symlinks"
 
-// idleFlags are those flags, which note that they were given.
-func (f *Flags) idleFlags() command.Flags {
+// unusedFlags are those flags, which note that they were given.
+func (f *Flags) unusedFlags() command.Flags {
 	var out command.Flags
 	for _, x := range idle() {
 		value := ""
@@ -59,7 +59,7 @@ func (f *Flags) idleFlags() command.Flags {
 
 // noteIdle notes a flag that does nothing. A switch that is turned off asks for
 // nothing.
-func (f *FlagUse) noteIdle(x idleFlag, s command.Setting) {
+func (f *FlagUse) noteIdle(x unusedFlag, s command.Setting) {
 	if !s.Variable {
 		f.noteOld(x.name)
 	}

@@ -120,7 +120,7 @@ type SigningIn struct {
 // dashes: --parallelism counts units, -parallelism calls of providers.
 func (f *Flags) Declare() command.Flags {
 	return slices.Concat(command.Flags{f.flag(command.Bool(&f.All, "all", "Run on every unit below the working folder.").Or("a"))},
-		f.choosing(), f.aboutUnit(), f.aboutRun(), f.aboutReports(), f.idleFlags())
+		f.choosing(), f.aboutUnit(), f.aboutRun(), f.aboutReports(), f.unusedFlags())
 }
 
 // flag makes a flag one of units: with two dashes, anywhere, with the variables that

@@ -25,7 +25,7 @@ func Phase(ctx context.Context, c *command.Call, what, dir string, run func(cont
 	return code
 }
 
-// Ended says what a command ended with. The status 2 tells of changes.
+// Ended says what a command ended with. The status 2 means changes.
 func Ended(span *telemetry.Span, code int) {
 	span.OutcomeCount("exit_code", code)
 	if code != 0 && code != 2 {

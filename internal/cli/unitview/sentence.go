@@ -102,8 +102,8 @@ func WaitsJSON(all []estate.Wait) []map[string]any {
 	return out
 }
 
-// Apart tells messages about unit files from those about the module's.
-func Apart(res *estate.Result, ds diag.List) (inUnit, inModule diag.List) {
+// SplitByOrigin splits messages into those about unit files and those about the module.
+func SplitByOrigin(res *estate.Result, ds diag.List) (inUnit, inModule diag.List) {
 	of := func(m *diag.Message) bool {
 		return m.At != nil && res.Set != nil && res.Set.File(m.At.Filename) != nil
 	}

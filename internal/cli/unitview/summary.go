@@ -199,7 +199,7 @@ func (s *Summary) durations(b *strings.Builder, results []*estate.Result, status
 	}
 }
 
-// columns are those of the table of units; imports and what is forgotten have one
+// A column is one of the table of units; imports and what is forgotten have one
 // where there are any.
 type column struct {
 	name string

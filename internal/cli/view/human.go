@@ -83,8 +83,8 @@ func (h *Human) With(p *diag.Printer, ds diag.List) {
 	_ = p.Split(h.Out, h.errs(), ds)
 }
 
-// Aside writes text about the run, which is no part of what a command prints, to Errs.
-func (h *Human) Aside(text string) {
+// AboveStatus writes text about the run, which is no part of what a command prints, to Errs.
+func (h *Human) AboveStatus(text string) {
 	if h == nil {
 		return
 	}

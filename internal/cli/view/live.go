@@ -191,7 +191,7 @@ func (l *Live) text() string {
 	}
 	shown := min(len(rows), mostLive)
 	if room := cmp.Or(l.height(), 24) - aboveLive - 1; shown > room || len(rows) > shown && shown == room {
-		shown = max(0, room-1) // and the line that tells of the others
+		shown = max(0, room-1) // and the line about the others
 	}
 	for _, r := range rows[:shown] {
 		line("  ▸ "+oneLine(r.name+": "+r.now()), r.since)

@@ -60,8 +60,8 @@ func (l *StatusLine) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// erase is what takes the text away that stands there now. A terminal that became
-// narrower meanwhile has wrapped it.
+// erase returns the codes that clear the drawn lines. A terminal that became narrower
+// has wrapped them.
 func (l *StatusLine) erase() string {
 	rows, width := 0, l.width()
 	for _, columns := range l.drawn {
@@ -86,7 +86,8 @@ func (l *StatusLine) width() int {
 	return 80
 }
 
-// draw is the text as far as it has room, line by line, which stands there then.
+// draw returns the text cut to the size of the terminal, and notes what stands there
+// then.
 func (l *StatusLine) draw() string {
 	if l.text == "" {
 		return ""

@@ -119,7 +119,7 @@ func (s *Stream) Typed(message, typ string, more map[string]any) {
 	}
 }
 
-// TypedError is Typed for a line that tells of an error.
+// TypedError is Typed for a line about an error.
 func (s *Stream) TypedError(message, typ string, more map[string]any) {
 	if s != nil {
 		s.line("error", message, typ, more)

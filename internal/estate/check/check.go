@@ -86,7 +86,7 @@ func (c *Checker) Run(ctx context.Context) (out Result) {
 		s.End()
 	}()
 	in := &checker{Checker: c, states: map[*discovery.Unit]stated{}}
-	in.loader = c.Loader.Anew(in.outputs)
+	in.loader = c.Loader.WithOutputs(in.outputs)
 	units := c.Found.Units
 	all := parallel.Map(len(units), 0, func(i int) diag.List {
 		u := units[i]

@@ -64,6 +64,6 @@ func (u *Unit) unread() bool { return u.Broken != nil && !u.Partial }
 // ByName compares units by name.
 func ByName(a, b *Unit) int { return cmp.Compare(a.Name, b.Name) }
 
-// Needs and NeededBy as functions, for those who go through a graph one way or the other.
+// needs is Needs or NeededBy as a function, for those who go through a graph one way or the other.
 func needs(u *Unit) []*Unit    { return u.Needs }
 func neededBy(u *Unit) []*Unit { return u.NeededBy }

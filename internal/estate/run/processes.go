@@ -42,8 +42,8 @@ func (x *execution) newProcesses(ctx context.Context, units []*discovery.Unit) *
 	x.needs = x.expect(ctx, units)
 	p := engine.NewProcesses(engine.ProcessOptions{
 		Dir: x.Root, Calls: x.o.Limits.All, Needed: x.needs.mayCome,
-		CallsOf: func(a addr.Provider) int { return x.o.Limits.Of[a] }, Apart: x.o.Limits.Apart,
-		Indifferent: func(a addr.Provider) bool { return indifferent(a) || slices.Contains(x.ShareProviders, a) },
+		CallsOf: func(a addr.Provider) int { return x.o.Limits.Of[a] }, CountPerEngine: x.o.Limits.CountPerEngine,
+		FolderIndependent: func(a addr.Provider) bool { return indifferent(a) || slices.Contains(x.ShareProviders, a) },
 	})
 	p.Expect(len(units))
 	return p
@@ -52,7 +52,7 @@ func (x *execution) newProcesses(ctx context.Context, units []*discovery.Unit) *
 // over notes that a unit is done.
 func (x *execution) over(u *discovery.Unit) {
 	x.needs.done(u)
-	x.procs.Over()
+	x.procs.Done()
 	if u.Broken == nil {
 		u.Forget() // those that need it read its outputs from the run
 	}

@@ -154,9 +154,9 @@ type Limits struct {
 	All   int // calls of providers, in all units; 0 means any number
 	Most  int // of providers, in a unit, whatever it says itself; 0 means any number
 	// Of is how many calls of a provider with one configuration there are, in all units;
-	// Apart counts them in each unit by itself, whose share Of is then.
-	Of    map[addr.Provider]int
-	Apart bool
+	// CountPerEngine counts them in each unit by itself, whose share Of is then.
+	Of             map[addr.Provider]int
+	CountPerEngine bool
 }
 
 // Observer is called as a run goes on. Its functions are called concurrently, and may be

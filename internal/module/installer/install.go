@@ -22,7 +22,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/parallel"
 )
 
-// A Registry tells of the modules of registries.
+// A Registry lists the modules of registries.
 type Registry interface {
 	// PackageKey is what the package of a version is known as in the cache.
 	PackageKey(a fetch.Address, version string) string

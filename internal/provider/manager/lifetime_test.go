@@ -192,7 +192,7 @@ func TestIdle(t *testing.T) {
 	for memory, kept := range map[int64]int{0: keptIdle, 2 * idleMemory: keptIdle, idleMemory / 20: 20, idleMemory / 1000: 30} {
 		w := newWorld()
 		w.memory = memory
-		h := NewHost(Options{Dir: "/root", Indifferent: func(addr.Provider) bool { return true }})
+		h := NewHost(Options{Dir: "/root", FolderIndependent: func(addr.Provider) bool { return true }})
 		defer h.Close()
 		const units = 30
 		h.Expect(units)
@@ -204,7 +204,7 @@ func TestIdle(t *testing.T) {
 				t.Fatalf("%d processes run that nobody uses after %d units, each with a memory of %d", n, i+1, memory)
 			}
 			if i < units-1 {
-				h.Over()
+				h.Done()
 			}
 		}
 		p := h.New(source{world: w, path: "/bin/thing", env: []string{fmt.Sprint("KEY=", units-kept)}}, "")
@@ -213,7 +213,7 @@ func TestIdle(t *testing.T) {
 		if w.count() != units {
 			t.Error("the longest unused of those that are kept was not to be had")
 		}
-		h.Over()
+		h.Done()
 		if n := len(w.running()); n != 0 {
 			t.Errorf("%d processes run after the last unit", n)
 		}
@@ -226,7 +226,7 @@ func TestNoLongerNeeded(t *testing.T) {
 	var needed atomic.Bool
 	needed.Store(true)
 	h := NewHost(Options{
-		Dir: "/root", Indifferent: func(addr.Provider) bool { return true }, Needed: func(addr.Provider) bool { return needed.Load() },
+		Dir: "/root", FolderIndependent: func(addr.Provider) bool { return true }, Needed: func(addr.Provider) bool { return needed.Load() },
 	})
 	defer h.Close()
 	h.Expect(3)
@@ -235,7 +235,7 @@ func TestNoLongerNeeded(t *testing.T) {
 		p := h.New(s, name)
 		configured(t, p, "x")
 		p.Close()
-		h.Over()
+		h.Done()
 	}
 	use("a")
 	if n := len(w.running()); n != 1 {

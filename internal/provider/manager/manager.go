@@ -10,7 +10,7 @@
 // A Host has the processes, a Pool is what one engine sees of them. Two pools get
 // one configured process only if the program, the configuration, the complete
 // environment and the working folder are equal. A provider that is indifferent to
-// the folder (Options.Indifferent) is started in the host's own folder, so that
+// the folder (Options.FolderIndependent) is started in the host's own folder, so that
 // nothing depends on which unit came first. Keys are the texts themselves, compared
 // as they are: no two different environments can be taken for one.
 //
@@ -65,8 +65,8 @@ type (
 type Options struct {
 	// Dir is where providers start that are indifferent to their folder.
 	Dir string
-	// Indifferent tells whether a provider is indifferent to its folder; nil: none is.
-	Indifferent func(addr.Provider) bool
+	// FolderIndependent tells whether a provider is indifferent to its folder; nil: none is.
+	FolderIndependent func(addr.Provider) bool
 	// Needed tells whether units that are still to come may need a provider, so that
 	// its processes are kept; nil: they may need any. It must not call the host.
 	Needed func(addr.Provider) bool
@@ -76,9 +76,9 @@ type Options struct {
 	// CallsOf is how many calls may run at once of a provider with one configuration;
 	// nil, or 0: any number.
 	CallsOf func(addr.Provider) int
-	// Apart counts the calls of CallsOf for each pool by itself: the others that use a
+	// CountPerEngine counts the calls of CallsOf for each pool by itself: the others that use a
 	// configuration are counted elsewhere.
-	Apart bool
+	CountPerEngine bool
 }
 
 // A Host has the provider processes of several engines. Its methods may be called
@@ -115,7 +115,7 @@ func (h *Host) limit(a addr.Provider, config cty.Value, pool *Pool) *parallel.Tu
 	if n < 1 {
 		return nil
 	}
-	if !h.o.Apart {
+	if !h.o.CountPerEngine {
 		pool = nil
 	}
 	h.mu.Lock()
@@ -157,16 +157,16 @@ func NewHost(o Options) *Host {
 }
 
 // Expect says that so many more units will come that may need providers. Each of
-// them ends with Over.
+// them ends with Done.
 func (h *Host) Expect(units int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.expect += units
 }
 
-// Over says that a unit that was expected is done. Processes end that nobody uses
+// Done says that a unit that was expected is done. Processes end that nobody uses
 // and that no unit that is still to come can need.
-func (h *Host) Over() {
+func (h *Host) Done() {
 	h.mu.Lock()
 	h.expect--
 	var end []*process
@@ -229,7 +229,7 @@ func (h *Host) keyOf(owner *Pool, a addr.Provider, prog *Program) key {
 }
 
 func (h *Host) indifferent(a addr.Provider) bool {
-	return h.o.Dir != "" && h.o.Indifferent != nil && h.o.Indifferent(a)
+	return h.o.Dir != "" && h.o.FolderIndependent != nil && h.o.FolderIndependent(a)
 }
 
 // find returns a process for a pool, which is then one of its users, and whether

@@ -195,7 +195,7 @@ func TestWhoShares(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld()
-			h := NewHost(Options{Dir: "/root", Indifferent: func(addr.Provider) bool { return tt.indifferent }})
+			h := NewHost(Options{Dir: "/root", FolderIndependent: func(addr.Provider) bool { return tt.indifferent }})
 			defer h.Close()
 			h.Expect(2)
 			one, two := base, base
@@ -228,12 +228,12 @@ func TestWhoShares(t *testing.T) {
 func TestOneProcessForMany(t *testing.T) {
 	w := newWorld()
 	w.slow = time.Millisecond
-	h := NewHost(Options{Dir: "/root", Indifferent: func(addr.Provider) bool { return true }})
+	h := NewHost(Options{Dir: "/root", FolderIndependent: func(addr.Provider) bool { return true }})
 	defer h.Close()
 	const units = 200
 	h.Expect(units)
 	parallel.Each(units, 16, func(i int) {
-		defer h.Over()
+		defer h.Done()
 		p := h.New(source{world: w, path: "/bin/thing", dir: fmt.Sprint("/", i), env: []string{"A=b"}}, fmt.Sprint(i))
 		defer p.Close()
 		if _, ds := p.Schema(t.Context(), thing); ds.HasErrors() {

@@ -84,7 +84,7 @@ func Launch(ctx context.Context, o Options) (provider.Provider, diag.List) {
 	return c, nil
 }
 
-// How the connection to a plugin is kept from others.
+// security is how the connection to a plugin is kept from others.
 //
 // TLS costs two thirds of a start, since plugins make a certificate on the curve P-521, and
 // a part of each call. A socket in a folder that only our user may enter keeps others out as

@@ -13,7 +13,7 @@ type tail struct {
 
 	mu    sync.Mutex
 	kept  []byte
-	panic []byte // from the first line that tells of a crash, bounded
+	panic []byte // from the first line about a crash, bounded
 }
 
 const (
@@ -48,7 +48,7 @@ func (t *tail) keep(p []byte) {
 	}
 }
 
-// crashAt finds the line, not before from, at which the runtime of Go tells of a crash.
+// crashAt finds the line, not before from, at which the runtime of Go reports a crash.
 func crashAt(b []byte, from int) int {
 	s := string(b[from:])
 	for _, sign := range []string{"panic: ", "fatal error: "} {

@@ -114,7 +114,7 @@ func old(t *testing.T, bit int, rec *Recovered, half *state.State) {
 	if !rec.Damaged() && rec.Torn == 0 {
 		t.Fatalf("bit %d: the damage was not noticed", bit)
 	}
-	apart, ds := Apart(rec, half)
+	apart, ds := StateOfJournal(rec, half)
 	missing(t, bit, rec, apart)
 	if rec.Damaged() && len(ds) == 0 {
 		t.Fatalf("bit %d: nothing is said", bit)
@@ -178,7 +178,7 @@ func TestDamage(t *testing.T) {
 		if rec.started == (name == "the beginning is gone") {
 			t.Errorf("%s: has a header: %t", name, rec.started)
 		}
-		got, ds := Apart(rec, nil)
+		got, ds := StateOfJournal(rec, nil)
 		if n := len(got.Resources[inst(0).Abs()].Instances); n != c.objects {
 			t.Errorf("%s: %d objects, want %d: %v", name, n, c.objects, ds)
 		}

@@ -139,7 +139,7 @@ func TestNotFoldedOntoAnotherState(t *testing.T) {
 			if ok || got != other {
 				t.Fatal("the journal was folded onto a state that it does not continue")
 			}
-			apart, ds := Apart(rec, other)
+			apart, ds := StateOfJournal(rec, other)
 			if apart.Lineage != "lin" || apart.Serial != 7 || len(apart.Resources) != 1 {
 				t.Errorf("apart: %+v", apart)
 			}
@@ -413,7 +413,7 @@ func FuzzRecover(f *testing.F) {
 		if rec.Damaged() && rec.Damage() == "" {
 			t.Errorf("damage %v is not reported", rec.Bad)
 		}
-		Apart(rec, s)
+		StateOfJournal(rec, s)
 	})
 }
 

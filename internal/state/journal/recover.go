@@ -60,7 +60,7 @@ func Exists(path string) bool {
 // Fold brings a state, nil for none, up to what the journal tells. The second
 // result is false if the journal does not continue this state: then the state
 // is returned unchanged, and what the journal knows must be saved apart (see
-// Apart). The serial is not changed: the caller gives the next one when it
+// StateOfJournal). The serial is not changed: the caller gives the next one when it
 // writes the result. A state without a lineage gets the one that the run gave it.
 //
 // The messages are warnings. They name the actions that were begun and not
@@ -198,11 +198,11 @@ func (rec *Recovered) Damage() string {
 	return text + " What that held is not in the state. Every action that is known to have begun has its answer."
 }
 
-// Apart makes the state to save as errored.tfstate where the journal does not
+// StateOfJournal makes the state to save as errored.tfstate where the journal does not
 // continue the present state, and the message that says so. The state holds the
 // objects that the journal knows and nothing else; its lineage and serial are
 // those that the run began with.
-func Apart(rec *Recovered, present *state.State) (*state.State, diag.List) {
+func StateOfJournal(rec *Recovered, present *state.State) (*state.State, diag.List) {
 	s := apply(nil, rec.Changes)
 	s = s.WithMeta(rec.Lineage, rec.Serial, s.TerraformVersion)
 	was, now := rec.Header, HeaderOf(present)

@@ -25,13 +25,13 @@ const (
 // errored.tfstate in dir, or under a name with a number if there is one already.
 // Without errors the message is a warning that says where it is and what to do.
 // With errors the caller must give the state to the user another way, on
-// standard output in the last resort. overtaken says that somebody else may have written
+// standard output in the last resort. writeConflict says that somebody else may have written
 // the state, which must not be undone.
-func writeErrored(o Options, st *state.State, overtaken bool) (path string, ds diag.List) {
+func writeErrored(o Options, st *state.State, writeConflict bool) (path string, ds diag.List) {
 	if path, ds = save(o, erroredName, st); ds.HasErrors() {
 		return "", ds
 	}
-	if overtaken {
+	if writeConflict {
 		return path, diag.Warnf(nil, "State saved to another file", "The state was saved to %s instead. Do not push it as it is: that would undo what somebody else has written in the meantime. The next command here brings in what the journal holds, or says what it cannot bring in; the file is there to compare.", path)
 	}
 	return path, diag.Warnf(nil, "State saved to another file", "The state was saved to %s instead. Once the state can be written again, put it there with \"state push %s\". Until then other runs do not know of what this one did.", path, path)

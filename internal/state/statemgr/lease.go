@@ -11,7 +11,7 @@ import (
 
 // A Lease is what a run has that another process takes over when this one falls silent:
 // what it leaves in its lock, whose lock it takes over itself, and how it learns that its
-// time is over. After that it writes nothing, whatever it still has in its hands.
+// time is over. After that it writes nothing, not even what is already under way.
 type Lease struct {
 	// Info goes into the lock, for whoever takes over.
 	Info string
@@ -22,7 +22,7 @@ type Lease struct {
 	// that is written, and before each call of a provider that changes something.
 	Held func() error
 	// Note keeps what a journal said of an earlier run, for whoever takes over, before the
-	// journal goes; nil: nobody hears it but this process.
+	// journal goes; nil: only this process reports it.
 	Note func(diag.List) error
 	// Noted is what attempts that were given up had noted; nil: nothing.
 	Noted func() diag.List

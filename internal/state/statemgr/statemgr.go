@@ -68,14 +68,14 @@ type State struct {
 	o      Options
 	unlock func() diag.List
 
-	mu        sync.Mutex
-	current   *state.State // as the store has it; nil if it has none
-	view      *state.State // with a journal folded in that is still to be folded in for good; nil if there is none
-	left      bool         // a journal in the store is part of view
-	other     error        // a *journal.LiveError if another run is at work
-	journal   *journal.Journal
-	failed    *state.State // what could not be written last
-	overtaken bool         // since somebody else may have written the state
+	mu            sync.Mutex
+	current       *state.State // as the store has it; nil if it has none
+	view          *state.State // with a journal folded in that is still to be folded in for good; nil if there is none
+	left          bool         // a journal in the store is part of view
+	other         error        // a *journal.LiveError if another run is at work
+	journal       *journal.Journal
+	failed        *state.State // what could not be written last
+	writeConflict bool         // since somebody else may have written the state
 
 	abandoned atomic.Bool // the program is about to end; nothing is written any more
 }
@@ -220,7 +220,7 @@ func (h *State) fold(ctx context.Context, rec *journal.Recovered) (apart bool, d
 	if fits {
 		return false, append(ds, h.write(ctx, next)...)
 	}
-	objects, more := journal.Apart(rec, h.current)
+	objects, more := journal.StateOfJournal(rec, h.current)
 	ds = append(ds, more...)
 	_, more = writeApart(h.o, objects)
 	return true, append(ds, more...)

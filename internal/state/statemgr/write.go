@@ -17,7 +17,7 @@ import (
 // migrating is a store.Store that has read a state which is not encrypted as it is to be.
 type migrating interface{ Migrating() bool }
 
-// A store that writes to another place than it reads from (-state-out) is written to
+// otherOutput is a store that writes to another place than it reads from (-state-out) is written to
 // though nothing changed.
 type otherOutput interface{ OtherOutput() bool }
 
@@ -67,7 +67,7 @@ func (h *State) write(ctx context.Context, s *state.State) diag.List {
 		return noSerial()
 	}
 	if ds := h.unchanged(ctx); ds.HasErrors() {
-		h.failed, h.overtaken = next, overtaken(ds)
+		h.failed, h.writeConflict = next, writeConflict(ds)
 		return ds
 	}
 	if h.journal != nil {
@@ -78,16 +78,16 @@ func (h *State) write(ctx context.Context, s *state.State) diag.List {
 	}
 	ds := h.o.Store.Write(ctx, next)
 	if ds.HasErrors() {
-		h.failed, h.overtaken = next, overtaken(ds)
+		h.failed, h.writeConflict = next, writeConflict(ds)
 		return ds
 	}
-	h.current, h.failed, h.overtaken = next, nil, false
+	h.current, h.failed, h.writeConflict = next, nil, false
 	return ds
 }
 
-// overtaken reports whether a write was refused since somebody else has written the state,
+// writeConflict reports whether a write was refused since somebody else has written the state,
 // or may have.
-func overtaken(ds diag.List) bool {
+func writeConflict(ds diag.List) bool {
 	return slices.ContainsFunc(ds.Errors(), func(m *diag.Message) bool {
 		switch m.Code {
 		case "backend/changed", "backend/lock-lost", codeChanged:
@@ -233,7 +233,7 @@ func (h *State) End(final *state.State) diag.List {
 	// here; what is saved has outputs besides, and must be newer to be pushed over that.
 	last = last.WithMeta(h.failed.Lineage, h.failed.Serial+1, h.failed.TerraformVersion)
 	ds := diag.Errorf(nil, "Failed to save state", "The state could not be written to its place. It was saved as described below, and the journal %s holds it too.", h.o.Journal)
-	_, more := writeErrored(h.o, last, h.overtaken)
+	_, more := writeErrored(h.o, last, h.writeConflict)
 	ds = append(ds, more...)
 	if more.HasErrors() && h.o.Rescue != nil {
 		var b bytes.Buffer

@@ -31,7 +31,7 @@ import (
 	"go.temporal.io/sdk/converter"
 )
 
-// A Follower tells of one run.
+// A Follower reports one run.
 type Follower struct {
 	Client client.Client
 	Data   converter.DataConverter
@@ -169,7 +169,7 @@ func nameOf(job remote.Job) string {
 	}, name)
 }
 
-// Follow tells of a run until it is over.
+// Follow reports a run until it is over.
 func (f *Follower) Follow(ctx context.Context, id string) error {
 	f.id = id
 	f.begun, f.over, f.noted = map[string]bool{}, map[string]bool{}, map[string]bool{}

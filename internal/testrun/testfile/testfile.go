@@ -501,7 +501,7 @@ func (p *parser) run(b *hcl.Block) *Run {
 	return r
 }
 
-// again tells of a second run of one name, and reports whether it can be run: run.NAME is
+// again reports a second run of one name, and reports whether it can be run: run.NAME is
 // the later one, but one name cannot stand for two installed modules.
 func (p *parser) again(first, r *Run) bool {
 	if first.Module != nil && r.Module != nil && (first.Module.Source != r.Module.Source || first.Module.Version != r.Module.Version) {

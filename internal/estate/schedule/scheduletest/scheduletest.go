@@ -100,7 +100,7 @@ func rules(t *testing.T, fresh func(t *testing.T) schedule.Scheduler) {
 	}
 }
 
-// A turn that pauses leaves its place to others, and goes on once everything else is
+// pause: a turn that pauses leaves its place to others, and goes on once everything else is
 // done and somebody resumed it.
 func pause(t *testing.T, s schedule.Scheduler) {
 	var out []string

@@ -105,7 +105,7 @@ func expect(t *testing.T, s store.Store, want *state.State) {
 	}
 }
 
-// expectEmpty holds that a new workspace has no state, or one with nothing in it.
+// expectEmpty checks that a new workspace has no state, or an empty one.
 func expectEmpty(t *testing.T, s store.Store) {
 	t.Helper()
 	got, ds := s.Read(context.Background())

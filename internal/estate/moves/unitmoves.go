@@ -28,18 +28,18 @@ type Between struct {
 	making sync.Mutex // held while objects move
 }
 
-// Of is the part that a unit has in the
-func (b *Between) Of(id string) Exchange { return Exchange{b, id} }
+// Of is the part that a unit has in the moves.
+func (b *Between) Of(id string) UnitMoves { return UnitMoves{b, id} }
 
-// An Exchange is the part that one unit has in the moves: what its operations ask for.
-type Exchange struct {
+// UnitMoves is the part that one unit has in the moves: what its operations ask for.
+type UnitMoves struct {
 	b  *Between
 	id string
 }
 
 // Moved is the state of the unit as it will be when the moves that it has a part in are
 // made, and what these are.
-func (x Exchange) Moved(ctx context.Context, own *state.State) (*state.State, []plan.Transfer, diag.List) {
+func (x UnitMoves) Moved(ctx context.Context, own *state.State) (*state.State, []plan.Transfer, diag.List) {
 	all, ds := x.b.All()
 	if ds.HasErrors() {
 		return own, nil, ds
@@ -61,7 +61,7 @@ func (x Exchange) Moved(ctx context.Context, own *state.State) (*state.State, []
 }
 
 // partner is where another unit has its state, and that.
-func (x Exchange) partner(ctx context.Context, other End) (states.Place, *state.State, diag.List) {
+func (x UnitMoves) partner(ctx context.Context, other End) (states.Place, *state.State, diag.List) {
 	where, ds := x.b.PlaceOf(ctx, other.ID)
 	if ds.HasErrors() {
 		return where, nil, ds
@@ -72,7 +72,7 @@ func (x Exchange) partner(ctx context.Context, other End) (states.Place, *state.
 
 // Transfer makes the moves that the unit has a part in. own is its state, which the caller
 // does not hold.
-func (x Exchange) Transfer(ctx context.Context, own statemgr.Options) diag.List {
+func (x UnitMoves) Transfer(ctx context.Context, own statemgr.Options) diag.List {
 	all, ds := x.b.All()
 	if ds.HasErrors() || len(Partners(all, x.id)) == 0 {
 		return ds
