@@ -48,8 +48,8 @@ resources or instances cover.`,
 					return c.Fail(noState())
 				}
 				found, missing := stateedit.Matching(s, ts)
-				for _, t := range missing {
-					return c.Fail(diag.List{{Code: "state/unknown-resource", Severity: diag.Error, Summary: "Unknown resource", Detail: fmt.Sprintf("The current state contains no resource %s. If you've just added this resource to the configuration, you must run \"%s apply\" first to create the resource's entry in the state.", t, view.Program)}})
+				if len(missing) > 0 {
+					return c.Fail(notInState(missing[0]))
 				}
 				c.Report.AboveStatus(ds)
 				var listed []state.Listed
@@ -73,6 +73,64 @@ resources or instances cover.`,
 					c.Report.Stream.Typed(name, "resource_address", nil)
 				}
 				if err := out.Flush(); err != nil {
+					return c.Fail(flags.NotWritten(err))
+				}
+				return 0
+			}
+		},
+	}
+}
+
+func notInState(t addr.Target) diag.List {
+	return diag.List{{Code: "state/unknown-resource", Severity: diag.Error, Summary: "Unknown resource", Detail: fmt.Sprintf("The current state contains no resource %s. If you've just added this resource to the configuration, you must run \"%s apply\" first to create the resource's entry in the state.", t, view.Program)}}
+}
+
+// identities is a command that Terraform 1.12 and later has, and OpenTofu 1.12 has not.
+func identities() command.Command {
+	return command.Command{
+		Name: "state identities", State: true, Synopsis: "List the identities of resources in the state", Usage: "[options] -json [ADDRESS...]",
+		Units: command.InUnit | command.OnlyReads,
+		Help: `Print the resource identities of the instances in the state, or of those that
+addresses of modules, resources or instances cover, as a JSON object by address.
+Instances without an identity are left out.`,
+		Args:     []command.Arg{{Name: "ADDRESS", Help: "A module, a resource or an instance.", Optional: true, Repeated: true, Complete: command.Instances}},
+		Examples: []command.Example{{Line: "state identities -json module.network", Text: "Print the identities of what is in a module."}},
+		Prepare: func() (command.Flags, command.Run) {
+			o, id, asJSON := &common{}, "", false
+			fs := append(append(command.Flags{o.state.PathFlag()}, flags.Vars(&o.vars)...), flags.NoColor(),
+				command.Bool(&asJSON, "json", "Print JSON, which is the only form; required."),
+				command.Text(&id, "id", "ID", "Print only instances whose attribute \"id\" is this."))
+			return fs, func(ctx context.Context, c *command.Call) int {
+				if !asJSON {
+					return c.UsageError("Missing -json", "The identities are printed as JSON alone: give -json")
+				}
+				ts, ds := targets(c.Args)
+				if ds.HasErrors() {
+					return c.Fail(ds)
+				}
+				s, ds := o.read(ctx, c)
+				switch {
+				case ds.HasErrors():
+					return c.Fail(ds)
+				case s == nil:
+					return c.Fail(noState())
+				}
+				found, missing := stateedit.Matching(s, ts)
+				if len(missing) > 0 {
+					return c.Fail(notInState(missing[0]))
+				}
+				c.Report.AboveStatus(ds)
+				out := map[string]json.RawMessage{}
+				for _, l := range found {
+					if l.Addr.Deposed == "" && l.Object.Identity != nil && (id == "" || attribute(l.Object, "id") == id) {
+						out[l.Addr.Instance.String()] = l.Object.Identity
+					}
+				}
+				text, err := json.MarshalIndent(out, "", "  ")
+				if err == nil {
+					_, err = fmt.Fprintf(c.Stdout, "%s\n", text)
+				}
+				if err != nil {
 					return c.Fail(flags.NotWritten(err))
 				}
 				return 0
