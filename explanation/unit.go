@@ -59,6 +59,7 @@ type Stop struct {
 	Value    cty.Value      // of the part that is asked for, if it is known here; or NilVal
 	Path     hcl.Traversal  // with Value: which part of what stands there it is
 	Whole    bool           // a block as a whole is asked for
+	Names    bool           // what is written there names files, which is no secret
 	Bare     bool           // the line is not shown: it holds other values as well
 	Replaces []Way          // to what lost against this
 	With     []Way          // to what has a part in the value as well

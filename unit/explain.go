@@ -647,12 +647,12 @@ func (w *walker) element(both, lower, upper node, path hcl.Traversal, i int) (ex
 		if n < len(low) {
 			return w.walk(lower, path)
 		}
-		return w.walk(upper, shifted(len(low)))
+		return w.asked(upper, shifted(len(low)), path, i)
 	case len(all) == len(low)+len(up) && same(all[:len(up)], up):
 		if n < len(up) {
 			return w.walk(upper, path)
 		}
-		return w.walk(lower, shifted(len(up)))
+		return w.asked(lower, shifted(len(up)), path, i)
 	case same(all, up):
 		way, ok := w.walk(upper, path)
 		if lost, found := w.At(w.label, w.kind).walk(lower, path[:i]); ok && found && len(way.Stops) > 0 {
@@ -663,6 +663,19 @@ func (w *walker) element(both, lower, upper node, path hcl.Traversal, i int) (ex
 		return w.walk(lower, path)
 	}
 	return w.layered(both, lower, upper, path[:i])
+}
+
+// asked walks to an element by its place in the list of one layer, and calls it by its
+// place in the joined list, which the reader asked for. The ith step is the index.
+func (w *walker) asked(n node, own, asked hcl.Traversal, i int) (explanation.Way, bool) {
+	way, ok := w.walk(n, own)
+	if ok && len(way.Stops) > 0 {
+		first := &way.Stops[0]
+		if head, found := strings.CutSuffix(first.Text, pathText(own[i:])); found {
+			first.Text = head + pathText(asked[i:])
+		}
+	}
+	return way, ok
 }
 
 // gives reports whether a layer has anything at a path.
@@ -838,6 +851,9 @@ func (w *walker) feature(n *featuresNode, path hcl.Traversal) (explanation.Way, 
 		return def, ok
 	}
 	stop := explanation.Stop{Kind: explanation.Flag, Text: "feature." + label + ".value", Layer: &source.Layer{Kind: source.Flag, Name: "--feature"}}
+	if name := w.c.l.env.Request.FeaturesFrom; name != "" {
+		stop.Kind, stop.Layer = explanation.Environment, &source.Layer{Kind: source.Environment, Name: name}
+	}
 	if v := n.child(w.c, label); v != nil && !w.c.stuck() {
 		if v = v.child(w.c, "value"); v != nil {
 			stop.Value = v.value(w.c)

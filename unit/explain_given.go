@@ -65,6 +65,7 @@ func (x *explained) Given(by source.Layer, name string) (explanation.Way, bool) 
 			way, ok := w.walk(d.n, hcl.Traversal{hcl.TraverseAttr{Name: arg}})
 			if ok && len(way.Stops) > 0 {
 				way.Stops[0].Text = fmt.Sprintf("extra_arguments %q names the variable file", label)
+				way.Stops[0].Names = arg != "arguments" // those may hold values as well
 				way.Next = nil
 			}
 			return way, ok

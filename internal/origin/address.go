@@ -43,6 +43,9 @@ func (r finder) find(address string) (begin, diag.List) {
 			return b, ds
 		}
 	}
+	if r.in.e.Eval == nil && len(path) > 1 && path[0].name() == "var" {
+		return r.unreadVariable(path[1:])
+	}
 	if r.in.e.Eval == nil {
 		return nil, bad("The module of this unit cannot be read, so what it holds is not known. An address of a part of the unit begins with one of %s.", strings.Join(unitRoots, ", "))
 	}
@@ -85,6 +88,26 @@ func (r finder) unitPart(address hcl.Traversal) (b begin, done bool, ds diag.Lis
 		r.secretInput(address)
 		return r.take(way)
 	}, true, nil
+}
+
+// unreadVariable goes on at the unit's input for a variable of a module that cannot be read:
+// whether that wins nobody knows, and the first step says so.
+func (r finder) unreadVariable(path []step) (begin, diag.List) {
+	label := "var" + pathText(path)
+	address := traversal(join([]step{nameStep("inputs")}, path))
+	way, ok, ds := r.in.e.Unit.Part(address)
+	if !ok || ds.HasErrors() {
+		why := ""
+		if len(ds.Errors()) > 0 {
+			why = " " + ds.Errors()[0].Detail
+		}
+		return nil, bad("The module of this unit cannot be read, so whether anything but an input gives %s is not known.%s", label, why)
+	}
+	return func(r *replay) cursor {
+		r.add(&Step{Kind: ModuleInput, Text: label + " is the variable of a module that cannot be read: the unit gives it this input, unless a variable file, the environment or a flag wins over that"})
+		r.secretInput(address)
+		return r.take(way)
+	}, nil
 }
 
 // secretInput says that an input is secret where its variable is. Where the module

@@ -287,6 +287,9 @@ func written(x hcl.Expression) (out []source.Range) {
 	}
 	switch x := unwrap(x).(type) {
 	case *hclsyntax.FunctionCallExpr:
+		if len(x.Args) > 0 && slices.Contains(readers, baseName(x.Name)) {
+			return append(writtenInNames(x.Args[0]), parts(x.Args[1:]...)...)
+		}
 		return parts(x.Args...)
 	case *hclsyntax.ConditionalExpr:
 		return parts(x.Condition, x.TrueResult, x.FalseResult)
@@ -299,6 +302,34 @@ func written(x hcl.Expression) (out []source.Range) {
 		return out
 	}
 	return []source.Range{x.Range()}
+}
+
+// readers are functions whose first argument names a file that they read.
+var readers = []string{"file", "filebase64", "templatefile", "read_tfvars_file", "read_terragrunt_config", "sops_decrypt_file"}
+
+// writtenInNames is written for the name of a file, or a list of such: the text of names
+// is shown, and so is what only finds folders.
+func writtenInNames(x hcl.Expression) (out []source.Range) {
+	parts := func(xs []hclsyntax.Expression) []source.Range {
+		for _, x := range xs {
+			out = append(out, writtenInNames(x)...)
+		}
+		return out
+	}
+	switch x := unwrap(x).(type) {
+	case *hclsyntax.LiteralValueExpr:
+		return nil
+	case *hclsyntax.TemplateExpr:
+		return parts(x.Parts)
+	case *hclsyntax.TupleConsExpr:
+		return parts(x.Exprs)
+	case *hclsyntax.FunctionCallExpr:
+		switch name := baseName(x.Name); name {
+		case "find_in_parent_folders", "dirname", "abspath", "pathexpand":
+			return parts(x.Args)
+		}
+	}
+	return written(x)
 }
 
 // isReference reports whether the text of an expression names a value and tells

@@ -97,6 +97,8 @@ func (r *replay) stop(s *Stop) {
 		step.At.Source, step.At.Part = "", ""
 	case s.Expr == nil:
 		step.At = r.lines.layered(r.lines.header(s.At), s.Layer)
+	case s.Names:
+		step.At = r.lines.layered(r.lines.place(s.At, writtenInNames(s.Expr)), s.Layer)
 	default:
 		step.At = r.lines.layered(r.lines.place(s.At, r.hidden(c)), s.Layer)
 	}
@@ -115,6 +117,19 @@ func (r *replay) ends(ways []Way) (out []Place) {
 		}
 	}
 	return out
+}
+
+// starts is the place in a file at which a way begins: the definition itself, whatever it
+// refers to.
+func (r *replay) starts(w Way) *Place {
+	sub := r.aside()
+	sub.take(w)
+	for _, s := range sub.out.Steps {
+		if s.At != nil && s.At.File != "" {
+			return s.At
+		}
+	}
+	return sub.lastPlace()
 }
 
 // lands is the place that a cursor leads to, nil if there is none.

@@ -234,7 +234,9 @@ func (r *replay) given(v *config.Variable, in eval.Input, label string, path []s
 	}
 	if r.in.e.Unit != nil {
 		if way, ok := r.in.unitInput(v.Name, path, true, r.secret); ok {
-			s.Replaces = append(s.Replaces, r.ends([]Way{way})...)
+			if p := r.starts(way); p != nil {
+				s.Replaces = append(s.Replaces, *p)
+			}
 		}
 	}
 	if d := r.defaultPlace(v); d != nil {

@@ -99,6 +99,9 @@ type Request struct {
 	Source string
 	// Features is the values of --feature flags by name.
 	Features map[string]string
+	// FeaturesFrom is the environment variable that stood in for the flags, "" where
+	// the command line has them.
+	FeaturesFrom string
 	// DownloadDir is the value of the --download-dir flag, "" for the units' own.
 	DownloadDir string
 }

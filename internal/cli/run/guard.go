@@ -37,7 +37,7 @@ func mayDestroy(ctx context.Context, c *command.Call, f *unitflags.Flags) (bool,
 	around := *f
 	around.Selection = unitflags.Selection{
 		Filtering: unitflags.Filtering{NoFiltersFile: true, Filters: []string{"...^{.}"}},
-		Config:    f.Config, Features: f.Features, GraphRoot: f.GraphRoot,
+		Config:    f.Config, Features: f.Features, FeaturesFrom: f.FeaturesFrom, GraphRoot: f.GraphRoot,
 	}
 	o, ds := units.Options(c, &around, "destroy", nil, nil)
 	if ds.HasErrors() {

@@ -37,6 +37,7 @@ type Selection struct {
 	All, Graph                         bool
 	Config, Module, Working, GraphRoot string
 	Features                           []string
+	FeaturesFrom                       string // the variable that gives Features, "" for the flag
 	NoStackGenerate, Strict            bool
 }
 
@@ -176,7 +177,12 @@ func (f *Flags) choosing() command.Flags {
 		command.List(&f.ReadingFiles, "queue-include-units-reading", "PATH", "Select the units that include or read a file. May be repeated.").Completes(command.Files),
 		command.List(&f.IncludingFiles, "units-that-include", "PATH", "The same as --queue-include-units-reading.").Completes(command.Files),
 		command.Text(&f.Config, "config", "PATH", "The unit file. Defaults to terragrunt.hcl in the working folder.").Completes(command.Files),
-		command.List(&f.Features, "feature", "NAME=VALUE", "Set a feature flag. May be repeated."),
+		command.List(&f.Features, "feature", "NAME=VALUE", "Set a feature flag. May be repeated.").Then(func(s command.Setting) {
+			f.FeaturesFrom = ""
+			if s.Variable {
+				f.FeaturesFrom = s.As
+			}
+		}),
 		command.Text(&f.Working, "working-dir", "PATH", "The folder to work in.").Completes(command.Folders),
 		command.Text(&f.DownloadDir, "download-dir", "PATH", "The folder for working copies of modules. Defaults to .terragrunt-cache.").Completes(command.Folders),
 		command.Bool(&f.NoStackGenerate, "no-stack-generate", "Do not generate the units of stack files before the command."),
