@@ -359,7 +359,7 @@ func (e *Estate) whyNotRun(ds diag.List, invalid map[*discovery.Unit]diag.List) 
 	for _, u := range e.Found.Units {
 		if invalid[u].HasErrors() {
 			if bad++; bad <= discovery.NamedUnits {
-				names = append(names, u.Name)
+				names = append(names, u.Called())
 			}
 		}
 	}

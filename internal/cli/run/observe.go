@@ -223,8 +223,8 @@ func (t *reporter) tellUnit(res *estate.Result, ds diag.List) {
 	named := make(diag.List, len(ds))
 	for i, m := range ds {
 		c := *m // units share messages about files that they share
-		if c.Address = strings.TrimSpace(c.Address + " in unit " + res.Unit.Name); m.Address == "" {
-			c.Address = "unit " + res.Unit.Name
+		if c.Address = strings.TrimSpace(c.Address + " in unit " + res.Unit.Called()); m.Address == "" {
+			c.Address = "unit " + res.Unit.Called()
 		}
 		named[i] = &c
 	}

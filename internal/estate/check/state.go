@@ -32,7 +32,7 @@ func (c *checker) noteState(u *discovery.Unit, rs *unit.RemoteState) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.states[u] = stated{place, states.Claim{Unit: u.Name, At: rs.At}}
+	c.states[u] = stated{place, states.Claim{Unit: u.Name, Called: u.Called(), At: rs.At}}
 }
 
 // oneState adds to the messages about each unit that an earlier one has the same state.

@@ -180,7 +180,7 @@ func (f *finder) cycles() diag.List {
 func cycle(units []*Unit) *diag.Message {
 	var names []string
 	for _, u := range units {
-		names = append(names, u.Name)
+		names = append(names, u.Called())
 	}
 	m := &diag.Message{
 		Code: "estate/cycle", Summary: "Units depend on each other in a cycle",
@@ -190,7 +190,7 @@ func cycle(units []*Unit) *diag.Message {
 		next := units[(i+1)%len(units)]
 		for _, edge := range u.edges {
 			if edge.At != nil && (edge.ID == next.ID || slices.Contains(u.ofStack[edge.ID], next)) {
-				m.Notes = append(m.Notes, diag.Note{Text: fmt.Sprintf("%s needs %s here", u.Name, next.Name), At: edge.At})
+				m.Notes = append(m.Notes, diag.Note{Text: fmt.Sprintf("%s needs %s here", u.Called(), next.Called()), At: edge.At})
 				if m.At == nil {
 					m.At = edge.At
 				}

@@ -40,7 +40,8 @@ type Host struct {
 	Provisioners func(engine.Provisioners) engine.Provisioners
 	// Backends are the kinds of backends, opened once each for all units.
 	Backends *backend.Set
-	// Waiting is called when the lock of a unit's state is waited for. It may be nil.
+	// Waiting is called when the lock of a unit's state is waited for, with what a sentence
+	// calls the unit. It may be nil.
 	Waiting func(unit string, holder *store.LockInfo)
 	// Lease is how long the turn of a unit may work on its state; nil: to its end.
 	Lease func(unit string) *statemgr.Lease

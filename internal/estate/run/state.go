@@ -49,7 +49,7 @@ func (s *unitState) options(ctx context.Context, where states.Place) (statemgr.O
 		return statemgr.Options{}, ds
 	}
 	if p, ok := st.(backend.Placer); ok {
-		mine := states.Claim{Unit: s.at.unit.Name}
+		mine := states.Claim{Unit: s.at.unit.Name, Called: s.at.unit.Called()}
 		if s.at.dir.Remote != nil {
 			mine.At = s.at.dir.Remote.At
 		}

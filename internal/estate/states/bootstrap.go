@@ -158,7 +158,7 @@ func (k *Keeper) Move(ctx context.Context, from, to Place, force bool, l argumen
 	case st == nil:
 		return false, ds
 	case !there.Empty() && !copied:
-		return false, append(ds, diag.Errorf(to.At, "Unit has a state", "The state of %s is not empty, and moving that of %s there would write over it. Nothing was changed.", to.Unit, from.Unit)...)
+		return false, append(ds, diag.Errorf(to.At, "Unit has a state", "The state of %s is not empty, and moving that of %s there would write over it. Nothing was changed.", to.named(), from.named())...)
 	case !copied:
 		if more = next.Write(ctx, st); more.HasErrors() {
 			return false, append(ds, more...)
@@ -168,7 +168,7 @@ func (k *Keeper) Move(ctx context.Context, from, to Place, force bool, l argumen
 			return false, ds
 		}
 		if back == nil || !back.Equal(st) {
-			return false, append(ds, diag.Errorf(to.At, "Copy of the state differs", "What was written for %s is not what is read back. The state of %s is where it was.", to.Unit, from.Unit)...)
+			return false, append(ds, diag.Errorf(to.At, "Copy of the state differs", "What was written for %s is not what is read back. The state of %s is where it was.", to.named(), from.named())...)
 		}
 	}
 	return true, append(ds, k.delete(ctx, from)...)

@@ -48,7 +48,8 @@ type Settings struct {
 	CheckedOut func(path string) string  // as workdir.Settings has it
 	OwnDir     func(u *unit.Unit) string // where the unit of an environment file keeps its state
 	Backends   *backend.Set
-	// Waiting is called when the lock of a unit's state is waited for. It may be nil.
+	// Waiting is called when the lock of a unit's state is waited for, with what a sentence
+	// calls the unit. It may be nil.
 	Waiting func(unit string, holder *store.LockInfo)
 	// Lease is how long the turn of a unit may work on its state; nil: to its end.
 	Lease func(unit string) *statemgr.Lease
@@ -163,7 +164,7 @@ func (k *Keeper) copied(p Place, dir string) diag.List {
 	}
 	return diag.List{{
 		Code: "estate/state-of-another-machine", Summary: "State beside the files of the unit", At: p.At,
-		Detail: fmt.Sprintf("The state of %s is a file beside its configuration, on the machine that the run was started on; a worker has a copy of the configuration and not the state. Keep the state in a store that all workers reach, or use --in-place where they share the folder.", p.Unit),
+		Detail: fmt.Sprintf("The state of %s is a file beside its configuration, on the machine that the run was started on; a worker has a copy of the configuration and not the state. Keep the state in a store that all workers reach, or use --in-place where they share the folder.", p.named()),
 	}}
 }
 
@@ -379,7 +380,7 @@ func (k *Keeper) Open(ctx context.Context, p Place) (store.Store, diag.List) {
 		Unit: p.Unit, Sealer: p.Encryption.State(ctx).States(),
 		Waiting: func(holder *store.LockInfo) {
 			if k.s.Waiting != nil {
-				k.s.Waiting(p.Unit, holder)
+				k.s.Waiting(p.named(), holder)
 			}
 		},
 		Locate: func(ds diag.List) diag.List { return p.located(ds) },
@@ -515,18 +516,19 @@ func text(v cty.Value) (text string, ok bool) {
 
 // A Claim says whose state a place has.
 type Claim struct {
-	Unit string
-	At   *source.Range // what says so; nil if nothing does
+	Unit   string
+	Called string        // what messages call the unit
+	At     *source.Range // what says so; nil if nothing does
 }
 
 // And is the error that another unit has the same place.
 func (c Claim) And(other Claim, path string) diag.List {
 	m := &diag.Message{
 		Code: "estate/shared-state", Summary: "Two units with one state", At: c.At,
-		Detail: fmt.Sprintf("The units %s and %s keep their state in one place, %s. Each would destroy what the other made.", other.Unit, c.Unit, shown(path)),
+		Detail: fmt.Sprintf("The units %s and %s keep their state in one place, %s. Each would destroy what the other made.", other.Called, c.Called, shown(path)),
 	}
 	if other.At != nil && (c.At == nil || *c.At != *other.At) {
-		m.Notes = append(m.Notes, diag.Note{Text: "so does " + other.Unit + " here", At: other.At})
+		m.Notes = append(m.Notes, diag.Note{Text: "so does " + other.Called + " here", At: other.At})
 	}
 	return diag.List{m}
 }
