@@ -73,46 +73,18 @@ func Table() *command.Table {
 			[]command.Command{scaffold.Command(), catalog.Command()},
 			help.Commands(),
 		),
-		Topics:  help.Topics(),
+		Topics:  help.Topics(environment()),
 		Global:  globalFlags,
-		Further: []command.Variable{{Name: "--NAME", Help: "Those global options of Terragrunt that mean the same to every command, such as --working-dir=DIR and --log-level=LEVEL."}},
+		Further: []command.Arg{{Name: "--NAME", Help: "Those global options of Terragrunt that mean the same to every command, such as --working-dir=DIR and --log-level=LEVEL."}},
 		Common: func() command.Flags {
 			o, off := report.Defaults(), false
 			return append(flags.View(&o), flags.NoExec(&off))
 		},
 		Units:       func() command.Flags { return (&unitflags.Flags{}).Declare() },
 		Exits:       []command.Exit{{Code: unread, Help: "Nobody read what it prints to its end, as in \"| head -1\"."}},
-		Environment: environment,
+		Bare:        []command.Exit{{Code: command.NoCommand, Help: "The help was shown."}, {Code: 0, Help: "It was asked for, as with -help."}},
+		Environment: environment(),
 	}
-}
-
-// environment are the variables that commands have in common, by what they do. The topic
-// environment has all, with those of backends and of the CLI configuration file.
-func environment(c *command.Command) []command.Variable {
-	var own command.Flags
-	if c.Prepare != nil {
-		own, _ = c.Prepare()
-	}
-	var out []command.Variable
-	add := func(name, help string) { out = append(out, command.Variable{Name: name, Help: help}) }
-	add(command.ArgsVariable(c.Name), "Flags for this command, in front of those that are typed. TF_CLI_ARGS has those for every command.")
-	if own.Named("var") != nil {
-		add("TF_VAR_name", "A value for a variable of the root module.")
-	}
-	if own.Named("input") != nil {
-		add("TF_INPUT", "0 or false: ask for nothing, as -input=false does.")
-	}
-	if c.Units.Has(command.InUnit) || own.Named("state") != nil {
-		add("TF_DATA_DIR", "The folder in place of .terraform, for modules, providers and what init keeps.")
-		add("TF_WORKSPACE", "The workspace, in place of the one that was selected.")
-	}
-	if c.State || own.Named("lock") != nil {
-		add("TF_ENCRYPTION", "The encryption of states and plans, besides the block of the configuration.")
-	}
-	if c.Units.Has(command.InUnit) || c.Units.Has(command.TakesUnitFlags) || c.Name == "run" {
-		add("TG_NAME", "The flag --name of commands on units, such as TG_NON_INTERACTIVE for --non-interactive.")
-	}
-	return out
 }
 
 // globals are what the flags in front of a command set.

@@ -103,56 +103,110 @@ func TestPeersFlags(t *testing.T) {
 	}
 }
 
-// TestEnvironmentTopic holds "help environment" against what is read: each variable of the
-// program's own that the source names stands there, or on the page of the backends.
-func TestEnvironmentTopic(t *testing.T) {
-	topics := cli.Table().Topics
-	at := slices.IndexFunc(topics, func(topic command.Topic) bool { return topic.Name == "environment" })
-	backends, err := os.ReadFile("../../docs/backends.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	told := topics[at].Text + string(backends)
-	for _, c := range cli.Table().Commands {
-		for _, v := range c.Env {
-			if !strings.Contains(told, v.Name) {
-				t.Errorf("%s reads %s, which the topic lacks", c.Name, v.Name)
-			}
-		}
-	}
-	elsewhere := map[string]string{
-		"TF_VAR_": "TF_VAR_name", "TF_CLI_ARGS_": "TF_CLI_ARGS_plan", "TF_TOKEN_": "TF_TOKEN_app_example_com",
-		"TF_LOG_SDK": "TF_LOG_PROVIDER", "TF_PLUGIN_MAGIC_COOKIE": "", // of the plugin protocol
-		"OTEL_EXPORTER_OTLP_": "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_SERVICE_NAME": "OpenTelemetry", "OTEL_RESOURCE_ATTRIBUTES": "OpenTelemetry",
-	}
-	name := regexp.MustCompile(`"((?:TF|TERRACE|TOFU|OPENTOFU|OTEL)_[A-Z_]+)"`)
-	seen := 0
-	err = filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() && (d.Name() == "testdata" || d.Name() == ".git" || d.Name() == "testkit") {
+// TestEnvironmentTable holds the table of environment variables against what is read: it
+// has each variable that the source names, and the source names each that it has.
+func TestEnvironmentTable(t *testing.T) {
+	table := cli.Table()
+	outside := []string{"TF_PLUGIN_MAGIC_COOKIE", // of the plugin protocol: set, not read
+		"HOME", "USERPROFILE", "PATH", "PATHEXT", "TERM", "TMPDIR", "APPDATA", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_DATA_DIRS", "XDG_RUNTIME_DIR",
+		"NETRC", "GIT_SSH_COMMAND", "GIT_TERMINAL_PROMPT", "SSH_AUTH_SOCK", "REQUEST_METHOD", "DOCKER_CONFIG"} // of the system and of other programs
+	clouds := regexp.MustCompile(`^\.\./\.\./(?:internal/(?:aws|azure|gcp|backend|fetch)|unit/functions)/`) // docs/backends.md has theirs
+	// own are the program's names, wherever they stand; read are all that are looked up.
+	own := regexp.MustCompile(`"((?:TF|TG|TERRACE|TOFU|OPENTOFU|OTEL|TERRAFORM)_[A-Z_]*|BROWSER|TRACEPARENT|NO_COLOR|FORCE_COLOR|CLICOLOR_FORCE)["=]`)
+	read := regexp.MustCompile(`(?:Get|Lookup|[gG]etenv|enabled)\("([A-Z][A-Z0-9_]+)"`)
+	seen := map[string]bool{}
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		path = filepath.ToSlash(path)
+		if err != nil || d.IsDir() && slices.Contains([]string{"testdata", ".git", "testkit", "testprovider", "bench"}, d.Name()) {
 			return cmp.Or(err, filepath.SkipDir)
 		}
-		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || path == "../../internal/cli/environment.go" || path == "../../internal/sys/heap.go" {
 			return nil
 		}
 		text, err := os.ReadFile(path)
-		for _, m := range name.FindAllSubmatch(text, -1) {
-			variable := string(m[1])
-			want, other := elsewhere[variable]
-			if !other {
-				want = variable
+		found := own.FindAllSubmatch(text, -1)
+		if !clouds.MatchString(path) {
+			found = append(found, read.FindAllSubmatch(text, -1)...)
+		}
+		for _, m := range found {
+			name := string(m[1])
+			if slices.Contains(outside, name) || strings.HasPrefix(name, "TERRACE_TEST_") {
+				continue
 			}
-			seen++
-			if strings.HasPrefix(variable, "TF_HTTP_") {
-				want = "TF_HTTP_ADDRESS"
+			has := false
+			for _, v := range table.Environment {
+				if v.Means(name) {
+					has, seen[v.Name] = true, true
+				}
 			}
-			if !strings.Contains(told, want) && !strings.HasPrefix(variable, "TERRACE_TEST_") {
-				t.Errorf("%s reads %s, of which \"help environment\" and docs/backends.md say nothing", path, variable)
+			if !has {
+				t.Errorf("%s names %s, which the table in environment.go lacks", path, name)
 			}
 		}
 		return err
 	})
-	if err != nil || seen < 40 {
-		t.Fatalf("%d variables were found: %v", seen, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range table.Environment {
+		if !seen[v.Name] {
+			t.Errorf("the table in environment.go has %s, which nothing reads", v.Name)
+		}
+	}
+}
+
+// TestEnvironmentTopic: "help environment", docs/commands.md and the pages of commands have
+// each variable of the table once, and only those of their own commands.
+func TestEnvironmentTopic(t *testing.T) {
+	table := cli.Table()
+	at := slices.IndexFunc(table.Topics, func(topic command.Topic) bool { return topic.Name == "environment" })
+	for _, v := range table.Environment {
+		if n := strings.Count(table.Topics[at].Text, "\n  "+v.Name+" ") + strings.Count(table.Topics[at].Text, "\n  "+v.Name+"\n"); n != 1 {
+			t.Errorf("help environment has %s %d times", v.Name, n)
+		}
+		listed := strings.Contains(table.Man(nil), ".B "+v.Name+"\n")
+		if common := v.Readers == nil; listed != common {
+			t.Errorf("%s: read by every command %t, in the program's man page %t", v.Name, common, listed)
+		}
+		if v.Readers == nil {
+			continue
+		}
+		if !slices.ContainsFunc(table.Commands, func(c command.Command) bool { return !c.Hidden && v.Readers(&c) }) {
+			t.Errorf("no command reads %s", v.Name)
+		}
+	}
+	for _, x := range []struct{ variable, reads, not string }{
+		{"TF_REATTACH_PROVIDERS", "plan", "state list"},
+		{"TERRACE_STORE_TIMEOUT", "force-unlock", "fmt"},
+		{"TERRACE_JOURNAL", "apply", "plan"},
+		{"TERRACE_TEMPORAL_TLS_KEY", "run", "plan"},
+		{"TF_TOKEN_app_example_com", "get", "fmt"},
+		{"TF_CLI_ARGS_state_list", "state list", "plan"},
+		{"BROWSER", "login", "logout"},
+		{"TF_INPUT", "import", "output"},
+		{"TG_NAME", "find", "version"},
+		{"TF_IGNORE", "plan", "state list"},
+	} {
+		for name, want := range map[string]bool{x.reads: true, x.not: false} {
+			c := table.Named(name)
+			if help, man := table.HelpOf(c), table.Man(c); strings.Contains(help, "\n  "+x.variable) != want || strings.Contains(man, ".B "+x.variable+"\n") != want {
+				t.Errorf("the help or the man page of %s: %s should be listed: %t", name, x.variable, want)
+			}
+		}
+	}
+}
+
+// TestBareStatus: what the program ends with when no command is named is declared, and is
+// what documents say.
+func TestBareStatus(t *testing.T) {
+	table := cli.Table()
+	if len(table.Bare) == 0 || table.Bare[0].Code != command.NoCommand {
+		t.Fatalf("%+v", table.Bare)
+	}
+	for where, text := range map[string]string{"help": table.Usage(), "man page": table.Man(nil), "docs/commands.md": table.Markdown()} {
+		if !strings.Contains(text, "127") {
+			t.Errorf("the %s does not say 127", where)
+		}
 	}
 }
 

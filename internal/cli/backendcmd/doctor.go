@@ -22,7 +22,7 @@ import (
 // Doctor declares backend doctor.
 func Doctor() command.Command {
 	return command.Command{
-		Name: "backend doctor", Synopsis: "Check the configured backend", Usage: "[options]", Units: command.InUnit | command.OnlyReads,
+		Name: "backend doctor", Synopsis: "Check the configured backend", Usage: "[options]", Uses: command.Backends, Units: command.InUnit | command.OnlyReads,
 		Help: `Checks the backend of the working folder end to end: credentials, listing and
 reading, whether a lock excludes a second one, conditional writes, and, where
 the service reports them, versioning, encryption at rest and the clock. Prints

@@ -53,6 +53,7 @@ func (o *unitOptions) declare(name string, run func(ctx context.Context, c *comm
 func bootstrap() command.Command {
 	return command.Command{
 		Name: "backend bootstrap", Synopsis: "Create the buckets and tables for the states of units", Usage: "[options]",
+		Uses:  command.Backends,
 		Units: command.TakesUnitFlags,
 		Help: `Creates the bucket and the lock table that the remote_state of the unit
 describes, for the backends s3 and gcs: with versioning, encryption, access
@@ -70,6 +71,7 @@ changes nothing. Units with disable_init in remote_state are left out.`,
 func deleteState() command.Command {
 	return command.Command{
 		Name: "backend delete", Synopsis: "Delete the state of a unit", Usage: "[options]",
+		Uses:  command.State,
 		Units: command.TakesUnitFlags,
 		Help: `Deletes the state of the unit from its backend, under its lock. The objects in
 the state are not destroyed, and no longer managed. If the backend keeps no old
@@ -86,6 +88,7 @@ versions, so that the state could not be restored, --force is needed.`,
 func moveState() command.Command {
 	return command.Command{
 		Name: "backend migrate", Synopsis: "Move the state of one unit to another", Usage: "[options] SRC-UNIT DST-UNIT",
+		Uses:  command.State,
 		Units: command.TakesUnitFlags, Mixed: true,
 		Help: `Moves the state of one unit to the backend of another, for example when a unit
 is renamed. The state is copied with its lineage and serial under both locks,

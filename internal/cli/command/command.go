@@ -46,14 +46,13 @@ type Command struct {
 	After    string   // what the help says behind the options
 	Examples []Example
 	Args     []Arg
-	Env      []Variable // the variables that it reads besides those of flags
-	Exits    []Exit     // nil for 0 success and 1 failure; see Statuses
-	State    bool       // it reads a state, or a saved plan
-	Main     bool       // listed first
-	Hidden   bool       // not listed
-	Units    Units      // how it goes with units
-	Mixed    bool       // flags may stand behind arguments
-	Hint     string     // what an error about an unknown flag adds
+	Exits    []Exit // nil for 0 success and 1 failure; see Statuses
+	Main     bool   // listed first
+	Hidden   bool   // not listed
+	Uses     Uses   // what it works with
+	Units    Units  // how it goes with units
+	Mixed    bool   // flags may stand behind arguments
+	Hint     string // what an error about an unknown flag adds
 
 	// Prepare makes the flags, bound to new variables, and what runs when they are
 	// set. It is called whenever the flags are asked for, so it must do nothing else.
@@ -75,9 +74,6 @@ type Arg struct {
 	Choices  []string // the values that there are; nil for any
 	Complete Completion
 }
-
-// A Variable is an environment variable that a command reads.
-type Variable struct{ Name, Help string }
 
 // An Exit is a status that a command ends with; a negative Code stands for any other.
 type Exit struct {

@@ -27,6 +27,12 @@ func (t *Table) Markdown() string {
 	}
 	b.WriteString("\nEvery command understands these flags, wherever they stand:\n\n")
 	rows(&b, t.Common())
+	b.WriteString("\nEvery command reads these environment variables:\n\n")
+	variables(&b, t.CommonVariables())
+	b.WriteString("\nWithout a command, the program prints its help:\n\n| status | |\n|---|---|\n")
+	for _, x := range t.Bare {
+		fmt.Fprintf(&b, "| %s | %s |\n", x.Shown(), cell(x.Help))
+	}
 	b.WriteString("\nCommands that run in units take these too. `TG_NAME` in the environment stands for `--name`.\n\n")
 	rows(&b, t.Units())
 	for _, c := range t.shown() {
@@ -49,10 +55,8 @@ func (t *Table) Markdown() string {
 			fmt.Fprintf(&b, "\n`%s %s`: %s\n", t.Program, x.Line, x.Text)
 		}
 		if vars := t.Variables(c); len(vars) > 0 {
-			b.WriteString("\n| environment | |\n|---|---|\n")
-			for _, v := range vars {
-				fmt.Fprintf(&b, "| `%s` | %s |\n", v.Name, cell(v.Help))
-			}
+			b.WriteString("\n")
+			variables(&b, vars)
 		}
 		b.WriteString("\n| status | |\n|---|---|\n")
 		for _, x := range t.Statuses(c) {
@@ -78,6 +82,14 @@ func rows(b *strings.Builder, flags Flags) {
 	}
 }
 
+// variables writes a table of environment variables.
+func variables(b *strings.Builder, list []Variable) {
+	b.WriteString("| environment | |\n|---|---|\n")
+	for _, v := range list {
+		fmt.Fprintf(b, "| `%s` | %s |\n", v.Name, cell(v.Help))
+	}
+}
+
 func cell(text string) string { return strings.ReplaceAll(text, "|", "\\|") }
 
 // Man is the manual page of a command, or with nil that of the program, in the
@@ -98,6 +110,8 @@ func (t *Table) Man(c *Command) string {
 		terms(&b, t.Common())
 		b.WriteString(".SH OPTIONS OF COMMANDS ON UNITS\n")
 		terms(&b, t.Units())
+		environ(&b, t.CommonVariables())
+		statuses(&b, t.Bare)
 		return b.String()
 	}
 	fmt.Fprintf(&b, "%s \\- %s\n.SH SYNOPSIS\n%s\n.SH DESCRIPTION\n", roff(name), roff(c.Synopsis), roff(t.Program+" "+strings.TrimSpace(c.Name+" "+c.Usage)))
@@ -119,16 +133,8 @@ func (t *Table) Man(c *Command) string {
 			fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", roff(t.Program+" "+x.Line), roff(x.Text))
 		}
 	}
-	if vars := t.Variables(c); len(vars) > 0 {
-		b.WriteString(".SH ENVIRONMENT\n")
-		for _, v := range vars {
-			fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", roff(v.Name), roff(v.Help))
-		}
-	}
-	b.WriteString(".SH EXIT STATUS\n")
-	for _, x := range t.Statuses(c) {
-		fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", x.Shown(), roff(x.Help))
-	}
+	environ(&b, t.Variables(c))
+	statuses(&b, t.Statuses(c))
 	fmt.Fprintf(&b, ".SH SEE ALSO\n.BR %s (1)\n", roff(t.Program))
 	return b.String()
 }
@@ -138,6 +144,24 @@ func terms(b *strings.Builder, flags Flags) {
 		if f := &flags[i]; !f.Hidden {
 			fmt.Fprintf(b, ".TP\n.B %s\n%s\n", roff(f.Shown()), roff(f.Help))
 		}
+	}
+}
+
+// environ writes the environment variables of a man page.
+func environ(b *strings.Builder, list []Variable) {
+	for i, v := range list {
+		if i == 0 {
+			b.WriteString(".SH ENVIRONMENT\n")
+		}
+		fmt.Fprintf(b, ".TP\n.B %s\n%s\n", roff(v.Name), roff(v.Help))
+	}
+}
+
+// statuses writes the exit statuses of a man page.
+func statuses(b *strings.Builder, list []Exit) {
+	b.WriteString(".SH EXIT STATUS\n")
+	for _, x := range list {
+		fmt.Fprintf(b, ".TP\n.B %s\n%s\n", x.Shown(), roff(x.Help))
 	}
 }
 

@@ -54,6 +54,7 @@ func (t *Table) HelpOf(c *Command) string {
 		for _, v := range vars {
 			b.WriteString(entry(v.Name, v.Help, column))
 		}
+		b.WriteString("\n" + indent(wrap("Every command reads more of them: see \""+t.Program+" help environment\".", lineWidth-2)))
 	}
 	return strings.TrimRight(b.String(), "\n")
 }

@@ -15,24 +15,19 @@ type Table struct {
 	Product  string // as it is called in texts
 	Commands []Command
 	Global   func() Flags // those in front of a command
-	Further  []Variable   // what the help says of others there, by what stands for their names
+	Further  []Arg        // what the help says of others there, by what stands for their names
 	Common   func() Flags // those that every command understands
 	Units    func() Flags // those of commands on units
 	Topics   []Topic
 	Exits    []Exit // what every command may end with, besides what it declares
-	// Environment are the variables that a command reads, besides those of its Env; nil for
-	// none.
-	Environment func(c *Command) []Variable
+	Bare     []Exit // what the program ends with when no command is named
+	// Environment are all environment variables, those of one group beside each other.
+	Environment []Variable
 }
 
-// Variables are the environment variables that a command reads: its own before those
-// that it has in common with others.
-func (t *Table) Variables(c *Command) []Variable {
-	if t.Environment == nil {
-		return c.Env
-	}
-	return slices.Concat(c.Env, t.Environment(c))
-}
+// NoCommand is the status when no command was named, so that the help was shown: that of
+// shells for a command that they do not find.
+const NoCommand = 127
 
 // Statuses are what a command may end with, those of every command last.
 func (t *Table) Statuses(c *Command) []Exit {
@@ -152,7 +147,7 @@ func (c *Call) Unknown(args []string) int {
 	t := c.Table
 	if len(args) == 0 {
 		fmt.Fprintln(c.Stdout, t.Usage())
-		return 127
+		return NoCommand
 	}
 	if strings.HasPrefix(args[0], "-") {
 		fmt.Fprintf(c.Stderr, "%s has no global option %q. Options of a command go after its name.\n\nTo see the global options, run:\n  %s -help\n\n", t.Product, args[0], t.Program)
@@ -189,6 +184,10 @@ func (t *Table) Usage() string {
 	}
 	for _, v := range t.Further {
 		b.WriteString(entry(v.Name, v.Help, 16))
+	}
+	b.WriteString("\nExit status without a subcommand:\n")
+	for _, x := range t.Bare {
+		b.WriteString(entry(x.Shown(), x.Help, 16))
 	}
 	return strings.TrimRight(b.String(), "\n")
 }

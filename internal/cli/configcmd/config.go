@@ -36,11 +36,11 @@ func Commands() []command.Command {
 			Name: "config", Synopsis: "Show the effective configuration and its files",
 			Help: `Shows what the files of the working folder mean, with override files merged
 in. Nothing is evaluated.`,
-			Exits: []command.Exit{{Code: 127, Help: "No command was given behind it, and the help was shown."}},
+			Exits: []command.Exit{{Code: command.NoCommand, Help: "No command was given behind it, and the help was shown."}},
 			Prepare: func() (command.Flags, command.Run) {
 				return nil, func(_ context.Context, c *command.Call) int {
 					fmt.Fprintln(c.Stdout, c.Table.HelpOf(c.Command))
-					return 127
+					return command.NoCommand
 				}
 			},
 		},

@@ -42,7 +42,8 @@ type options struct {
 // Command declares console.
 func Command() command.Command {
 	return command.Command{
-		Name: "console", State: true, Synopsis: "Try expressions at an interactive command prompt", Usage: "[options]",
+		Name: "console", Synopsis: "Try expressions at an interactive command prompt", Usage: "[options]",
+		Uses:  command.State | command.Providers,
 		Units: command.InUnit | command.NeedsInputs | command.OneUnit | command.OnlyReads,
 		Help: `Evaluate expressions in the root module, with the values of variables and of
 the current state. Objects that are not in the state are unknown; with -plan,

@@ -25,6 +25,7 @@ import (
 func Command() command.Command {
 	return command.Command{
 		Name: "explain", Synopsis: "Show where a value comes from", Usage: "[options] ADDRESS",
+		Uses:  command.State,
 		Units: command.InUnit | command.Uninitialized | command.OnlyReads,
 		Help: `Shows where a value comes from: the file and line that set it, what it
 overrides, and the path to it through references, module calls, conditions

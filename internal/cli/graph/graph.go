@@ -27,7 +27,8 @@ type options struct {
 // Command declares graph.
 func Command() command.Command {
 	return command.Command{
-		Name: "graph", State: true, Synopsis: "Generate a Graphviz graph of the steps in an operation", Usage: "[options]",
+		Name: "graph", Synopsis: "Generate a Graphviz graph of the steps in an operation", Usage: "[options]",
+		Uses:  command.State | command.Providers,
 		Units: command.InUnit | command.OnlyReads,
 		Help: `Print the dependency graph of the configuration, in the DOT language of
 Graphviz, or with -svg as an image for a browser. Nothing is evaluated, and no

@@ -35,6 +35,7 @@ type options struct {
 func Command() command.Command {
 	return command.Command{
 		Name: "import", Synopsis: "Associate existing infrastructure with a resource", Usage: "[options] ADDR ID",
+		Uses:  command.State | command.Providers,
 		Units: command.InUnit | command.NeedsInputs | command.OneUnit,
 		Help: `Bring an existing object into the state, under the address of a resource block
 that is already in the configuration. The documentation of the resource type

@@ -16,11 +16,7 @@ import (
 func Get() command.Command {
 	return command.Command{
 		Name: "get", Synopsis: "Install or upgrade remote Terrace modules", Usage: "[options]",
-		Env: []command.Variable{
-			{Name: "TERRACE_MODULE_CACHE_DIR", Help: "A folder in which folders share downloads of modules."},
-			{Name: "TF_REGISTRY_DISCOVERY_RETRY", Help: "How often a registry that does not answer is asked again."},
-			{Name: "TF_REGISTRY_CLIENT_TIMEOUT", Help: "Seconds that a registry has for an answer."},
-		},
+		Uses:  command.Modules,
 		Units: command.InUnit | command.Uninitialized | command.OnlyReads,
 		Help: `Downloads and installs modules needed for the configuration in the current
 working directory, directly or by other modules. What is installed already

@@ -25,13 +25,7 @@ import (
 func Command() command.Command {
 	return command.Command{
 		Name: "init", Synopsis: "Prepare your working directory for other commands", Main: true, Usage: "[options]",
-		Env: []command.Variable{
-			{Name: "TF_PLUGIN_CACHE_DIR", Help: "A folder in which folders share downloads of providers."},
-			{Name: "TERRACE_MODULE_CACHE_DIR", Help: "A folder in which folders share downloads of modules."},
-			{Name: "TF_PROVIDER_DOWNLOAD_RETRY", Help: "How often the download of a provider is tried again."},
-			{Name: "TF_REGISTRY_DISCOVERY_RETRY", Help: "How often a registry that does not answer is asked again."},
-			{Name: "TF_REGISTRY_CLIENT_TIMEOUT", Help: "Seconds that a registry has for an answer."},
-		},
+		Uses:  command.State | command.Modules | command.Packages,
 		Units: command.InUnit | command.Uninitialized | command.OverEstate,
 		Help: `Initialize a new or existing Terrace working directory by creating
 initial files, loading any remote state, downloading modules, etc.

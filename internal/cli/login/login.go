@@ -24,7 +24,7 @@ func Login() command.Command {
 		Help: `Gets an API token for a host by way of its login page in your web browser
 and keeps it: in the credentials helper of the CLI configuration, or without
 one in the file credentials.tfrc.json of the configuration folder.`,
-		Env:  []command.Variable{{Name: "BROWSER", Help: "The program that opens the login page, in place of the system's own."}},
+		Uses: command.Browser,
 		Args: []command.Arg{{Name: "hostname", Help: "The host to log in to."}},
 		Prepare: func() (command.Flags, command.Run) {
 			var j flags.JSON

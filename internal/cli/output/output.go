@@ -22,7 +22,8 @@ import (
 // Command declares output.
 func Command() command.Command {
 	return command.Command{
-		Name: "output", State: true, Synopsis: "Show output values from your root module", Usage: "[options] [NAME]",
+		Name: "output", Synopsis: "Show output values from your root module", Usage: "[options] [NAME]",
+		Uses:  command.State,
 		Units: command.InUnit | command.OverEstate | command.OnlyReads,
 		Help: `Reads an output variable from a Terrace state file and prints
 the value. With no additional arguments, output will display all

@@ -22,7 +22,7 @@ import (
 func Apply() command.Command {
 	return command.Command{
 		Name: "apply", Synopsis: "Create or update infrastructure", Main: true, Usage: "[options] [PLAN]",
-		Env:   []command.Variable{{Name: "TF_STATE_PERSIST_INTERVAL", Help: "Seconds between two writes of the state, 20 at least."}},
+		Uses:  command.State | command.Providers | command.Applies,
 		Units: command.InUnit | command.NeedsInputs | command.OverEstate,
 		Help: `Creates or updates infrastructure according to Terrace configuration
 files in the current directory.
@@ -44,7 +44,7 @@ take the actions described in that plan without any confirmation prompt.`,
 func Destroy() command.Command {
 	return command.Command{
 		Name: "destroy", Synopsis: "Destroy previously-created infrastructure", Main: true, Usage: "[options]",
-		Env:   []command.Variable{{Name: "TF_STATE_PERSIST_INTERVAL", Help: "Seconds between two writes of the state, 20 at least."}},
+		Uses:  command.State | command.Providers | command.Applies,
 		Units: command.InUnit | command.NeedsInputs | command.OverEstate,
 		Help: `Destroy Terrace-managed infrastructure.
 

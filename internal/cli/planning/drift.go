@@ -11,6 +11,7 @@ import (
 func Drift() command.Command {
 	return command.Command{
 		Name: "drift", Synopsis: "Show what has changed outside of Terrace", Usage: "[options]",
+		Uses:  command.State | command.Providers,
 		Units: command.InUnit | command.NeedsInputs | command.OverEstate,
 		Help: `Read all objects in the state, and report which of them were changed outside of
 Terrace. Neither infrastructure nor state is changed: "apply -refresh-only"

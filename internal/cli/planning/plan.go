@@ -30,6 +30,7 @@ import (
 func Plan() command.Command {
 	return command.Command{
 		Name: "plan", Synopsis: "Show changes required by the current configuration", Main: true, Usage: "[options]",
+		Uses:  command.State | command.Providers,
 		Units: command.InUnit | command.NeedsInputs | command.OverEstate,
 		Help: `Generates a speculative execution plan, showing what actions Terrace would
 take to apply the current configuration. This command will not actually

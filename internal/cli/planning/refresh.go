@@ -15,7 +15,7 @@ import (
 func Refresh() command.Command {
 	return command.Command{
 		Name: "refresh", Synopsis: "Update the state to match remote systems", Usage: "[options]",
-		Env:   []command.Variable{{Name: "TF_STATE_PERSIST_INTERVAL", Help: "Seconds between two writes of the state, 20 at least."}},
+		Uses:  command.State | command.Providers | command.Applies,
 		Units: command.InUnit | command.NeedsInputs,
 		Help: `Update the state file of your infrastructure with metadata that matches the
 physical resources they are tracking.

@@ -23,11 +23,7 @@ import (
 func Lock() command.Command {
 	return command.Command{
 		Name: "providers lock", Synopsis: "Write out dependency locks for the configured providers", Usage: "[options] [providers...]",
-		Env: []command.Variable{
-			{Name: "TF_PROVIDER_DOWNLOAD_RETRY", Help: "How often the download of a provider is tried again."},
-			{Name: "TF_REGISTRY_DISCOVERY_RETRY", Help: "How often a registry that does not answer is asked again."},
-			{Name: "TF_REGISTRY_CLIENT_TIMEOUT", Help: "Seconds that a registry has for an answer."},
-		},
+		Uses: command.Packages,
 		Help: `Adds the checksums of provider packages to the dependency lock file, for the
 given platforms and without installing anything. The packages come from the
 registries that the providers belong to, whatever the CLI configuration says

@@ -22,11 +22,7 @@ import (
 func Mirror() command.Command {
 	return command.Command{
 		Name: "providers mirror", Synopsis: "Save local copies of all required provider plugins", Usage: "[options] <target-dir>",
-		Env: []command.Variable{
-			{Name: "TF_PROVIDER_DOWNLOAD_RETRY", Help: "How often the download of a provider is tried again."},
-			{Name: "TF_REGISTRY_DISCOVERY_RETRY", Help: "How often a registry that does not answer is asked again."},
-			{Name: "TF_REGISTRY_CLIENT_TIMEOUT", Help: "Seconds that a registry has for an answer."},
-		},
+		Uses: command.Packages,
 		Help: `Fills a folder with the packages of all providers that the configuration
 needs. It serves as a filesystem mirror and, published by a web server, as a
 network mirror. Packages come from the registries that the providers belong to.`,

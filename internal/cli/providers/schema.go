@@ -21,7 +21,7 @@ import (
 // Schema declares providers schema.
 func Schema() command.Command {
 	return command.Command{
-		Name: "providers schema", Synopsis: "Show schemas for the providers used in the configuration", Usage: "[options] -json",
+		Name: "providers schema", Synopsis: "Show schemas for the providers used in the configuration", Usage: "[options] -json", Uses: command.Providers,
 		Help: `Prints the schemas of all providers that configuration and state use, as a
 JSON document.`,
 		Prepare: func() (command.Flags, command.Run) {

@@ -21,11 +21,7 @@ import (
 func Worker() command.Command {
 	return command.Command{
 		Name: "worker", Synopsis: "Take turns of units from a Temporal server", Usage: "[options]",
-		Env: []command.Variable{
-			{Name: "TERRACE_RUN_KEY", Help: "The key that seals what the server keeps, the same for all."},
-			{Name: "TERRACE_TEMPORAL_TLS_CERT", Help: "A file with a certificate for the server; _TLS_KEY has its key, _TLS_CA the authority of the server's own, _TLS_SERVER_NAME is the server's name."},
-			{Name: "TERRACE_TEMPORAL_API_KEY", Help: "The key for Temporal Cloud."},
-		},
+		Uses: command.Temporal,
 		Help: `Runs units of estates for "run --all --on", until it is interrupted: then
 what is under way comes to its end first. Any number of workers, on any number
 of machines, take turns from one queue. A worker uses its own credentials,

@@ -21,9 +21,7 @@ import (
 func Command() command.Command {
 	return command.Command{
 		Name: "run", Synopsis: "Run a command on a unit, or with --all on every unit", Usage: "[options] [--] COMMAND [ARGS]",
-		Env: []command.Variable{
-			{Name: "TERRACE_RUN_KEY", Help: "The key that seals what a Temporal server keeps of a run with --on."},
-		},
+		Uses:  command.Temporal,
 		Units: command.TakesUnitFlags,
 		Help: `Runs a command on the unit in the working folder, or with --all on every
 unit below it, in the order of their dependencies and in one process. Outputs

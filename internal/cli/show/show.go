@@ -28,7 +28,8 @@ import (
 // Command declares show.
 func Command() command.Command {
 	return command.Command{
-		Name: "show", State: true, Synopsis: "Show the current state or a saved plan", Usage: "[target-option] [other-options]",
+		Name: "show", Synopsis: "Show the current state or a saved plan", Usage: "[target-option] [other-options]",
+		Uses:  command.State | command.Providers,
 		Units: command.InUnit | command.OnlyReads,
 		Help: `Reads and outputs a Terrace state or plan file in a human-readable
 form. If no path is specified, the current state will be shown.`,

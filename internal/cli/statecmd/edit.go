@@ -33,6 +33,7 @@ import (
 func rm() command.Command {
 	return command.Command{
 		Name: "state rm", Aliases: []string{"state remove"}, Synopsis: "Remove instances from the state", Usage: "[options] ADDRESS...",
+		Uses:  command.State,
 		Units: command.InUnit | command.OneUnit,
 		Help: `Remove instances from the state, so that they are forgotten and not
 destroyed. An address of a module or of a resource with count or for_each
@@ -90,6 +91,7 @@ stands for everything in it.`,
 func replaceProvider() command.Command {
 	return command.Command{
 		Name: "state replace-provider", Synopsis: "Replace provider in the state", Usage: "[options] FROM_PROVIDER_FQN TO_PROVIDER_FQN",
+		Uses:  command.State,
 		Units: command.InUnit | command.OneUnit,
 		Help: `Give the resources of one provider in the state another one, for example
 after a provider has changed its namespace.`,
@@ -183,7 +185,7 @@ does not replace it.`,
 }
 
 func tainting(on bool, cmd command.Command) command.Command {
-	cmd.Units = command.InUnit | command.OneUnit
+	cmd.Uses, cmd.Units = command.State, command.InUnit|command.OneUnit
 	cmd.Args = []command.Arg{{Name: "address", Help: "The instance.", Complete: command.Instances}}
 	cmd.Prepare = func() (command.Flags, command.Run) {
 		o, missing := &common{}, false
@@ -220,6 +222,7 @@ func tainting(on bool, cmd command.Command) command.Command {
 func push() command.Command {
 	return command.Command{
 		Name: "state push", Synopsis: "Update remote state from a local state file", Usage: "[options] PATH",
+		Uses:  command.State,
 		Units: command.InUnit | command.OneUnit,
 		Help: `Write a state file, or with "-" standard input, to the configured backend. A
 state with another lineage, or with a lower serial than the current one, is
@@ -349,6 +352,7 @@ func allowed(now, next *state.State, force bool) diag.List {
 func forceUnlock() command.Command {
 	return command.Command{
 		Name: "force-unlock", Synopsis: "Release a stuck lock on the current workspace", Usage: "LOCK_ID",
+		Uses:  command.Backends,
 		Units: command.InUnit | command.OneUnit,
 		Help: `Release a lock on the state that a run left behind. No infrastructure is
 changed. Make sure that the run has ended: two runs at the same time can lose

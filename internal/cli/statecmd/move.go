@@ -18,6 +18,7 @@ import (
 func mv() command.Command {
 	return command.Command{
 		Name: "state mv", Aliases: []string{"state move"}, Synopsis: "Move an item in the state", Usage: "[options] SOURCE DESTINATION",
+		Uses:  command.State,
 		Units: command.InUnit | command.OneUnit,
 		Help: `Change the address of a module, a resource or an instance in the state, so that
 the object is not destroyed and created again when its block is renamed or

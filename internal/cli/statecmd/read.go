@@ -22,7 +22,8 @@ import (
 
 func list() command.Command {
 	return command.Command{
-		Name: "state list", State: true, Aliases: []string{"state ls"}, Synopsis: "List resources in the state", Usage: "[options] [ADDRESS...]",
+		Name: "state list", Aliases: []string{"state ls"}, Synopsis: "List resources in the state", Usage: "[options] [ADDRESS...]",
+		Uses:  command.State,
 		Units: command.InUnit | command.OnlyReads,
 		Help: `List the instances in the state, or those that addresses of modules,
 resources or instances cover.`,
@@ -88,11 +89,12 @@ func notInState(t addr.Target) diag.List {
 // identities is a command that Terraform 1.12 and later has, and OpenTofu 1.12 has not.
 func identities() command.Command {
 	return command.Command{
-		Name: "state identities", State: true, Synopsis: "List the identities of resources in the state", Usage: "[options] -json [ADDRESS...]",
+		Name: "state identities", Synopsis: "List the identities of resources in the state", Usage: "[options] -json [ADDRESS...]",
+		Uses:  command.State,
 		Units: command.InUnit | command.OnlyReads,
 		Help: `Print the resource identities of the instances in the state, or of those that
-addresses of modules, resources or instances cover, as a JSON object by address.
-Instances without an identity are left out.`,
+addresses of modules, resources or instances cover, as a JSON object by
+address. Instances without an identity are left out.`,
 		Args:     []command.Arg{{Name: "ADDRESS", Help: "A module, a resource or an instance.", Optional: true, Repeated: true, Complete: command.Instances}},
 		Examples: []command.Example{{Line: "state identities -json module.network", Text: "Print the identities of what is in a module."}},
 		Prepare: func() (command.Flags, command.Run) {
@@ -172,7 +174,8 @@ func attribute(o *state.Object, name string) string {
 
 func show() command.Command {
 	return command.Command{
-		Name: "state show", State: true, Synopsis: "Show a resource in the state", Usage: "[options] ADDRESS",
+		Name: "state show", Synopsis: "Show a resource in the state", Usage: "[options] ADDRESS",
+		Uses:  command.State | command.Providers,
 		Units: command.InUnit | command.OnlyReads,
 		Help:  `Shows the attributes of one instance in the state.`,
 		Args:  []command.Arg{{Name: "ADDRESS", Help: "The instance.", Complete: command.Instances}},
@@ -246,7 +249,8 @@ func runShow(ctx context.Context, c *command.Call, o *common, reveal bool) int {
 
 func pull() command.Command {
 	return command.Command{
-		Name: "state pull", State: true, Synopsis: "Pull current state and output to stdout", Usage: "[options]",
+		Name: "state pull", Synopsis: "Pull current state and output to stdout", Usage: "[options]",
+		Uses:  command.State,
 		Units: command.InUnit | command.OnlyReads,
 		Help:  `Print the current state as JSON, in the format of state files.`,
 		Prepare: func() (command.Flags, command.Run) {

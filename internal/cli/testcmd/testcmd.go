@@ -32,6 +32,7 @@ import (
 func Command() command.Command {
 	return command.Command{
 		Name: "test", Synopsis: "Execute integration tests for Terrace modules", Usage: "[options]",
+		Uses:  command.Providers,
 		Units: command.InUnit | command.NeedsInputs,
 		Help: `Executes the test files of the working folder and of its folder "tests"
 (NAME.tftest.hcl, NAME.tofutest.hcl, and the same with .json): each run plans

@@ -22,6 +22,7 @@ import (
 func Command() command.Command {
 	return command.Command{
 		Name: "validate", Synopsis: "Check whether the configuration is valid", Main: true, Usage: "[options]",
+		Uses:  command.Providers,
 		Units: command.InUnit | command.OverEstate | command.Examines,
 		Help: `Validate the configuration files in a directory, referring only to the
 configuration and not accessing any remote services such as remote state,

@@ -34,6 +34,7 @@ type workspaceOptions struct {
 type workspaceCmd struct {
 	name, synopsis, usage, help string
 	units                       command.Units
+	uses                        command.Uses
 	named                       bool // it takes the name of a workspace
 	flags                       func(*workspaceOptions) command.Flags
 	run                         func(context.Context, *command.Call, *workspaceOptions) int
@@ -55,19 +56,19 @@ func Commands() []command.Command {
 		},
 	}}
 	for _, w := range []workspaceCmd{
-		{"list", "List Workspaces", "[options]", "List workspaces.", command.OnlyReads, false, func(o *workspaceOptions) command.Flags {
+		{"list", "List Workspaces", "[options]", "List workspaces.", command.OnlyReads, command.Backends, false, func(o *workspaceOptions) command.Flags {
 			json := o.json.Flags()
 			json[1] = json[1].Hide()
 			return json
 		}, runWorkspaceList},
-		{"new", "Create a new workspace", "[options] NAME", "Create a new Terrace workspace.", 0, true, func(o *workspaceOptions) command.Flags {
+		{"new", "Create a new workspace", "[options] NAME", "Create a new Terrace workspace.", 0, command.State, true, func(o *workspaceOptions) command.Flags {
 			return append(append(o.lock.Flags(), command.Text(&o.state, "state", "path", "Copy an existing state file into the new workspace.").Completes(command.Files)), plain(o)...)
 		}, runWorkspaceNew},
-		{"select", "Select a workspace", "[options] NAME", "Select a different Terrace workspace.", 0, true, func(o *workspaceOptions) command.Flags {
+		{"select", "Select a workspace", "[options] NAME", "Select a different Terrace workspace.", 0, command.Backends, true, func(o *workspaceOptions) command.Flags {
 			return append(command.Flags{command.Bool(&o.orCreate, "or-create", "Create the workspace if it doesn't exist.")}, plain(o)...)
 		}, runWorkspaceSelect},
-		{"show", "Show the name of the current workspace", "", "Show the name of the current workspace.", command.OnlyReads | command.Uninitialized, false, func(*workspaceOptions) command.Flags { return nil }, runWorkspaceShow},
-		{"delete", "Delete a workspace", "[options] NAME", "Delete a Terrace workspace.", 0, true, func(o *workspaceOptions) command.Flags {
+		{"show", "Show the name of the current workspace", "", "Show the name of the current workspace.", command.OnlyReads | command.Uninitialized, 0, false, func(*workspaceOptions) command.Flags { return nil }, runWorkspaceShow},
+		{"delete", "Delete a workspace", "[options] NAME", "Delete a Terrace workspace.", 0, command.State, true, func(o *workspaceOptions) command.Flags {
 			fs := command.Flags{command.Bool(&o.force, "force", "Remove a workspace that still holds resources; these are then no longer managed.")}
 			return append(append(fs, o.lock.Flags()...), plain(o)...)
 		}, runWorkspaceDelete},
@@ -97,7 +98,7 @@ func former(cmd command.Command) command.Command {
 }
 
 func (w workspaceCmd) command() command.Command {
-	cmd := command.Command{Name: "workspace " + w.name, Synopsis: w.synopsis, Usage: w.usage, Help: w.help, Units: command.InUnit | w.units}
+	cmd := command.Command{Name: "workspace " + w.name, Synopsis: w.synopsis, Usage: w.usage, Help: w.help, Uses: w.uses, Units: command.InUnit | w.units}
 	want, detail := 0, "Expected no positional arguments."
 	if w.named {
 		want, detail = 1, "Expected a single argument: the name of a workspace."
