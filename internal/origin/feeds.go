@@ -80,7 +80,7 @@ func (r *replay) trace(w Way, out map[spot][][]step) {
 	r.onVisit = func(c cursor) {
 		out[spotOf(c)] = append(out[spotOf(c)], c.path)
 		if len(c.path) == 0 && !isReference(c.x) {
-			r.fed.texts.at = append(r.fed.texts.at, c.x.Range())
+			r.fed.texts.at = append(r.fed.texts.at, secretText(c.x)...)
 		}
 		if v, ds := r.in.eval(c.f, c.x); !ds.HasErrors() {
 			if v, ok := part(v, c.path); ok {

@@ -132,7 +132,7 @@ func (r *listing) onLine(c cursor, args *guarded, at source.Range) (out []source
 		return nil
 	}
 	if r.fed.all(spotOf(c)) && !isReference(c.x) {
-		return []source.Range{own}
+		return secretText(c.x)
 	}
 	parts := func(xs ...hcl.Expression) {
 		for _, x := range xs {
@@ -330,6 +330,25 @@ func writtenInNames(x hcl.Expression) (out []source.Range) {
 		}
 	}
 	return written(x)
+}
+
+// secretText lists what of the text of a secret expression is hidden: all of it, but for the
+// name of a file that holds the secret.
+func secretText(x hcl.Expression) []source.Range {
+	if readsFile(x) {
+		return written(x)
+	}
+	return []source.Range{x.Range()}
+}
+
+// readsFile reports whether an expression is the text of a file, as it is or handed through
+// functions.
+func readsFile(x any) bool {
+	call, ok := unwrap(x).(*hclsyntax.FunctionCallExpr)
+	if !ok || len(call.Args) == 0 {
+		return false
+	}
+	return slices.Contains(readers, baseName(call.Name)) || len(call.Args) == 1 && readsFile(call.Args[0])
 }
 
 // isReference reports whether the text of an expression names a value and tells
