@@ -77,6 +77,12 @@ var calls = map[string]func(t *testing.T) diag.List{
 		_, ds := provider.Unimplemented{}.Import(t.Context(), provider.ImportRequest{})
 		return ds
 	},
+	"backend/failed": func(*testing.T) diag.List {
+		return backend.Message("Failed to open the backend", "x", errors.New("no answer"))
+	},
+	"backend/write-failed": func(*testing.T) diag.List {
+		return backend.Message("Failed to write the state", "x", errors.New("no answer"))
+	},
 	"apply/not-done": func(t *testing.T) diag.List {
 		e, p := planned(t, `resource "terraform_data" "x" {}`)
 		p.Actions[0].Needs = []int{0}
