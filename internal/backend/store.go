@@ -425,7 +425,10 @@ func Message(summary, place string, err error) diag.List {
 		given.Answer, given.Advice = "The request was given up, since the run was interrupted", ""
 		e = &given
 	}
-	m := &diag.Message{Severity: diag.Error, Summary: cmp.Or(e.Summary, summary)} // its code is that of its summary
+	m := &diag.Message{Severity: diag.Error, Summary: e.Summary} // its code is that of its summary
+	if m.Summary == "" {
+		m.Summary = summary
+	}
 	answer := e.Answer
 	switch {
 	case errors.Is(err, ErrChanged):
