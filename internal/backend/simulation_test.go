@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -109,9 +110,9 @@ type simulation struct {
 	over   chan struct{}
 	trace  []string
 
-	segments bool // journals are kept in the store
-	stolen   bool // a lock was taken away
-	expires  bool // a lock ends by itself where it is not renewed in time, as its holder finds out when it writes
+	segments bool        // journals are kept in the store
+	stolen   atomic.Bool // a lock was taken away
+	expires  bool        // a lock ends by itself where it is not renewed in time, as its holder finds out when it writes
 	// bare says that a store has no conditions of writes, and no clock but its own: who takes
 	// its lock away there while a write is on its way may lose that one, whatever is done here,
 	// and whose clock is wrong is refused.
@@ -139,7 +140,7 @@ type place struct {
 }
 
 func newSimulation(t *testing.T, seed uint64, dir string, c *tally) *simulation {
-	w := &simulation{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 7)), c: c, dir: dir, known: map[string]*answered{}, over: make(chan struct{})}
+	w := &simulation{t: t, seed: seed, rng: newRand(seed, 7), c: c, dir: dir, known: map[string]*answered{}, over: make(chan struct{})}
 	w.stores = []place{w.place(), w.place()}
 	is := func(names ...string) bool {
 		return slices.ContainsFunc(w.stores, func(p place) bool { return slices.Contains(names, p.kind.Name) })
@@ -209,22 +210,36 @@ type machine struct {
 	skew time.Duration
 	rate float64 // of requests that something happens to
 	disk string
-	made int  // objects
-	died bool // its last process
+	made int         // objects
+	died atomic.Bool // its last process
+}
+
+// newRand draws for several goroutines.
+func newRand(seed, n uint64) *rand.Rand { return rand.New(&source{pcg: rand.NewPCG(seed, n)}) }
+
+type source struct {
+	mu  sync.Mutex
+	pcg *rand.PCG
+}
+
+func (s *source) Uint64() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pcg.Uint64()
 }
 
 // A process runs on a machine. What goes on of one that has died comes to nothing.
 type process struct {
 	*machine
 	disk string // as it was when the process began; that of the machine is another once it died
-	dead bool
+	dead atomic.Bool
 	die  int // the request at which it dies; 0: none
-	sent int
+	sent atomic.Int64
 	gone chan struct{} // closed when it dies
 }
 
 func (w *simulation) machine(name string, n uint64) *machine {
-	m := &machine{w: w, name: name, rng: rand.New(rand.NewPCG(w.seed, 100+n))}
+	m := &machine{w: w, name: name, rng: newRand(w.seed, 100+n)}
 	m.skew = []time.Duration{0, 0, time.Hour, -time.Hour}[m.rng.IntN(4)]
 	if w.bare {
 		m.skew /= 100
@@ -297,19 +312,18 @@ func (x wire) RoundTrip(r *http.Request) (*http.Response, error) {
 		body, _ = io.ReadAll(r.Body) // a buffer
 		r.Body.Close()
 	}
-	if m.dead {
+	if m.dead.Load() {
 		<-m.w.over
 		return nil, errWire
 	}
 	if m.w.healed {
 		return x.answer(r, body), nil
 	}
-	m.sent++
-	n := m.sent
+	n := int(m.sent.Add(1))
 	m.w.c.add("requests", 1)
 	time.Sleep(time.Duration(1+m.rng.IntN(50_000_000)) * time.Nanosecond)
 	switch {
-	case m.dead: // another request of the process was its last
+	case m.dead.Load(): // another request of the process was its last
 		<-m.w.over
 		return nil, errWire
 	case n == m.die:
@@ -358,12 +372,13 @@ func (x wire) RoundTrip(r *http.Request) (*http.Response, error) {
 // crash ends the process: the disk stays as it is now, or is lost where the store has
 // what matters.
 func (m *process) crash() {
-	m.dead, m.died = true, true
+	m.dead.Store(true)
+	m.died.Store(true)
 	defer close(m.gone)
 	w := m.w
 	w.c.add("crashes", 1)
 	next := w.newDisk()
-	if w.segments && !w.stolen && m.rng.IntN(2) == 0 { // what a run does whose lock was taken away is safe on its machine alone
+	if w.segments && !w.stolen.Load() && m.rng.IntN(2) == 0 { // what a run does whose lock was taken away is safe on its machine alone
 		w.c.add("burnt disks", 1)
 		w.mu.Lock()
 		for name, a := range w.known {
@@ -419,7 +434,7 @@ func (m *process) store(p place) (store.Store, backend.Backend, backend.Services
 	}
 	b, err := p.kind.Open(w.t.Context(), backendtest.Config(w.t, p.kind, p.config), s)
 	switch {
-	case err != nil && (!w.healed || m.dead): // some kinds ask their service first
+	case err != nil && (!w.healed || m.dead.Load()): // some kinds ask their service first
 		w.note("%s cannot open %s: %v", m.name, p.kind.Name, err)
 		runtime.Goexit() // so the process ends
 	case err != nil:
@@ -444,7 +459,7 @@ func (m *process) options(p place) statemgr.Options {
 // perhaps. The result waits for its end, one way or the other.
 func (m *machine) start(f func(p *process)) (wait func()) {
 	p := &process{machine: m, disk: m.disk, gone: make(chan struct{})}
-	m.died = false
+	m.died.Store(false)
 	if !m.w.healed && m.rng.IntN(3) == 0 {
 		p.die = 1 + m.rng.IntN(40)
 	}
@@ -484,10 +499,10 @@ func (m *process) took() {
 	other := w.holder
 	w.holder = m
 	w.mu.Unlock()
-	if other != nil && other != m && !other.dead && w.expires {
-		w.stolen = true
+	if other != nil && other != m && !other.dead.Load() && w.expires {
+		w.stolen.Store(true)
 	}
-	if other != nil && other != m && !other.dead && !w.stolen {
+	if other != nil && other != m && !other.dead.Load() && !w.stolen.Load() {
 		w.mu.Lock()
 		trace := strings.Join(w.trace, "\n")
 		w.mu.Unlock()
@@ -546,7 +561,7 @@ func (m *process) apply(p place) {
 			break // nothing is asked of the provider
 		}
 		time.Sleep(time.Duration(1+m.rng.IntN(15_000)) * time.Millisecond) // the provider
-		if m.dead {
+		if m.dead.Load() {
 			return
 		}
 		if err := h.Answer(i, created(name)); err != nil {
@@ -603,7 +618,7 @@ func (m *process) migrate() {
 		Lock: &store.LockInfo{Who: m.name, Created: time.Now()}, Timeout: time.Minute,
 	})
 	w.note("%s migrated %v: %v", m.name, res.Copied, ds.Err())
-	if !ds.HasErrors() && !m.dead {
+	if !ds.HasErrors() && !m.dead.Load() {
 		w.stores[0], w.stores[1] = w.stores[1], w.stores[0]
 		w.c.add("migrations", 1)
 	}
@@ -612,7 +627,7 @@ func (m *process) migrate() {
 // unlock releases the lock of a store, whoever has it. Where a store has two, each may be
 // somebody else's.
 func (w *simulation) unlock(p place) {
-	op := &process{machine: &machine{w: w, name: "operator", rng: rand.New(rand.NewPCG(w.seed, 9))}}
+	op := &process{machine: &machine{w: w, name: "operator", rng: newRand(w.seed, 9)}}
 	defer func(healed bool) { w.healed = healed }(w.healed)
 	w.healed = true
 	for range 3 {
@@ -651,7 +666,7 @@ func (w *simulation) run() {
 			first := m.start(func(x *process) { x.apply(p) })
 			time.Sleep(time.Duration(w.rng.IntN(20_000)+1) * time.Millisecond)
 			if w.rng.IntN(2) == 0 && !w.bare {
-				w.stolen = true
+				w.stolen.Store(true)
 				w.c.add("stolen locks", 1)
 				w.unlock(p)
 			}
@@ -660,7 +675,7 @@ func (w *simulation) run() {
 			second()
 			w.c.add("runs at once", 1)
 		}
-		if m.died || other.died || w.rng.IntN(8) == 0 { // somebody looks after the locks
+		if m.died.Load() || other.died.Load() || w.rng.IntN(8) == 0 { // somebody looks after the locks
 			w.unlock(w.stores[0])
 			w.unlock(w.stores[1])
 		}
