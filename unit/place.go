@@ -75,7 +75,7 @@ func (p *place) Included(label ...string) (string, error) {
 	return "", fmt.Errorf("there is no include block labeled %q", label[0])
 }
 
-// inInclude tells whether the expression stands in an include block.
+// inInclude reports whether the expression is an argument of an include block.
 func (p *place) inInclude() bool {
 	if p.e.f.Root == nil {
 		return false

@@ -95,6 +95,8 @@ type Services struct {
 	// Answer is how long the user lets a service take to answer; 0: nobody said, so each
 	// kind takes what is usual. The Transport has it already.
 	Answer time.Duration
+	// Unusable is what is wrong with what the user said of that; no backend opens then.
+	Unusable error
 	// Version is the language version, as locks and requests name it.
 	Version string
 	// Token gives the credentials that the CLI configuration has for a host, "" for none.

@@ -133,6 +133,9 @@ func (s *Set) Open(ctx context.Context, c Config) (Backend, diag.List) {
 		return nil, ds
 	}
 	services := s.Services(c.Dir, c.Env)
+	if services.Unusable != nil {
+		return nil, Message("Failed to open the backend", "", services.Unusable)
+	}
 	services.Renew = c.Renew
 	for _, name := range k.Reached {
 		if services.Reached == "" && c.Value.Type().HasAttribute(name) && !c.Value.GetAttr(name).IsNull() {

@@ -54,6 +54,7 @@ import (
 
 // Table is all commands. It is a function so that nothing is made at start.
 func Table() *command.Table {
+	variables := environment()
 	return &command.Table{
 		Program: view.Program, Product: view.Product,
 		Commands: slices.Concat(
@@ -73,7 +74,7 @@ func Table() *command.Table {
 			[]command.Command{scaffold.Command(), catalog.Command()},
 			help.Commands(),
 		),
-		Topics:  help.Topics(environment()),
+		Topics:  help.Topics(variables),
 		Global:  globalFlags,
 		Further: []command.Arg{{Name: "--NAME", Help: "Those global options of Terragrunt that mean the same to every command, such as --working-dir=DIR and --log-level=LEVEL."}},
 		Common: func() command.Flags {
@@ -83,7 +84,7 @@ func Table() *command.Table {
 		Units:       func() command.Flags { return (&unitflags.Flags{}).Declare() },
 		Exits:       []command.Exit{{Code: unread, Help: "Nobody read what it prints to its end, as in \"| head -1\"."}},
 		Bare:        []command.Exit{{Code: command.NoCommand, Help: "The help was shown."}, {Code: 0, Help: "It was asked for, as with -help."}},
-		Environment: environment(),
+		Environment: variables,
 	}
 }
 

@@ -31,7 +31,7 @@ func (f *Folder) NewBackends(who string) *backend.Set {
 	})
 	tr := transfer.Transport(f.Env)
 	tr.MaxConnsPerHost, tr.MaxIdleConnsPerHost = connections, connections
-	answer := storeTimeout(f.Env.Get(rest.Variable))
+	answer, unusable := storeTimeout(f.Env.Get(rest.Variable))
 	tr.ResponseHeaderTimeout = cmp.Or(answer, 30*time.Second)
 	var slow sync.Once // one line is enough for many states
 	after := min(f.slowAfter(), 5*time.Second)
@@ -41,7 +41,7 @@ func (f *Folder) NewBackends(who string) *backend.Set {
 	}
 	return backend.NewSet(kinds.All(), kinds.Unknown, backend.Services{
 		Env: f.Env, Dir: f.Launch, Start: f.Launch, Home: f.Home(), Who: who,
-		Now: f.Now, Sleep: sleep, Run: f.Run, Transport: tr, Answer: answer, Version: statefile.Version,
+		Now: f.Now, Sleep: sleep, Run: f.Run, Transport: tr, Answer: answer, Unusable: unusable, Version: statefile.Version,
 		SlowAfter: after,
 		Slow: func(what string) {
 			slow.Do(func() {
@@ -67,16 +67,19 @@ func (f *Folder) NewBackends(who string) *backend.Set {
 }
 
 // storeTimeout reads how long the services of backends may take to answer: a duration, or
-// seconds; 0 if it is neither.
-func storeTimeout(text string) time.Duration {
+// seconds; 0 for no text.
+func storeTimeout(text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
 	d, err := time.ParseDuration(text)
 	if err != nil {
 		d, err = time.ParseDuration(text + "s")
 	}
-	if err != nil || d < 0 {
-		return 0
+	if err != nil || d <= 0 {
+		return 0, &backend.Error{Answer: fmt.Sprintf("The environment variable %s is %q", rest.Variable, text), Advice: "Give a time such as 2m, or a number of seconds above 0."}
 	}
-	return d
+	return d, nil
 }
 
 // pause waits, or returns the context's error sooner.

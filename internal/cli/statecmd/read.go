@@ -37,20 +37,9 @@ resources or instances cover.`,
 					return 1
 				}
 				defer c.Report.Finish()
-				ts, ds := targets(c.Args)
+				ts, s, found, ds := matching(ctx, c, o.outline)
 				if ds.HasErrors() {
 					return c.Fail(ds)
-				}
-				s, ds := o.outline(ctx, c)
-				switch {
-				case ds.HasErrors():
-					return c.Fail(ds)
-				case s == nil:
-					return c.Fail(noState())
-				}
-				found, missing := stateedit.Matching(s, ts)
-				if len(missing) > 0 {
-					return c.Fail(notInState(missing[0]))
 				}
 				c.Report.AboveStatus(ds)
 				var listed []state.Listed
@@ -82,8 +71,23 @@ resources or instances cover.`,
 	}
 }
 
-func notInState(t addr.Target) diag.List {
-	return diag.List{{Code: "state/unknown-resource", Severity: diag.Error, Summary: "Unknown resource", Detail: fmt.Sprintf("The current state contains no resource %s. If you've just added this resource to the configuration, you must run \"%s apply\" first to create the resource's entry in the state.", t, view.Program)}}
+// matching reads a state, and finds what the addresses of the arguments cover; everything
+// without any. That there is no state, or nothing at an address, is an error.
+func matching(ctx context.Context, c *command.Call, read func(context.Context, *command.Call) (*state.State, diag.List)) (ts []addr.Target, s *state.State, found []state.Listed, ds diag.List) {
+	if ts, ds = targets(c.Args); ds.HasErrors() {
+		return nil, nil, nil, ds
+	}
+	if s, ds = read(ctx, c); ds.HasErrors() {
+		return nil, nil, nil, ds
+	}
+	if s == nil {
+		return nil, nil, nil, noState()
+	}
+	found, missing := stateedit.Matching(s, ts)
+	if len(missing) > 0 {
+		ds = diag.List{{Code: "state/unknown-resource", Severity: diag.Error, Summary: "Unknown resource", Detail: fmt.Sprintf("The current state contains no resource %s. If you've just added this resource to the configuration, you must run \"%s apply\" first to create the resource's entry in the state.", missing[0], view.Program)}}
+	}
+	return ts, s, found, ds
 }
 
 // identities is a command that Terraform 1.12 and later has, and OpenTofu 1.12 has not.
@@ -106,20 +110,9 @@ address. Instances without an identity are left out.`,
 				if !asJSON {
 					return c.UsageError("Missing -json", "The identities are printed as JSON alone: give -json")
 				}
-				ts, ds := targets(c.Args)
+				_, _, found, ds := matching(ctx, c, o.read)
 				if ds.HasErrors() {
 					return c.Fail(ds)
-				}
-				s, ds := o.read(ctx, c)
-				switch {
-				case ds.HasErrors():
-					return c.Fail(ds)
-				case s == nil:
-					return c.Fail(noState())
-				}
-				found, missing := stateedit.Matching(s, ts)
-				if len(missing) > 0 {
-					return c.Fail(notInState(missing[0]))
 				}
 				c.Report.AboveStatus(ds)
 				out := map[string]json.RawMessage{}
