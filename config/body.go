@@ -195,11 +195,31 @@ func wantsDynamic(schema *hcl.BodySchema) bool {
 
 // Content decodes the merged body; names that the schema does not know are errors.
 func (b *Body) Content(schema *hcl.BodySchema) (*hcl.BodyContent, hcl.Diagnostics) {
+	return b.content(schema, hcl.Body.Content)
+}
+
+// LateContent is Content with expressions that are not built, where the text is native
+// syntax (hclnative.Late).
+func (b *Body) LateContent(schema *hcl.BodySchema) (*hcl.BodyContent, hcl.Diagnostics) {
+	return b.content(schema, func(layer hcl.Body, schema *hcl.BodySchema) (*hcl.BodyContent, hcl.Diagnostics) {
+		if native, ok := layer.(*hclnative.Body); ok {
+			return native.LateContent(schema)
+		}
+		return layer.Content(schema)
+	})
+}
+
+func (b *Body) content(schema *hcl.BodySchema, of func(hcl.Body, *hcl.BodySchema) (*hcl.BodyContent, hcl.Diagnostics)) (*hcl.BodyContent, hcl.Diagnostics) {
+	loose := withoutRequired(schema)
+	if len(b.layers) == 1 {
+		out, diags := of(b.layers[0].open, loose)
+		out.MissingItemRange = b.MissingItemRange()
+		return out, append(diags, b.missing(schema, out)...)
+	}
 	out := &hcl.BodyContent{Attributes: hcl.Attributes{}, MissingItemRange: b.MissingItemRange()}
 	var diags hcl.Diagnostics
-	loose := withoutRequired(schema)
 	for i := range b.layers {
-		c, ds := b.layers[i].open.Content(loose)
+		c, ds := of(b.layers[i].open, loose)
 		diags = append(diags, ds...)
 		diags = append(diags, addContent(out, c)...)
 	}

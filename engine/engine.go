@@ -234,7 +234,7 @@ func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*p
 	in := e.evaluation(vars, now, true, o.Defer)
 	var valid validate.Validated
 	if !ds.HasErrors() {
-		in.Compiled = &eval.Compiled{}
+		in.Compiled = &eval.Compiled{Keep: o.Mode != plan.Destroy}
 		var more diag.List
 		valid, more = e.validateBeforePlan(planning, in, o.Mode)
 		ds = append(ds, planner.Halted(planning, more)...)

@@ -16,7 +16,7 @@ func (b *Body) Content(schema *hcl.BodySchema) (*hcl.BodyContent, hcl.Diagnostic
 	if !b.fits(schema, true) {
 		return b.Syntax().Content(schema)
 	}
-	return b.content(schema), nil
+	return b.content(schema, (*Body).asHCL), nil
 }
 
 // PartialContent builds what a schema names and leaves the rest.
@@ -27,7 +27,7 @@ func (b *Body) PartialContent(schema *hcl.BodySchema) (*hcl.BodyContent, hcl.Bod
 	rest := b.Only(
 		func(name string) bool { return !wantsAttr(schema, name) },
 		func(block *Block) bool { return wantsBlock(schema, block.Type) == nil })
-	return b.content(schema), rest, nil
+	return b.content(schema, (*Body).asHCL), rest, nil
 }
 
 // JustAttributes builds every argument; blocks are an error.
@@ -122,11 +122,11 @@ func (b *Body) fits(schema *hcl.BodySchema, nothingElse bool) bool {
 	return true
 }
 
-func (b *Body) content(schema *hcl.BodySchema) *hcl.BodyContent {
+func (b *Body) content(schema *hcl.BodySchema, attr func(*Body, *Attr) *hcl.Attribute) *hcl.BodyContent {
 	out := &hcl.BodyContent{Attributes: make(hcl.Attributes, len(b.Attrs)), MissingItemRange: b.MissingItemRange()}
 	for i := range b.Attrs {
 		if a := &b.Attrs[i]; wantsAttr(schema, a.Name) {
-			out.Attributes[a.Name] = b.asHCL(a)
+			out.Attributes[a.Name] = attr(b, a)
 		}
 	}
 	for _, block := range b.Blocks {

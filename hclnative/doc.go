@@ -6,7 +6,9 @@
 // bodies, blocks and attributes, whose names and labels are slices of the text, with places
 // as offsets. Lines and columns are computed on demand. No expression is kept: a Body,
 // which is an hcl.Body, builds those that are asked for from the text, in the types of
-// hclsyntax, and Syntax builds all of them. Parse and ParseConfig take the place of
+// hclsyntax, and Syntax builds all of them. LateContent yields expressions that are built
+// when somebody looks at them (Late); Code reads one into steps for a machine with a stack,
+// in a tenth of the memory. Parse and ParseConfig take the place of
 // hclsyntax.ParseConfig. Format lays a text out as hclwrite.Format does. Update reads a text
 // again of which a part changed, and only that part.
 //

@@ -22,6 +22,7 @@ type parser struct {
 	body  *bodies // where blocks and attributes are noted; nil while an expression is built
 	parts []part  // of the templates that are built at present
 	refs  *refs   // where references are noted; nil unless they alone are wanted
+	code  *coder  // where steps are noted; nil unless they are wanted
 }
 
 // peek tells the kind of the token that comes next.
@@ -86,6 +87,7 @@ func (p *parser) conditional(start mark, cond hclsyntax.Expression) (hclsyntax.E
 	}
 	no, ok := p.expression()
 	if !ok || !p.build {
+		p.code.emit(Cond, 0, 0)
 		return nil, ok
 	}
 	return &hclsyntax.ConditionalExpr{
@@ -147,6 +149,7 @@ func (p *parser) binary(least uint8) (hclsyntax.Expression, bool) {
 		p.next()
 		right, rightOK := p.binary(b + 1)
 		if ok = rightOK; !ok || !p.build {
+			p.code.emit(Binary, int(op), 0)
 			left = nil
 			continue
 		}
@@ -160,6 +163,9 @@ func (p *parser) binary(least uint8) (hclsyntax.Expression, bool) {
 
 // operand reads a term with the attributes and indexes that are taken of it.
 func (p *parser) operand() (hclsyntax.Expression, bool) {
+	if p.code != nil {
+		return nil, p.codeOperand()
+	}
 	k := p.peek()
 	start := p.tok.mark
 	x, ok := p.term()
@@ -195,6 +201,7 @@ func (p *parser) term() (hclsyntax.Expression, bool) {
 		at := p.tokRange()
 		p.next()
 		if !ok || !p.build {
+			p.code.value(v)
 			return nil, ok
 		}
 		return &hclsyntax.LiteralValueExpr{Val: v, SrcRange: at}, true
@@ -207,13 +214,14 @@ func (p *parser) term() (hclsyntax.Expression, bool) {
 		ok = ok && p.take(kCParen)
 		p.lines = lines
 		if !ok || !p.build {
+			p.code.computed()
 			return nil, ok
 		}
 		return &hclsyntax.ParenthesesExpr{Expression: x, SrcRange: p.rng(start, p.prev)}, true
 
 	case kMinus, kBang:
-		op := hclsyntax.OpNegate
-		if p.tok.kind == kBang {
+		op, sign := hclsyntax.OpNegate, p.tok.kind
+		if sign == kBang {
 			op = hclsyntax.OpLogicalNot
 		}
 		if p.depth++; p.depth > maxDepth {
@@ -224,6 +232,7 @@ func (p *parser) term() (hclsyntax.Expression, bool) {
 		x, ok := p.operand()
 		p.depth--
 		if !ok || !p.build {
+			p.code.emit(Unary, int(sign), 0)
 			return nil, ok
 		}
 		return &hclsyntax.UnaryOpExpr{Op: op, Val: x, SrcRange: hcl.RangeBetween(symbol, x.Range()), SymbolRange: symbol}, true
@@ -249,13 +258,8 @@ func (p *parser) name1() (hclsyntax.Expression, bool) {
 		return nil, true
 	}
 	at := p.rng(start, end)
-	switch name {
-	case "true":
-		return &hclsyntax.LiteralValueExpr{Val: cty.True, SrcRange: at}, true
-	case "false":
-		return &hclsyntax.LiteralValueExpr{Val: cty.False, SrcRange: at}, true
-	case "null":
-		return &hclsyntax.LiteralValueExpr{Val: cty.NullVal(cty.DynamicPseudoType), SrcRange: at}, true
+	if v, ok := constant(name); ok {
+		return &hclsyntax.LiteralValueExpr{Val: v, SrcRange: at}, true
 	}
 	ref := &scopeRef{}
 	ref.x.SrcRange = at
@@ -269,7 +273,7 @@ func (p *parser) name1() (hclsyntax.Expression, bool) {
 // number checks the number that comes next and, while building, yields it.
 func (p *parser) number() (cty.Value, bool) {
 	s := p.text()
-	if !p.build && p.refs == nil && plainNumber(s) {
+	if !p.build && p.refs == nil && p.code == nil && plainNumber(s) {
 		return cty.NilVal, true
 	}
 	v, err := cty.ParseNumberVal(s)
@@ -297,7 +301,7 @@ func (p *parser) call(name string, start, end mark) (hclsyntax.Expression, bool)
 		if p.peek() != kIdent {
 			return nil, false
 		}
-		if p.build {
+		if p.build || p.code != nil {
 			name += "::" + p.text()
 		}
 		p.next()
@@ -312,12 +316,14 @@ func (p *parser) call(name string, start, end mark) (hclsyntax.Expression, bool)
 	p.lines = false
 	var room [4]hclsyntax.Expression
 	args := room[:0]
+	count := 0
 	var expand bool
 	for p.peek() != kCParen {
 		x, ok := p.expression()
 		if !ok {
 			return nil, false
 		}
+		count++
 		if p.build {
 			args = append(args, x)
 		}
@@ -336,7 +342,8 @@ func (p *parser) call(name string, start, end mark) (hclsyntax.Expression, bool)
 	p.next()
 	p.lines = lines
 	if !p.build {
-		return nil, true
+		p.code.call(name, count)
+		return nil, !expand || p.code == nil
 	}
 	return &hclsyntax.FunctionCallExpr{
 		Name: name, Args: exact(args), ExpandFinal: expand,
@@ -357,11 +364,13 @@ func (p *parser) tuple() (hclsyntax.Expression, bool) {
 	}
 	var room [8]hclsyntax.Expression
 	items := room[:0]
+	count := 0
 	for p.peek() != kCBrack {
 		x, ok := p.expression()
 		if !ok {
 			return nil, false
 		}
+		count++
 		if p.build {
 			items = append(items, x)
 		}
@@ -374,6 +383,7 @@ func (p *parser) tuple() (hclsyntax.Expression, bool) {
 	}
 	p.lines = lines
 	if !p.build {
+		p.code.emit(Tuple, count, 0)
 		return nil, true
 	}
 	return &hclsyntax.TupleConsExpr{Exprs: exact(items), SrcRange: p.rng(open, p.prev), OpenRange: openRange}, true
@@ -393,6 +403,7 @@ func (p *parser) object() (hclsyntax.Expression, bool) {
 	p.lines = true
 	var room [8]hclsyntax.ObjectConsItem
 	items := room[:0]
+	keys := p.code.countKeys()
 	for {
 		k := p.peek()
 		if k == kNewline {
@@ -426,6 +437,7 @@ func (p *parser) object() (hclsyntax.Expression, bool) {
 	p.next()
 	p.lines = lines
 	if !p.build {
+		p.code.object(keys)
 		return nil, true
 	}
 	return &hclsyntax.ObjectConsExpr{Items: exact(items), SrcRange: p.rng(open, p.prev), OpenRange: openRange}, true
@@ -450,6 +462,9 @@ type nameKey struct {
 
 // key reads the key of an item of an object, which begins with a token of a kind.
 func (p *parser) key(k kind) (hclsyntax.Expression, bool) {
+	if p.code != nil {
+		return nil, p.codeKey()
+	}
 	if p.build && k == kIdent {
 		before := *p
 		name, at := p.text(), p.tokRange()
@@ -497,6 +512,9 @@ func (p *parser) loopHead() (key, value string, coll hclsyntax.Expression, ok bo
 }
 
 func (p *parser) forExpr(open hcl.Range, shut kind) (hclsyntax.Expression, bool) {
+	if p.code != nil {
+		return nil, false
+	}
 	p.next() // for
 	keyVar, valVar, coll, ok := p.loopHead()
 	if !ok || !p.take(kColon) {

@@ -83,6 +83,9 @@ func compareBodies(got *Body, want *hclsyntax.Body) string {
 		if x, y := found.traversals(), want.Attributes[name].Expr.Variables(); len(x)+len(y) > 0 && !reflect.DeepEqual(x, y) {
 			return fmt.Sprintf("%s refers to %v, want %v", name, x, y)
 		}
+		if d := compareCode(got.late(&got.Attrs[i]).Expr.(*Late), want.Attributes[name].Expr); d != "" {
+			return name + ": " + d
+		}
 	}
 	for i, b := range got.Blocks {
 		if b.DefRange() != want.Blocks[i].DefRange() || b.Body.Range() != want.Blocks[i].Body.Range() {

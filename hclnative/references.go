@@ -25,15 +25,16 @@ func (b *Body) refer(found *refs) {
 }
 
 func (b *Body) referAttr(a *Attr, found *refs) {
-	var p parser
-	p.from(b.in, a.start)
-	p.next()
-	p.next()
+	b.late(a).Expr.(*Late).refer(found)
+}
+
+func (x *Late) refer(found *refs) {
+	p := x.parser()
 	before := found.count()
 	p.build, p.refs, found.loops = false, found, false
 	if _, ok := p.expression(); !ok || found.loops {
 		found.all = found.all[:before]
-		found.of(b.Expr(a))
+		found.of(x.Tree())
 	}
 }
 

@@ -25,7 +25,8 @@ type File struct {
 	Name string
 	Body *Body // of the file itself
 
-	text string
+	text   string
+	shared shared
 }
 
 // A stretch is the part of a file that places count from: the file itself, or one of its

@@ -37,6 +37,7 @@ type part struct {
 	key, val string // the names of a for
 	x        hclsyntax.Expression
 	at       hcl.Range
+	value    int // of a literal among steps: its index
 }
 
 // stringLit is a string without interpolations, in one piece of memory.
@@ -49,18 +50,15 @@ type stringLit struct {
 // quoted reads a quoted template. Its opening quote is the next token.
 func (p *parser) quoted() (hclsyntax.Expression, bool) {
 	open := p.tok.mark
-	if p.build {
+	if p.build || p.code != nil {
 		// Most strings are one literal.
 		from := p.mark
-		if end, esc, ascii, ok := quotedRun(p.src, p.off); ok && ascii && end > p.off && end < len(p.src) && p.src[end] == '"' {
-			s := p.src[p.off:end]
-			if esc {
-				s = unescape(s)
+		if s, end, ok := p.plainText(); ok {
+			if p.code != nil {
+				p.code.value(cty.StringVal(s))
+				return nil, true
 			}
-			p.off = end + 1
-			p.prev = p.mark
 			m := &stringLit{}
-			p.scan()
 			m.l.Val = cty.StringVal(s)
 			m.l.SrcRange = p.rng(from, mark{end, from.line, from.bol})
 			m.parts[0] = &m.l
@@ -70,6 +68,23 @@ func (p *parser) quoted() (hclsyntax.Expression, bool) {
 		}
 	}
 	return p.template(open, "", false)
+}
+
+// plainText reads a quoted template that is one literal of ASCII. Its opening quote is the
+// next token, and end is where the closing one stands.
+func (p *parser) plainText() (s string, end int, ok bool) {
+	end, esc, ascii, ok := quotedRun(p.src, p.off)
+	if !ok || !ascii || end == p.off || end >= len(p.src) || p.src[end] != '"' {
+		return "", end, false
+	}
+	s = p.src[p.off:end]
+	if esc {
+		s = unescape(s)
+	}
+	p.off = end + 1
+	p.prev = p.mark
+	p.scan()
+	return s, end, true
 }
 
 // heredoc reads a heredoc. The line that opens it is the next token.
@@ -98,14 +113,18 @@ func (p *parser) template(open mark, marker string, flush bool) (hclsyntax.Expre
 	p.prev = p.mark
 	p.scan()
 	p.depth--
-	if !p.build {
+	if !p.build && p.code == nil {
 		return nil, true
 	}
-	if len(parts) == 0 {
+	if len(parts) == 0 && p.build {
 		parts = append(parts, part{at: p.rng(p.prev, p.prev)})
 	}
 	if flush {
 		p.flush(parts)
+	}
+	if p.code != nil {
+		p.code.template(parts)
+		return nil, true
 	}
 	parts = joinLiterals(parts)
 	at := p.rng(open, p.prev)
@@ -133,7 +152,7 @@ func (p *parser) templateParts(t *template) bool {
 		case pieceEnd:
 			return len(open) == 0
 		case pieceLiteral:
-			if p.build {
+			if p.build || p.code != nil {
 				s := p.src[from.off:p.off]
 				if t.marker == "" {
 					s = unescape(s)
@@ -143,12 +162,12 @@ func (p *parser) templateParts(t *template) bool {
 				if ltrim {
 					s = strings.TrimLeftFunc(s, unicode.IsSpace)
 				}
-				p.part(part{text: s, at: p.rng(from, p.mark)})
+				p.part(part{text: s, at: p.rng(from, p.mark), value: p.code.later()})
 			}
 			ltrim, literal = false, true
 			continue
 		}
-		if p.build && wasLiteral && p.src[p.off-1] == '~' {
+		if (p.build || p.code != nil) && wasLiteral && p.src[p.off-1] == '~' {
 			last := &p.parts[len(p.parts)-1]
 			last.text = strings.TrimRightFunc(last.text, unicode.IsSpace)
 		}
@@ -159,14 +178,16 @@ func (p *parser) templateParts(t *template) bool {
 		if piece == pieceInterp {
 			made.kind = pInterp
 			made.x, ok = p.expression()
-		} else {
+		} else if p.code == nil {
 			made, open, ok = p.directive(open)
+		} else {
+			ok = false
 		}
 		k := p.peek()
 		if !ok || k != kCBrace && k != kCBraceTrim {
 			return false
 		}
-		if p.build {
+		if p.build || p.code != nil {
 			made.at = p.rng(from, p.tok.endMark())
 			p.part(made)
 		}

@@ -3,6 +3,7 @@ package schema
 import (
 	"fmt"
 
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -96,7 +97,8 @@ func (c *checker) gotAttr(a *Attribute, planned, actual cty.Value, path cty.Path
 			c.writeOnly(path.GetAttr(name), "result")
 		}
 	case !planned.IsKnown():
-	case planned.RawEquals(actual):
+	case a.Nested == nil && became(planned, actual):
+	case a.Nested != nil && planned.RawEquals(actual):
 	case a.Nested != nil:
 		if actual.IsKnown() && !c.gotPresence(planned, actual, path.GetAttr(name), a.Sensitive) {
 			return
@@ -116,6 +118,47 @@ func (c *checker) gotObject(o *Object, planned, actual cty.Value, path cty.Path)
 	for _, name := range sortedNames(o.Attributes) {
 		c.gotAttr(o.Attributes[name], planned.GetAttr(name), actual.GetAttr(name), path, name)
 	}
+}
+
+// became reports whether actual can be what planned, of which no schema is known, became:
+// gotValue would find nothing. Where it is false, gotValue has to look.
+func became(planned, actual cty.Value) bool {
+	switch {
+	case !planned.IsKnown():
+		return true
+	case !actual.IsKnown() || planned.IsNull() != actual.IsNull():
+		return false
+	case planned.IsNull():
+		return true
+	}
+	switch ty, now := planned.Type(), actual.Type(); {
+	case ty.IsPrimitiveType():
+		return value.Same(planned, actual)
+	case ty.IsObjectType():
+		if !now.IsObjectType() || len(ty.AttributeTypes()) != len(now.AttributeTypes()) {
+			return false
+		}
+		for name := range ty.AttributeTypes() {
+			if !now.HasAttribute(name) || !became(planned.GetAttr(name), actual.GetAttr(name)) {
+				return false
+			}
+		}
+		return true
+	case ty.IsListType() && now.IsListType() || ty.IsTupleType() && now.IsTupleType():
+		if planned.LengthInt() != actual.LengthInt() {
+			return false
+		}
+		p, a := planned.ElementIterator(), actual.ElementIterator()
+		for p.Next() && a.Next() {
+			_, x := p.Element()
+			_, y := a.Element()
+			if !became(x, y) {
+				return false
+			}
+		}
+		return true
+	}
+	return value.Same(planned, actual)
 }
 
 // gotValue compares two values that have no schema below.

@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/terrace-iac/terrace/internal/state/rawjson"
@@ -81,19 +82,60 @@ func appendDynamic(b []byte, v cty.Value) ([]byte, error) {
 
 // EncodeType writes a type as JSON, as state files have it.
 func EncodeType(ty cty.Type) ([]byte, error) {
-	switch ty {
-	case cty.String:
-		return []byte(`"string"`), nil
-	case cty.Number:
-		return []byte(`"number"`), nil
-	case cty.Bool:
-		return []byte(`"bool"`), nil
+	return appendType(nil, ty)
+}
+
+func appendType(b []byte, ty cty.Type) ([]byte, error) {
+	of := func(word string, elem cty.Type) ([]byte, error) {
+		b, err := appendType(append(b, word...), elem)
+		return append(b, ']'), err
+	}
+	switch {
+	case ty == cty.String:
+		return append(b, `"string"`...), nil
+	case ty == cty.Number:
+		return append(b, `"number"`...), nil
+	case ty == cty.Bool:
+		return append(b, `"bool"`...), nil
+	case ty == cty.DynamicPseudoType:
+		return append(b, `"dynamic"`...), nil
+	case ty.IsListType():
+		return of(`["list",`, ty.ElementType())
+	case ty.IsSetType():
+		return of(`["set",`, ty.ElementType())
+	case ty.IsMapType():
+		return of(`["map",`, ty.ElementType())
+	case ty.IsTupleType():
+		b = append(b, `["tuple",[`...)
+		for i, elem := range ty.TupleElementTypes() {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			var err error
+			if b, err = appendType(b, elem); err != nil {
+				return nil, err
+			}
+		}
+		return append(b, "]]"...), nil
+	case ty.IsObjectType() && len(ty.OptionalAttributes()) == 0:
+		attrs := ty.AttributeTypes()
+		b = append(b, `["object",{`...)
+		for i, name := range slices.Sorted(maps.Keys(attrs)) {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			var err error
+			if b, err = appendType(append(rawjson.AppendString(b, name), ':'), attrs[name]); err != nil {
+				return nil, err
+			}
+		}
+		return append(b, "}]"...), nil
 	}
 	raw, err := ctyjson.MarshalType(ty)
 	if err != nil {
 		return nil, err
 	}
-	return rawjson.NewScanner(raw).AppendCompact(nil)
+	return rawjson.NewScanner(raw).AppendCompact(b)
 }
 
 func appendNumber(b []byte, v cty.Value) ([]byte, error) {

@@ -129,6 +129,9 @@ func compileRepeat(r config.Repeat) repeatCode {
 
 // Compiled is what was read of configuration: the zero value is empty and ready.
 type Compiled struct {
+	// Keep keeps the bodies of blocks that a check reads for the plan that comes next.
+	Keep bool
+
 	mu     sync.Mutex
 	codes  map[*config.Module]*code
 	bodies map[bodyKey]*body
@@ -294,25 +297,32 @@ type bodyKey struct {
 	schema *schema.Block
 }
 
-// body is a body that was read. What was read may be dropped when nobody uses it, and is
-// read again then: its expressions take twenty times the memory of their text.
+// body is a body that was read. What was read for a check is kept for the plan behind it,
+// if it is small. Other than that it may be dropped when nobody uses it, and is read again
+// then.
 type body struct {
 	mu   sync.Mutex
+	kept *lang.Body // nil if it may be dropped
 	b    weak.Pointer[lang.Body]
 	read bool
 	ds   diag.List // of the first time; those of others are the same
 }
 
-func (b *body) get(src hcl.Body, s *schema.Block) *lang.Body {
+// get reads the body; more says that it will be asked for again, by another evaluation.
+func (b *body) get(src hcl.Body, s *schema.Block, more bool) *lang.Body {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if out := b.b.Value(); out != nil {
-		return out
+	out := b.b.Value()
+	if out == nil {
+		var ds diag.List
+		out, ds = lang.CompileBody(src, s)
+		b.b = weak.Make(out)
+		if !b.read {
+			b.ds, b.read = ds, true
+		}
 	}
-	out, ds := lang.CompileBody(src, s)
-	b.b = weak.Make(out)
-	if !b.read {
-		b.ds, b.read = ds, true
+	if b.kept = nil; more && out.Small() {
+		b.kept = out
 	}
 	return out
 }
@@ -331,7 +341,7 @@ func (ev *Evaluator) compileBody(owner any, src hcl.Body, s *schema.Block) (*lan
 		all.bodies[k] = b
 	}
 	all.mu.Unlock()
-	out := b.get(src, s)
+	out := b.get(src, s, all.Keep && ev.o.Validating)
 	if len(b.ds) > 0 {
 		if _, again := ev.reported.LoadOrStore(b, true); !again {
 			return out, slices.Clone(b.ds)

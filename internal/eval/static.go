@@ -182,11 +182,16 @@ func (g *staticGraph) node(n *module.Node) {
 		g.reads[gate] = append(g.reads[gate], thing{path: n.Path, kind: "gate"})
 	}
 	blocks := slices.Collect(maps.Keys(n.Config.Resources))
-	refs := parallel.Map(len(blocks), 0, func(i int) []hcl.Traversal { return Written(n.Config.Resources[blocks[i]]) })
+	reads := parallel.Map(len(blocks), 0, func(i int) []thing {
+		out := []thing{{path: n.Path, kind: "gate"}}
+		for _, ref := range Written(n.Config.Resources[blocks[i]]) {
+			out = append(out, g.refer(n, ref)...)
+		}
+		return out
+	})
 	for i, a := range blocks {
 		from := thing{path: n.Path, kind: "resource", res: a}
-		g.reads[from] = append(g.reads[from], thing{path: n.Path, kind: "gate"})
-		g.add(from, n, refs[i])
+		g.reads[from] = append(g.reads[from], reads[i]...)
 		g.provider(from, n, n.Config.Resources[a])
 	}
 }

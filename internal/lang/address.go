@@ -5,6 +5,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/hclnative"
 )
 
 // AddressTraversal reads an expression as an address, such as a.b[each.key]:
@@ -13,6 +14,9 @@ import (
 func AddressTraversal(x hcl.Expression, ctx *hcl.EvalContext) (hcl.Traversal, diag.List) {
 	if e, ok := x.(*Expr); ok {
 		x = e.Expression
+	}
+	if late, ok := x.(*hclnative.Late); ok {
+		x = late.Tree()
 	}
 	if tr, diags := hcl.AbsTraversalForExpr(x); !diags.HasErrors() {
 		return tr, nil
@@ -47,6 +51,9 @@ func IndexContext(t *demand.Task, s Scope, x hcl.Expression) (*hcl.EvalContext, 
 		switch n := x.(type) {
 		case *Expr:
 			x = n.Expression
+			continue
+		case *hclnative.Late:
+			x = n.Tree()
 			continue
 		case *hclsyntax.RelativeTraversalExpr:
 			x = n.Source

@@ -29,8 +29,7 @@ type bodyAttr struct {
 	ty       cty.Type
 	expr     *Expr
 	constant cty.Value // the converted value of a constant expression, else cty.NilVal
-	at       source.Range
-	readOnly bool // the provider alone sets it
+	readOnly bool      // the provider alone sets it
 }
 
 // decided is the message about a value for what the provider alone sets, if v is one.
@@ -39,7 +38,8 @@ func (a *bodyAttr) decided(v cty.Value) diag.List {
 	if !a.readOnly || !v.IsKnown() || v.IsNull() {
 		return nil
 	}
-	return inAttribute(diag.Errorf(&a.at, "Invalid value for a read-only argument", "The provider alone decides what %q is, so that configuration cannot set it. Remove the argument.", a.name), a.name)
+	at := a.expr.Range()
+	return inAttribute(diag.Errorf(&at, "Invalid value for a read-only argument", "The provider alone decides what %q is, so that configuration cannot set it. Remove the argument.", a.name), a.name)
 }
 
 func readOnly(a *schema.Attribute) bool { return a != nil && a.Computed && !a.Optional && !a.Required }
@@ -70,7 +70,7 @@ type dynamic struct {
 func CompileBody(body hcl.Body, b *schema.Block) (*Body, diag.List) {
 	p := b.Reading()
 	out := &Body{schema: p, at: body.MissingItemRange()}
-	content, diags := body.Content(p.HCL)
+	content, diags := contentOf(body, p.HCL)
 	ds := diag.FromHCL(diags)
 	var byType map[string][]bodyItem
 	for _, block := range content.Blocks {
@@ -84,7 +84,7 @@ func CompileBody(body hcl.Body, b *schema.Block) (*Body, diag.List) {
 		}
 	}
 	for name, x := range content.Attributes {
-		attr := bodyAttr{name: name, ty: p.Types[name], expr: Compile(x.Expr), at: x.Expr.Range(), readOnly: readOnly(b.Attributes[name])}
+		attr := bodyAttr{name: name, ty: p.Types[name], expr: Compile(x.Expr), readOnly: readOnly(b.Attributes[name])}
 		if attr.expr.Constant() {
 			v, more := Eval(nil, nil, attr.expr, attr.ty)
 			ds = append(ds, inAttribute(more, name)...)
@@ -109,8 +109,19 @@ func CompileBody(body hcl.Body, b *schema.Block) (*Body, diag.List) {
 			out.blocks = append(out.blocks, bodyBlocks{name: name, nb: nb, items: items})
 		}
 	}
-	slices.SortFunc(out.attrs, func(a, b bodyAttr) int { return a.at.Start.Byte - b.at.Start.Byte })
+	slices.SortFunc(out.attrs, func(a, b bodyAttr) int { return a.expr.Range().Start.Byte - b.expr.Range().Start.Byte })
 	return out, ds
+}
+
+// contentOf is the content of a body, with expressions that are not built where the body
+// can say them so.
+func contentOf(body hcl.Body, schema *hcl.BodySchema) (*hcl.BodyContent, hcl.Diagnostics) {
+	if b, ok := body.(interface {
+		LateContent(*hcl.BodySchema) (*hcl.BodyContent, hcl.Diagnostics)
+	}); ok {
+		return b.LateContent(schema)
+	}
+	return body.Content(schema)
 }
 
 func missing(name string, at source.Range) diag.List {
@@ -224,6 +235,17 @@ func inAttribute(ds diag.List, name string) diag.List {
 	return ds
 }
 
+// Small reports whether all expressions of the body are steps, which take hardly more
+// memory than their text.
+func (b *Body) Small() bool {
+	small := true
+	b.Exprs(func(x *Expr) {
+		x.Refs()
+		small = small && x.tree == nil
+	})
+	return small
+}
+
 // Exprs calls f for every expression of the body.
 func (b *Body) Exprs(f func(*Expr)) {
 	for _, a := range b.attrs {
@@ -249,7 +271,7 @@ func (b *Body) AttrRange(p cty.Path) source.Range {
 		if step, ok := p[0].(cty.GetAttrStep); ok {
 			for _, a := range b.attrs {
 				if a.name == step.Name {
-					return a.at
+					return a.expr.Range()
 				}
 			}
 			for _, bb := range b.blocks {

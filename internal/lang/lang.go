@@ -11,12 +11,15 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"weak"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/hclnative"
 	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
@@ -42,16 +45,28 @@ type Expr struct {
 	hcl.Expression
 
 	once     sync.Once
-	tree     hcl.Expression // what is evaluated: of native syntax, if there is a way to say it
+	constant bool        // neither references nor functions
+	named    bool        // it is a reference and nothing else
+	stepless atomic.Bool // the steps fail where the tree does not
 	refs     []Ref
-	provider []string // provider-defined functions, by full name
-	constant bool     // neither references nor functions
+	provider []string        // provider-defined functions, by full name
+	code     *hclnative.Code // what is evaluated; nil if that is the tree
+	tree     *tree           // nil if there are steps
+	tall     lastWhole       // the expression with its tree, if there are steps
+}
 
-	at map[*hcl.Traverser]int // the index in refs of each reference, by its first step; nil where there are few
-
+// tree is an expression that is evaluated by its tree.
+type tree struct {
+	root  hcl.Expression              // of native syntax, if there is a way to say it
+	at    map[*hcl.Traverser]int      // the index in refs of each reference, by its first step; nil where there are few
 	huge  *hclsyntax.LiteralValueExpr // that cannot be worked with; nil if there is none
 	loops *value.Loops                // nil if the expression has none
-	named bool                        // it is a reference and nothing else
+}
+
+// lastWhole is an expression that may be dropped while nobody uses it.
+type lastWhole struct {
+	mu sync.Mutex
+	x  weak.Pointer[Expr]
 }
 
 // Refs are the references of the expression: each distinct prefix that scopes
@@ -67,11 +82,9 @@ func (e *Expr) OfProviders() bool {
 	return len(e.provider) > 0
 }
 
-// A Ref is a reference and its place.
-type Ref struct {
-	hcl.Traversal
-	At source.Range
-}
+// A Ref is a reference and its place. The steps of one of an expression that is evaluated
+// by steps have no places of their own.
+type Ref = hclnative.Ref
 
 // Compile makes an Expr of an expression. A nil expression gives nil.
 func Compile(x hcl.Expression) *Expr {
@@ -89,24 +102,36 @@ const manyRefs = 8
 
 // find looks through the expression.
 func (e *Expr) find() {
-	e.tree = e.Expression
-	if tree, ok := nativeTree(e.Expression); ok {
-		e.tree = tree
+	if late, ok := e.Expression.(*hclnative.Late); ok {
+		if e.fromCode(late) {
+			return
+		}
+		e.fromTree(late.Tree())
+		return
 	}
-	if x, ok := e.tree.(*hclsyntax.ScopeTraversalExpr); ok {
-		e.named, e.refs = true, []Ref{{x.Traversal, x.Traversal.SourceRange()}}
+	if native, ok := nativeTree(e.Expression); ok {
+		e.fromTree(native)
+		return
+	}
+	e.fromTree(e.Expression)
+}
+
+func (e *Expr) fromTree(root hcl.Expression) {
+	e.tree = &tree{root: root}
+	if x, ok := root.(*hclsyntax.ScopeTraversalExpr); ok {
+		e.named, e.refs = true, []Ref{{Traversal: x.Traversal, At: x.Traversal.SourceRange()}}
 		return
 	}
 	var found finder
-	found.parts(e.tree)
+	found.parts(root)
 	refs, calls := found.refs, found.calls
-	e.huge, e.loops = found.huge, found.loops
+	e.tree.huge, e.tree.loops = found.huge, found.loops
 	var seen map[string]int
 	if len(refs) <= manyRefs {
 		refs = distinct(refs)
 	} else {
 		seen = make(map[string]int, len(refs))
-		e.at = make(map[*hcl.Traverser]int, len(refs))
+		e.tree.at = make(map[*hcl.Traverser]int, len(refs))
 	}
 	if len(refs) > 0 {
 		e.refs = make([]Ref, 0, len(refs))
@@ -119,18 +144,23 @@ func (e *Expr) find() {
 				i = first
 			}
 			seen[k] = i
-			e.at[&ref[0]] = i
+			e.tree.at[&ref[0]] = i
 		}
 		if i == len(e.refs) {
-			e.refs = append(e.refs, Ref{ref, ref.SourceRange()})
+			e.refs = append(e.refs, Ref{Traversal: ref, At: ref.SourceRange()})
 		}
 	}
 	for _, name := range calls {
-		if strings.HasPrefix(name, "provider::") && !slices.Contains(e.provider, name) {
-			e.provider = append(e.provider, name)
-		}
+		e.provided(name)
 	}
 	e.constant = len(e.refs) == 0 && len(calls) == 0
+}
+
+// provided notes the name of a function if it is one of a provider.
+func (e *Expr) provided(name string) {
+	if strings.HasPrefix(name, "provider::") && !slices.Contains(e.provider, name) {
+		e.provider = append(e.provider, name)
+	}
 }
 
 // distinct drops references that are the same as one before, as far as scopes look at
@@ -159,8 +189,8 @@ func (e *Expr) same(ref hcl.Traversal) int {
 // index is the index in refs of a reference of the tree; false for one that is none, as
 // the name of the element inside of a for expression.
 func (e *Expr) index(ref hcl.Traversal) (int, bool) {
-	if e.at != nil {
-		i, ok := e.at[&ref[0]]
+	if e.tree.at != nil {
+		i, ok := e.tree.at[&ref[0]]
 		return i, ok
 	}
 	i := e.same(ref)
@@ -203,18 +233,35 @@ func Eval(t *demand.Task, s Scope, x hcl.Expression, want cty.Type) (cty.Value, 
 // evalRaw evaluates an expression, and refuses results that would fill the memory.
 func evalRaw(t *demand.Task, s Scope, e *Expr) (cty.Value, diag.List) {
 	e.once.Do(e.find)
-	if e.huge != nil {
-		return cty.DynamicVal, tooLarge(e.huge.SrcRange, value.Bounded(e.huge.Val))
+	if e.tree == nil {
+		if !e.stepless.Load() {
+			if v, ok := e.run(t, s); ok && e.bounded(v) == nil {
+				return v, nil
+			}
+		}
+		v, ds := evalRaw(t, s, e.whole())
+		if len(ds) == 0 {
+			e.stepless.Store(true)
+		}
+		return v, ds
+	}
+	if huge := e.tree.huge; huge != nil {
+		return cty.DynamicVal, tooLarge(huge.SrcRange, value.Bounded(huge.Val))
 	}
 	v, ds := evalUnbounded(t, s, e)
-	err := value.Bounded(v)
-	if err == nil && !e.named && (!e.constant || e.loops != nil) { // what is written out cannot be that long
-		err = value.Measured(v)
-	}
-	if err != nil {
+	if err := e.bounded(v); err != nil {
 		return cty.DynamicVal, append(ds, tooLarge(e.Range(), err)...)
 	}
 	return v, ds
+}
+
+// bounded says why a value of the expression cannot be worked with.
+func (e *Expr) bounded(v cty.Value) error {
+	err := value.Bounded(v)
+	if err == nil && !e.named && (!e.constant || e.tree != nil && e.tree.loops != nil) { // what is written out cannot be that long
+		err = value.Measured(v)
+	}
+	return err
 }
 
 func tooLarge(at source.Range, err error) diag.List {
@@ -227,36 +274,44 @@ func tooLarge(at source.Range, err error) diag.List {
 
 func evalUnbounded(t *demand.Task, s Scope, e *Expr) (cty.Value, diag.List) {
 	if e.constant {
-		if err := e.loops.Bounded(nil); err != nil {
+		if err := e.tree.loops.Bounded(nil); err != nil {
 			return cty.DynamicVal, tooLarge(e.Range(), err)
 		}
-		if v, ok := quick(e.tree, nil); ok {
+		if v, ok := quick(e.tree.root, nil); ok {
 			return v, nil
 		}
-		v, diags := e.tree.Value(nil)
+		v, diags := e.tree.root.Value(nil)
 		return v, diag.FromHCL(diags)
 	}
 	in := evaluation{t: t, scope: s, expr: e}
 	if in.resolve(); in.ds.HasErrors() {
 		return cty.DynamicVal, in.ds
 	}
-	if e.loops.Deep() {
-		if err := e.loops.Bounded(in.context()); err != nil {
+	if e.tree.loops.Deep() {
+		if err := e.tree.loops.Bounded(in.context()); err != nil {
 			return cty.DynamicVal, append(in.ds, tooLarge(e.Range(), err)...)
 		}
 	}
-	if v, ok := quick(e.tree, &in); ok {
+	if v, ok := quick(e.tree.root, &in); ok {
 		return v, in.ds
 	}
 	ctx := in.context()
 	if ctx == nil {
 		return cty.DynamicVal, in.ds
 	}
-	v, diags := e.Value(ctx)
+	v, diags := e.valueIn(ctx)
 	if diags.HasErrors() && len(in.absent) > 0 {
 		return v, append(in.ds, in.absent...)
 	}
 	return v, append(in.ds, diag.FromHCL(diags)...)
+}
+
+// valueIn has HCL evaluate the expression.
+func (e *Expr) valueIn(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
+	if _, late := e.Expression.(*hclnative.Late); late {
+		return e.tree.root.Value(ctx) // built already
+	}
+	return e.Value(ctx)
 }
 
 // CodeAbsent is the code of messages of a scope about something that a reference names
@@ -267,7 +322,7 @@ const CodeAbsent = "lang/unsupported-attribute"
 // Context resolves the references of expressions and returns what HCL needs to
 // evaluate them.
 func Context(t *demand.Task, s Scope, es ...*Expr) (*hcl.EvalContext, diag.List) {
-	var root tree
+	var root variables
 	var provider []string
 	var ds diag.List
 	var last *Expr
@@ -275,6 +330,7 @@ func Context(t *demand.Task, s Scope, es ...*Expr) (*hcl.EvalContext, diag.List)
 		if e == nil {
 			continue
 		}
+		e = e.whole()
 		in := evaluation{t: t, scope: s, expr: e}
 		in.resolve()
 		ds = append(ds, in.ds...)
@@ -299,15 +355,15 @@ func functionsOf(t *demand.Task, s Scope, provider []string, e *Expr) (map[strin
 	return fns, ds
 }
 
-// tree collects resolved references by their steps.
-type tree struct {
+// variables collects resolved references by their steps.
+type variables struct {
 	names []string
-	subs  []*tree
+	subs  []*variables
 	value cty.Value
 	leaf  bool
 }
 
-func (n *tree) put(ref hcl.Traversal, v cty.Value) {
+func (n *variables) put(ref hcl.Traversal, v cty.Value) {
 	partial := ref.RootName() == "module" // the one kind of object of which scopes return parts
 	for _, step := range ref {
 		name := addr.StepName(step)
@@ -315,7 +371,7 @@ func (n *tree) put(ref hcl.Traversal, v cty.Value) {
 		if i < 0 {
 			i = len(n.names)
 			n.names = append(n.names, name)
-			n.subs = append(n.subs, new(tree))
+			n.subs = append(n.subs, new(variables))
 		}
 		n = n.subs[i]
 	}
@@ -353,7 +409,7 @@ func union(a, b cty.Value) cty.Value {
 	return b
 }
 
-func (n *tree) values() map[string]cty.Value {
+func (n *variables) values() map[string]cty.Value {
 	out := make(map[string]cty.Value, len(n.names))
 	for i, name := range n.names {
 		out[name] = n.subs[i].object()
@@ -361,7 +417,7 @@ func (n *tree) values() map[string]cty.Value {
 	return out
 }
 
-func (n *tree) object() cty.Value {
+func (n *variables) object() cty.Value {
 	if n.leaf {
 		return n.value
 	}

@@ -2,7 +2,6 @@ package lang
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -55,7 +54,7 @@ func (in *evaluation) resolve() {
 }
 
 // into adds what the references stand for to the variables of HCL.
-func (in *evaluation) into(root *tree) {
+func (in *evaluation) into(root *variables) {
 	for i, r := range in.refs {
 		if r.used > 0 {
 			root.put(in.expr.refs[i].Traversal[:r.used], r.value)
@@ -87,7 +86,7 @@ func (in *evaluation) context() *hcl.EvalContext {
 	if in.ds.HasErrors() {
 		return nil
 	}
-	var root tree
+	var root variables
 	in.into(&root)
 	in.ctx = &hcl.EvalContext{Variables: root.values(), Functions: fns}
 	return in.ctx
@@ -186,22 +185,31 @@ func quickUnary(x *hclsyntax.UnaryOpExpr, in *evaluation) (cty.Value, bool) {
 	if !ok {
 		return cty.DynamicVal, false
 	}
-	if x.Op == hclsyntax.OpNegate && v.Type() == cty.Number && plain(v) {
+	return unary(x.Op, v)
+}
+
+func unary(op *hclsyntax.Operation, v cty.Value) (cty.Value, bool) {
+	if op == hclsyntax.OpNegate && v.Type() == cty.Number && plain(v) {
 		return v.Negate(), true
 	}
-	return computed(&hclsyntax.UnaryOpExpr{Op: x.Op, Val: literal(v)})
+	return computed(&hclsyntax.UnaryOpExpr{Op: op, Val: literal(v)})
 }
 
 func quickConditional(x *hclsyntax.ConditionalExpr, in *evaluation) (cty.Value, bool) {
 	parts := [3]hclsyntax.Expression{x.Condition, x.TrueResult, x.FalseResult}
+	var vals [3]cty.Value
 	for i := range parts {
 		v, ok := quick(parts[i], in)
 		if !ok {
 			return cty.DynamicVal, false
 		}
-		parts[i] = literal(v)
+		vals[i] = v
 	}
-	return computed(&hclsyntax.ConditionalExpr{Condition: parts[0], TrueResult: parts[1], FalseResult: parts[2]})
+	return conditional(vals[0], vals[1], vals[2])
+}
+
+func conditional(cond, yes, no cty.Value) (cty.Value, bool) {
+	return computed(&hclsyntax.ConditionalExpr{Condition: literal(cond), TrueResult: literal(yes), FalseResult: literal(no)})
 }
 
 func quickRelative(x *hclsyntax.RelativeTraversalExpr, in *evaluation) (cty.Value, bool) {
@@ -216,7 +224,6 @@ func quickRelative(x *hclsyntax.RelativeTraversalExpr, in *evaluation) (cty.Valu
 // plain reports whether a value is known and neither null nor marked.
 func plain(v cty.Value) bool { return !v.IsMarked() && v.IsKnown() && !v.IsNull() }
 
-// quickBinary computes with plain numbers, and leaves the rest to HCL.
 func quickBinary(x *hclsyntax.BinaryOpExpr, in *evaluation) (cty.Value, bool) {
 	a, ok := quick(x.LHS, in)
 	if !ok {
@@ -226,10 +233,15 @@ func quickBinary(x *hclsyntax.BinaryOpExpr, in *evaluation) (cty.Value, bool) {
 	if !ok {
 		return cty.DynamicVal, false
 	}
+	return binary(x.Op, a, b)
+}
+
+// binary computes with plain numbers, and leaves the rest to HCL.
+func binary(op *hclsyntax.Operation, a, b cty.Value) (cty.Value, bool) {
 	if a.Type() != cty.Number || b.Type() != cty.Number || !plain(a) || !plain(b) || a.AsBigFloat().IsInf() || b.AsBigFloat().IsInf() {
-		return computed(&hclsyntax.BinaryOpExpr{LHS: literal(a), Op: x.Op, RHS: literal(b)})
+		return computed(&hclsyntax.BinaryOpExpr{LHS: literal(a), Op: op, RHS: literal(b)})
 	}
-	switch x.Op {
+	switch op {
 	case hclsyntax.OpAdd:
 		return a.Add(b), true
 	case hclsyntax.OpSubtract:
@@ -245,8 +257,8 @@ func quickBinary(x *hclsyntax.BinaryOpExpr, in *evaluation) (cty.Value, bool) {
 	case hclsyntax.OpGreaterThanOrEqual:
 		return a.GreaterThanOrEqualTo(b), true
 	}
-	if x.Op != hclsyntax.OpModulo || b.AsBigFloat().Sign() == 0 {
-		return computed(&hclsyntax.BinaryOpExpr{LHS: literal(a), Op: x.Op, RHS: literal(b)})
+	if op != hclsyntax.OpModulo || b.AsBigFloat().Sign() == 0 {
+		return computed(&hclsyntax.BinaryOpExpr{LHS: literal(a), Op: op, RHS: literal(b)})
 	}
 	return a.Modulo(b), true
 }
@@ -269,13 +281,24 @@ func quickCall(x *hclsyntax.FunctionCallExpr, in *evaluation) (cty.Value, bool) 
 	}
 	args := make([]cty.Value, len(x.Args))
 	for i, arg := range x.Args {
+		if args[i], ok = quick(arg, in); !ok {
+			return cty.DynamicVal, false
+		}
+	}
+	return call(f, args)
+}
+
+// call calls a function.
+func call(f function.Function, given []cty.Value) (cty.Value, bool) {
+	params, more := f.Params(), f.VarParam()
+	if len(given) < len(params) || len(given) > len(params) && more == nil {
+		return cty.DynamicVal, false
+	}
+	args := make([]cty.Value, len(given))
+	for i, v := range given {
 		want := more
 		if i < len(params) {
 			want = &params[i]
-		}
-		v, ok := quick(arg, in)
-		if !ok {
-			return cty.DynamicVal, false
 		}
 		v, err := convert.Convert(v, want.Type)
 		if err != nil {
@@ -346,43 +369,17 @@ func quickTuple(x *hclsyntax.TupleConsExpr, in *evaluation) (cty.Value, bool) {
 	return cty.TupleVal(vals), true
 }
 
-// quickTemplate joins the parts of a template if all are known, and leaves it to
-// HCL to say what becomes of unknown, null and marked ones.
 func quickTemplate(x *hclsyntax.TemplateExpr, in *evaluation) (cty.Value, bool) {
-	var b strings.Builder
-	for i, part := range x.Parts {
+	var room [8]cty.Value
+	parts := room[:0]
+	for _, part := range x.Parts {
 		v, ok := quick(part, in)
 		if !ok {
 			return cty.DynamicVal, false
 		}
-		if !plain(v) {
-			return templateOf(x, i, v, in)
-		}
-		text, ok := primitiveText(v)
-		if !ok {
-			return cty.DynamicVal, false
-		}
-		b.WriteString(text)
+		parts = append(parts, v)
 	}
-	return cty.StringVal(b.String()), true
-}
-
-// templateOf has HCL join the parts of a template of which part i, whose value is v, is
-// not plain.
-func templateOf(x *hclsyntax.TemplateExpr, i int, v cty.Value, in *evaluation) (cty.Value, bool) {
-	parts := make([]hclsyntax.Expression, len(x.Parts))
-	parts[i] = literal(v)
-	for j, part := range x.Parts {
-		if j == i {
-			continue
-		}
-		v, ok := quick(part, in)
-		if !ok {
-			return cty.DynamicVal, false
-		}
-		parts[j] = literal(v)
-	}
-	return computed(&hclsyntax.TemplateExpr{Parts: parts})
+	return template(parts)
 }
 
 // primitiveText writes a known value of a primitive type as a string.

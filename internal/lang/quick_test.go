@@ -1,6 +1,7 @@
 package lang
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -9,11 +10,14 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/hclnative"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 	"github.com/zclconf/go-cty/cty/function/stdlib"
 )
+
+const noSuch = "There is none."
 
 // names is a scope of variables.
 type names struct{ ctx *hcl.EvalContext }
@@ -21,7 +25,7 @@ type names struct{ ctx *hcl.EvalContext }
 func (n names) Resolve(_ *demand.Task, ref hcl.Traversal, at *source.Range) (cty.Value, int, diag.List) {
 	v, ok := n.ctx.Variables[ref.RootName()]
 	if !ok {
-		return cty.DynamicVal, 1, diag.Errorf(at, "No such variable", "There is none.")
+		return cty.DynamicVal, 1, diag.Errorf(at, "No such variable", noSuch)
 	}
 	return v, 1, nil
 }
@@ -39,9 +43,9 @@ func quickIn(x hcl.Expression, ctx *hcl.EvalContext) (cty.Value, bool) {
 	return quick(x, &in)
 }
 
-// What is evaluated without HCL is what HCL makes of it, to the mark.
-func TestQuickIsHCL(t *testing.T) {
-	ctx := &hcl.EvalContext{
+// quickContext is what the texts of quickTexts refer to.
+func quickContext() *hcl.EvalContext {
+	return &hcl.EvalContext{
 		Variables: map[string]cty.Value{
 			"n": cty.NumberIntVal(7), "big": cty.MustParseNumberVal("123456789012345678901234567890"), "half": cty.MustParseNumberVal("0.5"),
 			"neg": cty.MustParseNumberVal("-0"), "t": cty.True, "s": cty.StringVal("e\u0301"), "null": cty.NullVal(cty.String),
@@ -52,21 +56,28 @@ func TestQuickIsHCL(t *testing.T) {
 			"upper": stdlib.UpperFunc, "length": stdlib.LengthFunc, "max": stdlib.MaxFunc, "concat": stdlib.ConcatFunc, "try": tryfunc.TryFunc, "format": stdlib.FormatFunc,
 		},
 	}
-	for _, text := range []string{
-		`{}`, `[]`, `{ a = 1, b = [n, "x-${n}"] }`, `{ (s) = 1 }`, `{ "a" = 1, a = 2 }`, `{ "${s}x" = n }`, `{ a = 1, a = 2 }`, `{ true = 1, null = 2 }`,
-		`{ o.a = 1 }`, `{ (secret) = 1 }`, `{ (unknown) = 1 }`, `{ a = secret }`,
-		`"${n}-${big}-${half}-${neg}-${neg1}-${ratio}-${t}-${s}"`, `"a${unknown}b"`, `"a${dyn}b"`, `"a${secret}b"`, `"a${dynsecret}b"`, `"e${"\u0301"}"`,
-		`"a${[for x in [1, 2] : "x${x}"][1]}"`, `(("x${n}"))`, `"${n}"`, "<<E\n a ${n}\n b\nE\n", `"%{ if t }yes${n}%{ endif }."`, `upper("a${n}")`, `"x${upper("a")}${1.50}"`,
-		`o.a`, `o["a"]`, `o.b`, `o[s]`, `secret.a`, `dyn.a.b[0]`, `unknown`, `unknown.x`, `[1, 2][n % 2]`, `[1, 2][2]`, `[1][secret]`, `[1][unknown]`, `{ a = 1 }["a"]`, `missing[0]`, `s[0]`,
-		`n + 1`, `n - big`, `n * half`, `n / 2`, `n / 0`, `n % 3`, `n % 0`, `neg1 % 3`, `neg1 % half`, `n % neg1`, `ratio * 3`, `n < 1`, `n <= 7`, `n > half`, `n >= "7"`, `"1" + n`, `s + 1`, `secret + 1`, `unknown + 1`,
-		`n + null`, `n == 7`, `n != "7"`, `t && n > 1`, `!t || missing`, `-n`, `1 / 0 + n`, `n + 1 / ratio * (half - 2)`, `t ? n : s`, `t ? n : missing`, `t ? o : n`, `t ? null : s`, `secret == "x" ? 1 : 2`, `unknown == "x" ? 1 : 2`, `null ? 1 : 2`, `t ? unknown : dyn`,
-		`-neg1`, `-secret`, `-unknown`, `-"7"`, `-half`, `-neg`, `!t`, `!null`, `!dyn`, `n == unknown`, `secret == s`, `o == o`, `t || unknown == "x"`, `false && unknown == "x"`, `"${o}"`, `"${null}"`, `"${unknown}"`, `"a${unknown}${secret}b${n}"`, `"${unknown}a${null}"`, `(o).a`, `[o][0].a`, `[o][0].b`, `{ a = o }.a.a`,
-		`length("aé")`, `length(o)`, `max(1, n, half)`, `max()`, `max("8", n)`, `max(secret, 1)`, `max(unknown, 1)`, `max(null, 1)`, `max([1, n]...)`, `upper()`, `upper("a", "b")`, `upper(missing)`, `lower("A")`,
-		`concat([1], [n, s], [secret])`, `concat([1], dyn)`, `concat(1)`, `format("%s-%d", s, n)`, `format("%d", s)`, `try(o.b, n)`, `try(upper(o), upper("x"))`, `upper(try(o.b, s))`,
-		`[for x in [1, 2] : x + n][1]`, `[for n in [1] : n]`, `{ a = [for o in [s] : upper(o)][0], b = o.a }`, `[o, o][*].a`, `[o][n - 7].a`,
-		`[n, n, s, half, neg, t, big, o, o.a, null, unknown, ratio, n]`,
-		`"a${null}b"`, `"a${o}b"`, `"a${missing}b"`, `[missing]`, `{ a = missing }`, `{ (null) = 1 }`, `"a${upper(o)}"`, `"a${1e400}"`,
-	} {
+}
+
+var quickTexts = []string{
+	`{}`, `[]`, `{ a = 1, b = [n, "x-${n}"] }`, `{ (s) = 1 }`, `{ "a" = 1, a = 2 }`, `{ "${s}x" = n }`, `{ a = 1, a = 2 }`, `{ true = 1, null = 2 }`,
+	`{ o.a = 1 }`, `{ (secret) = 1 }`, `{ (unknown) = 1 }`, `{ a = secret }`,
+	`"${n}-${big}-${half}-${neg}-${neg1}-${ratio}-${t}-${s}"`, `"a${unknown}b"`, `"a${dyn}b"`, `"a${secret}b"`, `"a${dynsecret}b"`, `"e${"\u0301"}"`,
+	`"a${[for x in [1, 2] : "x${x}"][1]}"`, `(("x${n}"))`, `"${n}"`, "<<E\n a ${n}\n b\nE\n", `"%{ if t }yes${n}%{ endif }."`, `upper("a${n}")`, `"x${upper("a")}${1.50}"`,
+	`o.a`, `o["a"]`, `o.b`, `o[s]`, `secret.a`, `dyn.a.b[0]`, `unknown`, `unknown.x`, `[1, 2][n % 2]`, `[1, 2][2]`, `[1][secret]`, `[1][unknown]`, `{ a = 1 }["a"]`, `missing[0]`, `s[0]`,
+	`n + 1`, `n - big`, `n * half`, `n / 2`, `n / 0`, `n % 3`, `n % 0`, `neg1 % 3`, `neg1 % half`, `n % neg1`, `ratio * 3`, `n < 1`, `n <= 7`, `n > half`, `n >= "7"`, `"1" + n`, `s + 1`, `secret + 1`, `unknown + 1`,
+	`n + null`, `n == 7`, `n != "7"`, `t && n > 1`, `!t || missing`, `-n`, `1 / 0 + n`, `n + 1 / ratio * (half - 2)`, `t ? n : s`, `t ? n : missing`, `t ? o : n`, `t ? null : s`, `secret == "x" ? 1 : 2`, `unknown == "x" ? 1 : 2`, `null ? 1 : 2`, `t ? unknown : dyn`,
+	`-neg1`, `-secret`, `-unknown`, `-"7"`, `-half`, `-neg`, `!t`, `!null`, `!dyn`, `n == unknown`, `secret == s`, `o == o`, `t || unknown == "x"`, `false && unknown == "x"`, `"${o}"`, `"${null}"`, `"${unknown}"`, `"a${unknown}${secret}b${n}"`, `"${unknown}a${null}"`, `(o).a`, `[o][0].a`, `[o][0].b`, `{ a = o }.a.a`,
+	`length("aé")`, `length(o)`, `max(1, n, half)`, `max()`, `max("8", n)`, `max(secret, 1)`, `max(unknown, 1)`, `max(null, 1)`, `max([1, n]...)`, `upper()`, `upper("a", "b")`, `upper(missing)`, `lower("A")`,
+	`concat([1], [n, s], [secret])`, `concat([1], dyn)`, `concat(1)`, `format("%s-%d", s, n)`, `format("%d", s)`, `try(o.b, n)`, `try(upper(o), upper("x"))`, `upper(try(o.b, s))`,
+	`[for x in [1, 2] : x + n][1]`, `[for n in [1] : n]`, `{ a = [for o in [s] : upper(o)][0], b = o.a }`, `[o, o][*].a`, `[o][n - 7].a`,
+	`[n, n, s, half, neg, t, big, o, o.a, null, unknown, ratio, n]`,
+	`"a${null}b"`, `"a${o}b"`, `"a${missing}b"`, `[missing]`, `{ a = missing }`, `{ (null) = 1 }`, `"a${upper(o)}"`, `"a${1e400}"`,
+}
+
+// What is evaluated without HCL is what HCL makes of it, to the mark.
+func TestQuickIsHCL(t *testing.T) {
+	ctx := quickContext()
+	for _, text := range quickTexts {
 		x, diags := hclsyntax.ParseExpression([]byte(text), "t", hcl.InitialPos)
 		if diags.HasErrors() {
 			t.Fatalf("%s: %s", text, diags)
@@ -79,5 +90,50 @@ func TestQuickIsHCL(t *testing.T) {
 		if ok && !got.RawEquals(want) {
 			t.Errorf("%s: %#v, want %#v", text, got, want)
 		}
+		if d := stepsDiffer(text, ctx); d != "" {
+			t.Errorf("%s by steps: %s", text, d)
+		}
 	}
+}
+
+// stepsDiffer tells how the value of an expression by steps differs from HCL's.
+func stepsDiffer(text string, ctx *hcl.EvalContext) string {
+	f, ok := hclnative.Scan([]byte("x = "+text+"\n"), "t")
+	if !ok || len(f.Body.Attrs) != 1 || len(f.Body.Blocks) > 0 {
+		return ""
+	}
+	content, _ := f.Body.LateContent(&hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: f.Body.Attrs[0].Name}}})
+	late := content.Attributes[f.Body.Attrs[0].Name].Expr.(*hclnative.Late)
+	want, diags := late.Tree().Value(ctx)
+	e := Compile(late)
+	if e.Constant(); e.tree == nil {
+		got, ok := e.run(nil, names{ctx})
+		if ok && len(diags) > 0 {
+			return "no error, but HCL says " + diags.Error()
+		}
+		if ok && !got.RawEquals(want) {
+			return fmt.Sprintf("%#v, want %#v", got, want)
+		}
+	}
+	got, ds := Eval(nil, names{ctx}, e, cty.DynamicPseudoType)
+	if ds.HasErrors() && !diags.HasErrors() && ds[len(ds)-1].Code != "lang/too-large" && ds[0].Detail != noSuch { // scopes are asked for all references
+		return fmt.Sprintf("%s, which HCL does not say", ds[0].Detail)
+	}
+	if !ds.HasErrors() && !got.RawEquals(want) {
+		return fmt.Sprintf("evaluated: %#v, want %#v", got, want)
+	}
+	return ""
+}
+
+// Whatever is evaluated by steps has the value that HCL gives it.
+func FuzzSteps(f *testing.F) {
+	for _, text := range quickTexts {
+		f.Add(text)
+	}
+	ctx := quickContext()
+	f.Fuzz(func(t *testing.T, text string) {
+		if d := stepsDiffer(text, ctx); d != "" {
+			t.Error(d)
+		}
+	})
 }

@@ -5,6 +5,8 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/hclnative"
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 )
@@ -23,7 +25,22 @@ func Static(t *demand.Task, s Scope, e *Expr, want cty.Type) diag.List {
 		_, ds := Eval(t, s, e, want)
 		return ds
 	}
-	ty, ds := static(t, s, e.Expression)
+	if e.tree == nil {
+		if v, ok := e.run(t, s); ok && e.bounded(v) == nil {
+			if want == cty.DynamicPseudoType || v.Type().Equals(want) {
+				return nil
+			}
+			if out, err := value.Convert(v, want); err == nil && value.Bounded(out) == nil {
+				return nil
+			}
+		}
+		return Static(t, s, e.whole(), want)
+	}
+	x := e.Expression
+	if _, late := x.(*hclnative.Late); late {
+		x = e.tree.root
+	}
+	ty, ds := static(t, s, x)
 	if ds.HasErrors() || want == cty.DynamicPseudoType || ty == cty.DynamicPseudoType || ty.Equals(want) {
 		return ds
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
-	ctymsgpack "github.com/zclconf/go-cty/cty/msgpack"
 )
 
 // The binary form: numbers as unsigned varints, strings and byte slices with
@@ -22,13 +21,21 @@ var errTorn = errors.New("the plan file is damaged")
 type encoder struct {
 	buf     []byte
 	strings map[string]uint64
-	types   map[string]uint64
-	key     []byte
+	types   map[string]*typed
+	last    *typed // of the value that was written last
+	key     []byte // room for a type
+	packed  []byte // room for a value
 	err     error
 }
 
+// typed is a type with its number.
+type typed struct {
+	n     uint64
+	codec *value.Codec
+}
+
 func newEncoder() *encoder {
-	return &encoder{strings: make(map[string]uint64), types: make(map[string]uint64)}
+	return &encoder{strings: make(map[string]uint64), types: make(map[string]*typed)}
 }
 
 func (e *encoder) uint(n uint64) { e.buf = binary.AppendUvarint(e.buf, n) }
@@ -67,19 +74,24 @@ func (e *encoder) value(v cty.Value) {
 		return
 	}
 	ty := v.Type()
-	e.key = appendType(e.key[:0], ty)
-	if n, ok := e.types[string(e.key)]; ok {
-		e.uint(n + 2)
+	if e.last == nil || !e.last.codec.Type().Equals(ty) {
+		e.key = appendType(e.key[:0], ty)
+		e.last = e.types[string(e.key)]
+	}
+	if e.last != nil {
+		e.uint(e.last.n + 2)
 	} else {
-		e.types[string(e.key)] = uint64(len(e.types))
+		e.last = &typed{uint64(len(e.types)), value.NewCodec(ty)}
+		e.types[string(e.key)] = e.last
 		src, err := ctyjson.MarshalType(ty)
 		e.fail(err)
 		e.uint(1)
 		e.bytes(src)
 	}
-	src, err := ctymsgpack.Marshal(v, ty)
+	var err error
+	e.packed, err = e.last.codec.Append(e.packed[:0], v)
 	e.fail(err)
-	e.bytes(src)
+	e.bytes(e.packed)
 }
 
 func (e *encoder) fail(err error) {
@@ -180,7 +192,7 @@ func (e *encoder) provider(p addr.ProviderConfig) {
 type decoder struct {
 	buf     []byte
 	strings []string
-	types   []cty.Type
+	types   []*value.Codec
 	err     error
 }
 
@@ -264,41 +276,28 @@ func (d *decoder) value() cty.Value {
 	if d.err != nil || n == 0 {
 		return cty.NilVal
 	}
-	var ty cty.Type
+	var codec *value.Codec
 	switch {
 	case n == 1:
-		var err error
-		if ty, err = ctyjson.UnmarshalType(d.bytes()); err != nil {
+		ty, err := ctyjson.UnmarshalType(d.bytes())
+		if err != nil {
 			d.fail(fmt.Errorf("%w: %w", errTorn, err))
 			return cty.NilVal
 		}
-		d.types = append(d.types, ty)
+		codec = value.NewCodec(ty)
+		d.types = append(d.types, codec)
 	case n-2 < uint64(len(d.types)):
-		ty = d.types[n-2]
+		codec = d.types[n-2]
 	default:
 		d.fail(errTorn)
 		return cty.NilVal
 	}
-	v, err := unmarshal(d.bytes(), ty)
+	v, err := codec.Read(d.bytes())
 	if err != nil {
 		d.fail(fmt.Errorf("%w: %w", errTorn, err))
 		return cty.NilVal
 	}
 	return v
-}
-
-// unmarshal decodes a value. The library trusts lengths, and panics on some input that
-// it did not write.
-func unmarshal(src []byte, ty cty.Type) (v cty.Value, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("a value cannot be decoded: %v", r)
-		}
-	}()
-	if err := value.CheckMsgpack(src); err != nil {
-		return cty.NilVal, err
-	}
-	return ctymsgpack.Unmarshal(src, ty)
 }
 
 func (d *decoder) path() cty.Path {

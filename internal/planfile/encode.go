@@ -6,6 +6,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
@@ -88,6 +89,7 @@ const (
 	isForcedCBD
 	isSkipDestroy
 	hasPaths
+	isSame // After is Before
 )
 
 func (e *encoder) change(c *plan.Change) {
@@ -103,6 +105,7 @@ func (e *encoder) change(c *plan.Change) {
 	set(isForcedCBD, c.ForcedCBD)
 	set(isSkipDestroy, c.SkipDestroy)
 	set(hasPaths, len(c.BeforeSensitive)+len(c.AfterSensitive)+len(c.Undeclared)+len(c.ReplacePaths) > 0)
+	set(isSame, value.Identical(c.Before, c.After))
 	e.byte(bits)
 	e.instance(c.Addr)
 	e.str(string(c.Deposed))
@@ -113,7 +116,9 @@ func (e *encoder) change(c *plan.Change) {
 	e.byte(byte(c.Op))
 	e.str(string(c.Reason))
 	e.value(c.Before)
-	e.value(c.After)
+	if bits&isSame == 0 {
+		e.value(c.After)
+	}
 	if bits&hasPaths != 0 {
 		e.paths(c.BeforeSensitive)
 		e.paths(c.AfterSensitive)
@@ -147,7 +152,10 @@ func (d *decoder) change() *plan.Change {
 	c.Provider = d.provider()
 	c.Op = d.op()
 	c.Reason = plan.Reason(d.str())
-	c.Before, c.After = d.value(), d.value()
+	c.Before = d.value()
+	if c.After = c.Before; bits&isSame == 0 {
+		c.After = d.value()
+	}
 	if bits&hasPaths != 0 {
 		c.BeforeSensitive, c.AfterSensitive, c.Undeclared, c.ReplacePaths = d.paths(), d.paths(), d.paths(), d.paths()
 	}

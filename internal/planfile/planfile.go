@@ -52,7 +52,7 @@ type Backend struct {
 
 const (
 	magic  = "terrace plan"
-	format = "6"
+	format = "7"
 
 	maxMember = 1 << 30 // bytes of one member, unpacked
 	maxFiles  = 100_000

@@ -83,7 +83,11 @@ func (m *managedPlan) decide(c *plan.Change, now, prior resourceclient.Object, r
 	}
 	if reason == "" {
 		c.Op = plan.Update
-		if unchanged(resp.Planned, prior.Value) && resourceclient.SamePaths(c.BeforeSensitive, c.AfterSensitive) {
+		same := value.Same(resp.Planned, prior.Value)
+		if same {
+			c.After = prior.Value
+		}
+		if (same || unchanged(resp.Planned, prior.Value)) && resourceclient.SamePaths(c.BeforeSensitive, c.AfterSensitive) {
 			c.Op = plan.NoOp
 		}
 		return ds
@@ -107,9 +111,6 @@ func (m *managedPlan) decide(c *plan.Change, now, prior resourceclient.Object, r
 // unchanged reports whether two objects of a type are the same. An argument of any
 // type that is null is the same whatever type the null has: not all know it.
 func unchanged(a, b cty.Value) bool {
-	if value.Same(a, b) {
-		return true
-	}
 	if a.IsNull() || b.IsNull() || !a.IsKnown() || !b.IsKnown() || !a.Type().IsObjectType() || !b.Type().IsObjectType() {
 		return false
 	}

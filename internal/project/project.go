@@ -200,8 +200,11 @@ func Of(c *Context, e *engine.Engine, values vars.Values) *Project {
 }
 
 // heapPerByte is up to how many bytes of memory for a byte of configuration the
-// collector waits: about what its expressions take, all of them built.
+// collector waits: about what comes of it that stays.
 const heapPerByte = 26
+
+// smallHeap is a heap of which nobody minds that it is not collected.
+const smallHeap = 24 << 20
 
 // What is allocated for a byte of configuration when all of it is checked once. Up to a
 // limit, a program that ends then does not collect it.
@@ -230,7 +233,7 @@ func expect(c *Context, o Options) {
 			}
 		}
 	}
-	heap := text * heapPerByte
+	heap := max(text*heapPerByte, min(text*checkedPerByte, smallHeap))
 	if o.Briefly {
 		heap = max(heap, min(text*checkedPerByte, checkedAtMost))
 	}

@@ -137,6 +137,9 @@ func (sub *Subject) Refresh(old Object, deposed addr.DeposedKey) (Object, diag.L
 	if gone {
 		return sub.None(), ds
 	}
+	if value.Identical(resp.State, old.Value) { // which was looked at when it was read
+		return Object{Value: resp.State, Private: resp.Private, Identity: resp.Identity}, ds
+	}
 	if err := schema.AssertUsable(sub.Schema.Block, resp.State, true); err != nil {
 		return old, append(ds, diag.Errorf(nil, "Provider produced invalid object", "The provider returned an invalid value for %s while refreshing: %s. This is a bug in the provider, which should be reported in the provider's own issue tracker.", sub.Addr, err)...)
 	}

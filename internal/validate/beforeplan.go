@@ -74,6 +74,23 @@ func (v *validator) valueBeforePlan(t *demand.Task, d *eval.Desired) (cty.Value,
 
 // anything is what an instance may be by its schema alone.
 func (v *validator) anything(d *eval.Desired, s *schema.Resource) cty.Value {
+	key := anyOf{s, d.Addr().Resource.Mode}
+	if out, ok := v.instances.Load(key); ok {
+		return out.(cty.Value)
+	}
+	out := anything(key)
+	v.instances.Store(key, out)
+	return out
+}
+
+// anyOf is a type of resources in a mode.
+type anyOf struct {
+	schema *schema.Resource
+	mode   addr.Mode
+}
+
+func anything(of anyOf) cty.Value {
+	s := of.schema
 	ty := s.Block.ImpliedType()
 	out := cty.UnknownVal(ty)
 	if s.Block.HasSensitive() {
@@ -83,7 +100,7 @@ func (v *validator) anything(d *eval.Desired, s *schema.Resource) cty.Value {
 		}
 		out = resourceclient.WithSensitive(cty.ObjectVal(attrs), nil, s)
 	}
-	if d.Addr().Resource.Mode == addr.Ephemeral {
+	if of.mode == addr.Ephemeral {
 		out = out.Mark(value.Ephemeral)
 	}
 	return out

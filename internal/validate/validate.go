@@ -62,6 +62,7 @@ type validator struct {
 	done      map[any]bool // blocks and folders that were looked at
 	validated Validated    // early
 	redundant diag.List    // early: warnings that no plan gives
+	instances sync.Map     // early: cty.Value by anyOf
 }
 
 // Run validates a tree.

@@ -1,10 +1,24 @@
 package value
 
-import "github.com/zclconf/go-cty/cty"
+import (
+	"unsafe"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Identical reports whether two values are one and the same in memory, as what a provider
+// hands back as it got it. Values that are equal need not be.
+func Identical(a, b cty.Value) bool {
+	type bytes [unsafe.Sizeof(cty.Value{})]byte
+	return *(*bytes)(unsafe.Pointer(&a)) == *(*bytes)(unsafe.Pointer(&b))
+}
 
 // Same is a.RawEquals(b), which compares the types of objects again at each level. Here they
 // are compared once.
 func Same(a, b cty.Value) bool {
+	if Identical(a, b) {
+		return true
+	}
 	if a == cty.NilVal || b == cty.NilVal {
 		return a.RawEquals(b)
 	}

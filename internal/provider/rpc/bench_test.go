@@ -13,6 +13,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/provider/rpc"
 	"github.com/terrace-iac/terrace/internal/provider/rpc/pb6"
+	codecs "github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/provider"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/zclconf/go-cty/cty"
@@ -231,7 +232,7 @@ func benchBare(b *testing.B, cmd *exec.Cmd, protocol int, res *schema.Resource, 
 	must(call("PlanResourceChange", create, &planned))
 	createNow := &pb6.ApplyRequest{TypeName: s.typ, PriorState: null, PlannedState: planned.PlannedState, Config: c, PlannedPrivate: planned.PlannedPrivate}
 	must(call("ApplyResourceChange", createNow, &made))
-	state, err := rpc.NewCodec(ty).Decode(made.NewState)
+	state, err := rpc.Decode(codecs.NewCodec(ty), made.NewState)
 	must(err)
 	stored := made.NewState
 	keep := &pb6.PlanRequest{TypeName: s.typ, PriorState: stored, ProposedNewState: value(block.ProposedNew(state, config)), Config: c, PriorPrivate: made.Private, ClientCapabilities: caps}

@@ -12,6 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/provider/rpc/pb6"
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/zclconf/go-cty/cty"
 	"google.golang.org/grpc/codes"
@@ -86,7 +87,7 @@ type schemas struct {
 	identity map[string]*pb6.IdentitySchema
 	rest     *pb6.ProviderSchema // list resources, state stores and actions
 
-	codecs sync.Map // *Codec by typed
+	codecs sync.Map // *value.Codec by typed
 
 	mu      sync.Mutex
 	invalid map[string]error // by mode and type: why a schema cannot be used
@@ -96,12 +97,12 @@ type schemas struct {
 type typed interface{ ImpliedType() cty.Type }
 
 // codec is the codec of a block or an object, made once.
-func (s *schemas) codec(of typed) *Codec {
+func (s *schemas) codec(of typed) *value.Codec {
 	if c, ok := s.codecs.Load(of); ok {
-		return c.(*Codec)
+		return c.(*value.Codec)
 	}
-	c, _ := s.codecs.LoadOrStore(of, NewCodec(of.ImpliedType()))
-	return c.(*Codec)
+	c, _ := s.codecs.LoadOrStore(of, value.NewCodec(of.ImpliedType()))
+	return c.(*value.Codec)
 }
 
 // schemas returns what the plugin declares, asking it if need be. A plugin that

@@ -14,6 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/provider/rpc/pb6"
 	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/provider"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/zclconf/go-cty/cty"
@@ -116,8 +117,8 @@ func (c *Client) lookup(ctx context.Context, w call, mode addr.Mode) (*schemas, 
 // An enc encodes the values of a request and keeps the first error.
 type enc struct{ err error }
 
-func (e *enc) value(name string, v cty.Value, c *Codec) *pb6.Value {
-	out, err := c.Encode(v)
+func (e *enc) value(name string, v cty.Value, c *value.Codec) *pb6.Value {
+	out, err := Encode(c, v)
 	if err != nil && e.err == nil {
 		e.err = fmt.Errorf("the %s cannot be sent: %w", name, err)
 	}
@@ -141,8 +142,8 @@ func (e *enc) identity(v cty.Value, s *schemas, r *schema.Resource) *pb6.Identit
 // A dec decodes the values of an answer and keeps the first error.
 type dec struct{ err error }
 
-func (d *dec) value(name string, in *pb6.Value, c *Codec, fallback cty.Value) cty.Value {
-	v, err := c.Decode(in)
+func (d *dec) value(name string, in *pb6.Value, c *value.Codec, fallback cty.Value) cty.Value {
+	v, err := Decode(c, in)
 	if err != nil {
 		if d.err == nil {
 			d.err = fmt.Errorf("the %s in its answer cannot be used: %w", name, err)
@@ -160,7 +161,7 @@ type sent struct {
 
 // object is value for an answer that may well be what the request had, whose
 // value is known then.
-func (d *dec) object(name string, in *pb6.Value, c *Codec, fallback cty.Value, had ...sent) cty.Value {
+func (d *dec) object(name string, in *pb6.Value, c *value.Codec, fallback cty.Value, had ...sent) cty.Value {
 	for _, s := range had {
 		if b := in.GetMsgpack(); len(b) > 0 && bytes.Equal(b, s.raw.GetMsgpack()) {
 			return s.v

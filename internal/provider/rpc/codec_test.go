@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/terrace-iac/terrace/internal/provider/rpc/pb6"
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/msgpack"
 )
@@ -55,8 +56,8 @@ func TestCodec(t *testing.T) {
 		}{num(n), cty.Number})
 	}
 	for _, tt := range tests {
-		c := NewCodec(tt.ty)
-		got, err := c.Encode(tt.v)
+		c := value.NewCodec(tt.ty)
+		got, err := Encode(c, tt.v)
 		want, wantErr := msgpack.Marshal(tt.v, tt.ty)
 		if (err == nil) != (wantErr == nil) || err == nil && !bytes.Equal(got.Msgpack, want) {
 			t.Errorf("%#v as %#v: %x, %v, but cty writes %x, %v", tt.v, tt.ty, got.GetMsgpack(), err, want, wantErr)
@@ -64,7 +65,7 @@ func TestCodec(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		back, err := c.Decode(got)
+		back, err := Decode(c, got)
 		if want, ok := ctyDecode(want, tt.ty); err != nil || !ok || !back.RawEquals(want) {
 			t.Errorf("%x as %#v: %#v, %v, but cty reads %#v, %v", got.Msgpack, tt.ty, back, err, want, ok)
 		}
@@ -87,7 +88,7 @@ func TestCodecReads(t *testing.T) {
 		{"\xd4\x0c\x00", cty.String}, {"\xc7\x00\x00", cty.String}, {"\xc7\x03\x0c\x81\x01\xc2", cty.String}, {"\xd4\x00", cty.String}, {"\x01", cty.Bool}, {"\xc1", cty.Bool},
 		{"\x92\xc4\x08\"string\"\xa1x", cty.DynamicPseudoType}, {"\x92\xc4\x01x\xa1x", cty.DynamicPseudoType}, {"\x93\xc0\xc0\xc0", cty.DynamicPseudoType},
 	} {
-		v, err := NewCodec(tt.ty).Decode(&pb6.Value{Msgpack: []byte(tt.in)})
+		v, err := Decode(value.NewCodec(tt.ty), &pb6.Value{Msgpack: []byte(tt.in)})
 		want, ok := ctyDecode([]byte(tt.in), tt.ty)
 		if ok != (err == nil) || ok && !v.RawEquals(want) {
 			t.Errorf("%x as %#v: %#v, %v, but cty reads %#v, %v", tt.in, tt.ty, v, err, want, ok)
@@ -105,14 +106,14 @@ func BenchmarkCodec(b *testing.B) {
 	obj["attribute_d"], obj["attribute_f"] = cty.StringVal("some text"), cty.UnknownVal(cty.String)
 	obj["attribute_k"] = cty.MapVal(map[string]cty.Value{"a": cty.StringVal("b"), "c": cty.StringVal("d")})
 	v := cty.ObjectVal(obj)
-	c := NewCodec(v.Type())
-	raw, err := c.Encode(v)
+	c := value.NewCodec(v.Type())
+	raw, err := Encode(c, v)
 	if err != nil {
 		b.Fatal(err)
 	}
 	for name, f := range map[string]func() error{
-		"write":     func() error { _, err := c.Encode(v); return err },
-		"read":      func() error { _, err := c.Decode(raw); return err },
+		"write":     func() error { _, err := Encode(c, v); return err },
+		"read":      func() error { _, err := Decode(c, raw); return err },
 		"cty-write": func() error { _, err := msgpack.Marshal(v, v.Type()); return err },
 		"cty-read":  func() error { _, err := msgpack.Unmarshal(raw.Msgpack, v.Type()); return err },
 	} {

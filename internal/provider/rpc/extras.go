@@ -10,6 +10,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/provider/rpc/pb6"
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/zclconf/go-cty/cty"
 	"google.golang.org/grpc"
@@ -78,7 +79,7 @@ func (c *Client) config(ctx context.Context, w call, k Kind, config cty.Value) (
 		return nil, ds
 	}
 	var e enc
-	v := e.value("configuration", config, NewCodec(b.ImpliedType()))
+	v := e.value("configuration", config, value.NewCodec(b.ImpliedType()))
 	if e.err != nil {
 		return nil, c.refused(w, e.err)
 	}
@@ -100,8 +101,8 @@ func (c *Client) ValidateOther(ctx context.Context, k Kind, typ string, config c
 		var e enc
 		resp, err = c.rpc.ValidateListResourceConfig(ctx, &pb6.ValidateListRequest{
 			TypeName: typ, Config: v,
-			IncludeResourceObject: e.value("include_resource", cty.UnknownVal(cty.Bool), NewCodec(cty.Bool)),
-			Limit:                 e.value("limit", cty.UnknownVal(cty.Number), NewCodec(cty.Number)),
+			IncludeResourceObject: e.value("include_resource", cty.UnknownVal(cty.Bool), value.NewCodec(cty.Bool)),
+			Limit:                 e.value("limit", cty.UnknownVal(cty.Number), value.NewCodec(cty.Number)),
 		})
 	case Action:
 		resp, err = c.rpc.ValidateActionConfig(ctx, &pb6.ValidateRequest{TypeName: typ, Config: v})

@@ -9,6 +9,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/provider/rpc/pb6"
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/provider"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/zclconf/go-cty/cty"
@@ -160,7 +161,7 @@ func (c *Client) CallFunction(ctx context.Context, name string, args []cty.Value
 		if p == nil {
 			return cty.UnknownVal(f.Return), &provider.ArgError{Arg: i, Msg: fmt.Sprintf("the function takes %d arguments only", len(f.Params))}
 		}
-		if msg.Arguments[i], err = NewCodec(p.Type).Encode(arg); err != nil {
+		if msg.Arguments[i], err = Encode(value.NewCodec(p.Type), arg); err != nil {
 			return cty.UnknownVal(f.Return), &provider.ArgError{Arg: i, Msg: err.Error()}
 		}
 	}
@@ -174,7 +175,7 @@ func (c *Client) CallFunction(ctx context.Context, name string, args []cty.Value
 		}
 		return cty.UnknownVal(f.Return), errors.New(e.Text)
 	}
-	v, err := NewCodec(f.Return).Decode(resp.Result)
+	v, err := Decode(value.NewCodec(f.Return), resp.Result)
 	if err != nil {
 		return cty.UnknownVal(f.Return), c.nonsense(w, "the result cannot be used: %s", err).Err()
 	}

@@ -150,9 +150,9 @@ func FuzzDecodeValue(f *testing.F) {
 	}))
 	f.Add([]byte{0xdd, 0xff, 0xff, 0xff, 0xff}, []byte(nil))
 	f.Add([]byte(nil), []byte(`{"s":"x","n":1,"b":true,"d":{"type":"string","value":"x"},"l":[],"m":{},"t":["",null],"set":[]}`))
-	codec := NewCodec(fuzzType)
+	codec := value.NewCodec(fuzzType)
 	f.Fuzz(func(t *testing.T, mp, json []byte) {
-		v, err := codec.Decode(&pb6.Value{Msgpack: mp, Json: json})
+		v, err := Decode(codec, &pb6.Value{Msgpack: mp, Json: json})
 		if want, ok := ctyDecode(mp, fuzzType); len(mp) > 0 && (ok != (err == nil) || ok && !v.RawEquals(want)) {
 			t.Fatalf("%x is %#v, %v, but cty reads %#v, %v", mp, v, err, want, ok)
 		}
@@ -162,14 +162,14 @@ func FuzzDecodeValue(f *testing.F) {
 		if errs := v.Type().TestConformance(fuzzType); errs != nil {
 			t.Fatalf("%#v: %v", v, errs)
 		}
-		again, err := codec.Encode(v)
+		again, err := Encode(codec, v)
 		if err != nil {
 			t.Fatalf("%#v: %v", v, err)
 		}
 		if want, err := msgpack.Marshal(v, fuzzType); err != nil || !bytes.Equal(again.Msgpack, want) {
 			t.Fatalf("%#v is %x, but cty writes %x, %v", v, again.Msgpack, want, err)
 		}
-		if back, err := codec.Decode(again); err != nil || !back.RawEquals(v) {
+		if back, err := Decode(codec, again); err != nil || !back.RawEquals(v) {
 			t.Fatalf("%#v became %#v: %v", v, back, err)
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/provider/rpc"
 	"github.com/terrace-iac/terrace/internal/provider/rpc/pb5"
 	"github.com/terrace-iac/terrace/internal/provider/rpc/pb6"
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
@@ -75,17 +76,17 @@ func encodeBlock5(b *schema.Block) *pb5.Block {
 	return out
 }
 
-func encodeValue(v cty.Value, c *rpc.Codec) *pb6.Value { return must(c.Encode(v)) }
+func encodeValue(v cty.Value, c *value.Codec) *pb6.Value { return must(rpc.Encode(c, v)) }
 
 // null is the wire form of every null value.
 var null = &pb6.Value{Msgpack: []byte{0xc0}}
 
 // decodeValue reads a value of a caller; none is null.
-func decodeValue(in *pb6.Value, c *rpc.Codec) (cty.Value, error) {
+func decodeValue(in *pb6.Value, c *value.Codec) (cty.Value, error) {
 	if len(in.GetMsgpack())+len(in.GetJson()) == 0 {
 		in = null
 	}
-	return c.Decode(in)
+	return rpc.Decode(c, in)
 }
 
 // problem is one error as an answer's diagnostics, about an attribute if there is one.

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/terrace-iac/terrace/internal/provider/rpc"
 	"github.com/terrace-iac/terrace/internal/provider/rpc/pb6"
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/zclconf/go-cty/cty"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -105,14 +105,14 @@ func (m mischief) diagnostics() []*pb6.Diagnostic {
 }
 
 // value spoils an object that is about to be answered.
-func (m mischief) value(v cty.Value, of *rpc.Codec) *pb6.Value {
+func (m mischief) value(v cty.Value, of *value.Codec) *pb6.Value {
 	switch m {
 	case mNil, mError:
 		return nil
 	case mGarbage:
 		return &pb6.Value{Msgpack: []byte{0xdd, 0xff, 0xff, 0xff, 0xff, 0xc1}}
 	case mType:
-		return encodeValue(cty.StringVal("not an object"), rpc.NewCodec(cty.String))
+		return encodeValue(cty.StringVal("not an object"), value.NewCodec(cty.String))
 	case mGone:
 		return null
 	case mUnknown:

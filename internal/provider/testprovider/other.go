@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/terrace-iac/terrace/internal/provider/rpc"
 	"github.com/terrace-iac/terrace/internal/provider/rpc/pb6"
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/zclconf/go-cty/cty"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -117,11 +117,11 @@ func (s *server) GetFunctions(context.Context, *pb6.Empty) (*pb6.FunctionList, e
 
 func (s *server) CallFunction(_ context.Context, req *pb6.CallRequest) (*pb6.CallResponse, error) {
 	str := func(v cty.Value) *pb6.CallResponse {
-		return &pb6.CallResponse{Result: encodeValue(v, rpc.NewCodec(cty.String))}
+		return &pb6.CallResponse{Result: encodeValue(v, value.NewCodec(cty.String))}
 	}
 	args := make([]string, len(req.Arguments))
 	for i, a := range req.Arguments {
-		if v, err := decodeValue(a, rpc.NewCodec(cty.String)); err == nil && v.IsKnown() && !v.IsNull() {
+		if v, err := decodeValue(a, value.NewCodec(cty.String)); err == nil && v.IsKnown() && !v.IsNull() {
 			args[i] = v.AsString()
 		}
 	}
@@ -129,7 +129,7 @@ func (s *server) CallFunction(_ context.Context, req *pb6.CallRequest) (*pb6.Cal
 	case "echo":
 		return &pb6.CallResponse{Result: req.Arguments[0]}, nil
 	case "fail":
-		v, err := decodeValue(req.Arguments[1], rpc.NewCodec(cty.Number))
+		v, err := decodeValue(req.Arguments[1], value.NewCodec(cty.Number))
 		if err != nil {
 			return nil, err
 		}
@@ -151,7 +151,7 @@ func (s *server) CallFunction(_ context.Context, req *pb6.CallRequest) (*pb6.Cal
 	case "prefix":
 		return str(cty.StringVal(s.settings().prefix)), nil
 	case "configured":
-		return &pb6.CallResponse{Result: encodeValue(cty.True, rpc.NewCodec(cty.Bool))}, nil
+		return &pb6.CallResponse{Result: encodeValue(cty.True, value.NewCodec(cty.Bool))}, nil
 	case "crash":
 		crash()
 	case "liar":

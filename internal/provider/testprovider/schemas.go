@@ -3,7 +3,7 @@ package testprovider
 import (
 	"sync"
 
-	"github.com/terrace-iac/terrace/internal/provider/rpc"
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -27,13 +27,13 @@ type catalog struct {
 	provider, object, record, old, data, secret *schema.Block
 	list, action, store                         *schema.Block
 	identity                                    *schema.Object
-	codecs                                      map[typed]*rpc.Codec
+	codecs                                      map[typed]*value.Codec
 }
 
 // typed is one of the schemas.
 type typed interface{ ImpliedType() cty.Type }
 
-func (c *catalog) codec(of typed) *rpc.Codec { return c.codecs[of] }
+func (c *catalog) codec(of typed) *value.Codec { return c.codecs[of] }
 
 var catalogs = map[int]func() *catalog{5: sync.OnceValue(func() *catalog { return newCatalog(5) }), 6: sync.OnceValue(func() *catalog { return newCatalog(6) })}
 
@@ -64,9 +64,9 @@ func newCatalog(protocol int) *catalog {
 			"id": required(cty.String), "region": optional(cty.String),
 		}},
 	}
-	c.codecs = make(map[typed]*rpc.Codec)
+	c.codecs = make(map[typed]*value.Codec)
 	for _, of := range []typed{c.provider, c.object, c.record, c.old, c.data, c.secret, c.list, c.action, c.store, c.identity} {
-		c.codecs[of] = rpc.NewCodec(of.ImpliedType())
+		c.codecs[of] = value.NewCodec(of.ImpliedType())
 	}
 	return c
 }

@@ -1,4 +1,4 @@
-package rpc
+package value
 
 import (
 	"errors"
@@ -6,15 +6,12 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/terrace-iac/terrace/internal/provider/rpc/pb6"
-	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/zclconf/go-cty/cty"
-	ctyjson "github.com/zclconf/go-cty/cty/json"
 	"github.com/zclconf/go-cty/cty/msgpack"
 )
 
-// A Codec writes and reads the values of one type as the protocol has them. It
-// never changes and may be used concurrently.
+// A Codec writes and reads the values of one type in cty's form of MessagePack, which the
+// plugin protocol has. It never changes and may be used concurrently.
 //
 // What almost all values are made of it knows how to write and read itself, with
 // what follows from the type found out beforehand. Everything else (values of
@@ -24,18 +21,18 @@ import (
 // are the same, only sooner.
 type Codec struct {
 	ty            cty.Type
-	kind          kind
+	kind          form
 	names         []string       // of an object's attributes, sorted
-	parts         []*Codec       // of an object's attributes, in the order of names
+	parts         []*Codec       // of an object's attributes, in the order of names, or of a tuple's elements
 	index         map[string]int // of an object's attributes
 	elem          *Codec         // of a collection
 	null, unknown cty.Value
 }
 
-type kind uint8
+type form uint8
 
 const (
-	other kind = iota // left to cty
+	other form = iota // left to cty
 	dynamic
 	text
 	number
@@ -44,6 +41,7 @@ const (
 	set
 	dictionary
 	object
+	tuple
 )
 
 // NewCodec makes the codec of a type.
@@ -77,56 +75,46 @@ func NewCodec(ty cty.Type) *Codec {
 			c.parts = append(c.parts, NewCodec(attrs[name]))
 			c.index[name] = i
 		}
+	case ty.IsTupleType():
+		c.kind = tuple
+		for _, elem := range ty.TupleElementTypes() {
+			c.parts = append(c.parts, NewCodec(elem))
+		}
 	}
 	return c
 }
 
-var errNoValue = errors.New("there is no value in the answer")
-
-// Encode makes the wire form of a value that conforms to the type. NilVal gives nil.
-func (c *Codec) Encode(v cty.Value) (*pb6.Value, error) {
-	if v == cty.NilVal {
-		return nil, nil
+// Append writes a value that conforms to the type behind b.
+func (c *Codec) Append(b []byte, v cty.Value) ([]byte, error) {
+	if out, ok := c.append(b, v); ok {
+		return out, nil
 	}
-	if b, ok := c.append(make([]byte, 0, 256), v); ok {
-		return &pb6.Value{Msgpack: b}, nil
-	}
-	b, err := msgpack.Marshal(v, c.ty)
-	if err != nil {
-		return nil, err
-	}
-	return &pb6.Value{Msgpack: b}, nil
+	out, err := msgpack.Marshal(v, c.ty)
+	return append(b, out...), err
 }
 
-// Decode reads a value of a plugin. It never panics and allocates in proportion
-// to what was sent. A value that is missing gives an error.
-func (c *Codec) Decode(in *pb6.Value) (v cty.Value, err error) {
+// Read reads a value, which is all that b holds. It never panics and allocates in
+// proportion to what b holds.
+func (c *Codec) Read(b []byte) (v cty.Value, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			v, err = cty.NilVal, fmt.Errorf("the value cannot be decoded: %v", r)
 		}
 	}()
-	switch {
-	case len(in.GetMsgpack()) > 0:
-		if v, rest, ok := c.read(in.Msgpack); ok && len(rest) == 0 {
-			return v, nil
-		}
-		if err := value.CheckMsgpack(in.Msgpack); err != nil {
-			return cty.NilVal, err
-		}
-		v, err = msgpack.Unmarshal(in.Msgpack, c.ty)
-	case len(in.GetJson()) > 0:
-		v, err = ctyjson.Unmarshal(in.Json, c.ty)
-	default:
-		return cty.NilVal, errNoValue
+	if v, rest, ok := c.read(b); ok && len(rest) == 0 {
+		return v, nil
 	}
-	if err != nil {
-		return cty.NilVal, fmt.Errorf("the value does not have the form that the schema tells: %w", err)
+	if err := CheckMsgpack(b); err != nil {
+		return cty.NilVal, err
 	}
-	if !v.Type().Equals(c.ty) { // the decoder takes an empty object for any
-		if errs := v.Type().TestConformance(c.ty); len(errs) > 0 {
-			return cty.NilVal, fmt.Errorf("the value does not have the form that the schema tells: %w", errs[0])
-		}
+	if v, err = msgpack.Unmarshal(b, c.ty); err != nil {
+		return v, fmt.Errorf("%w: %w", ErrForm, err)
 	}
 	return v, nil
 }
+
+// ErrForm is the error of a value of another form.
+var ErrForm = errors.New("the value does not have the form of its type")
+
+// Type is the type of the values.
+func (c *Codec) Type() cty.Type { return c.ty }

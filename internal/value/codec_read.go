@@ -1,9 +1,8 @@
-package rpc
+package value
 
 import (
 	"encoding/binary"
 
-	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/msgpack"
 )
@@ -38,13 +37,15 @@ func (c *Codec) read(b []byte) (v cty.Value, rest []byte, ok bool) {
 		return c.readMap(b)
 	case object:
 		return c.readObject(b)
+	case tuple:
+		return c.readTuple(b)
 	}
 	return c.readOther(b)
 }
 
 // readOther has cty read a value.
 func (c *Codec) readOther(b []byte) (v cty.Value, rest []byte, ok bool) {
-	rest, err := value.SkipMsgpack(b)
+	rest, err := SkipMsgpack(b)
 	if err != nil {
 		return cty.NilVal, nil, false
 	}
@@ -120,7 +121,21 @@ func (c *Codec) readObject(b []byte) (cty.Value, []byte, bool) {
 		}
 		vals[c.names[i]] = v
 	}
-	return value.OfType(cty.ObjectVal(vals), c.ty), b, len(vals) == n
+	return OfType(cty.ObjectVal(vals), c.ty), b, len(vals) == n
+}
+
+func (c *Codec) readTuple(b []byte) (cty.Value, []byte, bool) {
+	n, b, ok := readLength(b, mpArray, mpArray16, 1)
+	if !ok || n != len(c.parts) {
+		return cty.NilVal, nil, false
+	}
+	vals := make([]cty.Value, n)
+	for i := range vals {
+		if vals[i], b, ok = c.parts[i].read(b); !ok {
+			return cty.NilVal, nil, false
+		}
+	}
+	return cty.TupleVal(vals), b, true
 }
 
 // readNumber reads integers.

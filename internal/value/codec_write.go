@@ -1,4 +1,4 @@
-package rpc
+package value
 
 import (
 	"encoding/binary"
@@ -44,7 +44,7 @@ func (c *Codec) append(b []byte, v cty.Value) ([]byte, bool) {
 		}
 		return append(b, mpUnknown...), true
 	case v.IsNull():
-		return append(b, mpNil), c.kind != object || v.Type().Equals(c.ty)
+		return append(b, mpNil), c.kind < object || v.Type().Equals(c.ty)
 	}
 	switch c.kind {
 	case text:
@@ -62,18 +62,22 @@ func (c *Codec) append(b []byte, v cty.Value) ([]byte, bool) {
 		return c.appendElements(appendLength(b, v.LengthInt(), mpMap, mpMap16), v)
 	case object:
 		return c.appendObject(b, v)
+	case tuple:
+		return c.appendTuple(b, v)
 	}
 	return c.appendOther(b, v)
 }
 
 // of reports whether the codec is one for values of a type. The attributes of
-// objects are looked at one by one when they are written.
+// objects and the elements of tuples are looked at one by one when they are written.
 func (c *Codec) of(ty cty.Type) bool {
 	switch c.kind {
 	case dynamic, other:
 		return true
 	case object:
 		return ty.IsObjectType() && len(ty.AttributeTypes()) == len(c.names)
+	case tuple:
+		return ty.IsTupleType() && len(ty.TupleElementTypes()) == len(c.parts)
 	case list, set, dictionary:
 		return ty.Equals(c.ty)
 	}
@@ -114,6 +118,15 @@ func (c *Codec) appendObject(b []byte, v cty.Value) ([]byte, bool) {
 		}
 	}
 	return b, true
+}
+
+func (c *Codec) appendTuple(b []byte, v cty.Value) ([]byte, bool) {
+	b, i, ok := appendLength(b, len(c.parts), mpArray, mpArray16), 0, true
+	for it := v.ElementIterator(); ok && it.Next(); i++ {
+		_, e := it.Element()
+		b, ok = c.parts[i].append(b, e)
+	}
+	return b, ok
 }
 
 // appendNumber writes integers in as few bytes as there are for them.

@@ -1,0 +1,205 @@
+package lang
+
+import (
+	"strings"
+	"sync"
+	"weak"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/demand"
+	"github.com/terrace-iac/terrace/hclnative"
+	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// # Evaluation by steps
+//
+// Most expressions of native syntax are never made into HCL's trees: they are read from the
+// text into steps (hclnative.Code), which take a fraction of the memory and are kept. What
+// the steps cannot do, or what fails in them, the tree is built for and asked again, since
+// the steps know neither places nor messages.
+
+// fromCode takes an expression as steps; false if there are none for it.
+func (e *Expr) fromCode(x *hclnative.Late) bool {
+	code, ok := x.Code()
+	if !ok {
+		return false
+	}
+	for _, v := range code.Values {
+		if value.Bounded(v) != nil {
+			return false
+		}
+	}
+	e.code, e.refs = code, code.Refs
+	calls := false
+	for i := range code.Steps {
+		if s := &code.Steps[i]; s.Op == hclnative.Call {
+			calls = true
+			e.provided(code.Names[s.A])
+		}
+	}
+	e.constant = len(e.refs) == 0 && !calls
+	e.named = len(code.Steps) == 1 && code.Steps[0].Op == hclnative.Refer
+	return true
+}
+
+// whole is the expression with its tree. It is kept for as long as somebody uses it.
+func (e *Expr) whole() *Expr {
+	late, ok := e.Expression.(*hclnative.Late)
+	if !ok {
+		return e
+	}
+	e.tall.mu.Lock()
+	defer e.tall.mu.Unlock()
+	x := e.tall.x.Value()
+	if x == nil {
+		x = Compile(late.Tree())
+		e.tall.x = weak.Make(x)
+	}
+	return x
+}
+
+// run takes the steps of the expression. ok is false if one of them fails, and if the scope
+// has something to say.
+func (e *Expr) run(t *demand.Task, scope Scope) (v cty.Value, ok bool) {
+	m := machines.Get().(*machine)
+	defer m.end()
+	m.expr = e
+	for i := range e.refs {
+		v, used, ds := scope.Resolve(t, e.refs[i].Traversal, &e.refs[i].At)
+		if len(ds) > 0 {
+			return cty.DynamicVal, false
+		}
+		m.refs = append(m.refs, resolved{v, used})
+	}
+	for i := range e.code.Steps {
+		if !m.step(t, scope, &e.code.Steps[i]) {
+			return cty.DynamicVal, false
+		}
+	}
+	return m.stack[0], true
+}
+
+// machine is one run of the steps of an expression.
+type machine struct {
+	expr  *Expr
+	refs  []resolved // as those of the expression
+	stack []cty.Value
+}
+
+// machines are used again. A scope that is asked may evaluate something else meanwhile,
+// with a machine of its own.
+var machines = sync.Pool{New: func() any { return new(machine) }}
+
+// mostRoom is the length of a stack that is kept.
+const mostRoom = 64
+
+func (m *machine) end() {
+	if cap(m.stack) > mostRoom || cap(m.refs) > mostRoom {
+		return
+	}
+	clear(m.refs)
+	clear(m.stack[:cap(m.stack)])
+	m.expr, m.refs, m.stack = nil, m.refs[:0], m.stack[:0]
+	machines.Put(m)
+}
+
+func (m *machine) push(v cty.Value) { m.stack = append(m.stack, v) }
+
+// pop takes the last n values. They are good until the next push.
+func (m *machine) pop(n int) []cty.Value {
+	rest := len(m.stack) - n
+	out := m.stack[rest:]
+	m.stack = m.stack[:rest]
+	return out
+}
+
+func (m *machine) step(t *demand.Task, scope Scope, s *hclnative.Step) bool {
+	code := m.expr.code
+	n := int(s.N)
+	switch s.Op {
+	case hclnative.Const:
+		m.push(code.Values[s.A])
+		return true
+	case hclnative.Refer:
+		r := &m.refs[s.A]
+		return m.take(r.value, m.expr.refs[s.A].Traversal[r.used:])
+	case hclnative.Take:
+		return m.take(m.pop(1)[0], code.Paths[s.A])
+	case hclnative.Index:
+		args := m.pop(2)
+		v, diags := hcl.Index(args[0], args[1], &hcl.Range{})
+		m.push(v)
+		return len(diags) == 0
+	case hclnative.Binary:
+		args := m.pop(2)
+		return m.result(binary(s.Operator(), args[0], args[1]))
+	case hclnative.Unary:
+		return m.result(unary(s.Operator(), m.pop(1)[0]))
+	case hclnative.Cond:
+		args := m.pop(3)
+		return m.result(conditional(args[0], args[1], args[2]))
+	case hclnative.Tuple:
+		m.push(cty.TupleVal(m.pop(int(s.A))))
+		return true
+	case hclnative.Object:
+		vals := make(map[string]cty.Value, n)
+		for i, v := range m.pop(n) {
+			vals[code.Names[int(s.A)+i]] = v
+		}
+		m.push(cty.ObjectVal(vals))
+		return true
+	case hclnative.Template:
+		return m.result(template(m.pop(int(s.A))))
+	case hclnative.Call:
+		fns, ds := scope.Functions(t, m.expr.provider)
+		f, there := fns[code.Names[s.A]]
+		if len(ds) > 0 || !there || takesExpressions(f.Params(), f.VarParam()) {
+			return false
+		}
+		return m.result(call(f, m.pop(n)))
+	}
+	return false
+}
+
+func (m *machine) result(v cty.Value, ok bool) bool {
+	m.push(v)
+	return ok
+}
+
+// take goes into a value.
+func (m *machine) take(v cty.Value, path hcl.Traversal) bool {
+	if len(path) == 0 {
+		m.push(v)
+		return true
+	}
+	v, diags := path.TraverseRel(v)
+	m.push(v)
+	return len(diags) == 0
+}
+
+// template writes values one behind the other, and leaves it to HCL to say what becomes of
+// unknown, null and marked ones.
+func template(parts []cty.Value) (cty.Value, bool) {
+	var b strings.Builder
+	for _, v := range parts {
+		if !plain(v) {
+			return computed(&hclsyntax.TemplateExpr{Parts: literals(parts)})
+		}
+		text, ok := primitiveText(v)
+		if !ok {
+			return cty.DynamicVal, false
+		}
+		b.WriteString(text)
+	}
+	return cty.StringVal(b.String()), true
+}
+
+func literals(vals []cty.Value) []hclsyntax.Expression {
+	out := make([]hclsyntax.Expression, len(vals))
+	for i, v := range vals {
+		out[i] = literal(v)
+	}
+	return out
+}
