@@ -3,6 +3,7 @@ package config
 import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/hclnative"
 )
 
 func decodeCall(o *object) (*Call, diag.List) {
@@ -46,6 +47,9 @@ func decodeProvider(o *object) (*Provider, diag.List) {
 
 // emptyBody reports whether a body holds nothing at all.
 func emptyBody(body hcl.Body) bool {
+	if b, ok := body.(*hclnative.Body); ok {
+		return len(b.Attrs) == 0 && len(b.Blocks) == 0
+	}
 	_, diags := body.Content(&hcl.BodySchema{})
 	return !diags.HasErrors()
 }

@@ -274,7 +274,7 @@ func (c *callCode) read(child *config.Module) {
 	for name := range child.Variables {
 		hs.Attributes = append(hs.Attributes, hcl.AttributeSchema{Name: name})
 	}
-	content, diags := c.cfg.Body.Content(hs)
+	content, diags := lang.Content(c.cfg.Body, hs)
 	c.ds = diag.FromHCL(diags)
 	for _, m := range c.ds {
 		m.Notes = append(m.Notes, diag.Note{Text: "the module's variables are declared in " + child.Dir})

@@ -70,7 +70,7 @@ type dynamic struct {
 func CompileBody(body hcl.Body, b *schema.Block) (*Body, diag.List) {
 	p := b.Reading()
 	out := &Body{schema: p, at: body.MissingItemRange()}
-	content, diags := contentOf(body, p.HCL)
+	content, diags := Content(body, p.HCL)
 	ds := diag.FromHCL(diags)
 	var byType map[string][]bodyItem
 	for _, block := range content.Blocks {
@@ -113,9 +113,9 @@ func CompileBody(body hcl.Body, b *schema.Block) (*Body, diag.List) {
 	return out, ds
 }
 
-// contentOf is the content of a body, with expressions that are not built where the body
+// Content is the content of a body, with expressions that are not built where the body
 // can say them so.
-func contentOf(body hcl.Body, schema *hcl.BodySchema) (*hcl.BodyContent, hcl.Diagnostics) {
+func Content(body hcl.Body, schema *hcl.BodySchema) (*hcl.BodyContent, hcl.Diagnostics) {
 	if b, ok := body.(interface {
 		LateContent(*hcl.BodySchema) (*hcl.BodyContent, hcl.Diagnostics)
 	}); ok {
