@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 
 	"github.com/terrace-iac/terrace/internal/state/rawjson"
 	"github.com/zclconf/go-cty/cty"
@@ -21,7 +22,9 @@ func Decode(raw []byte, ty cty.Type) (cty.Value, error) {
 	if rawjson.Deeper(raw, maxDepth) {
 		return cty.NilVal, fmt.Errorf("the value is nested more than %d deep", maxDepth)
 	}
-	v, err := decodeAll(raw, ty)
+	d := decoders.Get().(*decoder)
+	v, err := d.decodeAll(raw, ty)
+	decoders.Put(d)
 	if err == nil || errors.Is(err, errNumber) {
 		return v, err
 	}
@@ -32,9 +35,33 @@ func Decode(raw []byte, ty cty.Type) (cty.Value, error) {
 // proportion to its length times its depth.
 const maxDepth = 500
 
-func decodeAll(raw []byte, ty cty.Type) (cty.Value, error) {
+// decoder is what values are decoded with. It knows the type that it read last: what is
+// stored with its type mostly has the type of what was read before.
+type decoder struct {
+	raw string
+	ty  cty.Type
+}
+
+var decoders = sync.Pool{New: func() any { return new(decoder) }}
+
+// typeOf is decodeType.
+func (d *decoder) typeOf(raw []byte) (cty.Type, error) {
+	if d.raw == string(raw) && d.raw != "" {
+		return d.ty, nil
+	}
+	ty, err := decodeType(raw)
+	if err == nil && len(raw) <= longestType {
+		d.raw, d.ty = string(raw), ty
+	}
+	return ty, err
+}
+
+// longestType is the length of a type that is kept.
+const longestType = 4 << 10
+
+func (d *decoder) decodeAll(raw []byte, ty cty.Type) (cty.Value, error) {
 	s := rawjson.NewScanner(raw)
-	v, err := decode(s, ty)
+	v, err := d.decode(s, ty)
 	if err == nil {
 		err = s.End()
 	}
@@ -52,7 +79,7 @@ func decodeSlow(raw []byte, ty cty.Type) (v cty.Value, err error) {
 	return ctyjson.Unmarshal(raw, ty)
 }
 
-func decode(s *rawjson.Scanner, ty cty.Type) (cty.Value, error) {
+func (d *decoder) decode(s *rawjson.Scanner, ty cty.Type) (cty.Value, error) {
 	c := s.Peek()
 	if c == 'n' {
 		if !s.Null() {
@@ -80,15 +107,15 @@ func decode(s *rawjson.Scanner, ty cty.Type) (cty.Value, error) {
 		b, err := s.Bool()
 		return cty.BoolVal(b), err
 	case ty == cty.DynamicPseudoType:
-		return decodeDynamic(s)
+		return d.decodeDynamic(s)
 	case ty.IsObjectType():
-		return decodeObject(s, ty)
+		return d.decodeObject(s, ty)
 	case ty.IsMapType():
-		return decodeMap(s, ty.ElementType())
+		return d.decodeMap(s, ty.ElementType())
 	case ty.IsListType(), ty.IsSetType():
-		return decodeElements(s, ty)
+		return d.decodeElements(s, ty)
 	case ty.IsTupleType():
-		return decodeTuple(s, ty.TupleElementTypes())
+		return d.decodeTuple(s, ty.TupleElementTypes())
 	}
 	return cty.NilVal, errSlow
 }
@@ -114,7 +141,7 @@ func parseNumber(text []byte) (cty.Value, error) {
 }
 
 // decodeDynamic reads {"value":…,"type":…}, in whichever order.
-func decodeDynamic(s *rawjson.Scanner) (cty.Value, error) {
+func (d *decoder) decodeDynamic(s *rawjson.Scanner) (cty.Value, error) {
 	var rawType, rawValue []byte
 	err := s.Object(func(key []byte) (err error) {
 		switch string(key) {
@@ -130,11 +157,11 @@ func decodeDynamic(s *rawjson.Scanner) (cty.Value, error) {
 	if err != nil || rawType == nil || rawValue == nil {
 		return cty.NilVal, errSlow
 	}
-	ty, err := decodeType(rawType)
+	ty, err := d.typeOf(rawType)
 	if err != nil {
 		return cty.NilVal, err
 	}
-	return decodeAll(rawValue, ty)
+	return d.decodeAll(rawValue, ty)
 }
 
 // DecodeType reads a type from JSON that EncodeType or OpenTofu wrote.
@@ -175,7 +202,7 @@ func typeSlow(raw []byte) (ty cty.Type, err error) {
 	return ty.WithoutOptionalAttributesDeep(), nil
 }
 
-func decodeObject(s *rawjson.Scanner, ty cty.Type) (cty.Value, error) {
+func (d *decoder) decodeObject(s *rawjson.Scanner, ty cty.Type) (cty.Value, error) {
 	atys := ty.AttributeTypes()
 	attrs := make(map[string]cty.Value, len(atys))
 	err := s.Object(func(key []byte) error {
@@ -183,7 +210,7 @@ func decodeObject(s *rawjson.Scanner, ty cty.Type) (cty.Value, error) {
 		if !ok {
 			return errSlow
 		}
-		v, err := decode(s, aty)
+		v, err := d.decode(s, aty)
 		attrs[string(key)] = v
 		return err
 	})
@@ -200,11 +227,11 @@ func decodeObject(s *rawjson.Scanner, ty cty.Type) (cty.Value, error) {
 	return cty.ObjectVal(attrs), nil
 }
 
-func decodeMap(s *rawjson.Scanner, ety cty.Type) (cty.Value, error) {
+func (d *decoder) decodeMap(s *rawjson.Scanner, ety cty.Type) (cty.Value, error) {
 	elems := make(map[string]cty.Value)
 	err := s.Object(func(key []byte) error {
 		name := string(key) // before the value is read
-		v, err := decode(s, ety)
+		v, err := d.decode(s, ety)
 		elems[name] = v
 		return err
 	})
@@ -219,11 +246,11 @@ func decodeMap(s *rawjson.Scanner, ety cty.Type) (cty.Value, error) {
 	return cty.MapVal(elems), nil
 }
 
-func decodeElements(s *rawjson.Scanner, ty cty.Type) (cty.Value, error) {
+func (d *decoder) decodeElements(s *rawjson.Scanner, ty cty.Type) (cty.Value, error) {
 	ety := ty.ElementType()
 	var elems []cty.Value
 	err := s.Array(func() error {
-		v, err := decode(s, ety)
+		v, err := d.decode(s, ety)
 		elems = append(elems, v)
 		return err
 	})
@@ -242,13 +269,13 @@ func decodeElements(s *rawjson.Scanner, ty cty.Type) (cty.Value, error) {
 	return cty.NilVal, errSlow
 }
 
-func decodeTuple(s *rawjson.Scanner, etys []cty.Type) (cty.Value, error) {
+func (d *decoder) decodeTuple(s *rawjson.Scanner, etys []cty.Type) (cty.Value, error) {
 	elems := make([]cty.Value, 0, len(etys))
 	err := s.Array(func() error {
 		if len(elems) == len(etys) {
 			return errSlow
 		}
-		v, err := decode(s, etys[len(elems)])
+		v, err := d.decode(s, etys[len(elems)])
 		elems = append(elems, v)
 		return err
 	})

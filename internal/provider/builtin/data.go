@@ -62,9 +62,9 @@ func (p *Provider) Plan(_ context.Context, req provider.PlanRequest) (provider.P
 	}
 	if !same(req.Prior.GetAttr("input"), input) {
 		resp.Planned = object(req.Proposed.GetAttr("id"), input, cty.UnknownVal(input.Type()), triggers)
-	} else if value.Same(req.Prior, req.Proposed) {
-		resp.Planned = req.Prior
+		return resp, nil
 	}
+	resp.Planned = req.Prior // whose id and output stay
 	return resp, nil
 }
 
