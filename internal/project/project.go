@@ -41,6 +41,9 @@ type Context struct {
 	Ask func(ctx context.Context, v *config.Variable) (string, error)
 	// Expect is called with how many bytes of memory are about to be used. It may be nil.
 	Expect func(bytes int64)
+	// Beside is called when the configuration has plugins, which are about to work beside
+	// this process. It may be nil.
+	Beside func()
 	// Running gets what ends the providers once they may run, and nil when they have ended.
 	// It may be nil.
 	Running func(end func())
@@ -191,7 +194,20 @@ func Load(ctx context.Context, c *Context, o Options) (*Project, diag.List) {
 		p.Close()
 		return nil, ds
 	}
+	if c.Beside != nil && hasPlugins(e) {
+		c.Beside()
+	}
 	return p, ds
+}
+
+// hasPlugins reports whether a configuration needs other providers than the one that is built in.
+func hasPlugins(e *engine.Engine) bool {
+	for of := range e.Requirements() {
+		if !of.IsBuiltIn() {
+			return true
+		}
+	}
+	return false
 }
 
 // Of is a project of a configuration that somebody else has opened, and closes.

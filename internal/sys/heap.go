@@ -15,13 +15,18 @@ const smallestHeap = 4 << 20
 // memory counts more than time.
 const sparing = 50
 
+// beside is by how many percent the heap grows between two collections where plugins run:
+// what it takes then of the processors is taken from them.
+const beside = 250
+
 // collector is the pace of the garbage collector. The zero collector is ready;
 // there is one in a process, and it may be used concurrently.
 type collector struct {
 	pages sync.Once // for asking for large ones
 	mu    sync.Mutex
-	set   int // the percentage that holds until the collector runs; 0: none
-	usual int // the one that it had before
+	set   int  // the percentage that holds until the collector runs; 0: none
+	usual int  // the one that it had before
+	small bool // whether memory counts more than time
 }
 
 // begin has the garbage collector run first when the heap has twice the size at which it
@@ -43,11 +48,32 @@ func (c *collector) spare() {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.set != 0 {
-		c.usual = sparing
+	c.small = true
+	c.from(sparing)
+}
+
+// share has the garbage collector run less often, since other processes work for this one.
+// Where memory counts more than time, and where the user said something about the collector,
+// that stands.
+func (c *collector) share() {
+	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
-	debug.SetGCPercent(sparing)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.small {
+		c.from(beside)
+	}
+}
+
+// from sets the percentage that holds from now on, or from when the collector has run. The
+// caller holds c.mu.
+func (c *collector) from(percent int) {
+	if c.set != 0 {
+		c.usual = percent
+		return
+	}
+	debug.SetGCPercent(percent)
 }
 
 // expect has the garbage collector run when the heap has grown by the given

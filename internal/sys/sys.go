@@ -63,6 +63,9 @@ type System struct {
 	// LimitHeap has the garbage collector keep the heap smaller than it usually is,
 	// for a fifth more processor time. It may be nil.
 	LimitHeap func()
+	// ShareProcessors has the garbage collector run less often, for up to twice the memory,
+	// since plugins need the processors. It may be nil, and may be called concurrently.
+	ShareProcessors func()
 
 	// Profile begins to profile the process until stop is called, once. It may be nil
 	// where that is not possible.
@@ -132,6 +135,9 @@ func Real() (*System, error) {
 		ExpectHeap: gc.expect,
 		Profile:    profile,
 		LimitHeap:  gc.spare,
+
+		ShareProcessors: gc.share,
+
 		Executable: os.Executable,
 
 		EndChildren: children.End,

@@ -46,7 +46,7 @@ type Project struct {
 // ContextOf is the folder that a call works in, with its prompts, reports and interrupts.
 func ContextOf(c *command.Call) *project.Context {
 	out := &project.Context{
-		Folder: c.Folder(), Set: c.Report.Set, Event: c.Report.Event, Expect: c.ExpectHeap, Running: c.Interrupts.EndsProviders,
+		Folder: c.Folder(), Set: c.Report.Set, Event: c.Report.Event, Expect: c.ExpectHeap, Beside: c.ShareProcessors, Running: c.Interrupts.EndsProviders,
 		Waiting: func(holder *store.LockInfo) { lockedBy(c, holder) },
 	}
 	if c.Prompt.May(true) {
