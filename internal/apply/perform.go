@@ -187,11 +187,11 @@ func (a *applier) write(t *demand.Task, id int, act plan.Action, c *plan.Change)
 	if err := a.intent(id, obj, op); err != nil {
 		return append(ds, diag.Errorf(nil, "Failed to write the journal", "%s was not started, because Terrace could not record that it was about to: %s.", c.Addr, err)...)
 	}
-	run := a.ops.Begin(obj, op, x.sub.Marked(prior, c.BeforeSensitive))
+	run := a.ops.Begin(obj, op, x.sub.Called(prior, c.BeforeSensitive))
 	got, more := a.make(x, prior, planned)
 	ds = append(ds, x.blame(more)...)
 	ds = append(ds, x.blame(a.answer(t, x, act, got))...)
-	run.End(!ds.HasErrors(), x.sub.Marked(got.Value, x.marks))
+	run.End(!ds.HasErrors(), called(x.sub, got.Value, x.marks))
 	if ds.HasErrors() {
 		return ds
 	}
@@ -202,10 +202,19 @@ func (a *applier) write(t *demand.Task, id int, act plan.Action, c *plan.Change)
 	return append(ds, a.accept(t, x, got.Value)...)
 }
 
+// called is what a new object is called by, nil if there is none.
+func called(sub *resourceclient.Subject, v cty.Value, sensitive []cty.Path) *resourceclient.Called {
+	if v == cty.NilVal || v.IsNull() {
+		return nil
+	}
+	out := sub.Called(v, sensitive)
+	return &out
+}
+
 // accept holds a new value to the postconditions. Only one that meets them is there
 // for what reads the instance.
 func (a *applier) accept(t *demand.Task, x *target, v cty.Value) diag.List {
-	if x.d == nil {
+	if x.d == nil || !x.d.Resource.HasRules() {
 		a.keep(x, v)
 		return nil
 	}

@@ -29,23 +29,22 @@ func (a *applier) remove(t *demand.Task, id int, act plan.Action, c *plan.Change
 		return ds
 	}
 	d := a.blockOf(t, c.Addr)
-	self := sub.Marked(c.Before, c.BeforeSensitive)
-	run := a.ops.Begin(obj, plan.Delete, self)
+	run := a.ops.Begin(obj, plan.Delete, sub.Called(c.Before, c.BeforeSensitive))
 	if obj.Deposed == "" && c.Op != plan.CreateThenDelete && !stored.Tainted { // what is tainted was perhaps never made whole
-		ds = append(ds, a.runner.Destroying(t, c.Addr, self)...)
+		ds = append(ds, a.runner.Destroying(t, c.Addr, sub.Marked(c.Before, c.BeforeSensitive))...)
 		if ds.HasErrors() {
-			run.End(false, cty.NilVal)
+			run.End(false, nil)
 			return ds
 		}
 	}
 	if err := a.intent(id, obj, plan.Delete); err != nil {
-		run.End(false, cty.NilVal)
+		run.End(false, nil)
 		return append(ds, diag.Errorf(nil, "Failed to write the journal", "%s was not destroyed, because Terrace could not record that it was about to: %s.", obj, err)...)
 	}
 	got, more := sub.Destroy(c.Before, c.Private)
 	ds = append(ds, more...)
 	ds = append(ds, a.removed(id, state.Change{Object: obj, Provider: of, New: stored}, sub, got)...)
-	run.End(!ds.HasErrors(), cty.NilVal)
+	run.End(!ds.HasErrors(), nil)
 	if !ds.HasErrors() {
 		a.count(func(r *Result) { r.Destroyed++ })
 	}

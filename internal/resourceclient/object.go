@@ -1,6 +1,8 @@
 package resourceclient
 
 import (
+	"slices"
+
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/state"
@@ -60,6 +62,27 @@ func (sub *Subject) Marked(v cty.Value, paths []cty.Path) cty.Value {
 	return WithSensitive(v, Present(v, paths), sub.Schema)
 }
 
+// Called is what people know an object by.
+type Called struct{ Key, Value string }
+
+// Called is Identify for a value without marks, of which the given paths and what the
+// schema says are sensitive.
+func (sub *Subject) Called(v cty.Value, sensitive []cty.Path) Called {
+	if v == cty.NilVal || v.IsNull() || !v.IsKnown() {
+		return Called{}
+	}
+	hides := func(name string) bool {
+		if a := sub.Schema.Block.Attributes[name]; a != nil && a.Sensitive {
+			return true
+		}
+		return slices.ContainsFunc(sensitive, func(p cty.Path) bool {
+			return len(p) == 0 || len(p) == 1 && p[0] == cty.PathStep(cty.GetAttrStep{Name: name})
+		})
+	}
+	key, text := identify(v, hides)
+	return Called{key, text}
+}
+
 // Identify finds the name and value of the attribute that tells people which
 // object a value is; "" if none does that may be shown.
 func Identify(v cty.Value) (key, text string) {
@@ -69,9 +92,13 @@ func Identify(v cty.Value) (key, text string) {
 	if v.IsMarked() {
 		return "", ""
 	}
+	return identify(v, func(string) bool { return false })
+}
+
+func identify(v cty.Value, hides func(name string) bool) (key, text string) {
 	ty := v.Type()
 	for _, name := range []string{"id", "name"} {
-		if !ty.IsObjectType() || !ty.HasAttribute(name) || ty.AttributeType(name) != cty.String {
+		if !ty.IsObjectType() || !ty.HasAttribute(name) || ty.AttributeType(name) != cty.String || hides(name) {
 			continue
 		}
 		x := v.GetAttr(name)

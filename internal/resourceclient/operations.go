@@ -6,7 +6,6 @@ import (
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/event"
-	"github.com/zclconf/go-cty/cty"
 )
 
 // Operations are the running calls that change something. It may be used by many
@@ -32,11 +31,10 @@ func (x *Client) Operations(now func() time.Time) *Operations {
 	return &Operations{observe: x.o.Observe, now: now, running: map[*Operation]bool{}}
 }
 
-// Begin tells that a change of an object begins; prior is what the object is now,
-// with marks on what must not be shown, null if there is none.
-func (o *Operations) Begin(obj addr.Object, op event.Op, prior cty.Value) *Operation {
+// Begin tells that a change of an object begins, and what the object is called by now.
+func (o *Operations) Begin(obj addr.Object, op event.Op, prior Called) *Operation {
 	run := &Operation{all: o, event: event.Event{Kind: event.ApplyStart, Object: obj, Op: op}, start: o.now()}
-	run.event.IDKey, run.event.IDValue = Identify(prior)
+	run.event.IDKey, run.event.IDValue = prior.Key, prior.Value
 	o.observe.Send(run.event)
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -44,9 +42,9 @@ func (o *Operations) Begin(obj addr.Object, op event.Op, prior cty.Value) *Opera
 	return run
 }
 
-// End tells that the change has ended; v is what there is now, with marks on what
-// must not be shown, or cty.NilVal.
-func (run *Operation) End(ok bool, v cty.Value) {
+// End tells that the change has ended; now is what the object that is there now is called
+// by, nil if there is none.
+func (run *Operation) End(ok bool, now *Called) {
 	o := run.all
 	o.mu.Lock()
 	delete(o.running, run)
@@ -56,8 +54,8 @@ func (run *Operation) End(ok bool, v cty.Value) {
 		run.event.Kind = event.ApplyError
 	}
 	run.event.Elapsed = o.now().Sub(run.start)
-	if key, id := Identify(v); ok && v != cty.NilVal && !v.IsNull() {
-		run.event.IDKey, run.event.IDValue = key, id
+	if ok && now != nil {
+		run.event.IDKey, run.event.IDValue = now.Key, now.Value
 	}
 	o.observe.Send(run.event)
 }

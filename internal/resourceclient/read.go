@@ -27,7 +27,8 @@ func (sub *Subject) Read(config cty.Value, sensitive []cty.Path) (cty.Value, dia
 		return sub.Null(), append(ds, diag.Errorf(nil, "Provider produced invalid object", "Provider %q produced an invalid value for %s: %s. This is a bug in the provider, which should be reported in the provider's own issue tracker.", sub.Of.Provider.String(), a, err)...)
 	}
 	e.Kind = event.ReadDone
-	e.IDKey, e.IDValue = Identify(sub.Marked(v, sensitive))
+	called := sub.Called(v, sensitive)
+	e.IDKey, e.IDValue = called.Key, called.Value
 	sub.x.o.Observe.Send(e)
 	return v, ds
 }

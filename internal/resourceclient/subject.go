@@ -119,8 +119,8 @@ func (sub *Subject) TakeOver(from addr.Instance, of addr.Provider, stored *state
 
 // Refresh asks what an object is like now; its value is null if it does not exist any more.
 func (sub *Subject) Refresh(old Object, deposed addr.DeposedKey) (Object, diag.List) {
-	key, id := Identify(sub.Marked(old.Value, old.Sensitive()))
-	e := event.Event{Kind: event.RefreshStart, Object: addr.Object{Instance: sub.Addr, Deposed: deposed}, IDKey: key, IDValue: id}
+	called := sub.Called(old.Value, old.Sensitive())
+	e := event.Event{Kind: event.RefreshStart, Object: addr.Object{Instance: sub.Addr, Deposed: deposed}, IDKey: called.Key, IDValue: called.Value}
 	sub.x.o.Observe.Send(e)
 	done := sub.x.call()
 	resp, ds := sub.prov.Read(sub.ctx(), provider.ReadRequest{Type: sub.Addr.Resource.Type, Prior: old.Value, Private: old.Private, Identity: old.Identity, Meta: sub.meta})

@@ -139,16 +139,12 @@ func SamePaths(a, b []cty.Path) bool {
 }
 
 // WithSensitive marks what is sensitive in a value that came from state or a
-// provider: the given paths and those of the schema.
+// provider, without marks of its own: the given paths and those of the schema.
 func WithSensitive(v cty.Value, paths []cty.Path, s *schema.Resource) cty.Value {
-	if len(paths) > 0 {
-		v = value.MarkPaths(v, value.Sensitive, paths...)
-	}
 	if s.Block.HasSensitive() {
-		plain, _ := v.UnmarkDeep()
-		v = value.MarkPaths(v, value.Sensitive, s.Block.SensitivePaths(plain)...)
+		paths = slices.Concat(paths, s.Block.SensitivePaths(v))
 	}
-	return v
+	return value.MarkPaths(v, value.Sensitive, paths...)
 }
 
 // Blame sets the place of messages about an instance: the argument that a path

@@ -62,7 +62,7 @@ func markParts(v cty.Value, m any, paths []cty.Path, depth int) cty.Value {
 		if ty.IsMapType() {
 			return cty.MapVal(parts)
 		}
-		return OfType(cty.ObjectVal(parts), ty)
+		return ofSameType(cty.ObjectVal(parts), ty)
 	case ty.IsTupleType() || ty.IsListType():
 		if v.LengthInt() == 0 {
 			return v
