@@ -42,6 +42,9 @@ type Settings struct {
 	// Whole goes on where units cannot be read or connected, so that a check finds what
 	// else is wrong. The units must not be run then; states can be read.
 	Whole bool
+	// Expect is called with how many bytes of memory the files of the units that were found
+	// are about to take. May be nil.
+	Expect func(bytes int64)
 	// NamesAlone says that only the names of units are wanted: their files are not
 	// read, unless filters ask for what is in them.
 	NamesAlone bool
@@ -220,6 +223,9 @@ func (f *finder) find(ctx context.Context, queries []filter.Query) (ds diag.List
 	case len(queries) > 0 && !f.s.Lenient && !looksInside(queries):
 		found.units = f.named(ctx, queries, found.units)
 	}
+	if f.s.Expect != nil && !names {
+		f.s.Expect(int64(len(found.units)) * unitBytes)
+	}
 	if ds = append(ds, f.load(ctx, found.units, false)...); ds.HasErrors() && !f.s.Whole {
 		return ds
 	}
@@ -252,6 +258,9 @@ func (f *finder) find(ctx context.Context, queries []filter.Query) (ds diag.List
 	f.Warnings, f.Chosen = ds.Warnings(), true
 	return append(slices.Clone(ds), more...)
 }
+
+// unitBytes is about what is allocated for a unit whose files are read and evaluated.
+const unitBytes = 20 << 10
 
 func samePlace(a, b *source.Range) bool { return a != nil && b != nil && *a == *b }
 
