@@ -38,16 +38,32 @@ const (
 // An Expr is one compiled expression. It is immutable.
 type Expr struct {
 	hcl.Expression
+	*Parts
 	Kind          exprKind
-	Cell          int             // of its cell in each evaluation of the file; -1 for none
-	ConstantValue cty.Value       // of constants
-	Refs          []hcl.Traversal // what an opaque expression refers to
-	Calls         []string        // functions that an opaque expression calls: those that need a context
-	Tables        Tables          // other functions that it calls
-	Items         []item
-	Args          []*Expr
-	Ref           hcl.Traversal
-	loops         *value.Loops // of an opaque expression; nil if it has none
+	Cell          int32         // of its cell in each evaluation of the file; -1 for none
+	ConstantValue cty.Value     // of constants
+	Ref           hcl.Traversal // of references
+}
+
+// Parts are what most expressions do not have. They are never nil.
+type Parts struct {
+	Refs   []hcl.Traversal // what an opaque expression refers to
+	Calls  []string        // functions that an opaque expression calls: those that need a context
+	Tables Tables          // other functions that it calls
+	Items  []item
+	Args   []*Expr
+	loops  *value.Loops // of an opaque expression; nil if it has none
+}
+
+// none are the parts of an expression that has none.
+var none = &Parts{}
+
+// own are the parts of an expression, to be changed while it is compiled.
+func (e *Expr) own() *Parts {
+	if e.Parts == none {
+		e.Parts = new(Parts)
+	}
+	return e.Parts
 }
 
 // An item is one item of an object constructor.
@@ -91,7 +107,7 @@ func (p *Placed) Range() hcl.Range                                    { return p
 func (p *Placed) StartRange() hcl.Range                               { return p.at }
 
 func (r *reader) compileNative(x hcl.Expression) *Expr {
-	e := &Expr{Expression: x, Cell: -1}
+	e := &Expr{Expression: x, Cell: -1, Parts: none}
 	switch n := x.(type) {
 	case *hclsyntax.ParenthesesExpr:
 		in := r.compile(n.Expression)
@@ -106,7 +122,7 @@ func (r *reader) compileNative(x hcl.Expression) *Expr {
 	case *hclsyntax.ObjectConsExpr:
 		e.Kind = Object
 		for _, it := range n.Items {
-			e.Items = append(e.Items, r.item(it.KeyExpr, it.ValueExpr))
+			e.own().Items = append(e.Items, r.item(it.KeyExpr, it.ValueExpr))
 		}
 		e.foldObject()
 	case *hclsyntax.ScopeTraversalExpr:
@@ -115,7 +131,8 @@ func (r *reader) compileNative(x hcl.Expression) *Expr {
 	case *hclsyntax.RelativeTraversalExpr:
 		base := r.compile(n.Source)
 		if base.Kind == ReadCall {
-			e.Kind, e.Ref, e.Args = Relative, n.Traversal, []*Expr{base}
+			e.Kind, e.Ref = Relative, n.Traversal
+			e.own().Args = []*Expr{base}
 			r.number(e)
 			return e
 		}
@@ -196,7 +213,7 @@ func (r *reader) call(e *Expr, n *hclsyntax.FunctionCallExpr) {
 	r.used(n.Name, n)
 	e.Kind = kind
 	for _, a := range n.Args {
-		e.Args = append(e.Args, r.compile(a))
+		e.own().Args = append(e.Args, r.compile(a))
 	}
 }
 
@@ -208,7 +225,7 @@ func (r *reader) opaque(e *Expr, n hclsyntax.Node) {
 	for _, ref := range e.Expression.Variables() {
 		if k := RefText(ref); !seen[k] {
 			seen[k] = true
-			e.Refs = append(e.Refs, ref)
+			e.own().Refs = append(e.Refs, ref)
 		}
 	}
 	if len(e.Refs) == 0 && len(e.Calls) == 0 && e.Tables == 0 && e.loops.Bounded(nil) == nil {
@@ -237,7 +254,7 @@ func (w *callFinder) Enter(n hclsyntax.Node) hcl.Diagnostics {
 		w.r.checkNumber(n.Val, n.SrcRange)
 	case *hclsyntax.ForExpr, hclsyntax.ChildScope:
 		if w.e.loops == nil {
-			w.e.loops = new(value.Loops)
+			w.e.own().loops = new(value.Loops)
 		}
 		w.e.loops.Enter(n)
 	}
@@ -250,11 +267,11 @@ func (w *callFinder) Enter(n hclsyntax.Node) hcl.Diagnostics {
 					return nil
 				}
 			}
-			w.e.Calls = append(w.e.Calls, c.Name)
+			w.e.own().Calls = append(w.e.Calls, c.Name)
 		case isFolderFunction(c.Name):
-			w.e.Tables |= DirTable
+			w.e.own().Tables |= DirTable
 		default:
-			w.e.Tables |= pureTable
+			w.e.own().Tables |= pureTable
 		}
 	}
 	return nil
@@ -285,12 +302,12 @@ func (r *reader) used(name string, n *hclsyntax.FunctionCallExpr) {
 // compileJSON turns an expression of the JSON syntax into a native one: a
 // string is a template, as the JSON form of HCL has it.
 func (r *reader) compileJSON(x hcl.Expression) *Expr {
-	e := &Expr{Expression: x, Cell: -1}
+	e := &Expr{Expression: x, Cell: -1, Parts: none}
 	if pairs, diags := hcl.ExprMap(x); !diags.HasErrors() {
 		e.Kind = Object
 		for _, p := range pairs {
 			k, _ := p.Key.Value(nil)
-			e.Items = append(e.Items, r.jsonItem(k, p))
+			e.own().Items = append(e.Items, r.jsonItem(k, p))
 		}
 		e.foldObject()
 	} else if list, diags := hcl.ExprList(x); !diags.HasErrors() {
@@ -298,13 +315,13 @@ func (r *reader) compileJSON(x hcl.Expression) *Expr {
 		vals := make([]cty.Value, 0, len(list))
 		for _, in := range list {
 			a := r.compile(in)
-			e.Args = append(e.Args, a)
+			e.own().Args = append(e.Args, a)
 			if a.Kind == Constant {
 				vals = append(vals, a.ConstantValue)
 			}
 		}
 		if len(vals) == len(list) {
-			e.Kind, e.ConstantValue, e.Args = Constant, cty.TupleVal(vals), nil
+			e.Kind, e.ConstantValue, e.Parts = Constant, cty.TupleVal(vals), none
 		}
 	} else {
 		v, diags := x.Value(nil)
@@ -340,12 +357,12 @@ func (r *reader) jsonTemplate(x hcl.Expression, text string) *Expr {
 	start.Byte, start.Column = start.Byte+1, start.Column+1 // the quotation mark
 	native, diags := hclsyntax.ParseTemplate([]byte(text), at.Filename, start)
 	if diags.HasErrors() {
-		return &Expr{Expression: x, Kind: opaque, Cell: r.takeNumber(), Tables: pureTable}
+		return &Expr{Expression: x, Kind: opaque, Cell: r.takeNumber(), Parts: &Parts{Tables: pureTable}}
 	}
 	return r.compile(native)
 }
 
-func (r *reader) takeNumber() int {
+func (r *reader) takeNumber() int32 {
 	r.next++
 	return r.next - 1
 }
@@ -442,6 +459,11 @@ func (f *File) CompileAlone(x hcl.Expression, names map[string]cty.Value) *Expr 
 func unnumbered(x *Expr) *Expr {
 	y := *x
 	y.Cell = -1
+	if x.Parts == none {
+		return &y
+	}
+	own := *x.Parts
+	y.Parts = &own
 	y.Args = nil
 	for _, a := range x.Args {
 		y.Args = append(y.Args, unnumbered(a))
@@ -459,13 +481,13 @@ func unnumbered(x *Expr) *Expr {
 
 // bound compiles an expression in which an iteration defines some of the names.
 func (r *reader) bound(x hcl.Expression, names map[string]cty.Value) *Expr {
-	e := &Expr{Expression: &boundExpr{x, names}, Cell: -1}
+	e := &Expr{Expression: &boundExpr{x, names}, Cell: -1, Parts: none}
 	if n, ok := x.(hclsyntax.Node); ok {
 		_ = hclsyntax.Walk(n, &callFinder{r: r, e: e})
 	}
 	for _, ref := range x.Variables() {
 		if _, own := names[ref.RootName()]; !own {
-			e.Refs = append(e.Refs, ref)
+			e.own().Refs = append(e.Refs, ref)
 		}
 	}
 	return e

@@ -141,9 +141,9 @@ func Parse(path string, text []byte, spec *BlockSpec) *File {
 			b.At = source.Range{Filename: path, Start: hcl.InitialPos, End: hcl.InitialPos}
 		}
 	}
-	f.Cells = r.next + parts
+	f.Cells = int(r.next) + parts
 	for i := range f.Pseudo {
-		f.Pseudo[i] = Expr{Kind: Whole + exprKind(i), Cell: r.next + i}
+		f.Pseudo[i] = Expr{Kind: Whole + exprKind(i), Cell: r.next + int32(i), Parts: none}
 	}
 	return f
 }
@@ -159,7 +159,7 @@ func parsedBody(f *hcl.File) (hcl.Body, bool) {
 type reader struct {
 	f    *File
 	json bool
-	next int // the next expression's number
+	next int32 // the next expression's number
 }
 
 func (r *reader) fail(at source.Range, code, summary, format string, args ...any) {
