@@ -156,6 +156,7 @@ type coder struct {
 	full    bool           // whether there was more than a step can say
 	keys    []string       // of the objects that are read at present
 	parts   []part         // room for those of templates
+	texts   []string       // of the references
 	known   map[string]int // the index of each reference by its text; nil where there are few
 }
 
@@ -163,9 +164,10 @@ func (c *coder) reset(f *File) {
 	clear(c.Values)
 	clear(c.Refs)
 	clear(c.Names)
+	clear(c.texts)
 	clear(c.parts[:cap(c.parts)])
 	c.Steps, c.Values, c.Refs, c.Paths, c.Names = c.Steps[:0], c.Values[:0], c.Refs[:0], c.Paths[:0], c.Names[:0]
-	c.file, c.literal, c.full, c.keys, c.known = f, 0, false, c.keys[:0], nil
+	c.file, c.literal, c.full, c.keys, c.texts, c.known = f, 0, false, c.keys[:0], c.texts[:0], nil
 }
 
 // done is what was collected, without room for more.
@@ -446,7 +448,10 @@ func (c *coder) ref(path []pathStep, text string, at hcl.Range) {
 		}
 	} else {
 		if c.known == nil {
-			c.known = map[string]int{}
+			c.known = make(map[string]int, 2*fewRefs)
+			for j, had := range c.texts {
+				c.known[had] = j
+			}
 		}
 		if j, ok := c.known[text]; ok {
 			i = j
@@ -455,6 +460,7 @@ func (c *coder) ref(path []pathStep, text string, at hcl.Range) {
 		}
 	}
 	if i == len(c.Refs) {
+		c.texts = append(c.texts, text)
 		c.Refs = append(c.Refs, Ref{c.file.path(path, text), at})
 	}
 	c.emit(Refer, i, 0)

@@ -36,7 +36,7 @@ func compareCode(x *Late, tree hclsyntax.Expression) string {
 		}
 	}
 	for _, ref := range code.Refs {
-		if want := at[writtenPath(ref.Traversal)]; ref.At != want && len(at) <= fewRefs {
+		if want := at[writtenPath(ref.Traversal)]; ref.At != want && len(code.Refs) == len(at) {
 			return fmt.Sprintf("%s is at %v, want %v", writtenPath(ref.Traversal), ref.At, want)
 		}
 	}
