@@ -81,3 +81,25 @@ func BenchmarkSamePaths(b *testing.B) {
 		})
 	}
 }
+
+// What an object is called by is what Identify says of the object with its marks.
+func TestCalled(t *testing.T) {
+	for _, hidden := range []string{"", "id", "name"} {
+		attrs := map[string]*schema.Attribute{}
+		for _, name := range []string{"id", "name", "x"} {
+			attrs[name] = &schema.Attribute{Type: cty.String, Optional: true, Sensitive: name == hidden}
+		}
+		sub := &Subject{Schema: &schema.Resource{Block: &schema.Block{Attributes: attrs}}}
+		for _, id := range []cty.Value{cty.StringVal("i"), cty.NullVal(cty.String), cty.UnknownVal(cty.String)} {
+			v := cty.ObjectVal(map[string]cty.Value{"id": id, "name": cty.StringVal("n"), "x": cty.StringVal("x")})
+			for _, v := range []cty.Value{v, cty.NullVal(v.Type()), cty.UnknownVal(v.Type()), cty.NilVal} {
+				for _, paths := range [][]cty.Path{nil, {path("id")}, {path("name"), path("x")}, {path("id"), path("name")}, {{}}} {
+					key, text := Identify(sub.Marked(v, paths))
+					if got := sub.Called(v, paths); got != (Called{key, text}) {
+						t.Errorf("%#v with %q hidden and %v: %v, want %s = %s", v, hidden, texts(paths), got, key, text)
+					}
+				}
+			}
+		}
+	}
+}

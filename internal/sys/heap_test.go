@@ -81,3 +81,24 @@ func TestSpareHeap(t *testing.T) {
 		t.Error("what the user said does not stand")
 	}
 }
+
+// Beside plugins the collector runs less often, but where the heap is to be small.
+func TestShareProcessors(t *testing.T) {
+	t.Setenv("GOGC", "")
+	t.Setenv("GOMEMLIMIT", "")
+	const usual = 150
+	defer debug.SetGCPercent(debug.SetGCPercent(usual))
+	var c collector
+	c.expect(1 << 40)
+	c.share()
+	awaitPace(t, beside)
+	c.spare()
+	c.share()
+	if got := debug.SetGCPercent(usual); got != sparing {
+		t.Errorf("the pace is %d, want %d", got, sparing)
+	}
+	t.Setenv("GOMEMLIMIT", "1GiB")
+	if new(collector).share(); debug.SetGCPercent(usual) != usual {
+		t.Error("what the user said does not stand")
+	}
+}

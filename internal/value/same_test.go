@@ -35,6 +35,18 @@ func TestSame(t *testing.T) {
 	}
 }
 
+// Identical are values that are one; those that are equal need not be.
+func TestIdentical(t *testing.T) {
+	obj := func() cty.Value { return cty.ObjectVal(map[string]cty.Value{"a": cty.StringVal("x")}) }
+	a := obj()
+	if b := a; !Identical(a, b) || !Identical(cty.NilVal, cty.NilVal) || !Identical(cty.DynamicVal, cty.DynamicVal) {
+		t.Error("a value is not itself")
+	}
+	if Identical(a, obj()) || Identical(a, a.Mark("m")) || Identical(a, cty.NilVal) || Identical(cty.NullVal(cty.String), cty.NullVal(cty.Bool)) {
+		t.Error("two values are one")
+	}
+}
+
 // changed is a value with some part exchanged for another, or none.
 func changed(r *rand.Rand, v cty.Value) cty.Value {
 	all := 0
