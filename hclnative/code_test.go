@@ -64,7 +64,7 @@ func write(b *strings.Builder, x hclsyntax.Expression) bool {
 	}
 	switch x := x.(type) {
 	case *hclsyntax.LiteralValueExpr:
-		fmt.Fprintf(b, "%#v", x.Val)
+		b.WriteString(literal(x.Val))
 		return true
 	case *hclsyntax.ScopeTraversalExpr:
 		b.WriteString(writtenPath(x.Traversal))
@@ -123,6 +123,15 @@ func write(b *strings.Builder, x hclsyntax.Expression) bool {
 	return false
 }
 
+// literal writes a constant. Numbers are written in powers of two: in decimals those with
+// large exponents take minutes.
+func literal(v cty.Value) string {
+	if v.Type() == cty.Number && !v.IsNull() {
+		return "cty.Number(" + v.AsBigFloat().Text('p', 0) + ")"
+	}
+	return fmt.Sprintf("%#v", v)
+}
+
 func writtenPath(path hcl.Traversal) string {
 	var b strings.Builder
 	for _, s := range path {
@@ -132,7 +141,7 @@ func writtenPath(path hcl.Traversal) string {
 		case hcl.TraverseAttr:
 			b.WriteString("." + s.Name)
 		case hcl.TraverseIndex:
-			fmt.Fprintf(&b, "[%#v]", s.Key)
+			b.WriteString("[" + literal(s.Key) + "]")
 		}
 	}
 	return b.String()
@@ -149,7 +158,7 @@ func (c *Code) written() string {
 		}
 		switch s.Op {
 		case Const:
-			stack = append(stack, fmt.Sprintf("%#v", c.Values[s.A]))
+			stack = append(stack, literal(c.Values[s.A]))
 		case Refer:
 			stack = append(stack, writtenPath(c.Refs[s.A].Traversal))
 		case Take:
@@ -212,7 +221,7 @@ func TestCode(t *testing.T) {
 		`1`, `-1`, `!a`, `a`, `a.b`, `a["k"].c`, `a[0]`, `a.0`, `a[b].c`, `a[b.c[d]].e[1].f`, `f(a, 1).b[2]`, `(a).b`, `"x".y`, `a["x${b}"]`, `a[("x")]`, `a[true]`, `a[1 + 2].b`,
 		`"a"`, `""`, `"a${b}c"`, `"${a}"`, `"a$${b"`, `"a${b}$${c}${d}"`, `"${"a"}"`, `a["${"b"}"]`, `"\u00e9${a}"`, "<<E\n a ${b}\n c\nE\n", "<<-E\n   a ${b}\n  c\n  E\n", "<<E\nE\n", "<<E\na\nb\nE\n", `"a ${~ b ~} c"`,
 		`"%{ if a }b%{ endif }"`, `[]`, `[a, 1, [b]]`, `{}`, `{ a = 1, "b" = { c = d }, e : [f] }`, `{ (a) = 1 }`, `{ a.b = 1 }`, `{ 1 = 2 }`, `{ true = 1, null = 2 }`, `{ "a${b}" = 1 }`,
-		`[for x in a : x]`, `a[*].b`, `a.*.b`, `f(a...)`, `p::f::g(a)`, `a ? b : c`, `a && b || !c == d`, `a + b * c - d % 2 / -e`, `[a, a, b, c, d, e, f, g, h, i, j, a, j, i, k]`, `null`, `true`, `[true, false, null].x`,
+		`[for x in a : x]`, `a[*].b`, `a.*.b`, `f(a...)`, `p::f::g(a)`, `a ? b : c`, `a && b || !c == d`, `a + b * c - d % 2 / -e`, `[a, a, b, c, d, e, f, g, h, i, j, a, j, i, k]`, `1e999999999`, `a[1e999999999]`, `-1e-99999999`, `null`, `true`, `[true, false, null].x`,
 	} {
 		src := "x = " + text + "\n"
 		f, ok := Scan([]byte(src), "f")
