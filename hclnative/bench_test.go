@@ -52,6 +52,31 @@ func BenchmarkParseConfig(b *testing.B) {
 	live(b, func() any { f, _ := ParseConfig(sample, "f"); return f })
 }
 
+// BenchmarkCode scans and reads every expression into steps, or its tree where it has none.
+func BenchmarkCode(b *testing.B) {
+	var all func(body *Body) []any
+	all = func(body *Body) (out []any) {
+		for i := range body.Attrs {
+			x := body.late(&body.Attrs[i]).Expr.(*Late)
+			if code, ok := x.Code(); ok {
+				out = append(out, code)
+			} else {
+				out = append(out, x.Tree())
+			}
+		}
+		for _, block := range body.Blocks {
+			out = append(out, all(block.Body)...)
+		}
+		return out
+	}
+	read := func() any { f, _ := Scan(sample, "f"); return append(all(f.Body), f) }
+	b.SetBytes(int64(len(sample)))
+	for b.Loop() {
+		read()
+	}
+	live(b, read)
+}
+
 func BenchmarkHCLSyntax(b *testing.B) {
 	b.SetBytes(int64(len(sample)))
 	for b.Loop() {
