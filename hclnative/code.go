@@ -67,8 +67,8 @@ func (s Step) Operator() *hclsyntax.Operation {
 // Late is the expression of an argument, of which nothing is built before it is asked for,
 // and nothing is kept.
 type Late struct {
-	in                *stretch
-	attr, start, stop place // of the argument, and of the expression
+	in          *stretch
+	start, stop place
 }
 
 var _ hcl.Expression = (*Late)(nil)
@@ -87,19 +87,26 @@ func (x *Late) parser() parser {
 	return p
 }
 
-// coders are used again: each is needed for one expression alone.
+// coders are used again: each is needed for one expression alone. Those of large expressions
+// are not: others would go through their room each time.
 var coders = sync.Pool{New: func() any { return new(coder) }}
+
+const (
+	mostSteps = 1024
+	mostParts = 64
+)
 
 // Code reads the expression into steps; false if it has what there is no step for: a loop, a
 // splat, a directive of a template, a key that is computed, or a list of arguments.
 func (x *Late) Code() (*Code, bool) {
 	c := coders.Get().(*coder)
-	defer coders.Put(c)
 	c.reset(x.in.file)
 	p := x.parser()
 	p.build, p.code, p.parts = false, c, c.parts
 	_, ok := p.expression()
-	c.parts = p.parts[:0]
+	if c.parts = p.parts[:0]; cap(c.Steps) <= mostSteps && cap(c.parts) <= mostParts {
+		defer coders.Put(c)
+	}
 	if !ok || c.full {
 		return nil, false
 	}
@@ -141,9 +148,7 @@ func (b *Body) late(a *Attr) *hcl.Attribute {
 	p.next()
 	p.next()
 	p.peek()
-	start := p.tok.place()
-	start.off, start.line, start.bol = start.off-b.in.off, start.line-b.in.line, start.bol-b.in.off
-	out.Expr = &Late{b.in, a.start, start, a.end}
+	out.Expr = &Late{b.in, p.tok.place().moved(-b.in.off, -b.in.line), a.end}
 	return out
 }
 

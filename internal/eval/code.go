@@ -301,11 +301,12 @@ type bodyKey struct {
 // if it is small. Other than that it may be dropped when nobody uses it, and is read again
 // then.
 type body struct {
-	mu   sync.Mutex
-	kept *lang.Body // nil if it may be dropped
-	b    weak.Pointer[lang.Body]
-	read bool
-	ds   diag.List // of the first time; those of others are the same
+	mu    sync.Mutex
+	kept  *lang.Body // nil if it may be dropped
+	b     weak.Pointer[lang.Body]
+	small bool
+	read  bool
+	ds    diag.List // of the first time; those of others are the same
 }
 
 // get reads the body; more says that it will be asked for again, by another evaluation.
@@ -316,12 +317,12 @@ func (b *body) get(src hcl.Body, s *schema.Block, more bool) *lang.Body {
 	if out == nil {
 		var ds diag.List
 		out, ds = lang.CompileBody(src, s)
-		b.b = weak.Make(out)
+		b.b, b.small = weak.Make(out), more && out.Small()
 		if !b.read {
 			b.ds, b.read = ds, true
 		}
 	}
-	if b.kept = nil; more && out.Small() {
+	if b.kept = nil; more && b.small {
 		b.kept = out
 	}
 	return out

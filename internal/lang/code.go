@@ -46,16 +46,16 @@ func (e *Expr) fromCode(x *hclnative.Late) bool {
 
 // whole is the expression with its tree. It is kept for as long as somebody uses it.
 func (e *Expr) whole() *Expr {
-	late, ok := e.Expression.(*hclnative.Late)
-	if !ok {
+	e.once.Do(e.find)
+	if e.tree != nil {
 		return e
 	}
-	e.tall.mu.Lock()
-	defer e.tall.mu.Unlock()
-	x := e.tall.x.Value()
+	e.last.mu.Lock()
+	defer e.last.mu.Unlock()
+	x := e.last.x.Value()
 	if x == nil {
-		x = Compile(late.Tree())
-		e.tall.x = weak.Make(x)
+		x = Compile(e.Expression.(*hclnative.Late).Tree())
+		e.last.x = weak.Make(x)
 	}
 	return x
 }

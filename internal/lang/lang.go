@@ -52,7 +52,7 @@ type Expr struct {
 	provider []string        // provider-defined functions, by full name
 	code     *hclnative.Code // what is evaluated; nil if that is the tree
 	tree     *tree           // nil if there are steps
-	tall     lastWhole       // the expression with its tree, if there are steps
+	last     lastWhole       // the expression with its tree, if there are steps
 }
 
 // tree is an expression that is evaluated by its tree.

@@ -137,7 +137,7 @@ func (sub *Subject) Refresh(old Object, deposed addr.DeposedKey) (Object, diag.L
 	if gone {
 		return sub.None(), ds
 	}
-	if value.Identical(resp.State, old.Value) { // which was looked at when it was read
+	if old.Stored != nil && value.Identical(resp.State, old.Value) { // which was looked at when it was read from state
 		return Object{Value: resp.State, Private: resp.Private, Identity: resp.Identity}, ds
 	}
 	if err := schema.AssertUsable(sub.Schema.Block, resp.State, true); err != nil {
