@@ -117,7 +117,7 @@ type simulation struct {
 	// its lock away there while a write is on its way may lose that one, whatever is done here,
 	// and whose clock is wrong is refused.
 	bare   bool
-	healed bool // there are no faults any more
+	healed atomic.Bool // there are no faults any more
 	holder *process
 
 	mu    sync.Mutex
@@ -233,7 +233,8 @@ type process struct {
 	*machine
 	disk string // as it was when the process began; that of the machine is another once it died
 	dead atomic.Bool
-	die  int // the request at which it dies; 0: none
+	die  int  // the request at which it dies; 0: none
+	calm bool // nothing happens to its requests
 	sent atomic.Int64
 	gone chan struct{} // closed when it dies
 }
@@ -316,7 +317,7 @@ func (x wire) RoundTrip(r *http.Request) (*http.Response, error) {
 		<-m.w.over
 		return nil, errWire
 	}
-	if m.w.healed {
+	if m.calm || m.w.healed.Load() {
 		return x.answer(r, body), nil
 	}
 	n := int(m.sent.Add(1))
@@ -434,7 +435,7 @@ func (m *process) store(p place) (store.Store, backend.Backend, backend.Services
 	}
 	b, err := p.kind.Open(w.t.Context(), backendtest.Config(w.t, p.kind, p.config), s)
 	switch {
-	case err != nil && (!w.healed || m.dead.Load()): // some kinds ask their service first
+	case err != nil && (!m.calm && !w.healed.Load() || m.dead.Load()): // some kinds ask their service first
 		w.note("%s cannot open %s: %v", m.name, p.kind.Name, err)
 		runtime.Goexit() // so the process ends
 	case err != nil:
@@ -460,7 +461,7 @@ func (m *process) options(p place) statemgr.Options {
 func (m *machine) start(f func(p *process)) (wait func()) {
 	p := &process{machine: m, disk: m.disk, gone: make(chan struct{})}
 	m.died.Store(false)
-	if !m.w.healed && m.rng.IntN(3) == 0 {
+	if !m.w.healed.Load() && m.rng.IntN(3) == 0 {
 		p.die = 1 + m.rng.IntN(40)
 	}
 	done := make(chan struct{})
@@ -627,9 +628,7 @@ func (m *process) migrate() {
 // unlock releases the lock of a store, whoever has it. Where a store has two, each may be
 // somebody else's.
 func (w *simulation) unlock(p place) {
-	op := &process{machine: &machine{w: w, name: "operator", rng: newRand(w.seed, 9)}}
-	defer func(healed bool) { w.healed = healed }(w.healed)
-	w.healed = true
+	op := &process{machine: &machine{w: w, name: "operator", rng: newRand(w.seed, 9)}, calm: true}
 	for range 3 {
 		st, _, _ := op.store(p)
 		unlock, ds := st.Lock(w.t.Context(), store.LockInfo{Who: "operator"}, 0)
@@ -714,7 +713,7 @@ func (w *simulation) apart(from statemgr.Segments, found map[string]bool) {
 // check lets the network heal, has every machine look once more, and holds what there is
 // against what was answered.
 func (w *simulation) check(machines ...*machine) {
-	w.healed = true
+	w.healed.Store(true)
 	found := map[string]bool{}
 	add := func(s *state.State) {
 		if s != nil {
