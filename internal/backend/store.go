@@ -326,10 +326,13 @@ func (s *Store) Lock(ctx context.Context, info store.LockInfo, timeout time.Dura
 	end, said := s.s.Now().Add(timeout), false
 	for pause, again := time.Second, 0; ; {
 		answered := s.watch()
-		id, err := s.object.Lock(ctx, info)
+		id, err := TryLock(ctx, s.object, info)
 		answered()
 		var locked *LockedError
 		switch {
+		case err == nil && ctx.Err() != nil: // nobody is going to release it
+			ds := s.fail("Error acquiring the state lock", ctx.Err())
+			return nil, append(ds, s.unlock(context.WithoutCancel(ctx), id)...)
 		case err == nil:
 			s.mu.Lock()
 			s.lock = id
@@ -359,6 +362,28 @@ func (s *Store) Lock(ctx context.Context, info store.LockInfo, timeout time.Dura
 		}
 		pause = min(2*pause, 16*time.Second)
 	}
+}
+
+// lockPatience is how long an interrupted run waits for what it asked a store before.
+const lockPatience = 10 * time.Second
+
+// TryLock asks for a lock once, and waits for the answer, also when the run is interrupted
+// meanwhile, for a while: a request that is given up may have been carried out, and then
+// the lock would stay behind.
+func TryLock(ctx context.Context, o Object, info store.LockInfo) (string, error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	asked, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
+	defer context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(lockPatience):
+			giveUp()
+		case <-asked.Done():
+		}
+	})()
+	return o.Lock(asked, info)
 }
 
 // locked makes the message for a lock that somebody else holds.

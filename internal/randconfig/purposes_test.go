@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -44,6 +45,11 @@ var purposes = []purpose{
 	}},
 	{"-replace with an address that names nothing: a warning", func(_ at, ours, _ *outcome) {
 		ours.Messages = without(ours.Messages, "Warning: Resource to replace not found")
+	}},
+	{"an output that a failed postcondition keeps from being computed stays as it was", func(s at, ours, theirs *outcome) {
+		if s.args[0] == "apply" && ours.Status == 1 && theirs.Status == 1 && slices.Contains(ours.Messages, "Error: Resource postcondition failed") {
+			ours.State, theirs.State = resourcesOf(ours.State), resourcesOf(theirs.State)
+		}
 	}},
 	{"both refuse the plan for the same mistake, and Terrace reports others with it", func(_ at, ours, theirs *outcome) {
 		if ours.Status != 1 || theirs.Status != 1 {
@@ -176,14 +182,9 @@ var purposes = []purpose{
 			ours.State = withoutDependency(ours.State, m[1])
 			for _, o := range []*outcome{ours, theirs} {
 				if text, ok := o.Document["prior_state"]; ok {
-					o.Document["prior_state"] = dependsOn(m[1]).ReplaceAllString(text, "$1")
+					o.Document["prior_state"] = withoutElement(text, m[1], m[2])
 				}
 			}
-		}
-	}},
-	{"an output that a failed postcondition keeps from being computed stays as it was", func(s at, ours, theirs *outcome) {
-		if s.args[0] == "apply" && ours.Status == 1 && theirs.Status == 1 && slices.Contains(ours.Messages, "Error: Resource postcondition failed") {
-			ours.State, theirs.State = resourcesOf(ours.State), resourcesOf(theirs.State)
 		}
 	}},
 	{"in a refresh-only plan an index of what is not made yet is unknown", func(s at, ours, theirs *outcome) {
@@ -251,9 +252,17 @@ var (
 	}
 )
 
-// dependsOn finds an address in a list of dependencies of a document.
-func dependsOn(address string) *regexp.Regexp {
-	return regexp.MustCompile(`(?m)(\[\n(?: +".*",\n)*) +"` + regexp.QuoteMeta(address) + `",\n`)
+// withoutElement leaves texts out of the lists of a document, with all commas at the end of
+// lines.
+func withoutElement(document string, texts ...string) string {
+	var left []string
+	for line := range strings.Lines(document) {
+		line = strings.TrimRight(line, ",\n")
+		if !slices.ContainsFunc(texts, func(t string) bool { return strings.TrimSpace(line) == strconv.Quote(t) }) {
+			left = append(left, line)
+		}
+	}
+	return strings.Join(left, "\n")
 }
 
 // instances are the instances in a state, each as its two lines.
@@ -404,7 +413,7 @@ func withoutEntries(document map[string]string, property string, drop func(map[s
 
 var removedFrom = regexp.MustCompile(`removed \{\n  from = (\S+)\n  lifecycle \{\n    destroy = false`)
 
-var movedFrom = regexp.MustCompile(`moved \{\n  from = (\S+)\n`)
+var movedFrom = regexp.MustCompile(`moved \{\n  from = (\S+)\n  to   = (\S+)\n`)
 
 // withoutDependency takes an address out of the dependencies of all objects of a state.
 func withoutDependency(state, address string) string {

@@ -8,12 +8,14 @@ package backendtest
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -119,6 +121,7 @@ func Run(t *testing.T, k backend.Kind, place func(t *testing.T) Place) {
 		"an ID that does not hold the lock":           wrongID,
 		"one of many gets the lock":                   manyLocks,
 		"a lost lock keeps from writing":              lostLock,
+		"an interrupt leaves no lock":                 interruptedLock,
 		"a foreign write is noticed":                  foreignWrite,
 		"waiting is told once":                        waiting,
 		"objects beside the state":                    blobs,
@@ -460,6 +463,69 @@ func manyLocks(t *testing.T, f *fixture) {
 	if err := o.Unlock(ctx, f.mustLock(t, o, 9)); err != nil {
 		t.Error(err)
 	}
+}
+
+// interruptedLock interrupts a run that takes the lock after each of its requests, before
+// the answer is there.
+func interruptedLock(t *testing.T, f *fixture) {
+	if !f.Locks {
+		t.Skip("this kind of store has no locks")
+	}
+	for n := 1; ; n++ {
+		within, interrupt := context.WithCancel(ctx)
+		w := &interruptedWire{to: f.Services.Transport, interrupt: interrupt}
+		p := f.Place
+		p.Services.Transport = &http.Transport{TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}} // or HTTP/2 would register itself
+		p.Services.Transport.RegisterProtocol("http", w)
+		p.Services.Transport.RegisterProtocol("https", w)
+		p.Services.Shared = new(backend.Shared)
+		st, err := Open(t, f.k, p).Store("", backend.StoreOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.left.Store(int32(n))
+		unlock, ds := st.Lock(within, info(1), 0)
+		over := w.left.Load() > 0 // it took fewer requests
+		interrupt()
+		switch {
+		case over && n == 1:
+			t.Skip("it is not asked by HTTP")
+		case over:
+			fatal(t, ds)
+			fatal(t, unlock())
+			return
+		case !ds.HasErrors():
+			t.Errorf("interrupted at request %d, and locked", n)
+			unlock()
+		}
+		again, ds := f.store(t, "").Lock(ctx, info(2), 0)
+		if ds.HasErrors() {
+			t.Fatalf("interrupted at request %d: %v", n, ds.Err())
+		}
+		fatal(t, again())
+	}
+}
+
+// An interruptedWire carries requests, and interrupts who sends them once one was answered.
+type interruptedWire struct {
+	to        http.RoundTripper
+	interrupt func()
+	left      atomic.Int32 // requests until then; 0: never
+}
+
+// RoundTrip implements http.RoundTripper.
+func (w *interruptedWire) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := w.to.RoundTrip(r.WithContext(context.WithoutCancel(r.Context())))
+	if w.left.Load() > 0 && w.left.Add(-1) == 0 {
+		w.interrupt()
+	}
+	if r.Context().Err() == nil {
+		return resp, err
+	}
+	if err == nil {
+		resp.Body.Close()
+	}
+	return nil, r.Context().Err()
 }
 
 func lostLock(t *testing.T, f *fixture) {
