@@ -265,15 +265,18 @@ func collection(form Form, unknown bool, vals []cty.Value, key func(int) string)
 	}
 }
 
-// finish reads everything in the called module, and what that waits for: who names a
-// module in depends_on or refers to the whole of it waits for both, also where nothing is
-// in it.
+// finish reads everything in the called module, with its variables, whether or not anything
+// uses them, and what that waits for: who names a module in depends_on or refers to the
+// whole of it waits for all that, also where nothing is in it.
 func (c *Call) finish(t *demand.Task) (struct{}, diag.List) {
 	ch, ok := c.children.Get(t, nil)
 	if !ok {
 		return struct{}{}, demand.Fail()
 	}
 	c.gate.Get(t, nil)
+	if len(ch.All) == 0 && ch.Deferred == nil {
+		c.touchInputs(t)
+	}
 	for _, child := range ch.All {
 		for _, r := range child.resources {
 			r.valueCell.Get(t, nil)
@@ -283,6 +286,9 @@ func (c *Call) finish(t *demand.Task) (struct{}, diag.List) {
 		}
 		for i := range child.outputs {
 			child.outputs[i].Get(t, nil)
+		}
+		for i := range child.variables {
+			child.variables[i].Get(t, nil)
 		}
 	}
 	return struct{}{}, nil

@@ -170,7 +170,9 @@ func (g *staticGraph) node(n *module.Node) {
 		attrs, _ := cfg.Body.JustAttributes()
 		for v := range child.Config.Variables {
 			if a := attrs[v]; a != nil {
-				g.expr(thing{path: child.Path, kind: "var", name: v}, n, a.Expr)
+				given := thing{path: child.Path, kind: "var", name: v}
+				g.expr(given, n, a.Expr)
+				g.reads[call] = append(g.reads[call], given)
 			}
 		}
 		// count, for_each and depends_on of a call hold for everything in it.

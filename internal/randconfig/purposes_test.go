@@ -301,7 +301,11 @@ func withoutBlock(text []string, heading string) []string {
 	return text
 }
 
-// withoutPlanned leaves the instances out of a state that a plan creates, changes, replaces or destroys.
+// carriedOut is how a plan tells of what is carried out.
+var carriedOut = []string{"will be created", "will be destroyed", "must be replaced", "is tainted", "will be replaced", "will be updated", "will be read during apply"}
+
+// withoutPlanned leaves the instances out of a state that a plan creates, changes, replaces,
+// destroys or reads.
 func withoutPlanned(state string, planned []string) string {
 	var b strings.Builder
 	for _, i := range instances(state) {
@@ -313,6 +317,9 @@ func withoutPlanned(state string, planned []string) string {
 		}
 		parts := strings.Split(i[0], " ") // module, mode, type, name
 		address := strings.Join(parts[2:], ".")
+		if parts[1] == "data" {
+			address = "data." + address
+		}
 		if parts[0] != "" {
 			address = parts[0] + "." + address
 		}
@@ -324,7 +331,8 @@ func withoutPlanned(state string, planned []string) string {
 			address += "[" + string(key) + "]"
 		}
 		if !slices.ContainsFunc(planned, func(p string) bool {
-			return strings.HasPrefix(p, "# "+address+" will be created") || strings.HasPrefix(p, "# "+address+" will be destroyed") || strings.HasPrefix(p, "# "+address+" must be replaced") || strings.HasPrefix(p, "# "+address+" is tainted") || strings.HasPrefix(p, "# "+address+" will be replaced") || strings.HasPrefix(p, "# "+address+" will be updated")
+			what, ok := strings.CutPrefix(p, "# "+address+" ")
+			return ok && slices.ContainsFunc(carriedOut, func(how string) bool { return strings.HasPrefix(what, how) })
 		}) {
 			b.WriteString(i[0] + "\n" + i[1] + "\n")
 		}
