@@ -78,7 +78,7 @@ func (w *autoWriter) body(out *hclwrite.Body, body *hclsyntax.Body, in string) {
 }
 
 func (w *autoWriter) Attr(out *hclwrite.Body, a *hclsyntax.Attribute, in string) {
-	x := w.e.f.CompileAlone(a.Expr, nil)
+	x := w.e.file().CompileAlone(a.Expr, nil)
 	if readsDependency(x) {
 		out.SetAttributeRaw(a.Name, w.kept(a.Expr))
 		return
@@ -127,7 +127,7 @@ func (w *autoWriter) text(x hclsyntax.Expression, at hcl.Range) string {
 	var found []replacement
 	w.replaced(x, &found)
 	slices.SortFunc(found, func(a, b replacement) int { return b.at.Start.Byte - a.at.Start.Byte })
-	text := string(at.SliceBytes(w.e.f.Src.Bytes))
+	text := string(at.SliceBytes(w.e.file().Src.Bytes))
 	for _, r := range found {
 		from, to := r.at.Start.Byte-at.Start.Byte, r.at.End.Byte-at.Start.Byte
 		text = text[:from] + r.by + text[to:]
@@ -238,7 +238,7 @@ func (w *autoWriter) template(x *hclsyntax.TemplateExpr) (string, bool) {
 	add = func(parts []hclsyntax.Expression) bool {
 		for _, part := range parts {
 			at := part.Range()
-			directive := strings.HasPrefix(string(at.SliceBytes(w.e.f.Src.Bytes)), "%{")
+			directive := strings.HasPrefix(string(at.SliceBytes(w.e.file().Src.Bytes)), "%{")
 			if w.known(part) {
 				v, err := convert.Convert(w.value(part), cty.String)
 				if err != nil || v.IsNull() || !v.IsKnown() {
@@ -247,7 +247,7 @@ func (w *autoWriter) template(x *hclsyntax.TemplateExpr) (string, bool) {
 				plain.WriteString(v.AsString())
 				continue
 			}
-			if inner, ok := part.(*hclsyntax.TemplateExpr); ok && !directive && !quotes(w.e.f.Src.Bytes, at) {
+			if inner, ok := part.(*hclsyntax.TemplateExpr); ok && !directive && !quotes(w.e.file().Src.Bytes, at) {
 				if !add(inner.Parts) {
 					return false
 				}
@@ -286,7 +286,7 @@ func quotes(src []byte, at hcl.Range) bool {
 // known reports whether the stack file can tell the value of an expression: it reads no
 // dependency, and nothing that a for expression around it binds.
 func (w *autoWriter) known(x hclsyntax.Expression) bool {
-	c := w.e.f.CompileAlone(x, nil)
+	c := w.e.file().CompileAlone(x, nil)
 	for _, ref := range x.Variables() {
 		if ref.IsRelative() || ref.RootName() == "dependency" || slices.Contains(w.bound, ref.RootName()) {
 			return false
@@ -297,7 +297,7 @@ func (w *autoWriter) known(x hclsyntax.Expression) bool {
 
 // value is that of a known expression.
 func (w *autoWriter) value(x hclsyntax.Expression) cty.Value {
-	v, _ := w.c.raw(w.e, w.e.f.CompileAlone(x, nil)).UnmarkDeep()
+	v, _ := w.c.raw(w.e, w.e.file().CompileAlone(x, nil)).UnmarkDeep()
 	if w.c.stuck() {
 		return cty.NullVal(cty.DynamicPseudoType)
 	}

@@ -23,7 +23,7 @@ const (
 // fetched.
 func (u *Unit) Check(t *demand.Task) diag.List {
 	c := u.on(t, false)
-	c.add(u.e.f.Diags)
+	c.add(u.e.file().Diags)
 	u.everything(c)
 	c.add(u.checkBlocks(t))
 	for _, part := range []func(*demand.Task) diag.List{
@@ -132,7 +132,7 @@ func (u *Unit) CheckInputs(t *demand.Task, required map[string]bool, strict bool
 	}
 	for name, must := range required {
 		if must && !given[name] && !given[""] {
-			c.add(codeErr(&u.e.f.Root.At, "unit/missing-input", "Missing input", "The module needs a value for the variable %q, and the inputs give none. Add it to the inputs, or give the variable a default.", name))
+			c.add(codeErr(&u.e.file().Root.At, "unit/missing-input", "Missing input", "The module needs a value for the variable %q, and the inputs give none. Add it to the inputs, or give the variable a default.", name))
 		}
 	}
 	return c.ds.Sort()
@@ -180,7 +180,7 @@ func (u *Unit) Warnings(t *demand.Task) diag.List {
 		if i.mode == noMerge {
 			continue
 		}
-		deps := rebase(c.merged(i.e), i.e.f.Dir).members["dependency"]
+		deps := rebase(c.merged(i.e), i.e.file().Dir).members["dependency"]
 		if deps == nil {
 			continue
 		}
@@ -211,7 +211,7 @@ func (u *Unit) Warnings(t *demand.Task) diag.List {
 // overriddenTargets warns where inherited inputs go on reading a dependency
 // that this file points elsewhere.
 func (u *Unit) overriddenTargets(c *evaluator, merged func(label string) (Target, *source.Range, bool)) {
-	for _, b := range u.e.f.Root.Of("dependency") {
+	for _, b := range u.e.file().Root.Of("dependency") {
 		was, at, ok := merged(b.Label)
 		if !ok || b.Attr("config_path") == nil {
 			continue

@@ -152,7 +152,7 @@ func (c *evaluator) rawReference(e *evaluation, x *syntax.Expr) cty.Value {
 	if r.n == nil {
 		at := x.At()
 		why := unknownRoot(x.Ref.RootName())
-		if !e.f.Src.Shows(at.Start.Line, at.End.Line) {
+		if !e.file().Src.Shows(at.Start.Line, at.End.Line) {
 			why = unknownName(why, &hclsyntax.ScopeTraversalExpr{Traversal: x.Ref})
 		}
 		return c.errorf(&at, "unit/unknown-variable", unknownVariable, "%s", why)
@@ -237,7 +237,7 @@ func (c *evaluator) rawOpaque(e *evaluation, x *syntax.Expr) cty.Value {
 		}
 		tree.put(ref[:r.used], v, true)
 	}
-	ctx := c.l.functions(e.f, x.Tables)
+	ctx := c.l.functions(e.file(), x.Tables)
 	ctx = ctx.NewChild()
 	ctx.Variables = tree.values()
 	if len(x.Calls) > 0 {

@@ -55,7 +55,7 @@ func (n *depsNode) child(c *evaluator, key string) node {
 
 func (n *depsNode) lacks(key string) string {
 	text := fmt.Sprintf("There is no dependency named %q in this file.", key)
-	for _, b := range n.e.f.Root.Of("import") {
+	for _, b := range n.e.file().Root.Of("import") {
 		return text + fmt.Sprintf(" A dependency of a file that is imported without merging is import.%s.dependency.%s.", b.Label, key)
 	}
 	return text

@@ -88,12 +88,12 @@ func (w *edgeList) dropSelf(c *evaluator) {
 func (u *Unit) through(c *evaluator, path string) string {
 	h := c.fileImports(u.e.env())
 	for _, i := range h.imports {
-		if i.e.f.Path == path || u.leadsTo(c, i.e, path, 0) {
+		if i.e.file().Path == path || u.leadsTo(c, i.e, path, 0) {
 			return fmt.Sprintf("the import %q at %s", i.name, i.at)
 		}
 	}
 	for _, i := range h.includes {
-		if i.e.f.Path == path {
+		if i.e.file().Path == path {
 			return fmt.Sprintf("the include block %q at %s", i.label, i.at)
 		}
 	}
@@ -105,7 +105,7 @@ func (u *Unit) leadsTo(c *evaluator, e *evaluation, path string, depth int) bool
 		return false
 	}
 	return slices.ContainsFunc(c.fileImports(e).imports, func(i *imported) bool {
-		return i.e.f.Path == path || u.leadsTo(c, i.e, path, depth+1)
+		return i.e.file().Path == path || u.leadsTo(c, i.e, path, depth+1)
 	})
 }
 
@@ -225,7 +225,7 @@ func (u *Unit) Files(t *demand.Task) ([]string, diag.List) {
 	visit = func(e *evaluation, depth int) {
 		for _, i := range c.fileImports(e).imports {
 			if depth < 1000 {
-				c.readFile(i.e.f.Path)
+				c.readFile(i.e.file().Path)
 				visit(i.e, depth+1)
 			}
 		}
@@ -263,7 +263,7 @@ func (u *Unit) everything(c *evaluator) {
 
 // everyLocal computes the local values of a file.
 func (u *Unit) everyLocal(c *evaluator, e *evaluation) {
-	b := e.f.Root.First("locals")
+	b := e.file().Root.First("locals")
 	if b == nil {
 		return
 	}

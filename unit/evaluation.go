@@ -28,7 +28,7 @@ const (
 // An evaluation is the evaluation of one file in one role.
 type evaluation struct {
 	l         *Loader
-	f         *syntax.File
+	kept      keptFile
 	role      role
 	dir       string      // what get_terragrunt_dir() says
 	leaf      *evaluation // the unit that this belongs to; nil if it belongs to all
@@ -71,8 +71,39 @@ type leafCache struct {
 	importedBy map[*evaluation]*source.Layer
 }
 
+// keptFile is a file that may be let go of and read again out of its text.
+type keptFile struct {
+	now  atomic.Pointer[syntax.File]
+	src  *source.File // its text once it was let go of
+	part bool         // it is what could be read of a text with mistakes in it
+}
+
+// file is the file that the evaluation is of.
+func (e *evaluation) file() *syntax.File {
+	if f := e.kept.now.Load(); f != nil {
+		return f
+	}
+	f := syntax.Parse(e.kept.src.Path, e.kept.src.Bytes, syntax.Language().Unit)
+	if f.Src = e.kept.src; e.kept.part {
+		f.Root = f.Part
+	}
+	if !e.kept.now.CompareAndSwap(nil, f) {
+		return e.kept.now.Load()
+	}
+	return f
+}
+
+// forgetFile lets go of a unit's own file, of which there is the text.
+func (e *evaluation) forgetFile() {
+	if f := e.kept.now.Load(); f != nil && f.Src != nil {
+		e.kept.src = f.Src
+		e.kept.now.Store(nil)
+	}
+}
+
 func newEvaluation(l *Loader, f *syntax.File, r role, dir string) *evaluation {
-	e := &evaluation{l: l, f: f, role: r, dir: dir}
+	e := &evaluation{l: l, role: r, dir: dir}
+	e.kept.now.Store(f)
 	e.vals = sync.OnceValue(func() *evaluation { return l.valuesOf(e) })
 	return e
 }
@@ -82,7 +113,7 @@ func (e *evaluation) beforePlaced() *evaluation {
 	e.cache.mu.Lock()
 	defer e.cache.mu.Unlock()
 	if e.cache.placed == nil {
-		n := newEvaluation(e.l, e.f, e.role, e.dir)
+		n := newEvaluation(e.l, e.file(), e.role, e.dir)
 		n.leaf, n.id, n.of, n.vals, n.placing = n, e.id, e.of, e.vals, true
 		e.cache.placed = n
 	}
@@ -106,7 +137,7 @@ func (e *evaluation) included(f *syntax.File, label string, r role) *evaluation 
 	return in
 }
 
-func (e *evaluation) part(which int) *syntax.Expr { return &e.f.Pseudo[which] }
+func (e *evaluation) part(which int) *syntax.Expr { return &e.file().Pseudo[which] }
 
 // cellOf takes one of the pseudo cells.
 func (c *evaluator) cellOf(e *evaluation, which int) *result {
@@ -159,9 +190,9 @@ func (w *cycleFinder) visit(e *evaluation) bool {
 	if e.cycles.none.Load() {
 		return true
 	}
-	id := w.c.l.disk.Identity(e.f.Path)
+	id := w.c.l.disk.Identity(e.file().Path)
 	for i, s := range w.steps {
-		if w.c.l.disk.Identity(s.e.f.Path) == id {
+		if w.c.l.disk.Identity(s.e.file().Path) == id {
 			w.report(w.steps[i:])
 			return false
 		}
@@ -185,7 +216,7 @@ func (w *cycleFinder) visit(e *evaluation) bool {
 func (w *cycleFinder) report(steps []cycleStep) {
 	first := 0
 	for i, s := range steps {
-		if s.e.f.Path < steps[first].e.f.Path {
+		if s.e.file().Path < steps[first].e.file().Path {
 			first = i
 		}
 	}
@@ -194,12 +225,12 @@ func (w *cycleFinder) report(steps []cycleStep) {
 	m := &diag.Message{Code: "unit/import-cycle", Summary: "Circular import", At: &at}
 	var names []string
 	for i, s := range steps {
-		names = append(names, s.e.f.Path)
-		next := steps[(i+1)%len(steps)].e.f.Path
+		names = append(names, s.e.file().Path)
+		next := steps[(i+1)%len(steps)].e.file().Path
 		place := s.at
-		m.Notes = append(m.Notes, diag.Note{Text: s.e.f.Path + " imports " + next, At: &place})
+		m.Notes = append(m.Notes, diag.Note{Text: s.e.file().Path + " imports " + next, At: &place})
 	}
-	names = append(names, steps[0].e.f.Path)
+	names = append(names, steps[0].e.file().Path)
 	if len(steps) == 1 {
 		m.Detail = "The file " + names[0] + " imports itself. Remove the import block."
 	} else {
@@ -210,5 +241,5 @@ func (w *cycleFinder) report(steps []cycleStep) {
 
 // cycleAt reports that an expression needs its own value.
 func (e *evaluation) cycleAt(x *syntax.Expr) *result {
-	return &result{v: cty.DynamicVal, failed: true, cycle: true, ds: diag.List{cycleIn(e.f, e, x)}}
+	return &result{v: cty.DynamicVal, failed: true, cycle: true, ds: diag.List{cycleIn(e.file(), e, x)}}
 }

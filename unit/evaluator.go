@@ -126,7 +126,7 @@ type cell struct {
 // Describe names the cell for reports of cycles.
 func (k *cell) Describe() (string, *source.Range) {
 	at := k.x.At()
-	return k.e.f.NameOf(k.x), &at
+	return k.e.file().NameOf(k.x), &at
 }
 
 func (k *cell) compute(t *demand.Task) (*result, diag.List) {
@@ -170,7 +170,7 @@ func (s *cells) get(l *Loader, e, leaf *evaluation, x *syntax.Expr, full bool) *
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.set == nil {
-		s.set = make([]*cell, e.f.Cells)
+		s.set = make([]*cell, e.file().Cells)
 	}
 	k := s.set[x.Cell]
 	if k == nil {

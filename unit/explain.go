@@ -174,7 +174,7 @@ type scope struct {
 // Eval implements explanation.Scope.
 func (s scope) Eval(x hcl.Expression, names map[string]cty.Value) (cty.Value, diag.List) {
 	c := s.x.evaluator()
-	v := c.raw(s.e, s.e.f.CompileAlone(x, names))
+	v := c.raw(s.e, s.e.file().CompileAlone(x, names))
 	if c.failed {
 		return cty.DynamicVal, c.ds
 	}
@@ -226,7 +226,7 @@ func (w *walker) crossing(n node, ref hcl.Traversal) (explanation.Way, bool) {
 		return w.walk(n, path)
 	}
 	e, _ := w.x.evAt(w.c, *cn.at)
-	stop := explanation.Stop{Kind: kind, Text: fmt.Sprintf("%s is %s", text, w.x.relative(cn.e.f.Path)), At: *cn.at, Layer: w.x.u.layerOf(w.c, e), Whole: len(path) == 0}
+	stop := explanation.Stop{Kind: kind, Text: fmt.Sprintf("%s is %s", text, w.x.relative(cn.e.file().Path)), At: *cn.at, Layer: w.x.u.layerOf(w.c, e), Whole: len(path) == 0}
 	if len(path) == 0 {
 		return explanation.Way{Stops: []explanation.Stop{stop}}, true
 	}
@@ -241,7 +241,7 @@ func (x *explained) evAt(c *evaluator, at source.Range) (*evaluation, bool) {
 		return x.u.e, true
 	}
 	for e := range x.u.layers(c) {
-		if e.f.Path == at.Filename {
+		if e.file().Path == at.Filename {
 			return e, true
 		}
 	}
@@ -292,7 +292,7 @@ func (s scope) each(c *evaluator, ref hcl.Traversal) (explanation.Way, bool) {
 // that still says the same.
 func (w *walker) fromStack(e *evaluation, path hcl.Traversal, way explanation.Way) explanation.Way {
 	values := w.c.l.valuesOf(e)
-	if values == nil || values.f.Src == nil {
+	if values == nil || values.file().Src == nil {
 		return way
 	}
 	for dir := e.dir; dir != filepath.Dir(dir); {
@@ -309,7 +309,7 @@ func (w *walker) fromStack(e *evaluation, path hcl.Traversal, way explanation.Wa
 			one := c.sub(c.leaf, false)
 			it, ok := one.stackItem(st.e, p)
 			a := p.b.Attr("values")
-			if !ok || a == nil || it.Dir != e.dir || !bytes.Equal(it.Values, values.f.Src.Bytes) {
+			if !ok || a == nil || it.Dir != e.dir || !bytes.Equal(it.Values, values.file().Src.Bytes) {
 				continue
 			}
 			label := fmt.Sprintf("%s.%s.values", it.Kind, it.Name)
@@ -333,7 +333,7 @@ func (s scope) Read(call *hclsyntax.FunctionCallExpr, path hcl.Traversal) (expla
 		return explanation.Way{}, false
 	}
 	c := s.x.evaluator()
-	n := c.readConfig(s.e, s.e.f.CompileAlone(call, nil))
+	n := c.readConfig(s.e, s.e.file().CompileAlone(call, nil))
 	if n == nil || c.stuck() {
 		return explanation.Way{}, false
 	}
@@ -394,7 +394,7 @@ func pathText(path hcl.Traversal) string {
 // stop is the definition that an expression node stands for.
 func (w *walker) stop(n *exprNode, kind explanation.Kind, text string) explanation.Stop {
 	e, at := n.where()
-	return explanation.Stop{Kind: kind, Text: text, At: *at, Layer: w.x.u.layerOf(w.c, e), In: scope{w.x, e}, Expr: w.x.syntax(e.f, n.x)}
+	return explanation.Stop{Kind: kind, Text: text, At: *at, Layer: w.x.u.layerOf(w.c, e), In: scope{w.x, e}, Expr: w.x.syntax(e.file(), n.x)}
 }
 
 // header is the header of a block, or another place without an expression.

@@ -18,7 +18,7 @@ func (s scope) dataFiles() origin.DataFiles {
 		Find: func(function, name string) (file string, text []byte, ok bool) {
 			switch function {
 			case "file":
-				file = functions.AbsPath(filepath.Dir(s.e.f.Path), name)
+				file = functions.AbsPath(filepath.Dir(s.e.file().Path), name)
 			case "read_tfvars_file":
 				file = functions.AbsPath(s.e.dir, name)
 			default:

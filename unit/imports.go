@@ -66,7 +66,7 @@ func (c *evaluator) buildImports(e *evaluation) *fileImports {
 	if e.role == valuesRole {
 		return h
 	}
-	root := e.f.Root
+	root := e.file().Root
 	imps, incs := root.Of("import"), root.Of("include")
 	c.checkImports(e, imps, incs)
 	for _, b := range imps {
@@ -97,7 +97,7 @@ func (c *evaluator) buildImports(e *evaluation) *fileImports {
 func (c *evaluator) checkImports(e *evaluation, imps, incs []*syntax.Block) {
 	if len(imps) > 0 && e.role == includeRole {
 		c.errorf(&imps[0].At, "unit/import-in-included", "Import in an included file",
-			"This file is included by %s. An included file is evaluated as a part of the file that includes it, so it cannot import others. Move the import to the including file, or import this file instead of including it.", e.child.f.Path)
+			"This file is included by %s. An included file is evaluated as a part of the file that includes it, so it cannot import others. Move the import to the including file, or import this file instead of including it.", e.child.file().Path)
 	}
 	if len(imps) > 0 && len(incs) > 0 {
 		at, other := incs[0].At, imps[0].At
@@ -109,7 +109,7 @@ func (c *evaluator) checkImports(e *evaluation, imps, incs []*syntax.Block) {
 	}
 	if e.role == includeRole && len(incs) > 0 {
 		c.errorf(&incs[0].At, "unit/include-levels", "Too many levels of inclusion",
-			"This file is included by %s, and an included file cannot include others. Use import blocks, which can be chained.", e.child.f.Path)
+			"This file is included by %s, and an included file cannot include others. Use import blocks, which can be chained.", e.child.file().Path)
 	}
 	bare := 0
 	for _, b := range incs {
@@ -192,7 +192,7 @@ func (c *evaluator) importBlock(e *evaluation, b *syntax.Block) *imported {
 		i.mode = deep
 	}
 	at := b.Attr("config_path").Expr.At()
-	full, ok := c.configAt(path.AsString(), e.f.Dir, &at, "Imported file not found")
+	full, ok := c.configAt(path.AsString(), e.file().Dir, &at, "Imported file not found")
 	if !ok {
 		return nil
 	}
@@ -201,9 +201,9 @@ func (c *evaluator) importBlock(e *evaluation, b *syntax.Block) *imported {
 		return nil
 	}
 	i.e = c.l.shared(full, importRole)
-	c.readFile(i.e.f.Path)
-	c.add(i.e.f.Diags)
-	if i.e.f.Root == nil {
+	c.readFile(i.e.file().Path)
+	c.add(i.e.file().Diags)
+	if i.e.file().Root == nil {
 		return nil
 	}
 	return i

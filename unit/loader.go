@@ -42,7 +42,7 @@ type common struct {
 	library    *functions.Library
 	tables     parallel.Cache[string, *hcl.EvalContext] // by folder
 	warns      parallel.Cache[string, diag.List]
-	messages   parallel.Cache[string, *diag.Message]
+	messages   parallel.Cache[messageKey, *diag.Message]
 	pure       func() *hcl.EvalContext
 	set        source.Set
 	parsed     atomic.Int64
@@ -258,9 +258,15 @@ var valuesSpec = &syntax.BlockSpec{Name: "values file", Open: true}
 // intern makes one message of all that say the same of the same place, whoever
 // reports it: callers compare messages by pointer.
 func (l *Loader) intern(m *diag.Message) *diag.Message {
-	key := m.Code + "\x00" + m.Summary + "\x00" + m.Detail
+	key := messageKey{code: m.Code, summary: m.Summary, detail: m.Detail}
 	if m.At != nil {
-		key += "\x00" + m.At.String()
+		key.at = *m.At
 	}
 	return l.messages.Do(key, func() *diag.Message { return m })
+}
+
+// messageKey is what messages that say the same of the same place have in common.
+type messageKey struct {
+	code, summary, detail string
+	at                    source.Range
 }

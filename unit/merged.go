@@ -46,22 +46,22 @@ func neverMerged(name string) bool {
 // ownFields is what a file gives itself.
 func ownFields(e *evaluation) *group {
 	g := newGroup(e, nil)
-	if e.f.Root == nil {
+	if e.file().Root == nil {
 		return g
 	}
-	for _, a := range e.f.Root.Attrs {
+	for _, a := range e.file().Root.Attrs {
 		var n node = &exprNode{e: e, x: a.Expr, at: &a.At}
-		if e.f.Root.Spec.Arg(a.Name) == nil {
+		if e.file().Root.Spec.Arg(a.Name) == nil {
 			n = &assigned{n, e, &a.At}
 		}
 		g.put(a.Name, n)
 	}
-	for _, b := range e.f.Root.Blocks {
+	for _, b := range e.file().Root.Blocks {
 		name := b.Spec.Name
 		if g.members[name] != nil || neverMerged(name) && name != "catalog" {
 			continue
 		}
-		g.put(name, (&blockNode{e, e.f.Root}).child(nil, name))
+		g.put(name, (&blockNode{e, e.file().Root}).child(nil, name))
 	}
 	return g
 }
@@ -83,7 +83,7 @@ func (c *evaluator) mergeImports(e *evaluation, h *fileImports, own *group) *gro
 			return own
 		}
 		c.checkEnvironmentImport(e, i, fields)
-		layers = append(layers, layer{rebase(fields, i.e.f.Dir), i.mode})
+		layers = append(layers, layer{rebase(fields, i.e.file().Dir), i.mode})
 	}
 	if len(layers) == 0 {
 		return own

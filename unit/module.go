@@ -128,7 +128,7 @@ func (c *evaluator) moduleBlock(e *evaluation, name string) node {
 
 func moduleID(e *evaluation, name, key string, keyed bool) string {
 	id := e.dir
-	if base := filepath.Base(e.f.Path); base != syntax.DefaultName && base != syntax.DefaultJSONName {
+	if base := filepath.Base(e.file().Path); base != syntax.DefaultName && base != syntax.DefaultJSONName {
 		stem := strings.TrimSuffix(strings.TrimSuffix(base, ".json"), ".hcl")
 		id = filepath.Join(id, stem)
 	}
@@ -140,11 +140,11 @@ func moduleID(e *evaluation, name, key string, keyed bool) string {
 }
 
 func (l *Loader) moduleUnit(e *evaluation, name string, i instance) *Unit {
-	m := newEvaluation(l, e.f, leafRole, e.dir)
+	m := newEvaluation(l, e.file(), leafRole, e.dir)
 	m.leaf, m.of.top, m.of.each, m.vals = m, e, i.each, e.vals
-	u := &Unit{ID: moduleID(e, name, i.key, i.each != cty.NilVal), Dir: e.dir, Path: e.f.Path, Module: name, Key: i.key, l: l, e: m}
+	u := &Unit{ID: moduleID(e, name, i.key, i.each != cty.NilVal), Dir: e.dir, Path: e.file().Path, Module: name, Key: i.key, l: l, e: m}
 	m.id, m.of.mod = u.ID, &name
-	for _, b := range e.f.Root.Of("module") {
+	for _, b := range e.file().Root.Of("module") {
 		if b.Label == name {
 			u.mod = b
 		}
@@ -228,7 +228,7 @@ func moveTo(n node, leaf *evaluation) node {
 
 // checkEnvironment reports blocks that do not go with module blocks.
 func (c *evaluator) checkEnvironment(e *evaluation) {
-	root := e.f.Root
+	root := e.file().Root
 	for _, name := range [...]string{"dependency", "terraform"} {
 		for _, b := range root.Of(name) {
 			c.errorf(&b.At, "unit/environment-block", "Block beside modules", "This file holds module blocks, which take the place of %s blocks: give each module its source and arguments, and read what another gives as module.NAME.outputs.", name)
@@ -262,14 +262,14 @@ func (c *evaluator) mergesModules(e *evaluation) bool {
 // checkEnvironmentImport reports merging imports of what does not go with
 // module blocks.
 func (c *evaluator) checkEnvironmentImport(e *evaluation, i *imported, fields *group) {
-	if e.f.Root.First("module") == nil {
+	if e.file().Root.First("module") == nil {
 		return
 	}
 	for _, name := range [...]string{"inputs", "dependency", "terraform"} {
 		if n := fields.members[name]; n != nil {
 			at := i.at
 			m := codeErr(&at, "unit/environment-import", "Import that does not go with modules",
-				"The file %s sets %q, which cannot be merged into a file with module blocks. Import it without merging and read what is needed as import.%s.%s.", i.e.f.Path, name, i.name, name)
+				"The file %s sets %q, which cannot be merged into a file with module blocks. Import it without merging and read what is needed as import.%s.%s.", i.e.file().Path, name, i.name, name)
 			if _, where := n.where(); where != nil {
 				m.Note(where, "%s is set here", name)
 			}

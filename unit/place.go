@@ -52,7 +52,7 @@ func (p *place) Included(label ...string) (string, error) {
 		return "", nil
 	}
 	if len(label) == 0 && p.e.role == includeRole {
-		return p.e.f.Dir, nil
+		return p.e.file().Dir, nil
 	}
 	h := p.c.fileImports(p.e.base())
 	if p.c.stuck() {
@@ -63,13 +63,13 @@ func (p *place) Included(label ...string) (string, error) {
 		case 0:
 			return "", nil
 		case 1:
-			return h.includes[0].e.f.Dir, nil
+			return h.includes[0].e.file().Dir, nil
 		}
 		return "", errors.New("there are several include blocks, so the label of one must be given")
 	}
 	for _, i := range h.includes {
 		if i.label == label[0] {
-			return i.e.f.Dir, nil
+			return i.e.file().Dir, nil
 		}
 	}
 	return "", fmt.Errorf("there is no include block labeled %q", label[0])
@@ -77,10 +77,10 @@ func (p *place) Included(label ...string) (string, error) {
 
 // inInclude reports whether the expression is an argument of an include block.
 func (p *place) inInclude() bool {
-	if p.e.f.Root == nil {
+	if p.e.file().Root == nil {
 		return false
 	}
-	return slices.ContainsFunc(p.e.f.Root.Of("include"), func(b *syntax.Block) bool {
+	return slices.ContainsFunc(p.e.file().Root.Of("include"), func(b *syntax.Block) bool {
 		return slices.ContainsFunc(b.Attrs, func(a *syntax.Attr) bool { return a.Expr.At() == p.at })
 	})
 }
@@ -94,7 +94,7 @@ func (p *place) Imported(name ...string) (dir, unit string, err error) {
 	if _, ok := p.Leaf(); !ok {
 		return "", "", nil
 	}
-	dir = p.e.f.Dir
+	dir = p.e.file().Dir
 	if len(name) > 0 || p.e.role != includeRole && p.e.base().role == leafRole {
 		h := p.c.fileImports(p.e.base())
 		if p.c.stuck() {
@@ -104,7 +104,7 @@ func (p *place) Imported(name ...string) (dir, unit string, err error) {
 		if err != nil || i == nil {
 			return "", "", err
 		}
-		dir = i.e.f.Dir
+		dir = i.e.file().Dir
 	}
 	return dir, p.c.leaf.place(), nil
 }

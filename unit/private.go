@@ -67,7 +67,7 @@ func (h *handover) Of(n node) bool {
 		if n.e == nil || n.at == nil {
 			return false
 		}
-		x := n.e.f.ArgumentAt(*n.at)
+		x := n.e.file().ArgumentAt(*n.at)
 		return x != nil && h.in(n.e, x)
 	}
 	return false
@@ -81,9 +81,9 @@ func (h *handover) in(e *evaluation, x *syntax.Expr) bool {
 	}
 	h.seen[k] = true
 	switch at := x.At(); {
-	case filepath.Base(e.f.Path) == syntax.ValuesName:
+	case filepath.Base(e.file().Path) == syntax.ValuesName:
 		return true
-	case h.quoted && at.Start.Line > 0 && !e.f.Src.Shows(at.Start.Line, at.End.Line):
+	case h.quoted && at.Start.Line > 0 && !e.file().Src.Shows(at.Start.Line, at.End.Line):
 		return true
 	}
 	if slices.ContainsFunc(x.Calls, func(name string) bool { return slices.Contains(handingIn, name) }) {
@@ -157,7 +157,7 @@ func (c *evaluator) withheld(e *evaluation, x *syntax.Expr, ctx *hcl.EvalContext
 		diags = more
 	}
 	at := x.At()
-	if native, ok := x.Expression.(hclsyntax.Node); ok && at.Start.Line > 0 && !e.f.Src.Shows(at.Start.Line, at.End.Line) {
+	if native, ok := x.Expression.(hclsyntax.Node); ok && at.Start.Line > 0 && !e.file().Src.Shows(at.Start.Line, at.End.Line) {
 		return withoutReasons(native, diags) // the text itself is handed in
 	}
 	return diags

@@ -64,15 +64,15 @@ func (c *evaluator) readFrom(e *evaluation, path string) (node, error) {
 			f := c.l.file(full, valuesSpec)
 			return newEvaluation(c.l, f, valuesRole, f.Dir)
 		})
-		c.add(v.f.Diags)
-		if v.f.Root == nil {
+		c.add(v.file().Diags)
+		if v.file().Root == nil {
 			return nil, errors.New("the file cannot be read")
 		}
-		return &blockNode{v, v.f.Root}, nil
+		return &blockNode{v, v.file().Root}, nil
 	}
 	in := c.l.shared(full, readRole)
-	c.add(in.f.Diags)
-	if in.f.Root == nil {
+	c.add(in.file().Diags)
+	if in.file().Root == nil {
 		return nil, errors.New("the file cannot be read")
 	}
 	return &configNode{e: in, style: readStyle}, nil

@@ -131,7 +131,7 @@ func (n *locals) where() (*evaluation, *source.Range) { return n.e, nil }
 func (n *locals) listed()                             {}
 
 func (n *locals) child(_ *evaluator, key string) node {
-	if a := n.e.f.Root.First("locals").Attr(key); a != nil {
+	if a := n.e.file().Root.First("locals").Attr(key); a != nil {
 		return &exprNode{e: n.e, x: a.Expr, at: &a.At}
 	}
 	return nil
@@ -139,7 +139,7 @@ func (n *locals) child(_ *evaluator, key string) node {
 
 func (n *locals) keys(*evaluator) ([]string, bool) {
 	var names []string
-	if b := n.e.f.Root.First("locals"); b != nil {
+	if b := n.e.file().Root.First("locals"); b != nil {
 		for _, a := range b.Attrs {
 			names = append(names, a.Name)
 		}
@@ -196,11 +196,11 @@ func (c *evaluator) valuesNode(e *evaluation) node {
 	if v == nil {
 		return &rootNode{group: newGroup(e, nil), what: "value", hint: " There is no " + syntax.ValuesName + " beside it."}
 	}
-	c.readFile(v.f.Path)
-	c.add(v.f.Diags)
+	c.readFile(v.file().Path)
+	c.add(v.file().Diags)
 	n := &rootNode{group: newGroup(v, nil), what: "value"}
-	if v.f.Root != nil {
-		for _, a := range v.f.Root.Attrs {
+	if v.file().Root != nil {
+		for _, a := range v.file().Root.Attrs {
 			n.put(a.Name, &exprNode{e: v, x: a.Expr, at: &a.At})
 		}
 	}

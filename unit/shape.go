@@ -124,7 +124,7 @@ func (n *shape) child(c *evaluator, key string) node {
 func (c *evaluator) absent(n *shape, a *syntax.ArgSpec) node {
 	_, at := n.where()
 	c.errorf(at, "unit/missing-argument", "Missing required argument",
-		"The argument %q of this %s block is read through an import, but it is not set. Files that gave it: %s.", a.Name, n.spec.Name, n.of.e.f.Path)
+		"The argument %q of this %s block is read through an import, but it is not set. Files that gave it: %s.", a.Name, n.spec.Name, n.of.e.file().Path)
 	return valueNode{v: cty.DynamicVal}
 }
 

@@ -63,10 +63,10 @@ func (l *Loader) Stack(t *demand.Task, path string) (*Stack, diag.List) {
 		return nil, codeErr(nil, "unit/no-stack-file", "No stack file", "There is no file %s.", path)
 	}
 	e := l.shared(path, readRole)
-	if e.f.Root == nil {
-		return nil, e.f.Diags
+	if e.file().Root == nil {
+		return nil, e.file().Diags
 	}
-	return &Stack{Dir: e.f.Dir, Path: e.f.Path, l: l, e: e}, e.f.Diags
+	return &Stack{Dir: e.file().Dir, Path: e.file().Path, l: l, e: e}, e.file().Diags
 }
 
 // Items evaluates the unit and stack blocks, those of included stack files too,
@@ -95,13 +95,13 @@ type stackPart struct {
 func (c *evaluator) stackBlocks(e *evaluation) []stackPart {
 	var out []stackPart
 	add := func(e *evaluation) {
-		for _, b := range e.f.Root.Blocks {
+		for _, b := range e.file().Root.Blocks {
 			if n := b.Spec.Name; n == "unit" || n == "stack" {
 				out = append(out, stackPart{e, b})
 			}
 		}
 	}
-	for _, b := range e.f.Root.Of("include") {
+	for _, b := range e.file().Root.Of("include") {
 		v := c.importArg(e, b, "path")
 		if c.stuck() || !syntax.Known(v) {
 			continue
@@ -269,7 +269,7 @@ func (c *evaluator) valuesFile(v cty.Value, at source.Range) []byte {
 
 // stackNode is unit.* or stack.* in a stack file: where each goes.
 func (c *evaluator) stackNode(e *evaluation, kind string) node {
-	if e.f.Root == nil || e.role != stackRole {
+	if e.file().Root == nil || e.role != stackRole {
 		return nil
 	}
 	n := &rootNode{group: newGroup(e, nil), what: kind}
@@ -298,7 +298,7 @@ func (n *stackConfig) where() (*evaluation, *source.Range) { return n.e, nil }
 
 func (n *stackConfig) keys(*evaluator) ([]string, bool) {
 	var names []string
-	root := n.e.f.Root
+	root := n.e.file().Root
 	if root.First("locals") != nil {
 		names = append(names, "local")
 	}
@@ -313,11 +313,11 @@ func (n *stackConfig) keys(*evaluator) ([]string, bool) {
 func (n *stackConfig) child(_ *evaluator, key string) node {
 	switch key {
 	case "local":
-		if n.e.f.Root.First("locals") != nil {
+		if n.e.file().Root.First("locals") != nil {
 			return &plainNode{&locals{n.e}}
 		}
 	case "unit", "stack":
-		bs := n.e.f.Root.Of(key)
+		bs := n.e.file().Root.Of(key)
 		if len(bs) == 0 {
 			return nil
 		}

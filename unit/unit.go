@@ -88,7 +88,7 @@ func (l *Loader) Part(path string) *Unit {
 	}
 	f.Root = f.Part
 	e := newEvaluation(l, &f, leafRole, f.Dir)
-	e.leaf = e
+	e.leaf, e.kept.part = e, true
 	u := &Unit{ID: string(l.target(f.Dir, path)), Dir: f.Dir, Path: path, l: l, e: e}
 	u.within = e
 	e.id = u.ID
@@ -111,6 +111,17 @@ func (u *Unit) Forget() {
 	u.e.cache.mu.Lock()
 	defer u.e.cache.mu.Unlock()
 	u.e.cache.overlays, u.e.cache.placed, u.e.cache.importedBy = nil, nil, nil
+}
+
+// ForgetFile lets go of what was read in the unit's own file, too, but for its text, of
+// which that is made again.
+func (u *Unit) ForgetFile() {
+	u.Forget()
+	u.e.cache.mu.Lock()
+	defer u.e.cache.mu.Unlock()
+	if u.mod == nil { // the modules of an environment file have one file
+		u.e.forgetFile()
+	}
 }
 
 // Unit reads the only unit of a folder or file. An environment file is an error
@@ -383,10 +394,10 @@ func (u *Unit) Imports(t *demand.Task) ([]Imported, diag.List) {
 	h := c.fileImports(u.e.env())
 	var out []Imported
 	for _, i := range h.imports {
-		out = append(out, Imported{Label: i.name, Path: i.e.f.Path, At: i.at, Merge: i.mode.String()})
+		out = append(out, Imported{Label: i.name, Path: i.e.file().Path, At: i.at, Merge: i.mode.String()})
 	}
 	for _, i := range h.includes {
-		out = append(out, Imported{Label: i.label, Path: i.e.f.Path, At: i.at, Include: true, Merge: i.mode.String()})
+		out = append(out, Imported{Label: i.label, Path: i.e.file().Path, At: i.at, Include: true, Merge: i.mode.String()})
 	}
 	return out, c.ds
 }

@@ -122,7 +122,7 @@ func (n *configNode) child(c *evaluator, key string) node {
 }
 
 func hasLocals(e *evaluation) bool {
-	b := e.f.Root.First("locals")
+	b := e.file().Root.First("locals")
 	return b != nil && len(b.Attrs) > 0
 }
 

@@ -24,9 +24,10 @@ const beside = 250
 type collector struct {
 	pages sync.Once // for asking for large ones
 	mu    sync.Mutex
-	set   int  // the percentage that holds until the collector runs; 0: none
-	usual int  // the one that it had before
-	small bool // whether memory counts more than time
+	set   int   // the percentage that holds until the collector runs; 0: none
+	usual int   // the one that it had before
+	least int64 // the heap at which it runs at the earliest, in bytes; 0: any
+	small bool  // whether memory counts more than time
 }
 
 // begin has the garbage collector run first when the heap has twice the size at which it
@@ -87,15 +88,44 @@ func (c *collector) expect(bytes int64) {
 		return
 	}
 	c.pages.Do(func() { inLargePages(4 * bytes) })
-	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(live)
-	percent := int(100 * bytes / max(int64(live[0].Value.Uint64()), smallestHeap))
+	percent := int(100 * bytes / max(liveHeap(), smallestHeap))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if percent <= max(100, c.set) {
 		return
 	}
 	c.until(percent)
+}
+
+// leave has the garbage collector run at the earliest when the heap has the given number
+// of bytes, each time until its ordinary pace says later: for work that makes much more
+// garbage than it keeps. Where memory counts more than time, and where the user said
+// something about the collector, that stands.
+func (c *collector) leave(bytes int64) {
+	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
+		return
+	}
+	c.pages.Do(func() { inLargePages(4 * bytes) })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.least = max(c.least, bytes)
+	c.atLeast(max(100, c.set))
+}
+
+// atLeast sets the percentage by which the collector runs at the least heap, if that is
+// larger than another one. The caller holds c.mu.
+func (c *collector) atLeast(other int) {
+	live := liveHeap()
+	if percent := int(100 * (c.least - live) / max(live, smallestHeap)); percent > other && !c.small {
+		c.until(percent)
+	}
+}
+
+// liveHeap is what the collector left when it ran last, in bytes.
+func liveHeap() int64 {
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	return int64(live[0].Value.Uint64())
 }
 
 // until sets the percentage that holds until the collector runs. The caller holds c.mu.
@@ -115,4 +145,5 @@ func (c *collector) ran() {
 	defer c.mu.Unlock()
 	debug.SetGCPercent(c.usual)
 	c.set = 0
+	c.atLeast(c.usual)
 }

@@ -50,6 +50,42 @@ func TestExpectHeap(t *testing.T) {
 	awaitPace(t, usual) // nothing of it is left to come
 }
 
+// A heap that is to be left alone is so after each run of the collector, until what stays
+// of it is so much that the usual pace says later, or memory counts more.
+func TestLeaveHeap(t *testing.T) {
+	t.Setenv("GOGC", "")
+	t.Setenv("GOMEMLIMIT", "")
+	const usual, least = 150, 1 << 30
+	defer debug.SetGCPercent(debug.SetGCPercent(usual))
+	var c collector
+	c.leave(least)
+	for range 3 {
+		before := runs()
+		runtime.GC()
+		for end := time.Now().Add(time.Minute); pace() <= usual || runs() == before; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("the pace is %d after a run of the collector", pace())
+			}
+		}
+	}
+	c.leave(least / 2)
+	if size := max(liveHeap(), smallestHeap) * int64(100+pace()) / 100; size < least/2 {
+		t.Errorf("the collector runs at %d bytes", size)
+	}
+	c.spare()
+	awaitPace(t, sparing)
+	c = collector{least: 1}
+	c.expect(1 << 40)
+	awaitPace(t, sparing) // as it was before: what stays is more than the least
+}
+
+// runs is how often the collector ran.
+func runs() uint32 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.NumGC
+}
+
 func TestExpectHeapLeavesUser(t *testing.T) {
 	t.Setenv("GOGC", "120")
 	before := debug.SetGCPercent(120)

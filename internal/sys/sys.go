@@ -60,6 +60,9 @@ type System struct {
 	// ExpectHeap tells the garbage collector by how many bytes the heap is about to
 	// grow. It may be nil, and may be called concurrently.
 	ExpectHeap func(bytes int64)
+	// LeaveHeap has the garbage collector leave the heap alone as long as it is not that
+	// large, for work that makes much more garbage than it keeps. It may be nil.
+	LeaveHeap func(bytes int64)
 	// LimitHeap has the garbage collector keep the heap smaller than it usually is,
 	// for a fifth more processor time. It may be nil.
 	LimitHeap func()
@@ -133,6 +136,7 @@ func Real() (*System, error) {
 		Interrupts: interrupts,
 		Unread:     unread.watch,
 		ExpectHeap: gc.expect,
+		LeaveHeap:  gc.leave,
 		Profile:    profile,
 		LimitHeap:  gc.spare,
 

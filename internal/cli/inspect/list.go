@@ -202,7 +202,7 @@ func openToList(ctx context.Context, c *command.Call, f *unitflags.Flags, comman
 	}
 	o.Discovery.Destroy, o.Discovery.NoHidden = command == "destroy", noHidden
 	o.Discovery.NamesAlone, o.Discovery.Lenient = look.NamesAlone, true
-	o.Discovery.Expect = c.ExpectHeap
+	o.Discovery.Expect = c.LeaveHeap
 	e, more := units.Open(ctx, c, o)
 	return e, append(ds, more...)
 }

@@ -113,9 +113,13 @@ func New(s Settings) *Found {
 // Add adds a unit that was read by itself.
 func (f *Found) Add(in *unit.Unit) *Unit {
 	u := &Unit{Unit: in, Name: f.Name(in.ID)}
-	f.Units = append(f.Units, u)
-	f.byID[in.ID] = u
+	f.put(u)
 	return u
+}
+
+func (f *Found) put(u *Unit) {
+	f.Units = append(f.Units, u)
+	f.byID[u.ID] = u
 }
 
 // Name is how a unit is called: its ID as seen from the root.
@@ -169,6 +173,9 @@ type finder struct {
 	tools          Tools
 	loader, static *unit.Loader
 	changes        map[string]*git.Changes // by what stands in the brackets of filters
+	// ahead says that all there is to list of units is asked for when they are read,
+	// where there are many.
+	ahead bool
 }
 
 // Find finds and reads the units below the root, and puts them in order. With errors it
@@ -226,6 +233,7 @@ func (f *finder) find(ctx context.Context, queries []filter.Query) (ds diag.List
 	if f.s.Expect != nil && !names {
 		f.s.Expect(int64(len(found.units)) * unitBytes)
 	}
+	f.ahead = f.s.Lenient && !names && len(queries) == 0
 	if ds = append(ds, f.load(ctx, found.units, false)...); ds.HasErrors() && !f.s.Whole {
 		return ds
 	}
@@ -260,7 +268,7 @@ func (f *finder) find(ctx context.Context, queries []filter.Query) (ds diag.List
 }
 
 // unitBytes is about what is allocated for a unit whose files are read and evaluated.
-const unitBytes = 20 << 10
+const unitBytes = 14 << 10
 
 func samePlace(a, b *source.Range) bool { return a != nil && b != nil && *a == *b }
 

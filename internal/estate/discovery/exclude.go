@@ -31,24 +31,33 @@ func Protected(t *demand.Task, u *unit.Unit) (bool, diag.List) {
 	return v.IsKnown() && !v.IsNull() && v.Type().FriendlyName() == "bool" && v.True(), ds
 }
 
+// A verdict is what a unit says of its part in the command.
+type verdict struct {
+	exclude *unit.Exclude
+	guarded bool
+	ds      diag.List
+}
+
+func (f *finder) judge(ctx context.Context, u *Unit) (v verdict) {
+	v.exclude, v.ds = u.Exclude(f.loader.Task(ctx))
+	if f.s.Destroy && !f.s.Lenient {
+		guarded, more := Protected(f.static.Task(ctx), u.In(f.static))
+		v.guarded, v.ds = guarded, append(v.ds, more...)
+	}
+	return v
+}
+
 // exclude marks the units that take no part by their own word.
 func (f *finder) exclude(ctx context.Context) diag.List {
-	type verdict struct {
-		exclude *unit.Exclude
-		guarded bool
-		ds      diag.List
-	}
-	all := parallel.Map(len(f.Units), 0, func(i int) (v verdict) {
+	all := parallel.Map(len(f.Units), 0, func(i int) verdict {
 		u := f.Units[i]
-		if u.Broken != nil {
-			return v
+		switch {
+		case u.Broken != nil:
+			return verdict{}
+		case u.early != nil:
+			return u.early.verdict
 		}
-		v.exclude, v.ds = u.Exclude(f.loader.Task(ctx))
-		if f.s.Destroy && !f.s.Lenient {
-			guarded, more := Protected(f.static.Task(ctx), u.In(f.static))
-			v.guarded, v.ds = guarded, append(v.ds, more...)
-		}
-		return v
+		return f.judge(ctx, u)
 	})
 	var ds diag.List
 	deep := map[*Unit]bool{}

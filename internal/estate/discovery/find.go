@@ -56,9 +56,10 @@ func (f *finder) load(ctx context.Context, paths []string, outside bool) diag.Li
 		return nil
 	}
 	type result struct {
-		units []*unit.Unit
+		units []*Unit
 		ds    diag.List
 	}
+	many := f.ahead && len(paths) > manyUnits
 	ctx, s := telemetry.Start(ctx, "discovery_phase_parse")
 	s.Count("candidates_in", len(paths))
 	defer s.End()
@@ -67,7 +68,14 @@ func (f *finder) load(ctx context.Context, paths []string, outside bool) diag.Li
 		s.Text("config_path", paths[i])
 		units, ds := f.loader.Load(f.loader.Task(ctx), paths[i])
 		ended(s, ds)
-		return result{units, ds}
+		r := result{make([]*Unit, len(units)), ds}
+		for i, in := range units {
+			r.units[i] = &Unit{Unit: in, Name: f.Name(in.ID)}
+			if many && !ds.HasErrors() {
+				f.askEarly(ctx, r.units[i])
+			}
+		}
+		return r
 	})
 	var ds diag.List
 	for i, r := range all {
@@ -82,9 +90,9 @@ func (f *finder) load(ctx context.Context, paths []string, outside bool) diag.Li
 			f.Reported[identify(m)] = true
 		}
 		ds = append(ds, r.ds...)
-		for _, in := range r.units {
-			if f.byID[in.ID] == nil {
-				u := f.Add(in)
+		for _, u := range r.units {
+			if f.byID[u.ID] == nil {
+				f.put(u)
 				u.Outside, u.Partial, u.Invalid = outside, r.ds.HasErrors(), r.ds
 			}
 		}
@@ -96,19 +104,19 @@ func (f *finder) load(ctx context.Context, paths []string, outside bool) diag.Li
 // broken adds the units of a file that cannot be read as a whole, and returns what
 // there is to tell of it. What can be read counts for the order of units that are only
 // listed.
-func (f *finder) broken(path string, units []*unit.Unit, ds diag.List) diag.List {
+func (f *finder) broken(path string, units []*Unit, ds diag.List) diag.List {
 	if f.s.Lenient && len(units) == 0 {
 		if in := f.loader.Part(path); in != nil {
-			units = []*unit.Unit{in}
+			units = []*Unit{{Unit: in, Name: f.Name(in.ID)}}
 		}
 	}
 	read := len(units) > 0
-	if !read {
-		units = []*unit.Unit{{ID: filepath.Dir(path), Dir: filepath.Dir(path), Path: path}}
+	if dir := filepath.Dir(path); !read {
+		units = []*Unit{{Unit: &unit.Unit{ID: dir, Dir: dir, Path: path}, Name: f.Name(dir)}}
 	}
-	for _, in := range units {
-		if f.byID[in.ID] == nil {
-			u := f.Add(in)
+	for _, u := range units {
+		if f.byID[u.ID] == nil {
+			f.put(u)
 			u.Broken, u.Invalid, u.Partial = ds, ds, read
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/discovery/stacks"
 	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/internal/telemetry"
+	"github.com/terrace-iac/terrace/unit"
 )
 
 // connect finds out which units come after which. Dependencies draw edges by
@@ -47,20 +48,49 @@ func (f *finder) edges(ctx context.Context, units []*Unit) diag.List {
 		if u.unread() {
 			return nil
 		}
-		t := f.loader.Task(ctx)
-		edges, ds := u.Dependencies(t, f.modules.takes(ctx, u))
-		if u.edges = edges; u.Broken != nil {
+		e := u.early
+		if e == nil {
+			e = f.ask(ctx, u)
+			if len(units) > manyUnits {
+				u.Forget()
+			}
+		}
+		if u.edges = e.edges; u.Broken != nil {
 			return nil // what is wrong was reported, and more may come of that
 		}
-		ds = f.WithoutIncomplete(ds)
+		ds := f.WithoutIncomplete(e.wrong)
 		u.Invalid = append(u.Invalid, ds.Errors()...)
-		ds = append(ds, u.Warnings(t)...)
-		if len(units) > manyUnits {
-			u.Forget()
-		}
-		return ds
+		return append(ds, e.warnings...)
 	})
 	return f.Reported.Join(units, all)
+}
+
+// early is what units of an estate of many are asked for when they are read, one after
+// the other, so that nothing but the answers is kept of each.
+type early struct {
+	edges    []unit.Edge
+	wrong    diag.List // with the edges
+	warnings diag.List
+	verdict  verdict
+	imports  []unit.Imported
+}
+
+// ask asks a unit for its dependencies.
+func (f *finder) ask(ctx context.Context, u *Unit) *early {
+	t, e := f.loader.Task(ctx), &early{}
+	if e.edges, e.wrong = u.Dependencies(t, f.modules.takes(ctx, u)); u.Broken == nil {
+		e.warnings = u.Warnings(t)
+	}
+	return e
+}
+
+// askEarly asks a unit for all, and lets go of what was computed for that.
+func (f *finder) askEarly(ctx context.Context, u *Unit) {
+	e := f.ask(ctx, u)
+	e.verdict = f.judge(ctx, u)
+	e.imports, _ = u.Imports(f.loader.Task(ctx))
+	u.early = e
+	u.ForgetFile()
 }
 
 // reachOut reads the units outside of the root that others need, and what these

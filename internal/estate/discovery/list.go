@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/demand"
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/estate/schedule"
 	"github.com/terrace-iac/terrace/unit"
 )
@@ -109,7 +110,13 @@ func (f *Found) NeedNames(u *Unit) []string {
 // ExcludeBlock is the exclude block of a unit, nil if it has none or it cannot be
 // computed.
 func ExcludeBlock(t *demand.Task, u *Unit) *unit.Exclude {
-	x, ds := u.Exclude(t)
+	var x *unit.Exclude
+	var ds diag.List
+	if u.early != nil {
+		x, ds = u.early.verdict.exclude, u.early.verdict.ds
+	} else {
+		x, ds = u.Exclude(t)
+	}
 	if ds.HasErrors() {
 		return nil
 	}
@@ -119,7 +126,12 @@ func ExcludeBlock(t *demand.Task, u *Unit) *unit.Exclude {
 // Included tells the files that a unit's own file includes or imports, by label,
 // as seen from the estate's root.
 func (f *Found) Included(t *demand.Task, u *Unit) map[string]string {
-	list, _ := u.Imports(t)
+	var list []unit.Imported
+	if u.early != nil {
+		list = u.early.imports
+	} else {
+		list, _ = u.Imports(t)
+	}
 	out := map[string]string{}
 	for _, i := range list {
 		if rel, err := filepath.Rel(f.s.Root, i.Path); err == nil {

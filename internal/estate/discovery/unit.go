@@ -37,6 +37,7 @@ type Unit struct {
 	Commit Commit
 
 	edges []unit.Edge
+	early *early // nil: it is asked for
 	// ofStack are the units behind an edge that leads to a stack, by its ID.
 	ofStack map[string][]*Unit
 	// stackDirs are the folders of the units of such a stack, whether they were made or not.
