@@ -63,7 +63,7 @@ var Addr = addr.Provider{Host: "registry.opentofu.org", Namespace: "terrace", Ty
 //
 //	exit         end at once, with a message
 //	panic        end with a crash before the handshake
-//	hang         never write the first line
+//	hang         write no first line, and end after two minutes
 //	line=TEXT    write TEXT as the first line and stay
 //	deaf         write a good first line for a socket that nobody serves
 //	fork         leave a grandchild behind that holds the output open
@@ -89,7 +89,8 @@ func Main(protocol int) {
 	case "panic":
 		panic("the test provider was told to crash")
 	case "hang":
-		select {}
+		time.Sleep(2 * time.Minute) // a grandchild may have lost its parent before it knew it
+		os.Exit(1)
 	case "line":
 		_, _ = os.Stdout.WriteString(strings.ReplaceAll(arg, `\n`, "\n") + "\n")
 		select {}
