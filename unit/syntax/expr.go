@@ -1,6 +1,7 @@
 package syntax
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -108,6 +109,12 @@ func (p *Placed) StartRange() hcl.Range                               { return p
 
 func (r *reader) compileNative(x hcl.Expression) *Expr {
 	e := &Expr{Expression: x, Cell: -1, Parts: none}
+	if n := x.(hclsyntax.Expression); literal(n) {
+		if v, diags := n.Value(nil); !diags.HasErrors() {
+			e.Kind, e.ConstantValue = Constant, v
+			return e
+		}
+	}
 	switch n := x.(type) {
 	case *hclsyntax.ParenthesesExpr:
 		in := r.compile(n.Expression)
@@ -146,6 +153,22 @@ func (r *reader) compileNative(x hcl.Expression) *Expr {
 		r.number(e)
 	}
 	return e
+}
+
+// literal reports whether an expression is a value that is written out, or a list of such,
+// with no number in it that is too large.
+func literal(x hclsyntax.Expression) bool {
+	switch n := x.(type) {
+	case *hclsyntax.LiteralValueExpr:
+		return !HugeNumber(n.Val)
+	case *hclsyntax.TemplateExpr:
+		return n.IsStringLiteral()
+	case *hclsyntax.ObjectConsKeyExpr:
+		return !n.ForceNonLiteral && (hcl.ExprAsKeyword(n.Wrapped) != "" || literal(n.Wrapped))
+	case *hclsyntax.TupleConsExpr:
+		return !slices.ContainsFunc(n.Exprs, func(in hclsyntax.Expression) bool { return !literal(in) })
+	}
+	return false
 }
 
 // maxBits is how large a number may be, in bits: writing one out takes time that
@@ -221,11 +244,13 @@ func (r *reader) call(e *Expr, n *hclsyntax.FunctionCallExpr) {
 func (r *reader) opaque(e *Expr, n hclsyntax.Node) {
 	w := callFinder{r: r, e: e}
 	_ = hclsyntax.Walk(n, &w)
-	seen := make(map[string]bool, 4)
-	for _, ref := range e.Expression.Variables() {
-		if k := RefText(ref); !seen[k] {
-			seen[k] = true
-			e.own().Refs = append(e.Refs, ref)
+	if w.refers {
+		seen := make(map[string]bool, 4)
+		for _, ref := range e.Expression.Variables() {
+			if k := RefText(ref); !seen[k] {
+				seen[k] = true
+				e.own().Refs = append(e.Refs, ref)
+			}
 		}
 	}
 	if len(e.Refs) == 0 && len(e.Calls) == 0 && e.Tables == 0 && e.loops.Bounded(nil) == nil {
@@ -244,14 +269,17 @@ func (e *Expr) Deep() bool { return e.loops.Deep() }
 func (e *Expr) Bounded(ctx *hcl.EvalContext) error { return e.loops.Bounded(ctx) }
 
 type callFinder struct {
-	r *reader
-	e *Expr
+	r      *reader
+	e      *Expr
+	refers bool // there is a reference in it
 }
 
 func (w *callFinder) Enter(n hclsyntax.Node) hcl.Diagnostics {
 	switch n := n.(type) {
 	case *hclsyntax.LiteralValueExpr:
 		w.r.checkNumber(n.Val, n.SrcRange)
+	case *hclsyntax.ScopeTraversalExpr:
+		w.refers = true
 	case *hclsyntax.ForExpr, hclsyntax.ChildScope:
 		if w.e.loops == nil {
 			w.e.own().loops = new(value.Loops)
