@@ -87,18 +87,21 @@ func (e *evaluation) file() *syntax.File {
 	if f.Src = e.kept.src; e.kept.part {
 		f.Root = f.Part
 	}
-	if !e.kept.now.CompareAndSwap(nil, f) {
-		return e.kept.now.Load()
-	}
+	e.kept.now.Store(f) // whoever reads it at the same time makes an equal one
 	return f
 }
 
-// forgetFile lets go of a unit's own file, of which there is the text.
+// forgetFile lets go of a unit's own file, of which there is the text. The caller holds
+// cache.mu.
 func (e *evaluation) forgetFile() {
-	if f := e.kept.now.Load(); f != nil && f.Src != nil {
-		e.kept.src = f.Src
-		e.kept.now.Store(nil)
+	f := e.kept.now.Load()
+	if f == nil || f.Src == nil {
+		return
 	}
+	if e.kept.src == nil {
+		e.kept.src = f.Src
+	}
+	e.kept.now.Store(nil)
 }
 
 func newEvaluation(l *Loader, f *syntax.File, r role, dir string) *evaluation {

@@ -114,7 +114,7 @@ func (u *Unit) Forget() {
 }
 
 // ForgetFile lets go of what was read in the unit's own file, too, but for its text, of
-// which that is made again.
+// which that is read again when it is asked for.
 func (u *Unit) ForgetFile() {
 	u.Forget()
 	u.e.cache.mu.Lock()

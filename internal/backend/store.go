@@ -326,13 +326,16 @@ func (s *Store) Lock(ctx context.Context, info store.LockInfo, timeout time.Dura
 	end, said := s.s.Now().Add(timeout), false
 	for pause, again := time.Second, 0; ; {
 		answered := s.watch()
-		id, err := TryLock(ctx, s.object, info)
+		id, lost, err := TryLock(ctx, s.object, info)
 		answered()
 		var locked *LockedError
 		switch {
 		case err == nil && ctx.Err() != nil: // nobody is going to release it
-			ds := s.fail("Error acquiring the state lock", ctx.Err())
-			return nil, append(ds, s.unlock(context.WithoutCancel(ctx), id)...)
+			ds := s.unlock(context.WithoutCancel(ctx), id)
+			if !ds.HasErrors() {
+				ds = s.fail("Error acquiring the state lock", &Error{Answer: "The run was interrupted when it had just got the lock, which was released again"})
+			}
+			return nil, ds
 		case err == nil:
 			s.mu.Lock()
 			s.lock = id
@@ -346,7 +349,13 @@ func (s *Store) Lock(ctx context.Context, info store.LockInfo, timeout time.Dura
 		case errors.Is(err, ErrNoLocks):
 			return func() diag.List { return nil }, nil
 		case !errors.As(err, &locked):
-			return nil, s.fail("Error acquiring the state lock", err)
+			ds := s.fail("Error acquiring the state lock", err)
+			if lost {
+				ds[0].Detail += fmt.Sprintf("\n\nThe lock may have been taken all the same. If the next run finds it locked with the ID %s, or by this run, release it with \"force-unlock\" and the ID.", info.ID)
+			}
+			return nil, ds
+		case ctx.Err() != nil:
+			return nil, s.locked(locked)
 		case locked.Again && again < 10:
 			again++
 			continue
@@ -367,12 +376,12 @@ func (s *Store) Lock(ctx context.Context, info store.LockInfo, timeout time.Dura
 // lockPatience is how long an interrupted run waits for what it asked a store before.
 const lockPatience = 10 * time.Second
 
-// TryLock asks for a lock once, and waits for the answer, also when the run is interrupted
-// meanwhile, for a while: a request that is given up may have been carried out, and then
-// the lock would stay behind.
-func TryLock(ctx context.Context, o Object, info store.LockInfo) (string, error) {
+// TryLock asks for a lock once, and waits for the answer to a request that is under way
+// when the run is interrupted, for a while: a request that is given up may have been
+// carried out, and then the lock would stay behind. lost says that one was given up.
+func TryLock(ctx context.Context, o Object, info store.LockInfo) (id string, lost bool, err error) {
 	if err := ctx.Err(); err != nil {
-		return "", err
+		return "", false, err
 	}
 	asked, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
@@ -383,7 +392,8 @@ func TryLock(ctx context.Context, o Object, info store.LockInfo) (string, error)
 		case <-asked.Done():
 		}
 	})()
-	return o.Lock(asked, info)
+	id, err = o.Lock(store.Awaited(asked, ctx), info)
+	return id, err != nil && asked.Err() != nil, err
 }
 
 // locked makes the message for a lock that somebody else holds.

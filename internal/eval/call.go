@@ -331,7 +331,7 @@ func (c *Call) resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) (cty
 	if _, isAttr := rest[0].(hcl.TraverseAttr); isAttr && ch.Form != Disabled {
 		return cty.DynamicVal, 2, diag.Errorf(at, "Unsupported attribute", "Because %s has %q set, its attributes must be accessed on specific instances.\n\nFor example, to correlate with indices of a referring resource, use:\n    module.%s[%s]", c.label(), formName(ch.Form), c.Name(), indexName(ch.Form))
 	}
-	if len(rest) >= 2 && !ch.Unknown {
+	if len(rest) >= 2 {
 		idx, isIdx := rest[0].(hcl.TraverseIndex)
 		a, isAttr := rest[1].(hcl.TraverseAttr)
 		if isIdx && isAttr {
@@ -344,18 +344,36 @@ func (c *Call) resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) (cty
 }
 
 // part answers module.NAME[KEY].OUTPUT with a collection in which only that
-// output of that instance is computed.
+// output of that instance is computed: who reads one output does not wait for the others.
+// Where the instances are not known it is the output of the one that stands for all.
 func (c *Call) part(t *demand.Task, ch *Children, idx hcl.TraverseIndex, a hcl.TraverseAttr, at *source.Range) (cty.Value, diag.List, bool) {
 	k, err := addr.KeyFromValue(idx.Key)
-	child := ch.byKey[k]
-	if err != nil || child == nil || ch.Form != Counted && ch.Form != Keyed {
+	if err != nil || ch.Form != Counted && ch.Form != Keyed {
 		return cty.DynamicVal, nil, false
 	}
-	v, ds := c.output(t, child, a, at)
+	_, declared := c.Node.Config.Outputs[a.Name]
+	if ch.Unknown {
+		if !declared || len(ch.All) != 1 {
+			return cty.DynamicVal, nil, false
+		}
+		_, ds := c.output(t, ch.All[0], a, at)
+		return c.unknown(ch.Form), ds, true
+	}
+	child := ch.byKey[k]
+	var v cty.Value
+	var ds diag.List
+	switch {
+	case child != nil:
+		v, ds = c.output(t, child, a, at)
+	case declared:
+		c.readWithoutInstances(t, a.Name, at)
+	default:
+		return cty.DynamicVal, nil, false
+	}
 	vals := make([]cty.Value, len(ch.All))
 	for i, m := range ch.All {
 		vals[i] = cty.EmptyObjectVal
-		if m == child && !lacks(ds) {
+		if child != nil && m == child && !lacks(ds) {
 			vals[i] = cty.ObjectVal(map[string]cty.Value{a.Name: v})
 		}
 	}

@@ -74,8 +74,8 @@ func TestLeaveHeap(t *testing.T) {
 	}
 	c.spare()
 	awaitPace(t, sparing)
-	c = collector{least: 1}
-	c.expect(1 << 40)
+	small := collector{least: 1}
+	small.expect(1 << 40)
 	awaitPace(t, sparing) // as it was before: what stays is more than the least
 }
 

@@ -2,6 +2,7 @@ package syntax
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -196,9 +197,15 @@ func (r *reader) Block(body hcl.Body, spec *BlockSpec) *Block {
 }
 
 func (r *reader) addAttrs(b *Block, attrs hcl.Attributes) {
-	for _, a := range attrs {
+	for _, a := range inOrder(attrs, func(a *hcl.Attribute) int { return a.Range.Start.Byte }) {
 		b.Attrs = append(b.Attrs, r.Attr(a.Name, a.Expr, a.Range, a.NameRange))
 	}
+}
+
+// inOrder are the values of a map by their places: the numbers of expressions are the same
+// whenever the file is read.
+func inOrder[V any](m map[string]V, at func(V) int) []V {
+	return slices.SortedFunc(maps.Values(m), func(a, b V) int { return at(a) - at(b) })
 }
 
 func (r *reader) Attr(name string, x hcl.Expression, at, nameAt source.Range) *Attr {
@@ -211,7 +218,7 @@ func (r *reader) Attr(name string, x hcl.Expression, at, nameAt source.Range) *A
 
 // native reads a body in native syntax.
 func (r *reader) native(body *hclsyntax.Body, b *Block) {
-	for _, a := range body.Attributes {
+	for _, a := range inOrder(body.Attributes, func(a *hclsyntax.Attribute) int { return a.SrcRange.Start.Byte }) {
 		sub := b.Spec.Block(a.Name)
 		if !b.Spec.Open && b.Spec.Arg(a.Name) == nil && (sub == nil || !sub.asAttr) {
 			hint := ""

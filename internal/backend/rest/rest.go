@@ -138,7 +138,7 @@ func (c *Client) repeat(ctx context.Context, r Request) (*Response, error) {
 		if ctx.Err() != nil || try >= c.Retries || !again(r, resp, err) || try > 0 && late(err) {
 			return resp, err
 		}
-		if c.Sleep(ctx, c.pause(try, resp)) != nil {
+		if c.Sleep(store.Pauses(ctx), c.pause(try, resp)) != nil {
 			return resp, err
 		}
 	}

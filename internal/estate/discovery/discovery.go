@@ -42,8 +42,8 @@ type Settings struct {
 	// Whole goes on where units cannot be read or connected, so that a check finds what
 	// else is wrong. The units must not be run then; states can be read.
 	Whole bool
-	// Expect is called with how many bytes of memory the files of the units that were found
-	// are about to take. May be nil.
+	// Expect is called with how many bytes of memory it takes to read the units that were
+	// found, one after the other, without collecting garbage too often. May be nil.
 	Expect func(bytes int64)
 	// NamesAlone says that only the names of units are wanted: their files are not
 	// read, unless filters ask for what is in them.
@@ -267,7 +267,8 @@ func (f *finder) find(ctx context.Context, queries []filter.Query) (ds diag.List
 	return append(slices.Clone(ds), more...)
 }
 
-// unitBytes is about what is allocated for a unit whose files are read and evaluated.
+// unitBytes is a quarter of what is allocated for a unit whose files are read and evaluated,
+// and twice what stays of it.
 const unitBytes = 14 << 10
 
 func samePlace(a, b *source.Range) bool { return a != nil && b != nil && *a == *b }
