@@ -326,7 +326,7 @@ func (s *Store) Lock(ctx context.Context, info store.LockInfo, timeout time.Dura
 	end, said := s.s.Now().Add(timeout), false
 	for pause, again := time.Second, 0; ; {
 		answered := s.watch()
-		id, lost, err := TryLock(ctx, s.object, info)
+		id, err := s.object.Lock(store.Awaited(ctx), info)
 		answered()
 		var locked *LockedError
 		switch {
@@ -350,8 +350,8 @@ func (s *Store) Lock(ctx context.Context, info store.LockInfo, timeout time.Dura
 			return func() diag.List { return nil }, nil
 		case !errors.As(err, &locked):
 			ds := s.fail("Error acquiring the state lock", err)
-			if lost {
-				ds[0].Detail += fmt.Sprintf("\n\nThe lock may have been taken all the same. If the next run finds it locked with the ID %s, or by this run, release it with \"force-unlock\" and the ID.", info.ID)
+			if errors.Is(err, store.ErrUnanswered) {
+				ds[0].Detail += fmt.Sprintf("\n\nThe lock may have been taken all the same. If the next run finds the state locked by this one, release the lock with \"force-unlock\" and the ID that it tells (%s in most stores).", info.ID)
 			}
 			return nil, ds
 		case ctx.Err() != nil:
@@ -371,29 +371,6 @@ func (s *Store) Lock(ctx context.Context, info store.LockInfo, timeout time.Dura
 		}
 		pause = min(2*pause, 16*time.Second)
 	}
-}
-
-// lockPatience is how long an interrupted run waits for what it asked a store before.
-const lockPatience = 10 * time.Second
-
-// TryLock asks for a lock once, and waits for the answer to a request that is under way
-// when the run is interrupted, for a while: a request that is given up may have been
-// carried out, and then the lock would stay behind. lost says that one was given up.
-func TryLock(ctx context.Context, o Object, info store.LockInfo) (id string, lost bool, err error) {
-	if err := ctx.Err(); err != nil {
-		return "", false, err
-	}
-	asked, giveUp := context.WithCancel(context.WithoutCancel(ctx))
-	defer giveUp()
-	defer context.AfterFunc(ctx, func() {
-		select {
-		case <-time.After(lockPatience):
-			giveUp()
-		case <-asked.Done():
-		}
-	})()
-	id, err = o.Lock(store.Awaited(asked, ctx), info)
-	return id, err != nil && asked.Err() != nil, err
 }
 
 // locked makes the message for a lock that somebody else holds.

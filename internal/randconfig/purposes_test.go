@@ -301,7 +301,7 @@ func withoutBlock(text []string, heading string) []string {
 	return text
 }
 
-// carriedOut is how a plan tells of what is carried out.
+// carriedOut is how the text of a plan begins to say what an apply does to an instance.
 var carriedOut = []string{"will be created", "will be destroyed", "must be replaced", "is tainted", "will be replaced", "will be updated", "will be read during apply"}
 
 // withoutPlanned leaves the instances out of a state that a plan creates, changes, replaces,

@@ -122,7 +122,7 @@ func (o *object) acquire(ctx context.Context, info store.LockInfo) error {
 		if try > int(lockDelay/time.Second) {
 			return &backend.LockedError{Reason: "nobody holds the lock, and Consul does not give it", Holder: &store.LockInfo{ID: "lock-delay"}}
 		}
-		if err := o.b.s.Sleep(store.Pauses(ctx), time.Second); err != nil {
+		if err := o.b.s.Sleep(ctx, time.Second); err != nil {
 			return err
 		}
 	}

@@ -113,7 +113,7 @@ func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) 
 				Holder: &store.LockInfo{ID: o.tag(), Info: "tag of the account", Path: o.lockFile()},
 			}
 		}
-		if err := o.b.s.Sleep(store.Pauses(ctx), time.Second); err != nil {
+		if err := o.b.s.Sleep(ctx, time.Second); err != nil {
 			return "", err
 		}
 	}

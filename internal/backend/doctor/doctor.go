@@ -113,7 +113,7 @@ func (d *examination) locking(ctx context.Context, st store.Store, workspace str
 	if s, ok := st.(*backend.Store); ok {
 		var id string
 		err := d.ask(func() (err error) {
-			id, _, err = backend.TryLock(ctx, s.Object(), withID(info))
+			id, err = s.Object().Lock(store.Awaited(ctx), withID(info))
 			return err
 		})
 		var locked *backend.LockedError

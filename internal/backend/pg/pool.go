@@ -46,7 +46,7 @@ func (p *pool) connect(ctx context.Context) (*pgconn.PgConn, error) {
 		if err == nil || ctx.Err() != nil || wait > 4*time.Second || !hasCode(err, "53300", "57P03") {
 			return c, err
 		}
-		if p.sleep(store.Pauses(ctx), wait) != nil {
+		if p.sleep(ctx, wait) != nil {
 			return nil, err
 		}
 	}

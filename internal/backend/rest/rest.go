@@ -138,7 +138,7 @@ func (c *Client) repeat(ctx context.Context, r Request) (*Response, error) {
 		if ctx.Err() != nil || try >= c.Retries || !again(r, resp, err) || try > 0 && late(err) {
 			return resp, err
 		}
-		if c.Sleep(store.Pauses(ctx), c.pause(try, resp)) != nil {
+		if c.Sleep(ctx, c.pause(try, resp)) != nil {
 			return resp, err
 		}
 	}
@@ -220,6 +220,8 @@ func (c *Client) once(ctx context.Context, r Request) (*Response, error) {
 		body = bytes.NewReader(r.Body)
 	}
 	q := &quiet{longest: c.quiet(), size: r.size()}
+	ctx, end := store.Request(ctx)
+	defer end()
 	ctx, done := q.within(ctx)
 	defer done()
 	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL, body)
@@ -247,6 +249,9 @@ func (c *Client) once(ctx context.Context, r Request) (*Response, error) {
 		q.sending(req)
 	}
 	resp, err := client.Do(req)
+	if err != nil && errors.Is(context.Cause(ctx), store.ErrUnanswered) {
+		err = store.ErrUnanswered
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", req.URL.Host, Plain(q.cause(err)))
 	}

@@ -381,8 +381,8 @@ func (o *object) takeObject(ctx context.Context, info store.LockInfo) error {
 	case resp.Status/100 != 2:
 		return o.b.refused("Error acquiring the state lock", resp, "s3:PutObject")
 	}
-	if o.b.custom {
-		if holder, err := o.lockObject(ctx); err != nil {
+	if o.b.custom { // also after an interrupt: what was made is ours to release then
+		if holder, err := o.lockObject(context.WithoutCancel(ctx)); err != nil {
 			return err
 		} else if holder == nil || holder.ID != info.ID {
 			return &backend.LockedError{Holder: holder}
