@@ -185,7 +185,6 @@ func (r *reader) Block(body hcl.Body, spec *BlockSpec) *Block {
 	} else {
 		r.jsonBody(body, b)
 	}
-	slices.SortFunc(b.Attrs, func(x, y *Attr) int { return x.At.Start.Byte - y.At.Start.Byte })
 	if len(b.Attrs) > 8 {
 		b.index = make(map[string]*Attr, len(b.Attrs))
 		for _, a := range b.Attrs {
@@ -202,8 +201,8 @@ func (r *reader) addAttrs(b *Block, attrs hcl.Attributes) {
 	}
 }
 
-// inOrder are the values of a map by their places: the numbers of expressions are the same
-// whenever the file is read.
+// inOrder are the values of a map in the order of the file, so that the numbers of
+// expressions are the same whenever it is read.
 func inOrder[V any](m map[string]V, at func(V) int) []V {
 	return slices.SortedFunc(maps.Values(m), func(a, b V) int { return at(a) - at(b) })
 }
