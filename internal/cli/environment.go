@@ -54,7 +54,7 @@ func environment() []command.Variable {
 	add(every, "NO_COLOR", "No color.")
 	add(every, "FORCE_COLOR", "Color without a terminal. CLICOLOR_FORCE does the same.")
 	add(every, "CLICOLOR_FORCE", "Color without a terminal.")
-	add(every, "TERRACE_AS", "The program to behave as: tofu or terraform, for which unit files are ignored, or terragrunt.")
+	add(every, "TERRACE_AS", "Emulate this program: tofu, terraform (both ignore unit files) or terragrunt.")
 	add(every, "TOFU_CPU_PROFILE", "A file for a profile of the processor time.")
 	family(every, "OTEL_EXPORTER_OTLP_", "OTEL_EXPORTER_OTLP_ENDPOINT", "Where traces and metrics go, by OpenTelemetry; likewise _HEADERS, _PROTOCOL and its others.")
 	add(every, "OTEL_SERVICE_NAME", "The name of the program in traces and metrics.")

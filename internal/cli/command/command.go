@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/config"
@@ -197,13 +198,28 @@ func (c *Call) KeepDir() string {
 // Given reports whether a flag stood on the command line.
 func (c *Call) Given(flag string) bool { return c.given[flag] }
 
-// CalledAs is the name that the program goes by: that of TERRACE_AS, or of the link that
-// it was called through.
+// CalledAs is the tool that the program behaves as: "tofu", "terraform" or "terragrunt", or
+// "" for none of them. TERRACE_AS names the tool; without it, the link that the program was
+// started through does.
 func (c *Call) CalledAs() string {
 	if as := c.Env.Get("TERRACE_AS"); as != "" || len(c.System.Args) == 0 {
-		return as
+		return tool(as)
 	}
-	return strings.TrimSuffix(filepath.Base(c.System.Args[0]), ".exe")
+	return tool(filepath.Base(c.System.Args[0]))
+}
+
+// tool returns the tool that a file name stands for, or "" if it is no tool's name. The name
+// may end with a version or a platform, as "tofu1.12.6" (Atlantis) and
+// "terragrunt_linux_amd64" (release files) do. "terraformer" is another program.
+func tool(name string) string {
+	name = strings.TrimSuffix(strings.ToLower(name), ".exe")
+	for _, t := range []string{"tofu", "terraform", "terragrunt"} {
+		suffix, ok := strings.CutPrefix(name, t)
+		if ok && (suffix == "" || !unicode.IsLetter(rune(suffix[0])) || suffix[0] == 'v' && len(suffix) > 1 && unicode.IsDigit(rune(suffix[1]))) {
+			return t
+		}
+	}
+	return ""
 }
 
 // Arg is an argument, "" if there are not so many.

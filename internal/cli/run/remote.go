@@ -229,7 +229,7 @@ func (r *estateRun) startMessage(ctx context.Context, o *estate.RunOptions, appr
 		}
 	}
 	job := remote.Job{
-		Args: slices.Clone(r.System.Args[1:]), Env: travels(r.Env), Root: root, Dir: filepath.ToSlash(rel), Repo: repo,
+		Args: slices.Clone(r.System.Args[1:]), Env: travels(r.Env, r.CalledAs()), Root: root, Dir: filepath.ToSlash(rel), Repo: repo,
 		Op: string(o.Op), At: r.began, Who: r.User() + "@" + r.Host(), Save: save, Asks: o.Ask != nil, Asked: asked,
 	}
 	_, span := telemetry.Start(ctx, "distributed_run_start")
@@ -288,9 +288,14 @@ func (r *estateRun) place(ctx context.Context, start *remote.Start) diag.List {
 	return nil
 }
 
-// travels is what of the environment says what is run. Credentials are the workers' own.
-func travels(env sys.Env) []string {
+// travels returns the variables of the environment that decide what is run. Credentials are
+// the workers' own. The worker has another name than the client, so the tool that the client
+// was called as travels in TERRACE_AS.
+func travels(env sys.Env, as string) []string {
 	var out []string
+	if as != "" && env.Get("TERRACE_AS") == "" {
+		out = append(out, "TERRACE_AS="+as)
+	}
 	for _, kv := range env {
 		name, _, _ := strings.Cut(kv, "=")
 		switch {

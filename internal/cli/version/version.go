@@ -69,19 +69,18 @@ func runVersion(_ context.Context, c *command.Call, o versionOptions) int {
 	if rev := commit(); rev != "" {
 		own = fmt.Sprintf("%s v%s (language %s, commit %s)", view.Product, project.Version, config.LanguageVersion, rev)
 	}
-	// Wrappers parse the first line for the tool that they call: by a peer's name it is
-	// the peer's.
+	// Wrappers take every version in the output for that of the tool that they call, so by
+	// the name of another tool Terrace's version is only in the JSON.
 	switch c.CalledAs() {
 	case "tofu":
 		fmt.Fprintf(c.Stdout, "OpenTofu v%s\non %s\n", config.LanguageVersion, platform)
 	case "terraform":
 		fmt.Fprintf(c.Stdout, "Terraform v%s\non %s\n", config.LanguageVersion, platform)
 	case "terragrunt":
-		fmt.Fprintf(c.Stdout, "terragrunt version v%s\n%s\n", unitLanguage, own)
+		fmt.Fprintf(c.Stdout, "terragrunt version v%s\n", unitLanguage)
 		return 0
 	default:
 		fmt.Fprintf(c.Stdout, "%s\non %s\n", own, platform)
-		own = ""
 	}
 	var lines []string
 	for name, v := range selections {
@@ -90,9 +89,6 @@ func runVersion(_ context.Context, c *command.Call, o versionOptions) int {
 	slices.Sort(lines)
 	for _, line := range lines {
 		fmt.Fprintln(c.Stdout, line)
-	}
-	if own != "" {
-		fmt.Fprintf(c.Stdout, "\n%s\n", own)
 	}
 	return 0
 }
