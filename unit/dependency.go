@@ -66,6 +66,8 @@ type depNode struct {
 	scope *evaluation
 	label string
 	raw   node
+	// refused says why the block has no outputs, if the command may not use its mock_outputs.
+	refused string
 }
 
 func (n *depNode) open(*evaluator) node                { return n }
@@ -84,10 +86,13 @@ func (n *depNode) keys(c *evaluator) ([]string, bool) {
 }
 
 func (n *depNode) lacks(key string) string {
-	if key == "outputs" {
-		return fmt.Sprintf("The dependency %q has no outputs, because it is disabled or skips them, and has no mock_outputs.", n.label)
+	switch {
+	case key != "outputs":
+		return ""
+	case n.refused != "":
+		return n.refused
 	}
-	return ""
+	return fmt.Sprintf("The dependency %q has no outputs, because it is disabled or skips them, and has no mock_outputs.", n.label)
 }
 
 func (n *depNode) child(c *evaluator, key string) node {
@@ -194,8 +199,11 @@ func (n *depNode) outputs(c *evaluator) node {
 		return valueNode{cty.DynamicVal, e, at}
 	}
 	if !enabled || skip {
-		if mocks := n.raw.child(c, "mock_outputs"); mocks != nil {
+		if mocks := n.mocksWithoutOutputs(c, enabled); mocks != nil {
 			return mocks
+		}
+		if c.stuck() {
+			return valueNode{cty.DynamicVal, e, at}
 		}
 		if c.l.env.Rendering {
 			return n.noOutputs()

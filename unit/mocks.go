@@ -26,7 +26,7 @@ func (n *depNode) withMocks(c *evaluator, v cty.Value, has bool) cty.Value {
 	}
 	if mocks != cty.NilVal && (allowed || c.l.env.Tolerant) && !c.l.env.NoMocks {
 		target, _ := n.target(c)
-		c.add(c.l.mockWarning(target, n.label, at))
+		c.add(c.l.mockWarning(at, string(target), fmt.Sprintf("The dependency %q (%s) has no outputs, so its mock_outputs are used.", n.label, target)))
 		return mocks
 	}
 	if c.l.env.Tolerant {
@@ -42,6 +42,31 @@ func (n *depNode) withMocks(c *evaluator, v cty.Value, has bool) cty.Value {
 	target, _ := n.target(c)
 	return c.errorf(at, "unit/no-outputs", "Dependency without outputs", "The dependency %q (%s) has no outputs in its state, most likely since it was not applied yet or is destroyed, and this run plans none for it. "+
 		"Apply it first; or take it into the run, where its planned outputs stand in for those that do not exist yet: \"run --all plan\" in a folder above both, with --filter 'NAME...' for a unit and all that it needs; or %s.", n.label, target, mock)
+}
+
+// mocksWithoutOutputs returns the mock outputs of a dependency that is disabled or skips its
+// outputs. It returns nil if the block has none, or if the command may not use them.
+func (n *depNode) mocksWithoutOutputs(c *evaluator, enabled bool) node {
+	mocks := n.raw.child(c, "mock_outputs")
+	if mocks == nil {
+		return nil
+	}
+	allowed := n.mocksAllowed(c)
+	if c.stuck() {
+		return nil
+	}
+	why := "skips its outputs"
+	if !enabled {
+		why = "is disabled"
+	}
+	if !allowed && !c.l.env.Tolerant {
+		n.refused = fmt.Sprintf("The dependency %q %s, and its mock_outputs_allowed_terraform_commands does not name the command %q, so it has no outputs. Let the list name the command, or read the outputs of the unit.", n.label, why, c.l.env.Request.Command)
+		return nil
+	}
+	if _, at := n.where(); c.full {
+		c.add(c.l.mockWarning(at, n.label, fmt.Sprintf("The dependency %q %s, so its mock_outputs are used.", n.label, why)))
+	}
+	return mocks
 }
 
 func (n *depNode) mocksAllowed(c *evaluator) bool {
@@ -95,10 +120,11 @@ func fill(mocks, v cty.Value, recursive bool) cty.Value {
 	return cty.ObjectVal(vals).WithMarks(marks)
 }
 
-// mockWarning is the one warning about the mocks of a dependency block.
-func (l *Loader) mockWarning(target Target, label string, at *source.Range) diag.List {
-	return l.warns.Do(at.String()+"\x00"+string(target), func() diag.List {
-		ds := diag.Warnf(at, "Mock outputs are used", "The dependency %q (%s) has no outputs, so its mock_outputs are used.", label, target)
+// mockWarning returns the one warning about the mocks of a dependency block, which stands
+// for several targets if an imported file has it. Readers of the block share the message.
+func (l *Loader) mockWarning(at *source.Range, target, text string) diag.List {
+	return l.warns.Do(at.String()+"\x00"+target, func() diag.List {
+		ds := diag.Warnf(at, "Mock outputs are used", "%s", text)
 		ds[0].Code = "unit/mocks-used"
 		return ds
 	})
