@@ -108,7 +108,7 @@ func runAll(ctx context.Context, c *command.Call, name string, f *unitflags.Flag
 	if code := r.words(ctx, args); code != 0 {
 		return code
 	}
-	r.shown.summary.Destroy = r.op.Destroy
+	r.shown.summary.Mode = r.about().Mode()
 	if name != "output" && c.Serving == nil { // whose streams are the client's
 		if !r.op.Json.Use(c.Report) {
 			return 1

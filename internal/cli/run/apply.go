@@ -101,8 +101,11 @@ func (r *estateRun) end(results []*estate.Result) int {
 	if results == nil { // what is wrong was reported
 		return r.failEstate(r.estate, nil)
 	}
-	if !r.f.SummaryOff && r.Report.Human != nil {
-		r.shown.summary.Table(results)
+	if r.Report.Human != nil {
+		if !r.f.SummaryOff {
+			r.shown.summary.Table(results)
+		}
+		r.shown.summary.Complete(results)
 	}
 	if r.Report.Stream != nil {
 		r.shown.summary.JSON(results)

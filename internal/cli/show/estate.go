@@ -3,7 +3,6 @@ package show
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/terrace-iac/terrace/diag"
@@ -38,7 +37,7 @@ func showEstatePlan(ctx context.Context, c *command.Call, o *showOptions, name s
 		}
 	}
 	summary := unitview.NewSummary(c.Report)
-	summary.Command = "plan"
+	summary.Command, summary.Mode = "plan", p.About.Mode()
 	var results []*estate.Result
 	var hidden diag.List // units whose plans are encrypted otherwise
 	for _, u := range p.Units {
@@ -68,12 +67,10 @@ func showEstatePlan(ctx context.Context, c *command.Call, o *showOptions, name s
 		}
 		return 0
 	}
-	if !unitview.Changes(results) {
-		c.Report.Human.Say("\nNo changes. The saved plan of " + fmt.Sprint(len(results)) + " units does nothing.\n")
-		summary.Reads(results)
-		return 0
-	}
 	summary.Plans(results)
+	if !unitview.Changes(results) && !unitview.NothingToDo(results) { // units were excluded or failed
+		c.Report.Human.Say("The saved plan changes nothing in any unit.\n")
+	}
 	return c.Report.Status(hidden)
 }
 

@@ -23,7 +23,7 @@ import (
 type Summary struct {
 	Report  *report.Reporter
 	Command string // plan, apply, destroy, validate, init
-	Destroy bool   // what the units manage
+	Mode    plan.Mode
 	PerUnit bool   // times of each unit, and units without changes too
 	Folds   *Folds // the changes of the plans
 	Width   int    // of the column with the names of units
@@ -63,11 +63,9 @@ func (s *Summary) Plans(results []*estate.Result) {
 	case Changes(results):
 		s.Report.Human.Say("\n")
 		s.Report.Human.Strong("Plan:")
-		s.Report.Human.Say(" " + totals(results) + "\n")
-	case nothingToDo(results):
-		s.idle = true
-		s.Report.Human.Good("No changes.")
-		s.Report.Human.Say(" " + unchanged(results, s.Destroy) + "\n")
+		s.Report.Human.Say(" " + view.Summary(plan.Counts(total(results))) + "\n" + changing(results) + "\n")
+	case NothingToDo(results):
+		s.unchanged(results)
 	}
 	s.Reads(results)
 }
@@ -92,8 +90,8 @@ func (s *Summary) Reads(results []*estate.Result) {
 	}
 }
 
-// nothingToDo reports whether every unit that had its turn is as it should be.
-func nothingToDo(results []*estate.Result) bool {
+// NothingToDo reports whether every unit that is not excluded succeeded without a change.
+func NothingToDo(results []*estate.Result) bool {
 	ran := 0
 	for _, res := range results {
 		switch {
@@ -107,39 +105,87 @@ func nothingToDo(results []*estate.Result) bool {
 	return ran > 0
 }
 
-// unchanged says of how many units it is that nothing changes.
-func unchanged(results []*estate.Result, destroying bool) string {
+// unchanged prints that there is nothing to do in any unit. The first sentence is the one
+// that OpenTofu prints for one directory, since CI tools look for it.
+func (s *Summary) unchanged(results []*estate.Result) {
+	s.idle = true
 	n := 0
 	for _, res := range results {
 		if res.Status == estate.Succeeded {
 			n++
 		}
 	}
-	of := fmt.Sprintf("all %d units", n)
+	text := fmt.Sprintf("All %d units are up to date.", n)
 	if n == 1 {
-		of = "the unit"
+		text = "The unit is up to date."
 	}
-	if destroying {
-		return "There is nothing to destroy in " + of + "."
+	if s.Mode == plan.Destroy {
+		text = fmt.Sprintf("Nothing is left to destroy in %d units.", n)
+		if n == 1 {
+			text = "Nothing is left to destroy in the unit."
+		}
 	}
-	return "The infrastructure of " + of + " matches the configuration."
+	s.Report.Human.Good("No changes.")
+	s.Report.Human.Say(" " + view.Unchanged(s.Mode) + "\n\n" + text + "\n")
 }
 
-// totals is what all units together come to.
-func totals(results []*estate.Result) string {
-	var n estate.Counts
-	units, put := 0, Deferred(results)
+// changing is the sentence after OpenTofu's "Plan: …": the number of units that change. It is
+// a line of its own, since CI tools expect nothing after the counts.
+func changing(results []*estate.Result) string {
+	units := 0
 	for _, res := range results {
-		n = sum(n, res.Counts)
 		if res.Changes {
 			units++
 		}
 	}
-	text := fmt.Sprintf("%s in %d of %d units", strings.TrimSuffix(view.Summary(plan.Counts(n)), "."), units, len(results))
-	if put > 0 {
-		text += fmt.Sprintf(", %d deferred", put)
+	text := fmt.Sprintf("Changes in %d of %d units", units, len(results))
+	if n := Deferred(results); n > 0 {
+		text += fmt.Sprintf(", %d deferred", n)
 	}
 	return text + "."
+}
+
+// Complete prints the sentence that ends an apply or a destroy of OpenTofu, with the counts of
+// all units. It prints nothing if a unit failed or was not reached.
+func (s *Summary) Complete(results []*estate.Result) {
+	if s.Command != "apply" && s.Command != "destroy" || !succeeded(results) {
+		return
+	}
+	if NothingToDo(results) && !s.idle {
+		s.Report.Human.Say("\n")
+		s.unchanged(results)
+	}
+	operation := "apply"
+	if s.Mode == plan.Destroy {
+		operation = "destroy"
+	}
+	s.Report.Human.Say("\n")
+	s.Report.Human.Good(view.Complete(operation, plan.Counts(total(results))))
+	s.Report.Human.Say("\n")
+}
+
+// succeeded reports whether every unit that is not excluded succeeded, and there is one.
+func succeeded(results []*estate.Result) bool {
+	ran := false
+	for _, res := range results {
+		switch res.Status {
+		case estate.Excluded:
+		case estate.Succeeded:
+			ran = true
+		default:
+			return false
+		}
+	}
+	return ran
+}
+
+// total is the sum of the counts of all units.
+func total(results []*estate.Result) estate.Counts {
+	var n estate.Counts
+	for _, res := range results {
+		n = sum(n, res.Counts)
+	}
+	return n
 }
 
 // Table prints how many units of each result there are, and what was done in them.
@@ -170,11 +216,7 @@ func (s *Summary) Table(results []*estate.Result) {
 	if n := Deferred(results); n > 0 {
 		fmt.Fprintf(&b, "   %-12s %d\n", "Deferred", n)
 	}
-	switch idle := nothingToDo(results); {
-	case s.Command != "apply" && s.Command != "destroy", idle && s.idle:
-	case idle && !s.PerUnit:
-		b.WriteString("\nNo changes. " + unchanged(results, s.Destroy) + "\n")
-	default:
+	if (s.Command == "apply" || s.Command == "destroy") && (s.PerUnit && !s.idle || !NothingToDo(results)) {
 		b.WriteString("\n")
 		s.rows(&b, results)
 	}
@@ -217,10 +259,7 @@ var columns = []column{
 
 // rows are the units that something is done in.
 func (s *Summary) rows(b *strings.Builder, results []*estate.Result) {
-	var total estate.Counts
-	for _, res := range results {
-		total = sum(total, res.Counts)
-	}
+	total := total(results)
 	shown := slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return c.rare && c.of(total) == 0 })
 	row := func(name string, cell func(column) string, note string) {
 		fmt.Fprintf(b, "   %-*s ", s.Width, name)
@@ -258,14 +297,12 @@ func sum(a, b estate.Counts) estate.Counts {
 // JSON writes the summary as an event.
 func (s *Summary) JSON(results []*estate.Result) {
 	counts := map[string]int{}
-	var total estate.Counts
 	for _, res := range results {
 		counts[string(res.Status)]++
-		total = sum(total, res.Counts)
 	}
 	s.Report.Stream.Typed(fmt.Sprintf("%d units", len(results)), "estate_summary", map[string]any{
 		"operation": s.Command, "units": len(results), "results": counts,
-		"changes": CountsJSON(total),
+		"changes": CountsJSON(total(results)),
 	})
 }
 

@@ -125,6 +125,17 @@ func Summary(n plan.Counts) string {
 	return s + "."
 }
 
+// Unchanged is the sentence behind "No changes." in a plan without changes.
+func Unchanged(m plan.Mode) string {
+	switch m {
+	case plan.RefreshOnly:
+		return "Your infrastructure still matches the configuration."
+	case plan.Destroy:
+		return "No objects need to be destroyed."
+	}
+	return "Your infrastructure matches the configuration."
+}
+
 // changes lists what is shown: modules in order, in each data sources first.
 func (v *planView) changes() []*plan.Change {
 	if v.plan.Mode == plan.RefreshOnly {
@@ -404,16 +415,16 @@ func (v *planView) nothing(drift bool) {
 	switch {
 	case v.plan.Mode == plan.RefreshOnly && drift: // all is said
 	case v.plan.Mode == plan.RefreshOnly:
-		say("Your infrastructure still matches the configuration.",
+		say(Unchanged(v.plan.Mode),
 			Product+" has checked that the real remote objects still match the result of\nyour most recent changes, and found no differences.")
 	case v.plan.Mode == plan.Destroy:
-		say("No objects need to be destroyed.",
+		say(Unchanged(v.plan.Mode),
 			"Either you have not created any objects yet or the existing objects were\nalready deleted outside of "+Product+".")
 	case drift:
-		say("Your infrastructure matches the configuration.",
+		say(Unchanged(v.plan.Mode),
 			"Your configuration already applies the changes detected above. If you'd like\nto update the "+Product+" state to match, create and apply a refresh-only plan:\n  "+Program+" apply -refresh-only")
 	default:
-		say("Your infrastructure matches the configuration.",
+		say(Unchanged(v.plan.Mode),
 			Product+" has compared your real infrastructure against your configuration and\nfound no differences, so no changes are needed.")
 	}
 }

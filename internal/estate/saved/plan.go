@@ -60,6 +60,17 @@ type About struct {
 	Time time.Time `json:"time"`
 }
 
+// Mode is the planning mode.
+func (a About) Mode() plan.Mode {
+	switch {
+	case a.Destroy:
+		return plan.Destroy
+	case a.RefreshOnly:
+		return plan.RefreshOnly
+	}
+	return plan.Normal
+}
+
 // Equal reports whether two plans were made with the same options.
 func (a About) Equal(b About) bool {
 	return a.Destroy == b.Destroy && a.RefreshOnly == b.RefreshOnly && a.NoRefresh == b.NoRefresh && a.Minimal == b.Minimal &&
