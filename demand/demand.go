@@ -35,12 +35,21 @@ package demand
 // what their members reported themselves, and tells for each component the
 // shortest cycle through the member that stands first in the source.
 //
+// A cell must not start a task: the new task has frames of its own, so the reads that
+// lead from the cell to what the new task asks for are recorded nowhere, and a wait
+// between the two looks like a wait for another task. Only the driver of an evaluation
+// starts tasks, and cells get no Graph. If a task is started all the same with the
+// context of one that is computing, it knows that one as its parent. A wait then also
+// follows parent → waiting child, and one that would never end is reported as a bug
+// and ends with the fallback.
+//
 // A long chain of references would need a deep stack. Every segment of
 // maxFrames computations runs on a goroutine of its own, whose stack starts
 // empty; the asking goroutine waits for it, so the task is still one sequence.
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -70,10 +79,15 @@ type Graph struct {
 	// Rest, if set, is called by a task that is about to wait for another one, which
 	// may be long; back is called when it goes on. It is set before there are tasks.
 	Rest func() (back func())
+	// Stop, if set, ends all waits of tasks for one another when it is closed: their
+	// reads then yield fallbacks. It is set before there are tasks. nil means that
+	// waits end only with what they wait for.
+	Stop <-chan struct{}
 
-	mu     sync.Mutex
-	diags  []owned
-	cycles []*Node
+	mu      sync.Mutex
+	diags   []owned
+	cycles  []*Node
+	stopped bool // a wait was given up because of Stop
 }
 
 type owned struct {
@@ -81,8 +95,26 @@ type owned struct {
 	ds diag.List
 }
 
-// Task starts a task, to be used by one goroutine.
-func (g *Graph) Task(ctx context.Context) *Task { return &Task{g: g, ctx: ctx} }
+// Task starts a task, to be used by one goroutine. It is for the driver of an
+// evaluation; code that computes a cell uses the task that it was handed.
+func (g *Graph) Task(ctx context.Context) *Task {
+	t := &Task{g: g, ctx: ctx}
+	if parent, _ := ctx.Value(taskKey{}).(*Task); parent != nil && parent.g == g {
+		t.parent = parent
+	}
+	return t
+}
+
+// taskKey is the key of the task in the context that it gives out.
+type taskKey struct{}
+
+// Stopped reports whether a wait was given up because Stop was closed, so that
+// something was not computed of which no message tells.
+func (g *Graph) Stopped() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.stopped
+}
 
 // Report adds messages that belong to no cell.
 func (g *Graph) Report(ds diag.List) {
@@ -112,16 +144,26 @@ func (g *Graph) Diags() diag.List {
 type Task struct {
 	g      *Graph
 	ctx    context.Context
+	inside context.Context // ctx with the task in it; nil until it is asked for
+	parent *Task           // the task whose context this one was started with; nil for those of the driver
 	top    *frame
 	frames int
-	waits  *Node // guarded by g.mu
+	// These are guarded by g.mu.
+	waits *Node
+	inner []*Task // tasks started with the context of this one that wait
 }
 
-// Context is the context that the task was started with.
-func (t *Task) Context() context.Context { return t.ctx }
+// Context is the context that the task was started with. It contains the task, so that
+// another one that is started with it is known to belong to this one.
+func (t *Task) Context() context.Context {
+	if t.inside == nil {
+		t.inside = context.WithValue(t.ctx, taskKey{}, t)
+	}
+	return t.inside
+}
 
-// GraphOf is the graph that the task works on.
-func GraphOf(t *Task) *Graph { return t.g }
+// Report adds messages that belong to no cell to those of the task's graph.
+func (t *Task) Report(ds diag.List) { t.g.Report(ds) }
 
 // Current is the cell that the task is computing, or nil.
 func Current(t *Task) *Node {
@@ -213,18 +255,20 @@ func (c *Cell[T]) Ready(what Subject, v T) {
 	c.state.Store(done)
 }
 
-// Get returns the cell's value, computing it here or waiting for whoever does.
+// Get returns the cell's value, computing it here or waiting for the task that does.
 // ok is false when it failed; the value is then what the failed computation
 // returned, or the fallback if the cell is part of a cycle or read one that
-// is. The failure has been or will be reported by the cell itself. at is the
+// is, or if the graph's Stop ended the wait. The failure has been or will be reported by the cell itself. at is the
 // place of the reference and may be nil.
 func (c *Cell[T]) Get(t *Task, at *source.Range) (v T, ok bool) {
 	t.record(&c.Node, at)
 	if c.state.Load() != done {
-		mine, cycle := t.claim(&c.Node)
+		mine, none, cycle := t.claim(&c.Node)
 		switch {
-		case cycle:
-			t.top.cyclic = true
+		case none:
+			if cycle {
+				t.top.cyclic = true
+			}
 			return c.fallback, false
 		case mine && t.frames > 0 && t.frames%maxFrames == 0:
 			finished := make(chan struct{})
@@ -332,46 +376,91 @@ func once(reads []Read) []Read {
 }
 
 // claim makes the task the one that computes the node (mine), or waits until
-// the node is done, or finds that waiting would never end (cycle).
-func (t *Task) claim(n *Node) (mine, cycle bool) {
+// the node is done, or finds that the wait would never end or that waits are over
+// (none): the reader then gets the fallback. Of those, cycle is true where the
+// reader and the node are cells of a cycle.
+func (t *Task) claim(n *Node) (mine, none, cycle bool) {
 	g := t.g
 	g.mu.Lock()
 	switch n.state.Load() {
 	case done:
 		g.mu.Unlock()
-		return false, false
+		return false, false, false
 	case idle:
 		n.state.Store(computing)
 		n.owner = t
 		g.mu.Unlock()
-		return true, false
+		return true, false, false
 	}
-	for o := n.owner; o != nil; {
-		if o == t {
+	if met, nested := t.waitsForItself(n.owner); met {
+		if nested {
+			g.diags = append(g.diags, owned{nil, nestedTask(n)})
+		} else {
 			g.cycles = append(g.cycles, n)
-			g.mu.Unlock()
-			return false, true
 		}
-		if o.waits == nil {
-			break
-		}
-		o = o.waits.owner
+		g.mu.Unlock()
+		return false, true, !nested
 	}
 	if n.ready == nil {
 		n.ready = make(chan struct{})
 	}
 	ready := n.ready
 	t.waits = n
-	g.mu.Unlock()
-	if g.Rest == nil {
-		<-ready
-	} else {
-		back := g.Rest()
-		<-ready
-		back()
+	for p := t.parent; p != nil; p = p.parent {
+		p.inner = append(p.inner, t)
 	}
-	g.mu.Lock()
-	t.waits = nil
 	g.mu.Unlock()
+	back := func() {}
+	if g.Rest != nil {
+		back = g.Rest()
+	}
+	select {
+	case <-ready:
+	case <-g.Stop:
+		none = true
+	}
+	back()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	t.waits = nil
+	for p := t.parent; p != nil; p = p.parent {
+		p.inner = slices.DeleteFunc(p.inner, func(x *Task) bool { return x == t })
+	}
+	g.stopped = g.stopped || none
+	return false, none, false
+}
+
+// waitsForItself reports whether a task that computes a node waits for t, directly or
+// through others; nested tells that a task that was started within another one is on
+// the way. It is called with the lock of the graph.
+func (t *Task) waitsForItself(o *Task) (met, nested bool) {
+	for o != nil {
+		if o == t {
+			return true, nested
+		}
+		for p := t.parent; p != nil; p = p.parent {
+			if o == p {
+				return true, true
+			}
+		}
+		for _, child := range o.inner {
+			if child.waits == nil {
+				continue
+			}
+			if met, _ := t.waitsForItself(child.waits.owner); met {
+				return true, true
+			}
+		}
+		if o.waits == nil {
+			return false, false
+		}
+		o = o.waits.owner
+	}
 	return false, false
+}
+
+// nestedTask is the message about a wait that would never end since a cell started a task.
+func nestedTask(n *Node) diag.List {
+	name, at := n.What.Describe()
+	return diag.Errorf(at, "Evaluation waits for itself", "Computing %s started a second evaluation that needs %s, so neither could end. This is a bug in Terrace: please report it with the configuration.", name, name)
 }

@@ -19,6 +19,7 @@ import (
 	embed "github.com/terrace-iac/terrace"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/backend"
@@ -49,6 +50,11 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
+// subject is the name of a cell.
+type subject string
+
+func (s subject) Describe() (string, *source.Range) { return string(s), nil }
+
 // calls provoke the codes of messages that the command line does not come to: they are for
 // programs that embed packages, or another part looks at the same thing before.
 var calls = map[string]func(t *testing.T) diag.List{
@@ -57,6 +63,16 @@ var calls = map[string]func(t *testing.T) diag.List{
 		other := engineOn(t, "", engine.Options{})
 		_, ds := other.Apply(t.Context(), p, engine.ApplyOptions{})
 		return ds
+	},
+	"eval/nested-task": func(t *testing.T) diag.List {
+		var g demand.Graph
+		var c *demand.Cell[int]
+		c = demand.NewCell(demand.Subject(subject("local.a")), 0, func(task *demand.Task) (int, diag.List) {
+			v, _ := c.Get(g.Task(task.Context()), nil)
+			return v, demand.Fail()
+		})
+		c.Get(g.Task(t.Context()), nil)
+		return g.Diags()
 	},
 	"provider/panic": func(t *testing.T) diag.List {
 		note := addr.Provider{Host: "example.com", Namespace: "me", Type: "note"}

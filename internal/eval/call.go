@@ -267,7 +267,9 @@ func collection(form Form, unknown bool, vals []cty.Value, key func(int) string)
 
 // finish reads everything in the called module, with its variables, whether or not anything
 // uses them, and what that waits for: who names a module in depends_on or refers to the
-// whole of it waits for all that, also where nothing is in it.
+// whole of it waits for all that, also where nothing is in it. The data sources of checks
+// are left out, since checks come after everything else: their reads ask whether anything
+// changes, and what reads the module is a part of the answer.
 func (c *Call) finish(t *demand.Task) (struct{}, diag.List) {
 	ch, ok := c.children.Get(t, nil)
 	if !ok {
@@ -279,7 +281,9 @@ func (c *Call) finish(t *demand.Task) (struct{}, diag.List) {
 	}
 	for _, child := range ch.All {
 		for _, r := range child.resources {
-			r.valueCell.Get(t, nil)
+			if !r.code.ofCheck {
+				r.valueCell.Get(t, nil)
+			}
 		}
 		for _, sub := range child.calls {
 			sub.complete.Get(t, nil)

@@ -77,9 +77,10 @@ type Input struct {
 
 // An Evaluator is one evaluation of a tree. It may be used by many tasks at once.
 type Evaluator struct {
-	Graph *demand.Graph
-	Root  *Module
-	o     Options
+	Root *Module
+	o    Options
+
+	report func(diag.List) // adds messages that belong to no cell
 
 	compiled *Compiled
 	reported sync.Map // *body and *callCode whose messages were reported
@@ -95,7 +96,7 @@ type Evaluator struct {
 
 // New prepares an evaluation; nothing is evaluated before it is asked for.
 func New(g *demand.Graph, o Options) *Evaluator {
-	ev := &Evaluator{Graph: g, o: o, compiled: o.Compiled, unknown: unknownInputs(o)}
+	ev := &Evaluator{report: g.Report, o: o, compiled: o.Compiled, unknown: unknownInputs(o)}
 	if ev.compiled == nil {
 		ev.compiled = &Compiled{}
 	}

@@ -173,8 +173,8 @@ func TestConditions(t *testing.T) {
 		{"no condition", `length(var.v) == 1 ? "maybe" : "no"`, `"m"`, eval.Failed, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, ev := evaluator(t, "variable \"v\" { default = \"a\" }\nvariable \"s\" {\n  sensitive = true\n  default   = \"s\"\n}\ncheck \"c\" {\n  assert {\n    condition     = "+c.condition+"\n    error_message = "+c.message+"\n  }\n}", nil)
-			outcomes, ds := ev.Root.Checks()[0].Run(ev.Graph.Task(context.Background()))
+			g, ev := evaluator(t, "variable \"v\" { default = \"a\" }\nvariable \"s\" {\n  sensitive = true\n  default   = \"s\"\n}\ncheck \"c\" {\n  assert {\n    condition     = "+c.condition+"\n    error_message = "+c.message+"\n  }\n}", nil)
+			outcomes, ds := ev.Root.Checks()[0].Run(g.Task(context.Background()))
 			if len(outcomes) != 1 || outcomes[0].Status != c.status {
 				t.Fatalf("%+v", outcomes)
 			}

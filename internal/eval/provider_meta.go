@@ -38,7 +38,7 @@ func (ev *Evaluator) ProviderMeta(a addr.Instance, of addr.Provider, ask func() 
 	m := known.(*providerMeta)
 	m.once.Do(func() {
 		v, ds := readMeta(pm, of, ask)
-		ev.Graph.Report(ds)
+		ev.report(ds)
 		m.value = v
 	})
 	return m.value

@@ -203,7 +203,7 @@ func (m *Module) validateOthers(t *demand.Task, v *varCode) {
 			ds = append(ds, d)
 		}
 	}
-	demand.GraphOf(t).Report(ds)
+	t.Report(ds)
 }
 
 // ownScope answers a variable's own name while its cell is being computed.

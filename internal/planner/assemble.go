@@ -15,7 +15,7 @@ import (
 )
 
 // assemble makes the plan from what the tasks found, when all of them are done.
-func (p *planner) assemble() *plan.Plan {
+func (p *driver) assemble() *plan.Plan {
 	out := &plan.Plan{
 		Mode: p.in.Mode, PrevRun: p.in.State, Timestamp: p.in.Timestamp, Workspace: p.in.Eval.Workspace,
 		Request: plan.Request{Variables: map[string]cty.Value{}, Targets: p.in.Targets, Excludes: p.in.Excludes, Replace: p.in.Replace},
@@ -122,7 +122,7 @@ func (p *planner) refreshedState() *state.State {
 }
 
 // outputs compares the root outputs with those in state.
-func (p *planner) outputs() []*plan.OutputChange {
+func (p *driver) outputs() []*plan.OutputChange {
 	var out []*plan.OutputChange
 	seen := map[string]bool{}
 	null := cty.NullVal(cty.DynamicPseudoType)
@@ -239,7 +239,7 @@ func (p *planner) outputScope() func(name string) bool {
 
 // readOutputs evaluates the root outputs that are planned where nothing has
 // asked for them yet, so that what is wrong with them is reported.
-func (p *planner) readOutputs() {
+func (p *driver) readOutputs() {
 	if !p.scope.limited() || p.in.Mode == plan.Destroy {
 		return
 	}
@@ -252,32 +252,22 @@ func (p *planner) readOutputs() {
 	}
 }
 
-// runChecks evaluates check blocks, after everything else.
-func (p *planner) runChecks() {
+// runChecks evaluates check blocks, after everything else. Whether the plan has changes is
+// found out before: where it has none, the data sources of checks are read now, and their
+// reads are no changes either.
+func (p *driver) runChecks() {
 	if p.scope.limited() {
 		return
 	}
+	rest := &plan.Plan{Mode: p.in.Mode, Outputs: p.outputs(), Deferred: p.found.deferred}
+	p.found.gather(rest)
+	p.changes = rest.HasChanges()
 	results, ds := checks.Run(p.graph.Task(p.ctx), p.ev, func(d *eval.Desired) (string, bool) {
 		ip := p.found.instance(d)
 		return ip.whyFailed(), true
 	})
 	p.found.checkResults = results
 	p.graph.Report(ds)
-}
-
-// changesBeside reports whether the plan has changes, but for reads of data sources in
-// checks: where it has none, their reads are none either. Checks come last, so that all
-// else is known by then.
-func (p *planner) changesBeside() bool {
-	p.beside.Do(func() {
-		all := &plan.Plan{Mode: p.in.Mode, Outputs: p.outputs(), Deferred: p.found.deferred}
-		p.found.gather(all)
-		all.Changes = slices.DeleteFunc(all.Changes, func(c *plan.Change) bool {
-			return c.Op == plan.Read && c.Reason == plan.ReadCheckNested
-		})
-		p.changes = all.HasChanges()
-	})
-	return p.changes
 }
 
 func (ip *instancePlan) whyFailed() string {
@@ -288,7 +278,7 @@ func (ip *instancePlan) whyFailed() string {
 }
 
 // checks groups the results of conditions by block.
-func (p *planner) checks() []state.CheckResult {
+func (p *driver) checks() []state.CheckResult {
 	root := p.in.Eval.Tree.Root
 	if p.in.Mode == plan.Destroy {
 		return checks.Unevaluated(root, !p.scope.limited())
@@ -329,7 +319,7 @@ func (p *planner) empty() func(*module.Node, state.CheckKind, string) bool {
 }
 
 // unseen reports the instances of a resource that are left out of the plan.
-func (p *planner) unseen(r *eval.Resource) []checks.Result {
+func (p *driver) unseen(r *eval.Resource) []checks.Result {
 	in, ok := r.Instances(p.graph.Task(p.ctx))
 	if !ok {
 		return nil

@@ -54,7 +54,7 @@ func (p *planner) data(t *demand.Task, d *eval.Desired) (*instancePlan, cty.Valu
 		reason = plan.ReadConfigUnknown
 	case len(ip.ends) > 0 || p.pendingBefore(t, d, conditions != nil) || p.pendingDirect(t, d) || conditions != nil && p.pending(conditions, map[*demand.Node]bool{}):
 		reason = plan.ReadDependencyPending
-	case p.in.Mode == plan.Normal && d.Resource.Config().Check != "" && p.changesBeside():
+	case p.in.Mode == plan.Normal && d.Resource.Config().Check != "" && p.changes:
 		reason = plan.ReadCheckNested
 	}
 	if reason != "" && p.in.Mode == plan.Normal {

@@ -126,7 +126,7 @@ func (p *planner) noteMissing(o addr.Object) {
 }
 
 // walkOrphans plans the end of everything in state that was not wanted.
-func (p *planner) walkOrphans(w *parallel.Work[job]) {
+func (p *driver) walkOrphans(w *parallel.Work[job]) {
 	done := make(map[addr.Instance]bool, len(p.found.plans))
 	for _, ip := range p.found.plans {
 		done[ip.d.Addr()] = true
@@ -175,7 +175,7 @@ func (p *planner) orphan(t *demand.Task, r *state.Resource, k addr.Key) *orphanP
 	}
 	ds := p.planOrphan(t, op, inst, why)
 	op.failed = ds.HasErrors()
-	p.graph.Report(ds.About(a.String()))
+	t.Report(ds.About(a.String()))
 	return op
 }
 

@@ -12,7 +12,7 @@ import (
 
 // generateImports takes over objects for which there is no resource block yet,
 // and writes the block that describes each of them.
-func (p *planner) generateImports() {
+func (p *driver) generateImports() {
 	if !p.in.Generate {
 		return
 	}
@@ -31,7 +31,7 @@ func (p *planner) generateImports() {
 }
 
 // unmetImports reports imports for instances that configuration does not want.
-func (p *planner) unmetImports() {
+func (p *driver) unmetImports() {
 	if p.imports == nil || p.in.Mode != plan.Normal {
 		return
 	}

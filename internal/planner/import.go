@@ -19,7 +19,7 @@ import (
 // of the input is not looked at.
 func Import(ctx context.Context, in Input, a addr.Instance, id string) (*state.State, diag.List) {
 	in.Mode, in.SkipRefresh = plan.RefreshOnly, true
-	p := newPlanner(ctx, in)
+	p := newDriver(ctx, in)
 	ds := p.prepare()
 	if ds.HasErrors() {
 		return nil, ds
@@ -27,7 +27,7 @@ func Import(ctx context.Context, in Input, a addr.Instance, id string) (*state.S
 	t := p.graph.Task(ctx)
 	changed, more := p.importOne(t, a, id)
 	p.graph.Report(p.client.Close())
-	ds = append(append(ds, more...), Halted(ctx, p.graph.Diags())...)
+	ds = append(append(ds, more...), p.messages()...)
 	if ds.HasErrors() || changed == nil {
 		return nil, ds
 	}
@@ -36,7 +36,7 @@ func Import(ctx context.Context, in Input, a addr.Instance, id string) (*state.S
 	return d.Freeze(), ds
 }
 
-func (p *planner) importOne(t *demand.Task, a addr.Instance, id string) (*state.Change, diag.List) {
+func (p *driver) importOne(t *demand.Task, a addr.Instance, id string) (*state.Change, diag.List) {
 	d := p.ev.Desired(t, a)
 	if d == nil {
 		if p.graph.Diags().HasErrors() {

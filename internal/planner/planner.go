@@ -2,8 +2,9 @@
 // there, and says what has to be done.
 //
 // Main types: Input, and Make, which turns it into a plan.Plan. The one rule:
-// only the driver here starts tasks, and it demands everything that configuration
-// declares and every orphan in state, so that nothing goes unreported.
+// only the driver starts tasks and asks about the plan as a whole, and it demands
+// everything that configuration declares and every orphan in state, so that nothing
+// goes unreported.
 package planner
 
 import (
@@ -48,11 +49,19 @@ type Input struct {
 	Timestamp   time.Time
 }
 
-// planner is one run of planning: the phase that answers with planned values.
+// driver is one run of planning: it starts the tasks that demand things, and asks what
+// concerns the plan as a whole when they are done.
+type driver struct {
+	*planner
+	ctx   context.Context
+	graph *demand.Graph
+}
+
+// planner is what cells use of a run of planning: the phase that answers with planned
+// values. It has neither the graph nor the context of the run. A cell that started a task
+// with them would hide a cycle, and wait for ever.
 type planner struct {
 	in        Input
-	ctx       context.Context
-	graph     *demand.Graph
 	ev        *eval.Evaluator
 	prior     *state.State                    // after moves
 	moved     map[addr.Instance]addr.Instance // new address to old
@@ -65,14 +74,13 @@ type planner struct {
 	unwanted  sync.Map // addr.Instance to *demand.Cell[*orphanPlan], of a refresh-only plan
 	destroyed destroyedByModule
 	found     findings
-	beside    sync.Once // see changesBeside
-	changes   bool
+	changes   bool // the plan has changes, reads of data sources in checks aside; known when checks begin
 }
 
 // Make makes a plan. With errors the plan holds what could be planned and is
 // marked as errored.
 func Make(ctx context.Context, in Input) (*plan.Plan, diag.List) {
-	p := newPlanner(ctx, in)
+	p := newDriver(ctx, in)
 	ds := p.prepare()
 	if ds.HasErrors() {
 		return &plan.Plan{Mode: in.Mode, Prior: p.prior, PrevRun: in.State, Timestamp: in.Timestamp, Errored: true, Refused: true, Workspace: in.Eval.Workspace}, ds
@@ -81,13 +89,13 @@ func Make(ctx context.Context, in Input) (*plan.Plan, diag.List) {
 	p.walked = true
 	p.readOutputs()
 	p.graph.Report(p.client.Close())
-	ds = append(ds, Halted(ctx, p.graph.Diags())...)
+	ds = append(ds, p.messages()...)
 	out := p.assemble()
 	out.Errored = ds.HasErrors()
 	return out, ds
 }
 
-func newPlanner(ctx context.Context, in Input) *planner {
+func newDriver(ctx context.Context, in Input) *driver {
 	if in.State == nil {
 		in.State = state.New()
 	}
@@ -95,9 +103,9 @@ func newPlanner(ctx context.Context, in Input) *planner {
 		in.Providers.Parallelism = 10
 	}
 	in.Eval.Deferring = in.Eval.Deferring && in.Mode == plan.Normal
-	p := &planner{
-		in: in, ctx: ctx, graph: &demand.Graph{}, client: resourceclient.New(ctx, in.Providers),
-		replace: map[addr.Instance]bool{}, prior: in.State,
+	p := &driver{
+		&planner{in: in, client: resourceclient.New(ctx, in.Providers), replace: map[addr.Instance]bool{}, prior: in.State},
+		ctx, &demand.Graph{Stop: ctx.Done()},
 	}
 	for _, a := range in.Replace {
 		p.replace[a] = true
@@ -109,7 +117,7 @@ func newPlanner(ctx context.Context, in Input) *planner {
 		p.in.Reads = Reads{Note: in.Reads.Note}
 	}
 	o := in.Eval
-	o.Phase = phase{p}
+	o.Phase = phase{p.planner}
 	switch {
 	case in.Mode == plan.RefreshOnly:
 		o.Exists, o.Kept, o.Lenient = p.inState, p.notWanted, true
@@ -122,7 +130,7 @@ func newPlanner(ctx context.Context, in Input) *planner {
 }
 
 // prepare does what comes before the first value is demanded: moves, imports, targets.
-func (p *planner) prepare() diag.List {
+func (p *driver) prepare() diag.List {
 	tree := p.in.Eval.Tree
 	ds := module.CheckProviders(tree)
 	if ds.HasErrors() {
@@ -153,7 +161,7 @@ func (p *planner) prepare() diag.List {
 
 // walk demands everything that configuration declares and every orphan in
 // state. Tasks are started here and nowhere else.
-func (p *planner) walk() {
+func (p *driver) walk() {
 	var w parallel.Work[job]
 	work := func(do job) { do(p.graph.Task(p.ctx)) }
 	p.graph.Rest = w.Break
@@ -178,7 +186,7 @@ func shares[T any](all []T, parallelism int) iter.Seq[[]T] {
 	return slices.Chunk(all, min(max(1, len(all)/(16*parallelism)), 64))
 }
 
-func (p *planner) walkModule(w *parallel.Work[job], m *eval.Module) {
+func (p *driver) walkModule(w *parallel.Work[job], m *eval.Module) {
 	var all []job
 	defer func() { w.Add(all...) }()
 	for _, r := range m.Resources() {
@@ -215,7 +223,7 @@ func (p *planner) walkModule(w *parallel.Work[job], m *eval.Module) {
 	})
 }
 
-func (p *planner) walkResource(w *parallel.Work[job], t *demand.Task, r *eval.Resource) {
+func (p *driver) walkResource(w *parallel.Work[job], t *demand.Task, r *eval.Resource) {
 	in, ok := r.Instances(t)
 	if !ok {
 		return
@@ -263,7 +271,7 @@ func (p *planner) value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) 
 
 // plan plans one instance.
 func (p *planner) plan(t *demand.Task, d *eval.Desired) (ip *instancePlan, v cty.Value, ds diag.List) {
-	if err := p.ctx.Err(); err != nil {
+	if err := t.Context().Err(); err != nil {
 		return newInstancePlan(d), cty.DynamicVal, diag.List{{Severity: diag.Error, Code: resourceclient.CodeInterrupted, Summary: "Not planned", Detail: "Planning was interrupted."}}
 	}
 	a := d.Addr()
@@ -300,6 +308,16 @@ func (p *planner) here(_ *demand.Task, d *eval.Desired) bool {
 	}
 	_, _, ok := p.prior.Object(addr.Object{Instance: a})
 	return ok
+}
+
+// messages are those of the graph. Where an interrupt ended planning they say so, also if
+// nothing but waits of tasks for one another was given up.
+func (p *driver) messages() diag.List {
+	ds := p.graph.Diags()
+	if p.graph.Stopped() {
+		ds = append(ds, &diag.Message{Severity: diag.Error, Code: resourceclient.CodeInterrupted, Summary: "Not planned", Detail: "Planning was interrupted."})
+	}
+	return Halted(p.ctx, ds)
 }
 
 // Halted takes the messages out about each instance and call that was given up, and

@@ -15,7 +15,7 @@ import (
 // A Session evaluates expressions in the root module, for the console: against what state
 // holds, or against what a plan would make of it. It is used by one goroutine.
 type Session struct {
-	p        *planner
+	p        *driver
 	fallback Fallback
 	reported int // messages of the graph that were given out
 }
@@ -31,7 +31,7 @@ func NewSession(ctx context.Context, in Input, planned bool, fallback Fallback) 
 	if !planned {
 		in.Mode, in.SkipRefresh = plan.RefreshOnly, true
 	}
-	p := newPlanner(ctx, in)
+	p := newDriver(ctx, in)
 	s := &Session{p: p, fallback: fallback}
 	ds := p.prepare()
 	if ds.HasErrors() {
@@ -49,7 +49,7 @@ func NewSession(ctx context.Context, in Input, planned bool, fallback Fallback) 
 
 // fresh are the messages of the graph since they were asked for last.
 func (s *Session) fresh() diag.List {
-	all := Halted(s.p.ctx, s.p.graph.Diags())
+	all := s.p.messages()
 	if len(all) <= s.reported {
 		return nil
 	}

@@ -36,7 +36,7 @@ func TestCreateBeforeDestroyOfChain(t *testing.T) {
 		})
 	}
 	for _, total := range []int{0, maxTotal + 1} {
-		p := newPlanner(context.Background(), Input{
+		p := newDriver(context.Background(), Input{
 			Eval:  eval.Options{Tree: plantest.Tree(t, text.String()), Workspace: "default"},
 			State: was.Freeze(), Providers: resourceclient.Options{Providers: plantest.New()},
 		})

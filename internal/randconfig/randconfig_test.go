@@ -2,6 +2,7 @@ package randconfig_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/terrace-iac/terrace/internal/randconfig"
@@ -257,6 +259,9 @@ var (
 	}
 )
 
+// longest is how long a command may take. One that takes longer fails the case.
+const longest = 3 * time.Minute
+
 func run(t *testing.T, bin, dir string, args []string) outcome {
 	words := 1
 	if args[0] == "state" {
@@ -266,10 +271,15 @@ func run(t *testing.T, bin, dir string, args []string) outcome {
 	if args[0] != "taint" && args[0] != "untaint" && args[0] != "state" {
 		all = slices.Insert(all, 1, "-no-color")
 	}
-	cmd := exec.CommandContext(t.Context(), bin, all...)
+	ctx, cancel := context.WithTimeout(t.Context(), longest)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, bin, all...)
 	cmd.Dir = dir
 	cmd.Env = []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "TF_IN_AUTOMATION=1", "TF_INPUT=0"}
 	out, err := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		t.Errorf("%s %s does not end", filepath.Base(bin), strings.Join(all, " "))
+	}
 	var o outcome
 	if err != nil {
 		o.Status = cmd.ProcessState.ExitCode()

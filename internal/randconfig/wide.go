@@ -8,7 +8,8 @@ import (
 
 // MakeWide draws the case of a seed with more in it than Make has: sensitive and ephemeral
 // variables, repetition over maps of objects and sets, modules three deep, provider
-// configurations with aliases handed to a module, checks that read, state commands between
+// configurations with aliases handed to a module, checks that read, in the root and in a
+// module that is referred to as a whole, state commands between
 // the steps, and plans of configurations with a mistake, most in a place that is not
 // evaluated.
 func MakeWide(seed int64) Case {
@@ -79,6 +80,12 @@ func (w *widener) extra(files map[string]string) string {
 	if w.chance(3) {
 		b.WriteString("resource \"terraform_data\" \"bound\" {\n  input      = var.v\n  depends_on = [terraform_data.bound]\n}\nmoved {\n  from = terraform_data.bound_was\n  to   = terraform_data.bound\n}\n")
 		w.plains = append(w.plains, "terraform_data.bound")
+	}
+	if w.chance(3) {
+		files["checked/main.tf"] = "variable \"a\" {}\nresource \"terraform_data\" \"x\" { input = var.a }\ncheck \"inside\" {\n  data \"terraform_remote_state\" \"inside\" {\n    backend = \"local\"\n    config  = { path = \"other.tfstate\" }\n  }\n  assert {\n    condition     = " +
+			w.one("data.terraform_remote_state.inside.outputs.a != jsonencode(terraform_data.x.output)", "data.terraform_remote_state.inside.outputs.a == \"one\"") + "\n    error_message = \"inside\"\n  }\n}\noutput \"x\" { value = terraform_data.x.output }\n"
+		fmt.Fprintf(&b, "module \"checked\" {\n  source = \"./checked\"\n%s  a      = var.v\n}\n%s", w.one("", "  count  = var.n\n"),
+			w.one("output \"checked\" { value = module.checked }\n", "locals {\n  checked = module.checked\n}\n", "resource \"terraform_data\" \"after\" {\n  input      = \"after\"\n  depends_on = [module.checked]\n}\n"))
 	}
 	return b.String()
 }

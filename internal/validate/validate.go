@@ -84,7 +84,7 @@ func Run(ctx context.Context, in Input) diag.List {
 }
 
 func newValidator(ctx context.Context, in Input, early bool) *validator {
-	v := &validator{in: in, ctx: ctx, graph: &demand.Graph{}, done: map[any]bool{}, early: early}
+	v := &validator{in: in, ctx: ctx, graph: &demand.Graph{Stop: ctx.Done()}, done: map[any]bool{}, early: early}
 	v.client = resourceclient.New(ctx, resourceclient.Options{Providers: in.Providers})
 	o := eval.Options{Tree: in.Tree, Phase: v, Workspace: "default", RootDir: ".", Cwd: in.Cwd, Functions: in.Functions, Validating: true, Compiled: in.Compiled, Alone: !early}
 	if in.Without != nil {
