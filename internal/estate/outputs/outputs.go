@@ -43,24 +43,36 @@ func (m *Computed) Set(id string, v cty.Value) {
 	m.all[id] = v
 }
 
-// Stored are the outputs of a state as other units see them: sensitive ones
-// are hidden wherever they are shown, and accepted everywhere. Without any the
-// result is cty.NilVal.
+// Stored returns the outputs of a state as other units see them: sensitive ones are hidden
+// wherever they are shown, and accepted everywhere. An output that is null does not exist.
+// A state that has objects and no outputs gives an empty object. The result is cty.NilVal if
+// the state has neither, most likely because the unit was not applied yet or is destroyed.
 func Stored(s *state.State) cty.Value {
-	if s == nil || len(s.Outputs) == 0 {
+	if s == nil {
 		return cty.NilVal
 	}
 	m := make(map[string]cty.Value, len(s.Outputs))
 	for name, o := range s.Outputs {
-		m[name] = Hide(o.Value, o.Sensitive)
+		if exists(o.Value) {
+			m[name] = hide(o.Value, o.Sensitive)
+		}
+	}
+	if len(m) == 0 && len(s.Resources) == 0 {
+		return cty.NilVal
 	}
 	return cty.ObjectVal(m)
 }
 
-// Hide is a value as other units see it: a sensitive one is hidden wherever it is shown.
-func Hide(v cty.Value, sensitive bool) cty.Value {
+// exists reports whether an output is there for other units. State does not keep outputs
+// that are null, so a run must not have them either: a unit that is run alone afterwards
+// would compute other inputs.
+func exists(v cty.Value) bool { return v == cty.NilVal || !v.IsNull() }
+
+// hide returns a value as other units see it: a sensitive one is hidden wherever it is
+// shown. cty.NilVal stands for one that is not known.
+func hide(v cty.Value, sensitive bool) cty.Value {
 	if v == cty.NilVal {
-		v = cty.NullVal(cty.DynamicPseudoType)
+		v = cty.DynamicVal
 	}
 	if sensitive {
 		return v.Mark(value.Hidden)
@@ -68,23 +80,23 @@ func Hide(v cty.Value, sensitive bool) cty.Value {
 	return v
 }
 
-// Planned are the outputs as a plan expects them, unknown where they are
-// not known before apply.
+// Planned returns the outputs as a plan expects them, unknown where they are not known
+// before apply. An output that is unknown may turn out to be null, and does not exist then.
 func Planned(p *plan.Plan, root *config.Module) cty.Value {
 	m := map[string]cty.Value{}
+	planned := map[string]bool{}
 	for _, c := range p.Outputs {
 		if root.Outputs[c.Name] == nil {
 			continue
 		}
-		after := c.After // null of one that is to have no value any more
-		if after == cty.NilVal {
-			after = cty.DynamicVal
+		planned[c.Name] = true
+		if exists(c.After) {
+			m[c.Name] = hide(c.After, c.AfterSensitive)
 		}
-		m[c.Name] = Hide(after, c.AfterSensitive)
 	}
 	for name, o := range root.Outputs {
-		if _, ok := m[name]; !ok && !o.Ephemeral {
-			m[name] = Hide(cty.DynamicVal, o.Sensitive)
+		if !planned[name] && !o.Ephemeral {
+			m[name] = hide(cty.NilVal, o.Sensitive)
 		}
 	}
 	return cty.ObjectVal(m)

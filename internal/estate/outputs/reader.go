@@ -52,7 +52,7 @@ func (r *Reader) get(t *demand.Task, target string, at source.Range) (cty.Value,
 		return cty.DynamicVal, false, nil
 	}
 	if v, ok := r.Computed.Get(target); ok {
-		return v, v != cty.NilVal && !v.RawEquals(cty.EmptyObjectVal), nil
+		return some(v)
 	}
 	u := r.Found.ByID(target)
 	if u == nil && stacks.Is(r.Loader(), target) {
@@ -71,10 +71,15 @@ func (r *Reader) get(t *demand.Task, target string, at source.Range) (cty.Value,
 		}
 		return cty.DynamicVal, false, ds
 	}
-	if v := Stored(s); v != cty.NilVal {
-		return v, true, nil
+	return some(Stored(s))
+}
+
+// some returns outputs as unit.OutputsFunc has them.
+func some(v cty.Value) (cty.Value, bool, diag.List) {
+	if v == cty.NilVal {
+		return cty.DynamicVal, false, nil
 	}
-	return cty.DynamicVal, false, nil
+	return v, !v.RawEquals(cty.EmptyObjectVal), nil
 }
 
 // Outside reads a unit that is no part of the estate.

@@ -263,14 +263,11 @@ func (w *operationWork) planAndApply(ctx context.Context) diag.List {
 		return ds
 	}
 	w.res.Counts = report.Counts(done.Counts)
-	switch {
-	case done.Applied:
-		w.Computed.Set(w.Unit.ID, w.made(done.Plan.Outputs))
-		if w.o.Observe.Applied != nil {
-			w.o.Observe.Applied(w.res, done.State)
-		}
-	case done.Began:
-		w.Computed.Set(w.Unit.ID, w.made(nil))
+	if done.Applied || done.Began {
+		w.Computed.Set(w.Unit.ID, w.made())
+	}
+	if done.Applied && w.o.Observe.Applied != nil {
+		w.o.Observe.Applied(w.res, done.State)
 	}
 	return ds
 }
@@ -339,25 +336,13 @@ func (w *operationWork) notePlan(p *plan.Plan, by sealing.Sealer) {
 	}
 }
 
-// made are the outputs that there are after an apply: of a unit without any, none.
-// State does not keep outputs that are null: those that were computed and are not in
-// it are null.
-func (w *operationWork) made(computed []*plan.OutputChange) cty.Value {
+// made returns the outputs that there are after an apply: of a unit without any, none.
+func (w *operationWork) made() cty.Value {
 	v := outputs.Stored(w.held.Current())
-	if w.state.destroys {
-		return v
+	if v == cty.NilVal && !w.state.destroys {
+		return cty.EmptyObjectVal
 	}
-	m := map[string]cty.Value{}
-	if v != cty.NilVal {
-		m = v.AsValueMap()
-	}
-	for _, c := range computed {
-		o := w.module.root().Outputs[c.Name]
-		if _, stored := m[c.Name]; o != nil && !stored && !c.Left {
-			m[c.Name] = outputs.Hide(cty.NilVal, o.Sensitive)
-		}
-	}
-	return cty.ObjectVal(m)
+	return v
 }
 
 // digest tells the configuration of the unit from any other.
