@@ -68,7 +68,8 @@ func Optional(declared map[string]*config.Variable) map[string]bool {
 // ForVariable is an input as the value of a variable. What passing it through the
 // environment allowed stays allowed: text for a variable that is not primitive is
 // parsed as an expression, a string variable or one without a type gets what is not
-// primitive as JSON text, and one without a type all else as text.
+// primitive as JSON text, and one without a type all else as text. The environment has
+// lists, sets and maps as JSON, so a variable of type any gets tuples and objects.
 func ForVariable(v *config.Variable, val cty.Value, at *source.Range, layer *source.Layer) (engine.InputValue, diag.List) {
 	in := engine.InputValue{Value: val, At: at}
 	if layer != nil {
@@ -78,6 +79,10 @@ func ForVariable(v *config.Variable, val cty.Value, at *source.Range, layer *sou
 	if v.Literal && v.Type == cty.DynamicPseudoType && bare.Type() != cty.String && (bare.Type().IsPrimitiveType() || !bare.IsKnown()) {
 		in.Value = asText(bare).WithMarks(marks)
 		return in, nil
+	}
+	if !v.Literal && v.Type != cty.NilType && bare.Type() != cty.String {
+		in.Value = structural(v, val)
+		bare, _ = in.Value.Unmark()
 	}
 	if !bare.IsKnown() || bare.IsNull() {
 		return in, nil
@@ -94,6 +99,15 @@ func ForVariable(v *config.Variable, val cty.Value, at *source.Range, layer *sou
 		}
 	}
 	return in, fits(v, in)
+}
+
+// structural returns an input for a variable whose type is not primitive, as JSON has it.
+func structural(v *config.Variable, val cty.Value) cty.Value {
+	concrete := !v.Type.HasDynamicTypes()
+	if concrete && val.Type().Equals(v.Type) {
+		return val
+	}
+	return value.Structural(val, concrete)
 }
 
 // asText is what a variable without a type gets of a number or a boolean, and of what
