@@ -60,7 +60,7 @@ func (f *finder) exclude(ctx context.Context) diag.List {
 		return f.judge(ctx, u)
 	})
 	var ds diag.List
-	deep := map[*Unit]bool{}
+	needed := map[*Unit]bool{} // by a unit that is excluded with its dependencies; not transitive, as in Terragrunt
 	guarded := map[*Unit]bool{}
 	for i, v := range all {
 		ds = append(ds, v.ds...)
@@ -68,21 +68,22 @@ func (f *finder) exclude(ctx context.Context) diag.List {
 		if x := v.exclude; x != nil && x.If && Excludes(x, f.s.Command) {
 			u.Excluded = ByItself
 			if x.ExcludeDependencies {
-				deep[u] = true
+				for _, n := range u.Needs {
+					needed[n] = true
+				}
 			}
 		}
 		if v.guarded {
 			guarded[u] = true
 		}
 	}
-	closure(deep, needs)
 	closure(guarded, needs)
 	for _, u := range f.Units {
 		switch {
 		case u.Excluded != "":
 		case u.Removed && u.Broken == nil && (!f.s.Removals || f.s.Command != "plan" && f.s.Command != "apply"):
 			u.Excluded = "it is no longer there, and only plan and, with --filter-allow-destroy, apply are about such units"
-		case deep[u]:
+		case needed[u]:
 			u.Excluded = "a unit that needs it is excluded with its dependencies"
 		case guarded[u]:
 			u.Excluded = "it is protected by prevent_destroy, or needed by a unit that is"
