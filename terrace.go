@@ -29,6 +29,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/project/setup"
 	"github.com/terrace-iac/terrace/internal/provider/install"
 	"github.com/terrace-iac/terrace/internal/readfile"
+	"github.com/terrace-iac/terrace/internal/state/journal"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/internal/vars"
@@ -103,7 +104,7 @@ func (o Options) context() (c *project.Context, who string, err error) {
 	}
 	who = system.User() + "@" + system.Host()
 	f := &folder.Folder{
-		Dir: dir, Launch: dir, Env: o.Environ, Now: system.Now, Stderr: log, Run: system.Run, Executable: system.Executable,
+		Dir: dir, Launch: dir, Env: o.Environ, User: journal.UserOf(o.Environ), Now: system.Now, Stderr: log, Run: system.Run, Executable: system.Executable,
 		Hashes: &install.Hashes{}, Files: &readfile.Kept{}, Wait: func(string) {}, Providers: o.Providers, Provisioners: o.Provisioners,
 	}
 	backends := f.NewBackends(who)
@@ -179,7 +180,7 @@ func (o Options) take(ctx context.Context, c *project.Context, p *project.Projec
 		return nil, ds
 	}
 	place := operation.Place{
-		Store: st, Workspace: p.Workspace, Dir: c.Dir, Encryption: at.Encryption,
+		Store: st, Workspace: p.Workspace, Dir: c.Dir, Encryption: at.Encryption, User: c.User,
 		KeepSegments: operation.KeepSegmentsOf(c.Env.Get("TERRACE_JOURNAL"), p.Plugins.Config.JournalInStore),
 		Rescue:       func(text []byte) diag.List { return project.Rescue(c.Stderr, text) },
 	}

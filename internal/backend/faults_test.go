@@ -15,6 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/backendtest"
 	"github.com/terrace-iac/terrace/internal/backend/inmem"
+	"github.com/terrace-iac/terrace/internal/state/journal"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/state"
@@ -119,7 +120,7 @@ func (w *world) store() store.Store {
 
 func (w *world) options(r run) statemgr.Options {
 	return statemgr.Options{
-		Store: w.store(), Journal: filepath.Join(r.dir, "journal"), Dir: r.dir,
+		Store: w.store(), Journal: filepath.Join(r.dir, "journal"), Dir: r.dir, User: journal.User{Dir: filepath.Join(r.dir, "user")},
 		Lock: &store.LockInfo{Operation: "OperationTypeApply", Who: r.name, Created: time.Unix(1, 0)},
 	}
 }

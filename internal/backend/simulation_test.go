@@ -24,6 +24,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/azurerm"
 	"github.com/terrace-iac/terrace/internal/backend/backendtest"
@@ -451,8 +452,10 @@ func (m *process) store(p place) (store.Store, backend.Backend, backend.Services
 func (m *process) options(p place) statemgr.Options {
 	st, _, s := m.store(p)
 	return statemgr.Options{
-		Store: st, Journal: backend.JournalPath(st, m.disk, store.Default), Dir: m.disk, Segments: backend.BlobsOf(st), KeepSegments: m.w.segments,
-		Lock: &store.LockInfo{Operation: "OperationTypeApply", Who: m.name, Created: s.Now()}, Timeout: time.Duration(m.rng.IntN(2)) * time.Minute,
+		Store: st, Journal: backend.JournalPath(st, m.disk, store.Default), Dir: m.disk, Segments: backend.BlobsOf(st), StateID: backend.StateID(st, store.Default),
+		User: journal.User{Dir: m.w.dir}, Adopt: func(string, *journal.Recovered) diag.List { return nil }, // after a crash the disk is another folder
+		KeepSegments: m.w.segments,
+		Lock:         &store.LockInfo{Operation: "OperationTypeApply", Who: m.name, Created: s.Now()}, Timeout: time.Duration(m.rng.IntN(2)) * time.Minute,
 	}
 }
 
@@ -699,7 +702,7 @@ func (w *simulation) apart(from statemgr.Segments, found map[string]bool) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		rec, err := journal.Parse(b, nil)
+		rec, err := journal.Parse(b, nil, "")
 		if err != nil {
 			w.fail("%s: %v", name, err)
 		}

@@ -179,8 +179,14 @@ func JournalPath(st store.Store, dir, workspace string) string {
 	if j, ok := st.(Journaler); ok {
 		return j.JournalPath()
 	}
+	return filepath.Join(dir, ".terraform."+StateID(st, workspace)+".journal")
+}
+
+// StateID is a short name of the place of a state and its workspace, without what the place
+// consists of.
+func StateID(st store.Store, workspace string) string {
 	sum := sha256.Sum256([]byte(placeOf(st, workspace)))
-	return filepath.Join(dir, ".terraform."+hex.EncodeToString(sum[:6])+".journal")
+	return hex.EncodeToString(sum[:6])
 }
 
 // placeOf is a text that is another one for each place and workspace.

@@ -241,8 +241,12 @@ var calls = map[string]func(t *testing.T) diag.List{
 		}
 		return ds
 	},
-	"journal/moved":   func(t *testing.T) diag.List { return halfMoved(t, true) },
-	"journal/unmoved": func(t *testing.T) diag.List { return halfMoved(t, false) },
+	"journal/foreign": func(t *testing.T) diag.List { return halfMoved(t, false, journal.User{}, nil) },
+	"journal/move-unknown": func(t *testing.T) diag.List {
+		return halfMoved(t, false, journal.User{}, func(string, *journal.Recovered) diag.List { return nil })
+	},
+	"journal/moved":   func(t *testing.T) diag.List { return halfMoved(t, true, journal.User{Dir: t.TempDir()}, nil) },
+	"journal/unmoved": func(t *testing.T) diag.List { return halfMoved(t, false, journal.User{Dir: t.TempDir()}, nil) },
 	"lang/inconsistent-types": func(t *testing.T) diag.List {
 		f, diags := hclsyntax.ParseConfig([]byte("set {\n  a = 1\n}\nset {\n  a = []\n}\n"), "x.tf", hcl.InitialPos)
 		if diags.HasErrors() {
@@ -412,7 +416,7 @@ func (b *blobs) DeleteBlob(ctx context.Context, name string) error {
 func machine(t *testing.T, shared string, n int, beside statemgr.Segments) statemgr.Options {
 	dir := t.TempDir()
 	return statemgr.Options{
-		Store: local.Open(local.Options{Dir: shared, Who: "me@here", Now: time.Now}), Journal: filepath.Join(dir, "journal"), Dir: dir,
+		Store: local.Open(local.Options{Dir: shared, Who: "me@here", Now: time.Now}), Journal: filepath.Join(dir, "journal"), Dir: dir, User: journal.User{Dir: dir + "/user"}, StateID: "state",
 		Segments: beside, KeepSegments: beside != nil,
 		Lock: &store.LockInfo{Operation: "test", Who: fmt.Sprintf("run%d@here", n), Created: time.Date(2026, 1, 2, 3, 4, 5, n, time.UTC)},
 	}
@@ -436,28 +440,31 @@ func begun(t *testing.T, o statemgr.Options) *statemgr.State {
 }
 
 // halfMoved is what is said of a state whose run was killed while it moved something to
-// another one, before or after that was decided.
-func halfMoved(t *testing.T, decided bool) diag.List {
+// another one, before or after that was decided. The zero user is not the one that runs next.
+func halfMoved(t *testing.T, decided bool, user journal.User, adopt func(string, *journal.Recovered) diag.List) diag.List {
 	dir := laid(t, "-- other/x --\n")
 	path := filepath.Join(dir, ".terraform.tfstate.journal")
-	j, err := journal.Create(path, journal.Options{})
+	j, err := journal.Create(path, journal.Options{User: user})
 	if err != nil {
 		t.Fatal(err)
 	}
-	half, _ := journal.NewTransfers("1", path, filepath.Join(dir, "other", ".terraform.tfstate.journal"))
+	half, into := journal.NewTransfers("1")
+	if adopt != nil {
+		half = into
+	}
 	a, err := addr.ParseInstance("terraform_data.x")
 	if err != nil {
 		t.Fatal(err)
 	}
 	err = errors.Join(j.Transfer(half), j.Answer(0, []state.Change{{Object: addr.Object{Instance: a}}}), j.Sync(), j.Close())
 	if decided && err == nil {
-		err = half.Decide(path)
+		err = errors.Join(user.CanMove(), user.Decide(half, path, filepath.Join(dir, "other", ".terraform.tfstate.journal")))
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	s, ds := statemgr.Take(t.Context(), statemgr.Options{
-		Store: local.Open(local.Options{Dir: dir, Who: "me@here", Now: time.Now}), Journal: path, Dir: dir,
+		Store: local.Open(local.Options{Dir: dir, Who: "me@here", Now: time.Now}), Journal: path, Dir: dir, User: user, Adopt: adopt,
 		Lock: &store.LockInfo{Operation: "test", Who: "me@here", Created: time.Now()},
 	})
 	if s != nil {

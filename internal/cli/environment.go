@@ -66,6 +66,7 @@ func environment() []command.Variable {
 	add(uses(command.State), "OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION", "0: leave addresses of providers in a state as they are.")
 	add(uses(command.Applies), "TF_STATE_PERSIST_INTERVAL", "Seconds between two writes of the state, 20 at least.")
 	add(uses(command.Applies), "TERRACE_JOURNAL", "Where the journal of a run is kept, as -journal says: file, or store, beside a remote state.")
+	add(uses(command.State), "XDG_STATE_HOME", "The directory of the user's own state, in which terrace/journal.key binds journals to the user; $HOME/.local/state if it is not set.")
 	add(backends, rest.Variable, "How long the service of a backend may say nothing, such as 30s.")
 	add(backends, "TF_FORCE_LOCAL_BACKEND", "Run here what the backends cloud and remote would run elsewhere.")
 	for _, x := range [][2]string{{"ORGANIZATION", "organization"}, {"HOSTNAME", "hostname"}, {"PROJECT", "project"}} {

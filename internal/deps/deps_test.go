@@ -80,7 +80,8 @@ const floors = `
 	# Floor 5 and 6: where state lives.
 	state < internal/state/statetest;
 	state < state/statefile;
-	state/statefile, internal/sealing < internal/state/store, internal/state/journal;
+	state/statefile, internal/sealing < internal/state/store;
+	state/statefile, internal/sealing, internal/sys < internal/state/journal;
 	state < internal/stateedit;
 	internal/state/store, internal/filelock, internal/sys < internal/state/store/local;
 	internal/state/store, internal/state/journal < internal/state/statemgr;

@@ -24,6 +24,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/encryption"
 	"github.com/terrace-iac/terrace/internal/provider/install"
 	"github.com/terrace-iac/terrace/internal/readfile"
+	"github.com/terrace-iac/terrace/internal/state/journal"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/internal/tracelog"
@@ -35,6 +36,7 @@ type Folder struct {
 	Dir    string // absolute
 	Launch string // the folder that the program was started in; "" means Dir
 	Env    sys.Env
+	User   journal.User // of the environment that the program was started with
 	Now    func() time.Time
 	Sleep  func(ctx context.Context, d time.Duration) error // how stores pause; nil: as long as they say
 	Stderr io.Writer                                        // where plugins write; nil discards

@@ -7,6 +7,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/encryption"
+	"github.com/terrace-iac/terrace/internal/state/journal"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/state"
@@ -19,6 +20,10 @@ type Place struct {
 	Workspace  string
 	Dir        string             // for journals of states elsewhere, and for errored.tfstate
 	Encryption *encryption.Config // nil for in the clear
+	User       journal.User       // whose journals are used
+	// Recovering is called before the contents of a journal are written into the state. It may
+	// be nil.
+	Recovering func(sentence string)
 	// KeepSegments says whether the journals of applies are kept in the store, too.
 	KeepSegments KeepSegments
 	// Segments is where they are kept instead, for a store without room; nil: nowhere.
@@ -74,7 +79,8 @@ func (p Place) Manager(ctx context.Context) statemgr.Options {
 		segments = own
 	}
 	return statemgr.Options{
-		Store: p.Store, Journal: backend.JournalPath(p.Store, p.Dir, p.Workspace),
+		Store: p.Store, Journal: backend.JournalPath(p.Store, p.Dir, p.Workspace), StateID: backend.StateID(p.Store, p.Workspace),
+		User: p.User, Recovering: p.Recovering,
 		Segments: segments, KeepSegments: p.KeepSegments == Always || p.KeepSegments == WhereRoom && segments != nil,
 		Dir: p.Dir, Records: target.Records(), Sealer: target.States(), Rescue: p.Rescue,
 	}

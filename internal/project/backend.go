@@ -119,7 +119,7 @@ func (p *Project) ReadState(ctx context.Context, b *Place) (*state.State, diag.L
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	return operation.Place{Store: st, Workspace: p.Workspace, Dir: p.c.KeepDir(), Encryption: b.Encryption}.Read(ctx)
+	return operation.Place{Store: st, Workspace: p.Workspace, Dir: p.c.KeepDir(), Encryption: b.Encryption, User: p.c.User}.Read(ctx)
 }
 
 // Rescue prints a state that could be written nowhere else.

@@ -19,6 +19,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/sealing"
+	"github.com/terrace-iac/terrace/internal/state/journal"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/state"
@@ -46,9 +47,10 @@ type Question struct{ Title, Text string }
 // A Migration is what is to be done. Dir, From, To and Current are required.
 type Migration struct {
 	From, To Side
-	Current  string // the selected workspace
-	Dir      string // the working folder, where journals of remote states are
-	Temp     string // where two states are put for the user to compare
+	Current  string       // the selected workspace
+	Dir      string       // the working folder, where journals of remote states are
+	User     journal.User // whose journals are used
+	Temp     string       // where two states are put for the user to compare
 
 	Force bool // every question is answered with yes
 	// Ask asks the user; nil: nobody is to be asked.
@@ -303,7 +305,7 @@ func lacks(st, there *state.State) bool {
 }
 
 func (m *Migration) held(side Side, st store.Store, workspace, operation string) statemgr.Options {
-	o := statemgr.Options{Store: st, Journal: backend.JournalPath(st, m.Dir, workspace), Segments: backend.BlobsOf(st), Records: side.Records, Sealer: side.Options.Sealer, Dir: m.Dir}
+	o := statemgr.Options{Store: st, Journal: backend.JournalPath(st, m.Dir, workspace), Segments: backend.BlobsOf(st), Records: side.Records, Sealer: side.Options.Sealer, Dir: m.Dir, User: m.User, StateID: backend.StateID(st, workspace)}
 	if m.Lock != nil && operation != "" {
 		info := *m.Lock
 		info.Operation = operation

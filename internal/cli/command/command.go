@@ -31,6 +31,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/provider/install"
 	"github.com/terrace-iac/terrace/internal/readfile"
+	"github.com/terrace-iac/terrace/internal/state/journal"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/internal/tracelog"
 	"github.com/zclconf/go-cty/cty"
@@ -289,7 +290,7 @@ func (c *Call) DataPath(names ...string) string { return c.Folder().DataPath(nam
 // Folder is the folder that is worked in, for packages that know no commands.
 func (c *Call) Folder() *folder.Folder {
 	f := &folder.Folder{
-		Dir: c.Dir, Launch: c.Launch, Env: c.Env, Now: c.Now, Sleep: c.Sleep, Stderr: c.Stderr, Run: c.Run, Executable: c.Executable, NoPrograms: c.NoPrograms,
+		Dir: c.Dir, Launch: c.Launch, Env: c.Env, User: journal.UserOf(c.System.Env), Now: c.Now, Sleep: c.Sleep, Stderr: c.Stderr, Run: c.Run, Executable: c.Executable, NoPrograms: c.NoPrograms,
 		Hashes: c.Hashes, Files: c.Files, Backends: c.Backends, Log: c.Log, Wait: c.Report.Wait,
 	}
 	if c.Unit != nil {

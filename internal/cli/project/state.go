@@ -65,9 +65,16 @@ func lockedBy(c *command.Call, holder *store.LockInfo) {
 // PlaceOf is where a state is that is kept in a store.
 func PlaceOf(c *command.Call, b *Place, st store.Store, workspace string) operation.Place {
 	return operation.Place{
-		Store: st, Workspace: workspace, Dir: c.KeepDir(), Encryption: b.Encryption,
-		Rescue: func(text []byte) diag.List { return project.Rescue(c.Stdout, text) },
+		Store: st, Workspace: workspace, Dir: c.KeepDir(), Encryption: b.Encryption, User: c.Folder().User,
+		Rescue:     func(text []byte) diag.List { return project.Rescue(c.Stdout, text) },
+		Recovering: func(sentence string) { recovering(c, sentence) },
 	}
+}
+
+// recovering tells that the state is about to be written with what a journal contains.
+func recovering(c *command.Call, sentence string) {
+	c.Report.Human.Say(sentence + "\n")
+	c.Report.Stream.Log(sentence)
 }
 
 // StateOptions says how a state is managed that is kept in a store.

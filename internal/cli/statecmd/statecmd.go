@@ -1,5 +1,5 @@
 // Package statecmd is the commands that look at a state and edit it: state list, identities,
-// show, mv, rm, pull, push and replace-provider, taint, untaint and force-unlock.
+// show, mv, rm, pull, push, recover and replace-provider, taint, untaint and force-unlock.
 //
 // Main function: Commands. The one rule: what is done to a state is done in package
 // stateedit; here it is opened under its lock, backed up, written and reported.
@@ -34,7 +34,7 @@ infrastructure. Each change is made under the lock of the state. For a local
 state file, a backup is kept.`,
 			Prepare: command.Group,
 		},
-		list(), identities(), show(), mv(), rm(), pull(), push(), replaceProvider(), taint(), untaint(), forceUnlock(),
+		list(), identities(), show(), mv(), rm(), pull(), push(), recoverJournal(), replaceProvider(), taint(), untaint(), forceUnlock(),
 	}
 }
 

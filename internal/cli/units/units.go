@@ -125,6 +125,10 @@ func estateHost(c *command.Call, plugins *folder.Plugins, flags []vars.Flag, fir
 		Plugins: plugins, Texts: c.Report.Set, VarsFirst: min(first, len(flags)),
 		Init:     func(ctx context.Context, in estate.Installing) diag.List { return initUnit(ctx, c, in) },
 		Backends: c.Backends(), KeepSegments: operation.KeepSegmentsOf(c.Env.Get("TERRACE_JOURNAL"), plugins.Config.JournalInStore),
+		Recovering: func(unit, sentence string) {
+			c.Report.Human.Say(About(unit, sentence) + "\n")
+			c.Report.Stream.Log(About(unit, sentence))
+		},
 		Waiting: func(unit string, holder *store.LockInfo) {
 			text := "The state of " + unit + " is locked by " + backend.Describe(holder) + ". Waiting for the lock..."
 			c.Report.Human.Say(text + "\n")

@@ -12,6 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/folder"
 	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/readfile"
+	"github.com/terrace-iac/terrace/internal/state/journal"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/sys"
@@ -43,6 +44,9 @@ type Host struct {
 	// Waiting is called when the lock of a unit's state is waited for, with what a sentence
 	// calls the unit. It may be nil.
 	Waiting func(unit string, holder *store.LockInfo)
+	// Recovering is called before the state of a unit is written with the contents of a
+	// journal, with the name that a sentence calls the unit by. It may be nil.
+	Recovering func(unit, sentence string)
 	// Lease is how long the turn of a unit may work on its state; nil: to its end.
 	Lease func(unit string) *statemgr.Lease
 	// CopiedTo is the folder with the files of the estate where they are copies of those of
@@ -66,6 +70,15 @@ func (h *Host) In(dir string, env sys.Env, programs func() sys.Env) *folder.Fold
 		return &folder.Folder{Dir: dir, Env: env, Programs: programs}
 	}
 	return h.Plugins.Folder.In(dir, env, programs)
+}
+
+// User is whose journals are used: the user of the folder that the program works in, or
+// without one that of an environment.
+func (h *Host) User(environ sys.Env) journal.User {
+	if h.Plugins == nil {
+		return journal.UserOf(environ)
+	}
+	return h.Plugins.Folder.User
 }
 
 // Files reads files for the whole process.

@@ -29,6 +29,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/arguments"
 	"github.com/terrace-iac/terrace/internal/estate/workdir"
 	"github.com/terrace-iac/terrace/internal/operation"
+	"github.com/terrace-iac/terrace/internal/state/journal"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/sys"
@@ -51,6 +52,11 @@ type Settings struct {
 	// Waiting is called when the lock of a unit's state is waited for, with what a sentence
 	// calls the unit. It may be nil.
 	Waiting func(unit string, holder *store.LockInfo)
+	// User is whose journals are used.
+	User journal.User
+	// Recovering is called before the state of a unit is written with the contents of a
+	// journal, with the name that a sentence calls the unit by. It may be nil.
+	Recovering func(unit, sentence string)
 	// Lease is how long the turn of a unit may work on its state; nil: to its end.
 	Lease func(unit string) *statemgr.Lease
 	// CopiedTo is the folder with the files of the estate where they are copies of those of
@@ -434,7 +440,10 @@ func (k *Keeper) Workspace(dir string, env sys.Env) string {
 // at is where the state of a unit is, opened.
 func (k *Keeper) at(ctx context.Context, p Place) (operation.Place, diag.List) {
 	st, ds := k.Open(ctx, p)
-	at := operation.Place{Store: st, Workspace: p.Workspace, Dir: p.Dir, Encryption: p.Encryption, KeepSegments: k.s.KeepSegments}
+	at := operation.Place{Store: st, Workspace: p.Workspace, Dir: p.Dir, Encryption: p.Encryption, KeepSegments: k.s.KeepSegments, User: k.s.User}
+	if k.s.Recovering != nil {
+		at.Recovering = func(sentence string) { k.s.Recovering(p.named(), sentence) }
+	}
 	if k.s.Journals != nil && st != nil {
 		if name, homeless := backend.Homeless(st, p.Workspace); homeless {
 			at.Segments, at.KeepSegments = k.s.Journals(name), operation.Always

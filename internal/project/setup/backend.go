@@ -139,7 +139,7 @@ func (i *initializer) migration(ctx context.Context, out *workdir.Outcome, to *p
 	m := migrate.Migration{
 		From:    migrate.Side{Type: out.From.Type, Backend: from.Opened, Options: source, Records: records},
 		To:      migrate.Side{Type: out.Config.Type, Backend: to.Opened, Options: options, Records: records},
-		Current: current, Dir: i.c.KeepDir(), Temp: i.c.Env.Get("TMPDIR"), Force: i.o.ForceCopy, Timeout: i.o.LockTimeout,
+		Current: current, Dir: i.c.KeepDir(), User: i.c.User, Temp: i.c.Env.Get("TMPDIR"), Force: i.o.ForceCopy, Timeout: i.o.LockTimeout,
 	}
 	if !i.o.Unlocked {
 		m.Lock = &store.LockInfo{Who: i.o.Who, Version: statefile.Version, Created: i.c.Now()}

@@ -6,8 +6,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/sealing"
@@ -36,6 +38,26 @@ func (r Run) String() string {
 	}
 	what := strings.ToLower(strings.TrimPrefix(r.Operation, "OperationType"))
 	return fmt.Sprintf("another run (%s by %s, process %d, since %s)", what, r.Who, r.Process, r.Since.UTC().Format("2006-01-02 15:04:05 MST"))
+}
+
+// printable is the run with texts that can be shown on a terminal, whoever wrote them.
+func (r Run) printable() Run {
+	r.Operation, r.Who = printable(r.Operation), printable(r.Who)
+	return r
+}
+
+// printable drops control characters, and what is longer than any name.
+func printable(text string) string {
+	const most = 4096
+	if len(text) > most {
+		text = text[:most]
+	}
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, text)
 }
 
 // errBusy says that somebody else has the lock.
@@ -68,8 +90,12 @@ func stillAt(f *os.File, path string) bool {
 }
 
 // Inspect reads a journal and leaves everything as it is. Recovered.Live tells whether its
-// run is at work. Without a file the error is fs.ErrNotExist.
-func Inspect(path string, sealer sealing.Sealer) (*Recovered, error) {
+// run is at work, Recovered.Foreign whether it is that of another user than u. Without a file
+// the error is fs.ErrNotExist.
+func Inspect(path string, sealer sealing.Sealer, u User) (*Recovered, error) {
+	if err := notLinked(path); err != nil {
+		return nil, err
+	}
 	f, err := readfile.Open(path)
 	if err != nil {
 		return nil, err
@@ -79,23 +105,46 @@ func Inspect(path string, sealer sealing.Sealer) (*Recovered, error) {
 	if !live && !stillAt(f, path) {
 		return nil, fs.ErrNotExist // its run has just ended
 	}
-	rec, err := read(f, path, sealer)
+	rec, err := read(f, path, sealer, &u)
 	if rec != nil && live { // what is just being written may look damaged
 		rec.Live, rec.Bad, rec.BadTail = true, nil, 0
 	}
 	return rec, err
 }
 
-func read(f *os.File, path string, sealer sealing.Sealer) (*Recovered, error) {
+// read reads a journal and its tail. u is the user whose journal it may be; nil: nobody asks.
+func read(f *os.File, path string, sealer sealing.Sealer, u *User) (*Recovered, error) {
 	b, err := io.ReadAll(f)
 	if err != nil {
 		return nil, err
 	}
-	rec, err := parse(b, func(old bool) ([][]byte, int) { return readTail(tailPath(path), old) }, sealer)
-	if err == nil {
-		err = rec.decide(path)
+	var j *judge
+	if u != nil {
+		j = &judge{*u, path}
+	}
+	rec, err := parse(b, func(old bool) ([][]byte, int) { return readTail(tailPath(path), old) }, sealer, j)
+	if err == nil && u != nil {
+		if t := rec.Transfer; t != nil && t.Decision == filepath.Base(path)+"-moved-"+t.ID {
+			t.Into = true // format 2 said it so
+		}
+		err = rec.decide(*u)
 	}
 	return rec, err
+}
+
+// notLinked refuses a link in the place of a journal: it could lead to the journal of
+// another state.
+func notLinked(path string) error {
+	info, err := os.Lstat(path)
+	if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		if to, err := os.Stat(path); err == nil {
+			if err := readfile.Regular(path, to); err != nil {
+				return err
+			}
+		}
+		return errors.New("it is a symbolic link, which no run of Terrace makes")
+	}
+	return err
 }
 
 // A Claim is a journal whose run has ended, and which nobody else can claim.
@@ -108,6 +157,9 @@ type Claim struct {
 // not, and fs.ErrNotExist if there is no journal. The caller calls Close at the end.
 func TakeOver(path string, sealer sealing.Sealer) (*Claim, error) {
 	for {
+		if err := notLinked(path); err != nil {
+			return nil, err
+		}
 		if info, err := os.Stat(path); err == nil {
 			if err := readfile.Regular(path, info); err != nil {
 				return nil, err
@@ -118,7 +170,7 @@ func TakeOver(path string, sealer sealing.Sealer) (*Claim, error) {
 			return nil, err
 		}
 		if err := lock(f); errors.Is(err, errBusy) {
-			rec, _ := read(f, path, sealer)
+			rec, _ := read(f, path, sealer, nil)
 			f.Close()
 			if rec == nil {
 				rec = &Recovered{}
@@ -132,12 +184,12 @@ func TakeOver(path string, sealer sealing.Sealer) (*Claim, error) {
 	}
 }
 
-// Recover reads the journal.
-func (c *Claim) Recover(sealer sealing.Sealer) (*Recovered, error) {
+// Recover reads the journal. Recovered.Foreign tells whether it is that of another user than u.
+func (c *Claim) Recover(sealer sealing.Sealer, u User) (*Recovered, error) {
 	if _, err := c.f.Seek(0, io.SeekStart); err != nil {
 		return nil, err
 	}
-	return read(c.f, c.path, sealer)
+	return read(c.f, c.path, sealer, &u)
 }
 
 // Discard removes the journal once the state that it was folded into is written, or

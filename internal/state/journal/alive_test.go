@@ -34,7 +34,7 @@ func TestAlive(t *testing.T) {
 	if line != "ready\n" {
 		t.Fatal(line)
 	}
-	rec, err := Inspect(path, nil)
+	rec, err := Inspect(path, nil, User{})
 	must(t, err)
 	if _, _, ds := Fold(nil, rec); !rec.Live || len(rec.Changes) != 1 || len(ds) != 0 {
 		t.Errorf("of a run that is at work: %+v, %v", rec, ds)
@@ -45,7 +45,7 @@ func TestAlive(t *testing.T) {
 	}
 	must(t, cmd.Process.Kill())
 	cmd.Wait()
-	rec, err = Inspect(path, nil)
+	rec, err = Inspect(path, nil, User{})
 	must(t, err)
 	if _, _, ds := Fold(nil, rec); rec.Live || len(ds) != 2 {
 		t.Errorf("of a run that was killed: %+v, %v", rec, ds)

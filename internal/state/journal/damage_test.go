@@ -81,7 +81,7 @@ func TestFlippedBits(t *testing.T) {
 				}
 				b := bytes.Clone(c.whole)
 				b[bit/8] ^= 1 << (bit % 8)
-				rec, err := parse(b, noTail, c.sealer)
+				rec, err := parse(b, noTail, c.sealer, nil)
 				if err != nil {
 					if name == "format 1" && bit < 8*len(magic1) && errors.Is(err, errNoJournal) {
 						continue // nothing tells what it is
@@ -170,7 +170,7 @@ func TestDamage(t *testing.T) {
 		"the end is zeros":         {slices.Concat(whole[:begin(4)], make([]byte, 4096)), 1, created - 1},
 		"the beginning is gone":    {whole[begin(1):], 4, created - 1},
 	} {
-		rec, err := parse(c.b, noTail, nil)
+		rec, err := parse(c.b, noTail, nil, nil)
 		must(t, err)
 		if len(rec.Bad) != 1 || rec.Bad[0].Records != c.records {
 			t.Errorf("%s: bad %v", name, rec.Bad)
@@ -225,12 +225,12 @@ func TestUnreadable(t *testing.T) {
 	for text, want := range map[string]string{
 		"terrace journal 3\nanything": "first line", "{}": "first line", magic1[:5] + "!" + magic1[6:]: "first line", sealedMagic + "x": "encrypted",
 	} {
-		if _, err := parse([]byte(text), noTail, nil); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := parse([]byte(text), noTail, nil, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
 	sealed, _ := written(t, flip{})
-	if _, err := parse(sealed, noTail, wrong{}); err == nil || !strings.Contains(err.Error(), "wrong key") {
+	if _, err := parse(sealed, noTail, wrong{}, nil); err == nil || !strings.Contains(err.Error(), "wrong key") {
 		t.Errorf("%v", err)
 	}
 }

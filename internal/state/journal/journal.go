@@ -8,7 +8,8 @@
 // at most SyncDelay later, and at once after Sync; one sync serves all that was
 // noted until it begins.
 //
-// A journal is a file beside the state, for its owner alone. It holds records
+// A journal is a file beside the state, for its owner alone, and bound to the user that
+// wrote it and to its path (user.go). It holds records
 // with a checksum each. What a crash left torn at the end is not read; bytes
 // elsewhere that are no record are stepped over, reported, and kept. How a record
 // looks stands in record.go, how a journal is read in parse.go.
@@ -61,6 +62,7 @@ type Mirror interface {
 type Journal struct {
 	path   string
 	sealer sealing.Sealer
+	codes  *binding // nil: the journal is bound to nobody
 	tail   *tail
 
 	mirror Mirror // nil for none
@@ -92,6 +94,8 @@ type Options struct {
 	Run     Run
 	Sealer  sealing.Sealer // nil: nothing is sealed
 	Mirror  Mirror         // nil: the file is all there is
+	User    User           // who the journal is bound to
+	Store   string         // names the place of the state, for the copy in the Mirror
 	Answers int            // how many are expected, about: fewer take less memory, and more cost time alone; 0: many
 }
 
@@ -119,8 +123,9 @@ func Create(path string, o Options) (*Journal, error) {
 	if o.Answers > 0 {
 		places = min(o.Answers, tailPlaces)
 	}
-	j := &Journal{syncing: make(chan struct{}, 1), path: path, sealer: o.Sealer, mirror: o.Mirror, f: f, tail: newTail(tailPath(path), places)}
-	if err := j.start(start{o.Header, o.Run}); err != nil {
+	codes, nonce := o.User.bindNew(path)
+	j := &Journal{syncing: make(chan struct{}, 1), path: path, sealer: o.Sealer, codes: codes, mirror: o.Mirror, f: f, tail: newTail(tailPath(path), places)}
+	if err := j.start(start{o.Header, o.Run, o.Store, nonce}); err != nil {
 		os.Remove(path)
 		f.Close()
 		return nil, err
@@ -195,6 +200,9 @@ func (j *Journal) answerByTail(body []byte) error {
 			return err
 		}
 	}
+	if j.codes != nil {
+		record = append(record[:len(record):len(record)], j.codes.sum(0, record)...)
+	}
 	place := j.tail.put(record)
 	err = j.append(kindAnswer, func(b []byte) ([]byte, error) { return append(b, body[1:]...), nil })
 	if err == nil {
@@ -258,7 +266,7 @@ func (j *Journal) write(k kind, body func([]byte) ([]byte, error)) error {
 		return err
 	}
 	j.plain = plain
-	if j.out, err = seal(j.out[:0], plain, j.number+1, j.sealer); err != nil {
+	if j.out, err = seal(j.out[:0], plain, j.number+1, j.sealer, j.codes); err != nil {
 		return err
 	}
 	if n, err := j.f.Write(j.out); err != nil {

@@ -43,7 +43,7 @@ func base() *state.State {
 
 // Recover looks at a journal as if its run had ended, though the test still has it open.
 func Recover(path string, sealer sealing.Sealer) (*Recovered, error) {
-	rec, err := Inspect(path, sealer)
+	rec, err := Inspect(path, sealer, User{})
 	if rec != nil {
 		rec.Live = false
 	}
@@ -206,7 +206,7 @@ func TestTornTailIsIgnoredAtEveryLength(t *testing.T) {
 	must(t, err)
 	last := -1
 	for n := range len(whole) + 1 {
-		rec, err := parse(whole[:n], noTail, nil)
+		rec, err := parse(whole[:n], noTail, nil, nil)
 		if err != nil {
 			t.Fatalf("cut at %d: %v", n, err)
 		}
@@ -394,11 +394,11 @@ func FuzzRecover(f *testing.F) {
 	s := base()
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) > 0 && b[0] == 0 {
-			head, _ := seal(nil, []byte(`H{"Lineage":"lin","Serial":7}`), 1, nil)
-			rest, _ := seal(nil, b[1:], 2, nil)
+			head, _ := seal(nil, []byte(`H{"Lineage":"lin","Serial":7}`), 1, nil, nil)
+			rest, _ := seal(nil, b[1:], 2, nil, nil)
 			b = append(append([]byte(magic), head...), rest...)
 		}
-		rec, err := parse(b, noTail, nil)
+		rec, err := parse(b, noTail, nil, nil)
 		if err != nil {
 			return
 		}

@@ -2,6 +2,8 @@ package journal
 
 import (
 	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -24,6 +26,10 @@ type pageReader struct {
 	answered map[int64]int // how many changes
 	order    []string      // kinds and ids, as they stand in the file
 	bad      bool
+
+	path string // of the journal
+	user []byte // the content of journal.key; nil: codes are ignored
+	key  []byte // of the journal, once a header verifies
 }
 
 var pageTable = crc32.MakeTable(crc32.Castagnoli)
@@ -33,20 +39,33 @@ func (r *pageReader) read(b []byte) error {
 	if !ok {
 		return nil // killed before it did anything
 	}
-	if string(line) != "terrace journal 2" {
+	if string(line) != "terrace journal 4" {
 		return fmt.Errorf("first line %q", line)
 	}
 	r.answered = map[int64]int{}
 	marker, last := []byte{0xff, 'T', 'r', 'J', 0xfe, '\r', '\n'}, uint32(0)
+	for at := 0; r.user != nil && r.key == nil; at++ {
+		next := bytes.Index(rest[at:], marker)
+		if next < 0 {
+			return nil // it is foreign, or was killed before it did anything
+		}
+		at += next
+		r.header(rest[at:])
+	}
 	for len(rest) > 0 {
 		kind, body, size := byte(0), []byte(nil), 0
-		if len(rest) >= 24 && bytes.HasPrefix(rest, marker) && rest[7] == 0 && binary.LittleEndian.Uint32(rest[20:]) == crc32.Checksum(rest[:20], pageTable) {
+		if len(rest) >= 24 && bytes.HasPrefix(rest, marker) && (rest[7] == 0 || rest[7] == 2) && binary.LittleEndian.Uint32(rest[20:]) == crc32.Checksum(rest[:20], pageTable) {
 			number, length := binary.LittleEndian.Uint32(rest[8:]), int(binary.LittleEndian.Uint32(rest[12:]))
 			if len(rest) < 24+length {
 				return nil // what a kill leaves
 			}
-			body = rest[24 : 24+length]
-			if number > last && length >= 1 && binary.LittleEndian.Uint32(rest[16:]) == crc32.Checksum(body, pageTable) {
+			whole := rest[24 : 24+length]
+			body = whole
+			if rest[7] == 2 {
+				body = whole[:max(0, length-16)]
+			}
+			verified := r.key == nil || rest[7] == 2 && hmac.Equal(whole[len(body):], r.code(number, body))
+			if verified && number > last && length >= 1 && binary.LittleEndian.Uint32(rest[16:]) == crc32.Checksum(whole, pageTable) {
 				last, kind, size = number, body[0], 24+length
 			}
 		}
@@ -68,6 +87,35 @@ func (r *pageReader) read(b []byte) error {
 		rest = rest[size:]
 	}
 	return nil
+}
+
+// header takes the key of the journal from a record, if it is a header that verifies.
+func (r *pageReader) header(b []byte) {
+	if len(b) < 24 || b[7] != 2 {
+		return
+	}
+	length := int(binary.LittleEndian.Uint32(b[12:]))
+	if length < 18 || len(b) < 24+length || b[24] != 'H' {
+		return
+	}
+	body, code := b[24:24+length-16], b[24+length-16:24+length]
+	var h struct{ Nonce string }
+	if json.Unmarshal(body[1:], &h) != nil {
+		return
+	}
+	mac := hmac.New(sha256.New, r.user)
+	fmt.Fprintf(mac, "terrace journal\x00%s\x00%s", r.path, h.Nonce)
+	r.key = mac.Sum(nil)
+	if !hmac.Equal(code, r.code(binary.LittleEndian.Uint32(b[8:]), body)) {
+		r.key = nil
+	}
+}
+
+func (r *pageReader) code(number uint32, body []byte) []byte {
+	mac := hmac.New(sha256.New, r.key)
+	binary.Write(mac, binary.LittleEndian, number)
+	mac.Write(body)
+	return mac.Sum(nil)[:16]
 }
 
 func (r *pageReader) record(kind byte, body []byte) error {
@@ -135,9 +183,28 @@ func TestPageIsEnough(t *testing.T) {
 	for round := range 40 {
 		rnd := rand.New(rand.NewPCG(uint64(round), 13))
 		path := filepath.Join(t.TempDir(), ".a.journal")
-		j, err := Create(path, Options{Header: HeaderOf(base()), Answers: 100})
-		if err != nil {
-			t.Fatal(err)
+		var u User
+		var user []byte
+		if round%2 == 0 {
+			u.Dir = t.TempDir()
+		}
+		j, err := Create(path, Options{Header: HeaderOf(base()), Answers: 100, User: u})
+		if err == nil && u.Dir != "" {
+			user, err = os.ReadFile(filepath.Join(u.Dir, "journal.key"))
+		}
+		real, e := filepath.EvalSymlinks(path)
+		if err != nil || e != nil {
+			t.Fatal(err, e)
+		}
+		read := func(b []byte) (pageReader, error) {
+			r := pageReader{user: user, path: filepath.ToSlash(real)}
+			return r, r.read(b)
+		}
+		mine := func(b []byte) (*Recovered, error) {
+			if user == nil {
+				return Parse(b, nil, "")
+			}
+			return parse(b, noTail, nil, &judge{u, path})
 		}
 		var want []string
 		answers, open := map[int64]int{}, []int64(nil)
@@ -170,8 +237,8 @@ func TestPageIsEnough(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var r pageReader
-		if err := r.read(text); err != nil || r.bad || !slices.Equal(r.order, want) || r.lineage != "lin" || r.serial != 7 {
+		r, err := read(text)
+		if err != nil || r.bad || !slices.Equal(r.order, want) || r.lineage != "lin" || r.serial != 7 {
 			t.Fatalf("%v, bad %v, %s %d\n%v\nwant\n%v", err, r.bad, r.lineage, r.serial, r.order, want)
 		}
 		for id, n := range answers {
@@ -179,25 +246,25 @@ func TestPageIsEnough(t *testing.T) {
 				t.Errorf("the answer of %d has %d changes, want %d", id, r.answered[id], n)
 			}
 		}
-		rec, err := Parse(text, nil)
-		if err != nil {
-			t.Fatal(err)
+		rec, err := mine(text)
+		if err != nil || rec.Foreign != nil {
+			t.Fatal(err, rec.Foreign)
 		}
 		if got := len(rec.Unanswered()); got != len(open) {
 			t.Errorf("%d are named, want %d", got, len(open))
 		}
 		for range 50 {
-			var cut pageReader
 			at := rnd.IntN(len(text))
-			if err := cut.read(text[:at]); err != nil && at > len("terrace journal 2") || cut.bad || len(cut.order) > len(want) || !slices.Equal(cut.order, want[:len(cut.order)]) {
+			cut, err := read(text[:at])
+			if err != nil && at > len("terrace journal 4") || cut.bad || len(cut.order) > len(want) || !slices.Equal(cut.order, want[:len(cut.order)]) {
 				t.Fatalf("cut at %d: %v, bad %v, %v", at, err, cut.bad, cut.order)
 			}
-			at = len("terrace journal 2\n") + rnd.IntN(len(text)-len("terrace journal 2\n"))
+			at = len("terrace journal 4\n") + rnd.IntN(len(text)-len("terrace journal 3\n"))
 			spoilt := bytes.Clone(text)
 			spoilt[at] ^= byte(1 + rnd.IntN(255))
-			var r pageReader
-			theirs, parsed := Parse(spoilt, nil)
-			if err := r.read(spoilt); err != nil || parsed != nil || r.bad != theirs.Damaged() || len(want)-len(r.order) > 1 {
+			r, err := read(spoilt)
+			theirs, parsed := mine(spoilt)
+			if err != nil || parsed != nil || r.bad != theirs.Damaged() || len(want)-len(r.order) > 1 {
 				t.Fatalf("byte %d: %v, %v, bad %v and %v, %v", at, err, parsed, r.bad, theirs.Damaged(), r.order)
 			}
 		}

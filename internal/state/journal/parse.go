@@ -56,7 +56,7 @@ func formatOf(b []byte) (format, error) {
 	for _, f := range []struct {
 		line string
 		format
-	}{{magic, format{}}, {sealedMagic, format{sealed: true}}, {magic1, format{old: true}}, {sealedMagic1, format{old: true, sealed: true}}} {
+	}{{magic, format{}}, {sealedMagic, format{sealed: true}}, {magic2, format{}}, {sealedMagic2, format{sealed: true}}, {magic1, format{old: true}}, {sealedMagic1, format{old: true, sealed: true}}} {
 		if bytes.HasPrefix(b, []byte(f.line)) {
 			f.start = len(f.line)
 			return f.format, nil
@@ -72,10 +72,11 @@ func formatOf(b []byte) (format, error) {
 }
 
 // parse reads a journal. tail gives the records of its tail, and how many of them could
-// not be read, for the format of the journal.
-func parse(b []byte, tail func(old bool) ([][]byte, int), sealer sealing.Sealer) (*Recovered, error) {
+// not be read, for the format of the journal. j tells whether the journal is the user's; nil:
+// the codes of records are not looked at.
+func parse(b []byte, tail func(old bool) ([][]byte, int), sealer sealing.Sealer, j *judge) (*Recovered, error) {
 	rec := &Recovered{}
-	for _, line := range []string{magic, sealedMagic, magic1, sealedMagic1} {
+	for _, line := range []string{magic, sealedMagic, magic2, sealedMagic2, magic1, sealedMagic1} {
 		if strings.HasPrefix(line, string(b)) {
 			rec.Torn = int64(len(b)) // it was killed while it was made, before anything was begun
 			return rec, nil
@@ -91,6 +92,9 @@ func parse(b []byte, tail func(old bool) ([][]byte, int), sealer sealing.Sealer)
 		return nil, ErrSealed
 	}
 	p := &pass{rec: rec, sealer: sealer, open: make(map[int]int)}
+	if j != nil {
+		p.codes, rec.Foreign = bindingOf(b, f, sealer, *j)
+	}
 	p.all(b, f)
 	if p.unopened != nil && !p.opened {
 		return nil, fmt.Errorf("it cannot be decrypted: %w", p.unopened)
@@ -103,16 +107,67 @@ func parse(b []byte, tail func(old bool) ([][]byte, int), sealer sealing.Sealer)
 			rec.Pending = append(rec.Pending, intent)
 		}
 	}
+	if rec.empty() { // whoever began it, there is nothing to ask about
+		rec.Foreign = nil
+	}
 	return rec, nil
+}
+
+// The reasons for which a journal is foreign.
+var (
+	errUnbound = errors.New("it does not say who wrote it: the version of Terrace was an earlier one, or the user had no place for a key")
+	errOther   = errors.New("another user or another machine wrote it, or it is not where it was written, or it was changed since")
+	errStore   = errors.New("it was not written for this state, or by an earlier version of Terrace")
+)
+
+// bindingOf returns the binding of a journal that is the user's: that which a header of it
+// verifies with. Otherwise the error is the reason.
+func bindingOf(b []byte, f format, sealer sealing.Sealer, j judge) (*binding, error) {
+	why := errUnbound
+	for at := f.start; at < len(b); {
+		r, ok := f.recordAt(b, at)
+		if !ok {
+			at = f.next(b, at+1)
+			continue
+		}
+		at = r.end
+		body, err := r.open(sealer)
+		if err != nil || len(body) == 0 || kind(body[0]) != kindHeader || r.code == nil {
+			continue
+		}
+		h, err := parseJSON[start](body[1:])
+		if err != nil || h.Nonce == "" {
+			continue
+		}
+		codes, err := j.of(h.Nonce)
+		if err != nil {
+			return nil, err
+		}
+		if codes.verifies(r.number, r.body, r.code) {
+			return codes, nil
+		}
+		why = errOther
+	}
+	return nil, why
+}
+
+// open decrypts the body of a record.
+func (r record) open(sealer sealing.Sealer) ([]byte, error) {
+	if sealer == nil {
+		return r.body, nil
+	}
+	return sealing.Open(sealer, r.body)
 }
 
 // A pass is one reading of a journal.
 type pass struct {
 	rec      *Recovered
 	sealer   sealing.Sealer
-	opened   bool  // a record could be opened
-	unopened error // why one could not; nil if all could
+	codes    *binding // nil: the codes of records are not looked at
+	opened   bool     // a record could be opened
+	unopened error    // why one could not; nil if all could
 	number   uint32
+	bound    bool // the header says that records have codes
 	begun    []Intent
 	answered []bool      // of begun
 	open     map[int]int // place in begun by id
@@ -156,18 +211,15 @@ func (p *pass) bad(from, to int, number uint32) {
 
 // take takes in a record that checks. It reports false where it makes no sense.
 func (p *pass) take(r record) bool {
-	body := r.body
-	if (p.sealer != nil) != r.sealed {
+	if (p.sealer != nil) != r.sealed || p.codes != nil && (r.code == nil || !p.codes.verifies(r.number, r.body, r.code)) {
 		return false
 	}
-	if p.sealer != nil {
-		var err error
-		if body, err = sealing.Open(p.sealer, body); err != nil {
-			p.unopened = err
-			return false
-		}
-		p.opened = true
+	body, err := r.open(p.sealer)
+	if err != nil {
+		p.unopened = err
+		return false
 	}
+	p.opened = p.opened || p.sealer != nil
 	return p.record(body) == nil
 }
 
@@ -176,7 +228,8 @@ func (p *pass) take(r record) bool {
 func (p *pass) late(tail [][]byte, bad int) {
 	p.rec.BadTail = bad
 	for _, body := range tail {
-		if !p.take(record{sealed: p.sealer != nil, body: body}) {
+		r := record{sealed: p.sealer != nil, body: body}
+		if p.bound && !r.split() || !p.take(r) {
 			p.rec.BadTail++
 		}
 	}
@@ -193,11 +246,12 @@ func (p *pass) record(body []byte) error {
 		var h start
 		if h, err = parseJSON[start](body); err == nil && !p.rec.started {
 			p.rec.started = true
-			p.rec.Header, p.rec.Run = h.Header, h.Run
+			p.rec.Header, p.rec.Run, p.rec.Store, p.bound = h.Header, h.Run.printable(), h.Store, h.Nonce != ""
 		}
 	case kindBegin:
 		var i Intent
 		if i, err = parseJSON[Intent](body); err == nil {
+			i.Address, i.Action = printable(i.Address), printable(i.Action)
 			p.open[i.ID] = len(p.begun)
 			p.begun = append(p.begun, i)
 			p.answered = append(p.answered, false)

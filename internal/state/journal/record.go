@@ -17,12 +17,12 @@ import (
 // format and what recovery promises, for who writes another implementation. A record is
 //
 //	marker               7 bytes
-//	form                 1 byte: 0, or 1 if the body is sealed
+//	form                 1 byte: 1 if the body is sealed, plus 2 if a code follows it
 //	number               4 bytes, from 1, one more each
 //	length of the body   4 bytes
 //	CRC-32C of the body  4 bytes
 //	CRC-32C of the above 4 bytes
-//	body
+//	body, and in its length the code of 16 bytes, if there is one (see user.go)
 //
 // with all numbers little-endian, and a body is one byte that tells its kind, then
 //
@@ -36,11 +36,15 @@ import (
 // The marker is there to be found: whoever meets bytes that are no record searches
 // for the next one that checks. Its first byte and its fifth are in no text, so it is in no body that is not sealed.
 //
-// In format 1, which is still read, a record had no marker, form, number and second
-// checksum, and header and mark stood once.
+// There is no format 3, whose digit would be one flipped bit from others. In format 2, which
+// is still read, no record had a code. In format 1, which is read too, a
+// record had no marker, form, number and second checksum, and header and mark stood once.
 const (
-	magic       = "terrace journal 2\n"
-	sealedMagic = "terrace journal 2 sealed\n"
+	magic       = "terrace journal 4\n"
+	sealedMagic = "terrace journal 4 sealed\n"
+
+	magic2       = "terrace journal 2\n"
+	sealedMagic2 = "terrace journal 2 sealed\n"
 
 	magic1       = "terrace journal 1\n"
 	sealedMagic1 = "terrace journal 1 sealed\n"
@@ -49,6 +53,9 @@ const (
 
 	headLen  = 24
 	headLen1 = 8
+
+	formSealed = 1
+	formBound  = 2
 )
 
 type kind byte
@@ -66,10 +73,12 @@ func (k kind) known() bool {
 	return k == kindHeader || k == kindBegin || k == kindAnswer || k == kindWritten || k == kindTransfer
 }
 
-// start is what a journal begins with.
+// start is the content of the header of a journal.
 type start struct {
 	Header
-	Run Run
+	Run   Run
+	Store string `json:",omitempty"` // Options.Store
+	Nonce string `json:",omitempty"` // the random number of the run; "" if no record has a code
 }
 
 // An Intent is an action that was begun.
@@ -98,8 +107,8 @@ func checksum(b []byte) uint32 {
 	return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) // the table is made once
 }
 
-// seal appends the record of a body.
-func seal(dst, plain []byte, number uint32, sealer sealing.Sealer) ([]byte, error) {
+// seal appends the record of a body. sealer and codes may be nil.
+func seal(dst, plain []byte, number uint32, sealer sealing.Sealer, codes *binding) ([]byte, error) {
 	start := len(dst)
 	dst = append(append(dst, marker...), make([]byte, headLen-len(marker))...)
 	if sealer == nil {
@@ -109,7 +118,11 @@ func seal(dst, plain []byte, number uint32, sealer sealing.Sealer) ([]byte, erro
 		if dst, err = sealing.Append(sealer, dst, plain); err != nil {
 			return dst, err
 		}
-		dst[start+7] = 1
+		dst[start+7] = formSealed
+	}
+	if codes != nil {
+		dst = append(dst, codes.sum(number, dst[start+headLen:])...)
+		dst[start+7] |= formBound
 	}
 	head, body := dst[start:start+headLen], dst[start+headLen:]
 	binary.LittleEndian.PutUint32(head[8:], number)
@@ -124,7 +137,8 @@ type record struct {
 	at, end int // in the file
 	number  uint32
 	sealed  bool
-	body    []byte
+	body    []byte // without the code
+	code    []byte // nil if it has none
 }
 
 // recordAt reads the record that begins at a place in a journal. ok is false if none
@@ -139,11 +153,25 @@ func recordAt(b []byte, at int) (r record, ok bool) {
 	if n == 0 || n > uint64(len(body)) || checksum(body[:n]) != binary.LittleEndian.Uint32(head[16:]) {
 		return record{}, false
 	}
-	return record{at, at + headLen + int(n), binary.LittleEndian.Uint32(head[8:]), head[7] == 1, body[:n]}, true
+	r = record{at: at, end: at + headLen + int(n), number: binary.LittleEndian.Uint32(head[8:]), sealed: head[7]&formSealed != 0, body: body[:n]}
+	if head[7]&formBound != 0 && !r.split() {
+		return record{}, false
+	}
+	return r, true
+}
+
+// split takes the code off the body of a record.
+func (r *record) split() bool {
+	n := len(r.body) - macSize
+	if n < 1 {
+		return false
+	}
+	r.body, r.code = r.body[:n], r.body[n:]
+	return true
 }
 
 func headChecks(b []byte) bool {
-	return len(b) >= headLen && string(b[:len(marker)]) == marker && b[7] <= 1 && checksum(b[:20]) == binary.LittleEndian.Uint32(b[20:])
+	return len(b) >= headLen && string(b[:len(marker)]) == marker && b[7] <= formSealed|formBound && checksum(b[:20]) == binary.LittleEndian.Uint32(b[20:])
 }
 
 // torn reports whether bytes at the end of a journal are the beginning of a record,

@@ -23,9 +23,17 @@ type Recovered struct {
 	Torn    int64          // bytes at the end that are the beginning of a record
 	Bad     []Bad          // what could not be read, in the order of the file
 	BadTail int            // answers that were on their way into the journal and could not be read
+	// Foreign is the reason why nothing in the journal is used unless the user asks for it;
+	// nil if the journal is the user's own.
+	Foreign error
+	Store   string // names the state that the run worked on; "" if the journal does not say
 
 	Transfer *Transfer // nil unless the changes are half of a move between states
 	Undone   bool      // which was not decided, so that there are no changes
+	// Undecided tells that nobody knows whether the move was decided: the journal is foreign.
+	Undecided bool
+
+	left []state.Change // of a move that was not decided, or of which that is not known
 
 	marks   []placed
 	started bool // it has a header
@@ -46,9 +54,20 @@ type placed struct {
 // ErrSealed says that a journal is encrypted and no sealer was given.
 var ErrSealed = errors.New("the journal is encrypted, and the configuration has no encryption block to read it with")
 
-// Parse reads a journal that was kept by a Mirror.
-func Parse(b []byte, sealer sealing.Sealer) (*Recovered, error) {
-	return parse(b, func(bool) ([][]byte, int) { return nil, 0 }, sealer)
+// empty reports whether a journal says nothing: its run was killed while it made it.
+func (rec *Recovered) empty() bool {
+	return !rec.started && len(rec.Changes) == 0 && len(rec.Pending) == 0 && rec.Transfer == nil && !rec.Damaged()
+}
+
+// Parse reads a journal that was kept by a Mirror. It is trusted as its store is, which
+// holds the state too. So it is bound to the state that it was written for, which store
+// names, and not to a user: other machines are to use it.
+func Parse(b []byte, sealer sealing.Sealer, store string) (*Recovered, error) {
+	rec, err := parse(b, func(bool) ([][]byte, int) { return nil, 0 }, sealer, nil)
+	if err == nil && rec.Store != store && !rec.empty() {
+		rec.Foreign = errStore
+	}
+	return rec, err
 }
 
 // Exists reports whether there is a journal.
@@ -67,6 +86,10 @@ func Exists(path string) bool {
 // answered. Of a run that is at work there is nothing to say.
 func Fold(s *state.State, rec *Recovered) (*state.State, bool, diag.List) {
 	if len(rec.Changes) == 0 {
+		rec.left = slices.DeleteFunc(slices.Clone(rec.left), func(c state.Change) bool { // what is gone already
+			_, _, ok := s.Object(c.Object)
+			return !ok
+		})
 		return s, true, rec.warnings(nil)
 	}
 	todo, ok := rec.unwritten(s)
@@ -145,6 +168,55 @@ func (rec *Recovered) warnings(changes []state.Change) diag.List {
 		ds[0].Code = RecoveredCode
 	}
 	return append(ds, rec.Unanswered()...)
+}
+
+// Contents says what a journal contains, in full sentences, for the user who is to decide
+// whether it is used.
+func (rec *Recovered) Contents() string {
+	text := "What it says: it was written by " + rec.Run.String()
+	switch {
+	case !rec.started:
+		text += ", and which state that began with cannot be read."
+	case rec.Header == (Header{}):
+		text += ", which began without a state."
+	default:
+		text += fmt.Sprintf(", which began with serial %d of the state with lineage %q.", rec.Serial, rec.Lineage)
+	}
+	changes := rec.Changes
+	if len(changes) == 0 {
+		changes = rec.left
+	}
+	switch {
+	case len(changes) > 0 && rec.Transfer != nil:
+		text += fmt.Sprintf(" It was to move objects between two states: %s.", changed(changes))
+	case len(changes) > 0:
+		text += fmt.Sprintf(" These objects changed: %s.", changed(changes))
+	default:
+		text += " No object changed."
+	}
+	return text + InFlight(rec.Pending)
+}
+
+// InFlight is a sentence that names actions without an answer, with a space before it; "" if
+// there are none.
+func InFlight(actions []Intent) string {
+	var names []string
+	for i, a := range actions {
+		if i == mostNamed {
+			names = append(names, fmt.Sprintf("%d more", len(actions)-i))
+			break
+		}
+		names = append(names, fmt.Sprintf("%s (%s)", a.Address, a.Action))
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return " These are under way or may have happened: " + strings.Join(names, ", ") + "."
+}
+
+// Coming announces that what a journal contains is about to be written into the state.
+func (rec *Recovered) Coming() string {
+	return "An earlier run was interrupted. The state is now written with what its journal contains: " + changed(rec.Changes) + "."
 }
 
 // Unanswered names the actions that were begun and not answered.

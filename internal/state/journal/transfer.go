@@ -1,114 +1,161 @@
 package journal
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/readfile"
 )
 
 // # Moves between two states
 //
 // A move from one state to another is noted in a journal of each, whose changes count
-// only if the move was decided. The decision is a file beside one of them, which is made
-// once both journals are on disk: from then on both states change, before it neither
-// does, whatever is killed. Each state is then brought up to date by its own journal,
-// by whoever works on it next, and who is last to remove a journal removes the decision.
+// only if the move was decided. The decision is a file in the user's directory, named after the
+// move, which is made once both journals are on disk: from then on both states change, before it
+// neither does, whatever is killed. Each state is then brought up to date by its own journal,
+// by the next command that works on it, and the command that removes the last of the two
+// journals removes the decision.
 
 // A Transfer says that the changes of a journal are one half of a move between states.
 type Transfer struct {
-	ID string
-	// Decision is the file that exists once the move is decided, and Other the journal of
-	// the other half: relative to the folder of the journal where they can be.
-	Decision, Other string
+	ID   string // tells the move from all others
+	Into bool   // the objects come into this state
+
+	// Decision is what format 2 had: a path, which is not followed.
+	Decision string `json:",omitempty"`
 }
 
 // NewTransfers are the notes for the two journals of a move. id tells it from all others.
-func NewTransfers(id, from, into string) (a, b Transfer) {
-	decision := into + "-moved-" + id
-	return Transfer{id, relative(from, decision), relative(from, into)}, Transfer{id, relative(into, decision), relative(into, from)}
+func NewTransfers(id string) (from, into Transfer) {
+	return Transfer{ID: id}, Transfer{ID: id, Into: true}
 }
 
-// relative is a path as seen from the folder of a journal, so that the two may be moved
-// together.
-func relative(journal, path string) string {
-	if rel, err := filepath.Rel(filepath.Dir(journal), path); err == nil {
-		return filepath.ToSlash(rel)
+// A decision is what the file says that decides a move: the paths of the two journals.
+type decision struct{ From, Into string }
+
+// move is the file that decides a move. ok is false if there can be none.
+func (u User) move(id string) (path string, ok bool) {
+	if u.Dir == "" || id == "" || len(id) > 64 || strings.Trim(id, "0123456789abcdef-") != "" {
+		return "", false
 	}
-	return path
+	return filepath.Join(u.Dir, movesName, id), true
 }
 
-func (t *Transfer) path(journal, name string) string {
-	name = filepath.FromSlash(name)
-	if filepath.IsAbs(name) {
-		return name
+// CanMove returns an error if the user has no place for the notes of moves.
+func (u User) CanMove() error {
+	if u.Dir == "" {
+		return errNoUser
 	}
-	return filepath.Join(filepath.Dir(journal), name)
+	return os.MkdirAll(filepath.Join(u.Dir, movesName), 0o700)
 }
 
 // Transfer notes that the changes of the journal are half of a move. It comes before them.
 func (j *Journal) Transfer(t Transfer) error { return j.twice(kindTransfer, t) }
 
-// Decide decides a move whose two journals are synced. journal is that of t.
-func (t *Transfer) Decide(journal string) error {
-	path := t.path(journal, t.Decision)
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+// Decide decides a move whose two journals are synced.
+func (u User) Decide(t Transfer, from, into string) error {
+	path, ok := u.move(t.ID)
+	if !ok {
+		return errNoUser
+	}
+	text, err := json.Marshal(decision{place(from), place(into)})
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(f, "The move %s between two states is decided. The journals beside this file carry it out.\n", t.ID)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = syncDir(filepath.Dir(path))
-	}
-	if err != nil { // it may be there: whoever finds the journals must not think so
-		return errors.Join(err, os.Remove(path))
+	if err := createWhole(path, text); err != nil { // it may be there: nobody must think so
+		if e := os.Remove(path); e != nil && !errors.Is(e, fs.ErrNotExist) {
+			err = errors.Join(err, e)
+		}
+		return err
 	}
 	return nil
 }
 
-// decided reports whether a move is decided, as seen from a journal.
-func (t *Transfer) decided(journal string) (bool, error) {
-	_, err := os.Lstat(t.path(journal, t.Decision))
+// decided reports whether a move is decided.
+func (u User) decided(t *Transfer) (bool, error) {
+	path, ok := u.move(t.ID)
+	if !ok {
+		return false, nil
+	}
+	_, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// Settle removes the decision if the other half of a move has no journal any more. It is
-// called before and after the journal of this half is removed.
-func (t *Transfer) Settle(journal string) error {
-	if t == nil || Exists(t.path(journal, t.Other)) {
+// Settle removes the decision of a move if the other half has no journal any more. journal is
+// that of this half; the decision says where the other one is. Settle is called before and
+// after the journal of this half is removed. t may be nil.
+func (u User) Settle(t *Transfer, journal string) error {
+	if t == nil {
 		return nil
 	}
-	if err := os.Remove(t.path(journal, t.Decision)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	path, ok := u.move(t.ID)
+	if !ok {
+		return nil
+	}
+	text, err := readfile.Whole(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var d decision
+	if err == nil {
+		err = json.Unmarshal(text, &d)
+	}
+	if err != nil {
+		return err
+	}
+	var other string
+	switch place(journal) {
+	case d.From:
+		other = d.Into
+	case d.Into:
+		other = d.From
+	default: // the journal was brought from another directory, where the move is still open
+		return nil
+	}
+	if Exists(filepath.FromSlash(other)) {
+		return nil
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
 }
 
-// decide leaves out the changes of a move that was not decided.
-func (rec *Recovered) decide(journal string) error {
+// decide leaves out the changes of a move that was not decided. Of a foreign journal, whose
+// user's notes are not here, only what comes into the state counts if nothing is known: then
+// an object may be in both states, but it is never in none.
+func (rec *Recovered) decide(u User) error {
 	if rec == nil || rec.Transfer == nil {
 		return nil
 	}
-	yes, err := rec.Transfer.decided(journal)
+	yes, err := u.decided(rec.Transfer)
 	if err != nil {
 		return fmt.Errorf("whether a move between two states was decided cannot be found out: %w", err)
 	}
+	if !yes && rec.Foreign != nil {
+		rec.Undecided = true
+		yes = rec.Transfer.Into
+	}
 	if !yes {
-		rec.Undone, rec.Changes, rec.marks = len(rec.Changes) > 0, nil, nil
+		rec.Undone, rec.left, rec.Changes, rec.marks = len(rec.Changes) > 0, rec.Changes, nil, nil
 	}
 	return nil
 }
 
 // The codes of the messages about moves between states.
 const (
-	MovedCode   = "journal/moved"
-	UnmovedCode = "journal/unmoved"
+	MovedCode     = "journal/moved"
+	UnmovedCode   = "journal/unmoved"
+	UndecidedCode = "journal/move-unknown"
 )
 
 // moved tells a user what became of an interrupted move.
@@ -116,6 +163,13 @@ func (rec *Recovered) moved(changes int) diag.List {
 	var ds diag.List
 	switch {
 	case rec.Live:
+	case rec.Undecided && rec.Undone && len(rec.left) == 0: // they were moved
+	case rec.Undecided && rec.Undone:
+		ds = diag.Warnf(nil, "Interrupted move kept back", "An earlier run was to move objects from this state to another one: %s. Whether it came to that is not known here, so they were left in this state. Look whether the other state has them; if so, remove them here with \"state rm\", which destroys nothing.", changed(rec.left))
+		ds[0].Code = UndecidedCode
+	case rec.Undecided && changes > 0:
+		ds = diag.Warnf(nil, "Interrupted move taken over", "An earlier run was to move objects from another state into this one: %s. This state has them now. Look whether the other state still has them; if so, remove them there with \"state rm\", which destroys nothing.", changed(rec.Changes))
+		ds[0].Code = UndecidedCode
 	case rec.Undone:
 		ds = diag.Warnf(nil, "Interrupted move undone", "An earlier run was to move objects between this state and another and ended before that was decided. Neither state was changed by it.")
 		ds[0].Code = UnmovedCode

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/sealing"
 	"github.com/terrace-iac/terrace/internal/state/journal"
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
@@ -86,15 +85,20 @@ func (m *mirror) Discard() error {
 
 // A kept journal is one that was found in the store.
 type kept struct {
-	names  []string // of its segments, in order
-	rec    *journal.Recovered
-	bytes  []byte
-	sealer sealing.Sealer
+	names []string // of its segments, in order
+	rec   *journal.Recovered
+	bytes []byte
+}
+
+// place is where the journal is, for messages.
+func (k kept) place() string {
+	return "in the store of the state, " + strings.TrimSuffix(k.names[0], "/000001")
 }
 
 // keptJournals reads the journals in the store, the oldest first. Those that are done
 // have no rec.
-func keptJournals(ctx context.Context, from Segments, sealer sealing.Sealer) ([]kept, error) {
+func (o *Options) keptJournals(ctx context.Context) ([]kept, error) {
+	from := o.Segments
 	names, err := from.ListBlobs(ctx, segmentPrefix)
 	if err != nil || len(names) == 0 {
 		return nil, err
@@ -119,9 +123,9 @@ func keptJournals(ctx context.Context, from Segments, sealer sealing.Sealer) ([]
 				break
 			}
 		}
-		k := kept{names: names, bytes: all, sealer: sealer}
+		k := kept{names: names, bytes: all}
 		if !bytes.HasPrefix(all, []byte(doneSegment)) {
-			if k.rec, err = journal.Parse(all, sealer); err != nil {
+			if k.rec, err = journal.Parse(all, o.Records, o.StateID); err != nil {
 				return nil, fmt.Errorf("%s: %w", names[0], err)
 			}
 		}
@@ -148,11 +152,11 @@ func (k kept) discard(ctx context.Context, from Segments) error {
 const maxJournals = 100
 
 // grown reads a journal again, and reports whether there is more in it now.
-func (k kept) grown(ctx context.Context, from Segments) (kept, bool) {
+func (k kept) grown(ctx context.Context, o *Options) (kept, bool) {
 	if k.rec == nil {
 		return k, false
 	}
-	all, err := keptJournals(ctx, from, k.sealer)
+	all, err := o.keptJournals(ctx)
 	if err != nil {
 		return k, false
 	}
@@ -188,7 +192,7 @@ func (h *State) recoverSegments(ctx context.Context, mine journal.Run, mineApart
 	if h.o.Segments == nil {
 		return nil
 	}
-	all, err := keptJournals(ctx, h.o.Segments, h.o.Records)
+	all, err := h.o.keptJournals(ctx)
 	if err != nil {
 		return diag.Errorf(store.PlaceOf(err), "Failed to read the journal of an interrupted run", "The journal that an interrupted run left in the store of the state cannot be read: %s. Nothing was changed. If a newer version wrote it, or it was encrypted, use that version, or that encryption. Otherwise copy its objects to another place, so that they are kept, remove them, and run the command again; then compare a plan with what exists, and import what the state lacks.", err)
 	}
@@ -196,6 +200,11 @@ func (h *State) recoverSegments(ctx context.Context, mine journal.Run, mineApart
 	for i := 0; i < len(all); i++ {
 		k := all[i]
 		apart := mineApart
+		if k.rec != nil {
+			if more := h.o.mayUse(k.place(), k.rec); more.HasErrors() {
+				return append(ds, more...)
+			}
+		}
 		if k.rec != nil && !sameRun(k.rec.Run, mine) {
 			var more diag.List
 			apart, more = h.fold(ctx, k.rec)
@@ -217,7 +226,7 @@ func (h *State) recoverSegments(ctx context.Context, mine journal.Run, mineApart
 			}
 			ds = append(ds, diag.Warnf(nil, "Damaged journal", "%s It was in the store of the state and is kept as %s. Make a plan, which looks at what there really is, and import what the state lacks; then the file can be removed.", k.rec.Damage(), aside)...)
 		}
-		if now, grown := k.grown(ctx, h.o.Segments); grown && i < 2*maxJournals { // its run lost the lock and is still at work
+		if now, grown := k.grown(ctx, &h.o); grown && i < 2*maxJournals { // its run lost the lock and is still at work
 			all = append(all, now)
 			mine = journal.Run{}
 			continue
@@ -229,30 +238,18 @@ func (h *State) recoverSegments(ctx context.Context, mine journal.Run, mineApart
 	return ds
 }
 
-// unanswered is a sentence that names actions of a run that may be at work.
-func unanswered(actions []journal.Intent) string {
-	var names []string
-	for _, a := range actions {
-		names = append(names, fmt.Sprintf("%s (%s)", a.Address, a.Action))
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	return " These are under way or may have happened: " + strings.Join(names, ", ") + "."
-}
-
 // wholeCopy looks in the store for a copy of a journal that was damaged on this machine.
 // Without one it returns the journal that it was given.
 func (h *State) wholeCopy(ctx context.Context, rec *journal.Recovered) (best *journal.Recovered, copied bool) {
 	if h.o.Segments == nil || !rec.Damaged() {
 		return rec, false
 	}
-	all, err := keptJournals(ctx, h.o.Segments, h.o.Records)
+	all, err := h.o.keptJournals(ctx)
 	if err != nil { // which is said when they are recovered
 		return rec, false
 	}
 	for _, k := range all {
-		if k.rec != nil && sameRun(k.rec.Run, rec.Run) && !k.rec.Damaged() && len(k.rec.Changes) >= len(rec.Changes) {
+		if k.rec != nil && k.rec.Foreign == nil && sameRun(k.rec.Run, rec.Run) && !k.rec.Damaged() && len(k.rec.Changes) >= len(rec.Changes) {
 			return k.rec, true
 		}
 	}
@@ -266,7 +263,7 @@ func sameRun(a, b journal.Run) bool {
 // lookIntoSegments folds journals in the store into what was seen, in memory. Whether
 // their runs are at work is not known here.
 func lookIntoSegments(ctx context.Context, o Options, out seen, ds diag.List) (seen, diag.List) {
-	all, err := keptJournals(ctx, o.Segments, o.Records)
+	all, err := o.keptJournals(ctx)
 	if err != nil {
 		return out, append(ds, diag.Warnf(nil, "Failed to read the journal of an interrupted run", "The journal that a run left in the store of the state cannot be read: %s. What it did since the state was written last is not shown.", err)...)
 	}
@@ -274,9 +271,13 @@ func lookIntoSegments(ctx context.Context, o Options, out seen, ds diag.List) (s
 		if k.rec == nil {
 			continue
 		}
+		if k.rec.Foreign != nil {
+			out.foreign = append(out.foreign, foreign(k.place(), k.rec)...)
+			continue
+		}
 		k.rec.Live = true
 		if k.rec.Damaged() {
-			ds = append(ds, diag.Warnf(nil, "Damaged journal", "%s It is in the store of the state.%s", k.rec.Damage(), unanswered(k.rec.Pending))...)
+			ds = append(ds, diag.Warnf(nil, "Damaged journal", "%s It is in the store of the state.%s", k.rec.Damage(), journal.InFlight(k.rec.Pending))...)
 		}
 		s := out.stored
 		if out.folded != nil {

@@ -73,7 +73,7 @@ func machine(t *testing.T, shared string, s *shelf, n int) Options {
 	st := local.Open(local.Options{Dir: shared, Who: "me@here", Now: time.Now})
 	dir := t.TempDir()
 	return Options{
-		Store: st, Journal: dir + "/journal", Dir: dir, Segments: s, KeepSegments: true,
+		Store: st, Journal: dir + "/journal", Dir: dir, User: journal.User{Dir: dir + "/user"}, StateID: "state", Segments: s, KeepSegments: true,
 		Lock: &store.LockInfo{Operation: "test", Who: fmt.Sprintf("run%d@here", n), Created: time.Date(2026, 1, 2, 3, 4, 5, n, time.UTC)},
 	}
 }
@@ -206,7 +206,7 @@ func TestJournalKeptApart(t *testing.T) {
 	if len(names) != 1 || !strings.HasPrefix(names[0], "journal-apart/") || !slices.ContainsFunc(ds, func(m *diag.Message) bool { return strings.Contains(m.Detail, names[0]) }) {
 		t.Fatalf("%v %v", names, ds)
 	}
-	rec, err := journal.Parse(s.all[names[0]], nil)
+	rec, err := journal.Parse(s.all[names[0]], nil, "state")
 	if err != nil || len(rec.Changes) == 0 {
 		t.Errorf("%v %v", rec, err)
 	}

@@ -19,7 +19,9 @@
 // A journal is folded in for good by who holds the lock of the state, and only if the
 // run that wrote it has ended, which the journal's own lock tells (see package
 // journal). That holds for every kind of store: the lock of the state is the store's,
-// the journal and its lock are always files of this machine. Whoever holds no lock
+// the journal and its lock are always files of this machine. A journal that is not the
+// user's own is used only if the user asks for it (Options.Adopt): it may have come with the
+// working directory. Whoever holds no lock
 // (-lock=false, and Read) folds in memory and changes no file, until it writes: then,
 // in unlocked.go, it makes sure that nobody else is at work, folds in for good, and
 // refuses if the state is another one than it was read as.
@@ -48,6 +50,16 @@ type Options struct {
 	Records sealing.Sealer // what the journal is sealed with; nil: with nothing
 	Sealer  sealing.Sealer // what errored.tfstate is sealed with, as the Store seals states; nil: with nothing
 	Dir     string         // the folder for errored.tfstate
+	User    journal.User   // whose journals are used without being asked for
+	// StateID names the place of the state and its workspace. A journal in the store is
+	// used only by commands on the state that it was written for.
+	StateID string
+	// Adopt is asked before the contents of a journal are used that is not the user's own, with
+	// where it is; errors keep it from being used. nil: no such journal is used.
+	Adopt func(where string, rec *journal.Recovered) diag.List
+	// Recovering is called with a sentence before the state is written with the contents of
+	// a journal. nil: only the messages that are returned tell of it.
+	Recovering func(sentence string)
 	// Segments are where a journal may be besides, for whoever works on the state on
 	// another machine; nil: the store has no room for one.
 	Segments Segments
@@ -89,6 +101,9 @@ func Take(ctx context.Context, o Options) (*State, diag.List) {
 		seen, ds := look(ctx, o)
 		if ds.HasErrors() {
 			return nil, ds
+		}
+		if seen.foreign.HasErrors() {
+			return nil, append(ds, seen.foreign...)
 		}
 		h.current, h.view, h.other, h.left = seen.stored, seen.folded, seen.live, seen.segments
 		return h, append(ds, h.beside()...)
@@ -165,14 +180,20 @@ func (h *State) recoverFile(ctx context.Context) (of journal.Run, apart bool, ds
 	case errors.As(err, &live):
 		seen, ds := look(ctx, h.o)
 		h.current, h.view, h.other = seen.stored, seen.folded, live
+		if ds = append(ds, seen.foreign...); ds.HasErrors() {
+			return of, false, ds
+		}
 		return of, false, append(ds, h.beside()...)
 	case err != nil:
 		return of, false, h.unreadable(err)
 	}
 	defer claim.Close()
-	rec, err := claim.Recover(h.o.Records)
+	rec, err := claim.Recover(h.o.Records, h.o.User)
 	if err != nil {
 		return of, false, h.unreadable(err)
+	}
+	if ds := h.o.mayUse(h.o.Journal, rec); ds.HasErrors() {
+		return of, false, ds
 	}
 	of = rec.Run
 	best, copied := h.wholeCopy(ctx, rec)
@@ -180,11 +201,11 @@ func (h *State) recoverFile(ctx context.Context) (of journal.Run, apart bool, ds
 		return of, apart, ds
 	}
 	defer func() {
-		if err := rec.Transfer.Settle(h.o.Journal); err != nil {
+		if err := h.o.User.Settle(rec.Transfer, h.o.Journal); err != nil {
 			ds = append(ds, diag.Warnf(nil, "Failed to remove a file", "The note that a move between two states was decided cannot be removed: %s.", err)...)
 		}
 	}()
-	_ = rec.Transfer.Settle(h.o.Journal) // if the other state is done; else after this one is
+	_ = h.o.User.Settle(rec.Transfer, h.o.Journal) // if the other state is done; else after this one is
 	if rec.Damaged() {
 		aside, err := claim.KeepAside()
 		if err != nil {
@@ -218,12 +239,36 @@ func (h *State) fold(ctx context.Context, rec *journal.Recovered) (apart bool, d
 		return false, ds
 	}
 	if fits {
+		if next != h.current && h.o.Recovering != nil {
+			h.o.Recovering(rec.Coming())
+		}
 		return false, append(ds, h.write(ctx, next)...)
 	}
 	objects, more := journal.StateOfJournal(rec, h.current)
 	ds = append(ds, more...)
 	_, more = writeApart(h.o, objects)
 	return true, append(ds, more...)
+}
+
+// codeForeign is the code of the error about a journal that is not the user's own.
+const codeForeign = "journal/foreign"
+
+// mayUse returns errors if a journal is neither the user's own nor to be used all the same.
+func (o *Options) mayUse(where string, rec *journal.Recovered) diag.List {
+	if rec.Foreign == nil {
+		return nil
+	}
+	if o.Adopt != nil {
+		return o.Adopt(where, rec)
+	}
+	return foreign(where, rec)
+}
+
+// foreign is the error that a journal is not used.
+func foreign(where string, rec *journal.Recovered) diag.List {
+	ds := diag.Errorf(nil, "Journal of unknown origin", "An interrupted run left a journal that may not be yours (%s): %s. Nothing in it was used, and it was kept. %s If you know this run, use the command \"state recover\" to bring it into the state. Otherwise remove the journal.", where, rec.Foreign, rec.Contents())
+	ds[0].Code = codeForeign
+	return ds
 }
 
 func (h *State) unreadable(err error) diag.List {

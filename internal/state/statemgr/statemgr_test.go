@@ -31,7 +31,7 @@ func answer(n int) []state.Change {
 
 func options(dir string) Options {
 	st := local.Open(local.Options{Dir: dir, Who: "me@here", Now: time.Now})
-	return Options{Store: st, Journal: st.JournalPath(), Dir: dir, Lock: &store.LockInfo{Operation: "test"}}
+	return Options{Store: st, Journal: st.JournalPath(), Dir: dir, User: journal.User{Dir: filepath.Join(filepath.Dir(dir), "user")}, Lock: &store.LockInfo{Operation: "test"}}
 }
 
 func take(t *testing.T, o Options) (*State, diag.List) {

@@ -69,7 +69,10 @@ func transfer(ctx context.Context, from, into *State, out, in []state.Change, go
 		}
 	}
 	ctx = context.WithoutCancel(ctx) // from here on it comes to its end
-	a, b := journal.NewTransfers(store.NewID(), from.o.Journal, into.o.Journal)
+	if err := into.o.User.CanMove(); err != nil {
+		return diag.Errorf(nil, "Failed to prepare the move", "A move between two states needs a note outside of the working directory, which completes it if the run is killed. There is no place for it: %s. Neither state was changed.", err)
+	}
+	a, b := journal.NewTransfers(store.NewID())
 	halves := []*half{{State: from, note: a, changes: out}, {State: into, note: b, changes: in}}
 	left := func() diag.List { // as the end of the process leaves it
 		for _, h := range halves {
@@ -92,7 +95,7 @@ func transfer(ctx context.Context, from, into *State, out, in []state.Change, go
 			return left()
 		}
 	}
-	if err := b.Decide(into.o.Journal); err != nil {
+	if err := into.o.User.Decide(b, from.o.Journal, into.o.Journal); err != nil {
 		return undo("The move cannot be noted as decided", err)
 	}
 	if !goOn(stepDecided) {
@@ -117,7 +120,7 @@ func transfer(ctx context.Context, from, into *State, out, in []state.Change, go
 	if !goOn(stepFromDone) {
 		return left()
 	}
-	if err := b.Settle(into.o.Journal); err != nil {
+	if err := into.o.User.Settle(&b, into.o.Journal); err != nil {
 		ds = append(ds, diag.Warnf(nil, "Failed to remove a file", "Both states were written, but the note that the move was decided cannot be removed: %s.", err)...)
 	}
 	if !goOn(stepSettled) {
@@ -137,7 +140,7 @@ type half struct {
 // write notes the changes on disk.
 func (h *half) write() error {
 	var err error
-	if h.j, err = journal.Create(h.o.Journal, journal.Options{Header: journal.HeaderOf(h.current), Run: h.run(), Sealer: h.o.Records, Answers: 1}); err != nil {
+	if h.j, err = journal.Create(h.o.Journal, journal.Options{Header: journal.HeaderOf(h.current), Run: h.run(), Sealer: h.o.Records, User: h.o.User, Store: h.o.StateID, Answers: 1}); err != nil {
 		return err
 	}
 	if err = h.j.Transfer(h.note); err == nil {

@@ -15,6 +15,11 @@ import (
 // folded in, and nothing is locked or written.
 func Read(ctx context.Context, o Options) (*state.State, diag.List) {
 	seen, ds := look(ctx, o)
+	for _, m := range seen.foreign { // the state can be shown without it
+		warning := *m
+		warning.Severity = diag.Warning
+		ds = append(ds, &warning)
+	}
 	if seen.folded != nil {
 		return seen.folded, ds
 	}
@@ -50,6 +55,8 @@ type seen struct {
 	// segments tells that a journal in the store is among that.
 	segments bool
 	live     error // a *journal.LiveError if a run is at work
+	// foreign are errors about journals that are not used unless the user asks for it.
+	foreign diag.List
 }
 
 // look reads a state and its journals, and changes nothing.
@@ -74,7 +81,7 @@ func lookHere(ctx context.Context, o Options) (seen, diag.List) {
 		if !there && try == 0 {
 			return out, ds
 		}
-		rec, err := journal.Inspect(o.Journal, o.Records)
+		rec, err := journal.Inspect(o.Journal, o.Records, o.User)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			if there && try < 4 { // its run has just ended, and may have written the state since
@@ -86,6 +93,10 @@ func lookHere(ctx context.Context, o Options) (seen, diag.List) {
 		}
 		if rec.Live {
 			out.live = &journal.LiveError{Run: rec.Run}
+		}
+		if rec.Foreign != nil { // which only a command that holds the lock may adopt
+			out.foreign = foreign(o.Journal, rec)
+			return out, ds
 		}
 		if rec.Damaged() {
 			ds = append(ds, diag.Warnf(nil, "Damaged journal", "%s The file is %s.", rec.Damage(), o.Journal)...)

@@ -195,14 +195,14 @@ func TestDamagedHereWholeInStore(t *testing.T) {
 // read is kept, also where nobody holds the lock.
 func TestDamagedAnywhere(t *testing.T) {
 	shared, s := t.TempDir(), &shelf{all: map[string][]byte{}, left: -1}
-	o := machine(t, shared, s, 1)
-	h := begun(t, o)
+	first := machine(t, shared, s, 1)
+	h := begun(t, first)
 	h.Abandon()
 	must(t, h.Release().Err())
 	names, _ := s.ListBlobs(t.Context(), "")
 	whole := s.all[names[0]]
-	here, err := os.ReadFile(o.Journal)
-	must(t, err)
+	here, err := os.ReadFile(first.Journal)
+	must(t, err, os.Remove(first.Journal))
 	before, err := os.ReadDir(shared)
 	must(t, err)
 	for _, in := range []string{"file", "store"} {
@@ -215,6 +215,7 @@ func TestDamagedAnywhere(t *testing.T) {
 			blobs := &shelf{all: map[string][]byte{}, left: -1}
 			o := machine(t, dir, blobs, 2)
 			if in == "file" {
+				o.Journal, o.User = first.Journal, first.User // which the journal is bound to
 				damaged := bytes.Clone(here)
 				damaged[at] ^= 1 << (at % 8)
 				must(t, os.WriteFile(o.Journal, damaged, 0o600))
@@ -234,7 +235,7 @@ func TestDamagedAnywhere(t *testing.T) {
 			if !says(ds, "Damaged journal") || !has(h.Current(), 0) && !says(ds, "x[0]") || !journal.Exists(o.Journal+".damaged.1") {
 				t.Fatalf("%s, byte %d: %s", in, at, text(ds))
 			}
-			must(t, h.Release().Err())
+			must(t, h.Release().Err(), os.Remove(o.Journal+".damaged.1"))
 		}
 	}
 }

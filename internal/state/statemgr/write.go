@@ -131,7 +131,7 @@ func (h *State) Start(ctx context.Context, changes, created int) diag.List {
 		}
 	}
 	o := journal.Options{
-		Header: journal.HeaderOf(h.current), Run: h.run(), Sealer: h.o.Records, Answers: 2*changes + 2, // a replacement has two answers
+		Header: journal.HeaderOf(h.current), Run: h.run(), Sealer: h.o.Records, User: h.o.User, Store: h.o.StateID, Answers: 2*changes + 2, // a replacement has two answers
 	}
 	if h.o.KeepSegments {
 		if h.o.Segments == nil {
