@@ -257,13 +257,16 @@ func (s *scope) fileSet(c call) (cty.Value, error) {
 	return cty.SetVal(found), nil
 }
 
-// ofRun reports whether a file is there for the time of an apply: its journal, and the
-// reserved room for the next state, beside the state file or, of a state that is kept
+// ofRun reports whether a file is there for the time of an apply: its journal with its tail,
+// and the reserved room for the next state, beside the state file or, of a state that is kept
 // elsewhere, in the working folder.
 func (s *scope) ofRun(dir, name string) bool {
 	hidden, ok := strings.CutPrefix(path.Base(name), ".")
 	if !ok {
 		return false
+	}
+	if at := strings.LastIndex(hidden, ".journal-tail"); at >= 0 {
+		hidden = hidden[:at] + ".journal"
 	}
 	of, journal := strings.CutSuffix(hidden, ".journal")
 	of, room := strings.CutSuffix(of, ".new")
