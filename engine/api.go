@@ -58,7 +58,7 @@ type Options struct {
 
 	// Value gives a root variable the value that sources and versions of modules are made
 	// with, while the engine opens; it is asked for those variables alone. nil: none has one.
-	Value func(*config.Variable) (InputValue, bool)
+	Value ValueFunc
 
 	// Overlay replaces files under Dir in memory; nil reads the disk alone.
 	Overlay map[string][]byte
@@ -255,9 +255,14 @@ type InputValue struct {
 	From  source.Layer  // environment, variable file, flag, prompt
 }
 
-// Given are values of root variables by name, for Options.Value.
-func Given(values map[string]InputValue) func(*config.Variable) (InputValue, bool) {
-	return func(v *config.Variable) (InputValue, bool) {
+// ValueFunc returns the value of a root variable; ok is false if the variable has none. It
+// is called when an expression that is evaluated before planning refers to the variable, by
+// one goroutine at a time.
+type ValueFunc func(ctx context.Context, v *config.Variable) (in InputValue, ok bool)
+
+// Given returns values of root variables by name.
+func Given(values map[string]InputValue) ValueFunc {
+	return func(_ context.Context, v *config.Variable) (InputValue, bool) {
 		in, ok := values[v.Name]
 		return in, ok
 	}

@@ -72,7 +72,7 @@ func Open(ctx context.Context, o Options) (*Engine, diag.List) {
 		}
 		r.Dir = at.Dir
 	}
-	tree, more := o.Sources.build(ctx, e.rootDir(), e.moduleOptions(manifest, o.Value))
+	tree, more := o.Sources.build(ctx, e.rootDir(), e.moduleOptions(ctx, manifest, o.Value))
 	e.tree = tree
 	return e, append(ds, more...)
 }
@@ -124,7 +124,7 @@ func (e *Engine) Tree() *ModuleTree { return e.tree }
 // Dir is the folder that the engine works on, absolute.
 func (e *Engine) Dir() string { return e.dir }
 
-func (e *Engine) moduleOptions(manifest map[string]module.Installed, value func(*config.Variable) (InputValue, bool)) module.Options {
+func (e *Engine) moduleOptions(ctx context.Context, manifest map[string]module.Installed, value ValueFunc) module.Options {
 	var files config.FS = folder{dir: e.dir, overlay: e.o.Overlay}
 	var loads *module.Loads
 	var parses *config.Parses
@@ -145,7 +145,7 @@ func (e *Engine) moduleOptions(manifest map[string]module.Installed, value func(
 			if value == nil {
 				return cty.NilVal
 			}
-			in, ok := value(v)
+			in, ok := value(ctx, v)
 			if !ok {
 				return cty.NilVal
 			}
@@ -187,9 +187,10 @@ func (e *Engine) Schema(ctx context.Context, a addr.Provider) (*schema.Provider,
 }
 
 // Static evaluates an expression of the root module early, before planning. The value
-// may be unknown and have marks, which the caller judges.
-func (e *Engine) Static(_ context.Context, vars map[string]InputValue, x hcl.Expression) (cty.Value, diag.List) {
-	return module.StaticValue(e.tree.Root, x, e.moduleOptions(nil, Given(vars)))
+// may be unknown and have marks, which the caller judges. value returns the values of the
+// variables that the expression refers to, also through locals; nil means that none has one.
+func (e *Engine) Static(ctx context.Context, value ValueFunc, x hcl.Expression) (cty.Value, diag.List) {
+	return module.StaticValue(e.tree.Root, x, e.moduleOptions(ctx, nil, value))
 }
 
 // Requirements lists the providers that configuration needs, with every version

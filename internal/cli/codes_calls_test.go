@@ -219,7 +219,7 @@ var calls = map[string]func(t *testing.T) diag.List{
 		k := states.NewKeeper(states.Settings{
 			Backends: (&folder.Folder{}).NewBackends("me@here"), CopiedTo: dir, CheckedOut: func(path string) string { return path },
 		})
-		_, ds := k.Where(t.Context(), "u", &workdir.Dir{Unit: &unit.Unit{}, Path: dir}, nil, nil, nil, sys.Env{})
+		_, ds := k.Where(t.Context(), "u", &workdir.Dir{Unit: &unit.Unit{}, Path: dir}, nil, nil, sys.Env{})
 		return ds
 	},
 	"journal/in-store": func(t *testing.T) diag.List {

@@ -156,7 +156,7 @@ func (e *Estate) open(root string) (loader, static *unit.Loader) {
 	e.static = e.loader.WithOutputs(func(*demand.Task, string, source.Range) (cty.Value, bool, diag.List) {
 		return cty.DynamicVal, true, nil
 	})
-	e.runner.Root, e.runner.Static = root, e.static
+	e.runner.Root, e.runner.Loader, e.runner.Static = root, e.loader, e.static
 	return e.loader, e.static
 }
 
@@ -308,7 +308,7 @@ func (e *Estate) renew(made *outputs.Computed) *run.Runner {
 			u.Unit = u.Unit.In(e.loader)
 		}
 	}
-	r.Loader = e.loader
+	r.Loader, e.runner.Loader = e.loader, e.loader
 	r.Moves = &moves.Between{PlaceOf: e.placeOf, States: e.states, All: sync.OnceValues(func() ([]*moves.Move, diag.List) {
 		return moves.Load(sys.Nearest(e.o.Discovery.Root, moves.FileName), e.loader.Sources())
 	})}
@@ -324,7 +324,11 @@ func (e *Estate) placeOf(ctx context.Context, id string) (states.Place, diag.Lis
 			return states.Place{}, ds
 		}
 	}
-	return e.place(ctx, u)
+	s, ds := e.site(e.loader.Task(ctx), u, e.o.Request.Command)
+	if ds.HasErrors() {
+		return states.Place{}, ds
+	}
+	return s.Place(ctx, true)
 }
 
 // NotRun are the results of a run that did not begin, by name. Of units, those have
@@ -418,43 +422,24 @@ func (e *Estate) readState(t *demand.Task, u *discovery.Unit) (*state.State, dia
 	return s, ds
 }
 
-// readStateOf reads the state of a unit. Its module is opened where it says where the state
-// is, or with whole, when it says how it is encrypted.
+// readStateOf reads the state of a unit. A module that cannot be read is an error with whole.
 func (e *Estate) readStateOf(t *demand.Task, u *discovery.Unit, whole bool) (*state.State, diag.List) {
-	where, ds := e.where(t, u, whole)
+	s, ds := e.site(t, u, e.o.Request.Command, run.Output)
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	s, more := e.states.Read(t.Context(), where)
-	return s, append(ds.Errors(), more...)
+	where, ds := s.Place(t.Context(), whole)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	st, more := e.states.Read(t.Context(), where)
+	return st, append(ds.Errors(), more...)
 }
 
-// where tells where the state of a unit is, which is reached with the unit's own
-// credentials.
-func (e *Estate) where(t *demand.Task, u *discovery.Unit, whole bool) (states.Place, diag.List) {
-	env, ds := e.environ(t, u)
-	if ds.HasErrors() {
-		return states.Place{}, ds
-	}
-	d, ds := e.dirs.Dir(t, u.Unit, true)
-	if ds.HasErrors() {
-		return states.Place{}, ds
-	}
-	if d.Waits != "" {
-		return states.Place{}, diag.Errorf(nil, "Place of the state is not known", "The state of the unit %s cannot be read, since this depends on outputs that are not known yet: %s.", u.Called(), d.Waits)
-	}
-	var root *config.Module
-	var eng *engine.Engine
-	if d.Remote == nil || whole {
-		if eng, ds = e.runner.Engine(t.Context(), t, d); ds.HasErrors() && (eng == nil || eng.Tree() == nil) {
-			return states.Place{}, ds
-		}
-		defer eng.Close()
-		root = eng.Root()
-	}
-	p, ds := e.states.Where(t.Context(), u.Name, d, root, eng, nil, env)
-	p.Config.Renew = e.runner.Credentials.Renewing(e.loader, u.Unit)
-	return p, ds
+// site prepares a unit for a reader of its state. A unit that is not part of the estate is one
+// that the command does not run on.
+func (e *Estate) site(t *demand.Task, u *discovery.Unit, commands ...string) (*run.Site, diag.List) {
+	return e.runner.Site(t, u, e.Found.ByID(u.ID) == nil, commands...)
 }
 
 // statesAtOnce is how many states are read at once, which takes waiting and no work.

@@ -29,6 +29,7 @@ type (
 	Command    = run.Command
 	Site       = run.Site
 	Host       = run.Host
+	FlagVars   = run.FlagVars
 	Installing = run.Installing
 	Queue      = schedule.Rules
 

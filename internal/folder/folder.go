@@ -44,7 +44,7 @@ type Folder struct {
 	Run        func(ctx context.Context, p sys.Command) error
 	Executable func() (string, error) // the path of the running program
 	NoPrograms bool                   // Run refuses everything, and providers are not started either
-	Programs   func() sys.Env         // the environment of the programs that provisioners start; nil: Env
+	Programs   ProgramEnv             // the environment of the programs that provisioners start; nil: Env
 	// Locate gives messages about the backend their place in what configures it from
 	// outside, the file of a unit; nil: nothing does.
 	Locate func(diag.List) diag.List
@@ -62,9 +62,12 @@ type Folder struct {
 	Wait     func(text string)   // hears what is waited for when that takes long
 }
 
+// ProgramEnv returns the environment of the programs that provisioners start.
+type ProgramEnv = func(ctx context.Context) sys.Env
+
 // In is another folder that the same program works in, with its environment there and that
 // of the programs that provisioners start; nil: the same.
-func (f *Folder) In(dir string, env sys.Env, programs func() sys.Env) *Folder {
+func (f *Folder) In(dir string, env sys.Env, programs ProgramEnv) *Folder {
 	n := *f
 	n.Dir, n.Launch, n.Env, n.Programs = dir, dir, env, programs
 	return &n

@@ -75,15 +75,15 @@ func (p provisioners) Run(ctx context.Context, typ string, config, connection ct
 		return o.Run(ctx, typ, config, connection, output)
 	}
 	return provisioner.Run(ctx, provisioner.Request{
-		Type: typ, Config: config, Connection: connection, Dir: p.f.Dir, Env: p.f.programEnv(), Output: output, Exec: p.f.Run,
+		Type: typ, Config: config, Connection: connection, Dir: p.f.Dir, Env: p.f.programEnv(ctx), Output: output, Exec: p.f.Run,
 	})
 }
 
 // programEnv is the environment of the programs that provisioners start: in a unit they
 // see its inputs.
-func (f *Folder) programEnv() sys.Env {
+func (f *Folder) programEnv(ctx context.Context) sys.Env {
 	if f.Programs != nil {
-		return f.Programs()
+		return f.Programs(ctx)
 	}
 	return f.Env
 }

@@ -38,7 +38,7 @@ func (p *Place) Located(ds diag.List) diag.List {
 func (p *Project) Static(ctx context.Context) configure.Eval { return p.staticWith(ctx, p.Vars) }
 
 func (p *Project) staticWith(ctx context.Context, values vars.Values) configure.Eval {
-	return func(x hcl.Expression) (cty.Value, diag.List) { return p.Engine.Static(ctx, values, x) }
+	return func(x hcl.Expression) (cty.Value, diag.List) { return p.Engine.Static(ctx, engine.Given(values), x) }
 }
 
 // StaticAsking is Static for a project that was loaded though variables are missing: those

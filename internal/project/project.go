@@ -58,7 +58,7 @@ type Unit struct {
 	// Values are the values that the unit gives the variables of the root module.
 	Values func(ctx context.Context, values map[string]engine.InputValue, root *config.Module) diag.List
 	// Value is the one that the unit gives a variable, for sources of modules; false: none.
-	Value func(v *config.Variable) (engine.InputValue, bool)
+	Value engine.ValueFunc
 	// Tolerant says that what is wrong with these values is no error.
 	Tolerant bool
 	// Sources are the files of the folder, each of which is read once; nil: they are read
@@ -85,11 +85,11 @@ func (c *Context) Path(name string) string { return sys.Join(c.Dir, name) }
 
 // ValueOf is the value of a root variable before the configuration is loaded as a whole: one
 // that was given, else that of the unit.
-func (c *Context) ValueOf(given map[string]engine.InputValue) func(*config.Variable) (engine.InputValue, bool) {
-	return func(v *config.Variable) (engine.InputValue, bool) {
+func (c *Context) ValueOf(given map[string]engine.InputValue) engine.ValueFunc {
+	return func(ctx context.Context, v *config.Variable) (engine.InputValue, bool) {
 		in, ok := given[v.Name]
 		if !ok && c.Unit.Value != nil {
-			return c.Unit.Value(v)
+			return c.Unit.Value(ctx, v)
 		}
 		return in, ok
 	}

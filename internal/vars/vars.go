@@ -57,6 +57,14 @@ func Collect(from Sources, declared map[string]*config.Variable) (Values, diag.L
 // A Given is everything that was found, whatever variables there are.
 type Given struct{ items []item }
 
+// Word is the flag as a word of a command line.
+func (f Flag) Word() string {
+	if f.File {
+		return "-var-file=" + f.Value
+	}
+	return "-var=" + f.Value
+}
+
 // An item is one value that was found.
 type item struct {
 	name  string

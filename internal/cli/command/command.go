@@ -159,7 +159,7 @@ type UnitContext struct {
 	// Values are the values that the unit gives the variables of the root module.
 	Values func(ctx context.Context, values map[string]engine.InputValue, root *config.Module) diag.List
 	// Value is the one that the unit gives a variable, for sources of modules; false: none.
-	Value func(v *config.Variable) (engine.InputValue, bool)
+	Value engine.ValueFunc
 	// Sources are the files of the folder, each of which is read once; nil: they are read
 	// anew.
 	Sources *engine.Sources
@@ -182,7 +182,7 @@ type UnitContext struct {
 	// working folder may be a cache; "" is the working folder.
 	KeepDir string
 	// Programs is the environment of the programs that provisioners start.
-	Programs func() sys.Env
+	Programs folder.ProgramEnv
 	// Files is the working folder for commands that only look, which is not made for
 	// them; nil: what lies on disk.
 	Files config.FS

@@ -313,6 +313,7 @@ func (r *estateRun) parseArgs(args []string) (rest []string, code int) {
 		fs = append(append(r.op.Json.Flags(), flags.Vars(&r.op.Vars)...), command.Ignored("input", "", ""))
 	case "output":
 		fs = command.Flags{command.Bool(&r.op.Json.On, "json", ""), command.Bool(&r.op.Reveal, "show-sensitive", "")}
+		fs = append(fs, flags.Vars(&r.op.Vars)...)
 	}
 	rest, given, err := fs.Parse(args, nil, false)
 	if err != nil {

@@ -94,7 +94,7 @@ func inTurn(c *command.Call, cmd *command.Command, words []string) bool {
 		if c.CalledAs() == "terragrunt" {
 			return true
 		}
-		known = []string{"json", "show-sensitive", "no-color"}
+		known = []string{"json", "show-sensitive", "var", "var-file", "no-color"}
 	default:
 		return false
 	}

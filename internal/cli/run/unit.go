@@ -231,10 +231,16 @@ func (o *onUnits) fits(ctx context.Context, u *estate.Unit, s *estate.Site, e *e
 // optionsOf are the options of the units that a command works in.
 func optionsOf(c *command.Call, cmd *command.Command, f *unitflags.Flags, args []string) (estate.Options, diag.List) {
 	name := strings.Fields(cmd.Name)[0]
+	open := func() (estate.Options, diag.List) { return units.Options(c, f, name, args, nil) }
 	if looks(c, cmd) && name != "get" {
-		return units.LookOptions(c, f, name, args)
+		open = func() (estate.Options, diag.List) { return units.LookOptions(c, f, name, args) }
 	}
-	return units.Options(c, f, name, args, nil)
+	o, ds := open()
+	units.CommandVars(c, &o, cmd.Name, args)
+	if name == "drift" { // which is a plan by another name
+		o.Request.Command, o.Request.Args = "plan", append([]string{"plan", "-refresh-only"}, o.Request.Args[1:]...)
+	}
+	return o, ds
 }
 
 func destroys(cmd *command.Command, args []string) bool {

@@ -10,14 +10,14 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/initialize"
 	"github.com/terrace-iac/terrace/internal/estate"
-	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/folder"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
 )
 
 // Context are what a unit adds to the folder that a call works in: its inputs, which
 // stand in sources, and the environment of its programs.
-func Context(c *command.Call, inputs func(root *config.Module) (map[string]engine.InputValue, diag.List), sources *source.Set, programs func() sys.Env) *command.UnitContext {
+func Context(c *command.Call, inputs func(root *config.Module) (map[string]engine.InputValue, diag.List), sources *source.Set, programs folder.ProgramEnv) *command.UnitContext {
 	c.Report.Set.Include(sources)
 	return &command.UnitContext{Programs: programs, Values: func(_ context.Context, values map[string]engine.InputValue, root *config.Module) diag.List {
 		given, ds := inputs(root)
@@ -47,7 +47,7 @@ func CallIn(c *command.Call, e *estate.Estate, s *estate.Site) *command.Call {
 		n.Report.Set.Conceal(name)
 	}
 	n.Report.Dir = s.Dir()
-	n.Unit = Context(&n, s.Values, e.Sources(), func() sys.Env { return s.Programs(n.Report.Context) })
+	n.Unit = Context(&n, s.Values, e.Sources(), s.Programs)
 	n.Unit.Sources, n.Unit.KeepDir, n.Unit.Locate = s.Sources(), s.Home(), s.OfBackend
 	n.Unit.Moves, n.Unit.Value, n.Unit.Note = s.Moves(), s.Value, s.Note
 	n.Unit.Origin, n.Unit.Show = s.Origin, s.Locate

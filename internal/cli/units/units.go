@@ -122,7 +122,7 @@ func options(c *command.Call, f *unitflags.Flags, about string, args []string, f
 // The first flags, so many, are those of the environment.
 func estateHost(c *command.Call, plugins *folder.Plugins, flags []vars.Flag, first int) estate.Host {
 	out := estate.Host{
-		Plugins: plugins, Texts: c.Report.Set, VarsFirst: min(first, len(flags)),
+		Plugins: plugins, Texts: c.Report.Set, Vars: estate.FlagVars{Flags: absolute(c, flags), First: min(first, len(flags))},
 		Init:     func(ctx context.Context, in estate.Installing) diag.List { return initUnit(ctx, c, in) },
 		Backends: c.Backends(), KeepSegments: operation.KeepSegmentsOf(c.Env.Get("TERRACE_JOURNAL"), plugins.Config.JournalInStore),
 		Recovering: func(unit, sentence string) {
@@ -135,23 +135,39 @@ func estateHost(c *command.Call, plugins *folder.Plugins, flags []vars.Flag, fir
 			c.Report.Stream.Log(text)
 		},
 	}
-	for _, f := range flags {
-		if f.File {
-			f.Value = c.Path(f.Value)
-		}
-		out.Vars = append(out.Vars, f)
-	}
 	if path, err := c.Executable(); err == nil {
 		out.Program = path
 	}
 	return out
 }
 
+// absolute returns the flags with absolute paths of variable files.
+func absolute(c *command.Call, all []vars.Flag) []vars.Flag {
+	out := slices.Clone(all)
+	for i, f := range out {
+		if f.File {
+			out[i].Value = c.Path(f.Value)
+		}
+	}
+	return out
+}
+
 // variables are how many variables and variable files words of the command line name.
-func variables(words []string) int {
+func variables(words []string) int { return len(variablesIn(words)) }
+
+// variablesIn are the variables and variable files that words of the command line name.
+func variablesIn(words []string) []vars.Flag {
 	var given []vars.Flag
 	_, _ = flags.Vars(&given).Take(words, false) // nothing is wrong with any value
-	return len(given)
+	return given
+}
+
+// CommandVars adds what the words of a command give to the variables of the unit in whose
+// directory it works. Opening its state, or that of a unit that it needs, may take them too.
+func CommandVars(c *command.Call, o *estate.Options, name string, args []string) {
+	own := command.OfEnvironment(c.Env, name, args)
+	o.Host.VarsOfCommand = estate.FlagVars{Flags: absolute(c, variablesIn(args)), First: variables(args[:own])}
+	o.ValuesElsewhere = o.ValuesElsewhere || len(o.Host.VarsOfCommand.Flags) > 0
 }
 
 // IsUnit reports whether a folder holds a unit file, or an environment file. The working

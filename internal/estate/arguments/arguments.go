@@ -50,10 +50,10 @@ type Lock struct {
 	Timeout time.Duration
 }
 
-// Read reads the blocks that are about a command, in their order. locate gives the path
-// of a variable file.
-func Read(blocks []unit.ExtraArguments, command string, locate func(name string) string) Extra {
-	return read(nil, blocks, command, locate)
+// Read reads the blocks that are about at least one of the commands, in their order. locate
+// gives the path of a variable file.
+func Read(blocks []unit.ExtraArguments, locate func(name string) string, commands ...string) Extra {
+	return read(nil, blocks, locate, commands...)
 }
 
 // Init reads what is added to an init that runs by itself: by TF_CLI_ARGS_init, and by the
@@ -64,10 +64,10 @@ func Init(env sys.Env, blocks []unit.ExtraArguments, locate func(name string) st
 	if err != nil {
 		return Extra{}, diag.Errorf(nil, "Failed to parse command-line flags", "%s: %s", name, err)
 	}
-	return read(words, blocks, "init", locate), nil
+	return read(words, blocks, locate, "init"), nil
 }
 
-func read(words []string, blocks []unit.ExtraArguments, command string, locate func(name string) string) Extra {
+func read(words []string, blocks []unit.ExtraArguments, locate func(name string) string, commands ...string) Extra {
 	var x Extra
 	file := func(name string) {
 		x.Vars = append(x.Vars, vars.Flag{File: true, Value: locate(name), At: x.at})
@@ -75,7 +75,7 @@ func read(words []string, blocks []unit.ExtraArguments, command string, locate f
 	}
 	x.read(words, file)
 	for _, block := range blocks {
-		if !slices.Contains(block.Commands, command) {
+		if !About(block, commands...) {
 			continue
 		}
 		for _, k := range slices.Sorted(maps.Keys(block.EnvVars)) {
@@ -92,13 +92,18 @@ func read(words []string, blocks []unit.ExtraArguments, command string, locate f
 			}
 		}
 	}
-	if command != "init" { // which alone has the flag
+	if !slices.Contains(commands, "init") { // which alone has the flag
 		for _, text := range x.Backend {
 			x.Other = append(x.Other, "-backend-config="+text)
 		}
 		x.Backend = nil
 	}
 	return x
+}
+
+// About reports whether a block is about at least one of the commands.
+func About(block unit.ExtraArguments, commands ...string) bool {
+	return slices.ContainsFunc(commands, func(name string) bool { return slices.Contains(block.Commands, name) })
 }
 
 // read takes the arguments of a block apart.

@@ -17,7 +17,7 @@ func TestEnvironment(t *testing.T) {
 		{Commands: []string{"plan"}, EnvVars: map[string]string{"KEY": "z", "A": "1"}},
 		{Commands: []string{"plan"}, EnvVars: map[string]string{"KEY": "a"}},
 		{Commands: []string{"apply"}, EnvVars: map[string]string{"KEY": "b"}},
-	}, "plan", strings.Clone)
+	}, strings.Clone, "plan")
 	if got := sys.Env(nil).With(x.Env...).Get("KEY"); got != "a" {
 		t.Errorf("KEY is %q", got)
 	}
@@ -28,7 +28,7 @@ func TestOrder(t *testing.T) {
 	x := Read([]unit.ExtraArguments{
 		{Commands: []string{"plan"}, RequiredVarFiles: []string{"first.tfvars"}, Arguments: []string{"-lock-timeout", "5m"}},
 		{Commands: []string{"plan"}, Arguments: []string{"-var", "a=flag", "-var-file=second.tfvars", "-bogus"}},
-	}, "plan", func(name string) string { return "/u/" + name })
+	}, func(name string) string { return "/u/" + name }, "plan")
 	if want := []vars.Flag{{File: true, Value: "/u/first.tfvars"}, {Value: "a=flag"}, {File: true, Value: "/u/second.tfvars"}}; !slices.Equal(x.Vars, want) {
 		t.Errorf("values come from %v", x.Vars)
 	}

@@ -143,7 +143,7 @@ func (c *checker) check(ctx context.Context, u *discovery.Unit) diag.List {
 	tf, ds := in.Terraform(t)
 	rs, more := in.RemoteState(t)
 	ds = append(ds, more...)
-	c.noteState(u, rs)
+	c.noteState(u, tf, rs)
 	_, more = in.Features(t)
 	ds = append(ds, more...)
 	_, more = in.Errors(t)

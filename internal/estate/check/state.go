@@ -2,8 +2,10 @@ package check
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/estate/arguments"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/internal/state/store"
@@ -19,11 +21,15 @@ type stated struct {
 // noteState notes where the state of a unit is, if that is one place for whoever names
 // it: a relative path counts from a folder of the unit's own, and each workspace has a
 // state of its own. Commands that only look at modules leave it alone.
-func (c *checker) noteState(u *discovery.Unit, rs *unit.RemoteState) {
+func (c *checker) noteState(u *discovery.Unit, tf *unit.Terraform, rs *unit.RemoteState) {
 	if rs == nil || u.Excluded != "" || slices.Contains(examining, c.Command) {
 		return
 	}
-	if w := c.Environ.Get("TF_WORKSPACE"); w != "" && w != store.Default {
+	env := c.Environ
+	if tf != nil {
+		env = env.With(arguments.Read(tf.ExtraArguments, strings.Clone, c.Command).Env...)
+	}
+	if w := env.Get("TF_WORKSPACE"); w != "" && w != store.Default {
 		return
 	}
 	place := c.States.PlaceOf(rs)

@@ -2,12 +2,14 @@ package run
 
 import (
 	"context"
+	"maps"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/report"
 	"github.com/terrace-iac/terrace/internal/estate/workdir"
+	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/terrace-iac/terrace/source"
 )
 
@@ -151,7 +153,10 @@ func (w *commandWork) initialize(ctx context.Context) diag.List {
 		}
 		return nil
 	}
-	values, _, _ := w.at.variables(w.module.root().Variables)
+	declared := w.module.root().Variables
+	values, _, _ := w.at.variables(declared)
+	own, _ := vars.Collect(vars.Sources{Flags: w.Host.VarsOfCommand.typed(), Set: w.Host.Texts, Read: w.Host.Files()}, declared) // the command reports what is wrong with them
+	maps.Copy(values, own)
 	if w.cmd.Fits == nil || w.cmd.Fits(ctx, w.Unit, w.at, w.module.engine, values) {
 		return nil
 	}

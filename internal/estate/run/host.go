@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"slices"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
@@ -27,13 +28,13 @@ type Host struct {
 	// found by the same settings, in its own folder. nil: units have the built-in provider
 	// alone, and neither provisioners nor terraform_remote_state.
 	Plugins *folder.Plugins
-	// Vars are the values that users give to the variables of all units, by flags whose
-	// paths are absolute, and Texts gets the text of variable files; nil for nobody. The first
-	// VarsFirst of Vars are those of the environment: what a unit's file adds comes over them,
-	// and the others over that.
-	Vars      []vars.Flag
-	VarsFirst int
-	Texts     *source.Set
+	// Vars are the values that the user gives to the variables of all units, and Texts gets the
+	// text of variable files; nil for nobody.
+	Vars  FlagVars
+	Texts *source.Set
+	// VarsOfCommand are the values that the user gives to a command that works in the directory
+	// of a unit, and reads its flags itself.
+	VarsOfCommand FlagVars
 	// Init installs modules and providers into the working folder of a unit, and the
 	// hooks of init run around it. nil: neither is done, unless it is the command.
 	Init func(ctx context.Context, in Installing) diag.List
@@ -64,8 +65,24 @@ type Host struct {
 	Program string
 }
 
+// FlagVars are values of variables that the user gives by flags. Paths in them are absolute.
+type FlagVars struct {
+	Flags []vars.Flag
+	// First is the number of leading flags that come from the environment: what a unit's file
+	// adds overrides them, and the other flags override that.
+	First int
+}
+
+// around returns the flags with what a unit's file adds among them.
+func (f FlagVars) around(added []vars.Flag) []vars.Flag {
+	return slices.Concat(f.Flags[:f.First], added, f.Flags[f.First:])
+}
+
+// typed returns the flags of the command line.
+func (f FlagVars) typed() []vars.Flag { return f.Flags[f.First:] }
+
 // In is the folder of a unit.
-func (h *Host) In(dir string, env sys.Env, programs func() sys.Env) *folder.Folder {
+func (h *Host) In(dir string, env sys.Env, programs folder.ProgramEnv) *folder.Folder {
 	if h.Plugins == nil {
 		return &folder.Folder{Dir: dir, Env: env, Programs: programs}
 	}
@@ -112,5 +129,5 @@ type Installing struct {
 	Values  func(root *config.Module) (map[string]engine.InputValue, diag.List)
 	Sources *source.Set
 	// Value is what a variable has that sources of modules are made of; false: nothing.
-	Value func(*config.Variable) (engine.InputValue, bool)
+	Value engine.ValueFunc
 }

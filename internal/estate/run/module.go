@@ -78,7 +78,7 @@ func (m *unitModule) close() {
 
 // place tells where the state of the module is, for values of its variables.
 func (m *unitModule) place(ctx context.Context, values map[string]engine.InputValue) (states.Place, diag.List) {
-	return m.at.where(ctx, m.at.dir, m.root(), m.engine, values)
+	return m.at.where(ctx, m.root(), m.engine, values)
 }
 
 // options are those of the engine.
@@ -99,7 +99,7 @@ func (m *unitModule) options(at *folder.Folder) engine.Options {
 // encryption is how state and plans of the unit are encrypted; nil for not at all. It is
 // known once the engine is open and the inputs are computed.
 func (m *unitModule) encryption(ctx context.Context) (*encryption.Config, diag.List) {
-	return m.x.States.Encryption(ctx, m.at.dir, m.root(), m.engine, m.values, m.at.Environ())
+	return m.x.States.Encryption(m.at.dir, m.root(), m.at.static(ctx, m.engine, m.values), m.at.Environ())
 }
 
 // observe is where events of the unit's engine go.
@@ -144,7 +144,14 @@ func (m *unitModule) install(ctx context.Context) diag.List {
 	if ds.HasErrors() {
 		return ds
 	}
-	words := init.extra.Words
+	words := slices.Clone(init.extra.Words)
+	if root := m.at.dir.Root(); root != nil {
+		for _, f := range m.at.flags() { // the backend may be made of them
+			if name, _, _ := strings.Cut(f.Value, "="); f.File || root.Variables[name] != nil {
+				words = append(words, f.Word())
+			}
+		}
+	}
 	if m.x.States.Throwaway() {
 		words = append(words, "-backend=false") // it may need an account, and holds no state of this run
 	} else {

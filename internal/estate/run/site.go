@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/config"
@@ -11,6 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/backend/configure"
 	"github.com/terrace-iac/terrace/internal/estate/arguments"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/inputs"
@@ -27,34 +29,39 @@ import (
 // A Site is where a unit runs: its working directory, with the environment, the flags and
 // the values of variables that its file adds to a command there. Nothing is run by it.
 type Site struct {
-	r    *Runner
-	unit *discovery.Unit
-	task *demand.Task
+	r      *Runner
+	unit   *discovery.Unit
+	task   *demand.Task
+	asking *sync.Mutex // held while task is used by value
 
 	dir         *workdir.Dir
 	credentials []string // environment
 	extra       arguments.Extra
 	unchecked   bool // the inputs are not what it is about
+	beside      bool // the command runs on other units, which need this one
 }
 
-// site is where a unit runs whose working directory is known.
-func (r *Runner) site(task *demand.Task, u *discovery.Unit, d *workdir.Dir) *Site {
-	s := &Site{r: r, unit: u, task: task}
-	s.found(d)
-	return s
+// site is where a unit runs. Its working directory is not known yet.
+func (r *Runner) site(task *demand.Task, u *discovery.Unit) *Site {
+	return &Site{r: r, unit: u, task: task, asking: &sync.Mutex{}}
 }
 
-// found takes the working directory.
-func (s *Site) found(d *workdir.Dir) {
+// found takes the working directory, and reads what the unit's file adds to commands.
+func (s *Site) found(d *workdir.Dir, commands ...string) {
 	s.dir = d
-	s.adds(d)
+	if d.Terraform != nil {
+		s.extra = arguments.Read(d.Terraform.ExtraArguments, d.Locate, commands...)
+	}
 }
 
-// adds reads what the unit's file adds to the command.
-func (s *Site) adds(d *workdir.Dir) {
-	if d.Terraform != nil {
-		s.extra = arguments.Read(d.Terraform.ExtraArguments, s.r.Command, d.Locate)
-	}
+// prepare takes the working directory and sets up what the state of the unit is opened with:
+// the environment of the unit, with its credentials and what its file adds to commands. The
+// workspace and the values of variables follow from it. The unit's own turn calls prepare with
+// its command; so does every reader of the state, see Runner.Site.
+func (s *Site) prepare(d *workdir.Dir, commands ...string) (ds diag.List) {
+	s.found(d, commands...)
+	s.credentials, ds = s.r.Credentials.For(s.task, s.unit.Unit)
+	return ds
 }
 
 // forInit is the site with what the environment and the unit's file add to init, which
@@ -113,7 +120,7 @@ func (s *Site) Programs(ctx context.Context) sys.Env {
 
 // Folder is the working directory as the program works in it.
 func (s *Site) Folder() *folder.Folder {
-	f := s.r.Host.In(s.dir.Path, s.Environ(), func() sys.Env { return s.Programs(context.Background()) })
+	f := s.r.Host.In(s.dir.Path, s.Environ(), s.Programs)
 	f.Locate = s.OfBackend
 	return f
 }
@@ -144,14 +151,62 @@ func (s *Site) Values(root *config.Module) (map[string]engine.InputValue, diag.L
 
 // Value is the one that a variable has, alone: sources of modules are made of some while
 // the module is loaded. What is wrong with it is said with all the others.
-func (s *Site) Value(v *config.Variable) (engine.InputValue, bool) {
-	alone := map[string]*config.Variable{v.Name: v}
-	if given, _ := s.given(alone); len(given) > 0 {
-		return given[v.Name], true
-	}
-	values, _, ds := inputs.Of(s.r.Loader.Task(context.Background()), s.unit.Unit, alone)
-	in, ok := values[v.Name]
+func (s *Site) Value(_ context.Context, v *config.Variable) (engine.InputValue, bool) {
+	in, ok, ds := s.value(v)
 	return in, ok && !ds.HasErrors()
+}
+
+// value returns the value of one variable, and computes no other input. What the user gives by
+// flags to other units counts only if nothing else gives a required variable a value. It evaluates with the
+// task of the site, so that a cycle through another unit is found and an interrupt ends it.
+func (s *Site) value(v *config.Variable) (in engine.InputValue, ok bool, ds diag.List) {
+	s.asking.Lock()
+	defer s.asking.Unlock()
+	from := s.sources()
+	if !s.beside {
+		from.Flags = append(from.Flags, s.r.Host.VarsOfCommand.typed()...)
+	}
+	given, ds := vars.Gather(from)
+	if in, ok = given.All()[v.Name]; ok {
+		return in, true, ds
+	}
+	values, _, more := inputs.Of(s.task, s.unit.Unit, map[string]*config.Variable{v.Name: v})
+	ds = append(ds, more...)
+	if in, ok = values[v.Name]; ok || !v.Required() {
+		return in, ok, ds
+	}
+	others, more := vars.Gather(vars.Sources{Flags: s.flags(), Set: s.r.Host.Texts, Read: s.r.Host.Files()})
+	in, ok = others.All()[v.Name]
+	return in, ok, append(ds, more...)
+}
+
+// flags returns what the user gives to variables on the command line, to whichever units.
+func (s *Site) flags() []vars.Flag {
+	return slices.Concat(s.r.Host.Vars.typed(), s.r.Host.VarsOfCommand.typed())
+}
+
+// static evaluates expressions of the module before anything is planned. values are those of
+// all variables; nil means that they were not computed: then each is when an expression refers
+// to it, so that a reader of the state needs no other input.
+func (s *Site) static(ctx context.Context, eng *engine.Engine, values map[string]engine.InputValue) configure.Eval {
+	if eng == nil {
+		return nil
+	}
+	return func(x hcl.Expression) (cty.Value, diag.List) {
+		if values != nil {
+			return eng.Static(ctx, engine.Given(values), x)
+		}
+		var wrong diag.List
+		v, ds := eng.Static(ctx, func(_ context.Context, v *config.Variable) (engine.InputValue, bool) {
+			in, ok, ds := s.value(v)
+			wrong = append(wrong, ds.Errors()...)
+			return in, ok
+		}, x)
+		if len(wrong) > 0 {
+			return cty.DynamicVal, wrong
+		}
+		return v, ds
+	}
 }
 
 // variables are the values of the variables that a module declares: inputs, and over them
@@ -164,12 +219,21 @@ func (s *Site) variables(declared map[string]*config.Variable) (values map[strin
 
 // given are the values that come by other ways than inputs.
 func (s *Site) given(declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List) {
-	all, first := s.r.Host.Vars, s.r.Host.VarsFirst
-	from := vars.Sources{Env: s.Environ(), Flags: slices.Concat(all[:first], s.extra.Vars, all[first:]), Set: s.r.Host.Texts, Read: s.r.Host.Files()}
+	return vars.Collect(s.sources(), declared)
+}
+
+// sources are where values come from besides inputs. What the user gives by flags is for the
+// units that the command runs on.
+func (s *Site) sources() vars.Sources {
+	all := s.r.Host.Vars
+	if s.beside {
+		all.Flags = all.Flags[:all.First]
+	}
+	from := vars.Sources{Env: s.Environ(), Flags: all.around(s.extra.Vars), Set: s.r.Host.Texts, Read: s.r.Host.Files()}
 	if s.dir.HasValues() {
 		from.Dir, from.FS = s.dir.Path, s.dir.Files
 	}
-	return vars.Collect(from, declared)
+	return from
 }
 
 // checkInputs holds the inputs to what the module declares.
@@ -186,15 +250,14 @@ func (s *Site) engine(at *folder.Folder, plugins *folder.Plugins, encrypted fold
 	o := s.r.Host.Engine(at, plugins, encrypted)
 	o.Set, o.Sources, o.Now = s.dir.Parsed.Set, &s.dir.Parsed.Sources, s.r.Machine.Now
 	o.Workspace = s.r.States.Workspace(s.dir.Path, at.Env)
-	if s.r.Loader != nil { // else nothing is asked of the unit
-		o.Value = s.Value
-	}
+	o.Value = s.Value
 	return o
 }
 
-// where tells where the state of the unit is that runs in a directory; see states.Keeper.
-func (s *Site) where(ctx context.Context, d *workdir.Dir, root *config.Module, eng *engine.Engine, values map[string]engine.InputValue) (states.Place, diag.List) {
-	p, ds := s.r.States.Where(ctx, s.unit.Name, d, root, eng, values, s.Environ())
+// where tells where the state of the unit is; see states.Keeper. root is its module and eng
+// has it open, nil where they are not known; values are as for static.
+func (s *Site) where(ctx context.Context, root *config.Module, eng *engine.Engine, values map[string]engine.InputValue) (states.Place, diag.List) {
+	p, ds := s.r.States.Where(ctx, s.unit.Name, s.dir, root, s.static(ctx, eng, values), s.Environ())
 	p.Config.Renew = s.r.Credentials.Renewing(s.r.Loader, s.unit.Unit, s.extra.Env...)
 	return p, ds
 }

@@ -5,8 +5,10 @@ import (
 	"slices"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/estate/arguments"
+	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
@@ -73,24 +75,46 @@ func (s *unitState) nothingKnown(ctx context.Context, failed diag.List) (bool, d
 	if !s.destroys || !slices.ContainsFunc(failed.Errors(), func(m *diag.Message) bool { return m.Code == "unit/no-outputs" }) {
 		return false, nil
 	}
-	r := s.x.Runner
+	r := *s.x.Runner
+	r.Loader = r.Static
 	task, in := r.Static.Task(ctx), s.at.unit.In(r.Static)
 	d, ok := r.Dirs.Bare(task, in)
 	if !ok {
 		return false, nil
 	}
-	s.at.adds(d) // how the state is locked, and with which environment it is read
 	m := r.Dirs.Module(task, in)
+	if m.Dir != nil {
+		d = m.Dir
+	}
+	at := r.site(task, &discovery.Unit{Unit: in, Name: s.at.unit.Name})
+	if at.prepare(d, r.Command).HasErrors() {
+		return false, nil
+	}
+	s.at.extra = at.extra // how the state is locked
+	var eng *engine.Engine
+	if m.Dir != nil && m.Whole {
+		eng, _ = at.open(ctx) // called modules may be missing: the root module is enough
+		if eng != nil {
+			defer eng.Close()
+		}
+		if eng != nil && eng.Tree() == nil {
+			eng = nil
+		}
+	}
 	late := d.Remote != nil && !unit.Known(d.Remote.Config)
 	if late || !m.Whole {
-		if where, ok := r.States.Noted(ctx, s.at.unit.Name, d.Path, r.States.Home(in)); ok {
+		enc, ds := r.States.Encryption(d, m.Root, at.static(ctx, eng, nil), at.Environ())
+		if ds.HasErrors() {
+			return false, nil
+		}
+		if where, ok := r.States.Noted(ctx, at.unit.Name, d.Path, r.States.Home(in), at.Environ(), enc); ok {
 			return s.empty(ctx, where)
 		}
 	}
-	if late || d.Remote == nil && (m.Root == nil || m.Root.Backend != nil) {
+	if late || d.Remote == nil && (m.Root == nil || m.Root.Backend != nil && eng == nil) {
 		return false, nil
 	}
-	where, ds := s.at.where(ctx, d, m.Root, nil, nil)
+	where, ds := at.where(ctx, m.Root, eng, nil)
 	if ds.HasErrors() {
 		return false, nil
 	}

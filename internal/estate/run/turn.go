@@ -63,7 +63,7 @@ type work interface {
 // newTurn makes the turn of a unit that is tried for the first time, or again.
 func (x *execution) newTurn(ctx context.Context, res *report.Result, again bool, pause schedule.Pause) *Turn {
 	t := &Turn{execution: x, Unit: res.Unit, res: res, task: x.Loader.Task(ctx), pause: pause, again: again}
-	t.at = &Site{r: x.Runner, unit: t.Unit, task: t.task}
+	t.at = x.site(t.task, t.Unit)
 	t.module = &unitModule{x: x, at: t.at, res: res}
 	t.hooks = &unitHooks{x: x, at: t.at, res: res, install: t.module.install}
 	t.module.hooks = t.hooks
@@ -125,9 +125,7 @@ func (t *Turn) prepare(ctx context.Context) (idle bool, ds diag.List) {
 		return idle, ds
 	}
 	t.res.Set = t.at.dir.Parsed.Set
-	t.at.found(t.at.dir)
-	t.at.credentials, more = t.Credentials.For(t.task, u.Unit)
-	if ds = append(ds, more...); ds.HasErrors() {
+	if ds = append(ds, t.at.prepare(t.at.dir, t.Command)...); ds.HasErrors() {
 		return false, ds
 	}
 	idle, more = t.work.ready(ctx)

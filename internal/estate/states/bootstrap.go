@@ -40,7 +40,7 @@ func (k *Keeper) Bootstrap(ctx context.Context, name string, d *workdir.Dir, env
 	case rs.DisableInit:
 		return "disable_init leaves it out", nil
 	}
-	cfg, ds := k.fromRemoteState(ctx, d, nil, nil, nil, env)
+	cfg, ds := k.fromRemoteState(ctx, d, nil, nil, env)
 	if ds.HasErrors() {
 		return "", ds
 	}

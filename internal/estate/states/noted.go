@@ -9,7 +9,9 @@ import (
 
 	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/encryption"
 	"github.com/terrace-iac/terrace/internal/readfile"
+	"github.com/terrace-iac/terrace/internal/sys"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
@@ -49,12 +51,13 @@ func (k *Keeper) Note(dir string, at backend.Config, workspace string) error {
 }
 
 // Noted is where the state of a unit was when something was applied last. A state that is
-// not there any more says nothing. home is as Home tells it.
-func (k *Keeper) Noted(ctx context.Context, name, dir, home string) (Place, bool) {
+// not there any more says nothing. home is as Home tells it; env is the environment of the
+// unit, and enc how its state is encrypted.
+func (k *Keeper) Noted(ctx context.Context, name, dir, home string, env sys.Env, enc *encryption.Config) (Place, bool) {
 	if k.s.Throwaway != "" {
 		return Place{}, false
 	}
-	p := Place{Unit: name, Dir: home}
+	p := Place{Unit: name, Dir: home, Encryption: enc}
 	b, err := readfile.Whole(filepath.Join(dir, whereName))
 	if err != nil {
 		return p, false
@@ -71,7 +74,7 @@ func (k *Keeper) Noted(ctx context.Context, name, dir, home string) (Place, bool
 	if err != nil {
 		return p, false
 	}
-	p.Config, p.Workspace = backend.Config{Type: n.Backend, Value: v, Dir: n.Dir}, n.Workspace
+	p.Config, p.Workspace = backend.Config{Type: n.Backend, Value: v, Dir: n.Dir, Env: env}, n.Workspace
 	s, ds := k.Read(ctx, p)
 	return p, !ds.HasErrors() && s != nil
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/configure"
 	folder "github.com/terrace-iac/terrace/internal/backend/workdir"
@@ -105,9 +104,9 @@ func (k *Keeper) Throwaway() bool { return k.s.Throwaway != "" }
 // Where tells where the state of a unit is: where its remote_state says, else where the
 // module's backend block says, else in the working directory. What a unit of another
 // commit manages is what it manages where that is checked out. name is the unit's; root is
-// its module and eng evaluates it, nil where they are not known. env is the environment
-// that backends get credentials from, nil for that of the machine.
-func (k *Keeper) Where(ctx context.Context, name string, d *workdir.Dir, root *config.Module, eng *engine.Engine, values map[string]engine.InputValue, env sys.Env) (Place, diag.List) {
+// its module and eval evaluates expressions in it, nil where they are not known. env is the
+// environment of the unit, nil for that of the machine.
+func (k *Keeper) Where(ctx context.Context, name string, d *workdir.Dir, root *config.Module, eval configure.Eval, env sys.Env) (Place, diag.List) {
 	if k.s.Throwaway != "" {
 		dir := filepath.Join(k.s.Throwaway, url.PathEscape(name)) // for the journal of an apply
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -120,25 +119,25 @@ func (k *Keeper) Where(ctx context.Context, name string, d *workdir.Dir, root *c
 	}
 	p := Place{Unit: name, Workspace: k.Workspace(d.Path, env), Dir: d.Path}
 	var ds, more diag.List
-	if p.Encryption, ds = k.Encryption(ctx, d, root, eng, values, env); ds.HasErrors() {
+	if p.Encryption, ds = k.Encryption(d, root, eval, env); ds.HasErrors() {
 		return p, ds
 	}
 	switch {
 	case d.Remote != nil:
 		p.At = d.Remote.At
-		p.Config, more = k.fromRemoteState(ctx, d, root, eng, values, env)
+		p.Config, more = k.fromRemoteState(ctx, d, root, eval, env)
 		if !more.HasErrors() {
-			more = append(more, k.changed(ctx, d, root, eng, values, env)...)
+			more = append(more, k.changed(ctx, d, root, eval, env)...)
 		}
-	case root != nil && root.Backend != nil && eng != nil:
+	case root != nil && root.Backend != nil && eval != nil:
 		p.At = &root.Backend.At
-		p.Config, more = k.expected(ctx, d, root.Backend, eng, values, env)
+		p.Config, more = k.expected(ctx, d, root.Backend, eval, env)
 	case d.Unit.Module != "":
 		p.Dir = k.s.OwnDir(d.Unit)
 		p.Config = k.s.Backends.InFolder(p.Dir)
 	default:
 		p.Config = k.s.Backends.InFolder(d.Path)
-		more = k.changed(ctx, d, root, eng, values, env)
+		more = k.changed(ctx, d, root, eval, env)
 	}
 	if ds = append(ds, more...); more.HasErrors() {
 		return p, ds
@@ -177,13 +176,12 @@ func (k *Keeper) copied(p Place, dir string) diag.List {
 // Encryption is how state and plans of a unit are encrypted, as its module, its
 // remote_state and the environment say; nil for not at all. The arguments are as for
 // Where.
-func (k *Keeper) Encryption(ctx context.Context, d *workdir.Dir, root *config.Module, eng *engine.Engine, values map[string]engine.InputValue, env sys.Env) (*encryption.Config, diag.List) {
+func (k *Keeper) Encryption(d *workdir.Dir, root *config.Module, eval configure.Eval, env sys.Env) (*encryption.Config, diag.List) {
 	if env == nil {
 		env = k.s.Environ
 	}
-	eval := encryption.Constant
-	if eng != nil {
-		eval = func(x hcl.Expression) (cty.Value, diag.List) { return eng.Static(ctx, values, x) }
+	if eval == nil {
+		eval = encryption.Constant
 	}
 	var block hcl.Body
 	if root != nil && root.Encryption != nil {
@@ -219,7 +217,7 @@ func (k *Keeper) checkedOut(v cty.Value) cty.Value {
 
 // fromRemoteState is the configuration that a remote_state gives; without generate it
 // adds to the block in the module.
-func (k *Keeper) fromRemoteState(ctx context.Context, d *workdir.Dir, root *config.Module, eng *engine.Engine, values map[string]engine.InputValue, env sys.Env) (backend.Config, diag.List) {
+func (k *Keeper) fromRemoteState(ctx context.Context, d *workdir.Dir, root *config.Module, eval configure.Eval, env sys.Env) (backend.Config, diag.List) {
 	rs := d.Remote
 	kind, ds := k.s.Backends.Kind(rs.Backend)
 	if ds.HasErrors() {
@@ -230,8 +228,8 @@ func (k *Keeper) fromRemoteState(ctx context.Context, d *workdir.Dir, root *conf
 	if rs.Config != cty.NilVal && !rs.Config.IsNull() {
 		given, _ = k.s.Backends.Strip(rs.Backend, rs.Config).UnmarkDeep()
 	}
-	if rs.Generate == nil && root != nil && root.Backend != nil && root.Backend.Type == rs.Backend && eng != nil {
-		under, ds := k.expected(ctx, d, root.Backend, eng, values, env)
+	if rs.Generate == nil && root != nil && root.Backend != nil && root.Backend.Type == rs.Backend && eval != nil {
+		under, ds := k.expected(ctx, d, root.Backend, eval, env)
 		if ds.HasErrors() {
 			return under, ds
 		}
@@ -283,11 +281,11 @@ func (k *Keeper) folder(d *workdir.Dir, env sys.Env) folder.Dir {
 
 // expected is the backend of a block, nil for none, as a command in the working directory
 // has it once init ran there by itself.
-func (k *Keeper) expected(ctx context.Context, d *workdir.Dir, b *config.Backend, eng *engine.Engine, values map[string]engine.InputValue, env sys.Env) (backend.Config, diag.List) {
+func (k *Keeper) expected(ctx context.Context, d *workdir.Dir, b *config.Backend, eval configure.Eval, env sys.Env) (backend.Config, diag.List) {
 	at := k.folder(d, env)
 	in := folder.Init{
 		Block: b,
-		Eval:  func(x hcl.Expression) (cty.Value, diag.List) { return eng.Static(ctx, values, x) },
+		Eval:  eval,
 		Read: func(name string) (*source.File, error) {
 			text, err := d.Files.ReadFile(name)
 			return &source.File{Path: name, Bytes: text}, err
@@ -318,14 +316,14 @@ func (k *Keeper) expected(ctx context.Context, d *workdir.Dir, b *config.Backend
 
 // changed refuses a working directory that init set up with another backend than its files
 // have now, as init does.
-func (k *Keeper) changed(ctx context.Context, d *workdir.Dir, root *config.Module, eng *engine.Engine, values map[string]engine.InputValue, env sys.Env) diag.List {
-	if root == nil || eng == nil || d.Remote != nil && root.Backend == nil {
+func (k *Keeper) changed(ctx context.Context, d *workdir.Dir, root *config.Module, eval configure.Eval, env sys.Env) diag.List {
+	if root == nil || eval == nil || d.Remote != nil && root.Backend == nil {
 		return nil
 	}
 	if r, ds := k.folder(d, env).Recorded(); r == nil || ds.HasErrors() {
 		return ds
 	}
-	_, ds := k.expected(ctx, d, root.Backend, eng, values, env)
+	_, ds := k.expected(ctx, d, root.Backend, eval, env)
 	return ds.Errors()
 }
 

@@ -43,7 +43,7 @@ type Modules struct {
 // InstallModules installs what the configuration calls and keeps the lock file
 // up where it pins modules.
 func InstallModules(ctx context.Context, c *project.Context, v *View, m Modules) diag.List {
-	o, ds := moduleOptions(c, m)
+	o, ds := moduleOptions(ctx, c, m)
 	if ds.HasErrors() {
 		return ds
 	}
@@ -82,7 +82,7 @@ func InstallModules(ctx context.Context, c *project.Context, v *View, m Modules)
 	return ds
 }
 
-func moduleOptions(c *project.Context, m Modules) (installer.Options, diag.List) {
+func moduleOptions(ctx context.Context, c *project.Context, m Modules) (installer.Options, diag.List) {
 	cfg, ds := c.Settings()
 	if ds.HasErrors() {
 		return installer.Options{}, ds
@@ -98,7 +98,7 @@ func moduleOptions(c *project.Context, m Modules) (installer.Options, diag.List)
 		DataDir: c.DataDir(),
 		Tree: module.Options{
 			Config: config.Options{FS: c.OnDisk(), Set: c.Set}, Loads: m.Files.Loads(), Workspace: workspace,
-			Variables: func(v *config.Variable) cty.Value { return staticInput(v, value) },
+			Variables: func(v *config.Variable) cty.Value { return staticInput(ctx, v, value) },
 			Functions: func() map[string]function.Function {
 				return funcs.Table(funcs.Config{BaseDir: c.Dir, Home: c.HomeOrError, Now: c.Now, PureOnly: true, ReadFile: c.Files.Whole})
 			},
@@ -108,8 +108,8 @@ func moduleOptions(c *project.Context, m Modules) (installer.Options, diag.List)
 }
 
 // staticInput is a given value of a variable for early evaluation.
-func staticInput(v *config.Variable, value func(*config.Variable) (engine.InputValue, bool)) cty.Value {
-	in, ok := value(v)
+func staticInput(ctx context.Context, v *config.Variable, value engine.ValueFunc) cty.Value {
+	in, ok := value(ctx, v)
 	if !ok {
 		return cty.NilVal
 	}
