@@ -11,7 +11,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/report"
 	"github.com/terrace-iac/terrace/internal/estate/schedule"
-	"github.com/terrace-iac/terrace/internal/estate/workdir/overlay"
 	"github.com/terrace-iac/terrace/internal/telemetry"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/source"
@@ -148,7 +147,7 @@ func (t *Turn) beforeInit(ctx context.Context) (changed bool, ds diag.List) {
 // with nothing in it, as a root file above other units is, unless nothing below it is
 // configuration either.
 func (t *Turn) unconfigured(root *config.Module) diag.List {
-	if t.state.destroys || slices.ContainsFunc(root.Files, func(f config.FileRole) bool { return overlay.IsConfig(filepath.Base(f.Path)) }) {
+	if t.state.destroys || t.at.dir.Configured(root) {
 		return nil
 	}
 	if (t.Command == "validate" || t.Command == "init") && t.at.dir.Files.ConfigBelow() {

@@ -364,6 +364,21 @@ func (d *Dir) Origin(name string) (path, layer string) {
 	return path, ""
 }
 
+// Configured reports whether the directory holds configuration. The file that remote_state
+// generates is one. The backend that is made up for the unit of an environment file is none.
+func (d *Dir) Configured(root *config.Module) bool {
+	madeUp := ""
+	if d.backend != nil {
+		if d.Remote != nil {
+			return true
+		}
+		madeUp = d.backendAt
+	}
+	return slices.ContainsFunc(root.Files, func(f config.FileRole) bool {
+		return overlay.IsConfig(filepath.Base(f.Path)) && filepath.ToSlash(filepath.Clean(f.Path)) != madeUp
+	})
+}
+
 // HasHooks reports whether the unit has hooks of any kind.
 func (d *Dir) HasHooks() bool {
 	tf := d.Terraform
