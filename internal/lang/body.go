@@ -93,9 +93,15 @@ func CompileBody(body hcl.Body, b *schema.Block) (*Body, diag.List) {
 		out.attrs = append(out.attrs, attr)
 	}
 	for name, items := range byType {
-		if a := b.Attributes[name]; a != nil && content.Attributes[name] == nil {
-			out.blocks = append(out.blocks, bodyBlocks{name: name, nb: p.AsBlocks[name], asAttr: a, items: items})
+		a := b.Attributes[name]
+		if a == nil {
+			continue
 		}
+		if other := content.Attributes[name]; other != nil {
+			ds = append(ds, diag.Errorf(&items[0].at, "Unsupported block type", "Blocks of type %q are not expected here, since the argument %q is set too. Write either the argument or blocks.", name, name).Note(&other.NameRange, "the argument is set here")...)
+			continue
+		}
+		out.blocks = append(out.blocks, bodyBlocks{name: name, nb: p.AsBlocks[name], asAttr: a, items: items})
 	}
 	for _, name := range p.Required {
 		if content.Attributes[name] == nil && len(byType[name]) == 0 {

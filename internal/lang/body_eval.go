@@ -65,13 +65,21 @@ func (bb *bodyBlocks) eval(t *demand.Task, s Scope) (cty.Value, diag.List) {
 		more, u, m, moreDiags := it.expand(t, s)
 		ds = append(ds, moreDiags...)
 		if !u && len(m) > 0 {
-			m = bb.markEach(more, m)
+			m = bb.markEach(it, more, m)
 		}
 		elems = append(elems, more...)
 		unknown = unknown || u
 		for k := range m {
 			marks[k] = struct{}{}
 		}
+	}
+	if bb.asAttr != nil && len(elems) == 0 && !unknown {
+		// Without a block the argument is not set, as if there were no dynamic block. An
+		// empty collection would ask the provider to remove what it has.
+		if bb.asAttr.Required && !ds.HasErrors() {
+			ds = append(ds, missing(bb.name, bb.items[0].at)...)
+		}
+		return cty.NullVal(bb.asAttr.Type), ds
 	}
 	v, more := bb.collect(elems, unknown)
 	if unknown && single(bb.nb) {
@@ -175,9 +183,6 @@ func (bb *bodyBlocks) collect(elems []element, unknown bool) (cty.Value, diag.Li
 		return nb.EmptyValue(), diag.Errorf(&at, "Insufficient "+bb.name+" blocks", "At least %d %q blocks are required.", nb.MinItems, bb.name)
 	}
 	if len(elems) == 0 {
-		if bb.asAttr != nil {
-			return emptyOf(bb.asAttr.Type), nil
-		}
 		return nb.EmptyValue(), nil
 	}
 	vals := make([]cty.Value, len(elems))
@@ -232,11 +237,4 @@ func unifiedSet(vals []cty.Value, at source.Range) (cty.Value, diag.List) {
 		vals[i] = v
 	}
 	return cty.SetVal(vals), nil
-}
-
-func emptyOf(ty cty.Type) cty.Value {
-	if ty.IsSetType() {
-		return cty.SetValEmpty(ty.ElementType())
-	}
-	return cty.ListValEmpty(ty.ElementType())
 }

@@ -2,6 +2,7 @@ package lang_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -123,5 +124,105 @@ func TestBody(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", shown(v), c.want)
 			}
 		})
+	}
+}
+
+// An argument that may be written as blocks is null where dynamic blocks give none, which
+// leaves it to the provider, and not empty, which has the provider remove what it has.
+func TestArgumentAsBlocks(t *testing.T) {
+	entry := map[string]cty.Type{"k": cty.String, "l": cty.String}
+	deep := cty.Object(map[string]cty.Type{"k": cty.String, "parts": cty.List(cty.Object(entry))})
+	b := &schema.Block{
+		Attributes: map[string]*schema.Attribute{
+			"list": {Type: cty.List(deep), Optional: true, Computed: true}, "set": {Type: cty.Set(deep), Optional: true},
+			"needed": {Type: cty.List(cty.Object(entry)), Required: true},
+		},
+		Blocks: map[string]*schema.NestedBlock{
+			"block": {Nesting: schema.List, Block: &schema.Block{Attributes: map[string]*schema.Attribute{"set": {Type: cty.Set(deep), Optional: true}}}},
+		},
+	}
+	dynamic := func(name, over string, content ...string) string {
+		return fmt.Sprintf("dynamic %q {\n  for_each = %s\n  content {\n    %s\n  }\n}\n", name, over, strings.Join(append(content, ""), "\n"))
+	}
+	const needed = "needed {\n  k = 1\n}\n"
+	null, unknown := "null", "unknown"
+	for _, c := range []struct {
+		name, text          string
+		list, set, reported string
+	}{
+		{"nothing", "", null, null, ""},
+		{"none", dynamic("list", "[]") + dynamic("set", "{}"), null, null, ""},
+		{"none, twice", dynamic("list", "[]") + dynamic("list", "none"), null, null, ""},
+		{"none of something secret", dynamic("list", "secret") + dynamic("set", "secret"), null, null, ""},
+		{"empty", "list = []\nset = []\n", "[]", "[]", ""},
+		{"one", dynamic("list", "[5]", "k = list.value") + dynamic("set", "[6]", "k = set.value"), `[{"k":"5","parts":null}]`, `[{"k":"6","parts":null}]`, ""},
+		{"one beside none", dynamic("list", "[]") + "list {\n  k = 1\n}\n", `[{"k":"1","parts":null}]`, null, ""},
+		{"not known", dynamic("list", "ul") + dynamic("set", "ul"), unknown, unknown, ""},
+		{"not known beside one", dynamic("list", "ul") + "list {\n  k = 1\n}\n", unknown, null, ""},
+		{"none inside", "list {\n  " + dynamic("parts", "[]") + "}\n", `[{"k":null,"parts":null}]`, null, ""},
+		{"one inside", dynamic("list", "[1]", dynamic("parts", "[2]", "k = parts.value")), `[{"k":null,"parts":[{"k":"2","l":null}]}]`, null, ""},
+		{"none of what is needed", dynamic("needed", "[]"), "", "", "1 Missing required argument"},
+		{"the argument and a block", needed + "list = []\nlist {\n}\n", "", "", "5 Unsupported block type"},
+		{"the argument and none", needed + "list = []\n" + dynamic("list", "[]"), "", "", "5 Unsupported block type"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			text := c.text
+			if c.reported == "" {
+				text += needed
+			}
+			f, diags := hclsyntax.ParseConfig([]byte(text), "t", hcl.InitialPos)
+			if diags.HasErrors() {
+				t.Fatal(diags)
+			}
+			body, ds := lang.CompileBody(f.Body, b)
+			v, more := body.Eval((&demand.Graph{}).Task(t.Context()), scope{
+				"ul": cty.UnknownVal(cty.List(cty.String)), "none": cty.ListValEmpty(cty.String), "secret": cty.ListValEmpty(cty.String).Mark(value.Sensitive),
+			})
+			if ds = append(ds, more...); ds.HasErrors() || c.reported != "" {
+				if got := fmt.Sprintf("%d %s", ds[0].At.Start.Line, ds[0].Summary); got != c.reported {
+					t.Errorf("got %s, want %s", got, c.reported)
+				}
+				return
+			}
+			for name, want := range map[string]string{"list": c.list, "set": c.set} {
+				x := v.GetAttr(name)
+				if x.IsMarked() {
+					t.Errorf("%s is marked", name)
+				}
+				got := unknown
+				if x.IsKnown() {
+					src, err := ctyjson.Marshal(x, x.Type())
+					if err != nil {
+						t.Fatal(err)
+					}
+					got = string(src)
+				}
+				if got != want {
+					t.Errorf("%s is %s, want %s", name, got, want)
+				}
+			}
+		})
+	}
+}
+
+// What a secret collection gives to an argument that is written as blocks is secret, and
+// nothing beside it.
+func TestArgumentAsBlocksSecret(t *testing.T) {
+	b := &schema.Block{Attributes: map[string]*schema.Attribute{"list": {Type: cty.List(cty.Object(map[string]cty.Type{"k": cty.String, "l": cty.String})), Optional: true}}}
+	f, diags := hclsyntax.ParseConfig([]byte("list {\n  k = 1\n}\ndynamic \"list\" {\n  for_each = secret\n  content {\n    k = 2\n  }\n}\n"), "t", hcl.InitialPos)
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	body, ds := lang.CompileBody(f.Body, b)
+	if ds.HasErrors() {
+		t.Fatal(ds.Err())
+	}
+	v, ds := body.Eval((&demand.Graph{}).Task(t.Context()), scope{"secret": cty.ListVal([]cty.Value{cty.True}).Mark(value.Sensitive)})
+	if ds.HasErrors() {
+		t.Fatal(ds.Err())
+	}
+	want := []cty.Path{cty.GetAttrPath("list").IndexInt(1).GetAttr("k")}
+	if got := value.PathsWith(v, value.Sensitive); len(got) != 1 || !got[0].Equals(want[0]) {
+		t.Errorf("secret are %#v", got)
 	}
 }

@@ -15,8 +15,9 @@ func single(nb *schema.NestedBlock) bool {
 // markEach gives each block the marks of the collection that it was made for,
 // and returns those that all blocks together must have: the elements of a set
 // cannot have their own. A single block has what its arguments take from the
-// collection, as in OpenTofu.
-func (bb *bodyBlocks) markEach(made []element, marks cty.ValueMarks) (all cty.ValueMarks) {
+// collection, and for an argument that is written as blocks the marks go to what
+// the content sets, as in OpenTofu.
+func (bb *bodyBlocks) markEach(it *bodyItem, made []element, marks cty.ValueMarks) (all cty.ValueMarks) {
 	switch {
 	case single(bb.nb):
 		return nil
@@ -24,9 +25,25 @@ func (bb *bodyBlocks) markEach(made []element, marks cty.ValueMarks) (all cty.Va
 		return marks
 	}
 	for i := range made {
-		made[i].value = made[i].value.WithMarks(marks)
+		if bb.asAttr != nil {
+			made[i].value = it.body.markSet(made[i].value, marks)
+		} else {
+			made[i].value = made[i].value.WithMarks(marks)
+		}
 	}
 	return nil
+}
+
+// markSet marks the parts of the body's value that the body sets.
+func (b *Body) markSet(v cty.Value, marks cty.ValueMarks) cty.Value {
+	vals := v.AsValueMap()
+	for i := range b.attrs {
+		vals[b.attrs[i].name] = vals[b.attrs[i].name].WithMarks(marks)
+	}
+	for i := range b.blocks {
+		vals[b.blocks[i].name] = vals[b.blocks[i].name].WithMarks(marks)
+	}
+	return cty.ObjectVal(vals)
 }
 
 // unknown is the block that a dynamic block may turn out to give: its arguments

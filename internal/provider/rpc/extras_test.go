@@ -33,7 +33,7 @@ func TestOthers(t *testing.T) {
 			}
 			meta, ds := p.Metadata(ctx)
 			noErrors(t, ds)
-			if d := cmp.Diff([]string{"test_object", "test_old", "test_record"}, meta["resources"]); d != "" {
+			if d := cmp.Diff([]string{"test_group", "test_object", "test_old", "test_record"}, meta["resources"]); d != "" {
 				t.Error(d)
 			}
 			t.Run("list", func(t *testing.T) { testList(t, p) })

@@ -89,12 +89,34 @@ func (s *server) PlanResourceChange(ctx context.Context, req *pb6.PlanRequest) (
 	} else {
 		d := draft{of: proposed}
 		d.keepOr(prior, "id", cty.UnknownVal(cty.String))
+		for _, name := range grouped[req.TypeName] {
+			if d.get(name).IsNull() {
+				d.keepOr(prior, name, cty.UnknownVal(b.Attributes[name].Type))
+			}
+		}
 		planned = d.value()
 	}
 	out.PlannedState = m.value(planned, of)
 	s.dump("plan", req.TypeName, text(proposed, "name"), req.PriorState, req.Config, req.ProposedNewState, out.PlannedState)
 	out.PlannedIdentity = s.identityOf(req.TypeName, prior)
 	return out, nil
+}
+
+// grouped are the attributes of a type that the provider fills in where configuration has
+// none, with an entry of another team.
+var grouped = map[string][]string{"test_group": {"rules", "entries"}}
+
+// others is the value that the provider fills in for an attribute that is grouped.
+func others(ty cty.Type) cty.Value {
+	entry := map[string]cty.Value{}
+	for name, aty := range ty.ElementType().AttributeTypes() {
+		entry[name] = cty.NullVal(aty)
+	}
+	entry["key"] = cty.StringVal("another team")
+	if ty.IsSetType() {
+		return cty.SetVal([]cty.Value{cty.ObjectVal(entry)})
+	}
+	return cty.ListVal([]cty.Value{cty.ObjectVal(entry)})
 }
 
 func replaces(prior, proposed cty.Value) bool {
@@ -253,6 +275,9 @@ func (s *server) realize(typ string, b *schema.Block, planned, config cty.Value)
 		}
 	}
 	set("id", cty.StringVal(s.settings().prefix+"id-"+name))
+	for _, attr := range grouped[typ] {
+		set(attr, others(b.Attributes[attr].Type))
+	}
 	if typ != "test_object" {
 		return d.value()
 	}

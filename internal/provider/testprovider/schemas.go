@@ -24,10 +24,10 @@ func sensitive(a *schema.Attribute) *schema.Attribute {
 
 // A catalog is the schemas of a server. It never changes.
 type catalog struct {
-	provider, object, record, old, data, secret *schema.Block
-	list, action, store                         *schema.Block
-	identity                                    *schema.Object
-	codecs                                      map[typed]*value.Codec
+	provider, object, record, old, group, data, secret *schema.Block
+	list, action, store                                *schema.Block
+	identity                                           *schema.Object
+	codecs                                             map[typed]*value.Codec
 }
 
 // typed is one of the schemas.
@@ -49,7 +49,7 @@ func newCatalog(protocol int) *catalog {
 			"id": computed(cty.String), "name": required(cty.String), "value": optional(cty.String),
 			"triggers": optional(cty.Map(cty.String)), "sleep_ms": optional(cty.Number), "misbehave": optional(cty.String),
 		}},
-		old: oldBlock(protocol),
+		old: oldBlock(protocol), group: groupBlock(),
 		data: &schema.Block{Attributes: attrs{
 			"name": required(cty.String), "any": optional(cty.DynamicPseudoType), "misbehave": optional(cty.String),
 			"id": computed(cty.String), "result": computed(cty.String), "secret": sensitive(computed(cty.String)), "sleep_ms": optional(cty.Number),
@@ -65,7 +65,7 @@ func newCatalog(protocol int) *catalog {
 		}},
 	}
 	c.codecs = make(map[typed]*value.Codec)
-	for _, of := range []typed{c.provider, c.object, c.record, c.old, c.data, c.secret, c.list, c.action, c.store, c.identity} {
+	for _, of := range []typed{c.provider, c.object, c.record, c.old, c.group, c.data, c.secret, c.list, c.action, c.store, c.identity} {
 		c.codecs[of] = value.NewCodec(of.ImpliedType())
 	}
 	return c
@@ -75,6 +75,22 @@ func newCatalog(protocol int) *catalog {
 func deprecated(a *schema.Attribute) *schema.Attribute {
 	a.Deprecated = "use something newer"
 	return a
+}
+
+// groupBlock has attributes that may be written as blocks, as those of older provider
+// libraries are: lists and sets of objects without a nested schema.
+func groupBlock() *schema.Block {
+	entry := map[string]cty.Type{"key": cty.String, "value": cty.String}
+	deep := cty.Object(map[string]cty.Type{"key": cty.String, "value": cty.String, "parts": cty.List(cty.Object(entry))})
+	return &schema.Block{
+		Attributes: attrs{
+			"id": computed(cty.String), "name": optional(cty.String), "misbehave": optional(cty.String),
+			"rules": either(cty.Set(deep)), "entries": either(cty.List(deep)), "plain": optional(cty.List(deep)),
+		},
+		Blocks: map[string]*schema.NestedBlock{
+			"part": {Nesting: schema.List, Block: &schema.Block{Attributes: attrs{"key": optional(cty.String), "entries": optional(cty.List(deep))}}},
+		},
+	}
 }
 
 // oldBlock is deprecated as a whole, and in all its parts.

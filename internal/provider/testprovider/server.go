@@ -44,7 +44,7 @@ const objectVersion = 2
 
 func (s *server) GetMetadata(context.Context, *pb6.Empty) (*pb6.Metadata, error) {
 	return &pb6.Metadata{
-		ServerCapabilities: s.capabilities(), Resources: []*pb6.Named{{Name: "test_object"}, {Name: "test_record"}, {Name: "test_old"}},
+		ServerCapabilities: s.capabilities(), Resources: []*pb6.Named{{Name: "test_object"}, {Name: "test_record"}, {Name: "test_old"}, {Name: "test_group"}},
 		DataSources: []*pb6.Named{{Name: "test_data"}}, EphemeralResources: []*pb6.Named{{Name: "test_secret"}},
 	}, nil
 }
@@ -63,7 +63,7 @@ func (s *server) GetProviderSchema(context.Context, *pb6.Empty) (*pb6.ProviderSc
 		ServerCapabilities: s.capabilities(), Functions: functionList(),
 		ResourceSchemas: map[string][]byte{
 			"test_object": encodeSchema(s.protocol, objectVersion, s.object), "test_record": encodeSchema(s.protocol, 0, s.record),
-			"test_old": encodeSchema(s.protocol, 0, s.old),
+			"test_old": encodeSchema(s.protocol, 0, s.old), "test_group": encodeSchema(s.protocol, 0, s.group),
 		},
 		DataSourceSchemas:        map[string][]byte{"test_data": encodeSchema(s.protocol, 0, s.data)},
 		EphemeralResourceSchemas: map[string][]byte{"test_secret": encodeSchema(s.protocol, 0, s.secret)},
@@ -161,6 +161,8 @@ func (s *server) block(typ string) *schema.Block {
 		return s.record
 	case "test_old":
 		return s.old
+	case "test_group":
+		return s.group
 	}
 	return nil
 }
