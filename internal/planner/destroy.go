@@ -71,8 +71,10 @@ func (p *planner) planDeposed(sub *resourceclient.Subject) ([]*plan.Change, diag
 		return nil, nil
 	}
 	var out []*plan.Change
-	var ds diag.List
-	forget, fromBlock := p.removed.Of(sub.Addr)
+	forget, fromBlock, ds := p.removed.Of(sub.Addr)
+	if ds.HasErrors() {
+		return nil, ds
+	}
 	written := p.keptByLifecycle(sub.Addr)
 	for _, k := range inst.DeposedKeys() {
 		o, more := sub.Stored(inst.Deposed[k])
@@ -203,6 +205,10 @@ func (p *planner) planOrphan(t *demand.Task, op *orphanPlan, inst *state.Instanc
 	if more.HasErrors() {
 		return ds
 	}
+	forget, fromBlock, more := p.removed.Of(a)
+	if ds = append(ds, more...); more.HasErrors() {
+		return ds
+	}
 	op.with = p.client.Digest(t, pc)
 	op.deposed, more = p.planDeposed(p.client.Subject(p.ev, a, pc.Addr, s, prov))
 	ds = append(ds, more...)
@@ -215,7 +221,6 @@ func (p *planner) planOrphan(t *demand.Task, op *orphanPlan, inst *state.Instanc
 	if more.HasErrors() || now.Value.IsNull() || p.in.Mode == plan.RefreshOnly || p.in.Mode == plan.Destroy && !p.scope.goes(a) {
 		return ds
 	}
-	forget, fromBlock := p.removed.Of(a)
 	written := p.keptByLifecycle(a)
 	skip := forget || written || inst.Current.SkipDestroy && !fromBlock
 	c, more := p.planDelete(sub, now, skip)

@@ -1,6 +1,10 @@
 package refactoring
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
+
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
@@ -14,7 +18,7 @@ type removedStatement struct {
 	in    *module.Node
 	from  addr.Target
 	block *config.Removed
-	order int // of several about one instance the first counts
+	order int // position in the order of the blocks; decides which of them a message names first
 }
 
 // Removals are the removed blocks of a tree. The zero value holds none. They may
@@ -53,16 +57,17 @@ func (r *Removals) add(s *removedStatement) {
 	r.by[p] = append(r.by[p], s)
 }
 
-// find looks for the first statement about an instance that a test accepts.
-func (r Removals) find(a addr.Instance, ok func(*removedStatement) bool) *removedStatement {
+// covering returns the statements whose address covers an instance, in the order of
+// their blocks.
+func (r Removals) covering(a addr.Instance) []*removedStatement {
 	if len(r.by) == 0 {
 		return nil
 	}
-	var first *removedStatement
+	var out []*removedStatement
 	look := func(p removedPlace) {
 		for _, s := range r.by[p] {
-			if (first == nil || s.order < first.order) && s.covers(a) && ok(s) {
-				first = s
+			if s.covers(a) {
+				out = append(out, s)
 			}
 		}
 	}
@@ -77,7 +82,87 @@ func (r Removals) find(a addr.Instance, ok func(*removedStatement) bool) *remove
 		look(removedPlace{module: module, resource: a.Resource, step: k})
 		look(removedPlace{module: module, resource: a.Resource, key: a.Key, keyed: true, step: k})
 	}
-	return first
+	slices.SortFunc(out, func(x, y *removedStatement) int { return cmp.Compare(x.order, y.order) })
+	return out
+}
+
+// deciding returns the statements with the most specific addresses among those that
+// cover an instance. There is more than one if the same address was given twice, or
+// if none of two addresses contains the other, as with module.a["k"] and module.a.module.b.
+func (r Removals) deciding(a addr.Instance) []*removedStatement {
+	all := r.covering(a)
+	if len(all) < 2 {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(s *removedStatement) bool {
+		return slices.ContainsFunc(all, func(o *removedStatement) bool { return s.contains(o) && !o.contains(s) })
+	})
+}
+
+// contains reports whether a statement covers every instance that o covers. Both must
+// cover one instance, so their names and keys agree.
+func (s *removedStatement) contains(o *removedStatement) bool {
+	mine, other := s.steps(), o.steps()
+	if len(mine) > len(other) {
+		return false
+	}
+	for i, step := range mine {
+		if step.Key.Kind != addr.NoKey && other[i].Key.Kind == addr.NoKey {
+			return false
+		}
+	}
+	switch {
+	case s.from.IsModule():
+		return true
+	case o.from.IsModule():
+		return false
+	}
+	return !s.from.HasKey || o.from.HasKey
+}
+
+// destroys reports whether a block destroys what it removes, rather than forgets it.
+func destroys(b *config.Removed) bool { return b.Destroy != nil && *b.Destroy }
+
+// steps returns the module path of a statement from the root. A step without a key
+// stands for every instance of the call.
+func (s *removedStatement) steps() []addr.Step {
+	var out []addr.Step
+	for _, name := range s.in.Path.Calls() {
+		out = append(out, addr.Step{Name: name})
+	}
+	return append(out, s.from.Module.Steps()...)
+}
+
+// address is the address of a statement as seen from the root module.
+func (s *removedStatement) address() string {
+	if s.in.Path == "" {
+		return s.from.String()
+	}
+	return string(s.in.Path) + "." + s.from.String()
+}
+
+// contradicts returns an error if two blocks say different things about the objects
+// that both cover.
+func (s *removedStatement) contradicts(o *removedStatement) diag.List {
+	if s.block == o.block {
+		return nil
+	}
+	does := func(s *removedStatement) string {
+		if destroys(s.block) {
+			return "destroys"
+		}
+		return "keeps"
+	}
+	var why string
+	switch {
+	case destroys(s.block) != destroys(o.block):
+		why = fmt.Sprintf("This block %s what it removes at %s. The block at %s %s what it removes at %s, and neither address is more specific than the other.", does(s), s.address(), o.block.At, does(o), o.address())
+	case len(s.block.Provisioners) > 0 && len(o.block.Provisioners) > 0:
+		why = fmt.Sprintf("This block and the block at %s both have provisioners for the objects of %s, and neither address is more specific than the other.", o.block.At, s.address())
+	default:
+		return nil
+	}
+	return diag.Errorf(&s.block.At, "Contradictory removed blocks", "%s Remove one of the blocks, or let both say the same.", why).Note(&o.block.At, "the other block")
 }
 
 // keysOf are a key and what stands for all.
@@ -88,20 +173,31 @@ func keysOf(k addr.Key) []addr.Key {
 	return []addr.Key{k, {}}
 }
 
-func anyStatement(*removedStatement) bool { return true }
-
-// Of looks for a block about an instance that nothing wants; forget says that the
-// object is to stay.
-func (r Removals) Of(a addr.Instance) (forget, found bool) {
-	s := r.find(a, anyStatement)
-	return s != nil && (s.block.Destroy == nil || !*s.block.Destroy), s != nil
+// Of looks for the block about an instance that nothing wants; forget says that the
+// object is to stay. The block with the most specific address counts, wherever it
+// stands. Blocks that contradict each other are an error.
+func (r Removals) Of(a addr.Instance) (forget, found bool, ds diag.List) {
+	list := r.deciding(a)
+	if len(list) == 0 {
+		return false, false, nil
+	}
+	for i, s := range list {
+		for _, o := range list[:i] {
+			if ds = s.contradicts(o); ds.HasErrors() {
+				return true, true, ds
+			}
+		}
+	}
+	return !destroys(list[0].block), true, nil
 }
 
 // Provisioners are the destroy provisioners that a block gives for an instance,
-// and their connection.
+// and their connection. The block is the one that Of follows.
 func (r Removals) Provisioners(a addr.Instance) ([]*config.Provisioner, *config.Block) {
-	if s := r.find(a, anyStatement); s != nil {
-		return s.block.Provisioners, s.block.Connection
+	for _, s := range r.deciding(a) {
+		if len(s.block.Provisioners) > 0 {
+			return s.block.Provisioners, s.block.Connection
+		}
 	}
 	return nil, nil
 }
@@ -109,11 +205,12 @@ func (r Removals) Provisioners(a addr.Instance) ([]*config.Provisioner, *config.
 // StillWanted refuses a block about an instance that configuration wants, at the
 // given place. Blocks without for_each were held to this when they were read.
 func (r Removals) StillWanted(a addr.Instance, at source.Range) diag.List {
-	s := r.find(a, func(s *removedStatement) bool { return s.block.ForEach != nil })
-	if s == nil {
+	all := r.covering(a)
+	i := slices.IndexFunc(all, func(s *removedStatement) bool { return s.block.ForEach != nil })
+	if i < 0 {
 		return nil
 	}
-	return diag.Errorf(&s.block.At, "Removed resource instance still exists", "This statement declares a removal of %s, but the configuration still declares that instance. Take its key out of the for_each of one of the two.", a).Note(&at, "still declared here")
+	return diag.Errorf(&all[i].block.At, "Removed resource instance still exists", "This statement declares a removal of %s, but the configuration still declares that instance. Take its key out of the for_each of one of the two.", a).Note(&at, "still declared here")
 }
 
 func (s *removedStatement) covers(a addr.Instance) bool {
@@ -135,6 +232,7 @@ func (s *removedStatement) covers(a addr.Instance) bool {
 func ReadRemovals(tree *module.Tree, early module.Options) (Removals, diag.List) {
 	var out Removals
 	var ds diag.List
+	same := sameAddress{}
 	tree.Walk(func(n *module.Node) {
 		for _, b := range n.Config.Removed {
 			add := func(ctx *hcl.EvalContext) diag.List {
@@ -142,8 +240,9 @@ func ReadRemovals(tree *module.Tree, early module.Options) (Removals, diag.List)
 				if ds.HasErrors() {
 					return ds
 				}
-				out.add(&removedStatement{in: n, from: t, block: b})
-				return append(ds, stillThere(n, t, b)...)
+				s := &removedStatement{in: n, from: t, block: b}
+				out.add(s)
+				return append(append(ds, stillThere(n, t, b)...), same.add(s)...)
 			}
 			if b.ForEach != nil {
 				ds = append(ds, eachElement(n, early, b.ForEach.Expr, add)...)
@@ -153,6 +252,21 @@ func ReadRemovals(tree *module.Tree, early module.Options) (Removals, diag.List)
 		}
 	})
 	return out, ds
+}
+
+// sameAddress has the statements that were read so far, by address.
+type sameAddress map[string][]*removedStatement
+
+// add returns an error if an earlier block says something else about the address of s.
+func (x sameAddress) add(s *removedStatement) diag.List {
+	a := s.address()
+	for _, o := range x[a] {
+		if ds := s.contradicts(o); ds.HasErrors() {
+			return ds
+		}
+	}
+	x[a] = append(x[a], s)
+	return nil
 }
 
 func stillThere(n *module.Node, t addr.Target, b *config.Removed) diag.List {
