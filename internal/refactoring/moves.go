@@ -6,6 +6,7 @@
 package refactoring
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,6 +22,7 @@ import (
 type Moved struct {
 	State *state.State
 	From  map[addr.Instance]addr.Instance // new address to old, for those that moved
+	Open  []Open
 }
 
 // Apply changes the addresses in state as moved blocks say, and where count
@@ -28,7 +30,8 @@ type Moved struct {
 func Apply(tree *module.Tree, early module.Options, s *state.State) (Moved, diag.List) {
 	out := Moved{State: s, From: map[addr.Instance]addr.Instance{}}
 	stmts, ds := moveStatements(tree, early)
-	ds = append(ds, checkMoves(tree, stmts)...)
+	more, open := checkMoves(stmts)
+	ds, out.Open = append(ds, more...), open
 	if ds.HasErrors() || len(s.Resources) == 0 {
 		return out, ds
 	}
@@ -69,7 +72,9 @@ func unresolved(blocked []string) diag.List {
 	return diag.Warnf(nil, "Unresolved resource instance address changes", "Terrace tried to adjust resource instance addresses in the prior state based on change information recorded in the configuration, but some adjustments did not succeed due to existing objects already at the intended addresses:\n\n%s\n\nTerrace has planned to destroy these objects. If this is not what you want, give the objects other addresses with \"terrace state mv\".", strings.Join(blocked, "\n"))
 }
 
-// index finds the statements that may be about an address.
+// index finds the statements that may be about an address. Of several that fit, the most
+// specific one comes first, wherever it stands: what moves an instance goes before what
+// moves all of them, and what moves a module within another before what moves that one.
 type index struct {
 	count     int
 	modules   []*moveStatement
@@ -85,7 +90,34 @@ func newIndex(stmts []*moveStatement) *index {
 			x.resources[s.from.Resource] = append(x.resources[s.from.Resource], s)
 		}
 	}
+	slices.SortStableFunc(x.modules, specificFirst)
+	for _, list := range x.resources {
+		slices.SortStableFunc(list, specificFirst)
+	}
 	return x
+}
+
+// specificFirst orders statements: the longer address first, and of addresses with the
+// same length the one that says more of the keys.
+func specificFirst(a, b *moveStatement) int {
+	depthA, keysA := a.specificity()
+	depthB, keysB := b.specificity()
+	return cmp.Or(cmp.Compare(depthB, depthA), cmp.Compare(keysB, keysA), cmp.Compare(len(a.in.Path), len(b.in.Path)))
+}
+
+// specificity returns the length of the from address as seen from the root module, and
+// the number of its parts that have to be one key: a step into the module of the statement
+// may have any, and so may the last part unless the statement is about one instance.
+func (s *moveStatement) specificity() (depth, keys int) {
+	steps := len(s.from.Module.Steps())
+	depth, keys = len(s.in.Path.Calls())+steps, steps
+	if s.from.IsModule() {
+		keys--
+	}
+	if s.exact {
+		keys++
+	}
+	return depth, keys
 }
 
 // follow applies statements to an address until none fits any more or the next
@@ -139,12 +171,13 @@ func (s *moveStatement) apply(a addr.Instance) (addr.Instance, bool) {
 		if !ok {
 			return a, false
 		}
-		out := slices.Clone(to)
+		into := slices.Clone(to)
 		if !s.exact {
-			out[len(out)-1].Key = key
+			into[len(into)-1].Key = key
 		}
-		moved := append(append(prefix, out...), rest[len(from):]...)
-		return addr.Instance{Module: addr.ModuleFromSteps(moved), Resource: a.Resource, Key: a.Key}, true
+		moved := append(append(prefix, into...), rest[len(from):]...)
+		out := addr.Instance{Module: addr.ModuleFromSteps(moved), Resource: a.Resource, Key: a.Key}
+		return out, out != a
 	}
 	if len(rest) != len(from) || a.Resource != s.from.Resource || !slices.Equal(rest, from) {
 		return a, false

@@ -9,17 +9,33 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// Check holds moved and removed blocks to their rules.
+// Check holds moved and removed blocks to their rules, as far as that does not depend on
+// which instances modules have.
 func Check(tree *module.Tree, early module.Options) diag.List {
 	stmts, ds := moveStatements(tree, early)
-	ds = append(ds, checkMoves(tree, stmts)...)
-	_, more := ReadRemovals(tree, early)
+	more, _ := checkMoves(stmts)
+	ds = append(ds, more...)
+	_, more = ReadRemovals(tree, early)
 	return append(ds, more...)
 }
 
-// checkMoves holds statements to the rules that make their order irrelevant.
-func checkMoves(tree *module.Tree, stmts []*moveStatement) diag.List {
-	var ds diag.List
+// Open is an error about moved blocks in a module that count, for_each or enabled repeats. It
+// counts if that module has an instance, as in OpenTofu.
+type Open struct {
+	In  addr.Module
+	Err diag.List
+}
+
+// checkMoves holds statements to the rules that make their order irrelevant. Errors that count
+// only if a module has instances are returned by themselves.
+func checkMoves(stmts []*moveStatement) (ds diag.List, open []Open) {
+	say := func(s *moveStatement, more diag.List) {
+		if repeated(s.in) {
+			open = append(open, Open{s.in.Path, more})
+		} else {
+			ds = append(ds, more...)
+		}
+	}
 	abs := func(s *moveStatement, t addr.Target) string {
 		if s.in.Path == "" {
 			return t.String()
@@ -37,21 +53,31 @@ func checkMoves(tree *module.Tree, stmts []*moveStatement) diag.List {
 			ds = append(ds, diag.Errorf(&s.at, "Invalid moved addresses", "A managed resource can be moved to the address of another, and a data source to that of another.")...)
 			continue
 		case from == to:
-			ds = append(ds, diag.Errorf(&s.at, "Redundant move statement", "This statement declares a move from %s to the same address, which is the same as not declaring this move at all.", from)...)
+			say(s, diag.Errorf(&s.at, "Redundant move statement", "This statement declares a move from %s to the same address, which is the same as not declaring this move at all.", from))
 			continue
 		}
 		if o := froms[from]; o != nil && abs(o, o.to) != to {
-			ds = append(ds, diag.Errorf(&s.at, "Ambiguous move statements", "A statement at %s declared that %s moved to %s, but this statement instead declares that it moved to %s. Each %s can move to only one destination.", o.at, from, abs(o, o.to), to, kindOf(s)).Note(&o.at, "the other statement is here")...)
+			say(s, diag.Errorf(&s.at, "Ambiguous move statements", "A statement at %s declared that %s moved to %s, but this statement instead declares that it moved to %s. Each %s can move to only one destination.", o.at, from, abs(o, o.to), to, kindOf(s)).Note(&o.at, "the other statement is here"))
 		}
 		if o := tos[to]; o != nil && abs(o, o.from) != from {
-			ds = append(ds, diag.Errorf(&s.at, "Ambiguous move statements", "A statement at %s declared that %s moved to %s, but this statement instead declares that %s moved there. Each %s can have moved from only one source.", o.at, abs(o, o.from), to, from, kindOf(s)).Note(&o.at, "the other statement is here")...)
+			say(s, diag.Errorf(&s.at, "Ambiguous move statements", "A statement at %s declared that %s moved to %s, but this statement instead declares that %s moved there. Each %s can have moved from only one source.", o.at, abs(o, o.from), to, from, kindOf(s)).Note(&o.at, "the other statement is here"))
 		}
 		froms[from], tos[to] = s, s
 		if place := stillDeclared(s); place != nil {
-			ds = append(ds, diag.Errorf(&s.at, "Moved object still exists", "This statement declares a move from %s, but that is still declared at %s. Change the configuration so that it is declared as %s instead.", from, place, to).Note(place, "still declared here")...)
+			say(s, diag.Errorf(&s.at, "Moved object still exists", "This statement declares a move from %s, but that is still declared at %s. Change the configuration so that it is declared as %s instead.", from, place, to).Note(place, "still declared here"))
 		}
 	}
-	return append(ds, moveCycles(stmts, abs)...)
+	return append(ds, moveCycles(stmts, abs)...), open
+}
+
+// repeated reports whether a module, or one that it is called by, may have no instances.
+func repeated(n *module.Node) bool {
+	for ; n.Parent != nil; n = n.Parent {
+		if r := n.Call.Repeat; r.Count != nil || r.ForEach != nil || r.Enabled != nil {
+			return true
+		}
+	}
+	return false
 }
 
 func kindOf(s *moveStatement) string {
