@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -130,10 +131,42 @@ func Calls(files []*testfile.File) map[string]*config.Call {
 	return out
 }
 
-// Requirements are the providers that the modules of runs need, besides those of the
-// module under test. What cannot be loaded is reported by the test.
-func Requirements(ctx context.Context, o engine.Options, files []*testfile.File) map[addr.Provider][]config.Constraint {
+// Requirements are the providers that test files need besides those of the module under
+// test, root: those of the modules of runs, and those of provider blocks that are not
+// mocked. What cannot be loaded is reported by the test.
+func Requirements(ctx context.Context, o engine.Options, root *config.Module, files []*testfile.File) map[addr.Provider][]config.Constraint {
 	out := map[addr.Provider][]config.Constraint{}
+	for _, f := range files {
+		for _, a := range Configured(root, f) {
+			if _, ok := out[a]; !ok {
+				out[a] = nil
+			}
+		}
+	}
+	EachModule(ctx, o, files, func(_ *testfile.File, _ *testfile.Run, e *engine.Engine) {
+		for a, cs := range e.Requirements() {
+			out[a] = append(out[a], cs...)
+		}
+	})
+	return out
+}
+
+// Configured lists the providers that a test file configures and does not mock. Their names
+// are those of the module under test.
+func Configured(root *config.Module, f *testfile.File) []addr.Provider {
+	var out []addr.Provider
+	for _, key := range slices.Sorted(maps.Keys(f.Providers)) {
+		p := f.Providers[key]
+		if a := root.Source(p.Name); p.Mock == nil && !slices.Contains(out, a) {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// EachModule calls do with each run that runs another module than the one under test, and
+// with that module, in the order of the files. What cannot be loaded is left out.
+func EachModule(ctx context.Context, o engine.Options, files []*testfile.File, do func(*testfile.File, *testfile.Run, *engine.Engine)) {
 	for _, f := range files {
 		for _, r := range f.Runs {
 			if r.Module == nil {
@@ -146,12 +179,9 @@ func Requirements(ctx context.Context, o engine.Options, files []*testfile.File)
 				continue
 			}
 			if !ds.HasErrors() {
-				for a, cs := range e.Requirements() {
-					out[a] = append(out[a], cs...)
-				}
+				do(f, r, e)
 			}
 			e.Close()
 		}
 	}
-	return out
 }

@@ -240,9 +240,10 @@ func rootOf(f *testfile.File, r *testfile.Run) root {
 }
 
 // InstallKey is the key under which the module of a run is installed.
-func InstallKey(file, run string) string {
-	return "test." + strings.ReplaceAll(stem(file), "/", ".") + "." + run
-}
+func InstallKey(file, run string) string { return FileKey(file) + "." + run }
+
+// FileKey is what the keys of all runs of a file begin with.
+func FileKey(file string) string { return "test." + strings.ReplaceAll(stem(file), "/", ".") }
 
 // stem is the name of a test file without its suffix.
 func stem(file string) string {

@@ -14,11 +14,14 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/lock"
 	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/internal/testrun"
+	"github.com/terrace-iac/terrace/internal/testrun/testfile"
 	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/terrace-iac/terrace/state"
 )
@@ -29,7 +32,8 @@ func Command() command.Command {
 		Name: "providers", Synopsis: "Show the providers required for this configuration", Usage: "[options]",
 		Units: command.InUnit | command.OnlyReads,
 		Help: `Prints the tree of modules with the providers that each of them needs and
-the constraints on their versions, and the providers that the state needs.`,
+the constraints on their versions, those that test files need, and the
+providers that the state needs.`,
 		Prepare: func() (command.Flags, command.Run) {
 			var given []vars.Flag
 			testDir := ""
@@ -38,13 +42,13 @@ the constraints on their versions, and the providers that the state needs.`,
 				if len(c.Args) > 0 {
 					return c.UsageError("Unexpected argument", "Too many command line arguments. Did you mean to use -chdir?")
 				}
-				return runProviders(ctx, c, given)
+				return runProviders(ctx, c, given, testDir)
 			}
 		},
 	}
 }
 
-func runProviders(ctx context.Context, c *command.Call, given []vars.Flag) int {
+func runProviders(ctx context.Context, c *command.Call, given []vars.Flag, testDir string) int {
 	if !config.IsConfigDir(c.Dir, config.Options{}) {
 		return c.Fail(diag.Errorf(nil, "No configuration files", "The directory %s contains no %s configuration files.", c.Dir, view.Product))
 	}
@@ -59,28 +63,70 @@ func runProviders(ctx context.Context, c *command.Call, given []vars.Flag) int {
 	}
 	var b strings.Builder
 	b.WriteString("\nProviders required by configuration:\n.\n")
-	drawProviders(&b, p.Engine.Tree().Root, "")
+	root := moduleNeeds(".", p.Engine.Tree().Root)
+	tests, more := testNeeds(ctx, c, p.Engine.Root(), testDir)
+	ds = append(ds, more...)
+	root.below = append(tests, root.below...)
+	root.draw(&b, "")
 	b.WriteString("\n" + providersOfState(p.Translate(st)))
 	c.Report.Human.Say(b.String())
 	c.Report.Tell(ds)
 	return 0
 }
 
-// drawProviders draws what each module needs, with the modules that it calls.
-func drawProviders(b *strings.Builder, n *module.Node, indent string) {
-	req := module.Requirements(n.Config)
-	calls := slices.Sorted(maps.Keys(n.Calls))
-	left := len(req) + len(calls)
-	for _, a := range folder.SortedProviders(req) {
+// needs is what a module, a test file or a run needs, and what is drawn below it.
+type needs struct {
+	name      string
+	providers map[addr.Provider][]config.Constraint
+	below     []*needs
+}
+
+func moduleNeeds(name string, n *module.Node) *needs {
+	out := &needs{name: name, providers: module.Requirements(n.Config)}
+	for _, name := range slices.Sorted(maps.Keys(n.Calls)) {
+		out.below = append(out.below, moduleNeeds("module."+name, n.Calls[name]))
+	}
+	return out
+}
+
+// testNeeds is what the test files need besides the module under test.
+func testNeeds(ctx context.Context, c *command.Call, root *config.Module, dir string) ([]*needs, diag.List) {
+	files, ds := testrun.Load(project.OnDisk(c), dir, c.Report.Set)
+	if len(files) == 0 || ds.HasErrors() {
+		return nil, ds
+	}
+	o, _, more := project.EngineOptions(c, project.Options{})
+	if ds = append(ds, more...); more.HasErrors() {
+		return nil, ds
+	}
+	var out []*needs
+	of := map[*testfile.File]*needs{}
+	for _, f := range files {
+		of[f] = &needs{name: testrun.FileKey(f.Name), providers: map[addr.Provider][]config.Constraint{}}
+		for _, a := range testrun.Configured(root, f) {
+			of[f].providers[a] = nil
+		}
+		out = append(out, of[f])
+	}
+	testrun.EachModule(ctx, o, files, func(f *testfile.File, r *testfile.Run, e *engine.Engine) {
+		of[f].below = append(of[f].below, moduleNeeds("run."+r.Name, e.Tree().Root))
+	})
+	return out, ds
+}
+
+// draw draws the tree below a module.
+func (n *needs) draw(b *strings.Builder, indent string) {
+	left := len(n.providers) + len(n.below)
+	for _, a := range folder.SortedProviders(n.providers) {
 		left--
 		mark, _ := view.Branch(left == 0)
-		fmt.Fprintf(b, "%s%sprovider[%s]%s\n", indent, mark, a, constraintText(req[a]))
+		fmt.Fprintf(b, "%s%sprovider[%s]%s\n", indent, mark, a, constraintText(n.providers[a]))
 	}
-	for _, name := range calls {
+	for _, x := range n.below {
 		left--
 		mark, below := view.Branch(left == 0)
-		fmt.Fprintf(b, "%s%smodule.%s\n", indent, mark, name)
-		drawProviders(b, n.Calls[name], indent+below)
+		fmt.Fprintf(b, "%s%s%s\n", indent, mark, x.name)
+		x.draw(b, indent+below)
 	}
 }
 

@@ -60,6 +60,9 @@ func (in *installer) call(p *module.Node, cfg *config.Call) (*call, diag.List) {
 	if c.depth >= maxDepth {
 		return nil, diag.Errorf(&c.at, "Module calls nest too deep", "The call %s nests more than %d modules deep.", shortKey(c.key), maxDepth)
 	}
+	if in.testRuns[p] {
+		c.node.Parent = nil // a run has a tree of its own, in which the module under test may be called
+	}
 	c.node.Source = c.addr.String()
 	if c.addr.Kind == fetch.Local {
 		from := "."

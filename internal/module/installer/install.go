@@ -102,6 +102,7 @@ type installer struct {
 	pins      *pins
 	calls     map[*module.Node]*call // by the node that a call made
 	seen      map[*config.Module]bool
+	testRuns  map[*module.Node]bool // the nodes that tests made: what they call is the root module of a test run
 
 	mu sync.Mutex // around Progress
 }
@@ -117,7 +118,7 @@ type loaded struct {
 // goes on from there. Messages name files relative to the root folder. Where
 // o.Tree.Config has an FS, it must resolve relative names against the root folder.
 func Install(ctx context.Context, root string, o Options) (Result, diag.List) {
-	in := &installer{o: o, root: root, next: Manifest{}, placed: map[string]string{}, seen: map[*config.Module]bool{}, calls: map[*module.Node]*call{}}
+	in := &installer{o: o, root: root, next: Manifest{}, placed: map[string]string{}, seen: map[*config.Module]bool{}, testRuns: map[*module.Node]bool{}, calls: map[*module.Node]*call{}}
 	in.data = in.dataDir()
 	if in.o.Tree.Config.FS == nil {
 		in.o.Tree.Config.FS = folder(root)
@@ -181,6 +182,7 @@ func (in *installer) tests() []*module.Node {
 		}
 		c.Name = steps[len(steps)-1]
 		n.Config = &config.Module{Calls: map[string]*config.Call{c.Name: &c}}
+		in.testRuns[n] = true
 		out = append(out, n)
 	}
 	return out

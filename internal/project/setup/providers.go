@@ -83,7 +83,7 @@ func (i *initializer) needed(ctx context.Context) (install.Requirements, diag.Li
 	if len(i.tests) > 0 && !i.o.NoModules {
 		eo, _, more := project.EngineOptions(i.c, project.Options{})
 		ds = append(ds, more...)
-		for a, cs := range testrun.Requirements(ctx, eo, i.tests) {
+		for a, cs := range testrun.Requirements(ctx, eo, i.project.Engine.Root(), i.tests) {
 			req[a] = append(req[a], cs...)
 		}
 	}
