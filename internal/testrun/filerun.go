@@ -11,6 +11,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/parallel"
+	"github.com/terrace-iac/terrace/internal/testrun/mock"
 	"github.com/terrace-iac/terrace/internal/testrun/testfile"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/state"
@@ -33,8 +34,9 @@ type fileRun struct {
 
 // A testState is a state that runs share.
 type testState struct {
-	now  *state.State
-	last *step // the latest run that used it
+	now     *state.State
+	last    *step        // the latest run that used it
+	objects mock.Objects // the mocked objects that were made in it
 }
 
 // run runs the file's runs in their order, and destroys what they made.

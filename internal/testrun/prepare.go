@@ -29,7 +29,7 @@ func (s *step) prepare(ctx context.Context) diag.List {
 	if ds = append(ds, more...); more.HasErrors() {
 		return ds
 	}
-	rules := &mock.Rules{Configs: map[addr.ProviderConfig]*mock.Config{}}
+	rules := &mock.Rules{Configs: map[addr.ProviderConfig]*mock.Config{}, Objects: &s.state(s.run).objects}
 	providers, more := s.providers(plain, look, rules)
 	ds = append(ds, more...)
 	modules, more := s.overrides(plain, look, rules)
@@ -316,25 +316,7 @@ func (s *step) overrides(plain *engine.Engine, look *engine.Inspection, rules *m
 		}
 		modules[o.Target.Module.Static()] = outputs
 	}
-	// What stands in for one instance goes before what stands in for all.
-	slices.SortStableFunc(rules.Overrides, func(a, b mock.Override) int {
-		return keys(b.Target) - keys(a.Target)
-	})
 	return modules, ds
-}
-
-// keys is how many instance keys a target has.
-func keys(t addr.Target) int {
-	n := 0
-	if t.HasKey {
-		n++
-	}
-	for _, s := range t.Module.Steps() {
-		if s.Key != (addr.Key{}) {
-			n++
-		}
-	}
-	return n
 }
 
 // exists reports whether configuration has what a target names.

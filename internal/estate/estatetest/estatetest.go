@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/estate"
@@ -24,6 +25,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/textdiff"
 	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/provider"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
@@ -60,7 +62,7 @@ type Result struct {
 // Run runs the runs of the file, which share their states. tell is called with each result
 // while its estate is open.
 func (x *Test) Run(ctx context.Context, tell func(*Result)) []*Result {
-	shared := &mock.Shared{}
+	shared := &mocks{made: map[string]*mock.Objects{}}
 	defer shared.Close()
 	rules, ds := x.rules()
 	var out []*Result
@@ -86,6 +88,28 @@ func (x *Test) Run(ctx context.Context, tell func(*Result)) []*Result {
 		}
 	}
 	return out
+}
+
+// mocks is what the mocks of all units have in common, and the mocked objects that were made
+// in the state of each unit, by its working directory.
+type mocks struct {
+	mock.Shared
+	mu   sync.Mutex
+	made map[string]*mock.Objects
+}
+
+// in returns a function for run.Host.Decorate.
+func (m *mocks) in(rules *mock.Rules) func(dir string) func(addr.Provider, provider.Factory) provider.Factory {
+	return func(dir string) func(addr.Provider, provider.Factory) provider.Factory {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.made[dir] == nil {
+			m.made[dir] = &mock.Objects{}
+		}
+		of := *rules
+		of.Objects = m.made[dir]
+		return m.Decorate(&of)
+	}
 }
 
 // rules are what is mocked: everything, with the values that the file gives.
@@ -126,7 +150,7 @@ func (x *Test) rules() (*mock.Rules, diag.List) {
 }
 
 // one does one run.
-func (x *Test) one(ctx context.Context, res *Result, shared *mock.Shared, rules *mock.Rules) {
+func (x *Test) one(ctx context.Context, res *Result, shared *mocks, rules *mock.Rules) {
 	command, op := "plan", estate.Plan
 	if res.Run.Command == testfile.Apply {
 		command, op = "apply", estate.Apply
@@ -136,7 +160,7 @@ func (x *Test) one(ctx context.Context, res *Result, shared *mock.Shared, rules 
 		return
 	}
 	o.Skip.Hooks = true
-	o.Host.Decorate = shared.Decorate(rules)
+	o.Host.Decorate = shared.in(rules)
 	o.Host.Provisioners = func(p engine.Provisioners) engine.Provisioners { return silent{p} }
 	e, ds := estate.Open(ctx, o)
 	res.Estate = e

@@ -59,8 +59,9 @@ type Host struct {
 	Journals func(state string) statemgr.Segments
 	// Bootstrap says whether the stores of states are made before they are used.
 	Bootstrap states.Bootstrapping
-	// Decorate is the Decorate of the units' engines.
-	Decorate func(addr.Provider, provider.Factory) provider.Factory
+	// Decorate returns the Decorate of the engine in a unit's working directory; nil: engines
+	// use providers as they are.
+	Decorate func(dir string) func(addr.Provider, provider.Factory) provider.Factory
 	// Program is the path of the program, for hooks that call it; "" for its name.
 	Program string
 }
@@ -109,7 +110,9 @@ func (h *Host) Files() *readfile.Kept {
 // Engine are the options of an engine in the folder of a unit.
 func (h *Host) Engine(at *folder.Folder, plugins *folder.Plugins, encrypted folder.Encrypted) engine.Options {
 	out := at.Engine(plugins, encrypted)
-	out.Decorate = h.Decorate
+	if h.Decorate != nil {
+		out.Decorate = h.Decorate(at.Dir)
+	}
 	switch {
 	case h.Plugins == nil:
 		out.Services = engine.Services{}

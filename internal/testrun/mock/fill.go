@@ -15,14 +15,17 @@ import (
 
 // A filler gives the computed attributes of one object values: those that the rules give,
 // and generated ones for the others. What configuration sets stays as it is.
+//
+// A generated value depends on nothing but the address of the object, its generation and
+// the attribute. An object is planned again during apply, once its arguments are known, and
+// must then get the values that the plan showed, whatever else is generated beside them.
 type filler struct {
-	values Values
-	later  bool // values are to be known only after apply
-	seed   string
-	next   func() int
+	values     Values
+	later      bool   // values are to be known only after apply
+	seed       string // the address of the object
+	generation int    // tells the object from those that were at its address before
 
-	rnd *rand.Rand
-	ds  diag.List
+	ds diag.List
 }
 
 // object fills an object. have is what there is: the proposed or planned object, or the
@@ -32,14 +35,15 @@ func (f *filler) object(b *schema.Block, have, config cty.Value, path cty.Path) 
 	if given != cty.NilVal {
 		given, _ = given.UnmarkDeep()
 	}
-	return f.block(b, have, config, given, path)
+	return f.block(b, have, config, given, path, "")
 }
 
 func (f *filler) errorf(path cty.Path, summary, detail string, args ...any) {
 	f.ds = append(f.ds, &diag.Message{Summary: summary, Detail: fmt.Sprintf(detail, args...), Attr: path.Copy()})
 }
 
-func (f *filler) block(b *schema.Block, have, config, given cty.Value, path cty.Path) cty.Value {
+// block fills an object of a block. key names the block for what is generated in it.
+func (f *filler) block(b *schema.Block, have, config, given cty.Value, path cty.Path, key string) cty.Value {
 	if have.IsNull() || !have.IsKnown() {
 		return have
 	}
@@ -49,12 +53,12 @@ func (f *filler) block(b *schema.Block, have, config, given cty.Value, path cty.
 		out = map[string]cty.Value{}
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.Attributes)) {
-		out[name] = f.attribute(b.Attributes[name], name, out[name], part(config, name), set[name], path)
+		out[name] = f.attribute(b.Attributes[name], name, out[name], part(config, name), set[name], path, key+"."+name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.Blocks)) {
 		nb := b.Blocks[name]
-		out[name] = f.each(out[name], part(config, name), func(have, config cty.Value) cty.Value {
-			return f.block(nb.Block, have, config, set[name], path.GetAttr(name))
+		out[name] = f.each(out[name], part(config, name), key+"."+name, func(have, config cty.Value, key string) cty.Value {
+			return f.block(nb.Block, have, config, set[name], path.GetAttr(name), key)
 		})
 	}
 	for _, name := range slices.Sorted(maps.Keys(set)) {
@@ -66,7 +70,7 @@ func (f *filler) block(b *schema.Block, have, config, given cty.Value, path cty.
 }
 
 // attribute is one attribute; given is what the rules say of it, or NilVal.
-func (f *filler) attribute(a *schema.Attribute, name string, have, config, given cty.Value, path cty.Path) cty.Value {
+func (f *filler) attribute(a *schema.Attribute, name string, have, config, given cty.Value, path cty.Path, key string) cty.Value {
 	at := path.GetAttr(name)
 	if a.WriteOnly {
 		return cty.NullVal(a.Type)
@@ -80,8 +84,8 @@ func (f *filler) attribute(a *schema.Attribute, name string, have, config, given
 	}
 	switch {
 	case configured && a.Nested != nil:
-		return f.each(have, config, func(have, config cty.Value) cty.Value {
-			return f.nested(a.Nested, have, config, at)
+		return f.each(have, config, key, func(have, config cty.Value, key string) cty.Value {
+			return f.nested(a.Nested, have, config, at, key)
 		})
 	case configured:
 		if !have.IsKnown() && config.IsKnown() {
@@ -100,7 +104,7 @@ func (f *filler) attribute(a *schema.Attribute, name string, have, config, given
 		v, err := convert.Convert(given, a.Type)
 		if err != nil {
 			f.errorf(at, "Invalid mock/override field `"+name+"`", "The value given for the field does not fit the type of the attribute: %s.", err)
-			return f.generate(a.Type)
+			return f.generate(a.Type, key)
 		}
 		return v
 	case known(have):
@@ -108,33 +112,33 @@ func (f *filler) attribute(a *schema.Attribute, name string, have, config, given
 	case f.later:
 		return cty.UnknownVal(a.Type)
 	default:
-		return f.generate(a.Type)
+		return f.generate(a.Type, key)
 	}
 }
 
 // nested fills an object of a nested attribute.
-func (f *filler) nested(o *schema.Object, have, config cty.Value, path cty.Path) cty.Value {
+func (f *filler) nested(o *schema.Object, have, config cty.Value, path cty.Path, key string) cty.Value {
 	if have.IsNull() || !have.IsKnown() {
 		return have
 	}
 	out := have.AsValueMap()
 	for _, name := range slices.Sorted(maps.Keys(o.Attributes)) {
-		out[name] = f.attribute(o.Attributes[name], name, out[name], part(config, name), cty.NilVal, path)
+		out[name] = f.attribute(o.Attributes[name], name, out[name], part(config, name), cty.NilVal, path, key+"."+name)
 	}
 	return cty.ObjectVal(out)
 }
 
 // each fills an object, or every element of a collection of objects.
-func (f *filler) each(have, config cty.Value, one func(have, config cty.Value) cty.Value) cty.Value {
+func (f *filler) each(have, config cty.Value, key string, one func(have, config cty.Value, key string) cty.Value) cty.Value {
 	if have == cty.NilVal || have.IsNull() || !have.IsKnown() {
 		if config != cty.NilVal && config.IsKnown() && have != cty.NilVal && !have.IsKnown() {
-			return f.each(config, config, one)
+			return f.each(config, config, key, one)
 		}
 		return have
 	}
 	ty := have.Type()
 	if ty.IsObjectType() {
-		return one(have, config)
+		return one(have, config, key)
 	}
 	var configs []cty.Value
 	if config != cty.NilVal && config.IsKnown() && !config.IsNull() && config.LengthInt() == have.LengthInt() {
@@ -158,7 +162,14 @@ func (f *filler) each(have, config cty.Value, one func(have, config cty.Value) c
 		if configs != nil && !ty.IsSetType() {
 			c = configs[i]
 		}
-		vals = append(vals, one(v, c))
+		switch {
+		case ty.IsMapType():
+			vals = append(vals, one(v, c, key+"["+k.AsString()+"]"))
+		case ty.IsSetType():
+			vals = append(vals, f.element(v, c, key, one))
+		default:
+			vals = append(vals, one(v, c, fmt.Sprintf("%s[%d]", key, i)))
+		}
 	}
 	switch {
 	case ty.IsMapType():
@@ -176,11 +187,23 @@ func (f *filler) each(have, config cty.Value, one func(have, config cty.Value) c
 	}
 }
 
-// generate makes a value of a type.
-func (f *filler) generate(ty cty.Type) cty.Value {
+// element fills an element of a set. What is generated in it depends on the rest of the
+// element, since the order of elements may change when they become known; until then
+// nothing is generated.
+func (f *filler) element(v, config cty.Value, key string, one func(have, config cty.Value, key string) cty.Value) cty.Value {
+	if v.IsWhollyKnown() {
+		return one(v, config, fmt.Sprintf("%s[%x]", key, v.Hash()))
+	}
+	defer func(later bool) { f.later = later }(f.later)
+	f.later = true
+	return one(v, config, key)
+}
+
+// generate makes a value of a type for the attribute that key names.
+func (f *filler) generate(ty cty.Type, key string) cty.Value {
 	switch {
 	case ty == cty.String:
-		return cty.StringVal(f.word())
+		return cty.StringVal(f.word(key))
 	case ty == cty.Number:
 		return cty.Zero
 	case ty == cty.Bool:
@@ -194,13 +217,13 @@ func (f *filler) generate(ty cty.Type) cty.Value {
 	case ty.IsObjectType():
 		out := map[string]cty.Value{}
 		for _, name := range slices.Sorted(maps.Keys(ty.AttributeTypes())) {
-			out[name] = f.generate(ty.AttributeType(name))
+			out[name] = f.generate(ty.AttributeType(name), key+"."+name)
 		}
 		return cty.ObjectVal(out)
 	case ty.IsTupleType():
 		vals := make([]cty.Value, 0, ty.Length())
-		for _, t := range ty.TupleElementTypes() {
-			vals = append(vals, f.generate(t))
+		for i, t := range ty.TupleElementTypes() {
+			vals = append(vals, f.generate(t, fmt.Sprintf("%s[%d]", key, i)))
 		}
 		return cty.TupleVal(vals)
 	default:
@@ -213,16 +236,14 @@ const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 // wordLength is how long generated strings are.
 const wordLength = 8
 
-// word is a string as random as the address of the object.
-func (f *filler) word() string {
-	if f.rnd == nil {
-		h := fnv.New64a()
-		_, _ = h.Write([]byte(f.seed))
-		f.rnd = rand.New(rand.NewPCG(h.Sum64(), uint64(f.next())))
-	}
+// word is a string as random as the address of the object and the name of the attribute.
+func (f *filler) word(key string) string {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(f.seed + "\x00" + key))
+	rnd := rand.New(rand.NewPCG(h.Sum64(), uint64(f.generation)))
 	b := make([]byte, wordLength)
 	for i := range b {
-		b[i] = alphabet[f.rnd.IntN(len(alphabet))]
+		b[i] = alphabet[rnd.IntN(len(alphabet))]
 	}
 	return string(b)
 }

@@ -43,11 +43,42 @@ type Config struct {
 // Rules say what is mocked in one run.
 type Rules struct {
 	Configs   map[addr.ProviderConfig]*Config // mocked configurations, whatever their instance key
-	Overrides []Override                      // of resources of any configuration; the first that fits counts
+	Overrides []Override                      // of resources of any configuration
 	// Named are mocks of configurations by the type of the provider, or TYPE.ALIAS; the one
 	// of "" is for all others. They count after Configs, in every module.
 	Named map[string]*Config
+	// Objects are those of the state that the run works on; nil: the run begins without any.
+	Objects *Objects
 }
+
+// Objects counts the objects that were made at each address of one state, so that an object
+// gets the same generated values whenever it is planned, and others than the object that it
+// replaces. The zero value is ready, and may be used by several runs at once.
+type Objects struct {
+	mu   sync.Mutex
+	made map[addr.Instance]int
+}
+
+// generation is the number of the next object at an address, from 1.
+func (o *Objects) generation(a addr.Instance) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.made[a] + 1
+}
+
+// add notes that an object was made.
+func (o *Objects) add(a addr.Instance) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.made == nil {
+		o.made = map[addr.Instance]int{}
+	}
+	o.made[a]++
+}
+
+// lasting is the generation of what is never made: data sources, ephemeral resources, and
+// objects that are imported.
+const lasting = 0
 
 // empty reports whether nothing is mocked.
 func (r *Rules) empty() bool { return len(r.Configs)+len(r.Overrides)+len(r.Named) == 0 }
@@ -71,19 +102,15 @@ func (r *Rules) touches(a addr.Provider) bool {
 // answers finds what stands in for the provider that a call is made to; ok is false if
 // nothing does.
 func (r *Rules) answers(c provider.Caller) (v Values, ok bool) {
-	for _, o := range r.Overrides {
-		if o.Target.Contains(c.Instance) {
-			return o.Values, true
-		}
+	if o := overriding(r.Overrides, c.Instance); o != nil {
+		return o.Values, true
 	}
 	cfg := r.config(c.Config)
 	if cfg == nil {
 		return Values{}, false
 	}
-	for _, o := range cfg.Overrides {
-		if o.Target.Contains(c.Instance) {
-			return o.Values, true
-		}
+	if o := overriding(cfg.Overrides, c.Instance); o != nil {
+		return o.Values, true
 	}
 	of := cfg.Resources
 	if c.Instance.Resource.Mode == addr.Data {
@@ -93,6 +120,33 @@ func (r *Rules) answers(c provider.Caller) (v Values, ok bool) {
 		return v, true
 	}
 	return Values{AtApply: cfg.AtApply}, true
+}
+
+// overriding returns the override of an instance, or nil. What stands in for one instance
+// goes before what stands in for all, in whatever order they were written. Of two with as
+// many keys the first counts.
+func overriding(all []Override, a addr.Instance) *Override {
+	var out *Override
+	for i := range all {
+		if o := &all[i]; o.Target.Contains(a) && (out == nil || keys(o.Target) > keys(out.Target)) {
+			out = o
+		}
+	}
+	return out
+}
+
+// keys is the number of instance keys in a target.
+func keys(t addr.Target) int {
+	n := 0
+	if t.HasKey {
+		n++
+	}
+	for _, s := range t.Module.Steps() {
+		if s.Key != (addr.Key{}) {
+			n++
+		}
+	}
+	return n
 }
 
 // config is the mock of a configuration, or nil.
@@ -116,7 +170,6 @@ func (r *Rules) config(a addr.ProviderConfig) *Config {
 type Shared struct {
 	mu       sync.Mutex
 	backings map[addr.Provider]*backing
-	made     map[addr.Instance]int // how often values were generated for an instance
 }
 
 // backing is an unconfigured provider, started on first use.
@@ -132,12 +185,16 @@ func (s *Shared) Decorate(r *Rules) func(addr.Provider, provider.Factory) provid
 	if r.empty() {
 		return nil
 	}
+	objects := r.Objects
+	if objects == nil {
+		objects = &Objects{}
+	}
 	return func(a addr.Provider, f provider.Factory) provider.Factory {
 		if !r.touches(a) {
 			return nil
 		}
 		return func(context.Context) (provider.Provider, diag.List) {
-			return &decorator{back: s.backing(a, f), start: f, rules: r, shared: s}, nil
+			return &decorator{back: s.backing(a, f), start: f, rules: r, objects: objects}, nil
 		}
 	}
 }
@@ -154,18 +211,6 @@ func (s *Shared) backing(a addr.Provider, f provider.Factory) *backing {
 		s.backings[a] = b
 	}
 	return b
-}
-
-// generation counts how often values are generated for an instance, so that they are the
-// same in every run of the same test, and not those of the object that was replaced.
-func (s *Shared) generation(a addr.Instance) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.made == nil {
-		s.made = map[addr.Instance]int{}
-	}
-	s.made[a]++
-	return s.made[a]
 }
 
 // Close ends the processes that were started.
@@ -240,10 +285,10 @@ func relax(b *schema.Block) *schema.Block {
 
 // A decorator answers for a provider what the rules say.
 type decorator struct {
-	back   *backing
-	start  provider.Factory
-	rules  *Rules
-	shared *Shared
+	back    *backing
+	start   provider.Factory
+	rules   *Rules
+	objects *Objects
 
 	mu     sync.Mutex
 	real   provider.Provider // configured; nil before a call that is not mocked
@@ -368,7 +413,8 @@ func (d *decorator) Plan(ctx context.Context, req provider.PlanRequest) (provide
 	if ds.HasErrors() {
 		return provider.PlanResponse{Planned: req.Proposed}, ds
 	}
-	f := d.filler(c, values, values.AtApply)
+	f := d.filler(c, values, d.objects.generation(c.Instance))
+	f.later = values.AtApply
 	planned := f.object(b, req.Proposed, req.Config, nil)
 	return provider.PlanResponse{Planned: planned, Private: req.Private, Identity: req.PriorIdentity}, append(ds, f.ds...)
 }
@@ -388,8 +434,11 @@ func (d *decorator) Apply(ctx context.Context, req provider.ApplyRequest) (provi
 	if ds.HasErrors() {
 		return out, ds
 	}
-	f := d.filler(c, values, false)
+	f := d.filler(c, values, d.objects.generation(c.Instance))
 	out.State = f.object(b, req.Planned, req.Config, nil)
+	if req.Prior.IsNull() {
+		d.objects.add(c.Instance)
+	}
 	return out, append(ds, f.ds...)
 }
 
@@ -404,7 +453,7 @@ func (d *decorator) Import(ctx context.Context, req provider.ImportRequest) ([]p
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	f := d.filler(c, values, false)
+	f := d.filler(c, values, lasting)
 	empty := b.Empty()
 	vals := f.object(b, empty, empty, nil).AsValueMap()
 	if a := b.Attributes["id"]; a != nil && a.Type == cty.String && req.ID != "" {
@@ -429,7 +478,7 @@ func (d *decorator) ReadData(ctx context.Context, typ string, config, meta cty.V
 	if ds.HasErrors() {
 		return config, ds
 	}
-	f := d.filler(c, values, false)
+	f := d.filler(c, values, lasting)
 	return f.object(b, config, config, nil), append(ds, f.ds...)
 }
 
@@ -444,7 +493,7 @@ func (d *decorator) OpenEphemeral(ctx context.Context, typ string, config cty.Va
 	if ds.HasErrors() {
 		return provider.Opened{}, ds
 	}
-	f := d.filler(c, values, false)
+	f := d.filler(c, values, lasting)
 	return provider.Opened{Result: f.object(b, config, config, nil)}, append(ds, f.ds...)
 }
 
@@ -516,6 +565,6 @@ func (d *decorator) block(ctx context.Context, mode addr.Mode, typ string) (*sch
 	return r.Block, ds
 }
 
-func (d *decorator) filler(c provider.Caller, v Values, later bool) *filler {
-	return &filler{values: v, later: later, seed: c.Instance.String(), next: func() int { return d.shared.generation(c.Instance) }}
+func (d *decorator) filler(c provider.Caller, v Values, generation int) *filler {
+	return &filler{values: v, seed: c.Instance.String(), generation: generation}
 }

@@ -81,8 +81,75 @@ func TestMockValues(t *testing.T) {
 	if w := planned(t, ctx, again, configured("n")); !w.RawEquals(v) {
 		t.Errorf("another run generates other values: %#v, %#v", v, w)
 	}
+	if w := planned(t, ctx, p, configured("n")); !w.RawEquals(v) {
+		t.Errorf("the second plan of one object has other values: %#v, %#v", v, w)
+	}
+	if _, ds := p.Apply(ctx, provider.ApplyRequest{Type: "x_y", Prior: cty.NullVal(v.Type()), Planned: v, Config: configured("n")}); ds.HasErrors() {
+		t.Fatal(ds.Err())
+	}
 	if w := planned(t, ctx, p, configured("n")); w.GetAttr("id").RawEquals(v.GetAttr("id")) {
 		t.Error("another object in the place of the first has the same id")
+	}
+}
+
+// An object is planned again when its arguments are known. What was known before is the same
+// then, also where a null makes room for one generated value more, in lists and in sets.
+func TestMockPlannedTwice(t *testing.T) {
+	str := func(text string) cty.Value { return cty.StringVal(text) }
+	unknown, null := cty.UnknownVal(cty.String), cty.NullVal(cty.String)
+	make := func(name, a, key cty.Value) cty.Value {
+		item := func(key cty.Value) cty.Value {
+			return cty.ObjectVal(map[string]cty.Value{"key": key, "id": null})
+		}
+		return cty.ObjectVal(map[string]cty.Value{
+			"name": name, "a": a, "id": null, "z": null,
+			"list": cty.ListVal([]cty.Value{item(key), item(str("fixed"))}),
+			"set":  cty.SetVal([]cty.Value{item(key), item(str("fixed"))}),
+		})
+	}
+	text := func() *schema.Attribute { return &schema.Attribute{Type: cty.String, Computed: true} }
+	optional := func() *schema.Attribute { return &schema.Attribute{Type: cty.String, Optional: true, Computed: true} }
+	inner := &schema.Block{Attributes: map[string]*schema.Attribute{"key": {Type: cty.String, Required: true}, "id": text()}}
+	block := &schema.Block{
+		Attributes: map[string]*schema.Attribute{"name": {Type: cty.String, Required: true}, "a": optional(), "id": text(), "z": text()},
+		Blocks:     map[string]*schema.NestedBlock{"list": {Nesting: schema.List, Block: inner}, "set": {Nesting: schema.Set, Block: inner}},
+	}
+	for _, v := range []Values{{}, {AtApply: true}, {Value: cty.ObjectVal(map[string]cty.Value{"z": str("given")})}} {
+		d := &filler{values: v, later: v.AtApply, seed: "x_y.a", generation: 1}
+		before := make(unknown, unknown, unknown)
+		planned := d.object(block, before, before, nil)
+		for _, after := range []cty.Value{make(str("n"), null, str("k")), make(str("n"), str("a"), str("z")), make(str("n"), str("a"), str("a"))} {
+			again := d.object(block, after, after, nil)
+			if errs := schema.AssertObjectCompatible(block, planned, again); len(errs) > 0 {
+				t.Errorf("%v: the second plan breaks the protocol: %v\n%#v\n%#v", v, errs, planned, again)
+			}
+		}
+		if len(d.ds) > 0 {
+			t.Error(d.ds.Err())
+		}
+	}
+}
+
+// What stands in for one instance goes before what stands in for all, wherever it is written.
+func TestMockOverrideOfInstance(t *testing.T) {
+	var all []Override
+	for _, text := range []string{"x_y.a", "x_y.a[0]"} {
+		target, err := addr.ParseTarget(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, Override{Target: target, Values: Values{Value: cty.ObjectVal(map[string]cty.Value{"id": cty.StringVal(text)})}})
+	}
+	for _, list := range [][]Override{all, {all[1], all[0]}} {
+		for _, r := range []*Rules{{Overrides: list}, {Configs: map[addr.ProviderConfig]*Config{{Provider: source}: {Overrides: list}}}} {
+			_, p, _ := decorated(t, r)
+			for i, want := range []string{"x_y.a[0]", "x_y.a"} {
+				c := provider.Caller{Config: addr.ProviderConfig{Provider: source}, Instance: addr.Instance{Resource: addr.Resource{Type: "x_y", Name: "a"}, Key: addr.Int(i)}}
+				if v := planned(t, provider.WithCaller(t.Context(), c), p, configured("n")); v.GetAttr("id").AsString() != want {
+					t.Errorf("instance %d is overridden by %#v", i, v.GetAttr("id"))
+				}
+			}
+		}
 	}
 }
 
