@@ -69,7 +69,7 @@ func ParseEstate(name string, text []byte, set *source.Set) (*Estate, diag.List)
 			}
 			out.Providers[pr.Key()] = pr
 		default:
-			out.Overrides = p.override(out.Overrides, b)
+			out.Overrides = p.single(out.Overrides, b)
 		}
 	}
 	return out, p.ds.Sort()

@@ -390,7 +390,7 @@ func (p *parser) provider(b *hcl.Block) *Provider {
 func (p *parser) mocks(m *Mock, blocks hcl.Blocks) {
 	for _, b := range blocks {
 		if strings.HasPrefix(b.Type, "override_") {
-			m.Overrides = p.override(m.Overrides, b)
+			m.Overrides = p.single(m.Overrides, b)
 			continue
 		}
 		into := m.Resources
@@ -447,6 +447,8 @@ func (p *parser) override(all []*Override, b *hcl.Block) []*Override {
 	switch {
 	case o.Kind == Module && !t.IsModule():
 		p.errorf(at, "Module address expected", "It's not allowed to reference anything other than module here.")
+	case o.Kind == Module && t.Module.Static() != addr.Module(t.Module):
+		p.errorf(at, "Module instance address with keys is not allowed", "An override_module block stands in for every instance of a module, so its target cannot be a module instance such as %s. Write %s to override all of them, or override the resources of one instance with override_resource blocks.", t, t.Module.Static())
 	case o.Kind != Module && t.IsModule():
 		p.errorf(at, "Resource address expected", "It's not allowed to reference anything other than resource or data source here.")
 	case o.Kind == Resource && t.Resource.Mode != addr.Managed:
@@ -458,6 +460,20 @@ func (p *parser) override(all []*Override, b *hcl.Block) []*Override {
 		return append(all, o)
 	}
 	return all
+}
+
+// single is override for blocks of one scope, of which no two may have the same target: the
+// order of blocks does not decide which one counts.
+func (p *parser) single(all []*Override, b *hcl.Block) []*Override {
+	out := p.override(all, b)
+	if len(out) == len(all) {
+		return out
+	}
+	o := out[len(all)]
+	if i := slices.IndexFunc(all, func(e *Override) bool { return e.Kind == o.Kind && e.Target == o.Target }); i >= 0 {
+		p.ds = append(p.ds, diag.Errorf(&o.TargetAt, "Duplicated `"+b.Type+"` block", "It is not allowed to have multiple `%s` blocks with the same target: `%s`.", b.Type, o.Target).Note(&all[i].TargetAt, "the other block")...)
+	}
+	return out
 }
 
 func (p *parser) run(b *hcl.Block) *Run {
