@@ -237,7 +237,7 @@ func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*p
 	if !ds.HasErrors() {
 		in.Compiled = &eval.Compiled{Keep: o.Mode != plan.Destroy}
 		var more diag.List
-		valid, more = e.validateBeforePlan(planning, in, o.Mode)
+		valid, more = e.validateBeforePlan(planning, in, prev, &o)
 		ds = append(ds, planner.Halted(planning, more)...)
 	}
 	if ds.HasErrors() {
@@ -264,15 +264,30 @@ func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*p
 
 // validateBeforePlan finds what configuration and the values of variables show, before any provider
 // is asked to read or plan.
-func (e *Engine) validateBeforePlan(ctx context.Context, in eval.Options, mode plan.Mode) (validate.Validated, diag.List) {
+func (e *Engine) validateBeforePlan(ctx context.Context, in eval.Options, prev *state.State, o *PlanOptions) (validate.Validated, diag.List) {
 	var ds diag.List
-	if mode != plan.Destroy {
+	destroy := o.Mode == plan.Destroy
+	if !destroy {
 		ds = eval.CheckRoot(ctx, e.tree.Root.Config, in.Variables, in.Functions).Errors()
 	}
 	valid, more := validate.BeforePlan(ctx, validate.Input{
 		Tree: e.tree, Providers: e.pool, Functions: in.Functions, Provisioners: e.o.Provisioners, Cwd: e.o.LaunchDir, Compiled: in.Compiled,
-	}, mode == plan.Destroy)
+		Wants: planner.Selects(in, o.Targets, o.Excludes), Uses: configurationsOf(prev),
+	}, destroy)
 	return valid, append(ds, more...).Once() // the rules of variables are looked at by both
+}
+
+// configurationsOf reports whether an object in a state has a provider configuration.
+func configurationsOf(s *state.State) func(addr.ProviderConfig) bool {
+	used := map[addr.ProviderConfig]bool{}
+	if s != nil {
+		for _, r := range s.Resources {
+			for _, i := range r.Instances {
+				used[r.Config(i)] = true
+			}
+		}
+	}
+	return func(a addr.ProviderConfig) bool { return used[a] }
 }
 
 // evaluation is what configuration is evaluated with at a time.

@@ -100,10 +100,10 @@ func Run(ctx context.Context, in Input) (Result, diag.List) {
 	a.schedule()
 	stop()
 	a.finish()
-	a.graph.Report(a.client.Close())
+	closing := a.client.Close()
 	a.result.Providers = a.client.Digests()
 	a.result.State = a.snapshot()
-	ds := a.graph.Diags()
+	ds := append(a.needed(a.graph.Diags()), closing...).Sort()
 	if !ds.HasErrors() && !a.result.Stopped && a.dead == nil {
 		ds = append(ds, a.undone()...)
 	}
@@ -111,6 +111,18 @@ func Run(ctx context.Context, in Input) (Result, diag.List) {
 		ds = append(ds, diag.Errorf(nil, "Failed to write the journal", "Terrace stopped starting operations because it could not record what it was about to do: %s.", a.dead)...)
 	}
 	return a.result, ds
+}
+
+// needed drops errors in configuration from the messages of a destroy that carried out its
+// whole plan: the plan warned of them. What blocks say of an object that is about to be
+// destroyed is looked for, and need not be found.
+func (a *applier) needed(ds diag.List) diag.List {
+	if a.in.Plan.Mode != plan.Destroy || a.anyFailed() || a.left > 0 || a.dead != nil {
+		return ds
+	}
+	return slices.DeleteFunc(ds, func(m *diag.Message) bool {
+		return m.Severity == diag.Error && m.At != nil && m.Address == ""
+	})
 }
 
 // undone is the error that something was not carried out though nothing was found

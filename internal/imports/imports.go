@@ -61,15 +61,31 @@ func (s *Set) Sorted() []*Target {
 }
 
 // Read evaluates for_each and to of the import blocks of the root module.
-// generating allows targets for which there is no resource block yet.
-func Read(t *demand.Task, ev *eval.Evaluator, generating bool) (*Set, diag.List) {
+// generating allows targets for which there is no resource block yet. Blocks for resources
+// that wants refuses are left out, with what is wrong with them.
+func Read(t *demand.Task, ev *eval.Evaluator, generating bool, wants func(addr.ConfigResource) bool) (*Set, diag.List) {
 	out := &Set{ev: ev, by: map[addr.Instance]*Target{}}
 	var ds diag.List
 	for _, b := range ev.Tree().Root.Config.Imports {
+		if c, ok := into(b); ok && !wants(c) {
+			continue
+		}
 		r := &importReader{set: out, block: b, generating: generating}
 		ds = append(ds, r.read(t)...)
 	}
 	return out, ds
+}
+
+// into returns the resource block that an import block names, whatever its index is; ok is
+// false if that cannot be told before for_each is evaluated.
+func into(b *config.ImportBlock) (c addr.ConfigResource, ok bool) {
+	index := cty.StringVal("")
+	ctx := &hcl.EvalContext{Variables: map[string]cty.Value{"each": cty.ObjectVal(map[string]cty.Value{"key": index, "value": index})}}
+	t, ds := refactoring.ReadAddress(b.To, ctx)
+	if ds.HasErrors() || t.IsModule() {
+		return addr.ConfigResource{}, false
+	}
+	return t.Instance().Config(), true
 }
 
 // importReader reads one block.

@@ -176,7 +176,9 @@ func (p *planner) orphan(t *demand.Task, r *state.Resource, k addr.Key) *orphanP
 		return op // data sources that nothing reads any more are dropped without a word
 	}
 	ds := p.planOrphan(t, op, inst, why)
-	op.failed = ds.HasErrors()
+	if op.failed = ds.HasErrors(); op.failed {
+		p.unplanned.Store(true)
+	}
 	t.Report(ds.About(a.String()))
 	return op
 }
@@ -333,7 +335,8 @@ func (p *planner) orphanNow(sub *resourceclient.Subject, op *orphanPlan, stored 
 }
 
 // whyOrphan says why nothing wants an instance. wanted is true where that
-// cannot be said because computing what is wanted failed.
+// cannot be said because computing what is wanted failed. A plan to destroy does not
+// need to know which instances are wanted: all of them go.
 func (p *planner) whyOrphan(t *demand.Task, a addr.Instance) (why plan.Reason, wanted bool) {
 	m := p.ev.Root
 	for _, step := range a.Module.Steps() {
@@ -343,7 +346,7 @@ func (p *planner) whyOrphan(t *demand.Task, a addr.Instance) (why plan.Reason, w
 		}
 		ch, ok := call.Children(t)
 		if !ok || ch.Deferred != nil {
-			return "", true
+			return "", p.in.Mode != plan.Destroy
 		}
 		if m = ch.Get(step.Key); m == nil {
 			return plan.DeleteNoModule, false
@@ -355,7 +358,7 @@ func (p *planner) whyOrphan(t *demand.Task, a addr.Instance) (why plan.Reason, w
 	}
 	in, ok := r.Instances(t)
 	if !ok || in.Deferred != nil {
-		return "", true
+		return "", p.in.Mode != plan.Destroy
 	}
 	if in.Get(a.Key) != nil && in.Form != eval.Disabled {
 		return "", true
@@ -370,4 +373,25 @@ func (p *planner) whyOrphan(t *demand.Task, a addr.Instance) (why plan.Reason, w
 	default:
 		return plan.DeleteWrongRepetition, false
 	}
+}
+
+// unneeded makes warnings of errors in configuration that a plan to destroy does not need.
+// Errors remain if an object could not be planned, and those about an object in state.
+func (p *driver) unneeded(ds diag.List) diag.List {
+	if p.in.Mode != plan.Destroy || p.unplanned.Load() || p.ctx.Err() != nil {
+		return ds
+	}
+	there := map[string]bool{}
+	for a := range p.prior.Instances() {
+		there[a.String()] = true
+	}
+	out := make(diag.List, 0, len(ds))
+	for _, m := range ds {
+		if there[m.Address] {
+			out = append(out, m)
+		} else {
+			out = append(out, diag.List{m}.AsWarnings()...)
+		}
+	}
+	return out
 }

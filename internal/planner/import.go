@@ -27,7 +27,7 @@ func Import(ctx context.Context, in Input, a addr.Instance, id string) (*state.S
 	t := p.graph.Task(ctx)
 	changed, more := p.importOne(t, a, id)
 	p.graph.Report(p.client.Close())
-	ds = append(append(ds, more...), p.messages()...)
+	ds = append(append(ds, more...), p.messages(nil)...)
 	if ds.HasErrors() || changed == nil {
 		return nil, ds
 	}

@@ -29,6 +29,9 @@ func (p *planner) managed(t *demand.Task, d *eval.Desired) (*instancePlan, cty.V
 		return ip, cty.DynamicVal, ds
 	}
 	unknown := cty.UnknownVal(s.Block.ImpliedType())
+	if p.in.Mode == plan.Destroy && p.prior.Instance(d.Addr()) == nil {
+		return ip, unknown, ds // there is nothing to destroy, so its provider need not be configured
+	}
 	pc, more := d.Provider(t)
 	if ds = append(ds, more...); more.HasErrors() {
 		return ip, unknown, ds

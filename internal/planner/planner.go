@@ -12,6 +12,7 @@ import (
 	"iter"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/terrace-iac/terrace/addr"
@@ -65,6 +66,8 @@ type planner struct {
 	ev        *eval.Evaluator
 	prior     *state.State                    // after moves
 	moved     map[addr.Instance]addr.Instance // new address to old
+	moves     []refactoring.Open              // errors of moved blocks that count if a module has instances
+	entered   sync.Map                        // addr.Module of those that have an instance which was walked
 	scope     scopeFilter
 	client    *resourceclient.Client
 	imports   *imports.Set
@@ -74,7 +77,8 @@ type planner struct {
 	unwanted  sync.Map // addr.Instance to *demand.Cell[*orphanPlan], of a refresh-only plan
 	destroyed destroyedByModule
 	found     findings
-	changes   bool // the plan has changes, reads of data sources in checks aside; known when checks begin
+	changes   bool        // the plan has changes, reads of data sources in checks aside; known when checks begin
+	unplanned atomic.Bool // a plan to destroy: what is to become of an object in state could not be planned
 }
 
 // Make makes a plan. With errors the plan holds what could be planned and is
@@ -88,8 +92,7 @@ func Make(ctx context.Context, in Input) (*plan.Plan, diag.List) {
 	p.walk()
 	p.walked = true
 	p.readOutputs()
-	p.graph.Report(p.client.Close())
-	ds = append(ds, p.messages()...)
+	ds = append(ds, p.messages(p.client.Close())...)
 	out := p.assemble()
 	out.Errored = ds.HasErrors()
 	return out, ds
@@ -139,7 +142,7 @@ func (p *driver) prepare() diag.List {
 	p.prior = p.in.State.TranslateProviders(tree.RequiredProviders(), !p.in.KeepHosts)
 	moved, more := refactoring.Apply(tree, p.in.Eval.Early(), p.prior)
 	ds = append(ds, more...)
-	p.prior, p.moved = moved.State, moved.From
+	p.prior, p.moved, p.moves = moved.State, moved.From, moved.Open
 	p.removed, more = refactoring.ReadRemovals(tree, p.in.Eval.Early())
 	ds = append(ds, more...)
 	p.scope = newScopeFilter(p.in.Eval, p.in.Targets, p.in.Excludes)
@@ -153,7 +156,7 @@ func (p *driver) prepare() diag.List {
 	ds = append(ds, p.scope.checkMoved(p.moved)...)
 	ds = append(ds, p.checkReplace()...)
 	if p.in.Mode == plan.Normal {
-		p.imports, more = imports.Read(p.graph.Task(p.ctx), p.ev, p.in.Generate)
+		p.imports, more = imports.Read(p.graph.Task(p.ctx), p.ev, p.in.Generate, p.scope.wantsBlock)
 		ds = append(ds, more...)
 	}
 	return ds
@@ -170,6 +173,11 @@ func (p *driver) walk() {
 	w.Do(p.in.Providers.Parallelism, work)
 	p.walkOrphans(&w)
 	w.Do(p.in.Providers.Parallelism, work)
+	for _, o := range p.moves {
+		if _, ok := p.entered.Load(o.In); ok {
+			p.graph.Report(o.Err)
+		}
+	}
 	p.generateImports()
 	p.unmetImports()
 	if p.in.Mode != plan.Destroy {
@@ -187,6 +195,7 @@ func shares[T any](all []T, parallelism int) iter.Seq[[]T] {
 }
 
 func (p *driver) walkModule(w *parallel.Work[job], m *eval.Module) {
+	p.entered.Store(m.Node.Path, true)
 	var all []job
 	defer func() { w.Add(all...) }()
 	for _, r := range m.Resources() {
@@ -252,8 +261,11 @@ func (p *driver) walkResource(w *parallel.Work[job], t *demand.Task, r *eval.Res
 
 func (p *planner) walkInstances(t *demand.Task, all []*eval.Desired) {
 	for _, d := range all {
-		if p.scope.wantsInstance(d.Addr()) {
-			d.Value(t, nil)
+		if !p.scope.wantsInstance(d.Addr()) {
+			continue
+		}
+		if _, ok := d.Value(t, nil); !ok && d.Addr().Resource.Mode == addr.Managed && p.prior.Instance(d.Addr()) != nil {
+			p.unplanned.Store(true)
 		}
 	}
 }
@@ -310,10 +322,10 @@ func (p *planner) here(_ *demand.Task, d *eval.Desired) bool {
 	return ok
 }
 
-// messages are those of the graph. Where an interrupt ended planning they say so, also if
+// messages are those of the graph, and those about the end. Where an interrupt ended planning they say so, also if
 // nothing but waits of tasks for one another was given up.
-func (p *driver) messages() diag.List {
-	ds := p.graph.Diags()
+func (p *driver) messages(end diag.List) diag.List {
+	ds := append(p.unneeded(p.graph.Diags()), end...).Sort()
 	if p.graph.Stopped() {
 		ds = append(ds, &diag.Message{Severity: diag.Error, Code: resourceclient.CodeInterrupted, Summary: "Not planned", Detail: "Planning was interrupted."})
 	}

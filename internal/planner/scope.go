@@ -50,6 +50,16 @@ func newScopeFilter(o eval.Options, targets, excludes []addr.Target) scopeFilter
 	return f
 }
 
+// Selects returns the test whether a plan with targets and exclusions demands a resource
+// block, which is not a plan to destroy; nil without either.
+func Selects(o eval.Options, targets, excludes []addr.Target) func(addr.ConfigResource) bool {
+	if len(targets)+len(excludes) == 0 {
+		return nil
+	}
+	f := newScopeFilter(o, targets, excludes)
+	return f.wantsBlock
+}
+
 // named lists the resource blocks that any of the targets covers.
 func named(deps *eval.Dependents, by []addr.Target) []addr.ConfigResource {
 	var out []addr.ConfigResource

@@ -49,7 +49,7 @@ func NewSession(ctx context.Context, in Input, planned bool, fallback Fallback) 
 
 // fresh are the messages of the graph since they were asked for last.
 func (s *Session) fresh() diag.List {
-	all := s.p.messages()
+	all := s.p.messages(nil)
 	if len(all) <= s.reported {
 		return nil
 	}

@@ -61,7 +61,7 @@ func (v *validator) valueBeforePlan(t *demand.Task, d *eval.Desired) (cty.Value,
 		return cty.DynamicVal, ds
 	}
 	out := v.anything(d, s)
-	if v.destroy && d.Addr().Resource.Mode == addr.Managed {
+	if v.destroy && d.Addr().Resource.Mode == addr.Managed { // a provider configuration reads it
 		return out, ds
 	}
 	more := v.block(t, d, s, out)
@@ -108,7 +108,10 @@ func anything(of anyOf) cty.Value {
 
 // block is what is wrong with a resource block.
 func (v *validator) block(t *demand.Task, d *eval.Desired, s *schema.Resource, self cty.Value) diag.List {
-	_, ds := d.Provider(t)
+	pc, ds := d.Provider(t)
+	if pc != nil && v.limited() != nil {
+		v.graph.Report(v.provider(t, pc))
+	}
 	b, more := d.Resource.Body(s)
 	ds = append(ds, resourceclient.Blame(d, s, more)...)
 	if more.HasErrors() {

@@ -7,6 +7,7 @@ package validate
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/hashicorp/hcl/v2"
@@ -36,6 +37,11 @@ type Input struct {
 	// them is taken for anything, and Cwd and the workspace for unknown.
 	Without  func(addr.Provider) bool
 	Compiled *eval.Compiled // see there; nil: none
+	// Wants reports whether a plan needs a resource block; nil: it needs all. What is wrong with
+	// other blocks is not looked at before the plan.
+	Wants func(addr.ConfigResource) bool
+	// Uses reports whether a plan to destroy uses a provider configuration; nil: it uses all.
+	Uses func(addr.ProviderConfig) bool
 	// Also checks more of the root module, with the same evaluation; nil: nothing.
 	Also func(*demand.Task, *eval.Evaluator) diag.List
 }
@@ -55,7 +61,7 @@ type validator struct {
 	graph  *demand.Graph
 
 	early   bool // see Early
-	destroy bool // early, and before a plan to destroy: what that needs alone
+	destroy bool // early, and before a plan to destroy: the provider configurations that it uses
 	mild    bool // early, and before a plan to destroy: all, for warnings
 
 	mu        sync.Mutex
@@ -110,13 +116,14 @@ func (v *validator) module(w *parallel.Work[job], m *eval.Module) {
 	first := !v.early || v.first(m.Node.Config)
 	var all []job
 	for _, r := range m.Resources() {
-		if v.destroy && r.Config().Addr.Mode == addr.Managed {
-			all = append(all, func(t *demand.Task) { r.Instances(t) })
-			continue
+		if !v.destroy && v.wants(r.Addr().Config()) {
+			all = append(all, func(t *demand.Task) { r.Value(t) })
 		}
-		all = append(all, func(t *demand.Task) { r.Value(t) })
 	}
 	for _, c := range m.Calls() {
+		if !v.entersCall(c.Node) {
+			continue
+		}
 		all = append(all, func(t *demand.Task) {
 			if ch, ok := c.Children(t); ok {
 				for _, child := range ch.All {
@@ -126,16 +133,88 @@ func (v *validator) module(w *parallel.Work[job], m *eval.Module) {
 		})
 	}
 	all = append(all, func(t *demand.Task) {
-		if first {
+		if first && v.limited() == nil { // else with the resources that use them
 			for _, pc := range m.ProviderInstances(t) {
-				v.graph.Report(v.provider(t, pc))
+				if !v.destroy || v.in.Uses == nil || v.in.Uses(pc.Addr) {
+					v.graph.Report(v.provider(t, pc))
+				}
 			}
 		}
-		if !v.destroy {
+		switch {
+		case v.destroy:
+		case v.limited() == nil:
 			v.values(t, m, first)
+		case m.Node.Parent == nil:
+			v.outputs(t, m)
 		}
 	})
 	w.Add(all...)
+}
+
+// outputs demands the root outputs that a plan with targets or exclusions may make: those
+// that read something, all of which it needs.
+func (v *validator) outputs(t *demand.Task, root *eval.Module) {
+	reads := eval.StaticOutputs(v.in.Tree)
+	for _, name := range root.Outputs() {
+		needs := reads(name)
+		if len(needs) > 0 && !slices.ContainsFunc(needs, func(c addr.ConfigResource) bool { return !v.wants(c) }) {
+			root.Output(t, name)
+		}
+	}
+}
+
+// limited is what the plan needs alone, nil if that is everything. Before a plan to destroy
+// all of configuration is looked at, for warnings.
+func (v *validator) limited() func(addr.ConfigResource) bool {
+	if v.destroy || v.mild || !v.early {
+		return nil
+	}
+	return v.in.Wants
+}
+
+func (v *validator) wants(c addr.ConfigResource) bool {
+	f := v.limited()
+	return f == nil || f(c)
+}
+
+// entersCall reports whether anything is demanded in a called module.
+func (v *validator) entersCall(n *module.Node) bool {
+	switch f := v.limited(); {
+	case n == nil:
+		return true
+	case v.destroy: // of modules that are called once: others have no provider configurations of their own
+		r := n.Call.Repeat
+		return r.Count == nil && r.ForEach == nil && r.Enabled == nil && configures(n)
+	case f == nil:
+		return true
+	default:
+		for a := range n.Config.Resources {
+			if f(n.Path.Resource(a)) {
+				return true
+			}
+		}
+	}
+	for _, sub := range n.Calls {
+		if v.entersCall(sub) {
+			return true
+		}
+	}
+	return false
+}
+
+// configures reports whether a module, or one that it calls, has a provider configuration.
+func configures(n *module.Node) bool {
+	for _, p := range n.Config.Providers {
+		if !p.Empty {
+			return true
+		}
+	}
+	for _, sub := range n.Calls {
+		if configures(sub) {
+			return true
+		}
+	}
+	return false
 }
 
 // values demands the values of a module instance: its inputs alone where another instance
