@@ -214,11 +214,11 @@ const floors = `
 	internal/backend/migrate, internal/module/installer, internal/project, internal/testrun < internal/project/setup;
 	internal/planjson, internal/project, internal/cli/flags < internal/cli/project;
 	internal/project/setup, internal/cli/project < internal/cli/initialize;
-	internal/cli/project, internal/testrun < internal/cli/validate;
+	internal/cli/project, internal/testrun < internal/cli/validate, internal/cli/providers;
 	internal/backend/tfe, internal/cli/project < internal/cli/remoterun;
 	internal/cli/remoterun < internal/cli/planning;
 	internal/cli/project < internal/cli/output, internal/cli/configcmd,
-	  internal/cli/modules, internal/cli/providers, internal/cli/login, internal/cli/version, internal/cli/workspace;
+	  internal/cli/modules, internal/cli/login, internal/cli/version, internal/cli/workspace;
 	internal/estate, internal/cli/initialize, internal/cli/unitflags < internal/cli/units;
 	internal/backend/doctor, internal/cli/units < internal/cli/backendcmd;
 	internal/digraph, internal/cli/units < internal/cli/inspect;

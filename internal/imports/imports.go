@@ -77,7 +77,7 @@ func Read(t *demand.Task, ev *eval.Evaluator, generating bool, wants func(addr.C
 }
 
 // into returns the resource block that an import block names, whatever its index is; ok is
-// false if that cannot be told before for_each is evaluated.
+// false if that is not known before for_each is evaluated.
 func into(b *config.ImportBlock) (c addr.ConfigResource, ok bool) {
 	index := cty.StringVal("")
 	ctx := &hcl.EvalContext{Variables: map[string]cty.Value{"each": cty.ObjectVal(map[string]cty.Value{"key": index, "value": index})}}
