@@ -61,6 +61,9 @@ func (e *Engine) Inspect(ctx context.Context, o InspectOptions) (*Inspection, di
 		}
 	}
 	in := e.evaluation(vars, now, true, false)
+	if o.Plan == nil && o.State == nil { // values for a run, which are the same in its plan and its apply
+		in.Functions = e.functions(e.o.Now(), false)
+	}
 	in.Phase = w
 	in.Exists = func(_ *demand.Task, d *eval.Desired) bool { return w.here(d.Addr()) }
 	g := &demand.Graph{}
