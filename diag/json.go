@@ -106,8 +106,12 @@ func (j *JSON) Object(m *Message) *Object {
 	o := &Object{Severity: m.Severity.String(), Code: m.CodeName(), Summary: source.HideCredentials(m.Summary), Detail: source.HideCredentials(m.Detail), Address: m.Address}
 	if m.At != nil {
 		o.Range = objectRange(*m.At)
-		if o.Snippet = j.snippet(m.At, m.Context, m.Address != ""); o.Snippet != nil {
+		var values bool
+		if o.Snippet, values = j.snippet(m.At, m.Context, m.Address != ""); o.Snippet != nil {
 			for _, line := range m.Values {
+				if !values {
+					break
+				}
 				name, statement := splitValue(line)
 				o.Snippet.Values = append(o.Snippet.Values, ObjectValue{name, strings.TrimPrefix(statement, " ")})
 			}
@@ -121,7 +125,7 @@ func (j *JSON) Object(m *Message) *Object {
 		note := ObjectNote{Text: n.Text}
 		if n.At != nil {
 			note.Range = objectRange(*n.At)
-			note.Snippet = j.snippet(n.At, nil, false)
+			note.Snippet, _ = j.snippet(n.At, nil, false)
 		}
 		o.Notes = append(o.Notes, note)
 	}
@@ -142,10 +146,11 @@ func objectRange(at source.Range) *ObjectRange {
 	return r
 }
 
-func (j *JSON) snippet(at, context *source.Range, object bool) *ObjectSnippet {
+// snippet is the source around a place, and whether values of references in it are shown.
+func (j *JSON) snippet(at, context *source.Range, object bool) (*ObjectSnippet, bool) {
 	s := j.parsed.snippet(j.Set, at, context, object)
 	if s == nil || s.hidden {
-		return nil
+		return nil, false
 	}
 	o := &ObjectSnippet{
 		Code:                 s.code(),
@@ -157,7 +162,7 @@ func (j *JSON) snippet(at, context *source.Range, object bool) *ObjectSnippet {
 	if s.context != "" {
 		o.Context = &s.context
 	}
-	return o
+	return o, !s.bare
 }
 
 func objectCall(c *Call) *ObjectCall {

@@ -21,6 +21,7 @@ type snippet struct {
 	first      int      // number of the first line
 	start, end int      // of the highlight, as offsets into the joined lines; never outside them
 	hidden     bool     // the text is never shown: there are no lines
+	bare       bool     // the values of references in it are not shown
 }
 
 // code is the lines joined by line breaks.
@@ -54,7 +55,7 @@ func (p *parsed) snippet(set *source.Set, at, context *source.Range, object bool
 	if !f.Shows(firstLine, lastLine) {
 		return &snippet{hidden: true, context: p.header(f, at.Start.Byte, object)}
 	}
-	s := &snippet{first: firstLine, context: p.header(f, at.Start.Byte, object)}
+	s := &snippet{first: firstLine, context: p.header(f, at.Start.Byte, object), bare: !f.ShowsValues(firstLine, lastLine)}
 	offset := 0
 	for n := firstLine; n <= lastLine; n++ {
 		line := f.Line(n)

@@ -179,7 +179,7 @@ func (p *Printer) place(b *strings.Builder, m *Message) {
 		}
 		fmt.Fprintf(b, "  on %s line %d%s:\n", clean(m.At.Filename), m.At.Start.Line, where)
 		p.source(b, s)
-		p.values(b, m, s != nil && s.hidden)
+		p.values(b, m, s != nil && (s.hidden || s.bare))
 		p.difference(b, m.Diff)
 	}
 	if m.Address != "" || m.At != nil {

@@ -33,16 +33,85 @@ func (l *Layer) Secret() bool {
 }
 
 // Shows reports whether excerpts of the lines from first to last may be shown: whether
-// none of them holds a value that was handed in.
+// none of them holds a value that was handed in. Lines that contain references alone, such
+// as `name = dependency.vpc.outputs.id`, hold none.
 func (f *File) Shows(first, last int) bool {
+	return f.outside(first, last, func(n int) bool { return f.plain[n] })
+}
+
+// ShowsValues reports whether the values may be shown that expressions in the lines from
+// first to last refer to. Those of lines where values are handed on may be secret, also if
+// the lines themselves are shown.
+func (f *File) ShowsValues(first, last int) bool {
+	return f.outside(first, last, func(int) bool { return false })
+}
+
+// outside reports whether no line from first to last is private, but for those that are
+// allowed.
+func (f *File) outside(first, last int, allowed func(n int) bool) bool {
 	if f.Layer.Secret() {
 		return false
 	}
 	if len(f.Private) == 0 {
 		return true
 	}
-	f.private.Do(func() { f.hidden = privateLines(f.Bytes, f.Private, f.Open) })
-	return !slices.ContainsFunc(f.hidden, func(l lines) bool { return l.first <= last && first <= l.last })
+	f.private.Do(func() {
+		f.hidden = privateLines(f.Bytes, f.Private, f.Open)
+		if len(f.hidden) > 0 {
+			f.plain = referenceLines(f.Bytes)
+		}
+	})
+	return !slices.ContainsFunc(f.hidden, func(l lines) bool {
+		for n := max(l.first, first); n <= min(l.last, last); n++ {
+			if !allowed(n) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// referenceRoots begin references in unit and stack files.
+var referenceRoots = []string{"local", "import", "include", "dependency", "feature", "values", "module", "each", "unit", "stack"}
+
+// referenceLines are the lines that contain a reference, with or without a name that it is
+// assigned to, and nothing else. In a text with characters or strings that no file may
+// contain there are none, since what is a string there is not known.
+func referenceLines(text []byte) map[int]bool {
+	tokens, _ := hclsyntax.LexConfig(text, "", hcl.InitialPos)
+	out, bad := map[int]bool{}, map[int]bool{}
+	begun := 0 // the line of the reference before
+	for i := 0; i < len(tokens); i++ {
+		t := tokens[i]
+		line := t.Range.Start.Line
+		switch t.Type {
+		case hclsyntax.TokenInvalid, hclsyntax.TokenBadUTF8, hclsyntax.TokenQuotedNewline:
+			return nil
+		case hclsyntax.TokenNewline, hclsyntax.TokenComma, hclsyntax.TokenEOF:
+			continue
+		case hclsyntax.TokenIdent:
+			next, steps := i+1, 0
+			for ; next+1 < len(tokens) && tokens[next].Type == hclsyntax.TokenDot && tokens[next+1].Type == hclsyntax.TokenIdent; next += 2 {
+				steps++
+			}
+			switch {
+			case steps > 0 && slices.Contains(referenceRoots, string(t.Bytes)) && begun != line:
+				out[line], begun = true, line
+				i = next - 1
+				continue
+			case steps == 0 && next < len(tokens) && tokens[next].Type == hclsyntax.TokenEqual && begun != line:
+				i = next // the name of an argument
+				continue
+			}
+		}
+		for n := line; n <= t.Range.End.Line; n++ {
+			bad[n] = true
+		}
+	}
+	for n := range bad {
+		delete(out, n)
+	}
+	return out
 }
 
 // lines are those from first to last.

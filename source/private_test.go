@@ -23,6 +23,9 @@ func TestShows(t *testing.T) {
 		{"open arguments", "secret \"a\" {\n  src = \"m\"\n  x = 1\n  y = {\n    src = 1\n  }\n}\n", []int{3, 4, 5, 6, 7}},
 		{"open argument last", "secret \"a\" {\n  x = 1\n  src = [\n    1\n  ]\n}\nb = 1\n", []int{2, 6}},
 		{"open argument on the line", "secret \"a\" { src = 1 }\n", []int{1}},
+		{"references", "inputs = {\n  x = dependency.a.outputs.b\n  y = local.c,\n  z = hunter2\n  a = \"local.b\"\n  b = local.x[0]\n  c = upper(local.x)\n  d = local\n  e = hunter.two\n  local.x = 1\n  f = local.x # a\n}\n", []int{1, 4, 5, 6, 7, 8, 9, 10, 11, 12}},
+		{"references in a text", "inputs = {\n  x = <<E\nlocal.x\nE\n  y = local.z\n}\n", []int{1, 2, 3, 4, 6}},
+		{"references behind an open string", "inputs = {\n  x = \"a\n  y = local.z\n}\n", []int{1, 2, 3, 4}},
 		{"after a comment", "/* a */ inputs = 2\nb = 1\n", []int{1}},
 	}
 	for _, test := range tests {
@@ -44,6 +47,9 @@ func TestShows(t *testing.T) {
 				}
 			}
 		})
+	}
+	if f := (&File{Bytes: []byte("inputs = {\n  x = local.y\n}\n"), Private: []string{"inputs"}}); !f.Shows(2, 2) || f.ShowsValues(2, 2) || f.Shows(2, 3) {
+		t.Error("a reference is shown without its value")
 	}
 	if f := (&File{Bytes: []byte("x = 1\n"), Layer: &Layer{Kind: VarFile}}); f.Shows(1, 1) || f.Shows(9, 9) {
 		t.Error("a variable file is shown")

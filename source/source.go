@@ -91,7 +91,8 @@ type File struct {
 	once    sync.Once
 	lines   []int // offset of the start of each line
 	private sync.Once
-	hidden  []lines // what Private names
+	hidden  []lines      // what Private names
+	plain   map[int]bool // the lines among these that contain references alone
 }
 
 // Line returns line n (from 1) without its line break, or "" when there is none.

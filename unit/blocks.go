@@ -64,6 +64,7 @@ type RemoteState struct {
 type GenerateFile struct {
 	Path, IfExists string
 	Late           bool // one of them is not known yet
+	HandedIn       bool // the name of the backend is what messages never show
 }
 
 // Generate is a generate block.
@@ -178,6 +179,7 @@ func (d *decoder) Arg(name string) cty.Value {
 	if c.stuck() {
 		return cty.NilVal
 	}
+	d.c.redact(in, v, c.facts)
 	bare, _ := v.Unmark()
 	if bare.IsNull() {
 		if a.Required {

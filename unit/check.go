@@ -88,11 +88,11 @@ func (u *Unit) CheckRunner(t *demand.Task) diag.List {
 		}
 		want, err := version.NewConstraint(s.Value.AsString())
 		if err != nil {
-			ds = append(ds, codeErr(s.At, "unit/version-constraint", "Invalid version constraint", "%q is not a version constraint.", s.Value.AsString())...)
+			ds = append(ds, codeErr(s.At, "unit/version-constraint", "Invalid version constraint", "%s is not a version constraint.", s.Quoted())...)
 			return
 		}
 		if !want.Check(version.Must(version.NewVersion(have))) {
-			ds = append(ds, codeErr(s.At, "unit/version", "Unsupported version", "This unit needs %s %s, and Terrace does what %s does.", what, s.Value.AsString(), have)...)
+			ds = append(ds, codeErr(s.At, "unit/version", "Unsupported version", "This unit needs %s %s, and Terrace does what %s does.", what, s.Shown(), have)...)
 		}
 	}
 	check(s.TerragruntVersionConstraint, "Terragrunt", TerragruntVersion)

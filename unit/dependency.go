@@ -139,10 +139,14 @@ func (n *depNode) Arg(c *evaluator, name string) cty.Value {
 	if in == nil {
 		return cty.NilVal
 	}
-	was := c.needsOut
-	c.needsOut = false
+	was, facts := c.needsOut, c.facts
+	c.needsOut, c.facts = false, nil
 	v := typed(in, syntax.Language().Unit.Block("dependency").Arg(name)).value(c)
 	v, _ = v.Unmark()
+	if !c.stuck() {
+		c.redact(in, v, c.facts)
+	}
+	c.facts = facts.with(c.facts)
 	if c.needsOut && !v.IsWhollyKnown() && name != "mock_outputs" && !c.stuck() {
 		_, at := in.where()
 		c.errorf(at, "unit/unknown-dependency", "Unknown dependency argument",

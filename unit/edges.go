@@ -169,6 +169,9 @@ func (u *Unit) pathEdges(c *evaluator, w *edgeList) {
 	at := placeOf(paths)
 	one := c.sub(u.e, false) // what is wrong elsewhere takes nothing from them
 	v, _ := one.convert(paths.value(one), syntax.TStrings, "paths", *at).Unmark()
+	if !one.stuck() {
+		c.redact(paths, v, one.facts)
+	}
 	c.merge(one)
 	if one.stuck() || v.IsNull() {
 		return

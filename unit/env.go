@@ -37,6 +37,11 @@ type Env struct {
 	ReadFile func(path string) ([]byte, error)
 	Stat     func(path string) (fs.FileInfo, error)
 
+	// Redactor gets the values from the environment and from programs that flow into
+	// arguments about a unit: its messages do not show them, and no other text that is
+	// reported should. Nil: the Loader makes one.
+	Redactor *diag.Redactor
+
 	Request Request
 	// Checking says that nothing is to run: what takes credentials that are not there,
 	// and the words of the command, are unknown.

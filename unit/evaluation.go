@@ -73,9 +73,8 @@ type leafCache struct {
 
 // keptFile is a file that may be let go of and read again out of its text.
 type keptFile struct {
-	now  atomic.Pointer[syntax.File]
-	src  *source.File // its text once it was let go of
-	part bool         // it is what could be read of a text with mistakes in it
+	now atomic.Pointer[syntax.File]
+	src *source.File // its text once it was let go of
 }
 
 // file is the file that the evaluation is of.
@@ -84,8 +83,8 @@ func (e *evaluation) file() *syntax.File {
 		return f
 	}
 	f := syntax.Parse(e.kept.src.Path, e.kept.src.Bytes, syntax.Language().Unit)
-	if f.Src = e.kept.src; e.kept.part {
-		f.Root = f.Part
+	if f.Src = e.kept.src; e.l.lenient {
+		f = readable(f)
 	}
 	e.kept.now.Store(f) // whoever reads it at the same time makes an equal one
 	return f

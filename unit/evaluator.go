@@ -85,7 +85,7 @@ func (c *evaluator) add(ds diag.List) {
 	if ds.HasErrors() {
 		c.failed = true
 	}
-	for _, m := range ds {
+	for _, m := range c.l.env.Redactor.List(ds) {
 		m = c.l.intern(m)
 		if !slices.Contains(c.ds, m) {
 			c.ds = append(c.ds, m)
@@ -184,6 +184,9 @@ func (s *cells) get(l *Loader, e, leaf *evaluation, x *syntax.Expr, full bool) *
 // eval is the value of an expression of a file. With errors, and while the leaf
 // is missing, it is unknown.
 func (c *evaluator) eval(e *evaluation, x *syntax.Expr) cty.Value {
+	if e.role == valuesRole || e.role == autoRole {
+		c.notesValue(e, x)
+	}
 	if x.Kind == syntax.Constant {
 		return x.ConstantValue
 	}
@@ -251,6 +254,8 @@ type facts struct {
 	deps  []*depUse // sorted by nothing, each once
 	files []string  // absolute paths, each once
 	waits []*Wait   // outputs that are not known, each once
+
+	handed []*handed // values from the environment and from programs, each once
 }
 
 // depUse is one dependency block that an expression reached.
@@ -272,7 +277,7 @@ func (f *facts) with(o *facts) *facts {
 	var out *facts
 	grow := func() {
 		if out == nil {
-			out = &facts{deps: slices.Clone(f.deps), files: slices.Clone(f.files), waits: slices.Clone(f.waits)}
+			out = &facts{deps: slices.Clone(f.deps), files: slices.Clone(f.files), waits: slices.Clone(f.waits), handed: slices.Clone(f.handed)}
 		}
 	}
 	for _, d := range o.deps {
@@ -291,6 +296,12 @@ func (f *facts) with(o *facts) *facts {
 		if !slices.ContainsFunc(f.waits, func(h *Wait) bool { return *h == *w }) {
 			grow()
 			out.waits = append(out.waits, w)
+		}
+	}
+	for _, h := range o.handed {
+		if !slices.ContainsFunc(f.handed, h.equals) {
+			grow()
+			out.handed = append(out.handed, h)
 		}
 	}
 	if out == nil {

@@ -79,7 +79,7 @@ func (c *evaluator) feature(label string, raw node) node {
 		}
 		b, err := strconv.ParseBool(strings.TrimSpace(text))
 		if err != nil {
-			return c.errorf(at, "unit/feature-value", "Invalid feature value", "The default of the feature flag %q is true or false, so the value given for it must be too, not %q.", label, text)
+			return c.errorf(at, "unit/feature-value", "Invalid feature value", "The default of the feature flag %q is true or false, so the value given for it must be too.", label)
 		}
 		return cty.BoolVal(b)
 	}}

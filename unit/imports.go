@@ -68,16 +68,22 @@ func (c *evaluator) buildImports(e *evaluation) *fileImports {
 	}
 	root := e.file().Root
 	imps, incs := root.Of("import"), root.Of("include")
-	c.checkImports(e, imps, incs)
+	if !c.l.lenient {
+		c.checkImports(e, imps, incs)
+	}
 	for _, b := range imps {
-		if i := c.importBlock(e, b); i != nil {
+		one := c.leniently()
+		if i := one.importBlock(e, b); i != nil {
 			h.imports = append(h.imports, i)
 		}
+		c.takeOver(one)
 	}
 	for _, b := range incs {
-		if i := c.includeBlock(e, b); i != nil {
+		one := c.leniently()
+		if i := one.includeBlock(e, b); i != nil {
 			h.includes = append(h.includes, i)
 		}
+		c.takeOver(one)
 	}
 	if e.role == leafRole {
 		path := filepath.Join(e.dir, syntax.AutoIncludeName)
@@ -91,6 +97,23 @@ func (c *evaluator) buildImports(e *evaluation) *fileImports {
 		}
 	}
 	return h
+}
+
+// leniently is the computation for one import or include: c itself, or where files are read
+// as far as they can be, one whose failure takes nothing from the others.
+func (c *evaluator) leniently() *evaluator {
+	if !c.l.lenient {
+		return c
+	}
+	return c.sub(c.leaf, c.full)
+}
+
+// takeOver ends what leniently began: mistakes are left out.
+func (c *evaluator) takeOver(one *evaluator) {
+	if one != c {
+		one.failed, one.ds = false, nil
+		c.merge(one)
+	}
 }
 
 // checkImports holds the rules on which blocks may stand together.
@@ -161,7 +184,12 @@ func (c *evaluator) importArg(e *evaluation, b *syntax.Block, name string) cty.V
 	if !c.needsNothingLater(b, a) {
 		return cty.UnknownVal(b.Spec.Arg(name).Ty)
 	}
-	v := c.convert(c.eval(e, a.Expr), b.Spec.Arg(name).Ty, name, a.Expr.At())
+	one := c.sub(c.leaf, c.full)
+	v := one.convert(one.eval(e, a.Expr), b.Spec.Arg(name).Ty, name, a.Expr.At())
+	if !one.stuck() {
+		c.redact(&exprNode{e: e, x: a.Expr}, v, one.facts)
+	}
+	c.merge(one)
 	v, _ = v.Unmark()
 	return v
 }
@@ -252,7 +280,7 @@ func (c *evaluator) includeBlock(e *evaluation, b *syntax.Block) *included {
 			i.mode = deep
 		default:
 			at := b.Attr("merge_strategy").Expr.At()
-			c.errorf(&at, "unit/merge-strategy", "Unknown merge strategy", "%q is not a merge strategy of included files. The strategies are no_merge, shallow and deep.", strategy.AsString())
+			c.errorf(&at, "unit/merge-strategy", "Unknown merge strategy", "%s is not a merge strategy of included files. The strategies are no_merge, shallow and deep.", c.quoted(&exprNode{e: e, x: b.Attr("merge_strategy").Expr}, strategy.AsString()))
 			return nil
 		}
 	}

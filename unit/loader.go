@@ -35,7 +35,9 @@ type Loader struct {
 
 // common is what loaders that WithOutputs made share: everything but outputs.
 type common struct {
-	graph      demand.Graph
+	graph      *demand.Graph
+	partial    func() *Loader // reads what can be read of files with mistakes in them; its own is itself
+	lenient    bool           // it is such a loader
 	files      parallel.Cache[string, *syntax.File]
 	evs        parallel.Cache[evKey, *evaluation]
 	disk       *functions.Files // where files are
@@ -60,7 +62,11 @@ type evKey struct {
 
 // NewLoader makes a loader. The Env must not be changed afterwards.
 func NewLoader(env Env) *Loader {
-	l := &Loader{common: &common{deprecated: map[string]bool{}}, env: env}
+	l := &Loader{common: &common{graph: &demand.Graph{}, deprecated: map[string]bool{}}, env: env}
+	if env.Redactor == nil {
+		l.env.Redactor = &diag.Redactor{}
+	}
+	l.env.Redactor.Publish(l.env.WorkingDir)
 	l.disk = functions.NewFiles(l.env.stat)
 	l.library = &functions.Library{
 		Machine: env.Machine, Request: env.Request, Files: l.disk, ReadFile: l.env.readFile, Answers: env.Machine.Answers,
@@ -73,7 +79,19 @@ func NewLoader(env Env) *Loader {
 	l.pure = sync.OnceValue(func() *hcl.EvalContext {
 		return &hcl.EvalContext{Functions: l.table(env.WorkingDir)}
 	})
+	l.common.partial = sync.OnceValue(l.newPartial)
 	return l
+}
+
+// newPartial makes the loader that takes what it can read of each file: no mistake in a file
+// is an error there, and no import or include that cannot be followed. It has files and
+// evaluations of its own and shares the rest.
+func (l *Loader) newPartial() *Loader {
+	n := &Loader{common: &common{
+		graph: l.graph, lenient: true, disk: l.disk, library: l.library, pure: l.pure, deprecated: map[string]bool{},
+	}, env: l.env, outputs: map[string]*outputCell{}, full: map[fullKey]*cells{}}
+	n.common.partial = func() *Loader { return n }
+	return n
 }
 
 // WithOutputs is a loader that shares the files with this one, and all that was
@@ -146,6 +164,9 @@ func (l *Loader) unshared(path string, spec *syntax.BlockSpec) *syntax.File {
 
 func (l *Loader) parse(path string, spec *syntax.BlockSpec) *syntax.File {
 	text, err := l.env.readFile(path)
+	if err != nil && l.lenient {
+		return &syntax.File{Path: path, Dir: filepath.Dir(path)}
+	}
 	if err != nil {
 		return &syntax.File{Path: path, Dir: filepath.Dir(path), Diags: diag.List{{
 			Code: "unit/cannot-read", Summary: "Cannot read file", Detail: fmt.Sprintf("The file %s cannot be read: %s.", path, plainError(err)),
@@ -153,8 +174,19 @@ func (l *Loader) parse(path string, spec *syntax.BlockSpec) *syntax.File {
 	}
 	l.parsed.Add(1)
 	f := syntax.Parse(path, text, spec)
+	if l.lenient {
+		return readable(f)
+	}
 	l.set.Add(f.Src)
 	l.noteDeprecated(f)
+	return f
+}
+
+// readable is what could be read of a file, without the mistakes in it.
+func readable(f *syntax.File) *syntax.File {
+	if f.Diags = nil; f.Root == nil {
+		f.Root = f.Part
+	}
 	return f
 }
 

@@ -95,7 +95,7 @@ func (n *depNode) mixMocks(c *evaluator, v, mocks cty.Value) cty.Value {
 		return fill(mocks, v, strategy != "shallow")
 	}
 	_, at := n.where()
-	return c.errorf(at, "unit/mock-strategy", "Unknown mock strategy", "%q is not a merge strategy of mock outputs. The strategies are no_merge, shallow and deep_map_only.", strategy)
+	return c.errorf(at, "unit/mock-strategy", "Unknown mock strategy", "%s is not a merge strategy of mock outputs. The strategies are no_merge, shallow and deep_map_only.", c.quoted(n.raw.child(c, "mock_outputs_merge_strategy_with_state"), strategy))
 }
 
 // fill takes what v lacks from mocks.

@@ -103,7 +103,12 @@ func (c *evaluator) instances(e *evaluation, name string) []instance {
 // static evaluates what must be known before any unit runs.
 func (c *evaluator) static(n node, ty cty.Type, name string) cty.Value {
 	_, at := n.where()
-	v, _ := c.convert(n.value(c), ty, name, *at).Unmark()
+	one := c.sub(c.leaf, c.full)
+	v, _ := one.convert(n.value(one), ty, name, *at).Unmark()
+	if !one.stuck() && name != "for_each" { // whose keys are names of units
+		c.redact(n, v, one.facts)
+	}
+	c.merge(one)
 	if c.stuck() {
 		return cty.NilVal
 	}
@@ -153,6 +158,7 @@ func (l *Loader) moduleUnit(e *evaluation, name string, i instance) *Unit {
 		u.mod = &syntax.Block{Spec: syntax.Language().Unit.Block("module"), Label: name}
 	}
 	u.within = e
+	l.env.Redactor.Publish(u.ID)
 	return u
 }
 

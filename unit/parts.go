@@ -2,6 +2,7 @@ package unit
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
@@ -67,7 +68,13 @@ func (u *Unit) argSetting(d *decoder, name string) *Setting {
 	if v == cty.NilVal {
 		return nil
 	}
-	return u.setting(d.c, name, in, v)
+	s := u.setting(d.c, name, in, v)
+	if text := s.Text(); text != "" {
+		if q := d.c.quoted(in, text); q != strconv.Quote(text) {
+			s.shown = q
+		}
+	}
+	return s
 }
 
 // RemoteState is the unit's remote_state block, nil if it has none.
@@ -87,6 +94,9 @@ func (u *Unit) RemoteState(t *demand.Task) (*RemoteState, diag.List) {
 	}
 	if g := d.Arg("generate"); g != cty.NilVal && syntax.Known(g) {
 		rs.Generate = c.generateFile(g, d.n.child(c, "generate"))
+		if in := d.n.child(c, "backend"); in != nil {
+			rs.Generate.HandedIn = c.handover(true).Of(in)
+		}
 	}
 	rs.Places = c.places(rs.Config, d.n.child(c, "config"))
 	if v := rs.Config; v != cty.NilVal && v.IsKnown() && !v.Type().IsObjectType() && !v.Type().IsMapType() {
@@ -127,14 +137,16 @@ func (c *evaluator) generateFile(v cty.Value, n node) *GenerateFile {
 	g.Path, g.IfExists = get("path"), get("if_exists")
 	if g.IfExists != "" {
 		_, at := n.where()
-		c.oneOf(at, "if_exists", g.IfExists, "overwrite", "overwrite_terragrunt", "skip", "error")
+		c.oneOf(at, "if_exists", n, g.IfExists, "overwrite", "overwrite_terragrunt", "skip", "error")
 	}
 	return g
 }
 
-func (c *evaluator) oneOf(at *source.Range, name, given string, allowed ...string) {
+// oneOf reports an argument of another value than those that are allowed. n is its node, or that of
+// the object that holds it.
+func (c *evaluator) oneOf(at *source.Range, name string, n node, given string, allowed ...string) {
 	if !slices.Contains(allowed, given) {
-		c.errorf(at, "unit/unknown-choice", "Invalid value", "%q cannot be %q. It must be one of %v.", name, given, allowed)
+		c.errorf(at, "unit/unknown-choice", "Invalid value", "%q cannot be %s. It must be one of %v.", name, c.quoted(n, given), allowed)
 	}
 }
 
@@ -149,6 +161,9 @@ func (u *Unit) Generate(t *demand.Task) ([]Generate, diag.List) {
 		if in := d.n.child(c, "contents"); in != nil {
 			g.Contents = typed(in, d.spec.Arg("contents")).value(c)
 			g.HandedIn = c.handover(true).Of(in)
+			if in := d.n.child(c, "comment_prefix"); in != nil {
+				g.HandedIn = g.HandedIn || c.handover(true).Of(in)
+			}
 		} else {
 			d.Arg("contents")
 		}
@@ -158,9 +173,9 @@ func (u *Unit) Generate(t *demand.Task) ([]Generate, diag.List) {
 		}
 		if !c.stuck() {
 			if g.IfExists != "" {
-				c.oneOf(g.At, "if_exists", g.IfExists, "overwrite", "overwrite_terragrunt", "skip", "error")
+				c.oneOf(g.At, "if_exists", d.n.child(c, "if_exists"), g.IfExists, "overwrite", "overwrite_terragrunt", "skip", "error")
 			}
-			c.oneOf(g.At, "if_disabled", g.IfDisabled, "skip", "remove", "remove_terragrunt")
+			c.oneOf(g.At, "if_disabled", d.n.child(c, "if_disabled"), g.IfDisabled, "skip", "remove", "remove_terragrunt")
 		}
 		out = append(out, g)
 	})

@@ -39,6 +39,11 @@ func (p *place) Task() *demand.Task { return p.c.t }
 func (p *place) Waiting() bool      { return p.c.needsLeaf }
 func (p *place) Reads(path string)  { p.c.readFile(path) }
 
+func (p *place) HandsIn(value, call string) {
+	h := &handed{values: []string{value}, shown: p.c.l.named(call, p.at)}
+	p.c.facts = p.c.facts.with(&facts{handed: []*handed{h}})
+}
+
 func (p *place) Leaf() (dir string, ok bool) {
 	if p.c.leaf == nil {
 		p.c.needsLeaf = true

@@ -139,7 +139,7 @@ func (c *evaluator) withheld(e *evaluation, x *syntax.Expr, ctx *hcl.EvalContext
 	functions := maps.Clone(ctx.Functions)
 	for _, name := range x.Calls {
 		if f, ok := functions[name]; ok && slices.Contains(handingIn, name) {
-			functions[name], found = handed(name, f), true
+			functions[name], found = marking(name, f), true
 		}
 	}
 	if found {
@@ -163,9 +163,9 @@ func (c *evaluator) withheld(e *evaluation, x *syntax.Expr, ctx *hcl.EvalContext
 	return diags
 }
 
-// handed is a function whose results are marked. What a program answered is kept from
+// marking is a function whose results are marked. What a program answered is kept from
 // the first time, and otherwise unknown.
-func handed(name string, f function.Function) function.Function {
+func marking(name string, f function.Function) function.Function {
 	return function.New(&function.Spec{
 		VarParam: &function.Parameter{Name: "args", Type: cty.String, AllowMarked: true, AllowUnknown: true},
 		Type:     func(args []cty.Value) (cty.Type, error) { return f.ReturnTypeForValues(args) },

@@ -18,11 +18,14 @@ func (c *evaluator) readConfig(e *evaluation, x *syntax.Expr) node {
 		c.errorf(&at, "unit/function-error", "Error in function call", "Call to function \"read_terragrunt_config\" failed: at most 2 arguments expected, not %d.", len(x.Args))
 		return nil
 	}
-	path := c.convert(c.eval(e, x.Args[0]), cty.String, "path", x.Args[0].At())
+	one := c.sub(c.leaf, c.full)
+	path := one.convert(one.eval(e, x.Args[0]), cty.String, "path", x.Args[0].At())
 	v, _ := path.Unmark()
+	c.merge(one)
 	if c.stuck() {
 		return nil
 	}
+	c.redact(&exprNode{e: e, x: x.Args[0]}, v, one.facts)
 	if !v.IsKnown() {
 		return valueNode{cty.DynamicVal, e, &at}
 	}

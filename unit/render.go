@@ -44,7 +44,7 @@ func (u *Unit) RenderJSON(t *demand.Task) ([]byte, diag.List) {
 func (u *Unit) written(t *demand.Task, c *evaluator, vals map[string]cty.Value) ([]byte, diag.List) {
 	var b bytes.Buffer
 	left := maxParts
-	if v := cty.ObjectVal(vals); c.fits(u, v, &left) {
+	if v := u.revealed(cty.ObjectVal(vals)); c.fits(u, v, &left) {
 		writeJSON(&b, v)
 	}
 	c.add(u.checkBlocks(t))
@@ -59,6 +59,14 @@ func (c *evaluator) fits(u *Unit, v cty.Value, left *int) bool {
 	}
 	c.errorf(nil, "unit/too-large", "Value too large", "What the unit in %s is made of cannot be shown: it has more than 1 million values. Ask for a part of it with explain.", u.Path)
 	return false
+}
+
+// revealed is a value to write: without its marks if sensitive values are written.
+func (u *Unit) revealed(v cty.Value) cty.Value {
+	if u.reveal {
+		v, _ = v.UnmarkDeep()
+	}
+	return v
 }
 
 func (u *Unit) whole() *configNode { return &configNode{e: u.e, style: renderStyle} }

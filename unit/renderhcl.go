@@ -150,7 +150,7 @@ func (w *hclRenderer) attr(name string, v cty.Value) {
 	if !w.c.fits(w.u, v, &w.left) {
 		return
 	}
-	w.text.attribute(name, showable(v))
+	w.text.attribute(name, showable(w.u.revealed(v)))
 }
 
 // showable replaces what cannot be written: unknown values by null, secret ones

@@ -159,6 +159,9 @@ func (c *evaluator) stackItem(top *evaluation, p stackPart) (StackItem, bool) {
 	it.Dir = dir
 	if a := p.b.Attr("values"); a != nil {
 		v := one.eval(p.e, a.Expr)
+		if !one.stuck() {
+			one.redact(&exprNode{e: p.e, x: a.Expr}, v, one.facts)
+		}
 		if !one.stuck() && !isNullValue(v) {
 			it.Values = one.valuesFile(v, a.Expr.At())
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/terrace-iac/terrace/demand"
@@ -35,6 +36,15 @@ type Unit struct {
 	noOutputs bool
 	within    *evaluation            // the evaluation of its file as a whole
 	wanted    func(name string) bool // which inputs its module takes; nil: all
+	reveal    bool                   // whether rendering writes sensitive values
+}
+
+// Revealing is the same unit, whose Render methods write sensitive values as they are. They
+// write a text in their place otherwise.
+func (u *Unit) Revealing() *Unit {
+	n := *u
+	n.reveal = true
+	return &n
 }
 
 // Using is the same unit, whose module takes some inputs alone: the others are not in
@@ -67,28 +77,29 @@ func (l *Loader) Load(t *demand.Task, path string) ([]*Unit, diag.List) {
 	u := &Unit{ID: string(l.target(f.Dir, path)), Dir: f.Dir, Path: path, l: l, e: e}
 	u.within = e
 	e.id = u.ID
+	l.env.Redactor.Publish(u.Dir)
 	c := l.on(t, e, false)
 	c.imports(e)
 	c.add(f.Diags)
 	return []*Unit{u}, c.ds
 }
 
-// Part reads what can be read of a unit whose file has mistakes in it that keep Load
-// from reading it, for those who only list units. It is nil where there is nothing;
-// what is wrong is left to Load. A part of the file may be missing, so nothing is an
-// error that is not there.
+// Part reads what can be read of a unit if mistakes in its file, or in the files that it
+// imports and includes, keep Load from reading it. It is for callers that only list units
+// and their dependencies. Part returns nil if nothing can be read, and for environment
+// files. Load reports the mistakes. Tasks of l may be used with the unit.
 func (l *Loader) Part(path string) *Unit {
 	path, ds := l.locate(path)
 	if ds.HasErrors() {
 		return nil
 	}
-	f := *l.unshared(path, syntax.Language().Unit)
-	if f.Part == nil || len(f.Part.Of("module")) > 0 {
+	l = l.common.partial()
+	f := l.unshared(path, syntax.Language().Unit)
+	if f.Root == nil || len(f.Root.Of("module")) > 0 {
 		return nil
 	}
-	f.Root = f.Part
-	e := newEvaluation(l, &f, leafRole, f.Dir)
-	e.leaf, e.kept.part = e, true
+	e := newEvaluation(l, f, leafRole, f.Dir)
+	e.leaf = e
 	u := &Unit{ID: string(l.target(f.Dir, path)), Dir: f.Dir, Path: path, l: l, e: e}
 	u.within = e
 	e.id = u.ID
@@ -196,10 +207,29 @@ type Setting struct {
 	Layer *source.Layer // the role of its file: base, or import with the block that brought it in
 	Under *Setting      // what it replaced or was merged over; nil at the bottom. Its Value is not computed.
 	Waits []Wait        // for an input: the outputs that it reads and that are not known yet
+
+	shown string // the text for messages of a value that was handed in; "" for others
 }
 
 // Own reports whether the setting stands in the unit's own file.
 func (u *Unit) Own(s *Setting) bool { return s.At != nil && s.At.Filename == u.Path }
+
+// Quoted is the text of a setting for messages, in quotation marks. In the place of a value
+// from the environment or from a program it names the expression.
+func (s *Setting) Quoted() string {
+	if s != nil && s.shown != "" {
+		return s.shown
+	}
+	return strconv.Quote(s.Text())
+}
+
+// Shown is Quoted without quotation marks.
+func (s *Setting) Shown() string {
+	if s != nil && s.shown != "" {
+		return s.shown
+	}
+	return s.Text()
+}
 
 // Text is the text of a setting, "" if it is nil or not known, or no text.
 func (s *Setting) Text() string {
@@ -271,6 +301,9 @@ func (u *Unit) eachInput(c *evaluator, wanted func(name string) bool, f func(nam
 		}
 		return
 	}
+	if c.facts != nil && len(c.facts.handed) > 0 {
+		c.redactKeys(o)
+	}
 	names = slices.Sorted(slices.Values(names))
 	for _, k := range names {
 		if wanted != nil && !wanted(k) {
@@ -279,6 +312,11 @@ func (u *Unit) eachInput(c *evaluator, wanted func(name string) bool, f func(nam
 		in := o.child(c, k)
 		if in == nil {
 			continue
+		}
+		if c.facts != nil {
+			for _, h := range c.facts.handed {
+				h.redactName(c, k)
+			}
 		}
 		one := c.sub(u.e, c.full) // one failed input does not take the others with it
 		v := in.value(one)

@@ -60,7 +60,10 @@ type Options struct {
 	Machine unit.Machine
 	// At is the time that timestamp() gives in unit files, for the whole run: a plan and
 	// what is applied of it must have the same one. Zero means when it is asked for.
-	At          time.Time
+	At time.Time
+	// Redactor gets the values that messages about the units must not show. Nil: the
+	// messages of unit files alone are redacted.
+	Redactor    *diag.Redactor
 	Who         string // user@host, for locks
 	Sources     workdir.Sources
 	Inputs      run.Inputs
@@ -139,7 +142,7 @@ func newEstate(o Options) *Estate {
 	e.runner = run.Runner{
 		Command: o.Request.Command, Machine: o.Machine, Dirs: e.dirs, Credentials: credentials.New(o.Credentials, o.Machine), States: e.states,
 		Changing: &e.changing, Host: o.Host, Inputs: o.Inputs, NoHooks: o.Skip.Hooks, NoRetries: o.Skip.Retries,
-		ShareProviders: o.ShareProviders, Name: e.Found.Name, First: &e.first,
+		ShareProviders: o.ShareProviders, Name: e.Found.Name, First: &e.first, Redactor: o.Redactor,
 	}
 	e.examiner = engine.NewExaminer(o.Machine.Now)
 	return e
@@ -167,7 +170,7 @@ func (o *Options) UnitEnv(root string) unit.Env {
 		machine.Now = func() time.Time { return o.At }
 	}
 	files := o.Host.Files()
-	env := unit.Env{WorkingDir: root, Machine: machine, Request: o.Request, Checking: o.Checking, ConfigName: o.Discovery.ConfigName, ReadFile: files.Whole}
+	env := unit.Env{WorkingDir: root, Machine: machine, Request: o.Request, Checking: o.Checking, ConfigName: o.Discovery.ConfigName, ReadFile: files.Whole, Redactor: o.Redactor}
 	if u := o.Discovery.Overlay; u != nil {
 		env.ReadFile, env.Stat = func(path string) ([]byte, error) { return u.ReadFile(files, path) }, u.Stat
 	}

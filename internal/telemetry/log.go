@@ -30,6 +30,9 @@ func Log(ctx context.Context, level, text, about string) {
 	if at == nil || at.tracer.o.Logs == nil || text == "" {
 		return
 	}
+	if redact := at.tracer.o.Redact; redact != nil {
+		text = redact(text)
+	}
 	r := &Record{At: at.tracer.o.Now(), Level: level, Text: text}
 	if about != "" {
 		r.Attrs = []Attr{{"prefix", about}}

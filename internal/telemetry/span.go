@@ -135,10 +135,26 @@ func (s *Span) End() {
 	o := &s.tracer.o
 	s.mu.Lock()
 	s.Ended = o.Now()
+	s.redact(o.Redact)
 	s.mu.Unlock()
 	o.Measures.note(s)
 	if o.Spans != nil && s.Flags&sampled != 0 {
 		o.Spans(s)
+	}
+}
+
+// redact takes out of what the span says what must not be shown. The caller holds the mutex.
+func (s *Span) redact(text func(string) string) {
+	if text == nil {
+		return
+	}
+	for i, a := range s.Attrs {
+		if v, ok := a.Value.(string); ok {
+			s.Attrs[i].Value = text(v)
+		}
+	}
+	for i, f := range s.Failures {
+		s.Failures[i].Message = text(f.Message)
 	}
 }
 

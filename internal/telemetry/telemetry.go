@@ -20,6 +20,8 @@ type Options struct {
 	Now    func() time.Time
 	Random io.Reader // of identifiers
 	Parent Parent    // what the first span is below; the zero value is nothing
+	// Redact takes out of texts what must not be shown. Nil: nothing.
+	Redact func(string) string
 	// Spans gets each span when it has ended, and must not change it. It is called
 	// concurrently. Nil: there are no traces, only measures.
 	Spans func(*Span)

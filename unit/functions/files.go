@@ -160,6 +160,7 @@ func (k *call) readTfvars(args []string) (cty.Value, error) {
 	}
 	v := cty.ObjectVal(vals)
 	out, err := ctyjson.Marshal(v, v.Type())
+	k.HandsIn(string(out), "read_tfvars_file(…)")
 	return cty.StringVal(string(out)), err
 }
 

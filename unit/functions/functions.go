@@ -8,6 +8,8 @@ import (
 	"maps"
 	"net/http"
 	"runtime"
+	"strconv"
+	"strings"
 	"time"
 
 	version "github.com/hashicorp/go-version"
@@ -37,6 +39,9 @@ type Place interface {
 	Waiting() bool
 	// Reads notes that the value depends on a file.
 	Reads(path string)
+	// HandsIn notes that a value comes from the environment, a program or a file of values,
+	// by a call such as `get_env("X")`.
+	HandsIn(value, call string)
 	// Included is the folder of the file that the include block with a label includes,
 	// or the only one without a label; "" if there is none.
 	Included(label ...string) (string, error)
@@ -261,6 +266,11 @@ func (k *call) cliArgs([]string) (cty.Value, error) {
 	if k.Checking {
 		return cty.UnknownVal(cty.List(cty.String)), nil
 	}
+	for _, a := range k.Request.Args {
+		if strings.Contains(a, "=") { // the names of commands and flags are no secrets
+			k.HandsIn(a, "get_terraform_cli_args()")
+		}
+	}
 	return stringList(k.Request.Args), nil
 }
 
@@ -269,6 +279,7 @@ func (k *call) env(args []string) (cty.Value, error) {
 		return cty.NilVal, errors.New("the name of the environment variable is empty")
 	}
 	if v, ok := k.Machine.Environ.Lookup(args[0]); ok {
+		k.HandsIn(v, "get_env("+strconv.Quote(args[0])+")")
 		return cty.StringVal(v), nil
 	}
 	if len(args) > 1 {

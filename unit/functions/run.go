@@ -144,7 +144,9 @@ words:
 	}
 	key = k.unitKey() + key
 	r := k.Answers.kept.Do(key, run)
-	return cty.StringVal(strings.TrimSuffix(r.out, "\n")), r.err
+	out := strings.TrimSuffix(r.out, "\n")
+	k.HandsIn(out, "run_cmd(…)")
+	return cty.StringVal(out), r.err
 }
 
 // sops is sops_decrypt_file, by the user's own sops program.
@@ -175,5 +177,6 @@ func (k *call) sops(args []string) (cty.Value, error) {
 	if r.err != nil {
 		return cty.NilVal, &noCredentials{"cannot decrypt " + path + " with the sops program", r.err}
 	}
+	k.HandsIn(r.out, "sops_decrypt_file(…)")
 	return cty.StringVal(r.out), nil
 }

@@ -306,7 +306,7 @@ func (c *Call) NewBackends() *backend.Set { return c.Folder().NewBackends(c.User
 // reaches; what is verified once is shared.
 func (c *Call) Below(dir string) *Call {
 	r := report.New(c.System)
-	r.Options, r.Reported, r.Context = c.Report.Options, c.Report.Reported, c.Report.Context
+	r.Options, r.Reported, r.Context, r.Redactor = c.Report.Options, c.Report.Reported, c.Report.Context, c.Report.Redactor
 	r.Dir, r.Out = c.Path(dir), c.Stdout
 	return &Call{
 		System: c.System, Dir: r.Dir, Env: c.Env, Stdout: c.Stdout, Run: c.Run, NoPrograms: c.NoPrograms,

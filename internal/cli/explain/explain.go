@@ -105,6 +105,9 @@ func runExplain(ctx context.Context, c *command.Call, o *Options) int {
 }
 
 func printExplanation(c *command.Call, x *engine.Explanation, asJSON bool) int {
+	for _, s := range x.Steps {
+		s.Text = c.Report.Redactor.Text(s.Text)
+	}
 	if !asJSON {
 		var b strings.Builder
 		_ = x.Print(&b)

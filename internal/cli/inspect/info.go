@@ -76,7 +76,7 @@ func runInfo(ctx context.Context, c *command.Call, f *unitflags.Flags, binary st
 		fmt.Fprintf(c.Stdout, "%s\n", b)
 	}
 	if ds = ds.Once(); len(ds) > 0 {
-		_ = c.Report.Printer(e.Sources()).Print(c.Stderr, ds)
+		_ = c.Report.Printer(e.Sources()).Print(c.Stderr, c.Report.Redactor.List(ds))
 	}
 	return 0 // as Terragrunt: what is known of a broken unit is shown
 }

@@ -25,8 +25,9 @@ func Render() command.Command {
 			fs := command.Flags{
 				command.Bool(&o.json, "json", "As JSON."),
 				command.Bool(&o.metadata, "with-metadata", "As JSON, with the file and line of each key."),
-				command.Bool(&o.write, "write", "Write a file terragrunt.rendered.hcl or .json beside the unit's instead.").Or("w"),
+				command.Bool(&o.write, "write", "Write a file terragrunt.rendered.hcl or .json beside the unit's instead.\nThe file contains sensitive values and credentials, which printed output hides.").Or("w"),
 				command.Text(&o.out, "out", "NAME", "The name of that file."),
+				command.Bool(&o.reveal, "show-sensitive", "Print sensitive values, and credentials in addresses."),
 				command.Text(&o.format, "format", "FORMAT", "").Among("hcl", "json").Hide(),
 			}
 			for i := range fs {
@@ -60,7 +61,7 @@ func (o *renderOptions) settle(c *command.Call) error {
 type renderOptions struct {
 	units          *unitflags.Flags
 	json, metadata bool
-	write          bool
+	write, reveal  bool
 	format, out    string
 }
 
@@ -103,6 +104,10 @@ func render(ctx context.Context, c *command.Call, e *estate.Estate, u *estate.Un
 	if taken := e.Declared(ctx, u); taken != nil {
 		in = in.Using(func(name string) bool { return taken[name] != nil })
 	}
+	open := o.write || o.reveal // a file must have the values with which it works
+	if open {
+		in = in.Revealing()
+	}
 	switch t := e.Task(ctx); {
 	case o.metadata:
 		b, ds = in.RenderMetadata(t)
@@ -115,7 +120,11 @@ func render(ctx context.Context, c *command.Call, e *estate.Estate, u *estate.Un
 	if ds.HasErrors() {
 		return 1
 	}
-	b = []byte(source.HideCredentials(strings.TrimRight(string(b), "\n")) + "\n")
+	text := strings.TrimRight(string(b), "\n") + "\n"
+	if !open {
+		text = source.HideCredentials(text)
+	}
+	b = []byte(text)
 	if !o.write {
 		_, _ = c.Stdout.Write(b)
 		return 0
@@ -130,7 +139,7 @@ func render(ctx context.Context, c *command.Call, e *estate.Estate, u *estate.Un
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(u.Dir, name)
 	}
-	if err := atomicfile.WriteUnlinked(name, b, 0o644); err != nil {
+	if err := atomicfile.WriteUnlinked(name, b, 0o600); err != nil {
 		return c.Fail(diag.Errorf(nil, "Failed to write the configuration", "%s.", err))
 	}
 	return 0

@@ -71,6 +71,7 @@ type hclValidateOptions struct {
 
 // showInvalid tells what is wrong, in the way that was asked for.
 func showInvalid(c *command.Call, o *hclValidateOptions, e *estate.Estate, ds diag.List) int {
+	ds = c.Report.Redactor.List(ds)
 	errs := ds.Errors()
 	code := 0
 	if len(errs) > 0 {
@@ -152,7 +153,7 @@ func validateInputs(ctx context.Context, c *command.Call, eo estate.Options, o *
 			ds = append(ds, diag.Errorf(nil, "Missing inputs", "The module of the unit %s needs values for these variables: %s.", u.Called(), strings.Join(got.Missing, ", "))...)
 		}
 	}
-	_ = c.Report.Printer(e.Sources()).Print(c.Stderr, ds.Once())
+	_ = c.Report.Printer(e.Sources()).Print(c.Stderr, c.Report.Redactor.List(ds.Once()))
 	if ds.HasErrors() {
 		return 1
 	}

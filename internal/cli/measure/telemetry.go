@@ -68,7 +68,7 @@ func Measured(c *command.Call, args []string, run func(context.Context) int) int
 		return c.Fail(diag.Errorf(nil, "Telemetry cannot be sent", "What is wanted cannot be made ready: %s.", err))
 	}
 	tracer := telemetry.New(telemetry.Options{
-		Now: c.Now, Random: rand.Reader, Parent: settings.Parent, Spans: both(sink.Spans(), log), Logs: sink.Logs(), Measures: sink.Measures(),
+		Now: c.Now, Random: rand.Reader, Parent: settings.Parent, Redact: c.Report.Redactor.Text, Spans: both(sink.Spans(), log), Logs: sink.Logs(), Measures: sink.Measures(),
 	})
 	ctx, span := telemetry.Start(tracer.With(c.Report.Context), commandOf(c, words))
 	code := spanned(ctx, c, span.Text("dir", dir), run)

@@ -72,7 +72,7 @@ func runOutput(ctx context.Context, c *command.Call, o *outputOptions) int {
 	}
 	c.Report.Human.Errs = c.Stderr
 	if len(ds) > 0 {
-		_ = c.Report.Human.Printer.Print(c.Stderr, ds) // what others read from Stdout stays clean
+		_ = c.Report.Human.Printer.Print(c.Stderr, c.Report.Redactor.List(ds)) // what others read from Stdout stays clean
 	}
 	outputs := map[string]*state.Output{}
 	if st != nil {

@@ -53,7 +53,7 @@ func (p *Pager) Note(ctx context.Context, e *estate.Estate, res *estate.Result) 
 	}
 	u, secret := p.unit(ctx, e, res)
 	if p.Kept.Wanted() {
-		p.Kept.Note(res.Unit.Name, savedplan.PageNote, savedUnit{Summary: u.Summary, Messages: u.Messages, Inputs: u.Inputs, Outside: outside(e, res.Unit), Secret: secret})
+		p.Kept.Note(res.Unit.Name, savedplan.PageNote, savedUnit{Summary: u.Summary, Messages: u.Messages, Inputs: u.Inputs, Outside: p.outside(e, res.Unit), Secret: secret})
 	}
 	p.Put(&u, p.File != "")
 }
@@ -69,7 +69,7 @@ func (p *Pager) Draw(e *estate.Estate, about estate.SavedRun, results []*estate.
 	}
 	page, links := pageOf(about, units)
 	for i, res := range results {
-		links.add(i, needNames(res.Unit), outside(e, res.Unit))
+		links.add(i, needNames(res.Unit), p.outside(e, res.Unit))
 	}
 	return Write(p.Call, p.File, page)
 }
@@ -126,10 +126,10 @@ func needNames(u *estate.Unit) []string {
 }
 
 // outside are the names of what a unit needs and that is not of the estate.
-func outside(e *estate.Estate, u *estate.Unit) []string {
+func (p *Pager) outside(e *estate.Estate, u *estate.Unit) []string {
 	var out []string
 	for _, id := range u.External {
-		out = append(out, e.Found.Name(id))
+		out = append(out, p.Call.Report.Redactor.Text(e.Found.Name(id)))
 	}
 	return out
 }
@@ -291,7 +291,7 @@ func (p *Pager) inputs(ctx context.Context, e *estate.Estate, u *estate.Unit, hi
 		step := func(text string, at *explanation.Place, replaced bool) {
 			if at != nil && at.File != "" {
 				in.Steps = append(in.Steps, planhtml.Step{
-					Text: text, File: seenFrom(p.Call.Dir, at.File), Line: at.Line, Column: at.Column, Role: roleOf(e, u, at.File, at.Of), Replaced: replaced,
+					Text: p.Call.Report.Redactor.Text(text), File: seenFrom(p.Call.Dir, at.File), Line: at.Line, Column: at.Column, Role: roleOf(e, u, at.File, at.Of), Replaced: replaced,
 				})
 			}
 		}

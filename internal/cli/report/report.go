@@ -48,6 +48,9 @@ type Reporter struct {
 	// Reported remembers what was reported; nil where nobody asks.
 	Reported *Reported
 
+	// Redactor takes out of messages what they must not show: each passes it.
+	Redactor *diag.Redactor
+
 	// Context carries the telemetry that messages are logged to.
 	Context context.Context
 
@@ -76,7 +79,7 @@ func Defaults() Options {
 
 // New makes a reporter without views.
 func New(system *sys.System) *Reporter {
-	return &Reporter{System: system, Dir: system.Dir, Out: system.Stdout, Set: &source.Set{}, Options: Defaults(), Context: context.Background()}
+	return &Reporter{System: system, Dir: system.Dir, Out: system.Stdout, Set: &source.Set{}, Options: Defaults(), Context: context.Background(), Redactor: &diag.Redactor{}}
 }
 
 // Open makes the view for people; UseJSON replaces it.
@@ -229,7 +232,7 @@ func (r *Reporter) passed(ds diag.List) diag.List {
 	if r.silent.Load() {
 		return nil
 	}
-	ds = r.Reported.Fresh(ds)
+	ds = r.Reported.Fresh(r.Redactor.List(ds))
 	if r.Options.ErrorsAlone {
 		ds = ds.Errors()
 	}
@@ -252,6 +255,7 @@ func (r *Reporter) passed(ds diag.List) diag.List {
 
 // Say writes text for people, and to the log of the stream.
 func (r *Reporter) Say(text string) {
+	text = r.Redactor.Text(text)
 	r.Human.Say(text)
 	r.Stream.Log(strings.TrimSpace(text))
 }
@@ -330,6 +334,7 @@ func (r *Reporter) TellFrom(set *source.Set, ds diag.List) {
 
 // Wait says what a run waits for, beside what it prints.
 func (r *Reporter) Wait(text string) {
+	text = r.Redactor.Text(text)
 	if r.Human != nil {
 		r.Human.AboveStatus(text)
 		return

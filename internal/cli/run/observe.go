@@ -87,6 +87,7 @@ func (t *reporter) observer(ctx context.Context) estate.Observer {
 			t.line("warn", u.Name, text)
 		},
 		Log: func(u *estate.Unit, line string) {
+			line = t.Report.Redactor.Text(line)
 			t.streamOf(u.Name).Log(line)
 			if t.shown.live != nil {
 				line = view.Foreign(line)
@@ -111,6 +112,7 @@ func (t *reporter) watch(e engine.Event, text string) {
 // line prints a line of the log about a unit, if its level is shown: on standard error, as
 // Terragrunt does. What commands print goes where they print it.
 func (t *reporter) line(level, unit, text string) {
+	text = t.Report.Redactor.Text(text)
 	if lines := t.shown.log.Lines(level, unit, text); lines != "" {
 		telemetry.Log(t.Report.Context, level, strings.TrimRight(text, "\n"), unit)
 		if level == "stdout" {

@@ -21,7 +21,7 @@ func (r *estateRun) errorText(res *estate.Result) string {
 	if text, ok := r.errors.Load(res.Unit.Name); ok && text != "" { // of a worker
 		return text.(string)
 	}
-	inUnit, inModule := unitview.SplitByOrigin(res, res.Diags.Errors())
+	inUnit, inModule := unitview.SplitByOrigin(res, r.Report.Redactor.List(res.Diags.Errors()))
 	codes := r.Report.Options.ShowCodes
 	_ = (&diag.Printer{Set: r.estate.Sources(), Program: view.Program, Codes: codes}).Print(&b, inUnit)
 	_ = (&diag.Printer{Set: res.Set, Program: view.Program, Codes: codes}).Print(&b, inModule)

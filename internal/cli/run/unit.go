@@ -311,6 +311,7 @@ func (w *unitView) messages(ds diag.List) {
 // hookLine tells a line of a hook: as an event where the command will write events or
 // writes them already, so that nothing else stands among them.
 func hookLine(c *command.Call, cmd *command.Command, args []string, line string) {
+	line = c.Report.Redactor.Text(line)
 	telemetry.Log(c.Report.Context, "stdout", line, "")
 	if c.Report.Stream == nil && writesEvents(cmd) && declared(cmd).Asks(args, "json") {
 		(&view.Stream{Out: c.Stdout, Now: c.Now, Unit: c.Report.Unit}).Log(line)

@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hashicorp/hcl/v2/ext/typeexpr"
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
@@ -24,7 +25,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
-	"github.com/terrace-iac/terrace/internal/funcs"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
 	"github.com/zclconf/go-cty/cty"
@@ -190,11 +190,11 @@ func text(src, include string, m *config.Module) []byte {
 		b.WriteString("\n")
 	}
 	group(&b, "Optional, with their defaults", optional, func(v *config.Variable) string {
-		value := strings.ReplaceAll(string(hclwrite.TokensForValue(v.Default).Bytes()), "\n", "\n  # ")
+		value := string(hclwrite.TokensForValue(v.Default).Bytes())
 		if v.Sensitive {
 			value = "\"\""
 		}
-		return fmt.Sprintf("# %s = %s", v.Name, value)
+		return commented(v.Name + " = " + value)
 	})
 	b.WriteString("}\n")
 	return hclwrite.Format(b.Bytes())
@@ -205,16 +205,17 @@ func group(b *bytes.Buffer, title string, all []*config.Variable, line func(*con
 		if i == 0 {
 			fmt.Fprintf(b, "  # %s\n", title)
 		}
-		kind := funcs.TypeString(v.Type)
-		if v.Type == cty.DynamicPseudoType {
-			kind = "any"
-		}
-		fmt.Fprintf(b, "\n  # Type: %s\n", kind)
+		fmt.Fprintf(b, "\n  %s\n", commented("Type: "+typeexpr.TypeString(v.Type)))
 		if v.Description != "" {
-			fmt.Fprintf(b, "  # Description: %s\n", strings.ReplaceAll(strings.TrimSpace(v.Description), "\n", "\n  # "))
+			fmt.Fprintf(b, "  %s\n", commented("Description: "+strings.TrimSpace(v.Description)))
 		}
 		fmt.Fprintf(b, "  %s\n", line(v))
 	}
+}
+
+// commented is a text of any number of lines as a comment in the inputs.
+func commented(text string) string {
+	return "# " + strings.ReplaceAll(strings.ReplaceAll(text, "\r", ""), "\n", "\n  # ")
 }
 
 // placeholder is an empty value of a type.

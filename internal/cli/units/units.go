@@ -76,10 +76,11 @@ func options(c *command.Call, f *unitflags.Flags, about string, args []string, f
 	o := estate.Options{
 		Discovery: discovery.Settings{Root: c.Dir, Removals: about != "apply" || f.AllowDestroy},
 		Sources:   workdir.Sources{Override: f.Source, Base: f.Many(), Map: sources, Fetch: Fetch(c, cfg, f.SourceUpdate)}, Who: c.User() + "@" + c.Host(),
-		Request: unit.Request{Command: about, Args: append([]string{about}, args[own:]...), Source: f.Source, Features: features, FeaturesFrom: f.FeaturesFrom, DownloadDir: f.DownloadDir},
-		Machine: unit.Machine{Environ: c.Env, Run: c.Run, Now: c.Now, Home: c.Folder().HomeOrError},
-		Inputs:  estate.Inputs{Strict: f.Strict, Debug: f.InputsDebug, Mocks: f.UseMocks},
-		Skip:    estate.Skip{Hooks: f.NoHooks, Retries: f.NoRetry, Outputs: f.NoOutputs}, ValuesElsewhere: len(flags) > 0,
+		Request:  unit.Request{Command: about, Args: append([]string{about}, args[own:]...), Source: f.Source, Features: features, FeaturesFrom: f.FeaturesFrom, DownloadDir: f.DownloadDir},
+		Machine:  unit.Machine{Environ: c.Env, Run: c.Run, Now: c.Now, Home: c.Folder().HomeOrError},
+		Redactor: c.Report.Redactor,
+		Inputs:   estate.Inputs{Strict: f.Strict, Debug: f.InputsDebug, Mocks: f.UseMocks},
+		Skip:     estate.Skip{Hooks: f.NoHooks, Retries: f.NoRetry, Outputs: f.NoOutputs}, ValuesElsewhere: len(flags) > 0,
 	}
 	if dir := o.Request.DownloadDir; dir != "" {
 		o.Request.DownloadDir = c.Path(dir)

@@ -105,7 +105,7 @@ func (f *finder) load(ctx context.Context, paths []string, outside bool) diag.Li
 // there is to tell of it. What can be read counts for the order of units that are only
 // listed.
 func (f *finder) broken(path string, units []*Unit, ds diag.List) diag.List {
-	if f.s.Lenient && len(units) == 0 {
+	if f.s.Lenient {
 		if in := f.loader.Part(path); in != nil {
 			units = []*Unit{{Unit: in, Name: f.Name(in.ID)}}
 		}

@@ -63,6 +63,8 @@ type Runner struct {
 	Moves          *moves.Between
 	// Name is how a unit of an ID is called.
 	Name func(id string) string
+	// Redactor takes out of results what messages must not show. It may be nil.
+	Redactor *diag.Redactor
 	// First leaves out warnings that were given before for the same place. It may be shared
 	// by runs.
 	First *GivenWarnings
@@ -254,6 +256,7 @@ func (r *Runner) Run(ctx context.Context, units []*discovery.Unit, o Options) []
 		if o.Elsewhere == nil || res.Ended.IsZero() { // else it is known when
 			res.Ended = r.Machine.Now()
 		}
+		res.Diags, res.Cause, res.Message = r.Redactor.List(res.Diags), r.Redactor.Text(res.Cause), r.Redactor.Text(res.Message)
 		results[i] = res
 		if o.Observe.Ended != nil {
 			o.Observe.Ended(res)

@@ -55,7 +55,10 @@ func (m *Maker) generate(t *demand.Task, d *Dir) diag.List {
 	}
 	text := m.backendBlock(rs)
 	name := filepath.ToSlash(filepath.Clean(rs.Generate.Path))
-	g := unit.Generate{Path: rs.Generate.Path, IfExists: rs.Generate.IfExists, Contents: cty.StringVal(text), CommentPrefix: "# ", At: rs.At}
+	g := unit.Generate{Path: rs.Generate.Path, IfExists: rs.Generate.IfExists, Contents: cty.StringVal(text), CommentPrefix: "# ", At: rs.At, HandedIn: rs.Generate.HandedIn}
+	if g.HandedIn {
+		d.Files.Secret = append(d.Files.Secret, name)
+	}
 	if _, err := d.Files.ReadBelow(name); err != nil && !filepath.IsAbs(name) {
 		d.backend, d.backendAt = []byte(signed(&g, text)), name // nothing below it: left out of what is parsed, so that units can share it
 		return ds
