@@ -39,8 +39,12 @@ func positions() []position {
 		return positionUnit + "remote_state {\n  backend = " + backend + "\n  config = " + config + "\n  " + more + "\n}\n"
 	}
 	generate := func(text string) string { return positionUnit + "generate \"g\" {\n  " + text + "\n}\n" }
-	stack := func(text string) string { return "-- m/main.tf --\n-- m/terragrunt.hcl --\n-- terragrunt.stack.hcl --\n" + text }
-	module := func(text string) string { return "-- m/main.tf --\nvariable \"x\" {\n  default = null\n}\n-- u/terragrunt.hcl --\n" + text }
+	stack := func(text string) string {
+		return "-- m/main.tf --\n-- m/terragrunt.hcl --\n-- terragrunt.stack.hcl --\n" + text
+	}
+	module := func(text string) string {
+		return "-- m/main.tf --\nvariable \"x\" {\n  default = null\n}\n-- u/terragrunt.hcl --\n" + text
+	}
 	const backendFile = "generate = { path = \"backend.tf\", if_exists = \"overwrite\" }"
 	return []position{
 		{name: "source", files: positionHead + "terraform { source = VALUE }\n"},

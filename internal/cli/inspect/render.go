@@ -25,7 +25,7 @@ func Render() command.Command {
 			fs := command.Flags{
 				command.Bool(&o.json, "json", "As JSON."),
 				command.Bool(&o.metadata, "with-metadata", "As JSON, with the file and line of each key."),
-				command.Bool(&o.write, "write", "Write a file terragrunt.rendered.hcl or .json beside the unit's instead.\nThe file contains sensitive values and credentials, which printed output hides.").Or("w"),
+				command.Bool(&o.write, "write", "Write a file terragrunt.rendered.hcl or .json beside the unit's instead, with sensitive values and credentials.").Or("w"),
 				command.Text(&o.out, "out", "NAME", "The name of that file."),
 				command.Bool(&o.reveal, "show-sensitive", "Print sensitive values, and credentials in addresses."),
 				command.Text(&o.format, "format", "FORMAT", "").Among("hcl", "json").Hide(),
