@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -85,6 +86,36 @@ func (pl *Plugins) Choose(ctx context.Context, req install.Requirements) diag.Li
 	var more diag.List
 	pl.packages, more = install.Select(ctx, req, locked, pl.InstallOptions())
 	return append(append(ds, install.OverrideWarning(pl.InstallOptions(), false)...), more...)
+}
+
+// CheckPlanned returns an error if the dependency lock file selects another version of a
+// required provider than the lock file that a plan was made with. planned is the text of that
+// file; nil checks nothing.
+func (pl *Plugins) CheckPlanned(planned []byte, req install.Requirements) diag.List {
+	was, ds := lock.Parse(planned, lock.Name)
+	if ds.HasErrors() {
+		return ds
+	}
+	is, ds := lock.Read(pl.Folder.Files, pl.LockPath())
+	if ds.HasErrors() {
+		return ds
+	}
+	var overridden map[addr.Provider]string
+	if in := pl.Config.Installation; in != nil {
+		overridden = in.DevOverrides
+	}
+	var lines []string
+	for _, a := range SortedProviders(pl.Packaged(req)) {
+		before, now := was.Provider(a), is.Provider(a)
+		if before == nil || now == nil || overridden[a] != "" || before.Version.Same(now.Version) {
+			continue // an entry that is missing is reported when the provider is chosen
+		}
+		lines = append(lines, fmt.Sprintf("  - provider %s: the plan was made with %s, and %s is selected", a, before.Version, now.Version))
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return diag.Errorf(nil, "Inconsistent dependency lock file", "The given plan file was created with other versions of providers than those that %s selects:\n%s\n\nA saved plan can be applied only with the providers that it was created with. Plan again.", lock.Name, strings.Join(lines, "\n"))
 }
 
 // Factory implements engine.ProviderSource.

@@ -27,14 +27,19 @@ func (p *Project) Encryption(ctx context.Context) (*encryption.Config, diag.List
 	return p.encryption, p.encryptionDs
 }
 
-// EncryptionOf is the encryption of the working folder, for commands that have not loaded
-// its configuration.
-func EncryptionOf(ctx context.Context, c *Context, given []vars.Flag) (*encryption.Config, diag.List) {
-	root, _ := c.Root()
-	if root == nil || root.Encryption == nil {
+// EncryptionOf returns the encryption settings of the working directory, for commands that
+// have not loaded its configuration or that work with the configuration of a saved plan.
+// workspace is the value of terraform.workspace; "" is the selected one. A configuration with
+// errors is refused: the part that was not understood may contain the encryption block.
+func EncryptionOf(ctx context.Context, c *Context, given []vars.Flag, workspace string) (*encryption.Config, diag.List) {
+	root, ds := c.Root()
+	if ds.HasErrors() {
+		return nil, ds.Errors()
+	}
+	if root.Encryption == nil {
 		return c.EnvironmentEncryption()
 	}
-	p, ds := Load(ctx, c, Options{Vars: given, Partial: true, RootOnly: true})
+	p, ds := Load(ctx, c, Options{Vars: given, Workspace: workspace, Partial: true, RootOnly: true})
 	if p == nil {
 		return nil, ds
 	}

@@ -100,16 +100,16 @@ type Options struct {
 	Vars        []vars.Flag
 	Input       bool // whether missing variables may be asked for
 	Parallelism int
-	Workspace   string            // "" for the selected one
-	Saved       map[string][]byte // the files of a saved plan, in place of those on disk
-	Files       *engine.Sources   // the working folder's files, shared with other steps; nil: read anew
-	Partial     bool              // go on with variables missing: they are not needed
-	Const       bool              // with Partial: but for those with const = true, whose values every folder of the tree may need
-	Unapplied   bool              // so may be those that a unit makes of outputs that do not exist yet
-	Briefly     bool              // the program ends when the configuration was looked at once
-	RootOnly    bool              // go on though other modules cannot be loaded
-	ConfigDir   string            // the folder of the configuration; "" is the working folder
-	Observe     event.Sink        // hears what happens; nil: that of the Context
+	Workspace   string          // "" for the selected one
+	Saved       *Saved          // the configuration of a saved plan, in place of the one on disk
+	Files       *engine.Sources // the working folder's files, shared with other steps; nil: read anew
+	Partial     bool            // go on with variables missing: they are not needed
+	Const       bool            // with Partial: but for those with const = true, whose values every folder of the tree may need
+	Unapplied   bool            // so may be those that a unit makes of outputs that do not exist yet
+	Briefly     bool            // the program ends when the configuration was looked at once
+	RootOnly    bool            // go on though other modules cannot be loaded
+	ConfigDir   string          // the folder of the configuration; "" is the working folder
+	Observe     event.Sink      // hears what happens; nil: that of the Context
 }
 
 // A Project is a loaded configuration with the values of its variables.
@@ -139,6 +139,9 @@ func Load(ctx context.Context, c *Context, o Options) (*Project, diag.List) {
 		return nil, ds
 	}
 	p := &Project{c: c, Workspace: workspace}
+	if o.Saved != nil {
+		p.encrypts.Do(func() { p.encryption = o.Saved.Encryption })
+	}
 	var more diag.List
 	if p.Plugins, more = c.Plugins(); more.HasErrors() {
 		return nil, append(ds, more...)
@@ -235,10 +238,11 @@ func expect(c *Context, o Options) {
 		return
 	}
 	var text int64
-	for _, b := range o.Saved {
-		text += int64(len(b))
-	}
-	if o.Saved == nil {
+	if o.Saved != nil {
+		for _, b := range o.Saved.Files {
+			text += int64(len(b))
+		}
+	} else {
 		files, _ := config.Files(c.Dir, config.Options{})
 		for _, f := range files {
 			if f.Role != config.RoleBase && f.Role != config.RoleOverride {
@@ -305,9 +309,9 @@ func (p *Project) engineOptions(o Options) engine.Options {
 		out.Sources = &engine.Sources{FS: files}
 	}
 	if o.Saved != nil {
-		out.Sources = &engine.Sources{FS: newSavedFiles(o.Saved)}
+		out.Sources = &engine.Sources{FS: newSavedFiles(o.Saved.Files)}
 		out.Overlay = map[string][]byte{}
-		if m, ok := o.Saved[ManifestName]; ok {
+		if m, ok := o.Saved.Files[ManifestName]; ok {
 			out.Overlay[filepath.Join(c.DataDir(), "modules", "modules.json")] = m
 		}
 	}

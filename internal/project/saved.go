@@ -6,10 +6,20 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+
+	"github.com/terrace-iac/terrace/internal/encryption"
 )
 
 // ManifestName is the list of installed modules in a saved plan.
 const ManifestName = ".terraform/modules/modules.json"
+
+// A Saved is the configuration of a saved plan, and the settings that do not come from it.
+type Saved struct {
+	Files map[string][]byte // by path from the root module's directory
+	// Encryption is that of the working directory; nil means none. An encryption block in Files
+	// is ignored: it would decide how the file that it comes from is checked.
+	Encryption *encryption.Config
+}
 
 // savedFiles are the configuration files of a saved plan: nothing else is seen,
 // whatever lies in the folder by now.

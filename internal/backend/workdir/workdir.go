@@ -98,6 +98,22 @@ func (d Dir) recorded(r *record.Record) (backend.Config, diag.List) {
 	return backend.Config{Type: r.Type, Value: v, Dir: d.Path, Env: d.Env}, nil
 }
 
+// Settled returns the backend where the states of the directory are, whatever its block says
+// by now: the one that init recorded, or without a record the local one. initialized is false
+// if there is no record.
+func (d Dir) Settled() (c backend.Config, initialized bool, ds diag.List) {
+	r, ds := d.Recorded()
+	if ds.HasErrors() {
+		return backend.Config{}, false, ds
+	}
+	if r == nil {
+		c, ds = d.none()
+		return c, false, ds
+	}
+	c, ds = d.recorded(r)
+	return c, true, ds
+}
+
 // Of is the configuration that a saved plan names.
 func (d Dir) Of(kind string, v cty.Value) (backend.Config, diag.List) {
 	k, ds := d.Backends.Kind(kind)

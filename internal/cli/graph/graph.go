@@ -74,7 +74,7 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 		if ds.HasErrors() {
 			return c.Fail(ds)
 		}
-		saved, po.Saved, po.Workspace = f.Plan, f.Config, f.Backend.Workspace
+		saved, po = f.Plan, f.Options(o.vars)
 		in.Changes, in.State = saved.Changes, saved.Prior
 	}
 	p, ds := project.Load(ctx, c, po)
@@ -91,7 +91,7 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	case in.Type == "":
 		in.Type = depgraph.Plan
 	}
-	if in.Type == depgraph.Destroy && in.State == nil {
+	if in.Type == depgraph.Destroy && saved == nil {
 		s, more := p.CurrentState(ctx)
 		if ds = append(ds, more...); more.HasErrors() {
 			return c.Fail(ds)

@@ -19,8 +19,9 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// applyFile applies a saved plan: with the configuration, the variables, the
-// backend and the workspace that it was made with.
+// applyFile applies a saved plan: with the configuration, the variables and the workspace that
+// it was made with, and with the encryption, the providers and the backend of the working
+// directory.
 func applyFile(ctx context.Context, c *command.Call, o *applyOptions) int {
 	f, ds := project.ReadPlanFile(ctx, c, o.Vars, o.file)
 	if ds.HasErrors() {
@@ -29,16 +30,17 @@ func applyFile(ctx context.Context, c *command.Call, o *applyOptions) int {
 	if f.Plan.Errored {
 		return c.Fail(diag.Errorf(nil, "Saved plan is incomplete", "The plan in %q was saved although planning ended with errors. It cannot be applied: plan again.", o.file))
 	}
-	p, ds := project.Load(ctx, c, project.Options{Vars: o.Vars, Workspace: f.Backend.Workspace, Saved: f.Config, Parallelism: o.Parallelism, Partial: true})
-	if p == nil {
+	options := f.Options(o.Vars)
+	options.Parallelism = o.Parallelism
+	p, more := project.Load(ctx, c, options)
+	if ds = append(ds, more...); p == nil {
 		return c.Fail(ds)
 	}
 	defer p.Close()
-	more := p.CheckSaved(ctx, o.file, f)
-	if ds = append(ds, more...); more.HasErrors() {
-		return c.Fail(ds)
+	if more := p.Plugins.CheckPlanned(f.Lock, p.Required(f.Plan.PrevRun, f.Plan.Prior)); more.HasErrors() {
+		return c.Fail(append(ds, more...))
 	}
-	b, more := p.BackendOf(ctx, f.Backend)
+	b, more := p.BackendOf(ctx, f.Backend, o.Vars)
 	if ds = append(ds, more...); more.HasErrors() {
 		return c.Fail(ds)
 	}

@@ -16,46 +16,66 @@ import (
 	"github.com/terrace-iac/terrace/internal/vars"
 )
 
-// EncryptionOf is the encryption of the working folder, for commands that have not loaded
-// its configuration.
+// EncryptionOf returns the encryption settings of the working directory, for commands that
+// have not loaded its configuration.
 func EncryptionOf(ctx context.Context, c *command.Call, given []vars.Flag) (*encryption.Config, diag.List) {
-	return project.EncryptionOf(ctx, ContextOf(c), given)
+	return project.EncryptionOf(ctx, ContextOf(c), given, "")
 }
 
 // A SavedPlan is a plan file that was read.
 type SavedPlan struct {
 	*planfile.File
-	plain bool // the file was not encrypted
+	// Encryption is that of the working directory, in the workspace of the plan. nil means none.
+	Encryption *encryption.Config
 }
 
-// ReadPlanFile reads a saved plan, with the encryption of the working folder if it is
-// encrypted.
+// Options loads the configuration of the plan, with the encryption of the working directory.
+func (f *SavedPlan) Options(given []vars.Flag) Options {
+	return Options{
+		Vars: given, Workspace: f.Backend.Workspace, Partial: true,
+		Saved: &project.Saved{Files: f.Config, Encryption: f.Encryption},
+	}
+}
+
+// ReadPlanFile reads a saved plan. The encryption settings of the working directory decide
+// whether the file must be encrypted, and decrypt it: settings in the file prove nothing
+// about it.
 func ReadPlanFile(ctx context.Context, c *command.Call, given []vars.Flag, name string) (*SavedPlan, diag.List) {
 	out := &SavedPlan{}
 	var ds diag.List
-	f, err := ReadFile(c.Path(name), func(r io.ReaderAt, size int64) (*planfile.File, error) {
+	var err error
+	out.File, err = ReadFile(c.Path(name), func(r io.ReaderAt, size int64) (*planfile.File, error) {
 		ContextOf(c).ExpectPlan(size)
 		head := make([]byte, 1)
-		if n, _ := r.ReadAt(head, 0); n == 0 || head[0] != '{' { // an archive
-			out.plain = true
-			return planfile.Read(r, size, Version)
+		n, _ := r.ReadAt(head, 0)
+		sealed := n > 0 && head[0] == '{' // else an archive
+		var body []byte
+		if sealed {
+			var err error
+			if body, err = io.ReadAll(io.NewSectionReader(r, 0, size)); err != nil {
+				return nil, err
+			}
+			if !encryption.SealedPlan(body) {
+				return nil, planfile.ErrNotPlan
+			}
 		}
-		body, err := io.ReadAll(io.NewSectionReader(r, 0, size))
-		if err != nil {
-			return nil, err
-		}
-		if !encryption.SealedPlan(body) {
-			return nil, planfile.ErrNotPlan
-		}
-		enc, more := EncryptionOf(ctx, c, given)
-		if ds = append(ds, more...); more.HasErrors() {
+		if out.Encryption, ds = EncryptionOf(ctx, c, given); ds.HasErrors() {
 			return nil, errNoEncryption
 		}
-		target := enc.Plan(ctx)
-		if target == nil {
+		target := out.Encryption.Plan(ctx)
+		switch {
+		case !sealed && target != nil:
+			if _, err := sealing.Open(target.Plans(), nil); err != nil {
+				return nil, err
+			}
+			fallthrough
+		case !sealed:
+			return planfile.Read(r, size, Version)
+		case target == nil:
 			return nil, errors.New("it is encrypted; to read it, the configuration needs an encryption block with the key provider and the method that it was written with, and a plan block in it")
 		}
-		if body, err = sealing.Open(target.Plans(), body); err != nil {
+		body, err := sealing.Open(target.Plans(), body)
+		if err != nil {
 			return nil, err
 		}
 		return planfile.Read(bytes.NewReader(body), int64(len(body)), Version)
@@ -66,7 +86,15 @@ func ReadPlanFile(ctx context.Context, c *command.Call, given []vars.Flag, name 
 	case err != nil:
 		return nil, append(ds, PlanFileError(name, err)...)
 	}
-	out.File = f
+	selected, more := c.Folder().Workspace()
+	if ds = append(ds, more...); more.HasErrors() {
+		return nil, ds
+	}
+	if w := out.Backend.Workspace; out.Encryption != nil && w != selected {
+		if out.Encryption, more = project.EncryptionOf(ctx, ContextOf(c), given, w); more.HasErrors() {
+			return nil, append(ds, more.Errors()...)
+		}
+	}
 	return out, ds
 }
 
@@ -78,18 +106,6 @@ func IsSealedPlan(c *command.Call, name string) bool {
 
 // errNoEncryption says that messages tell what is wrong.
 var errNoEncryption = errors.New("the encryption is not configured")
-
-// CheckSaved holds a saved plan to the encryption of its configuration: where plans are to
-// be encrypted, one that is not may be anybody's.
-func (p *Project) CheckSaved(ctx context.Context, name string, f *SavedPlan) diag.List {
-	enc, ds := p.Encryption(ctx)
-	if target := enc.Plan(ctx); !ds.HasErrors() && f.plain && target != nil {
-		if _, err := sealing.Open(target.Plans(), nil); err != nil {
-			return append(ds, PlanFileError(name, err)...)
-		}
-	}
-	return ds
-}
 
 // SealPlan encrypts a plan file, if the configuration wants that.
 func SealPlan(ctx context.Context, enc *encryption.Config, body []byte) ([]byte, error) {

@@ -6,11 +6,18 @@ import (
 	"io"
 	"io/fs"
 
+	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/backend/configure"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/planfile"
 	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/internal/vars"
+	"github.com/zclconf/go-cty/cty"
 )
 
 // ReadFile has a file read whose size must be known first.
@@ -43,18 +50,107 @@ func PlanFileError(name string, err error) diag.List {
 	return diag.List{{Code: "plan/read", At: store.PlaceOf(err), Summary: "Failed to load \"" + name + "\" as a plan file", Detail: detail}}
 }
 
-// BackendOf opens the backend that a plan was made with.
-func (p *Project) BackendOf(ctx context.Context, b planfile.Backend) (*Place, diag.List) {
+// BackendOf opens the backend of the working directory for a plan that was made with another
+// configuration of it. A plan for another place is refused: the directory's locks, its
+// encryption and a migration that happened since would not hold there. Where the directory has
+// no configuration, the plan alone names the backend.
+func (p *Project) BackendOf(ctx context.Context, planned planfile.Backend, given []vars.Flag) (*Place, diag.List) {
 	enc, ds := p.Encryption(ctx)
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	c, more := p.Folder().Backend().Of(b.Type, b.Config)
+	dir := p.Folder().Backend()
+	was, more := dir.Of(planned.Type, planned.Config)
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, ds
 	}
-	place, more := OpenBackend(ctx, p.Call, c, p.Engine.Root().Backend, enc)
-	return place, append(ds, more...)
+	root, more := Root(p.Call)
+	if ds = append(ds, more.Errors()...); more.HasErrors() {
+		return nil, ds
+	}
+	is, initialized, more := dir.Settled()
+	if ds = append(ds, more...); more.HasErrors() {
+		return nil, ds
+	}
+	switch {
+	case initialized:
+	case root.Backend != nil: // init has yet to run, and the plan may be used without it
+		fits, more := p.fits(ctx, was, root.Backend, given)
+		if ds = append(ds, more...); more.HasErrors() {
+			return nil, ds
+		}
+		if !fits {
+			return nil, append(ds, anotherBackend(was)...)
+		}
+		is = was
+	case !config.IsConfigDir(p.Dir, config.Options{}):
+		is = was
+	}
+	place, more := OpenBackend(ctx, p.Call, is, root.Backend, enc)
+	if ds = append(ds, more...); more.HasErrors() || is.Type == was.Type && is.Value.RawEquals(was.Value) {
+		return place, ds
+	}
+	same := is.Type == was.Type
+	if same {
+		before, more := OpenBackend(ctx, p.Call, was, nil, enc)
+		if ds = append(ds, more...); more.HasErrors() {
+			return nil, ds
+		}
+		if same, more = sameStore(p.Call, place, before, planned.Workspace); more.HasErrors() {
+			return nil, append(ds, more...)
+		}
+	}
+	if !same {
+		return nil, append(ds, anotherBackend(was)...)
+	}
+	return place, ds
+}
+
+// fits reports whether a backend has the arguments of the block on disk. Others may have been
+// given to init.
+func (p *Project) fits(ctx context.Context, c backend.Config, block *config.Backend, given []vars.Flag) (bool, diag.List) {
+	if c.Type != block.Type {
+		return false, nil
+	}
+	k, ds := p.Folder().Backends().Kind(block.Type)
+	if ds.HasErrors() {
+		return false, ds
+	}
+	here, ds := Load(ctx, p.Call, Options{Vars: given, Workspace: p.Workspace, Partial: true, RootOnly: true})
+	if here == nil {
+		return false, ds
+	}
+	defer here.Close()
+	written, more := configure.Block(k.Schema, block.Body, here.Static(ctx))
+	if more.HasErrors() {
+		return false, more
+	}
+	have := c.Value.AsValueMap()
+	for name, v := range written.AsValueMap() {
+		if !v.IsNull() && (have[name] == cty.NilVal || !v.RawEquals(have[name])) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// sameStore reports whether two backends keep the state of a workspace in one place.
+func sameStore(c *command.Call, a, b *Place, workspace string) (bool, diag.List) {
+	x, ds := OpenStore(c, a, workspace, flags.State{})
+	if ds.HasErrors() {
+		return false, ds
+	}
+	y, more := OpenStore(c, b, workspace, flags.State{})
+	if ds = append(ds, more...); more.HasErrors() {
+		return false, ds
+	}
+	p, ok := x.(backend.Placer)
+	q, also := y.(backend.Placer)
+	return ok && also && p.Place() == q.Place(), ds
+}
+
+func anotherBackend(was backend.Config) diag.List {
+	return diag.Errorf(nil, "Saved plan is for another backend", "The plan was made for a state in the backend %q at another place than the one where this directory keeps its state, or the backend was changed after the plan was created. Nothing was applied. Plan again.", was.Type)
 }
 
 // Version is the version of this program, as saved plans have it. A release is linked with

@@ -148,14 +148,11 @@ func showPlan(ctx context.Context, c *command.Call, o *showOptions, name string)
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
-	p, more := project.Load(ctx, c, project.Options{Vars: o.vars, Workspace: f.Backend.Workspace, Saved: f.Config, Partial: true})
+	p, more := project.Load(ctx, c, f.Options(o.vars))
 	if ds = append(ds, more...); p == nil {
 		return c.Fail(ds)
 	}
 	defer p.Close()
-	if more := p.CheckSaved(ctx, name, f); more.HasErrors() {
-		return c.Fail(append(ds, more...))
-	}
 	if more := p.SelectProviders(ctx, f.Plan.PrevRun, f.Plan.Prior); more.HasErrors() {
 		return c.Fail(append(ds, more...))
 	}

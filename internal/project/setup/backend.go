@@ -43,7 +43,7 @@ func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag
 		if ds.HasErrors() {
 			return ds
 		}
-	} else if enc, ds = project.EncryptionOf(ctx, i.c, nil); ds.HasErrors() {
+	} else if enc, ds = project.EncryptionOf(ctx, i.c, nil, ""); ds.HasErrors() {
 		return ds
 	}
 	dir := i.c.Backend()
