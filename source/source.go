@@ -45,6 +45,7 @@ type Layer struct {
 	N    int    // for Override: 1 for the first override file in load order
 	Via  *Range // for Import: the block that brought the file in
 	Name string // for Environment and Flag: the variable's or flag's name; for Import: the kind of block, "" for import
+	Auto bool   // for VarFile: the file is loaded because of its name, no flag names it
 }
 
 // String describes the layer for a reader: "base", "override 2", "import".

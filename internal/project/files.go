@@ -3,12 +3,16 @@ package project
 import (
 	"io/fs"
 	"os"
+	"slices"
 
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/hclnative"
 	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/readfile"
+	"github.com/terrace-iac/terrace/source"
 )
 
 // OnDisk are the files of the folder as they lie on disk, by their names relative to it.
@@ -37,6 +41,32 @@ func (c *Context) FilesOf() config.FS {
 // Root loads the root module alone.
 func (c *Context) Root() (*config.Module, diag.List) {
 	return config.Load(".", config.Options{FS: c.FilesOf(), Set: c.Set})
+}
+
+// SettingsRoot loads the root module for its backend and encryption blocks. An error in another
+// block, such as a resource, is no error here. What cannot be parsed is refused, since it may
+// contain one of these two.
+func (c *Context) SettingsRoot() (*config.Module, diag.List) {
+	root, ds := c.Root()
+	ds = slices.DeleteFunc(slices.Clone(ds.Errors()), func(m *diag.Message) bool { return m.At != nil && c.besideSettings(*m.At) })
+	return root, ds
+}
+
+// besideSettings reports whether a range is in a block of a file that can be parsed, and that
+// block is none with settings.
+func (c *Context) besideSettings(at source.Range) bool {
+	f := c.Set.File(at.Filename)
+	if f == nil {
+		return false
+	}
+	parsed, diags := hclnative.ParseConfig(f.Bytes, f.Path)
+	if diags.HasErrors() {
+		return false
+	}
+	body, ok := parsed.Body.(*hclsyntax.Body)
+	return ok && slices.ContainsFunc(body.Blocks, func(b *hclsyntax.Block) bool {
+		return b.Type != "terraform" && b.Range().Overlaps(at)
+	})
 }
 
 // SelectWorkspace makes a workspace the selected one.

@@ -78,7 +78,7 @@ func Gather(from Sources) (*Given, diag.List) {
 	c := &collector{Sources: from}
 	c.environment()
 	for _, name := range c.automatic() {
-		c.read(name, nil, func() ([]byte, error) {
+		c.read(&source.Layer{Kind: source.VarFile, Name: name, Auto: true}, nil, func() ([]byte, error) {
 			if from.FS != nil {
 				return from.FS.ReadFile(name)
 			}
@@ -213,7 +213,7 @@ func (c *collector) given(f Flag) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(cmp.Or(c.Files, c.Dir), path)
 	}
-	c.read(f.Value, f.At, func() ([]byte, error) { return c.Read.Given(path) })
+	c.read(&source.Layer{Kind: source.VarFile, Name: f.Value}, f.At, func() ([]byte, error) { return c.Read.Given(path) })
 }
 
 func (c *collector) flag(f Flag) {
@@ -231,9 +231,10 @@ func (c *collector) flag(f Flag) {
 	c.out.items[len(c.out.items)-1].added = f.At
 }
 
-// read reads a variable file; show is its name in messages, and at what names it, nil for
-// the user.
-func (c *collector) read(show string, at *source.Range, text func() ([]byte, error)) {
+// read reads a variable file. The name of its layer is shown in messages. at is the argument that
+// names the file; nil means the command line.
+func (c *collector) read(layer *source.Layer, at *source.Range, text func() ([]byte, error)) {
+	show := layer.Name
 	src, err := text()
 	if err != nil {
 		m := &diag.Message{Code: "vars/read-file", Summary: "Failed to read variables file", At: at}
@@ -245,7 +246,6 @@ func (c *collector) read(show string, at *source.Range, text func() ([]byte, err
 		c.ds = append(c.ds, m)
 		return
 	}
-	layer := &source.Layer{Kind: source.VarFile, Name: show}
 	if c.Set != nil {
 		c.Set.Add(&source.File{Path: show, Bytes: src, Layer: layer})
 	}

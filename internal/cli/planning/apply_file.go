@@ -15,6 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 )
@@ -30,6 +31,10 @@ func applyFile(ctx context.Context, c *command.Call, o *applyOptions) int {
 	if f.Plan.Errored {
 		return c.Fail(diag.Errorf(nil, "Saved plan is incomplete", "The plan in %q was saved although planning ended with errors. It cannot be applied: plan again.", o.file))
 	}
+	b, more := f.Open(ctx, c, o.Vars)
+	if ds = append(ds, more...); more.HasErrors() {
+		return c.Fail(ds)
+	}
 	options := f.Options(o.Vars)
 	options.Parallelism = o.Parallelism
 	p, more := project.Load(ctx, c, options)
@@ -39,10 +44,6 @@ func applyFile(ctx context.Context, c *command.Call, o *applyOptions) int {
 	defer p.Close()
 	if more := p.Plugins.CheckPlanned(f.Lock, p.Required(f.Plan.PrevRun, f.Plan.Prior)); more.HasErrors() {
 		return c.Fail(append(ds, more...))
-	}
-	b, more := p.BackendOf(ctx, f.Backend, o.Vars)
-	if ds = append(ds, more...); more.HasErrors() {
-		return c.Fail(ds)
 	}
 	r := &run{Project: p, flags: &o.Flags, backend: b, what: "OperationTypeApply"}
 	given, more := r.ephemeral(ctx, f.Plan, o)
@@ -87,7 +88,9 @@ func (r *run) ephemeral(ctx context.Context, p *plan.Plan, o *applyOptions) (map
 	return out, ds
 }
 
-// checkAgain refuses values that differ from those in the plan.
+// checkAgain refuses values that differ from those in the plan. A variable file that is loaded
+// because of its name is no statement about this apply: the plan may have been made with a flag
+// that overrides it.
 func (r *run) checkAgain(p *plan.Plan) diag.List {
 	var ds diag.List
 	for _, name := range slices.Sorted(maps.Keys(r.Vars)) {
@@ -97,6 +100,9 @@ func (r *run) checkAgain(p *plan.Plan) diag.List {
 			continue
 		}
 		v := r.Vars[name]
+		if v.From.Kind == source.VarFile && v.From.Auto {
+			continue
+		}
 		got, more := vars.Read(d, v)
 		if ds = append(ds, more...); more.HasErrors() {
 			continue

@@ -50,23 +50,21 @@ func PlanFileError(name string, err error) diag.List {
 	return diag.List{{Code: "plan/read", At: store.PlaceOf(err), Summary: "Failed to load \"" + name + "\" as a plan file", Detail: detail}}
 }
 
-// BackendOf opens the backend of the working directory for a plan that was made with another
-// configuration of it. A plan for another place is refused: the directory's locks, its
-// encryption and a migration that happened since would not hold there. Where the directory has
-// no configuration, the plan alone names the backend.
-func (p *Project) BackendOf(ctx context.Context, planned planfile.Backend, given []vars.Flag) (*Place, diag.List) {
-	enc, ds := p.Encryption(ctx)
+// Open opens the backend of the working directory, to apply the plan there. It comes before
+// the configuration of the plan is loaded, whose files have the names of those on disk. A plan
+// for another place is refused: the directory's locks, its encryption and a migration that
+// happened since would not hold there. Where the directory has no configuration, the plan alone
+// names the backend.
+func (f *SavedPlan) Open(ctx context.Context, c *command.Call, given []vars.Flag) (*Place, diag.List) {
+	enc, planned := f.Encryption, f.Backend
+	dir := c.Folder().Backend()
+	was, ds := dir.Of(planned.Type, planned.Config)
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	dir := p.Folder().Backend()
-	was, more := dir.Of(planned.Type, planned.Config)
-	if ds = append(ds, more...); more.HasErrors() {
-		return nil, ds
-	}
-	root, more := Root(p.Call)
-	if ds = append(ds, more.Errors()...); more.HasErrors() {
-		return nil, ds
+	root, more := ContextOf(c).SettingsRoot()
+	if more.HasErrors() {
+		return nil, append(ds, more...)
 	}
 	is, initialized, more := dir.Settled()
 	if ds = append(ds, more...); more.HasErrors() {
@@ -75,7 +73,7 @@ func (p *Project) BackendOf(ctx context.Context, planned planfile.Backend, given
 	switch {
 	case initialized:
 	case root.Backend != nil: // init has yet to run, and the plan may be used without it
-		fits, more := p.fits(ctx, was, root.Backend, given)
+		fits, more := fits(ctx, c, was, root.Backend, given, planned.Workspace)
 		if ds = append(ds, more...); more.HasErrors() {
 			return nil, ds
 		}
@@ -83,20 +81,20 @@ func (p *Project) BackendOf(ctx context.Context, planned planfile.Backend, given
 			return nil, append(ds, anotherBackend(was)...)
 		}
 		is = was
-	case !config.IsConfigDir(p.Dir, config.Options{}):
+	case !config.IsConfigDir(c.Dir, config.Options{}):
 		is = was
 	}
-	place, more := OpenBackend(ctx, p.Call, is, root.Backend, enc)
+	place, more := OpenBackend(ctx, c, is, root.Backend, enc)
 	if ds = append(ds, more...); more.HasErrors() || is.Type == was.Type && is.Value.RawEquals(was.Value) {
 		return place, ds
 	}
 	same := is.Type == was.Type
 	if same {
-		before, more := OpenBackend(ctx, p.Call, was, nil, enc)
+		before, more := OpenBackend(ctx, c, was, nil, enc)
 		if ds = append(ds, more...); more.HasErrors() {
 			return nil, ds
 		}
-		if same, more = sameStore(p.Call, place, before, planned.Workspace); more.HasErrors() {
+		if same, more = sameStore(c, place, before, planned.Workspace); more.HasErrors() {
 			return nil, append(ds, more...)
 		}
 	}
@@ -108,15 +106,15 @@ func (p *Project) BackendOf(ctx context.Context, planned planfile.Backend, given
 
 // fits reports whether a backend has the arguments of the block on disk. Others may have been
 // given to init.
-func (p *Project) fits(ctx context.Context, c backend.Config, block *config.Backend, given []vars.Flag) (bool, diag.List) {
-	if c.Type != block.Type {
+func fits(ctx context.Context, c *command.Call, b backend.Config, block *config.Backend, given []vars.Flag, workspace string) (bool, diag.List) {
+	if b.Type != block.Type {
 		return false, nil
 	}
-	k, ds := p.Folder().Backends().Kind(block.Type)
+	k, ds := c.Folder().Backends().Kind(block.Type)
 	if ds.HasErrors() {
 		return false, ds
 	}
-	here, ds := Load(ctx, p.Call, Options{Vars: given, Workspace: p.Workspace, Partial: true, RootOnly: true})
+	here, ds := Load(ctx, c, Options{Vars: given, Workspace: workspace, Partial: true, RootOnly: true})
 	if here == nil {
 		return false, ds
 	}
@@ -125,7 +123,7 @@ func (p *Project) fits(ctx context.Context, c backend.Config, block *config.Back
 	if more.HasErrors() {
 		return false, more
 	}
-	have := c.Value.AsValueMap()
+	have := b.Value.AsValueMap()
 	for name, v := range written.AsValueMap() {
 		if !v.IsNull() && (have[name] == cty.NilVal || !v.RawEquals(have[name])) {
 			return false, nil
