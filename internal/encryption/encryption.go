@@ -345,21 +345,13 @@ func (c *Config) check() diag.List {
 			ds = append(ds, diag.Errorf(&d.at, "Circular reference in encryption blocks", "The key provider %s refers to itself.", key)...)
 		}
 	}
-	aliases := map[string]string{}
-	for _, key := range sorted(c.providers) {
-		name := c.meta(key)
-		if first, twice := aliases[name]; twice {
-			d := c.providers[key]
-			ds = append(ds, diag.Errorf(&d.at, "Duplicate metadata key", "%s and %s keep their metadata under the same name, %q.", first, key, name)...)
-		}
-		aliases[name] = key
-	}
 	for _, key := range sorted(c.methods) {
 		for _, r := range c.methods[key].refs {
 			if c.providers[r] == nil {
 				ds = append(ds, undeclared(c.methods[key].at, "key provider", r)...)
 			}
 		}
+		ds = append(ds, c.checkMetadata(key)...)
 		ds = append(ds, c.checkMethod(key)...)
 	}
 	plain := map[string]bool{}
@@ -382,21 +374,40 @@ func (c *Config) check() diag.List {
 	return ds
 }
 
+// checkMetadata reports two key providers of a method that keep their metadata under one name.
+// Key providers of different methods may share a name, since an encrypted file contains the
+// metadata of one method.
+func (c *Config) checkMetadata(method string) diag.List {
+	used := map[string]bool{}
+	c.use(c.methods[method].refs, used)
+	var ds diag.List
+	names := map[string]string{}
+	for _, key := range sorted(used) {
+		name := c.meta(key)
+		if first, twice := names[name]; twice {
+			ds = append(ds, diag.Errorf(&c.providers[key].at, "Duplicate metadata key", "%s and %s, which %s uses, keep their metadata under the same name, %q. Give one of them another encrypted_metadata_alias.", first, key, method, name)...)
+		}
+		names[name] = key
+	}
+	return ds
+}
+
+// use adds the key providers that refs lead to.
+func (c *Config) use(refs map[string]string, used map[string]bool) {
+	for _, r := range refs {
+		if d := c.providers[r]; d != nil && !used[r] {
+			used[r] = true
+			c.use(d.refs, used)
+		}
+	}
+}
+
 // checkArguments looks at the arguments of the key providers that the targets use.
 func (c *Config) checkArguments() diag.List {
 	used := map[string]bool{}
-	var use func(refs map[string]string)
-	use = func(refs map[string]string) {
-		for _, r := range refs {
-			if !used[r] {
-				used[r] = true
-				use(c.providers[r].refs)
-			}
-		}
-	}
 	for _, t := range c.targets {
 		for _, m := range t.methods {
-			use(c.methods[m].refs)
+			c.use(c.methods[m].refs, used)
 		}
 	}
 	var ds diag.List

@@ -258,7 +258,7 @@ func TestMistakes(t *testing.T) {
 		{fast + "state {\n method = method.unencrypted.u\n enforced = true\n}", "Unencrypted method is forbidden"},
 		{"key_provider \"pbkdf2\" \"a\" {\n chain = key_provider.pbkdf2.b\n}\nkey_provider \"pbkdf2\" \"b\" {\n chain = key_provider.pbkdf2.a\n}", "Circular reference in encryption blocks"},
 		{fast + fast, "Duplicate encryption block"},
-		{"key_provider \"pbkdf2\" \"a\" {\n passphrase = \"correct-horse-battery\"\n encrypted_metadata_alias = \"x\"\n}\nkey_provider \"pbkdf2\" \"b\" {\n passphrase = \"correct-horse-battery\"\n encrypted_metadata_alias = \"x\"\n}", "Duplicate metadata key"},
+		{"key_provider \"pbkdf2\" \"a\" {\n passphrase = \"correct-horse-battery\"\n encrypted_metadata_alias = \"x\"\n}\nkey_provider \"pbkdf2\" \"b\" {\n chain = key_provider.pbkdf2.a\n encrypted_metadata_alias = \"x\"\n}\nmethod \"aes_gcm\" \"m\" {\n keys = key_provider.pbkdf2.b\n}", "Duplicate metadata key"},
 		{"state {}", "Missing required argument"},
 		{"state {\n method = \"x\"\n}", "Invalid reference in an encryption block"},
 		{"nothing {}", "Unsupported block type"},

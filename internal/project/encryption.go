@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/backend/configure"
 	"github.com/terrace-iac/terrace/internal/encryption"
 	"github.com/terrace-iac/terrace/internal/vars"
 )
@@ -11,6 +12,16 @@ import (
 // Encryption is what the encryption block and TF_ENCRYPTION say; nil if there is
 // neither. Warnings come with the first call alone.
 func (p *Project) Encryption(ctx context.Context) (*encryption.Config, diag.List) {
+	return p.encryptionBy(p.Static(ctx))
+}
+
+// EncryptionAsking is Encryption for a project that was loaded though variables are missing:
+// those that the block refers to are asked for if input is true.
+func (p *Project) EncryptionAsking(ctx context.Context, input bool) (*encryption.Config, diag.List) {
+	return p.encryptionBy(p.StaticAsking(ctx, input))
+}
+
+func (p *Project) encryptionBy(eval configure.Eval) (*encryption.Config, diag.List) {
 	first := false
 	p.encrypts.Do(func() {
 		first = true
@@ -19,7 +30,7 @@ func (p *Project) Encryption(ctx context.Context) (*encryption.Config, diag.List
 			p.encryption, p.encryptionDs = p.c.EnvironmentEncryption()
 			return
 		}
-		p.encryption, p.encryptionDs = encryption.Parse(block.Body, p.c.Env.Get(encryption.Variable), p.Static(ctx), p.c.Backends().Services(p.c.Dir, p.c.Env))
+		p.encryption, p.encryptionDs = encryption.Parse(block.Body, p.c.Env.Get(encryption.Variable), eval, p.c.Backends().Services(p.c.Dir, p.c.Env))
 	})
 	if !first {
 		return p.encryption, p.encryptionDs.Errors()
@@ -29,12 +40,11 @@ func (p *Project) Encryption(ctx context.Context) (*encryption.Config, diag.List
 
 // EncryptionOf returns the encryption settings of the working directory, for commands that
 // have not loaded its configuration or that work with the configuration of a saved plan.
-// workspace is the value of terraform.workspace; "" is the selected one. A configuration with
-// errors is refused: the part that was not understood may contain the encryption block.
+// workspace is the value of terraform.workspace; "" is the selected one.
 func EncryptionOf(ctx context.Context, c *Context, given []vars.Flag, workspace string) (*encryption.Config, diag.List) {
-	root, ds := c.Root()
+	root, ds := c.SettingsRoot()
 	if ds.HasErrors() {
-		return nil, ds.Errors()
+		return nil, ds
 	}
 	if root.Encryption == nil {
 		return c.EnvironmentEncryption()

@@ -32,14 +32,14 @@ func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag
 	var enc *encryption.Config
 	var ds diag.List
 	if root.Backend != nil || root.Encryption != nil {
-		p, ds := i.loadForBackend(ctx, root)
+		p, ds := i.loadForBackend(ctx)
 		if p == nil {
 			return ds
 		}
 		defer p.Close()
 		defer func() { i.o.Vars = append(i.o.Vars, answered(p.Vars)...) }() // for the steps that follow
 		in.Eval = p.StaticAsking(ctx, i.o.Input)
-		enc, ds = p.Encryption(ctx)
+		enc, ds = p.EncryptionAsking(ctx, i.o.Input)
 		if ds.HasErrors() {
 			return ds
 		}
@@ -221,7 +221,8 @@ func (i *initializer) firstWorkspace(ctx context.Context, all backend.Workspaces
 }
 
 // loadForBackend loads the project though modules may not be installed yet:
-// what the backend block needs lies in the root module.
-func (i *initializer) loadForBackend(ctx context.Context, root *config.Module) (*project.Project, diag.List) {
-	return project.Load(ctx, i.c, project.Options{Vars: i.o.Vars, Input: i.o.Input, RootOnly: true, Partial: i.runs || root.Encryption == nil})
+// what the backend and encryption blocks need is in the root module. Variables may be missing,
+// but for those that these blocks refer to.
+func (i *initializer) loadForBackend(ctx context.Context) (*project.Project, diag.List) {
+	return project.Load(ctx, i.c, project.Options{Vars: i.o.Vars, Input: i.o.Input, RootOnly: true, Partial: true})
 }
