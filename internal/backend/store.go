@@ -359,7 +359,9 @@ func (s *Store) Lock(ctx context.Context, info store.LockInfo, timeout time.Dura
 		case locked.Again && again < 10:
 			again++
 			continue
-		case !s.s.Now().Add(pause).Before(end):
+		}
+		pause = min(pause, end.Sub(s.s.Now())) // the last attempt is at the end of the timeout
+		if pause <= 0 {
 			return nil, s.locked(locked)
 		}
 		if s.o.Waiting != nil && !said {

@@ -180,6 +180,9 @@ func (b *pgBackend) Store(workspace string, o backend.StoreOptions) (store.Store
 	return backend.NewStore(&object{b: b, name: workspace}, fmt.Sprintf("pg:%s.%s/%s", b.schema, b.tableName, workspace), o, b.s), nil
 }
 
+// Initialize implements backend.Initializer.
+func (b *pgBackend) Initialize(ctx context.Context) error { return b.make(ctx) }
+
 // make creates what states live in, unless that is known to be there. Who only reads
 // does not come here.
 func (b *pgBackend) make(ctx context.Context) error {

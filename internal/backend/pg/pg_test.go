@@ -102,6 +102,19 @@ func TestServer(t *testing.T) {
 			t.Error("there is a schema")
 		}
 	})
+	t.Run("init creates schema and table", func(t *testing.T) {
+		p := s.place(t)
+		b := backendtest.Open(t, Kind(), p).(*pgBackend)
+		if err := b.Initialize(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.ask(t, "SELECT count(*) FROM "+b.table); got != "0" {
+			t.Errorf("%q rows", got)
+		}
+		if err := backendtest.Open(t, Kind(), p).(*pgBackend).Initialize(ctx); err != nil { // it is there
+			t.Error(err)
+		}
+	})
 	t.Run("layout", func(t *testing.T) {
 		p := s.place(t)
 		o := open0(t, p, "w")

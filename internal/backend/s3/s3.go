@@ -71,6 +71,15 @@ var regions = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(us|eu|ap|sa|ca|me|af|il|mx|cn|us-gov|us-iso[bf]?|eu-isoe|eusc)-[a-z]+-\d+$`)
 })
 
+// kmsKeys matches IDs, aliases and ARNs of keys, as S3 takes them.
+var kmsKeys = sync.OnceValue(func() *regexp.Regexp {
+	const id, alias = `[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|mrk-[0-9a-fA-F]{32}`, `alias/[a-zA-Z0-9/_-]+`
+	return regexp.MustCompile(`^(` + id + `|` + alias + `|arn:[a-z-]+:kms:[a-z0-9-]+:\d{12}:(key/(` + id + `)|` + alias + `))$`)
+})
+
+// otherKeys matches names of keys of services that are not AWS's own.
+var otherKeys = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9:/_.-]+$`) })
+
 func open(ctx context.Context, cfg cty.Value, s backend.Services) (backend.Backend, error) {
 	a := backend.NewArgs(cfg, s.Env)
 	o := awsargs.Options(a)
@@ -111,6 +120,9 @@ func open(ctx context.Context, cfg cty.Value, s backend.Services) (backend.Backe
 	endpoint("iam", "iam_endpoint")
 	if a.IsSet("use_path_style") && a.IsSet("force_path_style") {
 		a.Fail("force_path_style", "%q cannot be set beside %q, which has taken its place", "force_path_style", "use_path_style")
+	}
+	if own := s3Endpoint == "" && s.Env.Get("AWS_ENDPOINT_URL") == ""; b.kmsKey != "" && !kmsKeys().MatchString(b.kmsKey) && (own || !otherKeys().MatchString(b.kmsKey)) {
+		a.Fail("kms_key_id", "The %q is neither the ID nor the alias (alias/NAME) nor the ARN of a KMS key", "kms_key_id")
 	}
 	pathStyle := a.Bool("use_path_style", a.Bool("force_path_style", false))
 	skipRegion := a.Bool("skip_region_validation", false)

@@ -317,6 +317,11 @@ func TestLostAnswer(t *testing.T) {
 }
 
 func TestArguments(t *testing.T) {
+	key := func(id string) map[string]cty.Value { return map[string]cty.Value{"kms_key_id": cty.StringVal(id)} }
+	aws := func(set map[string]cty.Value) map[string]cty.Value {
+		set["endpoints"] = cty.NullVal(endpoints("", "").Type())
+		return set
+	}
 	for _, c := range []struct {
 		set  map[string]cty.Value
 		env  []string
@@ -334,6 +339,18 @@ func TestArguments(t *testing.T) {
 		{map[string]cty.Value{"profile": cty.StringVal("none"), "access_key": cty.NullVal(cty.String), "secret_key": cty.NullVal(cty.String)}, nil, "profile"},
 		{map[string]cty.Value{"custom_ca_bundle": cty.StringVal("missing.pem")}, nil, "custom_ca_bundle"},
 		{map[string]cty.Value{"secret_key": cty.NullVal(cty.String)}, nil, "access_key"},
+		{key("not a key!"), nil, "kms_key_id"},
+		{key("key-of-another-service"), nil, ""}, // the address is none of AWS
+		{aws(key("not a key!")), nil, "kms_key_id"},
+		{aws(key("name")), nil, "kms_key_id"},
+		{aws(key("alias/a b")), nil, "kms_key_id"},
+		{aws(key("arn:aws:iam::111122223333:role/x")), nil, "kms_key_id"},
+		{aws(key("arn:aws:kms:us-east-1:111122223333:key/x")), nil, "kms_key_id"},
+		{aws(key("1234abcd-12ab-34cd-56ef-1234567890ab")), nil, ""},
+		{aws(key("mrk-1234abcd12ab34cd56ef1234567890ab")), nil, ""},
+		{aws(key("alias/states")), nil, ""},
+		{aws(key("arn:aws-us-gov:kms:us-gov-west-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab")), nil, ""},
+		{aws(key("arn:aws:kms:us-east-1:111122223333:alias/states")), nil, ""},
 	} {
 		p := place(t, "http://127.0.0.1:1", c.set)
 		p.Services.Env = c.env

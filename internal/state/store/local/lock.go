@@ -38,12 +38,10 @@ var errBusy = errors.New("another process holds the lock")
 // Lock takes the lock on the file that is written.
 func (s *Store) Lock(ctx context.Context, info store.LockInfo, timeout time.Duration) (func() diag.List, diag.List) {
 	s.complete(&info)
-	if timeout > 0 {
-		limited, cancel := context.WithTimeout(ctx, timeout)
-		defer cancel()
-		ctx = limited
-	}
+	limited, cancel := context.WithTimeout(ctx, max(timeout, 0))
+	defer cancel()
 	said := s.waiting == nil
+	over := timeout <= 0
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		l, err := s.tryLock(info)
 		var shared *sharedError
@@ -59,7 +57,11 @@ func (s *Store) Lock(ctx context.Context, info store.LockInfo, timeout time.Dura
 			said = true
 			s.waiting(s.holder())
 		}
-		if timeout <= 0 || !sleep(ctx, wait) {
+		if !over && !sleep(limited, wait) && ctx.Err() == nil { // the last attempt is at the end of the timeout
+			over = true
+			continue
+		}
+		if over || ctx.Err() != nil {
 			return nil, s.located(store.Locked("The state file "+s.shown+" is locked: another process works on it", s.holder()))
 		}
 	}
