@@ -21,9 +21,10 @@ func Configuration(t *module.Tree, schemas Schemas) (Document, error) {
 	return w.document(), err
 }
 
-// Module writes one module alone, as `show -module` has it.
-func Module(n *module.Node, schemas Schemas) (Document, error) {
-	c := &configWriter{writer: new(writer), schemas: schemas}
+// Module writes one module alone, as `show -module` has it, without the modules that it calls.
+// text evaluates the source and the version of a call; ok is false if it has none.
+func Module(n *module.Node, text func(hcl.Expression) (s string, ok bool)) (Document, error) {
+	c := &configWriter{writer: new(writer), alone: text}
 	c.begin('{')
 	c.providers(&module.Tree{Root: n})
 	c.name("root_module")
@@ -49,8 +50,9 @@ func (c *configWriter) tree(t *module.Tree) {
 type configWriter struct {
 	*writer
 	schemas Schemas
-	refs    relevantattrs.References // of the blocks without blocks in them, if they are asked for
-	vars    []hcl.Traversal          // of the expressions written since it was set
+	alone   func(hcl.Expression) (string, bool) // that of Module; nil: called modules are written too
+	refs    relevantattrs.References            // of the blocks without blocks in them, if they are asked for
+	vars    []hcl.Traversal                     // of the expressions written since it was set
 	err     error
 }
 
@@ -83,6 +85,9 @@ func (c *configWriter) module(n *module.Node) {
 			if child := n.Calls[name]; child != nil {
 				c.name(name)
 				c.call(m.Calls[name], child)
+			} else if c.alone != nil {
+				c.name(name)
+				c.callAlone(m.Calls[name])
 			}
 		}
 		c.end('}')
@@ -259,6 +264,24 @@ func (c *configWriter) repeat(r config.Repeat) {
 	if r.ForEach != nil {
 		c.expressionMember("for_each_expression", r.ForEach.Expr)
 	}
+}
+
+// callAlone writes a call whose module was not loaded.
+func (c *configWriter) callAlone(call *config.Call) {
+	c.begin('{')
+	if call.Source != nil {
+		if text, ok := c.alone(call.Source.Expr); ok {
+			c.field("source", source.HideCredentials(text))
+		}
+	}
+	c.repeat(call.Repeat)
+	if call.Version != nil {
+		if text, ok := c.alone(call.Version.Expr); ok {
+			c.field("version_constraint", text)
+		}
+	}
+	c.dependsOn(call.DependsOn)
+	c.end('}')
 }
 
 func (c *configWriter) call(call *config.Call, child *module.Node) {

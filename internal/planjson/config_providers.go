@@ -28,12 +28,22 @@ func (c *configWriter) providers(t *module.Tree) {
 			return
 		}
 		for _, name := range keys(n.Config.RequiredProviders) {
+			for _, ref := range n.Config.RequiredProviders[name].Aliases {
+				if key := ref.String(); list[key] == nil { // expected of the caller
+					list[key] = func() { c.provider(n, ref.Name, "", nil) }
+				}
+			}
 			if n.Config.Providers[name] == nil {
 				add(name, "", nil)
 			}
 		}
+		for _, key := range keys(n.Config.Providers) {
+			if local := n.Config.Providers[key].Name; n.Config.Providers[local] == nil {
+				add(local, "", nil)
+			}
+		}
 		for _, r := range n.Config.Resources {
-			if local := r.LocalProvider(); n.Config.Providers[local] == nil && r.Provider == nil {
+			if local := r.LocalProvider(); n.Config.Providers[local] == nil {
 				add(local, "", nil)
 			}
 		}

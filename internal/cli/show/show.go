@@ -7,6 +7,7 @@ import (
 	"io"
 	"path/filepath"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
@@ -23,6 +24,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/state/statefile"
+	"github.com/zclconf/go-cty/cty"
 )
 
 // Command declares show.
@@ -211,13 +213,60 @@ func showConfiguration(ctx context.Context, c *command.Call, o *showOptions) int
 }
 
 // showModule shows one module without looking at what it calls or at providers.
-func showModule(_ context.Context, c *command.Call, o *showOptions) int {
+func showModule(ctx context.Context, c *command.Call, o *showOptions) int {
 	m, ds := config.Load(filepath.Clean(o.module), config.Options{FS: project.OnDisk(c), Set: c.Report.Set})
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
-	doc, err := planjson.Module(&module.Node{Config: m, Dir: o.module}, nil)
+	text, more := callTexts(ctx, c, o, m)
+	if ds = append(ds, more...); more.HasErrors() {
+		return c.Fail(ds)
+	}
+	doc, err := planjson.Module(&module.Node{Config: m, Dir: o.module}, func(x hcl.Expression) (string, bool) {
+		s, ok := text[x]
+		return s, ok
+	})
 	return document(c, o, doc, err, ds)
+}
+
+// callTexts are the sources and versions of the calls of a module. The variables that they refer
+// to need a value, as in init.
+func callTexts(ctx context.Context, c *command.Call, o *showOptions, m *config.Module) (map[hcl.Expression]string, diag.List) {
+	out := map[hcl.Expression]string{}
+	var open []hcl.Expression
+	keep := func(x hcl.Expression, v cty.Value) {
+		if v, _ = v.Unmark(); v.Type() == cty.String && v.IsKnown() && !v.IsNull() {
+			out[x] = v.AsString()
+		}
+	}
+	for _, call := range m.Calls {
+		for _, s := range []*config.Setting{call.Source, call.Version} {
+			if s == nil {
+				continue
+			}
+			if v, diags := s.Expr.Value(nil); !diags.HasErrors() {
+				keep(s.Expr, v)
+			} else {
+				open = append(open, s.Expr)
+			}
+		}
+	}
+	if len(open) == 0 {
+		return out, nil
+	}
+	p, ds := project.Load(ctx, c, project.Options{Vars: o.vars, Partial: true, RootOnly: true, ConfigDir: o.module})
+	if p == nil {
+		return nil, ds
+	}
+	defer p.Close()
+	var all diag.List
+	eval := p.StaticAsking(ctx, c.Prompt.May(true))
+	for _, x := range open {
+		v, ds := eval(x)
+		all = append(all, ds...)
+		keep(x, v)
+	}
+	return out, all.Sort()
 }
 
 // document prints a JSON document, or writes it to the file of -json-into.
