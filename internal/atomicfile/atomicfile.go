@@ -15,7 +15,8 @@ import (
 )
 
 // Write replaces the file at path, or makes it with the given permissions. A
-// file that exists keeps its permissions, and a symbolic link is followed.
+// file that exists keeps its permissions, and a symbolic link is followed. A device, such as
+// /dev/null, or a pipe is written to: a file in its place would break other programs.
 func Write(path string, data []byte, perm fs.FileMode) error {
 	return WriteFrom(path, perm, bytesTo(data))
 }
@@ -27,9 +28,24 @@ func WriteFrom(path string, perm fs.FileMode, write func(io.Writer) error) error
 		path = target
 	}
 	if st, err := os.Stat(path); err == nil {
+		if special(st.Mode()) {
+			return into(path, write)
+		}
 		perm = st.Mode().Perm()
 	}
 	return replace(path, perm, write)
+}
+
+// special reports whether a path is a device, a pipe or a socket.
+func special(m fs.FileMode) bool { return !m.IsRegular() && !m.IsDir() && m&fs.ModeSymlink == 0 }
+
+// into writes to what exists at path.
+func into(path string, write func(io.Writer) error) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f), f.Close())
 }
 
 // WriteMode replaces or makes the file at path with exactly the given
@@ -41,8 +57,13 @@ func WriteMode(path string, data []byte, perm fs.FileMode) error {
 // WriteUnlinked is Write, but a symbolic link is replaced, as by WriteMode: for names that a
 // checkout from elsewhere may bring along as links to files of the user.
 func WriteUnlinked(path string, data []byte, perm fs.FileMode) error {
-	if st, err := os.Lstat(path); err == nil && st.Mode().IsRegular() {
-		perm = st.Mode().Perm()
+	if st, err := os.Lstat(path); err == nil {
+		switch {
+		case special(st.Mode()):
+			return into(path, bytesTo(data))
+		case st.Mode().IsRegular():
+			perm = st.Mode().Perm()
+		}
 	}
 	return replace(path, perm, bytesTo(data))
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/configcmd"
 	"github.com/terrace-iac/terrace/internal/cli/console"
 	"github.com/terrace-iac/terrace/internal/cli/execcmd"
@@ -146,12 +147,27 @@ func Main(ctx context.Context, system *sys.System) int {
 		if handler.Unread() {
 			return unread
 		}
-		return code
+		return written(c, code)
 	case <-handler.Aborted():
 		c.Report.Silence()
 		handler.Kill()
 		return 1
 	}
+}
+
+// written returns the status of a command that ended with code. A command whose output could
+// not be written has failed, whatever else it did.
+func written(c *command.Call, code int) int {
+	what, err := c.System.Lost.First()
+	if err == nil {
+		return code
+	}
+	p := &diag.Printer{}
+	if c.Report.Human != nil {
+		p = c.Report.Printer(nil)
+	}
+	_ = p.Print(c.Stderr, diag.Errorf(nil, "Failed to write the output", "%s cannot be written: %s. What was written there is incomplete. Everything else that the command did remains done.", what, diag.Reason(err)))
+	return 1
 }
 
 // dispatch reads the global flags and runs the command.

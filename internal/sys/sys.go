@@ -56,6 +56,9 @@ type System struct {
 	// more, and returns a channel that is closed when that happens. Until then the system
 	// may end the process for it. It may be nil.
 	Unread func() <-chan struct{}
+	// Lost gets the errors of writes to Stdout, but for those that Unread drops. Commands add
+	// those of other files with their output. It may be nil.
+	Lost *Lost
 
 	// ExpectHeap tells the garbage collector by how many bytes the heap is about to
 	// grow. It may be nil, and may be called concurrently.
@@ -122,19 +125,21 @@ func Real() (*System, error) {
 	gc.begin()
 	children := new(Children)
 	unread := new(unread)
+	lost := new(Lost)
 	return &System{
 		Dir:        dir,
 		Env:        Env(os.Environ()),
 		Args:       os.Args,
 		Stdin:      os.Stdin,
-		Stdout:     &stream{os.Stdout, unread},
-		Stderr:     &stream{os.Stderr, unread},
+		Stdout:     &stream{os.Stdout, unread, lost},
+		Stderr:     &stream{os.Stderr, unread, nil},
 		Now:        time.Now,
 		Terminal:   realTerminal(),
 		Run:        children.Run,
 		Become:     become,
 		Interrupts: interrupts,
 		Unread:     unread.watch,
+		Lost:       lost,
 		ExpectHeap: gc.expect,
 		LeaveHeap:  gc.leave,
 		Profile:    profile,

@@ -13,6 +13,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/catalog"
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/scaffold"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
@@ -114,7 +115,7 @@ func run(ctx context.Context, c *command.Call, f *unitflags.Flags, o *options) i
 		err = show.end(len(sources))
 	}
 	if err != nil {
-		return c.Fail(diag.Errorf(nil, "Failed to write the output", "%s.", err))
+		return c.Fail(flags.NotWritten(err))
 	}
 	return code
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/report"
+	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/internal/vars"
 )
 
@@ -163,7 +164,11 @@ func (j *JSON) Document(c *command.Call, write func(io.Writer) error) int {
 	return 0
 }
 
-// NotWritten is the error about a document that cannot be written.
+// NotWritten is the error about a document that cannot be written. It is empty for an error of
+// standard output, which is reported when the command ends.
 func NotWritten(err error) diag.List {
+	if _, ok := errors.AsType[*sys.OutputError](err); ok {
+		return nil
+	}
 	return diag.Errorf(nil, "Failed to write JSON", "The document cannot be written: %s.", err)
 }

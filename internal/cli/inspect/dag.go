@@ -8,8 +8,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
 
-	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/digraph"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
@@ -52,7 +52,7 @@ func runDAGGraph(ctx context.Context, c *command.Call, o *listOptions) int {
 	}
 	units.Beside(c, e, ds)
 	if err := digraph.SVG(c.Stdout, fmt.Sprintf("%d units in %s", len(e.Found.Units), filepath.Base(c.Dir)), drawing(e)); err != nil {
-		return c.Fail(diag.Errorf(nil, "Failed to write the picture", "%s.", err))
+		return c.Fail(flags.NotWritten(err))
 	}
 	return 0
 }

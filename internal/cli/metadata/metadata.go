@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/view"
@@ -82,7 +81,7 @@ func printFunctions(c *command.Call) int {
 		return c.Fail(flags.NotWritten(err))
 	}
 	if _, err := fmt.Fprintf(c.Stdout, "%s\n", out); err != nil {
-		return c.Fail(diag.Errorf(nil, "Failed to write the document", "%s.", err))
+		return c.Fail(flags.NotWritten(err))
 	}
 	return 0
 }

@@ -139,7 +139,7 @@ func (r *Reporter) UseJSON(on bool, into string) (ok bool) {
 			r.Tell(diag.Errorf(nil, "Invalid argument", "The file of -json-into cannot be opened: %s.", err))
 			return false
 		}
-		r.into, out, unit = f, io.Writer(f), ""
+		r.into, out, unit = f, noted{f, r.System.Lost}, ""
 	} else {
 		human = nil
 	}
@@ -155,8 +155,23 @@ func (r *Reporter) UseJSON(on bool, into string) (ok bool) {
 // Finish closes the file of -json-into.
 func (r *Reporter) Finish() {
 	if r.into != nil {
-		_ = r.into.Close()
+		r.System.Lost.Note(jsonInto, r.into.Close())
 	}
+}
+
+// jsonInto is what a message calls the file of -json-into.
+const jsonInto = "The file of -json-into"
+
+// noted writes to the file of -json-into, and notes errors.
+type noted struct {
+	f    *os.File
+	lost *sys.Lost
+}
+
+func (w noted) Write(b []byte) (int, error) {
+	n, err := w.f.Write(b)
+	w.lost.Note(jsonInto, err)
+	return n, err
 }
 
 // Tell reports messages in every view.
