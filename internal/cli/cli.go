@@ -135,7 +135,7 @@ const unread = 128 + 13
 // the caller must end the process then.
 func Main(ctx context.Context, system *sys.System) int {
 	done := make(chan int, 1)
-	c := command.New(system, Table(), nil)
+	c := command.New(ctx, system, Table(), nil)
 	c.Enter = enter
 	handler, ctx, stop := interrupt.Watch(ctx, system, c.Report.Announce)
 	defer stop()

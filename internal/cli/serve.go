@@ -18,7 +18,7 @@ import (
 // and gives them those that the session is asked for until it ends. The status is that of
 // the command.
 func Serve(ctx context.Context, system *sys.System, s *remote.Session) int {
-	c := command.New(system, Table(), nil)
+	c := command.New(ctx, system, Table(), nil)
 	c.Enter, c.Serving = enter, s
 	handler, ctx, stop := interrupt.Watch(ctx, system, c.Report.Announce)
 	defer stop()
@@ -29,7 +29,7 @@ func Serve(ctx context.Context, system *sys.System, s *remote.Session) int {
 
 // Store opens the default workspace of a backend, whose arguments are texts.
 func Store(ctx context.Context, system *sys.System, kind string, args map[string]string) (store.Store, error) {
-	set := command.New(system, Table(), nil).NewBackends()
+	set := command.New(ctx, system, Table(), nil).NewBackends()
 	k, ds := set.Kind(kind)
 	if ds.HasErrors() {
 		return nil, ds.Err()

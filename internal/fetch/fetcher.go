@@ -152,7 +152,7 @@ func (f *Fetcher) get(ctx context.Context, r Request) (Package, error) {
 	}
 	id := keyID(r.Key)
 	began := f.now()
-	if p, ok := f.cached(id, r, began); ok {
+	if p, ok := f.cached(ctx, id, r, began); ok {
 		return p, nil
 	}
 	for _, d := range []string{"addr", "tree", "tmp", "lock"} {
@@ -167,12 +167,12 @@ func (f *Fetcher) get(ctx context.Context, r Request) (Package, error) {
 	defer unlock()
 	old, have := f.read(id)
 	if have && (!r.Refresh || !old.Asked.Before(began)) {
-		if p, ok := f.cached(id, r, began); ok { // another process was faster
+		if p, ok := f.cached(ctx, id, r, began); ok { // another process was faster
 			return p, nil
 		}
 	}
 	p, err := f.fetch(ctx, id, r, old)
-	if err != nil && have && !r.Refresh && transfer.Unreachable(err) && f.intact(old.Tree) {
+	if err != nil && have && !r.Refresh && transfer.Unreachable(err) && f.intact(ctx, old.Tree) {
 		p = f.packageOf(old)
 		p.Warning = fmt.Sprintf("%s could not be asked whether it has changed (%s), so the cached copy of %s is used.", r.Key, err, old.Asked.UTC().Format(time.DateTime))
 		return p, nil
@@ -210,14 +210,14 @@ func (f *Fetcher) write(id string, r record) error {
 }
 
 // cached is the package if the cache has it and nobody need be asked.
-func (f *Fetcher) cached(id string, r Request, began time.Time) (Package, bool) {
+func (f *Fetcher) cached(ctx context.Context, id string, r Request, began time.Time) (Package, bool) {
 	rec, ok := f.read(id)
 	if !ok || rec.Key != r.Key {
 		return Package{}, false
 	}
 	fixed := r.Fixed || r.Find == nil && fixedContent(r.Address)
 	fresh := !r.Refresh && began.Sub(rec.Asked) < freshFor || !rec.Asked.Before(began)
-	if !(fixed && !r.Refresh || fresh) || !f.intact(rec.Tree) {
+	if !(fixed && !r.Refresh || fresh) || !f.intact(ctx, rec.Tree) {
 		return Package{}, false
 	}
 	return f.packageOf(rec), true
@@ -225,7 +225,7 @@ func (f *Fetcher) cached(id string, r Request, began time.Time) (Package, bool) 
 
 // Cached is the package as it was fetched last, whenever that was, if it is on this
 // machine. Nobody is asked and nothing is written.
-func (f *Fetcher) Cached(r Request) (p Package, ok bool, err error) {
+func (f *Fetcher) Cached(ctx context.Context, r Request) (p Package, ok bool, err error) {
 	if r.Key == "" {
 		r.Key = r.Address.Package()
 	}
@@ -235,16 +235,16 @@ func (f *Fetcher) Cached(r Request) (p Package, ok bool, err error) {
 		}
 	}
 	rec, ok := f.read(keyID(r.Key))
-	if !ok || rec.Key != r.Key || !f.intact(rec.Tree) {
+	if !ok || rec.Key != r.Key || !f.intact(ctx, rec.Tree) {
 		return Package{}, false, nil
 	}
 	return f.packageOf(rec), true, nil
 }
 
 // Has reports whether the cache has a package of fixed content by that key.
-func (f *Fetcher) Has(key string) bool {
+func (f *Fetcher) Has(ctx context.Context, key string) bool {
 	rec, ok := f.read(keyID(key))
-	return ok && rec.Key == key && f.intact(rec.Tree)
+	return ok && rec.Key == key && f.intact(ctx, rec.Tree)
 }
 
 func (f *Fetcher) packageOf(r record) Package {
@@ -286,7 +286,7 @@ func (f *Fetcher) fetch(ctx context.Context, id string, r Request, old record) (
 	if f.Progress != nil {
 		defer f.Progress(Progress{Key: r.Key, Ended: true})
 	}
-	if old.Tree != "" && f.intact(old.Tree) {
+	if old.Tree != "" && f.intact(ctx, old.Tree) {
 		w.old = old.Version
 	}
 	dir := filepath.Join(tmp, "package")

@@ -155,7 +155,7 @@ func (f *Fetcher) keep(ctx context.Context, dir string) (tree string, hash lock.
 		return "", "", err
 	}
 	defer unlock()
-	if f.intactNow(tree) {
+	if f.intactNow(ctx, tree) {
 		return tree, hash, nil
 	}
 	if err := readOnly(dir, entries); err != nil {
@@ -248,25 +248,25 @@ type indexed struct {
 
 // intact reports whether the cache has a tree and nothing in it was changed; it
 // looks once for each tree.
-func (f *Fetcher) intact(tree string) bool {
+func (f *Fetcher) intact(ctx context.Context, tree string) bool {
 	if tree == "" {
 		return false
 	}
 	if ok, known := f.ok.Get(tree); known && ok {
 		return true
 	}
-	if !f.intactNow(tree) {
+	if !f.intactNow(ctx, tree) {
 		return false
 	}
 	return f.ok.Do(tree, func() bool { return true })
 }
 
-func (f *Fetcher) intactNow(tree string) bool {
+func (f *Fetcher) intactNow(ctx context.Context, tree string) bool {
 	want, err := f.index(tree)
 	if err != nil {
 		return false
 	}
-	have, err := list(context.Background(), f.treeDir(tree))
+	have, err := list(ctx, f.treeDir(tree))
 	return err == nil && slices.Equal(want, have)
 }
 

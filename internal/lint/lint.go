@@ -1,5 +1,5 @@
 // Package lint holds the house rules that the compiler does not know: effects
-// only in the package that owns them, no state at package level, no goroutine
+// only in the package that owns them, no state at package level, no context but the caller's, no goroutine
 // without an owner, a comment for every package, names in comments, the words of the field. Its test runs them over the
 // module: go test ./internal/lint.
 //
@@ -52,6 +52,7 @@ func CheckPackage(p *Package) []Finding {
 	for _, f := range p.Files {
 		c.f = f
 		c.effects()
+		c.contexts()
 		c.goroutines()
 		c.unfinished()
 		c.texts()

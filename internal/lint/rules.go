@@ -93,6 +93,22 @@ var excused = map[string]string{
 	"internal/transfer net/http.DefaultClient":    "for the zero Client",
 }
 
+// detached are the functions that work without the context of the command, with the reason.
+var detached = map[string]string{
+	"internal/gcp metadata.Token":               "oauth2.TokenSource has no context; three seconds at most",
+	"internal/provider/rpc end":                 "a plugin is ended although the command was interrupted",
+	"internal/provider/manager Host.left":       "a provider is told to stop although the command was interrupted",
+	"internal/telemetry/otlp newQueue":          "what is queued is sent after the command ended; close ends it",
+	"internal/backend/pg end":                   "a connection is closed, and its lock released, although the command was interrupted; five seconds at most",
+	"internal/backend/pg pool.foreign":          "the time for the request is over when the cause is looked for; two seconds at most, not after an interrupt",
+	"internal/backend/etcdv3 etcdBackend.why":   "the time for the request is over when the cause is looked for; not after an interrupt",
+	"internal/temporal/worker lease.note":       "the last words of a turn reach the engine although the turn was interrupted; half the time of the lease at most",
+	"internal/temporal/worker activities.serve": "a session outlives the activity that opened it; closeAll ends it",
+	"internal/estate/run Refuse":                "nothing runs, and the results are complete although the command was interrupted",
+	"internal/cli/interrupt Handler.Kill":       "what is left behind is removed after the interrupt; killPause at most",
+	"internal/provisioner dialFunc.Dial":        "the interface of x/net/proxy, which calls DialContext",
+}
+
 // spawners are the packages that may start goroutines.
 var spawners = map[string]string{
 	"internal/parallel":          "loops, worklists and queues",
@@ -187,6 +203,49 @@ func (c *checker) effects() {
 		}
 		return true
 	})
+}
+
+// contexts holds that only mains and the functions in detached begin a context: all others take
+// that of their caller, so that an interrupt reaches what they wait for.
+func (c *checker) contexts() {
+	if owners[c.p.Name] || apart[c.p.Name] {
+		return
+	}
+	for _, d := range c.f.AST.Decls {
+		where := "package level"
+		if fn, ok := d.(*ast.FuncDecl); ok {
+			where = named(fn)
+		}
+		ast.Inspect(d, func(n ast.Node) bool {
+			s, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			name := c.f.qualified(s)
+			if (name == "context.Background" || name == "context.TODO") && detached[c.p.Name+" "+where] == "" {
+				c.report(s.Pos(), "%s in %s: take the context of the caller, so that an interrupt reaches what is waited for", name, where)
+			}
+			return true
+		})
+	}
+}
+
+// named is the name of a function, after that of the type for a method.
+func named(fn *ast.FuncDecl) string {
+	if fn.Recv == nil || len(fn.Recv.List) == 0 {
+		return fn.Name.Name
+	}
+	t := fn.Recv.List[0].Type
+	if p, ok := t.(*ast.StarExpr); ok {
+		t = p.X
+	}
+	if x, ok := t.(*ast.IndexExpr); ok {
+		t = x.X
+	}
+	if id, ok := t.(*ast.Ident); ok {
+		return id.Name + "." + fn.Name.Name
+	}
+	return fn.Name.Name
 }
 
 // goroutines holds that only some packages start goroutines, and that each says

@@ -31,7 +31,7 @@ func Tree(t testing.TB, text string) *module.Tree {
 	for _, f := range a.Files {
 		fsys[f.Name] = &fstest.MapFile{Data: f.Data}
 	}
-	tree, ds := module.Build(context.Background(), ".", module.Options{Config: config.Options{FS: fsys, Set: &source.Set{}}})
+	tree, ds := module.Build(t.Context(), ".", module.Options{Config: config.Options{FS: fsys, Set: &source.Set{}}})
 	if ds.HasErrors() {
 		t.Fatalf("%s: %s", ds.Errors()[0].Summary, ds.Errors()[0].Detail)
 	}

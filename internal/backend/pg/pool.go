@@ -165,6 +165,9 @@ func (p *pool) foreign(err error) bool {
 	if errors.As(err, &text) {
 		return true
 	}
+	if errors.Is(err, context.Canceled) { // by an interrupt, after which nothing is asked
+		return false
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	network, address := pgconn.NetworkAddress(p.config.Host, p.config.Port)

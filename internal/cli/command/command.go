@@ -305,8 +305,8 @@ func (c *Call) NewBackends() *backend.Set { return c.Folder().NewBackends(c.User
 // Below is a call in another folder that says nothing and that no interrupt
 // reaches; what is verified once is shared.
 func (c *Call) Below(dir string) *Call {
-	r := report.New(c.System)
-	r.Options, r.Reported, r.Context, r.Redactor = c.Report.Options, c.Report.Reported, c.Report.Context, c.Report.Redactor
+	r := report.New(c.Report.Context, c.System)
+	r.Options, r.Reported, r.Redactor = c.Report.Options, c.Report.Reported, c.Report.Redactor
 	r.Dir, r.Out = c.Path(dir), c.Stdout
 	return &Call{
 		System: c.System, Dir: r.Dir, Env: c.Env, Stdout: c.Stdout, Run: c.Run, NoPrograms: c.NoPrograms,
@@ -316,8 +316,8 @@ func (c *Call) Below(dir string) *Call {
 }
 
 // New is a call of a command in a system, with a reporter that has no views yet.
-func New(system *sys.System, t *Table, h *interrupt.Handler) *Call {
-	r := report.New(system)
+func New(ctx context.Context, system *sys.System, t *Table, h *interrupt.Handler) *Call {
+	r := report.New(ctx, system)
 	return &Call{
 		System: system, Dir: system.Dir, Env: system.Env, Stdout: system.Stdout, Run: system.Run,
 		Table: t, Launch: system.Dir, Report: r, Prompt: prompt.New(r), Interrupts: h, Hashes: &install.Hashes{}, Files: &readfile.Kept{}, Command: &Command{},

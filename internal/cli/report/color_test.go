@@ -18,7 +18,7 @@ func TestColor(t *testing.T) {
 	} {
 		system := sys.Test(t.TempDir(), c.env).System
 		system.Terminal.Out = c.terminal
-		r := New(system)
+		r := New(t.Context(), system)
 		r.Open()
 		if got := r.Human.Style.Color; got != c.want || r.Human.Printer.Color != got {
 			t.Errorf("%s, terminal %t: colors %t, want %t", c.env, c.terminal, got, c.want)

@@ -78,8 +78,8 @@ func Defaults() Options {
 }
 
 // New makes a reporter without views.
-func New(system *sys.System) *Reporter {
-	return &Reporter{System: system, Dir: system.Dir, Out: system.Stdout, Set: &source.Set{}, Options: Defaults(), Context: context.Background(), Redactor: &diag.Redactor{}}
+func New(ctx context.Context, system *sys.System) *Reporter {
+	return &Reporter{System: system, Dir: system.Dir, Out: system.Stdout, Set: &source.Set{}, Options: Defaults(), Context: ctx, Redactor: &diag.Redactor{}}
 }
 
 // Open makes the view for people; UseJSON replaces it.

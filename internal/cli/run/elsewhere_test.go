@@ -20,7 +20,7 @@ func TestProgramThatDoesNotStart(t *testing.T) {
 	t.Parallel()
 	missing := errors.New("not found in PATH")
 	fake := sys.Test(t.TempDir())
-	c := command.New(fake.System, nil, nil)
+	c := command.New(t.Context(), fake.System, nil, nil)
 	c.Run = func(context.Context, sys.Command) error { return missing }
 	link, _, stop := talk(t.Context(), c)
 	if err := link.Send(remote.Message{Note: "hello"}); !errors.Is(err, missing) {
@@ -36,7 +36,7 @@ func TestProgramThatDoesNotStart(t *testing.T) {
 func TestProgramThatEnds(t *testing.T) {
 	t.Parallel()
 	fake := sys.Test(t.TempDir())
-	c := command.New(fake.System, nil, nil)
+	c := command.New(t.Context(), fake.System, nil, nil)
 	c.Run = func(_ context.Context, p sys.Command) error {
 		_, _ = bufio.NewReader(p.Stdin).ReadString('\n')
 		fmt.Fprintln(p.Stderr, "out of memory")

@@ -53,7 +53,7 @@ func Fetched(c *command.Call, cfg *cliconfig.Config) func(context.Context, strin
 		found := false
 		req, err := unitRequest(ctx, c, nil, src)
 		if err == nil {
-			pkg, found, err = fetcher().Cached(req)
+			pkg, found, err = fetcher().Cached(ctx, req)
 		}
 		if errors.Is(err, errNoVersion) {
 			err = nil

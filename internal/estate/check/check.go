@@ -189,7 +189,7 @@ func (c *checker) inputs(t *demand.Task, u *discovery.Unit, in *unit.Unit, m *wo
 	}
 	ds = append(ds, c.rules(t, u, m, given)...)
 	for name, v := range variables {
-		required[name] = v.Default == cty.NilVal && !c.environmentGives(v) && !c.mayHaveValues(u, m)
+		required[name] = v.Default == cty.NilVal && !c.environmentGives(v) && !c.mayHaveValues(t.Context(), u, m)
 	}
 	if !m.Whole { // anything may be declared besides
 		all, _ := in.Inputs(t, nil)
@@ -204,7 +204,7 @@ func (c *checker) inputs(t *demand.Task, u *discovery.Unit, in *unit.Unit, m *wo
 
 // mayHaveValues reports whether values may come from files or flags, so that
 // nothing can be said about those that are missing. Validate and init need none.
-func (c *checker) mayHaveValues(u *discovery.Unit, m *workdir.Module) bool {
+func (c *checker) mayHaveValues(ctx context.Context, u *discovery.Unit, m *workdir.Module) bool {
 	if c.ValuesElsewhere || m.Values || c.Command == "validate" || c.Command == "init" {
 		return true
 	}
@@ -213,7 +213,7 @@ func (c *checker) mayHaveValues(u *discovery.Unit, m *workdir.Module) bool {
 			return true
 		}
 	}
-	tf, _ := u.In(c.Static).Terraform(c.Static.Task(context.Background()))
+	tf, _ := u.In(c.Static).Terraform(c.Static.Task(ctx))
 	return tf != nil && len(tf.ExtraArguments)+len(tf.Before)+len(tf.After) > 0
 }
 

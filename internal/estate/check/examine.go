@@ -90,7 +90,7 @@ func (c *checker) rules(t *demand.Task, u *discovery.Unit, m *workdir.Module, va
 		_, has := values[name]
 		given = given || has && len(v.Validations) > 0
 	}
-	if !given || c.mayHaveValues(u, m) {
+	if !given || c.mayHaveValues(t.Context(), u, m) {
 		return nil
 	}
 	return c.Examiner.Inputs(t.Context(), m.Root, values)

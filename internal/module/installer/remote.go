@@ -99,7 +99,7 @@ func (in *installer) pick(ctx context.Context, c *call) {
 		return
 	}
 	if c.want.Exact != nil && in.o.Packages != nil && !in.o.Upgrade {
-		if v := c.want.Exact.String(); in.o.Packages.Has(in.o.Registry.PackageKey(c.addr, v)) {
+		if v := c.want.Exact.String(); in.o.Packages.Has(ctx, in.o.Registry.PackageKey(c.addr, v)) {
 			c.version = v // nobody need be asked what there is
 			return
 		}

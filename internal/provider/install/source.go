@@ -163,20 +163,26 @@ func (m *mirror) base(p addr.Provider) string {
 }
 
 func (m *mirror) has(p addr.Provider) bool {
-	vs, _, err := m.versions(context.Background(), p)
+	vs, err := m.list(p)
 	return err == nil && len(vs) > 0
 }
 
 func (m *mirror) versions(_ context.Context, p addr.Provider) ([]versions.Version, []string, error) {
+	vs, err := m.list(p)
+	return vs, nil, err
+}
+
+// list returns the versions of a provider that the directory has packages of.
+func (m *mirror) list(p addr.Provider) ([]versions.Version, error) {
 	if _, err := os.Stat(m.dir); err != nil {
-		return nil, nil, fmt.Errorf("cannot search %s: %w", m.shown, err)
+		return nil, fmt.Errorf("cannot search %s: %w", m.shown, err)
 	}
 	entries, err := os.ReadDir(m.base(p))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil, errUnknown
+		return nil, errUnknown
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("cannot search %s: %w", m.shown, err)
+		return nil, fmt.Errorf("cannot search %s: %w", m.shown, err)
 	}
 	var out []versions.Version
 	for _, e := range entries {
@@ -193,9 +199,9 @@ func (m *mirror) versions(_ context.Context, p addr.Provider) ([]versions.Versio
 		}
 	}
 	if len(out) == 0 {
-		return nil, nil, errUnknown
+		return nil, errUnknown
 	}
-	return out, nil, nil
+	return out, nil
 }
 
 func isPlatform(e os.DirEntry) bool {

@@ -62,7 +62,7 @@ const (
 )
 
 // Dial reaches the engine.
-func Dial(s Settings, sealer *remote.Sealer) (client.Client, error) {
+func Dial(ctx context.Context, s Settings, sealer *remote.Sealer) (client.Client, error) {
 	o := client.Options{
 		HostPort: s.Address, Namespace: s.Namespace, Identity: s.Identity,
 		Logger:           logger{s.Log},
@@ -80,21 +80,21 @@ func Dial(s Settings, sealer *remote.Sealer) (client.Client, error) {
 			o.ConnectionOptions.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 		}
 	}
-	c, err := client.Dial(o)
+	c, err := client.DialContext(ctx, o)
 	if err != nil {
-		return nil, fmt.Errorf("the Temporal server at %s cannot be reached: %s%w", s.Address, unknownHost(s.Address), err)
+		return nil, fmt.Errorf("the Temporal server at %s cannot be reached: %s%w", s.Address, unknownHost(ctx, s.Address), err)
 	}
 	return c, nil
 }
 
 // unknownHost says that the host of an address has no address, which gRPC keeps for itself; ""
 // if it has one, or that is not known.
-func unknownHost(address string) string {
+func unknownHost(ctx context.Context, address string) string {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return ""
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	var dns *net.DNSError
 	if _, err = net.DefaultResolver.LookupHost(ctx, host); errors.As(err, &dns) && dns.IsNotFound {

@@ -153,7 +153,7 @@ func TestTLS(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			client, err := Dial(Settings{Address: c.at, Namespace: "n", Env: c.env, Log: io.Discard}, sealer)
+			client, err := Dial(t.Context(), Settings{Address: c.at, Namespace: "n", Env: c.env, Log: io.Discard}, sealer)
 			if err == nil {
 				client.Close()
 			}
@@ -218,10 +218,10 @@ func TestParsePort(t *testing.T) {
 
 // A host that nobody knows is named as such.
 func TestUnknownHost(t *testing.T) {
-	if got := unknownHost("127.0.0.1:7233"); got != "" {
+	if got := unknownHost(t.Context(), "127.0.0.1:7233"); got != "" {
 		t.Errorf("an address: %q", got)
 	}
-	if got := unknownHost("no such host.invalid:7233"); got != "there is no host no such host.invalid: " {
+	if got := unknownHost(t.Context(), "no such host.invalid:7233"); got != "there is no host no such host.invalid: " {
 		t.Errorf("no host: %q", got)
 	}
 }

@@ -123,7 +123,7 @@ func dial(t *testing.T, sealer *remote.Sealer) client.Client {
 		t.Skip("SKIP: TERRACE_TEST_TEMPORAL names no Temporal server (HOST:PORT/NAMESPACE)")
 	}
 	address, namespace, _ := strings.Cut(at, "/")
-	c, err := connect.Dial(connect.Settings{Address: address, Namespace: namespace, Identity: "recorder", Env: sys.Env{}, Log: os.Stderr}, sealer)
+	c, err := connect.Dial(t.Context(), connect.Settings{Address: address, Namespace: namespace, Identity: "recorder", Env: sys.Env{}, Log: os.Stderr}, sealer)
 	if err != nil {
 		t.Fatal(err)
 	}

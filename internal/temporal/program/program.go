@@ -96,7 +96,7 @@ func (p *program) engine(ctx context.Context, on, place string) (connect.Setting
 	}
 	s.Queue = sealer.Queue(s.Queue, project.Version)
 	s.Env, s.Log, s.Identity = p.Env, p.Stderr, fmt.Sprintf("%s@%s:%d", p.User(), p.Host(), os.Getpid())
-	c, err := connect.Dial(s, sealer)
+	c, err := connect.Dial(ctx, s, sealer)
 	return s, c, blobs, err
 }
 
