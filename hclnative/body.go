@@ -7,11 +7,11 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
-// A Body answers as hclsyntax's does and builds the expressions that are asked for. What
-// there is to complain of, hclsyntax finds.
+// Body has the results of hclsyntax.Body and builds only the requested expressions.
+// hclsyntax produces the error messages.
 var _ hcl.Body = (*Body)(nil)
 
-// Content builds what a schema names; all else is an error.
+// Content builds the arguments and blocks of a schema. Any other content is an error.
 func (b *Body) Content(schema *hcl.BodySchema) (*hcl.BodyContent, hcl.Diagnostics) {
 	if !b.fits(schema, true) {
 		return b.Syntax().Content(schema)
@@ -19,7 +19,7 @@ func (b *Body) Content(schema *hcl.BodySchema) (*hcl.BodyContent, hcl.Diagnostic
 	return b.content(schema, (*Body).asHCL), nil
 }
 
-// PartialContent builds what a schema names and leaves the rest.
+// PartialContent builds the arguments and blocks of a schema and returns the rest as a body.
 func (b *Body) PartialContent(schema *hcl.BodySchema) (*hcl.BodyContent, hcl.Body, hcl.Diagnostics) {
 	if !b.fits(schema, false) {
 		return b.Syntax().PartialContent(schema)
@@ -30,7 +30,7 @@ func (b *Body) PartialContent(schema *hcl.BodySchema) (*hcl.BodyContent, hcl.Bod
 	return b.content(schema, (*Body).asHCL), rest, nil
 }
 
-// JustAttributes builds every argument; blocks are an error.
+// JustAttributes builds every argument. A block is an error.
 func (b *Body) JustAttributes() (hcl.Attributes, hcl.Diagnostics) {
 	if len(b.Blocks) > 0 {
 		return b.Syntax().JustAttributes()
@@ -42,12 +42,12 @@ func (b *Body) JustAttributes() (hcl.Attributes, hcl.Diagnostics) {
 	return out, nil
 }
 
-// MissingItemRange is where the body begins.
+// MissingItemRange returns the start of the body.
 func (b *Body) MissingItemRange() hcl.Range {
 	return b.in.rng(b.start, b.start)
 }
 
-// Only is the body with some of its arguments and blocks alone.
+// Only returns the body with only the arguments and blocks for which the functions return true.
 func (b *Body) Only(attr func(name string) bool, block func(*Block) bool) *Body {
 	out := *b
 	out.Attrs = keep(b.Attrs, func(a *Attr) bool { return attr(a.Name) })
@@ -55,7 +55,8 @@ func (b *Body) Only(attr func(name string) bool, block func(*Block) bool) *Body 
 	return &out
 }
 
-// keep copies what is wanted of a list, or yields the list if that is all of it.
+// keep returns the elements for which want is true. If all are, it returns all itself,
+// without copying.
 func keep[T any](all []T, want func(*T) bool) []T {
 	n := 0
 	for i := range all {
@@ -88,7 +89,7 @@ func wantsBlock(schema *hcl.BodySchema, typ string) *hcl.BlockHeaderSchema {
 	return nil
 }
 
-// Lookup is the argument of a name, or nil.
+// Lookup returns the argument called name, or nil.
 func (b *Body) Lookup(name string) *Attr {
 	for i := range b.Attrs {
 		if b.Attrs[i].Name == name {
@@ -98,8 +99,8 @@ func (b *Body) Lookup(name string) *Attr {
 	return nil
 }
 
-// fits reports whether a body has all that a schema requires, with as many labels as it
-// says, and, with nothing else allowed, no more.
+// fits reports whether a body has everything that a schema requires, with the required
+// number of labels. With nothingElse, the body must contain nothing else.
 func (b *Body) fits(schema *hcl.BodySchema, nothingElse bool) bool {
 	for i := range schema.Attributes {
 		if a := &schema.Attributes[i]; a.Required && b.Lookup(a.Name) == nil {
@@ -137,13 +138,13 @@ func (b *Body) content(schema *hcl.BodySchema, attr func(*Body, *Attr) *hcl.Attr
 	return out
 }
 
-// Attribute builds an argument of the body.
+// Attribute builds an argument of the body as an hcl.Attribute.
 func (b *Body) Attribute(a *Attr) *hcl.Attribute { return b.asHCL(a) }
 
 // Expr builds the expression of an argument of the body.
 func (b *Body) Expr(a *Attr) hclsyntax.Expression { return b.attribute(a).Expr }
 
-// Text is what an argument of the body is set to, as written.
+// Text returns the source text of an argument's expression.
 func (b *Body) Text(a *Attr) string {
 	var p parser
 	p.from(b.in, a.start)
@@ -152,7 +153,7 @@ func (b *Body) Text(a *Attr) string {
 	return p.src[p.tok.off:b.in.mark(a.end).off]
 }
 
-// AttrRange is the stretch of an argument of the body.
+// AttrRange returns the range of an argument.
 func (b *Body) AttrRange(a *Attr) hcl.Range {
 	return b.in.rng(a.start, a.end)
 }
@@ -162,7 +163,7 @@ func (b *Block) asHCL() *hcl.Block {
 	return &hcl.Block{Type: b.Type, Labels: b.Labels, Body: b.Body, DefRange: defRange(typ, labels), TypeRange: typ, LabelRanges: labels}
 }
 
-// DefRange is the stretch of the type and the labels.
+// DefRange returns the range of the type and the labels.
 func (b *Block) DefRange() hcl.Range {
 	typ, labels, _ := b.header()
 	return defRange(typ, labels)
@@ -175,13 +176,13 @@ func defRange(typ hcl.Range, labels []hcl.Range) hcl.Range {
 	return typ
 }
 
-// LabelRanges is the stretch of each label.
+// LabelRanges returns the range of each label.
 func (b *Block) LabelRanges() []hcl.Range {
 	_, labels, _ := b.header()
 	return labels
 }
 
-// header reads the places of type, labels and brace again.
+// header returns the ranges of the type, the labels and the opening brace.
 func (b *Block) header() (typ hcl.Range, labels []hcl.Range, brace hcl.Range) {
 	var p parser
 	p.from(b.Body.in, b.start)

@@ -4,8 +4,8 @@ package hclnative
 
 import "github.com/apparentlymart/go-textseg/v15/textseg"
 
-// nextCluster is the length of the grapheme cluster that b begins with, by the version of
-// Unicode that hcl takes for this version of Go.
+// nextCluster returns the length of the first grapheme cluster in b, in bytes, by the
+// Unicode version that hcl uses with this version of Go.
 func nextCluster(b []byte) int {
 	n, _, _ := textseg.ScanGraphemeClusters(b, true)
 	return n

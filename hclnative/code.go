@@ -10,50 +10,50 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A Code is an expression as steps that a machine with a stack takes in turn, in a tenth of
-// the memory of its tree. It knows where references stand and no other place: what fails is
-// for the tree to tell.
+// Code is an expression compiled to steps for a stack machine. It needs a tenth of the
+// memory of the tree. It contains the ranges of references and no others: if a step fails,
+// the tree is evaluated for the message.
 type Code struct {
 	Steps  []Step
-	Values []cty.Value     // of Const
-	Refs   []Ref           // of Refer, each once, in the order of the text
-	Paths  []hcl.Traversal // of Take, without places
-	Names  []string        // of Call and Object
+	Values []cty.Value     // the operands of Const
+	Refs   []Ref           // the operands of Refer, without duplicates, in source order
+	Paths  []hcl.Traversal // the operands of Take, without ranges
+	Names  []string        // the operands of Call and Object
 }
 
-// A Step takes values from the stack and puts one there.
+// Step pops values from the stack and pushes one.
 type Step struct {
 	Op Op
 	N  uint16
 	A  uint32
 }
 
-// Op is what a step does.
+// Op is the operation of a step.
 type Op uint8
 
-// The operations. What a step takes is what was put there last, in the order of the text.
+// The operations. A step pops the values that were pushed last, in source order.
 const (
-	Const    Op = iota // puts Values[A]
-	Refer              // puts what Refs[A] refers to
-	Take               // takes a value and goes Paths[A] into it
-	Index              // takes a collection and a key
-	Binary             // takes two operands; Operator(A) of them
-	Unary              // takes one; Operator(A) of it
-	Cond               // takes a condition and what holds if it is true and if it is false
-	Call               // takes N arguments and calls Names[A]
-	Object             // takes N values, whose keys are Names[A:A+N]
-	Tuple              // takes A values
-	Template           // takes A values and writes them one behind the other
+	Const    Op = iota // pushes Values[A]
+	Refer              // pushes the value of Refs[A]
+	Take               // pops a value and pushes the part at Paths[A]
+	Index              // pops a collection and a key, pushes the element
+	Binary             // pops two operands, pushes the result of Operator
+	Unary              // pops an operand, pushes the result of Operator
+	Cond               // pops a condition and the results for true and false, pushes one of them
+	Call               // pops N arguments, pushes the result of the function Names[A]
+	Object             // pops N values, pushes the object with the keys Names[A:A+N]
+	Tuple              // pops A values, pushes the tuple
+	Template           // pops A values, pushes the concatenated string
 )
 
-// A Ref is a reference and its place. That of a Code has no places in its steps, and may
-// share them with others.
+// Ref is a reference and its range. In a Code, its traversal has no ranges and may be
+// shared with other references.
 type Ref struct {
 	hcl.Traversal
 	At hcl.Range
 }
 
-// Operator is the operation of a Binary or Unary step.
+// Operator returns the operation of a Binary or Unary step.
 func (s Step) Operator() *hclsyntax.Operation {
 	switch {
 	case s.Op != Unary:
@@ -64,8 +64,7 @@ func (s Step) Operator() *hclsyntax.Operation {
 	return hclsyntax.OpNegate
 }
 
-// Late is the expression of an argument, of which nothing is built before it is asked for,
-// and nothing is kept.
+// Late is the expression of an argument that is built on each request and never kept.
 type Late struct {
 	in          *stretch
 	start, stop place
@@ -73,22 +72,22 @@ type Late struct {
 
 var _ hcl.Expression = (*Late)(nil)
 
-// Tree builds the expression as hclsyntax makes it.
+// Tree builds the expression as hclsyntax does.
 func (x *Late) Tree() hclsyntax.Expression {
 	p := x.parser()
 	out, _ := p.expression()
 	return out
 }
 
-// parser stands before the expression, and builds it.
+// parser returns a parser at the start of the expression.
 func (x *Late) parser() parser {
 	var p parser
 	p.from(x.in, x.start)
 	return p
 }
 
-// coders are used again: each is needed for one expression alone. Those of large expressions
-// are not: others would go through their room each time.
+// coders is a pool, because a coder is needed for one expression only. The coder of a large
+// expression is not reused, because its buffers would be cleared each time.
 var coders = sync.Pool{New: func() any { return new(coder) }}
 
 const (
@@ -96,8 +95,8 @@ const (
 	mostParts = 64
 )
 
-// Code reads the expression into steps; false if it has what there is no step for: a loop, a
-// splat, a directive of a template, a key that is computed, or a list of arguments.
+// Code compiles the expression to steps. It returns false if there is no step for a part:
+// a loop, a splat, a template directive, a computed key, or an expanded argument list.
 func (x *Late) Code() (*Code, bool) {
 	c := coders.Get().(*coder)
 	c.reset(x.in.file)
@@ -113,27 +112,27 @@ func (x *Late) Code() (*Code, bool) {
 	return c.done(), true
 }
 
-// Value has hclsyntax evaluate the expression.
+// Value evaluates the expression with hclsyntax.
 func (x *Late) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) { return x.Tree().Value(ctx) }
 
-// Variables are the references of the expression.
+// Variables returns the references of the expression.
 func (x *Late) Variables() []hcl.Traversal {
 	var found refs
 	x.refer(&found)
 	return found.traversals()
 }
 
-// Range is where the expression stands.
+// Range returns the range of the expression.
 func (x *Late) Range() hcl.Range { return x.in.rng(x.start, x.stop) }
 
-// StartRange is where the expression begins, as its tree says.
+// StartRange returns the start range of the expression's tree.
 func (x *Late) StartRange() hcl.Range { return x.Tree().StartRange() }
 
-// UnwrapExpression builds the tree for those who look at what an expression is.
+// UnwrapExpression returns the tree, for callers that inspect the kind of an expression.
 func (x *Late) UnwrapExpression() hcl.Expression { return x.Tree() }
 
-// LateContent is Content with expressions that are not built: each is a Late, but for those
-// of a body that hclsyntax has to complain of.
+// LateContent is like Content, but each expression is a Late. If the body has errors,
+// hclsyntax builds it.
 func (b *Body) LateContent(schema *hcl.BodySchema) (*hcl.BodyContent, hcl.Diagnostics) {
 	if !b.fits(schema, true) {
 		return b.Syntax().Content(schema)
@@ -152,17 +151,16 @@ func (b *Body) late(a *Attr) *hcl.Attribute {
 	return out
 }
 
-// coder collects the steps of an expression while it is read. Methods that note something
-// may be called of nil, where nothing is to be noted.
+// coder collects the steps of an expression during parsing. A nil coder collects nothing.
 type coder struct {
 	Code
 	file    *File
-	literal int            // how many steps there were behind the last that is a literal and nothing else
-	full    bool           // whether there was more than a step can say
-	keys    []string       // of the objects that are read at present
-	parts   []part         // room for those of templates
-	texts   []string       // of the references
-	known   map[string]int // the index of each reference by its text; nil where there are few
+	literal int            // the number of steps after the last step that is only a literal
+	full    bool           // the expression has a part without a step
+	keys    []string       // the keys of the objects being parsed
+	parts   []part         // a buffer for the parts of templates
+	texts   []string       // the text of each reference
+	known   map[string]int // the index of each reference by its text; nil if there are few
 }
 
 func (c *coder) reset(f *File) {
@@ -175,7 +173,7 @@ func (c *coder) reset(f *File) {
 	c.file, c.literal, c.full, c.keys, c.texts, c.known = f, 0, false, c.keys[:0], c.texts[:0], nil
 }
 
-// done is what was collected, without room for more.
+// done returns the collected steps, without spare capacity.
 func (c *coder) done() *Code {
 	return &Code{exact(c.Steps), exact(c.Values), exact(c.Refs), exact(c.Paths), exact(c.Names)}
 }
@@ -188,7 +186,7 @@ func (c *coder) emit(op Op, a, n int) {
 	c.Steps = append(c.Steps, Step{op, uint16(n), uint32(a)})
 }
 
-// value notes a literal.
+// value adds a literal.
 func (c *coder) value(v cty.Value) {
 	if c == nil {
 		return
@@ -198,14 +196,14 @@ func (c *coder) value(v cty.Value) {
 	c.literal = len(c.Steps)
 }
 
-// computed says that what was read last is no literal, though it may have the value of one.
+// computed marks the last expression as not literal, although its value is constant.
 func (c *coder) computed() {
 	if c != nil {
 		c.literal = -1
 	}
 }
 
-// call notes a call of a function whose arguments were read.
+// call adds a function call after its arguments.
 func (c *coder) call(name string, args int) {
 	if c != nil {
 		c.Names = append(c.Names, name)
@@ -213,7 +211,7 @@ func (c *coder) call(name string, args int) {
 	}
 }
 
-// takeLiteral takes the last step back if it is the only one behind n and a literal.
+// takeLiteral removes the last step if it is the only one after n and a literal.
 func (c *coder) takeLiteral(n int) (cty.Value, bool) {
 	if len(c.Steps) != n+1 || c.literal != n+1 {
 		return cty.NilVal, false
@@ -223,7 +221,7 @@ func (c *coder) takeLiteral(n int) (cty.Value, bool) {
 	return v, true
 }
 
-// object notes an object whose values were read, with the keys behind from.
+// object adds an object after its values. Its keys are those after from.
 func (c *coder) object(from int) {
 	if c == nil {
 		return
@@ -241,7 +239,7 @@ func (c *coder) countKeys() int {
 	return len(c.keys)
 }
 
-// later puts a literal of which the text is not known yet, and yields the index of its value.
+// later adds a literal whose text is not known yet. It returns the index of its value.
 func (c *coder) later() int {
 	if c == nil {
 		return 0
@@ -250,8 +248,8 @@ func (c *coder) later() int {
 	return len(c.Values) - 1
 }
 
-// template notes a template whose parts were read. Literals that follow one another are
-// not joined: all is written as one text.
+// template adds a template after its parts. Consecutive literals are not joined: the step
+// concatenates them anyway.
 func (c *coder) template(parts []part) {
 	texts := 0
 	for i := range parts {
@@ -275,8 +273,7 @@ func (c *coder) template(parts []part) {
 	}
 }
 
-// codeKey reads the key of an item of an object, which is a name or a text that is written
-// out.
+// codeKey parses the key of an object item: a name or a literal string.
 func (p *parser) codeKey() bool {
 	c := p.code
 	if p.peek() == kIdent {
@@ -297,7 +294,7 @@ func (p *parser) codeKey() bool {
 	return true
 }
 
-// codeOperand is operand for steps.
+// codeOperand is like operand, for steps.
 func (p *parser) codeOperand() bool {
 	k := p.peek()
 	start := p.tok.mark
@@ -323,7 +320,7 @@ func (p *parser) codeOperand() bool {
 	return p.codeSteps(name, start)
 }
 
-// constant is the value of a name that stands for one.
+// constant returns the value of true, false or null.
 func constant(name string) (cty.Value, bool) {
 	switch name {
 	case "true":
@@ -336,8 +333,8 @@ func constant(name string) (cty.Value, bool) {
 	return cty.NilVal, false
 }
 
-// codeSteps reads the attributes and indexes behind a term that begins at start: a reference
-// if it has a name.
+// codeSteps parses the attributes and indexes after a term that begins at start. The term
+// is a reference if root is not "".
 func (p *parser) codeSteps(root string, start mark) bool {
 	var room [4]pathStep
 	path, end := room[:0], p.prev
@@ -391,7 +388,7 @@ func (p *parser) codeSteps(root string, start mark) bool {
 			ok = ok && p.take(kCBrack)
 			p.lines = lines
 			if _, literal := p.code.takeLiteral(n); !ok || literal {
-				return false // of a literal that is not plain
+				return false // of a literal that is not plain text
 			}
 			p.code.emit(Index, 0, 0)
 		default:
@@ -402,7 +399,7 @@ func (p *parser) codeSteps(root string, start mark) bool {
 	}
 }
 
-// literalKey reads a number or a text without interpolations.
+// literalKey parses a number or a string without interpolations.
 func (p *parser) literalKey() (v cty.Value, ok bool) {
 	switch p.peek() {
 	case kNumber:
@@ -438,10 +435,10 @@ func traversal(path []pathStep, root bool) hcl.Traversal {
 	return out
 }
 
-// fewRefs is how many references are looked through to find one again.
+// fewRefs is the number of references up to which a linear search is used.
 const fewRefs = 8
 
-// ref notes a reference with its text.
+// ref adds a reference with its text.
 func (c *coder) ref(path []pathStep, text string, at hcl.Range) {
 	i := len(c.Refs)
 	if c.known == nil && i < fewRefs {
@@ -494,13 +491,13 @@ func samePath(a hcl.Traversal, b []pathStep) bool {
 	return true
 }
 
-// shared are the paths that a file repeats, by their text.
+// shared contains the paths that a file repeats, by their text.
 type shared struct {
 	mu    sync.Mutex
 	paths map[string]hcl.Traversal
 }
 
-// path makes the path of a reference. Short ones, which a file repeats, are made once.
+// path returns the path of a reference. A short path, which files often repeat, is built once.
 func (f *File) path(path []pathStep, text string) hcl.Traversal {
 	if len(path) > 2 {
 		return traversal(path, true)

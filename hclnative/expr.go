@@ -6,26 +6,25 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// maxDepth is how deeply blocks and expressions may nest. What nests deeper is left to
-// hclsyntax.
+// maxDepth is the maximum nesting of blocks and expressions. Deeper texts go to hclsyntax.
 const maxDepth = 10000
 
-// parser reads a text by the grammar, with one token of lookahead. It works twice: to
-// check a text, when it makes nothing, and to build one expression of it.
+// parser is a recursive descent parser with one token of lookahead. It has two modes: it
+// checks a text without building anything, or it builds one expression.
 type parser struct {
 	scanner
 	name  string
-	prev  mark // the end of the token that was read last
-	lines bool // whether line breaks are tokens here
+	prev  mark // the end of the last token
+	lines bool // line breaks are tokens
 	build bool
 	depth int
-	body  *bodies // where blocks and attributes are noted; nil while an expression is built
-	parts []part  // of the templates that are built at present
-	refs  *refs   // where references are noted; nil unless they alone are wanted
-	code  *coder  // where steps are noted; nil unless they are wanted
+	body  *bodies // collects blocks and attributes; nil while an expression is built
+	parts []part  // the parts of the templates being built
+	refs  *refs   // collects references; nil unless only they are needed
+	code  *coder  // collects steps; nil unless they are needed
 }
 
-// peek tells the kind of the token that comes next.
+// peek returns the kind of the next token.
 func (p *parser) peek() kind {
 	if p.tok.kind == kNewline && !p.lines {
 		for p.tok.kind == kNewline {
@@ -35,13 +34,13 @@ func (p *parser) peek() kind {
 	return p.tok.kind
 }
 
-// next reads the token that comes next.
+// next consumes the next token.
 func (p *parser) next() {
 	p.prev = p.tok.endMark()
 	p.scan()
 }
 
-// take reads the next token if it is of that kind.
+// take consumes the next token if it has the kind k.
 func (p *parser) take(k kind) bool {
 	if p.peek() != k {
 		return false
@@ -52,7 +51,7 @@ func (p *parser) take(k kind) bool {
 
 func (p *parser) text() string { return p.src[p.tok.off:p.tok.end] }
 
-// word reports whether a keyword comes next.
+// word reports whether the next token is the keyword w.
 func (p *parser) word(w string) bool { return p.peek() == kIdent && p.text() == w }
 
 func (p *parser) rng(from, to mark) hcl.Range { return p.between(from.pos(), to) }
@@ -61,10 +60,10 @@ func (p *parser) between(from hcl.Pos, to mark) hcl.Range {
 	return hcl.Range{Filename: p.name, Start: from, End: to.pos()}
 }
 
-// tokRange is the range of the next token.
+// tokRange returns the range of the next token.
 func (p *parser) tokRange() hcl.Range { return p.rng(p.tok.mark, p.tok.endMark()) }
 
-// expression reads an expression. While checking, it yields nil.
+// expression parses an expression. In checking mode, it returns nil.
 func (p *parser) expression() (hclsyntax.Expression, bool) {
 	if p.depth++; p.depth > maxDepth {
 		return nil, false
@@ -96,7 +95,7 @@ func (p *parser) conditional(start mark, cond hclsyntax.Expression) (hclsyntax.E
 	}, true
 }
 
-// binds tells how tightly an operator binds; 0 is none.
+// binds is the precedence of each operator; 0 means that the token is no operator.
 var binds = [kinds]uint8{
 	kOr:      1,
 	kAnd:     2,
@@ -137,7 +136,7 @@ func operation(k kind) *hclsyntax.Operation {
 	}
 }
 
-// binary reads operands and the operators between them that bind at least so tightly.
+// binary parses operands and operators with at least the given precedence.
 func (p *parser) binary(least uint8) (hclsyntax.Expression, bool) {
 	left, ok := p.operand()
 	for ok {
@@ -161,7 +160,7 @@ func (p *parser) binary(least uint8) (hclsyntax.Expression, bool) {
 	return left, ok
 }
 
-// operand reads a term with the attributes and indexes that are taken of it.
+// operand parses a term with its attributes and indexes.
 func (p *parser) operand() (hclsyntax.Expression, bool) {
 	if p.code != nil {
 		return nil, p.codeOperand()
@@ -178,7 +177,7 @@ func (p *parser) operand() (hclsyntax.Expression, bool) {
 	return p.steps(x, start)
 }
 
-// scopeRef is a reference with room for the steps of most.
+// scopeRef is a reference with space for the steps of most references.
 type scopeRef struct {
 	x     hclsyntax.ScopeTraversalExpr
 	steps [3]hcl.Traverser
@@ -246,7 +245,7 @@ func (p *parser) term() (hclsyntax.Expression, bool) {
 	return nil, false
 }
 
-// name1 reads a term that begins with a name: a call, a constant, or a reference.
+// name1 parses a term that begins with a name: a call, a constant, or a reference.
 func (p *parser) name1() (hclsyntax.Expression, bool) {
 	name := p.text()
 	start, end := p.tok.mark, p.tok.endMark()
@@ -270,7 +269,7 @@ func (p *parser) name1() (hclsyntax.Expression, bool) {
 	return &ref.x, true
 }
 
-// number checks the number that comes next and, while building, yields it.
+// number checks the next token, a number, and returns its value in building mode.
 func (p *parser) number() (cty.Value, bool) {
 	s := p.text()
 	if !p.build && p.refs == nil && p.code == nil && plainNumber(s) {
@@ -280,8 +279,8 @@ func (p *parser) number() (cty.Value, bool) {
 	return v, err == nil
 }
 
-// plainNumber reports whether a number token is one beyond doubt: digits with at most one
-// point between them.
+// plainNumber reports whether a number token consists of digits with at most one point
+// between them.
 func plainNumber(s string) bool {
 	points := 0
 	for i := 0; i < len(s); i++ {
@@ -394,7 +393,7 @@ func (p *parser) object() (hclsyntax.Expression, bool) {
 	openRange := p.tokRange()
 	p.next()
 	lines := p.lines
-	p.lines = false // before a for, line breaks do not count
+	p.lines = false // line breaks before "for" are ignored
 	if p.word("for") {
 		x, ok := p.forExpr(openRange, kCBrace)
 		p.lines = lines
@@ -443,7 +442,7 @@ func (p *parser) object() (hclsyntax.Expression, bool) {
 	return &hclsyntax.ObjectConsExpr{Items: exact(items), SrcRange: p.rng(open, p.prev), OpenRange: openRange}, true
 }
 
-// exact is a list without room for more, so that what it was collected in can be used again.
+// exact returns a copy without spare capacity, so that the buffer can be reused.
 func exact[T any](all []T) []T {
 	if len(all) == 0 {
 		return nil
@@ -453,14 +452,14 @@ func exact[T any](all []T) []T {
 	return out
 }
 
-// nameKey is a key that is a plain name, in one piece of memory.
+// nameKey is an object key that is a plain name, in one allocation.
 type nameKey struct {
 	key   hclsyntax.ObjectConsKeyExpr
 	x     hclsyntax.ScopeTraversalExpr
 	steps [1]hcl.Traverser
 }
 
-// key reads the key of an item of an object, which begins with a token of a kind.
+// key parses the key of an object item. k is the kind of its first token.
 func (p *parser) key(k kind) (hclsyntax.Expression, bool) {
 	if p.code != nil {
 		return nil, p.codeKey()
@@ -489,7 +488,7 @@ func (p *parser) key(k kind) (hclsyntax.Expression, bool) {
 	return &hclsyntax.ObjectConsKeyExpr{Wrapped: x, ForceNonLiteral: k == kOParen}, true
 }
 
-// loopHead reads the names and the collection of a for.
+// loopHead parses the names and the collection of a for expression.
 func (p *parser) loopHead() (key, value string, coll hclsyntax.Expression, ok bool) {
 	if p.peek() != kIdent {
 		return "", "", nil, false
@@ -558,7 +557,7 @@ func (p *parser) forExpr(open hcl.Range, shut kind) (hclsyntax.Expression, bool)
 	}, true
 }
 
-// steps reads the attributes, indexes and splats behind a term that begins at start.
+// steps parses the attributes, indexes and splats after a term that begins at start.
 func (p *parser) steps(x hclsyntax.Expression, start mark) (hclsyntax.Expression, bool) {
 	for {
 		switch p.peek() {
@@ -617,7 +616,7 @@ func (p *parser) steps(x hclsyntax.Expression, start mark) (hclsyntax.Expression
 	}
 }
 
-// step takes an attribute or a constant index of an expression.
+// step adds an attribute or a constant index to an expression.
 func step(x hclsyntax.Expression, next hcl.Traverser, at hcl.Range) hclsyntax.Expression {
 	switch x := x.(type) {
 	case *hclsyntax.ScopeTraversalExpr:
@@ -632,7 +631,7 @@ func step(x hclsyntax.Expression, next hcl.Traverser, at hcl.Range) hclsyntax.Ex
 	return &hclsyntax.RelativeTraversalExpr{Source: x, Traversal: hcl.Traversal{next}, SrcRange: hcl.RangeBetween(x.Range(), at)}
 }
 
-// legacyIndex reads the number of an index that is written as an attribute.
+// legacyIndex parses an index that is written as an attribute, as in a.0.
 func (p *parser) legacyIndex(dot mark) (hcl.TraverseIndex, bool) {
 	for _, c := range []byte(p.text()) {
 		if c == '.' {
@@ -644,7 +643,7 @@ func (p *parser) legacyIndex(dot mark) (hcl.TraverseIndex, bool) {
 	return hcl.TraverseIndex{Key: v, SrcRange: p.rng(dot, p.prev)}, ok
 }
 
-// attrSplat reads .* and the attributes behind it.
+// attrSplat parses .* and the attributes after it.
 func (p *parser) attrSplat(x hclsyntax.Expression, start, dot mark) (hclsyntax.Expression, bool) {
 	p.next()
 	marker := p.rng(dot, p.prev)
@@ -684,7 +683,7 @@ func (p *parser) attrSplat(x hclsyntax.Expression, start, dot mark) (hclsyntax.E
 	return out, true
 }
 
-// fullSplat reads what stands behind [*], which is all taken of each element.
+// fullSplat parses the attributes and indexes after [*], which apply to each element.
 func (p *parser) fullSplat(x hclsyntax.Expression, start, open mark) (hclsyntax.Expression, bool) {
 	if p.depth++; p.depth > maxDepth {
 		return nil, false
@@ -707,8 +706,8 @@ func (p *parser) fullSplat(x hclsyntax.Expression, start, open mark) (hclsyntax.
 	}, true
 }
 
-// indexKey parses the key in brackets. A literal key extends the reference, so it is
-// built early.
+// indexKey parses the key in brackets. It builds a literal key also in checking mode,
+// because it extends the reference.
 func (p *parser) indexKey() (hclsyntax.Expression, bool) {
 	if p.refs == nil {
 		return p.expression()

@@ -2,23 +2,23 @@ package hclnative
 
 import "bytes"
 
-// Laying out a text follows github.com/hashicorp/hcl/v2/hclwrite's Format, byte for byte:
-// each line has up to three cells, a lead, an assignment and a comment. Lines are indented
-// by the brackets that stay open, one space or none stands between two tokens of a cell,
-// and assignments and comments of consecutive lines stand below one another.
+// Formatting follows github.com/hashicorp/hcl/v2/hclwrite's Format byte for byte. Each line
+// has up to three cells: a lead, an assignment and a comment. Lines are indented by the
+// number of open brackets. There is one space or none between two tokens of a cell.
+// Assignments and comments of consecutive lines are aligned.
 
-// lexeme is a token of a text that is formatted.
+// lexeme is a token of a text being formatted.
 type lexeme struct {
 	kind       kind
 	start, end int32
-	spaces     int32 // before it
+	spaces     int32 // number of spaces before it
 }
 
-// line is the tokens of a line: lead is up to assign, that up to comment, that up to end.
+// line contains the token indexes of a line: lead ends at assign, assign at comment, comment at end.
 type line struct{ lead, assign, comment, end int32 }
 
-// Format lays out a text canonically; only white space between tokens changes. It reports
-// false for what is not HCL.
+// Format returns the text in canonical format. Only white space between tokens changes. ok
+// is false if the text is not HCL.
 func Format(src []byte, name string) ([]byte, bool) {
 	rec := make([]lexeme, 0, len(src)/4+16)
 	f, ok := scanText(src, name, &rec)
@@ -40,7 +40,7 @@ type layout struct {
 	lines []line
 }
 
-// cut makes lines of the tokens and splits them into cells.
+// cut splits the tokens into lines and cells.
 func (l *layout) cut() {
 	last := int32(0)
 	for i := range l.toks {
@@ -81,7 +81,7 @@ func (l *layout) line(start, end int32) {
 	l.lines = append(l.lines, in)
 }
 
-// brackets is by how many more brackets some tokens open than close.
+// brackets returns the number of opening minus closing brackets among some tokens.
 func (l *layout) brackets(from, to int32) int {
 	n := 0
 	for _, t := range l.toks[from:to] {
@@ -96,7 +96,7 @@ var bracket = [kinds]int{
 }
 
 func (l *layout) indent() {
-	open := make([]int, 0, 16) // how many brackets each level of indentation stands for
+	open := make([]int, 0, 16) // number of brackets at each level of indentation
 	for _, in := range l.lines {
 		if in.lead == in.assign {
 			continue
@@ -152,7 +152,7 @@ func (l *layout) spaceCell(from, to int32) {
 	}
 }
 
-// spaced reports whether a space stands between a token and the one after it.
+// spaced reports whether there is a space between a token and the next one.
 func (l *layout) spaced(before kind, t *lexeme, after kind) bool {
 	k := t.kind
 	switch {
@@ -185,7 +185,7 @@ func (l *layout) spaced(before kind, t *lexeme, after kind) bool {
 
 func closesSequence(k kind) bool { return k == kSeqEnd || k == kCBraceTrim }
 
-// negates tells before what a minus is a sign.
+// negates contains the kinds of tokens after which a minus is a sign.
 var negates = [kinds]bool{
 	kBad:    true, // nothing
 	kOParen: true, kOBrace: true, kOBrack: true, kEqual: true, kColon: true, kComma: true, kQuestion: true,
@@ -194,10 +194,9 @@ var negates = [kinds]bool{
 	kAnd: true, kOr: true, kBang: true,
 }
 
-// align puts the cells of consecutive lines below one another, one space behind the widest
-// of what stands before them.
+// align aligns the cells of consecutive lines, one space after the widest preceding cell.
 func (l *layout) align(cell func(line) (cell, end int32)) {
-	columns := make([]int32, 0, 16) // of the lines of a run
+	columns := make([]int32, 0, 16) // the widths of the lines of a run
 	widest := int32(0)
 	flush := func(next int) {
 		for i, n := range columns {

@@ -7,8 +7,8 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
-// References lists what the expressions of the body and of its blocks refer to, in the
-// order of the text, without building them.
+// References returns the references in the expressions of the body and its blocks, in
+// source order, without building the expressions.
 func (b *Body) References() []hcl.Traversal {
 	var found refs
 	b.refer(&found)
@@ -38,11 +38,10 @@ func (x *Late) refer(found *refs) {
 	}
 }
 
-// refs are references as a parser comes to them. Methods that note something may be
-// called of nil, where nothing is to be noted.
+// refs collects references during parsing. A nil refs collects nothing.
 type refs struct {
 	all   []*hclsyntax.ScopeTraversalExpr
-	loops bool // whether a template had a loop, whose variables are not distinguished from other names here
+	loops bool // a template has a loop, whose variables look like other names
 }
 
 func (r *refs) traversals() []hcl.Traversal {
@@ -66,21 +65,21 @@ func (r *refs) loop() {
 	}
 }
 
-// of notes what an expression that was built refers to.
+// of adds the references of an expression that was built.
 func (r *refs) of(x hclsyntax.Expression) {
 	for _, ref := range x.Variables() {
 		r.all = append(r.all, &hclsyntax.ScopeTraversalExpr{Traversal: ref})
 	}
 }
 
-// dropName drops what was noted of a key that is x, if it is a plain name.
+// dropName removes the reference of an object key x that is a plain name.
 func (r *refs) dropName(before int, x hclsyntax.Expression) {
 	if ref, ok := x.(*hclsyntax.ScopeTraversalExpr); ok && r.count() == before+1 && r.all[before] == ref && len(ref.Traversal) == 1 {
 		r.all = r.all[:before]
 	}
 }
 
-// dropLocal drops the names of the elements of a loop.
+// dropLocal removes references to the variables of a loop.
 func (r *refs) dropLocal(before int, key, value string) {
 	if r == nil {
 		return

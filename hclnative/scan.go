@@ -10,13 +10,13 @@ import (
 
 const bom = "\xef\xbb\xbf"
 
-// kind is the kind of a token outside of templates.
+// kind is the kind of a token outside templates.
 type kind uint8
 
 const (
-	kBad kind = iota // the text is not HCL from here on
+	kBad kind = iota // from here on, the text is not HCL
 	kEOF
-	kNewline // a comment up to the end of its line, too
+	kNewline // also a comment up to the end of its line
 	kIdent
 	kNumber
 	kQuote
@@ -51,7 +51,7 @@ const (
 	kSlash
 	kPercent
 
-	// These are noted for laying out a text alone.
+	// These kinds are only used for formatting.
 	kComment
 	kInterp
 	kControl
@@ -63,7 +63,7 @@ const (
 	kinds
 )
 
-// class tells what may begin with a byte.
+// class is the kind of token that can begin with a byte.
 type class uint8
 
 const (
@@ -71,7 +71,7 @@ const (
 	cIdent
 	cDigit
 	cSpace
-	cSingle // a token of its own: single tells which
+	cSingle // a token of one byte, see single
 )
 
 var classes = func() (t [256]class) {
@@ -96,7 +96,7 @@ var singles = [256]kind{
 	',': kComma, '?': kQuestion, '+': kPlus, '-': kMinus, '*': kStar, '%': kPercent, '"': kQuote,
 }
 
-// inIdent tells which bytes go on a name.
+// inIdent contains the bytes that can continue a name.
 var inIdent = func() (t [256]bool) {
 	for c := range t {
 		t[c] = classes[c] == cIdent || classes[c] == cDigit || c == '-'
@@ -104,14 +104,14 @@ var inIdent = func() (t [256]bool) {
 	return t
 }()
 
-// mark is a place in the text. Columns count grapheme clusters, token by token: bol is
-// where the line would begin if each of them were one byte.
+// mark is a position in the text. Columns count grapheme clusters, token by token: bol is
+// the offset at which the line would begin if each cluster had one byte.
 type mark struct{ off, line, bol int }
 
 func (m mark) pos() hcl.Pos { return hcl.Pos{Line: m.line, Column: m.off - m.bol + 1, Byte: m.off} }
 
-// token is the token that comes next. The line that it ends on is not set for line breaks
-// and what opens a heredoc: nobody asks for it.
+// token is the next token. Its end line is not set for line breaks and the start of a
+// heredoc, where no caller needs it.
 type token struct {
 	kind kind
 	mark
@@ -120,15 +120,15 @@ type token struct {
 
 func (t *token) endMark() mark { return mark{t.end, t.endLine, t.endBol} }
 
-// scanner cuts a text into tokens. Inside of templates the parser moves it by hand.
+// scanner splits a text into tokens. Inside templates, the parser moves it.
 type scanner struct {
 	src  string
-	mark // what is scanned next
+	mark // the next position to scan
 	tok  token
-	rec  *[]lexeme // where tokens are noted; nil unless a text is formatted
+	rec  *[]lexeme // collects tokens; nil unless a text is formatted
 }
 
-// scan reads the next token outside of templates.
+// scan reads the next token outside templates.
 func (s *scanner) scan() {
 	s.token()
 	if s.rec != nil {
@@ -276,8 +276,8 @@ func (s *scanner) newline(end int) {
 	s.line++
 }
 
-// comment reads a comment to the end of its line, which is a line break. At the end of the
-// text it is nothing.
+// comment reads a comment to the end of its line, which counts as a line break. At the end
+// of the text, there is none.
 func (s *scanner) comment() bool {
 	if n := strings.IndexByte(s.src[s.off:], '\n'); n >= 0 {
 		end := s.off + n + 1
@@ -327,11 +327,11 @@ func (s *scanner) ident() {
 	t.end, t.endLine, t.endBol = i, s.line, s.bol
 }
 
-// letter is the length of the letter beyond ASCII at i, or 0 if none stands there. What may
-// stand in a name, hclsyntax decides, which takes some that are not even UTF-8.
+// letter returns the length of the non-ASCII letter at i, or 0. hclsyntax decides which
+// letters are allowed in names; it accepts some invalid UTF-8.
 func letter(src string, i int, within bool) int {
 	if !within && strings.HasPrefix(src[i:], bom) {
-		return 0 // hclsyntax would take it off
+		return 0 // hclsyntax would remove it
 	}
 	for n := 2; n <= 4 && i+n <= len(src); n++ {
 		name := src[i : i+n]
@@ -345,7 +345,7 @@ func letter(src string, i int, within bool) int {
 	return 0
 }
 
-// numberEnd is where the number that begins at i ends. That it is one, ParseNumberVal says.
+// numberEnd returns the end of the number at i. ParseNumberVal checks the number.
 func numberEnd(src string, i int) int {
 	i++
 	end := i
@@ -373,7 +373,7 @@ func numberEnd(src string, i int) int {
 	return end
 }
 
-// heredocEnd is where the line ends that opens a heredoc at i, or 0 if none is opened.
+// heredocEnd returns the end of the line that opens a heredoc at i, or 0.
 func heredocEnd(src string, i int) int {
 	i += 2
 	if i < len(src) && src[i] == '-' {
@@ -396,7 +396,7 @@ func heredocEnd(src string, i int) int {
 	return 0
 }
 
-// cross moves behind a stretch of one token that may hold line breaks and more than ASCII.
+// cross moves to end inside one token, which may contain line breaks and non-ASCII text.
 func (s *scanner) cross(end int) {
 	rest := s.src[s.off:end]
 	if isASCII(rest) {
@@ -431,8 +431,8 @@ func isASCII(s string) bool {
 	return true
 }
 
-// wide is the length of the character beyond ASCII at i, as loosely as HCL's templates see
-// it: overlong and surrogate ones are let through. 0 means that there is none.
+// wide returns the length of the non-ASCII character at i, or 0. Like HCL's templates, it
+// accepts overlong encodings and surrogates.
 func wide(src string, i int) int {
 	n := 0
 	switch c := src[i]; {

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
-// place is a mark in little memory.
+// place is a compact mark.
 type place struct{ off, line, bol int32 }
 
 func (m mark) place() place { return place{int32(m.off), int32(m.line), int32(m.bol)} }
@@ -19,21 +19,20 @@ func (p place) moved(off, line int32) place {
 	return place{p.off + off, p.line + line, p.bol + off}
 }
 
-// A File is a text that was found to be HCL, cut into blocks and attributes. Only Update
-// changes it.
+// File is a text with valid syntax, split into blocks and attributes. Only Update changes it.
 type File struct {
 	Name string
-	Body *Body // of the file itself
+	Body *Body // the top-level body
 
 	text   string
 	shared shared
 }
 
-// A stretch is the part of a file that places count from: the file itself, or one of its
-// blocks with all that is in it, which moves as a whole when text before it changes.
+// stretch is the base of positions: the file, or a top-level block with its content, which
+// moves as a whole if the text before it changes.
 type stretch struct {
 	file      *File
-	off, line int32 // how far it moved since it was read
+	off, line int32 // the distance it has moved since it was parsed
 }
 
 func (s *stretch) mark(p place) mark {
@@ -46,24 +45,24 @@ func (s *stretch) rng(from, to place) hcl.Range {
 	return hcl.Range{Filename: s.file.Name, Start: s.pos(from), End: s.pos(to)}
 }
 
-// A Body is what a file or a block holds, in the order of the text.
+// Body is the content of a file or a block, in source order.
 type Body struct {
 	Attrs  []Attr
 	Blocks []*Block
 
 	in         *stretch
 	start, end place
-	inline     bool // the one argument of a block on one line
+	inline     bool // the body of a block on one line, with one argument
 }
 
-// An Attr is an argument. Its expression is built whenever it is asked for.
+// Attr is an argument. Its expression is built on each request.
 type Attr struct {
 	Name  string
 	start place
-	end   place // of the expression
+	end   place // the end of the expression
 }
 
-// A Block is a block with its labels.
+// Block is a block with its labels.
 type Block struct {
 	Type   string
 	Labels []string
@@ -72,17 +71,17 @@ type Block struct {
 	start place
 }
 
-// bodies is where a parser notes what it finds: stacks, since bodies nest.
+// bodies collects blocks and attributes on stacks, because bodies nest.
 type bodies struct {
 	file   *File
-	in     *stretch // what is read at present
+	in     *stretch // the stretch being parsed
 	attrs  []Attr
 	blocks []*Block
 }
 
-// Scan cuts a text into blocks and attributes and checks the syntax of all of it. It
-// reports false for what hclsyntax does not accept, without saying why, and for what nests
-// without reason. The text must not change afterwards: names are slices of it.
+// Scan splits a text into blocks and attributes and checks its syntax. ok is false, without
+// a reason, if hclsyntax refuses the text or if it nests too deeply. The text must not
+// change afterwards: names are slices of it.
 func Scan(src []byte, name string) (*File, bool) { return scanText(src, name, nil) }
 
 func scanText(src []byte, name string, rec *[]lexeme) (*File, bool) {
@@ -97,12 +96,12 @@ func scanText(src []byte, name string, rec *[]lexeme) (*File, bool) {
 	return f, f.Body != nil
 }
 
-// newParser reads bodies of a file.
+// newParser returns a parser for the bodies of a file.
 func newParser(f *File) parser {
 	return parser{name: f.Name, lines: true, body: &bodies{file: f, in: &stretch{file: f}}}
 }
 
-// firstMark is where a text begins, behind a byte order mark.
+// firstMark returns the start of a text, after a byte order mark.
 func firstMark(text string) mark {
 	m := mark{line: 1}
 	if strings.HasPrefix(text, bom) {
@@ -111,7 +110,7 @@ func firstMark(text string) mark {
 	return m
 }
 
-// items reads a body that begins at start up to the token that ends it.
+// items parses a body from start up to a token of the kind end.
 func (p *parser) items(start mark, end kind) *Body {
 	if p.depth++; p.depth > maxDepth {
 		return nil
@@ -153,8 +152,7 @@ func (p *parser) items(start mark, end kind) *Body {
 	return b
 }
 
-// nameSet tells whether a name was there before: by a look at all of them while they are
-// few, and by a table from then on.
+// nameSet detects duplicate names: with a linear search while they are few, then with a map.
 type nameSet struct{ table map[string]bool }
 
 func (n *nameSet) add(name string, before []Attr) bool {
@@ -172,7 +170,7 @@ func (n *nameSet) add(name string, before []Attr) bool {
 	return !had
 }
 
-// attr reads an argument whose name was read.
+// attr parses an argument after its name.
 func (p *parser) attr(name string, at mark) bool {
 	p.next()
 	if _, ok := p.expression(); !ok {
@@ -182,11 +180,11 @@ func (p *parser) attr(name string, at mark) bool {
 	return true
 }
 
-// block reads a block whose type was read.
+// block parses a block after its type.
 func (p *parser) block(name string, at mark) bool {
 	b := &Block{Type: name, start: at.place()}
 	around := p.body.in
-	if p.depth == 1 { // a block of the file itself
+	if p.depth == 1 { // a top-level block
 		p.body.in = &stretch{file: p.body.file}
 	}
 	var ok bool
@@ -206,7 +204,7 @@ func (p *parser) block(name string, at mark) bool {
 	return b.Body != nil
 }
 
-// inline reads the one argument of a block on one line, and the end of the block.
+// inline parses the single argument of a one-line block, and the end of the block.
 func (p *parser) inline() *Body {
 	b := &Body{in: p.body.in, start: p.tok.place(), inline: true}
 	name, at := p.text(), p.tok.mark
@@ -224,8 +222,8 @@ func (p *parser) inline() *Body {
 	return b
 }
 
-// labels reads the labels of a block up to its brace. The ranges are those of the labels,
-// while building.
+// labels parses the labels of a block up to its brace. at contains their ranges in building
+// mode.
 func (p *parser) labels() (labels []string, at []hcl.Range, ok bool) {
 	for {
 		start := p.tok.mark
@@ -260,14 +258,14 @@ func (p *parser) labels() (labels []string, at []hcl.Range, ok bool) {
 	}
 }
 
-// from makes p a parser that builds, before the token that begins at a place.
+// from sets p to building mode before the token at start.
 func (p *parser) from(in *stretch, start place) {
 	*p = parser{name: in.file.Name, lines: true, build: true}
 	p.src, p.mark = in.file.text, in.mark(start)
 	p.scan()
 }
 
-// attribute builds an argument.
+// attribute builds an argument as an hclsyntax.Attribute.
 func (b *Body) attribute(a *Attr) *hclsyntax.Attribute {
 	var p parser
 	p.from(b.in, a.start)
@@ -280,7 +278,7 @@ func (b *Body) attribute(a *Attr) *hclsyntax.Attribute {
 	return out
 }
 
-// asHCL builds an argument as HCL's bodies yield it.
+// asHCL builds an argument as an hcl.Attribute.
 func (b *Body) asHCL(a *Attr) *hcl.Attribute {
 	var p parser
 	p.from(b.in, a.start)
@@ -291,12 +289,12 @@ func (b *Body) asHCL(a *Attr) *hcl.Attribute {
 	return out
 }
 
-// Range is the stretch of a body, with its braces.
+// Range returns the range of a body, including its braces.
 func (b *Body) Range() hcl.Range {
 	return b.in.rng(b.start, b.end)
 }
 
-// Syntax builds the body as hclsyntax makes it, with every expression in it.
+// Syntax builds the body as hclsyntax does, with every expression.
 func (b *Body) Syntax() *hclsyntax.Body {
 	out := &hclsyntax.Body{SrcRange: b.Range(), Attributes: make(hclsyntax.Attributes, len(b.Attrs))}
 	out.EndRange = b.in.rng(b.end, b.end)
@@ -312,7 +310,7 @@ func (b *Body) Syntax() *hclsyntax.Body {
 	return out
 }
 
-// Syntax builds the block as hclsyntax makes it, with every expression in it.
+// Syntax builds the block as hclsyntax does, with every expression.
 func (b *Block) Syntax() *hclsyntax.Block {
 	out := &hclsyntax.Block{Type: b.Type, Labels: b.Labels, Body: b.Body.Syntax()}
 	out.TypeRange, out.LabelRanges, out.OpenBraceRange = b.header()
@@ -330,8 +328,8 @@ func (b *Block) Syntax() *hclsyntax.Block {
 	return out
 }
 
-// ParseConfig is hclsyntax.ParseConfig for a whole file, faster: it yields the same body and
-// the same messages. The text must not change afterwards.
+// ParseConfig is a faster hclsyntax.ParseConfig for a whole file, with the same body and the
+// same messages. The text must not change afterwards.
 func ParseConfig(src []byte, name string) (*hcl.File, hcl.Diagnostics) {
 	f, ok := Scan(src, name)
 	if !ok {
@@ -340,8 +338,8 @@ func ParseConfig(src []byte, name string) (*hcl.File, hcl.Diagnostics) {
 	return &hcl.File{Body: f.Body.Syntax(), Bytes: src}, nil
 }
 
-// Parse reads a file into a body that builds expressions when they are asked for. A file
-// with mistakes is what hclsyntax makes of it, with its messages.
+// Parse parses a file to a body that builds expressions on request. For a file with errors,
+// it returns hclsyntax's body and messages.
 func Parse(src []byte, name string) (hcl.Body, hcl.Diagnostics) {
 	if f, ok := Scan(src, name); ok {
 		return f.Body, nil

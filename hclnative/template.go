@@ -11,10 +11,10 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// template is a quoted string or a heredoc while it is read.
+// template is the quoted string or heredoc being parsed.
 type template struct {
-	marker    string // of a heredoc; none for a quoted string
-	lineStart bool   // whether a heredoc's line begins here
+	marker    string // the end marker of a heredoc; "" for a quoted string
+	lineStart bool   // a line of a heredoc begins here
 }
 
 type partKind uint8
@@ -30,28 +30,28 @@ const (
 	pEnd
 )
 
-// part is a piece of a template: literal text, an interpolation, or a directive.
+// part is a part of a template: literal text, an interpolation, or a directive.
 type part struct {
 	kind     partKind
-	text     string // of a literal
-	key, val string // the names of a for
+	text     string // the text of a literal
+	key, val string // the variables of a for directive
 	x        hclsyntax.Expression
 	at       hcl.Range
-	value    int // of a literal among steps: its index
+	value    int // the index of a literal among the steps
 }
 
-// stringLit is a string without interpolations, in one piece of memory.
+// stringLit is a string without interpolations, in one allocation.
 type stringLit struct {
 	t     hclsyntax.TemplateExpr
 	l     hclsyntax.LiteralValueExpr
 	parts [1]hclsyntax.Expression
 }
 
-// quoted reads a quoted template. Its opening quote is the next token.
+// quoted parses a quoted template. Its opening quote is the next token.
 func (p *parser) quoted() (hclsyntax.Expression, bool) {
 	open := p.tok.mark
 	if p.build || p.code != nil {
-		// Most strings are one literal.
+		// Most strings are a single literal.
 		from := p.mark
 		if s, end, ok := p.plainText(); ok {
 			if p.code != nil {
@@ -70,8 +70,8 @@ func (p *parser) quoted() (hclsyntax.Expression, bool) {
 	return p.template(open, "", false)
 }
 
-// plainText reads a quoted template that is one literal of ASCII. Its opening quote is the
-// next token, and end is where the closing one stands.
+// plainText parses a quoted template that is one ASCII literal. Its opening quote is the
+// next token. end is the offset of the closing quote.
 func (p *parser) plainText() (s string, end int, ok bool) {
 	end, esc, ascii, ok := quotedRun(p.src, p.off)
 	if !ok || !ascii || end == p.off || end >= len(p.src) || p.src[end] != '"' {
@@ -87,7 +87,7 @@ func (p *parser) plainText() (s string, end int, ok bool) {
 	return s, end, true
 }
 
-// heredoc reads a heredoc. The line that opens it is the next token.
+// heredoc parses a heredoc. Its first line is the next token.
 func (p *parser) heredoc() (hclsyntax.Expression, bool) {
 	open := p.tok.mark
 	marker := p.src[p.tok.off+2 : p.tok.end-1]
@@ -99,7 +99,7 @@ func (p *parser) heredoc() (hclsyntax.Expression, bool) {
 	return p.template(open, marker, flush)
 }
 
-// template reads a quoted template or, with the marker that ends it, a heredoc.
+// template parses a quoted template, or a heredoc with the given end marker.
 func (p *parser) template(open mark, marker string, flush bool) (hclsyntax.Expression, bool) {
 	if p.depth++; p.depth > maxDepth {
 		return nil, false
@@ -135,11 +135,11 @@ func (p *parser) template(open mark, marker string, flush bool) (hclsyntax.Expre
 	return &hclsyntax.TemplateExpr{Parts: b.until(pEnd), SrcRange: at}, true
 }
 
-// templateParts reads a template up to its end, from where the scanner stands. While
-// building, it notes the parts on the stack of the parser.
+// templateParts parses a template from the scanner's position to its end. In building
+// mode, it adds the parts to the parser's stack.
 func (p *parser) templateParts(t *template) bool {
-	var open []partKind            // the directives that are not closed yet
-	ltrim, literal := false, false // whether white space is cut behind what was just read; whether that was a literal
+	var open []partKind            // the directives that are still open
+	ltrim, literal := false, false // the last part cuts the white space after it; the last part was a literal
 	for {
 		wasLiteral := literal
 		literal = false
@@ -199,7 +199,7 @@ func (p *parser) templateParts(t *template) bool {
 	}
 }
 
-// part notes a part of a template.
+// part adds a part of a template.
 func (p *parser) part(t part) {
 	if p.parts == nil {
 		p.parts = make([]part, 0, 4)
@@ -207,7 +207,7 @@ func (p *parser) part(t part) {
 	p.parts = append(p.parts, t)
 }
 
-// directive reads what stands in %{ }, and opens or closes it.
+// directive parses the content of %{ } and opens or closes the directive.
 func (p *parser) directive(open []partKind) (d part, _ []partKind, ok bool) {
 	if p.peek() != kIdent {
 		return d, open, false
@@ -260,8 +260,8 @@ const (
 	pieceEnd
 )
 
-// piece moves behind the next piece of a template: literal text, the opening of a sequence,
-// or the end. Where literals are cut counts for trimming, so they are cut as hclsyntax does.
+// piece moves after the next piece of a template: literal text, the opening of a sequence,
+// or the end. It cuts literals like hclsyntax, because trimming depends on it.
 func (p *parser) piece(t *template) (piece, bool) {
 	from := p.off
 	out, ok := p.cutPiece(t)
@@ -303,7 +303,7 @@ func (p *parser) cutPiece(t *template) (piece, bool) {
 	return pieceLiteral, true
 }
 
-// sigil reads what begins with $ or %.
+// sigil parses a piece that begins with $ or %.
 func (p *parser) sigil(t *template, c byte) (piece, bool) {
 	src, i := p.src, p.off
 	if i+1 == len(src) {
@@ -330,8 +330,8 @@ func (p *parser) sigil(t *template, c byte) (piece, bool) {
 	}
 	t.lineStart = false
 	if t.marker != "" {
-		// A sequence at the end of a line takes the line break along; a lone sigil with
-		// one byte behind it before the line break takes that byte.
+		// A sequence at the end of a line includes the line break. A sigil without a brace that
+		// has one byte after it before the line break includes that byte.
 		switch {
 		case escaped && strings.HasPrefix(src[end:], "\n"):
 			end++
@@ -348,7 +348,7 @@ func (p *parser) sigil(t *template, c byte) (piece, bool) {
 	return pieceLiteral, true
 }
 
-// heredocLine reads text of a heredoc, at most up to the end of its line.
+// heredocLine reads text of a heredoc, up to the end of the line at most.
 func (p *parser) heredocLine(t *template) (piece, bool) {
 	src, i := p.src, p.off
 	ascii := true
@@ -403,7 +403,7 @@ func (p *parser) heredocLine(t *template) (piece, bool) {
 
 var quotedStop = [256]bool{'"': true, '$': true, '%': true, '\\': true, '\n': true, '\r': true}
 
-// quotedRun is where the text that begins at i of a quoted template ends.
+// quotedRun returns the end of the literal text at i in a quoted template.
 func quotedRun(src string, i int) (end int, escapes, ascii, ok bool) {
 	ascii = true
 	for i < len(src) {
@@ -433,7 +433,7 @@ func quotedRun(src string, i int) (end int, escapes, ascii, ok bool) {
 	return i, escapes, ascii, false
 }
 
-// escape reports whether an escape sequence stands at the beginning of s.
+// escape reports whether s begins with an escape sequence.
 func escape(s string) bool {
 	switch s[1] {
 	case 'n', 'r', 't', '"', '\\':
@@ -454,7 +454,7 @@ func hexRune(s string, digits int) bool {
 	return err == nil && utf8.RuneLen(rune(n)) >= 0
 }
 
-// unescape resolves the escape sequences of a piece of a quoted template.
+// unescape replaces the escape sequences in a piece of a quoted template.
 func unescape(s string) string {
 	if len(s) > 2 && s[2] == '{' && s[0] == s[1] && (s[0] == '$' || s[0] == '%') {
 		return s[1:]
@@ -491,9 +491,9 @@ func unescape(s string) string {
 	return string(out)
 }
 
-// flush takes the indentation that all lines of a heredoc have off each of them. What
-// begins a line is a literal that follows one that ends with a line break; a blank line does
-// not count, and a sequence at the beginning of a line has no indentation.
+// flush removes the common indentation of the lines of a heredoc. A line begins with a
+// literal that follows a line break. Blank lines are ignored, and a sequence at the start
+// of a line has no indentation.
 func (p *parser) flush(parts []part) {
 	least := -1
 	var lines []int
@@ -544,7 +544,7 @@ func clusters(s string) int {
 	return n
 }
 
-// joinLiterals makes one literal of those that follow one another.
+// joinLiterals joins consecutive literals.
 func joinLiterals(parts []part) []part {
 	out := parts[:0]
 	for i := 0; i < len(parts); {
@@ -569,13 +569,13 @@ func joinLiterals(parts []part) []part {
 	return out
 }
 
-// templateBuilder makes expressions of parts whose directives are balanced.
+// templateBuilder builds expressions from parts with balanced directives.
 type templateBuilder struct {
 	parts []part
 	at    int
 }
 
-// until makes expressions up to the directive that closes, or that is else.
+// until builds expressions up to the closing directive or else.
 func (b *templateBuilder) until(shut partKind) []hclsyntax.Expression {
 	var out []hclsyntax.Expression
 	if shut == pEnd && len(b.parts) > 1 {
@@ -630,7 +630,7 @@ func (b *templateBuilder) loop() hclsyntax.Expression {
 	}}
 }
 
-// sequence is a template of its own: an empty text at a place if there is nothing in it.
+// sequence returns a nested template: an empty string at the range empty if it has no parts.
 func sequence(parts []hclsyntax.Expression, empty hcl.Range) hclsyntax.Expression {
 	if len(parts) == 0 {
 		parts = []hclsyntax.Expression{&hclsyntax.LiteralValueExpr{Val: cty.StringVal(""), SrcRange: empty}}

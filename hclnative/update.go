@@ -8,14 +8,13 @@ import (
 	"unsafe"
 )
 
-// Update makes f the file of a changed text, as if it had been scanned anew, in the time that
-// it takes to compare the texts and to read again the blocks and arguments of the file itself
-// that changed, with their neighbors. What is not HCL is reported as by Scan, and leaves f as
-// it was.
+// Update changes f to the result of Scan for a changed text. It compares the texts and
+// parses only the top-level blocks and arguments that changed, with their neighbors. If the
+// new text is not HCL, it returns false and does not change f.
 //
-// Blocks and bodies that were taken out of f before stay what they were if their text
-// changed; all others are those of the new text, in their new places. f must not be in use
-// meanwhile, and neither of the texts may change afterwards.
+// Blocks and bodies that a caller took from f before keep their content if their text
+// changed. All others have their new positions. f must not be in use during the call, and
+// neither text may change afterwards.
 func (f *File) Update(src []byte) bool {
 	if len(src) >= math.MaxInt32 {
 		return false
@@ -41,22 +40,22 @@ func (f *File) Update(src []byte) bool {
 	return true
 }
 
-// An edit is a change of a text: the arguments and blocks of the file itself before it and
-// behind it stay, and what is between is read again.
+// edit is a change of a text. The top-level arguments and blocks before and after it stay,
+// and the text between is parsed again.
 type edit struct {
 	old  *File
-	text string // the new one
+	text string // the new text
 
-	from, to                mark // what is read again, in the old text
-	attrs, blocks           int  // how many stay before it
-	laterAttrs, laterBlocks int  // from which on they stay behind it
-	end                     mark // where it ends in the new text
+	from, to                mark // the part to parse again, in the old text
+	attrs, blocks           int  // the number before the edit that stay
+	laterAttrs, laterBlocks int  // the first index after the edit that stays
+	end                     mark // the end of the edit in the new text
 	between                 *Body
 }
 
-// bounds finds what is to be read again: from the end of the last line with an argument or
-// block that ends before the first difference, to the end of the line of the first one that
-// ends behind the last difference. At both places a line begins and nothing is open.
+// bounds computes the part to parse again. It starts after the line of the last argument or
+// block before the first difference. It ends with the line of the first one that ends after
+// the last difference. At both positions a line begins and no bracket is open.
 func (e *edit) bounds() {
 	body, old := e.old.Body, e.old.text
 	first := sameStart(old, e.text)
@@ -93,13 +92,13 @@ func (e *edit) bounds() {
 	}
 }
 
-// begin and end are where a block of the file itself begins, and where the last thing in it
-// ends: its brace, or its only argument.
+// begin and end return the start of a top-level block, and the end of its closing brace or
+// only argument.
 func (b *Block) begin() mark { return b.Body.in.mark(b.start) }
 
 func (b *Block) end() mark { return b.Body.in.mark(b.Body.end) }
 
-// lineEnd is where the next line begins behind the end of an argument or block.
+// lineEnd returns the start of the next line after an argument or block.
 func lineEnd(text string, from mark) mark {
 	s := scanner{src: text, mark: from}
 	for {
@@ -109,7 +108,7 @@ func lineEnd(text string, from mark) mark {
 	}
 }
 
-// read reads what is between. It fails where that is not whole by itself.
+// read parses the part between the bounds. It returns false if that part is incomplete.
 func (e *edit) read() bool {
 	body := e.old.Body
 	p := newParser(e.old)
@@ -131,7 +130,7 @@ func (e *edit) read() bool {
 	return !slices.ContainsFunc(body.Attrs[:e.attrs], has) && !slices.ContainsFunc(body.Attrs[e.laterAttrs:], has)
 }
 
-// join makes the file the new one.
+// join updates the file.
 func (e *edit) join() {
 	f, body := e.old, e.old.Body
 	off := int32(len(e.text) - len(f.text))
@@ -158,14 +157,14 @@ func (e *edit) join() {
 	f.Body = next
 }
 
-// start is where the body of the new text begins: at its first token.
+// start returns the position of the first token of the new text.
 func (e *edit) start() place {
 	s := scanner{src: e.text, mark: firstMark(e.text)}
 	s.scan()
 	return s.tok.place()
 }
 
-// freeze keeps a body and those of blocks that are replaced with the text that they are of.
+// freeze lets a body and the replaced blocks keep their old text.
 func freeze(before *File, body *Body, replaced []*Block) {
 	body.in.file = before
 	for _, b := range replaced {
@@ -173,8 +172,7 @@ func freeze(before *File, body *Body, replaced []*Block) {
 	}
 }
 
-// own gives names a text of their own, so that a file that changes often does not keep all
-// the texts that it had.
+// own copies names, so that a file that changes often does not keep its old texts.
 func own(attrs []Attr, blocks []*Block) {
 	for i := range attrs {
 		attrs[i].Name = strings.Clone(attrs[i].Name)
@@ -188,10 +186,10 @@ func own(attrs []Attr, blocks []*Block) {
 	}
 }
 
-// atOnce is how many bytes are compared together.
+// atOnce is the number of bytes compared at once.
 const atOnce = 1 << 10
 
-// sameStart is how many bytes two texts begin with alike.
+// sameStart returns the length of the common prefix of two texts.
 func sameStart(a, b string) int {
 	n, most := 0, min(len(a), len(b))
 	for n+atOnce <= most && a[n:n+atOnce] == b[n:n+atOnce] {
@@ -203,7 +201,7 @@ func sameStart(a, b string) int {
 	return n
 }
 
-// sameEnd is how many bytes two texts end with alike.
+// sameEnd returns the length of the common suffix of two texts.
 func sameEnd(a, b string) int {
 	n, most := 0, min(len(a), len(b))
 	for n+atOnce <= most && a[len(a)-n-atOnce:len(a)-n] == b[len(b)-n-atOnce:len(b)-n] {

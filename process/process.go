@@ -1,8 +1,7 @@
-// Package process says what is run outside the program, in plain data: a Command with its
-// complete Env.
+// Package process describes child processes as plain data: a Command with its complete Env.
 //
-// Main types: Command and Env. The one rule: nothing is started here; who runs a command,
-// and whether it may run at all, is up to the program.
+// Main types: Command and Env. The one rule: this package starts nothing. The program
+// decides whether and how a command runs.
 package process
 
 import (
@@ -12,27 +11,26 @@ import (
 	"time"
 )
 
-// A Command is a child process to run.
+// Command is a child process to run.
 type Command struct {
-	Path   string   // the program; without a slash it is looked up in the PATH of Env
-	Args   []string // without the program's own name
-	Dir    string   // its working folder; must be set
-	Env    Env      // its complete environment; nil means an empty one
+	Path   string   // the program; a name without a slash is looked up in the PATH of Env
+	Args   []string // without the program's name
+	Dir    string   // the working directory; required
+	Env    Env      // the complete environment; nil means an empty one
 	Stdin  io.Reader
 	Stdout io.Writer
-	Stderr io.Writer // may be the same as Stdout; then the order of lines is kept
+	Stderr io.Writer // if it equals Stdout, the order of lines is kept
 
-	// Grace is how long the child may take to end after it was interrupted before
-	// it is killed; 0 means 5 seconds, below 0 that it is killed at once.
+	// Grace is the time between the interrupt and the kill of the child. 0 means 5
+	// seconds; a negative value kills it immediately.
 	Grace time.Duration
-	// Foreground keeps the child in our own process group, so that it may read
-	// from the terminal and gets the terminal's signals itself. Where we have no
-	// terminal, it gets a group of its own all the same.
+	// Foreground keeps the child in our process group, so that it can read from the
+	// terminal and receives its signals. Without a terminal, Foreground has no effect.
 	Foreground bool
 }
 
-// Env is an environment, as name=value; where a name stands more than once, the
-// last one counts. It is never changed in place.
+// Env is an environment as NAME=VALUE pairs. The last pair of a name counts. An Env is
+// never changed in place.
 type Env []string
 
 // Get returns a variable's value, or "" if it is not set.
@@ -51,7 +49,7 @@ func (e Env) Lookup(name string) (value string, ok bool) {
 	return "", false
 }
 
-// With is the environment with the given name=value pairs added or replaced.
+// With returns the environment with the given NAME=VALUE pairs added or replaced.
 func (e Env) With(pairs ...string) Env {
 	out := make(Env, 0, len(e)+len(pairs))
 	replaced := make(map[string]bool, len(pairs))
@@ -66,7 +64,7 @@ func (e Env) With(pairs ...string) Env {
 	return append(out, pairs...)
 }
 
-// Without is the environment without the given variables.
+// Without returns the environment without the given variables.
 func (e Env) Without(names ...string) Env {
 	out := make(Env, 0, len(e))
 next:
@@ -86,7 +84,7 @@ func nameOf(pair string) string {
 	return name
 }
 
-// Home is the user's home folder, or "" if the environment names none.
+// Home returns the user's home directory, or "" if the environment names none.
 func (e Env) Home() string {
 	if home := e.Get("HOME"); home != "" || runtime.GOOS != "windows" {
 		return home

@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// HiddenText stands where a credential was.
+// HiddenText replaces a credential.
 const HiddenText = "(hidden)"
 
-// HideCredentials is a text without the credentials that addresses in it hold: the
-// user's part of https://user:password@host, and values of query parameters such as
-// token, sshkey or X-Amz-Signature. The name in ssh://git@host is none. Sources of
-// modules are written that way, and they are quoted by messages, lists and reports.
+// HideCredentials replaces the credentials of URLs in a text: the user part of
+// https://user:password@host, and the values of query parameters such as token, sshkey or
+// X-Amz-Signature. It keeps the user name in ssh://git@host. Module sources can contain
+// credentials, and messages, lists and reports quote them.
 func HideCredentials(text string) string {
 	if !strings.ContainsAny(text, "@=") {
 		return text
@@ -37,8 +37,8 @@ func HideCredentials(text string) string {
 	})
 }
 
-// isTemplate reports whether the part of an address before an @ is an interpolation, so
-// that it names a value instead of holding one.
+// isTemplate reports whether the part of a URL before @ is an interpolation, which names a
+// value instead of containing one.
 func isTemplate(text string) bool { return template().MatchString(text) }
 
 var (

@@ -9,19 +9,19 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
-// The parser and everything that walks its trees work by recursion, and a
-// stack that is used up ends the program. So files that nest without reason are
-// turned away before they are parsed. Most files pass a count of bytes that could nest,
-// and large ones a look at what these bytes open and close, which takes a hundredth of the
-// time that it takes to cut them into tokens. That is exact, and for the few others.
+// The parser and all walkers of its trees are recursive, and a stack overflow ends the
+// program. So a file that nests too deeply is refused before it is parsed. There are three
+// checks, from cheap to exact: a count of the bytes that could nest, which most files pass;
+// the depth of the bytes that open and close, which costs a hundredth of a tokenization;
+// and the depth of the tokens.
 
 const (
-	maxDepth = 5000   // brackets, templates, conditionals and template directives within one another
-	maxChain = 100000 // operators and indexes in one expression: their trees lean to the left
+	maxDepth = 5000   // nested brackets, templates, conditionals and template directives
+	maxChain = 100000 // operators and indexes in one expression: their trees are left-deep
 )
 
-// TooDeep finds the first place where a text nests too deeply to be parsed. The name
-// tells whether it is JSON.
+// TooDeep returns the first range at which a text nests too deeply to be parsed. The
+// extension of path selects the syntax, native or JSON.
 func TooDeep(path string, text []byte) (Range, bool) {
 	if strings.HasSuffix(path, ".json") {
 		return tooDeepJSON(path, text)
@@ -39,7 +39,7 @@ func TooDeep(path string, text []byte) (Range, bool) {
 	return deepToken(tokens, maxDepth, maxChain)
 }
 
-// opening is an upper bound of what nestingBytes counts as depth, in less time.
+// opening returns an upper bound of the depth from nestingBytes, in less time.
 func opening(text []byte) int {
 	if len(text) <= maxDepth {
 		return len(text)
@@ -51,8 +51,8 @@ func opening(text []byte) int {
 	return n
 }
 
-// nestingBytes counts the bytes that could nest, and those that could chain, an
-// upper bound of both depths.
+// nestingBytes counts the bytes that could nest and the bytes that could chain: an upper
+// bound of both depths.
 func nestingBytes(text []byte) (depth, chain int) {
 	for i, b := range text {
 		switch b {
@@ -72,8 +72,8 @@ func nestingBytes(text []byte) (depth, chain int) {
 	return depth - quotePairs(text, depth), chain
 }
 
-// quotePairs is half of the quotes, which close what the others open, once
-// their number matters at all.
+// quotePairs returns half of the number of quotes, because the other half closes. It
+// counts only if the number matters.
 func quotePairs(text []byte, depth int) int {
 	if depth <= maxDepth {
 		return 0
@@ -87,13 +87,13 @@ func quotePairs(text []byte, depth int) int {
 	return n / 2
 }
 
-// level is what one open bracket or template holds so far.
+// level is the state of one open bracket or template.
 type level struct {
 	depth, chain int
-	lines        bool // whether a line break ends an expression here
+	lines        bool // a line break ends an expression
 }
 
-// deepToken walks tokens with a stack of what is open.
+// deepToken walks the tokens with a stack of open brackets and templates.
 func deepToken(tokens hclsyntax.Tokens, maxDepth, maxChain int) (Range, bool) {
 	stack := []level{{lines: true}}
 	depth, chain := 0, 0
@@ -139,8 +139,8 @@ func deepToken(tokens hclsyntax.Tokens, maxDepth, maxChain int) (Range, bool) {
 	return Range{}, false
 }
 
-// directive tells by how much a template directive changes the depth: if and
-// for open, endif and endfor close.
+// directive returns the change of depth of a template directive: "if" and "for" open,
+// "endif" and "endfor" close.
 func directive(after hclsyntax.Tokens) int {
 	if len(after) == 0 || after[0].Type != hclsyntax.TokenIdent {
 		return 0
@@ -176,7 +176,7 @@ func tooDeepJSON(path string, text []byte) (Range, bool) {
 	return Range{}, false
 }
 
-// stringEnd is the position behind the JSON string that starts at i.
+// stringEnd returns the offset after the JSON string that starts at i.
 func stringEnd(text []byte, i int) int {
 	for i++; i < len(text); i++ {
 		switch text[i] {
@@ -189,15 +189,14 @@ func stringEnd(text []byte, i int) int {
 	return len(text)
 }
 
-// deepString reports whether the text of a JSON string would nest too deeply as
-// a template or as an expression.
+// deepString reports whether a JSON string nests too deeply as a template or an expression.
 func deepString(quoted []byte) bool {
 	if len(quoted) <= maxDepth {
 		return false
 	}
 	var s string
 	if json.Unmarshal(quoted, &s) != nil {
-		return false // the parser will complain
+		return false // the parser reports the error
 	}
 	if depth, chain := nestingBytes([]byte(s)); depth <= maxDepth && chain <= maxChain {
 		return false
@@ -211,7 +210,7 @@ func deepString(quoted []byte) bool {
 	return deep
 }
 
-// rangeAt is the place of one byte.
+// rangeAt returns the range of one byte.
 func rangeAt(path string, text []byte, at int) Range {
 	start := hcl.Pos{Line: 1, Column: 1, Byte: at}
 	for _, b := range text[:at] {

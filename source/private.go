@@ -8,19 +8,18 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
-// # What is never shown
+// # Text that is never shown
 //
-// Excerpts help with what somebody wrote to be read. Values that are handed in, by
-// files of variables, by the inputs of a unit or by what a backend is configured
-// with, are another thing: no message can know which of them are secret, so none
-// shows their text. A file's Layer says so of all of it, and Private names the
-// arguments and blocks of a configuration file of which it holds.
+// Messages show excerpts of configuration. They never show the text of values from
+// variable files, unit inputs and backend configuration, because any of these can be
+// secret. Layer.Secret is true for files that contain only such values. File.Private names
+// the arguments and blocks of a configuration file that contain such values.
 //
-// What lies in such a block is found by looking at tokens alone: a file that cannot
-// be parsed is the one that a message is most likely about. What is not closed goes
-// on to the end of the file.
+// The lines of these blocks are found from the tokens, without parsing: a message is most
+// likely about a file that cannot be parsed. A block that is not closed extends to the end
+// of the file.
 
-// Secret reports whether all the text of files of a layer is values that were handed in.
+// Secret reports whether files of this layer contain only values that are never shown.
 func (l *Layer) Secret() bool {
 	if l == nil {
 		return false
@@ -114,11 +113,11 @@ func referenceLines(text []byte) map[int]bool {
 	return out
 }
 
-// lines are those from first to last.
+// lines is the range of lines from first to last.
 type lines struct{ first, last int }
 
-// privateLines finds the lines of the values of arguments and blocks of some names, without
-// those of the arguments that are open in the blocks.
+// privateLines returns the lines of the arguments and blocks called names, except the
+// arguments called open inside these blocks.
 func privateLines(text []byte, names, open []string) []lines {
 	tokens, _ := hclsyntax.LexConfig(text, "", hcl.InitialPos)
 	var out []lines
@@ -134,12 +133,12 @@ func privateLines(text []byte, names, open []string) []lines {
 			out = append(out, lines{tokens[i].Range.Start.Line, lastLine(tokens, end)})
 		case hclsyntax.TokenOBrace:
 			if tokens[min(after+1, len(tokens)-1)].Type == hclsyntax.TokenCBrace {
-				continue // nothing stands in it
+				continue // the block is empty
 			}
 			end = valueEnd(tokens, after)
 			from := t.Range.Start.Line
 			if next := tokens[min(after+1, len(tokens)-1)]; next.Type == hclsyntax.TokenNewline {
-				from++ // nothing stands behind the block's header
+				from++ // the header's line contains no argument
 			}
 			out = append(out, without(tokens[:end], after+1, open, lines{from, lastLine(tokens, end)})...)
 		}
@@ -148,8 +147,8 @@ func privateLines(text []byte, names, open []string) []lines {
 	return out
 }
 
-// without takes the lines of the arguments of some names out of those of a block whose body
-// begins at token i and ends with the tokens.
+// without removes the lines of the arguments called open from the lines of a block. The
+// body of the block starts at token i and ends with the tokens.
 func without(tokens hclsyntax.Tokens, i int, open []string, of lines) []lines {
 	if len(open) == 0 {
 		return []lines{of}
@@ -170,7 +169,7 @@ func without(tokens hclsyntax.Tokens, i int, open []string, of lines) []lines {
 		end := valueEnd(tokens, after+1)
 		first, last := tokens[i].Range.Start.Line, lastLine(tokens, end)
 		if first < of.first || last >= of.last {
-			continue // something private may stand on the same line
+			continue // the same line may contain a private argument
 		}
 		if first > of.first {
 			out = append(out, lines{of.first, first - 1})
@@ -180,8 +179,8 @@ func without(tokens hclsyntax.Tokens, i int, open []string, of lines) []lines {
 	return append(out, of)
 }
 
-// named reports whether one of some names begins at token i, as a name that something is
-// given to: an argument, a block's type, a key. after is the token behind it and its labels.
+// named reports whether token i is one of names and starts an argument, a block or an
+// object key. after is the token after the name and its labels.
 func named(tokens hclsyntax.Tokens, i int, names []string) (after int, ok bool) {
 	if i > 0 {
 		switch tokens[i-1].Type {
@@ -204,8 +203,8 @@ func named(tokens hclsyntax.Tokens, i int, names []string) (after int, ok bool) 
 	return 0, false
 }
 
-// word is the identifier or quoted text at token i, and the token behind it; that is i if
-// there is none.
+// word returns the identifier or quoted text at token i, and the index of the next token.
+// The index is i if there is no such text.
 func word(tokens hclsyntax.Tokens, i int) (string, int) {
 	switch t := tokens[i]; {
 	case t.Type == hclsyntax.TokenIdent:
@@ -216,8 +215,8 @@ func word(tokens hclsyntax.Tokens, i int) (string, int) {
 	return "", i
 }
 
-// valueEnd is the token that ends what begins at token i: the line break or comma behind
-// it, or the bracket that closes what it stands in.
+// valueEnd returns the index of the token that ends the value at token i: a line break, a
+// comma, or the closing bracket around it.
 func valueEnd(tokens hclsyntax.Tokens, i int) int {
 	depth := 0
 	for ; i < len(tokens); i++ {
@@ -230,14 +229,14 @@ func valueEnd(tokens hclsyntax.Tokens, i int) int {
 			}
 		case hclsyntax.TokenNewline, hclsyntax.TokenComma, hclsyntax.TokenComment:
 			if depth == 0 && (tokens[i].Type != hclsyntax.TokenComment || bytes.HasSuffix(tokens[i].Bytes, []byte("\n"))) {
-				return i // a comment holds the end of its line
+				return i // a comment token includes the line break
 			}
 		}
 	}
 	return len(tokens)
 }
 
-// lastLine is the last line of what ends before token i.
+// lastLine returns the last line before token i.
 func lastLine(tokens hclsyntax.Tokens, i int) int {
 	if i >= len(tokens) {
 		const all = int(^uint(0) >> 1)

@@ -2,17 +2,17 @@ package source
 
 import "bytes"
 
-// A nest is what one open bracket, string, heredoc or template holds so far.
+// nest is the state of one open bracket, string, heredoc or template.
 type nest struct {
-	open         byte // the bracket, '"', '<' for a heredoc, '$' for a template in one of these; 0 for the file
+	open         byte // the bracket, '"', '<' for a heredoc, '$' for a template inside; 0 for the file
 	depth, chain int
-	marker       []byte // of a heredoc: what ends it
-	flush        bool   // of a heredoc: what ends it may stand behind blanks
+	marker       []byte // the end marker of a heredoc
+	flush        bool   // the end marker of a heredoc may be indented
 }
 
-// shallow reports whether a text certainly nests no deeper, and chains no longer, than the
-// limits. It may say false of any text: of all where a look at bytes does not tell what the
-// scanner of the language would make of them.
+// shallow reports whether a text certainly stays within the limits of depth and chain
+// length. It may return false for any text, and does so where bytes alone do not determine
+// the tokens.
 func shallow(text []byte, maxDepth, maxChain int) bool {
 	stack := []nest{{}}
 	depth, chain := 0, 0
@@ -53,10 +53,10 @@ func shallow(text []byte, maxDepth, maxChain int) bool {
 			switch {
 			case (b == '$' || b == '%') && next(i) == '{':
 				if i > 0 && text[i-1] == b {
-					return false // an escape, or not
+					return false // may or may not be an escape
 				}
 				if b == '%' {
-					deeper() // as if it were one that opens
+					deeper() // counted as an opening one
 				}
 				push(nest{open: '$'})
 				i++
@@ -83,13 +83,13 @@ func shallow(text []byte, maxDepth, maxChain int) bool {
 		}
 		switch {
 		case b == '$', b == '%' && next(i) == '{':
-			return false // no expression has them
+			return false // not valid in an expression
 		case b == '#' || b == '/' && next(i) == '/':
 			end := bytes.IndexByte(text[i:], '\n')
 			if end < 0 {
 				end = len(text)
 			}
-			i += end // what goes on behind a comment goes on
+			i += end // an expression continues after a comment
 		case b == '/' && next(i) == '*':
 			end := bytes.Index(text[i+2:], []byte("*/"))
 			if end < 0 {
@@ -103,7 +103,7 @@ func shallow(text []byte, maxDepth, maxChain int) bool {
 				return false
 			}
 			push(nest{open: '<', marker: marker, flush: flush})
-			i += 1 + len(line) // its end may stand in the next line
+			i += 1 + len(line) // the next line may be the end marker
 		case b == '"', b == '(', b == '{', b == '[':
 			if b == '[' {
 				longer()
@@ -130,7 +130,7 @@ func shallow(text []byte, maxDepth, maxChain int) bool {
 	return len(stack) == 1 && depth <= maxDepth && chain <= maxChain
 }
 
-// isMarker reports whether a text is a plain name, which begins and ends a heredoc.
+// isMarker reports whether a text is a plain name, as the marker of a heredoc.
 func isMarker(text []byte) bool {
 	for i, b := range text {
 		if letter := b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b == '_'; !letter && (i == 0 || b < '0' || b > '9') {

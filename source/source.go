@@ -1,9 +1,8 @@
-// Package source holds files as they were read, positions in them, and the
-// layer that each file belongs to.
+// Package source defines source files, positions in them, and the layer of each file.
 //
-// A position (Range) names its file, and a file names its Layer, so nothing
-// that was read from a file has to carry where it came from. Main types: File,
-// Layer and Set. The one rule: a File never changes after it was added to a Set.
+// A position (Range) names its file, and a file names its Layer, so a value from a file
+// needs no further record of its origin. Main types: File, Layer and Set. The one rule: a
+// File never changes after it was added to a Set.
 package source
 
 import (
@@ -16,30 +15,30 @@ import (
 	"github.com/hashicorp/hcl/v2"
 )
 
-// Range is a stretch of a source file: file name, first position and the
-// position after the last. Lines and columns count from 1, bytes from 0. The
-// zero Range means "no place".
+// Range is a range of a source file: the file name, the first position, and the position
+// after the last. Lines and columns count from 1, bytes from 0. The zero Range means no
+// position.
 type Range = hcl.Range
 
-// Kind says what role a file plays among those loaded with it.
+// Kind is the role of a file among the files loaded with it.
 type Kind uint8
 
-// The kinds of layers, in no order of precedence.
+// The kinds of layers. The order has no meaning.
 const (
 	Base        Kind = iota // an ordinary configuration file
-	Override                // an override file, Layer.N tells which in load order (from 1)
-	Import                  // a unit file that another imports, Layer.Via tells through which block
+	Override                // an override file; Layer.N is its number in load order
+	Import                  // a unit file that another file imports; Layer.Via is the import block
 	VarFile                 // a variable definitions file
 	Environment             // an environment variable
 	Flag                    // a command-line flag
 	Prompt                  // an answer given on the terminal
 	Generated               // written by a generate block
-	Values                  // the values that a stack gives a unit
-	BackendFile             // a file that says how a backend is configured
+	Values                  // the values of a stack for a unit
+	BackendFile             // a file with backend configuration
 )
 
-// A Layer is the role of a file: base, nth override, import through a block,
-// variable file, environment or flag. Layers are compared by pointer.
+// Layer is the role of a file: base, nth override, import through a block, variable file,
+// environment or flag. Layers are compared by pointer.
 type Layer struct {
 	Kind Kind
 	N    int    // for Override: 1 for the first override file in load order
@@ -48,7 +47,7 @@ type Layer struct {
 	Auto bool   // for VarFile: the file is loaded because of its name, no flag names it
 }
 
-// String describes the layer for a reader: "base", "override 2", "import".
+// String returns a description for users: "base", "override 2", "import".
 func (l *Layer) String() string {
 	if l == nil {
 		return "base"
@@ -77,26 +76,26 @@ func (l *Layer) String() string {
 	}
 }
 
-// A File is one source file as it was read.
+// File is one source file.
 type File struct {
-	Path  string // as shown to the user and as named in ranges
+	Path  string // as shown to users and as in ranges
 	Bytes []byte // nil if the file could not be read
 	Layer *Layer
 
-	// Private names the arguments and blocks whose text is values that are handed in,
-	// which Shows keeps back, wherever in the file they stand.
+	// Private names the arguments and blocks whose text is never shown, anywhere in the
+	// file; see Shows.
 	Private []string
-	// Open names arguments that are shown though they stand in such a block.
+	// Open names arguments inside Private blocks that may be shown.
 	Open []string
 
 	once    sync.Once
-	lines   []int // offset of the start of each line
+	lines   []int // the offset of the start of each line
 	private sync.Once
 	hidden  []lines      // what Private names
 	plain   map[int]bool // the lines among these that contain references alone
 }
 
-// Line returns line n (from 1) without its line break, or "" when there is none.
+// Line returns line n, counted from 1, without its line break, or "" if it does not exist.
 func (f *File) Line(n int) string {
 	f.once.Do(f.index)
 	if n < 1 || n > len(f.lines) {
@@ -109,8 +108,8 @@ func (f *File) Line(n int) string {
 	return string(bytes.TrimSuffix(rest, []byte("\r")))
 }
 
-// LineStart returns the offset at which line n (from 1) starts, and for a line
-// that there is none of that of the nearest one.
+// LineStart returns the offset of the start of line n, counted from 1. If the line does
+// not exist, it returns that of the nearest line.
 func (f *File) LineStart(n int) int {
 	f.once.Do(f.index)
 	return f.lines[min(max(n, 1), len(f.lines))-1]
@@ -125,19 +124,19 @@ func (f *File) index() {
 	}
 }
 
-// A Set is the files that one run has read, by path. The zero value is empty
-// and ready; all methods may be called concurrently.
+// Set contains the files of one run, by path. The zero value is empty and ready to use.
+// All methods may be called concurrently.
 type Set struct {
 	mu      sync.RWMutex
 	files   map[string]*File
 	remarks map[string]func(Range) []Remark // by folder
-	secret  map[string]bool                 // files whose text is not to be shown
-	outer   *Set                            // see Include
+	secret  map[string]bool                 // paths of files whose text is never shown
+	outer   *Set                            // set by Include
 }
 
-// Include makes the files of another set, and what is known of them, count wherever s has
-// no file of the path: those of an estate for a command in one of its units. The other set
-// must not include s.
+// Include adds another set: where s has no file of a path, the file and remarks of other
+// count. A command in one unit uses this for the files of the estate. other must not
+// include s.
 func (s *Set) Include(other *Set) {
 	if other == s {
 		return
@@ -147,8 +146,7 @@ func (s *Set) Include(other *Set) {
 	s.outer = other
 }
 
-// Conceal says that the text of the file of a path must never be shown: there is
-// something secret in it.
+// Conceal marks the file of a path as secret, so that its text is never shown.
 func (s *Set) Conceal(path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,8 +156,8 @@ func (s *Set) Conceal(path string) {
 	s.secret[path] = true
 }
 
-// Concealed reports whether the text of a file must not be shown. A nil Set has no
-// files.
+// Concealed reports whether the text of a file must not be shown. It returns false for a
+// nil Set.
 func (s *Set) Concealed(path string) bool {
 	if s == nil {
 		return false
@@ -170,15 +168,14 @@ func (s *Set) Concealed(path string) bool {
 	return secret || outer.Concealed(path)
 }
 
-// A Remark points at another place that matters to one that a message blames.
+// Remark is a related range for a message, such as the setting that an override replaced.
 type Remark struct {
 	Text string
 	At   Range
 }
 
-// Remark records who tells, of places in the files of a folder, which others
-// matter to them: what an override replaced, say. A later one replaces an earlier
-// one. f may be called concurrently.
+// Remark registers the function that returns related ranges for ranges in the files of a
+// directory. It replaces an earlier function. f may be called concurrently.
 func (s *Set) Remark(dir string, f func(Range) []Remark) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,7 +185,7 @@ func (s *Set) Remark(dir string, f func(Range) []Remark) {
 	s.remarks[filepath.Clean(dir)] = f
 }
 
-// Remarks returns what there is to say of a place. A nil Set has nothing to say.
+// Remarks returns the related ranges of a range. It returns nil for a nil Set.
 func (s *Set) Remarks(at Range) []Remark {
 	if s == nil {
 		return nil
@@ -202,7 +199,7 @@ func (s *Set) Remarks(at Range) []Remark {
 	return f(at)
 }
 
-// Add records a file; a later file of the same path replaces an earlier one.
+// Add adds a file. It replaces an earlier file of the same path.
 func (s *Set) Add(f *File) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,7 +223,7 @@ func (s *Set) File(path string) *File {
 	return f
 }
 
-// LayerOf returns the layer of the file that a range lies in, or nil.
+// LayerOf returns the layer of the file of a range, or nil.
 func (s *Set) LayerOf(at Range) *Layer {
 	if f := s.File(at.Filename); f != nil {
 		return f.Layer

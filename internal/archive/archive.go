@@ -1,9 +1,8 @@
-// Package archive unpacks archives that come from outside.
+// Package archive unpacks untrusted archives.
 //
-// Main function: Unpack. The one rule: nothing is ever written or read outside
-// of the target folder, whatever an archive says: names that lead out of it,
-// links that do, and files under such links are errors, and so is whatever goes
-// over the bounds.
+// Main function: Unpack. The one rule: Unpack never reads or writes outside the target
+// directory. Names and links that lead out of it, files below such links, and archives
+// beyond the limits are errors.
 package archive
 
 import (
@@ -17,28 +16,28 @@ import (
 	"strings"
 )
 
-// Limits bound what an archive may unpack to. The zero Limits mean the defaults.
+// Limits bounds the unpacked content of an archive. Zero fields mean the defaults.
 type Limits struct {
-	Bytes int64 // of all files together; 0 means 4 GiB
-	Files int   // folders and links count too; 0 means 200,000
+	Bytes int64 // total size of all files; 0 means 4 GiB
+	Files int   // number of files, directories and links; 0 means 200,000
 }
 
 const (
 	defaultBytes = 4 << 30
 	defaultFiles = 200_000
 	maxName      = 2048
-	maxDepth     = 100 // of folders in folders; each costs time for all above it
+	maxDepth     = 100 // of nested directories; each one costs time for all its parents
 	maxLink      = 4096
 )
 
-// writer puts the entries of an archive into a folder.
+// writer writes the entries of an archive to a directory.
 type writer struct {
 	ctx   context.Context
 	root  *os.Root
 	bytes int64 // left
 	files int   // left
 	links []link
-	dirs  map[string]bool // made already
+	dirs  map[string]bool // already created
 	buf   []byte
 }
 
@@ -59,8 +58,8 @@ func newWriter(ctx context.Context, dir string, lim Limits) (*writer, error) {
 	return w, nil
 }
 
-// clean checks the name of an entry and makes it relative and slash-separated.
-// It returns "." for the folder itself.
+// clean checks the name of an entry and returns it relative, with slashes. It returns
+// "." for the target directory.
 func clean(name string) (string, error) {
 	slashed := strings.ReplaceAll(name, `\`, "/")
 	if len(name) > maxName || strings.Count(slashed, "/") > maxDepth {
@@ -114,7 +113,7 @@ func (w *writer) dir(name string) error {
 	return err
 }
 
-// file writes one file. Of the mode only the permission to execute counts.
+// file writes one file. It uses only the execute permission of mode.
 func (w *writer) file(name string, mode fs.FileMode, r io.Reader) error {
 	if err := w.count(); err != nil {
 		return err
@@ -160,8 +159,8 @@ func (w *writer) copy(f *os.File, r io.Reader) error {
 	}
 }
 
-// symlink remembers a link; links are made at the end, so that no entry can be
-// written through one.
+// symlink stores a link for finish. Links are created last, so that no entry is written
+// through a link.
 func (w *writer) symlink(name, target string) error {
 	if err := w.count(); err != nil {
 		return err
@@ -179,8 +178,7 @@ func (w *writer) symlink(name, target string) error {
 	return nil
 }
 
-// finish makes the links and checks where each leads, since a link may lead
-// through others.
+// finish creates the links and checks their targets. A link may lead through other links.
 func (w *writer) finish() error {
 	for _, l := range w.links {
 		if err := w.dir(path.Dir(l.name)); err != nil {
@@ -206,8 +204,8 @@ func (w *writer) finish() error {
 	return nil
 }
 
-// upAgain reports a ".." behind a named part: that part could become a link later, and
-// lead the path out.
+// upAgain reports whether ".." follows a named part. That part could be a link that leads
+// out of the directory.
 func upAgain(target string) bool {
 	named := false
 	for _, part := range strings.Split(target, "/") {

@@ -16,10 +16,10 @@ import (
 	"strings"
 )
 
-// A Kind is a format of archives.
+// Kind is an archive format.
 type Kind string
 
-// The formats. Those that are not archives of many files hold a single one.
+// The archive formats. The compression formats contain a single file.
 const (
 	Zip    Kind = "zip"
 	Tar    Kind = "tar"
@@ -31,8 +31,8 @@ const (
 	Xz     Kind = "xz"
 )
 
-// KindOf tells the format from the end of a file name, or from what the
-// "archive" parameter of a source address says; "" if it is none.
+// KindOf returns the format that a file name's extension or the "archive" parameter of a
+// source address names, or "".
 func KindOf(name string) Kind {
 	for _, c := range []struct {
 		end  string
@@ -49,8 +49,8 @@ func KindOf(name string) Kind {
 	return ""
 }
 
-// Sniff tells the format of an archive from its first bytes; "" if they are not
-// those of one. Compressed data is taken for a compressed tar archive.
+// Sniff returns the format that the first bytes of a file indicate, or "". It treats
+// compressed data as a compressed tar archive.
 func Sniff(head []byte) Kind {
 	switch {
 	case bytes.HasPrefix(head, []byte("PK\x03\x04")), bytes.HasPrefix(head, []byte("PK\x05\x06")):
@@ -67,15 +67,15 @@ func Sniff(head []byte) Kind {
 	return ""
 }
 
-// A File is an archive on the disk.
+// File is an archive on disk.
 type File struct {
 	Path   string
 	Kind   Kind
-	Single string // the name that a single compressed file gets
+	Single string // the name for a single compressed file
 }
 
-// Unpack unpacks an archive into the folder dir, which must exist and should be
-// empty. After an error the folder holds a part of it.
+// Unpack unpacks an archive into the existing directory dir, which should be empty. After
+// an error, dir contains a part of the archive.
 func Unpack(ctx context.Context, src File, dir string, lim Limits) error {
 	f, err := os.Open(src.Path)
 	if err != nil {
@@ -213,8 +213,8 @@ func (w *writer) tarEntry(name string, h *tar.Header, t *tar.Reader) error {
 	return fmt.Errorf("the archive holds %q, which is neither a file nor a folder nor a link", name)
 }
 
-// hardlink copies the file that was written already, so that the two are not
-// one in the unpacked folder.
+// hardlink copies a file that was already written, so that a later change of one does not
+// change the other.
 func (w *writer) hardlink(name, target string) error {
 	st, err := w.root.Lstat(target)
 	if err != nil || !st.Mode().IsRegular() {

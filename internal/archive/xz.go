@@ -21,12 +21,11 @@ import (
 // header, LZMA2 chunks, padding and a check, and an index of the blocks at the
 // end. Filters other than LZMA2 are for programs, not for text, and are refused.
 //
-// The library that decodes LZMA2 here reads containers, too, but there each block sets how
-// much memory is taken for it, up to 4 GiB: its DictCap is what is taken at least, and no
-// option says what is taken at most. To hold blocks to a bound, their headers have to be
-// read, and that is most of this file.
+// The library that decodes LZMA2 can read containers too, but allocates as much memory as
+// each block requests, up to 4 GiB: its DictCap is a minimum, and there is no maximum.
+// Limiting the memory requires reading the block headers, which is most of this file.
 
-// maxDict bounds the memory that a stream may ask for; "xz -9" asks for 64 MiB.
+// maxDict is the maximum dictionary size of a stream, in bytes; "xz -9" uses 64 MiB.
 const maxDict = 64 << 20
 
 var errXZ = errors.New("the xz data is damaged")
@@ -34,11 +33,11 @@ var errXZ = errors.New("the xz data is damaged")
 type xzReader struct {
 	r     *counted
 	data  io.Reader // the content of the current block
-	kind  byte      // of the check
+	kind  byte      // the kind of the check
 	check hash.Hash
 	state xzState
 	err   error
-	block int64 // where the current block's data began, in bytes read
+	block int64 // the offset of the current block's data, in bytes read
 }
 
 type xzState uint8
@@ -50,7 +49,7 @@ const (
 	xzEnd
 )
 
-// counted counts what was read.
+// counted is a reader that counts the bytes read.
 type counted struct {
 	r *bufio.Reader
 	n int64
@@ -99,7 +98,7 @@ func (x *xzReader) Read(p []byte) (int, error) {
 	return 0, x.err
 }
 
-// content reads what a block holds. At the end of it the check is compared.
+// content reads the content of a block and verifies the check at its end.
 func (x *xzReader) content(p []byte) (int, error) {
 	n, err := x.data.Read(p)
 	if x.check != nil {
@@ -234,7 +233,7 @@ func (x *xzReader) endBlock() error {
 	return nil
 }
 
-// index skips the index and the footer; what they say was found by reading.
+// index skips the index and the footer, which contain nothing new.
 func (x *xzReader) index() error {
 	begin := x.r.n - 1
 	records, err := binary.ReadUvarint(x.r)
@@ -265,7 +264,7 @@ func (x *xzReader) index() error {
 	return nil
 }
 
-// next goes on with another stream, if there is one.
+// next starts the next stream, if there is one.
 func (x *xzReader) next() error {
 	for {
 		head, err := x.r.r.Peek(4)

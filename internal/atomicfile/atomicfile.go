@@ -1,8 +1,8 @@
-// Package atomicfile writes files as a whole: whoever reads sees the old content
-// or the new, also after a crash.
+// Package atomicfile replaces files as a whole: a reader sees the old or the new content,
+// also after a crash.
 //
-// Main functions: Write, WriteFrom, WriteMode and WriteUnlinked. The one rule: the new content is on disk
-// before it gets the name. WriteCopy alone leaves that to the system.
+// Main functions: Write, WriteFrom, WriteMode and WriteUnlinked. The one rule: the new
+// content is on disk before the file is renamed. Only WriteCopy leaves this to the system.
 package atomicfile
 
 import (
@@ -21,8 +21,8 @@ func Write(path string, data []byte, perm fs.FileMode) error {
 	return WriteFrom(path, perm, bytesTo(data))
 }
 
-// WriteFrom is Write for content that a function writes piece by piece. Nothing is
-// replaced if it returns an error.
+// WriteFrom is like Write, with content from a function. If the function returns an
+// error, nothing is replaced.
 func WriteFrom(path string, perm fs.FileMode, write func(io.Writer) error) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
@@ -89,7 +89,7 @@ func replace(path string, perm fs.FileMode, write func(io.Writer) error) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// swap puts a new file in the place of path, once sync has brought it to disk.
+// swap renames a new file to path after sync has written it to disk.
 func swap(path string, perm fs.FileMode, write func(io.Writer) error, sync func(*os.File) error) error {
 	dir, base := filepath.Split(path)
 	if dir == "" {
@@ -112,7 +112,7 @@ func swap(path string, perm fs.FileMode, write func(io.Writer) error, sync func(
 	return named(err, path)
 }
 
-// named is an error about the file that is written first as one about the file that is meant.
+// named replaces the name of the temporary file in an error with path.
 func named(err error, path string) error {
 	if at := (*fs.PathError)(nil); errors.As(err, &at) {
 		return &fs.PathError{Op: at.Op, Path: path, Err: at.Err}
@@ -120,7 +120,7 @@ func named(err error, path string) error {
 	return err
 }
 
-// syncDir makes a rename durable, where folders can be synced.
+// syncDir makes a rename durable, if the file system can sync directories.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil

@@ -7,10 +7,9 @@ import (
 	"path/filepath"
 )
 
-// Rewrite replaces a file that exists by another text with the same permissions.
-// Where the path is a link, the file that it leads to is replaced. After a crash of the
-// machine the file has the old text or the new; when the name gets to disk is left to the
-// system, which may be a second later: either text will do for who rewrites.
+// Rewrite replaces the text of an existing file and keeps its permissions. It follows a
+// symbolic link. After a crash of the machine, the file has the old or the new text: the
+// rename is not synced, since either text is valid for the caller.
 func Rewrite(path string, text []byte) error {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {

@@ -107,10 +107,11 @@ func picture(text, title string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-labelledby="title">`+"\n", w, h, w, h)
 	fmt.Fprintf(&b, "<title id=\"title\">terrace %s</title>\n<rect width=\"100%%\" height=\"100%%\" rx=\"8\" fill=\"#16202e\"/>\n", html.EscapeString(title))
-	b.WriteString("<g font-family=\"ui-monospace,SFMono-Regular,Menlo,Consolas,monospace\" font-size=\"13\" fill=\"#e6ebf2\" xml:space=\"preserve\">\n")
+	b.WriteString("<g font-family=\"ui-monospace,SFMono-Regular,Menlo,Consolas,monospace\" font-size=\"13\" fill=\"#e6ebf2\">\n")
 	color, bold := "", false
 	for i, l := range lines {
-		fmt.Fprintf(&b, `<text x="%d" y="%d">`, margin, margin+line*i+13)
+		// Chromium does not inherit xml:space from a group.
+		fmt.Fprintf(&b, `<text xml:space="preserve" x="%d" y="%d">`, margin, margin+line*i+13)
 		part := func(s string) {
 			if s == "" {
 				return

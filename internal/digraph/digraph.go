@@ -1,17 +1,16 @@
-// Package digraph draws what needs what as a picture: a self-contained SVG text in
-// layers, readable on light and dark ground, without scripts and outside fonts.
+// Package digraph draws a dependency graph as one SVG in layers. The SVG is readable on
+// light and dark backgrounds and contains no script and no external font.
 //
-// Main types: Node and Spot; SVG draws a list of nodes, Layout places them for others
-// to draw. The one rule: the picture depends on the nodes alone, so that the same graph
-// gives the same bytes.
+// Main types: Node and Spot. SVG draws a list of nodes; Layout returns their positions for
+// other drawings. The one rule: the same nodes give the same bytes.
 //
 // # Layout
 //
-// Layers go from left to right: a node stands one layer right of the last one that
-// it needs. Within its layer it is moved to where its neighbors are, on average, in a
-// few sweeps to and fro, which keeps lines short at a cost of n log n for each. A
-// layer with many nodes is folded into several columns, so that the picture of a
-// thousand nodes stays about as high as it is wide.
+// Layers are ordered from left to right. A node is one layer right of the rightmost node
+// that it depends on. A few sweeps in both directions move each node to the average
+// position of its neighbors, which keeps lines short and costs n log n each. A layer with
+// many nodes is folded into several columns, so that a graph of a thousand nodes is about
+// as high as wide.
 package digraph
 
 import (
@@ -26,19 +25,19 @@ import (
 	"golang.org/x/text/width"
 )
 
-// A Node is one box of the picture.
+// Node is one box of the drawing.
 type Node struct {
 	Name  string
-	Needs []int // indices of other nodes
-	// Kind sets how the box looks: "" for an ordinary one, stack, excluded or outside.
+	Needs []int // indexes of the nodes that it depends on
+	// Kind selects the style of the box: "", "stack", "excluded" or "outside".
 	Kind string
-	// Title is what stands beside the name when the box is pointed at; may be empty.
+	// Title is shown next to the name when the pointer is on the box; it may be empty.
 	Title string
 }
 
-// A Spot is where a node stands: its layer, its column in it and its row in that,
-// and the left upper corner and the width of its box. Rows of all columns are of one
-// grid, in which each column stands in the middle. End is where its column ends.
+// Spot is the position of a node: its layer, column and row, and the upper left corner and
+// width of its box. All columns share one grid of rows and are vertically centered. End is
+// the right edge of the column.
 type Spot struct {
 	Layer, Column, Row int
 	X, Y, Width, End   float64
@@ -47,16 +46,16 @@ type Spot struct {
 const (
 	rowHeight = 30.0
 	boxHeight = 22.0
-	letter    = 7.25 // width of one, 12 pixels high, in monospaced type
+	letter    = 7.25 // width of a monospaced letter that is 12 pixels high
 	padding   = 10.0
 	channel   = 70.0 // between layers
 	gutter    = 24.0 // between the columns of one layer
 	margin    = 24.0
-	longest   = 48 // letters of a name
+	longest   = 48 // maximum number of letters of a name
 	sweeps    = 4
 )
 
-// Layout places the nodes and tells the size of the picture.
+// Layout returns the positions of the nodes and the size of the drawing.
 func Layout(nodes []Node) (spots []Spot, wide, high float64) {
 	spots = make([]Spot, len(nodes))
 	layers := assign(nodes, spots)
@@ -81,7 +80,7 @@ func Layout(nodes []Node) (spots []Spot, wide, high float64) {
 	return spots, max(x-channel+margin, 2*margin), max(high, 2*margin)
 }
 
-// assign finds the layer of each node. A line that closes a cycle does not count.
+// assign computes the layer of each node. It ignores an edge that closes a cycle.
 func assign(nodes []Node, spots []Spot) [][]int {
 	const (
 		fresh = iota
@@ -125,7 +124,7 @@ func assign(nodes []Node, spots []Spot) [][]int {
 	return layers
 }
 
-// order sorts each layer by where the neighbors stand.
+// order sorts each layer by the positions of the neighbors.
 func order(nodes []Node, needed [][]int, spots []Spot, layers [][]int) {
 	place := func(l []int) {
 		for k, i := range l {
@@ -160,7 +159,7 @@ func order(nodes []Node, needed [][]int, spots []Spot, layers [][]int) {
 	}
 }
 
-// rowsOf is how many rows n nodes take in columns of at most so many.
+// rowsOf returns the number of rows of n nodes in columns of at most most rows.
 func rowsOf(n, most int) int {
 	if n == 0 {
 		return 0
@@ -169,8 +168,8 @@ func rowsOf(n, most int) int {
 	return (n + parts - 1) / parts
 }
 
-// columns stacks the nodes of a layer from x on and tells where it ends. high are the
-// most rows that a column may have, and those of the highest one.
+// columns places the nodes of a layer, starting at x, and returns its right edge. high has
+// the maximum number of rows of a column, and the rows of the highest column.
 func columns(nodes []Node, spots []Spot, layer []int, high [2]int, x float64) float64 {
 	if len(layer) == 0 {
 		return x
@@ -195,13 +194,13 @@ func columns(nodes []Node, spots []Spot, layer []int, high [2]int, x float64) fl
 	return x
 }
 
-// Width is how many letters wide a text is in monospaced type.
+// Width returns the width of a text in monospaced letters.
 func Width(s string) float64 {
 	n := 0.0
 	for _, r := range s {
 		switch width.LookupRune(r).Kind() {
 		case width.EastAsianWide, width.EastAsianFullwidth:
-			n += 1.75 // as browsers draw them
+			n += 1.75 // the width in browsers
 		default:
 			n++
 		}
@@ -209,9 +208,8 @@ func Width(s string) float64 {
 	return n
 }
 
-// Clean writes characters that are not seen, or that change the order in which others
-// are seen, as their codes, so that no name looks like another one, and so that none
-// is in a picture that XML forbids.
+// Clean replaces invisible characters, characters that change the text direction, and
+// characters that XML forbids with their codes, so that no name looks like another one.
 func Clean(s string) string {
 	if strings.IndexFunc(s, unseen) < 0 && utf8.ValidString(s) {
 		return s
@@ -231,7 +229,7 @@ func unseen(r rune) bool {
 	return r != '\n' && r != '\t' && (unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) || r == '\ufffe' || r == '\uffff')
 }
 
-// Shown is a name as it stands in a box: long ones lose their middle.
+// Shown returns a name as drawn in a box. A long name is cut in the middle.
 func Shown(name string) string {
 	r := []rune(name)
 	if len(r) <= longest {

@@ -10,22 +10,21 @@ import (
 
 // # Lines that skip layers
 //
-// A line between neighboring columns goes through the channel between them. One that goes
-// on past other columns would lead through their boxes, so in each column it passes at the
-// height where the straight line would, if no box stands there, and else in the gap above
-// or below the box. Gaps are as wide as two lines; which line belongs to which box is shown by pointing
-// at it.
+// A line between neighboring columns uses the channel between them. A longer line would
+// cross the boxes of the columns between. In each of these columns it keeps the height of
+// the straight line if no box is there, else it uses the gap above or below the box. A gap
+// is as wide as two lines. The pointer highlights the lines of a box.
 
-// clear is how far from a column a line has the height at which it passes.
+// clear is the distance from a column at which a line reaches its height.
 const clear = 6.0
 
-// A stand is a column with the rows in which boxes stand.
+// stand is a column with the rows that contain boxes.
 type stand struct {
 	x, end float64
 	rows   map[int]bool
 }
 
-// stands are the columns of a layout, from right to left.
+// stands returns the columns of a layout, from right to left.
 func stands(spots []Spot) []stand {
 	at := map[float64]int{}
 	var out []stand
@@ -43,7 +42,7 @@ func stands(spots []Spot) []stand {
 	return out
 }
 
-// pass is the height at which a line that would go through a column at y goes through it.
+// pass returns the height nearest to y at which a line can cross the column.
 func (c *stand) pass(y float64) float64 {
 	const gap = (rowHeight - boxHeight) / 2
 	row := math.Floor((y - margin + gap) / rowHeight)
@@ -57,7 +56,7 @@ func (c *stand) pass(y float64) float64 {
 	return above + rowHeight
 }
 
-// route writes the curves of a line from the left side of a box to the column of another.
+// route writes the curves of a line from the left side of a box to the column of another box.
 func route(b *strings.Builder, all []stand, from, to *Spot) {
 	x1, y1, x2, y2 := from.X, from.Y+boxHeight/2, to.End+8, to.Y+boxHeight/2
 	fmt.Fprintf(b, "M%.0f %.1f", x1, y1)

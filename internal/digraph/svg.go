@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// style is the look of a picture. Colors follow what the reader's system says of
-// light and dark.
+// style is the style sheet of a drawing. Colors follow the reader's setting for light or dark.
 const style = `svg{background:#fff;font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
 rect{fill:#eef3fb;stroke:#5b7db1}text{fill:#16202e;dominant-baseline:central}
 .stack rect{fill:#f3ecfa;stroke:#8a63b5}.excluded rect{fill:#f4f4f4;stroke:#a5a5a5;stroke-dasharray:4 3}.excluded text{fill:#6a6a6a}
@@ -20,8 +19,7 @@ g:hover rect{stroke-width:2.5}path:hover{stroke:#d0552b;stroke-width:2.5;stroke-
 .stack rect{fill:#2b2138;stroke:#b892e6}.excluded rect{fill:#1b1d21;stroke:#70757d}.excluded text{fill:#a0a6ae}.outside rect{fill:#12161d;stroke:#7fa4dc}
 path{stroke:#66758c}marker path{fill:#66758c}path:hover{stroke:#ff9466}}`
 
-// SVG draws the nodes. Lines lead from a node to what it needs, which stands left
-// of it.
+// SVG draws the nodes. A line leads from a node to a node that it depends on, to its left.
 func SVG(w io.Writer, title string, nodes []Node) error {
 	clean := make([]Node, len(nodes))
 	for i, n := range nodes {
@@ -53,15 +51,14 @@ func SVG(w io.Writer, title string, nodes []Node) error {
 	return err
 }
 
-// line draws a line to the end of the column, and from there, where nothing else
-// stands, to the box.
+// line draws a line to the edge of the target's column, and from there to the box.
 func line(b *strings.Builder, nodes []Node, spots []Spot, all []stand, from, to int) {
 	b.WriteString(`<path d="`)
 	route(b, all, &spots[from], &spots[to])
 	fmt.Fprintf(b, `" marker-end="url(#tip)"><title>%s needs %s</title></path>`+"\n", html.EscapeString(nodes[from].Name), html.EscapeString(nodes[to].Name))
 }
 
-// kindsOf are the kinds that a legend is needed for.
+// kindsOf returns the kinds that the legend contains.
 func kindsOf(nodes []Node) []string {
 	var out []string
 	for i := range nodes {
@@ -73,7 +70,7 @@ func kindsOf(nodes []Node) []string {
 	return out
 }
 
-// legend shows what boxes of each kind look like.
+// legend draws a sample box of each kind.
 func legend(b *strings.Builder, kinds []string, y float64) {
 	x := margin
 	for _, k := range kinds {

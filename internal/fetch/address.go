@@ -9,14 +9,14 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 )
 
-// A Kind is a way in which a source address is resolved.
+// Kind is the kind of a source address. It decides how the address is resolved.
 type Kind uint8
 
 // The kinds of source addresses.
 const (
-	Local    Kind = iota // a folder beside the calling module, in the same package
-	Registry             // a module of a registry, found by version
-	Remote               // a package at a place that the address itself tells
+	Local    Kind = iota // a directory relative to the calling module, in the same package
+	Registry             // a module of a registry, selected by version
+	Remote               // a package at the URL that the address contains
 )
 
 // An Address is a module source address. The zero Address is not valid.
@@ -28,13 +28,13 @@ type Address struct {
 	Host, Namespace, Name, System string // of Registry
 
 	Getter string // of Remote: file, git, hg, http, https, s3, gcs or oci
-	Forced bool   // of Remote: the getter was written before :: though the scheme tells it
-	URL    string // of Remote: what the getter is given, without sub-folder
+	Forced bool   // of Remote: the address names the getter before ::, although the scheme implies it
+	URL    string // of Remote: the URL for the getter, without the subdirectory
 
-	Subdir string // of Registry and Remote: the folder inside of the package, "" for the package itself
+	Subdir string // of Registry and Remote: the directory inside the package, "" for its root
 }
 
-// String is the address in its canonical form, as modules.json has it.
+// String returns the address in canonical form, as in modules.json.
 func (a Address) String() string {
 	switch a.Kind {
 	case Local:
@@ -57,7 +57,7 @@ func (a Address) withSubdir(pkg string) string {
 	return main
 }
 
-// Package is the address of the whole package, without the sub-folder.
+// Package returns the address of the whole package, without the subdirectory.
 func (a Address) Package() string {
 	switch a.Kind {
 	case Local:
@@ -71,8 +71,7 @@ func (a Address) Package() string {
 	return a.Getter + "::" + a.URL
 }
 
-// parseLocal understands paths that begin with ./ or ../ (or the same with
-// backslashes).
+// parseLocal parses a path that begins with ./ or ../, also with backslashes.
 func parseLocal(src string) (Address, bool) {
 	local := false
 	for _, p := range []string{"./", "../", `.\`, `..\`} {
@@ -83,12 +82,12 @@ func parseLocal(src string) (Address, bool) {
 	}
 	clean := path.Clean(strings.ReplaceAll(src, `\`, "/"))
 	if !strings.HasPrefix(clean, "../") {
-		clean = "./" + clean // of ".." too, as the peers have it
+		clean = "./" + clean // also before "..", as in OpenTofu
 	}
 	return Address{Kind: Local, Path: clean}, true
 }
 
-// parseRegistry understands [host/]namespace/name/system[//subdir].
+// parseRegistry parses [host/]namespace/name/system[//subdir].
 func parseRegistry(src string) (Address, error) {
 	main, sub, err := splitSubdir(src)
 	if err != nil {
@@ -167,7 +166,7 @@ func targetSystem(s string) bool {
 	return true
 }
 
-// splitSubdir takes the //subdir out of an address; the query stays.
+// splitSubdir removes the //subdir from an address and keeps the query.
 func splitSubdir(src string) (main, sub string, err error) {
 	main, query, hasQuery := strings.Cut(src, "?")
 	from := 0
@@ -195,5 +194,5 @@ func cleanSubdir(sub string) (string, error) {
 	if clean == ".." || strings.HasPrefix(clean, "../") {
 		return "", fmt.Errorf("subdirectory path %q leads outside of the module package", sub)
 	}
-	return clean, nil // may be "." or begin with a slash, as the peers write it
+	return clean, nil // may be "." or begin with a slash, as in OpenTofu
 }

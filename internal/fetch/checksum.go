@@ -16,15 +16,15 @@ import (
 	"strings"
 )
 
-// A checksum is what a downloaded file must have; the zero value is none.
+// checksum is the expected checksum of a downloaded file. The zero value accepts any file.
 type checksum struct {
 	name string
 	hash func() hash.Hash
 	want string
 }
 
-// checksum understands the checksum parameter: TYPE:HEX, HEX, or file:URL of a
-// list of checksums in which the file with the given name stands.
+// checksum parses the checksum parameter: TYPE:HEX, HEX, or file:URL. The URL leads
+// to a list of checksums that contains a line for the given file name.
 func (w *work) checksum(ctx context.Context, text, name string) (checksum, error) {
 	if text == "" {
 		return checksum{}, nil
@@ -70,8 +70,8 @@ func (w *work) checksumList(ctx context.Context, where string) (string, error) {
 	return string(body), err
 }
 
-// findChecksum reads lines such as "HEX  NAME", "HEX *NAME", "TYPE (NAME) = HEX"
-// and a HEX alone.
+// findChecksum returns the checksum of name in a list. A line has one of the forms
+// "HEX  NAME", "HEX *NAME", "TYPE (NAME) = HEX", or HEX alone.
 func findChecksum(list, name string) string {
 	for _, line := range strings.Split(list, "\n") {
 		fields := strings.Fields(line)

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// An AddressError says why a source address cannot be understood.
+// AddressError is the reason why a source address is invalid.
 type AddressError struct {
 	Summary string
 	Detail  string
@@ -17,8 +17,8 @@ type AddressError struct {
 
 func (e *AddressError) Error() string { return e.Detail }
 
-// Detect understands a module's source address. With a version only the address
-// of a registry makes sense. The error is always an *AddressError.
+// Detect parses a module's source address. With hasVersion, only a registry address
+// is valid. The error is always an *AddressError.
 func Detect(src string, hasVersion bool) (Address, error) {
 	if hasVersion {
 		a, err := Address{}, error(nil)
@@ -48,8 +48,8 @@ func Detect(src string, hasVersion bool) (Address, error) {
 	return a, nil
 }
 
-// Canonical is a source address as modules.json has it, for
-// module.Options.Canonical; an address that is not valid stays as it is.
+// Canonical returns a source address in the form of modules.json, for
+// module.Options.Canonical. It returns an invalid address unchanged.
 func Canonical(src string, versioned bool) string {
 	a, err := Detect(src, versioned)
 	if err != nil {
@@ -60,8 +60,8 @@ func Canonical(src string, versioned bool) string {
 
 var errUndetected = errors.New("the kind of the address is not known")
 
-// detectRemote understands the addresses that go-getter's detectors do, in
-// their order. Unlike those it never asks the network.
+// detectRemote parses the addresses that go-getter's detectors accept, in the same
+// order. Unlike go-getter, it never uses the network.
 func detectRemote(src string) (Address, error) {
 	forced, rest := cutForced(src)
 	written := forced != ""
@@ -107,7 +107,7 @@ func detectRemote(src string) (Address, error) {
 	return a, nil
 }
 
-// cutForced takes a getter name and :: from the front of an address.
+// cutForced removes a leading getter name and :: from an address.
 func cutForced(src string) (forced, rest string) {
 	name, rest, ok := strings.Cut(src, "::")
 	if !ok || name == "" || rest == "" {
@@ -121,7 +121,7 @@ func cutForced(src string) (forced, rest string) {
 	return name, rest
 }
 
-// expand turns the short forms into addresses with a scheme.
+// expand converts a short form to an address with a scheme.
 func expand(src string) (string, error) {
 	if hasScheme(src) {
 		return src, nil
@@ -153,7 +153,7 @@ func expand(src string) (string, error) {
 
 func hasScheme(src string) bool {
 	scheme, _, ok := strings.Cut(src, ":")
-	if !ok || len(scheme) < 2 { // one letter is a Windows drive
+	if !ok || len(scheme) < 2 { // a single letter is a Windows drive
 		return false
 	}
 	for i, c := range scheme {
@@ -162,7 +162,7 @@ func hasScheme(src string) bool {
 			return false
 		}
 	}
-	// A dot says host:path rather than scheme:rest, unless slashes follow.
+	// With a dot, the address has the form host:path, unless // follows the colon.
 	return strings.HasPrefix(src[len(scheme):], "://") || !strings.Contains(scheme, ".")
 }
 
@@ -185,7 +185,7 @@ func expandHosted(src, help string) (string, error) {
 	return out, nil
 }
 
-// expandSCP understands git@host:path.
+// expandSCP converts git@host:path to an address with the scheme ssh.
 func expandSCP(src string) (string, bool) {
 	rest, ok := strings.CutPrefix(src, "git@")
 	if !ok {
@@ -211,7 +211,7 @@ func expandS3(src string) (string, error) {
 	parts := strings.Split(main, "/")
 	host := strings.Split(strings.TrimSuffix(parts[0], ".amazonaws.com"), ".")
 	var out string
-	s3 := -1 // where the name of the service stands
+	s3 := -1 // index of the label that names the service
 	for i, h := range host {
 		if h == "s3" || strings.HasPrefix(h, "s3-") {
 			s3 = i

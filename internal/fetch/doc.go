@@ -1,8 +1,8 @@
-// Package fetch understands the source addresses of modules and brings module
-// packages onto this machine: from folders, git and Mercurial repositories, http
-// servers, S3, GCS and OCI registries.
+// Package fetch parses the source addresses of modules and downloads module packages:
+// from directories, git and Mercurial repositories, HTTP servers, S3, GCS and OCI
+// registries.
 //
-// Main types: Address and Fetcher. The one rule: a package is fetched once for
-// an address and then kept in a cache that folders and processes share; what is
-// in the cache is never written to by whoever uses a module.
+// Main types: Address and Fetcher. The one rule: a package is downloaded once per
+// address into a cache that directories and processes share. Users of a module never
+// write to the cache.
 package fetch

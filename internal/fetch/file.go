@@ -13,7 +13,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/archive"
 )
 
-// live is the package of a file address that names a folder.
+// live returns the package of a file address that names a directory.
 func (f *Fetcher) live(a Address) (Package, bool, error) {
 	if a.Getter != "file" {
 		return Package{}, false, nil

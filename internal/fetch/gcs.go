@@ -18,7 +18,7 @@ import (
 //
 // Objects are read through the JSON API with the token that Fetcher.GCS gives.
 
-// gcsPlace is a GCS address taken apart.
+// gcsPlace is a parsed GCS address.
 type gcsPlace struct {
 	api        string // base URL of the JSON API
 	name, key  string

@@ -16,7 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/sys"
 )
 
-// fixedContent reports whether an address says what its content is.
+// fixedContent reports whether an address determines its content, for example by a commit.
 func fixedContent(a Address) bool {
 	u, err := url.Parse(a.URL)
 	if err != nil {
@@ -36,7 +36,7 @@ func isCommit(ref string) bool {
 	return (len(ref) == 40 || len(ref) == 64) && strings.Trim(ref, "0123456789abcdef") == ""
 }
 
-// repo is one git address taken apart.
+// repo is a parsed git address.
 type repo struct {
 	url   string
 	ref   string
@@ -44,8 +44,8 @@ type repo struct {
 	env   sys.Env
 }
 
-// git clones a repository. It asks for nothing but the wanted commit first; where
-// the server or the form of the reference does not allow that, for everything.
+// git clones a repository. It first requests only the commit that the address names. If
+// the server or the form of the reference does not allow this, it clones everything.
 func (w *work) git(ctx context.Context, dir string) (string, error) {
 	rp, err := w.repo()
 	if err != nil {
@@ -86,13 +86,13 @@ func (w *work) git(ctx context.Context, dir string) (string, error) {
 	return headCommit(dir)
 }
 
-// headCommit reads the commit that a detached HEAD names.
+// headCommit returns the commit of a detached HEAD.
 func headCommit(dir string) (string, error) {
 	text, err := readfile.Whole(filepath.Join(dir, ".git", "HEAD"))
 	if commit := strings.TrimSpace(string(text)); err == nil && isCommit(commit) {
 		return commit, nil
 	}
-	return "", err // a branch: not worth another call of git
+	return "", err // HEAD is a branch: another git process is not worth its time
 }
 
 func (w *work) repo() (repo, error) {
@@ -130,17 +130,17 @@ func (w *work) repo() (repo, error) {
 	if _, set := rp.env.Lookup("GIT_TERMINAL_PROMPT"); !set {
 		rp.env = rp.env.With("GIT_TERMINAL_PROMPT=0")
 	}
-	for _, bound := range [...]string{"GIT_HTTP_LOW_SPEED_LIMIT=1000", "GIT_HTTP_LOW_SPEED_TIME=60"} { // bytes a second, seconds
+	for _, bound := range [...]string{"GIT_HTTP_LOW_SPEED_LIMIT=1000", "GIT_HTTP_LOW_SPEED_TIME=60"} { // bytes per second; seconds
 		if name, _, _ := strings.Cut(bound, "="); rp.env.Get(name) == "" {
 			rp.env = rp.env.With(bound)
 		}
 	}
-	// A repository that we are called from within must not become the target.
+	// These variables are set if a git hook runs Terrace. git would use that repository.
 	rp.env = rp.env.Without("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_PREFIX")
 	return rp, nil
 }
 
-// sshKey writes the key of the sshkey parameter where ssh finds it.
+// sshKey writes the key of the sshkey parameter to a file and returns the environment for ssh.
 func (w *work) sshKey(text string) (sys.Env, error) {
 	raw, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
@@ -183,7 +183,7 @@ func (w *work) remoteCommit(ctx context.Context, rp repo) (string, error) {
 	return "", fmt.Errorf("no reference %q", ref)
 }
 
-// shallow fetches the one commit alone.
+// shallow fetches only the requested commit.
 func (w *work) shallow(ctx context.Context, rp repo, dir string) error {
 	ref := rp.ref
 	if ref == "" {
@@ -201,7 +201,7 @@ func (w *work) shallow(ctx context.Context, rp repo, dir string) error {
 	return nil
 }
 
-// borrow checks out of a repository on this machine, whose objects are not copied.
+// borrow checks out from a repository on this machine without copying its objects.
 func (w *work) borrow(ctx context.Context, rp repo, path, dir string) error {
 	if _, err := w.runGit(ctx, rp, w.tmp, "clone", "--quiet", "--shared", "--no-checkout", "--", path, dir); err != nil {
 		return err
@@ -209,7 +209,7 @@ func (w *work) borrow(ctx context.Context, rp repo, path, dir string) error {
 	return w.checkout(ctx, rp, dir)
 }
 
-// full clones everything and looks for the reference in the clone.
+// full clones the whole repository and looks up the reference in the clone.
 func (w *work) full(ctx context.Context, rp repo, dir string) error {
 	if _, err := w.runGit(ctx, rp, w.tmp, "clone", w.telling(), "--no-checkout", "--", rp.url, dir); err != nil {
 		return err
@@ -235,10 +235,10 @@ func (w *work) checkout(ctx context.Context, rp repo, dir string) error {
 	return first
 }
 
-// runGit runs git and returns what it wrote, trimmed. The error has what it
-// wrote to its standard error.
+// runGit runs git and returns its trimmed standard output. An error contains its
+// standard error.
 func (w *work) runGit(ctx context.Context, rp repo, dir string, args ...string) (string, error) {
-	// The repository is thrown away, so that nothing of it need be durable or tidy.
+	// The repository is temporary: durability and maintenance are turned off.
 	own := []string{"-c", "core.fsync=none", "-c", "gc.auto=0", "-c", "fetch.unpackLimit=1", "-c", "advice.detachedHead=false", "-c", "init.defaultBranch=main"}
 	return w.command(ctx, "git", rp.env, dir, append(own, args...)...)
 }
@@ -254,7 +254,7 @@ func (w *work) command(ctx context.Context, program string, env sys.Env, dir str
 	if err == nil {
 		return strings.TrimSpace(out.String()), nil
 	}
-	if ctx.Err() != nil { // what it wrote when it was ended says nothing
+	if ctx.Err() != nil { // the output of a killed process is no reason
 		return "", fmt.Errorf("%s: %w", program, errors.Join(sys.ErrInterrupted, ctx.Err()))
 	}
 	if _, ran := sys.ExitCode(err); !ran {
@@ -272,7 +272,7 @@ func (w *work) command(ctx context.Context, program string, env sys.Env, dir str
 	return "", &commandError{fmt.Sprintf("%s %s failed: %s", program, verb(args), text), text}
 }
 
-// verb is the sub-command among the arguments.
+// verb returns the git command among the arguments.
 func verb(args []string) string {
 	for len(args) > 2 && args[0] == "-c" {
 		args = args[2:]
@@ -280,12 +280,12 @@ func verb(args []string) string {
 	return args[0]
 }
 
-// A commandError is what git or hg had to say.
+// commandError is an error that git or hg reported.
 type commandError struct{ msg, text string }
 
 func (e *commandError) Error() string { return e.msg }
 
-// Unwrap tells failures to reach a server from others.
+// Unwrap returns a *url.Error if the server could not be reached, so that the cached package is used.
 func (e *commandError) Unwrap() error {
 	for _, s := range []string{"does not appear", "not found", "Permission denied", "Authentication failed", "terminal prompts disabled"} {
 		if strings.Contains(e.text, s) {
@@ -307,7 +307,7 @@ func empty(dir string) error {
 	return os.Mkdir(dir, 0o755)
 }
 
-// dropNestedGit removes the files by which submodules find their repository.
+// dropNestedGit deletes the .git files of submodules.
 func dropNestedGit(dir string) error {
 	return filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err != nil {

@@ -21,12 +21,12 @@ import (
 
 const (
 	maxHops    = 10
-	maxPage    = 1 << 20 // of an answer that is searched for where the module is
+	maxPage    = 1 << 20 // of a page that is searched for the module's location
 	maxArchive = 4 << 30
 )
 
-// http fetches an archive, or asks where the package is: by the header
-// X-Terraform-Get of the answer or a meta element "terraform-get" of the page.
+// http downloads an archive, or follows the location of the package: the header
+// X-Terraform-Get of the response, or a meta element "terraform-get" of the page.
 func (w *work) http(ctx context.Context, dir string) error {
 	u, err := url.Parse(w.a.URL)
 	if err != nil {
@@ -65,15 +65,15 @@ func (w *work) http(ctx context.Context, dir string) error {
 	return w.archive(ctx, d, packed{sum, kind, u.Path}, dir)
 }
 
-// packed is what is known of an archive before it is downloaded.
+// packed describes an archive before it is downloaded.
 type packed struct {
 	sum  checksum
-	kind archive.Kind // "" to recognize it by the content
-	name string       // of its file
+	kind archive.Kind // "" to detect it from the content
+	name string       // the file name
 }
 
-// kindAsked is the kind of archive that an address asks for, or that a name
-// means; "" if it is none.
+// kindAsked returns the kind of archive from the query of an address, or else from the
+// file name. It returns "" if it is no archive.
 func kindAsked(q url.Values, name string) archive.Kind {
 	switch asked := q.Get("archive"); asked {
 	case "":
@@ -85,7 +85,7 @@ func kindAsked(q url.Values, name string) archive.Kind {
 	}
 }
 
-// archive downloads, checks and unpacks.
+// archive downloads, verifies and unpacks an archive.
 func (w *work) archive(ctx context.Context, d transfer.Download, a packed, dir string) error {
 	file := filepath.Join(w.tmp, "archive")
 	d.Progress = w.arrived
@@ -110,7 +110,7 @@ func (w *work) archive(ctx context.Context, d transfer.Download, a packed, dir s
 	return w.unpack(ctx, archive.File{Path: file, Kind: a.kind, Single: a.name}, dir)
 }
 
-// credentials are those of the request, of the URL, or of the user's .netrc.
+// credentials returns the credentials of the request, else of the URL, else of the user's .netrc.
 func (w *work) credentials(u *url.URL) (http.Header, error) {
 	h := http.Header{}
 	for k, vs := range w.header {
@@ -140,7 +140,7 @@ func (w *work) credentials(u *url.URL) (http.Header, error) {
 	return h, nil
 }
 
-// netrc looks a machine up.
+// netrc returns the entry of a host in the text of a .netrc file.
 func netrc(text, host string) (user, pw string, ok bool) {
 	var f []string
 	macro := false
@@ -219,8 +219,8 @@ func (w *work) indirect(ctx context.Context, u *url.URL, header http.Header, dir
 	return err
 }
 
-// resolveLocation understands where a server says that a package is: the
-// address of a remote package, or a path relative to the answer's URL.
+// resolveLocation parses the location of a package in a server's response: the address
+// of a remote package, or a path relative to the response's URL.
 func resolveLocation(where string, base *url.URL) (Address, error) {
 	if strings.HasPrefix(where, "/") || strings.HasPrefix(where, "./") || strings.HasPrefix(where, "../") {
 		main, sub, err := splitSubdir(where)
@@ -240,22 +240,22 @@ func resolveLocation(where string, base *url.URL) (Address, error) {
 	return a, err
 }
 
-// onThisMachine reports whether a package is fetched from the file system, by whatever
-// getter: git reads repositories there too.
+// onThisMachine reports whether a package is read from the file system, by any getter:
+// git can clone a local repository.
 func onThisMachine(a Address) bool {
 	u, err := url.Parse(a.URL)
 	return a.Getter == "file" || err != nil || strings.EqualFold(u.Scheme, "file") || u.Host == "" && u.Scheme != "ssh"
 }
 
-// ResolveLocation is how the answer of a module registry is understood; base is
-// the URL that was asked.
+// ResolveLocation parses the location in a module registry's response. base is the URL
+// of the request.
 func ResolveLocation(where string, base *url.URL) (Address, error) {
 	return resolveLocation(where, base)
 }
 
-// metaElement finds <meta name="terraform-get" content="…"> in the head of a
-// page. It reads HTML as lenient XML, as Go does for its own meta elements: a
-// full HTML parser costs start-up time.
+// metaElement returns the content of <meta name="terraform-get" content="…"> in the head
+// of a page. It parses HTML as lenient XML, as the go command does: a complete HTML
+// parser would cost start-up time.
 func metaElement(page []byte) string {
 	d := xml.NewDecoder(bytes.NewReader(page))
 	d.Strict = false

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// telling is the option of git's transfers: progress where somebody watches.
+// telling returns the git option that enables or disables progress output.
 func (w *work) telling() string {
 	if w.Progress != nil {
 		return "--progress"
@@ -16,16 +16,15 @@ func (w *work) telling() string {
 	return "--quiet"
 }
 
-// A meter reads what git writes to its standard error: lines about progress,
-// which end with a carriage return while they are drawn over, become progress of
-// the package, everything else goes on to rest.
+// meter reads git's standard error. Progress lines, which may end with a carriage
+// return, become progress of the package. All other lines are written to rest.
 type meter struct {
 	w    *work
 	rest io.Writer
 	line []byte
 }
 
-// maxLine bounds what is kept of a line.
+// maxLine is the number of bytes kept of each line; the rest is dropped.
 const maxLine = 4096
 
 func (m *meter) Write(p []byte) (int, error) {
@@ -45,7 +44,7 @@ func (m *meter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// take handles a line that has ended.
+// take handles one complete line.
 func (m *meter) take() error {
 	line := string(m.line)
 	m.line = m.line[:0]
@@ -62,14 +61,14 @@ func (m *meter) take() error {
 	return nil
 }
 
-// flush hands on a last line without an end.
+// flush handles the last line if it has no end.
 func (m *meter) flush() {
 	if len(m.line) > 0 {
-		_ = m.take() // rest is a buffer
+		_ = m.take() // cannot fail: rest is a buffer
 	}
 }
 
-// progressWords begin what git writes about its progress.
+// progressWords are the beginnings of git's progress lines.
 var progressWords = []string{"Enumerating ", "Counting ", "Compressing ", "Receiving ", "Unpacking ", "Total ", "Resolving ", "Updating ", "Filtering ", "Checking ", "Cloning into "}
 
 func aboutProgress(line string) bool {
@@ -79,7 +78,7 @@ func aboutProgress(line string) bool {
 
 var gitUnits = map[string]float64{"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
-// received reads "Receiving objects:  45% (9/20), 1.50 MiB | 3.00 MiB/s".
+// received parses "Receiving objects:  45% (9/20), 1.50 MiB | 3.00 MiB/s".
 func received(line string) (bytes int64, ok bool) {
 	rest, ok := strings.CutPrefix(line, "Receiving objects: ")
 	if !ok {

@@ -12,16 +12,16 @@ import (
 	"github.com/terrace-iac/terrace/internal/oci"
 )
 
-// OCICredentials are what an OCI registry is given.
+// OCICredentials are credentials for an OCI registry.
 type OCICredentials = oci.Credentials
 
-// The artifact type of module packages, and of the layer that holds one.
+// The artifact type of module packages, and the media type of their layer.
 const (
 	moduleArtifact = "application/vnd.opentofu.modulepkg"
 	zipLayer       = "archive/zip"
 )
 
-// oci fetches oci://HOST/REPOSITORY[?tag=T|digest=D].
+// oci downloads oci://HOST/REPOSITORY[?tag=T|digest=D].
 func (w *work) oci(ctx context.Context, dir string) (string, error) {
 	u, err := url.Parse(w.a.URL)
 	if err != nil {

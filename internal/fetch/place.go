@@ -1,23 +1,20 @@
 package fetch
 
-// # From the cache into a working folder
+// # From the cache into a working directory
 //
-// A module's folder must be a real one: path.module is stored in states, and
-// modules write files beside their own (archives to upload, for instance). So a
-// package is not linked to as a whole; its folders are made and its files are
-// placed one by one.
+// A module needs a real directory: path.module is stored in states, and modules write
+// files there, for example archives to upload. So the package's directory is not
+// linked. Its directories are created, and its files are placed one by one:
 //
-// Where the file system can share blocks between files (reflinks), that is done:
-// nothing is copied, and a write to one file leaves all others as they are.
-//
-// Where it cannot, the first call of a package in a working folder gets copies,
-// and further calls in the same working folder share these by hard links, which
-// are made read-only then. So nothing that happens in a working folder reaches the
-// cache or another working folder. A package of more than a megabyte that several
-// calls in a folder want is shared by hard links with the cache itself, so that a
-// hundred calls take the room of one. Its files are read-only too. Should somebody
-// with the right to do so write into one all the same, the change is noticed when
-// the cache is used the next time, and the package is fetched anew.
+//   - With reflinks, if the file system can share blocks between files. Nothing is
+//     copied, and a write to one file changes no other.
+//   - Otherwise, the first call of a package in a working directory gets copies. Later
+//     calls in the same working directory get read-only hard links to these copies. So
+//     no change in a working directory reaches the cache or another working directory.
+//   - A package of more than a megabyte that several calls use is hard-linked to the
+//     cache, read-only, so that a hundred calls need the space of one. If a user changes
+//     such a file anyway, the next use of the cache detects it and downloads the
+//     package again.
 
 import (
 	"context"
@@ -29,19 +26,19 @@ import (
 	"time"
 )
 
-// shareAbove is the size from which on a package that is wanted several times
-// shares its files with the cache.
+// shareAbove is the size, in bytes, above which a package that several calls use is
+// hard-linked to the cache.
 const shareAbove = 1 << 20
 
-// Sharing says what else of a package there is in the same working folder.
+// Sharing describes the other uses of a package in the same working directory.
 type Sharing struct {
-	Sibling string // a folder in which it was placed before, or ""
-	Several bool   // whether more than one call wants it
+	Sibling string // a directory that already contains the package, or ""
+	Several bool   // whether more than one call uses the package
 }
 
-// Place puts a package into the folder dir, which is replaced. dir's parent must
-// exist. A folder that is replaced is exchanged as a whole; a new one is filled
-// where it is, and removed again after an error.
+// Place replaces the directory dir with a package. The parent of dir must exist. An
+// existing directory is exchanged as a whole. A new one is filled in place and deleted
+// after an error.
 func (f *Fetcher) Place(ctx context.Context, p Package, dir string, sh Sharing) error {
 	_, err := os.Lstat(dir)
 	if err != nil {
@@ -66,7 +63,7 @@ func (f *Fetcher) Place(ctx context.Context, p Package, dir string, sh Sharing) 
 	return os.Rename(ready, dir)
 }
 
-// placeNew puts a package into a folder that does not exist yet.
+// placeNew writes a package to a directory that does not exist yet.
 func (f *Fetcher) placeNew(ctx context.Context, p Package, dir string, sh Sharing) error {
 	if p.Live {
 		return linkLive(p.Dir, dir)
@@ -117,7 +114,7 @@ func (f *Fetcher) fill(ctx context.Context, p Package, to string, sh Sharing) er
 	return nil
 }
 
-// share makes a hard link to the sibling's file if that is still as it was placed.
+// share hard-links the sibling's file if it is unchanged since it was placed.
 func share(from, to string, e entry) bool {
 	st, err := os.Lstat(from)
 	if err != nil || !st.Mode().IsRegular() || st.Size() != e.Size || st.ModTime().UnixNano() != e.Time {
@@ -132,8 +129,8 @@ func share(from, to string, e entry) bool {
 	return true
 }
 
-// placeFile makes a file of the cache appear at another place, by a reflink if
-// that can be, by a hard link if that may be, or by a copy.
+// placeFile places a file of the cache: with a reflink if possible, else with a hard link
+// if mayLink is set, else with a copy.
 func (f *Fetcher) placeFile(from, to string, e entry, mayLink bool) error {
 	src, err := os.Open(from)
 	if err != nil {
@@ -157,7 +154,7 @@ func (f *Fetcher) placeFile(from, to string, e entry, mayLink bool) error {
 	return os.Chtimes(to, time.Time{}, time.Unix(0, e.Time))
 }
 
-// relink replaces a file by a hard link to another.
+// relink replaces a file with a hard link to another file.
 func relink(from, to string) bool {
 	tmp := to + ".link"
 	if os.Link(from, tmp) != nil {

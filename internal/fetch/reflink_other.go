@@ -4,5 +4,5 @@ package fetch
 
 import "os"
 
-// Reflink makes dst share the blocks of src, which is not known here.
+// Reflink returns false: reflinks are only supported on Linux.
 func Reflink(_, _ *os.File) bool { return false }

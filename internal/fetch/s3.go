@@ -17,25 +17,25 @@ import (
 
 // # S3
 //
-// An object is fetched by a plain GET, which Fetcher.S3 signs.
+// An object is downloaded with a plain GET request, signed by Fetcher.S3.
 
-// S3Access says with which credentials a bucket is read. The zero value of all but
-// Region leaves them to the places that the tools of AWS look in.
+// S3Access selects the credentials for a bucket. If all fields except Region are zero,
+// the default credential chain of the AWS tools is used.
 type S3Access struct {
 	Region                      string
 	Profile                     string
 	AccessKey, SecretKey, Token string
 }
 
-// A Signer adds credentials to a request without a body.
+// Signer adds credentials to a request without a body.
 type Signer func(*http.Request) error
 
-// bucket is an S3 address taken apart.
+// bucket is a parsed S3 address.
 type bucket struct {
 	endpoint *url.URL // scheme and host
 	region   string
 	name     string
-	key      string // of the object, or the beginning of the keys of a folder
+	key      string // of the object, or the key prefix of a directory
 	version  string
 	sign     Signer // nil: a public bucket
 }
@@ -68,7 +68,7 @@ func (w *work) object(b bucket, key, version string) transfer.Download {
 	return transfer.Download{URL: u.String(), Sign: b.sign}
 }
 
-// escapedPath is a path as AWS escapes it: everything but letters, digits and -_.~/.
+// escapedPath returns a path with AWS's escaping: everything except letters, digits and -_.~/.
 func escapedPath(p string) string {
 	parts := strings.Split(p, "/")
 	for i, part := range parts {
@@ -77,8 +77,8 @@ func escapedPath(p string) string {
 	return strings.Join(parts, "/")
 }
 
-// bucket understands s3.amazonaws.com/B/K, s3-REGION, s3.REGION, and
-// HOST/B/K?region=R for other servers that speak the same protocol.
+// bucket parses s3.amazonaws.com/B/K, s3-REGION, s3.REGION, and HOST/B/K?region=R for
+// other servers with the same protocol.
 func (w *work) bucket(ctx context.Context) (bucket, url.Values, error) {
 	u, err := url.Parse(w.a.URL)
 	if err != nil {
@@ -124,7 +124,7 @@ func (w *work) bucket(ctx context.Context) (bucket, url.Values, error) {
 	return b, q, err
 }
 
-// s3Folder fetches every object below a key.
+// s3Folder downloads every object whose key has the prefix b.key.
 func (w *work) s3Folder(ctx context.Context, b bucket, dir string) error {
 	prefix := strings.TrimSuffix(b.key, "/") + "/"
 	left := int64(maxArchive)

@@ -1,9 +1,8 @@
-// Package filelock takes locks that hold between processes and within this one.
+// Package filelock locks files between processes and within one process.
 //
-// Main function: Lock. The one rule: a lock file is opened here and nowhere
-// else, since POSIX locks are lost when a process closes any descriptor of the
-// file; that they are of this kind is so that OpenTofu, which uses them for its
-// plugin cache, and we keep each other out.
+// Main function: Lock. The one rule: only this package opens lock files, because a process
+// loses a POSIX lock when it closes any descriptor of the file. POSIX locks are used
+// because OpenTofu uses them for its plugin cache.
 package filelock
 
 import (
@@ -16,25 +15,24 @@ import (
 	"time"
 )
 
-// errHeld is what tryLock returns while another process has the lock.
+// errHeld is returned by tryLock while another process holds the lock.
 var errHeld = errors.New("held by another process")
 
-// held are the locks of this process: whoever is in the table has the file, or
-// is trying to get it; the channel is closed when it lets go.
+// held contains the paths that a caller in this process has locked or is locking. The
+// channel is closed when that caller releases the lock.
 var held = struct {
 	sync.Mutex
 	byPath map[string]chan struct{}
 }{byPath: make(map[string]chan struct{})}
 
-// Lock takes the lock that the file at path stands for, which is created if it
-// does not exist and is left behind. It waits for others until ctx ends. Call
-// the returned function once to let go; a lock is let go when the process ends,
-// however it ends.
+// Lock locks the file at path. It creates the file if it does not exist and never deletes
+// it. Lock waits until the lock is free or ctx ends. Call unlock once. The system releases
+// the lock when the process ends.
 func Lock(ctx context.Context, path string) (unlock func(), err error) {
 	if path, err = filepath.Abs(path); err != nil {
 		return nil, err
 	}
-	// Another process may be replacing parents; resolve what exists of them.
+	// Another process may be replacing a parent directory: resolve the part that exists.
 	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
 		path = filepath.Join(dir, filepath.Base(path))
 	}
@@ -51,7 +49,7 @@ func Lock(ctx context.Context, path string) (unlock func(), err error) {
 		err := tryLock(f)
 		if err == nil {
 			return func() {
-				_ = f.Close() // lets go of the lock too
+				_ = f.Close() // also releases the lock
 				leave()
 			}, nil
 		}
@@ -66,7 +64,7 @@ func Lock(ctx context.Context, path string) (unlock func(), err error) {
 	}
 }
 
-// enter keeps out others of this process.
+// enter waits for other callers in this process.
 func enter(ctx context.Context, path string) (leave func(), err error) {
 	for {
 		held.Lock()

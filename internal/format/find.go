@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// extensions are those of the files that are formatted.
+// extensions are the extensions of the files that fmt formats.
 var extensions = []string{".tf", ".tofu", ".tfvars", ".tftest.hcl", ".tofutest.hcl"}
 
-// Formats reports whether a file of this name is formatted. JSON never is.
+// Formats reports whether fmt formats a file of this name. It never formats JSON.
 func Formats(name string) bool {
 	for _, ext := range extensions {
 		if strings.HasSuffix(name, ext) {
@@ -21,18 +21,16 @@ func Formats(name string) bool {
 	return false
 }
 
-// ErrExtension says that a file was named whose extension is none of those that are
-// formatted.
+// ErrExtension is returned for a file whose extension fmt does not format.
 type ErrExtension struct{ Path string }
 
 func (e *ErrExtension) Error() string {
 	return fmt.Sprintf("%s has none of the extensions %s", e.Path, strings.Join(extensions, ", "))
 }
 
-// Find lists the files that a target names, in order: itself, or those in a folder,
-// and below it with recursive. Hidden files and folders and what editors leave behind
-// are passed over. dir is the folder that a relative target starts from; the results
-// start as the target does.
+// Find returns the files of a target, sorted: the target itself, or the files of a
+// directory, with recursive also those below it. It skips hidden files and directories and
+// backup files of editors. A relative target is relative to dir, and so are the results.
 func Find(dir, target string, recursive bool) ([]string, error) {
 	path := target
 	if !filepath.IsAbs(path) {
@@ -71,7 +69,7 @@ func Find(dir, target string, recursive bool) ([]string, error) {
 	return out, err
 }
 
-// leftover reports whether a name is that of a hidden file or of what an editor left.
+// leftover reports whether a name is that of a hidden file or of an editor's backup file.
 func leftover(base string) bool {
 	return base[0] == '.' || strings.HasSuffix(base, "~") || base[0] == '#' && strings.HasSuffix(base, "#")
 }

@@ -1,9 +1,9 @@
-// Package format lays out configuration files in their canonical form, byte for byte
-// as `tofu fmt` does, and finds the files that a call of fmt is about.
+// Package format formats configuration files, byte for byte as `tofu fmt` does, and finds
+// the files for a call of fmt.
 //
-// Main functions: Configuration, for module and variable files, HCL, for other files
-// of native syntax, and Find. The one rule: formatting never changes what a file
-// means, and a file with a syntax error is left as it is.
+// Main functions: Configuration for module and variable files, HCL for other files in
+// native syntax, and Find. The one rule: formatting never changes the meaning of a file,
+// and a file with a syntax error is not changed.
 package format
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// HCL formats a file of native syntax: indentation, alignment and spaces alone. With
-// errors the result is nil.
+// HCL formats a file in native syntax. It changes only indentation, alignment and spaces.
+// With errors, the result is nil.
 func HCL(src []byte, name string) ([]byte, hcl.Diagnostics) {
 	if diags := tooDeep(src, name); diags != nil {
 		return nil, diags
@@ -33,17 +33,16 @@ func HCL(src []byte, name string) ([]byte, hcl.Diagnostics) {
 	return hclwrite.Format(src), nil
 }
 
-// Configuration formats a module or variable file. Besides what HCL does, labels of
-// blocks are quoted and comments between them dropped, an argument that is nothing but one interpolation loses its
-// quotes, and types of variables in the older style are written in today's. With
-// errors the result is nil.
+// Configuration formats a module or variable file. In addition to HCL, it quotes the labels
+// of blocks, drops comments between them, replaces "${x}" with x, and converts types of
+// variables from the old style. With errors, the result is nil.
 func Configuration(src []byte, name string) ([]byte, hcl.Diagnostics) {
 	if diags := tooDeep(src, name); diags != nil {
 		return nil, diags
 	}
 	file, ok := hclnative.Scan(src, name)
 	if !ok {
-		return HCL(src, name) // and so say what is wrong with it
+		return HCL(src, name) // returns the errors of the file
 	}
 	f := &formatter{src: src}
 	f.body(file.Body, false, true)
@@ -54,7 +53,7 @@ func Configuration(src []byte, name string) ([]byte, hcl.Diagnostics) {
 	return hclwrite.Format(text), nil
 }
 
-// An edit replaces the bytes from start to end.
+// edit replaces the bytes from start to end.
 type edit struct {
 	start, end int
 	text       []byte
@@ -69,7 +68,7 @@ func (f *formatter) replace(r hcl.Range, text []byte) {
 	f.edits = append(f.edits, edit{r.Start.Byte, r.End.Byte, text})
 }
 
-// apply makes the edits. None lies in another.
+// apply applies the edits, which do not overlap.
 func (f *formatter) apply() []byte {
 	if len(f.edits) == 0 {
 		return f.src
@@ -86,8 +85,8 @@ func (f *formatter) apply() []byte {
 	return out.Bytes()
 }
 
-// body collects the edits of a body; variable says that it is that of a variable
-// block, top that it is the file's.
+// body collects the edits of a body. variable is true for the body of a variable block,
+// top for the body of the file.
 func (f *formatter) body(b *hclnative.Body, variable, top bool) {
 	for i := range b.Attrs {
 		a := &b.Attrs[i]
@@ -103,7 +102,7 @@ func (f *formatter) body(b *hclnative.Body, variable, top bool) {
 			if i == 0 {
 				at = block.DefRange().Start.Byte + len(block.Type)
 			}
-			if gap := f.src[at:r.Start.Byte]; bytes.Contains(gap, []byte("/*")) { // as OpenTofu has it, comments in front of labels go
+			if gap := f.src[at:r.Start.Byte]; bytes.Contains(gap, []byte("/*")) { // OpenTofu drops comments between labels
 				f.edits = append(f.edits, edit{at, r.Start.Byte, []byte(" ")})
 			}
 			at = r.End.Byte
@@ -115,8 +114,8 @@ func (f *formatter) body(b *hclnative.Body, variable, top bool) {
 	}
 }
 
-// value takes the quotes off an expression that is one interpolation: "${x}" is x.
-// What spreads over lines afterwards needs parentheses.
+// value replaces an expression "${x}" with x. If the result has several lines, it adds
+// parentheses.
 func (f *formatter) value(x hclsyntax.Expression) {
 	wrap, ok := x.(*hclsyntax.TemplateWrapExpr)
 	if !ok {
@@ -134,7 +133,7 @@ func (f *formatter) value(x hclsyntax.Expression) {
 	whole := bytes.TrimLeft(text, blanks)
 	text = bytes.TrimRight(whole, blanks)
 	comment, parens := shape(text)
-	if comment { // which goes to the end of its line
+	if comment { // a comment that extends to the end of its line
 		end, _, _ := bytes.Cut(whole[len(text):], []byte("\n"))
 		text = append(slices.Clone(whole[:len(text)+len(end)]), '\n')
 	}
@@ -144,9 +143,9 @@ func (f *formatter) value(x hclsyntax.Expression) {
 	f.replace(r, text)
 }
 
-// shape reports whether a text ends with a comment of one line, whose line break was
-// cut off, and whether it needs parentheses, since it spreads over lines outside of
-// comments and heredocs and does not stand in parentheses as a whole.
+// shape reports whether a text ends with a line comment whose line break was cut off, and
+// whether it needs parentheses: it has several lines outside of comments and heredocs, and
+// is not in parentheses as a whole.
 func shape(text []byte) (comment, parens bool) {
 	tokens, _ := hclsyntax.LexExpression(text, "", hcl.InitialPos)
 	open, enclosed := 0, true
@@ -167,7 +166,7 @@ func shape(text []byte) (comment, parens bool) {
 	return comment, parens && !enclosed
 }
 
-// variableType writes the types of the language before 0.12 as types of today.
+// variableType converts the type syntax of Terraform 0.11 to the current one.
 func (f *formatter) variableType(x hclsyntax.Expression) {
 	r := x.Range()
 	switch string(f.src[r.Start.Byte:r.End.Byte]) {
@@ -182,8 +181,7 @@ func (f *formatter) variableType(x hclsyntax.Expression) {
 	}
 }
 
-// tooDeep is an error about a text that nests so deeply that parsing it would use up the
-// stack, which ends the program.
+// tooDeep returns an error if a text nests so deeply that parsing it would overflow the stack.
 func tooDeep(src []byte, name string) hcl.Diagnostics {
 	at, deep := source.TooDeep(name, src)
 	if !deep {

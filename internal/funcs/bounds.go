@@ -1,9 +1,9 @@
 package funcs
 
-// Some functions make much of little: the product of three lists of a thousand elements
-// has a billion, and a text of a megabyte that replaces each letter of another fills the
-// memory of any machine. Their results are measured before they are made, so that an
-// error names the call, where the program would end without a word about it.
+// Some functions produce large results from small arguments: the product of three lists of
+// a thousand elements has a billion elements. The size of such a result is computed before
+// the result, so that an error names the call. Otherwise, the program would run out of
+// memory without a message.
 
 import (
 	"math"
@@ -14,11 +14,11 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// maxElements is how many elements the result of one call may have.
+// maxElements is the maximum number of elements in the result of one call.
 const maxElements = 1 << 20
 
-// bounded makes f measure its result before it makes it. measure is given the arguments as
-// they are, marks and unknowns among them.
+// bounded returns f with a check of the size of its result. measure receives the arguments
+// unchanged, including marks and unknown values.
 func bounded(f function.Function, measure func(args []cty.Value) error) function.Function {
 	params, rest := opened(f)
 	return function.New(&function.Spec{
@@ -35,7 +35,7 @@ func bounded(f function.Function, measure func(args []cty.Value) error) function
 	})
 }
 
-// digits refuses numbers that take too long to be written out.
+// digits returns f with a check for numbers with too many digits.
 func digits(f function.Function) function.Function {
 	return bounded(f, func(args []cty.Value) error {
 		for i, arg := range args {
@@ -61,7 +61,7 @@ func elementBound(n float64) error {
 	return nil
 }
 
-// sizeOf is the length of a text in bytes, and 0 for anything else.
+// sizeOf returns the length of a string in bytes, and 0 for any other value.
 func sizeOf(v cty.Value) float64 {
 	v, _ = v.Unmark()
 	if !v.IsKnown() || v.IsNull() || v.Type() != cty.String {
@@ -70,7 +70,7 @@ func sizeOf(v cty.Value) float64 {
 	return float64(len(v.AsString()))
 }
 
-// count is how many elements v has, and 1 for anything that has none.
+// count returns the number of elements of v, and 1 if v is no collection.
 func count(v cty.Value) float64 {
 	v, _ = v.Unmark()
 	if !v.IsKnown() || v.IsNull() || !v.CanIterateElements() {
@@ -79,7 +79,7 @@ func count(v cty.Value) float64 {
 	return float64(v.LengthInt())
 }
 
-// productSize measures the result of setproduct.
+// productSize checks the size of the result of setproduct.
 func productSize(args []cty.Value) error {
 	n := 1.0
 	for _, arg := range args {
@@ -88,7 +88,7 @@ func productSize(args []cty.Value) error {
 	return elementBound(n * float64(max(1, len(args))))
 }
 
-// joinedSize measures the result of join.
+// joinedSize checks the size of the result of join.
 func joinedSize(args []cty.Value) error {
 	if len(args) == 0 {
 		return nil
@@ -106,8 +106,8 @@ func joinedSize(args []cty.Value) error {
 	return textBound(size)
 }
 
-// formattedSize measures the result of format, or of formatlist: each verb may write the
-// longest argument.
+// formattedSize checks the size of the result of format or formatlist. It assumes that each
+// verb writes the longest argument.
 func formattedSize(args []cty.Value) error {
 	if len(args) == 0 {
 		return nil
@@ -137,7 +137,8 @@ func formattedSize(args []cty.Value) error {
 	return textBound(times * (float64(len(spec.AsString())) + verbs*longest + width))
 }
 
-// verbsOf counts the verbs of a format, and adds up the numbers in it, which may be widths.
+// verbsOf returns the number of verbs of a format, and the sum of its numbers, which may be
+// widths.
 func verbsOf(spec string) (verbs, widths float64) {
 	verbs = float64(strings.Count(spec, "%"))
 	for rest := spec; ; {
@@ -159,7 +160,7 @@ func verbsOf(spec string) (verbs, widths float64) {
 	}
 }
 
-// splitSize measures the result of split.
+// splitSize checks the size of the result of split.
 func splitSize(args []cty.Value) error {
 	if len(args) != 2 || sizeOf(args[1]) <= maxElements {
 		return nil
@@ -172,7 +173,7 @@ func splitSize(args []cty.Value) error {
 	return elementBound(float64(strings.Count(text.AsString(), separator.AsString()) + 1))
 }
 
-// concatSize measures the result of concat.
+// concatSize checks the size of the result of concat.
 func concatSize(args []cty.Value) error {
 	n := 0.0
 	for _, arg := range args {
@@ -181,8 +182,8 @@ func concatSize(args []cty.Value) error {
 	return elementBound(n)
 }
 
-// nestedText refuses a text whose brackets nest too deep, of which reading takes time that
-// grows with the square of that.
+// nestedText returns an error for a text whose brackets nest too deeply: the time of parsing
+// it is quadratic in the depth.
 func nestedText(args []cty.Value) error {
 	if len(args) == 0 || sizeOf(args[0]) <= maxNesting {
 		return nil
@@ -194,7 +195,7 @@ func nestedText(args []cty.Value) error {
 	return nil
 }
 
-// decoded refuses numbers with too many digits in the result of f.
+// decoded returns f with a check for numbers with too many digits in its result.
 func decoded(f function.Function) function.Function {
 	checked := func(v cty.Value) error {
 		return cty.Walk(v, func(_ cty.Path, v cty.Value) (bool, error) {
@@ -230,7 +231,7 @@ func decoded(f function.Function) function.Function {
 	})
 }
 
-// textOfDigits refuses a text of more digits than a number may have.
+// textOfDigits returns an error for a text with more digits than a number may have.
 func textOfDigits(args []cty.Value) error {
 	if len(args) > 0 && sizeOf(args[0]) > value.MaxDigits {
 		return function.NewArgError(0, value.ErrDigits)

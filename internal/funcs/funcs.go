@@ -1,12 +1,9 @@
-// Package funcs is the table of functions that expressions can call, one file
-// a family.
+// Package funcs contains the functions that expressions can call, one file per family.
 //
-// [Table] gives the functions by name, made for one [Config]: the folder, the
-// clock and the phase that the functions with effects need. Which functions
-// there are, and what they do at their edges, follows the function reference
-// of OpenTofu 1.12. The one rule to obey: a function never puts the text of an
-// argument into an error without asking whether that argument is secret (see
-// quoting and guarded).
+// [Table] returns the functions by name for one [Config], which contains the directory, the
+// clock and the phase for functions with effects. The functions and their edge cases follow
+// the function reference of OpenTofu 1.12. The one rule: a function only puts the text of an
+// argument into an error if the argument is not secret (see quoting and guarded).
 package funcs
 
 import (
@@ -19,52 +16,47 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// Config is what functions need from outside. The zero value works in the
-// current folder, without home folder and clock.
+// Config configures the functions with effects. The zero value uses the current directory,
+// without a home directory and a clock.
 type Config struct {
-	// BaseDir is the folder that relative paths of file functions start from;
-	// "" means ".". Give an absolute path where the answer of abspath must not
-	// depend on the process.
+	// BaseDir is the base of relative paths in file functions; "" means ".". It must be
+	// absolute if the result of abspath must not depend on the process.
 	BaseDir string
-	// Folder has what lies in BaseDir where that folder is not on disk. Nil: it is, or what
-	// lies in it does not exist.
+	// Folder contains the files of BaseDir if that directory is not on disk. nil means that
+	// it is on disk, or that its files do not exist.
 	Folder fs.FS
-	// Home tells the user's home folder, for `~`. Nil: `~` is an error.
+	// Home returns the user's home directory, for `~`. nil: `~` is an error.
 	Home func() (string, error)
-	// Now is the clock of timestamp(). Nil: timestamp() is an error, unless
-	// PureOnly is set.
+	// Now is the clock of timestamp(). nil: timestamp() is an error, unless PureOnly is set.
 	Now func() time.Time
-	// PlanTime is what plantimestamp() gives; the zero time gives an unknown
-	// string.
+	// PlanTime is the result of plantimestamp(). The zero time gives an unknown string.
 	PlanTime time.Time
-	// PureOnly makes timestamp, uuid and bcrypt give unknown strings, as a
-	// plan must.
+	// PureOnly lets timestamp, uuid and bcrypt return unknown strings, as in a plan.
 	PureOnly bool
-	// Console adds the function type and takes plantimestamp away.
+	// Console adds the function type and removes plantimestamp.
 	Console bool
-	// ReadFile reads a file, by a path that is joined with BaseDir. Nil means
-	// readfile.Whole. It must be safe to call concurrently.
+	// ReadFile reads a file by its path, which is already joined with BaseDir. nil means
+	// readfile.Whole. It must be safe for concurrent calls.
 	ReadFile func(path string) ([]byte, error)
-	// TemplateDepth limits how deep templates may call each other; 0 means 1024.
+	// TemplateDepth is the maximum nesting of templates that call templates; 0 means 1024.
 	TemplateDepth int
 }
 
-// family is some functions by name.
+// family is a set of functions by name.
 type family map[string]function.Function
 
-// corePrefix stands before a function's name in its long form.
+// corePrefix is the namespace in the long form of a function's name.
 const corePrefix = "core::"
 
-// Table returns every function under its name and under core::NAME. It is
-// cheap (functions that do not depend on c are built once a process, at the first
-// call). The map must not be changed; it and the functions may be used
-// concurrently.
+// Table returns every function under its name and under core::NAME. It is cheap: functions
+// that do not depend on c are built once per process. The map must not be changed. The map
+// and the functions may be used concurrently.
 func Table(c Config) map[string]function.Function {
 	return newScope(c).level(0)
 }
 
-// own is the functions that depend on the configuration of s, without those that
-// run templates.
+// own returns the functions that depend on the configuration of s, except those that run
+// templates.
 func own(s *scope) family {
 	fs := make(family, 32)
 	maps.Copy(fs, filesystem(s))
@@ -76,7 +68,7 @@ func own(s *scope) family {
 	return fs
 }
 
-// shared is the functions that are the same in every table, under both names.
+// shared contains the functions that are the same in every table, under both names.
 var shared = sync.OnceValue(func() family {
 	fs := make(family, 256)
 	for _, part := range []family{
@@ -96,9 +88,9 @@ func addBoth(fs, part family) {
 	}
 }
 
-// Names lists the names of all functions without prefix, sorted: those that
-// only the console has and those that it lacks too. The retired function
-// defaults, which is there only to say where it went, is left out.
+// Names returns the names of all functions without prefix, sorted, including those that
+// only the console has or lacks. It omits the removed function defaults, which only returns
+// an error.
 func Names() []string {
 	all := make(map[string]bool, 128)
 	for _, console := range []bool{false, true} {

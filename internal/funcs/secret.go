@@ -1,10 +1,9 @@
 package funcs
 
-// Errors of functions like to quote their arguments, and cty hands functions
-// their arguments without marks. So that nothing secret is printed, a function
-// that quotes is either written with [quoting], which knows which arguments
-// may be shown, or, where its text comes from a library, wrapped in [guarded],
-// which withholds the text of an error when an argument is secret.
+// Errors of functions often quote their arguments, and cty passes arguments without marks.
+// So a function that quotes is either written with [quoting], which records the secret
+// arguments, or, if a library creates the error, wrapped in [guarded], which drops the text
+// of an error if an argument is secret.
 
 import (
 	"errors"
@@ -16,17 +15,17 @@ import (
 	"github.com/terrace-iac/terrace/internal/value"
 )
 
-// call is one call of a function made with quoting. Its arguments are known,
-// not null, and have no marks.
+// call is one call of a function written with quoting. Its arguments are known, not null and
+// unmarked.
 type call struct {
 	args   []cty.Value
 	secret []bool
 }
 
-// text is argument i, a string.
+// text returns argument i, a string.
 func (c call) text(i int) string { return c.args[i].AsString() }
 
-// quoted is argument i, a string, as it may stand in an error.
+// quoted returns argument i, a string, quoted for an error, or a placeholder if it is secret.
 func (c call) quoted(i int) string {
 	if c.secret[i] {
 		return value.SecretText
@@ -34,7 +33,7 @@ func (c call) quoted(i int) string {
 	return strconv.Quote(c.args[i].AsString())
 }
 
-// bare is argument i, a string, as it may stand in an error, without quotes.
+// bare is like quoted, without quotes.
 func (c call) bare(i int) string {
 	if c.secret[i] {
 		return value.SecretText
@@ -42,7 +41,7 @@ func (c call) bare(i int) string {
 	return c.args[i].AsString()
 }
 
-// any tells whether some argument is secret.
+// any reports whether an argument is secret.
 func (c call) any() bool {
 	for _, secret := range c.secret {
 		if secret {
@@ -52,7 +51,7 @@ func (c call) any() bool {
 	return false
 }
 
-// because is the text of err, or a stand-in if it could tell a secret argument.
+// because returns the text of err, or a placeholder if it could contain a secret argument.
 func (c call) because(err error) string {
 	if c.any() {
 		return withheld
@@ -62,9 +61,9 @@ func (c call) because(err error) string {
 
 const withheld = "the reason is not shown, because an argument is sensitive"
 
-// quoting makes the implementation of a function out of f, for parameters made
-// with [param]: it takes the marks off and puts all of them on the result, and
-// answers unknown for unknown.
+// quoting returns the implementation of a function from f, for parameters from [param]. It
+// removes the marks of the arguments and adds all of them to the result. It returns an
+// unknown value for unknown arguments.
 func quoting(f func(call) (cty.Value, error)) function.ImplFunc {
 	return func(args []cty.Value, ret cty.Type) (cty.Value, error) {
 		c := call{args: make([]cty.Value, len(args)), secret: make([]bool, len(args))}
@@ -90,12 +89,12 @@ func quoting(f func(call) (cty.Value, error)) function.ImplFunc {
 	}
 }
 
-// param is a parameter of a function whose implementation is made with quoting.
+// param returns a parameter of a function whose implementation uses quoting.
 func param(name string, ty cty.Type) function.Parameter {
 	return function.Parameter{Name: name, Type: ty, AllowMarked: true, AllowUnknown: true}
 }
 
-// stringParams is the parameters of a function of strings with quoting.
+// stringParams returns string parameters of a function that uses quoting.
 func stringParams(names ...string) []function.Parameter {
 	ps := make([]function.Parameter, len(names))
 	for i, name := range names {
@@ -104,7 +103,7 @@ func stringParams(names ...string) []function.Parameter {
 	return ps
 }
 
-// onStrings makes a function of strings that gives a value of type ret.
+// onStrings returns a function with string parameters and a result of the type ret.
 func onStrings(about string, ret cty.Type, f func(call) (cty.Value, error), names ...string) function.Function {
 	return function.New(&function.Spec{
 		Description:  about,
@@ -117,10 +116,9 @@ func onStrings(about string, ret cty.Type, f func(call) (cty.Value, error), name
 
 func notNull(b *cty.RefinementBuilder) *cty.RefinementBuilder { return b.NotNull() }
 
-// guarded wraps f so that the text of an error is withheld when an argument is
-// secret, and so that a panic of f is reported without a stack trace. Where
-// numbers of arguments are given, only those can get into the text of an error.
-// The types that f has for unknown arguments are kept.
+// guarded wraps f: it drops the text of an error if an argument is secret, and reports a
+// panic without a stack trace. If quotes is set, only these arguments can appear in an
+// error. The result types for unknown arguments are those of f.
 func guarded(f function.Function, quotes ...int) function.Function {
 	params, rest := opened(f)
 	return function.New(&function.Spec{
@@ -130,7 +128,7 @@ func guarded(f function.Function, quotes ...int) function.Function {
 		Type: func(args []cty.Value) (cty.Type, error) {
 			for _, arg := range args {
 				if arg.IsKnown() {
-					return cty.DynamicPseudoType, nil // the call below finds it out
+					return cty.DynamicPseudoType, nil // the call below determines the type
 				}
 			}
 			return f.ReturnTypeForValues(args)
@@ -145,7 +143,7 @@ func guarded(f function.Function, quotes ...int) function.Function {
 	})
 }
 
-// pick is the arguments with the given numbers, or all if there are none.
+// pick returns the arguments with the given numbers, or all arguments without numbers.
 func pick(args []cty.Value, numbers []int) []cty.Value {
 	if len(numbers) == 0 {
 		return args
@@ -159,7 +157,7 @@ func pick(args []cty.Value, numbers []int) []cty.Value {
 	return picked
 }
 
-// opened are the parameters of f, each as open leaves it.
+// opened returns the parameters of f after open.
 func opened(f function.Function) (params []function.Parameter, rest *function.Parameter) {
 	params, rest = f.Params(), f.VarParam()
 	for i := range params {
@@ -171,13 +169,13 @@ func opened(f function.Function) (params []function.Parameter, rest *function.Pa
 	return params, rest
 }
 
-// open lets everything through to the guarded function, which has its own say;
-// only null is left to the guard, since its message is the same.
+// open lets a parameter accept everything except null, so that the guarded function decides.
+// The message for null is the same in both.
 func open(p *function.Parameter) {
 	p.AllowUnknown, p.AllowMarked, p.AllowDynamicType = true, true, true
 }
 
-// Guard is err as it may be shown.
+// Guard returns err, without its text if an argument is secret.
 func Guard(err error, args []cty.Value) error {
 	if err == nil {
 		return nil
@@ -196,7 +194,7 @@ func Guard(err error, args []cty.Value) error {
 	return hidden(err)
 }
 
-// hidden is err without its text, but for the argument that it is about.
+// hidden returns err without its text. It keeps the number of the argument.
 func hidden(err error) error {
 	var at function.ArgError
 	if errors.As(err, &at) {
@@ -205,8 +203,7 @@ func hidden(err error) error {
 	return errors.New(withheld)
 }
 
-// plain is a parameter that knows nothing of marks and unknown values: cty
-// deals with them.
+// plain returns a parameter for which cty handles marks and unknown values.
 func plain(name string, ty cty.Type) function.Parameter {
 	return function.Parameter{Name: name, Type: ty}
 }

@@ -1,9 +1,8 @@
 package funcs
 
-// Templates call functions of the same table, templatefile and templatestring
-// among them. How deep they are in each other is counted by giving each depth a
-// table of its own, made when a template of that depth first runs: the same
-// functions, but for the two.
+// Templates call functions of the same table, including templatefile and templatestring. To
+// count the nesting, each depth has its own table with the same functions except these two.
+// It is built when a template of that depth first runs.
 
 import (
 	"errors"
@@ -21,26 +20,26 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// below is what runs below one template that an expression runs.
+// below counts the templates that run below one template of an expression.
 type below struct {
 	runs    atomic.Int64
-	endless atomic.Bool // so many, or so deep, that nothing more is run
+	endless atomic.Bool // a limit was reached, so that no further template runs
 }
 
 // scope is one table and the tables of the templates that it runs.
 type scope struct {
 	config Config
 	max    int
-	below  *below // nil above the templates that expressions run
+	below  *below // nil outside of templates
 
 	mu     sync.Mutex
-	levels []family // by depth
+	levels []family // indexed by depth
 }
 
 const defaultDepth = 1024
 
-// maxRuns is how many templates may run below one that an expression runs: those that call
-// two others each, and these two more, never end.
+// maxRuns is the maximum number of templates that run below one template of an expression:
+// templates that each call two others would never end.
 const maxRuns = 100000
 
 func newScope(c Config) *scope {
@@ -54,7 +53,7 @@ func newScope(c Config) *scope {
 	return s
 }
 
-// level is the table for templates of a depth; 0 is that of expressions.
+// level returns the table for templates of a depth; 0 is the table of expressions.
 func (s *scope) level(depth int) family {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +71,7 @@ func (s *scope) level(depth int) family {
 	return s.levels[depth]
 }
 
-// templates is the functions that run templates, as called at a depth.
+// templates returns the functions that run templates, for calls at a depth.
 func (s *scope) templates(depth int) family {
 	return family{
 		"templatefile":   s.templateFileFunc(depth),
@@ -80,8 +79,8 @@ func (s *scope) templates(depth int) family {
 	}
 }
 
-// templateFileFunc gives a result that is sensitive as soon as anything that
-// the template could have used is.
+// templateFileFunc returns templatefile. Its result is sensitive if any value that the
+// template could use is.
 func (s *scope) templateFileFunc(depth int) function.Function {
 	return function.New(&function.Spec{
 		Description: "Renders the template in a file with the given variables.",
@@ -100,7 +99,7 @@ func (s *scope) templateFileFunc(depth int) function.Function {
 	})
 }
 
-// source is the text of the file with the path, which may be unknown or marked.
+// source returns the text of the file at a path, which may be unknown or marked.
 func (s *scope) source(path cty.Value) (cty.Value, error) {
 	return quoting(func(c call) (cty.Value, error) {
 		text, err := s.readText(c, 0)
@@ -108,7 +107,7 @@ func (s *scope) source(path cty.Value) (cty.Value, error) {
 	})([]cty.Value{path}, cty.String)
 }
 
-// nameOf is a path as it stands in messages about the template in it.
+// nameOf returns a path for messages about the template.
 func nameOf(path cty.Value) string {
 	bare, marks := path.Unmark()
 	if secretMarks(marks) || !bare.IsKnown() {
@@ -117,8 +116,8 @@ func nameOf(path cty.Value) string {
 	return bare.AsString()
 }
 
-// templateStringFunc gives a result that is sensitive if the template is or
-// what it used is.
+// templateStringFunc returns templatestring. Its result is sensitive if the template or a
+// value that it used is.
 func (s *scope) templateStringFunc(depth int) function.Function {
 	return function.New(&function.Spec{
 		Description: "Renders a string as a template with the given variables.",
@@ -135,18 +134,18 @@ func templateType(args []cty.Value) (cty.Type, error) {
 	if !ty.IsObjectType() && !ty.IsMapType() {
 		return cty.NilType, function.NewArgErrorf(1, "invalid vars value: must be a map")
 	}
-	return cty.DynamicPseudoType, nil // a template of one interpolation gives its value as it is
+	return cty.DynamicPseudoType, nil // a template of a single interpolation returns its value unchanged
 }
 
-// template is what to render.
+// template is a template to render.
 type template struct {
 	source cty.Value // a string
-	name   string    // in place of a file's name in messages
+	name   string    // used as the file name in messages
 	vars   cty.Value // a map or an object
 }
 
-// render runs a template that is called at a depth. The result has the marks of
-// the template, those of vars itself, and those of what the template used.
+// render runs a template at a depth. The result has the marks of the template, of vars
+// itself, and of the values that the template used.
 func (s *scope) render(depth int, t template) (cty.Value, error) {
 	source, marks := t.source.Unmark()
 	vars, varMarks := t.vars.Unmark()
@@ -155,8 +154,8 @@ func (s *scope) render(depth int, t template) (cty.Value, error) {
 	}
 	v, err := s.run(depth, template{source, t.name, vars})
 	if err != nil {
-		// What the template uses may be secret too, but then it is marked and
-		// whoever refuses it knows. The text and the names are not.
+		// A secret value that the template uses is marked, so its functions can refuse it. The
+		// text of the template and the names of variables have no marks.
 		if secretMarks(marks) || secretMarks(varMarks) {
 			err = hidden(err)
 		}
@@ -165,7 +164,7 @@ func (s *scope) render(depth int, t template) (cty.Value, error) {
 	return v.WithMarks(marks, varMarks), nil
 }
 
-// run is render for a known template without marks of its own.
+// run is like render, for a known template without marks.
 func (s *scope) run(depth int, t template) (cty.Value, error) {
 	if err := s.endless(depth); err != nil {
 		return cty.NilVal, err
@@ -205,7 +204,7 @@ func (s *scope) run(depth int, t template) (cty.Value, error) {
 	return v, nil
 }
 
-// endless is why no further template runs at a depth.
+// endless returns the reason why no further template runs at a depth, or nil.
 func (s *scope) endless(depth int) error {
 	switch {
 	case s.below == nil:
@@ -222,7 +221,7 @@ func (s *scope) endless(depth int) error {
 	return nil
 }
 
-// callsTemplates reports whether a template runs others.
+// callsTemplates reports whether a template calls other templates.
 func callsTemplates(x hclsyntax.Expression) bool {
 	found := false
 	_ = hclsyntax.VisitAll(x, func(n hclsyntax.Node) hcl.Diagnostics {
@@ -235,13 +234,13 @@ func callsTemplates(x hclsyntax.Expression) bool {
 	return found
 }
 
-// diagnosed is the first error in ds, with its place.
+// diagnosed returns the first error in ds with its range.
 func diagnosed(ds hcl.Diagnostics) error {
 	for _, d := range ds {
 		if d.Severity != hcl.DiagError {
 			continue
 		}
-		detail := strings.TrimSuffix(d.Detail, ".") // the caller's sentence goes on
+		detail := strings.TrimSuffix(d.Detail, ".") // the caller continues the sentence
 		if d.Subject == nil {
 			return fmt.Errorf("%s; %s", d.Summary, detail)
 		}

@@ -2,28 +2,28 @@ package parallel
 
 import "sync"
 
-// A Queue runs jobs in the background, at most a fixed number at a time, and
-// starts them in the order in which they were added. Make it with NewQueue; its
-// methods may be called concurrently, and jobs may add jobs.
+// Queue runs jobs in the background, a limited number at a time. It starts them in the
+// order of Add. Create it with NewQueue. Its methods may be called concurrently, and jobs
+// may add jobs.
 type Queue struct {
 	max  int
 	mu   sync.Mutex
 	todo []queueItem
 	busy int
-	idle chan struct{} // made by the first who waits, closed when nothing is left
+	idle chan struct{} // created by the first call of Wait, closed when no job is left
 }
 
-// queueItem is a job, or a break that is over.
+// queueItem is a job, or a break that has ended.
 type queueItem struct {
 	job  func()
 	back *Break
 }
 
-// NewQueue makes a queue that runs at most max jobs at a time; below 1, as many
-// as there are processors.
+// NewQueue returns a queue that runs at most max jobs at a time. If max is below 1, the
+// limit is the number of processors.
 func NewQueue(max int) *Queue { return &Queue{max: atLeastOne(max)} }
 
-// Add puts a job on the queue and returns at once.
+// Add adds a job and returns immediately.
 func (q *Queue) Add(job func()) { q.add(queueItem{job: job}) }
 
 func (q *Queue) add(x queueItem) {
@@ -41,8 +41,8 @@ func (q *Queue) add(x queueItem) {
 	go q.run(x.job) // ended by Wait
 }
 
-// Wait returns when no job is queued or running. Jobs that take a break do not
-// count: who began breaks ends them, and waits again.
+// Wait returns when no job is queued or running. It ignores jobs on a break: the caller
+// that allowed breaks ends them and calls Wait again.
 func (q *Queue) Wait() {
 	q.mu.Lock()
 	if q.busy == 0 {
@@ -57,7 +57,7 @@ func (q *Queue) Wait() {
 	<-idle
 }
 
-// run does a job and then queued ones until there are none.
+// run runs a job and then queued jobs until the queue is empty.
 func (q *Queue) run(job func()) {
 	for job != nil {
 		job()
@@ -65,7 +65,7 @@ func (q *Queue) run(job func()) {
 	}
 }
 
-// next takes what is queued, or gives the place up.
+// next returns the next queued job. Without one, it frees the slot and returns nil.
 func (q *Queue) next() (job func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -73,7 +73,7 @@ func (q *Queue) next() (job func()) {
 		x := q.todo[0]
 		q.todo = q.todo[1:]
 		if x.back != nil {
-			close(x.back.over) // the place goes to the job that took the break
+			close(x.back.over) // the slot goes to the job that was on a break
 		}
 		return x.job
 	}
@@ -85,16 +85,15 @@ func (q *Queue) next() (job func()) {
 	return nil
 }
 
-// A Break is time that a job waits for something without taking up a place in its
-// queue.
+// Break is a wait of a job, during which it occupies no slot of the queue.
 type Break struct {
 	q    *Queue
 	over chan struct{}
 }
 
-// Break takes one: it returns when somebody ended it and the job has a place again.
-// note is called first, while the job still has its place. Only a job of the queue
-// may take a break, on its own goroutine.
+// Break frees the caller's slot. It returns after End, when the job has a slot again.
+// note is called first, while the job still has its slot. Only a job of the queue may
+// call Break, on its own goroutine.
 func (q *Queue) Break(note func(*Break)) {
 	b := &Break{q: q, over: make(chan struct{})}
 	note(b)
@@ -104,5 +103,5 @@ func (q *Queue) Break(note func(*Break)) {
 	<-b.over
 }
 
-// End ends the break, once: the job goes on as soon as there is a place for it.
+// End ends the break. The job continues when a slot is free. Call End once.
 func (b *Break) End() { b.q.add(queueItem{back: b}) }

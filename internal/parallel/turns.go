@@ -6,26 +6,25 @@ import (
 	"sync"
 )
 
-// Turns lets a fixed number of callers in at a time. Who waits stands in the line
-// of a name, and the lines take turns: however many callers wait in one line, the
-// first of every other line waits for one of them at most before its own turn.
-// Make it with NewTurns; its methods may be called concurrently. A nil Turns
-// lets everybody in.
+// Turns is a fair semaphore. Callers wait in one queue per name, and the queues are served
+// in rotation: however many callers wait under one name, the first caller of every other
+// name waits for at most one of them. Create it with NewTurns. Its methods may be called
+// concurrently. A nil Turns has no limit.
 type Turns struct {
 	mu    sync.Mutex
 	free  int
 	lines map[string]*line
-	ring  []*line // lines in which somebody waits, the next one first
+	ring  []*line // queues with waiting callers, the next one first
 }
 
-// A line is who waits under one name, in the order of arrival.
+// line is the queue of one name, in the order of arrival.
 type line struct {
 	name    string
-	waiters []chan struct{} // closed when it is its turn
+	waiters []chan struct{} // closed when the caller may continue
 }
 
-// NewTurns makes turns for n callers at a time; below 1 it returns nil, which is
-// no limit.
+// NewTurns returns a semaphore for n callers at a time. If n is below 1, it returns nil,
+// which has no limit.
 func NewTurns(n int) *Turns {
 	if n < 1 {
 		return nil
@@ -33,14 +32,14 @@ func NewTurns(n int) *Turns {
 	return &Turns{free: n, lines: map[string]*line{}}
 }
 
-// Take waits for a turn in the line of a name, or for the end of the context,
-// whose error it then returns. Without an error the caller must call Give.
+// Take waits until the caller may continue. If ctx ends first, it returns the error of
+// ctx. After a nil error, the caller must call Give.
 func (t *Turns) Take(ctx context.Context, name string) error {
 	if t == nil {
 		return nil
 	}
 	t.mu.Lock()
-	if t.free > 0 { // then nobody waits
+	if t.free > 0 { // then no caller waits
 		t.free--
 		t.mu.Unlock()
 		return nil
@@ -63,7 +62,7 @@ func (t *Turns) Take(ctx context.Context, name string) error {
 	}
 }
 
-// leave takes a waiter out of its line. One whose turn came meanwhile gives it on.
+// leave removes a caller from its queue. If it was admitted meanwhile, the next caller is admitted.
 func (t *Turns) leave(l *line, mine chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -79,7 +78,7 @@ func (t *Turns) leave(l *line, mine chan struct{}) {
 	}
 }
 
-// Give ends a turn.
+// Give releases what Take acquired.
 func (t *Turns) Give() {
 	if t == nil {
 		return
@@ -89,7 +88,7 @@ func (t *Turns) Give() {
 	t.next()
 }
 
-// next gives a turn to the first of the next line, which then stands last.
+// next admits the first caller of the next queue and moves that queue to the end.
 func (t *Turns) next() {
 	if len(t.ring) == 0 {
 		t.free++

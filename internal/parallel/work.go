@@ -2,39 +2,38 @@ package parallel
 
 import "sync"
 
-// Work is a list of items that is worked off in parallel and may grow meanwhile.
-// The zero Work is empty and ready; Add and Break may be called concurrently and
-// from within the running function.
+// Work is a list of items that is processed in parallel and may grow meanwhile. The zero
+// Work is empty and ready to use. Add and Break may be called concurrently, also from the
+// function that processes an item.
 //
-// Each worker takes neighbors, and works them off one after the other: what
-// stands side by side often waits for one another, and is better done by one.
-// Who has none left takes half of what another has before it.
+// Each worker takes a range of neighboring items: neighbors often wait for each other, so
+// one worker should process them. A worker without items takes half of another worker's.
 type Work[T any] struct {
 	mu    sync.Mutex
 	over  sync.Cond
 	f     func(T)
 	todo  []T
-	parts []*part[T] // what workers took and have not begun
+	parts []*part[T] // items that workers took and have not started
 	left  int        // items in todo and parts
 
-	places    int // how many workers there may be; 0 while no Do runs
-	free      int // places that nobody holds
-	workers   int // goroutines, those that take a break among them
+	places    int // the maximum number of workers; 0 while Do does not run
+	free      int // the number of unused slots
+	workers   int // the number of goroutines, including those on a break
 	breaks    int
-	returning []chan struct{} // those whose break is over and who wait for a place
+	returning []chan struct{} // workers whose break has ended and that wait for a slot
 }
 
-// A part is what one worker took.
+// part contains the items that one worker took.
 type part[T any] struct {
 	items []T
-	left  bool // its worker is gone
+	left  bool // its worker has ended
 }
 
-// mostBreaks is how many breaks let another item begin at the same time: each
-// call on a break holds a stack. Past it only those who return get a place.
+// mostBreaks is the number of calls on a break up to which new items start. Each such
+// call keeps a stack. Above it, only calls that return from a break get a slot.
 const mostBreaks = 1000
 
-// Add puts items on the list.
+// Add adds items to the list.
 func (w *Work[T]) Add(items ...T) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -43,9 +42,9 @@ func (w *Work[T]) Add(items ...T) {
 	w.hire()
 }
 
-// Do calls f once for each item, at most the given number of calls at a time,
-// until the list is empty and no call runs. With workers below 1 it takes as
-// many as there are processors. Only one Do may run at a time.
+// Do calls f once per item, at most workers calls at a time, until the list is empty and
+// no call runs. If workers is below 1, the limit is the number of processors. Only one Do
+// may run at a time.
 func (w *Work[T]) Do(workers int, f func(item T)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -61,9 +60,8 @@ func (w *Work[T]) Do(workers int, f func(item T)) {
 	w.places, w.free, w.f, w.parts = 0, 0, nil, nil
 }
 
-// Break lets another item be worked on while a call of f waits for another call
-// that has begun. back ends the break; it may have to wait for its
-// turn, as no more calls run at a time than the limit given to Do.
+// Break frees the slot of a call of f that waits for another call that has started. back
+// ends the break. back may wait, because no more calls run at a time than Do allows.
 func (w *Work[T]) Break() (back func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -86,7 +84,7 @@ func (w *Work[T]) back() {
 	<-turn
 }
 
-// leave gives a place up: to who returns, or to a new worker if there is work.
+// leave frees a slot: for a call that returns from a break, or for a new worker.
 func (w *Work[T]) leave() {
 	if len(w.returning) > 0 {
 		close(w.returning[0])
@@ -97,7 +95,7 @@ func (w *Work[T]) leave() {
 	w.hire()
 }
 
-// hire starts a worker for each free place, if there is work for it.
+// hire starts a worker for each free slot, while there are items.
 func (w *Work[T]) hire() {
 	for n := w.left; n > 0 && w.free > 0 && w.breaks <= mostBreaks; n-- {
 		w.free--
@@ -106,16 +104,16 @@ func (w *Work[T]) hire() {
 	}
 }
 
-// run is one worker: it takes items until there are none, or until somebody
-// returns who needs its place.
+// run is one worker. It processes items until none is left, or until a call that returns
+// from a break needs its slot.
 func (w *Work[T]) run() {
-	w.mu.Lock() // no deferred unlock: a panic in f comes without the lock, and is to be seen by itself
+	w.mu.Lock() // no deferred unlock: a panic in f happens without the lock and must not be hidden by a second one
 	mine := &part[T]{}
 	w.parts = append(w.parts, mine)
 	for len(w.returning) == 0 && w.take(mine) {
 		item := mine.items[0]
 		var none T
-		mine.items[0] = none // a part may be long, and what is done can be let go
+		mine.items[0] = none // frees the memory of items that are done
 		mine.items = mine.items[1:]
 		w.left--
 		w.mu.Unlock()
@@ -131,7 +129,7 @@ func (w *Work[T]) run() {
 	w.mu.Unlock()
 }
 
-// drop forgets a part that nobody works on and in which nothing is left.
+// drop deletes an empty part whose worker has ended.
 func (w *Work[T]) drop(p *part[T]) {
 	if !p.left || len(p.items) > 0 {
 		return
@@ -146,7 +144,7 @@ func (w *Work[T]) drop(p *part[T]) {
 	}
 }
 
-// take sees to it that a worker's part has an item, and reports whether it has.
+// take refills an empty part. It reports whether the part has an item.
 func (w *Work[T]) take(mine *part[T]) bool {
 	if len(mine.items) > 0 {
 		return true

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// changed is when the system last changed anything about a file, which no program can set.
+// changed returns the change time (ctime) of a file, which programs cannot set.
 func changed(info fs.FileInfo) time.Time {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

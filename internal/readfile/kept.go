@@ -8,36 +8,35 @@ import (
 	"time"
 )
 
-// Kept reads files and keeps their texts, so that what a command reads in several places is
-// opened once. A text is given out again only while the file has the identity, the size and
-// the times that it had when it was read, so what a hook, a provider or another step of the
-// command wrote meanwhile is read. A file that changed within settled before it was read is
-// not kept: it might change again without showing it. What was read from a stream is kept to
-// the end, since it cannot be read twice.
+// Kept is a cache of file contents for one command. It returns a cached content only while
+// the file has the same identity, size and times, so that changes by hooks, providers or
+// other steps of the command are read. It does not cache a file that changed less than
+// settled before it was read, because a second change could have the same times. The
+// content of a stream is cached for the whole command, since a stream cannot be read twice.
 //
-// The zero value is ready, and nil keeps nothing. It may be used concurrently. The texts are
-// shared and must not be changed.
+// The zero value is ready to use; a nil *Kept caches nothing. It may be used concurrently.
+// Callers must not change the returned content.
 type Kept struct {
 	mu    sync.Mutex
 	files map[string]*keptFile
-	size  int64 // of all texts
+	size  int64 // of all contents, in bytes
 }
 
 type keptFile struct {
 	mu   sync.Mutex
 	text []byte
-	info fs.FileInfo // when the text was read; nil: there is none
+	info fs.FileInfo // at the time of reading; nil: nothing is cached
 }
 
 const (
-	settled  = 2 * time.Second // no file system keeps time more coarsely
+	settled  = 2 * time.Second // the coarsest resolution of file times in use
 	mostKept = 64 << 20
 )
 
-// Whole is the function of the package.
+// Whole is like the function Whole, with this cache.
 func (k *Kept) Whole(path string) ([]byte, error) { return k.read(path, Whole) }
 
-// Given is the function of the package.
+// Given is like the function Given, with this cache.
 func (k *Kept) Given(path string) ([]byte, error) { return k.read(path, Given) }
 
 func (k *Kept) read(path string, read func(string) ([]byte, error)) ([]byte, error) {
@@ -65,7 +64,7 @@ func (k *Kept) read(path string, read func(string) ([]byte, error)) ([]byte, err
 	return text, err
 }
 
-// file is what is kept of a path.
+// file returns the cache entry of a path.
 func (k *Kept) file(path string) *keptFile {
 	path = filepath.Clean(path)
 	k.mu.Lock()
@@ -81,8 +80,8 @@ func (k *Kept) file(path string) *keptFile {
 	return f
 }
 
-// keep replaces what is kept of a file; nothing if info is nil, or if the text is more than
-// there is room for.
+// keep replaces the cached content of a file. It caches nothing if info is nil or the
+// content is too large.
 func (k *Kept) keep(f *keptFile, text []byte, info fs.FileInfo) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -95,10 +94,10 @@ func (k *Kept) keep(f *keptFile, text []byte, info fs.FileInfo) {
 	k.size += int64(len(text))
 }
 
-// stream reports whether what a file gives is gone once it was read.
+// stream reports whether a file can be read only once.
 func stream(info fs.FileInfo) bool { return info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0 }
 
-// unchanged reports whether a file is as it was.
+// unchanged reports whether a file has the same identity, size and times.
 func unchanged(was, is fs.FileInfo) bool {
 	if stream(was) {
 		return os.SameFile(was, is)

@@ -4,5 +4,5 @@ package readfile
 
 import "syscall"
 
-// nonblocking has a pipe opened without waiting for somebody at its other end.
+// nonblocking lets an open of a pipe return before a program opens its other end.
 const nonblocking = syscall.O_NONBLOCK | syscall.O_NOCTTY

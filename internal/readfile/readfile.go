@@ -1,8 +1,8 @@
-// Package readfile reads files that somebody else may have chosen: a checkout can hold a
-// named pipe or a link to a device in the place of every file.
+// Package readfile reads untrusted files: a checkout can contain a named pipe or a link to
+// a device in place of any file.
 //
-// Main functions: Whole, Given, Large and Open; Kept opens each file once for a command. The
-// one rule: a read ends, in bounded time and memory.
+// Main functions: Whole, Given, Large and Open; Kept caches file contents for a command.
+// The one rule: every read ends in bounded time and memory.
 package readfile
 
 import (
@@ -15,14 +15,13 @@ import (
 	"time"
 )
 
-// Most is how large a file of configuration or values may be.
+// Most is the maximum size of a configuration or variable file, in bytes.
 const Most = 256 << 20
 
-// How long nothing may come from a named pipe: before there is somebody who writes, and
-// afterwards.
+// Timeouts of a named pipe: until a program opens it for writing, and between two writes.
 const (
 	noWriter      = time.Second
-	noWriterGiven = 10 * time.Second // to a pipe that the user names
+	noWriterGiven = 10 * time.Second // for a pipe that the user named
 	silence       = 30 * time.Second
 )
 
@@ -35,15 +34,15 @@ var (
 	errSilent   = errors.New("it is a named pipe, and nothing came from it for 30 seconds")
 )
 
-// Whole reads a file of configuration or values, as os.ReadFile does. A device is refused,
-// but for the one that is always empty; from a named pipe it reads while somebody writes.
+// Whole reads a configuration or variable file, like os.ReadFile. It returns an error for
+// a device other than /dev/null. It reads a named pipe to its end.
 func Whole(path string) ([]byte, error) { return read(path, Most, noWriter) }
 
-// Large is Whole for files that may have any size, such as states.
+// Large is like Whole without a limit of the size, for example for states.
 func Large(path string) ([]byte, error) { return read(path, -1, noWriter) }
 
-// Given is Whole for a file that the user names on the command line, which may be a stream
-// of the process itself, such as /dev/stdin, or what a shell makes of <(…).
+// Given is like Whole for a file that the user named on the command line. The file may be
+// a stream of the process, such as /dev/stdin or the file of a shell's <(…).
 func Given(path string) ([]byte, error) {
 	p := filepath.ToSlash(filepath.Clean(path))
 	if p != "/dev/stdin" && !strings.HasPrefix(p, "/dev/fd/") && !strings.HasPrefix(p, "/proc/self/fd/") {
@@ -69,7 +68,8 @@ func Open(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|nonblocking, 0)
 }
 
-// Regular refuses what is neither a regular file nor a folder, which is left to who opens it.
+// Regular returns an error for devices, pipes and sockets. Directories pass, since opening
+// one as a file fails anyway.
 func Regular(path string, info fs.FileInfo) error {
 	if info.Mode().IsRegular() || info.IsDir() {
 		return nil
@@ -92,7 +92,7 @@ func read(path string, most int64, patience time.Duration) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil || info.Mode().IsRegular() || info.IsDir():
-		// what there is to say of a missing file and of a folder says who opens it
+		// the caller's open reports missing files and directories
 	case info.Mode()&fs.ModeNamedPipe != 0:
 		return readPipe(path, patience)
 	case filepath.Clean(path) == os.DevNull || isNull(info):
@@ -100,7 +100,7 @@ func read(path string, most int64, patience time.Duration) ([]byte, error) {
 	default:
 		return nil, refused("read", path, info.Mode())
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|nonblocking, 0) // it may have become a pipe
+	f, err := os.OpenFile(path, os.O_RDONLY|nonblocking, 0) // the file may have been replaced with a pipe
 	if err != nil {
 		return nil, err
 	}
@@ -108,13 +108,14 @@ func read(path string, most int64, patience time.Duration) ([]byte, error) {
 	return all(f, path, most)
 }
 
-// isNull reports whether a file is the device that is always empty, by another name.
+// isNull reports whether a file is /dev/null under another name.
 func isNull(info fs.FileInfo) bool {
 	null, err := os.Stat(os.DevNull)
 	return err == nil && os.SameFile(null, info)
 }
 
-// all reads to the end, and at most so much; no limit if that is negative.
+// all reads a file to its end. It returns an error beyond most bytes; a negative most
+// means no limit.
 func all(f *os.File, path string, most int64) ([]byte, error) {
 	var size int64
 	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
@@ -123,7 +124,7 @@ func all(f *os.File, path string, most int64) ([]byte, error) {
 	if most >= 0 && size > most {
 		return nil, &fs.PathError{Op: "read", Path: path, Err: errLarge}
 	}
-	b := make([]byte, 0, size+512) // files of the kernel say that they are empty
+	b := make([]byte, 0, size+512) // files in /proc report a size of 0
 	for {
 		n, err := f.Read(b[len(b):cap(b)])
 		b = b[:len(b)+n]
@@ -142,7 +143,7 @@ func all(f *os.File, path string, most int64) ([]byte, error) {
 	}
 }
 
-// readPipe reads what a program writes into a named pipe. That one may begin a little later.
+// readPipe reads a named pipe. It waits for patience until a program opens it for writing.
 func readPipe(path string, patience time.Duration) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|nonblocking, 0)
 	if err != nil {
@@ -154,7 +155,7 @@ func readPipe(path string, patience time.Duration) ([]byte, error) {
 	const pause = 10 * time.Millisecond
 	for waited := time.Duration(0); ; {
 		if err := f.SetReadDeadline(deadline(silence)); err != nil {
-			return nil, refused("read", path, fs.ModeNamedPipe) // it cannot be waited for
+			return nil, refused("read", path, fs.ModeNamedPipe) // the system cannot wait for it
 		}
 		n, err := f.Read(piece)
 		b = append(b, piece[:n]...)

@@ -1,8 +1,8 @@
-// Package sealing is the one seam between what is kept (states, plans, the records of
-// journals) and who encrypts it.
+// Package sealing defines the interface between storage (states, plans, journal records)
+// and encryption.
 //
-// Main type: Sealer. The one rule: nobody above looks into what is sealed, or knows how it
-// is written: each of the three kinds has a Sealer of its own, which knows its form.
+// Main type: Sealer. The one rule: callers know neither the content nor the format of
+// encrypted data. States, plans and records have a Sealer each.
 package sealing
 
 import (
@@ -10,29 +10,28 @@ import (
 	"io"
 )
 
-// A Sealer encrypts what is written and decrypts what was read. Its methods may be
-// called concurrently.
+// Sealer encrypts and decrypts data. Its methods may be called concurrently.
 type Sealer interface {
-	// Seal makes the payload of a plaintext. sealed writes it, each time the same.
+	// Seal encrypts a plaintext. sealed writes the payload and may be called repeatedly.
 	Seal(p Plaintext) (sealed func(io.Writer) error, err error)
-	// Open gives back what Seal got, of which size bytes are read, or as many as there are
-	// if size is 0. What is not sealed is an error, unless that is allowed. migrate says that
-	// what was read is not in the form that Seal gives now (not encrypted, or with an older
-	// method), so that it must be written anew even if nothing changed.
+	// Open decrypts a payload of size bytes; 0 means up to the end of r. A payload that is
+	// not encrypted is an error, unless the configuration allows it. migrate reports that
+	// the payload is not in the form that Seal writes now (clear text or an older method),
+	// so that it must be rewritten even if nothing changed.
 	Open(r io.Reader, size int64) (plain io.Reader, migrate bool, err error)
 }
 
-// A Plaintext is what is to be encrypted.
+// Plaintext is the data to encrypt.
 type Plaintext struct {
-	Write func(io.Writer) error // writes it, each time the same
+	Write func(io.Writer) error // writes the data; may be called repeatedly
 
-	// Of states alone, which have these beside what is encrypted.
+	// Only for states: these are stored in clear text next to the encrypted data.
 	Serial  uint64
 	Lineage string
-	Indent  bool // for people's eyes, as state in files is
+	Indent  bool // format the result for people, as in state files
 }
 
-// Append appends the payload of bytes to dst.
+// Append encrypts plain and appends the payload to dst.
 func Append(s Sealer, dst, plain []byte) ([]byte, error) {
 	write, err := s.Seal(Plaintext{Write: func(w io.Writer) error {
 		_, err := w.Write(plain)
@@ -46,7 +45,7 @@ func Append(s Sealer, dst, plain []byte) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// Open gives back the bytes that Append got, from their payload.
+// Open decrypts a payload that Append returned.
 func Open(s Sealer, payload []byte) ([]byte, error) {
 	r, _, err := s.Open(bytes.NewReader(payload), int64(len(payload)))
 	if err != nil {

@@ -7,22 +7,22 @@ import (
 	"sync"
 )
 
-// Children run child processes and know which of them are running, so that they can be
-// ended all at once: whoever ends the process at a second interrupt leaves nothing behind
-// that it started. The zero value has none. Its methods may be called concurrently.
+// Children starts child processes and can kill all running ones, so that a second
+// interrupt ends the program without leaving processes behind. The zero value is ready to
+// use. Its methods may be called concurrently.
 type Children struct {
 	mu      sync.Mutex
 	running map[*exec.Cmd]bool
 	ended   bool
 }
 
-// Run is the function Run, until End is called; then nothing is started any more but what
-// takes away what must not stay (Cleaning).
+// Run is like the function Run. After End, it only starts commands whose context is from
+// Cleaning.
 func (g *Children) Run(ctx context.Context, c Command) error {
 	return run(ctx, c, g)
 }
 
-// End kills what is running, each child with its process group.
+// End kills all running children with their process groups.
 func (g *Children) End() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -32,16 +32,16 @@ func (g *Children) End() {
 	}
 }
 
-// cleaning is the key of contexts that Cleaning makes.
+// cleaning is the context key of Cleaning.
 type cleaning struct{}
 
-// Cleaning is a context in which Run starts programs after the end of all others: those that
-// take away what must not outlive the process.
+// Cleaning returns a context in which Run starts programs even after End: programs that
+// delete what must not outlive the process.
 func Cleaning(ctx context.Context) context.Context {
 	return context.WithValue(ctx, cleaning{}, true)
 }
 
-// start starts a child, which is one of g until forget.
+// start starts a child and adds it to g.
 func (g *Children) start(ctx context.Context, cmd *exec.Cmd) error {
 	if g == nil {
 		return cmd.Start()
@@ -61,7 +61,7 @@ func (g *Children) start(ctx context.Context, cmd *exec.Cmd) error {
 	return nil
 }
 
-// forget takes back a child that ended and whose output was read to its end.
+// forget removes a child that has ended and whose output was read completely.
 func (g *Children) forget(cmd *exec.Cmd) {
 	if g == nil {
 		return

@@ -2,14 +2,12 @@ package sys
 
 // # Child processes
 //
-// A child gets its folder and its complete environment explicitly, and a process
-// group of its own, so that the terminal's interrupt reaches us alone and we
-// decide which signals the child gets, and so that what the child has started can be
-// ended together with it.
+// A child receives an explicit directory and a complete environment. It has its own
+// process group: the terminal's interrupt only reaches us, we decide which signals the
+// child receives, and its own children end together with it.
 //
-// The output goes through pipes that we read ourselves instead of leaving it to
-// os/exec: a child that was killed may have left a grandchild behind that holds
-// the pipe open, and then the readers have to be called off.
+// We read the child's output from our own pipes instead of using os/exec's: after a kill,
+// a grandchild may keep a pipe open, and then the readers must be stopped.
 
 import (
 	"context"
@@ -24,18 +22,17 @@ import (
 	"github.com/terrace-iac/terrace/process"
 )
 
-// A Command is a child process to run.
+// Command is a child process to run.
 type Command = process.Command
 
 const defaultGrace = 5 * time.Second
 
-// Run runs a command to its end. When the context ends first, the child's
-// process group is interrupted, killed after c.Grace, and the error wraps
-// ErrInterrupted. A child that ended with a status other than 0 gives an error
-// from which ExitCode tells the status.
+// Run runs a command and waits for its end. If ctx ends first, Run interrupts the child's
+// process group, kills it after c.Grace, and returns an error that wraps ErrInterrupted.
+// If the child's status is not 0, ExitCode returns the status of the error.
 func Run(ctx context.Context, c Command) error { return run(ctx, c, nil) }
 
-// run is Run for a child that is one of g while it runs; g may be nil.
+// run is like Run and registers the child in g. g may be nil.
 func run(ctx context.Context, c Command, g *Children) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w", c.Path, errors.Join(ErrInterrupted, context.Cause(ctx)))
@@ -71,8 +68,8 @@ func run(ctx context.Context, c Command, g *Children) error {
 	return err
 }
 
-// Prepare makes the child ready for callers that start and wait for it by
-// themselves, such as the plugin client. Its streams are not connected.
+// Prepare returns the child for callers that start it and wait for it themselves, such as
+// the plugin client. The streams are not connected.
 func Prepare(c Command) (*exec.Cmd, error) {
 	if c.Dir == "" {
 		return nil, fmt.Errorf("%s: no working folder was given for it", c.Path)
@@ -86,7 +83,7 @@ func Prepare(c Command) (*exec.Cmd, error) {
 	cmd.Dir = c.Dir
 	cmd.Env = c.Env
 	if cmd.Env == nil {
-		cmd.Env = []string{} // nil would mean our own
+		cmd.Env = []string{} // nil would mean our own environment
 	}
 	if !c.Foreground || !hasTerminal() {
 		ownGroup(cmd)
@@ -94,8 +91,8 @@ func Prepare(c Command) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// become runs a command in place of this process, whose streams it has; c's are not looked
-// at. It returns where that cannot be done.
+// become replaces this process with a command, which keeps our streams; the streams of c
+// are ignored. It returns only if the system cannot do this.
 func become(c Command) error {
 	cmd, err := Prepare(c)
 	if err != nil {
@@ -104,8 +101,8 @@ func become(c Command) error {
 	return replace(cmd)
 }
 
-// ExitCode is the status that a child ended with, and -1 for one that a signal
-// ended. ok is false if err does not come from a child that ran.
+// ExitCode returns the exit status of a child, or -1 if a signal ended it. ok is false if
+// err does not come from a child that ran.
 func ExitCode(err error) (code int, ok bool) {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
@@ -114,14 +111,14 @@ func ExitCode(err error) (code int, ok bool) {
 	return 0, err == nil
 }
 
-// Kill ends a child that Prepare made, together with its process group.
+// Kill kills a child from Prepare with its process group.
 func Kill(cmd *exec.Cmd) {
 	if cmd.Process != nil {
 		signalGroup(cmd, true)
 	}
 }
 
-// endWith ends the child when the context does.
+// endWith ends the child when ctx ends.
 func endWith(ctx context.Context, c Command, cmd *exec.Cmd, out *output, ended <-chan struct{}) {
 	select {
 	case <-ended:
@@ -146,17 +143,17 @@ func endWith(ctx context.Context, c Command, cmd *exec.Cmd, out *output, ended <
 	out.abortReaders()
 }
 
-// output is the pipes between a child and the streams that it was given.
+// output contains the pipes between a child and its streams.
 type output struct {
-	theirs, ours []*os.File // of pipes that the child writes to
+	theirs, ours []*os.File // both ends of the pipes that the child writes to
 	to           []io.Writer
 	wg           sync.WaitGroup
 
-	in   *os.File // our end of the pipe that it reads from, or nil
+	in   *os.File // our end of the pipe that the child reads from, or nil
 	from io.Reader
 }
 
-// attach connects the child's streams: files directly, other writers by a pipe.
+// attach connects the child's output streams: files directly, other writers through a pipe.
 func attach(cmd *exec.Cmd, stdout, stderr io.Writer) (*output, error) {
 	o := new(output)
 	f, err := o.add(stdout)
@@ -177,11 +174,11 @@ func attach(cmd *exec.Cmd, stdout, stderr io.Writer) (*output, error) {
 }
 
 func sameWriter(a, b io.Writer) bool {
-	defer func() { _ = recover() }() // the types need not be comparable
+	defer func() { _ = recover() }() // comparing the interfaces panics if their types are not comparable
 	return a == b
 }
 
-// add returns what the child is to write to; a nil interface where w is nil.
+// add returns the writer for the child; a nil interface if w is nil.
 func (o *output) add(w io.Writer) (io.Writer, error) {
 	if w == nil {
 		return nil, nil
@@ -197,7 +194,7 @@ func (o *output) add(w io.Writer) (io.Writer, error) {
 	return pw, nil
 }
 
-// feed connects the child's input: a file directly, another reader by a pipe.
+// feed connects the child's input: a file directly, another reader through a pipe.
 func (o *output) feed(cmd *exec.Cmd, from io.Reader) error {
 	if from == nil {
 		return nil
@@ -218,8 +215,8 @@ func (o *output) feed(cmd *exec.Cmd, from io.Reader) error {
 func (o *output) started() {
 	closeAll(o.theirs)
 	if o.in != nil {
-		// Nobody waits for this one: it may hang in a read of a terminal that
-		// nobody types at. It ends with that read, since wait closes the pipe.
+		// No code waits for this goroutine: it may block in a read from the terminal. It
+		// ends after that read, since wait closes the pipe.
 		go func() {
 			_, _ = io.Copy(o.in, o.from)
 			_ = o.in.Close()
@@ -228,7 +225,7 @@ func (o *output) started() {
 	for i, r := range o.ours {
 		o.wg.Go(func() {
 			_, err := io.Copy(o.to[i], r)
-			if err != nil { // the writer failed or we were called off: let the child not block
+			if err != nil { // the writer failed or the context ended: the child must not block
 				_, _ = io.Copy(io.Discard, r)
 			}
 		})
@@ -240,7 +237,7 @@ func (o *output) wait() {
 	o.closeOurs()
 }
 
-// abortReaders ends the readers soon, though somebody still holds the pipe open.
+// abortReaders ends the readers although another process keeps the pipe open.
 func (o *output) abortReaders() {
 	soon := time.Now().Add(200 * time.Millisecond)
 	for _, r := range o.ours {

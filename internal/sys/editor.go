@@ -8,9 +8,8 @@ import (
 	"golang.org/x/term"
 )
 
-// lineEditor edits lines on the real terminal, which is put into raw mode only while a
-// line is read: what is printed in between is printed as usual, and an interrupt then is a
-// signal.
+// lineEditor edits lines on the terminal. The terminal is in raw mode only while a line is
+// read, so that other output is printed normally and an interrupt is a signal.
 type lineEditor struct {
 	fd    int
 	width func() int
@@ -43,7 +42,7 @@ func (e *lineEditor) ReadLine(prompt string) (string, error) {
 	}
 	defer func() { _ = term.Restore(e.fd, old) }()
 	if w := e.width(); w > 0 {
-		_ = e.t.SetSize(w, 25) // it looks at the width alone
+		_ = e.t.SetSize(w, 25) // only the width matters
 	}
 	e.t.SetPrompt(prompt)
 	line, err := e.t.ReadLine()

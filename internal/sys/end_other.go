@@ -4,6 +4,5 @@ package sys
 
 import "os/exec"
 
-// EndWithUs does nothing here: the system has no way to end a child with its
-// parent.
+// EndWithUs does nothing: this system cannot end a child with its parent.
 func EndWithUs(*exec.Cmd) {}

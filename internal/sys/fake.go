@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// A Fake is a System for tests with what was written to its streams.
+// Fake is a System for tests that keeps what was written to its streams.
 type Fake struct {
 	*System
 	Out, Err *Buffer
-	// Interrupt delivers an interrupt to whoever listens.
+	// Interrupt delivers an interrupt to all listeners.
 	Interrupt func()
 }
 
-// Test makes a system in a folder with nothing but the given environment: empty
-// input, output kept, no terminal, a clock that stands at noon UTC on January
-// 2nd, 2030, host "host", user "user", and child processes that really run.
+// Test returns a system in the directory dir with only the given environment, empty
+// input, captured output, no terminal, the fixed time of noon UTC on January 2nd, 2030,
+// host "host", user "user", and real child processes.
 func Test(dir string, env ...string) *Fake {
 	signals := make(chan os.Signal, 4)
 	f := &Fake{Out: new(Buffer), Err: new(Buffer)}
@@ -48,13 +48,13 @@ func Test(dir string, env ...string) *Fake {
 	return f
 }
 
-// NoChildren is a Run for systems in which nothing may be started.
+// NoChildren is a Run function that starts nothing and returns an error.
 func NoChildren(context.Context, Command) error {
 	return errors.New("child processes cannot be started here")
 }
 
-// A Buffer keeps what is written to it. The zero Buffer is empty; its methods
-// may be called concurrently.
+// Buffer is a bytes.Buffer whose methods may be called concurrently. The zero Buffer is
+// empty.
 type Buffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -66,7 +66,7 @@ func (b *Buffer) Write(p []byte) (int, error) {
 	return b.buf.Write(p)
 }
 
-// String is what was written so far.
+// String returns everything written so far.
 func (b *Buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -8,30 +8,30 @@ import (
 	"sync"
 )
 
-// smallestHeap is where the collector runs first, left alone.
+// smallestHeap is the heap size, in bytes, of Go's first garbage collection by default.
 const smallestHeap = 4 << 20
 
-// sparing is by how many percent the heap grows between two collections where
-// memory counts more than time.
+// sparing is the growth of the heap between two collections, in percent, if memory is
+// more important than time.
 const sparing = 50
 
-// beside is by how many percent the heap grows between two collections where plugins run:
-// what it takes then of the processors is taken from them.
+// beside is the growth of the heap between two collections, in percent, while plugins run:
+// they need the processor time.
 const beside = 250
 
-// collector is the pace of the garbage collector. The zero collector is ready;
-// there is one in a process, and it may be used concurrently.
+// collector controls the garbage collector. The zero collector is ready to use. There is
+// one per process, and it may be used concurrently.
 type collector struct {
-	pages sync.Once // for asking for large ones
+	pages sync.Once // requests large pages once
 	mu    sync.Mutex
-	set   int   // the percentage that holds until the collector runs; 0: none
-	usual int   // the one that it had before
-	least int64 // the heap at which it runs at the earliest, in bytes; 0: any
-	small bool  // whether memory counts more than time
+	set   int   // the GOGC percentage until the next collection; 0: none
+	usual int   // the percentage before
+	least int64 // the minimum heap size for a collection, in bytes; 0 means no minimum
+	small bool  // memory is more important than time
 }
 
-// begin has the garbage collector run first when the heap has twice the size at which it
-// would: most commands end before, and to start it takes a good part of their time.
+// begin doubles the heap size of the first collection. Most commands end before it, and
+// the first collection would cost a large part of their time.
 func (c *collector) begin() {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
@@ -41,8 +41,8 @@ func (c *collector) begin() {
 	c.until(200)
 }
 
-// spare has the garbage collector run from now on when the heap has grown by half,
-// not when it has doubled. What the user said about the collector stands.
+// spare lowers the growth between collections to half. It respects the user's GOGC and
+// GOMEMLIMIT.
 func (c *collector) spare() {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
@@ -53,9 +53,8 @@ func (c *collector) spare() {
 	c.from(sparing)
 }
 
-// share has the garbage collector run less often, since other processes work for this one.
-// Where memory counts more than time, and where the user said something about the collector,
-// that stands.
+// share raises the growth between collections, because plugins need the processors. It has
+// no effect after spare, or if the user set GOGC or GOMEMLIMIT.
 func (c *collector) share() {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
@@ -67,8 +66,8 @@ func (c *collector) share() {
 	}
 }
 
-// from sets the percentage that holds from now on, or from when the collector has run. The
-// caller holds c.mu.
+// from sets the percentage from now on, or from the next collection on if a temporary
+// percentage is set. The caller holds c.mu.
 func (c *collector) from(percent int) {
 	if c.set != 0 {
 		c.usual = percent
@@ -77,12 +76,11 @@ func (c *collector) from(percent int) {
 	debug.SetGCPercent(percent)
 }
 
-// expect has the garbage collector run when the heap has grown by the given
-// number of bytes, and at its ordinary pace from then on. A heap that grows from
-// nothing is walked again and again though hardly anything in it is garbage; who
-// knows how large it will be spares that. Of several that expect something before
-// it runs, who expects most is heeded. What the user said about the collector
-// (GOGC, GOMEMLIMIT) stands.
+// expect delays the next collection until the heap has grown by the given number of bytes.
+// A heap that grows from nothing is scanned repeatedly although it contains almost no
+// garbage; a caller that knows its final size avoids that. If several callers expect
+// growth before the collection, the largest counts. expect respects the user's GOGC and
+// GOMEMLIMIT.
 func (c *collector) expect(bytes int64) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
@@ -97,10 +95,9 @@ func (c *collector) expect(bytes int64) {
 	c.until(percent)
 }
 
-// leave has the garbage collector run at the earliest when the heap has the given number
-// of bytes, each time until its ordinary pace says later: for work that makes much more
-// garbage than it keeps. Where memory counts more than time, and where the user said
-// something about the collector, that stands.
+// leave sets the minimum heap size for every collection, in bytes, for work that creates
+// much more garbage than it keeps. It has no effect after spare, or if the user set GOGC
+// or GOMEMLIMIT.
 func (c *collector) leave(bytes int64) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
@@ -112,8 +109,8 @@ func (c *collector) leave(bytes int64) {
 	c.atLeast(max(100, c.set))
 }
 
-// atLeast sets the percentage by which the collector runs at the least heap, if that is
-// larger than another one. The caller holds c.mu.
+// atLeast sets the percentage that corresponds to the minimum heap size, if it is larger
+// than other. The caller holds c.mu.
 func (c *collector) atLeast(other int) {
 	live := liveHeap()
 	if percent := int(100 * (c.least - live) / max(live, smallestHeap)); percent > other && !c.small {
@@ -121,25 +118,25 @@ func (c *collector) atLeast(other int) {
 	}
 }
 
-// liveHeap is what the collector left when it ran last, in bytes.
+// liveHeap returns the heap size after the last collection, in bytes.
 func liveHeap() int64 {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
 	return int64(live[0].Value.Uint64())
 }
 
-// until sets the percentage that holds until the collector runs. The caller holds c.mu.
+// until sets the percentage until the next collection. The caller holds c.mu.
 func (c *collector) until(percent int) {
 	usual := debug.SetGCPercent(percent)
 	if c.set == 0 {
 		c.usual = usual
-		first := new([16]byte) // large enough to be an object of its own
+		first := new([16]byte) // large enough for an allocation of its own
 		runtime.AddCleanup(first, (*collector).ran, c)
 	}
 	c.set = percent
 }
 
-// ran is called when the collector has run.
+// ran is called after a collection.
 func (c *collector) ran() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

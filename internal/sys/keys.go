@@ -7,7 +7,7 @@ import (
 	"golang.org/x/term"
 )
 
-// readKeys puts the terminal into raw mode and reads what is typed.
+// readKeys sets the terminal to raw mode and returns a channel of typed keys.
 func readKeys(fd int) (<-chan string, func() error, error) {
 	old, err := term.MakeRaw(fd)
 	if err != nil {
@@ -15,7 +15,7 @@ func readKeys(fd int) (<-chan string, func() error, error) {
 	}
 	keys, end := make(chan string), make(chan struct{})
 	sizes, off := resized()
-	go func() { // waits for what is typed, so nobody waits for it: it ends with the process
+	go func() { // blocks in a read of the terminal and ends with the process
 		buf := make([]byte, 256)
 		for {
 			n, err := os.Stdin.Read(buf)
@@ -33,7 +33,7 @@ func readKeys(fd int) (<-chan string, func() error, error) {
 		}
 	}()
 	merged := make(chan string)
-	go func() { // ends with the keys, or when the terminal is put back
+	go func() { // ends with the keys, or when the terminal is restored
 		defer close(merged)
 		for {
 			what, ok := "", true

@@ -9,10 +9,9 @@ import (
 	"strings"
 )
 
-// LookPath finds a program as a shell in the given folder with the given
-// environment would: a name with a slash counts from the folder, another is
-// looked for in PATH. Empty and relative entries of PATH are skipped, since a
-// program must not come from a folder that somebody merely downloaded.
+// LookPath finds a program like a shell in the directory dir with the environment env: a
+// name with a slash is relative to dir, any other name is looked up in PATH. It skips
+// empty and relative entries of PATH: a program must not come from a downloaded directory.
 func LookPath(name, dir string, env Env) (string, error) {
 	if name == "" {
 		return "", fmt.Errorf("no program was named")

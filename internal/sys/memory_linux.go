@@ -7,14 +7,13 @@ import (
 	"strings"
 )
 
-// Memory is how many bytes a process holds that no file has, as the system counts
-// them; 0 if that is not known.
+// Memory returns the anonymous resident memory of a process in bytes, or 0 if it is unknown.
 func Memory(pid int) int64 {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {
 		return 0
 	}
-	fields := strings.Fields(string(b)) // in pages: its size, what is there, what of that is files
+	fields := strings.Fields(string(b)) // in pages: total size, resident, shared with files
 	if len(fields) < 3 {
 		return 0
 	}

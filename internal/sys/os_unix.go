@@ -15,9 +15,8 @@ import (
 
 func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// hasTerminal reports whether our process group is the one that the terminal listens to.
-// What is typed there reaches this group; without that, a child in our group would only be
-// one whose own children nobody can end.
+// hasTerminal reports whether our process group is the terminal's foreground group. If it
+// is not, a child in our group would gain nothing, and its own children could not be ended.
 func hasTerminal() bool {
 	f, err := os.OpenFile("/dev/tty", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
@@ -28,8 +27,8 @@ func hasTerminal() bool {
 	return err == nil && group == syscall.Getpgrp()
 }
 
-// signalGroup interrupts or kills the child's group, or the child alone if it
-// shares ours. A process that is gone already is no error.
+// signalGroup interrupts or kills the child's process group, or only the child if it is in
+// our group. A process that has already ended is no error.
 func signalGroup(cmd *exec.Cmd, kill bool) {
 	sig := syscall.SIGINT
 	if kill {
@@ -42,7 +41,7 @@ func signalGroup(cmd *exec.Cmd, kill bool) {
 	_ = cmd.Process.Signal(sig)
 }
 
-// replace makes this process that of a command.
+// replace replaces this process with a command.
 func replace(cmd *exec.Cmd) error {
 	if err := syscall.Chdir(cmd.Dir); err != nil {
 		return err
@@ -56,11 +55,11 @@ func executable(info fs.FileInfo) bool { return info.Mode()&0o111 != 0 }
 
 func brokenPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }
 
-// surviveBrokenPipes has writes to a pipe that nobody reads fail, instead of ending the
-// process. It catches the signal: one that is ignored would be so in children, too.
+// surviveBrokenPipes lets a write to a closed pipe fail instead of ending the process. It
+// catches SIGPIPE: children would inherit an ignored signal.
 func surviveBrokenPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
-// resized starts to deliver a signal when the terminal has another size.
+// resized returns a channel that receives a signal when the size of the terminal changes.
 func resized() (<-chan os.Signal, func()) {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGWINCH)

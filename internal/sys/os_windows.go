@@ -16,10 +16,10 @@ func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
 
-// signalGroup ends the child; there is no gentle way to ask it.
+// signalGroup kills the child: Windows has no interrupt for other processes.
 func signalGroup(cmd *exec.Cmd, _ bool) { _ = cmd.Process.Kill() }
 
-// replace cannot be done here.
+// replace returns an error: Windows cannot replace a process.
 func replace(*exec.Cmd) error { return errors.ErrUnsupported }
 
 func suffixes(path string, env Env) []string {
@@ -41,6 +41,6 @@ func brokenPipe(err error) bool {
 	return errors.Is(err, syscall.ERROR_BROKEN_PIPE) || errors.Is(err, errNoData)
 }
 
-func surviveBrokenPipes() {} // there is no signal for them
+func surviveBrokenPipes() {} // Windows has no SIGPIPE
 
 func resized() (<-chan os.Signal, func()) { return nil, func() {} }

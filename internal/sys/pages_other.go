@@ -2,5 +2,5 @@
 
 package sys
 
-// inLargePages is for systems that have to be asked.
+// inLargePages does nothing: only Linux has this request.
 func inLargePages(int64) {}

@@ -10,21 +10,20 @@ import (
 	"runtime/pprof"
 )
 
-// Profiles are the files that profiles of the process are written to; "" for those
-// that are not wanted.
+// Profiles contains the paths of profile files; "" disables a profile.
 type Profiles struct{ CPU, Memory, Goroutines string }
 
-// sampledBytes is how much memory is allocated between two samples of a profile: what
-// Go takes by itself where something reads the profile.
+// sampledBytes is the allocated memory between two samples of the memory profile: Go's
+// own default.
 const sampledBytes = 512 << 10
 
-// withoutSamples has no memory sampled: since profile is linked in, every allocation
-// would count towards one else. It must be called first of all.
+// withoutSamples disables memory sampling, which Go enables in every program that contains
+// the profiler. It must be called first.
 func withoutSamples() { runtime.MemProfileRate = 0 }
 
-// profile begins to profile the process. The files are made at once, with their
-// folders, and are readable by their owner alone; stop, which must be called once,
-// writes them. Only one profile of the processor can be taken at a time.
+// profile starts profiling. It creates the files and their directories immediately,
+// readable only by their owner. stop writes the profiles and must be called once. Only one
+// processor profile can run at a time.
 func profile(p Profiles) (stop func() error, err error) {
 	var ends []func() error
 	stop = func() error {
@@ -66,7 +65,7 @@ func profile(p Profiles) (stop func() error, err error) {
 		runtime.MemProfileRate = sampledBytes
 		return nil
 	}, func(w io.Writer) error {
-		runtime.GC() // so that the profile has what is in use
+		runtime.GC() // so that the profile contains only live memory
 		return pprof.WriteHeapProfile(w)
 	})
 	if err != nil {

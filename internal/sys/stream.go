@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// A stream is Stdout or Stderr of the process.
+// stream is Stdout or Stderr of the process.
 type stream struct {
 	f    *os.File
 	by   *unread
@@ -67,11 +67,11 @@ func (l *Lost) First() (what string, err error) {
 // program in "terrace plan | head -1".
 type unread struct {
 	mu     sync.Mutex
-	gone   chan struct{} // nil: nobody asked
+	gone   chan struct{} // nil until watch is called
 	closed bool
 }
 
-// watch is System.Unread.
+// watch implements System.Unread.
 func (u *unread) watch() <-chan struct{} {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -82,7 +82,7 @@ func (u *unread) watch() <-chan struct{} {
 	return u.gone
 }
 
-// found notes that a stream is not read, and reports whether somebody asked for that.
+// found records that a stream has no reader. It reports whether watch was called.
 func (u *unread) found() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -93,8 +93,7 @@ func (u *unread) found() bool {
 	return u.gone != nil
 }
 
-// fileOf is the file that a writer or reader is, so that a child gets it itself; nil if it
-// is none.
+// fileOf returns the file behind a writer or reader, which a child can use directly, or nil.
 func fileOf(w any) *os.File {
 	switch w := w.(type) {
 	case *os.File:

@@ -1,10 +1,10 @@
-// Package sys owns the effects that the rest of the program may not cause by
-// itself: working folder, environment, standard streams, clock, terminal,
-// signals, host and user names, and child processes.
+// Package sys contains all effects on the operating system: working directory,
+// environment, standard streams, clock, terminal, signals, host and user names, and child
+// processes.
 //
-// Main types: System, Env and Command. The one rule: only main and the command
-// line hold a whole System; everything below is handed the piece that it needs,
-// and nothing changes the process itself (no chdir, no setenv).
+// Main types: System, Env and Command. The one rule: only main and the command line hold
+// a System. All other packages receive the parts that they need, and no code changes the
+// process itself (no chdir, no setenv).
 package sys
 
 import (
@@ -25,12 +25,12 @@ import (
 	"github.com/terrace-iac/terrace/process"
 )
 
-// A System is what the program runs in. Real makes that of the process, Test
-// one for tests. A System is not changed once made.
+// System is the environment of the program. Real returns that of the process, Test one
+// for tests. A System is immutable.
 type System struct {
-	Dir  string   // the working folder, absolute
+	Dir  string   // the working directory, absolute
 	Env  Env      // the environment
-	Args []string // the command line, with the name that the program was called by
+	Args []string // the command line, including the program's name
 
 	Stdin  io.Reader
 	Stdout io.Writer
@@ -38,43 +38,41 @@ type System struct {
 
 	Now      func() time.Time
 	Terminal Terminal
-	// Sleep is how long stores of state pause before they ask again, or until the context is
-	// done, whose error it returns then. Nil: as long as they say.
+	// Sleep pauses a state store before a retry. If ctx ends first, it returns the error of
+	// ctx. nil means the real time.
 	Sleep func(ctx context.Context, d time.Duration) error
-	// Run runs a child process to its end; see Command.
+	// Run runs a child process and waits for its end; see Command.
 	Run func(ctx context.Context, c Command) error
-	// Become runs a program in place of this one, with its standard streams, and returns if
-	// that cannot be done: errors.ErrUnsupported where no system can. It may be nil.
+	// Become replaces this process with a program, which keeps the standard streams. It
+	// returns only if that fails: errors.ErrUnsupported if the system cannot do it. It may be nil.
 	Become func(c Command) error
-	// EndChildren kills what Run has started and has not ended, with all its processes, and
-	// has Run start nothing more. It may be nil.
+	// EndChildren kills all running children with their process groups. Later calls of Run
+	// fail. It may be nil.
 	EndChildren func()
-	// Interrupts starts to deliver interrupt and termination signals, and that the
-	// terminal is gone, and returns how to stop it. Until then a signal ends the process.
+	// Interrupts returns a channel for interrupt, termination and hangup signals, until stop
+	// is called. Without Interrupts, a signal ends the process.
 	Interrupts func() (c <-chan os.Signal, stop func())
-	// Unread starts to drop what is written to Stdout or Stderr once nobody reads that any
-	// more, and returns a channel that is closed when that happens. Until then the system
-	// may end the process for it. It may be nil.
+	// Unread returns a channel that is closed when the reader of Stdout or Stderr closes the
+	// pipe; later output is dropped. Without Unread, the system may end the process then. It
+	// may be nil.
 	Unread func() <-chan struct{}
 	// Lost gets the errors of writes to Stdout, but for those that Unread drops. Commands add
 	// those of other files with their output. It may be nil.
 	Lost *Lost
 
-	// ExpectHeap tells the garbage collector by how many bytes the heap is about to
-	// grow. It may be nil, and may be called concurrently.
+	// ExpectHeap announces that the heap will grow by the given number of bytes. It may be
+	// nil, and may be called concurrently.
 	ExpectHeap func(bytes int64)
-	// LeaveHeap has the garbage collector leave the heap alone as long as it is not that
-	// large, for work that makes much more garbage than it keeps. It may be nil.
+	// LeaveHeap sets the minimum heap size for a garbage collection, for work that creates
+	// much more garbage than it keeps. It may be nil.
 	LeaveHeap func(bytes int64)
-	// LimitHeap has the garbage collector keep the heap smaller than it usually is,
-	// for a fifth more processor time. It may be nil.
+	// LimitHeap keeps the heap smaller, for a fifth more processor time. It may be nil.
 	LimitHeap func()
-	// ShareProcessors has the garbage collector run less often, for up to twice the memory,
-	// since plugins need the processors. It may be nil, and may be called concurrently.
+	// ShareProcessors reduces garbage collections, for up to twice the memory, because
+	// plugins need the processors. It may be nil, and may be called concurrently.
 	ShareProcessors func()
 
-	// Profile begins to profile the process until stop is called, once. It may be nil
-	// where that is not possible.
+	// Profile starts profiling. Call stop once. Profile may be nil.
 	Profile func(Profiles) (stop func() error, err error)
 
 	Executable func() (string, error) // the path of the running program
@@ -82,39 +80,37 @@ type System struct {
 	User       func() string          // the user's login name, "" if unknown
 }
 
-// Terminal says which of the standard streams are terminals.
+// Terminal describes which standard streams are terminals.
 type Terminal struct {
 	In, Out, Err bool
-	// Width is the number of columns of the terminal that Stdout or Stderr is,
-	// or 0 if neither is one.
+	// Width returns the number of columns of the terminal at Stdout or Stderr, or 0 if
+	// neither is a terminal.
 	Width func() int
-	// Height is the number of its rows, or 0.
+	// Height returns the number of rows, or 0.
 	Height func() int
 	// ReadSecret reads a line from Stdin without showing it. Valid only if In.
 	ReadSecret func() (string, error)
-	// Edit makes an editor of lines on the terminal that Stdin and Stdout are. Valid only
-	// if In and Out.
+	// Edit returns a line editor on the terminal at Stdin and Stdout. Valid only if In and Out.
 	Edit func(complete Completer) LineEditor
-	// Keys starts to deliver what is typed as it is typed, unseen, in the bytes that the
-	// terminal sends; "" says that the terminal has another size. The channel is closed
-	// when nothing more can come. Valid only if In and Out, and once: the reader goes on
-	// reading when restore has put the terminal back.
+	// Keys returns a channel of typed keys, without echo, as the bytes that the terminal
+	// sends. "" means that the terminal's size changed. The channel is closed at the end of
+	// the input. Valid only if In and Out, and only once: the reader keeps reading after
+	// restore.
 	Keys func() (keys <-chan string, restore func() error, err error)
 }
 
-// A Completer answers the tab key: what the line and the place of the cursor become, or
-// what there is to choose from.
+// Completer handles the tab key. It returns the new line and cursor position, or the
+// possible completions.
 type Completer func(line string, pos int) (newLine string, newPos int, choices []string)
 
-// A LineEditor reads lines that are edited with the keys of a shell and found again with
-// the arrows.
+// LineEditor reads lines with a shell's editing keys and history.
 type LineEditor interface {
-	// ReadLine reads a line; io.EOF is the end, by Control-C or Control-D.
+	// ReadLine reads a line. It returns io.EOF after Control-C or Control-D.
 	ReadLine(prompt string) (string, error)
 }
 
-// Real is the system of this process. It fails only where the working folder
-// is not known, for instance because it was deleted.
+// Real returns the system of this process. It fails only if the working directory is
+// unknown, for example because it was deleted.
 func Real() (*System, error) {
 	withoutSamples()
 	dir, err := os.Getwd()
@@ -155,13 +151,13 @@ func Real() (*System, error) {
 	}, nil
 }
 
-// ErrNoPrograms is what Run returns where no programs may be run.
+// ErrNoPrograms is returned by RefusePrograms.
 var ErrNoPrograms = errors.New("the program is not run, because of --no-exec")
 
-// RefusePrograms stands in place of Run where no programs may be run.
+// RefusePrograms replaces Run if no programs may run.
 func RefusePrograms(context.Context, Command) error { return ErrNoPrograms }
 
-// Join makes a path absolute: a relative one counts from a folder.
+// Join returns name as an absolute path. A relative name is relative to dir.
 func Join(dir, name string) string {
 	if filepath.IsAbs(name) {
 		return filepath.Clean(name)
@@ -169,8 +165,8 @@ func Join(dir, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// Nearest is the file of a name in a folder or the nearest above it, up to the root of the
-// repository; "" if there is none.
+// Nearest returns the path of the file called name in dir or in the nearest parent, up to
+// the root of the repository, or "".
 func Nearest(dir, name string) string {
 	for {
 		path := filepath.Join(dir, name)
@@ -208,9 +204,9 @@ func realTerminal() Terminal {
 }
 
 func interrupts() (<-chan os.Signal, func()) {
-	c := make(chan os.Signal, 4) // nobody presses faster than it is read
+	c := make(chan os.Signal, 4) // the buffer is larger than the number of signals that arrive before a read
 	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+	if !signal.Ignored(syscall.SIGHUP) { // it is ignored under nohup
 		signal.Notify(c, syscall.SIGHUP)
 	}
 	return c, func() { signal.Stop(c) }
@@ -235,5 +231,5 @@ func userName() string {
 // Env is an environment.
 type Env = process.Env
 
-// ErrInterrupted is what Run returns, wrapped, when the context ended first.
+// ErrInterrupted is returned by Run, wrapped, if the context ends first.
 var ErrInterrupted = errors.New("interrupted")

@@ -7,8 +7,8 @@ import (
 
 var errQuote = errors.New("invalid command line string: a quote or a backslash at its end is not finished")
 
-// Words takes a line apart at blanks as a shell does, with quotes and
-// backslashes but nothing else.
+// Words splits a line into words like a shell. It handles blanks, quotes and backslashes
+// and nothing else.
 func Words(line string) ([]string, error) {
 	var words []string
 	var word strings.Builder

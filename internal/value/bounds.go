@@ -6,15 +6,15 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// What one value may be at most. The numbers that people write have a few digits and their
-// texts some kilobytes; one that goes beyond this is a mistake, or meant to fill the memory
-// of the machine, which writing out the digits of 1e100000000 does for minutes.
+// Limits of one value. Numbers written by people have a few digits, and strings have some
+// kilobytes. A larger value is a mistake or an attack: printing the digits of 1e100000000
+// takes minutes and all memory.
 const (
-	MaxText   = 64 << 20 // bytes of a text
-	MaxDigits = 10000    // of a number, before or behind the point
+	MaxText   = 64 << 20 // of a string, in bytes
+	MaxDigits = 10000    // of a number, before or after the decimal point
 )
 
-// maxExponent is MaxDigits as a power of two.
+// maxExponent is the power of two that corresponds to MaxDigits.
 const maxExponent = MaxDigits * 3322 / 1000
 
 // The errors of Bounded.
@@ -23,8 +23,8 @@ var (
 	ErrText   = errors.New("the text is longer than 64 MiB")
 )
 
-// Bounded returns an error for a number that has too many digits, and for a text that is
-// too long. What is in a collection is not looked at.
+// Bounded returns an error for a number with too many digits or a string that is too
+// long. It does not check the elements of collections.
 func Bounded(v cty.Value) error {
 	if v == cty.NilVal || v.Type() != cty.Number && v.Type() != cty.String {
 		return nil

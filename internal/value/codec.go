@@ -10,29 +10,27 @@ import (
 	"github.com/zclconf/go-cty/cty/msgpack"
 )
 
-// A Codec writes and reads the values of one type in cty's form of MessagePack, which the
-// plugin protocol has. It never changes and may be used concurrently.
+// Codec encodes and decodes values of one type in cty's form of MessagePack, as in the
+// plugin protocol. It is immutable and may be used concurrently.
 //
-// What almost all values are made of it knows how to write and read itself, with
-// what follows from the type found out beforehand. Everything else (values of
-// any type, numbers that are no integers, unknown values of which something is
-// known, whatever does not fit) it leaves to cty's own functions, which thus
-// decide what is right and what is said of what is wrong: the bytes and values
-// are the same, only sooner.
+// It handles the common cases itself and computes everything that follows from the type
+// once. All other values (dynamic types, numbers with a fraction, refined unknown values,
+// values that do not conform) go through cty's functions. So the bytes, values and errors
+// are exactly cty's, at a lower cost.
 type Codec struct {
 	ty            cty.Type
 	kind          form
-	names         []string       // of an object's attributes, sorted
-	parts         []*Codec       // of an object's attributes, in the order of names, or of a tuple's elements
-	index         map[string]int // of an object's attributes
-	elem          *Codec         // of a collection
+	names         []string       // the names of an object's attributes, sorted
+	parts         []*Codec       // the codecs of an object's attributes, in the order of names, or of a tuple's elements
+	index         map[string]int // the index in names of an object's attribute
+	elem          *Codec         // the codec of a collection's elements
 	null, unknown cty.Value
 }
 
 type form uint8
 
 const (
-	other form = iota // left to cty
+	other form = iota // encoded and decoded by cty
 	dynamic
 	text
 	number
@@ -44,7 +42,7 @@ const (
 	tuple
 )
 
-// NewCodec makes the codec of a type.
+// NewCodec returns the codec of a type.
 func NewCodec(ty cty.Type) *Codec {
 	c := &Codec{ty: ty, null: cty.NullVal(ty), unknown: cty.UnknownVal(ty)}
 	switch {
@@ -56,7 +54,7 @@ func NewCodec(ty cty.Type) *Codec {
 		c.kind = number
 	case ty == cty.Bool:
 		c.kind = boolean
-	case ty.IsCollectionType() && !ty.HasDynamicTypes(): // else the elements decide what is right together
+	case ty.IsCollectionType() && !ty.HasDynamicTypes(): // with dynamic types, all elements together determine the type
 		c.elem = NewCodec(ty.ElementType())
 		switch {
 		case ty.IsListType():
@@ -84,7 +82,7 @@ func NewCodec(ty cty.Type) *Codec {
 	return c
 }
 
-// Append writes a value that conforms to the type behind b.
+// Append appends the encoding of a value to b. The value must conform to the type.
 func (c *Codec) Append(b []byte, v cty.Value) ([]byte, error) {
 	if out, ok := c.append(b, v); ok {
 		return out, nil
@@ -93,8 +91,8 @@ func (c *Codec) Append(b []byte, v cty.Value) ([]byte, error) {
 	return append(b, out...), err
 }
 
-// Read reads a value, which is all that b holds. It never panics and allocates in
-// proportion to what b holds.
+// Read decodes the single value in b. It never panics, and it allocates memory in
+// proportion to the length of b.
 func (c *Codec) Read(b []byte) (v cty.Value, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -113,8 +111,8 @@ func (c *Codec) Read(b []byte) (v cty.Value, err error) {
 	return v, nil
 }
 
-// ErrForm is the error of a value of another form.
+// ErrForm is returned for bytes that do not encode a value of the type.
 var ErrForm = errors.New("the value does not have the form of its type")
 
-// Type is the type of the values.
+// Type returns the type of the values.
 func (c *Codec) Type() cty.Type { return c.ty }

@@ -7,8 +7,8 @@ import (
 	"github.com/zclconf/go-cty/cty/msgpack"
 )
 
-// read reads the value that b begins with, and returns what follows it, or
-// reports that it is not one for it.
+// read decodes the first value in b and returns the remaining bytes. ok is false if the
+// value is not one of the common cases.
 func (c *Codec) read(b []byte) (v cty.Value, rest []byte, ok bool) {
 	switch {
 	case len(b) == 0:
@@ -43,7 +43,7 @@ func (c *Codec) read(b []byte) (v cty.Value, rest []byte, ok bool) {
 	return c.readOther(b)
 }
 
-// readOther has cty read a value.
+// readOther decodes a value with cty.
 func (c *Codec) readOther(b []byte) (v cty.Value, rest []byte, ok bool) {
 	rest, err := SkipMsgpack(b)
 	if err != nil {
@@ -98,7 +98,7 @@ func (c *Codec) readMap(b []byte) (cty.Value, []byte, bool) {
 	return cty.MapVal(vals), b, true
 }
 
-// readObject reads an object. Its attributes mostly stand in the order of names.
+// readObject decodes an object. Its attributes are usually in the order of names.
 func (c *Codec) readObject(b []byte) (cty.Value, []byte, bool) {
 	n, b, ok := readLength(b, mpMap, mpMap16, 2)
 	if !ok || n != len(c.names) {
@@ -138,7 +138,7 @@ func (c *Codec) readTuple(b []byte) (cty.Value, []byte, bool) {
 	return cty.TupleVal(vals), b, true
 }
 
-// readNumber reads integers.
+// readNumber decodes an integer.
 func (c *Codec) readNumber(b []byte) (cty.Value, []byte, bool) {
 	first := b[0]
 	if first <= 0x7f || first >= 0xe0 {
@@ -159,8 +159,8 @@ func (c *Codec) readNumber(b []byte) (cty.Value, []byte, bool) {
 	return cty.NumberIntVal(int64(u<<shift) >> shift), b[n:], true
 }
 
-// readUint reads a number of size bytes after the first byte, and tells how many
-// bytes there are with the first.
+// readUint reads an unsigned integer of size bytes after the first byte. n is the number
+// of bytes including the first.
 func readUint(b []byte, size int) (n int, u uint64, ok bool) {
 	if len(b) < 1+size {
 		return 0, 0, false
@@ -178,7 +178,7 @@ func readUint(b []byte, size int) (n int, u uint64, ok bool) {
 	return 1 + size, u, true
 }
 
-// readString reads a string, which stays part of b.
+// readString decodes a string. The result shares the memory of b.
 func readString(b []byte) (s, rest []byte, ok bool) {
 	n, size := 1, uint64(0)
 	switch {
@@ -200,8 +200,8 @@ func readString(b []byte) (s, rest []byte, ok bool) {
 	return b[n:end], b[end:], true
 }
 
-// readLength reads the length of an array or a map, of which each element has the
-// given number of items. It is never more than what follows can hold.
+// readLength reads the length of an array or a map. items is the number of encoded items
+// per element. The length is never greater than the remaining bytes allow.
 func readLength(b []byte, short, long byte, items uint64) (n int, rest []byte, ok bool) {
 	head, size := 1, uint64(0)
 	switch {

@@ -9,9 +9,9 @@ import (
 	"github.com/zclconf/go-cty/cty/msgpack"
 )
 
-// The first bytes of values in MessagePack. Of strings, arrays and maps these are
-// the shortest form, which holds the length, and the form with the smallest
-// length that follows. Source: the MessagePack specification.
+// First bytes of MessagePack values. Strings, arrays and maps have two entries: the
+// shortest form, which contains the length, and the form with the shortest separate
+// length. Source: the MessagePack specification.
 const (
 	mpMap     = 0x80
 	mpArray   = 0x90
@@ -26,11 +26,11 @@ const (
 	mpMap16   = 0xde
 )
 
-// mpUnknown is an unknown value of which nothing is known, as cty writes it: an
-// extension of one byte.
+// mpUnknown is cty's encoding of an unknown value without refinements: an extension of
+// one byte.
 const mpUnknown = "\xd4\x00\x00"
 
-// append writes a value behind b, or reports that it is not one for it.
+// append appends the encoding of v to b. ok is false if v is not one of the common cases.
 func (c *Codec) append(b []byte, v cty.Value) ([]byte, bool) {
 	if v == cty.NilVal || v.IsMarked() || !c.of(v.Type()) {
 		return nil, false
@@ -68,8 +68,8 @@ func (c *Codec) append(b []byte, v cty.Value) ([]byte, bool) {
 	return c.appendOther(b, v)
 }
 
-// of reports whether the codec is one for values of a type. The attributes of
-// objects and the elements of tuples are looked at one by one when they are written.
+// of reports whether the codec encodes values of a type. The attributes of objects and
+// the elements of tuples are checked when they are encoded.
 func (c *Codec) of(ty cty.Type) bool {
 	switch c.kind {
 	case dynamic, other:
@@ -84,7 +84,7 @@ func (c *Codec) of(ty cty.Type) bool {
 	return ty == c.ty
 }
 
-// appendOther has cty write a value.
+// appendOther appends a value with cty.
 func (c *Codec) appendOther(b []byte, v cty.Value) ([]byte, bool) {
 	if v.Type().TestConformance(c.ty) != nil {
 		return nil, false
@@ -129,7 +129,7 @@ func (c *Codec) appendTuple(b []byte, v cty.Value) ([]byte, bool) {
 	return b, ok
 }
 
-// appendNumber writes integers in as few bytes as there are for them.
+// appendNumber appends an integer in the shortest form.
 func (c *Codec) appendNumber(b []byte, v cty.Value) ([]byte, bool) {
 	n, acc := v.AsBigFloat().Int64()
 	if acc != big.Exact {
@@ -170,7 +170,7 @@ func appendString(b []byte, s string) []byte {
 	return append(b, s...)
 }
 
-// appendLength writes the length of an array or a map.
+// appendLength appends the length of an array or a map.
 func appendLength(b []byte, n int, short, long byte) []byte {
 	switch {
 	case n < 16:

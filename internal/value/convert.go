@@ -5,13 +5,12 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// manyElements is from how many elements on a collection is converted here.
+// manyElements is the number of elements from which a collection is converted here.
 const manyElements = 16
 
-// Convert is convert.Convert, in time linear in the number of elements where
-// cty compares the type of each with that of every other: in the conversion to a
-// collection whose element type is known, in which no two can differ, or in which
-// none does.
+// Convert has the results of cty's convert.Convert, but takes linear time for large
+// collections. cty compares the type of each element with every other one. That is not
+// needed if the element type is given, or if all elements have the same type.
 func Convert(v cty.Value, want cty.Type) (cty.Value, error) {
 	if out, ok := convertMany(v, want); ok {
 		return out, nil
@@ -19,9 +18,9 @@ func Convert(v cty.Value, want cty.Type) (cty.Value, error) {
 	return convert.Convert(v, want)
 }
 
-// convertMany converts a collection, or an object that may hold some, part by
-// part. It leaves to cty what is not known, what is marked as a whole, and what
-// fails.
+// convertMany converts a collection, or an object that may contain collections, element
+// by element. ok is false if cty must convert the value: it is unknown or marked, or the
+// conversion of an element fails.
 func convertMany(v cty.Value, want cty.Type) (cty.Value, bool) {
 	if v == cty.NilVal || v.IsMarked() || v.IsNull() || !v.IsKnown() {
 		return cty.NilVal, false
@@ -56,8 +55,8 @@ func convertMany(v cty.Value, want cty.Type) (cty.Value, bool) {
 	return cty.NilVal, false
 }
 
-// ofOneType is want with the type of the elements of v, where want leaves that
-// open and all have the same, so that no other could be found for them.
+// ofOneType returns want with the element type of v, if want leaves it open and all
+// elements of v have the same type.
 func ofOneType(v cty.Value, want cty.Type) cty.Type {
 	if !want.IsCollectionType() || want.ElementType() != cty.DynamicPseudoType || !v.Type().IsTupleType() && !v.Type().IsObjectType() || v.LengthInt() < manyElements {
 		return want
@@ -82,7 +81,7 @@ func ofOneType(v cty.Value, want cty.Type) cty.Type {
 	}
 }
 
-// plain reports whether types that equal this one unify to it.
+// plain reports whether several equal types unify to the same type.
 func plain(ty cty.Type) bool {
 	if ty.IsObjectType() {
 		for _, a := range ty.AttributeTypes() {
@@ -95,7 +94,7 @@ func plain(ty cty.Type) bool {
 	return ty.IsPrimitiveType()
 }
 
-// eachAs converts every element, and reports whether that succeeded.
+// eachAs converts every element. It reports whether all conversions succeeded.
 func eachAs(v cty.Value, want cty.Type, take func(k, e cty.Value)) bool {
 	is := want.WithoutOptionalAttributesDeep()
 	for it := v.ElementIterator(); it.Next(); {

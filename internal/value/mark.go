@@ -1,11 +1,11 @@
-// Package value holds what cty lacks for us: the marks that travel with a
-// value, and merging, redacting and naming of parts of a value.
+// Package value adds to cty: the marks of values, deep merge, redaction, paths, and a fast
+// codec.
 //
-// The marks are [Sensitive], [Ephemeral], [Hidden] and [Deprecation]. The one
-// rule to obey: whoever takes a mark off a value puts it back on what was made
-// of it, unless a rule of the language says that the mark ends there.
+// The marks are [Sensitive], [Ephemeral], [Hidden] and [Deprecation]. The one rule: code
+// that removes a mark from a value adds it to the result, unless the language says that
+// the mark ends there.
 //
-// Everything here is pure and may be called concurrently.
+// All functions are pure and may be called concurrently.
 package value
 
 import (
@@ -16,35 +16,34 @@ import (
 	"github.com/zclconf/go-cty/cty/ctymarks"
 )
 
-// mark is the type of the marks without a payload. It is unexported, so that
-// those of this package are the only ones.
+// mark is the type of the marks without a payload. It is unexported, so that no other
+// package defines one.
 type mark string
 
 const (
-	// Sensitive marks a value that is never printed, logged or reported and
-	// that some places of the language refuse.
+	// Sensitive marks a value that is never printed, logged or reported. Some arguments
+	// refuse it.
 	Sensitive = mark("sensitive")
 	// Ephemeral marks a value that is never stored in a plan or a state.
 	Ephemeral = mark("ephemeral")
-	// Hidden marks a value that is never printed, logged or reported, but that
-	// every place of the language accepts: what a unit reads from a sensitive
-	// output of another unit.
+	// Hidden marks a value that is never printed, logged or reported, but that every
+	// argument accepts: a value that a unit reads from a sensitive output of another unit.
 	Hidden = mark("hidden")
 )
 
 // GoString makes marks readable in test failures.
 func (m mark) GoString() string { return "value." + string(m) }
 
-// Deprecation is a mark that travels from a deprecated output to whoever reads
-// it. Two of them are the same mark if message and source are equal.
+// Deprecation marks a value that comes from a deprecated output. Two Deprecations are the
+// same mark if message and source are equal.
 type Deprecation struct {
-	// Message is the text that its author wrote; "" if there is none.
+	// Message is the text of the output's author, or "".
 	Message string
-	// Source names the output, or the part of a resource, as a user would write its address.
+	// Source is the address of the output or of the part of a resource.
 	Source string
 }
 
-// Sentence tells the user what a value comes from.
+// Sentence returns a sentence for the user that names the deprecated source.
 func (d Deprecation) Sentence() string {
 	s := "This value is derived from " + d.Source + ", which is deprecated"
 	if d.Message == "" {
@@ -53,21 +52,20 @@ func (d Deprecation) Sentence() string {
 	return s + " with the following message:\n\n" + d.Message
 }
 
-// HasMark tells whether v itself carries the mark m; what is inside of v does
-// not count.
+// HasMark reports whether v itself has the mark m. Values inside v are ignored.
 func HasMark(v cty.Value, m any) bool { return v.HasMark(m) }
 
-// ContainsMark tells whether v or any value inside of it carries the mark m.
+// ContainsMark reports whether v or any value inside it has the mark m.
 func ContainsMark(v cty.Value, m any) bool {
 	return anyInside(v, func(v cty.Value) bool { return v.HasMark(m) })
 }
 
-// Marked tells whether v or any value inside of it carries a mark.
+// Marked reports whether v or any value inside it has a mark.
 func Marked(v cty.Value) bool { return anyInside(v, cty.Value.IsMarked) }
 
-// anyInside tells whether something holds for v or any value inside of it. It is for
-// questions about marks: what is in a set has none of its own. cty's own walk keeps the
-// path of each value that it looks at.
+// anyInside reports whether holds is true for v or any value inside it. It does not visit
+// the elements of sets, which have no marks of their own. cty's own walk is slower,
+// because it builds the path of each value.
 func anyInside(v cty.Value, holds func(cty.Value) bool) bool {
 	if holds(v) {
 		return true
@@ -101,17 +99,17 @@ func anyInside(v cty.Value, holds func(cty.Value) bool) bool {
 	return false
 }
 
-// Secret tells whether v itself must not be shown to the user: it is sensitive
-// or hidden. What is inside of v does not count.
+// Secret reports whether v itself is sensitive or hidden and must not be shown. Values
+// inside v are ignored.
 func Secret(v cty.Value) bool { return v.HasMark(Sensitive) || v.HasMark(Hidden) }
 
-// ContainsSecret tells whether v or any value inside of it must not be shown.
+// ContainsSecret reports whether v or any value inside it must not be shown.
 func ContainsSecret(v cty.Value) bool {
 	return anyInside(v, Secret)
 }
 
-// WithoutMark returns v without the mark m on v itself. Other marks, and marks
-// inside of v, stay.
+// WithoutMark returns v without the mark m on v itself. It keeps other marks, and marks
+// inside v.
 func WithoutMark(v cty.Value, m any) cty.Value {
 	if !v.HasMark(m) {
 		return v
@@ -121,7 +119,7 @@ func WithoutMark(v cty.Value, m any) cty.Value {
 	return bare.WithMarks(marks)
 }
 
-// Deprecations lists the deprecation marks on v and inside of it, each once,
+// Deprecations returns the deprecation marks on v and inside it, without duplicates,
 // sorted by source and message.
 func Deprecations(v cty.Value) []Deprecation {
 	var ds []Deprecation
@@ -154,6 +152,6 @@ func WithoutDeprecations(v cty.Value) cty.Value {
 	return bare
 }
 
-// IsText reports whether a value is a string that is known and not null. A marked one
-// must be unmarked before.
+// IsText reports whether a value is a known string that is not null. The value must not
+// be marked.
 func IsText(v cty.Value) bool { return v.IsKnown() && !v.IsNull() && v.Type() == cty.String }

@@ -10,21 +10,21 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// What a few lines may make at most. Values that name one another twice double with every
-// line, as do loops in loops; nothing that people write comes near to these numbers.
+// Limits of what a few lines can produce. A value that refers to another one twice doubles
+// with every line, and so do nested loops. Real configurations stay far below these limits.
 const (
-	MaxParts = 1 << 22 // values that one value is made of
-	MaxTurns = 1 << 22 // of the loops of one expression
+	MaxParts = 1 << 22 // number of values inside one value
+	MaxTurns = 1 << 22 // number of iterations of the loops of one expression
 )
 
-// ErrTurns is the error of Loops.
+// ErrTurns is returned by Loops.Bounded.
 var ErrTurns = errors.New("its loops go round more than 4 million times")
 
-// Measured returns an error for a value that is made of too many others. It looks at no
-// more than are allowed, however many there are.
+// Measured returns an error for a value that contains too many values. It stops counting
+// at the limit.
 func Measured(v cty.Value) error { return MeasuredBy(v, MaxParts) }
 
-// MeasuredBy is Measured with another number of values.
+// MeasuredBy is like Measured, with another limit.
 func MeasuredBy(v cty.Value, most int) error {
 	if v == cty.NilVal || v.Type().IsPrimitiveType() {
 		return nil
@@ -36,8 +36,8 @@ func MeasuredBy(v cty.Value, most int) error {
 	return nil
 }
 
-// Within takes the number of values that v is made of from left, and reports whether there
-// were so many.
+// Within subtracts the number of values inside v from left. It reports whether left was
+// large enough.
 func Within(v cty.Value, left *int) bool {
 	if *left--; *left < 0 {
 		return false
@@ -61,29 +61,29 @@ func Within(v cty.Value, left *int) bool {
 	return true
 }
 
-// Loops are the for expressions of an expression, with those that are in each other.
+// Loops are the for expressions of an expression, also nested ones.
 type Loops struct {
 	loops []*loop
-	deep  bool // one is in another
+	deep  bool // there are nested loops
 
-	entered []*loop // whose parts are looked at
-	inside  []*loop // whose turns are looked at
+	entered []*loop // loops whose parts are being visited
+	inside  []*loop // loops whose bodies are being visited
 }
 
 type loop struct {
 	x     *hclsyntax.ForExpr
-	names map[string]bool // that collections in here and further in refer to
+	names map[string]bool // the names that collections in this loop and in nested loops refer to
 	inner []*loop
 }
 
-// LoopsOf finds the loops of an expression.
+// LoopsOf returns the loops of an expression, or nil.
 func LoopsOf(n hclsyntax.Node) *Loops {
 	l := new(Loops)
 	_ = hclsyntax.Walk(n, l)
 	return l
 }
 
-// Enter is for hclsyntax.Walk, and for walkers that see to more than loops.
+// Enter implements hclsyntax.Walker; other walkers call it too.
 func (l *Loops) Enter(n hclsyntax.Node) hcl.Diagnostics {
 	switch n := n.(type) {
 	case *hclsyntax.ForExpr:
@@ -111,7 +111,7 @@ func (l *Loops) Enter(n hclsyntax.Node) hcl.Diagnostics {
 	return nil
 }
 
-// Exit is for hclsyntax.Walk.
+// Exit implements hclsyntax.Walker.
 func (l *Loops) Exit(n hclsyntax.Node) hcl.Diagnostics {
 	switch n.(type) {
 	case *hclsyntax.ForExpr:
@@ -124,11 +124,11 @@ func (l *Loops) Exit(n hclsyntax.Node) hcl.Diagnostics {
 	return nil
 }
 
-// Deep reports whether a loop is in another.
+// Deep reports whether there are nested loops.
 func (l *Loops) Deep() bool { return l != nil && l.deep }
 
-// Bounded returns an error if loops in each other go round too often. It evaluates what
-// they go over, and nothing else.
+// Bounded returns an error if nested loops have too many iterations. It evaluates only
+// the collections of the loops.
 func (l *Loops) Bounded(ctx *hcl.EvalContext) error {
 	if !l.Deep() {
 		return nil
@@ -142,7 +142,7 @@ func (l *Loops) Bounded(ctx *hcl.EvalContext) error {
 	return nil
 }
 
-// turns counts how often loops go round; it may stop where it has more than most.
+// turns counts the iterations of loops. It may stop counting above most.
 func turns(loops []*loop, ctx *hcl.EvalContext, most float64) float64 {
 	sum := 0.0
 	for _, l := range loops {
@@ -156,7 +156,7 @@ func turns(loops []*loop, ctx *hcl.EvalContext, most float64) float64 {
 func (l *loop) turns(ctx *hcl.EvalContext, most float64) float64 {
 	over, diags := l.x.CollExpr.Value(ctx)
 	if diags.HasErrors() {
-		return 0 // the loop does not run either
+		return 0 // the loop itself will fail too
 	}
 	over, _ = over.Unmark()
 	if !over.IsKnown() || over.IsNull() || !over.CanIterateElements() {
@@ -166,7 +166,7 @@ func (l *loop) turns(ctx *hcl.EvalContext, most float64) float64 {
 	if n == 0 || n > most || len(l.inner) == 0 {
 		return n
 	}
-	var same, differ []*loop // in each turn, or by what the turn is about
+	var same, differ []*loop // loops over the same collection in each iteration, and loops that depend on the iteration
 	for _, in := range l.inner {
 		if in.names[l.x.KeyVar] || in.names[l.x.ValVar] {
 			differ = append(differ, in)

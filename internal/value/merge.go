@@ -9,14 +9,14 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// ConflictError says that two values of different kinds have the same key in [DeepMerge].
+// ConflictError is returned by [DeepMerge] if two values of different kinds have the same key.
 type ConflictError struct {
-	Path  cty.Path // where, from the top of the merged value
-	Left  string   // what the earlier value is, such as "a map"
-	Right string   // what the later value is
+	Path  cty.Path // the path in the merged value
+	Left  string   // the kind of the earlier value, such as "a map"
+	Right string   // the kind of the later value
 }
 
-// Error names the place and both kinds, never a value.
+// Error returns the path and both kinds, never a value.
 func (e *ConflictError) Error() string {
 	at := PathString(e.Path)
 	if at == "" {
@@ -72,7 +72,7 @@ func deepMerge(a, b cty.Value, path cty.Path) (cty.Value, error) {
 	return b, nil
 }
 
-// unknownOf keeps the type where both operands have the same one.
+// unknownOf returns an unknown value, with the type of the operands if both have the same.
 func unknownOf(a, b cty.Value) cty.Value {
 	if a.Type().Equals(b.Type()) && (a.Type().IsPrimitiveType() || a.Type().IsMapType()) {
 		return cty.UnknownVal(a.Type())

@@ -6,13 +6,13 @@ import (
 	"fmt"
 )
 
-// maxDepth is how deep values in MessagePack may be nested.
+// maxDepth is the maximum nesting of MessagePack values.
 const maxDepth = 512
 
 var errShort = errors.New("the value is cut off")
 
-// CheckMsgpack checks that b is one value that SkipMsgpack can skip. What comes from
-// outside is checked before cty decodes it.
+// CheckMsgpack checks that b is one complete value. Bytes from outside must be checked
+// before cty decodes them.
 func CheckMsgpack(b []byte) error {
 	rest, err := SkipMsgpack(b)
 	if err == nil && len(rest) > 0 {
@@ -21,12 +21,12 @@ func CheckMsgpack(b []byte) error {
 	return err
 }
 
-// SkipMsgpack returns what follows the value in MessagePack that b begins with. It
-// checks that this is complete, not nested too deep, and that no length in it is
-// greater than what follows. The decoder trusts lengths, and a few bytes could
-// make it allocate all memory there is. Source: the MessagePack specification.
+// SkipMsgpack returns the bytes after the first MessagePack value in b. It checks that
+// the value is complete, is not nested too deeply, and contains no length that is greater
+// than the remaining bytes. The decoder trusts lengths: a few bytes could make it
+// allocate all memory. Source: the MessagePack specification.
 func SkipMsgpack(b []byte) (rest []byte, err error) {
-	var left [maxDepth]int // items still to come, by depth
+	var left [maxDepth]int // number of remaining items at each depth
 	depth := 0
 	left[0] = 1
 	for {
@@ -54,13 +54,13 @@ func SkipMsgpack(b []byte) (rest []byte, err error) {
 	}
 }
 
-// msgpackItem tells the length of the first item in b, of a container without
-// its items, and the number of these.
+// msgpackItem returns the length of the first item in b. For a container, skip excludes
+// its items, and items is their number.
 func msgpackItem(b []byte) (skip, items int, err error) {
 	if len(b) == 0 {
 		return 0, 0, errShort
 	}
-	head, size, unit := 1, 0, 0 // bytes of head, length that it tells, items for each of it
+	head, size, unit := 1, 0, 0 // bytes of the head, the length in it, items per unit of that length
 	c := b[0]
 	switch {
 	case c <= 0x7f || c >= 0xe0 || c == 0xc0 || c == 0xc2 || c == 0xc3: // small numbers, null, booleans

@@ -2,9 +2,9 @@ package value
 
 import "github.com/zclconf/go-cty/cty"
 
-// OfType returns a value with ty itself for its type, if the types are equal, and
-// else the value as it is. cty makes a type anew with each object, which takes as
-// much memory as what the object holds; values that stay should share one.
+// OfType returns v with ty as its type object if the types are equal, else v itself. cty
+// creates a new type for each object, which needs as much memory as the object. Values
+// that are kept should share one type.
 func OfType(v cty.Value, ty cty.Type) cty.Value {
 	if v == cty.NilVal || v.IsMarked() || !v.Type().Equals(ty) || !ty.IsObjectType() {
 		return v
@@ -12,8 +12,8 @@ func OfType(v cty.Value, ty cty.Type) cty.Value {
 	return ofSameType(v, ty)
 }
 
-// ofSameType is OfType where the types are known to be equal.
+// ofSameType is like OfType for types that are equal.
 func ofSameType(v cty.Value, ty cty.Type) cty.Value {
-	// The elements of a list have the type of the first.
+	// All elements of a cty list get the type of the first one.
 	return cty.ListVal([]cty.Value{cty.NullVal(ty), v}).Index(cty.NumberIntVal(1))
 }

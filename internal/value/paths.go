@@ -7,10 +7,10 @@ import (
 	"github.com/zclconf/go-cty/cty/ctymarks"
 )
 
-// MarkPaths returns v with the mark m added at each of the paths. A path that
-// leads nowhere in v, or through a null or unknown value, is passed over; one
-// that leads into a set marks the whole set, since elements of a set cannot
-// carry marks of their own. Only containers on a path are rebuilt.
+// MarkPaths returns v with the mark m added at each of the paths. It ignores a path that
+// does not exist in v, or that goes through a null or unknown value. A path into a set
+// marks the whole set, because elements of a set have no marks. Only containers on a path
+// are rebuilt.
 func MarkPaths(v cty.Value, m any, paths ...cty.Path) cty.Value {
 	if len(paths) == 0 {
 		return v
@@ -18,7 +18,7 @@ func MarkPaths(v cty.Value, m any, paths ...cty.Path) cty.Value {
 	return markBelow(v, m, paths, 0)
 }
 
-// markBelow marks what the steps from depth on of each path name inside of v.
+// markBelow adds the mark at the rest of each path, from depth on, inside v.
 func markBelow(v cty.Value, m any, paths []cty.Path, depth int) cty.Value {
 	here := false
 	var deeper []cty.Path
@@ -45,7 +45,7 @@ func markBelow(v cty.Value, m any, paths []cty.Path, depth int) cty.Value {
 	return v
 }
 
-// markParts rebuilds the known, unmarked container v with the mark below it.
+// markParts rebuilds the known, unmarked container v with the mark inside it.
 func markParts(v cty.Value, m any, paths []cty.Path, depth int) cty.Value {
 	ty := v.Type()
 	switch {
@@ -115,8 +115,8 @@ func groupByIndex(paths []cty.Path, depth int) map[int][]cty.Path {
 	return groups
 }
 
-// PathsWith lists the paths of the values in v that carry the mark m
-// themselves, in the order in which cty walks v. The paths are the caller's.
+// PathsWith returns the paths of the values in v that have the mark m themselves, in the
+// order of cty's walk. The caller may change the result.
 func PathsWith(v cty.Value, m any) []cty.Path {
 	var paths []cty.Path
 	for p, part := range cty.DeepValues(v) {
@@ -127,8 +127,8 @@ func PathsWith(v cty.Value, m any) []cty.Path {
 	return paths
 }
 
-// SplitMark takes the mark m off everywhere in v and returns the rest together
-// with the paths where the mark was. Other marks stay.
+// SplitMark removes the mark m everywhere in v. It returns the unmarked value and the
+// paths of the removed marks. Other marks stay.
 func SplitMark(v cty.Value, m any) (cty.Value, []cty.Path) {
 	var paths []cty.Path
 	bare, err := v.WrangleMarksDeep(func(have any, at cty.Path) (ctymarks.WrangleAction, error) {
@@ -144,8 +144,8 @@ func SplitMark(v cty.Value, m any) (cty.Value, []cty.Path) {
 	return bare, paths
 }
 
-// PathString writes p as it would follow a reference: `.tags["a b"][0]`. The
-// empty path gives the empty string; a step into a set is written as `[...]`.
+// PathString returns p in the form that follows a reference: `.tags["a b"][0]`. The
+// result is "" for the empty path; a step into a set is `[...]`.
 func PathString(p cty.Path) string {
 	var b strings.Builder
 	for _, step := range p {
@@ -176,7 +176,7 @@ func indexText(key cty.Value) string {
 	return "..."
 }
 
-// quote writes s as an HCL string literal.
+// quote returns s as an HCL string literal.
 func quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')

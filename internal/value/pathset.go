@@ -2,15 +2,15 @@ package value
 
 import "github.com/zclconf/go-cty/cty"
 
-// A PathSet is a set of paths as a tree, so that one walk over a value meets
-// all of them. A nil *PathSet is empty, and every method but Add can be called
-// on it concurrently. A path into a set stands for the whole set.
+// PathSet is a set of paths, stored as a tree, so that one walk over a value visits all of
+// them. A nil *PathSet is empty. All methods except Add may be called concurrently. A
+// path into a set means the whole set.
 type PathSet struct {
 	here bool
 	kids map[string]*PathSet
 }
 
-// NewPathSet makes a set; of no paths it is nil.
+// NewPathSet returns the set of the paths, or nil without paths.
 func NewPathSet(list []cty.Path) *PathSet {
 	var p *PathSet
 	for _, path := range list {
@@ -19,10 +19,10 @@ func NewPathSet(list []cty.Path) *PathSet {
 	return p
 }
 
-// Whole is the set of the empty path alone, or of none.
+// Whole returns the set with only the empty path if marked, else an empty set.
 func Whole(marked bool) *PathSet { return &PathSet{here: marked} }
 
-// Add puts a path into the set and returns it; of nil it makes a new one.
+// Add adds a path and returns the set. If p is nil, it returns a new set.
 func (p *PathSet) Add(path cty.Path) *PathSet {
 	if p == nil {
 		p = new(PathSet)
@@ -47,7 +47,8 @@ func (p *PathSet) Add(path cty.Path) *PathSet {
 	return p
 }
 
-// stepKey: keys of attributes, of string indexes and of numbers differ in their first byte.
+// stepKey returns the map key of a step. Keys of attributes, string indexes and number
+// indexes differ in their first byte.
 func stepKey(step cty.PathStep) (string, bool) {
 	switch s := step.(type) {
 	case cty.GetAttrStep:
@@ -71,13 +72,13 @@ func indexKey(k cty.Value) (string, bool) {
 	return "", false
 }
 
-// Marked reports whether the path that led here is in the set.
+// Marked reports whether the path to this node is in the set.
 func (p *PathSet) Marked() bool { return p != nil && p.here }
 
-// Any reports whether there is anything in the set, here or below.
+// Any reports whether the set contains a path.
 func (p *PathSet) Any() bool { return p != nil }
 
-// Attr is what lies below an attribute.
+// Attr returns the part of the set below an attribute.
 func (p *PathSet) Attr(name string) *PathSet {
 	if p == nil {
 		return nil
@@ -85,7 +86,7 @@ func (p *PathSet) Attr(name string) *PathSet {
 	return p.kids["."+name]
 }
 
-// Named is what lies below an attribute or a key, where objects and maps are the same.
+// Named returns the part below an attribute or a map key of that name.
 func (p *PathSet) Named(name string) *PathSet {
 	if p == nil {
 		return nil
@@ -96,7 +97,7 @@ func (p *PathSet) Named(name string) *PathSet {
 	return p.kids["["+name]
 }
 
-// At is what lies below an element of a list.
+// At returns the part below an element of a list.
 func (p *PathSet) At(i int) *PathSet {
 	if p == nil || p.kids == nil {
 		return nil

@@ -2,17 +2,16 @@ package value
 
 import "github.com/zclconf/go-cty/cty"
 
-// The placeholders that [Redact] puts in the place of what is not shown.
+// Placeholders that [Redact] inserts for values that are not shown.
 const (
 	SecretText    = "(sensitive value)"
 	EphemeralText = "(ephemeral value)"
 )
 
-// Redact returns v without any mark and with every part that must not be shown
-// replaced by a string that says so: SecretText for sensitive and hidden parts,
-// EphemeralText for ephemeral ones. Since a placeholder is a string whatever
-// stood there, lists and maps that hold one become tuples and objects; the
-// result is for printing, not for computing. Unknown values stay unknown.
+// Redact returns v without marks. It replaces sensitive and hidden parts with SecretText
+// and ephemeral parts with EphemeralText. Because a placeholder is a string, lists and
+// maps that contain one become tuples and objects: the result is for printing, not for
+// computing. Unknown values stay unknown.
 func Redact(v cty.Value) cty.Value {
 	if !Marked(v) {
 		return v

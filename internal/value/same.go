@@ -6,15 +6,15 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Identical reports whether two values are one and the same in memory, as what a provider
-// hands back as it got it. Values that are equal need not be.
+// Identical reports whether two values are the same object in memory, for example a value
+// that a provider returned unchanged. Equal values are not always identical.
 func Identical(a, b cty.Value) bool {
 	type bytes [unsafe.Sizeof(cty.Value{})]byte
 	return *(*bytes)(unsafe.Pointer(&a)) == *(*bytes)(unsafe.Pointer(&b))
 }
 
-// Same is a.RawEquals(b), which compares the types of objects again at each level. Here they
-// are compared once.
+// Same reports whether a.RawEquals(b). RawEquals compares the types of objects again at
+// each level; Same compares them once.
 func Same(a, b cty.Value) bool {
 	if Identical(a, b) {
 		return true

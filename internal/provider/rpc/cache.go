@@ -19,13 +19,13 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// A SchemaCache keeps the schemas of provider programs, so that each is read
-// once however many processes of it are started, and which programs need TLS. The
-// zero SchemaCache is empty and ready; it may be used concurrently.
+// SchemaCache caches the schemas of provider programs, so that each is requested once,
+// however many processes run. It also records which programs need TLS. The zero SchemaCache
+// is empty and ready to use. It may be used concurrently.
 type SchemaCache struct {
 	mu      sync.Mutex
 	entries map[string]*cacheEntry
-	tls     map[string]bool // programs that did not run without TLS
+	tls     map[string]bool // programs that failed without TLS
 }
 
 func (c *SchemaCache) needsTLS(program string) bool {
@@ -50,7 +50,7 @@ func (c *SchemaCache) setNeedsTLS(program string) {
 }
 
 type cacheEntry struct {
-	mu sync.Mutex // held while the schema is read
+	mu sync.Mutex // held while the schema is requested
 	s  *schemas
 }
 
@@ -68,8 +68,8 @@ func (c *SchemaCache) entry(key string) *cacheEntry {
 	return e
 }
 
-// cacheKey tells programs apart: also a file that was replaced since, and one
-// program that is several providers by its arguments.
+// cacheKey identifies a program. The key changes if the file is replaced, and includes the
+// arguments, because one program can contain several providers.
 func cacheKey(path string, args []string, protocol int) string {
 	key := fmt.Sprintf("%d\x00%s\x00%s", protocol, path, strings.Join(args, "\x00"))
 	if info, err := os.Stat(path); err == nil {
@@ -78,8 +78,7 @@ func cacheKey(path string, args []string, protocol int) string {
 	return key
 }
 
-// schemas is everything that a provider declares. Types are decoded when they
-// are first asked for.
+// schemas contains everything that a provider declares. A type is decoded on first use.
 type schemas struct {
 	provider *schema.Provider
 	protocol int
@@ -90,13 +89,13 @@ type schemas struct {
 	codecs sync.Map // *value.Codec by typed
 
 	mu      sync.Mutex
-	invalid map[string]error // by mode and type: why a schema cannot be used
+	invalid map[string]error // by mode and type: the reason why a schema is invalid
 }
 
-// typed is a block or an object, of which there is one for each thing declared.
+// typed is a block or an object; each declaration has exactly one.
 type typed interface{ ImpliedType() cty.Type }
 
-// codec is the codec of a block or an object, made once.
+// codec returns the codec of a block or an object. It is built once.
 func (s *schemas) codec(of typed) *value.Codec {
 	if c, ok := s.codecs.Load(of); ok {
 		return c.(*value.Codec)
@@ -105,8 +104,8 @@ func (s *schemas) codec(of typed) *value.Codec {
 	return c.(*value.Codec)
 }
 
-// schemas returns what the plugin declares, asking it if need be. A plugin that
-// does not say that it can do without is asked in any case.
+// schemas returns the declarations of the plugin, from the cache if possible. A plugin
+// without the capability GetProviderSchemaOptional always receives the call.
 func (c *Client) schemas(ctx context.Context) (*schemas, diag.List) {
 	if s := c.loaded.Load(); s != nil {
 		return s, nil
@@ -179,8 +178,7 @@ func (c *Client) readSchemas(ctx context.Context) (*schemas, diag.List) {
 	return s, ds
 }
 
-// readIdentities asks for the schemas of identities. Plugins from before there
-// were identities do not know the call.
+// readIdentities requests the schemas of identities. Older plugins do not have this call.
 func (c *Client) readIdentities(ctx context.Context) (map[string]*pb6.IdentitySchema, diag.List) {
 	what := call{what: "tell the schemas of its resource identities"}
 	resp, err := c.rpc.GetResourceIdentitySchemas(ctx, &pb6.Empty{})
@@ -193,7 +191,7 @@ func (c *Client) readIdentities(ctx context.Context) (map[string]*pb6.IdentitySc
 	return resp.IdentitySchemas, c.messages(what, resp.Diagnostics)
 }
 
-// block decodes a schema of which only the block matters. No schema is an empty block.
+// block decodes a schema and returns its block. No schema means an empty block.
 func (s *schemas) block(raw []byte) (*schema.Block, error) {
 	if len(raw) == 0 {
 		return &schema.Block{}, nil
@@ -205,7 +203,7 @@ func (s *schemas) block(raw []byte) (*schema.Block, error) {
 	return r.Block, nil
 }
 
-// decode is the Decode of schema.Provider.
+// decode implements the field Decode of schema.Provider.
 func (s *schemas) decode(mode addr.Mode, typ string) *schema.Resource {
 	raw, ok := s.raw[mode][typ]
 	if !ok {
@@ -228,14 +226,14 @@ func (s *schemas) decode(mode addr.Mode, typ string) *schema.Resource {
 	return r
 }
 
-// why is the Why of schema.Provider.
+// why implements the field Why of schema.Provider.
 func (s *schemas) why(mode addr.Mode, typ string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.invalid[mode.Prefix()+typ]
 }
 
-// resource returns a type's schema, or why there is none.
+// resource returns the schema of a type, or the reason why it has none.
 func (s *schemas) resource(mode addr.Mode, typ string) (*schema.Resource, error) {
 	if r := s.provider.Resource(mode, typ); r != nil {
 		return r, nil

@@ -23,27 +23,26 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// A Client is a provider that runs as a plugin. See provider.Provider for what
-// its methods guarantee. When a call fails, the value of the answer is the prior
-// one of the request where there is one.
+// Client is a provider that runs as a plugin. provider.Provider documents its methods. If a
+// call fails, the response contains the prior value of the request, if there is one.
 type Client struct {
 	addr     addr.Provider
 	protocol int
 	version  string
 	rpc      pb6.ProviderClient
 
-	plugin *plugin.Client // nil if the plugin runs on its own
+	plugin *plugin.Client // nil for an attached plugin
 	proc   *process       // nil if the plugin runs on its own
 	tls    bool
 	out    *tail
-	conn   io.Closer // the connection to a plugin that runs on its own
+	conn   io.Closer // the connection to an attached plugin
 
 	cache   *SchemaCache
 	key     string
 	loading sync.Mutex
 	loaded  atomic.Pointer[schemas]
 
-	functions atomic.Pointer[map[string]*schema.Function] // as the configured provider gave them
+	functions atomic.Pointer[map[string]*schema.Function] // the functions of the configured provider
 
 	closed    atomic.Bool
 	closeOnce sync.Once
@@ -59,8 +58,8 @@ func newClient(o Options, protocol int, cc grpc.ClientConnInterface, dead <-chan
 	return &Client{addr: a, protocol: protocol, version: version, rpc: pb6.NewProviderClient(conn{ClientConnInterface: cc, names: methodNames(protocol), dead: dead, slow: o.Slow, after: o.SlowAfter})}
 }
 
-// Ended reports whether the plugin's process has ended, in whatever way. Of a
-// plugin that runs on its own it is not known.
+// Ended reports whether the plugin's process has ended. It returns false for an attached
+// plugin.
 func (c *Client) Ended() bool {
 	if c.proc == nil {
 		return false
@@ -73,10 +72,10 @@ func (c *Client) Ended() bool {
 	}
 }
 
-// TLS reports whether the calls go through TLS. Of a plugin that runs on its own it is false.
+// TLS reports whether the calls use TLS. It returns false for an attached plugin.
 func (c *Client) TLS() bool { return c.tls }
 
-// Memory is how many bytes the plugin's process holds; 0 if that is not known.
+// Memory returns the memory of the plugin's process in bytes, or 0 if it is unknown.
 func (c *Client) Memory() int64 {
 	if c.proc == nil || c.Ended() {
 		return 0
@@ -84,10 +83,10 @@ func (c *Client) Memory() int64 {
 	return sys.Memory(c.proc.cmd.Process.Pid)
 }
 
-// Protocol is the version of the protocol that the plugin speaks: 5 or 6.
+// Protocol returns the version of the plugin's protocol, 5 or 6.
 func (c *Client) Protocol() int { return c.protocol }
 
-// capabilities are what we tell plugins that we can do. Never changed.
+// capabilities returns our capabilities for plugins. They must not be changed.
 func capabilities() *pb6.ClientCapabilities {
 	return &pb6.ClientCapabilities{WriteOnlyAttributesAllowed: true}
 }
@@ -101,7 +100,7 @@ func (c *Client) Schema(ctx context.Context) (*schema.Provider, diag.List) {
 	return s.provider, ds
 }
 
-// lookup finds the schema of a type.
+// lookup returns the schema of a type.
 func (c *Client) lookup(ctx context.Context, w call, mode addr.Mode) (*schemas, *schema.Resource, diag.List) {
 	s, ds := c.schemas(ctx)
 	if ds.HasErrors() {
@@ -114,7 +113,7 @@ func (c *Client) lookup(ctx context.Context, w call, mode addr.Mode) (*schemas, 
 	return s, r, nil
 }
 
-// An enc encodes the values of a request and keeps the first error.
+// enc encodes the values of a request and keeps the first error.
 type enc struct{ err error }
 
 func (e *enc) value(name string, v cty.Value, c *value.Codec) *pb6.Value {
@@ -139,7 +138,7 @@ func (e *enc) identity(v cty.Value, s *schemas, r *schema.Resource) *pb6.Identit
 	return &pb6.IdentityData{IdentityData: e.value("identity", v, s.codec(r.Identity))}
 }
 
-// A dec decodes the values of an answer and keeps the first error.
+// dec decodes the values of a response and keeps the first error.
 type dec struct{ err error }
 
 func (d *dec) value(name string, in *pb6.Value, c *value.Codec, fallback cty.Value) cty.Value {
@@ -153,14 +152,14 @@ func (d *dec) value(name string, in *pb6.Value, c *value.Codec, fallback cty.Val
 	return v
 }
 
-// sent is a value of a request with its wire form.
+// sent is a value of a request and its encoding.
 type sent struct {
 	raw *pb6.Value
 	v   cty.Value
 }
 
-// object is value for an answer that may well be what the request had, whose
-// value is known then.
+// object decodes a value that often equals a value of the request. Then it returns that
+// value without decoding.
 func (d *dec) object(name string, in *pb6.Value, c *value.Codec, fallback cty.Value, had ...sent) cty.Value {
 	for _, s := range had {
 		if b := in.GetMsgpack(); len(b) > 0 && bytes.Equal(b, s.raw.GetMsgpack()) {
@@ -170,7 +169,7 @@ func (d *dec) object(name string, in *pb6.Value, c *value.Codec, fallback cty.Va
 	return d.value(name, in, c, fallback)
 }
 
-// identity decodes an identity; no identity gives NilVal.
+// identity decodes an identity. It returns NilVal without one.
 func (d *dec) identity(in *pb6.IdentityData, s *schemas, r *schema.Resource) cty.Value {
 	if in.GetIdentityData() == nil {
 		return cty.NilVal
@@ -188,8 +187,8 @@ func (d *dec) identity(in *pb6.IdentityData, s *schemas, r *schema.Resource) cty
 	return v
 }
 
-// answer is the messages of an answer and what is wrong with its values. With
-// errors of its own a provider may leave values out.
+// answer returns the messages of a response, and an error if its values are invalid. If the
+// provider reports errors, values may be missing.
 func (c *Client) answer(w call, in []*pb6.Diagnostic, d *dec) diag.List {
 	ds := c.messages(w, in)
 	if d.err != nil && !ds.HasErrors() {
@@ -198,9 +197,8 @@ func (c *Client) answer(w call, in []*pb6.Diagnostic, d *dec) diag.List {
 	return ds
 }
 
-// ValidateConfig checks a provider configuration. Plugins of protocol 5 may
-// answer with a changed one; as in other callers of them it is not used, and the
-// configuration itself is returned.
+// ValidateConfig checks a provider configuration and returns it unchanged. A plugin of
+// protocol 5 may return a changed configuration, which is ignored, as by OpenTofu.
 func (c *Client) ValidateConfig(ctx context.Context, config cty.Value) (cty.Value, diag.List) {
 	w := call{what: "check its configuration"}
 	s, ds := c.schemas(ctx)
@@ -219,7 +217,7 @@ func (c *Client) ValidateConfig(ctx context.Context, config cty.Value) (cty.Valu
 	return config, c.messages(w, resp.Diagnostics)
 }
 
-// Configure gives the provider its configuration.
+// Configure configures the provider.
 func (c *Client) Configure(ctx context.Context, config cty.Value) diag.List {
 	w := call{what: "take its configuration"}
 	s, ds := c.schemas(ctx)
@@ -270,8 +268,8 @@ func (c *Client) ValidateResource(ctx context.Context, mode addr.Mode, typ strin
 	return c.messages(w, resp.Diagnostics)
 }
 
-// Stop asks the plugin to end running calls. It returns when the plugin has
-// taken note, or does not.
+// Stop asks the plugin to end running calls. It returns when the plugin has confirmed, or
+// when it does not respond.
 func (c *Client) Stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -287,11 +285,10 @@ func (c *Client) Stop(ctx context.Context) error {
 	return nil
 }
 
-// closeGrace is how long a plugin may take to end after it was asked to.
+// closeGrace is the time that a plugin has to end after Close.
 const closeGrace = 3 * time.Second
 
-// Close ends the plugin's process, or leaves a plugin that runs on its own.
-// Calls that are under way fail.
+// Close ends the plugin's process. An attached plugin keeps running. Running calls fail.
 func (c *Client) Close() error {
 	c.closeOnce.Do(func() {
 		c.closed.Store(true)
@@ -315,7 +312,7 @@ func end(p *plugin.Client, proc *process) {
 	defer t.Stop()
 	select {
 	case <-ended:
-	case <-t.C: // go-plugin waits for an answer of the plugin without limit
+	case <-t.C: // go-plugin waits for the plugin's response without a limit
 		_ = proc.Kill(context.Background())
 		<-ended
 	}

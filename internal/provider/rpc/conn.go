@@ -14,23 +14,24 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// conn gives calls of our bindings the names that they have in the plugin's
-// protocol. The wire has no other trace of the names of our bindings.
+// conn renames the methods of our bindings to the names of the plugin's protocol. Only
+// method names appear on the wire.
 type conn struct {
 	grpc.ClientConnInterface
 	names map[string]string
-	dead  <-chan struct{} // closed when the process has ended; nil if it is not ours
+	dead  <-chan struct{} // closed when the process has ended; nil for an attached plugin
 	slow  func(call string)
-	after time.Duration // until slow is called; 0 means slowAfter
+	after time.Duration // the delay of the call of slow; 0 means slowAfter
 }
 
-// slowAfter is how long a call may take before the user hears what is waited for.
+// slowAfter is the duration of a call after which the user is told about it.
 const slowAfter = 30 * time.Second
 
-// patient are the calls whose progress is reported by others, and those that nobody waits for.
+// patient contains the calls without a slow report: their progress is reported elsewhere,
+// or no user waits for them.
 var patient = map[string]bool{"ApplyResourceChange": true, "StopProvider": true, "InvokeAction": true}
 
-// watch tells that a call takes long, until it is done.
+// watch reports a slow call until done is called.
 func (c conn) watch(method string) (done func()) {
 	call := path.Base(method)
 	if c.slow == nil || patient[call] {
@@ -56,7 +57,7 @@ func (c conn) Invoke(ctx context.Context, method string, args, reply any, opts .
 		return err
 	}
 	defer c.watch(method)()
-	var to peer.Peer // stays empty where there was no connection to write to
+	var to peer.Peer // stays empty if there was no connection
 	err := c.ClientConnInterface.Invoke(ctx, c.names[method], args, reply, append(opts, grpc.Peer(&to))...)
 	if err != nil && to.Addr == nil && status.Code(err) == codes.Unavailable {
 		return unasked{err}
@@ -64,7 +65,7 @@ func (c conn) Invoke(ctx context.Context, method string, args, reply any, opts .
 	return err
 }
 
-// unasked is the error of a call that was not sent.
+// unasked is the error of a call that never reached the plugin.
 type unasked struct{ error }
 
 func (u unasked) Unwrap() error { return u.error }
@@ -76,7 +77,7 @@ func (c conn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method strin
 	return c.ClientConnInterface.NewStream(ctx, desc, c.names[method], opts...)
 }
 
-// renamed5 are the calls that protocol 5 names differently.
+// renamed5 contains the calls with another name in protocol 5.
 var renamed5 = map[string]string{
 	"GetProviderSchema":          "GetSchema",
 	"ValidateProviderConfig":     "PrepareProviderConfig",
@@ -86,7 +87,7 @@ var renamed5 = map[string]string{
 	"ValidateDataResourceConfig": "ValidateDataSourceConfig",
 }
 
-// Service is the name of the service of a protocol on the wire.
+// Service returns the gRPC service name of a protocol.
 func Service(protocol int) string {
 	if protocol == 5 {
 		return "tfplugin5.Provider"
@@ -94,7 +95,7 @@ func Service(protocol int) string {
 	return "tfplugin6.Provider"
 }
 
-// Method is the name in a protocol of a call that protocol 6 names so.
+// Method returns the name in a protocol of a method of protocol 6.
 func Method(protocol int, name string) string {
 	if other, ok := renamed5[name]; ok && protocol == 5 {
 		return other

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// decodeSchema decodes a schema as a plugin of the given protocol sent it. What
-// cannot be used is an error that tells the attribute or block.
+// decodeSchema decodes a schema from a plugin of the given protocol. The error for an
+// invalid schema names the attribute or block.
 func decodeSchema(protocol int, raw []byte) (*schema.Resource, error) {
 	var s pb6.Schema
 	if protocol == 5 {
@@ -38,7 +38,7 @@ func decodeSchema(protocol int, raw []byte) (*schema.Resource, error) {
 	return &schema.Resource{Version: s.Version, Block: b}, nil
 }
 
-// block5 is a block of protocol 5 in the form of protocol 6.
+// block5 converts a block of protocol 5 to protocol 6.
 func block5(in *pb5.Block) *pb6.Block {
 	if in == nil {
 		return nil
@@ -105,7 +105,7 @@ func deprecated(is bool, text string) string {
 	return text
 }
 
-// checkName refuses names that values could not have as attribute names.
+// checkName returns an error for an invalid attribute name.
 func checkName(name string) error {
 	if name == "" || strings.ContainsAny(name, ".|\x00 ") || cty.NormalizeString(name) != name {
 		return fmt.Errorf("%s is not a name for an attribute or block", quoteShort(name))
@@ -171,7 +171,7 @@ func toNesting(n pb6.Nesting) schema.Nesting {
 
 // toType decodes a type constraint in JSON.
 func toType(raw []byte) (ty cty.Type, err error) {
-	switch string(raw) { // most of them
+	switch string(raw) { // the most frequent types
 	case `"string"`:
 		return cty.String, nil
 	case `"bool"`:
@@ -190,8 +190,8 @@ func toType(raw []byte) (ty cty.Type, err error) {
 	return ty.WithoutOptionalAttributesDeep(), nil
 }
 
-// toIdentity converts the schema of an identity: what an import must give is
-// required there, what it may give is optional, the rest computed.
+// toIdentity converts the schema of an identity. Attributes that an import must set are
+// required, attributes that it may set are optional, and all others are computed.
 func toIdentity(in *pb6.IdentitySchema) (*schema.Object, error) {
 	o := &schema.Object{Nesting: schema.Single, Attributes: make(map[string]*schema.Attribute)}
 	for _, a := range in.GetIdentityAttributes() {

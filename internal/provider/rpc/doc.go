@@ -1,13 +1,12 @@
-// Package rpc talks to provider plugins: child processes that speak gRPC, by
-// protocol 6, or 5 with names and schemas translated at the edge.
+// Package rpc is the client of provider plugins: child processes with a gRPC server of
+// protocol 6 or 5. Names and schemas of protocol 5 are converted.
 //
-// Main types: Options and Launch, Client, SchemaCache. The one rule: whatever a
-// plugin does, ends, hangs or answers nonsense, the caller gets a message that
-// names the provider, what it was asked and what it wrote last, and never waits
-// for a process that is gone.
+// Main types: Options and Launch, Client, SchemaCache. The one rule: if a plugin ends,
+// hangs or returns invalid data, the caller gets a message with the provider, the call and
+// the plugin's last output. The caller never waits for a process that has ended.
 //
-// The way of a call: Client makes the request of protocol 6 and encodes values;
-// conn gives it the name that it has in the plugin's protocol; the answer's
-// values are checked and decoded by the schema. Protocol 5 has other numbers in
-// the schema's attributes only, see package pb5.
+// The path of a call: Client builds the request of protocol 6 and encodes the values. conn
+// renames the method for the plugin's protocol. The values of the response are checked and
+// decoded by the schema. Protocol 5 differs only in the field numbers of schema attributes,
+// see package pb5.
 package rpc

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// A Kind is a kind of thing that plugins may have beside resources, data sources,
+// Kind is a kind of type that plugins can provide besides resources, data sources,
 // ephemeral resources and functions.
 type Kind uint8
 
@@ -45,7 +45,7 @@ func (s *schemas) others(k Kind) map[string][]byte {
 	return out
 }
 
-// Others lists the types of a kind, sorted.
+// Others returns the types of a kind, sorted.
 func (c *Client) Others(ctx context.Context, k Kind) ([]string, diag.List) {
 	s, ds := c.schemas(ctx)
 	if ds.HasErrors() {
@@ -54,7 +54,7 @@ func (c *Client) Others(ctx context.Context, k Kind) ([]string, diag.List) {
 	return slices.Sorted(maps.Keys(s.others(k))), nil
 }
 
-// OtherSchema is the schema of the configuration of a type of a kind.
+// OtherSchema returns the configuration schema of a type of a kind.
 func (c *Client) OtherSchema(ctx context.Context, k Kind, typ string) (*schema.Block, diag.List) {
 	w := call{"tell the schema of the " + k.String(), typ}
 	s, ds := c.schemas(ctx)
@@ -86,8 +86,7 @@ func (c *Client) config(ctx context.Context, w call, k Kind, config cty.Value) (
 	return v, nil
 }
 
-// ValidateOther checks the configuration of a type of a kind. For list resources
-// include and limit are the arguments of that name, which may be unknown.
+// ValidateOther checks the configuration of a type of a kind.
 func (c *Client) ValidateOther(ctx context.Context, k Kind, typ string, config cty.Value) diag.List {
 	w := call{"check the configuration of the " + k.String(), typ}
 	v, ds := c.config(ctx, w, k, config)
@@ -115,7 +114,7 @@ func (c *Client) ValidateOther(ctx context.Context, k Kind, typ string, config c
 	return c.messages(w, resp.Diagnostics)
 }
 
-// GenerateConfig asks for a configuration that would give an object of this state.
+// GenerateConfig requests a configuration that produces an object with this state.
 func (c *Client) GenerateConfig(ctx context.Context, typ string, state cty.Value) (cty.Value, diag.List) {
 	w := call{"make a configuration of", typ}
 	s, r, ds := c.lookup(ctx, w, addr.Managed)
@@ -140,15 +139,15 @@ func (c *Client) GenerateConfig(ctx context.Context, typ string, state cty.Value
 	return v, c.answer(w, resp.Diagnostics, &d)
 }
 
-// Listed is one object that a list resource found.
+// Listed is one object that a list resource returned.
 type Listed struct {
 	Name     string
 	Identity cty.Value
-	Object   cty.Value // cty.NilVal unless it was asked for
+	Object   cty.Value // cty.NilVal unless it was requested
 }
 
-// List finds existing objects of a managed type of the same name. each gets them
-// as they come and may end the list by returning false. limit 0 means no limit.
+// List lists existing objects of the managed type with the same name. It calls each for
+// every object until each returns false. limit 0 means no limit.
 func (c *Client) List(ctx context.Context, typ string, config cty.Value, objects bool, limit int64, each func(Listed) bool) diag.List {
 	w := call{"list objects of", typ}
 	s, r, ds := c.lookup(ctx, w, addr.Managed)
@@ -179,7 +178,7 @@ func (c *Client) List(ctx context.Context, typ string, config cty.Value, objects
 	})
 }
 
-// receive takes the events of a stream to its end, or until one says no.
+// receive calls each for the events of a stream until each returns false.
 func receive[T any](ctx context.Context, c *Client, w call, events grpc.ServerStreamingClient[T], each func(*T) (diag.List, bool)) diag.List {
 	var ds diag.List
 	for {
@@ -197,7 +196,7 @@ func receive[T any](ctx context.Context, c *Client, w call, events grpc.ServerSt
 	}
 }
 
-// PlanAction asks whether an action could be invoked.
+// PlanAction asks the provider whether an action can be invoked.
 func (c *Client) PlanAction(ctx context.Context, typ string, config cty.Value) diag.List {
 	w := call{"plan the action", typ}
 	v, ds := c.config(ctx, w, Action, config)
@@ -214,7 +213,7 @@ func (c *Client) PlanAction(ctx context.Context, typ string, config cty.Value) d
 	return c.messages(w, resp.Diagnostics)
 }
 
-// InvokeAction invokes an action. progress gets what it tells meanwhile.
+// InvokeAction invokes an action. It calls progress for every progress message.
 func (c *Client) InvokeAction(ctx context.Context, typ string, config cty.Value, progress func(string)) diag.List {
 	w := call{"invoke the action", typ}
 	v, ds := c.config(ctx, w, Action, config)
@@ -242,7 +241,7 @@ func (c *Client) InvokeAction(ctx context.Context, typ string, config cty.Value,
 	return ds
 }
 
-// A Store is a configured state store of a plugin.
+// Store is a configured state store of a plugin.
 type Store struct {
 	c     *Client
 	typ   string
@@ -275,7 +274,7 @@ func (c *Client) ConfigureStore(ctx context.Context, typ string, config cty.Valu
 
 func (s *Store) call(what string) call { return call{what + " the state store", s.typ} }
 
-// Read reads a state; nil if there is none.
+// Read reads a state. It returns nil if there is none.
 func (s *Store) Read(ctx context.Context, id string) ([]byte, diag.List) {
 	w := s.call("read from")
 	chunks, err := s.c.rpc.ReadStateBytes(ctx, &pb6.StateRequest{TypeName: s.typ, StateId: id})
@@ -313,7 +312,7 @@ func (s *Store) Write(ctx context.Context, id string, state []byte) diag.List {
 			ch.Meta = &pb6.StateRequest{TypeName: s.typ, StateId: id}
 		}
 		if err := stream.Send(ch); err != nil {
-			break // CloseAndRecv tells why
+			break // CloseAndRecv returns the error
 		}
 	}
 	resp, err := stream.CloseAndRecv()
@@ -337,7 +336,7 @@ func (s *Store) Lock(ctx context.Context, id, operation string) (string, diag.Li
 	return resp.LockId, ds
 }
 
-// Unlock ends a lock.
+// Unlock releases a lock.
 func (s *Store) Unlock(ctx context.Context, id, lock string) diag.List {
 	w := s.call("unlock a state in")
 	resp, err := s.c.rpc.UnlockState(ctx, &pb6.UnlockRequest{TypeName: s.typ, StateId: id, LockId: lock})
@@ -347,7 +346,7 @@ func (s *Store) Unlock(ctx context.Context, id, lock string) diag.List {
 	return s.c.messages(w, resp.Diagnostics)
 }
 
-// States lists the states in the store, sorted.
+// States returns the states in the store, sorted.
 func (s *Store) States(ctx context.Context) ([]string, diag.List) {
 	w := s.call("list the states in")
 	resp, err := s.c.rpc.GetStates(ctx, &pb6.StatesRequest{TypeName: s.typ})
@@ -367,8 +366,8 @@ func (s *Store) Delete(ctx context.Context, id string) diag.List {
 	return s.c.messages(w, resp.Diagnostics)
 }
 
-// Metadata is the names of everything that a plugin has, by what it is called in
-// the protocol. It is cheaper than the schema for plugins that know the call.
+// Metadata returns the names of all types and functions of a plugin, by their kind in the
+// protocol. It is cheaper than the schema if the plugin supports the call.
 func (c *Client) Metadata(ctx context.Context) (map[string][]string, diag.List) {
 	w := call{what: "tell what it has"}
 	resp, err := c.rpc.GetMetadata(ctx, &pb6.Empty{})

@@ -10,10 +10,11 @@ import (
 	"strings"
 )
 
-// maxLine is how long the first line of a plugin may be. It holds one certificate.
+// maxLine is the maximum length of a plugin's first line, in bytes. The line contains one
+// certificate.
 const maxLine = 64 << 10
 
-// A handshake is the first line that a plugin writes:
+// handshake is the first line that a plugin writes:
 //
 //	1|PROTOCOL|unix or tcp|ADDRESS|grpc|CERTIFICATE|MULTIPLEX
 //
@@ -22,7 +23,7 @@ type handshake struct {
 	Protocol int
 	Network  string
 	Address  string
-	Cert     []byte // DER; nil if there is none
+	Cert     []byte // in DER; nil without a certificate
 }
 
 // parseHandshake parses and checks the line. Its errors are sentences for the user.
@@ -45,7 +46,7 @@ func parseHandshake(line string) (handshake, error) {
 	if len(parts) < 5 || parts[4] != "grpc" {
 		return handshake{}, errors.New("it does not speak gRPC; it is a plugin from before Terraform 0.12")
 	}
-	// Some older plugins have other text of few letters in place of the certificate.
+	// Some older plugins write another short text in place of the certificate.
 	if len(parts) > 5 && len(parts[5]) > 50 {
 		if h.Cert, err = base64.RawStdEncoding.DecodeString(parts[5]); err != nil {
 			return handshake{}, errors.New("the certificate in its first line is not in base64")
@@ -54,7 +55,7 @@ func parseHandshake(line string) (handshake, error) {
 	return h, nil
 }
 
-// within reports whether the plugin listens, in the clear, on a socket in a folder.
+// within reports whether the plugin listens without TLS on a socket in a directory.
 func (h handshake) within(folder string) bool {
 	return h.Network == "unix" && h.Cert == nil && filepath.Dir(h.Address) == filepath.Clean(folder)
 }

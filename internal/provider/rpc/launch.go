@@ -24,42 +24,42 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// Options tells how a plugin is started.
+// Options configures the start of a plugin.
 type Options struct {
 	Addr addr.Provider // for messages
 	Path string        // the program
-	Args []string      // its arguments; plugins need none
-	Env  []string      // its complete environment, to which the handshake's variables are added
-	Dir  string        // its working folder; must be set
+	Args []string      // its arguments; most plugins have none
+	Env  []string      // its complete environment, without the variables of the handshake
+	Dir  string        // its working directory; required
 
-	Stderr       io.Writer     // gets what the plugin writes, by several goroutines in turn; may be nil
-	StartTimeout time.Duration // until the plugin must be ready; 0 means a minute
-	DisableTLS   bool          // talk in the clear wherever the plugin listens (TF_DISABLE_PLUGIN_TLS)
-	Version      string        // the version of the language that the plugin is given; "" means 1.12.6
+	Stderr       io.Writer     // receives the plugin's output, from several goroutines, one at a time; may be nil
+	StartTimeout time.Duration // the limit of the start; 0 means one minute
+	DisableTLS   bool          // never use TLS (TF_DISABLE_PLUGIN_TLS)
+	Version      string        // the language version that the plugin is told; "" means 1.12.6
 
-	// Slow is called with calls that take longer than SlowAfter (0 means 30 seconds), by their
-	// names in protocol 6, and may be called concurrently. Nil: nobody is.
+	// Slow is called for a call that takes longer than SlowAfter (0 means 30 seconds), with
+	// its name in protocol 6. It may be called concurrently. It may be nil.
 	Slow      func(call string)
 	SlowAfter time.Duration
 
-	Cache *SchemaCache // nil: the schema is read anew
-	Name  string       // names the program in the cache, wherever it lies; "": its path does
+	Cache *SchemaCache // nil disables the cache
+	Name  string       // the key of the program in the cache; "" means its path
 }
 
-// The variable that tells a plugin from a program started by hand, its value,
-// and the default language version. Source: the plugin protocol's documentation.
+// The variable by which a plugin recognizes that it was not started by hand, its value, and
+// the default language version. Source: the plugin protocol's documentation.
 const (
 	CookieName     = "TF_PLUGIN_MAGIC_COOKIE"
 	CookieValue    = "d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2"
 	defaultVersion = "1.12.6"
 )
 
-// maxMessage is the greatest message that is accepted from a plugin.
+// maxMessage is the maximum size of a message from a plugin, in bytes.
 const maxMessage = 256 << 20
 
-// Launch starts a plugin and returns when it is ready for calls. A plugin that
-// does not get there is killed, and the messages tell why: with CodeInterrupted if
-// ctx was done before. The process ends with Close; ctx is for the start alone.
+// Launch starts a plugin and returns when it is ready for calls. If the plugin does not
+// become ready, Launch kills it and returns the reason, with CodeInterrupted if ctx ended.
+// ctx only affects the start. Close ends the process.
 func Launch(ctx context.Context, o Options) (provider.Provider, diag.List) {
 	if o.StartTimeout <= 0 {
 		o.StartTimeout = time.Minute
@@ -84,26 +84,26 @@ func Launch(ctx context.Context, o Options) (provider.Provider, diag.List) {
 	return c, nil
 }
 
-// security is how the connection to a plugin is kept from others.
+// security is the protection of the connection to a plugin.
 //
-// TLS costs two thirds of a start, since plugins make a certificate on the curve P-521, and
-// a part of each call. A socket in a folder that only our user may enter keeps others out as
-// well, so a plugin is first asked to run without. One that puts its socket elsewhere (plugins
-// whose go-plugin does not know of PLUGIN_UNIX_SOCKET_DIR), or ends because it was given no
+// TLS costs two thirds of a start, because plugins create a certificate on the curve P-521,
+// and a part of each call. A socket in a directory that only our user can enter protects
+// equally well, so a plugin is first started without TLS. A plugin that creates its socket
+// elsewhere (its go-plugin does not support PLUGIN_UNIX_SOCKET_DIR), or that ends without a
 // certificate, is started again with TLS.
 type security int
 
 const (
 	withTLS    security = iota
-	byFolder            // in the clear over a socket in a folder of ours
-	inTheClear          // over whatever the plugin offers
+	byFolder            // without TLS over a socket in our directory
+	inTheClear          // without TLS over any address
 )
 
-// privateSockets says whether a plugin can listen in a folder of ours: on
-// Windows plugins listen on TCP.
+// privateSockets reports whether a plugin can listen in our directory. On Windows, plugins
+// listen on TCP.
 const privateSockets = runtime.GOOS != "windows"
 
-// launch starts the plugin once; again says that it may start where it did not, with TLS.
+// launch starts the plugin once. again reports that a start with TLS may succeed.
 func launch(ctx context.Context, o Options, secured security) (c *Client, again bool, ds diag.List) {
 	out := &tail{out: o.Stderr}
 	if ctx.Err() != nil {
@@ -124,13 +124,13 @@ func launch(ctx context.Context, o Options, secured security) (c *Client, again 
 	}
 	s.client = plugin.NewClient(s.config())
 	cc, ds := s.run(ctx)
-	if s.proc == nil { // the system had no pipes for it
+	if s.proc == nil { // the system could not create pipes
 		return nil, false, ds
 	}
 	h, err := s.proc.handshakeResult()
 	switch {
 	case errors.Is(err, errNotPrivate):
-		s.unlink() // the plugin was killed before it could do that
+		s.unlink() // the plugin was killed before it could delete its socket
 		return nil, true, ds
 	case ds != nil:
 		return nil, errors.Is(err, errNoLine), ds
@@ -141,16 +141,16 @@ func launch(ctx context.Context, o Options, secured security) (c *Client, again 
 	return c, false, nil
 }
 
-// A start is the time between the call of launch and its return.
+// start is the state of one call of launch.
 type start struct {
 	opts     Options
 	cmd      *exec.Cmd
 	out      *tail
 	security security
-	tls      *tls.Config // nil: in the clear
+	tls      *tls.Config // nil: without TLS
 	client   *plugin.Client
 	proc     *process
-	folder   string // of the plugin's socket; "" if it has none
+	folder   string // the directory of the plugin's socket; "" if it has none
 }
 
 func (s *start) config() *plugin.ClientConfig {
@@ -167,7 +167,7 @@ func (s *start) config() *plugin.ClientConfig {
 			return s.proc, nil
 		},
 		SkipHostEnv:      true,
-		StartTimeout:     s.opts.StartTimeout + time.Minute, // run is the one who looks at the time
+		StartTimeout:     s.opts.StartTimeout + time.Minute, // run enforces the limit
 		Stderr:           s.out,
 		SyncStdout:       s.out,
 		SyncStderr:       s.out,
@@ -178,8 +178,8 @@ func (s *start) config() *plugin.ClientConfig {
 	}
 }
 
-// window is how much a plugin may send before we have taken it. One that is fixed
-// spares a ping for every few messages, which would find out how large it should be.
+// window is the size of gRPC's flow control window. A fixed size avoids the pings that
+// measure the best one.
 const window = 8 << 20
 
 func dialOptions() []grpc.DialOption {
@@ -190,7 +190,7 @@ func dialOptions() []grpc.DialOption {
 	}
 }
 
-// grpcPlugin hands out the connection itself.
+// grpcPlugin returns the connection itself.
 type grpcPlugin struct{ plugin.NetRPCUnsupportedPlugin }
 
 func (grpcPlugin) GRPCServer(*plugin.GRPCBroker, *grpc.Server) error {
@@ -201,9 +201,9 @@ func (grpcPlugin) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, cc *grpc.C
 	return cc, nil
 }
 
-// run waits for the plugin in a goroutine, since go-plugin looks at no context
-// and not at its timeout while it connects. If the wait is given up, the process
-// is killed, which lets the goroutine end.
+// run waits for the plugin in a goroutine, because go-plugin ignores contexts, and its
+// timeout while it connects. If ctx ends or the limit is reached, run kills the process,
+// which ends the goroutine.
 func (s *start) run(ctx context.Context) (grpc.ClientConnInterface, diag.List) {
 	var err error
 	if s.proc, err = newProcess(s.cmd, s.out); err != nil {
@@ -214,7 +214,7 @@ func (s *start) run(ctx context.Context) (grpc.ClientConnInterface, diag.List) {
 		err error
 	}
 	ready := make(chan result, 1)
-	go func() { // ends with the process, which is killed below if it takes too long
+	go func() { // ends with the process, which is killed below after the limit
 		cc, err := s.connect()
 		ready <- result{cc, err}
 	}()
@@ -234,7 +234,7 @@ func (s *start) run(ctx context.Context) (grpc.ClientConnInterface, diag.List) {
 		ds[0].Code = provider.CodeSlow
 	}
 	_ = s.proc.Kill(ctx)
-	end(s.client, s.proc) // removes the folder of its socket
+	end(s.client, s.proc) // deletes the directory of its socket
 	return nil, ds
 }
 
@@ -254,9 +254,9 @@ func (s *start) connect() (grpc.ClientConnInterface, error) {
 	return cc, nil
 }
 
-// unlink removes the plugin's socket from the file system. The connection is there,
-// and it is the only one: nothing is left behind then if we are killed. It must not
-// be given up while it is idle, since it cannot be made again.
+// unlink deletes the plugin's socket from the file system, so that nothing is left behind
+// if we are killed. The only connection is already open. It must stay open while it is
+// idle, because no new connection is possible.
 func (s *start) unlink() {
 	h, _ := s.proc.handshakeResult()
 	if info, err := os.Lstat(h.Address); h.Network == "unix" && err == nil && info.Mode().Type() == os.ModeSocket {
@@ -267,7 +267,7 @@ func (s *start) unlink() {
 	}
 }
 
-// why turns an error of go-plugin into a clause that says what happened.
+// why converts an error of go-plugin to a clause for a message.
 func (s *start) why(err error) string {
 	_, shakeErr := s.proc.handshakeResult()
 	s.proc.mu.Lock()
@@ -291,8 +291,8 @@ func startFailed(o Options, out *tail, why string) diag.List {
 	return diag.List{{Code: CodeStart, Summary: "Provider could not be started", Detail: detail + out.ending()}}
 }
 
-// startGivenUp is the message where the caller did not wait for the plugin, which is
-// nothing that the plugin has done wrong. What it wrote may tell why it took so long.
+// startGivenUp returns the message if the caller stopped waiting for the plugin. The output
+// of the plugin may contain the reason for the delay.
 func startGivenUp(o Options, out *tail) diag.List {
 	detail := fmt.Sprintf("The provider %s (%s) was being started, but that was given up before it was ready.", o.Addr.Display(), o.Path)
 	return diag.List{{Code: CodeInterrupted, Summary: "Provider start interrupted", Detail: detail + out.ending()}}

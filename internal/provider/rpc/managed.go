@@ -11,7 +11,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// UpgradeState asks for stored attributes in the form of the current schema.
+// UpgradeState converts stored attributes to the current schema.
 func (c *Client) UpgradeState(ctx context.Context, req provider.UpgradeRequest) (cty.Value, diag.List) {
 	w := call{"read the stored state of", req.Type}
 	s, r, ds := c.lookup(ctx, w, addr.Managed)
@@ -30,7 +30,7 @@ func (c *Client) UpgradeState(ctx context.Context, req provider.UpgradeRequest) 
 	return v, c.answer(w, resp.Diagnostics, &d)
 }
 
-// UpgradeIdentity asks for a stored identity in the form of the current schema.
+// UpgradeIdentity converts a stored identity to the current schema.
 func (c *Client) UpgradeIdentity(ctx context.Context, typ string, version int64, json []byte) (cty.Value, diag.List) {
 	w := call{"read the stored identity of", typ}
 	s, r, ds := c.lookup(ctx, w, addr.Managed)
@@ -49,7 +49,7 @@ func (c *Client) UpgradeIdentity(ctx context.Context, typ string, version int64,
 	return v, c.answer(w, resp.Diagnostics, &d)
 }
 
-// Read asks for the current form of an object.
+// Read reads the current state of an object.
 func (c *Client) Read(ctx context.Context, req provider.ReadRequest) (provider.ReadResponse, diag.List) {
 	w := call{"read", req.Type}
 	out := provider.ReadResponse{State: req.Prior, Private: req.Private, Identity: req.Identity}
@@ -80,7 +80,7 @@ func (c *Client) Read(ctx context.Context, req provider.ReadRequest) (provider.R
 	return out, c.answer(w, resp.Diagnostics, &d)
 }
 
-// Plan asks what would become of an object.
+// Plan plans a change of an object.
 func (c *Client) Plan(ctx context.Context, req provider.PlanRequest) (provider.PlanResponse, diag.List) {
 	w := call{"plan", req.Type}
 	out := provider.PlanResponse{Planned: req.Prior, Private: req.Private, Identity: req.PriorIdentity}
@@ -117,7 +117,7 @@ func (c *Client) Plan(ctx context.Context, req provider.PlanRequest) (provider.P
 	return out, c.answer(w, resp.Diagnostics, &d)
 }
 
-// Apply makes the planned object real.
+// Apply applies the planned change of an object.
 func (c *Client) Apply(ctx context.Context, req provider.ApplyRequest) (provider.ApplyResponse, diag.List) {
 	w := call{applyVerb(req), req.Type}
 	out := provider.ApplyResponse{State: req.Prior, Private: req.Private, Identity: req.PlannedIdentity}
@@ -157,7 +157,7 @@ func applyVerb(req provider.ApplyRequest) string {
 	}
 }
 
-// Import finds existing objects.
+// Import returns existing objects for an ID or identity.
 func (c *Client) Import(ctx context.Context, req provider.ImportRequest) ([]provider.Imported, diag.List) {
 	w := call{"import", req.Type}
 	s, r, ds := c.lookup(ctx, w, addr.Managed)
@@ -193,7 +193,7 @@ func (c *Client) Import(ctx context.Context, req provider.ImportRequest) ([]prov
 	return out, c.answer(w, resp.Diagnostics, &d)
 }
 
-// Move takes over an object of another type.
+// Move converts an object of another type.
 func (c *Client) Move(ctx context.Context, req provider.MoveRequest) (provider.MoveResponse, diag.List) {
 	w := call{fmt.Sprintf("make of an object of type %s one of type", req.SourceType), req.TargetType}
 	s, r, ds := c.lookup(ctx, w, addr.Managed)

@@ -14,19 +14,19 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// The codes of messages that the client itself makes. After CodeCrash and
-// CodeInterrupted it is not known how far the provider came.
+// The codes of the client's own messages. After CodeCrash and CodeInterrupted, it is
+// unknown whether the provider carried out the call.
 const (
 	CodeStart       = "provider/start" // the plugin could not be started
-	CodeCrash       = "provider/crash" // it ended, or the connection broke, during a call
+	CodeCrash       = "provider/crash" // the process ended or the connection broke during a call
 	CodeInterrupted = provider.CodeInterrupted
-	CodeClosed      = "provider/closed"   // the call came after Close
-	CodeNonsense    = "provider/nonsense" // the answer breaks the protocol
+	CodeClosed      = "provider/closed"   // a call after Close
+	CodeNonsense    = "provider/nonsense" // the response violates the protocol
 	CodeCall        = "provider/call"     // the plugin refused the call
-	CodeMessage     = "provider/message"  // what the plugin says in its own words
+	CodeMessage     = "provider/message"  // a message of the plugin
 )
 
-// A call is what a plugin is asked to do, for messages: "plan", "a time_static".
+// call describes a call for messages: "plan", "a time_static".
 type call struct{ what, typ string }
 
 func (w call) String() string {
@@ -36,7 +36,7 @@ func (w call) String() string {
 	return w.what + " " + w.typ
 }
 
-// failed tells why a call has no answer.
+// failed returns the message for a call without a response.
 func (c *Client) failed(ctx context.Context, w call, err error) diag.List {
 	name := c.addr.Display()
 	m := &diag.Message{Code: CodeCall, Summary: "Provider call failed"}
@@ -65,8 +65,8 @@ func (c *Client) failed(ctx context.Context, w call, err error) diag.List {
 	return diag.List{m}
 }
 
-// gone reports whether the plugin's process has ended, waiting for it up to d:
-// the connection breaks a moment before the end of the process is known.
+// gone reports whether the plugin's process has ended. It waits up to d, because the
+// connection breaks shortly before the end of the process is known.
 func (c *Client) gone(d time.Duration) bool { return c.proc != nil && c.proc.ended(d) }
 
 func (c *Client) crashText(name string, w call, st *status.Status) string {
@@ -79,7 +79,7 @@ func (c *Client) crashText(name string, w call, st *status.Status) string {
 	return fmt.Sprintf("The provider %s ended (%s) when it was asked to %s. This is an error in the provider: please report it to those who make it.", name, c.proc.how(), w) + c.out.ending()
 }
 
-// nonsense is the message for an answer that breaks the protocol.
+// nonsense returns the message for a response that violates the protocol.
 func (c *Client) nonsense(w call, format string, args ...any) diag.List {
 	return diag.List{{
 		Code: CodeNonsense, Summary: "Invalid answer from provider",
@@ -87,7 +87,7 @@ func (c *Client) nonsense(w call, format string, args ...any) diag.List {
 	}}
 }
 
-// refused is the message for a request that cannot be made.
+// refused returns the message for a request that cannot be encoded.
 func (c *Client) refused(w call, err error) diag.List {
 	return diag.List{{
 		Code: CodeCall, Summary: "Provider cannot be asked",
@@ -95,7 +95,7 @@ func (c *Client) refused(w call, err error) diag.List {
 	}}
 }
 
-// deferred is the message for a plugin that defers what it was not allowed to.
+// deferred returns the message for a plugin that defers an operation without permission.
 func (c *Client) deferred(w call, d *pb6.Deferred) diag.List {
 	if d == nil {
 		return nil
@@ -111,7 +111,7 @@ func (c *Client) deferred(w call, d *pb6.Deferred) diag.List {
 	return c.nonsense(w, "it put the request off (%s), which it must not do", why)
 }
 
-// messages converts what the plugin says of a call.
+// messages converts the plugin's diagnostics of a call.
 func (c *Client) messages(w call, in []*pb6.Diagnostic) diag.List {
 	if len(in) == 0 {
 		return nil
@@ -133,7 +133,7 @@ func (c *Client) messages(w call, in []*pb6.Diagnostic) diag.List {
 	return out
 }
 
-// toPath converts a path. Steps that say nothing end it.
+// toPath converts a path. An empty step ends it.
 func toPath(in *pb6.Path) cty.Path {
 	steps := in.GetSteps()
 	if len(steps) == 0 {

@@ -78,7 +78,7 @@ func toTime(t *timestamppb.Timestamp) time.Time {
 	return t.AsTime()
 }
 
-// RenewEphemeral keeps an opened ephemeral resource usable.
+// RenewEphemeral renews an open ephemeral resource.
 func (c *Client) RenewEphemeral(ctx context.Context, typ string, private []byte) (provider.Renewal, diag.List) {
 	w := call{"renew the ephemeral resource", typ}
 	resp, err := c.rpc.RenewEphemeralResource(ctx, &pb6.PrivateRequest{TypeName: typ, Private: private})
@@ -88,7 +88,7 @@ func (c *Client) RenewEphemeral(ctx context.Context, typ string, private []byte)
 	return provider.Renewal{Private: resp.Private, Renew: toTime(resp.RenewAt)}, c.messages(w, resp.Diagnostics)
 }
 
-// CloseEphemeral closes an opened ephemeral resource.
+// CloseEphemeral closes an open ephemeral resource.
 func (c *Client) CloseEphemeral(ctx context.Context, typ string, private []byte) diag.List {
 	w := call{"close the ephemeral resource", typ}
 	resp, err := c.rpc.CloseEphemeralResource(ctx, &pb6.PrivateRequest{TypeName: typ, Private: private})
@@ -98,8 +98,8 @@ func (c *Client) CloseEphemeral(ctx context.Context, typ string, private []byte)
 	return c.messages(w, resp.Diagnostics)
 }
 
-// Functions asks for the functions of the provider as it is configured. Plugins
-// that do not know the question have those of their schema.
+// Functions returns the functions of the configured provider. For a plugin without this
+// call, they are those of the schema.
 func (c *Client) Functions(ctx context.Context) (map[string]*schema.Function, diag.List) {
 	w := call{what: "tell its functions"}
 	s, ds := c.schemas(ctx)
@@ -122,8 +122,8 @@ func (c *Client) Functions(ctx context.Context) (map[string]*schema.Function, di
 	return fs, ds
 }
 
-// function finds the signature of a function: as the configured provider gave
-// it, else as the schema tells it.
+// function returns the signature of a function: from the configured provider, else from
+// the schema.
 func (c *Client) function(ctx context.Context, name string) (*schema.Function, error) {
 	if fs := c.functions.Load(); fs != nil && (*fs)[name] != nil {
 		return (*fs)[name], nil

@@ -16,41 +16,41 @@ import (
 	"github.com/terrace-iac/terrace/internal/sys"
 )
 
-// A process is a plugin's process as go-plugin wants to see it. It reads the
-// first line of the plugin before go-plugin does, and calls the readers of its
-// output off when the process has ended: a grandchild may hold the pipes open.
+// process implements go-plugin's interface of a plugin's process. It reads the plugin's
+// first line before go-plugin does. It stops the readers of the output when the process has
+// ended, because a grandchild may keep the pipes open.
 type process struct {
 	cmd *exec.Cmd
 	out *tail
 
 	stdout, stderr pipe
 
-	private string // the folder that the plugin's socket must be in; "": anywhere
+	private string // the required directory of the plugin's socket; "" means any
 
 	done    chan struct{} // closed when the process has ended
-	drained chan struct{} // closed when its standard error has been read to the end
-	waitErr error         // how, once done is closed
+	drained chan struct{} // closed when its standard error has been read completely
+	waitErr error         // the error of Wait, set before done is closed
 
 	mu       sync.Mutex
 	started  bool
-	unwanted bool // it was killed, perhaps before it was started
+	unwanted bool // it was killed, possibly before its start
 	shake    handshake
-	shakeErr error // why the first line cannot be used
+	shakeErr error // the reason why the first line is invalid
 
-	first   []byte // what is left of the first line to give to go-plugin
+	first   []byte // the rest of the first line for go-plugin
 	checked bool
 	lines   *bufio.Reader
 }
 
-// A pipe takes what the child writes.
+// pipe receives the child's output.
 type pipe struct {
 	*os.File          // our end
-	child    *os.File // the child's end, until it is started
+	child    *os.File // the child's end, until its start
 }
 
 var _ runner.Runner = (*process)(nil)
 
-// lingering is how long output is read after the process has ended.
+// lingering is the time for which output is read after the end of the process.
 const lingering = 500 * time.Millisecond
 
 func newProcess(cmd *exec.Cmd, out *tail) (*process, error) {
@@ -67,11 +67,10 @@ func newProcess(cmd *exec.Cmd, out *tail) (*process, error) {
 	return p, nil
 }
 
-// Start starts the child. The readers of its output end soon after it.
+// Start starts the child. The readers of its output end shortly after it.
 //
-// The child shall not outlive us, whatever ends us. Linux kills it when the thread
-// that started it ends, so that thread must be there as long as the child: it is
-// the one that waits for it.
+// The child must not outlive us, even if we are killed. Linux kills it when the thread that
+// started it ends. So that thread must exist as long as the child: it waits for the child.
 func (p *process) Start(context.Context) error {
 	sys.EndWithUs(p.cmd)
 	started := make(chan error)
@@ -119,7 +118,8 @@ func (p *process) Wait(ctx context.Context) error {
 	}
 }
 
-// Kill ends the process and all that it started, as soon as it is started if it is not.
+// Kill kills the process and its children. If the process has not started yet, it is killed
+// after its start.
 func (p *process) Kill(context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,8 +138,8 @@ func (p *process) kill() {
 	}
 }
 
-// ended reports whether the process has ended, waiting for it up to d. If so, all
-// that it wrote last is in the tail.
+// ended reports whether the process has ended, and waits for it up to d. If it has, the
+// tail contains its last output.
 func (p *process) ended(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -152,11 +152,11 @@ func (p *process) ended(d time.Duration) bool {
 			return false
 		}
 	}
-	<-p.drained // reap sees to it
+	<-p.drained // reap closes it
 	return true
 }
 
-// how tells how the process ended: "exit status 2", "signal: killed".
+// how describes the end of the process: "exit status 2", "signal: killed".
 func (p *process) how() string {
 	if p.waitErr == nil {
 		return "exit status 0"
@@ -164,15 +164,15 @@ func (p *process) how() string {
 	return p.waitErr.Error()
 }
 
-// Stdout gives go-plugin the first line, if it can be used, and nothing else.
+// Stdout returns only the first line, if it is valid, to go-plugin.
 func (p *process) Stdout() io.ReadCloser { return firstLine{p} }
 
 type firstLine struct{ p *process }
 
 func (f firstLine) Close() error { return f.p.stdout.Close() }
 
-// Read is called by one goroutine of go-plugin. What follows the first line goes
-// to the log: a plugin must be able to write it.
+// Read is called by one goroutine of go-plugin. Output after the first line goes to the
+// log, so that the plugin does not block.
 func (f firstLine) Read(b []byte) (int, error) {
 	p := f.p
 	if !p.checked {
@@ -209,18 +209,18 @@ var errNotPrivate = errors.New("it does not listen in the folder that it was giv
 
 var errNoLine = errors.New("it ended its output without the first line of a provider plugin")
 
-// handshakeResult is what the first line said; an empty handshake and no error
-// mean that there was none yet.
+// handshakeResult returns the parsed first line. An empty handshake without an error means
+// that there was no line yet.
 func (p *process) handshakeResult() (handshake, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.shake, p.shakeErr
 }
 
-// Stderr is read by go-plugin and comes back to us, into the tail, line by line.
+// Stderr is read by go-plugin, which writes it to the tail line by line.
 func (p *process) Stderr() io.ReadCloser { return &errOutput{p: p} }
 
-// errOutput tells when go-plugin has come to the end of it.
+// errOutput records when go-plugin has read it completely.
 type errOutput struct {
 	p    *process
 	once sync.Once
@@ -239,7 +239,7 @@ func (e *errOutput) Read(b []byte) (int, error) {
 // Name is the path of the program.
 func (p *process) Name() string { return p.cmd.Path }
 
-// ID is never empty, so that go-plugin cleans up after a failed start too.
+// ID is never empty, so that go-plugin also cleans up after a failed start.
 func (p *process) ID() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -249,10 +249,10 @@ func (p *process) ID() string {
 	return strconv.Itoa(p.cmd.Process.Pid)
 }
 
-// Diagnose adds nothing: the message is made by who launched the plugin.
+// Diagnose returns "": Launch creates the message.
 func (p *process) Diagnose(context.Context) string { return "" }
 
-// PluginToHost and HostToPlugin leave addresses alone.
+// PluginToHost and HostToPlugin return addresses unchanged.
 func (p *process) PluginToHost(network, addr string) (string, string, error) {
 	return network, addr, nil
 }

@@ -2,11 +2,10 @@ package rpc
 
 import "strings"
 
-// quiet returns the environment with the log levels of the plugin libraries set
-// to off, unless the environment asks for logs. Without a level, plugins write
-// every step of every call as JSON to their standard error, which takes more
-// time than the calls themselves, only for us to throw it away. A panic is
-// written whatever the level.
+// quiet returns the environment with the log levels of the plugin libraries set to off,
+// unless the environment requests logs. Without a level, plugins write every step of every
+// call as JSON to their standard error. That takes more time than the calls, and we would
+// drop the output. A panic is written at any level.
 func quiet(env []string) []string {
 	for _, kv := range env {
 		name, value, _ := strings.Cut(kv, "=")

@@ -16,17 +16,17 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// A Reattach tells where a plugin listens that runs on its own, under a debugger
-// or in a test.
+// Reattach is the address of a plugin that was started by another program, such as a
+// debugger or a test.
 type Reattach struct {
 	Protocol int    // 5 or 6
 	Network  string // "unix" or "tcp"
 	Address  string
-	Pid      int // 0 if it is not known
+	Pid      int // 0 if it is unknown
 }
 
-// ParseReattach parses the value of TF_REATTACH_PROVIDERS: a JSON object of
-// provider addresses. "" gives nil. Source: the plugin protocol's documentation.
+// ParseReattach parses the value of TF_REATTACH_PROVIDERS, a JSON object with provider
+// addresses as keys. It returns nil for "". Source: the plugin protocol's documentation.
 func ParseReattach(text string) (map[addr.Provider]Reattach, error) {
 	if text == "" {
 		return nil, nil
@@ -72,8 +72,8 @@ func ParseReattach(text string) (map[addr.Provider]Reattach, error) {
 	return out, nil
 }
 
-// Attach connects to a plugin that runs on its own. Close leaves it running. The
-// fields of o for starting a process are not used; its schema is not cached.
+// Attach connects to a plugin that another program started. Close does not end the plugin.
+// The fields of o for the start of a process are ignored. The schema is not cached.
 func Attach(ctx context.Context, r Reattach, o Options) (provider.Provider, diag.List) {
 	fail := func(err error) (provider.Provider, diag.List) {
 		code := CodeStart
@@ -88,7 +88,7 @@ func Attach(ctx context.Context, r Reattach, o Options) (provider.Provider, diag
 	dial := func(ctx context.Context, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, r.Network, r.Address)
 	}
-	first, err := dial(ctx, "") // gRPC would tell less, and later
+	first, err := dial(ctx, "") // gRPC's error would come later and contain less
 	if err != nil {
 		return fail(err)
 	}

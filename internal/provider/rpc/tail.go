@@ -6,14 +6,14 @@ import (
 	"sync"
 )
 
-// A tail passes on what a plugin writes and keeps the end of it, for the message
-// that is needed if the plugin ends on its own. It may be used concurrently.
+// tail passes on the output of a plugin and keeps its end, for the message after an
+// unexpected end of the plugin. It may be used concurrently.
 type tail struct {
 	out io.Writer // may be nil
 
 	mu    sync.Mutex
 	kept  []byte
-	panic []byte // from the first line about a crash, bounded
+	panic []byte // from the first line of a crash report, limited
 }
 
 const (
@@ -27,7 +27,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	defer t.mu.Unlock()
 	t.keep(p)
 	if t.out != nil {
-		_, _ = t.out.Write(p) // a full log must not stop the plugin
+		_, _ = t.out.Write(p) // an error of the log must not stop the plugin
 	}
 	return len(p), nil
 }
@@ -43,12 +43,12 @@ func (t *tail) keep(p []byte) {
 		t.panic = append([]byte{}, t.kept[i:min(len(t.kept), i+panicSize)]...)
 		return
 	}
-	if n := len(t.kept) - tailSize; n > tailSize { // now and then, not at each line
+	if n := len(t.kept) - tailSize; n > tailSize { // not after each line
 		t.kept = append(t.kept[:0], t.kept[n:]...)
 	}
 }
 
-// crashAt finds the line, not before from, at which the runtime of Go reports a crash.
+// crashAt returns the offset, from from on, of the line at which Go's runtime reports a crash.
 func crashAt(b []byte, from int) int {
 	s := string(b[from:])
 	for _, sign := range []string{"panic: ", "fatal error: "} {
@@ -62,7 +62,7 @@ func crashAt(b []byte, from int) int {
 	return -1
 }
 
-// String is the end of the output: the crash if there was one, else the last lines.
+// String returns the crash report, or else the last lines.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,7 +73,7 @@ func (t *tail) String() string {
 	return strings.Join(lines[max(0, len(lines)-tailLines):], "\n")
 }
 
-// ending is the end of the output as the end of a message's detail, or "".
+// ending returns the end of the output for the end of a message's detail, or "".
 func (t *tail) ending() string {
 	if t == nil {
 		return ""

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// certName is the variable that gives a plugin our certificate. It answers with
-// its own in the handshake, and each side accepts the other's alone.
+// certName is the variable with our certificate for the plugin. The handshake contains the
+// plugin's certificate. Each side accepts only the other's certificate.
 const certName = "PLUGIN_CLIENT_CERT"
 
-// clientTLS makes a certificate for one connection to one plugin. go-plugin would
-// make one too, but on the curve P-521, which takes ten milliseconds for each
-// plugin that is started, here and there; P-256 takes less than one.
+// clientTLS creates a certificate for one connection to one plugin. go-plugin would create
+// one on the curve P-521, which takes ten milliseconds on each side for every start. P-256
+// takes less than one.
 func clientTLS() (*tls.Config, string, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -32,7 +32,7 @@ func clientTLS() (*tls.Config, string, error) {
 		Subject: pkix.Name{CommonName: "localhost"}, DNSNames: []string{"localhost"}, SerialNumber: serial,
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment | x509.KeyUsageKeyAgreement | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
-		// The key lives as long as the process, so the dates need not be near.
+		// The key exists only as long as the process, so the dates do not matter.
 		NotBefore: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC), NotAfter: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC),
 		BasicConstraintsValid: true, IsCA: true,
 	}
@@ -42,7 +42,7 @@ func clientTLS() (*tls.Config, string, error) {
 	}
 	conf := &tls.Config{
 		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
-		RootCAs:      x509.NewCertPool(), // nobody, until the plugin has shown its certificate
+		RootCAs:      x509.NewCertPool(), // empty until the handshake contains the plugin's certificate
 		MinVersion:   tls.VersionTLS12,
 		ServerName:   "localhost",
 	}

@@ -12,7 +12,7 @@ import (
 
 var errNoValue = errors.New("there is no value in the answer")
 
-// Encode makes the wire form of a value that conforms to the type. NilVal gives nil.
+// Encode encodes a value that conforms to the codec's type. It returns nil for NilVal.
 func Encode(c *value.Codec, v cty.Value) (*pb6.Value, error) {
 	if v == cty.NilVal {
 		return nil, nil
@@ -24,8 +24,8 @@ func Encode(c *value.Codec, v cty.Value) (*pb6.Value, error) {
 	return &pb6.Value{Msgpack: b}, nil
 }
 
-// Decode reads a value of a plugin. It never panics and allocates in proportion
-// to what was sent. A value that is missing gives an error.
+// Decode decodes a value from a plugin. It never panics, and it allocates memory in
+// proportion to the encoding. A missing value is an error.
 func Decode(c *value.Codec, in *pb6.Value) (v cty.Value, err error) {
 	ty := c.Type()
 	switch {
@@ -39,7 +39,7 @@ func Decode(c *value.Codec, in *pb6.Value) (v cty.Value, err error) {
 	if err != nil {
 		return cty.NilVal, err
 	}
-	if !v.Type().Equals(ty) { // the decoder takes an empty object for any
+	if !v.Type().Equals(ty) { // the decoder accepts an empty object for any object type
 		if errs := v.Type().TestConformance(ty); len(errs) > 0 {
 			return cty.NilVal, fmt.Errorf("%w: %w", value.ErrForm, errs[0])
 		}
@@ -47,7 +47,7 @@ func Decode(c *value.Codec, in *pb6.Value) (v cty.Value, err error) {
 	return v, nil
 }
 
-// fromJSON reads a value as JSON. cty panics on some input.
+// fromJSON decodes a value from JSON. It recovers from panics of cty.
 func fromJSON(src []byte, ty cty.Type) (v cty.Value, err error) {
 	defer func() {
 		if r := recover(); r != nil {
