@@ -136,7 +136,7 @@ func TestSmallDifferences(t *testing.T) {
 		}
 	}
 	var b strings.Builder
-	b.WriteString("# Small differences from OpenTofu\n\nThe README's tables have what may matter to a configuration. This page has the rest: what differs in what single commands print or refuse, as a comparison of some thousand commands with OpenTofu 1.12 finds it. Not listed: the wording of messages, and the order of lines of work that goes on at once. `go test ./internal/cli -run TestSmallDifferences -update` writes it from [the commands and their answers](../internal/cli/testdata/corpus); with `TERRACE_TEST_TOFU`, `TestCorpus` checks that each is one.\n\n| | shown by |\n|---|---|\n")
+	b.WriteString("# Small differences from OpenTofu\n\n[Differences](differences.md) lists what can matter to a configuration. This page has the rest: what single commands print or refuse, found by a comparison of some thousand commands with OpenTofu 1.12. Not listed: the wording of messages, and the order of lines of work that goes on at once. `go test ./internal/cli -run TestSmallDifferences -update` writes it from [the commands and their answers](../internal/cli/testdata/corpus); with `TERRACE_TEST_TOFU`, `TestCorpus` checks that each is one.\n\n| | shown by |\n|---|---|\n")
 	for _, reason := range slices.Sorted(maps.Keys(shown)) {
 		fmt.Fprintf(&b, "| %s | %s |\n", reason, strings.Join(slices.Compact(shown[reason]), ", "))
 	}
