@@ -3,13 +3,15 @@ package value
 import "github.com/zclconf/go-cty/cty"
 
 // Structural returns a value as its JSON text gives it back: lists and sets become tuples,
-// maps become objects, and null has no type. Marks stay where they are. An unknown list, set
+// maps become objects, null has no type, and zero has no sign. Marks stay where they are. An unknown list, set
 // or map becomes unknown without a type, since its elements decide it; keep leaves it as it
 // is, for a caller that converts the value to a type without any in it.
 func Structural(v cty.Value, keep bool) cty.Value {
 	bare, marks := v.Unmark()
 	ty := bare.Type()
 	switch {
+	case ty == cty.Number && !bare.IsNull() && bare.IsKnown() && bare.AsBigFloat().Sign() == 0:
+		return cty.Zero.WithMarks(marks)
 	case ty.IsPrimitiveType() && !bare.IsNull(), ty == cty.DynamicPseudoType, ty.IsCapsuleType():
 		return v
 	case bare.IsNull():

@@ -67,7 +67,7 @@ func (f *finder) exclude(ctx context.Context) diag.List {
 		u := f.Units[i]
 		if x := v.exclude; x != nil && x.If && Excludes(x, f.s.Command) {
 			u.Excluded = ByItself
-			if x.ExcludeDependencies {
+			if x.ExcludeDependencies && !f.s.Lenient { // what lists units lists these, as in Terragrunt
 				for _, n := range u.Needs {
 					needed[n] = true
 				}

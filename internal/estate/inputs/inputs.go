@@ -76,6 +76,11 @@ func ForVariable(v *config.Variable, val cty.Value, at *source.Range, layer *sou
 		in.From = *layer
 	}
 	bare, marks := val.Unmark()
+	if bare.Type() == cty.Number {
+		val = value.Structural(val, true)
+		in.Value = val
+		bare, _ = val.Unmark()
+	}
 	if v.Literal && v.Type == cty.DynamicPseudoType && bare.Type() != cty.String && (bare.Type().IsPrimitiveType() || !bare.IsKnown()) {
 		in.Value = asText(bare).WithMarks(marks)
 		return in, nil
