@@ -27,7 +27,7 @@ const floors = `
 	NONE
 	< internal/readfile
 	< hclnative, addr, internal/parallel, internal/value, process,
-	  internal/archive, internal/filelock, internal/atomicfile, internal/digraph, internal/sealing, internal/state/rawjson,
+	  internal/archive, internal/inside, internal/filelock, internal/atomicfile, internal/digraph, internal/sealing, internal/state/rawjson,
 	  internal/provider/rpc/pb6;
 	process < internal/sys;
 	hclnative < source;

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -39,6 +40,10 @@ func Lock(ctx context.Context, path string) (unlock func(), err error) {
 	leave, err := enter(ctx, path)
 	if err != nil {
 		return nil, err
+	}
+	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		leave()
+		return nil, fmt.Errorf("%s is a symbolic link, not a lock file: remove it", path)
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {

@@ -112,7 +112,7 @@ func (f *Folder) Settings() (*cliconfig.Config, diag.List) {
 // Backend tells which backend the folder uses.
 func (f *Folder) Backend() workdir.Dir {
 	return workdir.Dir{
-		Backends: f.Backends(), Path: f.Dir, Data: f.DataPath(), Env: f.Env,
+		Backends: f.Backends(), User: f.User, Path: f.Dir, Data: f.DataPath(), Env: f.Env,
 		Default: kinds.Default, Program: "terrace", Product: "Terrace", Outside: f.Locate,
 	}
 }

@@ -218,6 +218,6 @@ func readBounded(files *readfile.Kept, path string) ([]byte, error) {
 }
 
 // Write replaces the lock file at path as a whole: a reader sees the old
-// content or the new one. A symbolic link is followed, not replaced, and the
-// permissions of a file that exists are kept.
-func Write(path string, f *File) error { return atomicfile.Write(path, f.Bytes(), 0o644) }
+// content or the new one. A symbolic link is replaced, as OpenTofu does: a checkout can bring
+// one that leads to another file of the user. The permissions of a file that exists are kept.
+func Write(path string, f *File) error { return atomicfile.WriteUnlinked(path, f.Bytes(), 0o644) }

@@ -11,6 +11,7 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/hclnative"
 	"github.com/terrace-iac/terrace/internal/atomicfile"
+	"github.com/terrace-iac/terrace/internal/inside"
 	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/source"
 )
@@ -71,7 +72,10 @@ func (c *Context) besideSettings(at source.Range) bool {
 
 // SelectWorkspace makes a workspace the selected one.
 func (c *Context) SelectWorkspace(name string) diag.List {
-	err := os.MkdirAll(c.DataPath(), 0o777)
+	err := inside.CheckData(c.DataPath(), c.DataPath())
+	if err == nil {
+		err = os.MkdirAll(c.DataPath(), 0o777)
+	}
 	if err == nil {
 		err = atomicfile.WriteUnlinked(c.DataPath("environment"), []byte(name), 0o644)
 	}

@@ -17,9 +17,11 @@ import (
 
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/configure"
 	"github.com/terrace-iac/terrace/internal/backend/record"
+	"github.com/terrace-iac/terrace/internal/inside"
 	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/sys"
@@ -33,12 +35,66 @@ type Dir struct {
 	Path     string // absolute
 	Data     string // the data folder, absolute
 	Env      sys.Env
+	User     Signer // proves that the user wrote the record of init; nil: nobody did
 	Default  string // the kind of a folder without a block
 	Program  string // for messages
 	Product  string
 	// Outside gives messages their place in what configures the backend from outside of
 	// the folder, where it names their argument; nil: nothing does.
 	Outside func(diag.List) diag.List
+}
+
+// A Signer signs texts for its user; package journal's User.
+type Signer interface {
+	Sign(purpose string, texts ...string) (code string, ok bool)
+	Signed(code, purpose string, texts ...string) bool
+}
+
+// codeName is a file beside the record. It proves that the user's init wrote the record there.
+const (
+	codeName    = "terrace-backend"
+	codePurpose = "backend of a directory"
+)
+
+// own reports whether the user's init wrote the record of this directory. A checkout can
+// bring a record that says to be of the block of the configuration.
+func (d Dir) own() bool {
+	text, err := readfile.Whole(filepath.Join(d.Data, record.Name))
+	if err != nil || d.User == nil {
+		return false
+	}
+	code, err := readfile.Whole(filepath.Join(d.Data, codeName))
+	return err == nil && d.User.Signed(strings.TrimSpace(string(code)), codePurpose, d.Data, string(text))
+}
+
+// sign notes that the user wrote the record.
+func (d Dir) sign() error {
+	text, err := readfile.Whole(filepath.Join(d.Data, record.Name))
+	if errors.Is(err, fs.ErrNotExist) || d.User == nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if code, ok := d.User.Sign(codePurpose, d.Data, string(text)); ok {
+		return atomicfile.WriteUnlinked(filepath.Join(d.Data, codeName), []byte(code+"\n"), 0o644)
+	}
+	return nil
+}
+
+// overrides are the arguments that a block sets and of which a record has another value, as
+// init -backend-config makes it. If the user's own init did not write the record, nothing
+// is to be overridden by it.
+func (d Dir) overrides(k backend.Kind, written, saved cty.Value) []string {
+	names := slices.DeleteFunc(configure.Differing(k.Schema, written, saved), func(name string) bool {
+		v, _ := written.GetAttr(name).UnmarkDeep()
+		return v.IsNull() || !v.IsWhollyKnown() || v.CanIterateElements() && v.LengthInt() == 0
+	})
+	if len(names) == 0 || d.own() {
+		return nil
+	}
+	slices.Sort(names)
+	return names
 }
 
 // InitCode is the code of the message that init has to run first.
@@ -162,6 +218,9 @@ func (d Dir) Current(block *config.Backend, eval configure.Eval) (backend.Config
 		return saved, ds
 	}
 	saved.Elsewhere = elsewhere(k, written, saved.Value, nil)
+	if names := d.overrides(k, written, saved.Value); len(names) > 0 {
+		return backend.Config{}, append(ds, d.initRequired(fmt.Sprintf("%s has another value of %s than the block, and was not written by an init of yours in this directory. If you gave the value with -backend-config, run init with it again", record.Name+" in "+d.Data, strings.Join(names, ", ")), &block.At)...)
+	}
 	if r.Hash != record.Hash(r.Type, written) && !saved.Value.RawEquals(written) {
 		if k.Settings {
 			return backend.Config{}, append(ds, d.settingsRequired("Cloud backend configuration block has changed", &block.At)...)
@@ -291,7 +350,7 @@ func (d Dir) Settle(ctx context.Context, in Init) (*Outcome, diag.List) {
 			return nil, append(ds, more...)
 		}
 		saved.Elsewhere = elsewhere(k, written, saved.Value, overlay.By)
-		if r.Hash == hash && !overlay.Overridden {
+		if r.Hash == hash && !overlay.Overridden && len(d.overrides(k, written, saved.Value)) == 0 {
 			return &Outcome{Config: saved}, ds
 		}
 		if saved.Value.RawEquals(merged) {
@@ -405,7 +464,14 @@ func (d Dir) Save(o *Outcome) diag.List {
 	if !o.Write {
 		return nil
 	}
-	if err := record.Write(d.Data, o.Record); err != nil {
+	err := inside.CheckData(d.Data, d.Data)
+	if err == nil {
+		err = record.Write(d.Data, o.Record)
+	}
+	if err == nil {
+		err = d.sign()
+	}
+	if err != nil {
 		return diag.Errorf(nil, "Failed to save the backend configuration", "The record of init cannot be written to %s: %s.", d.Data, err)
 	}
 	return nil

@@ -25,7 +25,17 @@ type note struct {
 	Config    json.RawMessage `json:"config"`
 	Workspace string          `json:"workspace"`
 	Dir       string          `json:"dir"`
+	// Code proves that the user wrote the note in this place: a checkout can bring a file of
+	// its name, which would lead to another state.
+	Code string `json:"code,omitempty"`
 }
+
+// signed are the texts that the code of a note is computed of.
+func (n note) signed(path string) []string {
+	return []string{path, n.Backend, string(n.Config), n.Workspace, n.Dir}
+}
+
+const notePurpose = "place of a state"
 
 // Note notes in the working directory where the state of a unit is.
 func (k *Keeper) Note(dir string, at backend.Config, workspace string) error {
@@ -37,7 +47,9 @@ func (k *Keeper) Note(dir string, at backend.Config, workspace string) error {
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(note{at.Type, config, workspace, at.Dir})
+	n := note{Backend: at.Type, Config: config, Workspace: workspace, Dir: at.Dir}
+	n.Code, _ = k.s.User.Sign(notePurpose, n.signed(path)...) // without a key the note is of no use
+	text, err := json.Marshal(n)
 	if err != nil {
 		return err
 	}
@@ -50,7 +62,7 @@ func (k *Keeper) Note(dir string, at backend.Config, workspace string) error {
 	return atomicfile.WriteMode(path, text, 0o600)
 }
 
-// Noted is where the state of a unit was when something was applied last. A state that is
+// Noted is where the state of a unit was when the user applied something last. A state that is
 // not there any more says nothing. home is as Home tells it; env is the environment of the
 // unit, and enc how its state is encrypted.
 func (k *Keeper) Noted(ctx context.Context, name, dir, home string, env sys.Env, enc *encryption.Config) (Place, bool) {
@@ -58,12 +70,13 @@ func (k *Keeper) Noted(ctx context.Context, name, dir, home string, env sys.Env,
 		return Place{}, false
 	}
 	p := Place{Unit: name, Dir: home, Encryption: enc}
-	b, err := readfile.Whole(filepath.Join(dir, whereName))
+	path := filepath.Join(dir, whereName)
+	b, err := readfile.Whole(path)
 	if err != nil {
 		return p, false
 	}
 	var n note
-	if json.Unmarshal(b, &n) != nil {
+	if json.Unmarshal(b, &n) != nil || !k.s.User.Signed(n.Code, notePurpose, n.signed(path)...) {
 		return p, false
 	}
 	kind, ds := k.s.Backends.Kind(n.Backend)

@@ -118,6 +118,9 @@ func (k *Keeper) Where(ctx context.Context, name string, d *workdir.Dir, root *c
 		}, nil
 	}
 	p := Place{Unit: name, Workspace: k.Workspace(d.Path, env), Dir: d.Path}
+	if !store.ValidWorkspace(p.Workspace) {
+		return p, diag.Errorf(nil, "Invalid workspace name", "The workspace name %q is not allowed. The name must contain only URL safe characters, and no path separators.", p.Workspace)
+	}
 	var ds, more diag.List
 	if p.Encryption, ds = k.Encryption(d, root, eval, env); ds.HasErrors() {
 		return p, ds
@@ -273,7 +276,7 @@ func (k *Keeper) folder(d *workdir.Dir, env sys.Env) folder.Dir {
 		env = k.s.Environ
 	}
 	return folder.Dir{
-		Backends: k.s.Backends, Path: d.Path, Data: sys.Join(d.Path, folder.DataDir(env)), Env: env,
+		Backends: k.s.Backends, User: k.s.User, Path: d.Path, Data: sys.Join(d.Path, folder.DataDir(env)), Env: env,
 		Default: k.s.Backends.InFolder("").Type, Program: "terrace", Product: "Terrace",
 		Outside: func(ds diag.List) diag.List { return Located(d.Remote, ds) },
 	}

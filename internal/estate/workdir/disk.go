@@ -2,6 +2,7 @@ package workdir
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/estate/workdir/copytree"
+	"github.com/terrace-iac/terrace/internal/inside"
 	"github.com/terrace-iac/terrace/internal/readfile"
 )
 
@@ -36,6 +38,9 @@ func (d *Dir) packageDir() string {
 // files over both.
 func (d *Dir) make() error {
 	root := d.packageDir()
+	if err := cmp.Or(inside.Below(root, d.roots...), inside.Check(root, d.Path)); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(d.Path, 0o755); err != nil {
 		return err
 	}
@@ -59,7 +64,7 @@ func (d *Dir) make() error {
 		}
 	}
 	d.recall(put)
-	if err := put.Copy(d.hooked.edited.unchanged); err != nil {
+	if err := put.Copy(root, d.hooked.edited.unchanged); err != nil {
 		return err
 	}
 	if err := d.writeGenerated(put); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/estate/workdir/copytree"
 	"github.com/terrace-iac/terrace/internal/estate/workdir/overlay"
+	"github.com/terrace-iac/terrace/internal/inside"
 	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/source"
 )
@@ -97,6 +98,9 @@ func (d *Dir) NoteHooks() diag.List {
 	}
 	b, err := json.Marshal(n)
 	path := filepath.Join(d.Path, filepath.FromSlash(hookNotes))
+	if err == nil {
+		err = inside.CheckData(filepath.Dir(path), path)
+	}
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(path), 0o755)
 	}

@@ -90,6 +90,7 @@ type Dir struct {
 	// Parsed is the configuration, which other units may share.
 	Parsed *Parsed
 
+	roots     []string          // directories that Path may be below of, in which no link leads to it
 	data      string            // the folder of what is installed, relative or absolute
 	backend   []byte            // the generated file of remote_state, nil if none
 	backendAt string            // its name
@@ -137,7 +138,8 @@ func (m *Maker) Dir(t *demand.Task, u *unit.Unit, fetch bool) (*Dir, diag.List) 
 	if part := m.LateScalar(t, u); part != "" {
 		return &Dir{Unit: u, Terraform: tf, Waits: part, WaitsIn: part}, nil
 	}
-	d := &Dir{Unit: u, Terraform: tf, Path: m.runsIn(u, src.text, m.DownloadDir(t, u)), data: m.s.Data, read: m.s.Read, hooked: hooked{anew: m.s.Command == "init"}}
+	download := m.DownloadDir(t, u)
+	d := &Dir{Unit: u, Terraform: tf, Path: m.runsIn(u, src.text, download), roots: []string{u.Dir, m.s.CheckedOut(u.Dir), download, m.s.CheckedOut(download)}, data: m.s.Data, read: m.s.Read, hooked: hooked{anew: m.s.Command == "init"}}
 	d.Files, more = m.files(t.Context(), d, src, fetch)
 	if ds = append(ds, more...); d.Files == nil || more.HasErrors() {
 		return nil, ds

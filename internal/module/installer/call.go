@@ -133,6 +133,10 @@ func (in *installer) installed(c *call) {
 		c.node.Dir = c.dir
 		return
 	}
+	if dir := path.Clean(rec.Dir); dir != base && !strings.HasPrefix(dir, base+"/") { // the list can come with a checkout
+		c.node.Dir = c.dir
+		return
+	}
 	if st, err := os.Stat(in.absolute(rec.Dir)); err != nil || !st.IsDir() {
 		c.node.Dir = c.dir
 		return

@@ -17,6 +17,7 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/fetch"
+	"github.com/terrace-iac/terrace/internal/inside"
 	"github.com/terrace-iac/terrace/internal/lock"
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/parallel"
@@ -120,6 +121,9 @@ type loaded struct {
 func Install(ctx context.Context, root string, o Options) (Result, diag.List) {
 	in := &installer{o: o, root: root, next: Manifest{}, placed: map[string]string{}, seen: map[*config.Module]bool{}, testRuns: map[*module.Node]bool{}, calls: map[*module.Node]*call{}}
 	in.data = in.dataDir()
+	if err := inside.CheckData(in.data, filepath.Join(in.data, "modules")); err != nil {
+		return Result{Manifest: Manifest{}, Lock: o.Lock.Clone()}, diag.Errorf(nil, "Failed to create local modules directory", "The directory for modules cannot be used: %s.", err)
+	}
 	if in.o.Tree.Config.FS == nil {
 		in.o.Tree.Config.FS = folder(root)
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/apparentlymart/go-versions/versions"
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/internal/atomicfile"
+	"github.com/terrace-iac/terrace/internal/inside"
 	"github.com/terrace-iac/terrace/internal/lock"
 	"github.com/terrace-iac/terrace/internal/readfile"
 )
@@ -128,8 +130,14 @@ func (j *job) local(ctx context.Context) error {
 func (j *job) link(ctx context.Context) error {
 	j.tell(Event{Kind: FromCache})
 	j.done = true
+	if err := j.inside(); err != nil {
+		return err
+	}
 	return linkCached(ctx, j.cache, j.dir)
 }
+
+// inside makes sure that no link leads from the data directory to where the package goes.
+func (j *job) inside() error { return inside.CheckData(j.o.dataDir(), filepath.Dir(j.dir)) }
 
 // vouched reports whether a folder holds a package that the lock file knows.
 func (j *job) vouched(ctx context.Context, dir string) bool {
@@ -149,6 +157,9 @@ func (j *job) install(ctx context.Context) error {
 	place, begin, end := j.dir, Installing, Installed
 	if j.cache != "" {
 		place, begin, end = j.cache, ToCache, InstalledAt
+	}
+	if err := j.inside(); err != nil {
+		return err
 	}
 	f, err := j.locate(ctx, j.o.platform())
 	if err != nil {
@@ -324,5 +335,5 @@ func writePluginPath(path string, dirs []string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(path, text, 0o644)
+	return atomicfile.WriteUnlinked(path, text, 0o644)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/inside"
 	"github.com/terrace-iac/terrace/internal/lock"
 	"github.com/terrace-iac/terrace/internal/parallel"
 )
@@ -215,6 +216,9 @@ func (e *notFoundError) Error() string {
 // RecordPluginDirs keeps what -plugin-dir said, as the peers do, or forgets it.
 func RecordPluginDirs(o Options) error {
 	path := filepath.Join(o.dataDir(), "plugin_path")
+	if err := inside.CheckData(o.dataDir(), o.dataDir()); err != nil {
+		return err
+	}
 	if len(o.PluginDirs) == 0 {
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err

@@ -171,6 +171,32 @@ func (u User) bindNew(path string) (*binding, string) {
 	return bind(key, path, nonce), nonce
 }
 
+// Sign returns a code that only this user can compute: of texts, for a purpose that no other
+// caller has. ok is false without a key. It proves that the user wrote a file of a working
+// directory.
+func (u User) Sign(purpose string, texts ...string) (code string, ok bool) {
+	key, err := u.key(true)
+	if err != nil {
+		return "", false
+	}
+	return signature(key, purpose, texts), true
+}
+
+// Signed reports whether a code is the user's. It makes no key.
+func (u User) Signed(code, purpose string, texts ...string) bool {
+	key, err := u.key(false)
+	return err == nil && hmac.Equal([]byte(code), []byte(signature(key, purpose, texts)))
+}
+
+func signature(key []byte, purpose string, texts []string) string {
+	h := hmac.New(sha256.New, key)
+	fmt.Fprintf(h, "terrace %q", purpose)
+	for _, text := range texts {
+		fmt.Fprintf(h, " %q", text)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
 // A judge tells the journals of a user from others, at one path.
 type judge struct {
 	User

@@ -180,6 +180,24 @@ func TestUserOf(t *testing.T) {
 	}
 }
 
+// What a user signs is the user's, for one purpose and one list of texts.
+func TestSign(t *testing.T) {
+	me, them := User{t.TempDir()}, User{t.TempDir()}
+	if me.Signed("", "p", "a") {
+		t.Error("there was no key")
+	}
+	code, ok := me.Sign("p", "a", "b")
+	if !ok || !me.Signed(code, "p", "a", "b") {
+		t.Error("not signed")
+	}
+	if _, ok := them.Sign("p"); !ok || them.Signed(code, "p", "a", "b") || me.Signed(code, "q", "a", "b") || me.Signed(code, "p", "a b") || me.Signed(code, "p", "a", "b", "") {
+		t.Error("something else is signed, too")
+	}
+	if _, ok := (User{}).Sign("p"); ok {
+		t.Error("signed without a key")
+	}
+}
+
 // A journal in a store is used for the state that it was written for, by any user.
 func TestParseForStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "j")

@@ -23,6 +23,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/estate/workdir"
 	"github.com/terrace-iac/terrace/internal/estate/workdir/copytree"
+	"github.com/terrace-iac/terrace/internal/inside"
 	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/internal/telemetry"
 	"github.com/terrace-iac/terrace/source"
@@ -232,6 +233,9 @@ func (g *generator) write(from string, it *unit.StackItem) error {
 		g.s.Overlay.add(from, it)
 		return nil
 	}
+	if err := inside.Below(it.Dir, filepath.Dir(it.At.Filename)); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(it.Dir, 0o755); err != nil {
 		return err
 	}
@@ -239,7 +243,7 @@ func (g *generator) write(from string, it *unit.StackItem) error {
 	if err := put.Add(from, it.Dir, copytree.Rules{All: true}); err != nil {
 		return err
 	}
-	if err := put.Copy(nil); err != nil {
+	if err := put.Copy(it.Dir, nil); err != nil {
 		return err
 	}
 	for name, b := range beside(it) {

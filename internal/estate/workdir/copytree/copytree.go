@@ -19,6 +19,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/estate/glob"
 	"github.com/terrace-iac/terrace/internal/fetch"
+	"github.com/terrace-iac/terrace/internal/inside"
 	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/unit"
 )
@@ -145,16 +146,24 @@ func (ps Files) Add(from, to string, rules Rules) error {
 	})
 }
 
-// Copy puts the files that are copied in place. What is there with the same size and
-// time is left, and so is what keep reports, which may be nil.
-func (ps Files) Copy(keep func(path string) bool) error {
+// Copy puts the files that are copied in place, below root. What is there with the same size
+// and time is left, and so is what keep reports, which may be nil. A directory that is a link
+// is an error: a checkout can bring one, and what it leads to must not be written.
+func (ps Files) Copy(root string, keep func(path string) bool) error {
 	reflinks := true // until one fails
+	checked := map[string]bool{}
 	for target, x := range ps {
 		if StampAt(target) == x.Stamp || keep != nil && keep(target) {
 			continue
 		}
-		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
-			return err
+		if dir := filepath.Dir(target); !checked[dir] {
+			if err := inside.Check(root, dir); err != nil {
+				return err
+			}
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				return err
+			}
+			checked[dir] = true
 		}
 		if reflinks = reflinks && cloneFile(x.From, target, x.Mode); !reflinks {
 			if err := copyFile(x.From, target, x.Mode); err != nil {
@@ -179,7 +188,8 @@ func cloneFile(from, to string, mode fs.FileMode) bool {
 	}
 	defer src.Close()
 	tmp := to + ".clone"
-	dst, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	_ = os.Remove(tmp) // what a killed run left, or a link that came with a checkout
+	dst, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return false
 	}
@@ -198,17 +208,25 @@ func copyFile(from, to string, mode fs.FileMode) error {
 	return atomicfile.WriteCopy(to, b, mode)
 }
 
+// kept reports whether a name is never removed, whatever the manifest lists: a state, what
+// belongs to it, and journals. A manifest can come with a checkout.
+func kept(name string) bool {
+	base := filepath.Base(name)
+	return strings.HasSuffix(base, ".tfstate") || strings.Contains(base, ".tfstate.") || strings.Contains(base, ".journal")
+}
+
 // Forget removes what was put into the folder before and no longer belongs there, and
-// lists what was put there now.
+// lists what was put there now. It follows no link and removes no state.
 func Forget(root string, put Files) error {
 	path := filepath.Join(root, manifestName)
+	root = filepath.Clean(root)
 	old, err := readfile.Whole(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	for line := range strings.SplitSeq(string(old), "\n") {
 		name := filepath.Join(root, line)
-		if _, ok := put[name]; line != "" && filepath.IsLocal(line) && !ok {
+		if _, ok := put[name]; line != "" && filepath.IsLocal(line) && !ok && !kept(line) && inside.Check(root, filepath.Dir(name)) == nil {
 			if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}

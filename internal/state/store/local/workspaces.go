@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/state/store"
@@ -73,8 +74,14 @@ func (w *Workspaces) Delete(_ context.Context, name string) diag.List {
 		return diag.Errorf(nil, "Default workspace", "The default workspace cannot be deleted.")
 	}
 	dir := filepath.Join(w.dir, name)
-	if _, err := os.Stat(dir); err != nil {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
 		return diag.Errorf(nil, "Workspace does not exist", "There is no workspace %q.", name)
+	}
+	for _, e := range entries { // a link that came with a checkout can lead to any directory
+		if !strings.Contains(e.Name(), "tfstate") {
+			return diag.Errorf(nil, "Failed to delete workspace", "The directory %s holds %s, which belongs to no state. It is not deleted.", dir, e.Name())
+		}
 	}
 	process.mu.RLock() // removing files closes none, but nobody may take a lock meanwhile
 	defer process.mu.RUnlock()
