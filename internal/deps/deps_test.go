@@ -46,7 +46,7 @@ const floors = `
 	internal/transfer < internal/gcp, internal/azure;
 	internal/transfer, internal/cliconfig < internal/oci;
 	internal/transfer, internal/telemetry < internal/telemetry/otlp;
-	diag, internal/parallel, internal/value, internal/archive, internal/filelock,
+	diag, internal/parallel, internal/value, internal/archive, internal/inside, internal/filelock,
 	  internal/lock, internal/oci < internal/fetch;
 	internal/fetch < internal/registry < internal/registry/registrytest;
 	internal/fetch, internal/aws, internal/gcp < internal/fetch/credentials;
@@ -124,7 +124,7 @@ const floors = `
 	  internal/backend/tfe
 	< internal/backend/kinds;
 	internal/backend, internal/value < internal/backend/configure;
-	internal/backend, internal/atomicfile < internal/backend/record;
+	internal/backend, internal/atomicfile, internal/inside < internal/backend/record;
 	internal/backend/configure, internal/backend/awsargs, internal/backend/azureargs, internal/backend/rest, internal/state/journal, internal/gcp < internal/encryption;
 	internal/backend/configure, internal/backend/record, config < internal/backend/workdir;
 	internal/backend/configure < internal/backend/remotestate;

@@ -148,15 +148,28 @@ func TestReadAndWrite(t *testing.T) {
 	if len(ds) > 0 {
 		t.Fatal(ds.Err())
 	}
-	if err := Write(link, f); err != nil {
+	if err := Write(path, f); err != nil {
 		t.Fatal(err)
-	}
-	if st, err := os.Lstat(link); err != nil || st.Mode()&os.ModeSymlink == 0 {
-		t.Error("the link was replaced")
 	}
 	got, err := os.ReadFile(path)
 	if err != nil || string(got) != written {
 		t.Errorf("%v: %s", err, got)
+	}
+	// A link is replaced: what it leads to may be another file of the user.
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(link, f); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := os.Lstat(link); err != nil || !st.Mode().IsRegular() {
+		t.Errorf("the link is still one: %v", err)
+	}
+	if got, err := os.ReadFile(link); err != nil || string(got) != written {
+		t.Errorf("%v: %s", err, got)
+	}
+	if got, err := os.ReadFile(path); err != nil || len(got) != 0 {
+		t.Errorf("the target was written: %v: %s", err, got)
 	}
 	if st, _ := os.Stat(path); st.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v", st.Mode())

@@ -24,7 +24,7 @@ type conn struct {
 	after time.Duration // the delay of the call of slow; 0 means slowAfter
 }
 
-// slowAfter is the duration of a call after which the user is told about it.
+// slowAfter is the duration after which a call is reported to the user.
 const slowAfter = 30 * time.Second
 
 // patient contains the calls without a slow report: their progress is reported elsewhere,

@@ -35,7 +35,7 @@ type Options struct {
 	Stderr       io.Writer     // receives the plugin's output, from several goroutines, one at a time; may be nil
 	StartTimeout time.Duration // the limit of the start; 0 means one minute
 	DisableTLS   bool          // never use TLS (TF_DISABLE_PLUGIN_TLS)
-	Version      string        // the language version that the plugin is told; "" means 1.12.6
+	Version      string        // the language version sent to the plugin; "" means 1.12.6
 
 	// Slow is called for a call that takes longer than SlowAfter (0 means 30 seconds), with
 	// its name in protocol 6. It may be called concurrently. It may be nil.
