@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync/atomic"
 
 	"github.com/terrace-iac/terrace/diag"
@@ -66,9 +67,10 @@ func (o *Options) parse(path string, read func() ([]byte, error)) *syntax {
 	if name == "" {
 		return parse(path, read)
 	}
-	return o.Parses.known.Do(name+"\x00"+path, func() *syntax {
+	return o.Parses.known.Local(name+"\x00"+path, func() (*syntax, bool) {
 		o.Parses.n.Add(1)
-		return parse(path, read)
+		s := parse(path, read)
+		return s, s.err == nil
 	})
 }
 
@@ -155,7 +157,15 @@ func (o Options) names(dir string) ([]string, diag.List) {
 // folder that it could read and that holds no configuration is an empty module.
 func Unread(ds diag.List) bool { return len(ds) > 0 && ds[0].Code == unread }
 
-const unread = "config/read-dir"
+const (
+	unread     = "config/read-dir"
+	unreadFile = "config/read-file"
+)
+
+// unreadable reports whether a directory or file could not be read.
+func unreadable(ds diag.List) bool {
+	return slices.ContainsFunc(ds, func(m *diag.Message) bool { return m.Code == unread || m.Code == unreadFile })
+}
 
 // IsConfigDir reports whether a folder holds at least one configuration file
 // that Load would read. Test files do not count, and a folder that cannot be

@@ -61,7 +61,7 @@ func parseFile(f FileRole, layer *source.Layer, s *syntax, set *source.Set) *par
 	set.Add(&source.File{Path: f.Path, Bytes: s.text, Layer: layer, Private: handedIn})
 	if s.err != nil {
 		p.ds = diag.List{{
-			Code:    "config/read-file",
+			Code:    unreadFile,
 			Summary: "Failed to read file",
 			Detail:  "The file " + quote(f.Path) + " cannot be read: " + whyUnread(s.err) + ".",
 		}}

@@ -62,12 +62,12 @@ type Loads struct {
 	cache parallel.Cache[string, loadedModule]
 }
 
-// Load loads a folder, unless it was loaded before. What it returns is shared
-// and must not be changed.
+// Load loads a directory, unless it was loaded before. The result is shared and must not be
+// changed. A directory or file that could not be read is read again by the next call.
 func (l *Loads) Load(dir string, o Options) (*Module, diag.List) {
-	r := l.cache.Do(dir, func() loadedModule {
+	r := l.cache.Local(dir, func() (loadedModule, bool) {
 		m, ds := Load(dir, o)
-		return loadedModule{m, ds}
+		return loadedModule{m, ds}, !unreadable(ds)
 	})
 	return r.mod, r.ds
 }

@@ -43,6 +43,12 @@ package demand
 // follows parent → waiting child, and one that would never end is reported as a bug
 // and ends with the fallback.
 //
+// A failure of the network or of a program, or that of a task whose context ended, is no
+// property of the cell. In a graph of attempts it counts for the tasks that had begun when it
+// happened: each of them sees the same, and none asks a server that is down twice. A task that
+// begins later is a new attempt, and computes the cell again, with all cells that read it.
+// What a canceled task left behind counts for other canceled tasks alone.
+//
 // A long chain of references would need a deep stack. Every segment of
 // maxFrames computations runs on a goroutine of its own, whose stack starts
 // empty; the asking goroutine waits for it, so the task is still one sequence.
@@ -84,10 +90,30 @@ type Graph struct {
 	// waits end only with what they wait for.
 	Stop <-chan struct{}
 
+	// Attempts says that each task is an attempt of its own, which may be canceled or
+	// repeated while others go on; see Passing. It is set before there are tasks.
+	Attempts bool
+
+	begun   atomic.Int64 // tasks
 	mu      sync.Mutex
 	diags   []owned
 	cycles  []*Node
-	stopped bool // a wait was given up because of Stop
+	passing map[*Node]failure // of the nodes in that state
+	stopped bool              // a wait was given up because of Stop
+}
+
+// A failure is the reason for which a computed cell is not kept.
+type failure struct {
+	begun    int64 // tasks when it happened
+	canceled bool  // the context of the task that computed the cell had ended
+}
+
+// counts reports whether a task takes the value of a cell with this failure.
+func (f failure) counts(t *Task) bool {
+	if f.canceled {
+		return t.ctx.Err() != nil
+	}
+	return t.begun <= f.begun
 }
 
 type owned struct {
@@ -98,7 +124,7 @@ type owned struct {
 // Task starts a task, to be used by one goroutine. It is for the driver of an
 // evaluation; code that computes a cell uses the task that it was handed.
 func (g *Graph) Task(ctx context.Context) *Task {
-	t := &Task{g: g, ctx: ctx}
+	t := &Task{g: g, ctx: ctx, begun: g.begun.Add(1)}
 	if parent, _ := ctx.Value(taskKey{}).(*Task); parent != nil && parent.g == g {
 		t.parent = parent
 	}
@@ -146,6 +172,7 @@ type Task struct {
 	ctx    context.Context
 	inside context.Context // ctx with the task in it; nil until it is asked for
 	parent *Task           // the task whose context this one was started with; nil for those of the driver
+	begun  int64           // its number among the tasks of the graph
 	top    *frame
 	frames int
 	// These are guarded by g.mu.
@@ -182,11 +209,21 @@ func ReadsOf(t *Task) []Read {
 	return append([]Read(nil), t.top.reads...)
 }
 
+// Passing says that what the task is computing fails for a reason that depends on the time or
+// the place, such as a server that does not answer. In a graph of attempts, tasks that begin
+// later compute it again. It does nothing in other graphs, which end with their attempt.
+func Passing(t *Task) {
+	if t.top != nil {
+		t.top.passing = true
+	}
+}
+
 type frame struct {
-	node   *Node
-	under  *frame
-	reads  []Read
-	cyclic bool // read a cell of a cycle, or closed one
+	node    *Node
+	under   *frame
+	reads   []Read
+	cyclic  bool // read a cell of a cycle, or closed one
+	passing bool // failed for the moment, or read a cell that did
 }
 
 // A Read is one read of a cell by another.
@@ -198,6 +235,7 @@ type Read struct {
 const (
 	idle uint32 = iota
 	computing
+	passing // computed, but not for later tasks; only in graphs of attempts
 	done
 )
 
@@ -205,7 +243,7 @@ const (
 type Node struct {
 	What  Subject
 	state atomic.Uint32
-	// These are set before state becomes done.
+	// These are set before state becomes done. Before, the graph's lock guards them.
 	ok     bool
 	cyclic bool // part of a cycle, or read a cell that is cyclic
 	reads  []Read
@@ -263,28 +301,45 @@ func (c *Cell[T]) Ready(what Subject, v T) {
 func (c *Cell[T]) Get(t *Task, at *source.Range) (v T, ok bool) {
 	t.record(&c.Node, at)
 	if c.state.Load() != done {
-		mine, none, cycle := t.claim(&c.Node)
-		switch {
-		case none:
-			if cycle {
-				t.top.cyclic = true
-			}
+		switch t.claim(&c.Node) {
+		case isOver:
+			t.took(false, true)
 			return c.fallback, false
-		case mine && t.frames > 0 && t.frames%maxFrames == 0:
-			finished := make(chan struct{})
-			go func() { // on a fresh stack; waited for right below
-				defer close(finished)
-				c.run(t)
-			}()
-			<-finished
-		case mine:
-			c.run(t)
+		case closesCycle:
+			t.top.cyclic = true
+			return c.fallback, false
+		case toCompute:
+			if t.frames == 0 || t.frames%maxFrames != 0 {
+				return c.run(t)
+			}
+			return c.runAside(t)
+		case isPassing:
+			defer t.g.mu.Unlock()
+			t.took(c.cyclic, true)
+			return c.value, c.ok
 		}
 	}
-	if c.cyclic && t.top != nil {
-		t.top.cyclic = true
-	}
+	t.took(c.cyclic, false)
 	return c.value, c.ok
+}
+
+// runAside is run on a fresh stack.
+func (c *Cell[T]) runAside(t *Task) (v T, ok bool) {
+	finished := make(chan struct{})
+	go func() { // waited for right below
+		defer close(finished)
+		v, ok = c.run(t)
+	}()
+	<-finished
+	return v, ok
+}
+
+// took notes what the cell that the task is computing has read.
+func (t *Task) took(cyclic, passing bool) {
+	if t.top != nil {
+		t.top.cyclic = t.top.cyclic || cyclic
+		t.top.passing = t.top.passing || passing
+	}
 }
 
 // Peek returns the value of a cell that is done.
@@ -295,31 +350,51 @@ func (c *Cell[T]) Peek() (v T, ok bool) {
 	return c.value, c.ok
 }
 
-func (c *Cell[T]) run(t *Task) {
+// run computes the cell and returns what Get does.
+func (c *Cell[T]) run(t *Task) (v T, ok bool) {
 	f := &frame{node: &c.Node, under: t.top}
 	t.top = f
 	t.frames++
 	v, ds := c.compute(t)
 	t.frames--
 	t.top = f.under
-	c.value, c.ok, c.reads = v, !ds.HasErrors(), once(f.reads)
+	ok = !ds.HasErrors()
 	if f.cyclic {
-		c.value, c.ok, c.cyclic = c.fallback, false, true
+		v, ok = c.fallback, false
 	}
-	c.compute = nil
+	reads := once(f.reads)
 	ds = visible(ds)
+	g := t.g
+	canceled := g.Attempts && t.ctx.Err() != nil
+	later := g.Attempts && f.passing || canceled
+	t.took(f.cyclic, later)
 
-	t.g.mu.Lock()
-	defer t.g.mu.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, again := g.passing[&c.Node]; again {
+		delete(g.passing, &c.Node)
+		g.diags = slices.DeleteFunc(g.diags, func(o owned) bool { return o.by == &c.Node })
+	}
+	c.value, c.ok, c.cyclic, c.reads = v, ok, f.cyclic, reads
 	if len(ds) > 0 {
-		t.g.diags = append(t.g.diags, owned{&c.Node, ds})
+		g.diags = append(g.diags, owned{&c.Node, ds})
 	}
 	c.owner = nil
-	c.state.Store(done)
+	if later {
+		if g.passing == nil {
+			g.passing = map[*Node]failure{}
+		}
+		g.passing[&c.Node] = failure{g.begun.Load(), canceled}
+		c.state.Store(passing)
+	} else {
+		c.compute = nil
+		c.state.Store(done)
+	}
 	if c.ready != nil {
 		close(c.ready)
 		c.ready = nil
 	}
+	return v, ok
 }
 
 // Fail lets a computation mark its cell as failed without a message of its own,
@@ -375,32 +450,55 @@ func once(reads []Read) []Read {
 	return out
 }
 
-// claim makes the task the one that computes the node (mine), or waits until
-// the node is done, or finds that the wait would never end or that waits are over
-// (none): the reader then gets the fallback. Of those, cycle is true where the
-// reader and the node are cells of a cycle.
-func (t *Task) claim(n *Node) (mine, none, cycle bool) {
+// A claim is what a task has to do about a cell that was not done.
+type claim uint8
+
+const (
+	isDone      claim = iota
+	toCompute         // by this task
+	closesCycle       // waiting for the cell would never end: the reader and it are cells of a cycle
+	isOver            // waits are over, or a second evaluation would wait for the first
+	isPassing         // the values for this task are there, and the graph's lock is held
+)
+
+// claim makes the task the one that computes the node, or waits until another task has.
+func (t *Task) claim(n *Node) claim {
 	g := t.g
 	g.mu.Lock()
-	switch n.state.Load() {
-	case done:
-		g.mu.Unlock()
-		return false, false, false
-	case idle:
-		n.state.Store(computing)
-		n.owner = t
-		g.mu.Unlock()
-		return true, false, false
-	}
-	if met, nested := t.waitsForItself(n.owner); met {
-		if nested {
-			g.diags = append(g.diags, owned{nil, nestedTask(n)})
-		} else {
-			g.cycles = append(g.cycles, n)
+	for {
+		switch state := n.state.Load(); {
+		case state == done:
+			g.mu.Unlock()
+			return isDone
+		case state == passing && g.passing[n].counts(t):
+			return isPassing
+		case state != computing:
+			n.state.Store(computing)
+			n.owner = t
+			g.mu.Unlock()
+			return toCompute
 		}
-		g.mu.Unlock()
-		return false, true, !nested
+		if met, nested := t.waitsForItself(n.owner); met {
+			c := closesCycle
+			if nested {
+				c = isOver
+				g.diags = append(g.diags, owned{nil, nestedTask(n)})
+			} else {
+				g.cycles = append(g.cycles, n)
+			}
+			g.mu.Unlock()
+			return c
+		}
+		if !t.wait(n) {
+			return isOver
+		}
 	}
+}
+
+// wait waits until another task has computed the node. It is called with the lock of the graph
+// and returns with it, or with false and without the lock if waits are over.
+func (t *Task) wait(n *Node) bool {
+	g := t.g
 	if n.ready == nil {
 		n.ready = make(chan struct{})
 	}
@@ -414,20 +512,23 @@ func (t *Task) claim(n *Node) (mine, none, cycle bool) {
 	if g.Rest != nil {
 		back = g.Rest()
 	}
+	over := false
 	select {
 	case <-ready:
 	case <-g.Stop:
-		none = true
+		over = true
 	}
 	back()
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	t.waits = nil
 	for p := t.parent; p != nil; p = p.parent {
 		p.inner = slices.DeleteFunc(p.inner, func(x *Task) bool { return x == t })
 	}
-	g.stopped = g.stopped || none
-	return false, none, false
+	if over {
+		g.stopped = true
+		g.mu.Unlock()
+	}
+	return !over
 }
 
 // waitsForItself reports whether a task that computes a node waits for t, directly or

@@ -197,9 +197,8 @@ type Sources struct {
 
 // A builtTree is a tree of modules with its messages.
 type builtTree struct {
-	tree  *module.Tree
-	ds    diag.List
-	whole bool // nobody interrupted it
+	tree *module.Tree
+	ds   diag.List
 }
 
 // build builds the tree of an engine, once for all of them if it is the same for all.
@@ -212,11 +211,11 @@ func (s *Sources) build(ctx context.Context, dir string, o module.Options) (*mod
 		m := o.Manifest[name]
 		key += "\x00" + name + "\x00" + m.Source + "\x00" + m.Version + "\x00" + m.Dir
 	}
-	got := s.trees.Do(key, func() builtTree {
+	got, err := s.trees.Do(ctx, key, func() (builtTree, bool) {
 		tree, ds := module.Build(ctx, dir, o)
-		return builtTree{tree, ds, ctx.Err() == nil}
+		return builtTree{tree, ds}, !slices.ContainsFunc(ds, module.Missing)
 	})
-	if !got.tree.Constant || !got.whole {
+	if err != nil || !got.tree.Constant {
 		return module.Build(ctx, dir, o)
 	}
 	return got.tree, slices.Clone(got.ds)

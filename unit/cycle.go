@@ -23,7 +23,7 @@ func cycleIn(f *syntax.File, e *evaluation, x *syntax.Expr) *diag.Message {
 	if len(steps) == 0 {
 		key += "\x00" + x.At().String()
 	}
-	return e.l.warns.Do(key, func() diag.List { return diag.List{cycleMessage(f, x, steps)} })[0]
+	return e.l.warns.Pure(key, func() diag.List { return diag.List{cycleMessage(f, x, steps)} })[0]
 }
 
 type localStep struct {

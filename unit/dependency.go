@@ -326,6 +326,9 @@ func (l *Loader) outputsOf(t *demand.Task, target Target, at source.Range) (cty.
 		cycle[0].Code = "unit/dependency-cycle"
 		k.Init(k, &outputResult{v: cty.DynamicVal, ds: cycle}, func(t *demand.Task) (*outputResult, diag.List) {
 			v, has, ds := l.env.Outputs(t, string(target), at)
+			if ds.HasErrors() {
+				demand.Passing(t) // the store may answer the next time
+			}
 			if v == cty.NilVal {
 				v = cty.DynamicVal
 			}

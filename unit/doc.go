@@ -31,7 +31,9 @@
 //
 // Outputs are asked for once in the life of a loader. Who wants to ask anew, to
 // apply after planning for instance, takes the Loader that WithOutputs gives: it shares
-// the files and all that needs no outputs.
+// the files and all that needs no outputs. Each task is an attempt: outputs that could not be
+// read, and programs and credentials that failed, are asked for again by tasks that begin
+// later, and a canceled task leaves nothing to others.
 //
 // Every function returns its result with messages. A message about a shared file
 // is the same pointer for all units that meet it; callers show each pointer once.

@@ -62,7 +62,7 @@ type evKey struct {
 
 // NewLoader makes a loader. The Env must not be changed afterwards.
 func NewLoader(env Env) *Loader {
-	l := &Loader{common: &common{graph: &demand.Graph{}, deprecated: map[string]bool{}}, env: env}
+	l := &Loader{common: &common{graph: &demand.Graph{Attempts: true}, deprecated: map[string]bool{}}, env: env}
 	if env.Redactor == nil {
 		l.env.Redactor = &diag.Redactor{}
 	}
@@ -148,9 +148,13 @@ func (l *Loader) Deprecated() diag.List {
 	return ds
 }
 
-// file parses a file once.
+// file parses a file once. One that could not be read, which then has no Src, is read again
+// by the next caller.
 func (l *Loader) file(path string, spec *syntax.BlockSpec) *syntax.File {
-	return l.files.Do(path+"\x00"+spec.Name, func() *syntax.File { return l.parse(path, spec) })
+	return l.files.Local(path+"\x00"+spec.Name, func() (*syntax.File, bool) {
+		f := l.parse(path, spec)
+		return f, f.Src != nil
+	})
 }
 
 // unshared parses a unit's own file, which is not kept: of a large estate the
@@ -214,14 +218,14 @@ func (l *Loader) shared(path string, r role) *evaluation {
 	if r == importRole {
 		path = l.canonical(path)
 	}
-	return l.evs.Do(evKey{path, r}, func() *evaluation {
+	return l.evs.Local(evKey{path, r}, func() (*evaluation, bool) {
 		l.evaluated.Add(1)
 		spec := syntax.Language().Unit
 		if filepath.Base(path) == syntax.StackName {
 			spec, r = syntax.Language().Stack, stackRole
 		}
 		f := l.file(path, spec)
-		return newEvaluation(l, f, r, f.Dir)
+		return newEvaluation(l, f, r, f.Dir), f.Src != nil
 	})
 }
 
@@ -267,7 +271,7 @@ func (l *Loader) table(dir string) map[string]function.Function {
 func (l *Loader) functions(f *syntax.File, t syntax.Tables) *hcl.EvalContext {
 	switch {
 	case t&syntax.DirTable != 0:
-		return l.tables.Do(f.Dir, func() *hcl.EvalContext { return &hcl.EvalContext{Functions: l.table(f.Dir)} })
+		return l.tables.Pure(f.Dir, func() *hcl.EvalContext { return &hcl.EvalContext{Functions: l.table(f.Dir)} })
 	case t != 0:
 		return l.pure()
 	}
@@ -280,8 +284,9 @@ func (l *Loader) valuesOf(e *evaluation) *evaluation {
 	if e.role == valuesRole || !l.disk.Exists(path) {
 		return nil
 	}
-	return l.evs.Do(evKey{path, valuesRole}, func() *evaluation {
-		return newEvaluation(l, l.file(path, valuesSpec), valuesRole, e.dir)
+	return l.evs.Local(evKey{path, valuesRole}, func() (*evaluation, bool) {
+		f := l.file(path, valuesSpec)
+		return newEvaluation(l, f, valuesRole, e.dir), f.Src != nil
 	})
 }
 
@@ -294,7 +299,7 @@ func (l *Loader) intern(m *diag.Message) *diag.Message {
 	if m.At != nil {
 		key.at = *m.At
 	}
-	return l.messages.Do(key, func() *diag.Message { return m })
+	return l.messages.Pure(key, func() *diag.Message { return m })
 }
 
 // messageKey is what messages that say the same of the same place have in common.

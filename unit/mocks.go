@@ -123,7 +123,7 @@ func fill(mocks, v cty.Value, recursive bool) cty.Value {
 // mockWarning returns the one warning about the mocks of a dependency block, which stands
 // for several targets if an imported file has it. Readers of the block share the message.
 func (l *Loader) mockWarning(at *source.Range, target, text string) diag.List {
-	return l.warns.Do(at.String()+"\x00"+target, func() diag.List {
+	return l.warns.Pure(at.String()+"\x00"+target, func() diag.List {
 		ds := diag.Warnf(at, "Mock outputs are used", "%s", text)
 		ds[0].Code = "unit/mocks-used"
 		return ds

@@ -63,9 +63,9 @@ func (c *evaluator) readFrom(e *evaluation, path string) (node, error) {
 	}
 	c.readFile(full)
 	if filepath.Base(full) == syntax.ValuesName {
-		v := c.l.evs.Do(evKey{full, valuesRole}, func() *evaluation {
+		v := c.l.evs.Local(evKey{full, valuesRole}, func() (*evaluation, bool) {
 			f := c.l.file(full, valuesSpec)
-			return newEvaluation(c.l, f, valuesRole, f.Dir)
+			return newEvaluation(c.l, f, valuesRole, f.Dir), f.Src != nil
 		})
 		c.add(v.file().Diags)
 		if v.file().Root == nil {

@@ -24,10 +24,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"sync"
 	"time"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/internal/sealing"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/sys"
@@ -119,25 +119,12 @@ type Services struct {
 // Shared keeps what the configurations of a process have in common, by name. The
 // zero Shared is empty; Get may be called concurrently.
 type Shared struct {
-	mu sync.Mutex
-	m  map[string]func() any
+	all parallel.Cache[string, any]
 }
 
 // Get returns what goes by a name, and makes it the first time. The name begins with
 // the kind's and holds everything that the thing depends on; it is never shown.
-func (s *Shared) Get(name string, make func() any) any {
-	s.mu.Lock()
-	if s.m == nil {
-		s.m = map[string]func() any{}
-	}
-	get := s.m[name]
-	if get == nil {
-		get = sync.OnceValue(make)
-		s.m[name] = get
-	}
-	s.mu.Unlock()
-	return get()
-}
+func (s *Shared) Get(name string, make func() any) any { return s.all.Pure(name, make) }
 
 // A Backend is a configuration that was opened. Its methods may be called
 // concurrently.

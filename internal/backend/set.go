@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
@@ -20,23 +21,21 @@ type Set struct {
 	unknown  func(name string) diag.List
 	services Services
 
-	mu     sync.Mutex
-	opened map[string]*opening
+	opened parallel.Cache[string, opening]
 
 	making sync.Mutex
 	made   map[string]bool // stores that Bootstrap made
 }
 
-// An opening is one configuration that is or was opened.
+// An opening is the result of opening a configuration.
 type opening struct {
-	once    sync.Once
 	backend Backend
 	ds      diag.List
 }
 
 // NewSet makes a set of kinds. unknown makes the message for a name that none has.
 func NewSet(kinds []Kind, unknown func(name string) diag.List, s Services) *Set {
-	set := &Set{kinds: make(map[string]Kind, len(kinds)), unknown: unknown, services: s, opened: map[string]*opening{}}
+	set := &Set{kinds: make(map[string]Kind, len(kinds)), unknown: unknown, services: s}
 	for _, k := range kinds {
 		set.kinds[k.Name] = k
 	}
@@ -126,7 +125,7 @@ func (s *Set) Services(dir string, env sys.Env) Services {
 	return out
 }
 
-// Open opens a configuration. What could not be opened is tried again by the next.
+// Open opens a configuration. One that could not be opened is opened again by the next call.
 func (s *Set) Open(ctx context.Context, c Config) (Backend, diag.List) {
 	k, ds := s.Kind(c.Type)
 	if ds.HasErrors() {
@@ -151,20 +150,12 @@ func (s *Set) Open(ctx context.Context, c Config) (Backend, diag.List) {
 		fmt.Fprintf(env, "%s\x00", pair)
 	}
 	key := fmt.Sprintf("%s\x00%s\x00%x\x00%s", c.Type, services.Dir, env.Sum(nil), text)
-	s.mu.Lock()
-	o := s.opened[key]
-	if o == nil {
-		o = &opening{}
-		s.opened[key] = o
-	}
-	s.mu.Unlock()
-	o.once.Do(func() { o.backend, o.ds = open(ctx, k, c.Value, services) })
-	if o.ds.HasErrors() {
-		s.mu.Lock()
-		if s.opened[key] == o {
-			delete(s.opened, key)
-		}
-		s.mu.Unlock()
+	o, err := s.opened.Do(ctx, key, func() (opening, bool) {
+		b, ds := open(ctx, k, c.Value, services)
+		return opening{b, ds}, !ds.HasErrors()
+	})
+	if err != nil {
+		return nil, Message("Failed to open the backend", "", err)
 	}
 	return o.backend, o.ds
 }

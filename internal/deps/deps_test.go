@@ -90,7 +90,7 @@ const floors = `
 	# Floor 6: kinds of backends, a package each below internal/backend; only
 	# internal/backend/kinds, the list of them, knows them all.
 	internal/state/store < internal/backend/rest;
-	internal/state/store, internal/sys, schema < internal/backend;
+	internal/state/store, internal/sys, internal/parallel, schema < internal/backend;
 	NONE < internal/backend/backendtest/servers;
 	internal/backend < internal/backend/doctor;
 	internal/backend/doctor, internal/state/store/storetest, internal/backend/backendtest/servers < internal/backend/backendtest;

@@ -1,6 +1,7 @@
 package encryption
 
 import (
+	"cmp"
 	"context"
 	"crypto/pbkdf2"
 	"crypto/rand"
@@ -11,10 +12,10 @@ import (
 	"errors"
 	"fmt"
 	"hash"
-	"sync"
 
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/awsargs"
+	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/zclconf/go-cty/cty"
@@ -59,22 +60,20 @@ type keyring struct {
 	provider provider
 	wrong    error // with the arguments; nil if there is a provider
 
-	mu    sync.Mutex
-	key   []byte // to encrypt with; nil until it was made
-	meta  []byte
-	found map[string]*found // by metadata
+	made  parallel.Cache[struct{}, keyed] // the key to encrypt with
+	found parallel.Cache[string, keyed]   // by metadata
 }
 
-// found is the key of some metadata; nil until it was found.
-type found struct {
-	mu  sync.Mutex
-	key []byte
+// keyed is the answer of a key provider.
+type keyed struct {
+	key, meta []byte
+	err       error
 }
 
 // keyring is that of a key provider.
 func (c *Config) keyring(name string) *keyring {
 	make := func() any {
-		r := &keyring{found: map[string]*found{}}
+		r := &keyring{}
 		r.provider, r.wrong = c.provider(c.providers[name])
 		return r
 	}
@@ -113,23 +112,22 @@ func (c *Config) encryptionKey(ctx context.Context, name string, meta map[string
 		}
 	}
 	r := c.keyring(name)
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if r.wrong != nil {
 		return nil, c.failed(name, r.wrong)
 	}
-	if r.key == nil {
+	k, err := r.made.Do(ctx, struct{}{}, func() (keyed, bool) {
 		key, m, err := r.provider.fresh(ctx, chained)
-		if err == nil {
-			r.meta, err = json.Marshal(m)
-		}
 		if err != nil {
-			return nil, c.failed(name, err)
+			return keyed{err: err}, false
 		}
-		r.key = key
+		text, err := json.Marshal(m)
+		return keyed{key, text, err}, err == nil
+	})
+	if err = cmp.Or(err, k.err); err != nil {
+		return nil, c.failed(name, err)
 	}
-	meta[c.meta(name)] = r.meta
-	return r.key, nil
+	meta[c.meta(name)] = k.meta
+	return k.key, nil
 }
 
 // decryptionKey is the key of what was encrypted with this metadata.
@@ -149,22 +147,14 @@ func (c *Config) decryptionKey(ctx context.Context, name string, meta map[string
 	if r.wrong != nil {
 		return nil, &setupError{c.failed(name, r.wrong)}
 	}
-	r.mu.Lock()
-	f := r.found[string(m)]
-	if f == nil {
-		f = &found{}
-		r.found[string(m)] = f
+	k, err := r.found.Do(ctx, string(m), func() (keyed, bool) {
+		key, err := r.provider.again(ctx, m, chained)
+		return keyed{key: key, err: err}, err == nil
+	})
+	if err = cmp.Or(err, k.err); err != nil {
+		return nil, c.failed(name, err)
 	}
-	r.mu.Unlock()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.key == nil {
-		var err error
-		if f.key, err = r.provider.again(ctx, m, chained); err != nil {
-			return nil, c.failed(name, err)
-		}
-	}
-	return f.key, nil
+	return k.key, nil
 }
 
 // failed is the error of a key provider, with its name and the place of its block.

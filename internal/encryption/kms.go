@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/terrace-iac/terrace/internal/aws"
@@ -17,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/backend/awsargs"
 	"github.com/terrace-iac/terrace/internal/backend/rest"
 	"github.com/terrace-iac/terrace/internal/gcp"
+	"github.com/terrace-iac/terrace/internal/parallel"
 )
 
 // An awsKMS asks the key management service of AWS for data keys.
@@ -31,6 +31,12 @@ type awsMeta struct {
 	Ciphertext []byte `json:"ciphertext_blob"`
 }
 
+// An awsSession is the result of opening a session.
+type awsSession struct {
+	session *aws.Session
+	err     error
+}
+
 func newAWS(a *backend.Args, s backend.Services) *awsKMS {
 	o := awsargs.Options(a)
 	if e := a.Block("endpoints"); e != nil {
@@ -42,14 +48,16 @@ func newAWS(a *backend.Args, s backend.Services) *awsKMS {
 	default:
 		a.Fail("key_spec", "The %q is neither AES_256 nor AES_128", "key_spec")
 	}
-	var once sync.Once
-	var session *aws.Session
-	var err error
+	var opened parallel.Cache[struct{}, awsSession]
 	p.session = func(ctx context.Context) (*aws.Session, error) {
-		once.Do(func() {
-			session, err = aws.Open(ctx, o, aws.Services{Env: s.Env, Renew: s.Renew, Dir: s.Dir, Home: s.Home, Now: s.Now, Run: s.Run, Transport: s.Transport})
+		got, err := opened.Do(ctx, struct{}{}, func() (awsSession, bool) {
+			session, err := aws.Open(ctx, o, aws.Services{Env: s.Env, Renew: s.Renew, Dir: s.Dir, Home: s.Home, Now: s.Now, Run: s.Run, Transport: s.Transport})
+			return awsSession{session, err}, err == nil
 		})
-		return session, err
+		if err != nil {
+			return nil, err
+		}
+		return got.session, got.err
 	}
 	return p
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -655,5 +657,47 @@ func TestCalledOff(t *testing.T) {
 	}
 	if got := files(t, mustGet(t, f, "git::file://"+dir).Dir)["main.tf"]; got != "two" {
 		t.Error(got)
+	}
+}
+
+// A download that failed is repeated by the next call of the same Fetcher; a canceled one is
+// repeated by a caller that waited for it.
+func TestGetForgetsFailures(t *testing.T) {
+	f := newFetcher(t)
+	calls := 0
+	find := func(ctx context.Context) (Found, error) {
+		if calls++; calls == 1 {
+			return Found{}, errors.New("down")
+		}
+		return Found{Address: address(t, "git::file://"+t.TempDir()+"/none")}, errors.New("down again")
+	}
+	for range 2 {
+		if _, err := f.Get(t.Context(), Request{Key: "k", Find: find}); err == nil {
+			t.Error("no error")
+		}
+	}
+	if calls != 2 {
+		t.Errorf("asked %d times, want 2", calls)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	entered, got := make(chan bool), make(chan error)
+	go func() {
+		_, err := f.Get(ctx, Request{Key: "c", Find: func(ctx context.Context) (Found, error) {
+			close(entered)
+			<-ctx.Done()
+			return Found{}, ctx.Err()
+		}})
+		got <- err
+	}()
+	<-entered
+	go func() {
+		_, err := f.Get(t.Context(), Request{Key: "c", Find: func(context.Context) (Found, error) { return Found{}, errors.New("asked anew") }})
+		got <- err
+	}()
+	cancel()
+	texts := []string{(<-got).Error(), (<-got).Error()}
+	slices.Sort(texts)
+	if !slices.Equal(texts, []string{"asked anew", context.Canceled.Error()}) {
+		t.Errorf("got %q", texts)
 	}
 }

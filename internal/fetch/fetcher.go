@@ -18,7 +18,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -61,7 +60,7 @@ type Fetcher struct {
 	Progress func(Progress)
 
 	once parallel.Cache[string, outcome]
-	ok   parallel.Cache[string, bool] // trees that were found intact
+	ok   parallel.Cache[string, bool] // trees that were found intact; false is not kept
 
 	indexes    parallel.Cache[string, indexed]
 	noReflinks atomic.Bool // the file system was found not to have them
@@ -126,22 +125,21 @@ type record struct {
 	Asked   time.Time `json:"asked"`
 }
 
-// Get brings a package into the cache, unless it is there, and tells where.
+// Get brings a package into the cache, unless it is there, and returns where it is. Calls
+// for one package share one download. A download that failed is repeated by the next call.
 func (f *Fetcher) Get(ctx context.Context, r Request) (Package, error) {
 	if r.Key == "" {
 		r.Key = r.Address.Package()
 	}
 	key := fmt.Sprintf("%t %s", r.Refresh, r.Key)
-	for {
-		out := f.once.Do(key, func() outcome {
-			p, err := f.get(ctx, r)
-			return outcome{p, err}
-		})
-		if !errors.Is(out.err, context.Canceled) || ctx.Err() != nil {
-			return out.pkg, out.err
-		}
-		key += "'" // whoever computed it was called off, we were not
+	out, err := f.once.Do(ctx, key, func() (outcome, bool) {
+		p, err := f.get(ctx, r)
+		return outcome{p, err}, err == nil
+	})
+	if err != nil {
+		return Package{}, err
 	}
+	return out.pkg, out.err
 }
 
 func (f *Fetcher) get(ctx context.Context, r Request) (Package, error) {

@@ -234,9 +234,9 @@ func (f *Fetcher) index(tree string) ([]entry, error) {
 
 // indexOnce is index, read once for all that place the tree.
 func (f *Fetcher) indexOnce(tree string) ([]entry, error) {
-	r := f.indexes.Do(tree, func() indexed {
+	r := f.indexes.Local(tree, func() (indexed, bool) {
 		entries, err := f.index(tree)
-		return indexed{entries, err}
+		return indexed{entries, err}, err == nil
 	})
 	return r.entries, r.err
 }
@@ -246,19 +246,17 @@ type indexed struct {
 	err     error
 }
 
-// intact reports whether the cache has a tree and nothing in it was changed; it
-// looks once for each tree.
+// intact reports whether the cache has a tree and nothing in it was changed. A tree that was
+// found intact is not looked at again.
 func (f *Fetcher) intact(ctx context.Context, tree string) bool {
 	if tree == "" {
 		return false
 	}
-	if ok, known := f.ok.Get(tree); known && ok {
-		return true
-	}
-	if !f.intactNow(ctx, tree) {
-		return false
-	}
-	return f.ok.Do(tree, func() bool { return true })
+	ok, err := f.ok.Do(ctx, tree, func() (bool, bool) {
+		ok := f.intactNow(ctx, tree)
+		return ok, ok
+	})
+	return ok && err == nil
 }
 
 func (f *Fetcher) intactNow(ctx context.Context, tree string) bool {

@@ -11,6 +11,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/kinds"
 	"github.com/terrace-iac/terrace/internal/backend/rest"
+	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/internal/registry"
 	"github.com/terrace-iac/terrace/internal/transfer"
 	"github.com/terrace-iac/terrace/state/statefile"
@@ -22,13 +23,21 @@ const connections = 32
 // NewBackends makes the backends of a process that was started in the folder. who is
 // user@host, for locks.
 func (f *Folder) NewBackends(who string) *backend.Set {
-	ask := sync.OnceValues(func() (*registry.Client, error) {
-		cfg, ds := f.Settings()
-		if ds.HasErrors() {
-			return nil, ds.Err()
-		}
-		return f.Registry(cfg), nil
-	})
+	type client struct {
+		registry *registry.Client
+		err      error
+	}
+	var known parallel.Cache[struct{}, client]
+	ask := func() (*registry.Client, error) {
+		a := known.Local(struct{}{}, func() (client, bool) {
+			cfg, ds := f.Settings()
+			if ds.HasErrors() {
+				return client{err: ds.Err()}, false
+			}
+			return client{registry: f.Registry(cfg)}, true
+		})
+		return a.registry, a.err
+	}
 	tr := transfer.Transport(f.Env)
 	tr.MaxConnsPerHost, tr.MaxIdleConnsPerHost = connections, connections
 	answer, unusable := storeTimeout(f.Env.Get(rest.Variable))

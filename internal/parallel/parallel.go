@@ -1,6 +1,7 @@
 // Package parallel runs things in parallel: a loop over indexes (Each), a worklist
 // that grows while it is worked off (Work), a bounded queue of jobs (Queue), and
-// a cache that computes each key once (Cache), and a limit with fair turns (Turns).
+// a cache that computes each key once and keeps no failures (Cache), and a limit with fair
+// turns (Turns).
 //
 // The one rule: whoever starts work here waits for it here. Each and Work.Do
 // return when everything is done, and the maker of a Queue calls Wait. Results

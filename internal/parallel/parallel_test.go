@@ -1,12 +1,15 @@
 package parallel
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -180,12 +183,12 @@ func TestCacheOnce(t *testing.T) {
 	var calls [10]atomic.Int64
 	Each(1000, 8, func(i int) {
 		k := i % len(calls)
-		v := c.Do(k, func() string {
+		v, err := c.Do(t.Context(), k, func() (string, bool) {
 			calls[k].Add(1)
-			return fmt.Sprint("v", k)
+			return fmt.Sprint("v", k), true
 		})
-		if v != fmt.Sprint("v", k) {
-			t.Errorf("key %d has %q", k, v)
+		if v != fmt.Sprint("v", k) || err != nil {
+			t.Errorf("key %d has %q, %v", k, v, err)
 		}
 	})
 	for k := range calls {
@@ -203,11 +206,11 @@ func TestCacheOnce(t *testing.T) {
 
 func TestCacheGetDoesNotWait(t *testing.T) {
 	var c Cache[string, int]
-	c.Do("a", func() int {
+	c.Pure("a", func() int {
 		if _, ok := c.Get("a"); ok {
 			t.Error("Get returned a value that is still being computed")
 		}
-		return c.Do("b", func() int { return 1 }) + 1 // other keys may be asked for
+		return c.Pure("b", func() int { return 1 }) + 1 // other keys may be asked for
 	})
 	if v, _ := c.Get("a"); v != 2 {
 		t.Errorf("got %d", v)
@@ -219,18 +222,116 @@ func TestCachePanic(t *testing.T) {
 	inside, seen := make(chan struct{}), make(chan any)
 	go func() {
 		defer func() { seen <- recover() }()
-		c.Do("k", func() int {
+		c.Pure("k", func() int {
 			close(inside)
 			time.Sleep(time.Millisecond)
 			panic("first")
 		})
 	}()
 	<-inside
-	if v := c.Do("k", func() int { return 7 }); v != 7 { // waits, then computes anew
+	if v := c.Pure("k", func() int { return 7 }); v != 7 { // waits, then computes anew
 		t.Errorf("got %d", v)
 	}
 	if p := <-seen; p != "first" {
 		t.Errorf("the first caller saw %v", p)
+	}
+}
+
+// A value that may not be kept goes to those who were waiting for it, and to nobody else.
+func TestCacheFailureIsNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c Cache[string, string]
+		var calls atomic.Int64
+		fail := func() (string, bool) {
+			calls.Add(1)
+			time.Sleep(time.Second)
+			return "failed", false
+		}
+		var wg sync.WaitGroup
+		for range 5 {
+			wg.Go(func() {
+				if v, err := c.Do(t.Context(), "k", fail); v != "failed" || err != nil {
+					t.Errorf("got %q, %v", v, err)
+				}
+			})
+		}
+		wg.Wait()
+		if n := calls.Load(); n != 1 {
+			t.Errorf("%d calls for callers that waited together, want 1", n)
+		}
+		if _, ok := c.Get("k"); ok {
+			t.Error("the failure was kept")
+		}
+		if v, _ := c.Do(t.Context(), "k", func() (string, bool) { return "fine", true }); v != "fine" {
+			t.Errorf("a later caller got %q", v)
+		}
+	})
+}
+
+// A caller that is canceled leaves nothing behind, and who waited for it computes anew.
+func TestCacheCanceledCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c Cache[string, string]
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			v, err := c.Do(ctx, "k", func() (string, bool) {
+				<-ctx.Done()
+				return "canceled", true // as a function that takes no notice would say
+			})
+			if v != "canceled" || err != nil {
+				t.Errorf("the canceled caller got %q, %v", v, err)
+			}
+		})
+		synctest.Wait()
+		wg.Go(func() {
+			if v, err := c.Do(t.Context(), "k", func() (string, bool) { return "anew", true }); v != "anew" || err != nil {
+				t.Errorf("the caller that waited got %q, %v", v, err)
+			}
+		})
+		synctest.Wait()
+		cancel()
+		wg.Wait()
+		if v, ok := c.Get("k"); v != "anew" || !ok {
+			t.Errorf("kept %q, %v", v, ok)
+		}
+	})
+}
+
+// A caller whose own context ends does not wait for another one.
+func TestCacheInterruptsWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c Cache[string, int]
+		release := make(chan struct{})
+		go c.Pure("k", func() int { <-release; return 1 })
+		synctest.Wait()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cause := errors.New("stop")
+		cancel(cause)
+		if _, err := c.Do(ctx, "k", func() (int, bool) { return 2, true }); err != cause {
+			t.Errorf("got %v", err)
+		}
+		close(release)
+		synctest.Wait()
+		if v, ok := c.Get("k"); v != 1 || !ok {
+			t.Errorf("kept %d, %v", v, ok)
+		}
+	})
+}
+
+func TestCacheStale(t *testing.T) {
+	now := 0
+	c := Cache[string, int]{Stale: func(v int) bool { return now > v }}
+	ask := func() int { return c.Pure("k", func() int { return now + 10 }) }
+	for _, at := range []struct{ now, want int }{{0, 10}, {10, 10}, {11, 21}, {20, 21}, {30, 40}} {
+		if now = at.now; ask() != at.want {
+			t.Errorf("at %d: %d, want %d", now, ask(), at.want)
+		}
+	}
+	if now = 41; true {
+		if _, ok := c.Get("k"); ok {
+			t.Error("Get returned a stale value")
+		}
 	}
 }
 
@@ -313,10 +414,10 @@ func TestQueueStartsInOrder(t *testing.T) {
 
 func BenchmarkCacheHit(b *testing.B) {
 	var c Cache[string, int]
-	c.Do("k", func() int { return 1 })
+	c.Pure("k", func() int { return 1 })
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			c.Do("k", func() int { return 1 })
+			c.Pure("k", func() int { return 1 })
 		}
 	})
 }

@@ -12,30 +12,39 @@ import (
 // Encryption is what the encryption block and TF_ENCRYPTION say; nil if there is
 // neither. Warnings come with the first call alone.
 func (p *Project) Encryption(ctx context.Context) (*encryption.Config, diag.List) {
-	return p.encryptionBy(p.Static(ctx))
+	return p.encryptionBy(ctx, p.Static(ctx))
 }
 
 // EncryptionAsking is Encryption for a project that was loaded though variables are missing:
 // those that the block refers to are asked for if input is true.
 func (p *Project) EncryptionAsking(ctx context.Context, input bool) (*encryption.Config, diag.List) {
-	return p.encryptionBy(p.StaticAsking(ctx, input))
+	return p.encryptionBy(ctx, p.StaticAsking(ctx, input))
 }
 
-func (p *Project) encryptionBy(eval configure.Eval) (*encryption.Config, diag.List) {
-	first := false
-	p.encrypts.Do(func() {
-		first = true
-		block := p.Engine.Root().Encryption
-		if block == nil {
-			p.encryption, p.encryptionDs = p.c.EnvironmentEncryption()
-			return
+func (p *Project) encryptionBy(ctx context.Context, eval configure.Eval) (*encryption.Config, diag.List) {
+	var ds diag.List // of this call
+	e, err := p.encrypts.Do(ctx, struct{}{}, func() (encrypts, bool) {
+		var cfg *encryption.Config
+		if block := p.Engine.Root().Encryption; block == nil {
+			cfg, ds = p.c.EnvironmentEncryption()
+		} else {
+			cfg, ds = encryption.Parse(block.Body, p.c.Env.Get(encryption.Variable), eval, p.c.Backends().Services(p.c.Dir, p.c.Env))
 		}
-		p.encryption, p.encryptionDs = encryption.Parse(block.Body, p.c.Env.Get(encryption.Variable), eval, p.c.Backends().Services(p.c.Dir, p.c.Env))
+		return encrypts{cfg, ds.Errors()}, !ds.HasErrors()
 	})
-	if !first {
-		return p.encryption, p.encryptionDs.Errors()
+	switch {
+	case err != nil:
+		return nil, diag.Errorf(nil, "Interrupted", "The encryption settings were not read: %s.", err)
+	case ds != nil:
+		return e.config, ds
 	}
-	return p.encryption, p.encryptionDs
+	return e.config, e.ds
+}
+
+// encrypts is the encryption of a project with the errors in it.
+type encrypts struct {
+	config *encryption.Config
+	ds     diag.List
 }
 
 // EncryptionOf returns the encryption settings of the working directory, for commands that

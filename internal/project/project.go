@@ -11,17 +11,16 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/event"
-	"github.com/terrace-iac/terrace/internal/encryption"
 	"github.com/terrace-iac/terrace/internal/folder"
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/operation"
+	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/internal/provider/install"
 	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/state/store"
@@ -119,10 +118,8 @@ type Project struct {
 	Workspace string
 	Plugins   *folder.Plugins
 
-	c            *Context
-	encrypts     sync.Once
-	encryption   *encryption.Config
-	encryptionDs diag.List
+	c        *Context
+	encrypts parallel.Cache[struct{}, encrypts]
 }
 
 // Load loads the configuration of the folder. With errors the project is nil.
@@ -140,7 +137,7 @@ func Load(ctx context.Context, c *Context, o Options) (*Project, diag.List) {
 	}
 	p := &Project{c: c, Workspace: workspace}
 	if o.Saved != nil {
-		p.encrypts.Do(func() { p.encryption = o.Saved.Encryption })
+		p.encrypts.Pure(struct{}{}, func() encrypts { return encrypts{config: o.Saved.Encryption} })
 	}
 	var more diag.List
 	if p.Plugins, more = c.Plugins(); more.HasErrors() {

@@ -39,8 +39,8 @@ const (
 	languageVersion = "1.12.6"
 )
 
-// A Client asks services. Its methods may be called concurrently; each host is
-// discovered once.
+// A Client asks services. Its methods may be called concurrently. A host is asked for its
+// services until it answers, and once then.
 type Client struct {
 	HTTP   *transfer.Client
 	Config *cliconfig.Config // hosts, credentials, retries and timeout; nil means the defaults
@@ -138,21 +138,26 @@ func (c *Client) Service(ctx context.Context, host, service, kind string) (*url.
 	return u, nil
 }
 
-// discover asks a host for its services, once, unless the settings name them.
+// discover asks a host for its services, unless the settings name them. The answer is kept; a
+// failure is not.
 func (c *Client) discover(ctx context.Context, host string) (hostServices, error) {
 	name, err := c.host(host)
 	if err != nil {
 		return hostServices{}, err
 	}
-	hs := c.hosts.Do(name, func() hostServices {
+	hs, err := c.hosts.Do(ctx, name, func() (hostServices, bool) {
 		base := &url.URL{Scheme: "https", Host: name, Path: "/.well-known/terraform.json"}
 		if c.Config != nil {
 			if m, ok := c.Config.Hosts[name]; ok {
-				return hostServices{base: base, m: m}
+				return hostServices{base: base, m: m}, true
 			}
 		}
-		return c.ask(ctx, name, base)
+		hs := c.ask(ctx, name, base)
+		return hs, hs.err == nil
 	})
+	if err != nil {
+		return hostServices{}, fmt.Errorf("could not connect to %s: %w", svchost.ForDisplay(name), err)
+	}
 	return hs, hs.err
 }
 

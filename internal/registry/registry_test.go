@@ -255,3 +255,60 @@ func TestLogin(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A host that did not answer and a helper that failed are asked again; their answers are kept.
+// A caller that is canceled leaves nothing to the others.
+func TestFailuresAreNotKept(t *testing.T) {
+	s := registrytest.New(t)
+	down, asked := true, 0
+	s.Fault = func(w http.ResponseWriter, r *http.Request) bool {
+		if strings.HasPrefix(r.URL.Path, "/.well-known/") {
+			asked++
+		}
+		if down {
+			http.Error(w, "down", http.StatusBadRequest)
+		}
+		return down
+	}
+	c := client(s)
+	ask := func(ctx context.Context) error {
+		_, err := c.Service(ctx, s.Host, "modules.v1", "a module registry")
+		return err
+	}
+	if err := ask(t.Context()); err == nil {
+		t.Error("no error")
+	}
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	down = false
+	if err := ask(canceled); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	before := asked
+	for range 3 {
+		if err := ask(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if asked != before+1 {
+		t.Errorf("asked %d times after the failure, want once", asked-before)
+	}
+
+	dir := t.TempDir()
+	script := "#!/bin/sh\nmkdir " + dir + "/failed 2>/dev/null && { echo down >&2; exit 1; }\necho x >>" + dir + "/calls\necho '{\"token\":\"t\"}'\n"
+	if err := os.WriteFile(filepath.Join(dir, "terraform-credentials-t"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	h := &registry.Client{Config: &cliconfig.Config{Helper: &cliconfig.Helper{Name: "t"}}, Run: sys.Run, WorkDir: dir, Env: sys.Env{"PATH=" + os.Getenv("PATH")}, HelperDirs: []string{dir}}
+	if _, err := h.Token(t.Context(), "a.b"); err == nil {
+		t.Error("no error")
+	}
+	for range 2 {
+		if tok, err := h.Token(t.Context(), "a.b"); tok != "t" || err != nil {
+			t.Error(tok, err)
+		}
+	}
+	if calls, _ := os.ReadFile(filepath.Join(dir, "calls")); string(calls) != "x\n" {
+		t.Errorf("the helper was called %q times after the failure", calls)
+	}
+}

@@ -36,19 +36,22 @@ func (c *Client) Token(ctx context.Context, host string) (string, error) {
 	if c.Config == nil || c.Config.Helper == nil || c.Run == nil {
 		return "", nil
 	}
-	a := c.tokens.Do(name, func() tokenAnswer {
+	a, err := c.tokens.Do(ctx, name, func() (tokenAnswer, bool) {
 		out, err := c.helper(ctx, "get", name, nil)
 		if err != nil {
-			return tokenAnswer{err: err}
+			return tokenAnswer{err: err}, false
 		}
 		var doc struct {
 			Token string `json:"token"`
 		}
 		if err := json.Unmarshal(out, &doc); err != nil {
-			return tokenAnswer{err: fmt.Errorf("the credentials helper %q answered something else than a JSON object", c.Config.Helper.Name)}
+			return tokenAnswer{err: fmt.Errorf("the credentials helper %q answered something else than a JSON object", c.Config.Helper.Name)}, false
 		}
-		return tokenAnswer{token: doc.Token}
+		return tokenAnswer{token: doc.Token}, true
 	})
+	if err != nil {
+		return "", err
+	}
 	return a.token, a.err
 }
 

@@ -13,6 +13,7 @@ import (
 	"iter"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/demand"
@@ -50,7 +51,7 @@ type Client struct {
 	ctx     context.Context
 	o       Options
 	slots   chan struct{} // bounds calls; nil: nothing does
-	failed  sync.Map      // addr.Provider whose schema failure was reported
+	failed  sync.Map      // addr.Provider without a schema to *atomic.Bool: its failure was reported
 	schemas parallel.Cache[addr.Provider, asked]
 
 	digests sync.Map // *eval.ProviderConfig to state.Digest
@@ -105,16 +106,26 @@ func (x *Client) Function(t *demand.Task, a addr.Provider, pc *eval.ProviderConf
 	return ProviderFunction(x.ctx, prov, a, name, pc != nil)
 }
 
-// Schema returns a provider's schema; its failure is reported to the first who asks.
-// One that does not start is waited for once.
+// Schema returns a provider's schema. A failure is reported to the first caller, and the
+// provider is not asked again by this client, which is one attempt: a provider that does not
+// start is waited for once.
 func (x *Client) Schema(a addr.Provider) (*schema.Provider, diag.List) {
-	got := x.schemas.Do(a, func() asked {
+	if _, failed := x.failed.Load(a); failed {
+		return nil, demand.Fail()
+	}
+	got, err := x.schemas.Do(x.ctx, a, func() (asked, bool) {
 		ps, ds := x.o.Providers.Schema(x.ctx, a)
-		return asked{ps, ds}
+		if ds.HasErrors() {
+			x.failed.Store(a, new(atomic.Bool))
+		}
+		return asked{ps, ds}, !ds.HasErrors()
 	})
+	if err != nil {
+		return nil, demand.Fail() // the operation was interrupted, which is reported once
+	}
 	ps, ds := got.schema, got.ds
-	if ds.HasErrors() {
-		if _, again := x.failed.LoadOrStore(a, true); again {
+	if reported, failed := x.failed.Load(a); failed {
+		if reported.(*atomic.Bool).Swap(true) {
 			return nil, demand.Fail()
 		}
 		for _, m := range ds {

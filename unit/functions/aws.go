@@ -29,7 +29,7 @@ func (k *call) identity(field string) (string, error) {
 		return "", err
 	}
 	key := k.unitKey() + "sts"
-	r := k.Answers.kept.Do(key, func() runResult {
+	r := k.answer(key, func() runResult {
 		if env.Get("AWS_ACCESS_KEY_ID") != "" && env.Get("AWS_SECRET_ACCESS_KEY") != "" && k.Do != nil && k.Machine.Now != nil {
 			return k.stsIdentity(env)
 		}
@@ -48,7 +48,7 @@ func (k *call) accountAlias() (string, error) {
 		return "", err
 	}
 	key := k.unitKey() + "alias"
-	r := k.Answers.kept.Do(key, func() runResult {
+	r := k.answer(key, func() runResult {
 		return k.program(k.Task().Context(), k.Dir(), env, "aws", "iam", "list-account-aliases", "--output", "json")
 	})
 	if r.err != nil {

@@ -34,12 +34,12 @@ type stat struct{ exists, dir bool }
 func NewFiles(status func(path string) (fs.FileInfo, error)) *Files { return &Files{status: status} }
 
 func (f *Files) stat(path string) stat {
-	return f.stats.Do(path, func() stat {
+	return f.stats.Local(path, func() (stat, bool) {
 		info, err := f.status(path)
 		if err != nil {
-			return stat{}
+			return stat{}, errors.Is(err, fs.ErrNotExist)
 		}
-		return stat{exists: true, dir: info.IsDir()}
+		return stat{exists: true, dir: info.IsDir()}, true
 	})
 }
 
@@ -51,13 +51,13 @@ func (f *Files) IsDir(path string) bool { return f.stat(path).dir }
 
 // Identity is the cleaned path of a file with links resolved.
 func (f *Files) Identity(path string) string {
-	dir := f.ids.Do(filepath.Dir(path), func() string {
+	dir := f.ids.Pure(filepath.Dir(path), func() string {
 		if d, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
 			return d
 		}
 		return filepath.Dir(path)
 	})
-	return f.ids.Do(path, func() string {
+	return f.ids.Pure(path, func() string {
 		if p, err := filepath.EvalSymlinks(filepath.Join(dir, filepath.Base(path))); err == nil {
 			return p
 		}
@@ -67,7 +67,7 @@ func (f *Files) Identity(path string) string {
 
 // FindUp is the nearest name in dir or above, or "".
 func (f *Files) FindUp(dir, name string) string {
-	return f.finds.Do([2]string{dir, name}, func() string {
+	return f.finds.Pure([2]string{dir, name}, func() string {
 		if p := filepath.Join(dir, name); f.Exists(p) {
 			return p
 		}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/process"
 	"github.com/zclconf/go-cty/cty"
@@ -33,10 +34,25 @@ func lookupRun(name string) *definition {
 	return nil
 }
 
-// Answers are what the programs said that functions of unit files have run, so that
-// each runs once. The zero value is empty.
+// Answers are the outputs of the programs that functions of unit files have run, so that each
+// runs once. A program that failed runs again for the next attempt. The zero value is empty.
 type Answers struct {
 	kept parallel.Cache[string, runResult]
+}
+
+// answer returns the result of a program or request by its key.
+func (k *call) answer(key string, run func() runResult) runResult {
+	r, err := k.Answers.kept.Do(k.Task().Context(), key, func() (runResult, bool) {
+		r := run()
+		return r, r.err == nil
+	})
+	if err != nil {
+		r = runResult{err: err, short: err}
+	}
+	if r.err != nil {
+		demand.Passing(k.Task())
+	}
+	return r
 }
 
 // noCredentials is the error of a function that asks for something that only those
@@ -68,6 +84,9 @@ func (k *call) environ() (process.Env, error) {
 		return nil, nil
 	}
 	env, ds := k.UnitEnviron(k.Task(), unit)
+	if ds.HasErrors() {
+		demand.Passing(k.Task()) // a service may give credentials the next time
+	}
 	return env, ds.Err()
 }
 
@@ -143,7 +162,7 @@ words:
 		key = fmt.Sprintf("%s\x00%d\x00\x00%s", k.At(), k.runs, key)
 	}
 	key = k.unitKey() + key
-	r := k.Answers.kept.Do(key, run)
+	r := k.answer(key, run)
 	out := strings.TrimSuffix(r.out, "\n")
 	k.HandsIn(out, "run_cmd(…)")
 	return cty.StringVal(out), r.err
@@ -161,7 +180,7 @@ func (k *call) sops(args []string) (cty.Value, error) {
 		return cty.NilVal, err
 	}
 	key := k.unitKey() + "sops\x00" + path
-	r := k.Answers.kept.Do(key, func() runResult {
+	r := k.answer(key, func() runResult {
 		format := strings.TrimPrefix(filepath.Ext(path), ".")
 		switch format {
 		case "yml":

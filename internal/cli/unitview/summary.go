@@ -139,6 +139,9 @@ func changing(results []*estate.Result) string {
 		}
 	}
 	text := fmt.Sprintf("Changes in %d of %d units", units, len(results))
+	if len(results) == 1 {
+		text = fmt.Sprintf("Changes in %d of 1 unit", units)
+	}
 	if n := Deferred(results); n > 0 {
 		text += fmt.Sprintf(", %d deferred", n)
 	}

@@ -66,8 +66,12 @@ type Examined struct {
 	done parallel.Cache[*workdir.Parsed, diag.List]
 }
 
-func (x *Examined) of(p *workdir.Parsed, examine func() diag.List) diag.List {
-	return x.done.Do(p, examine)
+func (x *Examined) of(ctx context.Context, p *workdir.Parsed, examine func() diag.List) diag.List {
+	ds, err := x.done.Do(ctx, p, func() (diag.List, bool) { return examine(), true })
+	if err != nil {
+		return nil // the run, which is interrupted, says so
+	}
+	return ds
 }
 
 // A Result is what a check found.

@@ -30,7 +30,7 @@ func (c *checker) examined(ctx context.Context, u *discovery.Unit, tf *unit.Terr
 	if m.Dir == nil || !m.Whole || slices.Contains(examining, c.Command) {
 		return nil
 	}
-	ds := slices.Clone(c.Examined.of(m.Dir.Parsed, func() diag.List { return c.examine(ctx, m.Dir) }))
+	ds := slices.Clone(c.Examined.of(ctx, m.Dir.Parsed, func() diag.List { return c.examine(ctx, m.Dir) }))
 	if tf != nil && slices.ContainsFunc(tf.Before, func(h unit.Hook) bool { return slices.Contains(h.Commands, c.Command) }) {
 		return ds.AsWarnings()
 	}

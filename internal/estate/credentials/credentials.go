@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/terrace-iac/terrace/demand"
@@ -43,12 +42,17 @@ type Settings struct {
 type Credentials struct {
 	s     Settings
 	m     unit.Machine
-	given parallel.Cache[string, *given]   // by folder
-	roles parallel.Cache[string, *assumed] // by role, and who asks for it
+	given parallel.Cache[string, given]   // by directory
+	roles parallel.Cache[string, assumed] // by role, and who asks for it
 }
 
 // New makes Credentials.
-func New(s Settings, m unit.Machine) *Credentials { return &Credentials{s: s, m: m} }
+func New(s Settings, m unit.Machine) *Credentials {
+	c := &Credentials{s: s, m: m}
+	c.given.Stale = func(g given) bool { return g.session && m.Now().Sub(g.at) >= sessionLife }
+	c.roles.Stale = func(a assumed) bool { return !m.Now().Before(a.half) }
+	return c
+}
 
 // A Role is one that is assumed; none if its ARN is empty.
 type Role struct {
@@ -58,12 +62,10 @@ type Role struct {
 	Token   string // a web identity token, or the absolute path of a file with one; may be empty
 }
 
-// given is what the program of --auth-provider-cmd gave for a folder. Where that is for a
-// session, of which nobody knows how long it lasts, the program is asked again now and
-// then.
+// given is the answer of the program of --auth-provider-cmd for a directory. Session
+// credentials end at a time that the program does not say, so they are asked for again after
+// sessionLife.
 type given struct {
-	mu      sync.Mutex
-	asked   bool
 	env     []string
 	role    Role
 	session bool
@@ -74,13 +76,13 @@ type given struct {
 // sessionLife is for how long the keys of a session are taken to hold at least.
 const sessionLife = 15 * time.Minute
 
-// assumed are the credentials of a role. All units that need it have the same ones,
-// so that it is asked for once and they share their providers; after half the time
-// for which they hold, new ones are asked for.
+// assumed are the credentials of a role. All units that need the role have the same ones, so
+// that it is asked for once and they share their providers. After half of their life new ones
+// are asked for.
 type assumed struct {
-	mu  sync.Mutex
-	env []string
-	at  time.Time
+	env  []string
+	half time.Time // when half of their life is over
+	ds   diag.List
 }
 
 // answer is what the program of --auth-provider-cmd prints.
@@ -162,15 +164,16 @@ func ownRole(sc *unit.Scalars) (Role, *source.Range) {
 // role.
 func (c *Credentials) get(ctx context.Context, dir string, role Role) (env []string, until time.Time, ds diag.List) {
 	if len(c.s.Command) > 0 {
-		g := c.given.Do(dir, func() *given { return &given{} })
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		if now := c.m.Now(); !g.asked || g.session && now.Sub(g.at) >= sessionLife {
+		g, err := c.given.Do(ctx, dir, func() (given, bool) {
+			g := given{at: c.m.Now()}
 			g.env, g.role, g.session, g.ds = c.asked(ctx, dir)
-			g.asked, g.at = true, now
+			return g, !g.ds.HasErrors()
+		})
+		if err != nil {
+			return nil, until, diag.Errorf(nil, "Failed to get credentials", "The program %s, which is to give credentials, was not waited for: %s.", c.s.Command[0], err)
 		}
 		if g.ds.HasErrors() {
-			return nil, until, g.ds
+			return nil, until, slices.Clone(g.ds)
 		}
 		if g.role.ARN != "" {
 			role = g.role
@@ -218,22 +221,25 @@ func (c *Credentials) assume(ctx context.Context, env sys.Env, r Role) (out []st
 		r.Seconds = 3600
 	}
 	who := append([]string{r.ARN, r.Session, strconv.Itoa(r.Seconds), r.Token}, env...)
-	a := c.roles.Do(strings.Join(who, "\x00"), func() *assumed { return &assumed{} })
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	now, life := c.m.Now(), time.Duration(r.Seconds)*time.Second/2
-	if a.env != nil && now.Sub(a.at) < life {
-		return a.env, a.at.Add(life), nil
-	}
-	if r.Session == "" {
-		r.Session = "terrace-" + strconv.FormatInt(now.Unix(), 10)
-	}
-	out, err := c.s.AssumeRole(ctx, env, r)
+	a, err := c.roles.Do(ctx, strings.Join(who, "\x00"), func() (assumed, bool) {
+		now := c.m.Now()
+		if r.Session == "" {
+			r.Session = "terrace-" + strconv.FormatInt(now.Unix(), 10)
+		}
+		env, err := c.s.AssumeRole(ctx, env, r)
+		if err != nil {
+			return assumed{ds: notAssumed(r, err)}, false
+		}
+		return assumed{env: env, half: now.Add(time.Duration(r.Seconds) * time.Second / 2)}, true
+	})
 	if err != nil {
-		return nil, half, diag.Errorf(nil, "Role cannot be assumed", "The role %q, which the unit needs, cannot be assumed: %s.", r.ARN, err)
+		return nil, half, notAssumed(r, err)
 	}
-	a.env, a.at = out, now
-	return out, now.Add(life), nil
+	return a.env, a.half, slices.Clone(a.ds)
+}
+
+func notAssumed(r Role, err error) diag.List {
+	return diag.Errorf(nil, "Role cannot be assumed", "The role %q, which the unit needs, cannot be assumed: %s.", r.ARN, err)
 }
 
 // ask runs a program that prints JSON. What it printed is never shown: it may hold

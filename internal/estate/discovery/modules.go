@@ -56,7 +56,8 @@ func (m *modules) dirs(ctx context.Context, u *Unit) []string {
 	if root == nil {
 		return nil
 	}
-	return m.below.Do(root.Dir, func() []string {
+	return m.below.Local(root.Dir, func() ([]string, bool) {
+		whole := true
 		seen := map[string]bool{}
 		var visit func(m *config.Module)
 		visit = func(m *config.Module) {
@@ -72,9 +73,11 @@ func (m *modules) dirs(ctx context.Context, u *Unit) []string {
 				if ds.HasErrors() || !value.IsText(v) || !strings.HasPrefix(v.AsString(), ".") {
 					continue
 				}
-				if sub, more := config.Load(filepath.Join(m.Dir, filepath.FromSlash(v.AsString())), config.Options{}); !more.HasErrors() {
+				sub, more := config.Load(filepath.Join(m.Dir, filepath.FromSlash(v.AsString())), config.Options{})
+				if !more.HasErrors() {
 					visit(sub)
 				}
+				whole = whole && !config.Unread(more)
 			}
 		}
 		visit(root)
@@ -83,7 +86,7 @@ func (m *modules) dirs(ctx context.Context, u *Unit) []string {
 			out = append(out, dir)
 		}
 		slices.Sort(out)
-		return out
+		return out, whole
 	})
 }
 
@@ -99,11 +102,13 @@ func (m *modules) files(t *demand.Task, u *Unit) []string {
 		return nil
 	}
 	dir := root.Dir
-	return m.listings.Do(dir, func() []string {
+	return m.listings.Local(dir, func() ([]string, bool) {
 		var found []string
+		whole := true
 		_ = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
 			switch {
 			case err != nil:
+				whole = false
 				return nil // what cannot be read is not read by the unit either
 			case d.IsDir() && copytree.Private(d.Name()):
 				return filepath.SkipDir
@@ -112,7 +117,7 @@ func (m *modules) files(t *demand.Task, u *Unit) []string {
 			}
 			return nil
 		})
-		return found
+		return found, whole
 	})
 }
 

@@ -347,5 +347,5 @@ func (w *operationWork) made() cty.Value {
 
 // digest tells the configuration of the unit from any other.
 func (w *operationWork) digest() string {
-	return w.digests.Do(w.at.dir.Parsed, func() string { return saved.Digest(w.module.engine.Tree()) })
+	return w.digests.Pure(w.at.dir.Parsed, func() string { return saved.Digest(w.module.engine.Tree()) })
 }

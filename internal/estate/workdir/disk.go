@@ -16,14 +16,14 @@ import (
 	"github.com/terrace-iac/terrace/internal/readfile"
 )
 
-// Make makes the working directory on disk, once.
+// Make makes the working directory on disk. After a success it does nothing.
 func (d *Dir) Make() diag.List {
-	d.disk.Do(func() {
+	return d.made.Local(struct{}{}, func() (diag.List, bool) {
 		if err := d.make(); err != nil {
-			d.diskDs = diag.Errorf(nil, "Failed to make the working folder", "The folder %s, in which the module of the unit in %s runs, cannot be made: %s.", d.Path, d.Unit.Dir, err)
+			return diag.Errorf(nil, "Failed to make the working folder", "The folder %s, in which the module of the unit in %s runs, cannot be made: %s.", d.Path, d.Unit.Dir, err), false
 		}
+		return nil, true
 	})
-	return d.diskDs
 }
 
 // packageDir is the folder that the package of the module is copied to.

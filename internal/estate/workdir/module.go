@@ -41,25 +41,31 @@ var preparing = []string{"init", "init-from-module", "terragrunt-read-config"}
 // Module reads the module of a unit where it lies on this machine, as it will run, once
 // for each unit. It fetches nothing; u and t are to take all outputs for unknown.
 func (m *Maker) Module(t *demand.Task, u *unit.Unit) *Module {
-	return m.overlay.Do(u.ID, func() *Module { return m.module(t, u) })
+	out, err := m.overlay.Do(t.Context(), u.ID, func() (*Module, bool) { return m.module(t, u) })
+	if err != nil {
+		return &Module{}
+	}
+	return out
 }
 
-func (m *Maker) module(t *demand.Task, u *unit.Unit) *Module {
+// module is Module without the cache. known is false if the module is not known, which may
+// be otherwise the next time: a source may have been fetched, or a program may answer.
+func (m *Maker) module(t *demand.Task, u *unit.Unit) (out *Module, known bool) {
 	tf, ds := u.Terraform(t)
 	if ds.HasErrors() {
-		return &Module{}
+		return &Module{}, false
 	}
 	src, ds := m.source(u, tf)
 	if ds.HasErrors() {
-		return &Module{}
+		return &Module{}, false
 	}
 	d := &Dir{Unit: u, Terraform: tf, Path: m.runsIn(u, src.text, m.DownloadDir(t, u)), data: m.s.Data}
 	if d.Files, ds = m.files(t.Context(), d, src, false); d.Files == nil || ds.HasErrors() {
-		return &Module{}
+		return &Module{}, false
 	}
-	out := &Module{Whole: true, Diags: m.generate(t, d)}
+	out = &Module{Whole: true, Diags: m.generate(t, d)}
 	if out.Diags.HasErrors() {
-		return out
+		return out, false
 	}
 	if d.WaitsIn == "generate" || tf != nil && slices.ContainsFunc(slices.Concat(tf.Before, tf.After), func(h unit.Hook) bool {
 		return slices.ContainsFunc(preparing, func(name string) bool { return slices.Contains(h.Commands, name) })
@@ -72,22 +78,21 @@ func (m *Maker) module(t *demand.Task, u *unit.Unit) *Module {
 	}
 	d.Parsed = m.share(d)
 	out.Root, out.Dir = d.Parsed.module(d.Files), d
-	return out
+	return out, true
 }
 
 // module is the root module alone, nil if there is something wrong with it. Its
 // folder is where it lies on this machine.
 func (p *Parsed) module(f *overlay.FS) *config.Module {
-	p.loading.Do(func() {
+	return p.root.Local(struct{}{}, func() (*config.Module, bool) {
 		m, ds := config.Load(".", config.Options{FS: f, Set: &p.looked, Parses: p.Sources.Parses})
 		if ds.HasErrors() {
-			return
+			return nil, !config.Unread(ds)
 		}
 		root := *m
 		root.Dir = filepath.Join(f.Package, f.Sub)
-		p.root = &root
+		return &root, true
 	})
-	return p.root
 }
 
 // Root is the root module of the directory alone, nil if it is not known or there is
@@ -139,17 +144,17 @@ func (m *Maker) local(t *demand.Task, u *unit.Unit) *localTree {
 		}
 	}
 	dir := filepath.Join(pkg, sub)
-	return m.modules.Do(dir, func() *localTree {
+	out, err := m.modules.Do(t.Context(), dir, func() (tree *localTree, known bool) {
 		f, err := overlay.New(pkg, sub, pkg, dir, m.s.Data, copytree.Rules{})
 		if err != nil {
-			return nil
+			return nil, false
 		}
 		o := module.Options{ // by the names that files have in a run
 			Config: config.Options{FS: f, Set: &source.Set{}, Parses: &m.parses}, Loads: &module.Loads{}, Canonical: fetch.Canonical,
 		}
 		root, ds := o.Loads.Load(".", o.Config)
 		if ds.HasErrors() {
-			return nil
+			return nil, !config.Unread(ds)
 		}
 		here := *root
 		here.Dir = dir
@@ -162,6 +167,10 @@ func (m *Maker) local(t *demand.Task, u *unit.Unit) *localTree {
 				}
 			})
 		}
-		return out
+		return out, true
 	})
+	if err != nil {
+		return nil
+	}
+	return out
 }

@@ -31,7 +31,8 @@ type Sources struct {
 	Fetch func(ctx context.Context, src string) (dir string, ds diag.List)
 }
 
-// A Fetcher fetches each package once. Its methods may be called concurrently.
+// A Fetcher fetches each package once. A package that could not be fetched is fetched again
+// for the next caller. Its methods may be called concurrently.
 type Fetcher struct {
 	fetch func(ctx context.Context, src string) (dir string, ds diag.List)
 	done  parallel.Cache[string, fetched]
@@ -52,10 +53,13 @@ func (f *Fetcher) Can() bool { return f.fetch != nil }
 
 // Get brings a package here.
 func (f *Fetcher) Get(ctx context.Context, src string) (dir string, ds diag.List) {
-	got := f.done.Do(src, func() fetched {
+	got, err := f.done.Do(ctx, src, func() (fetched, bool) {
 		dir, ds := f.fetch(ctx, src)
-		return fetched{dir, ds}
+		return fetched{dir, ds}, !ds.HasErrors()
 	})
+	if err != nil {
+		return "", diag.Errorf(nil, "Failed to fetch the module", "The run was interrupted while another unit fetched the same module: %s.", err)
+	}
 	return got.dir, got.ds
 }
 

@@ -1,6 +1,11 @@
 package workdir
 
-import "testing"
+import (
+	"context"
+	"testing"
+
+	"github.com/terrace-iac/terrace/diag"
+)
 
 func TestSourceBelow(t *testing.T) {
 	for _, tt := range [][3]string{
@@ -19,5 +24,27 @@ func TestSourceBelow(t *testing.T) {
 		if got := sourceBelow(tt[0], tt[1]); got != tt[2] {
 			t.Errorf("%s below %s is %s, want %s", tt[1], tt[0], got, tt[2])
 		}
+	}
+}
+
+// A package that could not be fetched is fetched again for the next caller, and once then.
+func TestFetcherForgetsFailures(t *testing.T) {
+	calls := 0
+	f := NewFetcher(func(context.Context, string) (string, diag.List) {
+		if calls++; calls == 1 {
+			return "", diag.Errorf(nil, "Down", "D.")
+		}
+		return "/package", nil
+	})
+	if _, ds := f.Get(t.Context(), "a"); !ds.HasErrors() {
+		t.Error("no error")
+	}
+	for range 2 {
+		if dir, ds := f.Get(t.Context(), "a"); dir != "/package" || ds != nil {
+			t.Error(dir, ds)
+		}
+	}
+	if calls != 2 {
+		t.Errorf("%d calls", calls)
 	}
 }

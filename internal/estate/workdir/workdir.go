@@ -20,7 +20,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/demand"
@@ -98,8 +97,7 @@ type Dir struct {
 	hooked    hooked
 	read      *readfile.Kept
 
-	disk   sync.Once
-	diskDs diag.List
+	made parallel.Cache[struct{}, diag.List] // on disk
 }
 
 // modules is the folder of the modules that are installed.
@@ -112,10 +110,9 @@ type Parsed struct {
 	Sources engine.Sources
 	Set     *source.Set
 
-	own     bool // of one unit alone, since hooks changed its directory
-	loading sync.Once
-	looked  source.Set // of root
-	root    *config.Module
+	own    bool       // of one unit alone, since hooks changed its directory
+	looked source.Set // of root
+	root   parallel.Cache[struct{}, *config.Module]
 }
 
 // Dir finds out where a unit's module is. fetch says whether one that is not local may be
@@ -288,7 +285,7 @@ func (m *Maker) share(d *Dir) *Parsed {
 		h.Write(b)
 	}
 	key += "\x00" + hex.EncodeToString(h.Sum(nil))
-	return m.parsed.Do(key, func() *Parsed {
+	return m.parsed.Pure(key, func() *Parsed {
 		return m.parsedIn(d, &source.Set{})
 	})
 }

@@ -104,10 +104,10 @@ func (in *installer) pick(ctx context.Context, c *call) {
 			return
 		}
 	}
-	list := in.versions.Do(c.addr.Package(), func() versionList {
+	list, err := in.versions.Do(ctx, c.addr.Package(), func() (versionList, bool) {
 		texts, err := in.o.Registry.ModuleVersions(ctx, c.addr)
 		if err != nil {
-			return versionList{err: err}
+			return versionList{err: err}, false
 		}
 		var vs []*version.Version
 		for _, t := range texts {
@@ -116,8 +116,11 @@ func (in *installer) pick(ctx context.Context, c *call) {
 			}
 		}
 		slices.SortFunc(vs, func(a, b *version.Version) int { return b.Compare(a) })
-		return versionList{versions: vs}
+		return versionList{versions: vs}, true
 	})
+	if err != nil {
+		list.err = err
+	}
 	if list.err != nil {
 		c.ds = diag.Errorf(&c.at, "Error accessing remote module registry", "Failed to retrieve available versions for module %q from %s: %s.", c.key, c.addr.Host, list.err)
 		return

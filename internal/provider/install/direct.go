@@ -7,11 +7,11 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
-	"sync"
 
 	"github.com/apparentlymart/go-versions/versions"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/internal/lock"
+	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/internal/registry"
 	"github.com/terrace-iac/terrace/internal/transfer"
 )
@@ -24,8 +24,12 @@ type directPackage struct {
 	pl   platform
 	meta registry.ProviderPackage
 
-	once sync.Once
-	sums map[string]string // by file name, authenticated
+	read parallel.Cache[struct{}, checksums]
+}
+
+// checksums are those of a version, after they were authenticated.
+type checksums struct {
+	sums map[string]string // by file name
 	auth Auth
 	warn []string
 	err  error
@@ -34,7 +38,8 @@ type directPackage struct {
 // vouches authenticates the checksums, so that a cached package can be compared
 // with them before anything large is fetched.
 func (k *directPackage) vouches(ctx context.Context) (known, trusted []lock.Hash, complete bool, err error) {
-	if err := k.authenticate(ctx); err != nil {
+	sums, err := k.authenticate(ctx)
+	if err != nil {
 		return nil, nil, false, err
 	}
 	known = append(known, lock.ZipHash(strings.ToLower(k.meta.Shasum)))
@@ -43,7 +48,7 @@ func (k *directPackage) vouches(ctx context.Context) (known, trusted []lock.Hash
 			known = append(known, lock.Hash(h))
 		}
 	}
-	return known, k.trusted(), true, nil
+	return known, k.trusted(sums), true, nil
 }
 
 // tellsHashes reports whether what the registry says of the hashes of all
@@ -51,9 +56,9 @@ func (k *directPackage) vouches(ctx context.Context) (known, trusted []lock.Hash
 func (k *directPackage) tellsHashes() bool { return k.p.Host == addr.DefaultHost }
 
 // trusted are the hashes for the lock file: those of every package of the version.
-func (k *directPackage) trusted() []lock.Hash {
+func (k *directPackage) trusted(c checksums) []lock.Hash {
 	var out []lock.Hash
-	for _, sum := range k.sums {
+	for _, sum := range c.sums {
 		out = append(out, lock.ZipHash(sum))
 	}
 	if k.tellsHashes() {
@@ -67,69 +72,78 @@ func (k *directPackage) trusted() []lock.Hash {
 }
 
 func (k *directPackage) fetch(ctx context.Context, tmp string, progress func(done, total int64)) (local, error) {
-	if err := k.authenticate(ctx); err != nil {
+	sums, err := k.authenticate(ctx)
+	if err != nil {
 		return local{}, err
 	}
 	file := filepath.Join(tmp, "package.zip")
-	err := k.d.in.downloads(k.d.m).Save(ctx, transfer.Download{URL: k.meta.DownloadURL.String(), Max: maxPackage, Progress: progress}, file)
+	err = k.d.in.downloads(k.d.m).Save(ctx, transfer.Download{URL: k.meta.DownloadURL.String(), Max: maxPackage, Progress: progress}, file)
 	if err != nil {
 		return local{}, err
 	}
 	if _, err := verified(ctx, file, []lock.Hash{lock.ZipHash(strings.ToLower(k.meta.Shasum))}); err != nil {
 		return local{}, err
 	}
-	return local{path: file, auth: k.auth, trusted: k.trusted(), complete: true, warnings: k.warn}, nil
+	return local{path: file, auth: sums.auth, trusted: k.trusted(sums), complete: true, warnings: sums.warn}, nil
 }
 
-func (k *directPackage) authenticate(ctx context.Context) error {
-	k.once.Do(func() { k.err = k.readSums(ctx) })
-	return k.err
+// authenticate returns the checksums of the version, which are read once.
+func (k *directPackage) authenticate(ctx context.Context) (checksums, error) {
+	c, err := k.read.Do(ctx, struct{}{}, func() (checksums, bool) {
+		c, err := k.readSums(ctx)
+		c.err = err
+		return c, err == nil
+	})
+	if err != nil {
+		return checksums{}, err
+	}
+	return c, c.err
 }
 
 // readSums reads the checksums of the version, checks that they have the one
 // that the registry gave, and checks who signed them.
-func (k *directPackage) readSums(ctx context.Context) error {
+func (k *directPackage) readSums(ctx context.Context) (c checksums, err error) {
 	http := k.d.in.shared().http
 	doc, _, err := http.Get(ctx, k.meta.ShasumsURL.String(), nil, maxSums)
 	if err != nil {
-		return fmt.Errorf("failed to retrieve authentication checksums for provider: %w", err)
+		return c, fmt.Errorf("failed to retrieve authentication checksums for provider: %w", err)
 	}
-	if k.sums, err = parseSums(string(doc)); err != nil {
-		return err
+	if c.sums, err = parseSums(string(doc)); err != nil {
+		return c, err
 	}
 	name := k.meta.Filename
 	if name == "" {
 		name = baseName(k.meta.DownloadURL)
 	}
-	switch sum, ok := k.sums[name]; {
+	switch sum, ok := c.sums[name]; {
 	case !ok:
-		return fmt.Errorf("checksum list has no SHA-256 hash for %q", name)
+		return c, fmt.Errorf("checksum list has no SHA-256 hash for %q", name)
 	case !strings.EqualFold(sum, k.meta.Shasum):
-		return fmt.Errorf("checksum list has the SHA-256 hash %s for %q, but the registry says %s", sum, name, k.meta.Shasum)
+		return c, fmt.Errorf("checksum list has the SHA-256 hash %s for %q, but the registry says %s", sum, name, k.meta.Shasum)
 	}
 	if len(k.meta.Keys) == 0 && k.p.Host == addr.DefaultHost && !k.d.in.o.enabled("OPENTOFU_ENFORCE_GPG_VALIDATION") {
-		k.auth = Auth{How: SigningSkipped}
-		return nil
+		c.auth = Auth{How: SigningSkipped}
+		return c, nil
 	}
 	if len(k.meta.Keys) == 0 || k.meta.SignatureURL == nil {
-		return errors.New("the provider is not signed with a valid signing key; please contact the provider author (the registry names no signing key or no signature for it)")
+		return c, errors.New("the provider is not signed with a valid signing key; please contact the provider author (the registry names no signing key or no signature for it)")
 	}
 	sig, _, err := http.Get(ctx, k.meta.SignatureURL.String(), nil, maxSignature)
 	if err != nil {
-		return fmt.Errorf("failed to retrieve cryptographic signature for provider: %w", err)
+		return c, fmt.Errorf("failed to retrieve cryptographic signature for provider: %w", err)
 	}
 	id, expired, err := checkSignature(doc, sig, k.meta.Keys, k.d.in.o.Now)
 	if err != nil {
-		return err
+		return c, err
 	}
 	if expired {
 		if k.d.in.o.enabled("OPENTOFU_ENFORCE_GPG_EXPIRATION") {
-			return fmt.Errorf("the provider is signed with the key %s, which has expired; please contact the provider author", id)
+			return c, fmt.Errorf("the provider is signed with the key %s, which has expired; please contact the provider author", id)
 		}
-		k.warn = append(k.warn, fmt.Sprintf("The package of %s %s is signed with the key %s, which has expired. Future versions of the provider should be signed with another key.", k.p.Display(), k.v, id))
+		c.warn = append(c.warn, fmt.Sprintf("The package of %s %s is signed with the key %s, which has expired. Future versions of the provider should be signed with another key.", k.p.Display(), k.v, id))
 	}
-	k.auth = Auth{How: Signed, KeyID: id}
-	return nil
+	c.auth = Auth{How: Signed, KeyID: id}
+	return c, nil
 }
 
 // enabled reports whether a variable of the environment says yes.

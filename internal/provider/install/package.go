@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/apparentlymart/go-versions/versions"
 	"github.com/terrace-iac/terrace/addr"
@@ -62,20 +61,19 @@ func (h *Hashes) of(ctx context.Context, dir, exe string) (lock.Hash, error) {
 		return lock.HashDir(ctx, dir)
 	}
 	key = fmt.Sprintf("%s\x00%d\x00%d", key, info.Size(), info.ModTime().UnixNano())
-	got := h.known.Do(key, func() hashed {
+	got, err := h.known.Do(ctx, key, func() (hashed, bool) {
 		sum, err := lock.HashDir(ctx, dir)
-		return hashed{sum, err}
+		return hashed{sum, err}, err == nil
 	})
-	if got.err != nil {
-		return lock.HashDir(ctx, dir) // the one who read it may have been interrupted
+	if err != nil {
+		return "", err
 	}
-	return got.hash, nil
+	return got.hash, got.err
 }
 
-// Exe verifies the package against the lock file, once however often it is
-// called, and returns the path of the plugin's program. It reads the whole
-// package, so call it only for a provider that is to be started. It may be called
-// concurrently.
+// Exe verifies the package against the lock file and returns the path of the plugin's
+// program. It reads the whole package the first time, so call it only for a provider that is
+// to be started. A failure is not kept. It may be called concurrently.
 func (p Package) Exe(ctx context.Context) (string, diag.List) {
 	prog, ds := p.verify(ctx)
 	return prog.Path, ds
@@ -84,21 +82,24 @@ func (p Package) Exe(ctx context.Context) (string, diag.List) {
 // Program is Exe with the program's name.
 func (p Package) Program(ctx context.Context) (Program, diag.List) { return p.verify(ctx) }
 
+// checked is the result of verifying a package.
+type checked struct {
+	prog Program
+	ds   diag.List
+}
+
 func newPackage(p addr.Provider, v versions.Version, dir string, allowed []lock.Hash, hashes *Hashes) Package {
 	out := Package{Provider: p, Version: v, Dir: dir}
-	var once sync.Mutex
-	var prog Program
-	var ds diag.List
-	done := false
+	var verified parallel.Cache[struct{}, checked]
 	out.verify = func(ctx context.Context) (Program, diag.List) {
-		once.Lock()
-		defer once.Unlock()
-		if done {
-			return prog, ds
+		got, err := verified.Do(ctx, struct{}{}, func() (checked, bool) {
+			prog, ds := verify(ctx, out, allowed, hashes)
+			return checked{prog, ds}, !ds.HasErrors()
+		})
+		if err != nil {
+			return Program{}, diag.Errorf(nil, "Failed to load plugin", "The package of provider %s %s in %s was not read: %s.", p, v, dir, err)
 		}
-		prog, ds = verify(ctx, out, allowed, hashes)
-		done = ctx.Err() == nil
-		return prog, ds
+		return got.prog, got.ds
 	}
 	return out
 }

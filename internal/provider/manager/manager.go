@@ -95,7 +95,7 @@ type Host struct {
 	idle    []*process            // that nobody uses, the latest used last
 	expect  int                   // units that are not done
 	closed  bool
-	schemas entries
+	schemas schemaCache
 	limits  map[addr.Provider][]*limited
 }
 
@@ -398,39 +398,12 @@ func (h *Host) crowd() (end []*process) {
 	return end
 }
 
-// entries are schemas by program.
-type entries struct {
-	mu sync.Mutex
-	m  map[string]*schemaEntry
-}
+// A schemaCache is schemas by program.
+type schemaCache = parallel.Cache[string, schemaAnswer]
 
-type schemaEntry struct {
-	mu sync.Mutex // held while the schema is read
-	s  *schema.Provider
-}
-
-func (s *entries) of(name string) *schemaEntry {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.m == nil {
-		s.m = map[string]*schemaEntry{}
-	}
-	if s.m[name] == nil {
-		s.m[name] = &schemaEntry{}
-	}
-	return s.m[name]
-}
-
-// get returns the schema, read by the first who asks. A failure is not kept.
-func (e *schemaEntry) get(read func() (*schema.Provider, diag.List)) (*schema.Provider, diag.List) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.s != nil {
-		return e.s, nil
-	}
-	s, ds := read()
-	if !ds.HasErrors() {
-		e.s = s
-	}
-	return s, ds
+// A schemaAnswer is the answer of a provider that was asked for its schema. The messages of
+// an answer that is kept are not: they go to the first caller.
+type schemaAnswer struct {
+	schema *schema.Provider
+	ds     diag.List
 }

@@ -27,7 +27,7 @@ type Pool struct {
 	handles map[addr.ProviderConfig][]*handle
 	any     map[addr.Provider]*handle
 
-	schemas entries // of what is not shared
+	schemas schemaCache // of what is not shared
 
 	// Guarded by the host's lock.
 	used     map[*process]bool
@@ -55,7 +55,7 @@ func (h *Host) New(source Source, name string) *Pool {
 	return &Pool{host: h, source: source, name: name, handles: map[addr.ProviderConfig][]*handle{}, any: map[addr.Provider]*handle{}, used: map[*process]bool{}}
 }
 
-// Schema returns the schema of a provider, read once.
+// Schema returns the schema of a provider. It is read once; a failure is not kept.
 func (p *Pool) Schema(ctx context.Context, a addr.Provider) (*schema.Provider, diag.List) {
 	prog, ds := p.program(ctx, a)
 	if ds.HasErrors() {
@@ -65,7 +65,18 @@ func (p *Pool) Schema(ctx context.Context, a addr.Provider) (*schema.Provider, d
 	if prog.key.owner == nil {
 		e = &p.host.schemas
 	}
-	return e.of(prog.key.path).get(func() (*schema.Provider, diag.List) { return p.readSchema(ctx, a, prog) })
+	got, err := e.Do(ctx, prog.key.path, func() (schemaAnswer, bool) {
+		s, more := p.readSchema(ctx, a, prog)
+		if more.HasErrors() {
+			return schemaAnswer{s, more}, false
+		}
+		ds = more
+		return schemaAnswer{schema: s}, true
+	})
+	if err != nil {
+		return nil, interrupted("Provider start interrupted", "The schema of the provider %s was not read: %s.", a.Display(), err)
+	}
+	return got.schema, append(ds, clone(got.ds)...)
 }
 
 func (p *Pool) readSchema(ctx context.Context, a addr.Provider, prog *program) (*schema.Provider, diag.List) {
@@ -84,25 +95,30 @@ func (p *Pool) readSchema(ctx context.Context, a addr.Provider, prog *program) (
 
 // program finds out what a provider runs as; a failure is not kept.
 func (p *Pool) program(ctx context.Context, a addr.Provider) (*program, diag.List) {
-	if have, ok := p.programs.Get(a); ok && !have.ds.HasErrors() {
-		return &have, nil
-	}
-	prog := program{addr: a}
-	if s, ok := p.source.(Sharer); ok {
-		prog.Program, prog.ds = s.Program(ctx, a)
-	}
-	if prog.ds.HasErrors() {
-		return nil, prog.ds
-	}
-	if prog.Start == nil {
-		var f provider.Factory
-		if f, prog.ds = p.source.Factory(a); prog.ds.HasErrors() {
-			return nil, prog.ds
+	got, err := p.programs.Do(ctx, a, func() (program, bool) {
+		prog := program{addr: a}
+		if s, ok := p.source.(Sharer); ok {
+			prog.Program, prog.ds = s.Program(ctx, a)
 		}
-		prog.Start = func(ctx context.Context, _ string) (provider.Provider, diag.List) { return f(ctx) }
+		if prog.ds.HasErrors() {
+			return prog, false
+		}
+		if prog.Start == nil {
+			var f provider.Factory
+			if f, prog.ds = p.source.Factory(a); prog.ds.HasErrors() {
+				return prog, false
+			}
+			prog.Start = func(ctx context.Context, _ string) (provider.Provider, diag.List) { return f(ctx) }
+		}
+		prog.key = p.host.keyOf(p, a, &prog.Program)
+		return prog, true
+	})
+	switch {
+	case err != nil:
+		return nil, interrupted("Provider start interrupted", "The provider %s was not started: %s.", a.Display(), err)
+	case got.ds.HasErrors():
+		return nil, clone(got.ds)
 	}
-	prog.key = p.host.keyOf(p, a, &prog.Program)
-	got := p.programs.Do(a, func() program { return prog })
 	return &got, nil
 }
 
