@@ -198,7 +198,7 @@ const floors = `
 	internal/refactoring, internal/stateedit, internal/estate/states, plan, hclnative < internal/estate/moves;
 	hclnative, diag, internal/sys < internal/estate/placement;
 	internal/estate/inputs, internal/estate/outputs, internal/estate/states, internal/estate/moves, internal/estate/saved, internal/estate/hooks, internal/estate/retry, internal/estate/credentials,
-	  internal/folder
+	  internal/folder, internal/testrun
 	< internal/estate/run;
 	internal/estate/check, internal/estate/run < internal/estate;
 	internal/planjson, diag, schema < internal/cli/view;
@@ -230,7 +230,7 @@ const floors = `
 	internal/cli/unitview, internal/cli/project < internal/cli/savedplan;
 	internal/planhtml, internal/cli/savedplan, internal/cli/unitview < internal/cli/planpage;
 	internal/cli/planpage, internal/cli/remoterun < internal/cli/show;
-	internal/estate/placement, internal/cli/units, internal/cli/planpage, internal/cli/planning, internal/cli/explain, internal/testrun/testfile < internal/cli/run;
+	internal/estate/placement, internal/cli/units, internal/cli/planpage, internal/cli/planning, internal/cli/validate, internal/cli/output, internal/cli/explain, internal/testrun/testfile < internal/cli/run;
 	internal/cli/run < internal/cli/stack;
 	internal/estate, internal/cli/project < internal/cli/help;
 	internal/cli/project, internal/stateedit < internal/cli/statecmd;

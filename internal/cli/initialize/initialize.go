@@ -18,7 +18,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/project/setup"
 	"github.com/terrace-iac/terrace/internal/testrun"
-	"github.com/terrace-iac/terrace/internal/vars"
 )
 
 // Command declares init.
@@ -38,11 +37,11 @@ never deletes configuration or state.`,
 			{Line: "init -backend-config=prod.hcl -reconfigure", Text: "Use another backend configuration, without a copy of the state."},
 		},
 		Prepare: func() (command.Flags, command.Run) {
-			o := &initOptions{input: true, backendOn: true, get: true}
+			o := newOptions(&flags.Request{})
 			cloud := true
 			fs := o.flags(&cloud)
 			return fs, func(ctx context.Context, c *command.Call) int {
-				if !o.json.Use(c.Report) {
+				if !o.Json.Use(c.Report) {
 					return 1
 				}
 				defer c.Report.Finish()
@@ -75,9 +74,9 @@ func (o *initOptions) flags(cloud *bool) command.Flags {
 		command.Bool(&o.forceCopy, "force-copy", "Answer \"yes\" to all questions about copying state."),
 		command.Text(&o.fromModule, "from-module", "SOURCE", "Copy the contents of the given module into the working directory first."),
 		command.Bool(&o.get, "get", "Do not install modules."),
-		command.Bool(&o.input, "input", "Do not ask for input; what has to be asked is an error then."),
+		command.Bool(&o.Input, "input", "Do not ask for input; what has to be asked is an error then."),
 	}
-	lock := o.lock.Flags()
+	lock := o.State.Lock.Flags()
 	lock[0].Help = "Do not hold a state lock while state is migrated."
 	fs = append(append(fs, lock...), flags.NoColor(),
 		command.List(&o.pluginDirs, "plugin-dir", "path", "A folder with provider packages, in place of all others. May be repeated.").Completes(command.Folders),
@@ -86,16 +85,25 @@ func (o *initOptions) flags(cloud *bool) command.Flags {
 		command.Bool(&o.upgrade, "upgrade", "Install the latest module and provider versions that the constraints allow."),
 		command.Text(&o.lockfile, "lockfile", "readonly", "Fail where the dependency lock file would have to change."),
 		command.Bool(&o.lockModules, "lock-modules", "Pin remote modules in the dependency lock file, and keep them pinned from now on."))
-	fs = append(append(fs, o.json.Flags()...), flags.Vars(&o.vars)...)
-	fs = append(fs, flags.TestDirectory(&o.testDir).Hide(), command.Bool(&o.ignoreVersion, "ignore-remote-version", "").Hide())
+	fs = append(append(fs, o.Json.Flags()...), flags.Vars(&o.Vars)...)
+	fs = append(fs, flags.TestDirectory(&o.TestDirectory).Hide(), command.Bool(&o.ignoreVersion, "ignore-remote-version", "").Hide())
 	return fs
 }
 
+// Over is init over many units: modules and providers are installed that are not there yet. All
+// else that flags ask for is done in one unit after the other.
+func Over() *flags.Over {
+	return &flags.Over{
+		Flags: func(r *flags.Request) command.Flags {
+			cloud := true
+			return newOptions(r).flags(&cloud)
+		},
+		Together: []string{"json", "input", "var", "var-file", "no-color"},
+	}
+}
+
 type initOptions struct {
-	vars          []vars.Flag
-	json          flags.JSON
-	input         bool
-	lock          flags.Lock
+	*flags.Request
 	fromModule    string
 	get, upgrade  bool
 	lockfile      string
@@ -107,7 +115,11 @@ type initOptions struct {
 	reconfigure   bool
 	migrate       bool
 	ignoreVersion bool
-	testDir       string
+}
+
+func newOptions(r *flags.Request) *initOptions {
+	r.Input = true
+	return &initOptions{Request: r, backendOn: true, get: true}
 }
 
 func runInit(ctx context.Context, c *command.Call, o *initOptions) int {
@@ -143,7 +155,8 @@ func runInit(ctx context.Context, c *command.Call, o *initOptions) int {
 // Quietly does what init does with more flags, asks nobody, and says nothing where the call
 // has no views.
 func Quietly(ctx context.Context, c *command.Call, words []string) diag.List {
-	o := &initOptions{get: true, backendOn: true, testDir: testrun.DefaultDirectory, lock: flags.Lock{On: true}}
+	o := newOptions(&flags.Request{TestDirectory: testrun.DefaultDirectory, State: flags.State{Lock: flags.Lock{On: true}}})
+	o.Input = false
 	if len(words) > 0 {
 		cloud := true
 		words, err := flags.View(&c.Report.Options).Take(words, true)
@@ -156,7 +169,7 @@ func Quietly(ctx context.Context, c *command.Call, words []string) diag.List {
 		if err != nil {
 			return diag.Errorf(nil, "Failed to parse command-line flags", "What is added to init cannot be read: %s.", err)
 		}
-		o.input, o.backendOn, o.migrate = false, o.backendOn && cloud, o.migrate || o.forceCopy
+		o.Input, o.backendOn, o.migrate = false, o.backendOn && cloud, o.migrate || o.forceCopy
 	}
 	_, ds := setup.Run(ctx, project.ContextOf(c), o.setup(c), viewOf(c))
 	return ds
@@ -165,10 +178,10 @@ func Quietly(ctx context.Context, c *command.Call, words []string) diag.List {
 // setup is what the flags ask for.
 func (o *initOptions) setup(c *command.Call) setup.Options {
 	return setup.Options{
-		Vars: o.vars, Input: o.input,
+		Vars: o.Vars, Input: o.Input,
 		NoBackend: !o.backendOn, BackendConfig: o.backendConfig, Reconfigure: o.reconfigure, Migrate: o.migrate, ForceCopy: o.forceCopy, IgnoreVersion: o.ignoreVersion,
-		Unlocked: !o.lock.On, LockTimeout: o.lock.Timeout, Who: c.User() + "@" + c.Host(),
-		NoModules: !o.get, Tests: o.testDir, Upgrade: o.upgrade, Readonly: o.lockfile == "readonly", Pin: o.lockModules, PluginDirs: o.pluginDirs,
+		Unlocked: !o.State.Lock.On, LockTimeout: o.State.Lock.Timeout, Who: c.User() + "@" + c.Host(),
+		NoModules: !o.get, Tests: o.TestDirectory, Upgrade: o.upgrade, Readonly: o.lockfile == "readonly", Pin: o.lockModules, PluginDirs: o.pluginDirs,
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/view"
-	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
@@ -32,20 +31,13 @@ outputs are printed.`,
 		Args:     []command.Arg{{Name: "NAME", Help: "The output to print.", Optional: true, Complete: command.Outputs}},
 		Examples: []command.Example{{Line: "output -raw bucket", Text: "Print one string as it is, for a script."}},
 		Prepare: func() (command.Flags, command.Run) {
-			o := &outputOptions{}
-			fs := command.Flags{
-				command.Bool(&o.json, "json", "Produce output in a machine-readable JSON format, with the values of sensitive outputs."),
-				command.Text(&o.into, "json-into", "path", "").Hide(),
-				command.Bool(&o.raw, "raw", "Print the raw string of a single string, number or boolean value."),
-				command.Bool(&o.reveal, "show-sensitive", "Show sensitive values."),
-				command.Text(&o.state, "state", "path", "Path to the state file to read. Ignored with remote state.").Completes(command.Files),
-			}
-			return append(append(fs, flags.Vars(&o.vars)...), flags.NoColor()), func(ctx context.Context, c *command.Call) int {
+			o := &outputOptions{Request: &flags.Request{}}
+			return o.flags(), func(ctx context.Context, c *command.Call) int {
 				o.name = c.Arg(0)
 				switch {
 				case len(c.Args) > 1:
 					return c.UsageError("Unexpected argument", "The output command expects exactly one argument with the name of an output variable or no arguments to show all outputs.")
-				case o.json && o.raw:
+				case o.Json.On && o.raw:
 					return c.UsageError("Invalid output format", "The -raw and -json options are mutually-exclusive.")
 				case o.raw && o.name == "":
 					return c.UsageError("Output name required", "You must give the name of a single output value when using the -raw option.")
@@ -57,16 +49,33 @@ outputs are printed.`,
 }
 
 type outputOptions struct {
-	name      string
-	json, raw bool
-	reveal    bool
-	state     string
-	into      string
-	vars      []vars.Flag
+	*flags.Request
+	name string
+	raw  bool
+}
+
+func (o *outputOptions) flags() command.Flags {
+	fs := command.Flags{
+		command.Bool(&o.Json.On, "json", "Produce output in a machine-readable JSON format, with the values of sensitive outputs."),
+		command.Text(&o.Json.Into, "json-into", "path", "").Hide(),
+		command.Bool(&o.raw, "raw", "Print the raw string of a single string, number or boolean value."),
+		command.Bool(&o.Reveal, "show-sensitive", "Show sensitive values."),
+		command.Text(&o.State.Path, "state", "path", "Path to the state file to read. Ignored with remote state.").Completes(command.Files),
+	}
+	return append(append(fs, flags.Vars(&o.Vars)...), flags.NoColor())
+}
+
+// Over is output over many units: the outputs of all, headed by their names, or one document.
+// One output, and what is about one state, is printed for one unit after the other.
+func Over() *flags.Over {
+	return &flags.Over{
+		Flags:    func(r *flags.Request) command.Flags { return (&outputOptions{Request: r}).flags() },
+		Together: []string{"json", "show-sensitive", "var", "var-file", "no-color"}, Alone: true,
+	}
 }
 
 func runOutput(ctx context.Context, c *command.Call, o *outputOptions) int {
-	st, ds := project.CurrentState(ctx, c, o.vars, o.state)
+	st, ds := project.CurrentState(ctx, c, o.Vars, o.State.Path)
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
@@ -78,21 +87,21 @@ func runOutput(ctx context.Context, c *command.Call, o *outputOptions) int {
 	if st != nil {
 		outputs = st.Outputs
 	}
-	if o.into != "" {
-		if ds := writeOutputsInto(c, o.into, outputs); ds.HasErrors() {
+	if o.Json.Into != "" {
+		if ds := writeOutputsInto(c, o.Json.Into, outputs); ds.HasErrors() {
 			return c.Fail(ds)
 		}
 	}
 	if o.name != "" {
 		return oneOutput(c, o, outputs)
 	}
-	if o.json {
+	if o.Json.On {
 		return printOutputs(c, outputs)
 	}
 	if len(outputs) == 0 {
 		return c.Report.Status(noOutputs())
 	}
-	_ = view.Outputs(c.Stdout, outputs, o.reveal)
+	_ = view.Outputs(c.Stdout, outputs, o.Reveal)
 	return 0
 }
 
@@ -115,14 +124,14 @@ func printOutputs(c *command.Call, outputs map[string]*state.Output) int {
 
 func oneOutput(c *command.Call, o *outputOptions, outputs map[string]*state.Output) int {
 	out, ok := outputs[o.name]
-	if !ok && len(outputs) == 0 && !o.json {
+	if !ok && len(outputs) == 0 && !o.Json.On {
 		return c.Report.Status(noOutputs())
 	}
 	if !ok {
 		return c.Fail(diag.Errorf(nil, fmt.Sprintf("Output %q not found", o.name), "The output variable requested could not be found in the state file. If you recently added this to your configuration, be sure to run `%s apply`, since the state won't be updated with new output variables until that command is run.", view.Program))
 	}
 	switch {
-	case o.json:
+	case o.Json.On:
 		doc, err := ctyjson.Marshal(out.Value, out.Value.Type())
 		if err != nil {
 			return c.Fail(diag.Errorf(nil, "Failed to write the output", "The output cannot be written as JSON: %s.", err))

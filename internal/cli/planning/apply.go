@@ -10,6 +10,7 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/cli/remoterun"
 	"github.com/terrace-iac/terrace/internal/cli/view"
@@ -63,10 +64,28 @@ the "terrace plan" command. For more information on those options, run:
 
 func prepareApply(name string) (command.Flags, command.Run) {
 	o := &applyOptions{name: name}
-	fs := append(o.Declare(name == "destroy"), command.Bool(&o.approved, "auto-approve", "Skip interactive approval of the plan before applying."))
+	return applyFlags(&o.Request, name == "destroy"), func(ctx context.Context, c *command.Call) int { return applyOrDestroy(ctx, c, o) }
+}
+
+func applyFlags(o *flags.Request, destroy bool) command.Flags {
+	fs := append(o.Planning(destroy), command.Bool(&o.Approved, "auto-approve", "Skip interactive approval of the plan before applying."))
 	fs = append(append(fs, o.State.WriteFlags()...), o.State.JournalFlag())
-	fs = append(fs, command.Bool(&o.quietForgotten, "suppress-forget-errors", "Take a destroy that leaves objects behind, because of lifecycle.destroy = false, for success."))
-	return fs, func(ctx context.Context, c *command.Call) int { return applyOrDestroy(ctx, c, o) }
+	return append(fs, command.Bool(&o.Forget, "suppress-forget-errors", "Take a destroy that leaves objects behind, because of lifecycle.destroy = false, for success."))
+}
+
+// ApplyOver is apply over many units: one plan of all is shown and approved, or a saved one is
+// applied.
+func ApplyOver() *flags.Over {
+	return &flags.Over{Flags: func(o *flags.Request) command.Flags { return applyFlags(o, false) }, Refused: stateFiles()}
+}
+
+// DestroyOver is destroy over many units, those that need others first.
+func DestroyOver() *flags.Over {
+	return &flags.Over{
+		Flags:   func(o *flags.Request) command.Flags { return applyFlags(o, true) },
+		Settle:  func(o *flags.Request) { o.Destroy = true },
+		Refused: stateFiles(),
+	}
 }
 
 func applyOrDestroy(ctx context.Context, c *command.Call, o *applyOptions) int {
@@ -86,7 +105,7 @@ func applyOrDestroy(ctx context.Context, c *command.Call, o *applyOptions) int {
 		return 1
 	}
 	defer c.Report.Finish()
-	if o.Json.On && !o.approved && o.file == "" {
+	if o.Json.On && !o.Approved && o.file == "" {
 		return c.Fail(diag.Errorf(nil, "Plan file or auto-approve required", "%s cannot ask for interactive approval when -json is set. You can either apply a saved plan file, or enable the -auto-approve option.", view.Product))
 	}
 	return runApply(ctx, c, o)
@@ -94,16 +113,14 @@ func applyOrDestroy(ctx context.Context, c *command.Call, o *applyOptions) int {
 
 type applyOptions struct {
 	Flags
-	file           string // a saved plan
-	approved       bool
-	quietForgotten bool
-	name           string // apply or destroy
+	file string // a saved plan
+	name string // apply or destroy
 }
 
 func runApply(ctx context.Context, c *command.Call, o *applyOptions) int {
-	q := remoterun.Request{Command: o.name, Approved: o.approved, PlanFile: o.file}
+	q := remoterun.Request{Command: o.name, Approved: o.Approved, PlanFile: o.file}
 	if o.file != "" && remoterun.IsBookmark(c, o.file) {
-		q.PlanFile, q.Vars, q.Input, q.Parallelism = "", o.Vars, o.input, o.Parallelism
+		q.PlanFile, q.Vars, q.Input, q.Parallelism = "", o.Vars, o.Input, o.Parallelism
 		return remoterun.Apply(ctx, c, o.file, q)
 	}
 	if code, done := atService(ctx, c, &o.Flags, q); done {
@@ -122,7 +139,7 @@ func runApply(ctx context.Context, c *command.Call, o *applyOptions) int {
 			p = nil
 		}
 		ds = append(ds, r.showPlan(ctx, p)...)
-		if ds.HasErrors() || p == nil || o.approved || !p.HasChanges() || p.OnlyMoves() {
+		if ds.HasErrors() || p == nil || o.Approved || !p.HasChanges() || p.OnlyMoves() {
 			return true, ds
 		}
 		r.Report.Tell(ds)
@@ -172,7 +189,7 @@ func (r *run) apply(ctx context.Context, o *applyOptions, w operation.Want, plan
 	if ds.HasErrors() {
 		return r.Fail(ds)
 	}
-	w.Every, w.Forget = every, o.quietForgotten
+	w.Every, w.Forget = every, o.Forget
 	stop := make(chan struct{})
 	var once sync.Once
 	defer r.Interrupts.Gently(nil)

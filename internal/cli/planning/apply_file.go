@@ -74,7 +74,7 @@ func (r *run) ephemeral(ctx context.Context, p *plan.Plan, o *applyOptions) (map
 		if d == nil || !d.Required() {
 			continue
 		}
-		if !r.Prompt.May(o.input) {
+		if !r.Prompt.May(o.Input) {
 			ds = append(ds, diag.Errorf(&d.At, "No value for required variable", "The value of the ephemeral variable %q is not kept in a saved plan, so it must be given again: use a -var or -var-file option, or an environment variable.", name)...)
 			continue
 		}

@@ -4,10 +4,10 @@ import (
 	"context"
 
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
 )
 
-// Drift declares drift, which is a refresh-only plan by another name. Over several units
-// package run makes it one.
+// Drift declares drift, which is a refresh-only plan by another name.
 func Drift() command.Command {
 	return command.Command{
 		Name: "drift", Synopsis: "Show what has changed outside of Terrace", Usage: "[options]",
@@ -28,16 +28,8 @@ common once. -json prints the report as events, and --html writes it as a page.`
 			{Code: 2, Help: "With -detailed-exitcode: something has changed."},
 		},
 		Prepare: func() (command.Flags, command.Run) {
-			o := &planOptions{}
-			fs := o.Declare(true)
-			for i := range fs {
-				switch fs[i].Name {
-				case "destroy", "refresh-only", "refresh", "replace":
-					fs[i] = fs[i].Hide()
-				}
-			}
-			fs = append(fs, command.Bool(&o.detailed, "detailed-exitcode", "Return detailed exit codes when the command exits: 0 means that nothing has changed, 1 an error, 2 that something has."))
-			return fs, func(ctx context.Context, c *command.Call) int {
+			o := &Flags{}
+			return driftFlags(&o.Request), func(ctx context.Context, c *command.Call) int {
 				if len(c.Args) > 0 {
 					return c.UsageError("Too many command line arguments", "To specify a working directory, use the global -chdir flag.")
 				}
@@ -50,4 +42,20 @@ common once. -json prints the report as events, and --html writes it as a page.`
 			}
 		},
 	}
+}
+
+func driftFlags(o *flags.Request) command.Flags {
+	fs := o.Planning(true)
+	for i := range fs {
+		switch fs[i].Name {
+		case "destroy", "refresh-only", "refresh", "replace":
+			fs[i] = fs[i].Hide()
+		}
+	}
+	return append(fs, command.Bool(&o.Detailed, "detailed-exitcode", "Return detailed exit codes when the command exits: 0 means that nothing has changed, 1 an error, 2 that something has."))
+}
+
+// DriftOver is drift over many units: one refresh-only plan of all.
+func DriftOver() *flags.Over {
+	return &flags.Over{Flags: driftFlags, Settle: func(o *flags.Request) { o.RefreshOnly = true }, Refused: map[string]string{"state": flags.OneFile}}
 }

@@ -18,56 +18,16 @@ import (
 	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
-	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/terrace-iac/terrace/plan"
 )
 
-// Flags are what plan, apply, destroy and refresh share.
-type Flags struct {
-	State flags.State
-	Json  flags.JSON
-	Scope scopeFlags
-
-	Vars        []vars.Flag
-	input       bool
-	Parallelism int
-	Refresh     bool
-	Destroy     bool
-	RefreshOnly bool
-	Reads       readFlags
-	Reveal      bool
-	generate    string
-}
-
-// Declare makes the flags, in the order of the help. always: the command cannot do with
-// fewer reads.
-func (o *Flags) Declare(always bool) command.Flags {
-	o.input, o.Refresh, o.Parallelism = true, true, 10
-	out := command.Flags{
-		command.Bool(&o.Destroy, "destroy", "Select the \"destroy\" planning mode: a plan to destroy all objects that this configuration manages."),
-		command.Bool(&o.RefreshOnly, "refresh-only", "Select the \"refresh only\" planning mode: check whether remote objects still match the most recent apply, without undoing anything."),
-		command.Bool(&o.Refresh, "refresh", "Skip checking for external changes to remote objects while creating the plan."),
-	}
-	if !always {
-		out[2] = out[2].Also("config", &o.Reads.Minimal)
-		out = append(out, o.Reads.flags()...)
-	}
-	out = append(out, o.Scope.flags()...)
-	out = append(out, flags.Vars(&o.Vars)...)
-	out = append(out, flags.Warnings()...)
-	out = append(out, command.Bool(&o.input, "input", "Do not ask for input. Missing variables are errors then."))
-	out = append(out, o.State.Lock.Flags()...)
-	out = append(out, flags.NoColor(),
-		command.Int(&o.Parallelism, "parallelism", "n", "How many operations run at the same time. Defaults to 10."),
-		command.Bool(&o.Reveal, "show-sensitive", "Show sensitive values."),
-		o.State.PathFlag())
-	return append(out, o.Json.Flags()...)
-}
+// Flags are what the user asks of plan, apply, destroy and refresh.
+type Flags struct{ flags.Request }
 
 // Options makes plan options of the flags.
 func (o *Flags) Options(c *command.Call) (engine.PlanOptions, diag.List) {
-	out := engine.PlanOptions{SkipRefresh: !o.Refresh, MinimalRefresh: o.Reads.Minimal, GenerateTo: o.generate}
-	if ds := o.Reads.check(o); ds.HasErrors() {
+	out := engine.PlanOptions{SkipRefresh: !o.Refresh, MinimalRefresh: o.Reads.Minimal, GenerateTo: o.Generate}
+	if ds := o.checkReads(); ds.HasErrors() {
 		return out, ds
 	}
 	switch {
@@ -82,11 +42,11 @@ func (o *Flags) Options(c *command.Call) (engine.PlanOptions, diag.List) {
 	case o.RefreshOnly:
 		out.Mode = plan.RefreshOnly
 	}
-	ds := o.Scope.resolve(c, &out, o.wholeModule)
+	ds := o.resolve(c, &out)
 	if len(out.Replace) > 0 && out.Mode != plan.Normal {
 		ds = append(ds, diag.Errorf(nil, "Unsupported plan mode", "Forcing resource instance replacement (with -replace=...) is allowed only in normal planning mode.")...)
 	}
-	if o.generate != "" && out.Mode != plan.Normal {
+	if o.Generate != "" && out.Mode != plan.Normal {
 		ds = append(ds, diag.Errorf(nil, "Invalid generate-config-out flag", "Config can only be generated during a normal plan operation, and not during a refresh-only or destroy plan.")...)
 	}
 	return out, ds
@@ -102,44 +62,28 @@ func atService(ctx context.Context, c *command.Call, o *Flags, q remoterun.Reque
 	if ds.HasErrors() {
 		return 0, false // start says so
 	}
-	q.Vars, q.Plan, q.Input, q.Parallelism, q.LockTimeout = o.Vars, options, o.input, o.Parallelism, o.State.Timeout
-	q.ReadsLess = o.Reads != readFlags{}
+	q.Vars, q.Plan, q.Input, q.Parallelism, q.LockTimeout = o.Vars, options, o.Input, o.Parallelism, o.State.Timeout
+	q.ReadsLess = o.Reads != flags.Reads{}
 	return remoterun.Do(ctx, c, q)
 }
 
-// scopeFlags say which part of the configuration a plan is about.
-type scopeFlags struct {
-	Targets, Excludes, TargetFiles, ExcludeFiles, Replace []string
-}
-
-func (o *scopeFlags) flags() command.Flags {
-	return command.Flags{
-		command.List(&o.Replace, "replace", "resource", "Force replacement of a resource instance. May be repeated.").Completes(command.Instances),
-		command.List(&o.Targets, "target", "resource", "Limit the plan to the given module, resource, or resource instance and what it depends on. May be repeated. Cannot be used together with -exclude.").Completes(command.Addresses),
-		command.List(&o.TargetFiles, "target-file", "path", "Like -target, for each address in a file: one a line, lines that begin with # are comments.").Completes(command.Files),
-		command.List(&o.Excludes, "exclude", "resource", "Leave the given module, resource, or resource instance and what depends on it out of the plan. May be repeated.").Completes(command.Addresses),
-		command.List(&o.ExcludeFiles, "exclude-file", "path", "Like -exclude, for each address in a file.").Completes(command.Files),
-	}
-}
-
-// resolve reads the addresses of the flags. module says why a module cannot be
-// replaced.
-func (o *scopeFlags) resolve(c *command.Call, out *engine.PlanOptions, module func(context.Context, *command.Call, addr.Target) string) diag.List {
+// resolve reads the addresses of the flags.
+func (o *Flags) resolve(c *command.Call, out *engine.PlanOptions) diag.List {
 	var ds, more diag.List
-	out.Targets, ds = targetsOf(c, "target", o.Targets, o.TargetFiles)
-	out.Excludes, more = targetsOf(c, "exclude", o.Excludes, o.ExcludeFiles)
+	out.Targets, ds = targetsOf(c, "target", o.Scope.Targets, o.Scope.TargetFiles)
+	out.Excludes, more = targetsOf(c, "exclude", o.Scope.Excludes, o.Scope.ExcludeFiles)
 	ds = append(ds, more...)
 	if len(out.Targets) > 0 && len(out.Excludes) > 0 {
 		ds = append(ds, diag.Errorf(nil, "Invalid combination of arguments", "The target and exclude planning options are mutually-exclusive. Each plan must use either only the target options or only the exclude options.")...)
 	}
-	for _, text := range o.Replace {
+	for _, text := range o.Scope.Replace {
 		t, err := addr.ParseTarget(text)
 		what := ""
 		switch {
 		case err != nil:
 			what = project.AsSentence(err)
 		case t.IsModule():
-			what = module(c.Report.Context, c, t)
+			what = o.wholeModule(c.Report.Context, c, t)
 		case t.Resource.Mode != addr.Managed:
 			what = "Only managed resources can be used with the -replace=... option."
 		}
@@ -200,7 +144,7 @@ func start(ctx context.Context, c *command.Call, o *Flags, name, what string) (*
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	p, more := project.Load(ctx, c, project.Options{Vars: o.Vars, Input: o.input, Parallelism: o.Parallelism})
+	p, more := project.Load(ctx, c, project.Options{Vars: o.Vars, Input: o.Input, Parallelism: o.Parallelism})
 	if ds = append(ds, more...); ds.HasErrors() {
 		return nil, ds
 	}
@@ -220,7 +164,7 @@ func start(ctx context.Context, c *command.Call, o *Flags, name, what string) (*
 
 // ready makes the operation of what was opened, the flags, and what a unit has a part in.
 func (r *run) ready() {
-	reads := r.flags.Reads.of(r.Call)
+	reads := r.flags.reads(r.Call)
 	r.op = r.Operation()
 	r.op.Reads = &reads
 	if r.Unit != nil && r.Unit.Moves != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/remoterun"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/operation"
@@ -48,12 +49,8 @@ You can optionally save the plan to a file, which you can then pass to the
 			{Code: 2, Help: "With -detailed-exitcode: the plan was made and has changes."},
 		},
 		Prepare: func() (command.Flags, command.Run) {
-			o := &planOptions{}
-			fs := append(o.Declare(false),
-				command.Bool(&o.detailed, "detailed-exitcode", "Return detailed exit codes when the command exits: 0 means succeeded with an empty plan, 1 an error, 2 succeeded with changes."),
-				command.Text(&o.generate, "generate-config-out", "path", "(Experimental) If import blocks are present in configuration, write configuration for resources that have none to this file, which must not exist.").Completes(command.Files),
-				command.Text(&o.out, "out", "path", "Write the plan to a file, as input for the \"apply\" command.").Completes(command.Files))
-			return append(fs, o.State.WriteFlags().Hide()...), func(ctx context.Context, c *command.Call) int {
+			o := &Flags{}
+			return planFlags(&o.Request), func(ctx context.Context, c *command.Call) int {
 				if len(c.Args) > 0 {
 					return c.UsageError("Too many command line arguments", "To specify a working directory for the plan, use the global -chdir flag.")
 				}
@@ -67,22 +64,32 @@ You can optionally save the plan to a file, which you can then pass to the
 	}
 }
 
-type planOptions struct {
-	Flags
-	out      string
-	detailed bool
+func planFlags(o *flags.Request) command.Flags {
+	fs := append(o.Planning(false),
+		command.Bool(&o.Detailed, "detailed-exitcode", "Return detailed exit codes when the command exits: 0 means succeeded with an empty plan, 1 an error, 2 succeeded with changes."),
+		command.Text(&o.Generate, "generate-config-out", "path", "(Experimental) If import blocks are present in configuration, write configuration for resources that have none to this file, which must not exist.").Completes(command.Files),
+		command.Text(&o.Out, "out", "path", "Write the plan to a file, as input for the \"apply\" command.").Completes(command.Files))
+	return append(fs, o.State.WriteFlags().Hide()...)
 }
 
-func runPlan(ctx context.Context, c *command.Call, o *planOptions) int {
-	if o.generate != "" {
-		if _, err := os.Stat(c.Path(o.generate)); err == nil {
+// PlanOver is plan over many units: one plan of all, which -out saves as a whole.
+func PlanOver() *flags.Over { return &flags.Over{Flags: planFlags, Refused: stateFiles()} }
+
+// stateFiles are the flags about the file of a state, of which each unit has its own.
+func stateFiles() map[string]string {
+	return map[string]string{"state": flags.OneFile, "state-out": flags.OneFile, "backup": flags.OneFile}
+}
+
+func runPlan(ctx context.Context, c *command.Call, o *Flags) int {
+	if o.Generate != "" {
+		if _, err := os.Stat(c.Path(o.Generate)); err == nil {
 			return c.Fail(diag.Errorf(nil, "Target generated file already exists", "%s can only write generated config into a new file. Either choose a different target location or move all existing configuration out of the target file, delete it and try again.", view.Product))
 		}
 	}
-	if code, done := atService(ctx, c, &o.Flags, remoterun.Request{Command: "plan", Detailed: o.detailed, Out: o.out, Generate: o.generate}); done {
+	if code, done := atService(ctx, c, o, remoterun.Request{Command: "plan", Detailed: o.Detailed, Out: o.Out, Generate: o.Generate}); done {
 		return code
 	}
-	r, ds := start(ctx, c, &o.Flags, "plan", "OperationTypePlan")
+	r, ds := start(ctx, c, o, "plan", "OperationTypePlan")
 	if r == nil {
 		return c.Fail(ds)
 	}
@@ -90,7 +97,7 @@ func runPlan(ctx context.Context, c *command.Call, o *planOptions) int {
 	failed := false
 	done, ds := r.do(ctx, operation.Want{Plan: r.options}, operation.Steps{
 		Planned: func(ctx context.Context, p *plan.Plan, ds diag.List) (bool, diag.List) {
-			saves := o.out != "" && p != nil && !r.refused(ctx, p)
+			saves := o.Out != "" && p != nil && !r.refused(ctx, p)
 			var f *savedPlan
 			var shown diag.List
 			parallel.Each(2, 0, func(i int) {
@@ -111,7 +118,7 @@ func runPlan(ctx context.Context, c *command.Call, o *planOptions) int {
 		return c.Fail(ds)
 	case failed:
 		return 1
-	case o.detailed && done.Plan.HasChanges() && !done.Plan.OnlyMoves():
+	case o.Detailed && done.Plan.HasChanges() && !done.Plan.OnlyMoves():
 		return 2
 	}
 	return 0
@@ -126,10 +133,10 @@ func (r *run) refused(ctx context.Context, p *plan.Plan) bool {
 
 // afterPlan saves the plan, if there is a file for it, and says what can be done
 // with it.
-func (r *run) afterPlan(p *plan.Plan, o *planOptions, f *savedPlan) diag.List {
+func (r *run) afterPlan(p *plan.Plan, o *Flags, f *savedPlan) diag.List {
 	var ds diag.List
 	if f != nil {
-		if ds = f.write(r.Path(o.out)); ds.HasErrors() {
+		if ds = f.write(r.Path(o.Out)); ds.HasErrors() {
 			r.Report.Tell(ds)
 			return ds
 		}
@@ -142,12 +149,12 @@ func (r *run) afterPlan(p *plan.Plan, o *planOptions, f *savedPlan) diag.List {
 	}
 	view.Rule(r.Stdout)
 	if slices.ContainsFunc(p.Changes, generated) {
-		r.Report.Human.Say(view.Generated(o.generate) + "\n")
+		r.Report.Human.Say(view.Generated(o.Generate) + "\n")
 	}
-	if o.out == "" {
+	if o.Out == "" {
 		r.Report.Human.Say("\nNote: You didn't use the -out option to save this plan, so " + view.Product + " can't\nguarantee to take exactly these actions if you run \"" + view.Program + " apply\" now.\n")
 	} else {
-		r.Report.Human.Say("\nSaved the plan to: " + o.out + "\n\nTo perform exactly these actions, run the following command to apply:\n    " + view.Program + " apply " + strconv.Quote(o.out) + "\n")
+		r.Report.Human.Say("\nSaved the plan to: " + o.Out + "\n\nTo perform exactly these actions, run the following command to apply:\n    " + view.Program + " apply " + strconv.Quote(o.Out) + "\n")
 	}
 	return ds
 }

@@ -25,7 +25,7 @@ to update metadata. This metadata might cause new changes to occur when you
 generate a plan or call apply next.`,
 		Prepare: func() (command.Flags, command.Run) {
 			o := &refreshOptions{}
-			return append(o.Declare(true), o.State.WriteFlags().Hide()...), func(ctx context.Context, c *command.Call) int {
+			return append(o.Planning(true), o.State.WriteFlags().Hide()...), func(ctx context.Context, c *command.Call) int {
 				if len(c.Args) > 0 {
 					return c.UsageError("Too many command line arguments", "Expected no positional arguments.")
 				}

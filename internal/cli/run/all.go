@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +16,8 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/initialize"
+	"github.com/terrace-iac/terrace/internal/cli/output"
 	"github.com/terrace-iac/terrace/internal/cli/planning"
 	"github.com/terrace-iac/terrace/internal/cli/planpage"
 	"github.com/terrace-iac/terrace/internal/cli/project"
@@ -22,6 +26,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/unitlog"
 	"github.com/terrace-iac/terrace/internal/cli/units"
 	"github.com/terrace-iac/terrace/internal/cli/unitview"
+	"github.com/terrace-iac/terrace/internal/cli/validate"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/placement"
@@ -38,7 +43,8 @@ type estateRun struct {
 	name     string // plan, apply, destroy, validate, output, init
 	args     []string
 	op       planning.Flags
-	flags    runFlags
+	over     *flags.Over
+	aged     bool // -refresh-max-age was given
 	selected selection
 	saved    *estate.SavedPlan // that is applied; nil if there is none
 	estate   *estate.Estate
@@ -59,19 +65,11 @@ type estateRun struct {
 // below is the run as one unit of it sees it whose turn is shown apart: by a call of its own.
 func (r *estateRun) below(c *command.Call) *estateRun {
 	out := &estateRun{
-		Call: c, f: r.f, name: r.name, args: r.args, op: r.op, flags: r.flags, selected: r.selected, saved: r.saved, estate: r.estate,
+		Call: c, f: r.f, name: r.name, args: r.args, op: r.op, over: r.over, aged: r.aged, selected: r.selected, saved: r.saved, estate: r.estate,
 		began: r.began, halt: r.halt, shown: newDisplay(c.Report, r.name, r.f), kept: r.kept, page: planpage.Pager{Call: c, File: r.f.HTML, Kept: r.kept},
 	}
 	out.shown.log, out.shown.summary.Width = r.shown.log, r.shown.summary.Width
 	return out
-}
-
-// runFlags are the flags of a command over all units beside those of its operation.
-type runFlags struct {
-	approve bool // -auto-approve
-	detail  bool // -detailed-exitcode
-	aged    bool // -refresh-max-age was given
-	forget  bool // -suppress-forget-errors
 }
 
 // A selection is the objects that a run is about, as the flags and their files have them;
@@ -87,6 +85,7 @@ type halt struct {
 // runAll runs a command over the units below the working folder, or applies the saved
 // plan of the one unit in it.
 func runAll(ctx context.Context, c *command.Call, name string, f *unitflags.Flags, args []string) int {
+	over, words := OverOf(name), args
 	if name == "drift" {
 		name, args = "plan", append([]string{"-refresh-only"}, args...)
 	}
@@ -95,7 +94,7 @@ func runAll(ctx context.Context, c *command.Call, name string, f *unitflags.Flag
 			return c.Fail(ds)
 		}
 	}
-	r := &estateRun{Call: c, f: f, name: name, args: args, halt: halt{stop: make(chan struct{})}, shown: newDisplay(c.Report, name, f), kept: &savedplan.Files{Call: c, Dir: f.OutDir, JSONDir: f.JSONOutDir, Saving: &estate.Saving{}}}
+	r := &estateRun{Call: c, f: f, name: name, args: args, over: over, halt: halt{stop: make(chan struct{})}, shown: newDisplay(c.Report, name, f), kept: &savedplan.Files{Call: c, Dir: f.OutDir, JSONDir: f.JSONOutDir, Saving: &estate.Saving{}}}
 	r.page = planpage.Pager{Call: c, File: f.HTML, Kept: r.kept}
 	if c.LimitHeap != nil {
 		c.LimitHeap() // an estate has many units, and a machine often little memory
@@ -105,7 +104,7 @@ func runAll(ctx context.Context, c *command.Call, name string, f *unitflags.Flag
 		return c.Report.UsageError("run", "Failed to parse command-line flags", err.Error())
 	}
 	r.shown.log.Command = append([]string{name}, args...)
-	if code := r.words(ctx, args); code != 0 {
+	if code := r.words(ctx, words); code != 0 {
 		return code
 	}
 	r.shown.summary.Mode = r.about().Mode()
@@ -115,7 +114,7 @@ func runAll(ctx context.Context, c *command.Call, name string, f *unitflags.Flag
 		}
 		defer c.Report.Finish()
 	}
-	if c.Serving == nil && (name == "apply" || name == "destroy") && c.Report.Human == nil && !r.flags.approve && !f.NonInteractive && r.saved == nil {
+	if c.Serving == nil && (name == "apply" || name == "destroy") && c.Report.Human == nil && !r.op.Approved && !f.NonInteractive && r.saved == nil {
 		return c.Fail(diag.Errorf(nil, "Approval required", "%s cannot ask for approval when -json is set. Use -auto-approve or --non-interactive.", view.Product))
 	}
 	o, ds := r.estateOptions()
@@ -137,7 +136,7 @@ func runAll(ctx context.Context, c *command.Call, name string, f *unitflags.Flag
 // takeArgs takes over the words of the command, and the saved plan that is among them
 // or where --out-dir says.
 func (r *estateRun) takeArgs(args []string) (code int) {
-	rest, code := r.parseArgs(args)
+	rest, code := r.parseArgs(r.over, args)
 	switch {
 	case code != 0:
 		return code
@@ -169,6 +168,9 @@ func (r *estateRun) estateOptions() (estate.Options, diag.List) {
 	}
 	r.whole = r.f.All && !r.f.Graph && r.saved == nil && len(o.Discovery.Filters) == 0
 	o.ValuesElsewhere = o.ValuesElsewhere || r.saved != nil // the plan holds them
+	if r.op.State.Journal != "" {
+		o.Host.KeepSegments = operation.KeepSegmentsOf(r.op.State.Journal, false)
+	}
 	switch o.At = r.Now().UTC(); {
 	case r.Serving != nil:
 		o.At, o.Host.Lease, o.Host.Journals = r.Serving.Job.At, r.Serving.Lease, r.Serving.Journals
@@ -299,41 +301,55 @@ func (r *estateRun) keep(ctx context.Context, results []*estate.Result) diag.Lis
 	return append(ds, r.page.Draw(r.estate, about, results)...)
 }
 
-// parseArgs reads the flags of the command that runs in the units.
-func (r *estateRun) parseArgs(args []string) (rest []string, code int) {
-	var fs command.Flags
-	switch r.name {
+// OverOf is what a command does over many units at once; nil: it runs in one unit after the
+// other.
+func OverOf(name string) *flags.Over {
+	switch name {
 	case "plan":
-		fs = append(r.op.Declare(false), command.Text(&r.kept.File, "out", "path", ""), command.Bool(&r.flags.detail, "detailed-exitcode", ""))
-		fs = append(fs, r.op.State.WriteFlags()...)
-	case "apply", "destroy":
-		fs = append(r.op.Declare(r.name == "destroy"), command.Bool(&r.flags.approve, "auto-approve", ""), command.Bool(&r.flags.detail, "detailed-exitcode", ""), command.Bool(&r.flags.forget, "suppress-forget-errors", ""))
-		fs = append(fs, r.op.State.WriteFlags()...)
-	case "validate", "init":
-		fs = append(append(r.op.Json.Flags(), flags.Vars(&r.op.Vars)...), command.Ignored("input", "", ""))
+		return planning.PlanOver()
+	case "apply":
+		return planning.ApplyOver()
+	case "destroy":
+		return planning.DestroyOver()
+	case "drift":
+		return planning.DriftOver()
 	case "output":
-		fs = command.Flags{command.Bool(&r.op.Json.On, "json", ""), command.Bool(&r.op.Reveal, "show-sensitive", "")}
-		fs = append(fs, flags.Vars(&r.op.Vars)...)
+		return output.Over()
+	case "validate":
+		return validate.Over()
+	case "init":
+		return initialize.Over()
 	}
-	rest, given, err := fs.Parse(args, nil, false)
+	return nil
+}
+
+// parseArgs reads the flags of the command that runs in the units.
+func (r *estateRun) parseArgs(over *flags.Over, args []string) (rest []string, code int) {
+	rest, given, err := over.Flags(&r.op.Request).Parse(args, r.Env, false)
 	if err != nil {
 		return nil, r.Report.UsageError(r.name, "Failed to parse command-line flags", err.Error())
 	}
-	for _, name := range []string{"state", "state-out", "backup", "generate-config-out"} {
+	for _, name := range slices.Sorted(maps.Keys(over.Refused)) {
 		if given[name] {
-			err = fmt.Errorf("-%s names one file, so it cannot be given with --all: run the command in the unit's own folder", name)
+			err = fmt.Errorf("-%s %s, so it cannot be given with --all: run the command in the unit's own directory", name, over.Refused[name])
 		}
 	}
-	if r.name != "plan" && r.f.HTML != "" {
+	switch {
+	case r.name != "plan" && r.f.HTML != "":
 		err = planpage.NoPage()
+	case r.op.Generate == "":
+	case filepath.IsAbs(r.op.Generate):
+		err = errors.New("-generate-config-out is a path in the working directory of each unit, so it cannot be absolute with --all")
+	case r.f.On != "":
+		err = errors.New("-generate-config-out writes into the working directories of units, which are elsewhere with --on: plan without --on")
 	}
 	if err != nil {
-		return nil, r.Fail(diag.Errorf(nil, "Failed to parse command-line flags", "%s", err))
+		return nil, r.Fail(diag.Errorf(nil, "Failed to parse command-line flags", "%s.", err))
 	}
-	if r.name == "destroy" {
-		r.op.Destroy = true
+	if over.Settle != nil {
+		over.Settle(&r.op.Request)
 	}
-	r.flags.aged = given["refresh-max-age"]
+	r.kept.File, r.aged = r.op.Out, given["refresh-max-age"]
 	return rest, 0
 }
 
@@ -366,8 +382,9 @@ func (r *estateRun) options(op estate.Op) (estate.RunOptions, diag.List) {
 		Plans: estate.Plans{
 			Destroy: r.op.Destroy, RefreshOnly: r.op.RefreshOnly, SkipRefresh: po.SkipRefresh && (r.name == "plan" || r.name == "apply" || r.name == "destroy"),
 			Reads:   r.reads(),
-			Targets: po.Targets, Excludes: po.Excludes, Replace: po.Replace, Forget: r.flags.forget,
+			Targets: po.Targets, Excludes: po.Excludes, Replace: po.Replace, Forget: r.op.Forget, Generate: r.op.Generate,
 		},
+		Tests:     r.tests(),
 		Queue:     estate.Queue{FailFast: r.f.FailFast, IgnoreErrors: r.f.IgnoreErrors, IgnoreOrder: r.f.IgnoreOrder},
 		Limits:    limits,
 		DropPlans: r.name == "plan", Every: every, Stop: r.halt.stop,
@@ -375,12 +392,20 @@ func (r *estateRun) options(op estate.Op) (estate.RunOptions, diag.List) {
 	}, append(ds, more...)
 }
 
+// tests is the directory of test files that are validated with each unit, "" for none.
+func (r *estateRun) tests() string {
+	if r.op.NoTests {
+		return ""
+	}
+	return r.op.TestDirectory
+}
+
 // reads say what the plans of the run do not read. An apply plans each unit again in its
 // turn: what the plan read that was approved is not read again while it is fresh.
 func (r *estateRun) reads() estate.Reads {
 	o := r.op.Reads
 	out := estate.Reads{Minimal: o.Minimal, MinimalData: o.MinimalData, MaxAge: o.MaxAge, ApprovedAge: approvedAge, Logs: planning.ReadLogs(r.Call)}
-	if r.flags.aged {
+	if r.aged {
 		out.ApprovedAge = o.MaxAge
 	}
 	return out
@@ -409,7 +434,7 @@ func (r *estateRun) runOn(ctx context.Context, op estate.Op, approved map[string
 	if op == estate.Apply {
 		r.Report.Applying()
 		following := r.f.Following != nil && r.f.Following.Asks
-		if (approved != nil || following) && !r.flags.approve && !r.f.NonInteractive && r.Report.Human != nil {
+		if (approved != nil || following) && !r.op.Approved && !r.f.NonInteractive && r.Report.Human != nil {
 			o.Ask = func(wave []*estate.Result) bool { return r.askWave(wave) }
 			o.Asks = func(u *estate.Unit, e *engine.Engine, p *engine.Plan) {
 				sc := project.NewSchemas(ctx, e)

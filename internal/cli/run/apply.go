@@ -21,7 +21,7 @@ func (r *estateRun) apply(ctx context.Context) int {
 	if r.saved != nil {
 		return r.end(r.run(ctx, estate.Apply, r.saved.Approvals()))
 	}
-	if r.flags.approve || r.f.NonInteractive && !r.f.NoAutoApprove {
+	if r.op.Approved || r.f.NonInteractive && !r.f.NoAutoApprove {
 		return r.end(r.run(ctx, estate.Apply, nil))
 	}
 	if r.f.Detach {
@@ -111,7 +111,7 @@ func (r *estateRun) end(results []*estate.Result) int {
 		r.shown.summary.JSON(results)
 	}
 	code := r.written(results)
-	if code == 0 && r.flags.detail && unitview.Changes(results) {
+	if code == 0 && r.op.Detailed && unitview.Changes(results) {
 		return 2
 	}
 	return code

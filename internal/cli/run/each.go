@@ -81,25 +81,19 @@ func overUnits(ctx context.Context, c *command.Call, name string, f *unitflags.F
 	return r.written(results)
 }
 
-// inTurn reports whether words of a command that runs over many units at once ask for what
-// it does in one unit after the other, as in each alone: of init more than that modules and
-// providers are there, of output one value, or by the name of Terragrunt, which prints the
-// outputs of one unit after the other.
+// inTurn reports whether the words of a command that runs over many units at once ask for what
+// it does in one unit after the other; see flags.Over. Terragrunt prints the outputs of one unit
+// after the other.
 func inTurn(c *command.Call, cmd *command.Command, words []string) bool {
-	var known []string
-	switch cmd.Name {
-	case "init":
-		known = []string{"json", "input", "var", "var-file", "no-color"}
-	case "output":
-		if c.CalledAs() == "terragrunt" {
-			return true
-		}
-		known = []string{"json", "show-sensitive", "var", "var-file", "no-color"}
-	default:
+	over := OverOf(cmd.Name)
+	switch {
+	case over == nil || over.Together == nil:
 		return false
+	case cmd.Name == "output" && c.CalledAs() == "terragrunt":
+		return true
 	}
 	for flag, word := range declared(cmd).Read(words) {
-		if flag != nil && !slices.Contains(known, flag.Name) || flag == nil && (cmd.Name == "output" || strings.HasPrefix(word, "-")) {
+		if flag != nil && !slices.Contains(over.Together, flag.Name) || flag == nil && (over.Alone || strings.HasPrefix(word, "-")) {
 			return true
 		}
 	}

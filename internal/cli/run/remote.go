@@ -199,7 +199,7 @@ func whyEnded(err error, errs *bytes.Buffer) string {
 
 // asksFirst reports whether plans are shown and asked about before they are applied.
 func (r *estateRun) asksFirst() bool {
-	return (r.name == "apply" || r.name == "destroy") && r.saved == nil && !r.flags.approve && !(r.f.NonInteractive && !r.f.NoAutoApprove)
+	return (r.name == "apply" || r.name == "destroy") && r.saved == nil && !r.op.Approved && !(r.f.NonInteractive && !r.f.NoAutoApprove)
 }
 
 // startMessage is what begins the run.

@@ -33,12 +33,8 @@ valid and internally consistent, regardless of any provided variables or
 existing state.`,
 		Args: []command.Arg{{Name: "DIR", Help: "The folder to validate, the working folder by default.", Optional: true, Complete: command.Folders}},
 		Prepare: func() (command.Flags, command.Run) {
-			o := &validateOptions{}
-			fs := o.json.Flags()
-			fs[1] = fs[1].Hide()
-			fs = append(fs, command.Bool(&o.noTests, "no-tests", "Do not validate test files."), flags.TestDirectory(&o.testDir))
-			fs = append(append(fs, flags.Vars(&o.vars)...), flags.NoColor())
-			return fs, func(ctx context.Context, c *command.Call) int {
+			o := &flags.Request{}
+			return declare(o), func(ctx context.Context, c *command.Call) int {
 				if len(c.Args) > 1 {
 					return c.UsageError("Too many command line arguments", "Expected at most one positional argument.")
 				}
@@ -51,26 +47,29 @@ existing state.`,
 	}
 }
 
-type validateOptions struct {
-	json    flags.JSON
-	vars    []vars.Flag
-	noTests bool
-	testDir string
+func declare(o *flags.Request) command.Flags {
+	fs := o.Json.Flags()
+	fs[1] = fs[1].Hide()
+	fs = append(fs, command.Bool(&o.NoTests, "no-tests", "Do not validate test files."), flags.TestDirectory(&o.TestDirectory))
+	return append(append(fs, flags.Vars(&o.Vars)...), flags.NoColor())
 }
 
-func runValidate(ctx context.Context, c *command.Call, o *validateOptions) int {
-	ds := validate(ctx, c, o.vars)
-	if !o.noTests {
-		_, more := testrun.Load(project.FilesOf(c), o.testDir, c.Report.Set)
+// Over is validate over many units: the module of each, and its test files.
+func Over() *flags.Over { return &flags.Over{Flags: declare} }
+
+func runValidate(ctx context.Context, c *command.Call, o *flags.Request) int {
+	ds := validate(ctx, c, o.Vars)
+	if !o.NoTests {
+		_, more := testrun.Load(project.FilesOf(c), o.TestDirectory, c.Report.Set)
 		ds = append(ds, more...)
 	}
 	doc, code := validateJSON(c, ds)
-	if o.json.Into != "" {
-		if err := os.WriteFile(c.Path(o.json.Into), append(doc, '\n'), 0o600); err != nil {
+	if o.Json.Into != "" {
+		if err := os.WriteFile(c.Path(o.Json.Into), append(doc, '\n'), 0o600); err != nil {
 			return c.Fail(diag.Errorf(nil, "Invalid argument", "The file of -json-into cannot be written: %s.", err))
 		}
 	}
-	if !o.json.On {
+	if !o.Json.On {
 		return validateHuman(c, ds)
 	}
 	fmt.Fprintf(c.Stdout, "%s\n", doc)

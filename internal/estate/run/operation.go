@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"os"
 	"slices"
 	"strings"
 
@@ -19,6 +20,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/sealing"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
+	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
@@ -214,6 +217,10 @@ func (w *operationWork) operate(ctx context.Context) diag.List {
 	case Validate:
 		ctx, s := w.at.phase(ctx, "validate")
 		ds := w.module.engine.Validate(ctx)
+		if w.o.Tests != "" {
+			_, more := testrun.Load(w.at.dir.Files, w.o.Tests, w.at.dir.Parsed.Set)
+			ds = append(ds, more...)
+		}
 		ended(s, ds)
 		return ds
 	}
@@ -234,9 +241,14 @@ func (w *operationWork) planAndApply(ctx context.Context) diag.List {
 		Engine: w.module.engine, Env: w.at.Environ(), Values: w.module.values, Moves: w.at.Moves(), Stop: w.o.Stop,
 		Reads: w.reads(), Choose: w.module.chooseMore,
 	}
+	generate, more := w.generateTo()
+	if ds = append(ds, more...); more.HasErrors() {
+		return ds
+	}
 	done, more := op.Run(ctx, operation.Want{
 		Plan: engine.PlanOptions{
-			Mode: w.mode(), SkipRefresh: skip, Targets: slices.Concat(w.o.Plans.Targets, w.at.extra.Targets), Excludes: slices.Concat(w.o.Plans.Excludes, w.at.extra.Excludes),
+			GenerateTo: generate,
+			Mode:       w.mode(), SkipRefresh: skip, Targets: slices.Concat(w.o.Plans.Targets, w.at.extra.Targets), Excludes: slices.Concat(w.o.Plans.Excludes, w.at.extra.Excludes),
 			Defer: w.o.Op == Plan, Time: w.approval.Time(),
 		},
 		Apply: w.o.Op == Apply, Every: w.o.Every, MovesFirst: true, Forget: w.o.Plans.Forget,
@@ -258,6 +270,9 @@ func (w *operationWork) planAndApply(ctx context.Context) diag.List {
 		Event: w.module.observe(), Watch: w.Changing, Span: w.at.span,
 	})
 	ds = append(ds, more...)
+	if _, err := os.Stat(generate); generate != "" && err == nil && w.o.Observe.Log != nil {
+		w.o.Observe.Log(w.Unit, "Configuration was generated and written to "+generate)
+	}
 	w.res.Diags = append(w.res.Diags, done.Released...)
 	if w.o.Op != Apply || w.held == nil {
 		return ds
@@ -270,6 +285,19 @@ func (w *operationWork) planAndApply(ctx context.Context) diag.List {
 		w.o.Observe.Applied(w.res, done.State)
 	}
 	return ds
+}
+
+// generateTo is the file for configuration that the plan generates for imported objects, in
+// the working directory of the unit, which is made for it; "" for none.
+func (w *operationWork) generateTo() (string, diag.List) {
+	if w.o.Plans.Generate == "" || w.o.Op != Plan {
+		return "", nil
+	}
+	path := sys.Join(w.at.dir.Path, w.o.Plans.Generate)
+	if _, err := os.Stat(path); err == nil {
+		return "", diag.Errorf(nil, "Target generated file already exists", "The file %s exists already in the working directory of the unit %s, and generated configuration is only written into a new file. Use another name for it, or delete the file.", path, w.Unit.Called())
+	}
+	return path, w.at.dir.Make()
 }
 
 // planned takes what came of planning, and says whether it may be carried out.

@@ -97,6 +97,7 @@ type Options struct {
 	Queue   schedule.Rules
 	Limits  Limits
 	Lock    arguments.Lock
+	Tests   string        // the directory of test files that Validate reads too; "" for none
 	Every   time.Duration // how often the whole state is written in an apply
 	// Approved says what was approved, by unit; a unit whose plan does something else
 	// now is not applied. nil: whatever the plans say.
@@ -128,7 +129,8 @@ type Options struct {
 // Plans say what the plans of a run are about. Zero means to create, change and
 // destroy what differs from the configuration, of everything.
 type Plans struct {
-	Destroy     bool // destroy everything, dependents first
+	Generate    string // the file for generated configuration, in the working directory of each unit; "" for none
+	Destroy     bool   // destroy everything, dependents first
 	RefreshOnly bool
 	SkipRefresh bool
 	Reads       Reads
