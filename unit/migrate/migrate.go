@@ -1,8 +1,8 @@
 // Package migrate rewrites unit files from include blocks and
-// read_terragrunt_config to import blocks, where that provably means the same.
+// read_terragrunt_config to import blocks, and back, where that provably means the same.
 //
-// Imports makes a Plan: it edits the files in memory, renders every unit that
-// an edit touches before and after, and keeps what renders equal. The main type
+// Imports and Includes make a Plan: they edit the files in memory, render every unit
+// that an edit touches before and after, and keep what renders equal. The main type
 // is Plan. The one rule to obey: nothing is written that was not compared.
 package migrate
 
@@ -94,6 +94,20 @@ type Left struct {
 // and are not to be rewritten: they must come out as before too. env is what the
 // units are rendered in; its Tolerant is set. No file is written.
 func Imports(ctx context.Context, env unit.Env, units, others []string) (*Plan, error) {
+	m := newMigration(ctx, env, units, others)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	m.includes()
+	m.reads()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return m.plan(), nil
+}
+
+// newMigration renders the units as they are.
+func newMigration(ctx context.Context, env unit.Env, units, others []string) *migration {
 	env.Tolerant, env.Checking = true, true // what takes credentials is unknown here and there
 	if now := env.Machine.Now; now != nil { // one time for all that is compared
 		at := now()
@@ -108,15 +122,7 @@ func Imports(ctx context.Context, env unit.Env, units, others []string) (*Plan, 
 	if m.setMissingEnv() {
 		m.before = m.look(nil)
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	m.includes()
-	m.reads()
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	return m.plan(), nil
+	return m
 }
 
 // setMissingEnv gives environment variables that units need and nobody set a value, the

@@ -108,22 +108,26 @@ func rewriteParentCall(d *document, c *hclsyntax.FunctionCallExpr, both bool, la
 }
 
 // leafArg makes a relative path count from the leaf's folder.
-func leafArg(d *document, x hclsyntax.Expression) {
+func leafArg(d *document, x hclsyntax.Expression) { baseArg(d, x, leafDir) }
+
+// baseArg makes a relative path count from a directory, which is written with a slash at
+// its end.
+func baseArg(d *document, x hclsyntax.Expression, dir string) {
 	if s, ok := literal(x); ok {
 		if !filepath.IsAbs(s) {
 			at := x.Range()
-			d.replace(at.Start.Byte+1, at.Start.Byte+1, leafDir)
+			d.replace(at.Start.Byte+1, at.Start.Byte+1, dir)
 		}
 		return
 	}
 	if s, ok := d.written(x); ok && strings.HasPrefix(s, ".") {
-		d.replaceRange(x.Range(), `"`+leafDir+`${`+d.source(inner(x).Range())+`}"`)
+		d.replaceRange(x.Range(), `"`+dir+`${`+d.source(inner(x).Range())+`}"`)
 		return
 	}
 	if t, ok := x.(*hclsyntax.TemplateExpr); ok && len(t.Parts) > 0 {
 		if l, ok := t.Parts[0].(*hclsyntax.LiteralValueExpr); ok {
 			if v, _ := l.Value(nil); v.Type() == cty.String && !filepath.IsAbs(v.AsString()) && d.text[x.Range().Start.Byte] == '"' {
-				d.replace(x.Range().Start.Byte+1, x.Range().Start.Byte+1, leafDir)
+				d.replace(x.Range().Start.Byte+1, x.Range().Start.Byte+1, dir)
 			}
 		}
 	}

@@ -35,8 +35,9 @@ func Commands() []command.Command {
 	return []command.Command{
 		{Name: "hcl", Synopsis: "Format or validate unit files", Usage: "<subcommand> [options]", Help: "Works on unit files.", Prepare: command.Group},
 		hclFormatCmd(),
-		{Name: "migrate", Synopsis: "Rewrite unit files from include to import", Usage: "imports [options] [PATH...]", Help: MigrateImports().Help, Prepare: command.Group},
+		{Name: "migrate", Synopsis: "Rewrite unit files from include to import, or back", Usage: "imports|includes [options] [PATH...]", Help: MigrateImports().Help, Prepare: command.Group},
 		MigrateImports(),
+		MigrateIncludes(),
 	}
 }
 

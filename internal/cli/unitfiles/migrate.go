@@ -31,22 +31,49 @@ reason. Comments and formatting are kept, and no state moves.
 PATH is a unit file, or a folder with units below it; the working folder if
 none is given. Other units of the repository that use the same files come out
 as before too. Without an option, the files are listed and nothing is written.`,
-		Args: []command.Arg{{Name: "PATH", Help: "A unit file or a folder.", Optional: true, Repeated: true, Complete: command.Files}},
-		Prepare: func() (command.Flags, command.Run) {
-			f, diff, write := &unitflags.Flags{}, false, false
-			fs := command.Flags{command.Bool(&diff, "diff", "Show what changes."), command.Bool(&write, "write", "Write the changes.")}.WithTwoDashesShown()
-			return append(fs, f.Declare().Hide().Show("working-dir")...), func(ctx context.Context, c *command.Call) int {
-				if err := f.Settle(c.Env); err != nil {
-					return c.UsageError("Failed to parse command-line flags", err.Error())
-				}
-				units.WorkIn(c, f)
-				return runMigrateImports(ctx, c, f, diff, write)
-			}
-		},
+		Args:    []command.Arg{{Name: "PATH", Help: "A unit file or a folder.", Optional: true, Repeated: true, Complete: command.Files}},
+		Prepare: preparing(migrate.Imports),
 	}
 }
 
-func runMigrateImports(ctx context.Context, c *command.Call, f *unitflags.Flags, diff, write bool) int {
+// MigrateIncludes declares migrate includes.
+func MigrateIncludes() command.Command {
+	return command.Command{
+		Name: "migrate includes", Synopsis: "Rewrite unit files from import to include, which Terragrunt reads", Usage: "[options] [PATH...]", Units: command.TakesUnitFlags, Mixed: true,
+		Help: `Rewrites unit files, and the files that they import, to what Terragrunt reads:
+imports that merge become include blocks, others local values with
+read_terragrunt_config. Every unit that a change touches is rendered before and
+after. What would differ, and what Terragrunt does not have, such as module
+blocks and relpath, is left alone and listed with the reason, and so is what
+goes with it: a file is rewritten for all units that use it or for none.
+Comments outside of import blocks and formatting are kept, and no state moves.
+
+PATH is a unit file, or a folder with units below it; the working folder if
+none is given. Without an option, the files are listed and nothing is written.`,
+		Args:    []command.Arg{{Name: "PATH", Help: "A unit file or a folder.", Optional: true, Repeated: true, Complete: command.Files}},
+		Prepare: preparing(migrate.Includes),
+	}
+}
+
+// A planner plans a migration of units among others.
+type planner func(ctx context.Context, env unit.Env, units, others []string) (*migrate.Plan, error)
+
+// preparing is the Prepare of a migration.
+func preparing(plan planner) func() (command.Flags, command.Run) {
+	return func() (command.Flags, command.Run) {
+		f, diff, write := &unitflags.Flags{}, false, false
+		fs := command.Flags{command.Bool(&diff, "diff", "Show what changes."), command.Bool(&write, "write", "Write the changes.")}.WithTwoDashesShown()
+		return append(fs, f.Declare().Hide().Show("working-dir")...), func(ctx context.Context, c *command.Call) int {
+			if err := f.Settle(c.Env); err != nil {
+				return c.UsageError("Failed to parse command-line flags", err.Error())
+			}
+			units.WorkIn(c, f)
+			return runMigration(ctx, c, f, plan, diff, write)
+		}
+	}
+}
+
+func runMigration(ctx context.Context, c *command.Call, f *unitflags.Flags, planned planner, diff, write bool) int {
 	o, ds := units.Options(c, f, "render", nil, nil)
 	if ds.HasErrors() {
 		return c.Fail(ds)
@@ -59,7 +86,7 @@ func runMigrateImports(ctx context.Context, c *command.Call, f *unitflags.Flags,
 	if len(units) == 0 {
 		return c.Fail(diag.Errorf(nil, "No unit", "There is no unit file to migrate."))
 	}
-	plan, ds := migrateAmong(ctx, o.UnitEnv(c.Dir), units, roots)
+	plan, ds := migrateAmong(ctx, planned, o.UnitEnv(c.Dir), units, roots)
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
@@ -104,7 +131,7 @@ func unitsToMigrate(c *command.Call, paths []string) (units, roots []string, ds 
 // migrateAmong plans the migration of units with regard to the other units in some
 // folders. Where a shared file lies outside of these, others that use it may too: so
 // the folder that holds it and the units is looked through as well.
-func migrateAmong(ctx context.Context, env unit.Env, units, roots []string) (*migrate.Plan, diag.List) {
+func migrateAmong(ctx context.Context, planned planner, env unit.Env, units, roots []string) (*migrate.Plan, diag.List) {
 	asked := make(map[string]bool, len(units))
 	for _, u := range units {
 		asked[u] = true
@@ -118,7 +145,7 @@ func migrateAmong(ctx context.Context, env unit.Env, units, roots []string) (*mi
 			}
 			others = append(others, slices.DeleteFunc(found, func(p string) bool { return asked[p] })...)
 		}
-		plan, err := migrate.Imports(ctx, env, units, others)
+		plan, err := planned(ctx, env, units, others)
 		if err != nil {
 			return nil, diag.Errorf(nil, "Migration was interrupted", "Nothing was written: %s.", err)
 		}
