@@ -40,7 +40,7 @@ func (c *Cache[K, V]) Do(ctx context.Context, key K, compute func() (v V, keep b
 	for {
 		e, mine := c.claim(key)
 		if mine {
-			return c.run(ctx, key, e, compute), nil
+			return c.run(key, e, compute, func() bool { return ctx.Err() != nil }), nil
 		}
 		select {
 		case <-e.done:
@@ -59,7 +59,7 @@ func (c *Cache[K, V]) Local(key K, compute func() (v V, keep bool)) V {
 	for {
 		e, mine := c.claim(key)
 		if mine {
-			return c.run(nil, key, e, compute)
+			return c.run(key, e, compute, func() bool { return false })
 		}
 		if <-e.done; !e.lost {
 			return e.v
@@ -132,8 +132,9 @@ func (c *Cache[K, V]) claim(key K) (e *entry[V], mine bool) {
 	return e, true
 }
 
-// run computes the value of an entry. A nil ctx never ends.
-func (c *Cache[K, V]) run(ctx context.Context, key K, e *entry[V], compute func() (V, bool)) V {
+// run computes the value of an entry. What was computed by a caller that is canceled then
+// is not kept, and is no value for those who wait.
+func (c *Cache[K, V]) run(key K, e *entry[V], compute func() (V, bool), canceled func() bool) V {
 	defer func() {
 		if !e.kept {
 			c.mu.Lock()
@@ -143,7 +144,7 @@ func (c *Cache[K, V]) run(ctx context.Context, key K, e *entry[V], compute func(
 		close(e.done)
 	}()
 	v, keep := compute()
-	canceled := ctx != nil && ctx.Err() != nil
-	e.v, e.kept, e.lost = v, keep && !canceled, canceled
+	e.lost = canceled()
+	e.v, e.kept = v, keep && !e.lost
 	return v
 }
