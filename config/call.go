@@ -3,7 +3,7 @@ package config
 import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/hclnative"
+	"github.com/terrace-iac/terrace/internal/lang/hclnative"
 )
 
 func decodeCall(o *object) (*Call, diag.List) {

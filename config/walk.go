@@ -3,7 +3,7 @@ package config
 import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
-	"github.com/terrace-iac/terrace/hclnative"
+	"github.com/terrace-iac/terrace/internal/lang/hclnative"
 )
 
 // Expressions calls f for every expression in a body of a Module, of nested blocks too,

@@ -56,8 +56,8 @@ func TestCodesCoverTheSource(t *testing.T) {
 
 // passedOn are files that pass on messages which others made.
 var passedOn = map[string]bool{
-	"config/merged.go": true, "diag/diag.go": true, "diag/json.go": true, "internal/backend/local/local.go": true, "internal/cli/explain/code.go": true, "internal/cli/remoterun/remoterun.go": true,
-	"internal/module/installer/call.go": true, "internal/temporal/worker/lease.go": true, "internal/testrun/bound.go": true,
+	"config/merged.go": true, "diag/diag.go": true, "diag/json.go": true, "internal/state/backend/local/local.go": true, "internal/cli/explain/code.go": true, "internal/cli/remoterun/remoterun.go": true,
+	"internal/lang/module/installer/call.go": true, "internal/temporal/worker/lease.go": true, "internal/testrun/bound.go": true,
 }
 
 // byConstant are codes that are given to messages by another way than the test follows.

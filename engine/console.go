@@ -5,9 +5,9 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/eval"
-	"github.com/terrace-iac/terrace/internal/funcs"
-	"github.com/terrace-iac/terrace/internal/planner"
+	"github.com/terrace-iac/terrace/internal/lang/eval"
+	"github.com/terrace-iac/terrace/internal/lang/funcs"
+	"github.com/terrace-iac/terrace/internal/plan/planner"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/config"
-	"github.com/terrace-iac/terrace/internal/readfile"
+	"github.com/terrace-iac/terrace/internal/base/readfile"
 )
 
 // folder reads files below the engine's folder by the names that messages show.

@@ -5,8 +5,8 @@ import (
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/eval"
-	"github.com/terrace-iac/terrace/internal/planner"
+	"github.com/terrace-iac/terrace/internal/lang/eval"
+	"github.com/terrace-iac/terrace/internal/plan/planner"
 	"github.com/terrace-iac/terrace/state"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/funcs"
+	"github.com/terrace-iac/terrace/internal/lang/funcs"
 	"github.com/terrace-iac/terrace/internal/provider/builtin"
 	"github.com/terrace-iac/terrace/internal/provider/manager"
 	"github.com/terrace-iac/terrace/provider"

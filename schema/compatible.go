@@ -3,7 +3,7 @@ package schema
 import (
 	"fmt"
 
-	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/zclconf/go-cty/cty"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/terrace-iac/terrace/internal/state/rawjson"
+	"github.com/terrace-iac/terrace/internal/base/rawjson"
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )

@@ -1,7 +1,7 @@
 package state
 
 import (
-	"github.com/terrace-iac/terrace/internal/state/rawjson"
+	"github.com/terrace-iac/terrace/internal/base/rawjson"
 	"github.com/zclconf/go-cty/cty"
 )
 

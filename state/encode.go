@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/terrace-iac/terrace/internal/state/rawjson"
-	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/terrace-iac/terrace/internal/base/rawjson"
+	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )

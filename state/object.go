@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/terrace-iac/terrace/addr"
-	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/zclconf/go-cty/cty"
 )
 

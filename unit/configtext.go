@@ -6,7 +6,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
-	"github.com/terrace-iac/terrace/hclnative"
+	"github.com/terrace-iac/terrace/internal/lang/hclnative"
 	"github.com/zclconf/go-cty/cty"
 )
 

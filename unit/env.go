@@ -7,10 +7,10 @@ import (
 
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/readfile"
-	"github.com/terrace-iac/terrace/process"
+	"github.com/terrace-iac/terrace/internal/base/process"
+	"github.com/terrace-iac/terrace/internal/base/readfile"
+	"github.com/terrace-iac/terrace/internal/unit/functions"
 	"github.com/terrace-iac/terrace/source"
-	"github.com/terrace-iac/terrace/unit/functions"
 	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -66,19 +66,21 @@ type Env struct {
 	Rendering bool
 }
 
-// A Task is one sequence of evaluation, used by one goroutine; Loader.Task starts one. An
-// Environment is that of a process, as name=value, and a Command a process to run.
 type (
-	Task        = demand.Task
+	// A Task is one sequence of evaluation, used by one goroutine. Loader.Task starts one.
+	Task = demand.Task
+	// Environment is the environment of a process, as NAME=VALUE pairs.
 	Environment = process.Env
-	Command     = process.Command
-)
+	// Command is a child process to run: Path, Args, Dir, Env, Stdin, Stdout, Stderr.
+	Command = process.Command
 
-// What functions of unit files reach: of the machine, of the answers of programs, and of
-// what the user asked for.
-type (
+	// Machine is what functions of unit files use of the machine: Environ, Run, Now, Home
+	// and Answers.
 	Machine = functions.Machine
+	// Answers keeps the results of programs, for several loaders. The zero value is ready.
 	Answers = functions.Answers
+	// Request is what the user asked for, as far as unit files can read it: Command, Args,
+	// Source, Features, FeaturesFrom and DownloadDir.
 	Request = functions.Request
 )
 

@@ -5,10 +5,10 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/origin"
+	"github.com/terrace-iac/terrace/internal/lang/origin"
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/terrace-iac/terrace/unit/functions"
+	"github.com/terrace-iac/terrace/internal/unit/functions"
 )
 
 // dataFiles are the files of data that expressions of a unit read.

@@ -3,7 +3,7 @@ package unit
 import (
 	"errors"
 
-	"github.com/terrace-iac/terrace/unit/functions"
+	"github.com/terrace-iac/terrace/internal/unit/functions"
 	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"

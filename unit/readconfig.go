@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/terrace-iac/terrace/internal/funcs"
-	"github.com/terrace-iac/terrace/unit/functions"
+	"github.com/terrace-iac/terrace/internal/lang/funcs"
+	"github.com/terrace-iac/terrace/internal/unit/functions"
 	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 )

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/terrace-iac/terrace/unit/functions"
+	"github.com/terrace-iac/terrace/internal/unit/functions"
 	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 )

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/terrace-iac/terrace/unit/functions"
+	"github.com/terrace-iac/terrace/internal/unit/functions"
 )
 
 // WorkingDir is the folder in which the module of a unit runs: below the

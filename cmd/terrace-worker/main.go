@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/temporal/program"
 )
 

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/terrace-iac/terrace/internal/testkit"
+	"github.com/terrace-iac/terrace/internal/dev/testkit"
 )
 
 const (

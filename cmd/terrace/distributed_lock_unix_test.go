@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/terrace-iac/terrace/internal/backend/backendtest/servers"
-	"github.com/terrace-iac/terrace/internal/testkit"
+	"github.com/terrace-iac/terrace/internal/dev/testkit"
+	"github.com/terrace-iac/terrace/internal/state/backend/backendtest/servers"
 )
 
 // lockedUnit is one unit whose state is in a store. Three objects are made at once, then

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/terrace-iac/terrace/internal/testkit"
+	"github.com/terrace-iac/terrace/internal/dev/testkit"
 )
 
 var workerKills = flag.Int("workerkills", 2, "how many runs on workers of a Temporal server have a worker killed or stopped")

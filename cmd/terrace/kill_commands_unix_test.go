@@ -22,8 +22,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/terrace-iac/terrace/internal/backend/backendtest/servers"
-	"github.com/terrace-iac/terrace/internal/testkit"
+	"github.com/terrace-iac/terrace/internal/dev/testkit"
+	"github.com/terrace-iac/terrace/internal/state/backend/backendtest/servers"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/terrace-iac/terrace/internal/testkit"
+	"github.com/terrace-iac/terrace/internal/dev/testkit"
 )
 
 // killUnits is how many units the estate has, in layers of so many. Each has four

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/terrace-iac/terrace/internal/backend/backendtest/servers"
-	"github.com/terrace-iac/terrace/internal/testkit"
+	"github.com/terrace-iac/terrace/internal/dev/testkit"
+	"github.com/terrace-iac/terrace/internal/state/backend/backendtest/servers"
 )
 
 // TestMoveKilledInStore kills a move from a state to another at requests, where both lie in

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/terrace-iac/terrace/internal/backend/backendtest/servers"
-	"github.com/terrace-iac/terrace/internal/testkit"
+	"github.com/terrace-iac/terrace/internal/dev/testkit"
+	"github.com/terrace-iac/terrace/internal/state/backend/backendtest/servers"
 )
 
 var storeKills = flag.Int("storekills", 0, "how often an apply is killed whose journal is in the store, and whose machine is lost, in each kind of store; 0: in one of them, until a kill shows something")

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli"
-	"github.com/terrace-iac/terrace/internal/sys"
 )
 
 func main() {

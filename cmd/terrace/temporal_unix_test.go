@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/terrace-iac/terrace/internal/testkit"
+	"github.com/terrace-iac/terrace/internal/dev/testkit"
 )
 
 // The variables that give tests a Temporal server: one that runs (HOST:PORT/NAMESPACE), or

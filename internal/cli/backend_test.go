@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
-	"github.com/terrace-iac/terrace/internal/backend/backendtest/servers"
+	"github.com/terrace-iac/terrace/internal/state/backend/backendtest/servers"
 )
 
 // TestBackendScripts runs testdata/backend: state on a service. Besides the commands

@@ -42,6 +42,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/version"
 	"github.com/terrace-iac/terrace/internal/cli/workspace"
 
+	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/backendcmd"
 	"github.com/terrace-iac/terrace/internal/cli/catalog"
 	"github.com/terrace-iac/terrace/internal/cli/command"
@@ -50,7 +51,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/interrupt"
 	"github.com/terrace-iac/terrace/internal/cli/report"
 	"github.com/terrace-iac/terrace/internal/cli/view"
-	"github.com/terrace-iac/terrace/internal/sys"
 )
 
 // Table is all commands. It is a function so that nothing is made at start.

@@ -17,11 +17,11 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli"
+	"github.com/terrace-iac/terrace/internal/dev/testkit"
 	"github.com/terrace-iac/terrace/internal/provider/testprovider"
-	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/internal/temporal/program"
-	"github.com/terrace-iac/terrace/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write what the program prints into the scripts")

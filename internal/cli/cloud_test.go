@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
-	"github.com/terrace-iac/terrace/internal/backend/backendtest/servers"
+	"github.com/terrace-iac/terrace/internal/state/backend/backendtest/servers"
 )
 
 // TestCloudScripts runs testdata/cloud: the cloud block and the backend "remote". Besides

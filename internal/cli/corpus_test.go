@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/terrace-iac/terrace/internal/parallel"
+	"github.com/terrace-iac/terrace/internal/base/parallel"
 	"golang.org/x/tools/txtar"
 )
 

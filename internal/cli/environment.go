@@ -3,11 +3,11 @@ package cli
 import (
 	"slices"
 
-	"github.com/terrace-iac/terrace/internal/backend/rest"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/encryption"
 	"github.com/terrace-iac/terrace/internal/estate/remote"
-	"github.com/terrace-iac/terrace/internal/telemetry"
+	"github.com/terrace-iac/terrace/internal/settings/telemetry"
+	"github.com/terrace-iac/terrace/internal/state/backend/rest"
+	"github.com/terrace-iac/terrace/internal/state/encryption"
 )
 
 // environment is the table of all environment variables but those of single kinds of

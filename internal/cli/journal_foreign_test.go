@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/terrace-iac/terrace/internal/backend/backendtest/servers"
+	"github.com/terrace-iac/terrace/internal/state/backend/backendtest/servers"
 )
 
 // foreignJournal is a journal in format 2, as anybody can write one: of bodies, each with its

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/terrace-iac/terrace/internal/testkit"
+	"github.com/terrace-iac/terrace/internal/dev/testkit"
 )
 
 // Whenever the program is killed that moves between two states, what it moves is in one of

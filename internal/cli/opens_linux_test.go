@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/terrace-iac/terrace/internal/testkit"
+	"github.com/terrace-iac/terrace/internal/dev/testkit"
 )
 
 // opened counts how often the files of folders are opened while a program runs, as the
@@ -121,7 +121,7 @@ func TestOtherFilesOpenedOnce(t *testing.T) {
 	dir := t.TempDir()
 	const unit = `include "root" { path = find_in_parent_folders("root.hcl") }
 locals { common = read_terragrunt_config("../shared/common.hcl") }
-terraform { source = "../module" }
+terraform { source = "../lang/module" }
 `
 	const values = "name = \"n\"\n"
 	for name, text := range map[string]string{

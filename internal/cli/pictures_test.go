@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli"
-	"github.com/terrace-iac/terrace/internal/sys"
 )
 
 // TestPictures holds the pictures of the README against what the program prints today:

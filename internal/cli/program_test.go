@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli"
-	"github.com/terrace-iac/terrace/internal/sys"
 )
 
 // Starting the program as a process takes longer than most commands. So tests that run

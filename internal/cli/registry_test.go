@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
-	"github.com/terrace-iac/terrace/internal/registry/registrytest"
+	"github.com/terrace-iac/terrace/internal/net/registry/registrytest"
 )
 
 // startRegistry starts a registry for a script. It has the provider

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/terrace-iac/terrace/internal/backend/backendtest/servers"
-	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/base/sys"
+	"github.com/terrace-iac/terrace/internal/state/backend/backendtest/servers"
 )
 
 // A guide is a page of the documentation whose blocks and commands are tried.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/terrace-iac/terrace/internal/backend/backendtest/servers"
+	"github.com/terrace-iac/terrace/internal/state/backend/backendtest/servers"
 	"golang.org/x/tools/txtar"
 )
 

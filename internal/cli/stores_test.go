@@ -20,8 +20,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/terrace-iac/terrace/internal/backend/backendtest/servers"
-	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/base/sys"
+	"github.com/terrace-iac/terrace/internal/state/backend/backendtest/servers"
 )
 
 // A faultyStore is a store that works until one of its faults begins.

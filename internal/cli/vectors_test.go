@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli"
-	"github.com/terrace-iac/terrace/internal/sys"
 )
 
 // TestConsoleVectors holds expressions to what OpenTofu answered, as recorded, so that it

@@ -9,7 +9,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
-	"github.com/terrace-iac/terrace/internal/origin"
+	"github.com/terrace-iac/terrace/internal/lang/origin"
 )
 
 // OfUnit reports whether an address names a part of a unit, and not of its module.

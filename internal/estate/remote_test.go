@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/terrace-iac/terrace/internal/backend"
-	"github.com/terrace-iac/terrace/internal/backend/backendtest"
-	"github.com/terrace-iac/terrace/internal/backend/kinds"
 	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/state/backend"
+	"github.com/terrace-iac/terrace/internal/state/backend/backendtest"
+	"github.com/terrace-iac/terrace/internal/state/backend/kinds"
 )
 
 // A slowStore answers GET, POST, LOCK and UNLOCK of many states, each after a while.

@@ -8,12 +8,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/terrace-iac/terrace/internal/backend"
-	"github.com/terrace-iac/terrace/internal/backend/kinds"
-	"github.com/terrace-iac/terrace/internal/backend/rest"
-	"github.com/terrace-iac/terrace/internal/parallel"
-	"github.com/terrace-iac/terrace/internal/registry"
-	"github.com/terrace-iac/terrace/internal/transfer"
+	"github.com/terrace-iac/terrace/internal/base/parallel"
+	"github.com/terrace-iac/terrace/internal/net/registry"
+	"github.com/terrace-iac/terrace/internal/net/transfer"
+	"github.com/terrace-iac/terrace/internal/state/backend"
+	"github.com/terrace-iac/terrace/internal/state/backend/kinds"
+	"github.com/terrace-iac/terrace/internal/state/backend/rest"
 	"github.com/terrace-iac/terrace/state/statefile"
 )
 

@@ -4,15 +4,15 @@ import (
 	"cmp"
 	"path/filepath"
 
-	"github.com/terrace-iac/terrace/internal/archive"
-	"github.com/terrace-iac/terrace/internal/backend"
-	"github.com/terrace-iac/terrace/internal/cliconfig"
-	"github.com/terrace-iac/terrace/internal/fetch"
-	"github.com/terrace-iac/terrace/internal/fetch/credentials"
-	"github.com/terrace-iac/terrace/internal/oci"
-	"github.com/terrace-iac/terrace/internal/registry"
-	"github.com/terrace-iac/terrace/internal/sys"
-	"github.com/terrace-iac/terrace/internal/transfer"
+	"github.com/terrace-iac/terrace/internal/base/archive"
+	"github.com/terrace-iac/terrace/internal/base/sys"
+	"github.com/terrace-iac/terrace/internal/net/fetch"
+	"github.com/terrace-iac/terrace/internal/net/fetch/credentials"
+	"github.com/terrace-iac/terrace/internal/net/oci"
+	"github.com/terrace-iac/terrace/internal/net/registry"
+	"github.com/terrace-iac/terrace/internal/net/transfer"
+	"github.com/terrace-iac/terrace/internal/settings/cliconfig"
+	"github.com/terrace-iac/terrace/internal/state/backend"
 )
 
 // Fetcher brings packages of modules here, through a cache for all folders.

@@ -9,7 +9,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/event"
-	"github.com/terrace-iac/terrace/internal/resourceclient"
+	"github.com/terrace-iac/terrace/internal/provider/resourceclient"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/state"

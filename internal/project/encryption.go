@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/backend/configure"
-	"github.com/terrace-iac/terrace/internal/encryption"
+	"github.com/terrace-iac/terrace/internal/state/backend/configure"
+	"github.com/terrace-iac/terrace/internal/state/encryption"
 	"github.com/terrace-iac/terrace/internal/vars"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/terrace-iac/terrace/addr"
-	"github.com/terrace-iac/terrace/internal/state/rawjson"
+	"github.com/terrace-iac/terrace/internal/base/rawjson"
 	"github.com/terrace-iac/terrace/state"
 )
 

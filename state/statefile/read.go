@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"github.com/terrace-iac/terrace/addr"
-	"github.com/terrace-iac/terrace/internal/state/rawjson"
+	"github.com/terrace-iac/terrace/internal/base/rawjson"
 	"github.com/terrace-iac/terrace/state"
 )
 

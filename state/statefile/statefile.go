@@ -18,7 +18,7 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/state/rawjson"
+	"github.com/terrace-iac/terrace/internal/base/rawjson"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/state"
 )

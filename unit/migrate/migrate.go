@@ -38,14 +38,14 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/hclnative"
-	"github.com/terrace-iac/terrace/internal/atomicfile"
-	"github.com/terrace-iac/terrace/internal/readfile"
-	"github.com/terrace-iac/terrace/internal/textdiff"
+	"github.com/terrace-iac/terrace/internal/base/atomicfile"
+	"github.com/terrace-iac/terrace/internal/base/readfile"
+	"github.com/terrace-iac/terrace/internal/base/textdiff"
+	"github.com/terrace-iac/terrace/internal/lang/hclnative"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
-	"github.com/terrace-iac/terrace/internal/parallel"
+	"github.com/terrace-iac/terrace/internal/base/parallel"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
 )

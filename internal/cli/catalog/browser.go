@@ -6,8 +6,8 @@ import (
 	"io"
 	"strings"
 
-	"github.com/terrace-iac/terrace/internal/catalog"
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/estate/catalog"
 )
 
 // A tab is a list of one kind; "" is all of them.

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/terrace-iac/terrace/internal/catalog"
+	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/estate/catalog"
 )
 
 func components() []catalog.Component {

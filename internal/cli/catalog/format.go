@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 	"unicode"
 
-	"github.com/terrace-iac/terrace/internal/catalog"
+	"github.com/terrace-iac/terrace/internal/estate/catalog"
 )
 
 // A writer writes what was found.

@@ -3,7 +3,7 @@ package command
 import (
 	"testing"
 
-	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/base/sys"
 )
 
 func TestCalledAs(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/lang"
-	"github.com/terrace-iac/terrace/internal/sys"
 )
 
 // # Reading a command line

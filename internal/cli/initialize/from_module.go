@@ -8,7 +8,7 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/module/installer"
+	"github.com/terrace-iac/terrace/internal/lang/module/installer"
 )
 
 // copyModule copies a module into the working folder, which must be empty.

@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/view"
-	"github.com/terrace-iac/terrace/internal/sys"
 )
 
 // A Handler is what interrupts reach. Nil functions do nothing. Its methods may be

@@ -18,9 +18,9 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/view"
-	"github.com/terrace-iac/terrace/internal/telemetry"
-	"github.com/terrace-iac/terrace/internal/telemetry/otlp"
-	"github.com/terrace-iac/terrace/internal/tracelog"
+	"github.com/terrace-iac/terrace/internal/net/otlp"
+	"github.com/terrace-iac/terrace/internal/settings/telemetry"
+	"github.com/terrace-iac/terrace/internal/settings/tracelog"
 )
 
 // # Telemetry

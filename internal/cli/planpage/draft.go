@@ -4,8 +4,8 @@ import (
 	"sync"
 
 	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/internal/cli/planhtml"
 	"github.com/terrace-iac/terrace/internal/cli/view"
-	"github.com/terrace-iac/terrace/internal/planhtml"
 	"github.com/terrace-iac/terrace/plan"
 )
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/config"
-	"github.com/terrace-iac/terrace/internal/planhtml"
-	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/terrace-iac/terrace/internal/base/value"
+	"github.com/terrace-iac/terrace/internal/cli/planhtml"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/zclconf/go-cty/cty"
 )

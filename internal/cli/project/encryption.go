@@ -7,12 +7,12 @@ import (
 	"io"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/readfile"
+	"github.com/terrace-iac/terrace/internal/base/sealing"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/encryption"
-	"github.com/terrace-iac/terrace/internal/planfile"
+	"github.com/terrace-iac/terrace/internal/plan/planfile"
 	"github.com/terrace-iac/terrace/internal/project"
-	"github.com/terrace-iac/terrace/internal/readfile"
-	"github.com/terrace-iac/terrace/internal/sealing"
+	"github.com/terrace-iac/terrace/internal/state/encryption"
 	"github.com/terrace-iac/terrace/internal/vars"
 )
 

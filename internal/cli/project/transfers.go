@@ -11,7 +11,7 @@ import (
 
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/view"
-	"github.com/terrace-iac/terrace/internal/fetch"
+	"github.com/terrace-iac/terrace/internal/net/fetch"
 	"github.com/terrace-iac/terrace/internal/provider/install"
 )
 

@@ -13,9 +13,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/view"
-	"github.com/terrace-iac/terrace/internal/cliconfig"
-	"github.com/terrace-iac/terrace/internal/lock"
 	"github.com/terrace-iac/terrace/internal/provider/install"
+	"github.com/terrace-iac/terrace/internal/settings/cliconfig"
+	"github.com/terrace-iac/terrace/internal/settings/lock"
 	"github.com/terrace-iac/terrace/internal/vars"
 )
 

@@ -12,7 +12,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/terrace-iac/terrace/internal/readfile"
+	"github.com/terrace-iac/terrace/internal/base/readfile"
 )
 
 // ignoreFile names what is not uploaded, in the manner of .gitignore.

@@ -3,7 +3,7 @@ package report
 import (
 	"testing"
 
-	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/base/sys"
 )
 
 // Colors are for terminals that know them, unless somebody does not want them.

@@ -23,9 +23,9 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/event"
+	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/view"
-	"github.com/terrace-iac/terrace/internal/sys"
-	"github.com/terrace-iac/terrace/internal/telemetry"
+	"github.com/terrace-iac/terrace/internal/settings/telemetry"
 	"github.com/terrace-iac/terrace/source"
 )
 

@@ -14,6 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/initialize"
@@ -31,8 +32,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/placement"
 	"github.com/terrace-iac/terrace/internal/operation"
-	"github.com/terrace-iac/terrace/internal/sys"
-	"github.com/terrace-iac/terrace/internal/telemetry"
+	"github.com/terrace-iac/terrace/internal/settings/telemetry"
 	"github.com/terrace-iac/terrace/source"
 )
 

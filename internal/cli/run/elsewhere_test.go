@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/estate/remote"
-	"github.com/terrace-iac/terrace/internal/sys"
 )
 
 // TestProgramThatDoesNotStart shows that what is sent to a program that could not be started

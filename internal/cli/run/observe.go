@@ -18,7 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/retry"
-	"github.com/terrace-iac/terrace/internal/telemetry"
+	"github.com/terrace-iac/terrace/internal/settings/telemetry"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/state"
 )

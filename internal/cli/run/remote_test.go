@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/base/sys"
 )
 
 // A worker has another name than the client, so it is told which tool the client was called as.

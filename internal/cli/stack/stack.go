@@ -17,9 +17,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/view"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/estate"
-	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/unit"
 )
 

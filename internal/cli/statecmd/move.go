@@ -10,8 +10,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/state/stateedit"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
-	"github.com/terrace-iac/terrace/internal/stateedit"
 	"github.com/terrace-iac/terrace/state"
 )
 

@@ -14,8 +14,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/view"
-	"github.com/terrace-iac/terrace/internal/planjson"
-	"github.com/terrace-iac/terrace/internal/stateedit"
+	"github.com/terrace-iac/terrace/internal/plan/planjson"
+	"github.com/terrace-iac/terrace/internal/state/stateedit"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/state/statefile"
 )

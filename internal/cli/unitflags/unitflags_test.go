@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/unitlog"
-	"github.com/terrace-iac/terrace/internal/sys"
 )
 
 // TestFlagsDocumented holds the page on flags against the flags that there are.

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/estate"
-	"github.com/terrace-iac/terrace/internal/readfile"
 )
 
 // Deprecated is the warning about deprecated parts of the unit language. It comes once a

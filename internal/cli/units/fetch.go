@@ -17,9 +17,9 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/view"
-	"github.com/terrace-iac/terrace/internal/cliconfig"
-	"github.com/terrace-iac/terrace/internal/fetch"
-	"github.com/terrace-iac/terrace/internal/registry"
+	"github.com/terrace-iac/terrace/internal/net/fetch"
+	"github.com/terrace-iac/terrace/internal/net/registry"
+	"github.com/terrace-iac/terrace/internal/settings/cliconfig"
 )
 
 // Fetch brings the modules of units here, by the same getters as the modules

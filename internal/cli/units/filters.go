@@ -9,9 +9,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/estate"
-	"github.com/terrace-iac/terrace/internal/readfile"
 )
 
 // filterBy sets the filters of a command: those of the files in the working

@@ -9,11 +9,11 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/aws"
+	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/estate"
-	"github.com/terrace-iac/terrace/internal/sys"
-	"github.com/terrace-iac/terrace/internal/transfer"
+	"github.com/terrace-iac/terrace/internal/net/aws"
+	"github.com/terrace-iac/terrace/internal/net/transfer"
 )
 
 // signIn takes over the flags that say how units come by credentials.

@@ -1,7 +1,7 @@
 package view
 
 import (
-	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/zclconf/go-cty/cty"
 )
 

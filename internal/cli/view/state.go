@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/planjson"
-	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/terrace-iac/terrace/internal/base/value"
+	"github.com/terrace-iac/terrace/internal/plan/planjson"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/state"
 )

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/zclconf/go-cty/cty"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/unit"
 )
 

@@ -9,10 +9,10 @@ import (
 
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/parallel"
 	"github.com/terrace-iac/terrace/internal/estate/discovery/filter"
 	"github.com/terrace-iac/terrace/internal/estate/discovery/stacks"
-	"github.com/terrace-iac/terrace/internal/parallel"
-	"github.com/terrace-iac/terrace/internal/telemetry"
+	"github.com/terrace-iac/terrace/internal/settings/telemetry"
 	"github.com/terrace-iac/terrace/unit"
 )
 

@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/terrace-iac/terrace/internal/estate/discovery/filter"
 	"github.com/terrace-iac/terrace/internal/estate/discovery/git"
 	"github.com/terrace-iac/terrace/internal/estate/glob"
-	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/unit"
 )
 

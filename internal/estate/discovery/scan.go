@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/parallel"
+	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/estate/workdir/copytree"
-	"github.com/terrace-iac/terrace/internal/parallel"
-	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/unit"
 )
 

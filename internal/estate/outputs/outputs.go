@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/terrace-iac/terrace/config"
-	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"

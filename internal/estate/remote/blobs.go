@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/terrace-iac/terrace/internal/atomicfile"
-	"github.com/terrace-iac/terrace/internal/readfile"
+	"github.com/terrace-iac/terrace/internal/base/atomicfile"
+	"github.com/terrace-iac/terrace/internal/base/readfile"
 )
 
 // Objects are where blobs lie: a folder that all processes see, or a store of states that

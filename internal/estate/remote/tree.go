@@ -12,8 +12,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/terrace-iac/terrace/internal/parallel"
-	"github.com/terrace-iac/terrace/internal/readfile"
+	"github.com/terrace-iac/terrace/internal/base/parallel"
+	"github.com/terrace-iac/terrace/internal/base/readfile"
 )
 
 // # The files of an estate as a tree of blobs

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/state/backend"
 )
 
 // counted keeps objects in memory and counts what is written.

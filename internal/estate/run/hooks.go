@@ -7,7 +7,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/estate/hooks"
 	"github.com/terrace-iac/terrace/internal/estate/report"
-	"github.com/terrace-iac/terrace/internal/telemetry"
+	"github.com/terrace-iac/terrace/internal/settings/telemetry"
 )
 
 // # Hooks that change what is run

@@ -10,12 +10,12 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/event"
-	"github.com/terrace-iac/terrace/internal/encryption"
 	"github.com/terrace-iac/terrace/internal/estate/inputs"
 	"github.com/terrace-iac/terrace/internal/estate/report"
 	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/internal/folder"
-	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/internal/lang/module"
+	"github.com/terrace-iac/terrace/internal/state/encryption"
 )
 
 // unitModule is the module of a unit with the engine that works on it.

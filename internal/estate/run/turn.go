@@ -11,7 +11,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/report"
 	"github.com/terrace-iac/terrace/internal/estate/schedule"
-	"github.com/terrace-iac/terrace/internal/telemetry"
+	"github.com/terrace-iac/terrace/internal/settings/telemetry"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/source"
 )

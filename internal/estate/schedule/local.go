@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/terrace-iac/terrace/internal/parallel"
+	"github.com/terrace-iac/terrace/internal/base/parallel"
 )
 
 // Local runs tasks in this process.

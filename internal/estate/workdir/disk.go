@@ -10,10 +10,10 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/atomicfile"
+	"github.com/terrace-iac/terrace/internal/base/atomicfile"
+	"github.com/terrace-iac/terrace/internal/base/inside"
+	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/estate/workdir/copytree"
-	"github.com/terrace-iac/terrace/internal/inside"
-	"github.com/terrace-iac/terrace/internal/readfile"
 )
 
 // Make makes the working directory on disk. After a success it does nothing.

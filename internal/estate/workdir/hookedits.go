@@ -12,11 +12,11 @@ import (
 	"slices"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/atomicfile"
+	"github.com/terrace-iac/terrace/internal/base/atomicfile"
+	"github.com/terrace-iac/terrace/internal/base/inside"
+	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/estate/workdir/copytree"
 	"github.com/terrace-iac/terrace/internal/estate/workdir/overlay"
-	"github.com/terrace-iac/terrace/internal/inside"
-	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/source"
 )
 

@@ -10,8 +10,8 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/estate/workdir/copytree"
 	"github.com/terrace-iac/terrace/internal/estate/workdir/overlay"
-	"github.com/terrace-iac/terrace/internal/fetch"
-	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/internal/lang/module"
+	"github.com/terrace-iac/terrace/internal/net/fetch"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
 )

@@ -10,10 +10,10 @@ import (
 
 	"github.com/apparentlymart/go-versions/versions"
 	"github.com/terrace-iac/terrace/addr"
-	"github.com/terrace-iac/terrace/internal/lock"
-	"github.com/terrace-iac/terrace/internal/parallel"
-	"github.com/terrace-iac/terrace/internal/registry"
-	"github.com/terrace-iac/terrace/internal/transfer"
+	"github.com/terrace-iac/terrace/internal/base/parallel"
+	"github.com/terrace-iac/terrace/internal/net/registry"
+	"github.com/terrace-iac/terrace/internal/net/transfer"
+	"github.com/terrace-iac/terrace/internal/settings/lock"
 )
 
 // directPackage is a package that a registry tells about.

@@ -8,9 +8,9 @@ import (
 	"slices"
 
 	"github.com/terrace-iac/terrace/addr"
-	"github.com/terrace-iac/terrace/internal/atomicfile"
-	"github.com/terrace-iac/terrace/internal/cliconfig"
-	"github.com/terrace-iac/terrace/internal/lock"
+	"github.com/terrace-iac/terrace/internal/base/atomicfile"
+	"github.com/terrace-iac/terrace/internal/settings/cliconfig"
+	"github.com/terrace-iac/terrace/internal/settings/lock"
 )
 
 var directInstallation = cliconfig.Installation{Methods: []cliconfig.Method{{Kind: cliconfig.Direct, Retries: -1}}}

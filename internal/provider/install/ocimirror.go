@@ -10,10 +10,10 @@ import (
 
 	"github.com/apparentlymart/go-versions/versions"
 	"github.com/terrace-iac/terrace/addr"
-	"github.com/terrace-iac/terrace/internal/cliconfig"
-	"github.com/terrace-iac/terrace/internal/lock"
-	"github.com/terrace-iac/terrace/internal/oci"
-	"github.com/terrace-iac/terrace/internal/transfer"
+	"github.com/terrace-iac/terrace/internal/net/oci"
+	"github.com/terrace-iac/terrace/internal/net/transfer"
+	"github.com/terrace-iac/terrace/internal/settings/cliconfig"
+	"github.com/terrace-iac/terrace/internal/settings/lock"
 )
 
 // The artifact types of providers in OCI registries.

@@ -12,9 +12,9 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/cliconfig"
-	"github.com/terrace-iac/terrace/internal/lock"
-	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/base/sys"
+	"github.com/terrace-iac/terrace/internal/settings/cliconfig"
+	"github.com/terrace-iac/terrace/internal/settings/lock"
 )
 
 // Requirements are the providers that a configuration and its state need, each

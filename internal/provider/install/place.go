@@ -15,8 +15,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/terrace-iac/terrace/internal/archive"
-	"github.com/terrace-iac/terrace/internal/filelock"
+	"github.com/terrace-iac/terrace/internal/base/archive"
+	"github.com/terrace-iac/terrace/internal/base/filelock"
 )
 
 // unpackLimit bounds a provider package; the largest ones have about 1 GB.

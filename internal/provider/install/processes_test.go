@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/addr"
-	"github.com/terrace-iac/terrace/internal/cliconfig"
-	"github.com/terrace-iac/terrace/internal/lock"
-	"github.com/terrace-iac/terrace/internal/registry/registrytest"
+	"github.com/terrace-iac/terrace/internal/net/registry/registrytest"
+	"github.com/terrace-iac/terrace/internal/settings/cliconfig"
+	"github.com/terrace-iac/terrace/internal/settings/lock"
 )
 
 // TestMain doubles as one init process.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/terrace-iac/terrace/internal/lock"
+	"github.com/terrace-iac/terrace/internal/settings/lock"
 )
 
 // Programs of one content have one name wherever they lie, and a package that is

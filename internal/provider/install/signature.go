@@ -10,7 +10,7 @@ import (
 	"github.com/ProtonMail/go-crypto/openpgp"
 	pgperrors "github.com/ProtonMail/go-crypto/openpgp/errors"
 	"github.com/ProtonMail/go-crypto/openpgp/packet"
-	"github.com/terrace-iac/terrace/internal/registry"
+	"github.com/terrace-iac/terrace/internal/net/registry"
 )
 
 // checkSignature checks a detached signature of doc by any of the keys. It

@@ -18,7 +18,7 @@ import (
 	"github.com/hashicorp/go-plugin/runner"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/provider"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"

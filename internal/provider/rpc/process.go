@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-plugin/runner"
-	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/base/sys"
 )
 
 // process implements go-plugin's interface of a plugin's process. It reads the plugin's

@@ -3,7 +3,7 @@ package testprovider
 import (
 	"sync"
 
-	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/zclconf/go-cty/cty"
 )

@@ -11,8 +11,8 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/terrace-iac/terrace/internal/readfile"
-	"github.com/terrace-iac/terrace/internal/sealing"
+	"github.com/terrace-iac/terrace/internal/base/readfile"
+	"github.com/terrace-iac/terrace/internal/base/sealing"
 )
 
 // Whether the run that writes a journal is still at work, its file tells: the run

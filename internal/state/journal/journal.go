@@ -26,7 +26,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/terrace-iac/terrace/internal/sealing"
+	"github.com/terrace-iac/terrace/internal/base/sealing"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/state/statefile"
 )

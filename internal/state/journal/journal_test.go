@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/terrace-iac/terrace/addr"
-	"github.com/terrace-iac/terrace/internal/sealing"
+	"github.com/terrace-iac/terrace/internal/base/sealing"
 	"github.com/terrace-iac/terrace/state"
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/terrace-iac/terrace/internal/sealing"
+	"github.com/terrace-iac/terrace/internal/base/sealing"
 	"github.com/terrace-iac/terrace/state"
 )
 

@@ -8,7 +8,7 @@ import (
 	"errors"
 	"hash/crc32"
 
-	"github.com/terrace-iac/terrace/internal/sealing"
+	"github.com/terrace-iac/terrace/internal/base/sealing"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/state/statefile"
 )

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/terrace-iac/terrace/internal/readfile"
+	"github.com/terrace-iac/terrace/internal/base/readfile"
 )
 
 // A write to a file can wait in the system for as long as a sync of that file

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/terrace-iac/terrace/internal/sealing"
-	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/base/sealing"
+	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/state"
 )
 

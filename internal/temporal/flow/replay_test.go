@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/estate/remote"
 	"github.com/terrace-iac/terrace/internal/estate/schedule"
-	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/internal/temporal/connect"
 	"github.com/terrace-iac/terrace/internal/temporal/flow"
 	"go.temporal.io/api/enums/v1"

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/estate/remote"
-	"github.com/terrace-iac/terrace/internal/sys"
 	ctyyaml "github.com/zclconf/go-cty-yaml"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )

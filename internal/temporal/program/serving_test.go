@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/base/sys"
 )
 
 // Hooks on a worker call terrace by TG_CTX_TF_PATH, as in a run without workers: the one beside

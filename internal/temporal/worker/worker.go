@@ -18,9 +18,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/estate/discovery/git"
 	"github.com/terrace-iac/terrace/internal/estate/remote"
-	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/internal/temporal/flow"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"

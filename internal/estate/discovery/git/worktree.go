@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/terrace-iac/terrace/internal/filelock"
+	"github.com/terrace-iac/terrace/internal/base/filelock"
 )
 
 // # Worktrees

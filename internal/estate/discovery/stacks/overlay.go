@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/estate/workdir/copytree"
-	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/unit"
 )
 

@@ -18,9 +18,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/terrace-iac/terrace/internal/base/readfile"
+	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/estate/workdir/copytree"
-	"github.com/terrace-iac/terrace/internal/readfile"
-	"github.com/terrace-iac/terrace/internal/sys"
 )
 
 // An FS is the working directory of a unit as the loader sees it.

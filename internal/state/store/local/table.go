@@ -7,7 +7,7 @@ import (
 	"os"
 	"sync"
 
-	"github.com/terrace-iac/terrace/internal/readfile"
+	"github.com/terrace-iac/terrace/internal/base/readfile"
 )
 
 // process is the one table of all state files that this process has open. It

@@ -1,0 +1,241 @@
+// Package testkit builds what tests need beside the tree: a real provider, got
+// through the Go module proxy, our own test provider, and the program itself.
+//
+// Main functions: TimeProvider, TestProvider and Terrace. The one rule: what is built is
+// kept in the user's cache folder and shared by all test processes, so nothing
+// is built twice, and never twice at once.
+package testkit
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/terrace-iac/terrace/internal/base/filelock"
+)
+
+// TimeVersion is the version of hashicorp/time that TimeProvider builds.
+const TimeVersion = "0.14.2"
+
+// TimeVariable names a binary of hashicorp/time to use instead of building one.
+const TimeVariable = "TERRACE_TEST_PROVIDER_TIME"
+
+const (
+	module     = "github.com/terrace-iac/terrace"
+	timeModule = "github.com/hashicorp/terraform-provider-time"
+	patience   = 8 * time.Minute // to build, or to wait for another process that builds
+)
+
+// TimeProvider is the path of a binary of the provider hashicorp/time. It skips
+// the test where that cannot be had, and says why.
+func TimeProvider(t testing.TB) string {
+	t.Helper()
+	if path := os.Getenv(TimeVariable); path != "" {
+		if !filepath.IsAbs(path) {
+			t.Fatalf("%s must be an absolute path, not %q", TimeVariable, path)
+		}
+		if _, err := os.Stat(path); err != nil {
+			t.Fatalf("%s: %v", TimeVariable, err)
+		}
+		return path
+	}
+	path, err := timeProvider(t.Context())
+	if errors.Is(err, errUnreachable) {
+		t.Skipf("SKIP: %v; set %s to use a binary of yours", err, TimeVariable)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// errUnreachable is wrapped where the source of the provider cannot be had.
+var errUnreachable = errors.New("the provider hashicorp/time cannot be downloaded through the Go module proxy")
+
+func timeProvider(ctx context.Context) (string, error) {
+	dir, err := cacheDir("time-" + TimeVersion)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "terraform-provider-time"+exe())
+	return path, once(ctx, dir, func(ctx context.Context) error {
+		if _, err := os.Stat(path); err == nil {
+			return nil
+		}
+		at := timeModule + "@v" + TimeVersion
+		if err := goCommand(ctx, dir, nil, "mod", "download", at); err != nil {
+			return fmt.Errorf("%w: %w", errUnreachable, err)
+		}
+		return install(ctx, dir, dir, at)
+	})
+}
+
+// TestProvider is the path of our own test provider, speaking protocol 5 or 6.
+// It is built anew if its source has changed.
+func TestProvider(t testing.TB, protocol int) string {
+	t.Helper()
+	if protocol != 5 && protocol != 6 {
+		t.Fatalf("there is no test provider for protocol %d", protocol)
+	}
+	path, err := testProvider(t.Context(), protocol)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func testProvider(ctx context.Context, protocol int) (string, error) {
+	path, err := fromTree(ctx, "terraform-provider-test", "/internal/provider/testprovider/cmd/terraform-provider-test")
+	if err != nil || protocol == 6 {
+		return path, err
+	}
+	return asProtocol5(filepath.Dir(path), path)
+}
+
+// Terrace is the path of the program itself, built anew if its source has changed.
+func Terrace(t testing.TB) string {
+	t.Helper()
+	path, err := fromTree(t.Context(), "terrace", "/cmd/terrace")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Worker is the path of the program that speaks with a Temporal server, beside Terrace's.
+func Worker(t testing.TB) string {
+	t.Helper()
+	path, err := fromTree(t.Context(), "terrace-worker", "/cmd/terrace-worker")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// fromTree builds a program of this module.
+func fromTree(ctx context.Context, name, pkg string) (string, error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return "", err
+	}
+	dir, err := cacheDir(fmt.Sprintf("tree-%x", sha256.Sum256([]byte(root)))[:20])
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, name+exe())
+	built.Lock()
+	defer built.Unlock()
+	if built.programs[path] {
+		return path, nil
+	}
+	// Installing leaves a binary alone that is up to date.
+	err = once(ctx, dir, func(ctx context.Context) error { return install(ctx, dir, root, module+pkg) })
+	built.programs[path] = err == nil
+	return path, err
+}
+
+// built has the programs of the tree that this process installed. Whether a binary is up
+// to date takes the go command seconds to find out, and sources do not change under a test.
+var built = struct {
+	sync.Mutex
+	programs map[string]bool
+}{programs: map[string]bool{}}
+
+// asProtocol5 makes a program that runs the given one with protocol 5.
+func asProtocol5(dir, path string) (string, error) {
+	if runtime.GOOS == "windows" {
+		return "", errors.New("the test provider speaks protocol 5 only where there is a shell")
+	}
+	script := filepath.Join(dir, "protocol5", filepath.Base(path))
+	if err := os.MkdirAll(filepath.Dir(script), 0o755); err != nil {
+		return "", err
+	}
+	text := []byte("#!/bin/sh\nTEST_PROTOCOL=5 exec '" + strings.ReplaceAll(path, "'", `'\''`) + "' \"$@\"\n")
+	if old, err := os.ReadFile(script); err == nil && bytes.Equal(old, text) {
+		return script, nil
+	}
+	// Another process may be running it: never write to the file that it reads.
+	tmp := fmt.Sprintf("%s.%d", script, os.Getpid())
+	if err := os.WriteFile(tmp, text, 0o755); err != nil {
+		return "", err
+	}
+	return script, os.Rename(tmp, script)
+}
+
+// once runs a build while no other process builds in the same folder.
+func once(ctx context.Context, dir string, build func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	unlock, err := filelock.Lock(ctx, filepath.Join(dir, ".lock"))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return build(ctx)
+}
+
+// install builds a main package into a folder, in one step: nobody sees half a binary.
+func install(ctx context.Context, bin, dir, pkg string) error {
+	return goCommand(ctx, dir, []string{"GOBIN=" + bin}, "install", pkg)
+}
+
+// goCommand runs the go command without the flags and the workspace of whoever runs the tests.
+func goCommand(ctx context.Context, dir string, env []string, args ...string) error {
+	cmd := exec.CommandContext(ctx, "go", args...) // the one that runs the tests: it puts itself first in PATH
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), append(env, "GOFLAGS=-buildvcs=false", "GOWORK=off")...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
+	}
+	return nil
+}
+
+// cacheDir makes a folder of ours in the user's cache folder, or among temporary
+// files where there is none that can be written to.
+func cacheDir(name string) (string, error) {
+	if base, err := os.UserCacheDir(); err == nil {
+		dir := filepath.Join(base, "terrace-test", name)
+		if err := os.MkdirAll(dir, 0o755); err == nil {
+			return dir, nil
+		}
+	}
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("terrace-test-%d", os.Getuid()), name)
+	return dir, os.MkdirAll(dir, 0o755)
+}
+
+// moduleRoot is the folder of our go.mod: tests run in the folder of their package.
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		b, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && strings.HasPrefix(string(b), "module "+module+"\n") {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", errors.New("the tests do not run inside the module " + module)
+		}
+		dir = parent
+	}
+}
+
+func exe() string {
+	if runtime.GOOS == "windows" {
+		return ".exe"
+	}
+	return ""
+}

@@ -1,0 +1,239 @@
+package eval
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/demand"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/value"
+	"github.com/terrace-iac/terrace/internal/lang"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Form says what kind of repetition a block has, and so what a reference to it yields.
+type Form uint8
+
+// The forms.
+const (
+	One      Form = iota // no repetition: the object itself
+	Counted              // count: a tuple
+	Keyed                // for_each: an object
+	Disabled             // enabled = false: null
+)
+
+// takes reports whether an instance of that key belongs to a block of the form.
+func (f Form) takes(k addr.Key) bool {
+	switch f {
+	case Counted:
+		return k.Kind == addr.IntKey
+	case Keyed:
+		return k.Kind == addr.StringKey
+	default:
+		return k == addr.Key{}
+	}
+}
+
+// expansion is the instances of a repeated block.
+type expansion struct {
+	form    Form
+	unknown bool // validating: there is one instance that stands for all
+	all     []instance
+
+	deferred *Deferral // the instances are not known yet; there are none here
+}
+
+// expand evaluates count, for_each or enabled. what is the block's name for messages.
+func (m *Module) expand(t *demand.Task, r repeatCode, what string) (expansion, diag.List) {
+	switch {
+	case r.count != nil:
+		return m.expandCount(t, r.count, what)
+	case r.forEach != nil:
+		return m.expandForEach(t, r.forEach, what)
+	case r.enabled != nil:
+		return m.expandEnabled(t, r.enabled, what)
+	default:
+		return expansion{all: []instance{{}}}, nil
+	}
+}
+
+func (m *Module) unknownCount() expansion {
+	return expansion{form: Counted, unknown: true, all: []instance{{count: cty.UnknownVal(cty.Number)}}}
+}
+
+// unknownKeys has a value of any type for all: there may be none that a reference to
+// each.value could be wrong for.
+func (m *Module) unknownKeys() expansion {
+	return expansion{form: Keyed, unknown: true, all: []instance{{eachKey: cty.UnknownVal(cty.String), each: cty.DynamicVal}}}
+}
+
+// maxInstances is how many instances one count may make. A state with more objects is
+// beyond what can be planned; a mistyped number would take all memory.
+const maxInstances = 1_000_000
+
+func (m *Module) expandCount(t *demand.Task, x *lang.Expr, what string) (expansion, diag.List) {
+	v, ds := lang.Eval(t, m, x, cty.DynamicPseudoType)
+	none := expansion{form: Counted}
+	if ds.HasErrors() {
+		return m.unknownCount(), ds
+	}
+	at := x.Range()
+	bad := func(format string, args ...any) (expansion, diag.List) {
+		return none, append(ds, diag.Errorf(&at, "Invalid count argument", format, args...)...)
+	}
+	if value.ContainsMark(v, value.Ephemeral) {
+		return bad("The given \"count\" is ephemeral, so it cannot decide which instances exist from one run to the next.")
+	}
+	v, _ = v.Unmark()
+	switch {
+	case v.IsNull():
+		return bad("The given \"count\" argument value is null. An integer is required.")
+	case !v.IsKnown():
+		if m.ev.o.Validating {
+			return m.unknownCount(), ds
+		}
+		if d := m.ev.deferral(t, at); d != nil {
+			return expansion{form: Counted, unknown: true, deferred: d}, ds
+		}
+		return bad("The \"count\" value depends on resource attributes that cannot be determined until apply, so Terrace cannot predict how many instances will be created.\n\nTo work around this, use the -target option to first apply only the resources that the count depends on, and then apply normally to converge; or use -exclude=%s.", m.name(what))
+	}
+	num, err := toNumber(v)
+	if err != nil {
+		return none, append(ds, m.explained(t, x, diag.Errorf(&at, "Incorrect value type", "Invalid expression value: %s.", err))...)
+	}
+	n, acc := num.Int64()
+	switch {
+	case acc != 0:
+		return bad("The given \"count\" argument value is unsuitable: a whole number is required.")
+	case n < 0:
+		return bad("The given \"count\" argument value is unsuitable: must be greater than or equal to zero.")
+	case n > maxInstances:
+		return bad("The given \"count\" argument value is unsuitable: %d instances are more than can be handled.", n)
+	}
+	if m.ev.o.Validating { // one stands for all
+		return m.unknownCount(), ds
+	}
+	out := expansion{form: Counted, all: make([]instance, n)}
+	for i := range out.all {
+		out.all[i].key = addr.Int(i)
+	}
+	return out, ds
+}
+
+func (m *Module) expandForEach(t *demand.Task, x *lang.Expr, what string) (expansion, diag.List) {
+	v, ds := lang.Eval(t, m, x, cty.DynamicPseudoType)
+	if ds.HasErrors() {
+		return m.unknownKeys(), ds
+	}
+	at := x.Range()
+	bad := func(format string, args ...any) (expansion, diag.List) {
+		return expansion{form: Keyed}, append(ds, m.explained(t, x, diag.Errorf(&at, "Invalid for_each argument", format, args...))...)
+	}
+	if value.HasMark(v, value.Sensitive) {
+		return bad("Sensitive values, or values derived from sensitive values, cannot be used as for_each arguments. If used, the sensitive value could be exposed as a resource instance key.")
+	}
+	if value.HasMark(v, value.Ephemeral) {
+		return bad("Ephemeral values cannot be used as for_each arguments, since instance keys are stored from one run to the next.")
+	}
+	if strings.HasPrefix(what, "module.") && !m.ev.o.Validating { // nobody reports that of a resource, as in OpenTofu 1.12.6
+		var more diag.List
+		v, more = m.ev.used(v, at)
+		ds = append(ds, more...)
+	}
+	v, _ = v.Unmark()
+	ty := v.Type()
+	isMap := ty.IsMapType() || ty.IsObjectType()
+	isSet := ty.IsSetType()
+	switch {
+	case v.IsNull():
+		return bad("The given \"for_each\" argument value is unsuitable: the given \"for_each\" argument value is null. A map, or set of strings is allowed.")
+	case !isMap && !isSet && ty != cty.DynamicPseudoType:
+		return bad("The given \"for_each\" argument value is unsuitable: the \"for_each\" argument must be a map, or set of strings, and you have provided a value of type %s.", ty.FriendlyName())
+	case !v.IsKnown() || isSet && !v.IsWhollyKnown():
+		if m.ev.o.Validating {
+			return m.unknownKeys(), ds
+		}
+		if d := m.ev.deferral(t, at); d != nil {
+			return expansion{form: Keyed, unknown: true, deferred: d}, ds
+		}
+		return bad("The \"for_each\" %s includes keys derived from resource attributes that cannot be determined until apply, and so Terrace cannot determine the full set of keys that will identify the instances of this resource.\n\nWhen working with unknown values in for_each, it's better to define the map keys statically in your configuration and place apply-time results only in the map values. Alternatively, use -exclude=%s.", collectionName(isSet), m.name(what))
+	}
+	out := expansion{form: Keyed}
+	if isSet {
+		if v.LengthInt() > 0 && ty.ElementType() != cty.String {
+			return bad("The given \"for_each\" argument value is unsuitable: \"for_each\" supports maps and sets of strings, but you have provided a set containing type %s.", ty.ElementType().FriendlyName())
+		}
+		for it := v.ElementIterator(); it.Next(); {
+			_, el := it.Element()
+			if value.HasMark(el, value.Sensitive) {
+				return bad("Sensitive values cannot be used as for_each arguments.")
+			}
+			el, _ = el.Unmark()
+			if el.IsNull() {
+				return bad("The given \"for_each\" argument value is unsuitable: \"for_each\" sets must not contain null values.")
+			}
+			out.all = append(out.all, instance{key: addr.Str(el.AsString()), each: el})
+		}
+	} else {
+		for it := v.ElementIterator(); it.Next(); {
+			k, el := it.Element()
+			k, _ = k.Unmark()
+			out.all = append(out.all, instance{key: addr.Str(k.AsString()), each: el})
+		}
+	}
+	if m.ev.o.Validating { // one stands for all
+		return m.unknownKeys(), ds
+	}
+	slices.SortFunc(out.all, func(a, b instance) int { return strings.Compare(a.key.Str, b.key.Str) })
+	return out, ds
+}
+
+// explained adds the values of the references in an expression to a message about it.
+func (m *Module) explained(t *demand.Task, x *lang.Expr, ds diag.List) diag.List {
+	if ctx, more := lang.Context(t, m, x); !more.HasErrors() {
+		ds[0].Values = diag.Explain(x.Expression, ctx)
+	}
+	return ds
+}
+
+func collectionName(isSet bool) string {
+	if isSet {
+		return "set"
+	}
+	return "map"
+}
+
+func (m *Module) expandEnabled(t *demand.Task, x *lang.Expr, what string) (expansion, diag.List) {
+	v, ds := lang.Eval(t, m, x, cty.Bool)
+	one := expansion{all: []instance{{}}}
+	if ds.HasErrors() {
+		return one, ds
+	}
+	at := x.Range()
+	problem := ""
+	switch {
+	case value.ContainsMark(v, value.Sensitive):
+		problem = "is sensitive, or derived from a sensitive value"
+	case value.ContainsMark(v, value.Ephemeral):
+		problem = "is ephemeral"
+	case unmarked(v).IsNull():
+		problem = "is null; it must be true or false"
+	case !v.IsKnown():
+		if m.ev.o.Validating {
+			return one, ds
+		}
+		if d := m.ev.deferral(t, at); d != nil {
+			return expansion{unknown: true, deferred: d}, ds
+		}
+		problem = fmt.Sprintf("depends on resource attributes that cannot be determined until apply; use -exclude=%s to plan without it", m.name(what))
+	}
+	if problem != "" {
+		return one, append(ds, m.explained(t, x, diag.Errorf(&at, "Invalid enabled argument", "The \"enabled\" value %s.", problem))...)
+	}
+	if v, _ = v.Unmark(); v.False() && !m.ev.o.Validating { // then what it would hold is looked at all the same
+		return expansion{form: Disabled}, ds
+	}
+	return one, ds
+}

@@ -1,0 +1,322 @@
+package funcs
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/bmatcuk/doublestar/v4"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+
+	"github.com/terrace-iac/terrace/internal/base/readfile"
+)
+
+// filesystem is the functions on files and paths.
+func filesystem(s *scope) family {
+	fs := family{
+		"abspath": onStrings("Makes a path absolute; it starts from the working folder.", cty.String, s.absPath, "path"),
+		"basename": onStrings("Returns the last part of a path.", cty.String, func(c call) (cty.Value, error) {
+			return cty.StringVal(filepath.Base(c.text(0))), nil
+		}, "path"),
+		"dirname": onStrings("Returns a path without its last part.", cty.String, func(c call) (cty.Value, error) {
+			return cty.StringVal(filepath.Dir(c.text(0))), nil
+		}, "path"),
+		"file": onStrings("Returns the contents of a file, which must be UTF-8.", cty.String, func(c call) (cty.Value, error) {
+			text, err := s.readText(c, 0)
+			return cty.StringVal(text), err
+		}, "path"),
+		"filebase64": s.fileFunc("contents, in Base64,", base64.StdEncoding.EncodeToString),
+		"fileexists": onStrings("Tells whether a file exists at a path.", cty.Bool, s.fileExists, "path"),
+		"fileset":    onStrings("Returns the paths, relative to a folder, of the regular files in it that match a pattern.", cty.Set(cty.String), s.fileSet, "path", "pattern"),
+		"pathexpand": onStrings("Replaces a ~ at the beginning of a path by the home folder of the user.", cty.String, s.pathExpand, "path"),
+
+		"filebase64sha256": s.fileFunc("SHA-256 hash, in Base64,", base64SHA256),
+		"filebase64sha512": s.fileFunc("SHA-512 hash, in Base64,", base64SHA512),
+		"filemd5":          s.fileFunc("MD5 hash, in hexadecimal digits,", hexMD5),
+		"filesha1":         s.fileFunc("SHA-1 hash, in hexadecimal digits,", hexSHA1),
+		"filesha256":       s.fileFunc("SHA-256 hash, in hexadecimal digits,", hexSHA256),
+		"filesha512":       s.fileFunc("SHA-512 hash, in hexadecimal digits,", hexSHA512),
+	}
+	both := make(family, 2*len(fs))
+	addBoth(both, fs)
+	return both
+}
+
+// fileFunc makes a function that gives d of the bytes of a file.
+func (s *scope) fileFunc(what string, d digest) function.Function {
+	return onStrings("Returns the "+what+" of a file.", cty.String, func(c call) (cty.Value, error) {
+		b, err := s.read(c, 0)
+		if err != nil {
+			return cty.NilVal, err
+		}
+		return cty.StringVal(d(b)), nil
+	}, "path")
+}
+
+// at is a path as the process sees it.
+func (s *scope) at(path string) string { return s.config.at(path) }
+
+func (c *Config) at(path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(c.BaseDir, path)
+}
+
+// inFolder is the name in config.Folder of a path that leads into it.
+func (s *scope) inFolder(path string) (name string, ok bool) { return s.config.inFolder(path) }
+
+func (c *Config) inFolder(path string) (name string, ok bool) {
+	if c.Folder == nil {
+		return "", false
+	}
+	rel, err := filepath.Rel(c.BaseDir, path)
+	return filepath.ToSlash(rel), err == nil && filepath.IsLocal(rel)
+}
+
+// Read reads a file as the functions do, by a path that counts from BaseDir.
+func (c *Config) Read(path string) ([]byte, error) {
+	path = c.at(path)
+	if name, ok := c.inFolder(path); ok {
+		return fs.ReadFile(c.Folder, name)
+	}
+	if c.ReadFile != nil {
+		return c.ReadFile(path)
+	}
+	return readfile.Whole(path)
+}
+
+// readFile reads a file by its path as the process sees it.
+func (s *scope) readFile(path string) ([]byte, error) { return s.config.Read(path) }
+
+func (s *scope) stat(path string) (fs.FileInfo, error) {
+	if name, ok := s.inFolder(path); ok {
+		return fs.Stat(s.config.Folder, name)
+	}
+	return os.Stat(path)
+}
+
+// read reads the file that argument i of c names.
+func (s *scope) read(c call, i int) ([]byte, error) {
+	expanded, err := s.expand(c.text(i))
+	if err != nil {
+		return nil, function.NewArgErrorf(i, "failed to expand ~: %s", err)
+	}
+	b, err := s.readFile(s.at(expanded))
+	switch {
+	case err == nil:
+		return b, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, function.NewArgErrorf(i, "no file exists at %s; this function works only with files that are there before anything is planned, so if a resource in this configuration creates this file, take the result from an attribute of that resource instead", c.quoted(i))
+	}
+	return nil, function.NewArgErrorf(i, "failed to read file %s: %s", c.quoted(i), reason(err))
+}
+
+// reason is what the operating system says of a path, without the path.
+func reason(err error) string {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return at.Err.Error()
+	}
+	return err.Error()
+}
+
+// readText reads the file that argument i of c names as text.
+func (s *scope) readText(c call, i int) (string, error) {
+	b, err := s.read(c, i)
+	if err != nil {
+		return "", err
+	}
+	if !utf8.Valid(b) {
+		return "", function.NewArgErrorf(i, "contents of %s are not valid UTF-8; take filebase64 for the bytes of such a file, or filesha256 and the like for a hash of them", c.quoted(i))
+	}
+	return string(b), nil
+}
+
+// expand replaces a ~ at the beginning of path.
+func (s *scope) expand(path string) (string, error) {
+	if !strings.HasPrefix(path, "~") {
+		return path, nil
+	}
+	if len(path) > 1 && path[1] != '/' && path[1] != filepath.Separator {
+		return "", errors.New("cannot expand user-specific home dir")
+	}
+	if s.config.Home == nil {
+		return "", errors.New("the home folder is not known here")
+	}
+	home, err := s.config.Home()
+	if err != nil {
+		return "", fmt.Errorf("the home folder is not known: %w", err)
+	}
+	return filepath.Join(home, path[1:]), nil
+}
+
+func (s *scope) pathExpand(c call) (cty.Value, error) {
+	expanded, err := s.expand(c.text(0))
+	if err != nil {
+		return cty.NilVal, function.NewArgError(0, err)
+	}
+	return cty.StringVal(expanded), nil
+}
+
+func (s *scope) absPath(c call) (cty.Value, error) {
+	abs, err := filepath.Abs(s.at(c.text(0)))
+	if err != nil {
+		return cty.NilVal, function.NewArgErrorf(0, "the working folder is not known: %s", reason(err))
+	}
+	return cty.StringVal(filepath.ToSlash(abs)), nil
+}
+
+func (s *scope) fileExists(c call) (cty.Value, error) {
+	expanded, err := s.expand(c.text(0))
+	if err != nil {
+		return cty.NilVal, function.NewArgErrorf(0, "failed to expand ~: %s", err)
+	}
+	info, err := s.stat(s.at(expanded))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return cty.False, nil
+	case err != nil:
+		return cty.NilVal, function.NewArgErrorf(0, "failed to stat %s: %s", c.quoted(0), reason(err))
+	case info.Mode().IsRegular():
+		return cty.True, nil
+	}
+	return cty.NilVal, function.NewArgErrorf(0, "%s is %s", c.quoted(0), notRegular(info.Mode()))
+}
+
+func notRegular(mode fs.FileMode) string {
+	switch {
+	case mode.IsDir():
+		return "a directory, not a file"
+	case mode&fs.ModeDevice != 0:
+		return "a device node, not a regular file"
+	case mode&fs.ModeNamedPipe != 0:
+		return "a named pipe, not a regular file"
+	case mode&fs.ModeSocket != 0:
+		return "a unix domain socket, not a regular file"
+	}
+	return "not a regular file"
+}
+
+// fileSet gives paths with forward slashes. The pattern may lead out of the
+// folder by `..`; symbolic links are followed. A folder that does not exist
+// holds nothing. What an apply keeps beside a state file is left out, so that
+// the answer is the same while planning and after.
+func (s *scope) fileSet(c call) (cty.Value, error) {
+	dir := s.at(c.text(0))
+	pattern := path.Clean(strings.TrimLeft(filepath.ToSlash(c.text(1)), "/"))
+	up := ""
+	for strings.HasPrefix(pattern, "../") {
+		pattern = pattern[3:]
+		up += "../"
+		dir = filepath.Join(dir, "..")
+	}
+	if pattern == "" || pattern == ".." {
+		pattern = "."
+	}
+	var matches []string
+	errMany := errors.New("more than a million files match")
+	base, rest := doublestar.SplitPattern(pattern)
+	files := &walked{FS: s.filesBelow(filepath.Join(dir, filepath.FromSlash(base)))}
+	if strings.Contains(rest, "**") {
+		files.seen = map[string]fs.FileInfo{}
+	}
+	err := doublestar.GlobWalk(files, rest, func(match string, _ fs.DirEntry) error {
+		if len(matches) > maxElements {
+			return errMany
+		}
+		matches = append(matches, path.Join(base, match))
+		return nil
+	})
+	if files.loop != "" {
+		return cty.NilVal, function.NewArgErrorf(1, "%q leads by a link back to a folder that it lies in, so that ** has no end there; take a pattern that leads past it", path.Join(up, base, files.loop))
+	}
+	if err != nil {
+		return cty.NilVal, function.NewArgErrorf(1, "failed to glob pattern %s: %s", c.quoted(1), err)
+	}
+	var found []cty.Value
+	for _, match := range matches {
+		if s.ofRun(dir, match) {
+			continue
+		}
+		info, err := s.stat(filepath.Join(dir, filepath.FromSlash(match)))
+		if err == nil && info.Mode().IsRegular() {
+			found = append(found, cty.StringVal(up+match))
+		}
+	}
+	if len(found) == 0 {
+		return cty.SetValEmpty(cty.String), nil
+	}
+	return cty.SetVal(found), nil
+}
+
+// ofRun reports whether a file is there for the time of an apply: its journal with its tail,
+// and the reserved room for the next state, beside the state file or, of a state that is kept
+// elsewhere, in the working folder.
+func (s *scope) ofRun(dir, name string) bool {
+	hidden, ok := strings.CutPrefix(path.Base(name), ".")
+	if !ok {
+		return false
+	}
+	if at := strings.LastIndex(hidden, ".journal-tail"); at >= 0 {
+		hidden = hidden[:at] + ".journal"
+	}
+	of, journal := strings.CutSuffix(hidden, ".journal")
+	of, room := strings.CutSuffix(of, ".new")
+	of, kept := strings.CutSuffix(of, ".lock.keep")
+	if !journal && !room && !kept {
+		return false
+	}
+	if strings.HasPrefix(of, "terraform.") || strings.Contains(of, ".tfstate") {
+		return true
+	}
+	_, err := s.stat(filepath.Join(dir, filepath.FromSlash(path.Dir(name)), of))
+	return err == nil
+}
+
+// filesBelow is the files below a folder.
+func (s *scope) filesBelow(dir string) fs.FS {
+	if name, ok := s.inFolder(dir); ok {
+		if sub, err := fs.Sub(s.config.Folder, name); err == nil {
+			return sub
+		}
+	}
+	return os.DirFS(dir)
+}
+
+// walked is the files below a folder, where no link leads back up.
+type walked struct {
+	fs.FS
+	seen map[string]fs.FileInfo // the folders that were read; nil: nothing is looked for
+	loop string                 // a folder that leads by a link to one that it lies in
+}
+
+// Stat implements [fs.StatFS].
+func (w *walked) Stat(name string) (fs.FileInfo, error) { return fs.Stat(w.FS, name) }
+
+// ReadDir implements [fs.ReadDirFS]. What leads back up holds nothing.
+func (w *walked) ReadDir(name string) ([]fs.DirEntry, error) {
+	if w.seen == nil {
+		return fs.ReadDir(w.FS, name)
+	}
+	info, err := fs.Stat(w.FS, name)
+	if err != nil {
+		return nil, err
+	}
+	w.seen[name] = info
+	for up := name; up != "."; {
+		up = path.Dir(up)
+		if above, ok := w.seen[up]; ok && os.SameFile(above, info) {
+			w.loop = name
+			return nil, nil
+		}
+	}
+	return fs.ReadDir(w.FS, name)
+}

@@ -1,0 +1,81 @@
+package funcs
+
+import (
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+
+	"github.com/terrace-iac/terrace/internal/base/value"
+)
+
+// marking is the functions that set, take off and ask for marks.
+func marking() family {
+	return family{
+		"ephemeralasnull": ephemeralAsNullFunc(),
+		"issensitive":     isSensitiveFunc(),
+		"nonsensitive": remarkFunc("Returns a value without the sensitivity of its own; parts of it that are sensitive stay so.",
+			func(v cty.Value) cty.Value {
+				return value.WithoutMark(value.WithoutMark(v, value.Sensitive), value.Hidden)
+			}),
+		"sensitive": remarkFunc("Returns a value as a sensitive one, which is not shown.",
+			func(v cty.Value) cty.Value { return v.Mark(value.Sensitive) }),
+	}
+}
+
+// anything is a parameter that takes every value as it is.
+func anything(name string) function.Parameter {
+	return function.Parameter{
+		Name: name, Type: cty.DynamicPseudoType,
+		AllowUnknown: true, AllowDynamicType: true, AllowNull: true, AllowMarked: true,
+	}
+}
+
+// remarkFunc makes a function that changes nothing but marks.
+func remarkFunc(about string, f func(cty.Value) cty.Value) function.Function {
+	return function.New(&function.Spec{
+		Description: about,
+		Params:      []function.Parameter{anything("value")},
+		Type:        func(args []cty.Value) (cty.Type, error) { return args[0].Type(), nil },
+		Impl:        func(args []cty.Value, _ cty.Type) (cty.Value, error) { return f(args[0]), nil },
+	})
+}
+
+// isSensitiveFunc answers unknown for an unknown value, since a value that
+// becomes known may become sensitive with it.
+func isSensitiveFunc() function.Function {
+	return function.New(&function.Spec{
+		Description:  "Tells whether a value is sensitive; sensitive parts of it do not count.",
+		Params:       []function.Parameter{anything("value")},
+		Type:         function.StaticReturnType(cty.Bool),
+		RefineResult: notNull,
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			if !args[0].IsKnown() {
+				return cty.UnknownVal(cty.Bool), nil
+			}
+			return cty.BoolVal(args[0].HasMark(value.Sensitive)), nil
+		},
+	})
+}
+
+func ephemeralAsNullFunc() function.Function {
+	return function.New(&function.Spec{
+		Description: "Returns a value with every ephemeral part of it replaced by null.",
+		Params:      []function.Parameter{anything("value")},
+		Type:        func(args []cty.Value) (cty.Type, error) { return args[0].Type(), nil },
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			if !args[0].HasMarkDeep(value.Ephemeral) {
+				return args[0], nil
+			}
+			return cty.Transform(args[0], func(_ cty.Path, v cty.Value) (cty.Value, error) {
+				if !v.HasMark(value.Ephemeral) {
+					return v, nil
+				}
+				bare, marks := v.Unmark()
+				delete(marks, value.Ephemeral)
+				if bare.IsKnown() { // what is unknown stays so until it is known
+					bare = cty.NullVal(bare.Type())
+				}
+				return bare.WithMarks(marks), nil
+			})
+		},
+	})
+}

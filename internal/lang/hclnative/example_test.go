@@ -1,0 +1,62 @@
+package hclnative_test
+
+import (
+	"fmt"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/internal/lang/hclnative"
+	"github.com/zclconf/go-cty/cty"
+)
+
+const text = `region = "eu"
+
+server "web" {
+  name = "web-${region}"
+}
+`
+
+// A file is an hcl.Body like any other: its schema is asked for, and expressions are
+// evaluated. They are built from the text when they are asked for.
+func Example() {
+	body, diags := hclnative.Parse([]byte(text), "servers.hcl")
+	if diags.HasErrors() {
+		fmt.Println(diags)
+		return
+	}
+	content, diags := body.Content(&hcl.BodySchema{
+		Attributes: []hcl.AttributeSchema{{Name: "region"}},
+		Blocks:     []hcl.BlockHeaderSchema{{Type: "server", LabelNames: []string{"name"}}},
+	})
+	region, more := content.Attributes["region"].Expr.Value(nil)
+	diags = append(diags, more...)
+	for _, b := range content.Blocks {
+		attrs, more := b.Body.JustAttributes()
+		diags = append(diags, more...)
+		name, more := attrs["name"].Expr.Value(&hcl.EvalContext{Variables: map[string]cty.Value{"region": region}})
+		diags = append(diags, more...)
+		fmt.Println(b.Labels[0], name.AsString(), attrs["name"].Range)
+	}
+	fmt.Println(diags.HasErrors())
+	// Output:
+	// web web-eu servers.hcl:4,3-25
+	// false
+}
+
+// What is scanned is known by its places in the text, without any expression being built.
+func ExampleScan() {
+	file, ok := hclnative.Scan([]byte(text), "servers.hcl")
+	if !ok {
+		_, diags := hclnative.Parse([]byte(text), "servers.hcl") // says what is wrong
+		fmt.Println(diags)
+		return
+	}
+	server := file.Body.Blocks[0]
+	fmt.Println(server.Type, server.Labels, server.DefRange(), server.Body.Lookup("name") != nil)
+	fmt.Println(file.Update([]byte(text + "zone = 1\n")))
+	_, ok = hclnative.Scan([]byte(`server "web" {`), "servers.hcl")
+	fmt.Println(ok)
+	// Output:
+	// server [web] servers.hcl:3,1-13 true
+	// true
+	// false
+}

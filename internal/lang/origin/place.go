@@ -1,0 +1,400 @@
+package origin
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/internal/base/value"
+	"github.com/terrace-iac/terrace/source"
+)
+
+// longestLine is how much of a line of source is shown.
+const longestLine = 160
+
+// A listing shows lines of source, without what must not be shown.
+type listing struct {
+	in       *reader
+	fed      *feeds
+	settings map[string][]setting     // the arguments on the way, whose lines are shown, by file
+	layers   map[string]*source.Layer // of unit files on the way
+}
+
+// place shows the line on which a range starts. hide lists the ranges whose text
+// must not be shown, besides those that lines of the expressions on the way have.
+func (r *listing) place(at source.Range, hide []source.Range) *Place {
+	p := &Place{File: at.Filename, Line: at.Start.Line, Column: at.Start.Column}
+	if l, ok := r.layers[at.Filename]; ok {
+		r.layered(p, l)
+	} else {
+		r.layered(p, r.in.e.Set.LayerOf(at))
+	}
+	f := r.in.file(at.Filename)
+	if f == nil || f.Bytes == nil || !f.Shows(at.Start.Line, at.Start.Line) {
+		return p
+	}
+	for _, s := range r.settings[at.Filename] {
+		hide = append(hide[:len(hide):len(hide)], r.onLine(s.cursor, s.args, at)...)
+	}
+	if r.fed.texts != nil {
+		hide = append(hide[:len(hide):len(hide)], r.fed.texts.at...)
+	}
+	line, start := f.Line(at.Start.Line), f.LineStart(at.Start.Line)
+	shown := lineOf{line, start, inFile(hide, at.Filename)}
+	from := min(max(at.Start.Byte-start, 0), len(line))
+	to := max(min(at.End.Byte-start, len(line)), from)
+	p.Part = shorten(shown.masked(from, to))
+	p.Source = p.Part
+	if !strings.HasSuffix(at.Filename, ".json") { // there a line may be the whole file
+		p.Source = shorten(shown.masked(0, len(line)))
+	}
+	return p
+}
+
+// file is the text of a file, of the module's or of the unit's.
+func (r *reader) file(name string) *source.File {
+	if f := r.e.Set.File(name); f != nil {
+		return f
+	}
+	if r.e.UnitSet != nil {
+		return r.e.UnitSet.File(name)
+	}
+	return nil
+}
+
+// header shows the line of a block's header, and nothing of what stands in the
+// block, should it stand on the same line.
+func (r *listing) header(at source.Range) *Place {
+	p := r.place(at, nil)
+	f := r.in.file(at.Filename)
+	if f == nil || f.Bytes == nil || !f.Shows(at.Start.Line, at.Start.Line) {
+		return p
+	}
+	line, start := f.Line(at.Start.Line), f.LineStart(at.Start.Line)
+	if strings.HasSuffix(at.Filename, ".json") {
+		p.Source = shorten(property(line[:min(max(at.Start.Byte-start, 0), len(line))]) + p.Source)
+		p.Part = p.Source
+		return p
+	}
+	to := min(max(at.End.Byte-start, 0), len(line))
+	p.Source = strings.TrimSpace(line[:to])
+	switch rest := strings.TrimSpace(line[to:]); {
+	case rest == "{" || rest == "{}":
+		p.Source += " " + rest
+	case strings.HasPrefix(rest, "{"):
+		p.Source += " {…"
+	}
+	p.Source = shorten(p.Source)
+	p.Part = p.Source
+	return p
+}
+
+// property is the name at the end of what stands before a value in JSON, with the
+// colon; "" if there is none on that line.
+func property(before string) string {
+	name, ok := strings.CutSuffix(strings.TrimRight(before, " \t["), ":")
+	name = strings.TrimRight(name, " \t")
+	if !ok || !strings.HasSuffix(name, `"`) {
+		return ""
+	}
+	i := strings.LastIndexByte(name[:len(name)-1], '"')
+	if i < 0 {
+		return ""
+	}
+	return name[i:] + ": "
+}
+
+// setting is the whole expression of an argument on the way. args is not nil if
+// the argument belongs to a block that args guards, at a path.
+type setting struct {
+	cursor
+	args *guarded
+}
+
+// shows says that lines of an expression are about to be shown.
+func (r *listing) shows(c cursor, args *guarded) {
+	file := c.x.Range().Filename
+	r.settings[file] = append(r.settings[file], setting{c, args})
+}
+
+type guarded struct {
+	guard guard
+	path  []step
+}
+
+// onLine lists what of an expression must not be shown on the line on which a
+// range starts: the parts that are secret, but for those that are mere names.
+func (r *listing) onLine(c cursor, args *guarded, at source.Range) (out []source.Range) {
+	own := c.x.Range()
+	if own.Filename != at.Filename || at.Start.Line < own.Start.Line || at.Start.Line > own.End.Line {
+		return nil
+	}
+	if r.fed.all(spotOf(c)) && !isReference(c.x) {
+		return secretText(c.x)
+	}
+	parts := func(xs ...hcl.Expression) {
+		for _, x := range xs {
+			out = append(out, r.onLine(cursor{f: c.f, x: x}, args, at)...)
+		}
+	}
+	switch x := unwrap(c.x).(type) {
+	case *hclsyntax.FunctionCallExpr:
+		if baseName(x.Name) == "sensitive" {
+			return sensitiveArguments(x)
+		}
+		for _, a := range x.Args {
+			parts(a)
+		}
+		return out
+	case *hclsyntax.ConditionalExpr:
+		parts(x.Condition, x.TrueResult, x.FalseResult)
+		return out
+	case *hclsyntax.ForExpr:
+		if v, _ := r.in.eval(c.f, x); secretAt(v, nil) {
+			out = madeTexts(x.ValExpr) // which turn makes a secret of them does not matter
+		}
+		return append(out, sensitiveArguments(x)...)
+	}
+	if items, diags := hcl.ExprMap(c.x); !diags.HasErrors() {
+		for _, kv := range items {
+			out = append(out, r.onLine(cursor{f: c.f, x: kv.Value}, args.below(r.in.keyOf(c.f, kv.Key)), at)...)
+		}
+		return out
+	}
+	if items, diags := hcl.ExprList(c.x); !diags.HasErrors() {
+		for i, x := range items {
+			out = append(out, r.onLine(cursor{f: c.f, x: x}, args.below(indexStep(i)), at)...)
+		}
+		return out
+	}
+	if isReference(c.x) {
+		return nil
+	}
+	v, _ := r.in.eval(c.f, c.x)
+	if secretAt(v, nil) || args != nil && args.guard.secret(args.path) {
+		return []source.Range{own}
+	}
+	return sensitiveArguments(c.x)
+}
+
+// madeTexts lists what in an expression makes a value of others, wherever it
+// stands in objects and lists.
+func madeTexts(x hcl.Expression) (out []source.Range) {
+	if items, diags := hcl.ExprMap(x); !diags.HasErrors() {
+		for _, kv := range items {
+			out = append(out, madeTexts(kv.Value)...)
+		}
+		return out
+	}
+	if items, diags := hcl.ExprList(x); !diags.HasErrors() {
+		for _, x := range items {
+			out = append(out, madeTexts(x)...)
+		}
+		return out
+	}
+	if isReference(x) || len(x.Variables()) == 0 {
+		return nil
+	}
+	return []source.Range{x.Range()}
+}
+
+// keyOf is the key of an item as a step; one without a name if it is not known.
+func (r *reader) keyOf(f *frame, x hcl.Expression) step {
+	v, ds := r.eval(f, x)
+	if v = unmark(v); ds.HasErrors() || !v.IsKnown() || v.IsNull() || !v.Type().IsPrimitiveType() {
+		return nameStep("")
+	}
+	return keyStep(v)
+}
+
+// below is what is guarded one step further in.
+func (g *guarded) below(s step) *guarded {
+	if g == nil {
+		return nil
+	}
+	return &guarded{g.guard, join(g.path, []step{s})}
+}
+
+// inFile is the ranges of one file, in order.
+func inFile(all []source.Range, name string) []source.Range {
+	out := slices.DeleteFunc(slices.Clone(all), func(h source.Range) bool { return h.Filename != name })
+	slices.SortFunc(out, func(a, b source.Range) int { return a.Start.Byte - b.Start.Byte })
+	return out
+}
+
+// lineOf is a line of a file, and what of that file must be hidden.
+type lineOf struct {
+	text  string
+	start int            // offset in the file
+	hide  []source.Range // in order
+}
+
+// masked cuts [from, to) out of the line and puts a placeholder in the place of
+// what must be hidden.
+func (l lineOf) masked(from, to int) string {
+	var b strings.Builder
+	done := from
+	for _, h := range l.hide {
+		lo, hi := max(h.Start.Byte-l.start, done), min(h.End.Byte-l.start, to)
+		if lo >= hi {
+			continue
+		}
+		b.WriteString(l.text[done:lo])
+		b.WriteString(value.SecretText)
+		done = hi
+	}
+	b.WriteString(l.text[done:to])
+	return strings.TrimSpace(b.String())
+}
+
+func shorten(s string) string {
+	if len(s) <= longestLine {
+		return s
+	}
+	cut := longestLine
+	for cut > 0 && s[cut]&0xc0 == 0x80 { // not within a letter
+		cut--
+	}
+	return s[:cut] + "…"
+}
+
+// hidden lists what of a setting must not be shown though it need not be secret by
+// itself: all of its expression where what is asked for is secret and the
+// expression is more than a reference.
+func (r *replay) hidden(c cursor) []source.Range {
+	if c.x == nil {
+		return nil
+	}
+	if !r.secret {
+		return nil
+	}
+	return written(c.x)
+}
+
+// written lists what in an expression is text of its own: all that is no reference, in
+// objects and lists, in branches of conditions and in what functions are given.
+func written(x hcl.Expression) (out []source.Range) {
+	if isReference(x) {
+		return nil
+	}
+	parts := func(xs ...hclsyntax.Expression) []source.Range {
+		for _, x := range xs {
+			out = append(out, written(x)...)
+		}
+		return out
+	}
+	switch x := unwrap(x).(type) {
+	case *hclsyntax.FunctionCallExpr:
+		if len(x.Args) > 0 && slices.Contains(readers, baseName(x.Name)) {
+			return append(writtenInNames(x.Args[0]), parts(x.Args[1:]...)...)
+		}
+		return parts(x.Args...)
+	case *hclsyntax.ConditionalExpr:
+		return parts(x.Condition, x.TrueResult, x.FalseResult)
+	case *hclsyntax.TupleConsExpr:
+		return parts(x.Exprs...)
+	case *hclsyntax.ObjectConsExpr:
+		for _, it := range x.Items {
+			out = append(out, written(it.ValueExpr)...)
+		}
+		return out
+	}
+	return []source.Range{x.Range()}
+}
+
+// readers are functions whose first argument names a file that they read.
+var readers = []string{"file", "filebase64", "templatefile", "read_tfvars_file", "read_terragrunt_config", "sops_decrypt_file"}
+
+// writtenInNames is written for the name of a file, or a list of such: the text of names
+// is shown, and so is what only finds folders.
+func writtenInNames(x hcl.Expression) (out []source.Range) {
+	parts := func(xs []hclsyntax.Expression) []source.Range {
+		for _, x := range xs {
+			out = append(out, writtenInNames(x)...)
+		}
+		return out
+	}
+	switch x := unwrap(x).(type) {
+	case *hclsyntax.LiteralValueExpr:
+		return nil
+	case *hclsyntax.TemplateExpr:
+		return parts(x.Parts)
+	case *hclsyntax.TupleConsExpr:
+		return parts(x.Exprs)
+	case *hclsyntax.FunctionCallExpr:
+		switch name := baseName(x.Name); name {
+		case "find_in_parent_folders", "dirname", "abspath", "pathexpand":
+			return parts(x.Args)
+		}
+	}
+	return written(x)
+}
+
+// secretText lists what of the text of a secret expression is hidden: all of it, but for the
+// name of a file that holds the secret.
+func secretText(x hcl.Expression) []source.Range {
+	if readsFile(x) {
+		return written(x)
+	}
+	return []source.Range{x.Range()}
+}
+
+// readsFile reports whether an expression is the text of a file, as it is or handed through
+// functions.
+func readsFile(x any) bool {
+	call, ok := unwrap(x).(*hclsyntax.FunctionCallExpr)
+	if !ok || len(call.Args) == 0 {
+		return false
+	}
+	return slices.Contains(readers, baseName(call.Name)) || len(call.Args) == 1 && readsFile(call.Args[0])
+}
+
+// isReference reports whether the text of an expression names a value and tells
+// nothing of it.
+func isReference(x any) bool {
+	switch x := unwrap(x).(type) {
+	case *hclsyntax.ScopeTraversalExpr:
+		return true
+	case *hclsyntax.RelativeTraversalExpr:
+		return isReference(x.Source)
+	case *hclsyntax.IndexExpr:
+		return isReference(x.Collection)
+	case *hclsyntax.SplatExpr:
+		return isReference(x.Source)
+	}
+	return false
+}
+
+// sensitiveArguments finds literals that the text itself calls sensitive.
+func sensitiveArguments(x any) []source.Range {
+	node, ok := unwrap(x).(hclsyntax.Node)
+	if !ok {
+		return nil
+	}
+	var out []source.Range
+	_ = hclsyntax.VisitAll(node, func(n hclsyntax.Node) hcl.Diagnostics {
+		if call, ok := n.(*hclsyntax.FunctionCallExpr); ok && baseName(call.Name) == "sensitive" {
+			for _, a := range call.Args {
+				if !isReference(a) {
+					out = append(out, a.Range())
+				}
+			}
+		}
+		return nil
+	})
+	return out
+}
+
+// replaced lists what a setting of a frame replaced, nearest first.
+func (r *replay) replaced(f *frame, s *config.Setting, args *guarded) (out []Place) {
+	if s == nil {
+		return nil
+	}
+	for u := s.Under; u != nil; u = u.Under {
+		r.lines.shows(cursor{f: f, x: u.Expr}, args)
+		out = append(out, *r.lines.layered(r.lines.place(u.Range, r.hidden(cursor{x: u.Expr})), u.Layer))
+	}
+	return out
+}

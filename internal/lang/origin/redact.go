@@ -1,0 +1,253 @@
+package origin
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/internal/base/value"
+	"github.com/terrace-iac/terrace/internal/lang/eval"
+	"github.com/zclconf/go-cty/cty"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+)
+
+// # The values of what is secret
+//
+// The way to a value tells whether it is secret. The same value may be reached by other
+// ways: a local value that feeds a sensitive variable of a module that is called, a hook
+// that is given a part of it. So what is about to be shown is held against the values of
+// all sensitive variables, and against items on the way whose names say that they are
+// secret where no schema says it. What a variable or output is that is not sensitive
+// every plan shows, and so it is shown here.
+
+// redaction is what has to be taken out of values and lines.
+type redaction struct {
+	named secrets // items by their names, found on the way
+	all   *secrets
+	open  map[string]bool // what variables have that are not sensitive; nil: not looked at yet
+}
+
+// variables calls f with the value of each variable of all modules, as far as it is known
+// which instances there are. only says which variables are computed.
+func (r *reader) variables(only func(sensitive bool) bool, f func(v cty.Value)) {
+	if r.e.Eval == nil {
+		return
+	}
+	var walk func(m *eval.Module)
+	walk = func(m *eval.Module) {
+		for name, v := range m.Node.Config.Variables {
+			if only(v.Sensitive) {
+				if val, ok := m.Variable(r.t, name); ok {
+					f(val)
+				}
+			}
+		}
+		for _, call := range m.Calls() {
+			if ch, ok := call.Children(r.t); ok {
+				for _, child := range ch.All {
+					walk(child)
+				}
+			}
+		}
+	}
+	walk(r.e.Eval.Root)
+}
+
+// sensitive are the values of sensitive variables.
+func (r *replay) sensitive() *secrets {
+	d := r.redact
+	if d.all == nil {
+		d.all = &secrets{}
+		r.in.variables(func(sensitive bool) bool { return sensitive }, d.all.addGiven)
+		d.all.others = nil // a number says little, and many are the same
+	}
+	return d.all
+}
+
+// found are the secret texts that the ways through the files showed.
+func (r *replay) found() []string {
+	texts := slices.Clone(r.redact.named.texts)
+	if fed := r.fed.texts; fed != nil {
+		for _, t := range fed.texts {
+			if len(t) >= shortest {
+				texts = append(texts, t)
+			}
+		}
+	}
+	return texts
+}
+
+// addGiven adds the value of a variable. A variable without a type that a unit gives an object
+// has that as JSON text.
+func (s *secrets) addGiven(v cty.Value) {
+	s.add(v, true)
+	if v, _ = v.Unmark(); !v.IsKnown() || v.IsNull() || v.Type() != cty.String {
+		return
+	}
+	text := []byte(v.AsString())
+	if len(text) == 0 || text[0] != '{' && text[0] != '[' {
+		return
+	}
+	ty, err := ctyjson.ImpliedType(text)
+	if err != nil {
+		return
+	}
+	if v, err := ctyjson.Unmarshal(text, ty); err == nil {
+		s.add(v, true)
+	}
+}
+
+// isOpenText reports whether a variable or an output of the root module that is not
+// sensitive has a text as its value, or as a part of it.
+func (r *replay) isOpenText(text string) bool {
+	d := r.redact
+	if d.open == nil {
+		open := &secrets{}
+		r.in.variables(func(sensitive bool) bool { return !sensitive }, func(v cty.Value) {
+			if !value.ContainsSecret(v) {
+				open.addGiven(v)
+			}
+		})
+		if r.in.e.Eval != nil {
+			root := r.in.e.Eval.Root
+			for name, o := range root.Node.Config.Outputs {
+				if v, ok := root.Output(r.in.t, name); ok && !o.Sensitive && !value.ContainsSecret(v) {
+					open.add(v, true)
+				}
+			}
+		}
+		d.open = make(map[string]bool, len(open.texts))
+		for _, t := range open.texts {
+			d.open[t] = true
+		}
+	}
+	return d.open[text]
+}
+
+// redactValue marks the texts in a value that are, or have in them, something secret.
+func (r *replay) redactValue(v cty.Value) cty.Value {
+	if v == cty.NilVal {
+		return v
+	}
+	all, named := r.sensitive(), &secrets{texts: r.found()}
+	if len(all.texts)+len(named.texts) == 0 {
+		return v
+	}
+	out, err := cty.Transform(v, func(_ cty.Path, v cty.Value) (cty.Value, error) {
+		if named.repeats(v) || all.repeats(v) && !r.isOpenText(unmark(v).AsString()) {
+			return v.Mark(value.Sensitive), nil
+		}
+		return v, nil
+	})
+	if err != nil { // the function returns none
+		return v
+	}
+	return out
+}
+
+// redactLines takes secret texts out of all lines.
+func (r *replay) redactLines() {
+	texts := r.found()
+	for _, t := range r.sensitive().texts {
+		if !r.isOpenText(t) {
+			texts = append(texts, t)
+		}
+	}
+	texts = slices.DeleteFunc(texts, func(t string) bool { return len(t) < shortest })
+	if len(texts) == 0 {
+		return
+	}
+	slices.SortFunc(texts, func(a, b string) int { return len(b) - len(a) })
+	line := func(s string) string {
+		for _, t := range texts {
+			s = withoutWord(s, t)
+		}
+		return s
+	}
+	r.eachPlace(func(p *Place) { p.Source, p.Part = line(p.Source), line(p.Part) })
+}
+
+// withoutWord puts a placeholder where a text stands by itself, not as a part of a longer
+// name.
+func withoutWord(line, text string) string {
+	letter := func(i int) bool {
+		if i < 0 || i >= len(line) {
+			return false
+		}
+		c := line[i]
+		return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c >= 0x80
+	}
+	from := 0
+	for {
+		i := strings.Index(line[from:], text)
+		if i < 0 {
+			return line
+		}
+		at, end := from+i, from+i+len(text)
+		if letter(at-1) && letter(at) || letter(end-1) && letter(end) {
+			from = end
+			continue
+		}
+		line = line[:at] + value.SecretText + line[end:]
+		from = at + len(value.SecretText)
+	}
+}
+
+// namedItems marks the items in a value whose names say that they are secret, wherever
+// they come from: functions decode them, too.
+func namedItems(v cty.Value) cty.Value {
+	if v == cty.NilVal {
+		return v
+	}
+	out, err := cty.Transform(v, func(p cty.Path, v cty.Value) (cty.Value, error) {
+		if n := len(p); n > 0 && !v.IsNull() && secretStep(p[n-1]) {
+			return v.Mark(value.Sensitive), nil
+		}
+		return v, nil
+	})
+	if err != nil { // the function returns none
+		return v
+	}
+	return out
+}
+
+// secretStep reports whether the name in a step says that it leads to a secret.
+func secretStep(s cty.PathStep) bool {
+	switch s := s.(type) {
+	case cty.GetAttrStep:
+		return secretName(s.Name)
+	case cty.IndexStep:
+		key, _ := s.Key.Unmark()
+		return key.IsKnown() && !key.IsNull() && key.Type() == cty.String && secretName(key.AsString())
+	}
+	return false
+}
+
+// named gathers what the items of an expression hold whose names say that it is secret,
+// and takes the part that is asked for as secret if its own name does.
+func (r *replay) named(c cursor) {
+	if n := len(c.path); n > 0 && c.path[n-1].key.Type() == cty.String && secretName(c.path[n-1].name()) {
+		r.secret, r.valueSecret = true, true
+	}
+	node, ok := unwrap(c.x).(hclsyntax.Node)
+	if !ok {
+		return
+	}
+	_ = hclsyntax.VisitAll(node, func(n hclsyntax.Node) hcl.Diagnostics {
+		obj, ok := n.(*hclsyntax.ObjectConsExpr)
+		if !ok {
+			return nil
+		}
+		for _, it := range obj.Items {
+			key, diags := it.KeyExpr.Value(nil)
+			if diags.HasErrors() || !key.IsKnown() || key.IsNull() || key.Type() != cty.String || !secretName(key.AsString()) {
+				continue
+			}
+			if v, ds := r.in.eval(c.f, it.ValueExpr); !ds.HasErrors() { // with names of loops it fails
+				r.redact.named.add(v, true)
+			}
+		}
+		return nil
+	})
+}

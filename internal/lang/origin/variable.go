@@ -1,0 +1,348 @@
+package origin
+
+import (
+	"slices"
+
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/hashicorp/hcl/v2/json"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/internal/lang/eval"
+	"github.com/terrace-iac/terrace/internal/lang/hclnative"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// variable goes on at what gives a variable its value: the module call, a
+// variable file, the environment, a flag, or the default.
+func (r *replay) variable(m *eval.Module, name string, path []step, c cursor) cursor {
+	v := m.Node.Config.Variables[name]
+	if v == nil {
+		return r.computed(c)
+	}
+	label := named(m, "var."+name)
+	r.secret = r.secret || v.Sensitive
+	got, ok := m.Variable(r.in.t, name)
+	r.secret = r.secret || ok && secretAt(got, path)
+	p, has := part(got, path)
+	if has = ok && has; has {
+		r.learn(p)
+	}
+	if m.Parent() != nil {
+		return r.input(m, v, label, path)
+	}
+	in, given := r.in.e.Eval.Input(name)
+	if !given || in.Value == cty.NilVal || r.in.defaulted(v, in.Value) {
+		return r.defaultOf(v, label, path)
+	}
+	if r.in.fromUnit(v.Name) {
+		if ok && r.optional(v, in.Value, got, label, path) {
+			return cursor{}
+		}
+		if way, found := r.in.unitInput(v.Name, path, has, r.secret); found {
+			if len(way.Stops) > 0 {
+				way.Stops[0].Text = label + pathText(path)
+			}
+			n := len(r.out.Steps)
+			next := r.take(way)
+			if d := r.defaultPlace(v); d != nil && len(r.out.Steps) > n {
+				r.out.Steps[n].Replaces = append(r.out.Steps[n].Replaces, *d)
+			}
+			return next
+		}
+	}
+	if in.From == "" && in.At == nil && !in.Value.IsKnown() {
+		return r.notGiven(v, label)
+	}
+	if ok && r.optional(v, in.Value, got, label, path) {
+		return cursor{}
+	}
+	return r.given(v, in, label, path)
+}
+
+// fromUnit reports whether a root variable has its value from the unit's inputs:
+// nothing else that the user gave won over them.
+func (r *reader) fromUnit(name string) bool {
+	if r.e.Unit == nil {
+		return false
+	}
+	switch l, known := r.e.Layers[name]; l.Kind {
+	case source.VarFile, source.Environment, source.Flag, source.Prompt:
+		return false
+	default:
+		return known
+	}
+}
+
+// unitInput leads to the unit's input for a variable. has tells that the variable has the
+// part, be it by its type alone. Where the input has no such part the way ends at what it
+// has of it, with the reason; secret tells that the reason must not name what there is.
+func (r *reader) unitInput(name string, path []step, has, secret bool) (Way, bool) {
+	input := []step{nameStep("inputs"), nameStep(name)}
+	way, ok, ds := r.e.Unit.Part(traversal(join(input, path)))
+	if !ok || !ds.HasErrors() || len(path) == 0 {
+		return way, ok && !ds.HasErrors()
+	}
+	if has { // the part came with the conversion to the variable's type
+		way, ok, ds = r.e.Unit.Part(traversal(input))
+		return way, ok && !ds.HasErrors()
+	}
+	for n := len(path) - 1; n >= 0; n-- {
+		way, ok, some := r.e.Unit.Part(traversal(join(input, path[:n])))
+		if !ok || some.HasErrors() || len(way.Stops) == 0 {
+			continue
+		}
+		why := "the value has no such part"
+		if !secret {
+			why = ds.Errors()[0].Detail
+		}
+		whole := way.Stops[0]
+		whole.Value = cty.NilVal // it is not what was asked for
+		return Way{Stops: []Stop{whole, {Kind: Failed, Text: why}}}, true
+	}
+	return Way{}, false
+}
+
+// defaulted reports whether null means the default.
+func (r *reader) defaulted(v *config.Variable, given cty.Value) bool {
+	bare, _ := given.Unmark()
+	return !v.Nullable && bare.IsNull() && !v.Required()
+}
+
+// input follows what a module call gives.
+func (r *replay) input(m *eval.Module, v *config.Variable, label string, path []step) cursor {
+	call := m.CalledBy()
+	s := m.Parent().Node.Config.Setting(call.Config().Body, v.Name)
+	if s == nil {
+		if v.Required() {
+			return r.notGiven(v, label)
+		}
+		return r.defaultOf(v, label, path)
+	}
+	c := cursor{inputFrame(m), s.Expr, path}
+	given, ds := r.in.eval(c.f, c.x)
+	if !ds.HasErrors() {
+		if r.in.defaulted(v, given) {
+			return r.defaultOf(v, label, path)
+		}
+		if got, ok := m.Variable(r.in.t, v.Name); ok && r.optional(v, given, got, label, path) {
+			return cursor{}
+		}
+	}
+	return r.define(ModuleInput, label, s, c)
+}
+
+func (r *replay) defaultOf(v *config.Variable, label string, path []step) cursor {
+	s := v.Settings["default"]
+	if s == nil {
+		return r.notGiven(v, label)
+	}
+	if got := v.Default; got != cty.NilVal {
+		raw, diags := s.Expr.Value(nil)
+		if !diags.HasErrors() && r.optional(v, raw, got, label, path) {
+			return cursor{}
+		}
+	}
+	return r.define(Default, label, s, cursor{&frame{}, s.Expr, path})
+}
+
+func (r *replay) notGiven(v *config.Variable, label string) cursor {
+	r.add(&Step{Kind: NotGiven, Text: label + " is required and has no value", At: r.lines.place(v.At, nil)})
+	return cursor{}
+}
+
+// optional ends at the type of a variable if the part is the default of an
+// optional attribute, which the given value leaves out.
+func (r *replay) optional(v *config.Variable, given, got cty.Value, label string, path []step) bool {
+	s := v.Settings["type"]
+	if v.Defaults == nil || s == nil || len(path) == 0 {
+		return false
+	}
+	g, has := part(given, path)
+	bare, _ := g.Unmark()
+	if has && !(bare.IsKnown() && bare.IsNull()) {
+		return false
+	}
+	p, has := part(got, path)
+	if bare, _ := p.Unmark(); !has || !bare.IsKnown() || bare.IsNull() {
+		return false
+	}
+	r.learn(p)
+	c := cursor{&frame{}, optionalDefault(s.Expr, path), nil}
+	if c.x == nil {
+		c.x = s.Expr
+	}
+	r.add(&Step{
+		Kind: Default, Text: label + pathText(path) + " is the default of an optional attribute",
+		At: r.lines.place(c.x.Range(), r.hidden(c)), Replaces: r.replaced(c.f, s, nil),
+	})
+	return true
+}
+
+// optionalDefault finds the optional(…) call of an attribute in a type
+// expression; nil if the path leads elsewhere.
+func optionalDefault(x hcl.Expression, path []step) hcl.Expression {
+	var found hcl.Expression
+	for x != nil {
+		call, ok := unwrap(x).(*hclsyntax.FunctionCallExpr)
+		if !ok {
+			return found
+		}
+		switch {
+		case call.Name == "optional" && len(call.Args) > 0:
+			if len(call.Args) == 2 {
+				found = call
+			}
+			x = call.Args[0]
+		case call.Name == "object" && len(call.Args) == 1 && len(path) > 0:
+			obj, ok := unwrap(call.Args[0]).(*hclsyntax.ObjectConsExpr)
+			if !ok {
+				return found
+			}
+			x = nil
+			for _, it := range obj.Items {
+				if hcl.ExprAsKeyword(it.KeyExpr) == path[0].name() {
+					x, path = it.ValueExpr, path[1:]
+					break
+				}
+			}
+		case (call.Name == "map" || call.Name == "list" || call.Name == "set") && len(call.Args) == 1 && len(path) > 0:
+			x, path = call.Args[0], path[1:]
+		default:
+			return found
+		}
+	}
+	return found
+}
+
+// given follows the value of a root variable to where the user left it.
+func (r *replay) given(v *config.Variable, in eval.Input, label string, path []step) cursor {
+	layer, known := r.in.e.Layers[v.Name]
+	way, named := r.in.namedBy(v, in, layer)
+	if named && layer.Kind != source.Environment {
+		r.take(way)
+	}
+	s := &Step{Kind: givenKind(layer, in), Text: label + pathText(path)}
+	if !known && in.From != "" {
+		s.Text += ", given by " + in.From
+	}
+	r.add(s)
+	for _, g := range r.in.lost(v.Name) {
+		s.Replaces = append(s.Replaces, r.givenPlace(g))
+	}
+	if r.in.e.Unit != nil {
+		if way, ok := r.in.unitInput(v.Name, path, true, r.secret); ok {
+			if p := r.starts(way); p != nil {
+				s.Replaces = append(s.Replaces, *p)
+			}
+		}
+	}
+	if d := r.defaultPlace(v); d != nil {
+		s.Replaces = append(s.Replaces, *d)
+	}
+	if in.At == nil {
+		if known {
+			s.At = &Place{Layer: layer.String()}
+		}
+		if named && layer.Kind == source.Environment {
+			return r.take(way)
+		}
+		return cursor{}
+	}
+	x, at := valueInFile(r.in.e.Set.File(in.At.Filename), v.Name)
+	if x == nil {
+		s.At = r.lines.place(*in.At, []source.Range{*in.At})
+		return cursor{}
+	}
+	c := cursor{&frame{}, x, path}
+	r.lines.shows(cursor{f: c.f, x: x}, nil)
+	s.At = r.lines.place(at, r.hidden(c))
+	return c
+}
+
+// defaultPlace is where a variable's default stands, which a given value replaces; nil if
+// it has none.
+func (r *replay) defaultPlace(v *config.Variable) *Place {
+	d := v.Settings["default"]
+	if d == nil {
+		return nil
+	}
+	p := r.lines.place(d.Range, r.hidden(cursor{x: d.Expr}))
+	p.Layer = "default"
+	return p
+}
+
+// namedBy leads to the unit's block that names the variable file, or sets the
+// environment variable.
+func (r *reader) namedBy(v *config.Variable, in eval.Input, layer source.Layer) (Way, bool) {
+	if r.e.Unit == nil {
+		return Way{}, false
+	}
+	if layer.Kind == source.Flag && slices.ContainsFunc(r.lost(v.Name), func(g Given) bool { return g.Layer.Kind == source.Flag }) {
+		return Way{}, false // the one of the command line came after the block's
+	}
+	name := v.Name
+	if in.At != nil {
+		name = in.At.Filename
+	}
+	return r.e.Unit.Given(layer, name)
+}
+
+func (r *reader) lost(name string) []Given {
+	if r.e.Lost == nil {
+		return nil
+	}
+	return r.e.Lost(name)
+}
+
+func (r *replay) givenPlace(g Given) Place {
+	if g.At == nil {
+		return Place{Layer: g.Layer.String()}
+	}
+	hide := []source.Range(nil)
+	if r.secret {
+		hide = []source.Range{*g.At}
+	}
+	p := r.lines.place(*g.At, hide)
+	p.Layer = g.Layer.String()
+	return *p
+}
+
+func givenKind(l source.Layer, in eval.Input) Kind {
+	switch l.Kind {
+	case source.Environment:
+		return Environment
+	case source.Flag:
+		return Flag
+	case source.Prompt:
+		return Prompt
+	}
+	if in.At == nil {
+		return Flag
+	}
+	return VarFile
+}
+
+// valueInFile finds the expression that a variable file gives a variable, and
+// the place of the whole argument.
+func valueInFile(f *source.File, name string) (hcl.Expression, source.Range) {
+	if f == nil || f.Bytes == nil {
+		return nil, source.Range{}
+	}
+	var file *hcl.File
+	if strings.HasSuffix(f.Path, ".json") {
+		file, _ = json.Parse(f.Bytes, f.Path)
+	} else {
+		file, _ = hclnative.ParseConfig(f.Bytes, f.Path)
+	}
+	if file == nil {
+		return nil, source.Range{}
+	}
+	attrs, _ := file.Body.JustAttributes()
+	if a := attrs[name]; a != nil {
+		return a.Expr, a.Range
+	}
+	return nil, source.Range{}
+}

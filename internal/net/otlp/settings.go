@@ -1,0 +1,262 @@
+package otlp
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/terrace-iac/terrace/internal/base/sys"
+	"github.com/terrace-iac/terrace/internal/settings/telemetry"
+)
+
+// Kind is a kind of records, as variables have it.
+type Kind string
+
+// The kinds.
+const (
+	Traces  Kind = "TRACES"
+	Metrics Kind = "METRICS"
+	Logs    Kind = "LOGS"
+)
+
+// Exporter is the way that records go.
+type Exporter int
+
+// The ways.
+const (
+	None Exporter = iota
+	Console
+	HTTP
+	GRPC
+)
+
+// Settings are what the environment says. The zero value is that nobody wants
+// anything.
+type Settings struct {
+	Traces, Metrics, Logs Signal
+	Service               string      // OTEL_SERVICE_NAME
+	Resource              [][2]string // OTEL_RESOURCE_ATTRIBUTES
+	Parent                telemetry.Parent
+}
+
+// A Signal says where one kind of records goes.
+type Signal struct {
+	Exporter Exporter
+	URL      string // of HTTP, whole; host:port for gRPC
+	Plain    bool   // without TLS
+	Trusting bool   // with TLS, to anyone
+	Gzip     bool
+	Timeout  time.Duration
+	Headers  [][2]string
+	// The certificates of the receiver, and those and the key that are shown to it, as
+	// files; "" for none of their own.
+	CA, Certificate, Key string
+}
+
+// On reports whether anything is wanted.
+func (s *Settings) On() bool {
+	return s.Traces.Exporter != None || s.Metrics.Exporter != None || s.Logs.Exporter != None
+}
+
+// defaultTimeout is that of OTEL_EXPORTER_OTLP_TIMEOUT.
+const defaultTimeout = 10 * time.Second
+
+// Read reads the variables TG_TELEMETRY_… of Terragrunt, and those of OpenTelemetry
+// that say where a receiver is. logs says whether log records may be asked for, which
+// is an experiment. What names no exporter is in odd, each with what there is; what
+// Terragrunt refuses is an error.
+func Read(env sys.Env, logs bool) (s Settings, odd []string, err error) {
+	for _, x := range []struct {
+		kind Kind
+		tg   string
+		into *Signal
+		may  string
+	}{
+		{Traces, "TRACE", &s.Traces, "none, console, otlpHttp, otlpGrpc and http"},
+		{Metrics, "METRIC", &s.Metrics, "none, console, otlpHttp, grpcHttp and otlpGrpc"},
+		{Logs, "LOGS", &s.Logs, "none, console, otlpHttp and otlpGrpc"},
+	} {
+		value, name := named(env, "TELEMETRY_"+x.tg+"_EXPORTER")
+		if x.kind == Logs && !logs {
+			continue
+		}
+		var known bool
+		if *x.into, known, err = signal(env, x.kind, name, value); err != nil {
+			return Settings{}, nil, err
+		}
+		if !known {
+			odd = append(odd, fmt.Sprintf("%s: there is no exporter %q, so nothing is sent; there are %s", name, value, x.may))
+		}
+	}
+	if !s.On() {
+		return Settings{}, odd, nil
+	}
+	s.Service = env.Get("OTEL_SERVICE_NAME")
+	if s.Resource, err = pairs(env, "OTEL_RESOURCE_ATTRIBUTES"); err != nil {
+		return Settings{}, nil, err
+	}
+	if text := env.Get(telemetry.Variable); text != "" && s.Traces.Exporter != None {
+		if s.Parent, err = telemetry.ParseParent(text); err != nil {
+			return Settings{}, nil, fmt.Errorf("the environment variable %s has the value %q: %w", telemetry.Variable, text, err)
+		}
+	}
+	return s, odd, nil
+}
+
+// signal is where one kind of records goes; known is false for an exporter that there
+// is not.
+func signal(env sys.Env, kind Kind, name, value string) (s Signal, known bool, err error) {
+	base := name[strings.Index(name, "TELEMETRY"):]
+	insecure, err := yes(env, base+"_INSECURE_ENDPOINT")
+	if err != nil {
+		return s, false, err
+	}
+	where := ""
+	switch {
+	case value == "" || value == "none":
+		return s, true, nil
+	case value == "console":
+		return Signal{Exporter: Console}, true, nil
+	case value == "otlpHttp":
+		s.Exporter = HTTP
+	case value == "otlpGrpc", value == "grpcHttp" && kind == Metrics:
+		s.Exporter = GRPC
+	case value == "http" && kind == Traces:
+		s.Exporter = HTTP
+		of := name
+		if where, name = named(env, base+"_HTTP_ENDPOINT"); where == "" {
+			return s, false, fmt.Errorf("the environment variable %s must be set: it is where the exporter %q of %s sends to", name, value, of)
+		}
+		if !strings.Contains(where, "://") {
+			where = scheme(insecure) + where
+		}
+		if u, err := url.Parse(where); err == nil && strings.Trim(u.Path, "/") == "" {
+			where = strings.TrimRight(where, "/") + "/v1/traces"
+		}
+	default:
+		return s, false, nil
+	}
+	if err = s.otel(env, kind); err == nil {
+		err = s.aim(env, kind, name, where, insecure)
+	}
+	return s, true, err
+}
+
+func scheme(plain bool) string {
+	if plain {
+		return "http://"
+	}
+	return "https://"
+}
+
+// aim sets where the records go: to where, else to what OpenTelemetry's variables
+// name, else to this machine.
+func (s *Signal) aim(env sys.Env, kind Kind, name, where string, insecure bool) error {
+	if where == "" {
+		where, name = either(env, kind, "ENDPOINT")
+		common := where != "" && name == "OTEL_EXPORTER_OTLP_ENDPOINT"
+		switch {
+		case where == "" && s.Exporter == GRPC:
+			where = scheme(insecure) + "localhost:4317"
+		case where == "":
+			where = scheme(insecure) + "localhost:4318/v1/" + kind.name()
+		case !strings.Contains(where, "://"):
+			where = scheme(insecure) + where
+		}
+		if common && s.Exporter == HTTP {
+			where = strings.TrimRight(where, "/") + "/v1/" + kind.name()
+		}
+	}
+	u, err := url.Parse(where)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("the environment variable %s names no receiver: it must be an address such as http://localhost:4318", name)
+	}
+	s.URL, s.Plain, s.Trusting = where, u.Scheme == "http", insecure && u.Scheme == "https"
+	if s.Exporter == GRPC {
+		if s.URL = u.Host; u.Port() == "" {
+			s.URL += ":" + map[bool]string{true: "80", false: "443"}[s.Plain]
+		}
+	}
+	return nil
+}
+
+// otel reads those of OpenTelemetry's variables that say how to send.
+func (s *Signal) otel(env sys.Env, kind Kind) error {
+	s.Timeout = defaultTimeout
+	if v, name := either(env, kind, "TIMEOUT"); v != "" {
+		ms, err := strconv.Atoi(v)
+		if err != nil || ms <= 0 {
+			return fmt.Errorf("the environment variable %s has the value %q: it must be a number of milliseconds from 1 on", name, v)
+		}
+		s.Timeout = time.Duration(min(ms, int(time.Hour/time.Millisecond))) * time.Millisecond
+	}
+	switch v, name := either(env, kind, "COMPRESSION"); v {
+	case "", "none":
+	case "gzip":
+		s.Gzip = true
+	default:
+		return fmt.Errorf("the environment variable %s has the value %q: it must be gzip or none", name, v)
+	}
+	_, name := either(env, kind, "HEADERS")
+	var err error
+	s.Headers, err = pairs(env, name)
+	s.CA, _ = either(env, kind, "CERTIFICATE")
+	s.Certificate, _ = either(env, kind, "CLIENT_CERTIFICATE")
+	s.Key, _ = either(env, kind, "CLIENT_KEY")
+	return err
+}
+
+// either is a variable of OpenTelemetry: that of the kind, else that of all.
+func either(env sys.Env, kind Kind, what string) (value, name string) {
+	name = "OTEL_EXPORTER_OTLP_" + string(kind) + "_" + what
+	if v := env.Get(name); v != "" {
+		return v, name
+	}
+	name = "OTEL_EXPORTER_OTLP_" + what
+	return env.Get(name), name
+}
+
+// named is a variable of Terragrunt, TG_NAME or TERRAGRUNT_NAME of old; without either
+// the name of the first.
+func named(env sys.Env, what string) (value, name string) {
+	if old := "TERRAGRUNT_" + what; env.Get("TG_"+what) == "" && env.Get(old) != "" {
+		return env.Get(old), old
+	}
+	return env.Get("TG_" + what), "TG_" + what
+}
+
+// yes reads a switch of Terragrunt.
+func yes(env sys.Env, what string) (bool, error) {
+	v, name := named(env, what)
+	if v == "" {
+		return false, nil
+	}
+	on, err := strconv.ParseBool(v)
+	if err != nil {
+		return false, fmt.Errorf("the environment variable %s has the value %q: it must be true or false", name, v)
+	}
+	return on, nil
+}
+
+// pairs reads a list of key=value, both of them percent-encoded, as W3C Baggage has
+// it.
+func pairs(env sys.Env, name string) ([][2]string, error) {
+	var out [][2]string
+	for p := range strings.SplitSeq(env.Get(name), ",") {
+		if p = strings.TrimSpace(p); p == "" {
+			continue
+		}
+		k, v, ok := strings.Cut(p, "=")
+		k, err := url.PathUnescape(strings.TrimSpace(k))
+		if err == nil {
+			v, err = url.PathUnescape(strings.TrimSpace(v))
+		}
+		if !ok || k == "" || err != nil { // values may be secret, so the message does not have the text
+			return nil, fmt.Errorf("the environment variable %s cannot be read: it must be KEY=VALUE, with commas between", name)
+		}
+		out = append(out, [2]string{k, v})
+	}
+	return out, nil
+}

@@ -1,0 +1,268 @@
+// Package transfer makes requests over HTTP that come to an end: bounded in size
+// and time, tried again where that can help, and continued where they broke off.
+//
+// Main type: Client. The one rule: no answer is read into memory or onto disk
+// without a bound.
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/terrace-iac/terrace/internal/base/sys"
+	"golang.org/x/net/http/httpproxy"
+)
+
+// A Client makes requests. Its zero value makes each once with Go's defaults;
+// New makes one with the program's. Methods may be called concurrently.
+type Client struct {
+	HTTP      *http.Client
+	Retries   int           // after the first attempt
+	Timeout   time.Duration // of a request up to the headers of its answer; 0 means 60 s
+	Idle      time.Duration // how long a body may bring nothing; 0 means 60 s
+	Backoff   time.Duration // before the first repetition, doubled for each further one; 0 means 500 ms
+	UserAgent string
+}
+
+const maxPause = 30 * time.Second
+
+// New makes a client that takes its proxy from env.
+func New(env sys.Env) *Client {
+	agent := "Terrace"
+	if more := env.Get("TF_APPEND_USER_AGENT"); more != "" {
+		agent += " " + more
+	}
+	return &Client{HTTP: &http.Client{Transport: Transport(env)}, Retries: 2, UserAgent: agent}
+}
+
+// Transport makes connections with the proxy settings of an environment.
+func Transport(env sys.Env) *http.Transport {
+	tr := http.DefaultTransport.(*http.Transport).Clone()
+	settings := httpproxy.Config{
+		HTTPProxy:  either(env, "HTTP_PROXY", "http_proxy"),
+		HTTPSProxy: either(env, "HTTPS_PROXY", "https_proxy"),
+		NoProxy:    either(env, "NO_PROXY", "no_proxy"),
+		CGI:        env.Get("REQUEST_METHOD") != "",
+	}
+	proxy := settings.ProxyFunc()
+	tr.Proxy = func(r *http.Request) (*url.URL, error) { return proxy(r.URL) }
+	tr.MaxIdleConnsPerHost = 16
+	tr.ResponseHeaderTimeout = 60 * time.Second
+	return tr
+}
+
+func either(env sys.Env, names ...string) string {
+	for _, n := range names {
+		if v := env.Get(n); v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// With is the client with another number of retries and another timeout; 0
+// keeps the timeout.
+func (c *Client) With(retries int, timeout time.Duration) *Client {
+	out := *c
+	out.Retries = retries
+	if timeout > 0 {
+		out.Timeout = timeout
+	}
+	return &out
+}
+
+// A StatusError is an answer with a status that means failure.
+type StatusError struct {
+	Code   int
+	Status string
+	URL    string // without user and query, which may hold secrets
+	Body   string // the beginning of the answer, if it is text
+}
+
+func (e *StatusError) Error() string {
+	return fmt.Sprintf("%s answered %q", e.URL, e.Status)
+}
+
+// Public is a URL without what may be secret in it.
+func Public(u *url.URL) string {
+	c := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
+	return c.String()
+}
+
+func (c *Client) client() *http.Client {
+	if c.HTTP == nil {
+		return http.DefaultClient
+	}
+	return c.HTTP
+}
+
+// Do sends a request without a body until it gets an answer that no repetition
+// would improve, which is any but 429 and 5xx. The caller closes the body.
+func (c *Client) Do(ctx context.Context, req *http.Request) (*http.Response, error) {
+	for try := 0; ; try++ {
+		resp, err := c.once(ctx, req)
+		last := try >= c.Retries || ctx.Err() != nil
+		switch {
+		case err != nil && (last || !worthRepeating(err)):
+			return nil, plainError(err)
+		case err == nil && (last || !busy(resp.StatusCode)):
+			return resp, nil
+		}
+		pause := c.pause(try, resp)
+		if resp != nil {
+			drain(resp.Body)
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func busy(code int) bool {
+	return code == http.StatusTooManyRequests || code >= 500 && code != http.StatusNotImplemented
+}
+
+// once sends the request one time. The timeout covers everything up to the
+// headers of the answer, the idle limit the body after them.
+func (c *Client) once(ctx context.Context, req *http.Request) (*http.Response, error) {
+	timeout := c.Timeout
+	if timeout == 0 {
+		timeout = 60 * time.Second
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(timeout, func() { cancel(fmt.Errorf("no answer within %s", timeout)) })
+	r := req.Clone(ctx)
+	if c.UserAgent != "" && r.Header.Get("User-Agent") == "" {
+		r.Header.Set("User-Agent", c.UserAgent)
+	}
+	resp, err := c.client().Do(r)
+	if !timer.Stop() && err == nil {
+		drain(resp.Body)
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil && ctx.Err() != nil && !errors.Is(cause, context.Canceled) {
+			err = &url.Error{Op: "Get", URL: Public(req.URL), Err: cause}
+		}
+		cancel(nil)
+		return nil, err
+	}
+	idle := c.Idle
+	if idle == 0 {
+		idle = 60 * time.Second
+	}
+	resp.Body = &watched{ReadCloser: resp.Body, ctx: ctx, cancel: cancel, idle: idle}
+	return resp, nil
+}
+
+// watched is a body that fails when it brings nothing for a while, or next to nothing:
+// a server that sends a byte now and then would keep us for years. What counts is the
+// time that is spent waiting, not what is done with the data between.
+type watched struct {
+	io.ReadCloser
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	idle   time.Duration
+	waited time.Duration // since came was 0
+	came   int
+}
+
+// leastPerIdle is how many bytes must come within the time in which a body may not be idle.
+const leastPerIdle = 4 << 10
+
+func (w *watched) Read(p []byte) (int, error) {
+	start := time.Now()
+	timer := time.AfterFunc(w.idle-w.waited, func() { w.cancel(errStalled) })
+	n, err := w.ReadCloser.Read(p)
+	timer.Stop()
+	if w.came += n; w.came >= leastPerIdle {
+		w.came, w.waited = 0, 0
+	} else {
+		w.waited += time.Since(start)
+	}
+	if err != nil && err != io.EOF && context.Cause(w.ctx) == errStalled {
+		err = errStalled
+	}
+	return n, err
+}
+
+func (w *watched) Close() error {
+	err := w.ReadCloser.Close()
+	w.cancel(nil)
+	return err
+}
+
+var errStalled = errors.New("the server stopped sending")
+
+// worthRepeating tells errors of the connection from those of the request.
+func worthRepeating(err error) bool {
+	if errors.Is(err, context.Canceled) {
+		return false
+	}
+	text := err.Error()
+	for _, final := range []string{"redirects", "unsupported protocol scheme", "x509:", "certificate", "no such host", "refusing", "server gave HTTP response"} {
+		if strings.Contains(text, final) {
+			return false
+		}
+	}
+	return true
+}
+
+// plainError takes the URL, whose query may hold a secret, out of an error.
+func plainError(err error) error {
+	var ue *url.Error
+	if !errors.As(err, &ue) {
+		return err
+	}
+	shown := ue.URL
+	if u, perr := url.Parse(ue.URL); perr == nil {
+		shown = Public(u)
+	}
+	return &url.Error{Op: ue.Op, URL: shown, Err: ue.Err}
+}
+
+// Unreachable reports whether an error means that the server could not be
+// asked, as opposed to that it gave an answer.
+func Unreachable(err error) bool {
+	var ne net.Error
+	var ue *url.Error
+	return errors.As(err, &ne) || errors.As(err, &ue)
+}
+
+func (c *Client) pause(try int, resp *http.Response) time.Duration {
+	d := c.Backoff
+	if d == 0 {
+		d = 500 * time.Millisecond
+	}
+	d = min(d<<min(try, 10), maxPause)
+	if resp != nil {
+		if s, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && s >= 0 {
+			d = max(d, min(time.Duration(s)*time.Second, 2*maxPause))
+		}
+	}
+	return d
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func drain(body io.ReadCloser) {
+	_, _ = io.CopyN(io.Discard, body, 64<<10)
+	_ = body.Close()
+}

@@ -1,0 +1,314 @@
+// Package imports reads import blocks, and writes the resource blocks of what is
+// imported without one.
+//
+// Main types: Set and Target. The one rule: what is to be imported is known before
+// anything is planned; only which object that is may wait.
+package imports
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/demand"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/value"
+	"github.com/terrace-iac/terrace/internal/lang"
+	"github.com/terrace-iac/terrace/internal/lang/eval"
+	"github.com/terrace-iac/terrace/internal/plan/refactoring"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/schema"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// A Set is what the import blocks of a root module name. A nil set is empty.
+type Set struct {
+	ev *eval.Evaluator
+	by map[addr.Instance]*Target
+}
+
+// A Target is one instance that is to take over an existing object.
+type Target struct {
+	Addr  addr.Instance
+	Block *config.ImportBlock
+
+	ev    *eval.Evaluator
+	id    *lang.Expr
+	ident *lang.Expr // nil if by id
+	each  *eachValue
+	reads []demand.Read // of its for_each
+}
+
+type eachValue struct{ key, value cty.Value }
+
+// Of is what is imported to an address, or nil.
+func (s *Set) Of(a addr.Instance) *Target {
+	if s == nil {
+		return nil
+	}
+	return s.by[a]
+}
+
+// Sorted lists the targets by address.
+func (s *Set) Sorted() []*Target {
+	if s == nil {
+		return nil
+	}
+	return slices.SortedFunc(maps.Values(s.by), func(a, b *Target) int { return a.Addr.Compare(b.Addr) })
+}
+
+// Read evaluates for_each and to of the import blocks of the root module.
+// generating allows targets for which there is no resource block yet. Blocks for resources
+// that wants refuses are left out, with what is wrong with them.
+func Read(t *demand.Task, ev *eval.Evaluator, generating bool, wants func(addr.ConfigResource) bool) (*Set, diag.List) {
+	out := &Set{ev: ev, by: map[addr.Instance]*Target{}}
+	var ds diag.List
+	for _, b := range ev.Tree().Root.Config.Imports {
+		if c, ok := into(b); ok && !wants(c) {
+			continue
+		}
+		r := &importReader{set: out, block: b, generating: generating}
+		ds = append(ds, r.read(t)...)
+	}
+	return out, ds
+}
+
+// into returns the resource block that an import block names, whatever its index is; ok is
+// false if that is not known before for_each is evaluated.
+func into(b *config.ImportBlock) (c addr.ConfigResource, ok bool) {
+	index := cty.StringVal("")
+	ctx := &hcl.EvalContext{Variables: map[string]cty.Value{"each": cty.ObjectVal(map[string]cty.Value{"key": index, "value": index})}}
+	t, ds := refactoring.ReadAddress(b.To, ctx)
+	if ds.HasErrors() || t.IsModule() {
+		return addr.ConfigResource{}, false
+	}
+	return t.Instance().Config(), true
+}
+
+// importReader reads one block.
+type importReader struct {
+	set        *Set
+	block      *config.ImportBlock
+	generating bool
+	reads      []demand.Read // of its for_each
+}
+
+func (r *importReader) read(t *demand.Task) diag.List {
+	if r.block.ForEach == nil {
+		return r.add(t, nil)
+	}
+	v, ds := r.each(t)
+	at := r.block.ForEach.Expr.Range()
+	if ds.HasErrors() {
+		return ds
+	}
+	if v.IsMarked() || v.IsNull() || !v.IsKnown() || !v.CanIterateElements() {
+		bad := diag.Errorf(&at, "Invalid for_each argument", "The \"for_each\" of an import block must be a map, a set or a tuple that is known while planning, and neither null nor sensitive.")
+		if !v.IsKnown() {
+			bad[0].Code = plan.UnknownCode
+		}
+		return append(ds, bad...)
+	}
+	for it := v.ElementIterator(); it.Next(); {
+		k, el := it.Element()
+		if v.Type().IsSetType() {
+			k = el
+		}
+		ds = append(ds, r.add(t, &eachValue{k, el})...)
+	}
+	return ds
+}
+
+// importEach is the subject of an import block's for_each.
+type importEach struct{ block *config.ImportBlock }
+
+func (e importEach) Describe() (string, *source.Range) { return "import", &e.block.At }
+
+// each evaluates the block's for_each, and notes what it read.
+func (r *importReader) each(t *demand.Task) (v cty.Value, ds diag.List) {
+	cell := demand.NewCell(importEach{r.block}, cty.DynamicVal, func(t *demand.Task) (cty.Value, diag.List) {
+		var v cty.Value
+		v, ds = lang.Eval(t, r.set.ev.Root, r.block.ForEach.Expr, cty.DynamicPseudoType)
+		r.reads = demand.ReadsOf(t)
+		return v, nil
+	})
+	v, _ = cell.Get(t, nil)
+	return v, ds
+}
+
+// add notes the target of the block, or of one element of its for_each.
+func (r *importReader) add(t *demand.Task, each *eachValue) diag.List {
+	b := r.block
+	it := &Target{Block: b, ev: r.set.ev, each: each, reads: r.reads}
+	var ctx *hcl.EvalContext
+	var ds diag.List
+	if vars := b.To.Variables(); len(vars) > 0 {
+		if ctx, ds = lang.IndexContext(t, it.scope(), b.To); ds.HasErrors() {
+			return ds
+		}
+	}
+	target, more := refactoring.ReadAddress(b.To, ctx)
+	if ds = append(ds, more...); more.HasErrors() {
+		return ds
+	}
+	at := b.To.Range()
+	if target.IsModule() || target.Resource.Mode != addr.Managed {
+		return append(ds, diag.Errorf(&at, "Invalid import address", "The \"to\" argument must be the address of a managed resource instance.")...)
+	}
+	it.Addr = target.Instance()
+	if b.ID != nil {
+		it.id = lang.Compile(b.ID.Expr)
+	}
+	if b.Identity != nil {
+		it.ident = lang.Compile(b.Identity.Expr)
+	}
+	if o := r.set.by[it.Addr]; o != nil {
+		return append(ds, diag.Errorf(&at, "Duplicate import configuration for "+it.Addr.String(), "An import block for the resource %q was already declared at %s. A resource can have only one import block.", it.Addr, o.Block.At).Note(&o.Block.At, "the other block is here")...)
+	}
+	r.set.by[it.Addr] = it
+	return append(ds, r.withoutConfig(it)...)
+}
+
+// withoutConfig reports an import for which there is no resource block.
+func (r *importReader) withoutConfig(it *Target) diag.List {
+	n := r.set.ev.Tree().Node(it.Addr.Module)
+	if n != nil && n.Config.Resources[it.Addr.Resource] != nil {
+		return nil
+	}
+	if r.generating && it.Addr.Module == "" && it.Block.ForEach == nil {
+		return nil
+	}
+	return it.Unmet()
+}
+
+// Unmet is the message that configuration has nothing for the target.
+func (it *Target) Unmet() diag.List {
+	at := it.Block.To.Range()
+	return diag.Errorf(&at, "Configuration for import target does not exist", "The configuration for the given import target %s does not exist. All target instances must have an associated configuration to be imported; run with -generate-config-out=FILE to have it written for resources of the root module.", it.Addr)
+}
+
+// importScope is the root module's scope with each of an import block.
+type importScope struct {
+	*eval.Module
+	each *eachValue
+}
+
+func (it *Target) scope() importScope { return importScope{it.ev.Root, it.each} }
+
+func (s importScope) Resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) (cty.Value, int, diag.List) {
+	if ref.RootName() == "each" && s.each != nil && len(ref) > 1 {
+		a, _ := ref[1].(hcl.TraverseAttr)
+		switch a.Name {
+		case "key":
+			return s.each.key, 2, nil
+		case "value":
+			return s.each.value, 2, nil
+		}
+		return cty.DynamicVal, 2, diag.Errorf(at, "Invalid reference", "The object \"each\" has the attributes \"key\" and \"value\" only.")
+	}
+	return s.Module.Resolve(t, ref, at)
+}
+
+// Provider is the provider configuration that imports an object whose resource
+// block is yet to be written.
+func (it *Target) Provider(t *demand.Task) (*eval.ProviderConfig, diag.List) {
+	ref := config.ProviderRef{Name: config.ImpliedProvider(it.Addr.Resource.Type), At: it.Block.At}
+	if it.Block.Provider != nil {
+		ref = *it.Block.Provider
+	}
+	return it.ev.Root.ResolveProvider(t, ref, it.scope())
+}
+
+// Deferral says why it is not known yet which object is taken over, nil if it is
+// or if that is not for want of a root variable.
+func (it *Target) Deferral(t *demand.Task) *eval.Deferral {
+	x := it.id
+	if it.ident != nil {
+		x = it.ident
+	}
+	v, ds := lang.Eval(t, it.scope(), x, cty.DynamicPseudoType)
+	if ds.HasErrors() || v.IsWhollyKnown() {
+		return nil // ID tells what is wrong
+	}
+	if names := it.ev.WaitsFor(append(demand.ReadsOf(t), it.reads...)); names != nil {
+		return &eval.Deferral{At: x.Range(), Variables: names}
+	}
+	return nil
+}
+
+// ID evaluates the id or identity of the object, which is of a type with the schema s.
+func (it *Target) ID(t *demand.Task, s *schema.Resource) (*plan.Import, diag.List) {
+	if it.ident != nil {
+		return it.identity(t, s)
+	}
+	at := it.id.Range()
+	v, ds := lang.Eval(t, it.scope(), it.id, cty.String)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	problem := ""
+	switch {
+	case value.ContainsSecret(v):
+		problem = "is sensitive"
+	case value.ContainsMark(v, value.Ephemeral):
+		problem = "is ephemeral"
+	case !v.IsKnown():
+		problem = "depends on resource attributes that cannot be determined until apply"
+	case v.IsNull():
+		problem = "is null"
+	}
+	if problem != "" {
+		return nil, append(ds, diag.Errorf(&at, "Invalid import id argument", "The import block \"id\" argument %s.", problem)...)
+	}
+	v, _ = v.Unmark()
+	if v.AsString() == "" {
+		return nil, append(ds, diag.Errorf(&at, "Invalid import id argument", "The import ID value evaluates to an empty string, please provide a non-empty value.")...)
+	}
+	return &plan.Import{ID: v.AsString(), Identity: cty.NilVal}, ds
+}
+
+// Check tells what is wrong with the identity that is given for an object which is
+// there already, and so is not imported.
+func (it *Target) Check(t *demand.Task, s *schema.Resource) diag.List {
+	if it.ident == nil {
+		return nil
+	}
+	if v, ds := lang.Eval(t, it.scope(), it.ident, cty.DynamicPseudoType); ds.HasErrors() || !v.IsWhollyKnown() {
+		return ds
+	}
+	_, ds := it.identity(t, s)
+	return ds
+}
+
+func (it *Target) identity(t *demand.Task, s *schema.Resource) (*plan.Import, diag.List) {
+	at := it.ident.Range()
+	if s.Identity == nil {
+		return nil, diag.Errorf(&at, "Resource type without identity", "The resource type of %s has no identity, so it must be imported by id.", it.Addr)
+	}
+	v, ds := lang.Eval(t, it.scope(), it.ident, cty.DynamicPseudoType)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	if value.ContainsSecret(v) || value.ContainsMark(v, value.Ephemeral) || !v.IsWhollyKnown() || v.IsNull() {
+		return nil, append(ds, diag.Errorf(&at, "Invalid import identity argument", "The import identity must be known while planning, and neither null nor sensitive nor ephemeral.")...)
+	}
+	v, _ = v.UnmarkDeep()
+	v, more := it.fit(v, s)
+	if ds = append(ds, more...); more.HasErrors() {
+		return nil, ds
+	}
+	return &plan.Import{Identity: v}, ds
+}
+
+// fit makes a value without marks an identity of the type; what may be left out is null.
+func (it *Target) fit(v cty.Value, s *schema.Resource) (cty.Value, diag.List) {
+	v, err := (&schema.Block{Attributes: s.Identity.Attributes}).Coerce(v)
+	if err != nil {
+		at := it.ident.Range()
+		return v, diag.Errorf(&at, "Invalid import identity argument", "The import identity does not fit the resource type of %s: %s.", it.Addr, err)
+	}
+	return v, nil
+}

@@ -1,0 +1,65 @@
+package imports
+
+import (
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/demand"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/lang"
+	"github.com/terrace-iac/terrace/internal/lang/eval"
+	"github.com/terrace-iac/terrace/internal/plan/refactoring"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Validate finds what is wrong with the ids and identities of import blocks without
+// state, and whether or not the objects are there already. Blocks with for_each or
+// an index that is computed are left to the plan, and so are values that are null.
+func Validate(t *demand.Task, ev *eval.Evaluator) diag.List {
+	var ds diag.List
+	for _, b := range ev.Tree().Root.Config.Imports {
+		if b.ForEach == nil {
+			ds = append(ds, validateBlock(t, ev, b)...)
+		}
+	}
+	return ds
+}
+
+func validateBlock(t *demand.Task, ev *eval.Evaluator, b *config.ImportBlock) diag.List {
+	target, ds := refactoring.ReadAddress(b.To, nil)
+	if ds.HasErrors() || target.IsModule() {
+		return nil // a plan tells
+	}
+	it := &Target{Addr: target.Instance(), Block: b, ev: ev}
+	if b.Identity == nil {
+		_, ds := lang.Eval(t, it.scope(), lang.Compile(b.ID.Expr), cty.String)
+		return ds
+	}
+	it.ident = lang.Compile(b.Identity.Expr)
+	v, ds := lang.Eval(t, it.scope(), it.ident, cty.DynamicPseudoType)
+	plain, _ := v.UnmarkDeep()
+	if ds.HasErrors() || !plain.IsWhollyKnown() || plain.IsNull() || hasNull(plain) {
+		return ds
+	}
+	r := ev.Root.Resource(it.Addr.Resource)
+	if r == nil || it.Addr.Module != "" {
+		return ds
+	}
+	s, more := r.Schema(t)
+	if more.HasErrors() || s.Identity == nil {
+		return ds // reported with the resource, or by a plan
+	}
+	_, more = it.fit(plain, s)
+	return append(ds, more...)
+}
+
+// hasNull reports whether any attribute of an object is null.
+func hasNull(v cty.Value) bool {
+	if !v.Type().IsObjectType() {
+		return false
+	}
+	for name := range v.Type().AttributeTypes() {
+		if v.GetAttr(name).IsNull() {
+			return true
+		}
+	}
+	return false
+}

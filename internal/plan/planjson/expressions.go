@@ -1,0 +1,184 @@
+package planjson
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/internal/plan/relevantattrs"
+	"github.com/terrace-iac/terrace/schema"
+)
+
+// An expression has "constant_value" if its value is known without anything else, and
+// "references" if it refers to something, as false && var.x does besides its value.
+
+func (c *configWriter) expression(x hcl.Expression) {
+	c.begin('{')
+	vars, called := x.Variables(), providerFunctions(x)
+	if c.refs != nil {
+		c.vars = append(c.vars, vars...)
+	}
+	_, native := x.(hclsyntax.Node) // a JSON string without a context is its own text
+	if native && !asks(x) || len(vars)+len(called) == 0 {
+		if v, diags := x.Value(nil); !diags.HasErrors() && v.IsWhollyKnown() && !v.ContainsMarked() {
+			c.name("constant_value")
+			c.value(v)
+		}
+	}
+	var refs []string
+	for _, t := range vars {
+		refs = append(refs, references(t)...)
+	}
+	refs = append(refs, called...)
+	if len(refs) > 0 {
+		c.strs("references", refs)
+	}
+	c.end('}')
+}
+
+// asks reports whether no value of an expression is known without a scope, as its
+// form shows: one of the parts that are always evaluated is a reference. Telling that
+// is much cheaper than the errors of evaluating it.
+func asks(x hcl.Expression) bool {
+	switch x := x.(type) {
+	case *hclsyntax.ScopeTraversalExpr:
+		return true
+	case *hclsyntax.TemplateExpr:
+		return slices.ContainsFunc(x.Parts, anyAsks)
+	case *hclsyntax.TemplateWrapExpr:
+		return asks(x.Wrapped)
+	case *hclsyntax.ParenthesesExpr:
+		return asks(x.Expression)
+	case *hclsyntax.TupleConsExpr:
+		return slices.ContainsFunc(x.Exprs, anyAsks)
+	case *hclsyntax.ObjectConsExpr:
+		return slices.ContainsFunc(x.Items, func(i hclsyntax.ObjectConsItem) bool { return asks(i.ValueExpr) })
+	}
+	return false
+}
+
+func anyAsks(x hclsyntax.Expression) bool { return asks(x) }
+
+// providerFunctions names the functions of providers that an expression calls, each
+// as often as it does. JSON syntax keeps them in its texts.
+func providerFunctions(x hcl.Expression) []string {
+	n, ok := x.(hclsyntax.Node)
+	if !ok {
+		return nil
+	}
+	var out []string
+	_ = hclsyntax.VisitAll(n, func(n hclsyntax.Node) hcl.Diagnostics {
+		if call, ok := n.(*hclsyntax.FunctionCallExpr); ok && strings.HasPrefix(call.Name, "provider::") {
+			out = append(out, call.Name)
+		}
+		return nil
+	})
+	return out
+}
+
+// expressionMember writes an expression as a member, unless nothing is known of it.
+func (c *configWriter) expressionMember(name string, x hcl.Expression) {
+	before, comma := len(c.b), c.comma
+	c.name(name)
+	start := len(c.b)
+	c.expression(x)
+	if string(c.b[start:]) == "{}" {
+		c.b, c.comma = c.b[:before], comma
+	}
+}
+
+// references names what a traversal refers to: as far as it goes, then step by
+// step less, down to the object; of an instance then its resource too.
+func references(t hcl.Traversal) []string {
+	subject, resource := relevantattrs.Subject(t)
+	if subject == 0 {
+		return nil
+	}
+	var out []string
+	for n := len(t); n >= subject; n-- {
+		out = append(out, addr.Text(t[:n]))
+	}
+	if resource > 0 && subject > resource {
+		out = append(out, addr.Text(t[:resource]))
+	}
+	return out
+}
+
+// blockMember writes the arguments and blocks of a body by a schema, as a
+// member, if there are any.
+func (c *configWriter) blockMember(name string, body hcl.Body, b *schema.Block) {
+	before, comma := len(c.b), c.comma
+	c.name(name)
+	start := len(c.b)
+	c.block(body, b)
+	if string(c.b[start:]) == "{}" {
+		c.b, c.comma = c.b[:before], comma
+	}
+}
+
+func (c *configWriter) block(body hcl.Body, b *schema.Block) {
+	content, _, _ := body.PartialContent(bodySchema(b))
+	if content == nil {
+		content = new(hcl.BodyContent)
+	}
+	c.content(content, b)
+}
+
+func (c *configWriter) content(content *hcl.BodyContent, b *schema.Block) {
+	c.begin('{')
+	byType := content.Blocks.ByType()
+	names := append(keys(content.Attributes), keys(byType)...)
+	slices.Sort(names)
+	for _, name := range names {
+		c.name(name)
+		if a := content.Attributes[name]; a != nil {
+			c.expression(a.Expr)
+			continue
+		}
+		c.blocks(byType[name], b.Blocks[name])
+	}
+	c.end('}')
+}
+
+func (c *configWriter) blocks(list hcl.Blocks, nb *schema.NestedBlock) {
+	switch nb.Nesting {
+	case schema.Single, schema.Group:
+		c.block(list[0].Body, nb.Block)
+	case schema.Map:
+		byLabel := map[string]hcl.Body{}
+		for _, b := range list {
+			if len(b.Labels) > 0 {
+				byLabel[b.Labels[0]] = b.Body
+			}
+		}
+		c.begin('{')
+		for _, label := range keys(byLabel) {
+			c.name(label)
+			c.block(byLabel[label], nb.Block)
+		}
+		c.end('}')
+	default:
+		c.begin('[')
+		for _, b := range list {
+			c.block(b.Body, nb.Block)
+		}
+		c.end(']')
+	}
+}
+
+func bodySchema(b *schema.Block) *hcl.BodySchema {
+	s := new(hcl.BodySchema)
+	for name := range b.Attributes {
+		s.Attributes = append(s.Attributes, hcl.AttributeSchema{Name: name})
+	}
+	for name, nb := range b.Blocks {
+		h := hcl.BlockHeaderSchema{Type: name}
+		if nb.Nesting == schema.Map {
+			h.LabelNames = []string{"key"}
+		}
+		s.Blocks = append(s.Blocks, h)
+	}
+	return s
+}

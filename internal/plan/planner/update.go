@@ -1,0 +1,235 @@
+package planner
+
+import (
+	"fmt"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/value"
+	"github.com/terrace-iac/terrace/internal/provider/resourceclient"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// planUpdate plans what becomes of an instance that configuration wants.
+func (m *managedPlan) planUpdate(now resourceclient.Object, imp *plan.Import) (cty.Value, diag.List) {
+	s := m.sub.Schema
+	unknown := cty.UnknownVal(s.Block.ImpliedType())
+	written, sensitive, ds := resourceclient.ConfigValue(m.t, m.d, s)
+	if ds.HasErrors() {
+		return unknown, ds
+	}
+	if ds = append(ds, m.p.validate(m.sub, m.d, written)...); ds.HasErrors() {
+		return unknown, ds
+	}
+	ds = append(ds, m.touchTriggers()...)
+	prior := now
+	if now.Stored != nil && now.Stored.Tainted {
+		prior = m.sub.None()
+	}
+	config := resourceclient.IgnoreChanges(m.d, s, prior.Value, written)
+	resp, more := m.sub.Plan(prior, config)
+	ds = append(ds, more...)
+	if more.HasErrors() {
+		return resourceclient.WithSensitive(resp.Planned, sensitive, s), ds
+	}
+	if resp.Legacy {
+		resp.Planned = resourceclient.IgnoreChanges(m.d, s, prior.Value, resp.Planned)
+	}
+	life := m.d.Resource.Config().Lifecycle
+	c := &plan.Change{
+		Addr: m.sub.Addr, Prev: m.p.prev(m.sub.Addr), Provider: m.sub.Of, Import: imp, Before: now.Value, After: resp.Planned,
+		BeforeIdentity: now.Identity, AfterIdentity: resp.Identity,
+		Handling: plan.Handling{Private: resp.Private, SkipDestroy: life.Destroy != nil && !*life.Destroy, ConfigKnown: config.IsWhollyKnown()},
+	}
+	c.BeforeSensitive = resourceclient.SensitivePaths(s, now.Value, now.Sensitive())
+	if len(sensitive) > 0 || s.Block.HasSensitive() {
+		c.AfterSensitive = resourceclient.SensitivePaths(s, resp.Planned, resourceclient.Present(resp.Planned, sensitive))
+	}
+	ds = append(ds, m.decide(c, now, prior, resp, written)...)
+	if c.Op.IsReplace() && !prior.Value.IsNull() { // planned anew: the schema's own are not marked, as in OpenTofu
+		given := resourceclient.Present(c.After, sensitive)
+		c.AfterSensitive = resourceclient.SensitivePaths(s, c.After, given)
+		c.Undeclared = resourceclient.BySchema(c.AfterSensitive, given)
+	}
+	m.found.change = c
+	if ds.HasErrors() {
+		return unknown, ds
+	}
+	v := c.After
+	if len(c.AfterSensitive) > 0 {
+		v = resourceclient.MarkSensitive(v, c.AfterSensitive)
+	}
+	return v, append(ds, m.preventReplace(c)...)
+}
+
+// decide chooses the operation and, for a replacement, plans the new object by
+// the configuration as it is written: there is nothing to ignore changes against.
+func (m *managedPlan) decide(c *plan.Change, now, prior resourceclient.Object, resp resourceclient.Planned, written cty.Value) diag.List {
+	if now.Value.IsNull() {
+		c.Op = plan.Create
+		hit, ds := m.triggered()
+		if hit {
+			c.Reason = plan.ReplaceByTriggers // reported for a new object as well, as in OpenTofu
+		}
+		return ds
+	}
+	reason, paths, ds := m.replaceReason(now, prior, resp)
+	if ds.HasErrors() {
+		return ds
+	}
+	if reason == "" {
+		c.Op = plan.Update
+		same := value.Same(resp.Planned, prior.Value)
+		if same {
+			c.After = prior.Value
+		}
+		if (same || unchanged(resp.Planned, prior.Value)) && resourceclient.SamePaths(c.BeforeSensitive, c.AfterSensitive) {
+			c.Op = plan.NoOp
+		}
+		return ds
+	}
+	c.Op, c.Reason, c.ReplacePaths = plan.DeleteThenCreate, reason, paths
+	if c.SkipDestroy {
+		c.Op = plan.ForgetThenCreate
+	}
+	if !prior.Value.IsNull() { // plan again as a create
+		fresh, more := m.sub.Plan(m.sub.None(), written)
+		ds = append(ds, more...)
+		if more.HasErrors() {
+			return ds
+		}
+		c.After, c.Private, c.AfterIdentity = fresh.Planned, fresh.Private, fresh.Identity
+		c.ConfigKnown = written.IsWhollyKnown()
+	}
+	return ds
+}
+
+// unchanged reports whether two objects of a type are the same. An argument of any
+// type that is null is the same whatever type the null has: not all know it.
+func unchanged(a, b cty.Value) bool {
+	if a.IsNull() || b.IsNull() || !a.IsKnown() || !b.IsKnown() || !a.Type().IsObjectType() || !b.Type().IsObjectType() {
+		return false
+	}
+	for name := range a.Type().AttributeTypes() {
+		if !b.Type().HasAttribute(name) {
+			return false
+		}
+		x, y := a.GetAttr(name), b.GetAttr(name)
+		if !value.Same(x, y) && !(x.IsNull() && y.IsNull()) {
+			return false
+		}
+	}
+	return true
+}
+
+// replaceReason says why an object must be replaced, or "", and which arguments
+// force it. Of several reasons the plan gives replace_triggered_by, as in OpenTofu.
+func (m *managedPlan) replaceReason(now, prior resourceclient.Object, resp resourceclient.Planned) (plan.Reason, []cty.Path, diag.List) {
+	tainted := now.Stored != nil && now.Stored.Tainted
+	var paths []cty.Path
+	if !tainted {
+		paths = m.sub.Replacing(resp, prior.Value)
+	}
+	hit, ds := m.triggered()
+	switch {
+	case hit:
+		return plan.ReplaceByTriggers, paths, ds
+	case tainted:
+		return plan.ReplaceTainted, nil, ds
+	case m.p.replace[m.sub.Addr]:
+		return plan.ReplaceByRequest, paths, ds
+	case len(paths) > 0:
+		return plan.ReplaceCannotUpdate, paths, ds
+	}
+	return "", nil, ds
+}
+
+// touchTriggers records reads of what replace_triggered_by names, so that the
+// order of actions and the dependencies in state know of it.
+func (m *managedPlan) touchTriggers() diag.List {
+	t, d := m.t, m.d
+	var ds diag.List
+	for _, x := range d.Triggers() {
+		target, _, more := d.TriggerTarget(t, x)
+		ds = append(ds, more...)
+		for _, other := range target {
+			other.Resource.Value(t)
+		}
+	}
+	return ds
+}
+
+// triggered reports whether anything that replace_triggered_by names is to change.
+func (m *managedPlan) triggered() (bool, diag.List) {
+	t, d := m.t, m.d
+	var ds diag.List
+	for _, x := range d.Triggers() {
+		target, rest, more := d.TriggerTarget(t, x)
+		ds = append(ds, more...)
+		if more.HasErrors() {
+			return false, ds
+		}
+		for _, other := range target {
+			other.Value(t, nil)
+			ip := m.p.found.instance(other)
+			if ip == nil || ip.change == nil {
+				continue
+			}
+			c := ip.change
+			switch {
+			case len(rest) == 0 && (c.Op == plan.Create || c.Op == plan.Update || c.Op.IsReplace()):
+				return true, ds
+			case len(rest) == 0 || c.Op == plan.NoOp:
+				continue
+			}
+			if attrDiffers(rest, c.Before, c.After) {
+				return true, ds
+			}
+		}
+	}
+	return false, ds
+}
+
+func attrDiffers(rest hcl.Traversal, before, after cty.Value) bool {
+	if before.IsNull() || after.IsNull() {
+		return before.IsNull() != after.IsNull()
+	}
+	b, bd := rest.TraverseRel(before)
+	a, ad := rest.TraverseRel(after)
+	if bd.HasErrors() || ad.HasErrors() {
+		return bd.HasErrors() != ad.HasErrors()
+	}
+	return !value.Same(b, a)
+}
+
+// preventReplace stops a replacement that lifecycle.prevent_destroy forbids.
+func (m *managedPlan) preventReplace(c *plan.Change) diag.List {
+	t, d := m.t, m.d
+	if c.Op != plan.DeleteThenCreate && c.Op != plan.CreateThenDelete && c.Op != plan.Delete {
+		return nil
+	}
+	prevent, at, ds := d.Resource.PreventDestroy(t)
+	if !prevent {
+		return ds
+	}
+	return append(ds, prevented(c.Addr, d.Resource.Config(), at))
+}
+
+// prevented is the message about a delete that prevent_destroy forbids.
+func prevented(a addr.Instance, r *config.Resource, at *source.Range) *diag.Message {
+	return &diag.Message{Code: "plan/prevent-destroy", Severity: diag.Error, Summary: "Resource instance cannot be destroyed", At: &r.At,
+		Detail: fmt.Sprintf("Resource %s has lifecycle.prevent_destroy set, but the plan calls for this resource to be destroyed. To avoid this error and continue with the plan, either disable lifecycle.prevent_destroy or exclude this resource instance using the -exclude=%s option.", a, quoteAddr(a)),
+		Notes:  []diag.Note{{Text: "prevent_destroy is set here", At: at}}}
+}
+
+func quoteAddr(a addr.Instance) string {
+	s := a.String()
+	if a.Key.Kind == addr.StringKey {
+		return "'" + s + "'"
+	}
+	return s
+}

@@ -1,0 +1,212 @@
+// Package readlog remembers when commands read objects from their providers last, so that
+// a plan need not read them again.
+//
+// Main type: Log. The one rule: a log is a help and no more: where there is none, or it
+// cannot be read, or it is of another state, everything is read. It holds no values, but
+// digests of what state held and of what data sources were read with.
+package readlog
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/internal/base/atomicfile"
+	"github.com/terrace-iac/terrace/internal/base/readfile"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/state"
+)
+
+const version = 2
+
+// A Log is what is known of the objects of one state.
+type Log struct {
+	dir     string
+	entries map[string]entry // by address
+}
+
+type entry struct {
+	At     time.Time `json:"at"`
+	Stored []byte    `json:"stored"` // the digest of what state held
+	With   []byte    `json:"with"`   // the digest of what it was read with
+}
+
+type file struct {
+	Version int              `json:"version"`
+	Objects map[string]entry `json:"objects"`
+}
+
+// Open reads the log of a state, which is nil or without a lineage if there is none yet, in a
+// folder for the logs of all states. One that cannot be used is empty. With the folder ""
+// there are no logs.
+func Open(dir string, of *state.State) *Log {
+	l := &Log{dir: dir, entries: map[string]entry{}}
+	if dir == "" || of == nil || of.Lineage == "" {
+		return l
+	}
+	text, err := readfile.Whole(l.path(of.Lineage))
+	if err != nil {
+		return l
+	}
+	var f file
+	if json.Unmarshal(text, &f) == nil && f.Version == version && f.Objects != nil {
+		l.entries = f.Objects
+	}
+	return l
+}
+
+// path is that of the log of a lineage: states that are copies of each other have the same
+// objects.
+func (l *Log) path(lineage string) string {
+	sum := sha256.Sum256([]byte(lineage))
+	return filepath.Join(l.dir, hex.EncodeToString(sum[:])+".json")
+}
+
+// Recent are the objects that were found as state has them, in a stretch of time.
+func (l *Log) Recent(since, now time.Time) map[addr.Object]plan.Reading {
+	return l.readings(func(_ addr.Instance, e entry) bool { return !e.At.Before(since) && !e.At.After(now) })
+}
+
+// Data are the data sources, however long ago they were read.
+func (l *Log) Data() map[addr.Object]plan.Reading {
+	return l.readings(func(a addr.Instance, _ entry) bool { return a.Resource.Mode == addr.Data })
+}
+
+func (l *Log) readings(of func(addr.Instance, entry) bool) map[addr.Object]plan.Reading {
+	out := map[addr.Object]plan.Reading{}
+	for name, e := range l.entries {
+		a, err := addr.ParseInstance(name)
+		if err != nil || len(e.Stored) != len(state.Digest{}) || len(e.With) != len(state.Digest{}) || !of(a, e) {
+			continue
+		}
+		o := addr.Object{Instance: a}
+		out[o] = plan.Reading{Object: o, Stored: state.Digest(e.Stored), With: state.Digest(e.With)}
+	}
+	return out
+}
+
+func (l *Log) note(a addr.Instance, stored, with state.Digest, at time.Time) {
+	delete(l.entries, a.String())
+	if with != (state.Digest{}) {
+		l.entries[a.String()] = entry{At: at.UTC(), Stored: stored[:], With: with[:]}
+	}
+}
+
+// Read notes what a plan found while state was as it is. Of what is not as state has it,
+// nothing is known: the plan is not in the state. Data sources are, by the digest of what they
+// said, unless it is known what they were read with when they said what state has. What was
+// read after the plan was begun counts as read then: it may have been asked about for hours.
+func (l *Log) Read(readings []plan.Reading, now *state.State, begun time.Time) {
+	for _, r := range readings {
+		a := r.Object.Instance
+		switch {
+		case a.Resource.Mode == addr.Data:
+			stored, _, _ := now.Object(r.Object)
+			has, e := state.DigestOf(stored), l.entries[a.String()]
+			if r.Stored == has || !bytes.Equal(e.Stored, has[:]) || bytes.Equal(e.With, r.With[:]) {
+				l.note(a, r.Stored, r.With, begun)
+			}
+		case r.Object.Deposed == "" && r.Found == nil && !r.Gone:
+			l.note(a, r.Stored, r.With, begun)
+		default:
+			delete(l.entries, a.String())
+		}
+	}
+}
+
+// Applied notes what an apply left in state: providers, configured so, answered for what it
+// changed, and what the plan had found differing is in the state now. After one that failed,
+// nothing is known of what it was to change. What depends on something that changed may be
+// another now.
+func (l *Log) Applied(p *plan.Plan, done Applied) {
+	note := func(a addr.Instance, at time.Time) {
+		delete(l.entries, a.String())
+		if obj, pc, ok := done.State.Object(addr.Object{Instance: a}); ok && !obj.Tainted && !pc.Provider.IsBuiltIn() {
+			l.note(a, state.DigestOf(obj), done.Providers[pc], at)
+		}
+	}
+	for _, r := range p.Readings {
+		if r.Found != nil && r.Object.Instance.Resource.Mode == addr.Managed {
+			note(r.Object.Instance, p.Timestamp)
+		}
+	}
+	changed, blocks := map[addr.Instance]bool{}, map[addr.ConfigResource]bool{}
+	for _, c := range p.Changes {
+		if c.Op != plan.NoOp && c.Op != plan.Read {
+			changed[c.Addr], blocks[c.Addr.Config()] = true, true
+		}
+	}
+	for _, r := range done.State.Sorted() {
+		for k, inst := range r.Instances {
+			a := r.Addr.Instance(k)
+			switch {
+			case changed[a] && !done.Failed:
+				note(a, done.Begun)
+			case changed[a] || inst.Current != nil && slices.ContainsFunc(inst.Current.Dependencies, func(c addr.ConfigResource) bool { return blocks[c] }):
+				delete(l.entries, a.String())
+			}
+		}
+	}
+}
+
+// Applied is how an apply ended.
+type Applied struct {
+	State     *state.State
+	Begun     time.Time
+	Failed    bool
+	Providers map[addr.ProviderConfig]state.Digest // what they were configured with
+}
+
+// Keep notes what a plan has read, and what became of its apply, nil where there was none.
+func Keep(dir string, p *plan.Plan, done *Applied) error {
+	if dir == "" || p == nil || len(p.Readings) == 0 && done == nil {
+		return nil
+	}
+	l, now, at := Open(dir, p.PrevRun), p.PrevRun, p.Prior
+	if done != nil {
+		now, at = done.State, done.State
+	}
+	l.Read(p.Readings, now, p.Timestamp)
+	if done != nil {
+		l.Applied(p, *done)
+	}
+	return l.Save(at)
+}
+
+// Save writes the log. What state has no more is left out.
+func (l *Log) Save(now *state.State) error {
+	if l.dir == "" || now == nil || now.Lineage == "" {
+		return nil
+	}
+	path := l.path(now.Lineage)
+	kept := map[string]entry{}
+	for name, e := range l.entries {
+		a, err := addr.ParseInstance(name)
+		if err != nil {
+			continue
+		}
+		if _, _, ok := now.Object(addr.Object{Instance: a}); ok {
+			kept[name] = e
+		}
+	}
+	if len(kept) == 0 {
+		if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+			return err
+		}
+		return nil
+	}
+	text, err := json.Marshal(file{Version: version, Objects: kept})
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(l.dir, 0o700); err != nil {
+		return err
+	}
+	return atomicfile.Write(path, text, 0o600)
+}

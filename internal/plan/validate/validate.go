@@ -1,0 +1,525 @@
+// Package validate holds a module tree to every rule that can be checked
+// without state, variables and configured providers.
+//
+// Main function: Run. The one rule: every block is looked at once, with unknown
+// repetition, so that what it costs does not depend on how many instances there are.
+package validate
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/demand"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/parallel"
+	"github.com/terrace-iac/terrace/internal/base/value"
+	"github.com/terrace-iac/terrace/internal/lang"
+	"github.com/terrace-iac/terrace/internal/lang/eval"
+	"github.com/terrace-iac/terrace/internal/lang/module"
+	"github.com/terrace-iac/terrace/internal/plan/refactoring"
+	"github.com/terrace-iac/terrace/internal/provider/resourceclient"
+	"github.com/terrace-iac/terrace/schema"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+// Input is what is validated and with what.
+type Input struct {
+	Tree         *module.Tree
+	Providers    resourceclient.Providers
+	Functions    map[string]function.Function
+	Provisioners Provisioners
+	Cwd          string
+	// Without says of which providers nothing is asked; nil: of none. What belongs to
+	// them is taken for anything, and Cwd and the workspace for unknown.
+	Without  func(addr.Provider) bool
+	Compiled *eval.Compiled // see there; nil: none
+	// Wants reports whether a plan needs a resource block; nil: it needs all. What is wrong with
+	// other blocks is not looked at before the plan.
+	Wants func(addr.ConfigResource) bool
+	// Uses reports whether a plan to destroy uses a provider configuration; nil: it uses all.
+	Uses func(addr.ProviderConfig) bool
+	// Also checks more of the root module, with the same evaluation; nil: nothing.
+	Also func(*demand.Task, *eval.Evaluator) diag.List
+}
+
+// Provisioners knows the types of provisioners.
+type Provisioners interface {
+	Schema(typ string) *schema.Block
+	ConnectionSchema() *schema.Block
+	Validate(typ string, config, connection cty.Value) diag.List
+}
+
+type validator struct {
+	in     Input
+	ctx    context.Context
+	client *resourceclient.Client
+	ev     *eval.Evaluator
+	graph  *demand.Graph
+
+	early   bool // see Early
+	destroy bool // early, and before a plan to destroy: the provider configurations that it uses
+	mild    bool // early, and before a plan to destroy: all, for warnings
+
+	mu        sync.Mutex
+	done      map[any]bool // blocks and folders that were looked at
+	validated Validated    // early
+	redundant diag.List    // early: warnings that no plan gives
+	instances sync.Map     // early: cty.Value by anyOf
+}
+
+// Run validates a tree.
+func Run(ctx context.Context, in Input) diag.List {
+	v := newValidator(ctx, in, false)
+	v.graph.Report(module.CheckProviders(in.Tree))
+	if ds := v.graph.Diags(); ds.HasErrors() {
+		return ds // the rest would only say the same of each resource
+	}
+	if in.Provisioners != nil {
+		v.graph.Report(module.CheckProvisioners(in.Tree, func(typ string) bool { return in.Provisioners.Schema(typ) != nil }))
+	}
+	v.graph.Report(refactoring.Check(in.Tree, eval.Options{Functions: in.Functions, Workspace: "default"}.Early()))
+	v.run()
+	if in.Also != nil {
+		v.graph.Report(in.Also(v.graph.Task(ctx), v.ev))
+	}
+	return v.graph.Diags()
+}
+
+func newValidator(ctx context.Context, in Input, early bool) *validator {
+	v := &validator{in: in, ctx: ctx, graph: &demand.Graph{Stop: ctx.Done()}, done: map[any]bool{}, early: early}
+	v.client = resourceclient.New(ctx, resourceclient.Options{Providers: in.Providers})
+	o := eval.Options{Tree: in.Tree, Phase: v, Workspace: "default", RootDir: ".", Cwd: in.Cwd, Functions: in.Functions, Validating: true, Compiled: in.Compiled, Alone: !early}
+	if in.Without != nil {
+		o.Workspace, o.Cwd = "", ""
+	}
+	v.ev = eval.New(v.graph, o)
+	return v
+}
+
+// run walks the modules from the root.
+func (v *validator) run() {
+	var w parallel.Work[job]
+	v.graph.Rest = w.Break
+	v.module(&w, v.ev.Root)
+	w.Do(0, func(do job) { do(v.graph.Task(v.ctx)) })
+	v.graph.Rest = nil
+}
+
+type job func(*demand.Task)
+
+// module demands what there is in a module instance, and in those that it calls.
+func (v *validator) module(w *parallel.Work[job], m *eval.Module) {
+	first := !v.early || v.first(m.Node.Config)
+	var all []job
+	for _, r := range m.Resources() {
+		if !v.destroy && v.wants(r.Addr().Config()) {
+			all = append(all, func(t *demand.Task) { r.Value(t) })
+		}
+	}
+	for _, c := range m.Calls() {
+		if !v.entersCall(c.Node) {
+			continue
+		}
+		all = append(all, func(t *demand.Task) {
+			if ch, ok := c.Children(t); ok {
+				for _, child := range ch.All {
+					v.module(w, child)
+				}
+			}
+		})
+	}
+	all = append(all, func(t *demand.Task) {
+		if first && v.limited() == nil { // else with the resources that use them
+			for _, pc := range m.ProviderInstances(t) {
+				if !v.destroy || v.in.Uses == nil || v.in.Uses(pc.Addr) {
+					v.graph.Report(v.provider(t, pc))
+				}
+			}
+		}
+		switch {
+		case v.destroy:
+		case v.limited() == nil:
+			v.values(t, m, first)
+		case m.Node.Parent == nil:
+			v.outputs(t, m)
+		}
+	})
+	w.Add(all...)
+}
+
+// outputs demands the root outputs that a plan with targets or exclusions may make: those
+// that read something, all of which it needs.
+func (v *validator) outputs(t *demand.Task, root *eval.Module) {
+	reads := eval.StaticOutputs(v.in.Tree)
+	for _, name := range root.Outputs() {
+		needs := reads(name)
+		if len(needs) > 0 && !slices.ContainsFunc(needs, func(c addr.ConfigResource) bool { return !v.wants(c) }) {
+			root.Output(t, name)
+		}
+	}
+}
+
+// limited is what the plan needs alone, nil if that is everything. Before a plan to destroy
+// all of configuration is looked at, for warnings.
+func (v *validator) limited() func(addr.ConfigResource) bool {
+	if v.destroy || v.mild || !v.early {
+		return nil
+	}
+	return v.in.Wants
+}
+
+func (v *validator) wants(c addr.ConfigResource) bool {
+	f := v.limited()
+	return f == nil || f(c)
+}
+
+// entersCall reports whether anything is demanded in a called module.
+func (v *validator) entersCall(n *module.Node) bool {
+	switch f := v.limited(); {
+	case n == nil:
+		return true
+	case v.destroy: // of modules that are called once: others have no provider configurations of their own
+		r := n.Call.Repeat
+		return r.Count == nil && r.ForEach == nil && r.Enabled == nil && configures(n)
+	case f == nil:
+		return true
+	default:
+		for a := range n.Config.Resources {
+			if f(n.Path.Resource(a)) {
+				return true
+			}
+		}
+	}
+	for _, sub := range n.Calls {
+		if v.entersCall(sub) {
+			return true
+		}
+	}
+	return false
+}
+
+// configures reports whether a module, or one that it calls, has a provider configuration.
+func configures(n *module.Node) bool {
+	for _, p := range n.Config.Providers {
+		if !p.Empty {
+			return true
+		}
+	}
+	for _, sub := range n.Calls {
+		if configures(sub) {
+			return true
+		}
+	}
+	return false
+}
+
+// values demands the values of a module instance: its inputs alone where another instance
+// with the same text was looked at.
+func (v *validator) values(t *demand.Task, m *eval.Module, first bool) {
+	if !first {
+		for _, f := range m.Inputs() {
+			f(t)
+		}
+		return
+	}
+	for _, f := range m.Demands() {
+		f(t)
+	}
+	for _, c := range m.Checks() {
+		_, ds := c.Run(t)
+		v.graph.Report(notFailures(ds))
+	}
+	v.graph.Report(m.CheckReferences())
+}
+
+func (v *validator) first(k any) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.done[k] {
+		return false
+	}
+	v.done[k] = true
+	return true
+}
+
+// provider validates a provider configuration.
+func (v *validator) provider(t *demand.Task, pc *eval.ProviderConfig) diag.List {
+	if pc.Block() == nil || !v.first(pc.Block()) {
+		return nil
+	}
+	if v.leavesOut(pc.Addr.Provider) {
+		return pc.Expressions(t).About(pc.Addr.String())
+	}
+	ps, ds := v.client.Schema(pc.Addr.Provider)
+	if ds.HasErrors() {
+		return ds
+	}
+	val, ok := pc.Value(t)
+	if !ok {
+		return nil
+	}
+	prov, ds := v.in.Providers.Any(v.ctx, pc.Addr.Provider)
+	if ds.HasErrors() {
+		return ds
+	}
+	plain, _ := val.UnmarkDeep()
+	_, more := prov.ValidateConfig(v.ctx, plain)
+	for _, m := range more {
+		if m.At == nil {
+			m.At = pc.AttrRange(m.Attr, ps)
+		}
+	}
+	return append(ds, more...).About(pc.Addr.String())
+}
+
+// Schema implements eval.Phase.
+func (v *validator) Schema(_ *demand.Task, a addr.Provider) (*schema.Provider, diag.List) {
+	if v.leavesOut(a) {
+		return nil, demand.Fail()
+	}
+	return v.client.Schema(a)
+}
+
+// Value implements eval.Phase: the configuration with unknowns where the
+// provider decides.
+func (v *validator) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
+	if v.leavesOut(d.Resource.Provider()) {
+		return v.alone(t, d)
+	}
+	if v.early {
+		return v.valueBeforePlan(t, d)
+	}
+	s, ds := d.Resource.Schema(t)
+	if ds.HasErrors() {
+		return cty.DynamicVal, ds
+	}
+	a := d.Addr()
+	unknown := cty.UnknownVal(s.Block.ImpliedType())
+	if a.Resource.Mode == addr.Ephemeral {
+		unknown = unknown.Mark(value.Ephemeral)
+	}
+	_, more := d.Provider(t)
+	ds = append(ds, more...)
+	_, more = d.Preconditions(t)
+	ds = append(ds, notFailures(more)...)
+	if b, more := d.Resource.Body(s); b.Dynamic() && !more.HasErrors() { // what such blocks hold is evaluated only if there are any
+		if more = b.Static(t, d.Scope(cty.NilVal)); more.HasErrors() {
+			return unknown, append(ds, resourceclient.Blame(d, s, more)...)
+		}
+	} else if more.HasErrors() {
+		return unknown, append(ds, resourceclient.Blame(d, s, more)...)
+	}
+	config, more := d.Config(t, s)
+	if ds = append(ds, resourceclient.Blame(d, s, more)...); more.HasErrors() {
+		return unknown, ds
+	}
+	plain := config
+	marked := value.Marked(config)
+	if marked {
+		plain, _ = config.UnmarkDeep()
+	}
+	if a.Resource.Mode != addr.Ephemeral && marked {
+		_, _, more = resourceclient.ConfigValue(t, d, s)
+		ds = append(ds, resourceclient.Blame(d, s, append(onlyOf(more, "plan/ephemeral"), onlyOf(more, resourceclient.CodeDeprecated)...))...)
+	}
+	prov, more := v.in.Providers.Any(v.ctx, d.Resource.Provider())
+	if ds = append(ds, more...); more.HasErrors() {
+		return unknown, ds
+	}
+	more = prov.ValidateResource(v.ctx, a.Resource.Mode, a.Resource.Type, plain)
+	ds = append(ds, resourceclient.Blame(d, s, more).About(a.String())...)
+	ds = append(ds, v.deprecated(d, s, plain).About(a.String())...)
+	ds = append(ds, v.ignored(d, s)...)
+	out := s.Block.SetUnknowns(plain)
+	ds = append(ds, v.provisioners(t, d, out)...)
+	var sensitive []cty.Path
+	if marked {
+		sensitive = value.PathsWith(config, value.Sensitive)
+	}
+	out = resourceclient.WithSensitive(out, sensitive, s)
+	if a.Resource.Mode == addr.Ephemeral {
+		out = out.Mark(value.Ephemeral)
+	}
+	return out, append(ds, made(t, d, out)...)
+}
+
+// made is what is wrong with what is said of an instance as it will be.
+func made(t *demand.Task, d *eval.Desired, out cty.Value) diag.List {
+	_, more := d.Postconditions(t, out)
+	ds := notFailures(more)
+	_, _, more = d.Resource.PreventDestroy(t)
+	ds = append(ds, onlyKnown(more)...)
+	for _, x := range d.Triggers() {
+		_, _, more = d.TriggerTarget(t, x)
+		ds = append(ds, more...)
+	}
+	return ds
+}
+
+// notFailures drops conditions that fail: with unknown values that says nothing
+// yet, and where all is known, planning tells.
+func notFailures(ds diag.List) diag.List {
+	var out diag.List
+	for _, m := range ds {
+		if m.Code != "eval/condition" {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+func onlyOf(ds diag.List, code string) diag.List {
+	var out diag.List
+	for _, m := range ds {
+		if m.Code == code {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// onlyKnown drops the complaint that prevent_destroy is not known: variables have no values here.
+func onlyKnown(ds diag.List) diag.List {
+	var out diag.List
+	for _, m := range ds {
+		if m.Code != eval.CodePreventDestroy {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// deprecated warns of arguments and blocks that the provider calls deprecated.
+func (v *validator) deprecated(d *eval.Desired, s *schema.Resource, config cty.Value) diag.List {
+	if !v.first(d.Resource.Config()) {
+		return nil
+	}
+	var ds diag.List
+	kind := "resource"
+	if d.Addr().Resource.Mode == addr.Data {
+		kind = "data source"
+	}
+	if s.Block.Deprecated != "" {
+		at := d.Resource.Config().At
+		ds = append(ds, diag.Warnf(&at, "Deprecated "+kind, "%s", sentence(s.Block.Deprecated))...)
+	}
+	if config.IsNull() || !config.IsKnown() {
+		return ds
+	}
+	b, _ := d.Resource.Body(s)
+	for name, a := range s.Block.Attributes {
+		if a.Deprecated == "" || config.GetAttr(name).IsNull() {
+			continue
+		}
+		at := b.AttrRange(cty.GetAttrPath(name))
+		ds = append(ds, diag.Warnf(&at, "Argument is deprecated", "%s", sentence(a.Deprecated))...)
+	}
+	for name, nb := range s.Block.Blocks {
+		x := config.GetAttr(name)
+		if nb.Block.Deprecated == "" || x.IsNull() || x.IsKnown() && x.CanIterateElements() && x.LengthInt() == 0 {
+			continue
+		}
+		at := b.AttrRange(cty.GetAttrPath(name))
+		ds = append(ds, diag.Warnf(&at, "Block is deprecated", "%s", sentence(nb.Block.Deprecated))...)
+	}
+	return ds
+}
+
+func sentence(text string) string {
+	if text == schema.NoMessage {
+		return "The provider calls this deprecated and says no more about it."
+	}
+	return text
+}
+
+// ignored holds ignore_changes to what an object of the resource has.
+func (v *validator) ignored(d *eval.Desired, s *schema.Resource) diag.List {
+	var ds, redundant diag.List
+	for _, ref := range d.Resource.Config().Lifecycle.IgnoreChanges {
+		at := ref.SourceRange()
+		if more := eval.AttributeMistake(ref, s.Block.ImpliedType(), &at); more != nil { // such references are relative to the resource
+			ds = append(ds, more...)
+			continue
+		}
+		first, ok := ref[0].(hcl.TraverseAttr)
+		if !ok {
+			continue
+		}
+		if a := s.Block.Attributes[first.Name]; a != nil && a.Computed && !a.Optional && !a.Required {
+			redundant = append(redundant, diag.Warnf(&at, "Redundant ignore_changes element", "Adding an attribute name to ignore_changes tells Terrace to ignore future changes to the argument in configuration after the object has been created, retaining the value originally configured.\n\nThe attribute %s is decided by the provider alone and therefore there can be no configured value to compare with. Including this attribute in ignore_changes has no effect. Remove the attribute from ignore_changes to quiet this warning.", first.Name)...)
+		}
+	}
+	if !v.early {
+		return append(ds, redundant...)
+	}
+	v.mu.Lock()
+	v.redundant = append(v.redundant, redundant...)
+	v.mu.Unlock()
+	return ds
+}
+
+// provisioners validates provisioner and connection blocks.
+func (v *validator) provisioners(t *demand.Task, d *eval.Desired, self cty.Value) diag.List {
+	cfg := d.Resource.Config()
+	if v.in.Provisioners == nil || len(cfg.Provisioners) == 0 || !v.first(cfg.Provisioners[0]) {
+		return nil
+	}
+	var ds diag.List
+	for _, p := range cfg.Provisioners {
+		b := v.in.Provisioners.Schema(p.Type)
+		if b == nil {
+			continue // was reported at the beginning
+		}
+		scope := d.Scope(self)
+		config, more := evalBody(t, p.Body, b, scope)
+		ds = append(ds, more...)
+		conn, bad := cty.NilVal, more.HasErrors()
+		block := cfg.Connection
+		if p.Connection != nil {
+			block = p.Connection
+		}
+		if block != nil {
+			conn, more = evalBody(t, block.Body, v.in.Provisioners.ConnectionSchema(), scope)
+			if bad = bad || more.HasErrors(); block != cfg.Connection || p == cfg.Provisioners[0] {
+				ds = append(ds, more...) // those of the resource's connection once
+			}
+		}
+		if !bad {
+			ds = append(ds, v.in.Provisioners.Validate(p.Type, config, conn).Under(&p.At)...)
+		}
+	}
+	return ds
+}
+
+// Function implements eval.Phase.
+func (v *validator) Function(_ *demand.Task, a addr.Provider, pc *eval.ProviderConfig, name string) (function.Function, diag.List) {
+	if v.leavesOut(a) {
+		return resourceclient.UnknownFunction(), nil
+	}
+	prov, ds := v.in.Providers.Any(v.ctx, a)
+	if ds.HasErrors() {
+		return function.Function{}, ds
+	}
+	if pc != nil {
+		ps, more := prov.Schema(v.ctx)
+		if more.HasErrors() || ps.Functions[name] == nil {
+			return resourceclient.UnknownFunction(), append(ds, more...)
+		}
+	}
+	return resourceclient.ProviderFunction(v.ctx, prov, a, name, false)
+}
+
+// evalBody reads a body with a schema and evaluates it to a value without marks.
+func evalBody(t *demand.Task, body hcl.Body, b *schema.Block, s lang.Scope) (cty.Value, diag.List) {
+	c, ds := lang.CompileBody(body, b)
+	if ds.HasErrors() {
+		return cty.UnknownVal(b.ImpliedType()), ds
+	}
+	v, more := c.Eval(t, s)
+	v, _ = v.UnmarkDeep()
+	return v, append(ds, more...)
+}

@@ -1,0 +1,97 @@
+// Package bucket is what the backends cos and oss have in common: object stores that
+// list a bucket in the XML of S3's first listing, and lay out workspaces alike.
+//
+// Main type: Layout. The one rule: nothing is sent from here; the backend's own
+// client does that, with its signature.
+package bucket
+
+import (
+	"context"
+	"encoding/xml"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/internal/state/backend"
+	"github.com/terrace-iac/terrace/internal/state/store"
+)
+
+// A Layout says where states lie: PREFIX/KEY for the default workspace, and
+// PREFIX/WORKSPACE/KEY for another.
+type Layout struct {
+	Prefix string // as in the block, with or without a final slash; "" for none
+	Key    string
+}
+
+// Check says what is wrong with the arguments prefix and key.
+func (l Layout) Check(a *backend.Args) {
+	if strings.HasPrefix(l.Prefix, "/") || strings.HasPrefix(l.Prefix, "./") {
+		a.Fail("prefix", "The %q begins with %q or %q", "prefix", "/", "./")
+	}
+	if l.Key == "" || strings.HasPrefix(l.Key, "/") || strings.HasSuffix(l.Key, "/") {
+		a.Fail("key", "The %q is empty, or begins or ends with a slash", "key")
+	}
+}
+
+// File is the name of the object that holds the state of a workspace.
+func (l Layout) File(workspace string) string {
+	if workspace != store.Default {
+		return l.folder() + workspace + "/" + l.Key
+	}
+	return l.folder() + l.Key
+}
+
+func (l Layout) folder() string {
+	if l.Prefix == "" {
+		return ""
+	}
+	return strings.TrimSuffix(l.Prefix, "/") + "/"
+}
+
+// Workspaces lists the workspaces by the objects that there are, the default one first.
+func (l Layout) Workspaces(ctx context.Context, list func(ctx context.Context, prefix string) ([]string, error)) ([]string, error) {
+	keys, err := list(ctx, l.folder())
+	if err != nil {
+		return nil, err
+	}
+	names := []string{store.Default}
+	for _, k := range keys {
+		name, rest, ok := strings.Cut(strings.TrimPrefix(k, l.folder()), "/")
+		if ok && rest == l.Key && name != store.Default && store.ValidWorkspace(name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names[1:])
+	return names, nil
+}
+
+// List returns the names of all objects with a prefix, in order. page asks the bucket
+// with the given parameters and returns the body of an answer with status 200.
+func List(ctx context.Context, prefix string, page func(context.Context, url.Values) ([]byte, error)) ([]string, error) {
+	var out []string
+	for marker := ""; ; {
+		q := url.Values{"prefix": {prefix}, "max-keys": {"1000"}}
+		if marker != "" {
+			q.Set("marker", marker)
+		}
+		body, err := page(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		var answer struct {
+			Contents    []struct{ Key string }
+			IsTruncated bool
+			NextMarker  string
+		}
+		if err := xml.Unmarshal(body, &answer); err != nil {
+			return nil, &backend.Error{Argument: "bucket", Answer: "the answer is not a list of objects", Advice: "Check bucket, region and endpoint, and the proxy if there is one."}
+		}
+		for _, c := range answer.Contents {
+			out = append(out, c.Key)
+		}
+		if !answer.IsTruncated || answer.NextMarker == "" {
+			return out, nil
+		}
+		marker = answer.NextMarker
+	}
+}

@@ -1,0 +1,481 @@
+// Package configure makes the configuration of a backend from everything that it is
+// written in: a block, the options of init, a value (remote_state of units,
+// terraform_remote_state) and answers of the user.
+//
+// Main functions: Block, Options and Value. The one rule: what comes out is of the
+// type that the kind's schema implies, wholly known and without marks; whether
+// something required is missing is asked last (Missing), when all parts are joined.
+package configure
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/hashicorp/hcl/v2/json"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/sys"
+	"github.com/terrace-iac/terrace/internal/base/value"
+	"github.com/terrace-iac/terrace/internal/lang/hclnative"
+	"github.com/terrace-iac/terrace/internal/state/backend"
+	"github.com/terrace-iac/terrace/schema"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+// Eval evaluates an expression before anything is planned.
+type Eval func(hcl.Expression) (cty.Value, diag.List)
+
+// Block decodes the body of a block. Every argument counts as optional here.
+func Block(k *schema.Block, body hcl.Body, eval Eval) (cty.Value, diag.List) {
+	d := &decoder{eval: eval}
+	v := d.block(k, body)
+	return v, d.ds.Sort()
+}
+
+type decoder struct {
+	eval Eval
+	ds   diag.List
+}
+
+func bodySchema(k *schema.Block) *hcl.BodySchema {
+	s := &hcl.BodySchema{}
+	for _, name := range slices.Sorted(maps.Keys(k.Attributes)) {
+		s.Attributes = append(s.Attributes, hcl.AttributeSchema{Name: name})
+	}
+	for _, name := range slices.Sorted(maps.Keys(k.Blocks)) {
+		b := hcl.BlockHeaderSchema{Type: name}
+		if k.Blocks[name].Nesting == schema.Map {
+			b.LabelNames = []string{"key"}
+		}
+		s.Blocks = append(s.Blocks, b)
+	}
+	return s
+}
+
+func (d *decoder) block(k *schema.Block, body hcl.Body) cty.Value {
+	content, diags := body.Content(bodySchema(k))
+	d.ds = append(d.ds, diag.FromHCL(diags)...)
+	vals := make(map[string]cty.Value, len(k.Attributes)+len(k.Blocks))
+	for name, a := range k.Attributes {
+		vals[name] = cty.NullVal(a.Type)
+		if given := content.Attributes[name]; given != nil {
+			vals[name] = d.attribute(a.Type, name, given.Expr)
+		}
+	}
+	for name, nb := range k.Blocks {
+		vals[name] = d.blocks(name, nb, content.Blocks.OfType(name))
+	}
+	return cty.ObjectVal(vals)
+}
+
+func (d *decoder) attribute(want cty.Type, name string, x hcl.Expression) cty.Value {
+	null := cty.NullVal(want)
+	v, ds := d.eval(x)
+	d.ds = append(d.ds, ds...)
+	if ds.HasErrors() {
+		return null
+	}
+	at := x.Range()
+	v, ds = plain(v, name, &at)
+	d.ds = append(d.ds, ds...)
+	if ds.HasErrors() {
+		return null
+	}
+	if b, ok := schemaOf(want); ok { // an attribute with attributes
+		v, ds = b(v, name, &at)
+		d.ds = append(d.ds, ds...)
+		return v
+	}
+	out, err := convert.Convert(v, want)
+	if err != nil {
+		d.ds = append(d.ds, diag.Errorf(&at, "Invalid backend configuration", "The argument %q must be a %s: %s.", name, want.FriendlyName(), err)...)
+		return null
+	}
+	return out
+}
+
+// schemaOf is for objects, in which attributes may be left out.
+func schemaOf(want cty.Type) (func(cty.Value, string, *source.Range) (cty.Value, diag.List), bool) {
+	if !want.IsObjectType() {
+		return nil, false
+	}
+	return func(v cty.Value, name string, at *source.Range) (cty.Value, diag.List) {
+		out, err := object(v, name, want)
+		if err != nil {
+			return cty.NullVal(want), diag.Errorf(at, "Invalid backend configuration", "%s.", sentence(err))
+		}
+		return out, nil
+	}, true
+}
+
+// object gives an argument that is an object its type; attributes may be left out.
+func object(v cty.Value, name string, want cty.Type) (cty.Value, error) {
+	if v.Type().IsObjectType() && !v.IsNull() {
+		for n := range v.Type().AttributeTypes() {
+			if !want.HasAttribute(n) {
+				return cty.NilVal, fmt.Errorf("the argument %q has no attribute %q", name, n)
+			}
+		}
+	}
+	out, err := convert.Convert(v, lenient(want))
+	if err != nil {
+		return cty.NilVal, fmt.Errorf("the argument %q is not valid: %w", name, err)
+	}
+	return out, nil
+}
+
+// lenient is a type that lets attributes of an object be left out.
+func lenient(want cty.Type) cty.Type {
+	if !want.IsObjectType() {
+		return want
+	}
+	return cty.ObjectWithOptionalAttrs(want.AttributeTypes(), slices.Collect(maps.Keys(want.AttributeTypes())))
+}
+
+// plain refuses values that must not be stored, and those that are not known.
+func plain(v cty.Value, name string, at *source.Range) (cty.Value, diag.List) {
+	switch {
+	case value.ContainsMark(v, value.Ephemeral):
+		return cty.NilVal, diag.Errorf(at, "Backend config contains ephemeral values", "The argument %q of the backend is made of an ephemeral value. The configuration of a backend is stored on disk in the clear, in the data folder and in saved plans. Give the value by an environment variable of the backend instead.", name)
+	case value.ContainsSecret(v):
+		return cty.NilVal, diag.Errorf(at, "Backend config contains sensitive values", "The argument %q of the backend is made of a sensitive value. The configuration of a backend is stored on disk in the clear, in the data folder and in saved plans. Give the value by an environment variable of the backend instead.", name)
+	}
+	v, _ = v.UnmarkDeep()
+	if !v.IsWhollyKnown() {
+		ds := diag.Errorf(at, "Unknown values within backend definition", "The argument %q of the backend is not known before anything is planned. Give a default or a value to the variables that it uses.", name)
+		ds[0].Code = UnknownCode
+		return cty.NilVal, ds
+	}
+	return v, nil
+}
+
+// UnknownCode is the code of the error that an argument is not known early.
+const UnknownCode = "backend/unknown-value"
+
+func (d *decoder) blocks(name string, nb *schema.NestedBlock, given hcl.Blocks) cty.Value {
+	var vals []cty.Value
+	keyed := map[string]cty.Value{}
+	for _, b := range given {
+		v := d.block(nb.Block, b.Body)
+		vals = append(vals, v)
+		if len(b.Labels) > 0 {
+			keyed[b.Labels[0]] = v
+		}
+	}
+	if len(given) == 0 {
+		return nb.EmptyValue()
+	}
+	switch nb.Nesting {
+	case schema.Single, schema.Group:
+		if len(vals) > 1 {
+			at := given[1].DefRange
+			d.ds = append(d.ds, diag.Errorf(&at, "Duplicate block", "There can be only one %q block here.", name)...)
+		}
+		return vals[0]
+	case schema.List:
+		return cty.ListVal(vals)
+	case schema.Set:
+		return cty.SetVal(vals)
+	default:
+		return cty.MapVal(keyed)
+	}
+}
+
+// Value makes a configuration of a value: an object or a map whose elements are
+// arguments, and objects where the schema has blocks. What is required must be there.
+func Value(kind string, k *schema.Block, v cty.Value) (cty.Value, error) {
+	if v == cty.NilVal || v.IsNull() {
+		v = cty.EmptyObjectVal
+	}
+	all := map[string]cty.Value{}
+	if !v.CanIterateElements() || !v.Type().IsObjectType() && !v.Type().IsMapType() {
+		return cty.NilVal, fmt.Errorf("the configuration of the backend %q must be an object", kind)
+	}
+	for name, e := range v.AsValueMap() {
+		if k.Attributes[name] == nil && k.Blocks[name] == nil {
+			return cty.NilVal, fmt.Errorf("the backend %q has no argument named %q", kind, name)
+		}
+		all[name] = single(k.Blocks[name], e)
+	}
+	for name, a := range k.Attributes {
+		if e, ok := all[name]; a.Required && (!ok || e.IsNull()) {
+			return cty.NilVal, fmt.Errorf("the argument %q of the backend %q is required", name, kind)
+		}
+	}
+	return Partial(k, cty.ObjectVal(all))
+}
+
+// single is a value for blocks: one of them may be written as an object.
+func single(nb *schema.NestedBlock, v cty.Value) cty.Value {
+	if nb != nil && (nb.Nesting == schema.List || nb.Nesting == schema.Set) && (v.Type().IsObjectType() || v.Type().IsMapType()) && !v.IsNull() {
+		return cty.TupleVal([]cty.Value{v})
+	}
+	return v
+}
+
+// Partial gives a value the type of the schema; what is required may be missing.
+func Partial(k *schema.Block, v cty.Value) (cty.Value, error) {
+	all := map[string]cty.Value{}
+	for name, a := range k.Attributes {
+		all[name] = cty.NullVal(a.Type)
+	}
+	for name, e := range v.AsValueMap() {
+		if a := k.Attributes[name]; a != nil && a.Type.IsObjectType() {
+			given, err := object(e, name, a.Type)
+			if err != nil {
+				return cty.NilVal, err
+			}
+			e = given
+		}
+		all[name] = e
+	}
+	return optional(k).Coerce(cty.ObjectVal(all))
+}
+
+// optional is a schema in which nothing is required.
+func optional(k *schema.Block) *schema.Block {
+	out := &schema.Block{Attributes: map[string]*schema.Attribute{}, Blocks: map[string]*schema.NestedBlock{}}
+	for name, a := range k.Attributes {
+		b := *a
+		b.Required, b.Optional = false, true
+		out.Attributes[name] = &b
+	}
+	for name, nb := range k.Blocks {
+		out.Blocks[name] = &schema.NestedBlock{Block: optional(nb.Block), Nesting: nb.Nesting, MaxItems: nb.MaxItems}
+	}
+	return out
+}
+
+// Missing are the required arguments that a configuration lacks and the environment
+// does not give, in order.
+func Missing(k backend.Kind, v cty.Value, env sys.Env) []string {
+	var out []string
+	for name, a := range k.Schema.Attributes {
+		stand, asked := k.Ask[name]
+		inEnv := slices.ContainsFunc(stand, func(e string) bool { return env.Get(e) != "" })
+		if (a.Required || asked) && !inEnv && v.GetAttr(name).IsNull() {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// With sets one argument from text, as the user answered or an option says. Blocks are
+// written as an object each; the peers take them from files alone.
+func With(k *schema.Block, v cty.Value, name, text string) (cty.Value, error) {
+	a := k.Attributes[name]
+	if nb := k.Blocks[name]; nb != nil {
+		given, err := parse(cty.DynamicPseudoType, text)
+		if err == nil {
+			all := v.AsValueMap()
+			all[name] = single(nb, given)
+			v, err = Partial(k, cty.ObjectVal(all))
+		}
+		if err != nil {
+			return v, fmt.Errorf("the value of the block %q is not valid: %w", name, err)
+		}
+		return v, nil
+	}
+	if a == nil {
+		return v, fmt.Errorf("the backend configuration argument %q given on the command line is not expected for the selected backend type", name)
+	}
+	given, err := parse(a.Type, text)
+	if err != nil {
+		return v, fmt.Errorf("the value of the argument %q is not valid: %w", name, err)
+	}
+	all := v.AsValueMap()
+	all[name] = given
+	return cty.ObjectVal(all), nil
+}
+
+func parse(want cty.Type, text string) (cty.Value, error) {
+	if want.IsPrimitiveType() {
+		return convert.Convert(cty.StringVal(text), want)
+	}
+	if diag.TooDeep("", []byte(text)) != nil {
+		return cty.NilVal, fmt.Errorf("it is nested too deeply")
+	}
+	x, diags := hclsyntax.ParseExpression([]byte(text), "", hcl.InitialPos)
+	if diags.HasErrors() {
+		return cty.NilVal, fmt.Errorf("it is not an HCL expression") // the text may be a secret
+	}
+	v, diags := x.Value(nil)
+	if diags.HasErrors() {
+		return cty.NilVal, fmt.Errorf("it may hold nothing but constants")
+	}
+	out, err := convert.Convert(v, lenient(want))
+	if err != nil {
+		return cty.NilVal, fmt.Errorf("a %s is needed", want.FriendlyName())
+	}
+	return out, nil
+}
+
+// Overlay is what the options -backend-config make of a configuration.
+type Overlay struct {
+	Value cty.Value
+	// Overridden tells that there were any, if only an empty one that clears those before it.
+	Overridden bool
+	// By says of each argument that one sets how it does, for messages.
+	By map[string]string
+}
+
+// Options lays the options -backend-config over a configuration, in their order: the
+// later wins. read reads a file by the name that the option has. Blocks stand in files
+// alone, as with the peers, unless units say them, which have no files: blocks.
+func Options(k *schema.Block, v cty.Value, options []string, blocks bool, read func(name string) (*source.File, error)) (out Overlay, ds diag.List) {
+	out = Overlay{Value: v, By: map[string]string{}}
+	for i := len(options) - 1; i >= 0; i-- {
+		if options[i] == "" {
+			out.Overridden, options = true, options[i+1:]
+			break
+		}
+	}
+	for _, text := range options {
+		out.Overridden = true
+		if name, given, ok := strings.Cut(text, "="); ok {
+			name = strings.TrimSpace(name)
+			if k.Blocks[name] != nil && !blocks {
+				ds = append(ds, diag.Errorf(nil, "Invalid backend configuration argument", "The backend configuration argument %q given on the command line is not expected: it is a block. Write the block into a file, and give that with -backend-config=FILE.", name)...)
+				continue
+			}
+			next, err := With(k, out.Value, name, given)
+			if err != nil {
+				ds = append(ds, diag.Errorf(nil, "Invalid backend configuration argument", "%s.", sentence(err))...)
+				continue
+			}
+			out.Value, out.By[name] = next, "with -backend-config="+name+"=…"
+			continue
+		}
+		next, places, more := file(k, out.Value, text, read)
+		if ds = append(ds, more...); more.HasErrors() {
+			continue
+		}
+		out.Value = next
+		for name, at := range places {
+			out.By[name] = fmt.Sprintf("in %s, line %d, with -backend-config", at.Filename, at.Start.Line)
+		}
+	}
+	return out, ds
+}
+
+func sentence(err error) string {
+	s := err.Error()
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// file lays a file of assignments over a configuration; places are those of what it sets.
+func file(k *schema.Block, v cty.Value, name string, read func(string) (*source.File, error)) (out cty.Value, places map[string]source.Range, ds diag.List) {
+	f, err := read(name)
+	if err != nil {
+		return v, nil, diag.Errorf(nil, "Failed to read file", "The file %q could not be read: %s.", name, err)
+	}
+	if ds := diag.TooDeep(name, f.Bytes); ds != nil {
+		return v, nil, ds
+	}
+	var parsed *hcl.File
+	var diags hcl.Diagnostics
+	if strings.HasSuffix(name, ".json") {
+		parsed, diags = json.Parse(f.Bytes, name)
+	} else {
+		parsed, diags = hclnative.ParseConfig(f.Bytes, name)
+	}
+	if diags.HasErrors() {
+		return v, nil, diag.FromValues(f.Bytes, diags)
+	}
+	places = map[string]source.Range{}
+	over, ds := Block(k, noting{parsed.Body, places}, constant)
+	if ds.HasErrors() {
+		return v, nil, ds
+	}
+	all, set := v.AsValueMap(), over.AsValueMap()
+	for n := range places {
+		all[n] = set[n]
+	}
+	return cty.ObjectVal(all), places, ds
+}
+
+func constant(x hcl.Expression) (cty.Value, diag.List) {
+	v, diags := x.Value(&hcl.EvalContext{Functions: map[string]function.Function{}})
+	return v, diag.FromHCL(diags)
+}
+
+// noting notes where things are set at the top of a body.
+type noting struct {
+	hcl.Body
+	places map[string]source.Range
+}
+
+func (n noting) Content(s *hcl.BodySchema) (*hcl.BodyContent, hcl.Diagnostics) {
+	c, diags := n.Body.Content(s)
+	if c != nil {
+		for name, a := range c.Attributes {
+			n.places[name] = a.Range
+		}
+		for _, b := range c.Blocks {
+			n.places[b.Type] = b.DefRange
+		}
+	}
+	return c, diags
+}
+
+// Differing are the arguments whose values in two configurations of one kind are not the same.
+func Differing(k *schema.Block, one, other cty.Value) []string {
+	var out []string
+	names := slices.AppendSeq(slices.Collect(maps.Keys(k.Attributes)), maps.Keys(k.Blocks))
+	for _, name := range names {
+		if !one.GetAttr(name).RawEquals(other.GetAttr(name)) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// Places are where the arguments and blocks of a body stand, by name.
+func Places(k *schema.Block, body hcl.Body) map[string]*source.Range {
+	out := map[string]*source.Range{}
+	content, _, _ := body.PartialContent(bodySchema(k))
+	if content == nil {
+		return out
+	}
+	for name, a := range content.Attributes {
+		out[name] = &a.Range
+	}
+	for _, b := range content.Blocks {
+		if out[b.Type] == nil {
+			out[b.Type] = &b.DefRange
+		}
+	}
+	return out
+}
+
+// Locate gives messages of a kind the place of the argument that they are about, or
+// else that of the block. elsewhere is that of a backend.Config: of arguments in it that is
+// said in words.
+func Locate(ds diag.List, k *schema.Block, body hcl.Body, block *source.Range, elsewhere map[string]string) diag.List {
+	places := Places(k, body)
+	for _, m := range ds {
+		if m.At != nil {
+			continue
+		}
+		m.At = block
+		blame, ok := m.Extra.(backend.Blame)
+		if !ok {
+			continue
+		}
+		if how := elsewhere[blame.Argument]; how != "" {
+			m.Detail += backend.GivenElsewhere(blame.Argument, how)
+			continue
+		}
+		if at := places[blame.Argument]; at != nil {
+			m.At = at
+		}
+	}
+	return ds
+}

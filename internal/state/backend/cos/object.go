@@ -1,0 +1,231 @@
+package cos
+
+import (
+	"bytes"
+	"context"
+	"crypto/md5"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/state/backend"
+	"github.com/terrace-iac/terrace/internal/state/store"
+)
+
+// lockTag is the key of the tag that is a mutex of the account while a lock object is
+// made.
+const lockTag = "tencentcloud-terraform-lock"
+
+// An object is the state of one workspace. The store has no conditional writes, so it
+// has no versions.
+type object struct {
+	b    *cosBackend
+	file string
+}
+
+func md5sum(b []byte) string {
+	sum := md5.Sum(b)
+	return hex.EncodeToString(sum[:])
+}
+
+func (o *object) lockFile() string { return o.file + ".tflock" }
+
+// tag is the value of the tag for this state.
+func (o *object) tag() string { return md5sum([]byte(o.b.bucket + ":" + o.lockFile())) }
+
+func (o *object) Read(ctx context.Context) (backend.Payload, error) {
+	return backend.Collect(ctx, o)
+}
+
+// Fetch implements backend.Streamed.
+func (o *object) Fetch(ctx context.Context, take func(io.Reader) error) (string, error) {
+	_, err := o.b.fetch(ctx, o.file, take)
+	return "", err
+}
+
+func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lock string) (string, error) {
+	return o.Send(ctx, backend.Bytes(data), prior, lock)
+}
+
+// Send implements backend.Streamed.
+func (o *object) Send(ctx context.Context, t *backend.Text, _ backend.Prior, lock string) (string, error) {
+	if lock != "" {
+		text, err := o.b.read(ctx, o.lockFile())
+		if err != nil {
+			return "", err
+		}
+		if text == nil || md5sum(text) != lock {
+			return "", &backend.Error{Argument: "bucket", Answer: "the lock object is not that of this run any more", Err: backend.ErrLockLost}
+		}
+	}
+	resp, err := o.b.write(ctx, o.file, t, false)
+	if err != nil {
+		return "", err
+	}
+	if resp.Status != http.StatusOK {
+		return "", o.b.refused("Failed to write the state", "cos:PutObject", resp)
+	}
+	return "", nil
+}
+
+// holder is who holds the lock, nil if nobody does. Its ID is what Unlock takes.
+func (o *object) holder(ctx context.Context) (*store.LockInfo, error) {
+	text, err := o.b.read(ctx, o.lockFile())
+	if err != nil || text == nil {
+		return nil, err
+	}
+	info, err := store.ParseLockInfo(text)
+	if err != nil {
+		info = store.LockInfo{}
+	}
+	info.ID = md5sum(text)
+	return &info, nil
+}
+
+// Lock makes the tag, of which there can be one; under it the lock object, if there is
+// none; and takes the tag away. The ID is the checksum of the object.
+func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) {
+	const summary = "Error acquiring the state lock"
+	for try := 0; ; try++ {
+		// Most often the lock is held for long: then there is no need for the tag.
+		holder, err := o.holder(ctx)
+		if err != nil {
+			return "", err
+		}
+		if holder != nil {
+			return "", &backend.LockedError{Holder: holder}
+		}
+		code, refusal := o.callTag(ctx, "CreateTag", nil)
+		if refusal == nil {
+			break
+		}
+		if code != "ResourceInUse.TagDuplicate" {
+			refusal.Summary = summary
+			return "", refusal
+		}
+		if try >= 5 {
+			return "", &backend.LockedError{
+				Reason: fmt.Sprintf("the tag %s=%s says that somebody is about to take the lock; if no run works on this state, one has died there, and force-unlock %s takes the tag away", lockTag, o.tag(), o.tag()),
+				Holder: &store.LockInfo{ID: o.tag(), Info: "tag of the account", Path: o.lockFile()},
+			}
+		}
+		if err := o.b.s.Sleep(ctx, time.Second); err != nil {
+			return "", err
+		}
+	}
+	id, err := o.makeLock(ctx, info)
+	if e := o.dropTag(context.WithoutCancel(ctx)); e != nil && err == nil {
+		err = e
+		o.b.delete(context.WithoutCancel(ctx), o.lockFile())
+	}
+	return id, err
+}
+
+// makeLock makes the lock object.
+func (o *object) makeLock(ctx context.Context, info store.LockInfo) (string, error) {
+	holder, err := o.holder(ctx)
+	if err != nil {
+		return "", err
+	}
+	if holder != nil {
+		return "", &backend.LockedError{Holder: holder}
+	}
+	info.Path = o.lockFile()
+	text := info.JSON()
+	resp, err := o.b.write(ctx, o.lockFile(), backend.Bytes(text), true)
+	if err != nil || resp.Repeated > 0 && resp.Status == http.StatusConflict {
+		// Nobody has said whether it was written.
+		now, e := o.b.read(context.WithoutCancel(ctx), o.lockFile())
+		if e == nil && bytes.Equal(now, text) {
+			return md5sum(text), nil
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	switch resp.Status {
+	case http.StatusOK:
+		return md5sum(text), nil
+	case http.StatusConflict:
+		return "", &backend.LockedError{Reason: "somebody else took the lock just now", Again: true}
+	}
+	return "", o.b.refused("Error acquiring the state lock", "cos:PutObject", resp)
+}
+
+func (o *object) callTag(ctx context.Context, action string, out any) (string, *backend.Error) {
+	c, err := o.b.account.get(ctx)
+	if err != nil {
+		return "", &backend.Error{Argument: "assume_role", Answer: diag.Reason(err), Err: err}
+	}
+	return o.b.account.call(ctx, c, "tag", action, "2018-08-13", map[string]string{"TagKey": lockTag, "TagValue": o.tag()}, out)
+}
+
+// dropTag takes the tag away; with it nobody could take the lock.
+func (o *object) dropTag(ctx context.Context) error {
+	var last error
+	for range 30 {
+		code, err := o.callTag(ctx, "DeleteTag", nil)
+		if err == nil || strings.HasPrefix(code, "ResourceNotFound") {
+			return nil
+		}
+		var found struct{ Tags []struct{ TagValue string } }
+		if _, e := o.callTag(ctx, "DescribeTags", &found); e == nil && len(found.Tags) == 0 {
+			return nil
+		}
+		last = err
+		if e := o.b.s.Sleep(ctx, time.Second); e != nil {
+			return e
+		}
+	}
+	return last
+}
+
+func (o *object) Unlock(ctx context.Context, id string) error {
+	holder, err := o.holder(ctx)
+	switch {
+	case err != nil:
+		return err
+	case holder == nil && id == o.tag():
+		return o.dropTag(ctx)
+	case holder == nil:
+		return backend.NotHeld(id)
+	case holder.ID != id:
+		return backend.WrongID(id, holder.ID)
+	}
+	return o.b.delete(ctx, o.lockFile())
+}
+
+// beside is the prefix of what is kept beside the state.
+func (o *object) beside() string { return o.file + ".beside/" }
+
+func (o *object) PutBlob(ctx context.Context, name string, data []byte) error {
+	resp, err := o.b.write(ctx, o.beside()+name, backend.Bytes(data), false)
+	if err == nil && resp.Status != http.StatusOK {
+		err = o.b.refused("Failed to write beside the state", "cos:PutObject", resp)
+	}
+	return err
+}
+
+func (o *object) GetBlob(ctx context.Context, name string) ([]byte, error) {
+	data, err := o.b.read(ctx, o.beside()+name)
+	if err == nil && data == nil {
+		err = backend.ErrNoBlob
+	}
+	return data, err
+}
+
+func (o *object) ListBlobs(ctx context.Context, prefix string) ([]string, error) {
+	keys, err := o.b.list(ctx, o.beside()+prefix)
+	for i, k := range keys {
+		keys[i] = strings.TrimPrefix(k, o.beside())
+	}
+	return keys, err
+}
+
+func (o *object) DeleteBlob(ctx context.Context, name string) error {
+	return o.b.delete(ctx, o.beside()+name)
+}

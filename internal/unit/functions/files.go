@@ -1,0 +1,198 @@
+package functions
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+	"github.com/hashicorp/hcl/v2"
+	hcljson "github.com/hashicorp/hcl/v2/json"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/parallel"
+	"github.com/terrace-iac/terrace/internal/lang/hclnative"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+)
+
+// Files is where files and folders are, each asked for once. It may be used
+// concurrently.
+type Files struct {
+	status func(path string) (fs.FileInfo, error)
+	ids    parallel.Cache[string, string]
+	stats  parallel.Cache[string, stat]
+	finds  parallel.Cache[[2]string, string]
+}
+
+type stat struct{ exists, dir bool }
+
+// NewFiles makes a Files that asks this function, like os.Stat.
+func NewFiles(status func(path string) (fs.FileInfo, error)) *Files { return &Files{status: status} }
+
+func (f *Files) stat(path string) stat {
+	return f.stats.Local(path, func() (stat, bool) {
+		info, err := f.status(path)
+		if err != nil {
+			return stat{}, errors.Is(err, fs.ErrNotExist)
+		}
+		return stat{exists: true, dir: info.IsDir()}, true
+	})
+}
+
+// Exists reports whether there is a file or folder.
+func (f *Files) Exists(path string) bool { return f.stat(path).exists }
+
+// IsDir reports whether a path is that of a folder.
+func (f *Files) IsDir(path string) bool { return f.stat(path).dir }
+
+// Identity is the cleaned path of a file with links resolved.
+func (f *Files) Identity(path string) string {
+	dir := f.ids.Pure(filepath.Dir(path), func() string {
+		if d, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+			return d
+		}
+		return filepath.Dir(path)
+	})
+	return f.ids.Pure(path, func() string {
+		if p, err := filepath.EvalSymlinks(filepath.Join(dir, filepath.Base(path))); err == nil {
+			return p
+		}
+		return filepath.Join(dir, filepath.Base(path))
+	})
+}
+
+// FindUp is the nearest name in dir or above, or "".
+func (f *Files) FindUp(dir, name string) string {
+	return f.finds.Pure([2]string{dir, name}, func() string {
+		if p := filepath.Join(dir, name); f.Exists(p) {
+			return p
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return ""
+		}
+		return f.FindUp(up, name)
+	})
+}
+
+// Repository is the folder that holds .git, at or above dir.
+func (f *Files) Repository(dir string) (string, error) {
+	git := f.FindUp(dir, ".git")
+	if git == "" {
+		return "", fmt.Errorf("%s is not in a git repository", dir)
+	}
+	return filepath.Dir(git), nil
+}
+
+// AbsPath makes a path absolute and clean: relative ones count from dir.
+func AbsPath(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(dir, path)
+}
+
+// lookupFile finds the functions that read files or note them as read.
+func lookupFile(name string) *definition {
+	s := cty.String
+	switch name {
+	case "read_tfvars_file":
+		return &definition{min: 1, max: 1, ret: s, do: (*call).readTfvars}
+	case "mark_as_read":
+		return &definition{min: 1, max: 1, ret: s, do: (*call).markRead}
+	case "mark_glob_as_read":
+		return &definition{min: 1, max: 3, ret: cty.List(s), do: (*call).markGlob}
+	case "read_terragrunt_config":
+		return &definition{dynamic: (*call).readConfig}
+	}
+	return nil
+}
+
+// readConfig is read_terragrunt_config.
+func (k *call) readConfig() function.Function {
+	return function.New(&function.Spec{
+		Params:   []function.Parameter{{Name: "path", Type: cty.String}},
+		VarParam: &function.Parameter{Name: "default", Type: cty.DynamicPseudoType, AllowNull: true, AllowDynamicType: true},
+		Type: func(args []cty.Value) (cty.Type, error) {
+			v, err := k.ReadConfig(args)
+			return v.Type(), err
+		},
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return k.ReadConfig(args) },
+	})
+}
+
+// readTfvars is read_tfvars_file: the variables of a file as JSON text.
+func (k *call) readTfvars(args []string) (cty.Value, error) {
+	path := AbsPath(k.Dir(), args[0])
+	text, err := k.ReadFile(path)
+	if err != nil {
+		return cty.NilVal, fmt.Errorf("cannot read %s: %s", path, plainError(err))
+	}
+	k.Reads(path)
+	if ds := diag.TooDeep(path, text); ds != nil {
+		return cty.NilVal, ds.Err()
+	}
+	var f *hcl.File
+	var diags hcl.Diagnostics
+	if strings.HasSuffix(path, ".json") {
+		f, diags = hcljson.Parse(text, path)
+	} else {
+		f, diags = hclnative.ParseConfig(text, path)
+	}
+	if diags.HasErrors() {
+		return cty.NilVal, unreadable(text, diags)
+	}
+	attrs, diags := f.Body.JustAttributes()
+	if diags.HasErrors() {
+		return cty.NilVal, unreadable(text, diags)
+	}
+	vals := make(map[string]cty.Value, len(attrs))
+	for name, a := range attrs {
+		v, diags := a.Expr.Value(nil)
+		if diags.HasErrors() {
+			return cty.NilVal, unreadable(text, diags)
+		}
+		vals[name] = v
+	}
+	v := cty.ObjectVal(vals)
+	out, err := ctyjson.Marshal(v, v.Type())
+	k.HandsIn(string(out), "read_tfvars_file(…)")
+	return cty.StringVal(string(out)), err
+}
+
+// unreadable is what is wrong with a file of values, to be put into a sentence.
+func unreadable(text []byte, diags hcl.Diagnostics) error {
+	return errors.New(strings.TrimSuffix(diag.FromValues(text, diags).Err().Error(), "."))
+}
+
+func (k *call) markRead(args []string) (cty.Value, error) {
+	path := AbsPath(k.Dir(), args[0])
+	k.Reads(path)
+	return cty.StringVal(args[0]), nil
+}
+
+// markGlob is mark_glob_as_read: the files that match, all noted as read.
+func (k *call) markGlob(args []string) (cty.Value, error) {
+	if args[0] == "--terragrunt-boundary" {
+		if len(args) != 3 {
+			return cty.NilVal, errors.New("--terragrunt-boundary needs a folder, and the pattern after it")
+		}
+		args = args[2:]
+	}
+	if len(args) != 1 {
+		return cty.NilVal, fmt.Errorf("1 pattern expected, not %d", len(args))
+	}
+	found, err := doublestar.FilepathGlob(AbsPath(k.Dir(), args[0]), doublestar.WithFilesOnly())
+	if err != nil {
+		return cty.NilVal, err
+	}
+	slices.Sort(found)
+	for _, p := range found {
+		k.Reads(p)
+	}
+	return stringList(found), nil
+}
