@@ -128,7 +128,7 @@ func (o Options) flags() []vars.Flag {
 }
 
 func unusable(err error) diag.List {
-	return diag.Errorf(nil, "Folder cannot be used", "The folder cannot be worked in: %s.", err)
+	return diag.Errorf(diag.CodeCLIFolder, nil, "Folder cannot be used", "The folder cannot be worked in: %s.", err)
 }
 
 // Init makes a folder ready: it sets up the backend, installs the modules that the
@@ -211,7 +211,7 @@ func (f *Folder) Plan(ctx context.Context, o engine.PlanOptions) (*plan.Plan, di
 // disk before it counts: if the process is killed, the next Open brings it into the state.
 func (f *Folder) Apply(ctx context.Context, p *plan.Plan) (engine.ApplyResult, diag.List) {
 	if f.state.Current() != nil && operation.Stale(p.PrevRun, f.state.Current()) {
-		return engine.ApplyResult{State: f.State()}, diag.Errorf(nil, "Saved plan is stale", "The plan was made from another state than there is now. Plan again.")
+		return engine.ApplyResult{State: f.State()}, diag.Errorf(diag.CodePlanSaved, nil, "Saved plan is stale", "The plan was made from another state than there is now. Plan again.")
 	}
 	op := *f.op
 	op.Stop = ctx.Done()

@@ -32,14 +32,14 @@ func decodeProvider(o *object) (*Provider, diag.List) {
 	if s := c.args["version"]; s != nil {
 		text, ds := s.constString()
 		e.add(ds)
-		e.add(s.explain(warnAt("config/provider-version", s.NameRange, "Version constraints inside provider configuration blocks are deprecated",
+		e.add(s.explain(warnAt(diag.CodeConfigProviderVersion, s.NameRange, "Version constraints inside provider configuration blocks are deprecated",
 			"A constraint on the version of a provider belongs in required_providers in a terraform block; the version argument here will go away.")))
 		if !ds.HasErrors() {
 			p.Version = keep[[]Constraint](e)(constraint(text, s.Expr.Range()))
 		}
 	}
 	if p.ForEach != nil && p.Alias == "" {
-		e.add(p.ForEach.explain(errorAt("config/provider-for-each", p.ForEach.NameRange, "Alias required when using \"for_each\"",
+		e.add(p.ForEach.explain(errorAt(diag.CodeConfigProviderForEach, p.ForEach.NameRange, "Alias required when using \"for_each\"",
 			"A provider configuration with for_each needs an alias, by which its instances are named.")))
 	}
 	return p, e.ds

@@ -112,7 +112,7 @@ func (c *collector) add(typ string, p part) {
 	case "language":
 		c.ds = append(c.ds, c.tf.addLanguage(p)...)
 	case "required_providers":
-		c.ds = append(c.ds, errorAt("config/required-providers-outside", p.head, "Invalid required_providers block",
+		c.ds = append(c.ds, errorAt(diag.CodeConfigRequiredProvidersOutside, p.head, "Invalid required_providers block",
 			"A required_providers block must be inside a terraform block.")...)
 	case "locals":
 		c.addLocals(p)
@@ -158,7 +158,7 @@ func (c *collector) newObject(p part, key objectKey) {
 func (c *collector) addStatement(p part, typ string) {
 	if p.isOverride() {
 		name := typ
-		c.ds = append(c.ds, errorAt("config/cannot-override", p.head, "Cannot override '"+name+"' blocks",
+		c.ds = append(c.ds, errorAt(diag.CodeConfigCannotOverride, p.head, "Cannot override '"+name+"' blocks",
 			"A %s block is allowed in base files only: no rule says which of them an override would mean.", typ)...)
 		return
 	}
@@ -168,7 +168,7 @@ func (c *collector) addStatement(p part, typ string) {
 // addCheck registers a check, and its data source with all other data sources.
 func (c *collector) addCheck(p part) {
 	if p.isOverride() {
-		c.ds = append(c.ds, errorAt("config/cannot-override", p.head, "Can't override check blocks",
+		c.ds = append(c.ds, errorAt(diag.CodeConfigCannotOverride, p.head, "Can't override check blocks",
 			"A check block is allowed in base files only: no rule says how its assertions would merge.")...)
 		return
 	}
@@ -200,7 +200,7 @@ func (c *collector) addLocals(p part) {
 		have := c.m.Locals[a.Name]
 		switch {
 		case have == nil && p.isOverride():
-			c.ds = append(c.ds, errorAt("config/missing-base", a.NameRange, "Missing base local value definition to override",
+			c.ds = append(c.ds, errorAt(diag.CodeConfigMissingBase, a.NameRange, "Missing base local value definition to override",
 				"There is no local value named %q in the base files, and so nothing to override. Define it in a file that is not an override file.", a.Name)...)
 		case have == nil:
 			c.ds = append(c.ds, validName(a.Name, a.NameRange, "local value")...)
@@ -209,7 +209,7 @@ func (c *collector) addLocals(p part) {
 			s.Under = have.Value
 			have.Value = s
 		default:
-			c.ds = append(c.ds, errorAt("config/duplicate-local", a.NameRange, "Duplicate local value definition",
+			c.ds = append(c.ds, errorAt(diag.CodeConfigDuplicateLocal, a.NameRange, "Duplicate local value definition",
 				"A local value named %q was already defined at %s. The names of local values must be unique within a module.", a.Name, have.At).
 				Note(&have.At, "first defined here")...)
 		}
@@ -280,7 +280,7 @@ func missingBase(key objectKey, p part) diag.List {
 		"ephemeral": "Missing ephemeral resource to override",
 		"provider":  "Missing base provider configuration for override",
 	}[key.kind]
-	return errorAt("config/missing-base", p.head, summary,
+	return errorAt(diag.CodeConfigMissingBase, p.head, summary,
 		"There is no %s in the base files, and so nothing to override. An override file can only change what a file that is not an override file defines.", key.label())
 }
 

@@ -92,7 +92,7 @@ func (k *kind) merge(parts []part) (*content, diag.List) {
 func (c *content) addArg(p part, s *Setting, base hcl.Range) diag.List {
 	switch r := c.kind.attrs[s.Name]; {
 	case r == reserved:
-		return errorAt("config/reserved-argument", s.NameRange, "Reserved argument name in "+c.kind.name+" block",
+		return errorAt(diag.CodeConfigReservedArgument, s.NameRange, "Reserved argument name in "+c.kind.name+" block",
 			"The name %q is kept for a later version of the language and cannot be an argument in a block of type %s. To set an argument of that name of the provider, put it into a block named _.", s.Name, c.kind.name)
 	case r == forbidden && p.isOverride():
 		return notInOverride(s.NameRange, base, "The "+s.Name+" argument may not be overridden.")
@@ -115,17 +115,17 @@ func (c *content) addBlocks(p part, blocks []typedPart, base hcl.Range) (own hcl
 		i := slices.IndexFunc(given, func(s blockSet) bool { return s.typ == b.typ })
 		switch {
 		case r == reserved:
-			ds = append(ds, errorAt("config/reserved-block", b.head, "Reserved block type name in "+c.kind.name+" block",
+			ds = append(ds, errorAt(diag.CodeConfigReservedBlock, b.head, "Reserved block type name in "+c.kind.name+" block",
 				"Blocks of type %q cannot be in a block of type %s: the name is kept for a later version of the language, or has a meaning elsewhere only. To set a block of that name of the provider, put it into a block named _.", b.typ, c.kind.name)...)
 		case r == escape && own != nil:
-			ds = append(ds, errorAt("config/duplicate-escape", b.head, "Duplicate escaping block",
+			ds = append(ds, errorAt(diag.CodeConfigDuplicateEscape, b.head, "Duplicate escaping block",
 				"A block can hold only one block named _.").Note(&first, "the first one")...)
 		case r == escape:
 			own, first = b.body, b.head
 		case r == forbidden && p.isOverride():
 			ds = append(ds, notInOverride(b.head, base, "A "+b.typ+" block is not allowed in an override file: no rule says how it would merge.")...)
 		case r == merges && i >= 0:
-			ds = append(ds, errorAt("config/duplicate-block", b.head, "Duplicate "+b.typ+" block",
+			ds = append(ds, errorAt(diag.CodeConfigDuplicateBlock, b.head, "Duplicate "+b.typ+" block",
 				"A block of type %s can hold only one %s block.", c.kind.name, b.typ).Note(&given[i].list[0][0].head, "the first one")...)
 		case i >= 0:
 			given[i].list = append(given[i].list, []part{b.part})
@@ -185,7 +185,7 @@ func (c *content) inner(typ string, k *kind) (*content, diag.List) {
 }
 
 func notInOverride(at, base hcl.Range, detail string) diag.List {
-	return errorAt("config/unsupported-override", at, "Unsupported override", "%s", detail+" Change the original block instead.").
+	return errorAt(diag.CodeConfigUnsupportedOverride, at, "Unsupported override", "%s", detail+" Change the original block instead.").
 		Note(&base, "the block that it overrides")
 }
 

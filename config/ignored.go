@@ -33,7 +33,7 @@ func ignoredAttributes(x hcl.Expression, ty cty.Type, path string) (ds diag.List
 			case ty.HasAttribute(name):
 				ds = append(ds, ignoredAttributes(kv.ValueExpr, ty.AttributeType(name), path+"."+name)...)
 			default:
-				ds = append(ds, warnAt("config/ignored-attribute", kv.KeyExpr.Range(), "Object attribute is ignored",
+				ds = append(ds, warnAt(diag.CodeConfigIgnoredAttribute, kv.KeyExpr.Range(), "Object attribute is ignored",
 					"The type of %s has no attribute named %q, and so this value is never used. Remove it, or add the attribute to the type.", path, name)...)
 			}
 		}

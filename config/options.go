@@ -158,8 +158,8 @@ func (o Options) names(dir string) ([]string, diag.List) {
 func Unread(ds diag.List) bool { return len(ds) > 0 && ds[0].Code == unread }
 
 const (
-	unread     = "config/read-dir"
-	unreadFile = "config/read-file"
+	unread     = diag.CodeConfigReadDir
+	unreadFile = diag.CodeConfigReadFile
 )
 
 // unreadable reports whether a directory or file could not be read.

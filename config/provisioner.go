@@ -14,7 +14,7 @@ func connection(c *content) (*Block, diag.List) {
 	first := all[0][0]
 	var ds diag.List
 	for _, b := range all[1:] {
-		ds = append(ds, errorAt("config/duplicate-block", b[0].head, "Duplicate connection block",
+		ds = append(ds, errorAt(diag.CodeConfigDuplicateBlock, b[0].head, "Duplicate connection block",
 			"A block of type %s can hold only one connection block.", c.kind.name).Note(&first.head, "the first one")...)
 	}
 	return &Block{Body: first.body, At: first.head}, ds
@@ -35,14 +35,14 @@ func decodeProvisioner(parts []part) (*Provisioner, diag.List) {
 	p := &Provisioner{Type: parts[0].labels[0], Body: c.rest, At: c.head}
 	switch p.Type {
 	case "chef", "habitat", "puppet", "salt-masterless":
-		e.add(errorAt("config/removed-provisioner", c.head, "Provisioner removed",
+		e.add(errorAt(diag.CodeConfigRemovedProvisioner, c.head, "Provisioner removed",
 			"The provisioner %q is no longer part of the language. Use local-exec or remote-exec instead.", p.Type))
 	}
-	switch word := e.keyword(c.args["when"], "config/provisioner-when", `Invalid "when" keyword`, "create", "destroy"); word {
+	switch word := e.keyword(c.args["when"], diag.CodeConfigProvisionerWhen, `Invalid "when" keyword`, "create", "destroy"); word {
 	case "destroy":
 		p.OnDestroy = true
 	}
-	switch word := e.keyword(c.args["on_failure"], "config/provisioner-on-failure", `Invalid "on_failure" keyword`, "continue", "fail"); word {
+	switch word := e.keyword(c.args["on_failure"], diag.CodeConfigProvisionerOnFailure, `Invalid "on_failure" keyword`, "continue", "fail"); word {
 	case "continue":
 		p.Continue = true
 	}
@@ -64,7 +64,7 @@ func (e *errs) keyword(s *Setting, code, summary, a, b string) string {
 		return ""
 	}
 	if inner, quoted := unquoted(x); quoted {
-		e.add(warnAt("config/quoted-keyword", s.Expr.Range(), "Quoted keywords are deprecated",
+		e.add(warnAt(diag.CodeConfigQuotedKeyword, s.Expr.Range(), "Quoted keywords are deprecated",
 			"In this context, keywords are expected literally rather than in quotes. Remove the quotes."))
 		x = inner
 	}
@@ -112,7 +112,7 @@ func onlySelfRefs(x hcl.Expression) (ds diag.List) {
 			ok = member(t) == "key"
 		}
 		if !ok {
-			ds = append(ds, errorAt("config/destroy-reference", t.SourceRange(), "Invalid reference from destroy provisioner",
+			ds = append(ds, errorAt(diag.CodeConfigDestroyReference, t.SourceRange(), "Invalid reference from destroy provisioner",
 				"What runs when an object is destroyed, and its connection, may refer only to the object itself, through self, count.index or each.key: other objects may be gone by then.")...)
 		}
 	}

@@ -35,7 +35,7 @@ func decodeProviderRef(x hcl.Expression) (*ProviderRef, diag.List) {
 }
 
 func invalidProviderRef(at source.Range, detail string) diag.List {
-	return errorAt("config/provider-reference", at, "Invalid provider configuration reference", "%s", detail)
+	return errorAt(diag.CodeConfigProviderReference, at, "Invalid provider configuration reference", "%s", detail)
 }
 
 func providerRef(t hcl.Traversal, key hcl.Expression) (ProviderRef, diag.List) {
@@ -72,7 +72,7 @@ func decodePassed(s *Setting) (out []PassedProvider, ds diag.List) {
 	}
 	pairs, diags := hcl.ExprMap(s.Expr)
 	if diags.HasErrors() {
-		return nil, s.explain(errorAt("config/passed-providers", s.Expr.Range(), "Invalid providers argument",
+		return nil, s.explain(errorAt(diag.CodeConfigPassedProviders, s.Expr.Range(), "Invalid providers argument",
 			"The providers argument is an object: on the left the names that the module uses, on the right the configurations of this module."))
 	}
 	out = make([]PassedProvider, 0, len(pairs))
@@ -91,7 +91,7 @@ func decodePassed(s *Setting) (out []PassedProvider, ds diag.List) {
 		}
 		name := child.String()
 		if first, dup := seen[name]; dup {
-			ds = append(ds, errorAt("config/duplicate-passed-provider", kv.Key.Range(), "Duplicate provider address",
+			ds = append(ds, errorAt(diag.CodeConfigDuplicatePassedProvider, kv.Key.Range(), "Duplicate provider address",
 				"The provider configuration %s was already passed at %s.", name, first).Note(&first, "first passed here")...)
 			continue
 		}
@@ -132,7 +132,7 @@ func (c *content) repeat(enabled *Setting) (r Repeat, ds diag.List) {
 			blame = s
 		}
 	}
-	ds = errorAt("config/invalid-combination", blame.NameRange, "Invalid combination of "+names,
+	ds = errorAt(diag.CodeConfigInvalidCombination, blame.NameRange, "Invalid combination of "+names,
 		"Only one of count, for_each and enabled can say which instances there are. Remove all but one of them; an override file cannot remove an argument, and so it has to go from the base.")
 	for _, s := range set {
 		if s == blame {
@@ -193,7 +193,7 @@ func checkRule(parts []part, kind string) (*Rule, *content, diag.List) {
 }
 
 func constantCondition(at source.Range, kind string) diag.List {
-	return errorAt("config/constant-condition", at, "Invalid "+kind+" expression",
+	return errorAt(diag.CodeConfigConstantCondition, at, "Invalid "+kind+" expression",
 		"A condition must refer to at least one object of the configuration: otherwise its result never changes.")
 }
 
@@ -202,7 +202,7 @@ func (c *content) required(name string) (*Setting, diag.List) {
 	if s := c.args[name]; s != nil {
 		return s, nil
 	}
-	return nil, errorAt("config/missing-argument", c.at, "Missing required argument",
+	return nil, errorAt(diag.CodeConfigMissingArgument, c.at, "Missing required argument",
 		"The argument %q is required, but no definition was found.", name)
 }
 
@@ -221,7 +221,7 @@ func (c *content) rules(typ string, self func(hcl.Traversal) bool, label string)
 			}
 			for _, t := range x.Variables() {
 				if self(t) {
-					ds = append(ds, errorAt("config/self-reference", t.SourceRange(), "Invalid reference in "+typ,
+					ds = append(ds, errorAt(diag.CodeConfigSelfReference, t.SourceRange(), "Invalid reference in "+typ,
 						"The %s of %s must not refer to that object by its address. In a postcondition, write self instead.", typ, label)...)
 				}
 			}

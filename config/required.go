@@ -21,7 +21,7 @@ func decodeRequiredProvider(a *hcl.Attribute) (*RequiredProvider, diag.List) {
 	if diags.HasErrors() {
 		v, diags := a.Expr.Value(nil)
 		if diags.HasErrors() || v.IsNull() || !v.IsKnown() || v.Type() != cty.String {
-			return nil, append(ds, errorAt("config/required-provider", a.Expr.Range(), "Invalid required_providers object",
+			return nil, append(ds, errorAt(diag.CodeConfigRequiredProvider, a.Expr.Range(), "Invalid required_providers object",
 				"The entry of a provider is an object with the arguments source, version and configuration_aliases, or a string with a version constraint.")...)
 		}
 		c, more := constraint(v.AsString(), a.Expr.Range())
@@ -32,13 +32,13 @@ func decodeRequiredProvider(a *hcl.Attribute) (*RequiredProvider, diag.List) {
 	for _, kv := range pairs {
 		k, diags := kv.Key.Value(nil)
 		if diags.HasErrors() || k.IsNull() || !k.IsKnown() || k.Type() != cty.String {
-			ds = append(ds, errorAt("config/required-provider", kv.Key.Range(), "Invalid required_providers object",
+			ds = append(ds, errorAt(diag.CodeConfigRequiredProvider, kv.Key.Range(), "Invalid required_providers object",
 				"The names of the arguments must be written out: source, version and configuration_aliases.")...)
 			continue
 		}
 		name := k.AsString()
 		if first, dup := seen[name]; dup {
-			ds = append(ds, errorAt("config/required-provider", kv.Key.Range(), "Invalid required_providers object",
+			ds = append(ds, errorAt(diag.CodeConfigRequiredProvider, kv.Key.Range(), "Invalid required_providers object",
 				"The argument %q is set twice.", name).Note(&first, "set here")...)
 		}
 		seen[name] = kv.Key.Range()
@@ -64,14 +64,14 @@ func (rp *RequiredProvider) set(name string, at source.Range, x hcl.Expression) 
 		}
 		p, err := addr.ParseProvider(text)
 		if err != nil {
-			return errorAt("config/provider-source", x.Range(), "Invalid provider source", "%s", sentence(err))
+			return errorAt(diag.CodeConfigProviderSource, x.Range(), "Invalid provider source", "%s", sentence(err))
 		}
 		rp.Source, rp.SourceAt = p, x.Range()
 		return nil
 	case "configuration_aliases":
 		return rp.setAliases(x)
 	default:
-		return errorAt("config/required-provider", at, "Invalid required_providers object",
+		return errorAt(diag.CodeConfigRequiredProvider, at, "Invalid required_providers object",
 			"An entry of required_providers can hold only source, version and configuration_aliases; there is no argument named %q. Arguments of the provider itself go into a provider block.", name)
 	}
 }
@@ -89,10 +89,10 @@ func (rp *RequiredProvider) setAliases(x hcl.Expression) diag.List {
 		case more.HasErrors():
 			ds = append(ds, more...)
 		case ref.Key != nil:
-			ds = append(ds, errorAt("config/configuration-alias", item.Range(), "Invalid configuration_aliases value",
+			ds = append(ds, errorAt(diag.CodeConfigConfigurationAlias, item.Range(), "Invalid configuration_aliases value",
 				"An element of configuration_aliases has the form %s.ALIAS.", rp.Name)...)
 		case ref.Name != rp.Name:
-			ds = append(ds, errorAt("config/configuration-alias", item.Range(), "Invalid configuration_aliases value",
+			ds = append(ds, errorAt(diag.CodeConfigConfigurationAlias, item.Range(), "Invalid configuration_aliases value",
 				"The aliases of an entry must be those of its own provider: write %s.%s instead of %s.", rp.Name, ref.Alias, ref)...)
 		default:
 			rp.Aliases = append(rp.Aliases, ref)
@@ -104,7 +104,7 @@ func (rp *RequiredProvider) setAliases(x hcl.Expression) diag.List {
 // constraint checks the text of a version constraint.
 func constraint(text string, at source.Range) ([]Constraint, diag.List) {
 	if _, err := version.NewConstraint(text); err != nil {
-		return nil, errorAt("config/version-constraint", at, "Invalid version constraint",
+		return nil, errorAt(diag.CodeConfigVersionConstraint, at, "Invalid version constraint",
 			"%q is not a version constraint: write a list of conditions such as \">= 1.2, < 2.0\" or \"~> 1.4\".", text)
 	}
 	return []Constraint{{Text: text, At: at}}, nil
@@ -118,11 +118,11 @@ func providerName(name string, at source.Range) diag.List {
 		ok = ok && (r == '-' || '0' <= r && r <= '9' || unicode.IsLetter(r))
 	}
 	if !ok {
-		return errorAt("config/provider-name", at, "Invalid provider local name",
+		return errorAt(diag.CodeConfigProviderName, at, "Invalid provider local name",
 			"%q is not a name for a provider: it may hold letters, digits and single dashes between them only.", name)
 	}
 	if lower := strings.ToLower(name); lower != name {
-		return errorAt("config/provider-name", at, "Invalid provider local name",
+		return errorAt(diag.CodeConfigProviderName, at, "Invalid provider local name",
 			"The local name of a provider must be in its normal form: write %q instead of %q.", lower, name)
 	}
 	return nil

@@ -54,12 +54,12 @@ func decodeResource(o *object) (*Resource, diag.List) {
 func (r *Resource) plainOnly(c, life *content) (ds diag.List) {
 	for _, name := range []string{"count", "for_each"} {
 		if s := c.args[name]; s != nil {
-			ds = append(ds, s.explain(errorAt("config/check-data", s.NameRange, "Invalid "+name+" argument",
+			ds = append(ds, s.explain(errorAt(diag.CodeConfigCheckData, s.NameRange, "Invalid "+name+" argument",
 				"The data source of a check block is read once; it cannot have %s.", name))...)
 		}
 	}
 	if life != nil {
-		ds = append(ds, errorAt("config/check-data", life.head, "Invalid lifecycle block",
+		ds = append(ds, errorAt(diag.CodeConfigCheckData, life.head, "Invalid lifecycle block",
 			"The data source of a check block cannot have a lifecycle block; put conditions into assert blocks.")...)
 	}
 	r.Repeat = Repeat{}
@@ -102,7 +102,7 @@ func (r *Resource) onlyEnabled(life *content) (ds diag.List) {
 	}
 	for name, s := range life.args {
 		if name != "enabled" {
-			ds = append(ds, s.explain(errorAt("config/lifecycle-argument", s.NameRange, "Invalid "+what+" lifecycle argument",
+			ds = append(ds, s.explain(errorAt(diag.CodeConfigLifecycleArgument, s.NameRange, "Invalid "+what+" lifecycle argument",
 				"The lifecycle argument %q is defined for managed resources only (\"resource\" blocks), not for %s.", name, where))...)
 		}
 	}
@@ -124,7 +124,7 @@ func (l *Lifecycle) decodeIgnore(s *Setting) (ds diag.List) {
 	for _, x := range items {
 		inner, quoted := unquoted(x)
 		if !quoted && isStar(x) || hcl.ExprAsKeyword(inner) == "*" {
-			ds = append(ds, errorAt("config/ignore-star", x.Range(), "Invalid ignore_changes wildcard",
+			ds = append(ds, errorAt(diag.CodeConfigIgnoreStar, x.Range(), "Invalid ignore_changes wildcard",
 				"The [\"*\"] form of ignore_changes is no longer understood. Write ignore_changes = all to ignore changes to every attribute.")...)
 			continue
 		}
@@ -155,18 +155,18 @@ func checkTrigger(x hcl.Expression) diag.List {
 		switch t.RootName() {
 		case "count", "each":
 			if want := map[string]string{"count": "index", "each": "key"}[t.RootName()]; member(t) != want {
-				return errorAt("config/replace-triggered-by", t.SourceRange(), "Invalid "+t.RootName()+" reference in replace_triggered_by expression",
+				return errorAt(diag.CodeConfigReplaceTriggeredBy, t.SourceRange(), "Invalid "+t.RootName()+" reference in replace_triggered_by expression",
 					"Of the %s object, only %s.%s can be used in the index of a replace_triggered_by element.", t.RootName(), t.RootName(), want)
 			}
 			continue
 		case "data", "ephemeral", "var", "local", "module", "path", "terraform", "tofu", "self":
-			return errorAt("config/replace-triggered-by", t.SourceRange(), "Invalid replace_triggered_by expression",
+			return errorAt(diag.CodeConfigReplaceTriggeredBy, t.SourceRange(), "Invalid replace_triggered_by expression",
 				"Only managed resources of the same module, their instances and attributes can trigger a replacement.")
 		}
 		refs++
 	}
 	if refs != 1 {
-		return errorAt("config/replace-triggered-by", x.Range(), "Invalid replace_triggered_by expression",
+		return errorAt(diag.CodeConfigReplaceTriggeredBy, x.Range(), "Invalid replace_triggered_by expression",
 			"Each element of replace_triggered_by must be exactly one reference to a managed resource, one of its instances or an attribute.")
 	}
 	return nil

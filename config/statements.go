@@ -20,12 +20,12 @@ func decodeMoved(o *object) (*Moved, diag.List) {
 	from, ok1 := staticTarget(m.From)
 	to, ok2 := staticTarget(m.To)
 	if ok1 && ok2 && from.IsModule() != to.IsModule() {
-		e.add(errorAt("config/moved-kinds", c.head, "Invalid \"moved\" addresses",
+		e.add(errorAt(diag.CodeConfigMovedKinds, c.head, "Invalid \"moved\" addresses",
 			"Both addresses of a moved block must name modules, or both must name resources."))
 	}
 	for _, t := range []addr.Target{from, to} {
 		if t.Resource.Mode == addr.Ephemeral {
-			e.add(errorAt("config/moved-kinds", c.head, "Invalid \"moved\" addresses",
+			e.add(errorAt(diag.CodeConfigMovedKinds, c.head, "Invalid \"moved\" addresses",
 				"An ephemeral resource is never in state and so cannot be moved, as %s would be.", t))
 			return nil, e.ds
 		}
@@ -54,7 +54,7 @@ func (e *errs) address(c *content, name string, dynamic bool) hcl.Expression {
 		return nil
 	}
 	if _, err := statementTarget(t); err != nil {
-		e.add(errorAt("config/invalid-address", s.Expr.Range(), "Invalid address", "%s", sentence(err)))
+		e.add(errorAt(diag.CodeConfigInvalidAddress, s.Expr.Range(), "Invalid address", "%s", sentence(err)))
 		return nil
 	}
 	return x
@@ -79,14 +79,14 @@ func decodeRemoved(o *object) (*Removed, diag.List) {
 	if life != nil {
 		r.Destroy = keep[*bool](e)(life.args["destroy"].constBool())
 	} else {
-		e.add(warnAt("config/removed-lifecycle", c.head, "Missing lifecycle from the removed block",
+		e.add(warnAt(diag.CodeConfigRemovedLifecycle, c.head, "Missing lifecycle from the removed block",
 			"Without a lifecycle block the object is forgotten and lives on. Say so with lifecycle { destroy = false }, or have it destroyed with destroy = true."))
 	}
 	r.Connection = keep[*Block](e)(connection(c))
 	r.Provisioners = keep[[]*Provisioner](e)(provisioners(c))
 	for _, p := range r.Provisioners {
 		if !p.OnDestroy {
-			e.add(errorAt("config/removed-provisioner-when", p.At, "Invalid provisioner block",
+			e.add(errorAt(diag.CodeConfigRemovedProvisionerWhen, p.At, "Invalid provisioner block",
 				"In a removed block only provisioners that run on destroy make sense: set when = destroy."))
 		}
 	}
@@ -104,15 +104,15 @@ func (r *Removed) checkTarget(c *content) (ds diag.List) {
 		return nil
 	}
 	if r.ForEach == nil && hasKeys(target) {
-		ds = append(ds, errorAt("config/removed-key", r.From.Range(), "Resource instance address not allowed",
+		ds = append(ds, errorAt(diag.CodeConfigRemovedKey, r.From.Range(), "Resource instance address not allowed",
 			"A removed block names all instances of a resource or module: remove the instance keys from %s.", target)...)
 	}
 	switch {
 	case target.IsModule() && len(r.Provisioners) > 0:
-		ds = append(ds, errorAt("config/removed-module-provisioner", r.Provisioners[0].At, "Invalid provisioner block",
+		ds = append(ds, errorAt(diag.CodeConfigRemovedModuleProvisioner, r.Provisioners[0].At, "Invalid provisioner block",
 			"A removed block for a module cannot have provisioners: they belong to one resource.")...)
 	case target.Resource.Mode == addr.Data || target.Resource.Mode == addr.Ephemeral:
-		ds = append(ds, errorAt("config/removed-mode", r.From.Range(), "Invalid address in \"removed\" block",
+		ds = append(ds, errorAt(diag.CodeConfigRemovedMode, r.From.Range(), "Invalid address in \"removed\" block",
 			"Only managed resources and modules have objects that could be removed; %s is neither.", target)...)
 	}
 	return ds
@@ -128,10 +128,10 @@ func decodeImport(o *object) (*ImportBlock, diag.List) {
 	b := &ImportBlock{At: c.head, ID: c.args["id"], Identity: c.args["identity"], ForEach: c.args["for_each"]}
 	switch {
 	case b.ID != nil && b.Identity != nil:
-		e.add(errorAt("config/import-id", b.ID.NameRange, "Conflicting import arguments",
+		e.add(errorAt(diag.CodeConfigImportId, b.ID.NameRange, "Conflicting import arguments",
 			"An import block names the object by either id or identity, not by both.").Note(&b.Identity.Range, "identity is set here"))
 	case b.ID == nil && b.Identity == nil:
-		e.add(errorAt("config/import-id", c.head, "Missing required import argument",
+		e.add(errorAt(diag.CodeConfigImportId, c.head, "Missing required import argument",
 			"An import block needs an id or an identity, by which the provider finds the object."))
 	}
 	if s := c.args["provider"]; s != nil {
@@ -149,16 +149,16 @@ func decodeImport(o *object) (*ImportBlock, diag.List) {
 	b.To = x
 	if t, diags := hcl.AbsTraversalForExpr(x); !diags.HasErrors() {
 		if _, err := statementTarget(t); err != nil {
-			e.add(errorAt("config/import-to", x.Range(), "Invalid import address", "%s", sentence(err)))
+			e.add(errorAt(diag.CodeConfigImportTo, x.Range(), "Invalid import address", "%s", sentence(err)))
 			return nil, e.ds
 		}
 	}
 	if target, ok := staticTarget(x); ok && (target.IsModule() || target.Resource.Mode != addr.Managed) {
-		e.add(errorAt("config/import-to", x.Range(), "Invalid import address",
+		e.add(errorAt(diag.CodeConfigImportTo, x.Range(), "Invalid import address",
 			"Only managed resources can be imported; %s is none.", target))
 		return nil, e.ds
 	} else if !ok && !hasTraversal(x) {
-		e.add(errorAt("config/import-to", x.Range(), "Invalid import address",
+		e.add(errorAt(diag.CodeConfigImportTo, x.Range(), "Invalid import address",
 			"The argument to must be the address of a resource or of an instance of one, such as TYPE.NAME or module.M.TYPE.NAME[KEY]."))
 		return nil, e.ds
 	}
@@ -175,7 +175,7 @@ func (m *Module) duplicateImports() (ds diag.List) {
 		}
 		name := target.String()
 		if first := seen[name]; first != nil {
-			ds = append(ds, errorAt("config/duplicate-import", b.At, "Duplicate import configuration for "+quote(name),
+			ds = append(ds, errorAt(diag.CodeConfigDuplicateImport, b.At, "Duplicate import configuration for "+quote(name),
 				"The import of %s was already asked for at %s. One resource instance can be imported only once.", name, first.At).
 				Note(&first.At, "first asked for here")...)
 			continue
@@ -194,7 +194,7 @@ func decodeCheck(o *object) (*Check, diag.List) {
 		p := parts[0]
 		if i > 0 {
 			first := c.blocks("data")[0][0].head
-			e.add(errorAt("config/check-data", p.head, "Multiple data resource blocks",
+			e.add(errorAt(diag.CodeConfigCheckData, p.head, "Multiple data resource blocks",
 				"A check block can hold only one data source.").Note(&first, "the first one"))
 			break
 		}
@@ -208,7 +208,7 @@ func decodeCheck(o *object) (*Check, diag.List) {
 		}
 	}
 	if len(c.blocks("assert")) == 0 {
-		e.add(errorAt("config/no-assert", c.head, "Zero assert blocks",
+		e.add(errorAt(diag.CodeConfigNoAssert, c.head, "Zero assert blocks",
 			"A check block needs at least one assert block: without one it tests nothing."))
 	}
 	return ch, e.ds

@@ -51,7 +51,7 @@ func (t *terraformParts) add(p part) diag.List {
 	for _, b := range c.blocks("required_providers") {
 		if n := len(t.required); n > 0 && !p.isOverride() {
 			first := t.required[0].head
-			ds = append(ds, errorAt("config/duplicate-required-providers", b[0].head, "Duplicate required providers configuration",
+			ds = append(ds, errorAt(diag.CodeConfigDuplicateRequiredProviders, b[0].head, "Duplicate required providers configuration",
 				"A module may have only one required_providers block in its base files; the first is at %s. Move the entries there.", first).Note(&first, "first defined here")...)
 			continue
 		}
@@ -87,7 +87,7 @@ func (t *terraformParts) addBackend(p part, cloud, again bool) diag.List {
 		case cloud:
 			summary, what = "Duplicate cloud configurations", "cloud"
 		}
-		return onlyOne("config/duplicate-backend", p, *have, summary, what)
+		return onlyOne(diag.CodeConfigDuplicateBackend, p, *have, summary, what)
 	}
 	if have := t.backend; have != nil {
 		t.gone = append([]Place{{have.head, have.layer, true}}, t.gone...)
@@ -98,7 +98,7 @@ func (t *terraformParts) addBackend(p part, cloud, again bool) diag.List {
 
 func (t *terraformParts) addEncryption(p part, again bool) diag.List {
 	if n := len(t.encryption); n > 0 && (!p.isOverride() || again) {
-		return onlyOne("config/duplicate-encryption", p, t.encryption[n-1], "Duplicate encryption configuration", "encryption")
+		return onlyOne(diag.CodeConfigDuplicateEncryption, p, t.encryption[n-1], "Duplicate encryption configuration", "encryption")
 	}
 	t.encryption = append(t.encryption, p)
 	return nil
@@ -113,14 +113,14 @@ func onlyOne(code string, p, first part, summary, what string) diag.List {
 // addLanguage takes a language block.
 func (t *terraformParts) addLanguage(p part) diag.List {
 	if p.isOverride() {
-		return errorAt("config/language-in-override", p.head, "Language selections in override file",
+		return errorAt(diag.CodeConfigLanguageInOverride, p.head, "Language selections in override file",
 			"A language block is allowed in base files only, since it says how they are to be read.")
 	}
 	t.language = append(t.language, p)
 	c, ds := kinds().language.merge([]part{p})
 	if s := c.args["edition"]; s != nil {
 		if word := hcl.ExprAsKeyword(s.Expr); word != "tofu2024" {
-			ds = append(ds, errorAt("config/language-edition", s.Expr.Range(), "Unsupported language edition",
+			ds = append(ds, errorAt(diag.CodeConfigLanguageEdition, s.Expr.Range(), "Unsupported language edition",
 				"The only edition of the language so far is tofu2024.")...)
 		}
 	}
@@ -128,7 +128,7 @@ func (t *terraformParts) addLanguage(p part) diag.List {
 		items, more := list(s.Attribute)
 		ds = append(ds, more...)
 		for _, x := range items {
-			ds = append(ds, errorAt("config/experiment", x.Range(), "Unknown experiment keyword",
+			ds = append(ds, errorAt(diag.CodeConfigExperiment, x.Range(), "Unknown experiment keyword",
 				"There are no experiments in this version of the language. Remove the entry.")...)
 		}
 	}
@@ -140,7 +140,7 @@ func (t *terraformParts) addLanguage(p part) diag.List {
 		switch {
 		case s == nil:
 		case first != nil:
-			ds = append(ds, errorAt("config/duplicate-compatible", s.Range, "Duplicate version constraint",
+			ds = append(ds, errorAt(diag.CodeConfigDuplicateCompatible, s.Range, "Duplicate version constraint",
 				"Only one compatible_with block of a language block may have a constraint for opentofu.").Note(&first.Range, "first set here")...)
 		default:
 			first = s
@@ -157,7 +157,7 @@ func (t *terraformParts) addLanguage(p part) diag.List {
 func (t *terraformParts) gate(languageVersion string) (fatal bool, ds diag.List) {
 	v, err := version.NewVersion(languageVersion)
 	if err != nil {
-		return true, diag.List{{Code: "config/language-version", Summary: "Invalid language version", Detail: quote(languageVersion) + " is not a version number."}}
+		return true, diag.List{{Code: diag.CodeConfigLanguageVersion, Summary: "Invalid language version", Detail: quote(languageVersion) + " is not a version number."}}
 	}
 	var errs diag.List
 	for i, s := range append(t.compatible[:len(t.compatible):len(t.compatible)], t.version...) {
@@ -189,18 +189,18 @@ func (s *Setting) compare(v *version.Version, hard bool) (fatal bool, ds diag.Li
 	c, err := version.NewConstraint(text)
 	switch {
 	case err != nil:
-		return false, soften(errorAt("config/version-constraint", at, "Invalid required_version constraint",
+		return false, soften(errorAt(diag.CodeConfigVersionConstraint, at, "Invalid required_version constraint",
 			"%q is not a version constraint: write a list of conditions such as \">= 1.6, < 2.0\".", text), hard)
 	case hard && hasPrerelease(text):
-		return false, errorAt("config/version-constraint", at, "Invalid required_version constraint",
+		return false, errorAt(diag.CodeConfigVersionConstraint, at, "Invalid required_version constraint",
 			"A constraint on the language version must not name a prerelease, as %q does.", text)
 	case c.Check(v):
 		return false, nil
 	case hard:
-		return true, errorAt("config/incompatible", at, "Incompatible module",
+		return true, errorAt(diag.CodeConfigIncompatible, at, "Incompatible module",
 			"This module needs a language version of %s, and this is %s. Use another version of the module, or change the constraint if it is too narrow.", text, v)
 	default:
-		return false, warnAt("config/incompatible", at, "Version constraint not met",
+		return false, warnAt(diag.CodeConfigIncompatible, at, "Version constraint not met",
 			"This module asks for version %s, and this is %s. The constraint is in a .tf file and may have been written with another tool's version numbers in mind, and so this is only a warning.", text, v)
 	}
 }
@@ -223,7 +223,7 @@ func ineffective(s *Setting) diag.List {
 	if ds.HasErrors() || err != nil || !c.Check(version.Must(version.NewVersion("1.11.0"))) {
 		return nil
 	}
-	return warnAt("config/ineffective-constraint", s.Range, "Ineffective version constraint",
+	return warnAt(diag.CodeConfigIneffectiveConstraint, s.Range, "Ineffective version constraint",
 		"Versions before 1.12.0 do not read compatible_with blocks, and so admitting them here, as %q does, has no effect. Write a constraint that starts at 1.12.0 or later.", text)
 }
 
@@ -236,7 +236,7 @@ func (t *terraformParts) decode(m *Module) (ds diag.List) {
 		m.Backend = &Backend{Type: "cloud", Body: b.body, At: b.head, gone: t.gone}
 		if !t.isCloud {
 			if m.Backend.Type = b.labels[0]; m.Backend.Type == "cloud" {
-				ds = append(ds, errorAt("backend/unknown", b.head, "Unsupported backend type", "There is no backend type named %q. Write a cloud block, which has no label, in place of the backend block.", "cloud")...)
+				ds = append(ds, errorAt(diag.CodeBackendUnknown, b.head, "Unsupported backend type", "There is no backend type named %q. Write a cloud block, which has no label, in place of the backend block.", "cloud")...)
 			}
 		}
 	}
@@ -255,7 +255,7 @@ func (t *terraformParts) decodeMetas(m *Module) (ds diag.List) {
 		name := p.labels[0]
 		key := m.Source(name)
 		if have, ok := byProvider[key]; ok && (!p.isOverride() || have.in == p.in) {
-			ds = append(ds, onlyOne("config/duplicate-provider-meta", p.part, have.part, "Duplicate provider_meta block", "provider_meta "+quote(key.Display()))...)
+			ds = append(ds, onlyOne(diag.CodeConfigDuplicateProviderMeta, p.part, have.part, "Duplicate provider_meta block", "provider_meta "+quote(key.Display()))...)
 			continue
 		}
 		delete(m.ProviderMetas, local[key])
@@ -297,7 +297,7 @@ func twoNames(m *Module) (ds diag.List) {
 		rp := m.RequiredProviders[name]
 		source := m.Source(name)
 		if have := first[source]; have != nil {
-			ds = append(ds, warnAt("config/duplicate-required-provider", rp.At, "Duplicate required provider",
+			ds = append(ds, warnAt(diag.CodeConfigDuplicateRequiredProvider, rp.At, "Duplicate required provider",
 				"The provider %s has two local names here, %q and %q. Use one of them for all.", source.Display(), have.Name, name).
 				Note(&have.At, "first required here")...)
 			continue
@@ -313,7 +313,7 @@ func lostSource(rp, have *RequiredProvider) diag.List {
 	if have.Source.IsZero() || !rp.Source.IsZero() || have.Source == addr.DefaultProvider(rp.Name) {
 		return nil
 	}
-	return warnAt("config/lost-provider-source", rp.At, "Provider source lost by override",
+	return warnAt(diag.CodeConfigLostProviderSource, rp.At, "Provider source lost by override",
 		"An override replaces the whole entry of a provider, and so %q now means %s instead of %s. Repeat the source in the override to keep it.",
 		rp.Name, addr.DefaultProvider(rp.Name).Display(), have.Source.Display()).
 		Note(&have.At, "overrides this entry")

@@ -92,9 +92,9 @@ func (n *Node) Endless() diag.List {
 func (n *Node) CallsItself(caller *Node) diag.List {
 	at := n.Call.Source.Expr.Range()
 	if caller.Parent == nil {
-		return diag.Errorf(&at, "Module calls itself", "The module %s is the root module, so the calls would never end. Remove one of them.", n.Path)
+		return diag.Errorf(diag.CodeModuleCycle, &at, "Module calls itself", "The module %s is the root module, so the calls would never end. Remove one of them.", n.Path)
 	}
-	ds := diag.Errorf(&at, "Module calls itself", "The module %s has the same source as %s, which it is called by, so the calls would never end. Remove one of them.", n.Path, caller.Path)
+	ds := diag.Errorf(diag.CodeModuleCycle, &at, "Module calls itself", "The module %s has the same source as %s, which it is called by, so the calls would never end. Remove one of them.", n.Path, caller.Path)
 	for q := n.Parent; q != caller.Parent; q = q.Parent {
 		at := q.Call.Source.Expr.Range()
 		ds.Note(&at, "%s is called here", q.Path)

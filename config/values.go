@@ -32,15 +32,11 @@ func sentence(err error) string {
 }
 
 func errorAt(code string, at source.Range, summary, format string, args ...any) diag.List {
-	ds := diag.Errorf(&at, summary, format, args...)
-	ds[0].Code = code
-	return ds
+	return diag.Errorf(code, &at, summary, format, args...)
 }
 
 func warnAt(code string, at source.Range, summary, format string, args ...any) diag.List {
-	ds := diag.Warnf(&at, summary, format, args...)
-	ds[0].Code = code
-	return ds
+	return diag.Warnf(code, &at, summary, format, args...)
 }
 
 // inOrder returns attributes in the order in which they are written.
@@ -63,7 +59,7 @@ func constant(a *hcl.Attribute, want cty.Type) (cty.Value, diag.List) {
 	}
 	v, err := convert.Convert(v, want)
 	if err != nil {
-		return cty.NullVal(want), errorAt("config/unsuitable-value", a.Expr.Range(), "Unsuitable value type",
+		return cty.NullVal(want), errorAt(diag.CodeConfigUnsuitableValue, a.Expr.Range(), "Unsuitable value type",
 			"The argument %q needs a %s: %s.", a.Name, want.FriendlyName(), err)
 	}
 	return v, diag.FromHCL(diags)
@@ -94,7 +90,7 @@ func constBool(a *hcl.Attribute) (*bool, diag.List) {
 }
 
 func nullConstant(a *hcl.Attribute, want string) diag.List {
-	return errorAt("config/unsuitable-value", a.Expr.Range(), "Unsuitable value type",
+	return errorAt(diag.CodeConfigUnsuitableValue, a.Expr.Range(), "Unsuitable value type",
 		"The argument %q needs a %s, which must not be null.", a.Name, want)
 }
 
@@ -120,7 +116,7 @@ func validName(name string, at source.Range, what string) diag.List {
 	if plainName(name) || hclsyntax.ValidIdentifier(name) {
 		return nil
 	}
-	return errorAt("config/invalid-name", at, "Invalid "+what+" name",
+	return errorAt(diag.CodeConfigInvalidName, at, "Invalid "+what+" name",
 		"A name must start with a letter or underscore and may contain only letters, digits, underscores, and dashes; %q does not.", name)
 }
 
@@ -204,7 +200,7 @@ func traversals(s *Setting) (out []hcl.Traversal, ds diag.List) {
 		if len(t) > 0 && !diags.HasErrors() {
 			out = append(out, t)
 			if at := t.SourceRange(); !whole(t) {
-				ds = append(ds, errorAt("config/depends-on", at, "Invalid depends_on reference",
+				ds = append(ds, errorAt(diag.CodeConfigDependsOn, at, "Invalid depends_on reference",
 					"What depends_on names must be a whole object, such as a resource or a module call, and no part of one. Leave out what follows its name.")...)
 			}
 		}
@@ -236,6 +232,6 @@ func whole(t hcl.Traversal) bool {
 }
 
 func quotedReference(at source.Range) diag.List {
-	return warnAt("config/quoted-reference", at, "Quoted references are deprecated",
+	return warnAt(diag.CodeConfigQuotedReference, at, "Quoted references are deprecated",
 		"In this context, references are expected literally rather than in quotes. Remove the quotes.")
 }

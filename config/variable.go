@@ -20,7 +20,7 @@ func decodeVariable(o *object) (*Variable, diag.List) {
 	v := &Variable{Name: o.key.a, At: c.head, Merged: mergedFrom(o.parts), Settings: c.args, Type: cty.DynamicPseudoType, Literal: true, Nullable: true}
 	e.add(validName(v.Name, c.head, "variable"))
 	if slices.Contains(reservedVariables, v.Name) {
-		e.add(errorAt("config/reserved-variable", c.head, "Invalid variable name",
+		e.add(errorAt(diag.CodeConfigReservedVariable, c.head, "Invalid variable name",
 			"The variable name %q is reserved, since it has a meaning inside module blocks. Choose another name.", v.Name))
 	}
 	v.Description = keep[string](e)(c.args["description"].constString())
@@ -50,7 +50,7 @@ func isTrue(b *bool) bool { return b != nil && *b }
 func deprecation(s *Setting) (string, diag.List) {
 	text, ds := s.constString()
 	if s != nil && !ds.HasErrors() && text == "" {
-		ds = append(ds, s.explain(errorAt("config/empty-deprecation", s.Expr.Range(), "Invalid deprecated value",
+		ds = append(ds, s.explain(errorAt(diag.CodeConfigEmptyDeprecation, s.Expr.Range(), "Invalid deprecated value",
 			"The deprecated argument must not be empty: say what to use instead."))...)
 	}
 	return text, ds
@@ -63,7 +63,7 @@ func (v *Variable) decodeType(x hcl.Expression) diag.List {
 		return diag.FromHCL(diags)
 	}
 	if _, ok := unquoted(inner); ok {
-		return errorAt("config/quoted-type", x.Range(), "Invalid quoted type constraints",
+		return errorAt(diag.CodeConfigQuotedType, x.Range(), "Invalid quoted type constraints",
 			"A type constraint must not be in quotes. Remove the quotes, and write map(string) for \"map\" and list(string) for \"list\".")
 	}
 	v.Literal = false
@@ -104,7 +104,7 @@ func (v *Variable) decodeDefault(s, typ *Setting, typeOK bool) diag.List {
 	}
 	v.Default = converted
 	if converted.IsNull() && !v.Nullable {
-		return s.explain(errorAt("config/invalid-default", s.Expr.Range(), "Invalid default value for variable",
+		return s.explain(errorAt(diag.CodeConfigInvalidDefault, s.Expr.Range(), "Invalid default value for variable",
 			"A null default value is not valid when nullable=false."))
 	}
 	return s.explain(ignoredAttributes(s.Expr, v.Type, "var."+v.Name))
@@ -117,7 +117,7 @@ func isOverridden(s *Setting) bool {
 // unfitDefault reports a default that its type does not take, at the place that
 // came last.
 func unfitDefault(s, typ *Setting, err error) diag.List {
-	const code, summary = "config/invalid-default", "Invalid default value for variable"
+	const code, summary = diag.CodeConfigInvalidDefault, "Invalid default value for variable"
 	switch {
 	case isOverridden(typ) && !isOverridden(s):
 		return typ.explain(errorAt(code, typ.Expr.Range(), summary,
@@ -145,7 +145,7 @@ func (v *Variable) decodeValidations(c *content) (ds diag.List) {
 		v.Validations = append(v.Validations, r)
 		refs := r.Condition.Variables()
 		if len(refs) > 0 && !slices.ContainsFunc(refs, v.isReferredTo) {
-			ds = append(ds, errorAt("config/validation-reference", r.Condition.Range(), "Invalid variable validation condition",
+			ds = append(ds, errorAt(diag.CodeConfigValidationReference, r.Condition.Range(), "Invalid variable validation condition",
 				"The condition for variable %q must refer to var.%s, in order to test it.", v.Name, v.Name)...)
 		}
 	}
@@ -181,7 +181,7 @@ func decodeOutput(o *object) (*Output, diag.List) {
 	out.DependsOn = keep[[]hcl.Traversal](e)(traversals(c.args["depends_on"]))
 	out.Preconditions = keep[[]*Rule](e)(c.rules("precondition", nil, ""))
 	for _, b := range c.blocks("postcondition") {
-		e.add(errorAt("config/output-postcondition", b[0].head, "Postconditions are not allowed",
+		e.add(errorAt(diag.CodeConfigOutputPostcondition, b[0].head, "Postconditions are not allowed",
 			"An output value can have preconditions only: there is nothing after it that could be tested."))
 	}
 	return out, e.ds

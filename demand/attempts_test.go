@@ -16,7 +16,7 @@ func TestPassingFailure(t *testing.T) {
 	answer := NewCell(name{"answer", 1}, "", func(t *Task) (string, diag.List) {
 		if calls++; calls == 1 {
 			Passing(t)
-			return "", diag.Errorf(line(1), "Down", "D.")
+			return "", diag.Errorf("", line(1), "Down", "D.")
 		}
 		return "fine", nil
 	})
@@ -69,7 +69,7 @@ func TestPassingInOneAttempt(t *testing.T) {
 	c := NewCell(name{"c", 1}, 0, func(t *Task) (int, diag.List) {
 		calls++
 		Passing(t)
-		return 1, diag.Errorf(line(1), "Down", "D.")
+		return 1, diag.Errorf("", line(1), "Down", "D.")
 	})
 	c.Get(g.Task(t.Context()), nil)
 	c.Get(g.Task(t.Context()), nil)
@@ -88,7 +88,7 @@ func TestCanceledTask(t *testing.T) {
 		c := NewCell(name{"c", 1}, "", func(t *Task) (string, diag.List) {
 			if calls++; calls == 1 {
 				<-t.Context().Done()
-				return "", diag.Errorf(line(1), "Canceled", "%s", t.Context().Err())
+				return "", diag.Errorf("", line(1), "Canceled", "%s", t.Context().Err())
 			}
 			return "fine", nil
 		})
@@ -122,7 +122,7 @@ func TestCanceledTasksShare(t *testing.T) {
 	calls := 0
 	c := NewCell(name{"c", 1}, 0, func(t *Task) (int, diag.List) {
 		calls++
-		return 0, diag.Errorf(line(1), "Canceled", "%s", t.Context().Err())
+		return 0, diag.Errorf("", line(1), "Canceled", "%s", t.Context().Err())
 	})
 	for range 3 {
 		c.Get(g.Task(ctx), nil)

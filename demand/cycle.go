@@ -109,7 +109,7 @@ func describe(comp []*Node) *diag.Message {
 	first := slices.MinFunc(comp, compareNodes)
 	name, at := first.What.Describe()
 	path := written(first, shortestCycle(first, in))
-	m := &diag.Message{Code: "eval/cycle", Summary: "Cycle", At: at}
+	m := &diag.Message{Code: diag.CodeEvalCycle, Summary: "Cycle", At: at}
 	if len(path) == 1 {
 		if s, ok := first.What.(SelfReferencer); ok {
 			m.Summary = s.SelfReference()

@@ -563,5 +563,5 @@ func (t *Task) waitsForItself(o *Task) (met, nested bool) {
 // nestedTask is the message about a wait that would never end since a cell started a task.
 func nestedTask(n *Node) diag.List {
 	name, at := n.What.Describe()
-	return diag.Errorf(at, "Evaluation waits for itself", "Computing %s started a second evaluation that needs %s, so neither could end. This is a bug in Terrace: please report it with the configuration.", name, name)
+	return diag.Errorf(diag.CodeEvalNestedTask, at, "Evaluation waits for itself", "Computing %s started a second evaluation that needs %s, so neither could end. This is a bug in Terrace: please report it with the configuration.", name, name)
 }

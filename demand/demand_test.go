@@ -83,7 +83,7 @@ func TestComputedOnce(t *testing.T) {
 	c := NewCell(name{"c", 1}, 0, func(*Task) (int, diag.List) {
 		calls.Add(1)
 		time.Sleep(time.Millisecond)
-		return 42, diag.Warnf(line(1), "Reported once", "D.")
+		return 42, diag.Warnf("", line(1), "Reported once", "D.")
 	})
 	ask := func(task *Task) {
 		for range 10 {
@@ -131,14 +131,14 @@ func TestLife(t *testing.T) {
 func TestFailure(t *testing.T) {
 	var g Graph
 	bad := NewCell(name{"bad", 1}, -1, func(*Task) (int, diag.List) {
-		return 7, diag.Errorf(line(1), "Bad", "Reported by the cell.")
+		return 7, diag.Errorf("", line(1), "Bad", "Reported by the cell.")
 	})
 	reader := NewCell(name{"reader", 2}, -2, func(task *Task) (int, diag.List) {
 		v, ok := bad.Get(task, line(2))
 		if v != 7 || ok {
 			t.Errorf("the reader got %d, %v", v, ok)
 		}
-		return 8, append(diag.Warnf(line(2), "Also", "D."), Fail()...)
+		return 8, append(diag.Warnf("", line(2), "Also", "D."), Fail()...)
 	})
 	silent := NewCell(name{"silent", 3}, -3, func(task *Task) (int, diag.List) {
 		reader.Get(task, line(3))
@@ -152,7 +152,7 @@ func TestFailure(t *testing.T) {
 	if v, ok := tolerant.Get(task, nil); v != 10 || !ok {
 		t.Errorf("tolerant gave %d, %v", v, ok)
 	}
-	g.Report(diag.Errorf(nil, "Elsewhere", "D."))
+	g.Report(diag.Errorf("", nil, "Elsewhere", "D."))
 	g.Report(Fail())
 	want := "1 error Bad: Reported by the cell.\n2 warning Also: D.\n0 error Elsewhere: D.\n"
 	if diff := cmp.Diff(want, report(&g)); diff != "" {
@@ -291,7 +291,7 @@ func TestMessagesBesideACycle(t *testing.T) {
 	var a, b *Cell[int]
 	a = NewCell(name{"a", 1}, -1, func(task *Task) (int, diag.List) {
 		v, _ := b.Get(task, line(1))
-		return 1, diag.Errorf(line(1), "Consequence", "Got %d.", v)
+		return 1, diag.Errorf("", line(1), "Consequence", "Got %d.", v)
 	})
 	b = NewCell(name{"b", 2}, -1, func(task *Task) (int, diag.List) {
 		a.Get(task, line(2))
@@ -299,7 +299,7 @@ func TestMessagesBesideACycle(t *testing.T) {
 	})
 	c := NewCell(name{"c", 3}, -3, func(task *Task) (int, diag.List) {
 		v, ok := b.Get(task, line(3))
-		return 3, diag.Warnf(line(3), "Kept", "Got %d, %v.", v, ok)
+		return 3, diag.Warnf("", line(3), "Kept", "Got %d, %v.", v, ok)
 	})
 	if v, ok := c.Get(g.Task(t.Context()), nil); v != -3 || ok {
 		t.Errorf("got %d, %v", v, ok)
@@ -343,7 +343,7 @@ func TestLongChain(t *testing.T) {
 	})
 	t.Run("error", func(t *testing.T) {
 		var g Graph
-		cells := chain(n, func(*Task, *Cell[int]) (int, diag.List) { return 0, diag.Errorf(line(n), "Bad", "D.") })
+		cells := chain(n, func(*Task, *Cell[int]) (int, diag.List) { return 0, diag.Errorf("", line(n), "Bad", "D.") })
 		if _, ok := cells[0].Get(g.Task(t.Context()), nil); ok {
 			t.Error("no failure")
 		}

@@ -50,7 +50,7 @@ func (w *world) compute(t *Task, i int) (int, diag.List) {
 	}
 	var ds diag.List
 	if w.noisy[i] {
-		ds = diag.Warnf(line(i+1), "Saw", "%s", seen)
+		ds = diag.Warnf("", line(i+1), "Saw", "%s", seen)
 	}
 	if failed && !w.tolerant[i] {
 		ds = append(ds, Fail()...)

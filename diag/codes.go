@@ -20,11 +20,11 @@ type Code struct {
 // Paragraph is the explanation in lines of at most so many columns.
 func (c Code) Paragraph(columns int) string { return wrap(c.Text, columns) }
 
-// A codeTable is the table, with what finds the code of a summary.
+// A codeTable is the table of codes, with the codes of the messages of the HCL library.
 type codeTable struct {
-	codes    []Code // sorted by name
-	exact    map[string]string
-	patterns []codePattern // the one with most text first
+	codes    []Code            // sorted by name
+	exact    map[string]string // code by summary, of messages of the HCL library
+	patterns []codePattern     // of messages of the HCL library; the longest first
 }
 
 type codePattern struct {
@@ -33,8 +33,8 @@ type codePattern struct {
 	size  int
 }
 
-// It is read when the first message is written as JSON, explained or silenced: few runs
-// do any of these.
+// codes is read when the first message is written as JSON, explained or silenced, which few
+// runs do.
 var codes = sync.OnceValue(func() *codeTable {
 	t := &codeTable{exact: map[string]string{}}
 	for line := range strings.Lines(codesText) {
@@ -48,9 +48,8 @@ var codes = sync.OnceValue(func() *codeTable {
 			if s = strings.TrimSpace(s); s == "" {
 				continue
 			}
-			s, owned := strings.CutPrefix(s, "=")
 			c.Summaries = append(c.Summaries, s)
-			if owned {
+			if domain, _, _ := strings.Cut(name, "/"); domain != "syntax" && domain != "lang" && domain != "config" {
 				continue
 			}
 			if strings.Contains(s, "*") {
@@ -78,8 +77,8 @@ func FindCode(name string) (c Code, ok bool) {
 	return all[i], true
 }
 
-// CodeName is the code of the message: its own or, where it was made without one, that
-// of its summary. "" if there is none.
+// CodeName is the code of the message. The HCL library makes messages without a code; theirs
+// is looked up by the summary. "" means that there is none.
 func (m *Message) CodeName() string {
 	if m.Code != "" {
 		return m.Code

@@ -9,7 +9,5 @@ func TooDeep(name string, text []byte) List {
 	if !deep {
 		return nil
 	}
-	ds := Errorf(&at, "Too deeply nested", "Expressions and blocks in this file are nested many thousand levels deep, which no configuration written for a reader needs. Flatten it, or move the data to a file that is read with jsondecode or yamldecode.")
-	ds[0].Code = "config/too-deep"
-	return ds
+	return Errorf(CodeConfigTooDeep, &at, "Too deeply nested", "Expressions and blocks in this file are nested many thousand levels deep, which no configuration written for a reader needs. Flatten it, or move the data to a file that is read with jsondecode or yamldecode.")
 }

@@ -66,7 +66,7 @@ func (m *Message) String() string {
 // Condition is the code of messages that say that a condition of configuration does not
 // hold: a validation rule, a pre- or postcondition, or an assertion of a check block.
 // Their Extra is a Checked.
-const Condition = "eval/condition"
+const Condition = CodeEvalCondition
 
 // Checked is the address of the object whose condition does not hold, such as "var.size",
 // "output.id", "check.health" or that of a resource instance.
@@ -148,13 +148,13 @@ func (ds List) Once() List {
 }
 
 // Errorf makes a list of one error. at may be nil.
-func Errorf(at *source.Range, summary, format string, args ...any) List {
-	return List{{Severity: Error, Summary: summary, Detail: sprintf(format, args), At: at}}
+func Errorf(code string, at *source.Range, summary, format string, args ...any) List {
+	return List{{Code: code, Severity: Error, Summary: summary, Detail: sprintf(format, args), At: at}}
 }
 
 // Warnf makes a list of one warning. at may be nil.
-func Warnf(at *source.Range, summary, format string, args ...any) List {
-	return List{{Severity: Warning, Summary: summary, Detail: sprintf(format, args), At: at}}
+func Warnf(code string, at *source.Range, summary, format string, args ...any) List {
+	return List{{Code: code, Severity: Warning, Summary: summary, Detail: sprintf(format, args), At: at}}
 }
 
 func sprintf(format string, args []any) string {

@@ -12,7 +12,7 @@ import (
 // makes it another.
 func TestOnce(t *testing.T) {
 	at := func(line int) *source.Range { return &source.Range{Filename: "a", Start: hcl.Pos{Line: line}} }
-	all := slices.Concat(Errorf(at(1), "s", "d"), Errorf(at(2), "s", "d"), Errorf(at(1), "s", "d"), Warnf(at(1), "s", "d"), Errorf(nil, "s", "d"), Errorf(nil, "s", "d"))
+	all := slices.Concat(Errorf("", at(1), "s", "d"), Errorf("", at(2), "s", "d"), Errorf("", at(1), "s", "d"), Warnf("", at(1), "s", "d"), Errorf("", nil, "s", "d"), Errorf("", nil, "s", "d"))
 	got := all.Once()
 	if want := (List{all[0], all[1], all[3], all[4]}); !slices.Equal(got, want) {
 		t.Errorf("got %d messages, want %d", len(got), len(want))

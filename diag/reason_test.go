@@ -60,7 +60,7 @@ func TestReason(t *testing.T) {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}
-	if got := diag.Errorf(nil, "S", "The file %s cannot be read: %s.", "/x/y", missing)[0].Detail; got != "The file /x/y cannot be read: no such file or directory." {
+	if got := diag.Errorf("", nil, "S", "The file %s cannot be read: %s.", "/x/y", missing)[0].Detail; got != "The file /x/y cannot be read: no such file or directory." {
 		t.Errorf("the path is there twice: %s", got)
 	}
 }

@@ -49,7 +49,7 @@ var skipped = regexp.MustCompile(`(^|/)(testdata|examples|bench|randconfig|testk
 func read(t *testing.T) []site {
 	t.Helper()
 	r := &reader{fset: token.NewFileSet(), files: map[string]map[string]*ast.File{}, consts: map[string]map[string]string{}, fields: map[string][]ast.Expr{}, makers: map[string]maker{
-		"diag.Errorf": {code: -1, summary: 1}, "diag.Warnf": {code: -1, summary: 1},
+		"diag.Errorf": {code: 0, summary: 2}, "diag.Warnf": {code: 0, summary: 2},
 	}, sites: map[site]bool{}}
 	root := ".."
 	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
@@ -100,6 +100,39 @@ func read(t *testing.T) []site {
 				}
 				return true
 			})
+		}
+	}
+	for range 2 { // constants that are named after those of this package
+		for dir, files := range r.files {
+			for _, f := range files {
+				for _, d := range f.Decls {
+					g, ok := d.(*ast.GenDecl)
+					if !ok || g.Tok != token.CONST && g.Tok != token.VAR {
+						continue
+					}
+					for _, spec := range g.Specs {
+						v, ok := spec.(*ast.ValueSpec)
+						if !ok {
+							continue
+						}
+						for i, name := range v.Names {
+							if i >= len(v.Values) {
+								continue
+							}
+							switch x := v.Values[i].(type) {
+							case *ast.SelectorExpr:
+								if found := (&scope{r: r, dir: dir, file: f}).values(x); found[0] != "*" {
+									r.consts[dir][name.Name] = found[0]
+								}
+							case *ast.Ident:
+								if s, ok := r.consts[dir][x.Name]; ok {
+									r.consts[dir][name.Name] = s
+								}
+							}
+						}
+					}
+				}
+			}
 		}
 	}
 	for range 4 { // makers call makers
@@ -370,6 +403,9 @@ func (c *scope) values(x ast.Expr) []string {
 			return out
 		}
 	case *ast.Ident:
+		if c.params == nil {
+			break
+		}
 		if out := c.assigned(x.Name); out != nil {
 			return out
 		}

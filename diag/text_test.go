@@ -213,7 +213,7 @@ func TestPlacesOutsideOfTheFile(t *testing.T) {
 }
 
 func TestManyNotes(t *testing.T) {
-	m := &Message{Summary: "Cycle", Detail: "D."}
+	m := &Message{Code: CodeEvalCycle, Summary: "Cycle", Detail: "D."}
 	for i := range 5000 {
 		m.Notes = append(m.Notes, Note{fmt.Sprintf("step %d", i), &source.Range{Filename: "a.tf", Start: hcl.Pos{Line: i + 1}}})
 	}

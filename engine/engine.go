@@ -54,7 +54,7 @@ type Engine struct {
 func Open(ctx context.Context, o Options) (*Engine, diag.List) {
 	e := &Engine{o: o}
 	if err := e.defaults(); err != nil {
-		return nil, diag.Errorf(nil, "Failed to find the working folder", "The folder %q cannot be used: %s.", o.Dir, err)
+		return nil, diag.Errorf(diag.CodeFilesRead, nil, "Failed to find the working folder", "The folder %q cannot be used: %s.", o.Dir, err)
 	}
 	if e.o.Processes != nil {
 		e.pool = e.o.Processes.host.New(sources{e}, e.o.Turn)
@@ -172,7 +172,7 @@ func (e *Engine) manifest() (map[string]module.Installed, diag.List) {
 		err = json.Unmarshal(raw, &file)
 	}
 	if err != nil {
-		return nil, diag.Errorf(nil, "Failed to read module manifest", "The list of installed modules, %s, cannot be read: %s. Run \"terrace init\" to write it anew.", path, err)
+		return nil, diag.Errorf(diag.CodeFilesRead, nil, "Failed to read module manifest", "The list of installed modules, %s, cannot be read: %s. Run \"terrace init\" to write it anew.", path, err)
 	}
 	out := make(map[string]module.Installed, len(file.Modules))
 	for _, m := range file.Modules {
@@ -325,7 +325,7 @@ func WriteGenerated(p *plan.Plan, path string) diag.List {
 		err = errors.Join(err, f.Close())
 	}
 	if err != nil {
-		return diag.Errorf(nil, "Failed to write generated configuration", "The configuration for imported objects could not be written: %s. Name a file that does not exist yet in a folder that can be written.", err)
+		return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write generated configuration", "The configuration for imported objects could not be written: %s. Name a file that does not exist yet in a folder that can be written.", err)
 	}
 	return nil
 }
@@ -335,10 +335,10 @@ func WriteGenerated(p *plan.Plan, path string) diag.List {
 // errored, or that defers something, is refused: nothing begins.
 func (e *Engine) Apply(ctx context.Context, p *plan.Plan, o ApplyOptions) (ApplyResult, diag.List) {
 	if p.Errored {
-		return ApplyResult{State: p.Prior}, diag.Errorf(nil, "Plan has errors", "The plan was not made to its end, since there were errors. Plan again.")
+		return ApplyResult{State: p.Prior}, diag.Errorf(diag.CodeCLIPlanErrors, nil, "Plan has errors", "The plan was not made to its end, since there were errors. Plan again.")
 	}
 	if len(p.Deferred) > 0 {
-		return ApplyResult{State: p.Prior}, diag.Errorf(nil, "Plan is not complete", "The plan defers %s, and can only be shown. Plan again when what it waits for is known.", p.Deferred[0].Addr)
+		return ApplyResult{State: p.Prior}, diag.Errorf(diag.CodeCLIPlanErrors, nil, "Plan is not complete", "The plan defers %s, and can only be shown. Plan again when what it waits for is known.", p.Deferred[0].Addr)
 	}
 	given := map[string]InputValue{}
 	for name, v := range p.Variables {
@@ -423,6 +423,6 @@ func Incomplete(p *plan.Plan) diag.List {
 	if len(p.Targets) == 0 && len(p.Excludes) == 0 {
 		return nil
 	}
-	return diag.Warnf(nil, "Applied changes may be incomplete", "The plan was created with the -target or the -exclude option in effect, so some changes requested in the configuration may have been ignored and the output values may not be fully updated. Run the following command to verify that no other changes are pending:\n    terrace plan\n\n"+
+	return diag.Warnf(diag.CodeCLIAppliedWithTargets, nil, "Applied changes may be incomplete", "The plan was created with the -target or the -exclude option in effect, so some changes requested in the configuration may have been ignored and the output values may not be fully updated. Run the following command to verify that no other changes are pending:\n    terrace plan\n\n"+
 		"Note that the -target and -exclude options are not suitable for routine use, and are provided only for exceptional situations such as recovering from errors or mistakes, or when Terrace specifically suggests to use it as part of an error message.")
 }

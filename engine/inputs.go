@@ -29,7 +29,7 @@ func inputValue(v *config.Variable, in InputValue) (eval.Input, diag.List) {
 	file := "<value for var." + v.Name + ">"
 	if ds := diag.TooDeep(file, []byte(*in.Text)); ds != nil {
 		out.Value = cty.DynamicVal
-		return out, diag.Errorf(&v.At, "Invalid value for input variable", "The value of the variable %q, given by %s, is nested too deeply.", v.Name, out.From)
+		return out, diag.Errorf(diag.CodeEvalBadInput, &v.At, "Invalid value for input variable", "The value of the variable %q, given by %s, is nested too deeply.", v.Name, out.From)
 	}
 	x, diags := hclsyntax.ParseExpression([]byte(*in.Text), file, hcl.InitialPos)
 	if !diags.HasErrors() {
@@ -39,7 +39,7 @@ func inputValue(v *config.Variable, in InputValue) (eval.Input, diag.List) {
 	}
 	if diags.HasErrors() {
 		out.Value = cty.DynamicVal
-		return out, diag.Errorf(&v.At, "Invalid value for input variable", "The value of the variable %q, given by %s, is not a valid expression: %s The variable's type makes its value an expression: strings need quotes, lists brackets and maps braces.", v.Name, out.From, diag.FromValues([]byte(*in.Text), diags)[0].Detail).Note(&v.At, "the variable is declared here")
+		return out, diag.Errorf(diag.CodeEvalBadInput, &v.At, "Invalid value for input variable", "The value of the variable %q, given by %s, is not a valid expression: %s The variable's type makes its value an expression: strings need quotes, lists brackets and maps braces.", v.Name, out.From, diag.FromValues([]byte(*in.Text), diags)[0].Detail).Note(&v.At, "the variable is declared here")
 	}
 	return out, nil
 }

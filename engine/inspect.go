@@ -148,10 +148,10 @@ func (i inspectionScope) Resolve(t *demand.Task, ref hcl.Traversal, at *source.R
 		name = addr.StepName(ref[1])
 	}
 	if name == "" {
-		return cty.DynamicVal, 1, diag.Errorf(at, "Invalid reference", "The \"output\" object cannot be accessed directly. Instead, access one of its attributes.")
+		return cty.DynamicVal, 1, diag.Errorf(diag.CodeEvalReference, at, "Invalid reference", "The \"output\" object cannot be accessed directly. Instead, access one of its attributes.")
 	}
 	if i.root.Node.Config.Outputs[name] == nil {
-		return cty.DynamicVal, 2, diag.Errorf(at, "Reference to undeclared output value", "An output value with the name %q has not been declared.%s", name, lang.Suggest(name, i.root.Node.Config.Outputs))
+		return cty.DynamicVal, 2, diag.Errorf(diag.CodeEvalUndeclared, at, "Reference to undeclared output value", "An output value with the name %q has not been declared.%s", name, lang.Suggest(name, i.root.Node.Config.Outputs))
 	}
 	v, ok := i.root.Output(t, name)
 	if !ok {

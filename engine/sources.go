@@ -96,7 +96,7 @@ func (s sources) plain(a addr.Provider) (provider.Factory, diag.List) {
 		return builtin.Factory(s.e.o.ReadState.builtin()), nil
 	}
 	if s.e.o.Providers == nil {
-		return nil, diag.Errorf(nil, "Required plugins are not installed", "The provider %s is needed, but none is installed. Run \"terrace init\" to install all providers that configuration requires.", a)
+		return nil, diag.Errorf(diag.CodeProviderNotInstalled, nil, "Required plugins are not installed", "The provider %s is needed, but none is installed. Run \"terrace init\" to install all providers that configuration requires.", a)
 	}
 	return s.e.o.Providers.Factory(a)
 }

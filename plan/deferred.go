@@ -1,13 +1,14 @@
 package plan
 
 import (
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/source"
 )
 
 // UnknownCode is the code of errors about something that must be known before
 // anything can be planned, and is not.
-const UnknownCode = "plan/unknown"
+const UnknownCode = diag.CodePlanUnknown
 
 // DeferReason says why something is deferred.
 type DeferReason string

@@ -55,15 +55,15 @@ type Provider interface {
 
 // CodeInterrupted is the code of messages about calls that the caller gave up: it is
 // not known how far the provider came.
-const CodeInterrupted = "provider/interrupted"
+const CodeInterrupted = diag.CodeProviderInterrupted
 
 // CodeUnasked is the code of messages about calls that did not reach the provider,
 // since it had ended: another process of it may be asked.
-const CodeUnasked = "provider/unasked"
+const CodeUnasked = diag.CodeProviderUnasked
 
 // CodeSlow is the code of messages about providers that did not start in time: it
 // would take as long to find out again.
-const CodeSlow = "provider/slow"
+const CodeSlow = diag.CodeProviderSlow
 
 // A Factory starts a new, unconfigured provider instance.
 type Factory func(ctx context.Context) (Provider, diag.List)

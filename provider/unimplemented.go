@@ -11,7 +11,7 @@ import (
 )
 
 // CodeUnimplemented is the code of messages about methods that a provider leaves out.
-const CodeUnimplemented = "provider/unimplemented"
+const CodeUnimplemented = diag.CodeProviderUnimplemented
 
 // Unimplemented answers every call: embed it in a provider, and define the methods that the
 // provider has. Those that ask what a provider has, and those that begin and end one, answer
@@ -22,9 +22,7 @@ type Unimplemented struct{}
 var _ Provider = Unimplemented{}
 
 func unimplemented(method string) diag.List {
-	ds := diag.Errorf(nil, "Not implemented by this provider", "The provider has no method %s, which was asked for.", method)
-	ds[0].Code = CodeUnimplemented
-	return ds
+	return diag.Errorf(CodeUnimplemented, nil, "Not implemented by this provider", "The provider has no method %s, which was asked for.", method)
 }
 
 // Schema answers an error: each provider has one.

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
@@ -23,7 +24,7 @@ func comment(text string) hclwrite.Tokens {
 func (c *evaluator) autoInclude(e *evaluation, b *syntax.Block, dir string) []byte {
 	body, ok := b.Raw.(*hclsyntax.Body)
 	if !ok {
-		c.errorf(&b.At, "unit/autoinclude", "Autoinclude in JSON", "An autoinclude block must be in a file of the native syntax.")
+		c.errorf(&b.At, diag.CodeUnitAutoinclude, "Autoinclude in JSON", "An autoinclude block must be in a file of the native syntax.")
 		return nil
 	}
 	f := hclwrite.NewEmptyFile()
@@ -67,7 +68,7 @@ func (w *autoWriter) body(out *hclwrite.Body, body *hclsyntax.Body, in string) {
 		}
 		if it.b.Type == "locals" || it.b.Type == "values" || it.b.Type == "autoinclude" {
 			at := it.b.DefRange()
-			w.c.errorf(&at, "unit/unsupported-block", "Unsupported block type", "Blocks of type %q are not expected in an autoinclude block.", it.b.Type)
+			w.c.errorf(&at, diag.CodeUnitUnsupportedBlock, "Unsupported block type", "Blocks of type %q are not expected in an autoinclude block.", it.b.Type)
 			continue
 		}
 		w.body(out.AppendNewBlock(it.b.Type, it.b.Labels).Body(), it.b.Body, it.b.Type)
@@ -93,7 +94,7 @@ func (w *autoWriter) Attr(out *hclwrite.Body, a *hclsyntax.Attribute, in string)
 	}
 	if !v.IsWhollyKnown() {
 		at := a.SrcRange
-		w.c.errorf(&at, "unit/autoinclude", "Unknown value", "%q must be known when the stack is generated.", a.Name)
+		w.c.errorf(&at, diag.CodeUnitAutoinclude, "Unknown value", "%q must be known when the stack is generated.", a.Name)
 		return
 	}
 	if in == "dependency" && a.Name == "config_path" {
@@ -303,7 +304,7 @@ func (w *autoWriter) value(x hclsyntax.Expression) cty.Value {
 	}
 	if !v.IsWhollyKnown() {
 		at := x.Range()
-		w.c.errorf(&at, "unit/autoinclude", "Unknown value", "This must be known when the stack is generated.")
+		w.c.errorf(&at, diag.CodeUnitAutoinclude, "Unknown value", "This must be known when the stack is generated.")
 		return cty.NullVal(cty.DynamicPseudoType)
 	}
 	return v

@@ -1,6 +1,7 @@
 package unit
 
 import (
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
@@ -199,7 +200,7 @@ func (c *evaluator) incomplete(n node, spec *syntax.BlockSpec, arg, name string)
 	if name != "" {
 		what += " " + syntax.Quote(name)
 	}
-	m := codeErr(at, "unit/missing-argument", "Missing required argument", "The argument %q of %s is required, but no definition was found.", arg, what)
+	m := codeErr(at, diag.CodeUnitMissingArgument, "Missing required argument", "The argument %q of %s is required, but no definition was found.", arg, what)
 	for low := below(c, n); low != nil; low = below(c, low) {
 		if _, where := low.where(); where != nil {
 			m.Note(where, "merged with this, which does not set it either")
@@ -297,7 +298,7 @@ func (c *evaluator) checkArgs(n node, spec *syntax.BlockSpec) {
 		if near := syntax.Nearest(k, spec.Names()); near != "" {
 			hint = " Did you mean " + syntax.Quote(near) + "?"
 		}
-		c.errorf(at, "unit/unsupported-argument", "Unsupported argument", "%s has no argument named %q.%s", spec.Name, k, hint)
+		c.errorf(at, diag.CodeUnitUnsupportedArgument, "Unsupported argument", "%s has no argument named %q.%s", spec.Name, k, hint)
 	}
 }
 

@@ -88,11 +88,11 @@ func (u *Unit) CheckRunner(t *demand.Task) diag.List {
 		}
 		want, err := version.NewConstraint(s.Value.AsString())
 		if err != nil {
-			ds = append(ds, codeErr(s.At, "unit/version-constraint", "Invalid version constraint", "%s is not a version constraint.", s.Quoted())...)
+			ds = append(ds, codeErr(s.At, diag.CodeUnitVersionConstraint, "Invalid version constraint", "%s is not a version constraint.", s.Quoted())...)
 			return
 		}
 		if !want.Check(version.Must(version.NewVersion(have))) {
-			ds = append(ds, codeErr(s.At, "unit/version", "Unsupported version", "This unit needs %s %s, and Terrace does what %s does.", what, s.Shown(), have)...)
+			ds = append(ds, codeErr(s.At, diag.CodeUnitVersion, "Unsupported version", "This unit needs %s %s, and Terrace does what %s does.", what, s.Shown(), have)...)
 		}
 	}
 	check(s.TerragruntVersionConstraint, "Terragrunt", TerragruntVersion)
@@ -120,10 +120,9 @@ func (u *Unit) CheckInputs(t *demand.Task, required map[string]bool, strict bool
 		}
 		switch {
 		case strict || u.mod != nil && u.Own(s):
-			c.add(codeErr(s.At, "unit/undeclared-input", "Undeclared input", "The module declares no variable %q.%s", s.Name, suggestion(s.Name, required)))
+			c.add(codeErr(s.At, diag.CodeUnitUndeclaredInput, "Undeclared input", "The module declares no variable %q.%s", s.Name, suggestion(s.Name, required)))
 		case u.Own(s):
-			w := diag.Warnf(s.At, "Undeclared input", "The module declares no variable %q, so this input has no effect.%s", s.Name, suggestion(s.Name, required))
-			w[0].Code = "unit/undeclared-input"
+			w := diag.Warnf(diag.CodeUnitUndeclaredInput, s.At, "Undeclared input", "The module declares no variable %q, so this input has no effect.%s", s.Name, suggestion(s.Name, required))
 			c.add(w)
 		}
 	}
@@ -132,7 +131,7 @@ func (u *Unit) CheckInputs(t *demand.Task, required map[string]bool, strict bool
 	}
 	for name, must := range required {
 		if must && !given[name] && !given[""] {
-			c.add(codeErr(&u.e.file().Root.At, "unit/missing-input", "Missing input", "The module needs a value for the variable %q, and the inputs give none. Add it to the inputs, or give the variable a default.", name))
+			c.add(codeErr(&u.e.file().Root.At, diag.CodeUnitMissingInput, "Missing input", "The module needs a value for the variable %q, and the inputs give none. Add it to the inputs, or give the variable a default.", name))
 		}
 	}
 	return c.ds.Sort()
@@ -194,8 +193,7 @@ func (u *Unit) Warnings(t *demand.Task) diag.List {
 			}
 			_, at := d.where()
 			if f, again := first[l]; again && f.target != target {
-				w := diag.Warnf(at, "Dependency with two targets", "The imports %q and %q give the dependency %q different targets, %s and %s. The later one is in force here, and each file's own expressions keep their own.", f.by.name, i.name, l, f.target, target)
-				w[0].Code = "unit/two-targets"
+				w := diag.Warnf(diag.CodeUnitTwoTargets, at, "Dependency with two targets", "The imports %q and %q give the dependency %q different targets, %s and %s. The later one is in force here, and each file's own expressions keep their own.", f.by.name, i.name, l, f.target, target)
 				c.add(w.Note(f.at, "the other target"))
 			}
 			first[l] = given{target, at, i}
@@ -223,8 +221,7 @@ func (u *Unit) overriddenTargets(c *evaluator, merged func(label string) (Target
 			continue
 		}
 		if key := u.inheritedUse(c, was, b.Label); key != "" {
-			w := diag.Warnf(&b.At, "Overridden dependency is still read", "This dependency points to %s, but the inherited input %q goes on reading the outputs of %s: what a file imports does not change with who imports it. Set the input here too.", now, key, was)
-			w[0].Code = "unit/override-no-feedback"
+			w := diag.Warnf(diag.CodeUnitOverrideNoFeedback, &b.At, "Overridden dependency is still read", "This dependency points to %s, but the inherited input %q goes on reading the outputs of %s: what a file imports does not change with who imports it. Set the input here too.", now, key, was)
 			c.add(w.Note(at, "the imported dependency"))
 		}
 	}

@@ -69,7 +69,7 @@ func (c *evaluator) raw(e *evaluation, x *syntax.Expr) cty.Value {
 
 func (c *evaluator) tooLarge(x *syntax.Expr, err error) cty.Value {
 	at := x.At()
-	return c.errorf(&at, "unit/too-large", "Value too large", "This expression has a value that cannot be worked with: %s.", err)
+	return c.errorf(&at, diag.CodeUnitTooLarge, "Value too large", "This expression has a value that cannot be worked with: %s.", err)
 }
 
 func (c *evaluator) unmeasured(e *evaluation, x *syntax.Expr) cty.Value {
@@ -126,7 +126,7 @@ func (c *evaluator) rawObject(e *evaluation, x *syntax.Expr) cty.Value {
 			case c.failed || !kv.IsKnown():
 				return cty.DynamicVal
 			case kv.IsNull():
-				return c.errorf(&at, "unit/null-key", "Null value as key", "Can't use a null value as a key.")
+				return c.errorf(&at, diag.CodeUnitNullKey, "Null value as key", "Can't use a null value as a key.")
 			}
 			k = kv.AsString()
 		}
@@ -155,7 +155,7 @@ func (c *evaluator) rawReference(e *evaluation, x *syntax.Expr) cty.Value {
 		if !e.file().Src.Shows(at.Start.Line, at.End.Line) {
 			why = unknownName(why, &hclsyntax.ScopeTraversalExpr{Traversal: x.Ref})
 		}
-		return c.errorf(&at, "unit/unknown-variable", unknownVariable, "%s", why)
+		return c.errorf(&at, diag.CodeUnitUnknownVariable, unknownVariable, "%s", why)
 	}
 	return c.rest(r, x.Ref, x)
 }
@@ -167,7 +167,7 @@ func (c *evaluator) rest(r resolved, ref hcl.Traversal, x *syntax.Expr) cty.Valu
 		if c.tolerates(r, &at) {
 			return cty.DynamicVal
 		}
-		return c.errorf(&at, "unit/unsupported-attribute", "Unsupported attribute", "%s", r.missing)
+		return c.errorf(&at, diag.CodeUnitUnsupportedAttribute, "Unsupported attribute", "%s", r.missing)
 	}
 	v := r.n.value(c)
 	if c.stuck() || r.used == len(ref) {
@@ -199,8 +199,7 @@ func ofOutputs(ref hcl.Traversal) bool {
 // missingOutput warns of an output, or a part of one, that is missing where outputs
 // need not exist.
 func (c *evaluator) missingOutput(at *source.Range, why string) cty.Value {
-	ds := diag.Warnf(at, "Missing output", "%s", why)
-	ds[0].Code = "unit/missing-output"
+	ds := diag.Warnf(diag.CodeUnitMissingOutput, at, "Missing output", "%s", why)
 	c.add(ds)
 	c.needsOut = c.needsOut || !c.full
 	return cty.DynamicVal

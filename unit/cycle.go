@@ -34,7 +34,7 @@ type localStep struct {
 func cycleMessage(f *syntax.File, x *syntax.Expr, steps []localStep) *diag.Message {
 	if len(steps) == 0 {
 		at := x.At()
-		m := &diag.Message{Code: "unit/cycle", Summary: "Circular reference",
+		m := &diag.Message{Code: diag.CodeUnitCycle, Summary: "Circular reference",
 			Detail: f.NameOf(x) + " needs its own value, through other files or through the blocks of this one, or by so long a chain of references that it is not followed to its end. Remove the reference."}
 		if at.Filename != "" {
 			m.At = &at
@@ -42,7 +42,7 @@ func cycleMessage(f *syntax.File, x *syntax.Expr, steps []localStep) *diag.Messa
 		return m
 	}
 	at := steps[0].at
-	m := &diag.Message{Code: "unit/cycle", Summary: "Circular reference", At: &at}
+	m := &diag.Message{Code: diag.CodeUnitCycle, Summary: "Circular reference", At: &at}
 	var names []string
 	for i, s := range steps {
 		next := steps[(i+1)%len(steps)].name

@@ -149,7 +149,7 @@ func (n *depNode) Arg(c *evaluator, name string) cty.Value {
 	c.facts = facts.with(c.facts)
 	if c.needsOut && !v.IsWhollyKnown() && name != "mock_outputs" && !c.stuck() {
 		_, at := in.where()
-		c.errorf(at, "unit/unknown-dependency", "Unknown dependency argument",
+		c.errorf(at, diag.CodeUnitUnknownDependency, "Unknown dependency argument",
 			"%q of a dependency must be known before any unit runs, so it cannot be made of the outputs of another.", name)
 	}
 	c.needsOut = c.needsOut || was
@@ -167,11 +167,11 @@ func (n *depNode) target(c *evaluator) (t Target, ok bool) {
 	}
 	_, at := n.where()
 	if v == cty.NilVal {
-		c.errorf(at, "unit/missing-argument", "Missing required argument", "The dependency %q has no \"config_path\", which says where the unit is.", n.label)
+		c.errorf(at, diag.CodeUnitMissingArgument, "Missing required argument", "The dependency %q has no \"config_path\", which says where the unit is.", n.label)
 		return "", false
 	}
 	if !syntax.Known(v) {
-		c.errorf(at, "unit/unknown-dependency", "Unknown dependency path", "The \"config_path\" of the dependency %q must be known and cannot be null.", n.label)
+		c.errorf(at, diag.CodeUnitUnknownDependency, "Unknown dependency path", "The \"config_path\" of the dependency %q must be known and cannot be null.", n.label)
 		return "", false
 	}
 	return c.l.target(n.folder(), v.AsString()), true
@@ -322,8 +322,7 @@ func (l *Loader) outputsOf(t *demand.Task, target Target, at source.Range) (cty.
 	k := l.outputs[string(target)]
 	if k == nil {
 		k = &outputCell{target: target, at: at}
-		cycle := diag.Errorf(&at, "Circular dependency", "The outputs of %s are needed to compute the outputs of %s.", target, target)
-		cycle[0].Code = "unit/dependency-cycle"
+		cycle := diag.Errorf(diag.CodeUnitDependencyCycle, &at, "Circular dependency", "The outputs of %s are needed to compute the outputs of %s.", target, target)
 		k.Init(k, &outputResult{v: cty.DynamicVal, ds: cycle}, func(t *demand.Task) (*outputResult, diag.List) {
 			v, has, ds := l.env.Outputs(t, string(target), at)
 			if ds.HasErrors() {

@@ -50,7 +50,7 @@ func (u *Unit) Dependencies(t *demand.Task, wanted func(name string) bool) ([]Ed
 	return w.edges, c.ds
 }
 
-const selfDependency = "unit/self-dependency"
+const selfDependency = diag.CodeUnitSelfDependency
 
 type edgeList struct {
 	u     *Unit
@@ -177,7 +177,7 @@ func (u *Unit) pathEdges(c *evaluator, w *edgeList) {
 		return
 	}
 	if !v.IsWhollyKnown() {
-		c.errorf(at, "unit/unknown-dependency", "Unknown dependency path", "The \"paths\" of dependencies must be known before any unit runs.")
+		c.errorf(at, diag.CodeUnitUnknownDependency, "Unknown dependency path", "The \"paths\" of dependencies must be known before any unit runs.")
 		return
 	}
 	for _, p := range v.AsValueSlice() {
@@ -208,7 +208,7 @@ func (u *Unit) dependsOn(c *evaluator, w *edgeList) {
 		}
 		instances := c.instances(u.e.of.top, name)
 		if name == "" || c.moduleBlock(u.e.of.top, name) == nil {
-			c.errorf(&at, "unit/depends-on", "Invalid depends_on", "Each entry of depends_on must be a module of this file, as in module.vpc.")
+			c.errorf(&at, diag.CodeUnitDependsOn, "Invalid depends_on", "Each entry of depends_on must be a module of this file, as in module.vpc.")
 			continue
 		}
 		for _, i := range instances {
@@ -294,8 +294,8 @@ func (c *evaluator) mustExist(target Target, at *source.Range) {
 			return
 		}
 	}
-	ds := diag.Errorf(at, "Dependency not found", "There is no folder or file %s that could be depended on.", path)
-	ds[0].Code, ds[0].Extra = "unit/dependency-not-found", NotFound(path)
+	ds := diag.Errorf(diag.CodeUnitDependencyNotFound, at, "Dependency not found", "There is no folder or file %s that could be depended on.", path)
+	ds[0].Code, ds[0].Extra = diag.CodeUnitDependencyNotFound, NotFound(path)
 	c.fail(ds)
 }
 

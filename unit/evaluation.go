@@ -224,7 +224,7 @@ func (w *cycleFinder) report(steps []cycleStep) {
 	}
 	steps = slices.Concat(steps[first:], steps[:first])
 	at := steps[0].at
-	m := &diag.Message{Code: "unit/import-cycle", Summary: "Circular import", At: &at}
+	m := &diag.Message{Code: diag.CodeUnitImportCycle, Summary: "Circular import", At: &at}
 	var names []string
 	for i, s := range steps {
 		names = append(names, s.e.file().Path)

@@ -94,8 +94,7 @@ func (c *evaluator) add(ds diag.List) {
 }
 
 func (c *evaluator) errorf(at *source.Range, code, summary, format string, args ...any) cty.Value {
-	ds := diag.Errorf(at, summary, format, args...)
-	ds[0].Code = code
+	ds := diag.Errorf(code, at, summary, format, args...)
 	return c.fail(ds)
 }
 

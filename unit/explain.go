@@ -125,7 +125,7 @@ func (x *explained) nothing(c *evaluator, ref hcl.Traversal, why string) diag.Li
 	if why != "" {
 		why = " " + why
 	}
-	return codeErr(nil, "unit/explain-path", "Nothing to explain", "Nothing in this unit gives %s.%s", syntax.RefText(ref), why)
+	return codeErr(nil, diag.CodeUnitExplainPath, "Nothing to explain", "Nothing in this unit gives %s.%s", syntax.RefText(ref), why)
 }
 
 // has reports whether a path leads anywhere in a node's value; why says what is

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -67,7 +68,7 @@ func (c *evaluator) feature(label string, raw node) node {
 		if given {
 			return valueNode{cty.StringVal(text), e, at}
 		}
-		c.errorf(at, "unit/missing-argument", "Missing required argument", "The argument \"default\" of feature %q is required, but no definition was found.", label)
+		c.errorf(at, diag.CodeUnitMissingArgument, "Missing required argument", "The argument \"default\" of feature %q is required, but no definition was found.", label)
 		return valueNode{cty.DynamicVal, e, at}
 	}
 	if !given {
@@ -79,7 +80,7 @@ func (c *evaluator) feature(label string, raw node) node {
 		}
 		b, err := strconv.ParseBool(strings.TrimSpace(text))
 		if err != nil {
-			return c.errorf(at, "unit/feature-value", "Invalid feature value", "The default of the feature flag %q is true or false, so the value given for it must be too.", label)
+			return c.errorf(at, diag.CodeUnitFeatureValue, "Invalid feature value", "The default of the feature flag %q is true or false, so the value given for it must be too.", label)
 		}
 		return cty.BoolVal(b)
 	}}

@@ -3,6 +3,7 @@ package unit
 import (
 	"errors"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/unit/functions"
 	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
@@ -33,7 +34,7 @@ func (c *evaluator) rawMerge(e *evaluation, x *syntax.Expr) cty.Value {
 		if errors.As(err, &bad) && bad.Index < len(x.Args) {
 			at = x.Args[bad.Index].At()
 		}
-		return c.errorf(&at, "unit/function-error", "Error in function call", "Call to function %q failed: %s.", name, err)
+		return c.errorf(&at, diag.CodeUnitFunctionError, "Error in function call", "Call to function %q failed: %s.", name, err)
 	}
 	return v
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/unit/functions"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit/syntax"
@@ -119,7 +120,7 @@ func (c *evaluator) takeOver(one *evaluator) {
 // checkImports holds the rules on which blocks may stand together.
 func (c *evaluator) checkImports(e *evaluation, imps, incs []*syntax.Block) {
 	if len(imps) > 0 && e.role == includeRole {
-		c.errorf(&imps[0].At, "unit/import-in-included", "Import in an included file",
+		c.errorf(&imps[0].At, diag.CodeUnitImportInIncluded, "Import in an included file",
 			"This file is included by %s. An included file is evaluated as a part of the file that includes it, so it cannot import others. Move the import to the including file, or import this file instead of including it.", e.child.file().Path)
 	}
 	if len(imps) > 0 && len(incs) > 0 {
@@ -127,25 +128,25 @@ func (c *evaluator) checkImports(e *evaluation, imps, incs []*syntax.Block) {
 		if at.Start.Byte < other.Start.Byte {
 			at, other = other, at
 		}
-		c.errorf(&at, "unit/import-and-include", "Import and include in one file",
+		c.errorf(&at, diag.CodeUnitImportAndInclude, "Import and include in one file",
 			"A file either imports or includes others, not both; the other kind stands at %s. Turn the include blocks into import blocks.", other)
 	}
 	if e.role == includeRole && len(incs) > 0 {
-		c.errorf(&incs[0].At, "unit/include-levels", "Too many levels of inclusion",
+		c.errorf(&incs[0].At, diag.CodeUnitIncludeLevels, "Too many levels of inclusion",
 			"This file is included by %s, and an included file cannot include others. Use import blocks, which can be chained.", e.child.file().Path)
 	}
 	bare := 0
 	for _, b := range incs {
 		if !b.Labeled {
 			if bare++; bare > 1 {
-				c.errorf(&b.At, "unit/bare-include", "Several include blocks without label",
+				c.errorf(&b.At, diag.CodeUnitBareInclude, "Several include blocks without label",
 					"Only one include block can be without a label. Give each of them a name.")
 			}
 		}
 	}
 	for _, b := range imps {
 		if !hclsyntax.ValidIdentifier(b.Label) {
-			c.errorf(&b.LabelAt, "unit/import-name", "Invalid import name",
+			c.errorf(&b.LabelAt, diag.CodeUnitImportName, "Invalid import name",
 				"The name of an import must be an identifier: letters, digits, underscores and dashes, not beginning with a digit.")
 		}
 	}
@@ -164,7 +165,7 @@ func (c *evaluator) needsNothingLater(b *syntax.Block, a *syntax.Attr) bool {
 		case "local", "import", "include", "dependency", "feature", "module":
 			at := ref.SourceRange()
 			ok = false
-			c.errorf(&at, "unit/early-reference", "Reference too early",
+			c.errorf(&at, diag.CodeUnitEarlyReference, "Reference too early",
 				"The %s block reads %s, but %ss are read first, before anything else in the file. Their arguments may only use functions and values.", b.Spec.Name, syntax.RefText(ref), b.Spec.Name)
 		}
 	})
@@ -195,7 +196,7 @@ func (c *evaluator) importArg(e *evaluation, b *syntax.Block, name string) cty.V
 }
 
 func (c *evaluator) missingArg(at source.Range, name string) {
-	c.errorf(&at, "unit/missing-argument", "Missing required argument", "The argument %q is required, but no definition was found.", name)
+	c.errorf(&at, diag.CodeUnitMissingArgument, "Missing required argument", "The argument %q is required, but no definition was found.", name)
 }
 
 func (c *evaluator) importBlock(e *evaluation, b *syntax.Block) *imported {
@@ -204,7 +205,7 @@ func (c *evaluator) importBlock(e *evaluation, b *syntax.Block) *imported {
 	if c.stuck() || !syntax.Known(path) {
 		if a := b.Attr("config_path"); a != nil && !c.stuck() {
 			at := a.Expr.At()
-			c.errorf(&at, "unit/import-path", "Invalid import path", "The path of an imported file must be known and cannot be null.")
+			c.errorf(&at, diag.CodeUnitImportPath, "Invalid import path", "The path of an imported file must be known and cannot be null.")
 		}
 		return nil
 	}
@@ -212,7 +213,7 @@ func (c *evaluator) importBlock(e *evaluation, b *syntax.Block) *imported {
 	isTrue := func(v cty.Value) bool { return syntax.Known(v) && v.True() }
 	switch {
 	case isTrue(merge) && isTrue(deepMerge):
-		c.errorf(&b.At, "unit/import-modes", "Two ways of merging", "An import can have merge or deep_merge, not both.")
+		c.errorf(&b.At, diag.CodeUnitImportModes, "Two ways of merging", "An import can have merge or deep_merge, not both.")
 		return nil
 	case isTrue(merge):
 		i.mode = shallow
@@ -225,7 +226,7 @@ func (c *evaluator) importBlock(e *evaluation, b *syntax.Block) *imported {
 		return nil
 	}
 	if filepath.Base(full) == syntax.StackName {
-		c.errorf(&at, "unit/import-stack", "Import of a stack file", "%s is a stack file, which holds nothing that could be imported.", full)
+		c.errorf(&at, diag.CodeUnitImportStack, "Import of a stack file", "%s is a stack file, which holds nothing that could be imported.", full)
 		return nil
 	}
 	i.e = c.l.shared(full, importRole)
@@ -241,19 +242,19 @@ func (c *evaluator) importBlock(e *evaluation, b *syntax.Block) *imported {
 func (c *evaluator) configAt(path, dir string, at *source.Range, summary string) (string, bool) {
 	full := functions.AbsPath(dir, path)
 	if full == "" || path == "" {
-		c.errorf(at, "unit/empty-path", summary, "The path is empty.")
+		c.errorf(at, diag.CodeUnitEmptyPath, summary, "The path is empty.")
 		return "", false
 	}
 	if c.l.disk.IsDir(full) {
 		name := c.l.unitFile(full)
 		if name == "" {
-			c.errorf(at, "unit/file-not-found", summary, "There is no %s in the folder %s.", c.l.env.configName(), full)
+			c.errorf(at, diag.CodeUnitFileNotFound, summary, "There is no %s in the folder %s.", c.l.env.configName(), full)
 			return "", false
 		}
 		return name, true
 	}
 	if !c.l.disk.Exists(full) {
-		c.errorf(at, "unit/file-not-found", summary, "There is no file %s. Relative paths count from %s.", full, dir)
+		c.errorf(at, diag.CodeUnitFileNotFound, summary, "There is no file %s. Relative paths count from %s.", full, dir)
 		return "", false
 	}
 	return full, true
@@ -265,7 +266,7 @@ func (c *evaluator) includeBlock(e *evaluation, b *syntax.Block) *included {
 	if c.stuck() || !syntax.Known(path) {
 		if a := b.Attr("path"); a != nil && !c.stuck() {
 			at := a.Expr.At()
-			c.errorf(&at, "unit/include-path", "Invalid include path", "The path of an included file must be known and cannot be null.")
+			c.errorf(&at, diag.CodeUnitIncludePath, "Invalid include path", "The path of an included file must be known and cannot be null.")
 		}
 		return nil
 	}
@@ -280,14 +281,14 @@ func (c *evaluator) includeBlock(e *evaluation, b *syntax.Block) *included {
 			i.mode = deep
 		default:
 			at := b.Attr("merge_strategy").Expr.At()
-			c.errorf(&at, "unit/merge-strategy", "Unknown merge strategy", "%s is not a merge strategy of included files. The strategies are no_merge, shallow and deep.", c.quoted(&exprNode{e: e, x: b.Attr("merge_strategy").Expr}, strategy.AsString()))
+			c.errorf(&at, diag.CodeUnitMergeStrategy, "Unknown merge strategy", "%s is not a merge strategy of included files. The strategies are no_merge, shallow and deep.", c.quoted(&exprNode{e: e, x: b.Attr("merge_strategy").Expr}, strategy.AsString()))
 			return nil
 		}
 	}
 	at := b.Attr("path").Expr.At()
 	full := functions.AbsPath(e.dir, path.AsString())
 	if path.AsString() == "" || !c.l.disk.Exists(full) || c.l.disk.IsDir(full) {
-		c.errorf(&at, "unit/file-not-found", "Included file not found", "There is no file %s. Relative paths count from %s.", full, e.dir)
+		c.errorf(&at, diag.CodeUnitFileNotFound, "Included file not found", "There is no file %s. Relative paths count from %s.", full, e.dir)
 		return nil
 	}
 	f := c.l.file(full, syntax.Language().Unit)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit/syntax"
@@ -117,7 +118,7 @@ func unknownNode(c *evaluator, n node) bool {
 func (c *evaluator) notAMap(key string, n node) node {
 	_, at := n.where()
 	v, _ := n.value(c).Unmark()
-	c.errorf(at, "unit/not-a-map", "Map expected", "%q must be a map or an object, to be merged with what other files give for it, but this is %s.", key, friendly(v.Type()))
+	c.errorf(at, diag.CodeUnitNotAMap, "Map expected", "%q must be a map or an object, to be merged with what other files give for it, but this is %s.", key, friendly(v.Type()))
 	return valueNode{v: cty.DynamicVal}
 }
 
@@ -172,7 +173,7 @@ func (c *evaluator) conflict(key string, err error, lower, upper node) {
 		}
 		detail = name + " cannot be merged: it is " + kinds.Right + " here and " + kinds.Left + " in " + fileOf(below) + ". Make both of one kind, or give the key another name."
 	}
-	ds := codeErr(at, "unit/deep-merge-conflict", "Values of different kinds cannot be merged", "%s", detail)
+	ds := codeErr(at, diag.CodeUnitDeepMergeConflict, "Values of different kinds cannot be merged", "%s", detail)
 	if below != nil {
 		ds.Note(below, "the other value")
 	}

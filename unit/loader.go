@@ -143,9 +143,7 @@ func (l *Loader) Deprecated() diag.List {
 	if n > 1 {
 		files = fmt.Sprintf("%d files use", n)
 	}
-	ds := diag.Warnf(nil, "Include is deprecated", "%s include blocks or the functions that belong to them (get_parent_terragrunt_dir, path_relative_to_include, path_relative_from_include). They go on working. Import blocks do the same without hidden context; \"terrace migrate imports\" rewrites them.", files)
-	ds[0].Code = "unit/include-deprecated"
-	return ds
+	return diag.Warnf(diag.CodeUnitIncludeDeprecated, nil, "Include is deprecated", "%s include blocks or the functions that belong to them (get_parent_terragrunt_dir, path_relative_to_include, path_relative_from_include). They go on working. Import blocks do the same without hidden context; \"terrace migrate imports\" rewrites them.", files)
 }
 
 // file parses a file once. One that could not be read, which then has no Src, is read again
@@ -173,7 +171,7 @@ func (l *Loader) parse(path string, spec *syntax.BlockSpec) *syntax.File {
 	}
 	if err != nil {
 		return &syntax.File{Path: path, Dir: filepath.Dir(path), Diags: diag.List{{
-			Code: "unit/cannot-read", Summary: "Cannot read file", Detail: fmt.Sprintf("The file %s cannot be read: %s.", path, plainError(err)),
+			Code: diag.CodeUnitCannotRead, Summary: "Cannot read file", Detail: fmt.Sprintf("The file %s cannot be read: %s.", path, plainError(err)),
 		}}}
 	}
 	l.parsed.Add(1)

@@ -40,7 +40,7 @@ func (n *depNode) withMocks(c *evaluator, v cty.Value, has bool) cty.Value {
 		mock = fmt.Sprintf("let its mock_outputs_allowed_terraform_commands name the command %q", c.l.env.Request.Command)
 	}
 	target, _ := n.target(c)
-	return c.errorf(at, "unit/no-outputs", "Dependency without outputs", "The dependency %q (%s) has no outputs in its state, most likely since it was not applied yet or is destroyed, and this run plans none for it. "+
+	return c.errorf(at, diag.CodeUnitNoOutputs, "Dependency without outputs", "The dependency %q (%s) has no outputs in its state, most likely since it was not applied yet or is destroyed, and this run plans none for it. "+
 		"Apply it first; or take it into the run, where its planned outputs stand in for those that do not exist yet: \"run --all plan\" in a folder above both, with --filter 'NAME...' for a unit and all that it needs; or %s.", n.label, target, mock)
 }
 
@@ -95,7 +95,7 @@ func (n *depNode) mixMocks(c *evaluator, v, mocks cty.Value) cty.Value {
 		return fill(mocks, v, strategy != "shallow")
 	}
 	_, at := n.where()
-	return c.errorf(at, "unit/mock-strategy", "Unknown mock strategy", "%s is not a merge strategy of mock outputs. The strategies are no_merge, shallow and deep_map_only.", c.quoted(n.raw.child(c, "mock_outputs_merge_strategy_with_state"), strategy))
+	return c.errorf(at, diag.CodeUnitMockStrategy, "Unknown mock strategy", "%s is not a merge strategy of mock outputs. The strategies are no_merge, shallow and deep_map_only.", c.quoted(n.raw.child(c, "mock_outputs_merge_strategy_with_state"), strategy))
 }
 
 // fill takes what v lacks from mocks.
@@ -124,8 +124,6 @@ func fill(mocks, v cty.Value, recursive bool) cty.Value {
 // for several targets if an imported file has it. Readers of the block share the message.
 func (l *Loader) mockWarning(at *source.Range, target, text string) diag.List {
 	return l.warns.Pure(at.String()+"\x00"+target, func() diag.List {
-		ds := diag.Warnf(at, "Mock outputs are used", "%s", text)
-		ds[0].Code = "unit/mocks-used"
-		return ds
+		return diag.Warnf(diag.CodeUnitMocksUsed, at, "Mock outputs are used", "%s", text)
 	})
 }

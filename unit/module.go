@@ -82,7 +82,7 @@ func (c *evaluator) instances(e *evaluation, name string) []instance {
 	_, at := a.where()
 	ty := v.Type()
 	if v.IsNull() || !(ty.IsObjectType() || ty.IsMapType() || ty.IsSetType() || ty.IsTupleType() && v.LengthInt() == 0) {
-		c.errorf(at, "unit/for-each", "Invalid for_each value", "The for_each of a module must be a map, an object, or a set of strings.")
+		c.errorf(at, diag.CodeUnitForEach, "Invalid for_each value", "The for_each of a module must be a map, an object, or a set of strings.")
 		return nil
 	}
 	var out []instance
@@ -92,7 +92,7 @@ func (c *evaluator) instances(e *evaluation, name string) []instance {
 			k = item
 		}
 		if !syntax.IsString(k) {
-			c.errorf(at, "unit/for-each", "Invalid for_each value", "The keys of for_each must be strings.")
+			c.errorf(at, diag.CodeUnitForEach, "Invalid for_each value", "The keys of for_each must be strings.")
 			return nil
 		}
 		out = append(out, instance{k.AsString(), cty.ObjectVal(map[string]cty.Value{"key": k, "value": item})})
@@ -113,7 +113,7 @@ func (c *evaluator) static(n node, ty cty.Type, name string) cty.Value {
 		return cty.NilVal
 	}
 	if !v.IsWhollyKnown() && ty != cty.DynamicPseudoType || !v.IsKnown() {
-		c.errorf(at, "unit/unknown", "Unknown "+name, "%q must be known before any unit runs, so it cannot depend on the outputs of a module.", name)
+		c.errorf(at, diag.CodeUnitUnknown, "Unknown "+name, "%q must be known before any unit runs, so it cannot depend on the outputs of a module.", name)
 		return cty.NilVal
 	}
 	return v
@@ -237,12 +237,12 @@ func (c *evaluator) checkEnvironment(e *evaluation) {
 	root := e.file().Root
 	for _, name := range [...]string{"dependency", "terraform"} {
 		for _, b := range root.Of(name) {
-			c.errorf(&b.At, "unit/environment-block", "Block beside modules", "This file holds module blocks, which take the place of %s blocks: give each module its source and arguments, and read what another gives as module.NAME.outputs.", name)
+			c.errorf(&b.At, diag.CodeUnitEnvironmentBlock, "Block beside modules", "This file holds module blocks, which take the place of %s blocks: give each module its source and arguments, and read what another gives as module.NAME.outputs.", name)
 		}
 	}
 	for _, name := range [...]string{"inputs", "dependency", "terraform"} {
 		if a := root.Attr(name); a != nil {
-			c.errorf(&a.NameAt, "unit/environment-block", "Argument beside modules", "This file holds module blocks, which take the place of %q: write the arguments into the modules.", name)
+			c.errorf(&a.NameAt, diag.CodeUnitEnvironmentBlock, "Argument beside modules", "This file holds module blocks, which take the place of %q: write the arguments into the modules.", name)
 		}
 	}
 	for _, b := range root.Of("module") {
@@ -251,7 +251,7 @@ func (c *evaluator) checkEnvironment(e *evaluation) {
 		}
 		src, ver := b.Attr("source"), b.Attr("version")
 		if src != nil && ver != nil && src.Expr.Kind == syntax.Constant && syntax.IsString(src.Expr.ConstantValue) && LocalSource(src.Expr.ConstantValue.AsString()) {
-			c.errorf(&ver.At, "unit/module-version", "Version of a local module", "A module with a local source has no versions, so it cannot have a \"version\".")
+			c.errorf(&ver.At, diag.CodeUnitModuleVersion, "Version of a local module", "A module with a local source has no versions, so it cannot have a \"version\".")
 		}
 	}
 }
@@ -274,7 +274,7 @@ func (c *evaluator) checkEnvironmentImport(e *evaluation, i *imported, fields *g
 	for _, name := range [...]string{"inputs", "dependency", "terraform"} {
 		if n := fields.members[name]; n != nil {
 			at := i.at
-			m := codeErr(&at, "unit/environment-import", "Import that does not go with modules",
+			m := codeErr(&at, diag.CodeUnitEnvironmentImport, "Import that does not go with modules",
 				"The file %s sets %q, which cannot be merged into a file with module blocks. Import it without merging and read what is needed as import.%s.%s.", i.e.file().Path, name, i.name, name)
 			if _, where := n.where(); where != nil {
 				m.Note(where, "%s is set here", name)
@@ -344,7 +344,7 @@ func (n *moduleNode) child(c *evaluator, key string) node {
 	}
 	if !n.keyed && len(c.instances(n.e, n.name)) == 0 && !c.stuck() {
 		_, at := n.where()
-		c.errorf(at, "unit/disabled-module", "Disabled module", "The module %q is disabled, so it has no outputs that could be read.", n.name)
+		c.errorf(at, diag.CodeUnitDisabledModule, "Disabled module", "The module %q is disabled, so it has no outputs that could be read.", n.name)
 		return nil
 	}
 	return &moduleOutputs{n}
@@ -388,5 +388,5 @@ func (n *moduleOutputs) value(c *evaluator) cty.Value {
 	case c.l.env.Tolerant:
 		return cty.DynamicVal
 	}
-	return c.errorf(at, "unit/no-outputs", "Module without outputs", "The module %q (%s) has no outputs. It was probably not applied yet; apply it first.", n.m.name, id)
+	return c.errorf(at, diag.CodeUnitNoOutputs, "Module without outputs", "The module %q (%s) has no outputs. It was probably not applied yet; apply it first.", n.m.name, id)
 }

@@ -54,7 +54,7 @@ func (u *Unit) Terraform(t *demand.Task) (*Terraform, diag.List) {
 
 func (c *evaluator) checkHook(h Hook) {
 	if !c.failed && !c.needsOut && !h.Late && (len(h.Execute) == 0 || h.Execute[0] == "") {
-		c.errorf(h.At, "unit/hook-execute", "Hook without program", "The \"execute\" of the hook %q must begin with the name of a program.", h.Name)
+		c.errorf(h.At, diag.CodeUnitHookExecute, "Hook without program", "The \"execute\" of the hook %q must begin with the name of a program.", h.Name)
 	}
 }
 
@@ -131,7 +131,7 @@ func (c *evaluator) generateFile(v cty.Value, n node) *GenerateFile {
 			return ""
 		}
 		_, at := n.where()
-		c.errorf(at, "unit/missing-argument", "Missing required argument", "The \"generate\" of remote_state must be an object with \"path\" and \"if_exists\"; %q is missing.", name)
+		c.errorf(at, diag.CodeUnitMissingArgument, "Missing required argument", "The \"generate\" of remote_state must be an object with \"path\" and \"if_exists\"; %q is missing.", name)
 		return ""
 	}
 	g.Path, g.IfExists = get("path"), get("if_exists")
@@ -146,7 +146,7 @@ func (c *evaluator) generateFile(v cty.Value, n node) *GenerateFile {
 // the object that holds it.
 func (c *evaluator) oneOf(at *source.Range, name string, n node, given string, allowed ...string) {
 	if !slices.Contains(allowed, given) {
-		c.errorf(at, "unit/unknown-choice", "Invalid value", "%q cannot be %s. It must be one of %v.", name, c.quoted(n, given), allowed)
+		c.errorf(at, diag.CodeUnitUnknownChoice, "Invalid value", "%q cannot be %s. It must be one of %v.", name, c.quoted(n, given), allowed)
 	}
 }
 
@@ -203,7 +203,7 @@ func (u *Unit) exclude(c *evaluator) (*Exclude, diag.List) {
 		}
 	}
 	if !c.stuck() && !e.Late && len(e.Actions) == 0 {
-		c.errorf(e.At, "unit/exclude-actions", "Exclude without actions", "The \"actions\" of the exclude block are empty. Name the commands that the unit is excluded from, or \"all\".")
+		c.errorf(e.At, diag.CodeUnitExcludeActions, "Exclude without actions", "The \"actions\" of the exclude block are empty. Name the commands that the unit is excluded from, or \"all\".")
 	}
 	return e, c.ds
 }
@@ -221,10 +221,10 @@ func (u *Unit) Errors(t *demand.Task) (*Errors, diag.List) {
 	c.each(d.n.child(c, "retry"), spec.Block("retry"), func(label string, d *decoder) {
 		r := Retry{Name: label, RetryableErrors: d.words("retryable_errors"), MaxAttempts: d.number("max_attempts"), SleepSeconds: d.number("sleep_interval_sec")}
 		if !c.stuck() && r.MaxAttempts < 1 && syntax.Known(d.Arg("max_attempts")) {
-			c.errorf(d.At(), "unit/retry", "Invalid retry block", "\"max_attempts\" must be at least 1.")
+			c.errorf(d.At(), diag.CodeUnitRetry, "Invalid retry block", "\"max_attempts\" must be at least 1.")
 		}
 		if !c.stuck() && r.SleepSeconds < 0 {
-			c.errorf(d.At(), "unit/retry", "Invalid retry block", "\"sleep_interval_sec\" cannot be negative.")
+			c.errorf(d.At(), diag.CodeUnitRetry, "Invalid retry block", "\"sleep_interval_sec\" cannot be negative.")
 		}
 		e.Retry = append(e.Retry, r)
 	})
@@ -243,8 +243,7 @@ func (u *Unit) Engine(t *demand.Task) (*Engine, diag.List) {
 		return nil, c.ds
 	}
 	e := &Engine{Source: d.text("source"), Version: d.text("version"), Type: d.text("type"), At: d.At()}
-	w := diag.Warnf(e.At, "Engine has no effect", "Terrace runs units in its own process, so the engine %q is not used.", e.Source)
-	w[0].Code = "unit/engine"
+	w := diag.Warnf(diag.CodeUnitEngine, e.At, "Engine has no effect", "Terrace runs units in its own process, so the engine %q is not used.", e.Source)
 	c.add(w)
 	return e, c.ds
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/lang/funcs"
 	"github.com/terrace-iac/terrace/internal/unit/functions"
 	"github.com/terrace-iac/terrace/unit/syntax"
@@ -15,7 +16,7 @@ import (
 func (c *evaluator) readConfig(e *evaluation, x *syntax.Expr) node {
 	at := x.At()
 	if len(x.Args) > 2 {
-		c.errorf(&at, "unit/function-error", "Error in function call", "Call to function \"read_terragrunt_config\" failed: at most 2 arguments expected, not %d.", len(x.Args))
+		c.errorf(&at, diag.CodeUnitFunctionError, "Error in function call", "Call to function \"read_terragrunt_config\" failed: at most 2 arguments expected, not %d.", len(x.Args))
 		return nil
 	}
 	one := c.sub(c.leaf, c.full)
@@ -30,7 +31,7 @@ func (c *evaluator) readConfig(e *evaluation, x *syntax.Expr) node {
 		return valueNode{cty.DynamicVal, e, &at}
 	}
 	if v.IsNull() {
-		c.errorf(&at, "unit/function-error", "Error in function call", "Call to function \"read_terragrunt_config\" failed: the path is null.")
+		c.errorf(&at, diag.CodeUnitFunctionError, "Error in function call", "Call to function \"read_terragrunt_config\" failed: the path is null.")
 		return nil
 	}
 	n, err := c.readFrom(e, v.AsString())
@@ -41,7 +42,7 @@ func (c *evaluator) readConfig(e *evaluation, x *syntax.Expr) node {
 		return &exprNode{e: e, x: x.Args[1]}
 	}
 	if !c.failed {
-		c.errorf(&at, "unit/function-error", "Error in function call", "Call to function \"read_terragrunt_config\" failed: %s.", funcs.Guard(err, []cty.Value{path}))
+		c.errorf(&at, diag.CodeUnitFunctionError, "Error in function call", "Call to function \"read_terragrunt_config\" failed: %s.", funcs.Guard(err, []cty.Value{path}))
 	}
 	return nil
 }

@@ -27,10 +27,10 @@ func (u *Unit) Refer(t *demand.Task, ref hcl.Traversal) (cty.Value, diag.List) {
 	case c.stuck():
 		return cty.DynamicVal, c.ds
 	case r.n == nil:
-		return cty.DynamicVal, append(c.ds, diag.Errorf(&at, unknownVariable, "%s", unknownRoot(ref.RootName()))...)
+		return cty.DynamicVal, append(c.ds, diag.Errorf(diag.CodeUnitUnknownVariable, &at, unknownVariable, "%s", unknownRoot(ref.RootName()))...)
 	case r.missing != "":
 		at := ref[r.used].SourceRange()
-		return cty.DynamicVal, append(c.ds, diag.Errorf(&at, "Unsupported attribute", "%s", r.missing)...)
+		return cty.DynamicVal, append(c.ds, diag.Errorf(diag.CodeLangUnsupportedAttribute, &at, "Unsupported attribute", "%s", r.missing)...)
 	}
 	v := r.n.value(c)
 	if c.stuck() || r.used == len(ref) {

@@ -57,7 +57,7 @@ func (c *evaluator) fits(u *Unit, v cty.Value, left *int) bool {
 	if value.Within(v, left) {
 		return true
 	}
-	c.errorf(nil, "unit/too-large", "Value too large", "What the unit in %s is made of cannot be shown: it has more than 1 million values. Ask for a part of it with explain.", u.Path)
+	c.errorf(nil, diag.CodeUnitTooLarge, "Value too large", "What the unit in %s is made of cannot be shown: it has more than 1 million values. Ask for a part of it with explain.", u.Path)
 	return false
 }
 
@@ -95,8 +95,7 @@ func (u *Unit) shownMember(c *evaluator, name, k string, n node) cty.Value {
 	c.merge(one)
 	if name == "locals" && !one.failed && !v.IsWhollyKnown() {
 		_, at := n.where()
-		w := diag.Warnf(at, "Local value without outputs", "The local value %q needs outputs that do not exist, so it is shown as null.", k)
-		w[0].Code = "unit/local-outputs"
+		w := diag.Warnf(diag.CodeUnitLocalOutputs, at, "Local value without outputs", "The local value %q needs outputs that do not exist, so it is shown as null.", k)
 		c.add(w)
 	}
 	if name == "inputs" {

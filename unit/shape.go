@@ -123,7 +123,7 @@ func (n *shape) child(c *evaluator, key string) node {
 // reading it is the error (rule 12).
 func (c *evaluator) absent(n *shape, a *syntax.ArgSpec) node {
 	_, at := n.where()
-	c.errorf(at, "unit/missing-argument", "Missing required argument",
+	c.errorf(at, diag.CodeUnitMissingArgument, "Missing required argument",
 		"The argument %q of this %s block is read through an import, but it is not set. Files that gave it: %s.", a.Name, n.spec.Name, n.of.e.file().Path)
 	return valueNode{v: cty.DynamicVal}
 }
@@ -169,7 +169,7 @@ func (c *evaluator) convert(v cty.Value, ty cty.Type, name string, at source.Ran
 	}
 	if err != nil {
 		c.add(diag.List{{
-			Code: "unit/wrong-type", Summary: "Incorrect attribute value type", At: &at,
+			Code: diag.CodeUnitWrongType, Summary: "Incorrect attribute value type", At: &at,
 			Detail: fmt.Sprintf("Inappropriate value for attribute %q: %s.", name, lang.ErrorText(err)),
 		}})
 		return cty.UnknownVal(ty)

@@ -60,7 +60,7 @@ func (l *Loader) Stack(t *demand.Task, path string) (*Stack, diag.List) {
 		path = filepath.Join(path, syntax.StackName)
 	}
 	if !l.disk.Exists(path) {
-		return nil, codeErr(nil, "unit/no-stack-file", "No stack file", "There is no file %s.", path)
+		return nil, codeErr(nil, diag.CodeUnitNoStackFile, "No stack file", "There is no file %s.", path)
 	}
 	e := l.shared(path, readRole)
 	if e.file().Root == nil {
@@ -109,7 +109,7 @@ func (c *evaluator) stackBlocks(e *evaluation) []stackPart {
 		at := b.Attr("path").Expr.At()
 		full := functions.AbsPath(e.dir, v.AsString())
 		if !c.l.disk.Exists(full) || c.l.disk.IsDir(full) {
-			c.errorf(&at, "unit/file-not-found", "Included file not found", "There is no file %s. Relative paths count from %s.", full, e.dir)
+			c.errorf(&at, diag.CodeUnitFileNotFound, "Included file not found", "There is no file %s. Relative paths count from %s.", full, e.dir)
 			continue
 		}
 		f := c.l.file(full, syntax.Language().StackPart)
@@ -182,7 +182,7 @@ func (c *evaluator) noPaths(a *syntax.Attr, name string) {
 	for _, ref := range syntax.RefsOf(a.Expr) {
 		if r := ref.RootName(); r == "unit" || r == "stack" {
 			at := ref.SourceRange()
-			c.errorf(&at, "unit/early-reference", "Reference too early", "%q cannot refer to %s: where units go must be known first.", name, syntax.RefText(ref))
+			c.errorf(&at, diag.CodeUnitEarlyReference, "Reference too early", "%q cannot refer to %s: where units go must be known first.", name, syntax.RefText(ref))
 		}
 	}
 }
@@ -220,7 +220,7 @@ func (c *evaluator) stackDir(p stackPart, d *decoder) (string, bool) {
 	}
 	dir := filepath.Join(root, filepath.FromSlash(path))
 	if path == "" || filepath.IsAbs(path) || dir == root || !strings.HasPrefix(dir, root+string(filepath.Separator)) {
-		c.errorf(&at, "unit/stack-path", "Invalid path in a stack", "The path %q must be relative and lead to a folder within the stack.", path)
+		c.errorf(&at, diag.CodeUnitStackPath, "Invalid path in a stack", "The path %q must be relative and lead to a folder within the stack.", path)
 		return "", false
 	}
 	return dir, true
@@ -234,12 +234,12 @@ func (c *evaluator) distinct(items []StackItem) []StackItem {
 	for i := range items {
 		it := &items[i]
 		if first := names[it.Name]; first != nil {
-			c.add(codeErr(&it.At, "unit/stack-duplicate", "Duplicate name in a stack", "%q is the name of another %s already, at %s. All names in a stack must differ.", it.Name, first.Kind, first.At))
+			c.add(codeErr(&it.At, diag.CodeUnitStackDuplicate, "Duplicate name in a stack", "%q is the name of another %s already, at %s. All names in a stack must differ.", it.Name, first.Kind, first.At))
 			continue
 		}
 		names[it.Name] = it
 		if first := dirs[it.Dir]; first != nil {
-			c.add(codeErr(&it.At, "unit/stack-duplicate", "Duplicate path in a stack", "The %s %q at %s goes to the same folder.", first.Kind, first.Name, first.At))
+			c.add(codeErr(&it.At, diag.CodeUnitStackDuplicate, "Duplicate path in a stack", "The %s %q at %s goes to the same folder.", first.Kind, first.Name, first.At))
 			continue
 		}
 		dirs[it.Dir] = it
@@ -253,7 +253,7 @@ func (c *evaluator) valuesFile(v cty.Value, at source.Range) []byte {
 	v, _ = v.UnmarkDeep()
 	names, ok := valueKeys(v)
 	if !ok {
-		c.errorf(&at, "unit/not-a-map", "Map expected", "The values of a unit must be a map or an object, but this is %s.", friendly(v.Type()))
+		c.errorf(&at, diag.CodeUnitNotAMap, "Map expected", "The values of a unit must be a map or an object, but this is %s.", friendly(v.Type()))
 		return nil
 	}
 	var text configText
@@ -262,7 +262,7 @@ func (c *evaluator) valuesFile(v cty.Value, at source.Range) []byte {
 	for _, k := range names {
 		in := valueNode{v: v}.child(nil, k).(valueNode).v
 		if !hclsyntax.ValidIdentifier(k) || !in.IsWhollyKnown() {
-			c.errorf(&at, "unit/stack-values", "Invalid values", "The value %q cannot be written to a values file: its name must be an identifier, and it must be known.", k)
+			c.errorf(&at, diag.CodeUnitStackValues, "Invalid values", "The value %q cannot be written to a values file: its name must be an identifier, and it must be known.", k)
 			return nil
 		}
 		text.attribute(k, plain(in))

@@ -142,7 +142,7 @@ func (l *Loader) Unit(t *demand.Task, path, module string) (*Unit, diag.List) {
 	units, ds := l.Load(t, path)
 	if len(units) == 0 {
 		if !ds.HasErrors() {
-			ds = append(ds, diag.Errorf(nil, "No unit", "All modules of the environment file %s are disabled.", path)...)
+			ds = append(ds, diag.Errorf(diag.CodeCLINoUnit, nil, "No unit", "All modules of the environment file %s are disabled.", path)...)
 		}
 		return nil, ds
 	}
@@ -154,26 +154,24 @@ func (l *Loader) Unit(t *demand.Task, path, module string) (*Unit, diag.List) {
 		names = append(names, u.moduleName())
 	}
 	if units[0].Module == "" {
-		return nil, append(ds, codeErr(nil, "unit/no-module", "No such module", "%s is an ordinary unit without module blocks, so there is no module %q in it.", units[0].Path, module)...)
+		return nil, append(ds, codeErr(nil, diag.CodeUnitNoModule, "No such module", "%s is an ordinary unit without module blocks, so there is no module %q in it.", units[0].Path, module)...)
 	}
 	what := "Name one of them with --module, or use run --all for all"
 	if module != "" {
 		what = fmt.Sprintf("There is no module %q among them", module)
 	}
-	return nil, append(ds, codeErr(nil, "unit/environment", "Several units in one file", "%s holds several units, one for each module: %s. %s.", units[0].Path, strings.Join(names, ", "), what)...)
+	return nil, append(ds, codeErr(nil, diag.CodeUnitEnvironment, "Several units in one file", "%s holds several units, one for each module: %s. %s.", units[0].Path, strings.Join(names, ", "), what)...)
 }
 
 func codeErr(at *source.Range, code, summary, format string, args ...any) diag.List {
-	ds := diag.Errorf(at, summary, format, args...)
-	ds[0].Code = code
-	return ds
+	return diag.Errorf(code, at, summary, format, args...)
 }
 
 // locate finds the file that a path means.
 func (l *Loader) locate(path string) (string, diag.List) {
 	if !filepath.IsAbs(path) {
 		if l.env.WorkingDir == "" {
-			return "", codeErr(nil, "unit/relative-path", "Relative path", "The path %q is relative, and no folder is known that it could count from.", path)
+			return "", codeErr(nil, diag.CodeUnitRelativePath, "Relative path", "The path %q is relative, and no folder is known that it could count from.", path)
 		}
 		path = filepath.Join(l.env.WorkingDir, path)
 	}
@@ -181,12 +179,12 @@ func (l *Loader) locate(path string) (string, diag.List) {
 	if l.disk.IsDir(path) {
 		name := l.unitFile(path)
 		if name == "" {
-			return "", codeErr(nil, "unit/no-unit-file", "No unit file", "There is no %s in %s.", l.env.configName(), path)
+			return "", codeErr(nil, diag.CodeUnitNoUnitFile, "No unit file", "There is no %s in %s.", l.env.configName(), path)
 		}
 		return name, nil
 	}
 	if !l.disk.Exists(path) {
-		return "", codeErr(nil, "unit/no-unit-file", "No unit file", "There is no file %s.", path)
+		return "", codeErr(nil, diag.CodeUnitNoUnitFile, "No unit file", "There is no file %s.", path)
 	}
 	return path, nil
 }

@@ -49,7 +49,7 @@ func (n *notes) Schema(context.Context) (*schema.Provider, diag.List) {
 func (n *notes) UpgradeState(_ context.Context, req provider.UpgradeRequest) (cty.Value, diag.List) {
 	var line struct{ ID, Text string }
 	if err := json.Unmarshal(req.JSON, &line); err != nil {
-		return cty.NilVal, diag.Errorf(nil, "Unreadable note", "%s.", err)
+		return cty.NilVal, diag.Errorf("", nil, "Unreadable note", "%s.", err)
 	}
 	return note(line.ID, line.Text), nil
 }

@@ -166,7 +166,7 @@ func written(c *command.Call, code int) int {
 	if c.Report.Human != nil {
 		p = c.Report.Printer(nil)
 	}
-	_ = p.Print(c.Stderr, diag.Errorf(nil, "Failed to write the output", "%s cannot be written: %s. What was written there is incomplete. Everything else that the command did remains done.", what, diag.Reason(err)))
+	_ = p.Print(c.Stderr, diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write the output", "%s cannot be written: %s. What was written there is incomplete. Everything else that the command did remains done.", what, diag.Reason(err)))
 	return 1
 }
 

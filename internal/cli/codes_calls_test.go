@@ -94,10 +94,10 @@ var calls = map[string]func(t *testing.T) diag.List{
 		return ds
 	},
 	"backend/failed": func(*testing.T) diag.List {
-		return backend.Message("Failed to open the backend", "x", errors.New("no answer"))
+		return backend.Message(diag.CodeBackendFailed, "Failed to open the backend", "x", errors.New("no answer"))
 	},
 	"backend/write-failed": func(*testing.T) diag.List {
-		return backend.Message("Failed to write the state", "x", errors.New("no answer"))
+		return backend.Message(diag.CodeBackendWriteFailed, "Failed to write the state", "x", errors.New("no answer"))
 	},
 	"apply/not-done": func(t *testing.T) diag.List {
 		e, p := planned(t, `resource "terraform_data" "x" {}`)
@@ -189,7 +189,7 @@ var calls = map[string]func(t *testing.T) diag.List{
 		if !errors.As(err, &e) {
 			t.Fatal(err)
 		}
-		return diag.List{{Summary: e.Summary}}
+		return diag.List{{Code: e.Code, Summary: e.Summary}}
 	},
 	"estate/command-failed": func(t *testing.T) diag.List {
 		dir := t.TempDir()
@@ -518,7 +518,7 @@ func said(t *testing.T, command, archive string) diag.List {
 
 // coded are messages with the codes that a text shows.
 func coded(out string) diag.List {
-	ds := diag.Errorf(nil, "What was said", "%s", out)
+	ds := diag.Errorf("", nil, "What was said", "%s", out)
 	for _, m := range codeLine.FindAllStringSubmatch(out, -1) {
 		ds = append(ds, &diag.Message{Code: m[1]})
 	}

@@ -122,7 +122,7 @@ func (f *Folder) Backend() workdir.Dir {
 func (f *Folder) Workspace() (string, diag.List) {
 	name, err := workdir.Workspace(f.Env, f.DataPath())
 	if err != nil {
-		return "", diag.Errorf(nil, "Failed to read the selected workspace", "The file that names the selected workspace cannot be read: %s.", err)
+		return "", diag.Errorf(diag.CodeFilesRead, nil, "Failed to read the selected workspace", "The file that names the selected workspace cannot be read: %s.", err)
 	}
 	if !store.ValidWorkspace(name) {
 		return "", InvalidWorkspace(name)
@@ -132,7 +132,7 @@ func (f *Folder) Workspace() (string, diag.List) {
 
 // InvalidWorkspace says that a workspace cannot have a name.
 func InvalidWorkspace(name string) diag.List {
-	return diag.Errorf(nil, "Invalid workspace name", "The workspace name %q is not allowed. The name must contain only URL safe characters, and no path separators.", name)
+	return diag.Errorf(diag.CodeStateWorkspace, nil, "Invalid workspace name", "The workspace name %q is not allowed. The name must contain only URL safe characters, and no path separators.", name)
 }
 
 // EnvironmentEncryption is what TF_ENCRYPTION says alone; nil for nothing.

@@ -41,7 +41,7 @@ type Attached map[addr.Provider]rpc.Reattach
 func AttachedIn(env sys.Env) (Attached, diag.List) {
 	out, err := rpc.ParseReattach(env.Get("TF_REATTACH_PROVIDERS"))
 	if err != nil {
-		return nil, diag.Errorf(nil, "Invalid TF_REATTACH_PROVIDERS", "The environment variable TF_REATTACH_PROVIDERS cannot be read: %s.", err)
+		return nil, diag.Errorf(diag.CodeProviderReattach, nil, "Invalid TF_REATTACH_PROVIDERS", "The environment variable TF_REATTACH_PROVIDERS cannot be read: %s.", err)
 	}
 	return out, nil
 }
@@ -115,7 +115,7 @@ func (pl *Plugins) CheckPlanned(planned []byte, req install.Requirements) diag.L
 	if len(lines) == 0 {
 		return nil
 	}
-	return diag.Errorf(nil, "Inconsistent dependency lock file", "The given plan file was created with other versions of providers than those that %s selects:\n%s\n\nA saved plan can be applied only with the providers that it was created with. Plan again.", lock.Name, strings.Join(lines, "\n"))
+	return diag.Errorf(diag.CodeLockMismatch, nil, "Inconsistent dependency lock file", "The given plan file was created with other versions of providers than those that %s selects:\n%s\n\nA saved plan can be applied only with the providers that it was created with. Plan again.", lock.Name, strings.Join(lines, "\n"))
 }
 
 // Factory implements engine.ProviderSource.
@@ -141,7 +141,7 @@ func (pl *Plugins) Factory(a addr.Provider) (provider.Factory, diag.List) {
 func (pl *Plugins) pkg(a addr.Provider) (install.Package, diag.List) {
 	pkg, ok := pl.packages[a]
 	if !ok {
-		return pkg, diag.Errorf(nil, "Required plugins are not installed", "The provider %s is needed, but there is no package of it. Run \"terrace init\" to install all providers that configuration and state require.", a.Display())
+		return pkg, diag.Errorf(diag.CodeProviderNotInstalled, nil, "Required plugins are not installed", "The provider %s is needed, but there is no package of it. Run \"terrace init\" to install all providers that configuration and state require.", a.Display())
 	}
 	return pkg, nil
 }
@@ -183,7 +183,7 @@ func (pl *Plugins) Program(ctx context.Context, a addr.Provider) (engine.Program
 		return engine.Program{}, ds
 	}
 	if f.NoPrograms {
-		return engine.Program{}, diag.Errorf(nil, "Provider not started", "The provider %s is needed, and is not started because of --no-exec.", a.Display())
+		return engine.Program{}, diag.Errorf(diag.CodeProviderNotStarted, nil, "Provider not started", "The provider %s is needed, and is not started because of --no-exec.", a.Display())
 	}
 	prog, ds := pkg.Program(ctx)
 	o.Path, o.Name = prog.Path, prog.Name

@@ -33,8 +33,7 @@ type recovered struct {
 // caught is deferred around a call: it adds a message about a panic of it.
 func (r *recovered) caught(method string, ds *diag.List) {
 	if x := recover(); x != nil {
-		more := diag.Errorf(nil, "Provider panicked", "The method %s of the provider %s panicked: %v. This is a mistake in the provider, which is part of this program.", method, r.addr.Display(), x)
-		more[0].Code = "provider/panic"
+		more := diag.Errorf(diag.CodeProviderPanic, nil, "Provider panicked", "The method %s of the provider %s panicked: %v. This is a mistake in the provider, which is part of this program.", method, r.addr.Display(), x)
 		*ds = append(*ds, more...)
 	}
 }

@@ -40,7 +40,7 @@ func AddressTraversal(x hcl.Expression, ctx *hcl.EvalContext) (hcl.Traversal, di
 		}
 		return append(base[:len(base):len(base)], hcl.TraverseIndex{Key: key, SrcRange: n.SrcRange}), ds
 	}
-	return nil, diag.Errorf(&at, "Invalid expression", "An address is needed here: names joined by dots, with instance keys in brackets.")
+	return nil, diag.Errorf(diag.CodeLangExpression, &at, "Invalid expression", "An address is needed here: names joined by dots, with instance keys in brackets.")
 }
 
 // IndexContext resolves what the index expressions of an address refer to. The

@@ -39,7 +39,7 @@ func (a *bodyAttr) decided(v cty.Value) diag.List {
 		return nil
 	}
 	at := a.expr.Range()
-	return inAttribute(diag.Errorf(&at, "Invalid value for a read-only argument", "The provider alone decides what %q is, so that configuration cannot set it. Remove the argument.", a.name), a.name)
+	return inAttribute(diag.Errorf(diag.CodeLangReadOnly, &at, "Invalid value for a read-only argument", "The provider alone decides what %q is, so that configuration cannot set it. Remove the argument.", a.name), a.name)
 }
 
 func readOnly(a *schema.Attribute) bool { return a != nil && a.Computed && !a.Optional && !a.Required }
@@ -98,7 +98,7 @@ func CompileBody(body hcl.Body, b *schema.Block) (*Body, diag.List) {
 			continue
 		}
 		if other := content.Attributes[name]; other != nil {
-			ds = append(ds, diag.Errorf(&items[0].at, "Unsupported block type", "Blocks of type %q are not expected here, since the argument %q is set too. Write either the argument or blocks.", name, name).Note(&other.NameRange, "the argument is set here")...)
+			ds = append(ds, diag.Errorf(diag.CodeLangUnsupportedBlock, &items[0].at, "Unsupported block type", "Blocks of type %q are not expected here, since the argument %q is set too. Write either the argument or blocks.", name, name).Note(&other.NameRange, "the argument is set here")...)
 			continue
 		}
 		out.blocks = append(out.blocks, bodyBlocks{name: name, nb: p.AsBlocks[name], asAttr: a, items: items})
@@ -132,7 +132,7 @@ func Content(body hcl.Body, schema *hcl.BodySchema) (*hcl.BodyContent, hcl.Diagn
 
 func missing(name string, at source.Range) diag.List {
 	return diag.List{{
-		Code: "lang/missing-argument", Summary: "Missing required argument", At: &at,
+		Code: diag.CodeLangMissingArgument, Summary: "Missing required argument", At: &at,
 		Detail: fmt.Sprintf("The argument %q is required, but no definition was found.", name),
 	}}
 }
@@ -157,7 +157,7 @@ func compileBlock(block *hcl.Block, b *schema.Block, asBlocks map[string]*schema
 	nb := find(name)
 	if nb == nil {
 		at := block.LabelRanges[0]
-		return "", bodyItem{}, diag.Errorf(&at, "Unsupported block type", "Blocks of type %q are not expected here.", name)
+		return "", bodyItem{}, diag.Errorf(diag.CodeLangUnsupportedBlock, &at, "Unsupported block type", "Blocks of type %q are not expected here.", name)
 	}
 	content, diags := block.Body.Content(dynamicSchema)
 	ds := diag.FromHCL(diags)
@@ -169,14 +169,14 @@ func compileBlock(block *hcl.Block, b *schema.Block, asBlocks map[string]*schema
 		word := hcl.ExprAsKeyword(it.Expr)
 		if word == "" {
 			at := it.Expr.Range()
-			return "", bodyItem{}, append(ds, diag.Errorf(&at, "Invalid dynamic block iterator", "The iterator must be a single name.")...)
+			return "", bodyItem{}, append(ds, diag.Errorf(diag.CodeLangDynamicBlock, &at, "Invalid dynamic block iterator", "The iterator must be a single name.")...)
 		}
 		d.iterator = word
 	}
 	if l := content.Attributes["labels"]; l != nil {
 		if nb.Nesting != schema.Map {
 			at := l.NameRange
-			return "", bodyItem{}, append(ds, diag.Errorf(&at, "Unsupported argument", "Blocks of type %q have no label, so \"labels\" is not expected here.", name)...)
+			return "", bodyItem{}, append(ds, diag.Errorf(diag.CodeLangUnsupportedArgument, &at, "Unsupported argument", "Blocks of type %q have no label, so \"labels\" is not expected here.", name)...)
 		}
 		exprs, diags := hcl.ExprList(l.Expr)
 		ds = append(ds, diag.FromHCL(diags)...)
@@ -186,11 +186,11 @@ func compileBlock(block *hcl.Block, b *schema.Block, asBlocks map[string]*schema
 	}
 	if nb.Nesting == schema.Map && len(d.labels) != 1 {
 		at := block.DefRange
-		return "", bodyItem{}, append(ds, diag.Errorf(&at, "Wrong number of dynamic block labels", "Blocks of type %q have one label, so \"labels\" must be a list of one element.", name)...)
+		return "", bodyItem{}, append(ds, diag.Errorf(diag.CodeLangDynamicBlock, &at, "Wrong number of dynamic block labels", "Blocks of type %q have one label, so \"labels\" must be a list of one element.", name)...)
 	}
 	if len(content.Blocks) != 1 {
 		at := block.DefRange
-		return "", bodyItem{}, append(ds, diag.Errorf(&at, "Missing dynamic content block", "A dynamic block must hold exactly one block of type \"content\".")...)
+		return "", bodyItem{}, append(ds, diag.Errorf(diag.CodeLangDynamicBlock, &at, "Missing dynamic content block", "A dynamic block must hold exactly one block of type \"content\".")...)
 	}
 	inner, more := CompileBody(content.Blocks[0].Body, nb.Block)
 	return name, bodyItem{body: inner, dynamic: d, at: block.DefRange}, append(ds, more...)
@@ -216,24 +216,23 @@ func checkCount(name string, nb *schema.NestedBlock, items []bodyItem, at source
 	}
 	if maxItems > 0 && plain > maxItems {
 		place := items[maxItems].at
-		summary := fmt.Sprintf("Too many %s blocks", name)
 		if maxItems == 1 {
-			return diag.Errorf(&place, "Duplicate "+name+" block", "Only one %s block is allowed here.", name)
+			return diag.Errorf(diag.CodeConfigDuplicateBlock, &place, "Duplicate "+name+" block", "Only one %s block is allowed here.", name)
 		}
-		return diag.Errorf(&place, summary, "No more than %d %q blocks are allowed.", maxItems, name)
+		return diag.Errorf(diag.CodeLangBlockCount, &place, fmt.Sprintf("Too many %s blocks", name), "No more than %d %q blocks are allowed.", maxItems, name)
 	}
 	if plain < nb.MinItems && !dyn {
 		if nb.MinItems == 1 {
-			return diag.Errorf(&at, "Missing "+name+" block", "A block of type %q is required here.", name)
+			return diag.Errorf(diag.CodeLangBlockCount, &at, "Missing "+name+" block", "A block of type %q is required here.", name)
 		}
-		return diag.Errorf(&at, "Insufficient "+name+" blocks", "At least %d %q blocks are required.", nb.MinItems, name)
+		return diag.Errorf(diag.CodeLangBlockCount, &at, "Insufficient "+name+" blocks", "At least %d %q blocks are required.", nb.MinItems, name)
 	}
 	return nil
 }
 
 func inAttribute(ds diag.List, name string) diag.List {
 	for _, m := range ds {
-		if m.Code == "lang/wrong-type" {
+		if m.Code == diag.CodeLangWrongType {
 			m.Summary = "Incorrect attribute value type"
 			m.Detail = fmt.Sprintf("Inappropriate value for attribute %q: %s", name, m.Detail[len("Invalid expression value: "):])
 		}

@@ -123,7 +123,7 @@ func (it *bodyItem) expand(t *demand.Task, s Scope) (out []element, unknown bool
 			}
 			if lv.IsNull() {
 				at := l.Range()
-				return nil, false, marks, append(ds, diag.Errorf(&at, "Invalid dynamic block label", "Cannot use a null value as a dynamic block label.")...)
+				return nil, false, marks, append(ds, diag.Errorf(diag.CodeLangDynamicBlock, &at, "Invalid dynamic block label", "Cannot use a null value as a dynamic block label.")...)
 			}
 			e.label = lv.AsString()
 		}
@@ -137,9 +137,9 @@ func (it *bodyItem) expand(t *demand.Task, s Scope) (out []element, unknown bool
 
 func notIterable(coll cty.Value, at *source.Range) diag.List {
 	if coll.IsKnown() && coll.IsNull() {
-		return diag.Errorf(at, "Invalid dynamic for_each value", "Cannot use a null value in for_each.")
+		return diag.Errorf(diag.CodeLangDynamicBlock, at, "Invalid dynamic for_each value", "Cannot use a null value in for_each.")
 	}
-	return diag.Errorf(at, "Invalid dynamic for_each value", "Cannot use a %s value in for_each. An iterable collection is required.", coll.Type().FriendlyName())
+	return diag.Errorf(diag.CodeLangDynamicBlock, at, "Invalid dynamic for_each value", "Cannot use a %s value in for_each. An iterable collection is required.", coll.Type().FriendlyName())
 }
 
 // iteration is the scope of a dynamic block's content.
@@ -177,10 +177,10 @@ func (bb *bodyBlocks) collect(elems []element, unknown bool) (cty.Value, diag.Li
 	}
 	at := bb.items[len(bb.items)-1].at
 	if n := nb.MaxItems; n > 0 && len(elems) > n || len(elems) > 1 && single(nb) {
-		return cty.UnknownVal(ty), diag.Errorf(&at, "Too many "+bb.name+" blocks", "No more than %d %q blocks are allowed.", max(n, 1), bb.name)
+		return cty.UnknownVal(ty), diag.Errorf(diag.CodeLangBlockCount, &at, "Too many "+bb.name+" blocks", "No more than %d %q blocks are allowed.", max(n, 1), bb.name)
 	}
 	if len(elems) < nb.MinItems {
-		return nb.EmptyValue(), diag.Errorf(&at, "Insufficient "+bb.name+" blocks", "At least %d %q blocks are required.", nb.MinItems, bb.name)
+		return nb.EmptyValue(), diag.Errorf(diag.CodeLangBlockCount, &at, "Insufficient "+bb.name+" blocks", "At least %d %q blocks are required.", nb.MinItems, bb.name)
 	}
 	if len(elems) == 0 {
 		return nb.EmptyValue(), nil
@@ -206,7 +206,7 @@ func (bb *bodyBlocks) collect(elems []element, unknown bool) (cty.Value, diag.Li
 		m := make(map[string]cty.Value, len(elems))
 		for _, e := range elems {
 			if _, dup := m[e.label]; dup {
-				return nb.EmptyValue(), diag.Errorf(&at, "Duplicate "+bb.name+" block", "A block of type %q with the label %q was already defined.", bb.name, e.label)
+				return nb.EmptyValue(), diag.Errorf(diag.CodeConfigDuplicateBlock, &at, "Duplicate "+bb.name+" block", "A block of type %q with the label %q was already defined.", bb.name, e.label)
 			}
 			m[e.label] = e.value
 		}
@@ -224,7 +224,7 @@ func unifiedSet(vals []cty.Value, at source.Range) (cty.Value, diag.List) {
 	}
 	ty, convs := convert.UnifyUnsafe(types)
 	if ty == cty.NilType {
-		return cty.DynamicVal, diag.Errorf(&at, "Inconsistent types", "The elements of a set must all be of the same type.")
+		return cty.DynamicVal, diag.Errorf(diag.CodeLangInconsistentTypes, &at, "Inconsistent types", "The elements of a set must all be of the same type.")
 	}
 	for i, c := range convs {
 		if c == nil {
@@ -232,7 +232,7 @@ func unifiedSet(vals []cty.Value, at source.Range) (cty.Value, diag.List) {
 		}
 		v, err := c(vals[i])
 		if err != nil {
-			return cty.DynamicVal, diag.Errorf(&at, "Inconsistent types", "The elements of a set must all be of the same type: %s.", ErrorText(err))
+			return cty.DynamicVal, diag.Errorf(diag.CodeLangInconsistentTypes, &at, "Inconsistent types", "The elements of a set must all be of the same type: %s.", ErrorText(err))
 		}
 		vals[i] = v
 	}

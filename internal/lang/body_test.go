@@ -25,7 +25,7 @@ type scope map[string]cty.Value
 func (s scope) Resolve(_ *demand.Task, ref hcl.Traversal, at *source.Range) (cty.Value, int, diag.List) {
 	v, ok := s[ref.RootName()]
 	if !ok {
-		return cty.DynamicVal, 1, diag.Errorf(at, "No such name", "There is no %s.", ref.RootName())
+		return cty.DynamicVal, 1, diag.Errorf("", at, "No such name", "There is no %s.", ref.RootName())
 	}
 	return v, 1, nil
 }

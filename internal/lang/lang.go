@@ -221,7 +221,7 @@ func Eval(t *demand.Task, s Scope, x hcl.Expression, want cty.Type) (cty.Value, 
 	if err != nil {
 		at := e.Range()
 		return cty.UnknownVal(want.WithoutOptionalAttributesDeep()), append(ds, &diag.Message{
-			Code:    "lang/wrong-type",
+			Code:    diag.CodeLangWrongType,
 			Summary: "Incorrect value type",
 			Detail:  "Invalid expression value: " + ErrorText(err) + ".",
 			At:      &at,
@@ -266,7 +266,7 @@ func (e *Expr) bounded(v cty.Value) error {
 
 func tooLarge(at source.Range, err error) diag.List {
 	return diag.List{{
-		Code: "lang/too-large", Summary: "Value too large",
+		Code: diag.CodeLangTooLarge, Summary: "Value too large",
 		Detail: "This expression has a value that cannot be worked with: " + err.Error() + ".",
 		At:     &at,
 	}}
@@ -317,7 +317,7 @@ func (e *Expr) valueIn(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 // CodeAbsent is the code of messages of a scope about something that a reference names
 // and that is not there, where it depends on the expression whether that is a mistake:
 // try() may ask for it. The value that comes with one lacks what was asked for.
-const CodeAbsent = "lang/unsupported-attribute"
+const CodeAbsent = diag.CodeLangUnsupportedAttribute
 
 // Context resolves the references of expressions and returns what HCL needs to
 // evaluate them.

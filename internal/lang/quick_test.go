@@ -25,7 +25,7 @@ type names struct{ ctx *hcl.EvalContext }
 func (n names) Resolve(_ *demand.Task, ref hcl.Traversal, at *source.Range) (cty.Value, int, diag.List) {
 	v, ok := n.ctx.Variables[ref.RootName()]
 	if !ok {
-		return cty.DynamicVal, 1, diag.Errorf(at, "No such variable", noSuch)
+		return cty.DynamicVal, 1, diag.Errorf("", at, "No such variable", noSuch)
 	}
 	return v, 1, nil
 }

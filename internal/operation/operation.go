@@ -114,7 +114,7 @@ func (o *Operation) Transfer(ctx context.Context, p *plan.Plan) diag.List {
 	case ds.HasErrors():
 		return ds
 	case !slices.Equal(p.Transfers, transfers):
-		return diag.Errorf(nil, "Saved plan is stale", "The given plan file can no longer be applied because the moves between units that it was made with are not those that are still to be made.")
+		return diag.Errorf(diag.CodePlanSaved, nil, "Saved plan is stale", "The given plan file can no longer be applied because the moves between units that it was made with are not those that are still to be made.")
 	case len(transfers) == 0:
 		return nil
 	}
@@ -125,7 +125,7 @@ func (o *Operation) Transfer(ctx context.Context, p *plan.Plan) diag.List {
 // there is.
 func (o *Operation) Resume(ctx context.Context, p *plan.Plan) diag.List {
 	if Stale(p.PrevRun, o.State.Current()) {
-		return diag.Errorf(nil, "Saved plan is stale", "The given plan file can no longer be applied because the state was changed by another operation after the plan was created.")
+		return diag.Errorf(diag.CodePlanSaved, nil, "Saved plan is stale", "The given plan file can no longer be applied because the state was changed by another operation after the plan was created.")
 	}
 	ds := o.Ready(ctx, o.State.Current(), p.Prior)
 	if !ds.HasErrors() && p.PrevRun == p.Prior {
@@ -178,7 +178,7 @@ func (o *Operation) Apply(ctx context.Context, p *plan.Plan, every time.Duration
 		o.Reads.keep(p, &readlog.Applied{State: o.State.Current(), Begun: begun, Failed: ds.HasErrors() || res.Stopped, Providers: res.Providers})
 	}
 	if res.Started && res.Stopped && !ds.HasErrors() {
-		ds = append(ds, diag.Errorf(nil, "Apply was interrupted", "Not everything that was planned was done, since the run was interrupted. What was done is in the state.")...)
+		ds = append(ds, diag.Errorf(diag.CodeCLIInterrupted, nil, "Apply was interrupted", "Not everything that was planned was done, since the run was interrupted. What was done is in the state.")...)
 	}
 	return res, ds
 }

@@ -57,7 +57,7 @@ func KeepSegmentsOf(journal string, configured bool) KeepSegments {
 func Open(b backend.Backend, workspace string, o backend.StoreOptions) (store.Store, diag.List) {
 	st, err := b.Store(workspace, o)
 	if err != nil {
-		return nil, o.Located(backend.Message("Failed to open the state", "", err))
+		return nil, o.Located(backend.Message(diag.CodeBackendReadFailed, "Failed to open the state", "", err))
 	}
 	return st, nil
 }
@@ -146,7 +146,7 @@ func (h *OpenState) Between(ctx context.Context, do func(own statemgr.Options) d
 		return ds
 	}
 	if h.State = st; !st.Current().Equal(expected) {
-		ds = append(ds, diag.Errorf(nil, "State was changed meanwhile", "Another run has written the state since it was planned on. The moves between units were made; plan again for the rest.")...)
+		ds = append(ds, diag.Errorf(diag.CodeStateChanged, nil, "State was changed meanwhile", "Another run has written the state since it was planned on. The moves between units were made; plan again for the rest.")...)
 	}
 	return ds
 }

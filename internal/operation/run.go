@@ -176,7 +176,7 @@ func (o *Operation) apply(ctx context.Context, w Want, s Steps, h *OpenState, ou
 	}
 	out.Began, out.Counts = res.Started, Counts(res)
 	if !ds.HasErrors() && w.Plan.Mode == plan.Destroy && res.Forgotten > 0 && !w.Forget && slices.ContainsFunc(p.Changes, (*plan.Change).Outlives) {
-		ds = append(ds, diag.Errorf(nil, "Destroy was successful but left behind forgotten instances", "As requested, Terrace has not deleted some remote objects that are no longer managed by this configuration. Those objects continue to exist in their remote system and so may continue to incur charges. Refer to the original plan for more information.\n\nTo suppress this error for the future 'destroy' runs, you can add the CLI flag \"-suppress-forget-errors\".")...)
+		ds = append(ds, diag.Errorf(diag.CodeCLILeftBehind, nil, "Destroy was successful but left behind forgotten instances", "As requested, Terrace has not deleted some remote objects that are no longer managed by this configuration. Those objects continue to exist in their remote system and so may continue to incur charges. Refer to the original plan for more information.\n\nTo suppress this error for the future 'destroy' runs, you can add the CLI flag \"-suppress-forget-errors\".")...)
 	}
 	end(ds)
 	out.Applied = res.Started && !ds.HasErrors()

@@ -125,7 +125,7 @@ func (p *Project) ReadState(ctx context.Context, b *Place) (*state.State, diag.L
 // Rescue prints a state that could be written nowhere else.
 func Rescue(w io.Writer, text []byte) diag.List {
 	if _, err := w.Write(text); err != nil {
-		return diag.Errorf(nil, "Failed to print the state", "The state could not be printed either: %s. The journal holds what is not in the state: leave it where it is.", err)
+		return diag.Errorf(diag.CodeStateFile, nil, "Failed to print the state", "The state could not be printed either: %s. The journal holds what is not in the state: leave it where it is.", err)
 	}
-	return diag.Errorf(nil, "State printed", "As a last resort the state was printed to standard output. Save it as a file and bring it back with \"terrace state push FILE\", or with a tool that can.")
+	return diag.Errorf(diag.CodeStatePrinted, nil, "State printed", "As a last resort the state was printed to standard output. Save it as a file and bring it back with \"terrace state push FILE\", or with a tool that can.")
 }

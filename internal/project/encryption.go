@@ -34,7 +34,7 @@ func (p *Project) encryptionBy(ctx context.Context, eval configure.Eval) (*encry
 	})
 	switch {
 	case err != nil:
-		return nil, diag.Errorf(nil, "Interrupted", "The encryption settings were not read: %s.", err)
+		return nil, diag.Errorf(diag.CodeCLIInterrupted, nil, "Interrupted", "The encryption settings were not read: %s.", err)
 	case ds != nil:
 		return e.config, ds
 	}

@@ -80,7 +80,7 @@ func (c *Context) SelectWorkspace(name string) diag.List {
 		err = atomicfile.WriteUnlinked(c.DataPath("environment"), []byte(name), 0o644)
 	}
 	if err != nil {
-		return diag.Errorf(nil, "Failed to select workspace", "The selected workspace cannot be recorded: %s.", err)
+		return diag.Errorf(diag.CodeStateWorkspace, nil, "Failed to select workspace", "The selected workspace cannot be recorded: %s.", err)
 	}
 	return nil
 }

@@ -167,7 +167,7 @@ func Load(ctx context.Context, c *Context, o Options) (*Project, diag.List) {
 	case o.Partial && o.RootOnly: // which keeps nobody from looking at state and files
 		more = more.AsWarnings()
 	case o.Unapplied:
-		more = slices.DeleteFunc(slices.Clone(more), func(m *diag.Message) bool { return m.Code == "unit/no-outputs" })
+		more = slices.DeleteFunc(slices.Clone(more), func(m *diag.Message) bool { return m.Code == diag.CodeUnitNoOutputs })
 	}
 	ds = append(ds, more...)
 	if !o.RootOnly && !o.Partial && o.Saved == nil {

@@ -35,7 +35,7 @@ func (p *Project) workspaceVariables(ctx context.Context, values vars.Values) di
 	}
 	all, err := from.InputVariables(ctx, p.Workspace)
 	if err != nil {
-		ds := backend.Message("Failed to read the variables of the workspace", "", err)
+		ds := backend.Message(diag.CodeBackendReadFailed, "Failed to read the variables of the workspace", "", err)
 		if block := p.Engine.Root().Backend; block != nil {
 			ds = dir.Locate(ds, cfg, block)
 		}

@@ -44,7 +44,7 @@ func readExpected(r *testfile.Run) (*expectations, diag.List) {
 			}
 		}
 		if x.name == "" && x.target.IsModule() {
-			ds = append(ds, diag.Errorf(&at, "Invalid `expect_failures` reference", "You cannot expect failures from %s. You can only expect failures from checkable objects such as input variables, output values, check blocks, managed resources and data sources.", addr.Text(ref))...)
+			ds = append(ds, diag.Errorf(diag.CodeTestAssertion, &at, "Invalid `expect_failures` reference", "You cannot expect failures from %s. You can only expect failures from checkable objects such as input variables, output values, check blocks, managed resources and data sources.", addr.Text(ref))...)
 			continue
 		}
 		out.all = append(out.all, x)
@@ -111,7 +111,7 @@ func (e *expectations) judge(s *step, ds diag.List) diag.List {
 			continue
 		}
 		at := x.ref.SourceRange()
-		ds = append(ds, diag.Errorf(&at, "Missing expected failure", "The checkable object, %s, was expected to report an error but did not.", addr.Text(x.ref))...)
+		ds = append(ds, diag.Errorf(diag.CodeTestAssertion, &at, "Missing expected failure", "The checkable object, %s, was expected to report an error but did not.", addr.Text(x.ref))...)
 		s.res.Status = s.res.Status.Worse(Error)
 	}
 	return ds

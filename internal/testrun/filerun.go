@@ -214,7 +214,7 @@ func (s *step) do(ctx context.Context) diag.List {
 		target, err := addr.TargetFromTraversal(t)
 		if err != nil {
 			at := t.SourceRange()
-			return append(ds, diag.Errorf(&at, "Invalid target", "%s.", err)...)
+			return append(ds, diag.Errorf(diag.CodeTestFile, &at, "Invalid target", "%s.", err)...)
 		}
 		o.Targets = append(o.Targets, target)
 	}
@@ -222,7 +222,7 @@ func (s *step) do(ctx context.Context) diag.List {
 		target, err := addr.TargetFromTraversal(t)
 		if err != nil || target.IsModule() {
 			at := t.SourceRange()
-			return append(ds, diag.Errorf(&at, "Invalid replace address", "A resource instance is needed here.")...)
+			return append(ds, diag.Errorf(diag.CodeTestFile, &at, "Invalid replace address", "A resource instance is needed here.")...)
 		}
 		o.Replace = append(o.Replace, target.Instance())
 	}
@@ -279,7 +279,7 @@ func (s *step) assert(look *engine.Inspection, ds diag.List) diag.List {
 		switch {
 		case verdict == engine.Undecided:
 			s.res.Status = Error
-			more = append(more, diag.Errorf(&at, "Unknown condition run", "Condition expression could not be evaluated at this time.")...)
+			more = append(more, diag.Errorf(diag.CodeTestAssertion, &at, "Unknown condition run", "Condition expression could not be evaluated at this time.")...)
 		case verdict == engine.Broken:
 			s.res.Status = s.res.Status.Worse(Fail)
 		case verdict == engine.Invalid || more.HasErrors():

@@ -36,10 +36,10 @@ func Load(fsys config.FS, directory string, set *source.Set) ([]*testfile.File, 
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && d == dir:
 			if directory != DefaultDirectory {
-				ds = append(ds, diag.Warnf(nil, "Test directory does not exist", "Requested test directory %s does not exist.", dir)...)
+				ds = append(ds, diag.Warnf(diag.CodeTestFolder, nil, "Test directory does not exist", "Requested test directory %s does not exist.", dir)...)
 			}
 		case err != nil:
-			ds = append(ds, diag.Errorf(nil, "Failed to read test directory", "The folder %s cannot be read: %s.", d, err)...)
+			ds = append(ds, diag.Errorf(diag.CodeFilesRead, nil, "Failed to read test directory", "The folder %s cannot be read: %s.", d, err)...)
 		}
 		names = append(names, found...)
 	}
@@ -48,7 +48,7 @@ func Load(fsys config.FS, directory string, set *source.Set) ([]*testfile.File, 
 	for _, name := range names {
 		text, err := fsys.ReadFile(name)
 		if err != nil {
-			ds = append(ds, diag.Errorf(nil, "Failed to read file", "The file %q cannot be read: %s.", name, err)...)
+			ds = append(ds, diag.Errorf(diag.CodeConfigReadFile, nil, "Failed to read file", "The file %q cannot be read: %s.", name, err)...)
 			continue
 		}
 		f, more := testfile.Parse(name, text, set)
@@ -81,7 +81,7 @@ var mockSuffixes = [...]string{".tfmock.hcl", ".tfmock.json", ".tofumock.hcl", "
 func LoadMocks(fsys config.FS, dir string, set *source.Set) (*testfile.Mock, diag.List) {
 	entries, err := fsys.ReadDir(dir)
 	if err != nil {
-		return nil, diag.Errorf(nil, "Failed to read mocks", "The folder %q with mocks cannot be read: %s.", dir, err)
+		return nil, diag.Errorf(diag.CodeFilesRead, nil, "Failed to read mocks", "The folder %q with mocks cannot be read: %s.", dir, err)
 	}
 	var ds diag.List
 	var out *testfile.Mock
@@ -92,7 +92,7 @@ func LoadMocks(fsys config.FS, dir string, set *source.Set) (*testfile.Mock, dia
 		name := filepath.ToSlash(filepath.Join(dir, e.Name()))
 		text, err := fsys.ReadFile(name)
 		if err != nil {
-			ds = append(ds, diag.Errorf(nil, "Failed to read mocks", "The file %q cannot be read: %s.", name, err)...)
+			ds = append(ds, diag.Errorf(diag.CodeFilesRead, nil, "Failed to read mocks", "The file %q cannot be read: %s.", name, err)...)
 			continue
 		}
 		m, more := testfile.ParseMocks(name, text, set)
@@ -104,7 +104,7 @@ func LoadMocks(fsys config.FS, dir string, set *source.Set) (*testfile.Mock, dia
 		}
 	}
 	if out == nil && !ds.HasErrors() {
-		ds = append(ds, diag.Errorf(nil, "No mocks found", "The folder %q has no files with mocks; their names end with .tfmock.hcl.", dir)...)
+		ds = append(ds, diag.Errorf(diag.CodeTestMock, nil, "No mocks found", "The folder %q has no files with mocks; their names end with .tfmock.hcl.", dir)...)
 	}
 	return out, ds
 }

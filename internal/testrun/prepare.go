@@ -109,7 +109,7 @@ func (s *step) variables(ctx context.Context, plain *engine.Engine) diag.List {
 		return ds
 	}
 	for _, v := range engine.Missing(s.given, declared) {
-		ds = append(ds, diag.Errorf(&v.At, "No value for required variable", "The root module input variable %q is not set, and has no default value. Use a -var or -var-file command line argument to provide a value for this variable.", v.Name)...)
+		ds = append(ds, diag.Errorf(diag.CodeVarsMissing, &v.At, "No value for required variable", "The root module input variable %q is not set, and has no default value. Use a -var or -var-file command line argument to provide a value for this variable.", v.Name)...)
 	}
 	return ds
 }
@@ -147,9 +147,9 @@ func (s *step) runOutputs(name string) (cty.Value, diag.List) {
 		return v, nil
 	}
 	if slices.Contains(s.file.Names(), name) {
-		return cty.DynamicVal, diag.Errorf(nil, "Reference to unavailable run block", "The run block %q has no outputs yet: it stands further down, runs at the same time, or did not come to its end.", name)
+		return cty.DynamicVal, diag.Errorf(diag.CodeTestAssertion, nil, "Reference to unavailable run block", "The run block %q has no outputs yet: it stands further down, runs at the same time, or did not come to its end.", name)
 	}
-	return cty.DynamicVal, diag.Errorf(nil, "Reference to unknown run block", "There is no run block %q in this file.", name)
+	return cty.DynamicVal, diag.Errorf(diag.CodeTestAssertion, nil, "Reference to unknown run block", "There is no run block %q in this file.", name)
 }
 
 // providers makes the provider configurations that the run has in place of those of its
@@ -190,7 +190,7 @@ func (s *step) providers(plain *engine.Engine, look *engine.Inspection, rules *m
 			c.Name, c.Alias, _ = strings.Cut(m.As, ".")
 			out[m.As] = &c
 		default:
-			ds = append(ds, diag.Errorf(&m.At, "Missing provider", "The test file has no provider block %q, and neither has the module.", m.From)...)
+			ds = append(ds, diag.Errorf(diag.CodeTestFile, &m.At, "Missing provider", "The test file has no provider block %q, and neither has the module.", m.From)...)
 		}
 	}
 	return out, ds
@@ -260,7 +260,7 @@ func values(look *engine.Inspection, v testfile.Values, later bool) (mock.Values
 	}
 	got, ds := look.Value(v.Value)
 	if !ds.HasErrors() && !got.IsNull() && !got.Type().IsObjectType() && !got.Type().IsMapType() {
-		ds = append(ds, diag.Errorf(&v.At, "Invalid mock/override values", "An object is needed here, with the values by the names of attributes.")...)
+		ds = append(ds, diag.Errorf(diag.CodeTestMock, &v.At, "Invalid mock/override values", "An object is needed here, with the values by the names of attributes.")...)
 	}
 	out.Value = got
 	return out, ds
@@ -276,14 +276,14 @@ func (s *step) overrides(plain *engine.Engine, look *engine.Inspection, rules *m
 		key := o.Kind.BlockType() + " " + o.Target.String()
 		if first := seen[key] - 1; first >= 0 {
 			if n := len(s.run.Overrides); (first < n) == (i < n) {
-				ds = append(ds, diag.Errorf(&o.TargetAt, fmt.Sprintf("Duplicated `%s` block", o.Kind.BlockType()), "It is not allowed to have multiple `%s` blocks with the same target: `%s`.", o.Kind.BlockType(), o.Target)...)
+				ds = append(ds, diag.Errorf(diag.CodeTestMock, &o.TargetAt, fmt.Sprintf("Duplicated `%s` block", o.Kind.BlockType()), "It is not allowed to have multiple `%s` blocks with the same target: `%s`.", o.Kind.BlockType(), o.Target)...)
 				continue
 			}
 			what := ""
 			if o.Kind == testfile.Module {
 				what = "Module "
 			}
-			ds = append(ds, diag.Warnf(&o.TargetAt, fmt.Sprintf("Multiple `%s` blocks for the same address", o.Kind.BlockType()), what+"`%s` is overridden in both global file and local run blocks. The declaration in global file block will be ignored.", o.Target)...)
+			ds = append(ds, diag.Warnf(diag.CodeTestMock, &o.TargetAt, fmt.Sprintf("Multiple `%s` blocks for the same address", o.Kind.BlockType()), what+"`%s` is overridden in both global file and local run blocks. The declaration in global file block will be ignored.", o.Target)...)
 			continue
 		}
 		seen[key] = i + 1
@@ -295,7 +295,7 @@ func (s *step) overrides(plain *engine.Engine, look *engine.Inspection, rules *m
 			if o.Kind == testfile.Module {
 				what = "Module"
 			}
-			ds = append(ds, diag.Errorf(&o.TargetAt, fmt.Sprintf("%s not found: %s", what, o.Target), "Target points to undefined %s. Please, ensure %s exists.", strings.ToLower(what), strings.ToLower(what))...)
+			ds = append(ds, diag.Errorf(diag.CodeTestAssertion, &o.TargetAt, fmt.Sprintf("%s not found: %s", what, o.Target), "Target points to undefined %s. Please, ensure %s exists.", strings.ToLower(what), strings.ToLower(what))...)
 			continue
 		}
 		v, more := values(look, o.Values, false)
@@ -309,7 +309,7 @@ func (s *step) overrides(plain *engine.Engine, look *engine.Inspection, rules *m
 			for it := v.Value.ElementIterator(); it.Next(); {
 				k, x := it.Element()
 				if plain.Tree().Node(o.Target.Module).Config.Outputs[k.AsString()] == nil {
-					ds = append(ds, diag.Warnf(&o.TargetAt, "Output not found: "+k.AsString(), "Specified output to override is not present in the module and will be ignored.")...)
+					ds = append(ds, diag.Warnf(diag.CodeTestAssertion, &o.TargetAt, "Output not found: "+k.AsString(), "Specified output to override is not present in the module and will be ignored.")...)
 				}
 				outputs[k.AsString()] = x
 			}

@@ -198,7 +198,7 @@ func (s *Suite) open(ctx context.Context) (ds diag.List) {
 		o.Root = engine.RootModule{Dir: at.dir, Key: at.key}
 		e, ds := engine.Open(ctx, o)
 		if m != nil && config.Unread(ds) {
-			ds = diag.Errorf(&m.SourceAt, "Module not installed", "The folder %q of this module does not exist. Run \"terrace init\" to install all modules required by this configuration.", at.dir)
+			ds = diag.Errorf(diag.CodeModuleNotInstalled, &m.SourceAt, "Module not installed", "The folder %q of this module does not exist. Run \"terrace init\" to install all modules required by this configuration.", at.dir)
 		}
 		if ds.HasErrors() {
 			if e != nil {
@@ -274,7 +274,7 @@ func (s *scope) resolve(ref hcl.Traversal, at *hcl.Range) (cty.Value, int, bool,
 		return v, 2, ok, nil
 	case "run":
 		if name == "" {
-			return cty.DynamicVal, 1, true, diag.Errorf(at, "Invalid reference", "The \"run\" object cannot be accessed directly. Instead, name a run block, as in run.NAME.OUTPUT.")
+			return cty.DynamicVal, 1, true, diag.Errorf(diag.CodeEvalReference, at, "Invalid reference", "The \"run\" object cannot be accessed directly. Instead, name a run block, as in run.NAME.OUTPUT.")
 		}
 		v, ds := s.runs(name)
 		for _, m := range ds {

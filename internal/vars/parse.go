@@ -92,7 +92,7 @@ func declarations(body hcl.Body, file string) diag.List {
 		}
 		at := b.DefRange()
 		ds = append(ds, &diag.Message{
-			Code:    "vars/declaration",
+			Code:    diag.CodeVarsDeclaration,
 			Summary: "Variable declaration in .tfvars file",
 			Detail: fmt.Sprintf("A .tfvars file is used to assign values to variables that have already been declared in .tf files, not to declare new variables. To declare variable %q, place this block in one of your .tf files, such as variables.tf.\n\n"+
 				"To set a value for this variable in %s, use the definition syntax instead:\n    %s = <value>", b.Labels[0], strings.TrimPrefix(file, "./"), b.Labels[0]),

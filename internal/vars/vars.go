@@ -124,7 +124,7 @@ func (g *Given) For(declared map[string]*config.Variable) (Values, diag.List) {
 				where = "by an argument that is added to the command line"
 			}
 			ds = append(ds, &diag.Message{
-				Code:    "vars/undeclared-flag",
+				Code:    diag.CodeVarsUndeclaredFlag,
 				Summary: "Value for undeclared variable",
 				Detail:  fmt.Sprintf("A variable named %q was assigned %s, but the root module does not declare a variable of that name. To use this value, add a \"variable\" block to the configuration.", i.name, where),
 				At:      i.added,
@@ -141,7 +141,7 @@ func MissingErrors(missing []*config.Variable) diag.List {
 	var ds diag.List
 	for _, d := range missing {
 		ds = append(ds, &diag.Message{
-			Code:    "vars/missing",
+			Code:    diag.CodeVarsMissing,
 			Summary: "No value for required variable",
 			Detail:  fmt.Sprintf("The root module input variable %q is not set, and has no default value. Use a -var or -var-file command line argument to provide a value for this variable.", d.Name),
 			At:      &d.At,
@@ -220,7 +220,7 @@ func (c *collector) flag(f Flag) {
 	name, value, ok := strings.Cut(f.Value, "=")
 	if !ok { // the text may be a value
 		c.ds = append(c.ds, &diag.Message{
-			Code:    "vars/flag",
+			Code:    diag.CodeVarsFlag,
 			Summary: "Invalid -var option",
 			Detail:  "A -var option is not correctly specified. Must be a variable name and value separated by an equals sign, like -var=\"key=value\".",
 			At:      f.At,
@@ -237,7 +237,7 @@ func (c *collector) read(layer *source.Layer, at *source.Range, text func() ([]b
 	show := layer.Name
 	src, err := text()
 	if err != nil {
-		m := &diag.Message{Code: "vars/read-file", Summary: "Failed to read variables file", At: at}
+		m := &diag.Message{Code: diag.CodeVarsReadFile, Summary: "Failed to read variables file", At: at}
 		if errors.Is(err, fs.ErrNotExist) {
 			m.Detail = fmt.Sprintf("Given variables file %s does not exist.", show)
 		} else {
@@ -264,7 +264,7 @@ func tellStrangers(strangers []item) diag.List {
 	for i, s := range strangers {
 		if i == most {
 			return append(ds, &diag.Message{
-				Code:     "vars/undeclared-more",
+				Code:     diag.CodeVarsUndeclaredMore,
 				Severity: diag.Warning,
 				Alone:    true,
 				Summary:  "Values for undeclared variables",
@@ -272,7 +272,7 @@ func tellStrangers(strangers []item) diag.List {
 			})
 		}
 		ds = append(ds, &diag.Message{
-			Code:     "vars/undeclared",
+			Code:     diag.CodeVarsUndeclared,
 			Severity: diag.Warning,
 			Alone:    true,
 			Summary:  "Value for undeclared variable",

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/rawjson"
 	"github.com/terrace-iac/terrace/state"
 )
@@ -157,12 +158,12 @@ func (p *parser) key(s *rawjson.Scanner) (addr.Key, error) {
 				return addr.Int(int(n)), nil
 			}
 		}
-		p.errorf(at, "Invalid instance key in state", "The instance key %s is not a whole number from zero on.", clip(text))
+		p.errorf(diag.CodeStateInvalidFile, at, "Invalid instance key in state", "The instance key %s is not a whole number from zero on.", clip(text))
 		return addr.Key{}, nil
 	default:
 		at := s.Offset()
 		_, err := s.Skip()
-		p.errorf(at, "Invalid instance key in state", "An instance key must be a string or a whole number.")
+		p.errorf(diag.CodeStateInvalidFile, at, "Invalid instance key in state", "An instance key must be a string or a whole number.")
 		return addr.Key{}, err
 	}
 }
@@ -176,7 +177,7 @@ func (p *parser) status(s *rawjson.Scanner, o *state.Object) error {
 	case "tainted":
 		o.Tainted = true
 	default:
-		p.errorf(at, "Invalid object in state", "The status of an object is %q, but the only one there is is \"tainted\".", clip(text))
+		p.errorf(diag.CodeStateInvalidFile, at, "Invalid object in state", "The status of an object is %q, but the only one there is is \"tainted\".", clip(text))
 	}
 	return err
 }
@@ -193,7 +194,7 @@ func (p *parser) deposed(s *rawjson.Scanner) (addr.DeposedKey, error) {
 		ok = ok && ('0' <= c && c <= '9' || 'a' <= c && c <= 'f')
 	}
 	if !ok {
-		p.errorf(at, "Invalid object in state", "The key of a deposed object is %q, but it must be eight hexadecimal digits.", clip(text))
+		p.errorf(diag.CodeStateInvalidFile, at, "Invalid object in state", "The key of a deposed object is %q, but it must be eight hexadecimal digits.", clip(text))
 		return "", nil
 	}
 	return addr.DeposedKey(text), nil
@@ -221,7 +222,7 @@ func (p *parser) private(s *rawjson.Scanner) ([]byte, error) {
 	}
 	out, err := base64.StdEncoding.AppendDecode(nil, text)
 	if err != nil {
-		p.errorf(at, "Invalid object in state", "The private data of an object is not valid base64.")
+		p.errorf(diag.CodeStateInvalidFile, at, "Invalid object in state", "The private data of an object is not valid base64.")
 		return nil, nil
 	}
 	if len(out) == 0 || p.outline {
@@ -243,7 +244,7 @@ func (p *parser) dependencies(s *rawjson.Scanner, o *state.Object) error {
 		}
 		r, err := p.names.block(text)
 		if err != nil {
-			p.errorf(at, "Invalid address in state", "The dependency %q is not the address of a resource: %s.", clip(text), reason(err))
+			p.errorf(diag.CodeStateInvalidFile, at, "Invalid address in state", "The dependency %q is not the address of a resource: %s.", clip(text), reason(err))
 			return nil
 		}
 		if !p.outline {

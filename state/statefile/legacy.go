@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/rawjson"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
@@ -61,14 +62,14 @@ func (p *parser) legacy(version int) *state.State {
 		return nil
 	}
 	if err := json.Unmarshal(p.doc, &in); err != nil {
-		p.errorf(0, "Invalid state file", "The state has version %d of the format, but not its form: %s.", version, reason(err))
+		p.errorf(diag.CodeStateInvalidFile, 0, "Invalid state file", "The state has version %d of the format, but not its form: %s.", version, reason(err))
 		return nil
 	}
 	out := &state.State{Lineage: in.Lineage, Serial: in.Serial, TerraformVersion: in.TerraformVersion}
 	out.Resources = make(map[addr.AbsResource]*state.Resource)
 	for _, m := range in.Modules {
 		if len(m.Path) == 0 || m.Path[0] != "root" {
-			p.errorf(0, "Invalid state file", "A module of the state has no path that starts at the root.")
+			p.errorf(diag.CodeStateInvalidFile, 0, "Invalid state file", "A module of the state has no path that starts at the root.")
 			continue
 		}
 		var path addr.ModuleInstance
@@ -76,7 +77,7 @@ func (p *parser) legacy(version int) *state.State {
 			path = path.Child(name, addr.Key{})
 		}
 		if parsed, err := addr.ParseModuleInstance(string(path)); err != nil || parsed != path {
-			p.errorf(0, "Invalid address in state", "The module path %q is not valid.", m.Path)
+			p.errorf(diag.CodeStateInvalidFile, 0, "Invalid address in state", "The module path %q is not valid.", m.Path)
 			continue
 		}
 		if path == "" {
@@ -98,7 +99,7 @@ func (p *parser) legacyOutputs(version int, in map[string]json.RawMessage) map[s
 		if version > 1 {
 			o.Value = nil
 			if err := json.Unmarshal(in[name], &o); err != nil {
-				p.errorf(0, "Invalid output in state", "The output %q does not have the form of version %d of the format.", name, version)
+				p.errorf(diag.CodeStateInvalidFile, 0, "Invalid output in state", "The output %q does not have the form of version %d of the format.", name, version)
 				continue
 			}
 		}
@@ -107,7 +108,7 @@ func (p *parser) legacyOutputs(version int, in map[string]json.RawMessage) map[s
 		}
 		val, err := legacyValue(o.Value)
 		if err != nil {
-			p.errorf(0, "Invalid output in state", "The output %q has no valid value.", name)
+			p.errorf(diag.CodeStateInvalidFile, 0, "Invalid output in state", "The output %q has no valid value.", name)
 			continue
 		}
 		if out == nil {
@@ -143,12 +144,12 @@ func legacyValue(raw []byte) (cty.Value, error) {
 func (p *parser) legacyResource(out *state.State, module addr.ModuleInstance, name string, in *legacyResource) {
 	a, err := legacyAddress(module, name)
 	if err != nil {
-		p.errorf(0, "Invalid address in state", "%q is not the name of a resource: %s.", name, reason(err))
+		p.errorf(diag.CodeStateInvalidFile, 0, "Invalid address in state", "%q is not the name of a resource: %s.", name, reason(err))
 		return
 	}
 	provider, err := legacyProvider(a, in.Provider)
 	if err != nil {
-		p.errorf(0, "Invalid provider in state", "The resource %s has an invalid provider address: %s.", a, reason(err))
+		p.errorf(diag.CodeStateInvalidFile, 0, "Invalid provider in state", "The resource %s has an invalid provider address: %s.", a, reason(err))
 		return
 	}
 	i := &state.Instance{}
@@ -188,7 +189,7 @@ func (p *parser) legacyResource(out *state.State, module addr.ModuleInstance, na
 		return
 	}
 	if r.Instances[a.Key] != nil {
-		p.errorf(0, "Duplicate resource instance in state", "The instance %s is in the state more than once.", a)
+		p.errorf(diag.CodeStateInvalidFile, 0, "Duplicate resource instance in state", "The instance %s is in the state more than once.", a)
 		return
 	}
 	r.Instances[a.Key] = i
@@ -254,7 +255,7 @@ func (p *parser) legacyObject(a addr.Instance, in *legacyInstance) *state.Object
 		delete(in.Meta, "schema_version")
 		n, err := strconv.ParseInt(strings.Trim(string(raw), `"`), 10, 64)
 		if err != nil || n < 0 {
-			p.errorf(0, "Invalid object in state", "The schema version of %s is not a whole number.", a)
+			p.errorf(diag.CodeStateInvalidFile, 0, "Invalid object in state", "The schema version of %s is not a whole number.", a)
 			return o
 		}
 		o.SchemaVersion = n

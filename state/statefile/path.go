@@ -1,6 +1,7 @@
 package statefile
 
 import (
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/rawjson"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
@@ -51,19 +52,19 @@ func (p *parser) step(s *rawjson.Scanner) (cty.PathStep, error) {
 	case "get_attr":
 		name, err := rawjson.NewScanner(raw).String()
 		if err != nil {
-			p.errorf(at, "Invalid path in state", "A step of a path to a sensitive attribute has no name.")
+			p.errorf(diag.CodeStateInvalidFile, at, "Invalid path in state", "A step of a path to a sensitive attribute has no name.")
 			return nil, nil
 		}
 		return cty.GetAttrStep{Name: p.names.string([]byte(name))}, nil
 	case "index":
 		v, err := state.Decode(raw, cty.DynamicPseudoType)
 		if err != nil || v.IsNull() {
-			p.errorf(at, "Invalid path in state", "A step of a path to a sensitive attribute has no valid index.")
+			p.errorf(diag.CodeStateInvalidFile, at, "Invalid path in state", "A step of a path to a sensitive attribute has no valid index.")
 			return nil, nil
 		}
 		return cty.IndexStep{Key: v}, nil
 	}
-	p.errorf(at, "Invalid path in state", "A step of a path to a sensitive attribute has the kind %q, but there are \"get_attr\" and \"index\" only.", clip([]byte(typ)))
+	p.errorf(diag.CodeStateInvalidFile, at, "Invalid path in state", "A step of a path to a sensitive attribute has the kind %q, but there are \"get_attr\" and \"index\" only.", clip([]byte(typ)))
 	return nil, nil
 }
 

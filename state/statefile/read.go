@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/rawjson"
 	"github.com/terrace-iac/terrace/state"
 )
@@ -85,7 +86,7 @@ func (p *parser) serial(s *rawjson.Scanner) (uint64, error) {
 	}
 	n, err := strconv.ParseUint(string(text), 10, 64)
 	if err != nil {
-		p.errorf(at, "Invalid state file", "The serial of the state is %s, but it must be a whole number from zero on.", clip(text))
+		p.errorf(diag.CodeStateInvalidFile, at, "Invalid state file", "The serial of the state is %s, but it must be a whole number from zero on.", clip(text))
 	}
 	return n, nil
 }
@@ -118,17 +119,17 @@ func (p *parser) output(s *rawjson.Scanner, name string, out *state.State) error
 		return err
 	}
 	if rawType == nil || rawValue == nil {
-		p.errorf(at, "Invalid output in state", "The output %q has no value or no type.", name)
+		p.errorf(diag.CodeStateInvalidFile, at, "Invalid output in state", "The output %q has no value or no type.", name)
 		return nil
 	}
 	ty, err := state.DecodeType(rawType)
 	if err != nil {
-		p.errorf(at, "Invalid output in state", "The type of the output %q is not valid: %s.", name, reason(err))
+		p.errorf(diag.CodeStateInvalidFile, at, "Invalid output in state", "The type of the output %q is not valid: %s.", name, reason(err))
 		return nil
 	}
 	if o.Value, err = state.Decode(rawValue, ty); err != nil {
 		// The error may quote the value, which may be a secret.
-		p.errorf(at, "Invalid output in state", "The value of the output %q does not have the type that is stored with it.", name)
+		p.errorf(diag.CodeStateInvalidFile, at, "Invalid output in state", "The value of the output %q does not have the type that is stored with it.", name)
 		return nil
 	}
 	if out.Outputs == nil {
@@ -242,7 +243,7 @@ func (p *parser) resource(s *rawjson.Scanner, all map[addr.AbsResource]*state.Re
 	}
 	if h.provider != nil {
 		if r.Provider, err = p.names.provider(h.provider); err != nil {
-			p.errorf(at, "Invalid provider in state", "The resource %s has an invalid provider address: %s.", a, reason(err))
+			p.errorf(diag.CodeStateInvalidFile, at, "Invalid provider in state", "The resource %s has an invalid provider address: %s.", a, reason(err))
 			return nil
 		}
 		r.Provider.Key = addr.Key{}
@@ -251,7 +252,7 @@ func (p *parser) resource(s *rawjson.Scanner, all map[addr.AbsResource]*state.Re
 		p.attach(r, &is[i])
 	}
 	if r.Provider.Provider.IsZero() && len(r.Instances) > 0 {
-		p.errorf(at, "Invalid provider in state", "The resource %s names no provider, and neither do its instances.", a)
+		p.errorf(diag.CodeStateInvalidFile, at, "Invalid provider in state", "The resource %s names no provider, and neither do its instances.", a)
 		return nil
 	}
 	if len(r.Instances) > 0 || !r.Provider.Provider.IsZero() {
@@ -297,7 +298,7 @@ func (p *parser) address(at int, h *header) (addr.AbsResource, bool) {
 	var a addr.AbsResource
 	var err error
 	if a.Module, err = p.names.module(h.module); err != nil {
-		p.errorf(at, "Invalid address in state", "The module address %q is not valid: %s.", clip(h.module), reason(err))
+		p.errorf(diag.CodeStateInvalidFile, at, "Invalid address in state", "The module address %q is not valid: %s.", clip(h.module), reason(err))
 		return a, false
 	}
 	switch string(h.mode) {
@@ -306,11 +307,11 @@ func (p *parser) address(at int, h *header) (addr.AbsResource, bool) {
 	case "data":
 		a.Resource.Mode = addr.Data
 	default:
-		p.errorf(at, "Invalid resource in state", "The mode of a resource is %q, but only \"managed\" and \"data\" can be in a state.", clip(h.mode))
+		p.errorf(diag.CodeStateInvalidFile, at, "Invalid resource in state", "The mode of a resource is %q, but only \"managed\" and \"data\" can be in a state.", clip(h.mode))
 		return a, false
 	}
 	if len(h.typ) == 0 || len(h.name) == 0 {
-		p.errorf(at, "Invalid resource in state", "A resource has no type or no name.")
+		p.errorf(diag.CodeStateInvalidFile, at, "Invalid resource in state", "A resource has no type or no name.")
 		return a, false
 	}
 	a.Resource.Type = p.names.string(h.typ)
@@ -327,12 +328,12 @@ func (p *parser) attach(r *state.Resource, i *instance) {
 		config.Key = addr.Key{}
 		switch {
 		case err != nil:
-			p.errorf(i.at, "Invalid provider in state", "The instance %s has an invalid provider address: %s.", where, reason(err))
+			p.errorf(diag.CodeStateInvalidFile, i.at, "Invalid provider in state", "The instance %s has an invalid provider address: %s.", where, reason(err))
 			return
 		case r.Provider.Provider.IsZero():
 			r.Provider = config
 		case r.Provider != config:
-			p.errorf(i.at, "Invalid provider in state", "The instance %s has the provider %s, but its resource or another instance of it has %s. Instances of one resource may differ in the key of the provider configuration only.", where, config, r.Provider)
+			p.errorf(diag.CodeStateInvalidFile, i.at, "Invalid provider in state", "The instance %s has the provider %s, but its resource or another instance of it has %s. Instances of one resource may differ in the key of the provider configuration only.", where, config, r.Provider)
 			return
 		}
 		i.providerKey = key
@@ -344,14 +345,14 @@ func (p *parser) attach(r *state.Resource, i *instance) {
 	}
 	if i.deposed == "" {
 		if have.Current != nil {
-			p.errorf(i.at, "Duplicate resource instance in state", "The instance %s is in the state more than once.", where)
+			p.errorf(diag.CodeStateInvalidFile, i.at, "Duplicate resource instance in state", "The instance %s is in the state more than once.", where)
 			return
 		}
 		have.Current, have.ProviderKey = i.obj, i.providerKey
 		return
 	}
 	if have.Deposed[i.deposed] != nil {
-		p.errorf(i.at, "Duplicate resource instance in state", "The deposed object %s of %s is in the state more than once.", i.deposed, where)
+		p.errorf(diag.CodeStateInvalidFile, i.at, "Duplicate resource instance in state", "The deposed object %s of %s is in the state more than once.", i.deposed, where)
 		return
 	}
 	if have.Deposed == nil {
@@ -403,7 +404,7 @@ func (p *parser) optInt(s *rawjson.Scanner, what string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(string(text), 10, 64)
 	if err != nil || n < 0 {
-		p.errorf(at, "Invalid state file", "The %s is %s, but it must be a whole number from zero on.", what, clip(text))
+		p.errorf(diag.CodeStateInvalidFile, at, "Invalid state file", "The %s is %s, but it must be a whole number from zero on.", what, clip(text))
 		return 0, nil
 	}
 	return n, nil

@@ -37,7 +37,7 @@ func Parse(name string, b []byte) (*state.State, diag.List) {
 		return nil, nil
 	}
 	if bytes.HasPrefix(b, []byte("tfstate")) {
-		return nil, diag.Errorf(nil, "Unsupported state file format", "The state %s is in the binary format that Terraform before 0.7 wrote. Upgrade it with Terraform 0.6.16 first.", name)
+		return nil, diag.Errorf(diag.CodeStateInvalidFile, nil, "Unsupported state file format", "The state %s is in the binary format that Terraform before 0.7 wrote. Upgrade it with Terraform 0.6.16 first.", name)
 	}
 	p := &parser{name: name, doc: b}
 	version, ok := p.version()
@@ -54,7 +54,7 @@ func Parse(name string, b []byte) (*state.State, diag.List) {
 			p.syntax(err)
 		}
 	default:
-		p.errorf(0, "Unsupported state file format", "The state has format version %d%s, which is newer than this program. It reads versions 1 to 4. Use a newer version, or restore a backup that an older one wrote.", version, p.writer())
+		p.errorf(diag.CodeStateInvalidFile, 0, "Unsupported state file format", "The state has format version %d%s, which is newer than this program. It reads versions 1 to 4. Use a newer version, or restore a backup that an older one wrote.", version, p.writer())
 	}
 	if p.ds.HasErrors() {
 		return nil, p.ds
@@ -87,7 +87,7 @@ func (p *parser) version() (int, bool) {
 			p.syntax(err)
 			return 0, false
 		}
-		p.errorf(0, "Unsupported state file format", "A state is a JSON object, but this is something else.")
+		p.errorf(diag.CodeStateInvalidFile, 0, "Unsupported state file format", "A state is a JSON object, but this is something else.")
 		return 0, false
 	}
 	err := s.Object(func(key []byte) (err error) {
@@ -113,14 +113,14 @@ func (p *parser) version() (int, bool) {
 	n, err := strconv.Atoi(string(version))
 	switch {
 	case version == nil && encrypted:
-		p.errorf(0, "Encrypted state", "The state is encrypted. To read it, the configuration needs an encryption block with the key provider and the method that it was written with.")
+		p.errorf(diag.CodeStateEncrypted, 0, "Encrypted state", "The state is encrypted. To read it, the configuration needs an encryption block with the key provider and the method that it was written with.")
 		p.ds[len(p.ds)-1].Code = EncryptedCode
 	case version == nil:
-		p.errorf(0, "Unsupported state file format", "The state has no \"version\" property, which tells the version of the format. Is this a state file?")
+		p.errorf(diag.CodeStateInvalidFile, 0, "Unsupported state file format", "The state has no \"version\" property, which tells the version of the format. Is this a state file?")
 	case err != nil || n < 0:
-		p.errorf(at, "Unsupported state file format", "The version of the state's format must be a whole number from 1 to 4.")
+		p.errorf(diag.CodeStateInvalidFile, at, "Unsupported state file format", "The version of the state's format must be a whole number from 1 to 4.")
 	case n == 0:
-		p.errorf(at, "Unsupported state file format", "The state claims to have format version 0, which was never written as JSON.")
+		p.errorf(diag.CodeStateInvalidFile, at, "Unsupported state file format", "The state claims to have format version 0, which was never written as JSON.")
 	default:
 		return n, true
 	}
@@ -168,24 +168,24 @@ type parser struct {
 }
 
 // EncryptedCode is the code of the message that a state is encrypted.
-const EncryptedCode = "state/encrypted"
+const EncryptedCode = diag.CodeStateEncrypted
 
 // errorf adds a message about the place at an offset.
-func (p *parser) errorf(offset int, summary, format string, args ...any) {
+func (p *parser) errorf(code string, offset int, summary, format string, args ...any) {
 	if len(p.ds) >= maxMessages {
 		return // the first ones say enough
 	}
-	p.ds = append(p.ds, diag.Errorf(p.at(offset), summary, format, args...)...)
+	p.ds = append(p.ds, diag.Errorf(code, p.at(offset), summary, format, args...)...)
 }
 
 // syntax adds the message for text that is not JSON or not of the form of a state.
 func (p *parser) syntax(err error) {
 	var se *rawjson.SyntaxError
 	if errors.As(err, &se) {
-		p.errorf(se.Offset, "Invalid state file", "The state cannot be read: %s. If it was cut off or edited, restore a backup.", se.Msg)
+		p.errorf(diag.CodeStateInvalidFile, se.Offset, "Invalid state file", "The state cannot be read: %s. If it was cut off or edited, restore a backup.", se.Msg)
 		return
 	}
-	p.errorf(0, "Invalid state file", "The state cannot be read: %s.", reason(err))
+	p.errorf(diag.CodeStateInvalidFile, 0, "Invalid state file", "The state cannot be read: %s.", reason(err))
 }
 
 // reason is an error as the end of a sentence.

@@ -62,12 +62,12 @@ type Plan struct {
 func (p *Plan) Write() diag.List {
 	for _, c := range p.Changes {
 		if now, err := readfile.Whole(c.Path); err != nil || string(now) != string(c.Before) {
-			return diag.Errorf(nil, "File changed meanwhile", "The file %s is no longer as it was when the migration began. Nothing was written.", c.Path)
+			return diag.Errorf(diag.CodeCLIFileChanged, nil, "File changed meanwhile", "The file %s is no longer as it was when the migration began. Nothing was written.", c.Path)
 		}
 	}
 	for i, c := range p.Changes {
 		if err := atomicfile.Rewrite(c.Path, c.After); err != nil {
-			return diag.Errorf(nil, "Failed to write file", "%d of %d files were written; then: %s. What was written and what was not go together only as a whole: run the command again when the reason is gone.", i, len(p.Changes), err)
+			return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write file", "%d of %d files were written; then: %s. What was written and what was not go together only as a whole: run the command again when the reason is gone.", i, len(p.Changes), err)
 		}
 	}
 	return nil

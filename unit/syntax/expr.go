@@ -6,6 +6,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
@@ -185,7 +186,7 @@ func HugeNumber(v cty.Value) bool {
 
 func (r *reader) checkNumber(v cty.Value, at hcl.Range) {
 	if HugeNumber(v) {
-		r.fail(at, "unit/huge-number", "Number out of range", "This number has too many digits to be worked with.")
+		r.fail(at, diag.CodeUnitHugeNumber, "Number out of range", "This number has too many digits to be worked with.")
 	}
 }
 

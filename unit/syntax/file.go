@@ -170,8 +170,7 @@ type reader struct {
 }
 
 func (r *reader) fail(at source.Range, code, summary, format string, args ...any) {
-	ds := diag.Errorf(&at, summary, format, args...)
-	ds[0].Code = code
+	ds := diag.Errorf(code, &at, summary, format, args...)
 	r.f.Diags = append(r.f.Diags, ds...)
 }
 
@@ -232,7 +231,7 @@ func (r *reader) native(body *hclsyntax.Body, b *Block) {
 			} else if near := Nearest(a.Name, b.Spec.Names()); near != "" {
 				hint = fmt.Sprintf(" Did you mean %q?", near)
 			}
-			r.fail(a.NameRange, "unit/unsupported-argument", "Unsupported argument", "An argument named %q is not expected here.%s", a.Name, hint)
+			r.fail(a.NameRange, diag.CodeUnitUnsupportedArgument, "Unsupported argument", "An argument named %q is not expected here.%s", a.Name, hint)
 			continue
 		}
 		b.Attrs = append(b.Attrs, r.Attr(a.Name, a.Expr, a.SrcRange, a.NameRange))
@@ -253,7 +252,7 @@ func (r *reader) nativeBlock(in *hclsyntax.Block, b *Block) {
 		} else if near := Nearest(in.Type, b.Spec.Names()); near != "" {
 			hint = fmt.Sprintf(" Did you mean %q?", near)
 		}
-		r.fail(in.TypeRange, "unit/unsupported-block", "Unsupported block type", "Blocks of type %q are not expected here.%s", in.Type, hint)
+		r.fail(in.TypeRange, diag.CodeUnitUnsupportedBlock, "Unsupported block type", "Blocks of type %q are not expected here.%s", in.Type, hint)
 		return
 	}
 	most := 1
@@ -262,10 +261,10 @@ func (r *reader) nativeBlock(in *hclsyntax.Block, b *Block) {
 	}
 	switch {
 	case len(in.Labels) > most:
-		r.fail(in.LabelRanges[most], "unit/labels", "Extraneous label for "+in.Type, "%s blocks have %s.", in.Type, labelCount(most))
+		r.fail(in.LabelRanges[most], diag.CodeUnitLabels, "Extraneous label for "+in.Type, "%s blocks have %s.", in.Type, labelCount(most))
 		return
 	case len(in.Labels) == 0 && sub.Label == OneLabel:
-		r.fail(in.OpenBraceRange, "unit/labels", "Missing name for "+in.Type, "All %s blocks must have 1 label (name).", in.Type)
+		r.fail(in.OpenBraceRange, diag.CodeUnitLabels, "Missing name for "+in.Type, "All %s blocks must have 1 label (name).", in.Type)
 		return
 	}
 	nb := r.Block(in.Body, sub)
@@ -358,7 +357,7 @@ func bareInclude(a *hcl.Attribute) bool {
 func (r *reader) checkTwice(b *Block) {
 	for i, in := range b.Blocks {
 		if a := b.Attr(in.Spec.Name); a != nil {
-			r.fail(in.At, "unit/block-and-argument", "Block and argument of one name",
+			r.fail(in.At, diag.CodeUnitBlockAndArgument, "Block and argument of one name",
 				"%q is set as an argument at %s and as a block here. Use one of the two.", a.Name, a.At)
 		}
 		if in.Spec.many {
@@ -371,7 +370,7 @@ func (r *reader) checkTwice(b *Block) {
 				if in.Labeled {
 					detail = fmt.Sprintf("Another %s block named %q stands at %s. The names must be different.", in.Spec.Name, in.Label, before.At)
 				}
-				r.fail(in.At, "unit/duplicate-block", "Duplicate "+what, "%s", detail)
+				r.fail(in.At, diag.CodeUnitDuplicateBlock, "Duplicate "+what, "%s", detail)
 				break
 			}
 		}

@@ -88,7 +88,7 @@ func examineBackend(ctx context.Context, c *command.Call, given []vars.Flag, opt
 		c.Report.Stream.Typed(f.What, "backend_check", map[string]any{"what": f.What, "ok": f.OK, "detail": f.Detail, "permission": f.Permission})
 	})
 	if missing > 0 {
-		return c.Fail(diag.Errorf(nil, "Backend is not as it should be", "Of what was looked at, this much is missing or could not be looked at: %d. See above.", missing))
+		return c.Fail(diag.Errorf(diag.CodeCLIBackendDoctor, nil, "Backend is not as it should be", "Of what was looked at, this much is missing or could not be looked at: %d. See above.", missing))
 	}
 	return 0
 }

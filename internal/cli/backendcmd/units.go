@@ -189,14 +189,14 @@ func runDelete(ctx context.Context, c *command.Call, o *unitOptions) int {
 	}
 	if !o.f.NonInteractive {
 		if !c.Prompt.May(true) {
-			return c.Fail(diag.Errorf(nil, "Approval required", "Nobody can be asked whether the states are to be deleted. Use --non-interactive."))
+			return c.Fail(diag.Errorf(diag.CodeCLINotApproved, nil, "Approval required", "Nobody can be asked whether the states are to be deleted. Use --non-interactive."))
 		}
 		answer, err := c.Prompt.Ask(ctx, prompt.Question{
 			Title: fmt.Sprintf("Do you want to delete the state of %s?", view.ShortList(names)),
 			Text:  "What it manages is not destroyed, and nothing manages it any more.\nOnly 'yes' will be accepted to continue.",
 		})
 		if err != nil {
-			return c.Fail(diag.Errorf(nil, "Deletion was not approved", "Not approved: %s. Nothing was deleted.", err))
+			return c.Fail(diag.Errorf(diag.CodeCLINotApproved, nil, "Deletion was not approved", "Not approved: %s. Nothing was deleted.", err))
 		}
 		if answer != "yes" {
 			c.Report.Human.Say("Nothing was deleted.\n")

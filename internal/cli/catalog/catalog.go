@@ -138,7 +138,7 @@ func browse(ctx context.Context, c *command.Call, o *options, sources []source) 
 	chosen, err := b.run(ctx, c)
 	switch {
 	case err != nil:
-		return c.Fail(diag.Errorf(nil, "Failed to read the input", "%s.", err))
+		return c.Fail(diag.Errorf(diag.CodeFilesRead, nil, "Failed to read the input", "%s.", err))
 	case ctx.Err() != nil, chosen == nil && failed > 0:
 		return 1
 	case chosen == nil:

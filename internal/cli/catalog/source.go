@@ -41,7 +41,7 @@ func find(ctx context.Context, c *command.Call, f *unitflags.Flags, o *options) 
 	if o.ignoreFile != "" {
 		rules, err := catalog.ReadRules(c.Path(o.ignoreFile))
 		if err != nil {
-			return nil, diag.Errorf(nil, "Failed to read file", "The file of --ignore-file cannot be read: %s.", err)
+			return nil, diag.Errorf(diag.CodeConfigReadFile, nil, "Failed to read file", "The file of --ignore-file cannot be read: %s.", err)
 		}
 		r.extra = rules
 	}
@@ -144,12 +144,12 @@ func (r *reader) read(ctx context.Context, given string) ([]catalog.Component, d
 	switch {
 	case local:
 		if info, err := os.Stat(root); err != nil || !info.IsDir() {
-			return nil, diag.Errorf(nil, "Module not found", "The source %q of the catalog is not a folder.", root)
+			return nil, diag.Errorf(diag.CodeEstateModuleNotFound, nil, "Module not found", "The source %q of the catalog is not a folder.", root)
 		}
 	case strings.HasPrefix(root, "tfr://"):
 		v, err := units.NewestVersion(ctx, r.Call, r.cfg, root)
 		if err != nil {
-			return nil, diag.Errorf(nil, "Failed to fetch the module", "The source %q of the catalog cannot be fetched: %s.", hidden.HideCredentials(given), err)
+			return nil, diag.Errorf(diag.CodeModuleFetch, nil, "Failed to fetch the module", "The source %q of the catalog cannot be fetched: %s.", hidden.HideCredentials(given), err)
 		}
 		head, _, _ := strings.Cut(root, "?")
 		root, version = head+"?version="+url.QueryEscape(v), v
@@ -161,7 +161,7 @@ func (r *reader) read(ctx context.Context, given string) ([]catalog.Component, d
 	}
 	rules, err := catalog.Committed(dir)
 	if err != nil {
-		return nil, append(ds, diag.Errorf(nil, "Failed to read file", "%s.", err)...)
+		return nil, append(ds, diag.Errorf(diag.CodeConfigReadFile, nil, "Failed to read file", "%s.", err)...)
 	}
 	head, query, asked := strings.Cut(root, "?")
 	if asked {
@@ -170,7 +170,7 @@ func (r *reader) read(ctx context.Context, given string) ([]catalog.Component, d
 	name := strings.TrimSuffix(path.Base(filepath.ToSlash(head)), ".git")
 	found, err := catalog.Discover(dir, path.Clean("/" + filepath.ToSlash(below))[1:], name, append(rules[:len(rules):len(rules)], r.extra...))
 	if err != nil {
-		return nil, append(ds, diag.Errorf(nil, "Failed to read module directory", "The source %q of the catalog cannot be read: %s.", hidden.HideCredentials(given), err)...)
+		return nil, append(ds, diag.Errorf(diag.CodeConfigReadDir, nil, "Failed to read module directory", "The source %q of the catalog cannot be read: %s.", hidden.HideCredentials(given), err)...)
 	}
 	page, shown := "", ""
 	if local {

@@ -121,7 +121,7 @@ func runConfigShow(ctx context.Context, c *command.Call, o *configShowOptions) i
 	}
 	var out bytes.Buffer
 	if err := m.Print(&out, config.PrintOptions{Origins: o.origins, JSON: o.json, Hide: !o.reveal, Addr: address}); err != nil {
-		return c.Fail(diag.Errorf(nil, "Nothing to show", "There is no %s: %s.", o.address, err))
+		return c.Fail(diag.Errorf(diag.CodeCLINothingShow, nil, "Nothing to show", "There is no %s: %s.", o.address, err))
 	}
 	_, _ = c.Stdout.Write(out.Bytes())
 	return 0
@@ -142,11 +142,11 @@ func moduleAt(ctx context.Context, c *command.Call, calls []string, flags []vars
 	for _, name := range calls {
 		call := n.Config.Calls[name]
 		if call == nil {
-			return nil, diag.Errorf(nil, "Nothing to show", "There is no module call %q in %s.%s", name, moduleName(n), lang.Suggest(name, n.Config.Calls))
+			return nil, diag.Errorf(diag.CodeCLINothingShow, nil, "Nothing to show", "There is no module call %q in %s.%s", name, moduleName(n), lang.Suggest(name, n.Config.Calls))
 		}
 		child := n.Calls[name]
 		if child == nil {
-			return nil, diag.Errorf(&call.At, "Module not loaded", "The module %q could not be loaded. If it is not installed yet, run \"%s init\"; otherwise \"%s validate\" tells what is wrong.", name, view.Program, view.Program)
+			return nil, diag.Errorf(diag.CodeCLIModuleNotLoaded, &call.At, "Module not loaded", "The module %q could not be loaded. If it is not installed yet, run \"%s init\"; otherwise \"%s validate\" tells what is wrong.", name, view.Program, view.Program)
 		}
 		n = child
 	}
@@ -168,7 +168,7 @@ func modulePath(address string) ([]string, diag.List) {
 	}
 	calls, rest := splitModule(address + ".x")
 	if rest != "x" {
-		return nil, diag.Errorf(nil, "Invalid module address", "%q is not the address of a module. Write it as in module.NAME or module.NAME.module.OTHER.", address)
+		return nil, diag.Errorf(diag.CodeCLIInvalidModuleAddress, nil, "Invalid module address", "%q is not the address of a module. Write it as in module.NAME or module.NAME.module.OTHER.", address)
 	}
 	return calls, nil
 }
@@ -231,7 +231,7 @@ func filesJSON(c *command.Call, files []config.FileRole) int {
 	}
 	out, err := json.MarshalIndent(doc, "", "  ")
 	if err != nil {
-		return c.Fail(diag.Errorf(nil, "Failed to write JSON", "The list cannot be written: %s.", err))
+		return c.Fail(diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write JSON", "The list cannot be written: %s.", err))
 	}
 	fmt.Fprintf(c.Stdout, "%s\n", out)
 	return 0

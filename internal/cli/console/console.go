@@ -221,7 +221,7 @@ func (l *loop) statement(ctx context.Context, text string) (ends bool, ds diag.L
 		answer = funcs.TypeString(ty)
 	} else if funcs.ContainsType(v) {
 		at := x.Range()
-		return false, diag.Errorf(&at, "Invalid use of type function", "The function type describes the type of a value, and its result cannot be a part of another.")
+		return false, diag.Errorf(diag.CodeCLITypeFunction, &at, "Invalid use of type function", "The function type describes the type of a value, and its result cannot be a part of another.")
 	} else {
 		answer = view.Value(v)
 	}
@@ -239,7 +239,7 @@ func (l *loop) piped(ctx context.Context) int {
 	for {
 		line, err := in.ReadString('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
-			return l.Fail(diag.Errorf(nil, "Failed to read the input", "%s.", err))
+			return l.Fail(diag.Errorf(diag.CodeFilesRead, nil, "Failed to read the input", "%s.", err))
 		}
 		text += line
 		if err == nil && !closed(text) {

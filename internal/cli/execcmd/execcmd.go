@@ -39,7 +39,7 @@ of the program.`,
 
 func run(ctx context.Context, c *command.Call, inside bool) int {
 	if c.Unit == nil {
-		return c.Fail(diag.Errorf(nil, "Not in a unit", "There is no unit in %s, whose inputs the program would have. Run exec in the folder of a unit.", c.Dir))
+		return c.Fail(diag.Errorf(diag.CodeCLIExecUnit, nil, "Not in a unit", "There is no unit in %s, whose inputs the program would have. Run exec in the folder of a unit.", c.Dir))
 	}
 	dir := c.Dir
 	if !inside {
@@ -55,5 +55,5 @@ func run(ctx context.Context, c *command.Call, inside bool) int {
 	if code, ran := sys.ExitCode(err); ran && code > 0 {
 		return code
 	}
-	return c.Fail(diag.Errorf(nil, "Program not run", "The program %q failed: %s.", c.Arg(0), err))
+	return c.Fail(diag.Errorf(diag.CodeCLIExec, nil, "Program not run", "The program %q failed: %s.", c.Arg(0), err))
 }

@@ -30,7 +30,7 @@ func explainCode(c *command.Call, o *Options) int {
 		for _, entry := range diag.Codes() {
 			known[entry.Name] = true
 		}
-		return c.Fail(diag.Errorf(nil, "Unknown code", "There are no messages with the code %q.%s docs/messages.md lists all codes.", o.Code, suggest(o.Code, known)))
+		return c.Fail(diag.Errorf(diag.CodeCLIUnknownCode, nil, "Unknown code", "There are no messages with the code %q.%s docs/messages.md lists all codes.", o.Code, suggest(o.Code, known)))
 	}
 	if o.Json {
 		var out any = found
@@ -39,7 +39,7 @@ func explainCode(c *command.Call, o *Options) int {
 		}
 		doc, err := json.MarshalIndent(out, "", "  ")
 		if err != nil {
-			return c.Fail(diag.Errorf(nil, "Failed to write JSON", "The explanation cannot be written: %s.", err))
+			return c.Fail(diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write JSON", "The explanation cannot be written: %s.", err))
 		}
 		fmt.Fprintf(c.Stdout, "%s\n", doc)
 		return 0

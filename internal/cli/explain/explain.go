@@ -116,7 +116,7 @@ func printExplanation(c *command.Call, x *engine.Explanation, asJSON bool) int {
 	}
 	doc, err := json.MarshalIndent(x, "", "  ")
 	if err != nil {
-		return c.Fail(diag.Errorf(nil, "Failed to write JSON", "The explanation cannot be written: %s.", err))
+		return c.Fail(diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write JSON", "The explanation cannot be written: %s.", err))
 	}
 	fmt.Fprintf(c.Stdout, "%s\n", source.HideCredentials(string(doc)))
 	return 0
@@ -162,7 +162,7 @@ func stateToExplain(ctx context.Context, p *project.Project, o *Options) (*state
 	case ds.HasErrors() && o.state != "":
 		return nil, ds
 	case st == nil && o.state != "":
-		return nil, diag.Errorf(nil, "No state found", "There is no state in %s.", o.state)
+		return nil, diag.Errorf(diag.CodeStateNone, nil, "No state found", "There is no state in %s.", o.state)
 	case ds.HasErrors() || st == nil:
 		return nil, nil
 	}

@@ -118,7 +118,7 @@ func givenWords(words []string) (given []vars.Flag) {
 // printExplained prints an explanation, and what there is to tell besides where it
 // does not disturb those who read the output.
 func printExplained(c *command.Call, e *estate.Estate, x *engine.Explanation, ds diag.List, o *Options) int {
-	ds = slices.DeleteFunc(ds.Once(), func(m *diag.Message) bool { return m.Code == "unit/mocks-used" }) // a step says so
+	ds = slices.DeleteFunc(ds.Once(), func(m *diag.Message) bool { return m.Code == diag.CodeUnitMocksUsed }) // a step says so
 	if ds.HasErrors() {
 		return units.FailWith(c, e, ds)
 	}

@@ -159,7 +159,7 @@ func (j *JSON) Document(c *command.Call, write func(io.Writer) error) int {
 		err = errors.Join(line(f), f.Close())
 	}
 	if err != nil {
-		return c.Fail(diag.Errorf(nil, "Invalid argument", "The file of -json-into cannot be written: %s.", err))
+		return c.Fail(diag.Errorf(diag.CodeCLIFlags, nil, "Invalid argument", "The file of -json-into cannot be written: %s.", err))
 	}
 	return 0
 }
@@ -170,5 +170,5 @@ func NotWritten(err error) diag.List {
 	if _, ok := errors.AsType[*sys.OutputError](err); ok {
 		return nil
 	}
-	return diag.Errorf(nil, "Failed to write JSON", "The document cannot be written: %s.", err)
+	return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write JSON", "The document cannot be written: %s.", err)
 }

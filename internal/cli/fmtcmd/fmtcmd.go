@@ -69,7 +69,7 @@ func run(c *command.Call, o *options) int {
 	}
 	if targets[0] == "-" {
 		if len(targets) > 1 {
-			return usage(c, diag.Errorf(nil, "Invalid arguments", "Standard input (-) cannot be formatted together with other targets."))
+			return usage(c, diag.Errorf(diag.CodeCLIFlags, nil, "Invalid arguments", "Standard input (-) cannot be formatted together with other targets."))
 		}
 		return standardInput(c, o)
 	}
@@ -80,11 +80,11 @@ func run(c *command.Call, o *options) int {
 		var ext *format.ErrExtension
 		switch {
 		case errors.As(err, &ext):
-			ds = append(ds, diag.Errorf(nil, "Invalid file extension", "Only .tf, .tofu, .tfvars, .tftest.hcl, and .tofutest.hcl files can be processed with %s fmt", c.Table.Program)...)
+			ds = append(ds, diag.Errorf(diag.CodeCLIFmtExtension, nil, "Invalid file extension", "Only .tf, .tofu, .tfvars, .tftest.hcl, and .tofutest.hcl files can be processed with %s fmt", c.Table.Program)...)
 		case errors.Is(err, fs.ErrNotExist):
-			ds = append(ds, diag.Errorf(nil, "Invalid file or directory path", "No file or directory at %s", filepath.Clean(t))...)
+			ds = append(ds, diag.Errorf(diag.CodeCLIFmtPath, nil, "Invalid file or directory path", "No file or directory at %s", filepath.Clean(t))...)
 		case err != nil:
-			ds = append(ds, diag.Errorf(nil, "Failed to look for files", "%s.", err)...)
+			ds = append(ds, diag.Errorf(diag.CodeFilesRead, nil, "Failed to look for files", "%s.", err)...)
 		}
 		paths = append(paths, found...)
 	}
@@ -113,7 +113,7 @@ func formatted(c *command.Call, path string, text []byte) ([]byte, diag.List) {
 func standardInput(c *command.Call, o *options) int {
 	text, err := io.ReadAll(c.Stdin)
 	if err != nil {
-		return usage(c, diag.Errorf(nil, "Failed to read from stdin", "%s.", err))
+		return usage(c, diag.Errorf(diag.CodeFilesRead, nil, "Failed to read from stdin", "%s.", err))
 	}
 	out, ds := formatted(c, "<stdin>", text)
 	switch {
@@ -151,7 +151,7 @@ func files(c *command.Call, o *options, paths []string) int {
 		text, err := readfile.Whole(c.Path(paths[i]))
 		if err != nil {
 			<-formatting
-			return result{ds: diag.Errorf(nil, "Failed to read file", "%s.", err)}
+			return result{ds: diag.Errorf(diag.CodeConfigReadFile, nil, "Failed to read file", "%s.", err)}
 		}
 		out, ds := formatted(c, paths[i], text)
 		<-formatting
@@ -160,7 +160,7 @@ func files(c *command.Call, o *options, paths []string) int {
 		}
 		if o.write && !o.check {
 			if err := atomicfile.Rewrite(c.Path(paths[i]), out); err != nil {
-				return result{ds: diag.Errorf(nil, "Failed to write file", "%s.", err)}
+				return result{ds: diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write file", "%s.", err)}
 			}
 		}
 		if !o.diff {

@@ -65,7 +65,7 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	switch in.Type {
 	case "", depgraph.Plan, depgraph.RefreshOnly, depgraph.Destroy, depgraph.Apply:
 	default:
-		return c.Fail(diag.Errorf(nil, "Unsupported graph type", `The -type=... argument must be either "plan", "plan-refresh-only", "plan-destroy", or "apply".`))
+		return c.Fail(diag.Errorf(diag.CodeCLIFlags, nil, "Unsupported graph type", `The -type=... argument must be either "plan", "plan-refresh-only", "plan-destroy", or "apply".`))
 	}
 	po := project.Options{Vars: o.vars, Partial: true}
 	var saved *plan.Plan
@@ -101,7 +101,7 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	c.Report.AsideHere(ds)
 	g := depgraph.Make(in)
 	if cycles := g.Cycles(); len(cycles) > 0 && !o.cycles {
-		c.Report.AsideHere(diag.Warnf(nil, "Cycle in the graph", "The graph has %d cycles. Use -draw-cycles to draw them in color.", len(cycles)))
+		c.Report.AsideHere(diag.Warnf(diag.CodeCLICycleGraph, nil, "Cycle in the graph", "The graph has %d cycles. Use -draw-cycles to draw them in color.", len(cycles)))
 	}
 	if o.svg {
 		if err := g.SVG(c.Stdout, filepath.Base(c.KeepDir())); err != nil {

@@ -128,7 +128,7 @@ func pages(c *command.Call, dir string) int {
 		}
 	}
 	if err != nil {
-		return c.Fail(diag.Errorf(nil, "Failed to write man pages", "%s.", err))
+		return c.Fail(diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write man pages", "%s.", err))
 	}
 	c.Report.Say(fmt.Sprintf("Man pages written to %s: %d.\n", dir, n))
 	return 0

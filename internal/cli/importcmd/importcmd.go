@@ -92,7 +92,7 @@ func (o *options) run(ctx context.Context, c *command.Call) int {
 		if shown == "" {
 			shown = c.Dir
 		}
-		return c.Fail(diag.Errorf(nil, "No "+view.Product+" configuration files", "The directory %s does not contain any %s configuration files (.tf or .tf.json). To specify a different configuration directory, use the -config=\"...\" command line option.", shown, view.Product))
+		return c.Fail(diag.Errorf(diag.CodeCLIImportConfiguration, nil, "No "+view.Product+" configuration files", "The directory %s does not contain any %s configuration files (.tf or .tf.json). To specify a different configuration directory, use the -config=\"...\" command line option.", shown, view.Product))
 	}
 	p, ds := project.Load(ctx, c, project.Options{Vars: o.vars, Input: o.input, Parallelism: o.parallelism, ConfigDir: o.config, Observe: observer(c)})
 	if p == nil {
@@ -121,14 +121,14 @@ func target(text string) (addr.Instance, diag.List) {
 		err = errors.New("a resource instance address is required here: the module path must be followed by a resource instance specification")
 	}
 	if err != nil {
-		return addr.Instance{}, diag.Errorf(nil, "Invalid address", "%q is not the address of a resource instance: %s", text, project.AsSentence(err))
+		return addr.Instance{}, diag.Errorf(diag.CodeConfigInvalidAddress, nil, "Invalid address", "%q is not the address of a resource instance: %s", text, project.AsSentence(err))
 	}
 	if mode := t.Resource.Mode; mode != addr.Managed {
 		what := "a data resource"
 		if mode == addr.Ephemeral {
 			what = "an ephemeral resource"
 		}
-		return addr.Instance{}, diag.Errorf(nil, "Invalid target resource address", "A managed resource address is required. Importing into %s is not allowed.", what)
+		return addr.Instance{}, diag.Errorf(diag.CodeCLIImportAddress, nil, "Invalid target resource address", "A managed resource address is required. Importing into %s is not allowed.", what)
 	}
 	return t.Instance(), nil
 }
@@ -137,7 +137,7 @@ func target(text string) (addr.Instance, diag.List) {
 func configured(p *project.Project, a addr.Instance) diag.List {
 	n := p.Engine.Tree().Node(a.Module)
 	if n == nil {
-		return diag.Errorf(nil, "Import to non-existent module", "%s is not defined in the configuration. Please add configuration for this module before importing into it.", a.Module)
+		return diag.Errorf(diag.CodeCLIImportModule, nil, "Import to non-existent module", "%s is not defined in the configuration. Please add configuration for this module before importing into it.", a.Module)
 	}
 	if n.Config.Resources[a.Resource] != nil {
 		return nil
@@ -146,7 +146,7 @@ func configured(p *project.Project, a addr.Instance) diag.List {
 	if a.Module != "" {
 		where = string(a.Module)
 	}
-	return diag.Errorf(nil, fmt.Sprintf("resource address %q does not exist in the configuration.", a), "Before importing this resource, please create its configuration in %s. For example:\n\n  resource %q %q {\n    # (resource arguments)\n  }", where, a.Resource.Type, a.Resource.Name)
+	return diag.Errorf(diag.CodeCLIImportMissingResource, nil, fmt.Sprintf("resource address %q does not exist in the configuration.", a), "Before importing this resource, please create its configuration in %s. For example:\n\n  resource %q %q {\n    # (resource arguments)\n  }", where, a.Resource.Type, a.Resource.Name)
 }
 
 // observer tells what happens in the words of an import.

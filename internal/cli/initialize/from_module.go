@@ -15,11 +15,11 @@ import (
 func copyModule(ctx context.Context, c *command.Call, src string) diag.List {
 	entries, err := os.ReadDir(c.Dir)
 	if err != nil {
-		return diag.Errorf(nil, "Failed to read the working folder", "%s.", err)
+		return diag.Errorf(diag.CodeFilesRead, nil, "Failed to read the working folder", "%s.", err)
 	}
 	for _, e := range entries {
 		if e.Name() != ".terraform" {
-			return diag.Errorf(nil, "Can't populate non-empty directory", "The target directory %s is not empty, so it cannot be initialized with the -from-module=... option.", c.Dir)
+			return diag.Errorf(diag.CodeCLIFolderNotEmpty, nil, "Can't populate non-empty directory", "The target directory %s is not empty, so it cannot be initialized with the -from-module=... option.", c.Dir)
 		}
 	}
 	c.Report.Say("Copying configuration from \"" + source.HideCredentials(src) + "\"...\n")
@@ -32,7 +32,7 @@ func copyModule(ctx context.Context, c *command.Call, src string) diag.List {
 		return ds
 	}
 	if err := os.CopyFS(c.Dir, os.DirFS(dir)); err != nil {
-		return append(ds, diag.Errorf(nil, "Failed to copy the module", "The module %q cannot be copied: %s.", src, err)...)
+		return append(ds, diag.Errorf(diag.CodeFilesWrite, nil, "Failed to copy the module", "The module %q cannot be copied: %s.", src, err)...)
 	}
 	return ds
 }

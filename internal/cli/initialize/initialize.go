@@ -47,13 +47,13 @@ never deletes configuration or state.`,
 				defer c.Report.Finish()
 				switch {
 				case c.Given("backend") && c.Given("cloud"):
-					return c.Fail(diag.Errorf(nil, "Wrong combination of options", "The -backend and -cloud options are aliases of one another and mutually-exclusive in their use"))
+					return c.Fail(diag.Errorf(diag.CodeCLIFlags, nil, "Wrong combination of options", "The -backend and -cloud options are aliases of one another and mutually-exclusive in their use"))
 				case o.migrate && o.reconfigure:
-					return c.Fail(diag.Errorf(nil, "Wrong combination of options", "The -migrate-state and -reconfigure options are mutually-exclusive"))
+					return c.Fail(diag.Errorf(diag.CodeCLIFlags, nil, "Wrong combination of options", "The -migrate-state and -reconfigure options are mutually-exclusive"))
 				case o.lockfile == "readonly" && o.upgrade:
-					return c.Fail(diag.Errorf(nil, "Wrong combination of options", "The -upgrade option changes the dependency lock file, which -lockfile=readonly forbids"))
+					return c.Fail(diag.Errorf(diag.CodeCLIFlags, nil, "Wrong combination of options", "The -upgrade option changes the dependency lock file, which -lockfile=readonly forbids"))
 				case o.lockfile != "" && o.lockfile != "readonly":
-					return c.Fail(diag.Errorf(nil, "Invalid dependency lockfile mode", "The -lockfile option knows the mode \"readonly\" only, not %q.", o.lockfile))
+					return c.Fail(diag.Errorf(diag.CodeCLIFlags, nil, "Invalid dependency lockfile mode", "The -lockfile option knows the mode \"readonly\" only, not %q.", o.lockfile))
 				case len(c.Args) > 0:
 					return c.UsageError("Too many command line arguments", "To specify a working directory, use the global -chdir flag.")
 				}
@@ -167,7 +167,7 @@ func Quietly(ctx context.Context, c *command.Call, words []string) diag.List {
 			err = fmt.Errorf("%q is no flag", words[0])
 		}
 		if err != nil {
-			return diag.Errorf(nil, "Failed to parse command-line flags", "What is added to init cannot be read: %s.", err)
+			return diag.Errorf(diag.CodeCLIFlags, nil, "Failed to parse command-line flags", "What is added to init cannot be read: %s.", err)
 		}
 		o.Input, o.backendOn, o.migrate = false, o.backendOn && cloud, o.migrate || o.forceCopy
 	}

@@ -71,7 +71,7 @@ func runInfo(ctx context.Context, c *command.Call, f *unitflags.Flags, binary st
 		}
 		b, err := json.MarshalIndent(info, "", "  ")
 		if err != nil {
-			return c.Fail(diag.Errorf(nil, "Failed to write JSON", "%s.", err))
+			return c.Fail(diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write JSON", "%s.", err))
 		}
 		fmt.Fprintf(c.Stdout, "%s\n", b)
 	}

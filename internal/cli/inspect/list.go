@@ -310,7 +310,7 @@ func findJSON(ctx context.Context, c *command.Call, e *estate.Estate, list []est
 	}
 	b, err := json.MarshalIndent(out, "", "  ")
 	if err != nil {
-		return c.Fail(diag.Errorf(nil, "Failed to write the list", "%s.", err))
+		return c.Fail(diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write the list", "%s.", err))
 	}
 	fmt.Fprintf(c.Stdout, "%s\n", b)
 	return 0

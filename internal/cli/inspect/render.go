@@ -140,7 +140,7 @@ func render(ctx context.Context, c *command.Call, e *estate.Estate, u *estate.Un
 		name = filepath.Join(u.Dir, name)
 	}
 	if err := atomicfile.WriteUnlinked(name, b, 0o600); err != nil {
-		return c.Fail(diag.Errorf(nil, "Failed to write the configuration", "%s.", err))
+		return c.Fail(diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write the configuration", "%s.", err))
 	}
 	return 0
 }

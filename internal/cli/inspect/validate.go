@@ -91,7 +91,7 @@ func showInvalid(c *command.Call, o *hclValidateOptions, e *estate.Estate, ds di
 		_ = p.Print(c.Stdout, ds)
 	}
 	if code > 0 {
-		c.Report.Tell(diag.Errorf(nil, "Unit files are not valid", "Errors in unit files: %d.", len(errs)))
+		c.Report.Tell(diag.Errorf(diag.CodeCLIInvalidUnits, nil, "Unit files are not valid", "Errors in unit files: %d.", len(errs)))
 	}
 	return code
 }
@@ -118,7 +118,7 @@ func showPaths(c *command.Call, asJSON bool, errs diag.List) {
 func writeJSON(c *command.Call, v any) {
 	b, err := json.Marshal(v)
 	if err != nil {
-		c.Report.Tell(diag.Errorf(nil, "Failed to write JSON", "%s.", err))
+		c.Report.Tell(diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write JSON", "%s.", err))
 		return
 	}
 	fmt.Fprintf(c.Stdout, "%s\n", b)
@@ -143,14 +143,14 @@ func validateInputs(ctx context.Context, c *command.Call, eo estate.Options, o *
 			continue
 		}
 		if len(got.Unused) > 0 {
-			m := diag.Warnf(nil, "Unused inputs", "The module of the unit %s declares no variables for these inputs: %s.", u.Called(), strings.Join(got.Unused, ", "))
+			m := diag.Warnf(diag.CodeCLIUnusedInputs, nil, "Unused inputs", "The module of the unit %s declares no variables for these inputs: %s.", u.Called(), strings.Join(got.Unused, ", "))
 			if o.units.Strict {
 				m[0].Severity = diag.Error
 			}
 			ds = append(ds, m...)
 		}
 		if len(got.Missing) > 0 {
-			ds = append(ds, diag.Errorf(nil, "Missing inputs", "The module of the unit %s needs values for these variables: %s.", u.Called(), strings.Join(got.Missing, ", "))...)
+			ds = append(ds, diag.Errorf(diag.CodeCLIMissingInputs, nil, "Missing inputs", "The module of the unit %s needs values for these variables: %s.", u.Called(), strings.Join(got.Missing, ", "))...)
 		}
 	}
 	_ = c.Report.Printer(e.Sources()).Print(c.Stderr, c.Report.Redactor.List(ds.Once()))

@@ -39,7 +39,7 @@ one in the file credentials.tfrc.json of the configuration folder.`,
 					return c.UsageError("Unexpected argument", "The login command expects exactly one argument: the host to log in to.")
 				}
 				if !c.Prompt.May(input) {
-					return c.Fail(diag.Errorf(nil, "Login is an interactive command", "The \"%s login\" command uses interactive prompts to obtain and record credentials, so it can't be run with input disabled.\n\nTo configure credentials in a non-interactive context, write existing credentials directly to a CLI configuration file.", view.Program))
+					return c.Fail(diag.Errorf(diag.CodeCLILogin, nil, "Login is an interactive command", "The \"%s login\" command uses interactive prompts to obtain and record credentials, so it can't be run with input disabled.\n\nTo configure credentials in a non-interactive context, write existing credentials directly to a CLI configuration file.", view.Program))
 				}
 				return c.Report.Status(login(ctx, c, c.Arg(0)))
 			}
@@ -54,25 +54,25 @@ func login(ctx context.Context, c *command.Call, name string) diag.List {
 		return ds
 	}
 	if reg.Manual(name) {
-		return diag.Errorf(nil, "Credentials for "+host+" are manually configured", "The \"%s login\" command cannot log in because credentials for this host are already configured in a CLI configuration file.\n\nTo log in, first revoke the existing credentials and remove that block from the CLI configuration.", view.Program)
+		return diag.Errorf(diag.CodeCLILogin, nil, "Credentials for "+host+" are manually configured", "The \"%s login\" command cannot log in because credentials for this host are already configured in a CLI configuration file.\n\nTo log in, first revoke the existing credentials and remove that block from the CLI configuration.", view.Program)
 	}
 	service, err := reg.LoginService(ctx, name)
 	if err != nil {
 		var missing *registry.ServiceError
 		if errors.As(err, &missing) {
-			return diag.Errorf(nil, "Host does not support "+view.Product+" login", "The given hostname %q does not allow creating authorization tokens by way of this command: %s.", host, err)
+			return diag.Errorf(diag.CodeCLILogin, nil, "Host does not support "+view.Product+" login", "The given hostname %q does not allow creating authorization tokens by way of this command: %s.", host, err)
 		}
-		return diag.Errorf(nil, "Service discovery failed for "+host, "%s.", err)
+		return diag.Errorf(diag.CodeCLILogin, nil, "Service discovery failed for "+host, "%s.", err)
 	}
 	if ds := confirmLogin(ctx, c, host, reg); ds.HasErrors() {
 		return ds
 	}
 	token, err := reg.LoginWith(ctx, service, showLogin(c, host))
 	if err != nil {
-		return diag.Errorf(nil, "Failed to obtain a token", "%s.", err)
+		return diag.Errorf(diag.CodeCLILogin, nil, "Failed to obtain a token", "%s.", err)
 	}
 	if err := reg.Store(ctx, name, token); err != nil {
-		return diag.Errorf(nil, "Failed to save API token", "The token for %s was obtained, but it cannot be saved: %s.", host, err)
+		return diag.Errorf(diag.CodeCLILogin, nil, "Failed to save API token", "The token for %s was obtained, but it cannot be saved: %s.", host, err)
 	}
 	c.Report.Human.Say("\n")
 	c.Report.Human.Good("Success!")
@@ -84,7 +84,7 @@ func login(ctx context.Context, c *command.Call, name string) diag.List {
 func hostNamed(c *command.Call, name string) (shown string, reg *registry.Client, ds diag.List) {
 	h, err := svchost.ForComparison(name)
 	if err != nil {
-		return "", nil, diag.Errorf(nil, "Invalid hostname", "The given hostname %q is not valid: %s.", name, err)
+		return "", nil, diag.Errorf(diag.CodeCLILogin, nil, "Invalid hostname", "The given hostname %q is not valid: %s.", name, err)
 	}
 	cfg, ds := c.Folder().Settings()
 	if ds.HasErrors() {
@@ -97,7 +97,7 @@ func hostNamed(c *command.Call, name string) (shown string, reg *registry.Client
 func confirmLogin(ctx context.Context, c *command.Call, host string, reg *registry.Client) diag.List {
 	place, helper, err := reg.Where()
 	if err != nil {
-		return diag.Errorf(nil, "Credentials cannot be stored", "%s.", err)
+		return diag.Errorf(diag.CodeCLILogin, nil, "Credentials cannot be stored", "%s.", err)
 	}
 	where := "If login is successful, " + view.Product + " will store the token in plain text in\nthe following file for use by subsequent commands:\n    " + place
 	if helper {
@@ -106,10 +106,10 @@ func confirmLogin(ctx context.Context, c *command.Call, host string, reg *regist
 	c.Report.Human.Say(view.Product + " will request an API token for " + host + " using OAuth.\n\nThis will work only if you are able to use a web browser on this computer to\ncomplete a login process. If not, you must obtain an API token by another\nmeans and configure it in the CLI configuration manually.\n\n" + where + "\n\n")
 	answer, err := c.Prompt.Ask(ctx, prompt.Question{Title: "Do you want to proceed?", Text: "Only 'yes' will be accepted to confirm."})
 	if err != nil {
-		return diag.Errorf(nil, "Failed to handle confirmation prompt", "%s.", err)
+		return diag.Errorf(diag.CodeCLINotApproved, nil, "Failed to handle confirmation prompt", "%s.", err)
 	}
 	if answer != "yes" {
-		return diag.Errorf(nil, "Login cancelled", "Nothing was asked for and nothing stored.")
+		return diag.Errorf(diag.CodeCLIInterrupted, nil, "Login cancelled", "Nothing was asked for and nothing stored.")
 	}
 	return nil
 }
@@ -146,7 +146,7 @@ func Push() command.Command {
 		Help: "This command was for the first version of Terraform Enterprise, which has\nended. It does nothing any more.",
 		Prepare: func() (command.Flags, command.Run) {
 			return nil, func(_ context.Context, c *command.Call) int {
-				return c.Fail(diag.Errorf(nil, "Command \""+view.Program+" push\" is no longer supported", "This command uploaded configuration to the first version of Terraform Enterprise, which has ended. To push configuration to a service of today, use its API."))
+				return c.Fail(diag.Errorf(diag.CodeCLIPush, nil, "Command \""+view.Program+" push\" is no longer supported", "This command uploaded configuration to the first version of Terraform Enterprise, which has ended. To push configuration to a service of today, use its API."))
 			}
 		},
 	}

@@ -39,7 +39,7 @@ func logout(ctx context.Context, c *command.Call, name string) diag.List {
 		return ds
 	}
 	if reg.Manual(name) {
-		return diag.Errorf(nil, "Credentials for "+host+" are manually configured", "The \"%s logout\" command cannot log out because credentials for this host are manually configured in a CLI configuration file.\n\nTo log out, revoke the existing credentials and remove that block from the CLI configuration.", view.Program)
+		return diag.Errorf(diag.CodeCLILogin, nil, "Credentials for "+host+" are manually configured", "The \"%s logout\" command cannot log out because credentials for this host are manually configured in a CLI configuration file.\n\nTo log out, revoke the existing credentials and remove that block from the CLI configuration.", view.Program)
 	}
 	place, helper, err := reg.Where()
 	if err != nil || !helper && !reg.Stored(name) {
@@ -53,7 +53,7 @@ func logout(ctx context.Context, c *command.Call, name string) diag.List {
 	}
 	c.Report.Say("Removing the stored credentials for " + host + " from the " + what + "\n\n")
 	if err := reg.Forget(ctx, name); err != nil {
-		return append(ds, diag.Errorf(nil, "Failed to remove API token", "The stored token for %s cannot be removed: %s.", host, err)...)
+		return append(ds, diag.Errorf(diag.CodeCLILogin, nil, "Failed to remove API token", "The stored token for %s cannot be removed: %s.", host, err)...)
 	}
 	c.Report.Human.Good("Success!")
 	c.Report.Human.Say(" " + view.Product + " has removed the stored API token for " + host + ".\n\n")

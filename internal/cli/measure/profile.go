@@ -84,5 +84,5 @@ func Profiled(c *command.Call, args []string, run func() int) int {
 }
 
 func badProfile(err error) diag.List {
-	return diag.Errorf(nil, "Failed to write a profile", "%s.", err)
+	return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write a profile", "%s.", err)
 }

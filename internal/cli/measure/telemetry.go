@@ -52,10 +52,10 @@ func Measured(c *command.Call, args []string, run func(context.Context) int) int
 	}
 	settings, odd, err := otlp.Read(c.Env, f.Tries("otel-logs"))
 	if err != nil {
-		return c.Fail(diag.Errorf(nil, "Invalid telemetry settings", "The variables that say where telemetry goes cannot be used: %s.", err))
+		return c.Fail(diag.Errorf(diag.CodeCLITelemetry, nil, "Invalid telemetry settings", "The variables that say where telemetry goes cannot be used: %s.", err))
 	}
 	if len(odd) > 0 {
-		c.Report.WarnBeside(diag.Warnf(nil, "Unknown exporter of telemetry", "Some variables name what there is not:\n  - %s.", strings.Join(odd, ".\n  - ")))
+		c.Report.WarnBeside(diag.Warnf(diag.CodeCLITelemetry, nil, "Unknown exporter of telemetry", "Some variables name what there is not:\n  - %s.", strings.Join(odd, ".\n  - ")))
 	}
 	if !settings.On() {
 		return run(c.Report.Context)
@@ -65,7 +65,7 @@ func Measured(c *command.Call, args []string, run func(context.Context) int) int
 		Settings: settings, Env: c.Env, Dir: dir, Console: c.Stdout, Now: c.Now, Name: view.Program, Version: project.Version,
 	})
 	if err != nil {
-		return c.Fail(diag.Errorf(nil, "Telemetry cannot be sent", "What is wanted cannot be made ready: %s.", err))
+		return c.Fail(diag.Errorf(diag.CodeCLITelemetry, nil, "Telemetry cannot be sent", "What is wanted cannot be made ready: %s.", err))
 	}
 	tracer := telemetry.New(telemetry.Options{
 		Now: c.Now, Random: rand.Reader, Parent: settings.Parent, Redact: c.Report.Redactor.Text, Spans: both(sink.Spans(), log), Logs: sink.Logs(), Measures: sink.Measures(),
@@ -75,7 +75,7 @@ func Measured(c *command.Call, args []string, run func(context.Context) int) int
 	soon, end := context.WithTimeout(context.WithoutCancel(c.Report.Context), telemetryPatience)
 	defer end()
 	if err := sink.Close(soon); err != nil {
-		c.Report.WarnBeside(diag.Warnf(nil, "Telemetry was not delivered", "The command itself is not touched by it:\n  - %s.", strings.ReplaceAll(diag.Reason(err), "\n", ".\n  - ")))
+		c.Report.WarnBeside(diag.Warnf(diag.CodeCLITelemetry, nil, "Telemetry was not delivered", "The command itself is not touched by it:\n  - %s.", strings.ReplaceAll(diag.Reason(err), "\n", ".\n  - ")))
 	}
 	return code
 }

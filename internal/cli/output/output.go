@@ -106,7 +106,7 @@ func runOutput(ctx context.Context, c *command.Call, o *outputOptions) int {
 }
 
 func noOutputs() diag.List {
-	return diag.Warnf(nil, "No outputs found", "The state file either has no outputs defined, or all the defined outputs are empty. Please define an output in your configuration with the `output` keyword and run `%s refresh` for it to become available.", view.Program)
+	return diag.Warnf(diag.CodeCLINoOutputs, nil, "No outputs found", "The state file either has no outputs defined, or all the defined outputs are empty. Please define an output in your configuration with the `output` keyword and run `%s refresh` for it to become available.", view.Program)
 }
 
 func printOutputs(c *command.Call, outputs map[string]*state.Output) int {
@@ -116,7 +116,7 @@ func printOutputs(c *command.Call, outputs map[string]*state.Output) int {
 		doc, err = json.MarshalIndent(m, "", "  ")
 	}
 	if err != nil {
-		return c.Fail(diag.Errorf(nil, "Failed to write outputs", "The outputs cannot be written as JSON: %s.", err))
+		return c.Fail(diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write outputs", "The outputs cannot be written as JSON: %s.", err))
 	}
 	fmt.Fprintf(c.Stdout, "%s\n", doc)
 	return 0
@@ -128,19 +128,19 @@ func oneOutput(c *command.Call, o *outputOptions, outputs map[string]*state.Outp
 		return c.Report.Status(noOutputs())
 	}
 	if !ok {
-		return c.Fail(diag.Errorf(nil, fmt.Sprintf("Output %q not found", o.name), "The output variable requested could not be found in the state file. If you recently added this to your configuration, be sure to run `%s apply`, since the state won't be updated with new output variables until that command is run.", view.Program))
+		return c.Fail(diag.Errorf(diag.CodeCLIOutput, nil, fmt.Sprintf("Output %q not found", o.name), "The output variable requested could not be found in the state file. If you recently added this to your configuration, be sure to run `%s apply`, since the state won't be updated with new output variables until that command is run.", view.Program))
 	}
 	switch {
 	case o.Json.On:
 		doc, err := ctyjson.Marshal(out.Value, out.Value.Type())
 		if err != nil {
-			return c.Fail(diag.Errorf(nil, "Failed to write the output", "The output cannot be written as JSON: %s.", err))
+			return c.Fail(diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write the output", "The output cannot be written as JSON: %s.", err))
 		}
 		fmt.Fprintf(c.Stdout, "%s\n", doc)
 	case o.raw:
 		text, err := convert.Convert(out.Value, cty.String)
 		if err != nil || text.IsNull() {
-			return c.Fail(diag.Errorf(nil, "Unsupported value for raw output", "The -raw option only supports strings, numbers, and boolean values, but output value %q is %s.\n\nUse the -json option for machine-readable representations of output values that have complex types.", o.name, friendly(out.Value)))
+			return c.Fail(diag.Errorf(diag.CodeCLIRawOutput, nil, "Unsupported value for raw output", "The -raw option only supports strings, numbers, and boolean values, but output value %q is %s.\n\nUse the -json option for machine-readable representations of output values that have complex types.", o.name, friendly(out.Value)))
 		}
 		fmt.Fprint(c.Stdout, text.AsString())
 	default:
@@ -158,7 +158,7 @@ func friendly(v cty.Value) string {
 
 func writeOutputsInto(c *command.Call, path string, outputs map[string]*state.Output) diag.List {
 	if !c.Report.UseJSON(false, path) {
-		return diag.Errorf(nil, "Invalid argument", "The file of -json-into cannot be opened.")
+		return diag.Errorf(diag.CodeCLIFlags, nil, "Invalid argument", "The file of -json-into cannot be opened.")
 	}
 	defer c.Report.Finish()
 	c.Report.Stream.Outputs(outputs)

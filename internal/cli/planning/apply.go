@@ -93,7 +93,7 @@ func applyOrDestroy(ctx context.Context, c *command.Call, o *applyOptions) int {
 	case len(c.Args) > 1:
 		return c.UsageError("Too many command line arguments", "Expected at most one positional argument.")
 	case len(c.Args) == 1 && o.name == "destroy":
-		return c.Fail(diag.Errorf(nil, "Destroy can't be called with a plan file", "If this plan was created using plan -destroy, apply it using:\n  %s apply %q", view.Program, c.Arg(0)))
+		return c.Fail(diag.Errorf(diag.CodeCLIDestroyPlanFile, nil, "Destroy can't be called with a plan file", "If this plan was created using plan -destroy, apply it using:\n  %s apply %q", view.Program, c.Arg(0)))
 	case o.name == "destroy" && o.RefreshOnly:
 		return c.UsageError("Invalid mode option", "The -refresh-only option is not valid for \""+view.Program+" destroy\".")
 	}
@@ -106,7 +106,7 @@ func applyOrDestroy(ctx context.Context, c *command.Call, o *applyOptions) int {
 	}
 	defer c.Report.Finish()
 	if o.Json.On && !o.Approved && o.file == "" {
-		return c.Fail(diag.Errorf(nil, "Plan file or auto-approve required", "%s cannot ask for interactive approval when -json is set. You can either apply a saved plan file, or enable the -auto-approve option.", view.Product))
+		return c.Fail(diag.Errorf(diag.CodeCLINotApproved, nil, "Plan file or auto-approve required", "%s cannot ask for interactive approval when -json is set. You can either apply a saved plan file, or enable the -auto-approve option.", view.Product))
 	}
 	return runApply(ctx, c, o)
 }
@@ -149,7 +149,7 @@ func runApply(ctx context.Context, c *command.Call, o *applyOptions) int {
 
 // unlessPrevented reports an error that leaves things out of a plan to destroy, which
 // prevent_destroy does not.
-func unlessPrevented(m *diag.Message) bool { return m.Code != "plan/prevent-destroy" }
+func unlessPrevented(m *diag.Message) bool { return m.Code != diag.CodePlanPreventDestroy }
 
 // approve asks whether the plan is to be carried out. The answer must be "yes".
 func (r *run) approve(ctx context.Context, o *applyOptions) (bool, diag.List) {
@@ -173,7 +173,7 @@ func (r *run) approve(ctx context.Context, o *applyOptions) (bool, diag.List) {
 	}
 	answer, err := r.Prompt.Ask(ctx, q)
 	if err != nil {
-		return false, diag.Errorf(nil, what+" was not approved", "Not approved: %s. Run the command in a terminal, or with -auto-approve.", err)
+		return false, diag.Errorf(diag.CodeCLINotApproved, nil, what+" was not approved", "Not approved: %s. Run the command in a terminal, or with -auto-approve.", err)
 	}
 	if answer != "yes" {
 		r.Report.Human.Say(what + " cancelled.\n")

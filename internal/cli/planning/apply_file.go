@@ -29,7 +29,7 @@ func applyFile(ctx context.Context, c *command.Call, o *applyOptions) int {
 		return c.Fail(ds)
 	}
 	if f.Plan.Errored {
-		return c.Fail(diag.Errorf(nil, "Saved plan is incomplete", "The plan in %q was saved although planning ended with errors. It cannot be applied: plan again.", o.file))
+		return c.Fail(diag.Errorf(diag.CodePlanSaved, nil, "Saved plan is incomplete", "The plan in %q was saved although planning ended with errors. It cannot be applied: plan again.", o.file))
 	}
 	b, more := f.Open(ctx, c, o.Vars)
 	if ds = append(ds, more...); more.HasErrors() {
@@ -75,12 +75,12 @@ func (r *run) ephemeral(ctx context.Context, p *plan.Plan, o *applyOptions) (map
 			continue
 		}
 		if !r.Prompt.May(o.Input) {
-			ds = append(ds, diag.Errorf(&d.At, "No value for required variable", "The value of the ephemeral variable %q is not kept in a saved plan, so it must be given again: use a -var or -var-file option, or an environment variable.", name)...)
+			ds = append(ds, diag.Errorf(diag.CodeVarsMissing, &d.At, "No value for required variable", "The value of the ephemeral variable %q is not kept in a saved plan, so it must be given again: use a -var or -var-file option, or an environment variable.", name)...)
 			continue
 		}
 		text, err := r.Prompt.Ask(ctx, prompt.Question{Title: prompt.Variable(d), Text: d.Description, Secret: true})
 		if err != nil {
-			ds = append(ds, diag.Errorf(&d.At, "No value for required variable", "The value of the ephemeral variable %q is not kept in a saved plan, and nobody entered it: %s.", name, err)...)
+			ds = append(ds, diag.Errorf(diag.CodeVarsMissing, &d.At, "No value for required variable", "The value of the ephemeral variable %q is not kept in a saved plan, and nobody entered it: %s.", name, err)...)
 			continue
 		}
 		out[name] = engine.InputValue{Text: &text}
@@ -108,7 +108,7 @@ func (r *run) checkAgain(p *plan.Plan) diag.List {
 			continue
 		}
 		if !sameInput(d, got, planned) {
-			ds = append(ds, diag.Errorf(v.At, "Mismatch between input and plan variable value", "Value saved in the plan file for variable %q is different from the one given to the current command.", name)...)
+			ds = append(ds, diag.Errorf(diag.CodeCLIPlanVariable, v.At, "Mismatch between input and plan variable value", "Value saved in the plan file for variable %q is different from the one given to the current command.", name)...)
 		}
 	}
 	return ds

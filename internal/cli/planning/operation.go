@@ -32,11 +32,11 @@ func (o *Flags) Options(c *command.Call) (engine.PlanOptions, diag.List) {
 	}
 	switch {
 	case o.Destroy && o.RefreshOnly:
-		return out, diag.Errorf(nil, "Incompatible plan mode options", "The -destroy and -refresh-only options are mutually-exclusive.")
+		return out, diag.Errorf(diag.CodeCLIFlags, nil, "Incompatible plan mode options", "The -destroy and -refresh-only options are mutually-exclusive.")
 	case o.RefreshOnly && !o.Refresh:
-		return out, diag.Errorf(nil, "Incompatible refresh options", "It doesn't make sense to use -refresh-only at the same time as -refresh=false, because %s would have nothing to do.", view.Product)
+		return out, diag.Errorf(diag.CodeCLIFlags, nil, "Incompatible refresh options", "It doesn't make sense to use -refresh-only at the same time as -refresh=false, because %s would have nothing to do.", view.Product)
 	case o.Parallelism < 0:
-		return out, diag.Errorf(nil, "Invalid parallelism", "The -parallelism option needs a number from 1 on.")
+		return out, diag.Errorf(diag.CodeCLIFlags, nil, "Invalid parallelism", "The -parallelism option needs a number from 1 on.")
 	case o.Destroy:
 		out.Mode = plan.Destroy
 	case o.RefreshOnly:
@@ -44,10 +44,10 @@ func (o *Flags) Options(c *command.Call) (engine.PlanOptions, diag.List) {
 	}
 	ds := o.resolve(c, &out)
 	if len(out.Replace) > 0 && out.Mode != plan.Normal {
-		ds = append(ds, diag.Errorf(nil, "Unsupported plan mode", "Forcing resource instance replacement (with -replace=...) is allowed only in normal planning mode.")...)
+		ds = append(ds, diag.Errorf(diag.CodeCLIFlags, nil, "Unsupported plan mode", "Forcing resource instance replacement (with -replace=...) is allowed only in normal planning mode.")...)
 	}
 	if o.Generate != "" && out.Mode != plan.Normal {
-		ds = append(ds, diag.Errorf(nil, "Invalid generate-config-out flag", "Config can only be generated during a normal plan operation, and not during a refresh-only or destroy plan.")...)
+		ds = append(ds, diag.Errorf(diag.CodeCLIFlags, nil, "Invalid generate-config-out flag", "Config can only be generated during a normal plan operation, and not during a refresh-only or destroy plan.")...)
 	}
 	return out, ds
 }
@@ -74,7 +74,7 @@ func (o *Flags) resolve(c *command.Call, out *engine.PlanOptions) diag.List {
 	out.Excludes, more = targetsOf(c, "exclude", o.Scope.Excludes, o.Scope.ExcludeFiles)
 	ds = append(ds, more...)
 	if len(out.Targets) > 0 && len(out.Excludes) > 0 {
-		ds = append(ds, diag.Errorf(nil, "Invalid combination of arguments", "The target and exclude planning options are mutually-exclusive. Each plan must use either only the target options or only the exclude options.")...)
+		ds = append(ds, diag.Errorf(diag.CodeCLIFlags, nil, "Invalid combination of arguments", "The target and exclude planning options are mutually-exclusive. Each plan must use either only the target options or only the exclude options.")...)
 	}
 	for _, text := range o.Scope.Replace {
 		t, err := addr.ParseTarget(text)
@@ -88,7 +88,7 @@ func (o *Flags) resolve(c *command.Call, out *engine.PlanOptions) diag.List {
 			what = "Only managed resources can be used with the -replace=... option."
 		}
 		if what != "" {
-			ds = append(ds, &diag.Message{Summary: fmt.Sprintf("Invalid force-replace address %q", text), Detail: what})
+			ds = append(ds, &diag.Message{Code: diag.CodeCLIReplaceAddress, Summary: fmt.Sprintf("Invalid force-replace address %q", text), Detail: what})
 			continue
 		}
 		out.Replace = append(out.Replace, t.Instance())
@@ -103,7 +103,7 @@ func targetsOf(c *command.Call, what string, texts, files []string) ([]addr.Targ
 	parse := func(text, where string) {
 		t, err := addr.ParseTarget(text)
 		if err != nil {
-			ds = append(ds, &diag.Message{Code: "cli/target", Summary: fmt.Sprintf("Invalid %s %q", what, text), Detail: where + project.AsSentence(err)})
+			ds = append(ds, &diag.Message{Code: diag.CodeCLITarget, Summary: fmt.Sprintf("Invalid %s %q", what, text), Detail: where + project.AsSentence(err)})
 			return
 		}
 		out = append(out, t)
@@ -114,7 +114,7 @@ func targetsOf(c *command.Call, what string, texts, files []string) ([]addr.Targ
 	for _, name := range files {
 		src, err := readfile.Given(c.Path(name))
 		if err != nil {
-			ds = append(ds, diag.Errorf(nil, "Failed to read file of addresses", "The file of the -%s-file option cannot be read: %s.", what, err)...)
+			ds = append(ds, diag.Errorf(diag.CodeFilesRead, nil, "Failed to read file of addresses", "The file of the -%s-file option cannot be read: %s.", what, err)...)
 			continue
 		}
 		for i, line := range strings.Split(string(src), "\n") {
@@ -198,9 +198,9 @@ func (r *run) do(ctx context.Context, w operation.Want, s operation.Steps) (oper
 
 func noConfiguration(name string) diag.List {
 	if name == "plan" {
-		return diag.Errorf(nil, "No configuration files", "Plan requires configuration to be present. Planning without a configuration would mark everything for destruction, which is normally not what is desired. If you would like to destroy everything, run plan with the -destroy option. Otherwise, create a %s configuration file (.tf file) and try again.", view.Product)
+		return diag.Errorf(diag.CodeEstateNoConfiguration, nil, "No configuration files", "Plan requires configuration to be present. Planning without a configuration would mark everything for destruction, which is normally not what is desired. If you would like to destroy everything, run plan with the -destroy option. Otherwise, create a %s configuration file (.tf file) and try again.", view.Product)
 	}
-	return diag.Errorf(nil, "No configuration files", "Apply requires configuration to be present. Applying without a configuration would mark everything for destruction, which is normally not what is desired. If you would like to destroy everything, run \"%s destroy\" instead.", view.Program)
+	return diag.Errorf(diag.CodeEstateNoConfiguration, nil, "No configuration files", "Apply requires configuration to be present. Applying without a configuration would mark everything for destruction, which is normally not what is desired. If you would like to destroy everything, run \"%s destroy\" instead.", view.Program)
 }
 
 // showPlan shows a plan. The messages are those that are to be reported behind it.

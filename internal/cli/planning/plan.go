@@ -83,7 +83,7 @@ func stateFiles() map[string]string {
 func runPlan(ctx context.Context, c *command.Call, o *Flags) int {
 	if o.Generate != "" {
 		if _, err := os.Stat(c.Path(o.Generate)); err == nil {
-			return c.Fail(diag.Errorf(nil, "Target generated file already exists", "%s can only write generated config into a new file. Either choose a different target location or move all existing configuration out of the target file, delete it and try again.", view.Product))
+			return c.Fail(diag.Errorf(diag.CodeCLIGenerateExists, nil, "Target generated file already exists", "%s can only write generated config into a new file. Either choose a different target location or move all existing configuration out of the target file, delete it and try again.", view.Product))
 		}
 	}
 	if code, done := atService(ctx, c, o, remoterun.Request{Command: "plan", Detailed: o.Detailed, Out: o.Out, Generate: o.Generate}); done {
@@ -191,7 +191,7 @@ func (f *savedPlan) write(path string) diag.List {
 		err = atomicfile.Write(path, f.body, 0o600)
 	}
 	if err != nil {
-		return diag.Errorf(store.PlaceOf(err), "Failed to write plan file", "The plan file could not be written: %s.", err)
+		return diag.Errorf(diag.CodeFilesWrite, store.PlaceOf(err), "Failed to write plan file", "The plan file could not be written: %s.", err)
 	}
 	return nil
 }

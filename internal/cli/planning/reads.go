@@ -12,7 +12,7 @@ import (
 func (f *Flags) checkReads() diag.List {
 	o := &f.Reads
 	refuse := func(name, with, why string) diag.List {
-		return diag.Errorf(nil, "Incompatible refresh options", "It doesn't make sense to use -%s at the same time as -%s, which %s.", name, with, why)
+		return diag.Errorf(diag.CodeCLIFlags, nil, "Incompatible refresh options", "It doesn't make sense to use -%s at the same time as -%s, which %s.", name, with, why)
 	}
 	given := []struct {
 		name string

@@ -58,7 +58,7 @@ func runRefresh(ctx context.Context, c *command.Call, o *refreshOptions) int {
 			if !h.Current().Empty() {
 				return nil
 			}
-			return diag.Warnf(nil, "Empty or non-existent state", "There are currently no remote objects tracked in the state, so there is nothing to refresh.")
+			return diag.Warnf(diag.CodeStateNone, nil, "Empty or non-existent state", "There are currently no remote objects tracked in the state, so there is nothing to refresh.")
 		},
 		Applying: func(*plan.Plan) { r.Report.Applying() },
 	})

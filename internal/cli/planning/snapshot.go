@@ -38,7 +38,7 @@ func (r *run) snapshot() (map[string][]byte, diag.List) {
 	if err == nil {
 		files[project.ManifestName] = manifest
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		return nil, diag.Errorf(nil, "Failed to read module manifest", "The list of installed modules cannot be saved with the plan: %s.", err)
+		return nil, diag.Errorf(diag.CodeFilesRead, nil, "Failed to read module manifest", "The list of installed modules cannot be saved with the plan: %s.", err)
 	}
 	return files, nil
 }

@@ -47,7 +47,7 @@ func PlanFileError(name string, err error) diag.List {
 	case errors.Is(err, planfile.ErrNotPlan):
 		detail = "The file cannot be read as a plan: " + diag.Reason(err, name) + ". Plans of other tools can be applied by those tools only."
 	}
-	return diag.List{{Code: "plan/read", At: store.PlaceOf(err), Summary: "Failed to load \"" + name + "\" as a plan file", Detail: detail}}
+	return diag.List{{Code: diag.CodePlanRead, At: store.PlaceOf(err), Summary: "Failed to load \"" + name + "\" as a plan file", Detail: detail}}
 }
 
 // Open opens the backend of the working directory, to apply the plan there. It comes before
@@ -148,7 +148,7 @@ func sameStore(c *command.Call, a, b *Place, workspace string) (bool, diag.List)
 }
 
 func anotherBackend(was backend.Config) diag.List {
-	return diag.Errorf(nil, "Saved plan is for another backend", "The plan was made for a state in the backend %q at another place than the one where this directory keeps its state, or the backend was changed after the plan was created. Nothing was applied. Plan again.", was.Type)
+	return diag.Errorf(diag.CodePlanSaved, nil, "Saved plan is for another backend", "The plan was made for a state in the backend %q at another place than the one where this directory keeps its state, or the backend was changed after the plan was created. Nothing was applied. Plan again.", was.Type)
 }
 
 // Version is the version of this program, as saved plans have it. A release is linked with

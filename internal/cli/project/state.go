@@ -104,7 +104,7 @@ func PersistEvery(c *command.Call) (time.Duration, diag.List) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 20 {
-		return 0, diag.Errorf(nil, "Invalid TF_STATE_PERSIST_INTERVAL", "The environment variable TF_STATE_PERSIST_INTERVAL must be a whole number of seconds, 20 at least, not %q.", text)
+		return 0, diag.Errorf(diag.CodeCLIPersistInterval, nil, "Invalid TF_STATE_PERSIST_INTERVAL", "The environment variable TF_STATE_PERSIST_INTERVAL must be a whole number of seconds, 20 at least, not %q.", text)
 	}
 	return time.Duration(n) * time.Second, nil
 }

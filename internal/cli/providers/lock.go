@@ -124,7 +124,7 @@ func writeLock(c *command.Call, path string, old, next *lock.File) diag.List {
 		return nil
 	}
 	if err := lock.Write(path, next); err != nil {
-		return diag.Errorf(nil, "Failed to write dependency lock file", "The dependency lock file cannot be written: %s.", err)
+		return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write dependency lock file", "The dependency lock file cannot be written: %s.", err)
 	}
 	c.Report.Human.Say("\n")
 	c.Report.Human.Good("Success!")
@@ -143,7 +143,7 @@ func chosen(req install.Requirements, only []string) (install.Requirements, diag
 	for _, text := range only {
 		a, err := addr.ParseProvider(text)
 		if err != nil {
-			ds = append(ds, diag.Errorf(nil, "Invalid provider argument", "%q is not the source address of a provider: %s.", text, err)...)
+			ds = append(ds, diag.Errorf(diag.CodeCLIMirrorProvider, nil, "Invalid provider argument", "%q is not the source address of a provider: %s.", text, err)...)
 			continue
 		}
 		if a.IsBuiltIn() {
@@ -151,7 +151,7 @@ func chosen(req install.Requirements, only []string) (install.Requirements, diag
 		}
 		want, ok := req[a]
 		if !ok {
-			ds = append(ds, diag.Errorf(nil, "Invalid provider argument", "The provider %s is not required by the current configuration.", a)...)
+			ds = append(ds, diag.Errorf(diag.CodeCLIMirrorProvider, nil, "Invalid provider argument", "The provider %s is not required by the current configuration.", a)...)
 			continue
 		}
 		out[a] = want
@@ -170,7 +170,7 @@ func originOptions(pl *folder.Plugins, o *providersLockOptions) (install.Options
 	if o.netMirror != "" {
 		base, ok := cliconfig.MirrorURL(o.netMirror)
 		if !ok {
-			return out, diag.Errorf(nil, "Invalid network mirror URL", "The -net-mirror option requires a valid https: URL as the mirror base URL.")
+			return out, diag.Errorf(diag.CodeCLIMirrorUrl, nil, "Invalid network mirror URL", "The -net-mirror option requires a valid https: URL as the mirror base URL.")
 		}
 		m.Kind, m.Location = cliconfig.NetworkMirror, base
 	}

@@ -50,7 +50,7 @@ providers that the state needs.`,
 
 func runProviders(ctx context.Context, c *command.Call, given []vars.Flag, testDir string) int {
 	if !config.IsConfigDir(c.Dir, config.Options{}) {
-		return c.Fail(diag.Errorf(nil, "No configuration files", "The directory %s contains no %s configuration files.", c.Dir, view.Product))
+		return c.Fail(diag.Errorf(diag.CodeEstateNoConfiguration, nil, "No configuration files", "The directory %s contains no %s configuration files.", c.Dir, view.Product))
 	}
 	p, ds := project.Load(ctx, c, project.Options{Vars: given, Partial: true})
 	if p == nil {

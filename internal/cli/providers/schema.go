@@ -83,7 +83,7 @@ func providerSchemas(ctx context.Context, c *command.Call, flags []vars.Flag) ([
 	}
 	doc, err := planjson.ProviderSchemas(all)
 	if err != nil {
-		return nil, append(ds, diag.Errorf(nil, "Failed to marshal provider schemas to json", "The schemas cannot be written: %s.", err)...)
+		return nil, append(ds, diag.Errorf(diag.CodeFilesWrite, nil, "Failed to marshal provider schemas to json", "The schemas cannot be written: %s.", err)...)
 	}
 	return doc, ds
 }

@@ -69,7 +69,7 @@ func Do(ctx context.Context, c *command.Call, q Request) (code int, done bool) {
 	}
 	w, err := b.Workspace(ctx, name)
 	if err != nil {
-		return c.Fail(place.Located(backend.Message("Failed to read the workspace", "", err))), true
+		return c.Fail(place.Located(backend.Message(diag.CodeBackendReadFailed, "Failed to read the workspace", "", err))), true
 	}
 	if !b.Remotely(w) {
 		return 0, false
@@ -97,7 +97,7 @@ func mayRun(c *command.Call) bool {
 func refused(q Request, b *tfe.Backend, w *tfe.Workspace, c *command.Call) diag.List {
 	var ds diag.List
 	no := func(summary, format string, args ...any) {
-		ds = append(ds, diag.Errorf(nil, summary, format, args...)...)
+		ds = append(ds, diag.Errorf(diag.CodeCloudRefused, nil, summary, format, args...)...)
 	}
 	applies := q.Command != "plan"
 	switch {
@@ -209,12 +209,12 @@ func (o *operation) start(ctx context.Context) int {
 		}
 	})
 	if err != nil {
-		return c.Fail(diag.Errorf(nil, "Failed to upload configuration files", "The folder %s cannot be packed: %s.", root, err))
+		return c.Fail(diag.Errorf(diag.CodeBackendFailed, nil, "Failed to upload configuration files", "The folder %s cannot be packed: %s.", root, err))
 	}
 	speculative := q.Command == "plan" && q.Out == ""
 	config, err := o.b.Upload(ctx, o.w, archive, speculative, q.Out != "")
 	if err != nil {
-		return c.Fail(o.at.Located(backend.Message("Failed to upload configuration files", "", err)))
+		return c.Fail(o.at.Located(backend.Message(diag.CodeBackendFailed, "Failed to upload configuration files", "", err)))
 	}
 	var replace []string
 	for _, a := range q.Plan.Replace {
@@ -226,12 +226,12 @@ func (o *operation) start(ctx context.Context) int {
 		Variables: variables, WorkspaceID: o.w.ID, ConfigID: config,
 	})
 	if err != nil {
-		return c.Fail(o.at.Located(backend.Message("Failed to create run", "", err)))
+		return c.Fail(o.at.Located(backend.Message(diag.CodeCloudRun, "Failed to create run", "", err)))
 	}
 	o.say("To view this run in a browser, visit:\n" + o.b.Address(o.w, o.run.ID) + "\n")
 	if warnings, err := o.b.Warnings(ctx, o.run.ID); err == nil {
 		for _, text := range warnings {
-			c.Report.Tell(diag.Warnf(nil, "Warning of the service", "%s", text))
+			c.Report.Tell(diag.Warnf(diag.CodeCloudRun, nil, "Warning of the service", "%s", text))
 		}
 	}
 	return o.watch(ctx)

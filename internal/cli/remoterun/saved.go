@@ -33,7 +33,7 @@ func save(path string, m bookmark) diag.List {
 		err = atomicfile.Write(path, text, 0o600)
 	}
 	if err != nil {
-		return diag.Errorf(nil, "Failed to write plan file", "The plan file could not be written: %s.", err)
+		return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write plan file", "The plan file could not be written: %s.", err)
 	}
 	return nil
 }
@@ -61,7 +61,7 @@ func read(c *command.Call, name string) (bookmark, bool) {
 func find(ctx context.Context, c *command.Call, name string, given []vars.Flag) (*operation, diag.List) {
 	m, _ := read(c, name)
 	if m.Format != bookmarkFormat || m.RunID == "" {
-		return nil, diag.Errorf(nil, "Invalid saved cloud plan", "The file %q names a plan in format %d, and this version knows format %d alone.", name, m.Format, bookmarkFormat)
+		return nil, diag.Errorf(diag.CodeCloudSavedPlan, nil, "Invalid saved cloud plan", "The file %q names a plan in format %d, and this version knows format %d alone.", name, m.Format, bookmarkFormat)
 	}
 	place, ds := project.WhereState(ctx, c, given)
 	if ds.HasErrors() {
@@ -69,10 +69,10 @@ func find(ctx context.Context, c *command.Call, name string, given []vars.Flag) 
 	}
 	b, ok := place.Opened.(*tfe.Backend)
 	if !ok {
-		return nil, diag.Errorf(nil, "Saved cloud plan without a cloud block", "The file %q names a plan at %s, and the configuration of this folder keeps its state elsewhere.", name, m.Host)
+		return nil, diag.Errorf(diag.CodeCloudSavedPlan, nil, "Saved cloud plan without a cloud block", "The file %q names a plan at %s, and the configuration of this folder keeps its state elsewhere.", name, m.Host)
 	}
 	if b.Host != m.Host {
-		return nil, diag.Errorf(nil, "Saved plan is for another host", "The file %q names a plan at %s, and the configuration of this folder is for %s.", name, m.Host, b.Host)
+		return nil, diag.Errorf(diag.CodeCloudSavedPlan, nil, "Saved plan is for another host", "The file %q names a plan at %s, and the configuration of this folder is for %s.", name, m.Host, b.Host)
 	}
 	workspace, ds := c.Folder().Workspace()
 	if ds.HasErrors() {
@@ -80,14 +80,14 @@ func find(ctx context.Context, c *command.Call, name string, given []vars.Flag) 
 	}
 	w, err := b.Workspace(ctx, workspace)
 	if err != nil {
-		return nil, place.Located(backend.Message("Failed to read the workspace", "", err))
+		return nil, place.Located(backend.Message(diag.CodeBackendReadFailed, "Failed to read the workspace", "", err))
 	}
 	r, err := b.Run(ctx, m.RunID)
 	if err != nil {
-		return nil, place.Located(backend.Message("Failed to read the run of the saved plan", "", err))
+		return nil, place.Located(backend.Message(diag.CodeBackendReadFailed, "Failed to read the run of the saved plan", "", err))
 	}
 	if r.WorkspaceID != w.ID {
-		return nil, diag.Errorf(nil, "Saved plan is for another workspace", "The file %q names a plan of another workspace than %q, which is selected here.", name, workspace)
+		return nil, diag.Errorf(diag.CodeCloudSavedPlan, nil, "Saved plan is for another workspace", "The file %q names a plan of another workspace than %q, which is selected here.", name, workspace)
 	}
 	return &operation{c: c, at: place, b: b, w: w, run: r, workspace: workspace}, nil
 }
@@ -110,11 +110,11 @@ func Apply(ctx context.Context, c *command.Call, name string, q Request) int {
 		o.say("The saved plan has no changes, so there is nothing to apply.")
 		return 0
 	case !o.run.Actions.Confirmable:
-		return c.Fail(diag.Errorf(nil, "Saved plan cannot be applied", "The run of the saved plan is in the status %q, in which it cannot be applied: it was applied or discarded already, or has not come to its end. See %s", o.run.Status, o.b.Address(o.w, o.run.ID)))
+		return c.Fail(diag.Errorf(diag.CodeCloudSavedPlan, nil, "Saved plan cannot be applied", "The run of the saved plan is in the status %q, in which it cannot be applied: it was applied or discarded already, or has not come to its end. See %s", o.run.Status, o.b.Address(o.w, o.run.ID)))
 	}
 	o.say(fmt.Sprintf("Running apply of the saved plan at %s.\n\nTo view this run in a browser, visit:\n%s\n", o.b.Host, o.b.Address(o.w, o.run.ID)))
 	if err := o.b.Act(ctx, o.run.ID, "apply"); err != nil {
-		return c.Fail(o.at.Located(backend.Message("Failed to apply the saved plan", "", err)))
+		return c.Fail(o.at.Located(backend.Message(diag.CodeBackendFailed, "Failed to apply the saved plan", "", err)))
 	}
 	o.announced, o.planShown, o.confirmed = true, true, true
 	return o.watch(ctx)
@@ -130,9 +130,9 @@ func Show(ctx context.Context, c *command.Call, name string, given []vars.Flag, 
 		text, err := o.b.PlanJSON(ctx, o.run.PlanID)
 		if err != nil || text == nil {
 			if err == nil {
-				return c.Fail(diag.Errorf(nil, "No plan in JSON", "The service has no JSON of this plan: it has not come to its end, or it failed."))
+				return c.Fail(diag.Errorf(diag.CodeCloudSavedPlan, nil, "No plan in JSON", "The service has no JSON of this plan: it has not come to its end, or it failed."))
 			}
-			return c.Fail(o.at.Located(backend.Message("Failed to read the plan", "", err)))
+			return c.Fail(o.at.Located(backend.Message(diag.CodeBackendReadFailed, "Failed to read the plan", "", err)))
 		}
 		if _, err := c.Stdout.Write(append(text, '\n')); err != nil {
 			return 1

@@ -66,7 +66,7 @@ func (o *operation) watch(ctx context.Context) int {
 	for n := 0; ; n++ {
 		r, err := o.b.Run(ctx, o.run.ID)
 		if err != nil {
-			return o.fail(o.at.Located(backend.Message("Failed to read the run", "", err)))
+			return o.fail(o.at.Located(backend.Message(diag.CodeBackendReadFailed, "Failed to read the run", "", err)))
 		}
 		if o.run = r; r.Status != status {
 			status, n = r.Status, 0
@@ -106,7 +106,7 @@ func (o *operation) messageOf(err error) diag.List {
 	if errors.As(err, &refused) {
 		return refused.ds
 	}
-	return o.at.Located(backend.Message("The run cannot be followed", "", err))
+	return o.at.Located(backend.Message(diag.CodeBackendFailed, "The run cannot be followed", "", err))
 }
 
 // A refusal is an error that has its messages already.
@@ -129,7 +129,7 @@ func (o *operation) cancel(ctx context.Context) {
 		return
 	}
 	if err := o.b.Act(ctx, o.run.ID, action); err != nil {
-		o.c.Report.Tell(o.at.Located(backend.Message("The run could not be cancelled", "", err)).AsWarnings())
+		o.c.Report.Tell(o.at.Located(backend.Message(diag.CodeBackendFailed, "The run could not be cancelled", "", err)).AsWarnings())
 	}
 }
 
@@ -139,7 +139,7 @@ func (o *operation) discard(ctx context.Context) {
 		return
 	}
 	if err := o.b.Act(ctx, o.run.ID, "discard"); err != nil {
-		o.c.Report.Tell(o.at.Located(backend.Message("The run could not be discarded", "", err)).AsWarnings())
+		o.c.Report.Tell(o.at.Located(backend.Message(diag.CodeBackendFailed, "The run could not be discarded", "", err)).AsWarnings())
 	}
 }
 
@@ -313,7 +313,7 @@ func (o *operation) confirm(ctx, waits context.Context) error {
 			return err
 		}
 		if !ok {
-			o.failed = diag.Errorf(nil, "Apply discarded", "The plan was not approved, so the run was discarded. Nothing was changed.")
+			o.failed = diag.Errorf(diag.CodeCloudRun, nil, "Apply discarded", "The plan was not approved, so the run was discarded. Nothing was changed.")
 			return nil
 		}
 	}
@@ -335,18 +335,18 @@ func (o *operation) approve(ctx context.Context) (bool, error) {
 		q.Title = "\nWould you like to update the state" + in + " to reflect these detected changes?"
 		q.Text = o.b.Host + " will write these changes to the state without modifying any real infrastructure.\nThere is no undo. Only 'yes' will be accepted to confirm."
 	}
-	answer, err := o.ask(ctx, q, "The run was not approved", "approve it with -auto-approve")
+	answer, err := o.ask(ctx, q, diag.CodeCloudRun, "The run was not approved", "approve it with -auto-approve")
 	return answer == "yes", err
 }
 
-func (o *operation) ask(ctx context.Context, q prompt.Question, summary, instead string) (string, error) {
+func (o *operation) ask(ctx context.Context, q prompt.Question, code, summary, instead string) (string, error) {
 	if !o.c.Prompt.May(o.q.Input) {
-		o.failed = diag.Errorf(nil, summary, "Nobody can be asked: run the command where somebody can answer, or %s. The run was discarded.", instead)
+		o.failed = diag.Errorf(code, nil, summary, "Nobody can be asked: run the command where somebody can answer, or %s. The run was discarded.", instead)
 		return "", nil
 	}
 	answer, err := o.c.Prompt.Ask(ctx, q)
 	if err != nil && ctx.Err() == nil {
-		o.failed = diag.Errorf(nil, summary, "There was no answer: %s. Run the command in a terminal, or %s. The run was discarded.", err, instead)
+		o.failed = diag.Errorf(code, nil, summary, "There was no answer: %s. Run the command in a terminal, or %s. The run was discarded.", err, instead)
 		return "", nil
 	}
 	return answer, err
@@ -406,9 +406,9 @@ func (o *operation) policies(ctx, waits context.Context) error {
 		o.say("\n" + title + ":\n\n" + strings.TrimRight(strings.Trim(string(text), "\x02\x03"), "\n") + "\n")
 		switch p.Status {
 		case "hard_failed":
-			o.failed = diag.Errorf(nil, title+" hard failed", "A policy that cannot be overridden forbids this plan. What it says stands above.")
+			o.failed = diag.Errorf(diag.CodeCloudRun, nil, title+" hard failed", "A policy that cannot be overridden forbids this plan. What it says stands above.")
 		case "errored":
-			o.failed = diag.Errorf(nil, title+" errored", "The policies could not be checked. What went wrong stands above.")
+			o.failed = diag.Errorf(diag.CodeCloudRun, nil, title+" errored", "The policies could not be checked. What went wrong stands above.")
 		case "soft_failed":
 			if err := o.override(ctx, waits, p, title); err != nil {
 				return err
@@ -423,18 +423,18 @@ func (o *operation) override(ctx, waits context.Context, p *tfe.PolicyCheck, tit
 	may, known := p.Permissions["can-override"]
 	switch {
 	case o.q.Command == "plan":
-		o.failed = diag.Errorf(nil, title+" soft failed", "A policy forbids this plan unless somebody overrides it, which \"%s apply\" asks for.", view.Program)
+		o.failed = diag.Errorf(diag.CodeCloudRun, nil, title+" soft failed", "A policy forbids this plan unless somebody overrides it, which \"%s apply\" asks for.", view.Program)
 		return nil
 	case !p.Actions.Overridable || known && !may:
-		o.failed = diag.Errorf(nil, title+" soft failed", "A policy forbids this plan, and these credentials may not override it: ask somebody who may, or change the configuration.")
+		o.failed = diag.Errorf(diag.CodeCloudRun, nil, title+" soft failed", "A policy forbids this plan, and these credentials may not override it: ask somebody who may, or change the configuration.")
 		return nil
 	}
-	answer, err := o.ask(waits, prompt.Question{Title: "\nDo you want to override the soft failed policy check?", Text: "Only 'override' will be accepted to override."}, title+" soft failed", "override the check at "+o.b.Address(o.w, o.run.ID))
+	answer, err := o.ask(waits, prompt.Question{Title: "\nDo you want to override the soft failed policy check?", Text: "Only 'override' will be accepted to override."}, diag.CodeCloudRun, title+" soft failed", "override the check at "+o.b.Address(o.w, o.run.ID))
 	if err != nil || o.failed.HasErrors() {
 		return err
 	}
 	if answer != "override" {
-		o.failed = diag.Errorf(nil, title+" soft failed", "The policy check was not overridden, so the run was discarded. Nothing was changed.")
+		o.failed = diag.Errorf(diag.CodeCloudRun, nil, title+" soft failed", "The policy check was not overridden, so the run was discarded. Nothing was changed.")
 		return nil
 	}
 	return o.b.OverridePolicy(ctx, p.ID)
@@ -457,18 +457,18 @@ func (o *operation) stages(ctx, waits context.Context, name string) error {
 		o.say(describe(s))
 		switch s.Status {
 		case "failed", "errored":
-			o.failed = diag.Errorf(nil, "Run tasks failed", "A task that is mandatory has failed. What it says stands above.")
+			o.failed = diag.Errorf(diag.CodeCloudRun, nil, "Run tasks failed", "A task that is mandatory has failed. What it says stands above.")
 		case "awaiting_override":
 			if o.q.Command == "plan" || !s.Actions.Overridable {
-				o.failed = diag.Errorf(nil, "Run tasks failed", "A task has failed, and the run goes on only if that is overridden.")
+				o.failed = diag.Errorf(diag.CodeCloudRun, nil, "Run tasks failed", "A task has failed, and the run goes on only if that is overridden.")
 				return nil
 			}
-			answer, err := o.ask(waits, prompt.Question{Title: "\nDo you want to override the failed task?", Text: "Only 'override' will be accepted to override."}, "Run tasks failed", "override them at "+o.b.Address(o.w, o.run.ID))
+			answer, err := o.ask(waits, prompt.Question{Title: "\nDo you want to override the failed task?", Text: "Only 'override' will be accepted to override."}, diag.CodeCloudRun, "Run tasks failed", "override them at "+o.b.Address(o.w, o.run.ID))
 			if err != nil || o.failed.HasErrors() {
 				return err
 			}
 			if answer != "override" {
-				o.failed = diag.Errorf(nil, "Run tasks failed", "The task was not overridden, so the run was discarded. Nothing was changed.")
+				o.failed = diag.Errorf(diag.CodeCloudRun, nil, "Run tasks failed", "The task was not overridden, so the run was discarded. Nothing was changed.")
 				return nil
 			}
 			return o.b.OverrideStage(ctx, id)
@@ -506,11 +506,11 @@ func (o *operation) end(ctx context.Context) int {
 	switch r.Status {
 	case "canceled", "force_canceled", "discarded":
 		if o.cancelled {
-			return o.fail(diag.Errorf(nil, "The run was "+strings.ReplaceAll(r.Status, "_", " "), "The run was interrupted, and the service has ended it. What it did until then stands in its log and in the state."))
+			return o.fail(diag.Errorf(diag.CodeCloudRun, nil, "The run was "+strings.ReplaceAll(r.Status, "_", " "), "The run was interrupted, and the service has ended it. What it did until then stands in its log and in the state."))
 		}
-		return o.fail(diag.Errorf(nil, "The run was "+strings.ReplaceAll(r.Status, "_", " "), "Somebody has ended the run at the service: %s", o.b.Address(o.w, r.ID)))
+		return o.fail(diag.Errorf(diag.CodeCloudRun, nil, "The run was "+strings.ReplaceAll(r.Status, "_", " "), "Somebody has ended the run at the service: %s", o.b.Address(o.w, r.ID)))
 	case "errored", "policy_soft_failed":
-		return o.fail(diag.Errorf(nil, "The run failed", "The run ended with errors, which stand above and at %s", o.b.Address(o.w, r.ID)))
+		return o.fail(diag.Errorf(diag.CodeCloudRun, nil, "The run failed", "The run ended with errors, which stand above and at %s", o.b.Address(o.w, r.ID)))
 	}
 	if o.q.Generate != "" {
 		if ds := o.generated(ctx); ds.HasErrors() {
@@ -535,7 +535,7 @@ func (o *operation) end(ctx context.Context) int {
 func (o *operation) generated(ctx context.Context) diag.List {
 	text, err := o.b.PlanJSON(ctx, o.run.PlanID)
 	if err != nil {
-		return o.at.Located(backend.Message("Failed to read the generated configuration", "", err))
+		return o.at.Located(backend.Message(diag.CodeBackendReadFailed, "Failed to read the generated configuration", "", err))
 	}
 	var made struct {
 		Changes []struct {
@@ -547,7 +547,7 @@ func (o *operation) generated(ctx context.Context) diag.List {
 	}
 	if text != nil {
 		if err := json.Unmarshal(text, &made); err != nil {
-			return diag.Errorf(nil, "Failed to read the generated configuration", "The plan for programs that the service has is not what it should be: %s.", diag.Reason(err))
+			return diag.Errorf(diag.CodeBackendReadFailed, nil, "Failed to read the generated configuration", "The plan for programs that the service has is not what it should be: %s.", diag.Reason(err))
 		}
 	}
 	p := &plan.Plan{}

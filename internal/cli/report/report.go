@@ -136,7 +136,7 @@ func (r *Reporter) UseJSON(on bool, into string) (ok bool) {
 	if into != "" && !on {
 		f, err := os.OpenFile(sys.Join(r.Dir, into), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 		if err != nil {
-			r.Tell(diag.Errorf(nil, "Invalid argument", "The file of -json-into cannot be opened: %s.", err))
+			r.Tell(diag.Errorf(diag.CodeCLIFlags, nil, "Invalid argument", "The file of -json-into cannot be opened: %s.", err))
 			return false
 		}
 		r.into, out, unit = f, noted{f, r.System.Lost}, ""
@@ -146,7 +146,7 @@ func (r *Reporter) UseJSON(on bool, into string) (ok bool) {
 	r.setViews(human, &view.Stream{Out: out, Now: r.System.Now, Messages: view.JSONMessages(r.Set), Version: config.LanguageVersion, Unit: unit})
 	r.Stream.Start()
 	if on && into != "" {
-		r.Tell(diag.Errorf(nil, "Invalid output format", "The -json and -json-into arguments are mutually exclusive"))
+		r.Tell(diag.Errorf(diag.CodeCLIFlags, nil, "Invalid output format", "The -json and -json-into arguments are mutually exclusive"))
 		return false
 	}
 	return true
@@ -215,7 +215,7 @@ func (r *Reporter) UsageError(command, summary, detail string) int {
 	if r.Human == nil && r.Stream == nil {
 		r.Open()
 	}
-	r.Tell(diag.Errorf(nil, summary, "%s", detail))
+	r.Tell(diag.Errorf(diag.CodeCLIFlags, nil, summary, "%s", detail))
 	if r.Human != nil {
 		fmt.Fprintf(r.System.Stderr, "\nFor more help on using this command, run:\n  %s %s -help\n", view.Program, command)
 	}
@@ -224,7 +224,7 @@ func (r *Reporter) UsageError(command, summary, detail string) int {
 
 // deprecations are the codes of the warnings that -deprecation is about: of what the author
 // of a module calls deprecated.
-var deprecations = []string{"eval/deprecated-source", "eval/deprecated-variable"}
+var deprecations = []string{diag.CodeEvalDeprecatedSource, diag.CodeEvalDeprecatedVariable}
 
 // Filter leaves out warnings as the options say: those of deprecations, all of
 // them or those in modules that were brought from elsewhere, and those that the

@@ -115,7 +115,7 @@ func runAll(ctx context.Context, c *command.Call, name string, f *unitflags.Flag
 		defer c.Report.Finish()
 	}
 	if c.Serving == nil && (name == "apply" || name == "destroy") && c.Report.Human == nil && !r.op.Approved && !f.NonInteractive && r.saved == nil {
-		return c.Fail(diag.Errorf(nil, "Approval required", "%s cannot ask for approval when -json is set. Use -auto-approve or --non-interactive.", view.Product))
+		return c.Fail(diag.Errorf(diag.CodeCLINotApproved, nil, "Approval required", "%s cannot ask for approval when -json is set. Use -auto-approve or --non-interactive.", view.Product))
 	}
 	o, ds := r.estateOptions()
 	if ds.HasErrors() {
@@ -205,7 +205,7 @@ func (r *estateRun) take(ctx context.Context, e *estate.Estate, said, ds diag.Li
 	}
 	if r.saved != nil {
 		if gone := e.Restrict(r.saved); len(gone) > 0 {
-			return true, r.failEstate(e, diag.Errorf(nil, "Saved plan is stale", "The saved plan is about units that there are no longer: %s. Nothing was applied. Plan again.", strings.Join(gone, ", ")))
+			return true, r.failEstate(e, diag.Errorf(diag.CodePlanSaved, nil, "Saved plan is stale", "The saved plan is about units that there are no longer: %s. Nothing was applied. Plan again.", strings.Join(gone, ", ")))
 		}
 	}
 	r.tellEstate(slices.Concat(said.Warnings(), e.Found.Warnings))
@@ -213,7 +213,7 @@ func (r *estateRun) take(ctx context.Context, e *estate.Estate, said, ds diag.Li
 	switch {
 	case len(e.Found.Units) > 0:
 	case r.f.Graph && !units.IsUnit(r.Call, &r.f.Selection):
-		return true, r.failEstate(e, diag.Errorf(nil, "No unit in this folder", "There is no unit in %s, and --graph runs the one in the working folder with all that need it.", r.Dir))
+		return true, r.failEstate(e, diag.Errorf(diag.CodeCLINotAUnit, nil, "No unit in this folder", "There is no unit in %s, and --graph runs the one in the working folder with all that need it.", r.Dir))
 	default:
 		return true, r.nothing(ctx)
 	}
@@ -232,7 +232,7 @@ func (r *estateRun) nothing(ctx context.Context) int {
 	if r.f.Many() && !r.f.All || len(r.f.Filters) > 0 {
 		none = "Of the units in %s, none is one that the filters ask for."
 	}
-	r.Report.Tell(diag.Warnf(nil, "No units found", none, r.Dir))
+	r.Report.Tell(diag.Warnf(diag.CodeCLINoUnits, nil, "No units found", none, r.Dir))
 	if ds := r.keep(ctx, []*estate.Result{}); ds.HasErrors() {
 		return r.Fail(ds)
 	}
@@ -344,7 +344,7 @@ func (r *estateRun) parseArgs(over *flags.Over, args []string) (rest []string, c
 		err = errors.New("-generate-config-out writes into the working directories of units, which are elsewhere with --on: plan without --on")
 	}
 	if err != nil {
-		return nil, r.Fail(diag.Errorf(nil, "Failed to parse command-line flags", "%s.", err))
+		return nil, r.Fail(diag.Errorf(diag.CodeCLIFlags, nil, "Failed to parse command-line flags", "%s.", err))
 	}
 	if over.Settle != nil {
 		over.Settle(&r.op.Request)

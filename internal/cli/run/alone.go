@@ -27,7 +27,7 @@ func isUnitPlan(c *command.Call, name string) bool {
 // alone makes a run one of the unit in the working folder, whose plan was read.
 func (r *estateRun) alone(o *estate.Options) diag.List {
 	if r.saved == nil || len(r.saved.Units) != 1 {
-		return diag.Errorf(nil, "Saved plan of several units", "The file holds the plans of several units. Apply it with \"%s run --all apply FILE\" in the folder that it was made in.", view.Program)
+		return diag.Errorf(diag.CodePlanSaved, nil, "Saved plan of several units", "The file holds the plans of several units. Apply it with \"%s run --all apply FILE\" in the folder that it was made in.", view.Program)
 	}
 	u := r.saved.Units[0]
 	here, own := filepath.ToSlash(r.Dir), "."
@@ -39,7 +39,7 @@ func (r *estateRun) alone(o *estate.Options) diag.List {
 		name = strings.TrimPrefix(name, "../")
 	}
 	if name != "." && name != ".." && !strings.HasSuffix(here, "/"+name) {
-		return diag.Errorf(nil, "Saved plan of another unit", "The file holds the plan of the unit %s, which the folder %s does not hold.", u.Name, r.Dir)
+		return diag.Errorf(diag.CodePlanSaved, nil, "Saved plan of another unit", "The file holds the plan of the unit %s, which the folder %s does not hold.", u.Name, r.Dir)
 	}
 	u.Name, u.Needs = own, nil
 	o.Discovery.Filters, o.Discovery.Generate = []string{"{" + own + "}"}, false
@@ -60,7 +60,7 @@ func (r *estateRun) includeNamedUnit(ctx context.Context) (skip bool, code int) 
 			return true, 0
 		}
 		if yes, _ := r.estate.Protected(ctx, u); yes && r.op.Destroy {
-			return true, r.Fail(diag.Errorf(nil, "Unit protected from destruction", "The unit has prevent_destroy = true, so it cannot be destroyed."))
+			return true, r.Fail(diag.Errorf(diag.CodeCLIPreventDestroy, nil, "Unit protected from destruction", "The unit has prevent_destroy = true, so it cannot be destroyed."))
 		}
 		u.Excluded = ""
 	}

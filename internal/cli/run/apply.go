@@ -25,7 +25,7 @@ func (r *estateRun) apply(ctx context.Context) int {
 		return r.end(r.run(ctx, estate.Apply, nil))
 	}
 	if r.f.Detach {
-		return r.failEstate(r.estate, diag.Errorf(nil, "Approval required", "Nobody can be asked for approval once the command has ended. Use -auto-approve with --detach, or apply a saved plan."))
+		return r.failEstate(r.estate, diag.Errorf(diag.CodeCLINotApproved, nil, "Approval required", "Nobody can be asked for approval once the command has ended. Use -auto-approve with --detach, or apply a saved plan."))
 	}
 	if job := r.f.Following; job != nil && job.Op == string(estate.Apply) { // was approved before
 		return r.end(r.run(ctx, estate.Apply, nil))
@@ -45,7 +45,7 @@ func (r *estateRun) apply(ctx context.Context) int {
 	}
 	answer, err := r.Prompt.Ask(r.halt.asking, prompt.Question{Title: "\nDo you want to " + verb + "?", Text: text})
 	if err != nil {
-		return r.failEstate(r.estate, diag.Errorf(nil, "Apply was not approved", "Not approved: %s. Run the command in a terminal, or with -auto-approve.", err))
+		return r.failEstate(r.estate, diag.Errorf(diag.CodeCLINotApproved, nil, "Apply was not approved", "Not approved: %s. Run the command in a terminal, or with -auto-approve.", err))
 	}
 	if !approves(answer) {
 		r.Report.Human.Say("Apply cancelled.\n")
@@ -54,7 +54,7 @@ func (r *estateRun) apply(ctx context.Context) int {
 	if r.f.On != "" {
 		p, err := r.kept.Saving.Save(r.about(), results)
 		if err != nil {
-			return r.failEstate(r.estate, diag.Errorf(nil, "Failed to write plan file", "The plan file could not be written: %s.", err))
+			return r.failEstate(r.estate, diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write plan file", "The plan file could not be written: %s.", err))
 		}
 		return r.end(r.runOn(ctx, estate.Apply, p.Approvals(), p, true))
 	}
@@ -69,7 +69,7 @@ func (r *estateRun) askWave(wave []*estate.Result) bool {
 	r.shown.summary.Wave(wave)
 	answer, err := r.Prompt.Ask(r.halt.asking, prompt.Question{Title: "\nDo you want to perform these actions too?", Text: "Only 'yes' or 'y' will be accepted to approve. The units that are waiting are not applied otherwise."})
 	if err != nil {
-		r.Report.Tell(diag.Errorf(nil, "Deferred work was not approved", "Not approved: %s. Run the command in a terminal, or with -auto-approve.", err))
+		r.Report.Tell(diag.Errorf(diag.CodeCLINotApproved, nil, "Deferred work was not approved", "Not approved: %s. Run the command in a terminal, or with -auto-approve.", err))
 	}
 	return err == nil && approves(answer)
 }
@@ -120,7 +120,7 @@ func (r *estateRun) end(results []*estate.Result) int {
 // written writes the reports and returns the status.
 func (r *estateRun) written(results []*estate.Result) int {
 	if err := r.writeReports(results); err != nil {
-		return r.Fail(diag.Errorf(nil, "Failed to write the report", "%s.", err))
+		return r.Fail(diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write the report", "%s.", err))
 	}
 	return worst(results)
 }

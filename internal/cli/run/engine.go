@@ -124,7 +124,7 @@ func engineOf(c *command.Call, f *unitflags.Flags) diag.List {
 		return nil
 	}
 	if t.Address == "" {
-		return diag.Errorf(nil, "Distributed run not begun", "--on %s is the engine of the temporal block in the CLI configuration, which has no address there. Write one, or --on temporal://HOST:PORT/NAMESPACE/QUEUE.", fromSettings)
+		return diag.Errorf(diag.CodeRemoteNotBegun, nil, "Distributed run not begun", "--on %s is the engine of the temporal block in the CLI configuration, which has no address there. Write one, or --on temporal://HOST:PORT/NAMESPACE/QUEUE.", fromSettings)
 	}
 	f.On = fmt.Sprintf("temporal://%s/%s/%s", t.Address, cmp.Or(t.Namespace, "default"), cmp.Or(t.Queue, "terrace"))
 	return nil
@@ -207,7 +207,7 @@ func jobOf(ctx context.Context, c *command.Call, f *unitflags.Flags, id string) 
 			}
 			return nil, noWorker(err)
 		case m.Failed != "":
-			return nil, diag.Errorf(nil, "Distributed run not found", "The run %s on %s cannot be followed: %s.", id, f.On, m.Failed)
+			return nil, diag.Errorf(diag.CodeRemoteNotFound, nil, "Distributed run not found", "The run %s on %s cannot be followed: %s.", id, f.On, m.Failed)
 		case m.Job != nil:
 			return m.Job, nil
 		}

@@ -22,7 +22,7 @@ func bareIncludes(ctx context.Context, e *estate.Estate, f *unitflags.FlagUse, u
 	var ds diag.List
 	for _, u := range units {
 		if _, bare := e.Found.Included(e.Task(ctx), u)[""]; bare {
-			ds = append(ds, diag.Errorf(nil, "Include without a label", "The unit %s has an include block without a label, which the strict control bare-include makes an error. Give it one, as in include \"root\".", u.Called())...)
+			ds = append(ds, diag.Errorf(diag.CodeCLIBareInclude, nil, "Include without a label", "The unit %s has an include block without a label, which the strict control bare-include makes an error. Give it one, as in include \"root\".", u.Called())...)
 		}
 	}
 	return ds
@@ -54,11 +54,11 @@ func mayDestroy(ctx context.Context, c *command.Call, f *unitflags.Flags) (bool,
 	}
 	names := strings.Join(unitsByName(e.Found.Units), ", ")
 	if f.NonInteractive {
-		return true, diag.Warnf(nil, "Other units need this one", "The unit that is destroyed is needed by: %s.", names)
+		return true, diag.Warnf(diag.CodeCLINeeded, nil, "Other units need this one", "The unit that is destroyed is needed by: %s.", names)
 	}
 	answer, err := c.Prompt.Ask(ctx, prompt.Question{Title: "\nThe unit is needed by: " + names + ".\nDo you want to destroy it all the same?", Text: "Only 'yes' or 'y' will be accepted to approve."})
 	if err != nil {
-		return false, diag.Errorf(nil, "Destruction was not approved", "Other units need it, and nobody approved its destruction: %s. Run the command in a terminal, or with --non-interactive.", err)
+		return false, diag.Errorf(diag.CodeCLINotApproved, nil, "Destruction was not approved", "Other units need it, and nobody approved its destruction: %s. Run the command in a terminal, or with --non-interactive.", err)
 	}
 	return approves(answer), nil
 }

@@ -33,7 +33,7 @@ func (r *estateRun) words(ctx context.Context, args []string) (code int) {
 		return code
 	}
 	if err := r.writeReports(e.Invalid(mistakes)); err != nil {
-		r.Report.Tell(diag.Errorf(nil, "Failed to write the report", "%s.", err))
+		r.Report.Tell(diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write the report", "%s.", err))
 	}
 	return code
 }

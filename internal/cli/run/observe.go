@@ -254,7 +254,7 @@ func (r *estateRun) failEstate(e *estate.Estate, ds diag.List) int {
 		results = e.NotRun(ds)
 	}
 	if err := r.writeReports(results); err != nil {
-		r.Report.Tell(diag.Errorf(nil, "Failed to write the report", "%s.", err))
+		r.Report.Tell(diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write the report", "%s.", err))
 	}
 	return 1
 }

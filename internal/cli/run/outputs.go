@@ -29,13 +29,13 @@ func (r *estateRun) outputs(ctx context.Context) int {
 		for _, name := range names {
 			m, err := view.JSONOutputs(all[name], true)
 			if err != nil {
-				return r.Fail(diag.Errorf(nil, "Failed to write outputs", "The outputs of %s cannot be written as JSON: %s.", name, err))
+				return r.Fail(diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write outputs", "The outputs of %s cannot be written as JSON: %s.", name, err))
 			}
 			doc[name] = m
 		}
 		b, err := json.MarshalIndent(doc, "", "  ")
 		if err != nil {
-			return r.Fail(diag.Errorf(nil, "Failed to write outputs", "The outputs cannot be written as JSON: %s.", err))
+			return r.Fail(diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write outputs", "The outputs cannot be written as JSON: %s.", err))
 		}
 		fmt.Fprintf(r.Stdout, "%s\n", b)
 		return r.written(results)

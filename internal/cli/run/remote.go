@@ -80,7 +80,7 @@ func runWorker(ctx context.Context, c *command.Call, args ...string) int {
 }
 
 func noWorker(err error) diag.List {
-	return diag.Errorf(nil, "Program for distributed runs not run", "What runs the units of an estate on other machines is a program of its own, %s, which failed: %s. Put it beside %s or into a folder of PATH.", workerProgram, err, view.Program)
+	return diag.Errorf(diag.CodeRemoteProgram, nil, "Program for distributed runs not run", "What runs the units of an estate on other machines is a program of its own, %s, which failed: %s. Put it beside %s or into a folder of PATH.", workerProgram, err, view.Program)
 }
 
 // remoteScheduler is a run whose units have their turns in other processes. It is the scheduler
@@ -154,10 +154,10 @@ func (x *remoteScheduler) detach() (begun bool) {
 		case err != nil:
 			x.ended()
 			x.stop()
-			x.run.tell(diag.Errorf(nil, "Distributed run not begun", "The run on %s did not begin: %s.", x.on, strings.TrimSuffix(x.failed, ".")))
+			x.run.tell(diag.Errorf(diag.CodeRemoteNotBegun, nil, "Distributed run not begun", "The run on %s did not begin: %s.", x.on, strings.TrimSuffix(x.failed, ".")))
 			return false
 		case m.Failed != "":
-			x.run.tell(diag.Errorf(nil, "Distributed run not begun", "The run on %s did not begin: %s.", x.on, strings.TrimSuffix(m.Failed, ".")))
+			x.run.tell(diag.Errorf(diag.CodeRemoteNotBegun, nil, "Distributed run not begun", "The run on %s did not begin: %s.", x.on, strings.TrimSuffix(m.Failed, ".")))
 			return false
 		case m.Started != "":
 			x.run.identify(m.Started)
@@ -216,12 +216,12 @@ func (r *estateRun) startMessage(ctx context.Context, o *estate.RunOptions, appr
 	}
 	if !repo && !r.f.InPlace {
 		if rel, err := filepath.Rel(r.Launch, r.Dir); err != nil || !filepath.IsLocal(rel) {
-			return remote.Message{}, diag.Errorf(nil, "Folder outside of the run's files", "The files of a run with --on are those of the repository, or without one those below the folder that the command is started in, %s. %s is not among them: start the command there.", r.Launch, r.Dir)
+			return remote.Message{}, diag.Errorf(diag.CodeRemoteFiles, nil, "Folder outside of the run's files", "The files of a run with --on are those of the repository, or without one those below the folder that the command is started in, %s. %s is not among them: start the command there.", r.Launch, r.Dir)
 		}
 	}
 	rel, err := filepath.Rel(root, r.Launch)
 	if err != nil {
-		return remote.Message{}, diag.Errorf(nil, "Folder outside of the run's files", "%s.", err)
+		return remote.Message{}, diag.Errorf(diag.CodeRemoteFiles, nil, "Folder outside of the run's files", "%s.", err)
 	}
 	if !r.f.InPlace {
 		if ds := r.estate.Found.Beyond(ctx, root); ds.HasErrors() {
@@ -253,7 +253,7 @@ func (r *estateRun) startMessage(ctx context.Context, o *estate.RunOptions, appr
 	if approved != nil {
 		var b bytes.Buffer
 		if err := approved.Write(&b, project.Version); err != nil {
-			return remote.Message{}, diag.Errorf(nil, "Failed to write plan file", "The plan file could not be written: %s.", err)
+			return remote.Message{}, diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write plan file", "The plan file could not be written: %s.", err)
 		}
 		start.Approved = b.Bytes()
 	}
@@ -339,9 +339,9 @@ func (x *remoteScheduler) Run(ctx context.Context, tasks []schedule.Task, _ sche
 	switch {
 	case x.failed == "":
 	case !x.begun:
-		x.run.tell(diag.Errorf(nil, "Distributed run not begun", "The run on %s did not begin: %s.", x.on, strings.TrimSuffix(x.failed, ".")))
+		x.run.tell(diag.Errorf(diag.CodeRemoteNotBegun, nil, "Distributed run not begun", "The run on %s did not begin: %s.", x.on, strings.TrimSuffix(x.failed, ".")))
 	default:
-		x.run.tell(diag.Errorf(nil, "Distributed run not ended", "The run on %s could not be followed to its end: %s.", x.on, x.failed))
+		x.run.tell(diag.Errorf(diag.CodeRemoteNotEnded, nil, "Distributed run not ended", "The run on %s could not be followed to its end: %s.", x.on, x.failed))
 	}
 }
 
@@ -478,7 +478,7 @@ func (x *remoteScheduler) turn(_ context.Context, res *estate.Result, ask func()
 			if m.Outcome == schedule.NotRun {
 				res.Break("run error", m.Lost)
 			} else {
-				ds := diag.Errorf(nil, "Unit was not run to its end", "%s.", m.Lost)
+				ds := diag.Errorf(diag.CodeRemoteUnitLost, nil, "Unit was not run to its end", "%s.", m.Lost)
 				res.Fail(ds)
 				res.Diags = ds
 			}
@@ -489,7 +489,7 @@ func (x *remoteScheduler) turn(_ context.Context, res *estate.Result, ask func()
 		}
 		var reported remote.Report
 		if err := json.Unmarshal(m.Report, &reported); err != nil || reported.Result == nil {
-			ds := diag.Errorf(nil, "Unit was not run to its end", "What the worker reported of the unit %s cannot be read: %v. Worker and command must be of the same version.", unit, err)
+			ds := diag.Errorf(diag.CodeRemoteUnitLost, nil, "Unit was not run to its end", "What the worker reported of the unit %s cannot be read: %v. Worker and command must be of the same version.", unit, err)
 			res.Fail(ds)
 			res.Diags = ds
 			if m.Asks {

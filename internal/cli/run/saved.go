@@ -31,7 +31,7 @@ func addresses(all []addr.Target) []string {
 // readSaved reads the plan that is to be applied, and takes over what it was made with.
 func (r *estateRun) readSaved(name string) int {
 	if r.op.Destroy || r.op.RefreshOnly || !r.op.Refresh || r.op.Reads.Minimal || len(r.op.Scope.Targets)+len(r.op.Scope.Excludes)+len(r.op.Scope.Replace)+len(r.op.Scope.TargetFiles)+len(r.op.Scope.ExcludeFiles) > 0 {
-		return r.Fail(diag.Errorf(nil, "Can't change plan options", "A saved plan is applied with the options that it was made with, so -destroy, -minimal-refresh, -refresh, -refresh-only, -replace, -target and -exclude cannot be given with one."))
+		return r.Fail(diag.Errorf(diag.CodeCLIPlanOptions, nil, "Can't change plan options", "A saved plan is applied with the options that it was made with, so -destroy, -minimal-refresh, -refresh, -refresh-only, -replace, -target and -exclude cannot be given with one."))
 	}
 	p, err := savedplan.Read(r.Call, name)
 	if err == nil {
@@ -47,7 +47,7 @@ func (r *estateRun) readSaved(name string) int {
 func (r *estateRun) applySaved(name string, p *estate.SavedPlan) int {
 	for _, u := range p.Units {
 		if u.Result == estate.Failed || u.Result == estate.EarlyExit {
-			return r.Fail(diag.Errorf(nil, "Saved plan is incomplete", "The plan in %q was saved although the unit %s could not be planned. It cannot be applied: plan again.", name, u.Name))
+			return r.Fail(diag.Errorf(diag.CodePlanSaved, nil, "Saved plan is incomplete", "The plan in %q was saved although the unit %s could not be planned. It cannot be applied: plan again.", name, u.Name))
 		}
 	}
 	r.saved = p

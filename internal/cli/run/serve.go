@@ -86,7 +86,7 @@ func (r *estateRun) serve(ctx context.Context) int {
 	for source, calls := range s.Job.CallsOf {
 		a, err := addr.ParseProvider(source)
 		if err != nil {
-			return r.Fail(diag.Errorf(nil, "Distributed run not begun", "The run limits the calls of a provider %q: %s.", source, diag.Reason(err)))
+			return r.Fail(diag.Errorf(diag.CodeRemoteNotBegun, nil, "Distributed run not begun", "The run limits the calls of a provider %q: %s.", source, diag.Reason(err)))
 		}
 		o.Limits.Of[a] = calls
 	}

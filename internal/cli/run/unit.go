@@ -90,7 +90,7 @@ func unitsBelow(c *command.Call, cmd *command.Command) diag.List {
 	if len(below) == 0 {
 		return nil
 	}
-	return diag.Warnf(nil, "Units below this folder", "This folder holds no configuration, but there are units below it (%d): \"%s run --all %s\" runs in all of them.", len(below), view.Program, cmd.Name)
+	return diag.Warnf(diag.CodeCLIUnitsBelow, nil, "Units below this folder", "This folder holds no configuration, but there are units below it (%d): \"%s run --all %s\" runs in all of them.", len(below), view.Program, cmd.Name)
 }
 
 // runUnit runs a command on the unit in the working folder, and reports it. The result is
@@ -148,7 +148,7 @@ func unitTurn(ctx context.Context, c *command.Call, cmd *command.Command, f *uni
 	destroy := destroys(cmd, args)
 	if destroy || cmd.Name == "plan" && declared(cmd).Asks(args, "destroy") {
 		if yes, more := e.Protected(ctx, u); yes || more.HasErrors() {
-			return e, nil, units.FailWith(c, e, append(more, diag.Errorf(nil, "Unit protected from destruction", "The unit has prevent_destroy = true, so it cannot be destroyed.")...))
+			return e, nil, units.FailWith(c, e, append(more, diag.Errorf(diag.CodeCLIPreventDestroy, nil, "Unit protected from destruction", "The unit has prevent_destroy = true, so it cannot be destroyed.")...))
 		}
 	}
 	if destroy {
@@ -202,7 +202,7 @@ func (o *onUnits) options() estate.RunOptions {
 			},
 			Ended: func(res *estate.Result) {
 				if res.Reason == "error ignored" {
-					o.view(res.Unit).Report.Tell(diag.Warnf(nil, "Failure ignored", "The command failed, which the ignore block %q of the unit takes for success. %s", res.Cause, res.Message))
+					o.view(res.Unit).Report.Tell(diag.Warnf(diag.CodeCLIFailureIgnored, nil, "Failure ignored", "The command failed, which the ignore block %q of the unit takes for success. %s", res.Cause, res.Message))
 				}
 			},
 		},

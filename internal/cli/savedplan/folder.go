@@ -41,7 +41,7 @@ func (k *Files) WriteEach(about estate.SavedRun, results []*estate.Result) diag.
 			err = k.writeJSON(p.Units[0])
 		}
 		if err != nil {
-			return diag.Errorf(nil, "Failed to write plan file", "The plan of the unit %s could not be written: %s.", res.Unit.Name, err)
+			return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write plan file", "The plan of the unit %s could not be written: %s.", res.Unit.Name, err)
 		}
 	}
 	return nil
@@ -76,7 +76,7 @@ func ReadDir(c *command.Call, name string) (*estate.SavedPlan, diag.List) {
 		if err != nil {
 			why = diag.Reason(err)
 		}
-		return nil, diag.Errorf(nil, "No saved plans", "The folder %q of --out-dir has no plans that could be applied: %s. Make them with \"run --all plan --out-dir %s\".", name, why, name)
+		return nil, diag.Errorf(diag.CodeCLINoSavedPlan, nil, "No saved plans", "The folder %q of --out-dir has no plans that could be applied: %s. Make them with \"run --all plan --out-dir %s\".", name, why, name)
 	}
 	var all *estate.SavedPlan
 	for _, file := range files {
@@ -92,7 +92,7 @@ func ReadDir(c *command.Call, name string) (*estate.SavedPlan, diag.List) {
 			continue
 		}
 		if !p.About.Equal(all.About) {
-			return nil, diag.Errorf(nil, "Saved plans do not belong together", "The plans in %q were made with different options. Plan all units again.", name)
+			return nil, diag.Errorf(diag.CodePlanSaved, nil, "Saved plans do not belong together", "The plans in %q were made with different options. Plan all units again.", name)
 		}
 		all.Units = append(all.Units, p.Units...)
 	}

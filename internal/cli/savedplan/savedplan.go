@@ -86,7 +86,7 @@ func (k *Files) Write(about estate.SavedRun, results []*estate.Result, complete 
 		err = atomicfile.WriteFrom(k.Call.Path(k.File), 0o600, func(w io.Writer) error { return p.Write(w, project.Version) })
 	}
 	if err != nil {
-		return diag.Errorf(nil, "Failed to write plan file", "The plan file could not be written: %s.", err)
+		return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write plan file", "The plan file could not be written: %s.", err)
 	}
 	if !complete {
 		k.Call.Report.Human.Say("\nSaved the plan to: " + k.File + "\n\nIt is incomplete, since not every unit could be planned, and can only be shown.\n")

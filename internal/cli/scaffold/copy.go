@@ -46,7 +46,7 @@ func Copy(c *command.Call, from, to string) int {
 		}
 	}
 	if err != nil {
-		return c.Fail(diag.Errorf(nil, "Failed to write the configuration", "%s.", err))
+		return c.Fail(diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write the configuration", "%s.", err))
 	}
 	for _, name := range names {
 		c.Report.Say("Wrote " + units.RelativeTo(c.Dir, filepath.Join(to, name)) + "\n")

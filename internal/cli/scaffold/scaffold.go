@@ -110,7 +110,7 @@ func Module(c *command.Call, src, dir, to, include string) int {
 	}
 	path := filepath.Join(to, unit.DefaultName)
 	if err := write(path, text(src, include, m)); err != nil {
-		return c.Fail(diag.Errorf(nil, "Failed to write the configuration", "%s.", err))
+		return c.Fail(diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write the configuration", "%s.", err))
 	}
 	c.Report.Say("Wrote " + units.RelativeTo(c.Dir, path) + "\n")
 	return 0
@@ -146,7 +146,7 @@ func find(ctx context.Context, c *command.Call, f *unitflags.Flags, src, to stri
 	}
 	dir = filepath.Join(dir, filepath.FromSlash(sub))
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return "", "", diag.Errorf(nil, "Module not found", "The source of the module, %q, leads to %s, which is not a folder.", source.HideCredentials(src), dir)
+		return "", "", diag.Errorf(diag.CodeEstateModuleNotFound, nil, "Module not found", "The source of the module, %q, leads to %s, which is not a folder.", source.HideCredentials(src), dir)
 	}
 	return named, dir, nil
 }

@@ -142,7 +142,7 @@ func notShown(state, plan string) diag.List {
 	if plan != "" {
 		detail += "\n\nPlan read error: " + plan
 	}
-	return diag.Errorf(nil, "Failed to read the given file as a state or plan file", "%s", detail)
+	return diag.Errorf(diag.CodeFilesRead, nil, "Failed to read the given file as a state or plan file", "%s", detail)
 }
 
 func showPlan(ctx context.Context, c *command.Call, o *showOptions, name string) int {

@@ -134,7 +134,7 @@ func (t *outputTree) keep(path []string, text string) diag.List {
 			for _, s := range at.subs {
 				have = append(have, s.name)
 			}
-			return diag.Errorf(nil, "No such output", "There is no %q in the outputs of the stack, of which %q is asked for. There are: %s.", path[0], text, strings.Join(have, ", "))
+			return diag.Errorf(diag.CodeCLINoSuchOutput, nil, "No such output", "There is no %q in the outputs of the stack, of which %q is asked for. There are: %s.", path[0], text, strings.Join(have, ", "))
 		}
 		at.subs = at.subs[i : i+1]
 		at = at.subs[0]
@@ -167,7 +167,7 @@ func writeOutputs(c *command.Call, tree *outputTree, format string) int {
 				return 0
 			}
 		}
-		return c.Fail(diag.Errorf(nil, "Failed to write outputs", "The outputs cannot be written as JSON: %s.", err))
+		return c.Fail(diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write outputs", "The outputs cannot be written as JSON: %s.", err))
 	}
 	var b strings.Builder
 	for _, sub := range tree.subs {
@@ -180,11 +180,11 @@ func writeOutputs(c *command.Call, tree *outputTree, format string) int {
 func rawOutput(c *command.Call, tree *outputTree) int {
 	all := tree.values()
 	if len(all) != 1 {
-		return c.Fail(diag.Errorf(nil, "One output expected", "With --raw one output is printed, but what was named has %d. Name one, as in \"stack output --raw UNIT.OUTPUT\".", len(all)))
+		return c.Fail(diag.Errorf(diag.CodeCLIOneOutput, nil, "One output expected", "With --raw one output is printed, but what was named has %d. Name one, as in \"stack output --raw UNIT.OUTPUT\".", len(all)))
 	}
 	text, err := convert.Convert(all[0].Value, cty.String)
 	if err != nil || text.IsNull() {
-		return c.Fail(diag.Errorf(nil, "Unsupported value for raw output", "With --raw an output must be a string, a number or a bool. Use --json for others."))
+		return c.Fail(diag.Errorf(diag.CodeCLIRawOutput, nil, "Unsupported value for raw output", "With --raw an output must be a string, a number or a bool. Use --json for others."))
 	}
 	plain, _ := text.Unmark()
 	fmt.Fprint(c.Stdout, plain.AsString())

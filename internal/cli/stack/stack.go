@@ -122,7 +122,7 @@ func runStackGenerate(ctx context.Context, c *command.Call, f *unitflags.Flags) 
 		return 1
 	}
 	if made == 0 {
-		c.Report.Tell(diag.Warnf(nil, "No stack files found", "There is no file %s with units or stacks in it in %s or below it.", unit.StackName, c.Dir))
+		c.Report.Tell(diag.Warnf(diag.CodeCLINoStackFiles, nil, "No stack files found", "There is no file %s with units or stacks in it in %s or below it.", unit.StackName, c.Dir))
 	}
 	return 0
 }
@@ -156,15 +156,15 @@ func runStackClean(ctx context.Context, c *command.Call, f *unitflags.Flags, for
 		return ctx.Err()
 	})
 	if err != nil {
-		return c.Fail(diag.Errorf(nil, "Failed to look for generated units", "%s.", err))
+		return c.Fail(diag.Errorf(diag.CodeFilesRead, nil, "Failed to look for generated units", "%s.", err))
 	}
 	if len(states) > 0 && !force {
-		return c.Fail(diag.Errorf(nil, "State would be lost",
+		return c.Fail(diag.Errorf(diag.CodeCLIStateLost, nil, "State would be lost",
 			"What was generated holds the state of things that still exist: %s. Removing it would leave them with nothing that knows of them. Destroy them first with \"run --all destroy\", or use --force.", view.ShortList(states)))
 	}
 	for _, dir := range dirs {
 		if err := os.RemoveAll(dir); err != nil {
-			return c.Fail(diag.Errorf(nil, "Failed to remove generated units", "%s.", err))
+			return c.Fail(diag.Errorf(diag.CodeFilesWrite, nil, "Failed to remove generated units", "%s.", err))
 		}
 		c.Report.Say("Removed " + units.RelativeTo(c.Dir, dir) + "\n")
 	}

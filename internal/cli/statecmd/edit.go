@@ -115,7 +115,7 @@ after a provider has changed its namespace.`,
 				for i := range ps {
 					p, err := addr.ParseProvider(c.Arg(i))
 					if err != nil {
-						return c.Fail(diag.Errorf(nil, fmt.Sprintf("Invalid %q provider %q", [2]string{"from", "to"}[i], c.Arg(i)), "%s.", err))
+						return c.Fail(diag.Errorf(diag.CodeCLIProviderAddress, nil, fmt.Sprintf("Invalid %q provider %q", [2]string{"from", "to"}[i], c.Arg(i)), "%s.", err))
 					}
 					ps[i] = p
 				}
@@ -155,7 +155,7 @@ func confirm(ctx context.Context, c *command.Call, next *state.State, changed []
 	if !approved {
 		answer, err := c.Prompt.Ask(ctx, prompt.Question{Title: "Do you want to make these changes?", Text: "Only 'yes' will be accepted to continue."})
 		if err != nil {
-			return nil, nil, diag.Errorf(nil, "Error asking for approval", "%s.", err)
+			return nil, nil, diag.Errorf(diag.CodeCLINotApproved, nil, "Error asking for approval", "%s.", err)
 		}
 		if answer != "yes" {
 			return nil, func() { say("Cancelled replacing providers.\n") }, nil
@@ -206,7 +206,7 @@ func tainting(on bool, cmd command.Command) command.Command {
 			return o.edit(ctx, c, cmd.Name, func(s *state.State) (*state.State, func(), diag.List) {
 				next, ds := stateedit.Taint(s, a, on)
 				if missing && len(ds) > 0 && ds[0].Code == stateedit.CodeMissing {
-					return nil, nil, diag.Warnf(nil, "No such resource instance", "Resource instance %s was not found, but this is not an error because -allow-missing was set.", a)
+					return nil, nil, diag.Warnf(diag.CodeStateNoInstance, nil, "No such resource instance", "Resource instance %s was not found, but this is not an error because -allow-missing was set.", a)
 				}
 				text := fmt.Sprintf("Resource instance %s has been marked as tainted.", a)
 				if !on {
@@ -292,7 +292,7 @@ func given(c *command.Call) (*state.State, []byte, diag.List) {
 		if errors.As(err, &e) {
 			err = fmt.Errorf("%s: %w", name, e.Err)
 		}
-		return nil, nil, diag.Errorf(nil, "Failed to open the given state file", "%s.", err)
+		return nil, nil, diag.Errorf(diag.CodeStateFile, nil, "Failed to open the given state file", "%s.", err)
 	}
 	return nil, b, nil
 }
@@ -322,12 +322,12 @@ func pushed(name string, b []byte, sealer sealing.Sealer) (*state.State, diag.Li
 			b, err = io.ReadAll(plain)
 		}
 		if err != nil {
-			return nil, diag.Errorf(nil, "Failed to read the given state file", "%s cannot be decrypted: %s.", name, err)
+			return nil, diag.Errorf(diag.CodeStateFile, nil, "Failed to read the given state file", "%s cannot be decrypted: %s.", name, err)
 		}
 	}
 	s, ds := statefile.Parse(name, b)
 	if !ds.HasErrors() && s == nil {
-		ds = diag.Errorf(nil, "Failed to read the given state file", "There is no state in %s.", name)
+		ds = diag.Errorf(diag.CodeStateFile, nil, "Failed to read the given state file", "There is no state in %s.", name)
 	}
 	return s, ds
 }
@@ -340,11 +340,11 @@ func allowed(now, next *state.State, force bool) diag.List {
 	const summary = "Failed to write the imported state"
 	switch {
 	case next.Lineage != now.Lineage && now.Lineage != "":
-		return diag.List{{Code: "state/lineage", Severity: diag.Error, Summary: summary, Detail: fmt.Sprintf("The state in the file has the lineage %q and the present one %q: they are states of different configurations. Use -force to write it all the same.", next.Lineage, now.Lineage)}}
+		return diag.List{{Code: diag.CodeStateLineage, Severity: diag.Error, Summary: summary, Detail: fmt.Sprintf("The state in the file has the lineage %q and the present one %q: they are states of different configurations. Use -force to write it all the same.", next.Lineage, now.Lineage)}}
 	case next.Serial < now.Serial:
-		return diag.List{{Code: "state/serial", Severity: diag.Error, Summary: summary, Detail: fmt.Sprintf("cannot import state with serial %d over newer state with serial %d. Use -force to write it all the same.", next.Serial, now.Serial)}}
+		return diag.List{{Code: diag.CodeStateSerial, Severity: diag.Error, Summary: summary, Detail: fmt.Sprintf("cannot import state with serial %d over newer state with serial %d. Use -force to write it all the same.", next.Serial, now.Serial)}}
 	case next.Serial == now.Serial && !next.Equal(now):
-		return diag.List{{Code: "state/serial", Severity: diag.Error, Summary: summary, Detail: fmt.Sprintf("cannot overwrite existing state with serial %d with a different state that has the same serial. Use -force to write it all the same.", now.Serial)}}
+		return diag.List{{Code: diag.CodeStateSerial, Severity: diag.Error, Summary: summary, Detail: fmt.Sprintf("cannot overwrite existing state with serial %d with a different state that has the same serial. Use -force to write it all the same.", now.Serial)}}
 	}
 	return nil
 }
@@ -397,7 +397,7 @@ func unlock(ctx context.Context, c *command.Call, o *common, force bool) int {
 		}
 	}
 	if len(unlockers) == 0 {
-		return c.Fail(append(ds, locate(diag.Errorf(nil, "State locked by another local process", "Local state cannot be unlocked by another process: the lock ends with the process that holds it. If a run still holds the lock and is not wanted any more, end that process."))...))
+		return c.Fail(append(ds, locate(diag.Errorf(diag.CodeCLILocalLock, nil, "State locked by another local process", "Local state cannot be unlocked by another process: the lock ends with the process that holds it. If a run still holds the lock and is not wanted any more, end that process."))...))
 	}
 	id := c.Arg(0)
 	place := "the workspace " + cmp.Or(workspace, store.Default)
@@ -411,7 +411,7 @@ func unlock(ctx context.Context, c *command.Call, o *common, force bool) int {
 		})
 		switch {
 		case err != nil:
-			return c.Fail(append(ds, diag.Errorf(nil, "Error asking for confirmation", "%s. Use -force to release the lock without a question.", err)...))
+			return c.Fail(append(ds, diag.Errorf(diag.CodeCLINotApproved, nil, "Error asking for confirmation", "%s. Use -force to release the lock without a question.", err)...))
 		case answer != "yes":
 			c.Report.Say("force-unlock cancelled.\n")
 			return 1

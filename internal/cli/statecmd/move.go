@@ -154,7 +154,7 @@ func (m *move) enter(ctx context.Context, c *command.Call, dir string, do func(*
 		path = filepath.Join(c.KeepDir(), dir)
 	}
 	if err := project.IsDir(path); err != nil {
-		return c.Fail(diag.List{{Code: "state/no-folder", Severity: diag.Error, Summary: "No such folder", Detail: fmt.Sprintf("%s is neither a unit nor a folder with configuration: %s.", dir, err)}})
+		return c.Fail(diag.List{{Code: diag.CodeStateNoFolder, Severity: diag.Error, Summary: "No such folder", Detail: fmt.Sprintf("%s is neither a unit nor a folder with configuration: %s.", dir, err)}})
 	}
 	return c.Enter(ctx, c, path, func(_ context.Context, in *command.Call) int { return do(in) })
 }

@@ -85,7 +85,7 @@ func matching(ctx context.Context, c *command.Call, read func(context.Context, *
 	}
 	found, missing := stateedit.Matching(s, ts)
 	if len(missing) > 0 {
-		ds = diag.List{{Code: "state/unknown-resource", Severity: diag.Error, Summary: "Unknown resource", Detail: fmt.Sprintf("The current state contains no resource %s. If you've just added this resource to the configuration, you must run \"%s apply\" first to create the resource's entry in the state.", missing[0], view.Program)}}
+		ds = diag.List{{Code: diag.CodeStateUnknownResource, Severity: diag.Error, Summary: "Unknown resource", Detail: fmt.Sprintf("The current state contains no resource %s. If you've just added this resource to the configuration, you must run \"%s apply\" first to create the resource's entry in the state.", missing[0], view.Program)}}
 	}
 	return ts, s, found, ds
 }
@@ -203,7 +203,7 @@ func runShow(ctx context.Context, c *command.Call, o *common, reveal bool) int {
 	}
 	object, provider, ok := s.Object(addr.Object{Instance: a})
 	if !ok {
-		return c.Fail(diag.List{{Code: "state/no-instance", Severity: diag.Error, Summary: "No instance found for the given address", Detail: fmt.Sprintf("This command requires that the address references one specific instance. To view the available instances, use \"%s state list\". Please modify the address to reference a specific instance.", view.Program)}})
+		return c.Fail(diag.List{{Code: diag.CodeStateNoInstance, Severity: diag.Error, Summary: "No instance found for the given address", Detail: fmt.Sprintf("This command requires that the address references one specific instance. To view the available instances, use \"%s state list\". Please modify the address to reference a specific instance.", view.Program)}})
 	}
 	d := state.New().Edit()
 	d.Apply(state.Change{Object: addr.Object{Instance: a}, Provider: provider, New: object})

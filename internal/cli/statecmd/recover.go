@@ -68,10 +68,10 @@ func (o *common) recover(ctx context.Context, c *command.Call, approved bool) in
 		}
 		answer, err := c.Prompt.Ask(ctx, prompt.Question{Title: "Do you want to bring this journal into the state?", Text: "Only 'yes' will be accepted to continue."})
 		if err != nil {
-			return diag.Errorf(nil, "Error asking for approval", "%s.", err)
+			return diag.Errorf(diag.CodeCLINotApproved, nil, "Error asking for approval", "%s.", err)
 		}
 		if answer != "yes" {
-			return diag.Errorf(nil, "Journal not recovered", "The journal was not brought into the state. Nothing was changed, and the journal was kept.")
+			return diag.Errorf(diag.CodeJournalForeign, nil, "Journal not recovered", "The journal was not brought into the state. Nothing was changed, and the journal was kept.")
 		}
 		return nil
 	}

@@ -186,10 +186,10 @@ func targets(args []string) ([]addr.Target, diag.List) {
 }
 
 func badAddress(address string, err error) diag.List {
-	return diag.List{{Code: "state/address", Severity: diag.Error, Summary: "Invalid address", Detail: fmt.Sprintf("%q is not the address of a module, resource or instance: %s.", address, strings.TrimSuffix(err.Error(), "."))}}
+	return diag.List{{Code: diag.CodeStateAddress, Severity: diag.Error, Summary: "Invalid address", Detail: fmt.Sprintf("%q is not the address of a module, resource or instance: %s.", address, strings.TrimSuffix(err.Error(), "."))}}
 }
 
 // noState is the error of commands that need a state where there is none.
 func noState() diag.List {
-	return diag.List{{Code: "state/none", Severity: diag.Error, Summary: "No state file was found", Detail: fmt.Sprintf("State management commands require a state file. Run this command in a directory where %s has been run or use the -state flag to point the command to a specific state location.", view.Product)}}
+	return diag.List{{Code: diag.CodeStateNone, Severity: diag.Error, Summary: "No state file was found", Detail: fmt.Sprintf("State management commands require a state file. Run this command in a directory where %s has been run or use the -state flag to point the command to a specific state location.", view.Product)}}
 }

@@ -40,7 +40,7 @@ func loadEstates(c *command.Call, filters []string) (out []*testfile.Estate, ds 
 		}
 		text, err := readfile.Whole(c.Path(e.Name()))
 		if err != nil {
-			ds = append(ds, diag.Errorf(nil, "Failed to read file", "The file %q cannot be read: %s.", e.Name(), err)...)
+			ds = append(ds, diag.Errorf(diag.CodeConfigReadFile, nil, "Failed to read file", "The file %q cannot be read: %s.", e.Name(), err)...)
 			continue
 		}
 		f, more := testfile.ParseEstate(e.Name(), text, c.Report.Set)
@@ -54,7 +54,7 @@ func loadEstates(c *command.Call, filters []string) (out []*testfile.Estate, ds 
 func runEstates(ctx context.Context, c *command.Call, o *options, files []*testfile.Estate) ([]*testrun.Result, int) {
 	temp, err := os.MkdirTemp(c.Env.Get("TMPDIR"), "terrace-test-")
 	if err != nil {
-		return nil, c.Fail(diag.Errorf(nil, "Failed to make a folder", "Tests need a folder for what units write: %s.", err))
+		return nil, c.Fail(diag.Errorf(diag.CodeFilesWrite, nil, "Failed to make a folder", "Tests need a folder for what units write: %s.", err))
 	}
 	defer os.RemoveAll(temp)
 	stop := make(chan struct{})

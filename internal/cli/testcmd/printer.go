@@ -193,7 +193,7 @@ func (p *printer) save(left *state.State, name string) {
 	}
 	if err != nil {
 		p.failed = true
-		p.Report.Tell(diag.Errorf(nil, "Failed to write state", "The state of what could not be destroyed cannot be written to %s: %s.", name, err))
+		p.Report.Tell(diag.Errorf(diag.CodeStateFile, nil, "Failed to write state", "The state of what could not be destroyed cannot be written to %s: %s.", name, err))
 		return
 	}
 	if p.Report.Human != nil {

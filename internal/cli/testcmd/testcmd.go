@@ -107,7 +107,7 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	}
 	if o.junit != "" {
 		if err := writeJUnit(c.Path(o.junit), results, c.Report.Set); err != nil {
-			return c.Fail(diag.Errorf(nil, "Failed to write the report", "The file of -junit-xml cannot be written: %s.", err))
+			return c.Fail(diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write the report", "The file of -junit-xml cannot be written: %s.", err))
 		}
 	}
 	return code
@@ -120,7 +120,7 @@ func runModule(ctx context.Context, c *command.Call, o *options, fsys config.FS,
 			return !slices.ContainsFunc(o.filters, func(name string) bool { return filepath.ToSlash(filepath.Clean(name)) == f.Name })
 		})
 		if len(files) == 0 {
-			ds = append(ds, diag.Warnf(nil, "No tests were found", "-filter is being used but no tests were found. Make sure you're using a relative path to the current working directory.")...)
+			ds = append(ds, diag.Warnf(diag.CodeCLINoTests, nil, "No tests were found", "-filter is being used but no tests were found. Make sure you're using a relative path to the current working directory.")...)
 		}
 	}
 	values, more := gather(ctx, c, o)

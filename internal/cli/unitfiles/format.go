@@ -105,7 +105,7 @@ func formatted(set *source.Set, path string, text []byte) ([]byte, diag.List) {
 func formatInput(c *command.Call) int {
 	text, err := io.ReadAll(c.Stdin)
 	if err != nil {
-		return c.Fail(diag.Errorf(nil, "Failed to read from stdin", "%s.", err))
+		return c.Fail(diag.Errorf(diag.CodeFilesRead, nil, "Failed to read from stdin", "%s.", err))
 	}
 	out, ds := formatted(c.Report.Set, "stdin", text)
 	if ds.HasErrors() {
@@ -121,7 +121,7 @@ func filesToFormat(c *command.Call, o *formatOptions) ([]string, diag.List) {
 	if o.file != "" {
 		path := c.Path(o.file)
 		if _, err := os.Stat(path); err != nil {
-			return nil, diag.Errorf(nil, "Failed to read file", "%s.", err)
+			return nil, diag.Errorf(diag.CodeConfigReadFile, nil, "Failed to read file", "%s.", err)
 		}
 		return []string{path}, nil
 	}
@@ -147,7 +147,7 @@ func filesToFormat(c *command.Call, o *formatOptions) ([]string, diag.List) {
 		return nil
 	})
 	if err != nil {
-		return nil, diag.Errorf(nil, "Failed to look for files", "%s.", err)
+		return nil, diag.Errorf(diag.CodeFilesRead, nil, "Failed to look for files", "%s.", err)
 	}
 	return out, nil
 }
@@ -162,7 +162,7 @@ func format(c *command.Call, o *formatOptions, paths []string) int {
 	all := parallel.Map(len(paths), 0, func(i int) result {
 		text, err := readfile.Whole(paths[i])
 		if err != nil {
-			return result{nil, diag.Errorf(nil, "Failed to read file", "%s.", err)}
+			return result{nil, diag.Errorf(diag.CodeConfigReadFile, nil, "Failed to read file", "%s.", err)}
 		}
 		out, ds := formatted(c.Report.Set, paths[i], text)
 		if ds.HasErrors() || bytes.Equal(out, text) {
@@ -180,11 +180,11 @@ func format(c *command.Call, o *formatOptions, paths []string) int {
 			fmt.Fprint(c.Stdout, r.change.Diff())
 		}
 		if o.check {
-			ds = append(ds, diag.Errorf(nil, "File needs formatting", "The file %s needs formatting.", r.change.Path)...)
+			ds = append(ds, diag.Errorf(diag.CodeCLIFormat, nil, "File needs formatting", "The file %s needs formatting.", r.change.Path)...)
 			continue
 		}
 		if err := atomicfile.Rewrite(paths[i], r.change.After); err != nil {
-			ds = append(ds, diag.Errorf(nil, "Failed to write file", "%s.", err)...)
+			ds = append(ds, diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write file", "%s.", err)...)
 		} else if !o.diff {
 			fmt.Fprintln(c.Stdout, r.change.Path)
 		}

@@ -84,7 +84,7 @@ func runMigration(ctx context.Context, c *command.Call, f *unitflags.Flags, plan
 		return c.Fail(ds)
 	}
 	if len(units) == 0 {
-		return c.Fail(diag.Errorf(nil, "No unit", "There is no unit file to migrate."))
+		return c.Fail(diag.Errorf(diag.CodeCLINoUnit, nil, "No unit", "There is no unit file to migrate."))
 	}
 	plan, ds := migrateAmong(ctx, planned, o.UnitEnv(c.Dir), units, roots)
 	if ds.HasErrors() {
@@ -111,7 +111,7 @@ func unitsToMigrate(c *command.Call, paths []string) (units, roots []string, ds 
 		info, err := os.Stat(path)
 		switch {
 		case err != nil:
-			return nil, nil, diag.Errorf(nil, "No unit", "%s.", err)
+			return nil, nil, diag.Errorf(diag.CodeCLINoUnit, nil, "No unit", "%s.", err)
 		case info.IsDir():
 			found, more := discovery.Files(path)
 			if more.HasErrors() {
@@ -147,7 +147,7 @@ func migrateAmong(ctx context.Context, planned planner, env unit.Env, units, roo
 		}
 		plan, err := planned(ctx, env, units, others)
 		if err != nil {
-			return nil, diag.Errorf(nil, "Migration was interrupted", "Nothing was written: %s.", err)
+			return nil, diag.Errorf(diag.CodeCLIInterrupted, nil, "Migration was interrupted", "Nothing was written: %s.", err)
 		}
 		grown := len(roots)
 		for _, c := range plan.Changes {
@@ -156,7 +156,7 @@ func migrateAmong(ctx context.Context, planned planner, env unit.Env, units, roo
 			}
 			root := commonFolder(append(slices.Clone(units), c.Path))
 			if root == filepath.Dir(root) {
-				return nil, diag.Errorf(nil, "Shared file far away", "The file %s would be rewritten, and only the root of the file system holds it together with the units. Which other units use it is not known, so nothing is rewritten.", c.Path)
+				return nil, diag.Errorf(diag.CodeCLISharedFile, nil, "Shared file far away", "The file %s would be rewritten, and only the root of the file system holds it together with the units. Which other units use it is not known, so nothing is rewritten.", c.Path)
 			}
 			roots = append(roots, root)
 			break

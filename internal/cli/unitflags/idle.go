@@ -109,7 +109,5 @@ func (f *FlagUse) WithoutEffect() diag.List {
 	if len(all) == 0 {
 		return nil
 	}
-	ds := diag.Warnf(nil, "Flags without effect", "These are taken, so that scripts go on working, and do nothing here:\n  - %s.", strings.Join(all, ".\n  - "))
-	ds[0].Code = "cli/idle-flags"
-	return ds
+	return diag.Warnf(diag.CodeCLIIdleFlags, nil, "Flags without effect", "These are taken, so that scripts go on working, and do nothing here:\n  - %s.", strings.Join(all, ".\n  - "))
 }

@@ -54,8 +54,8 @@ func Chosen(ctx context.Context, c *command.Call, o estate.Options, f *unitflags
 	if f.Module == "" && len(files) > 1 {
 		names, ds := estate.ModuleNames(ctx, o, files)
 		if !ds.HasErrors() {
-			ds = diag.Errorf(nil, "Several units in one file", "%s holds several units, one for each module: %s. Name one of them with --module, or use run --all for all.", c.Dir, strings.Join(names, ", "))
-			ds[0].Code = "unit/environment"
+			ds = diag.Errorf(diag.CodeUnitEnvironment, nil, "Several units in one file", "%s holds several units, one for each module: %s. Name one of them with --module, or use run --all for all.", c.Dir, strings.Join(names, ", "))
+			ds[0].Code = diag.CodeUnitEnvironment
 		}
 		return "", ds
 	}

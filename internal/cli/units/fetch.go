@@ -29,16 +29,16 @@ func Fetch(c *command.Call, cfg *cliconfig.Config, refresh bool) func(context.Co
 	return func(ctx context.Context, src string) (string, diag.List) {
 		req, err := unitRequest(ctx, c, cfg, src)
 		if err != nil {
-			return "", diag.Errorf(nil, "Invalid module source", "The source %q cannot be used: %s.", src, err)
+			return "", diag.Errorf(diag.CodeUnitModuleSource, nil, "Invalid module source", "The source %q cannot be used: %s.", src, err)
 		}
 		req.Refresh = refresh
 		pkg, err := fetcher().Get(ctx, req)
 		if err != nil {
-			return "", diag.Errorf(nil, "Failed to fetch the module", "The module %q cannot be fetched: %s.", src, err)
+			return "", diag.Errorf(diag.CodeModuleFetch, nil, "Failed to fetch the module", "The module %q cannot be fetched: %s.", src, err)
 		}
 		var ds diag.List
 		if pkg.Warning != "" {
-			ds = diag.Warnf(nil, "Module source could not be asked", "%s", pkg.Warning)
+			ds = diag.Warnf(diag.CodeModuleFetch, nil, "Module source could not be asked", "%s", pkg.Warning)
 		}
 		return filepath.Join(pkg.Dir, filepath.FromSlash(pkg.Subdir)), ds
 	}
@@ -59,11 +59,10 @@ func Fetched(c *command.Call, cfg *cliconfig.Config) func(context.Context, strin
 			err = nil
 		}
 		if err != nil {
-			return "", diag.Errorf(nil, "Invalid module source", "The source %q cannot be used: %s.", src, err)
+			return "", diag.Errorf(diag.CodeUnitModuleSource, nil, "Invalid module source", "The source %q cannot be used: %s.", src, err)
 		}
 		if !found {
-			ds := diag.Errorf(nil, "Module is not on this machine", "The module %q was not fetched yet, and this command fetches nothing. Run \"%s init\" in the folder of the unit, or \"%[2]s run --all init\" for all units below a folder.", src, view.Program)
-			ds[0].Code = "unit/not-fetched"
+			ds := diag.Errorf(diag.CodeUnitNotFetched, nil, "Module is not on this machine", "The module %q was not fetched yet, and this command fetches nothing. Run \"%s init\" in the folder of the unit, or \"%[2]s run --all init\" for all units below a folder.", src, view.Program)
 			return "", ds
 		}
 		return filepath.Join(pkg.Dir, filepath.FromSlash(pkg.Subdir)), nil

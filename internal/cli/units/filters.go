@@ -19,7 +19,7 @@ import (
 func filterBy(ctx context.Context, c *command.Call, f *unitflags.Selection, o *estate.Options) diag.List {
 	filters, err := filterFiles(c, &f.Filtering)
 	if err != nil {
-		return diag.Errorf(nil, "Failed to read filters", "%s.", err)
+		return diag.Errorf(diag.CodeFilesRead, nil, "Failed to read filters", "%s.", err)
 	}
 	filters = append(filters, f.Filters...)
 	if f.Graph {

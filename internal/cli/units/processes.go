@@ -13,7 +13,7 @@ func shareProviders(names []string, o *estate.Options) diag.List {
 	for _, name := range names {
 		a, err := addr.ParseProvider(strings.TrimSpace(name))
 		if err != nil {
-			return diag.Errorf(nil, "Failed to parse command-line flags", "Invalid value %q for flag --share-provider: %s.", name, err)
+			return diag.Errorf(diag.CodeCLIFlags, nil, "Failed to parse command-line flags", "Invalid value %q for flag --share-provider: %s.", name, err)
 		}
 		o.ShareProviders = append(o.ShareProviders, a)
 	}

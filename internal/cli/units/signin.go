@@ -24,7 +24,7 @@ func signIn(c *command.Call, f *unitflags.SigningIn, o *estate.Options) diag.Lis
 	}
 	words, err := sys.Words(f.AuthCommand)
 	if err != nil || len(words) == 0 {
-		return diag.Errorf(nil, "Failed to parse command-line flags", "Invalid value %q for flag --auth-provider-cmd: it must be a program with its arguments.", f.AuthCommand)
+		return diag.Errorf(diag.CodeCLIFlags, nil, "Failed to parse command-line flags", "Invalid value %q for flag --auth-provider-cmd: it must be a program with its arguments.", f.AuthCommand)
 	}
 	o.Credentials.Command = words
 	return nil
@@ -61,7 +61,7 @@ func usePluginCache(c *command.Call, f *unitflags.Sourcing) diag.List {
 		if f.ProviderCacheDir == "" {
 			return nil // nobody asked for it
 		}
-		return diag.Errorf(nil, "Provider cache cannot be used", "The folder %s cannot be made: %s.", dir, err)
+		return diag.Errorf(diag.CodeCLIProviderCache, nil, "Provider cache cannot be used", "The folder %s cannot be made: %s.", dir, err)
 	}
 	c.Env = c.Env.With("TF_PLUGIN_CACHE_DIR=" + dir)
 	return nil

@@ -56,7 +56,7 @@ func options(c *command.Call, f *unitflags.Flags, about string, args []string, f
 	own := command.OfEnvironment(c.Env, about, args)
 	features, err := f.FeatureMap()
 	if err != nil {
-		return estate.Options{}, diag.Errorf(nil, "Failed to parse command-line flags", "%s", err)
+		return estate.Options{}, diag.Errorf(diag.CodeCLIFlags, nil, "Failed to parse command-line flags", "%s", err)
 	}
 	plugins, ds := c.Folder().Plugins()
 	if ds.HasErrors() {
@@ -66,12 +66,12 @@ func options(c *command.Call, f *unitflags.Flags, about string, args []string, f
 	cfg := plugins.Config
 	log, err := unitlog.New(f.Log(), "", c.Now)
 	if err != nil {
-		return estate.Options{}, diag.Errorf(nil, "Failed to parse command-line flags", "%s", err)
+		return estate.Options{}, diag.Errorf(diag.CodeCLIFlags, nil, "Failed to parse command-line flags", "%s", err)
 	}
 	c.Report.Options.ErrorsAlone = !log.Shows("warn")
 	sources, err := unitflags.Pairs("source-map", f.SourceMap)
 	if err != nil {
-		return estate.Options{}, diag.Errorf(nil, "Failed to parse command-line flags", "%s", err)
+		return estate.Options{}, diag.Errorf(diag.CodeCLIFlags, nil, "Failed to parse command-line flags", "%s", err)
 	}
 	o := estate.Options{
 		Discovery: discovery.Settings{Root: c.Dir, Removals: about != "apply" || f.AllowDestroy},

@@ -66,7 +66,7 @@ func runValidate(ctx context.Context, c *command.Call, o *flags.Request) int {
 	doc, code := validateJSON(c, ds)
 	if o.Json.Into != "" {
 		if err := os.WriteFile(c.Path(o.Json.Into), append(doc, '\n'), 0o600); err != nil {
-			return c.Fail(diag.Errorf(nil, "Invalid argument", "The file of -json-into cannot be written: %s.", err))
+			return c.Fail(diag.Errorf(diag.CodeCLIFlags, nil, "Invalid argument", "The file of -json-into cannot be written: %s.", err))
 		}
 	}
 	if !o.Json.On {

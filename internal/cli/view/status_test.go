@@ -80,7 +80,7 @@ func TestErrorsAboveTheView(t *testing.T) {
 		h.Redirect(l)
 		l.Start("a", "planning")
 		l.Refresh()
-		h.Messages(diag.Errorf(nil, "Trouble", "There is."))
+		h.Messages(diag.Errorf("", nil, "Trouble", "There is."))
 		l.Refresh()
 		if above := strings.Contains(out.String(), "\x1b[J\nError: Trouble"); above != joined || joined == strings.Contains(errs.String(), "Trouble") {
 			t.Errorf("joined %v: %q, %q", joined, out.String(), errs.String())

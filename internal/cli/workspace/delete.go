@@ -25,11 +25,11 @@ func runWorkspaceDelete(ctx context.Context, c *command.Call, o *workspaceOption
 	}
 	switch {
 	case !w.has(o.name):
-		return c.Fail(append(ds, diag.Errorf(nil, fmt.Sprintf("Workspace %q doesn't exist", o.name), "You can create this workspace with the \"new\" subcommand or include the \"-or-create\" flag with the \"select\" subcommand.")...))
+		return c.Fail(append(ds, diag.Errorf(diag.CodeStateWorkspace, nil, fmt.Sprintf("Workspace %q doesn't exist", o.name), "You can create this workspace with the \"new\" subcommand or include the \"-or-create\" flag with the \"select\" subcommand.")...))
 	case o.name == w.current:
-		return c.Fail(append(ds, diag.Errorf(nil, fmt.Sprintf("Workspace %q is your active workspace", o.name), "You cannot delete the currently active workspace. Please switch to another workspace and try again.")...))
+		return c.Fail(append(ds, diag.Errorf(diag.CodeStateWorkspace, nil, fmt.Sprintf("Workspace %q is your active workspace", o.name), "You cannot delete the currently active workspace. Please switch to another workspace and try again.")...))
 	case o.name == store.Default:
-		return c.Fail(append(ds, diag.Errorf(nil, "Cannot delete the default workspace", "The workspace \"default\" always exists.")...))
+		return c.Fail(append(ds, diag.Errorf(diag.CodeStateWorkspace, nil, "Cannot delete the default workspace", "The workspace \"default\" always exists.")...))
 	}
 	more := w.remove(ctx, o)
 	return c.Report.Status(append(ds, more...))
@@ -66,7 +66,7 @@ func (w *workspaceRun) remove(ctx context.Context, o *workspaceOptions) diag.Lis
 	w.Report.Human.Say("\n")
 	w.Report.Stream.Log("Deleted workspace \"" + o.name + "\"")
 	if objects(held) > 0 {
-		ds = append(ds, diag.Warnf(nil, fmt.Sprintf("%q was non-empty", o.name), "The resources managed by the deleted workspace may still exist, but are no longer manageable by %s since the state has been deleted.", view.Product)...)
+		ds = append(ds, diag.Warnf(diag.CodeStateWorkspace, nil, fmt.Sprintf("%q was non-empty", o.name), "The resources managed by the deleted workspace may still exist, but are no longer manageable by %s since the state has been deleted.", view.Product)...)
 	}
 	return ds
 }
@@ -83,6 +83,6 @@ func notEmpty(name string, s *state.State) diag.List {
 	for a := range s.Instances() {
 		lines = append(lines, "  - "+a.String())
 	}
-	return diag.Errorf(nil, "Workspace is not empty", "Workspace %q is currently tracking the following resource instances:\n%s\n\nDeleting this workspace would cause %[3]s to lose track of any associated remote objects, which would then require you to delete them manually outside of %[3]s. You should destroy these objects with %[3]s before deleting the workspace.\n\n"+
+	return diag.Errorf(diag.CodeStateWorkspace, nil, "Workspace is not empty", "Workspace %q is currently tracking the following resource instances:\n%s\n\nDeleting this workspace would cause %[3]s to lose track of any associated remote objects, which would then require you to delete them manually outside of %[3]s. You should destroy these objects with %[3]s before deleting the workspace.\n\n"+
 		"If you want to delete this workspace anyway, and have %[3]s forget about these managed objects, use the -force option to disable this safety check.", name, strings.Join(lines, "\n"), view.Product)
 }

@@ -36,7 +36,7 @@ func runWorkspaceNew(ctx context.Context, c *command.Call, o *workspaceOptions) 
 		if o.state != "" {
 			detail += fmt.Sprintf(", and its state was left as it is. If it is one that an earlier command made and could not fill, remove it first with \"workspace delete %s\".", o.name)
 		}
-		return c.Fail(append(ds, diag.Errorf(nil, fmt.Sprintf("Workspace %q already exists", o.name), "%s", detail)...))
+		return c.Fail(append(ds, diag.Errorf(diag.CodeStateWorkspace, nil, fmt.Sprintf("Workspace %q already exists", o.name), "%s", detail)...))
 	}
 	ds = append(ds, w.create(ctx, o)...)
 	return c.Report.Status(ds)
@@ -77,9 +77,9 @@ func (w *workspaceRun) first(ctx context.Context, o *workspaceOptions) (*state.S
 	f, err := os.Open(w.Path(o.state))
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, diag.Errorf(nil, "Failed to read state", "The state file %s does not exist.", o.state)
+			return nil, diag.Errorf(diag.CodeStateFile, nil, "Failed to read state", "The state file %s does not exist.", o.state)
 		}
-		return nil, diag.Errorf(nil, "Failed to read state", "The state file %s cannot be read: %s.", o.state, err)
+		return nil, diag.Errorf(diag.CodeStateFile, nil, "Failed to read state", "The state file %s cannot be read: %s.", o.state, err)
 	}
 	_ = f.Close()
 	file, ds := project.LocalFile(ctx, w.Call, w.backend.Encryption)

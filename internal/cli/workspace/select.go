@@ -30,7 +30,7 @@ func runWorkspaceSelect(ctx context.Context, c *command.Call, o *workspaceOption
 	case o.orCreate:
 		return c.Report.Status(append(ds, w.create(ctx, o)...))
 	default:
-		return c.Fail(append(ds, diag.Errorf(nil, fmt.Sprintf("Workspace %q doesn't exist", o.name), "You can create this workspace with the \"new\" subcommand or include the \"-or-create\" flag with the \"select\" subcommand.")...))
+		return c.Fail(append(ds, diag.Errorf(diag.CodeStateWorkspace, nil, fmt.Sprintf("Workspace %q doesn't exist", o.name), "You can create this workspace with the \"new\" subcommand or include the \"-or-create\" flag with the \"select\" subcommand.")...))
 	}
 	if more := project.SelectWorkspace(c, o.name); more.HasErrors() {
 		return c.Fail(append(ds, more...))

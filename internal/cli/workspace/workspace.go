@@ -90,7 +90,7 @@ func former(cmd command.Command) command.Command {
 	cmd.Prepare = func() (command.Flags, command.Run) {
 		fs, run := prepare()
 		return fs, func(ctx context.Context, c *command.Call) int {
-			c.Report.WarnBeside(diag.Warnf(nil, "The \""+view.Program+" env\" family of commands is deprecated", "What was called an environment is called a workspace now, since there are other things of that name. Use the \"%s workspace\" commands instead.", view.Program))
+			c.Report.WarnBeside(diag.Warnf(diag.CodeCLIEnv, nil, "The \""+view.Program+" env\" family of commands is deprecated", "What was called an environment is called a workspace now, since there are other things of that name. Use the \"%s workspace\" commands instead.", view.Program))
 			return run(ctx, c)
 		}
 	}
@@ -155,5 +155,5 @@ func overridden(c *command.Call) diag.List {
 	if c.Env.Get("TF_WORKSPACE") == "" {
 		return nil
 	}
-	return diag.Errorf(nil, "The selected workspace is overridden using the TF_WORKSPACE environment variable", "To select a new workspace, either update this environment variable or unset it and then run this command again.")
+	return diag.Errorf(diag.CodeStateWorkspace, nil, "The selected workspace is overridden using the TF_WORKSPACE environment variable", "To select a new workspace, either update this environment variable or unset it and then run this command again.")
 }

@@ -62,7 +62,7 @@ func Init(env sys.Env, blocks []unit.ExtraArguments, locate func(name string) st
 	const name = "TF_CLI_ARGS_init"
 	words, err := sys.Words(env.Get(name))
 	if err != nil {
-		return Extra{}, diag.Errorf(nil, "Failed to parse command-line flags", "%s: %s", name, err)
+		return Extra{}, diag.Errorf(diag.CodeCLIFlags, nil, "Failed to parse command-line flags", "%s: %s", name, err)
 	}
 	return read(words, blocks, locate, "init"), nil
 }

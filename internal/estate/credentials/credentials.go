@@ -170,7 +170,7 @@ func (c *Credentials) get(ctx context.Context, dir string, role Role) (env []str
 			return g, !g.ds.HasErrors()
 		})
 		if err != nil {
-			return nil, until, diag.Errorf(nil, "Failed to get credentials", "The program %s, which is to give credentials, was not waited for: %s.", c.s.Command[0], err)
+			return nil, until, diag.Errorf(diag.CodeEstateCredentials, nil, "Failed to get credentials", "The program %s, which is to give credentials, was not waited for: %s.", c.s.Command[0], err)
 		}
 		if g.ds.HasErrors() {
 			return nil, until, slices.Clone(g.ds)
@@ -215,7 +215,7 @@ func (c *Credentials) asked(ctx context.Context, dir string) (env []string, role
 // assume gets the credentials of a role, and says when half their time is over.
 func (c *Credentials) assume(ctx context.Context, env sys.Env, r Role) (out []string, half time.Time, ds diag.List) {
 	if c.s.AssumeRole == nil {
-		return nil, half, diag.Errorf(nil, "Role cannot be assumed", "The unit needs the role %q, and this program assumes none.", r.ARN)
+		return nil, half, diag.Errorf(diag.CodeEstateRole, nil, "Role cannot be assumed", "The unit needs the role %q, and this program assumes none.", r.ARN)
 	}
 	if r.Seconds <= 0 {
 		r.Seconds = 3600
@@ -239,22 +239,22 @@ func (c *Credentials) assume(ctx context.Context, env sys.Env, r Role) (out []st
 }
 
 func notAssumed(r Role, err error) diag.List {
-	return diag.Errorf(nil, "Role cannot be assumed", "The role %q, which the unit needs, cannot be assumed: %s.", r.ARN, err)
+	return diag.Errorf(diag.CodeEstateRole, nil, "Role cannot be assumed", "The role %q, which the unit needs, cannot be assumed: %s.", r.ARN, err)
 }
 
 // ask runs a program that prints JSON. What it printed is never shown: it may hold
 // secrets.
 func (c *Credentials) ask(ctx context.Context, words []string, dir string, env sys.Env, into any) diag.List {
 	if c.m.Run == nil {
-		return diag.Errorf(nil, "Programs cannot be run", "%s cannot run here, so there are no credentials.", words[0])
+		return diag.Errorf(diag.CodeEstateNoExec, nil, "Programs cannot be run", "%s cannot run here, so there are no credentials.", words[0])
 	}
 	var out, said sys.Buffer
 	err := c.m.Run(ctx, sys.Command{Path: words[0], Args: words[1:], Dir: dir, Env: env, Stdout: &out, Stderr: &said})
 	if err != nil {
-		return diag.Errorf(nil, "Failed to get credentials", "The program %s, which is to give credentials, failed: %s.%s", words[0], err, tail(said.String()))
+		return diag.Errorf(diag.CodeEstateCredentials, nil, "Failed to get credentials", "The program %s, which is to give credentials, failed: %s.%s", words[0], err, tail(said.String()))
 	}
 	if err := json.Unmarshal([]byte(out.String()), into); err != nil {
-		return diag.Errorf(nil, "Failed to get credentials", "What the program %s printed is not the JSON object that was expected.", words[0])
+		return diag.Errorf(diag.CodeEstateCredentials, nil, "Failed to get credentials", "What the program %s printed is not the JSON object that was expected.", words[0])
 	}
 	return nil
 }

@@ -44,9 +44,7 @@ func (s *Settings) bounds(queries []filter.Query) diag.List {
 }
 
 func badBoundary(format string, args ...any) diag.List {
-	ds := diag.Errorf(nil, "Invalid discovery boundary", "%s.", fmt.Sprintf(format, args...))
-	ds[0].Code = "estate/boundary"
-	return ds
+	return diag.Errorf(diag.CodeEstateBoundary, nil, "Invalid discovery boundary", "%s.", fmt.Sprintf(format, args...))
 }
 
 // notFolder says why a path is no folder, "" if it is one.

@@ -289,7 +289,7 @@ func (f *finder) noteStacks(in finding) {
 			continue
 		}
 		m := &diag.Message{
-			Code: "estate/stack", Summary: "Stack not generated",
+			Code: diag.CodeEstateStack, Summary: "Stack not generated",
 			Detail: "The units of the stack file " + s + " were not generated. Leave --no-stack-generate out, or generate them with \"stack generate\" first.",
 		}
 		if f.s.Generate {

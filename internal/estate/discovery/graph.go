@@ -213,7 +213,7 @@ func cycle(units []*Unit) *diag.Message {
 		names = append(names, u.Called())
 	}
 	m := &diag.Message{
-		Code: "estate/cycle", Summary: "Units depend on each other in a cycle",
+		Code: diag.CodeEstateCycle, Summary: "Units depend on each other in a cycle",
 		Detail: fmt.Sprintf("Each of these units needs the next: %s → %s. Take one of the dependencies out.", strings.Join(names, " → "), names[0]),
 	}
 	for i, u := range units {

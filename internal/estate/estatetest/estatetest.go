@@ -309,14 +309,14 @@ func (x *Test) assert(ctx context.Context, res *Result, s *seen) {
 		switch {
 		case !v.IsKnown():
 			res.Status = testrun.Error
-			res.Diags = append(res.Diags, &diag.Message{Summary: "Unknown condition run", Detail: "Condition expression could not be evaluated at this time: it depends on values that are known after apply.", At: &at, Values: diag.Explain(a.Condition, ec)})
+			res.Diags = append(res.Diags, &diag.Message{Code: diag.CodeTestAssertion, Summary: "Unknown condition run", Detail: "Condition expression could not be evaluated at this time: it depends on values that are known after apply.", At: &at, Values: diag.Explain(a.Condition, ec)})
 		case v.IsNull() || v.Type() != cty.Bool:
 			res.Status = testrun.Error
-			res.Diags = append(res.Diags, diag.Errorf(&at, "Invalid condition result", "Condition expression must return either true or false.")...)
+			res.Diags = append(res.Diags, diag.Errorf(diag.CodeTestCondition, &at, "Invalid condition result", "Condition expression must return either true or false.")...)
 		case v.False():
 			res.Status = res.Status.Worse(testrun.Fail)
 			text, _ := a.ErrorMessage.Value(ec)
-			m := &diag.Message{Summary: "Test assertion failed", At: &at, Values: diag.Explain(a.Condition, ec)}
+			m := &diag.Message{Code: diag.CodeTestAssertion, Summary: "Test assertion failed", At: &at, Values: diag.Explain(a.Condition, ec)}
 			switch {
 			case value.ContainsSecret(text):
 				m.Detail = "The error message included a sensitive value, so it will not be displayed."
@@ -379,7 +379,7 @@ func (x *Test) compare(res *Result, s *seen) {
 	at := res.Run.At
 	if x.Keep != nil {
 		if err := x.Keep(name, text); err != nil {
-			res.Diags = append(res.Diags, diag.Errorf(&at, "Failed to write snapshot", "The snapshot %s cannot be written: %s.", name, err)...)
+			res.Diags = append(res.Diags, diag.Errorf(diag.CodeFilesWrite, &at, "Failed to write snapshot", "The snapshot %s cannot be written: %s.", name, err)...)
 		}
 		return
 	}
@@ -387,10 +387,10 @@ func (x *Test) compare(res *Result, s *seen) {
 	switch {
 	case !ok:
 		res.Status = res.Status.Worse(testrun.Fail)
-		res.Diags = append(res.Diags, diag.Errorf(&at, "Missing snapshot", "There is no file %s. Run the test with -update-snapshots to write it, and review it.", name)...)
+		res.Diags = append(res.Diags, diag.Errorf(diag.CodeTestSnapshotMissing, &at, "Missing snapshot", "There is no file %s. Run the test with -update-snapshots to write it, and review it.", name)...)
 	case kept != text:
 		res.Status = res.Status.Worse(testrun.Fail)
-		res.Diags = append(res.Diags, diag.Errorf(&at, "Plan differs from its snapshot", "The plan is not the one that %s keeps. If it is as it should be, run the test with -update-snapshots and review the file.\n\n%s", name, textdiff.Unified(name, name, []byte(kept), []byte(text)))...)
+		res.Diags = append(res.Diags, diag.Errorf(diag.CodeTestSnapshot, &at, "Plan differs from its snapshot", "The plan is not the one that %s keeps. If it is as it should be, run the test with -update-snapshots and review the file.\n\n%s", name, textdiff.Unified(name, name, []byte(kept), []byte(text)))...)
 	}
 }
 

@@ -121,7 +121,7 @@ func matchesAny(patterns []string, text string, h *unit.Hook) (bool, diag.List) 
 	for _, p := range patterns {
 		re, err := regexp.Compile(p)
 		if err != nil {
-			return false, diag.Errorf(h.At, "Invalid pattern", "The pattern %q of the hook %q is not a regular expression: %s.", p, h.Name, err)
+			return false, diag.Errorf(diag.CodeEstatePattern, h.At, "Invalid pattern", "The pattern %q of the hook %q is not a regular expression: %s.", p, h.Name, err)
 		}
 		if re.MatchString(text) {
 			return true, nil
@@ -155,7 +155,7 @@ func (r *Runner) program(ctx context.Context, h *unit.Hook, kind, command string
 		}
 	}
 	if r.Exec == nil {
-		out.Diags = diag.Errorf(h.At, "Programs cannot be run", "The hook %q cannot run here.", h.Name)
+		out.Diags = diag.Errorf(diag.CodeEstateNoExec, h.At, "Programs cannot be run", "The hook %q cannot run here.", h.Name)
 		return out
 	}
 	dir := r.Dir
@@ -184,11 +184,11 @@ func (r *Runner) program(ctx context.Context, h *unit.Hook, kind, command string
 	if _, missing := os.Stat(dir); missing != nil {
 		why = "the folder that its \"working_dir\" names, seen from the folder that the unit works in, cannot be entered: " + diag.Reason(missing)
 	}
-	out.Diags = diag.Errorf(h.At, "Hook failed", "The hook %q of the unit %s ended with an error: %s.", h.Name, r.Unit, why)
+	out.Diags = diag.Errorf(diag.CodeEstateHook, h.At, "Hook failed", "The hook %q of the unit %s ended with an error: %s.", h.Name, r.Unit, why)
 	if text := written.tail(); text != "" {
 		out.Diags[0].Detail += "\n\nIts last lines were:\n  " + strings.ReplaceAll(text, "\n", "\n  ")
 	}
-	out.Diags[0].Code = "estate/hook"
+	out.Diags[0].Code = diag.CodeEstateHook
 	return out
 }
 

@@ -135,7 +135,7 @@ func jsonText(v *config.Variable, in engine.InputValue) (engine.InputValue, diag
 	}
 	b, err := ctyjson.Marshal(bare, bare.Type())
 	if err != nil {
-		return in, diag.Errorf(in.At, "Invalid value for input variable", "The input %q cannot be written as JSON: %s.", v.Name, err)
+		return in, diag.Errorf(diag.CodeEvalBadInput, in.At, "Invalid value for input variable", "The input %q cannot be written as JSON: %s.", v.Name, err)
 	}
 	text := cty.StringVal(string(b))
 	for _, p := range paths {
@@ -146,8 +146,7 @@ func jsonText(v *config.Variable, in engine.InputValue) (engine.InputValue, diag
 	if v.Type == cty.String {
 		kind = "is a string"
 	}
-	ds := diag.Warnf(in.At, "Input given as JSON text", "The variable %q of the module %s, so it gets this value as JSON text, as it always did. Give the variable a type that fits to have it as a value.", v.Name, kind).Note(&v.At, "the variable is declared here")
-	ds[0].Code = "estate/json-input"
+	ds := diag.Warnf(diag.CodeEstateJsonInput, in.At, "Input given as JSON text", "The variable %q of the module %s, so it gets this value as JSON text, as it always did. Give the variable a type that fits to have it as a value.", v.Name, kind).Note(&v.At, "the variable is declared here")
 	return in, ds
 }
 
@@ -164,9 +163,7 @@ func fits(v *config.Variable, in engine.InputValue) diag.List {
 	if err == nil {
 		return nil
 	}
-	ds := diag.Errorf(in.At, "Invalid value for input variable", "The input %q does not fit the type of the module's variable: %s.", v.Name, describe(err)).Note(&v.At, "the variable is declared here")
-	ds[0].Code = "estate/input-type"
-	return ds
+	return diag.Errorf(diag.CodeEstateInputType, in.At, "Invalid value for input variable", "The input %q does not fit the type of the module's variable: %s.", v.Name, describe(err)).Note(&v.At, "the variable is declared here")
 }
 
 func describe(err error) string {
@@ -199,8 +196,7 @@ func Missing(unitName, path string, declared map[string]*config.Variable, values
 	var ds diag.List
 	for _, v := range engine.Missing(values, declared) {
 		at := &source.Range{Filename: path, Start: hcl.InitialPos, End: hcl.InitialPos}
-		more := diag.Errorf(at, "Missing input", "The module's variable %q is required, and neither the inputs of the unit %s nor anything else gives it a value.", v.Name, unitName).Note(&v.At, "the variable is declared here")
-		more[0].Code = "estate/missing-input"
+		more := diag.Errorf(diag.CodeEstateMissingInput, at, "Missing input", "The module's variable %q is required, and neither the inputs of the unit %s nor anything else gives it a value.", v.Name, unitName).Note(&v.At, "the variable is declared here")
 		ds = append(ds, more...)
 	}
 	return ds

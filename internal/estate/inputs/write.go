@@ -43,9 +43,9 @@ func WriteDebug(t *demand.Task, u *unit.Unit, name string, declared map[string]*
 		err = atomicfile.WriteMode(path, append(b, '\n'), 0o600)
 	}
 	if err != nil {
-		return diag.Errorf(nil, "Failed to write inputs", "The file %s cannot be written: %s.", path, err)
+		return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write inputs", "The file %s cannot be written: %s.", path, err)
 	}
-	return diag.Warnf(nil, "Inputs written", "The inputs of the unit %s, secret ones among them, are in %s. With -var-file they can be used in the module's own folder.", name, path)
+	return diag.Warnf(diag.CodeEstateInputsWritten, nil, "Inputs written", "The inputs of the unit %s, secret ones among them, are in %s. With -var-file they can be used in the module's own folder.", name, path)
 }
 
 // Environ are the inputs of a unit as TF_VAR_ variables for the programs that run for it,

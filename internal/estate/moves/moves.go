@@ -58,7 +58,7 @@ func Load(path string, set *source.Set) ([]*Move, diag.List) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, diag.Errorf(nil, "Failed to read the moves between units", "%s.", err)
+		return nil, diag.Errorf(diag.CodeBackendReadFailed, nil, "Failed to read the moves between units", "%s.", err)
 	}
 	set.Add(&source.File{Path: path, Bytes: text, Layer: &source.Layer{Kind: source.Base, Name: path}})
 	file, diags := hclnative.ParseConfig(text, path)
@@ -89,7 +89,7 @@ func read(b *hcl.Block, root string) (*Move, diag.List) {
 			}
 			if v.IsNull() || v.Type() != cty.String {
 				at := a.Expr.Range()
-				ds = append(ds, diag.Errorf(&at, "Unsuitable value type", "%q must be the path of a unit, as seen from this file.", unit)...)
+				ds = append(ds, diag.Errorf(diag.CodeConfigUnsuitableValue, &at, "Unsuitable value type", "%q must be the path of a unit, as seen from this file.", unit)...)
 				return
 			}
 			e.Unit = v.AsString()
@@ -107,7 +107,7 @@ func read(b *hcl.Block, root string) (*Move, diag.List) {
 		m.To.Addr = m.From.Addr
 	}
 	if !ds.HasErrors() && m.From.ID == m.To.ID {
-		ds = append(ds, diag.Errorf(&m.At, "Move within one unit", "Both ends of the move are in the unit %s. Use a moved block in its module.", m.From.Unit)...)
+		ds = append(ds, diag.Errorf(diag.CodeEstateMove, &m.At, "Move within one unit", "Both ends of the move are in the unit %s. Use a moved block in its module.", m.From.Unit)...)
 	}
 	return m, ds
 }

@@ -91,7 +91,7 @@ func (r *Reader) Outside(t *demand.Task, target string, at source.Range) (*disco
 		}
 		up := filepath.Dir(path)
 		if up == path {
-			return nil, diag.Errorf(&at, "Dependency not found", "There is no unit %s.", target)
+			return nil, diag.Errorf(diag.CodeUnitDependencyNotFound, &at, "Dependency not found", "There is no unit %s.", target)
 		}
 		module = strings.TrimPrefix(filepath.ToSlash(filepath.Join(filepath.Base(path), module)), "/")
 		path = up

@@ -73,7 +73,7 @@ func Load(path string, set *source.Set) (*File, diag.List) {
 	}
 	text, err := readfile.Whole(path)
 	if err != nil {
-		return out, diag.Errorf(nil, "Distributed run not begun", "The file %s, which says where units have their turns, cannot be read: %s.", path, diag.Reason(err))
+		return out, diag.Errorf(diag.CodeRemoteNotBegun, nil, "Distributed run not begun", "The file %s, which says where units have their turns, cannot be read: %s.", path, diag.Reason(err))
 	}
 	set.Add(&source.File{Path: path, Bytes: text, Layer: &source.Layer{Kind: source.Base, Name: path}})
 	var in content
@@ -104,7 +104,7 @@ func Load(path string, set *source.Set) (*File, diag.List) {
 		a, err := addr.ParseProvider(p.Source)
 		if err != nil {
 			at := p.At
-			ds = append(ds, diag.Errorf(&at, "Distributed run not begun", "%q is not the source of a provider, as in \"hashicorp/aws\": %s.", p.Source, diag.Reason(err))...)
+			ds = append(ds, diag.Errorf(diag.CodeRemoteNotBegun, &at, "Distributed run not begun", "%q is not the source of a provider, as in \"hashicorp/aws\": %s.", p.Source, diag.Reason(err))...)
 			continue
 		}
 		if out.Calls == nil {
@@ -145,7 +145,7 @@ func count(a *hcl.Attribute, means string) (n int, ds diag.List) {
 	}
 	if n < 1 {
 		at := a.Expr.Range()
-		return 0, diag.Errorf(&at, "Distributed run not begun", "%q %s: a whole number from 1 on. Leave it out for no limit.", a.Name, means)
+		return 0, diag.Errorf(diag.CodeRemoteNotBegun, &at, "Distributed run not begun", "%q %s: a whole number from 1 on. Leave it out for no limit.", a.Name, means)
 	}
 	return n, nil
 }
@@ -200,11 +200,11 @@ func (u Units) unmatched(dir string, found map[string]bool, match Match) (ds dia
 			continue // it leaves out what others find
 		}
 		if alone, _ := match(dir, []string{text}); len(alone) == 0 {
-			ds = append(ds, diag.Warnf(&u.at[i], noUnit, "No unit of the estate is found by the filter %q. Its paths are seen from the folder of this file.", text)...)
+			ds = append(ds, diag.Warnf(diag.CodeRemoteFilter, &u.at[i], noUnit, "No unit of the estate is found by the filter %q. Its paths are seen from the folder of this file.", text)...)
 		}
 	}
 	if len(ds) == 0 && len(found) == 0 && len(u.Filter) > 0 {
-		ds = diag.Warnf(&u.at[len(u.Filter)], noUnit, "No unit of the estate is left by the filters of this block, so nothing comes of it.")
+		ds = diag.Warnf(diag.CodeRemoteFilter, &u.at[len(u.Filter)], noUnit, "No unit of the estate is left by the filters of this block, so nothing comes of it.")
 	}
 	return ds
 }

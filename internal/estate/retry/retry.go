@@ -40,7 +40,7 @@ func Decide(block *unit.Errors, text string, try int, off bool) (Decision, diag.
 		ig := &block.Ignore[i]
 		hit, err := ignores(ig.IgnorableErrors, text)
 		if err != nil {
-			return Decision{}, diag.Errorf(block.At, "Invalid pattern", "A pattern of the ignore block %q is not a regular expression: %s.", ig.Name, err)
+			return Decision{}, diag.Errorf(diag.CodeEstatePattern, block.At, "Invalid pattern", "A pattern of the ignore block %q is not a regular expression: %s.", ig.Name, err)
 		}
 		if hit {
 			return Decision{Ignore: ig}, nil
@@ -53,7 +53,7 @@ func Decide(block *unit.Errors, text string, try int, off bool) (Decision, diag.
 		for _, p := range rt.RetryableErrors {
 			re, err := regexp.Compile(p)
 			if err != nil {
-				return Decision{}, diag.Errorf(block.At, "Invalid pattern", "The pattern %q of the retry block %q is not a regular expression: %s.", p, rt.Name, err)
+				return Decision{}, diag.Errorf(diag.CodeEstatePattern, block.At, "Invalid pattern", "The pattern %q of the retry block %q is not a regular expression: %s.", p, rt.Name, err)
 			}
 			if re.MatchString(text) {
 				return Decision{Again: try < rt.MaxAttempts, Retry: rt.Name, Sleep: time.Duration(rt.SleepSeconds) * time.Second}, nil
@@ -97,7 +97,7 @@ func WriteSignals(dir string, ig *unit.Ignore) diag.List {
 		err = atomicfile.WriteMode(filepath.Join(dir, "error-signals.json"), b, 0o644) // never through a link
 	}
 	if err != nil {
-		return diag.Errorf(nil, "Failed to write signals", "The file error-signals.json cannot be written into %s: %s.", dir, err)
+		return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write signals", "The file error-signals.json cannot be written into %s: %s.", dir, err)
 	}
 	return nil
 }

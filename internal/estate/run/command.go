@@ -62,7 +62,7 @@ func (w *commandWork) found() (idle bool, ds diag.List) {
 		return false, ds
 	}
 	if part := w.at.dir.Waits; part != "" {
-		return false, diag.Errorf(nil, "Outputs are not known", "This depends on outputs of other units that are not known yet: %s. Apply the units that it depends on first.", part)
+		return false, diag.Errorf(diag.CodeEstateOutputsNotKnown, nil, "Outputs are not known", "This depends on outputs of other units that are not known yet: %s. Apply the units that it depends on first.", part)
 	}
 	return false, nil
 }
@@ -192,9 +192,7 @@ func (w *commandWork) failed(reported diag.List) diag.List {
 	case reported.HasErrors():
 		return reported.Errors()
 	default:
-		ds := diag.Errorf(nil, "Command failed", "The command %s ended with the status %d.", w.Command, code)
-		ds[0].Code = "estate/command-failed"
-		return ds
+		return diag.Errorf(diag.CodeEstateCommandFailed, nil, "Command failed", "The command %s ended with the status %d.", w.Command, code)
 	}
 }
 

@@ -41,7 +41,7 @@ func (r *Runner) Site(task *demand.Task, u *discovery.Unit, beside bool, command
 		}
 	}
 	if waits != "" {
-		return nil, append(ds, diag.Errorf(nil, "Place of the state is not known", "The state of the unit %s cannot be read, since this depends on outputs that are not known yet: %s.", u.Called(), waits)...)
+		return nil, append(ds, diag.Errorf(diag.CodeEstateStatePlace, nil, "Place of the state is not known", "The state of the unit %s cannot be read, since this depends on outputs that are not known yet: %s.", u.Called(), waits)...)
 	}
 	s := r.site(task, u)
 	s.beside = beside

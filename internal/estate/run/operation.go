@@ -107,7 +107,7 @@ func (w *operationWork) ready(ctx context.Context) (idle bool, ds diag.List) {
 // before the command runs: files that are missing, and values for variables.
 func curable(ds diag.List) bool {
 	return !slices.ContainsFunc(ds.Errors(), func(m *diag.Message) bool {
-		return m.Code == "estate/input-type" || strings.HasPrefix(m.Code, "unit/")
+		return m.Code == diag.CodeEstateInputType || strings.HasPrefix(m.Code, "unit/")
 	})
 }
 
@@ -163,9 +163,7 @@ func (w *operationWork) unfit() diag.List {
 	if len(w.at.extra.Other) == 0 {
 		return nil
 	}
-	ds := diag.Errorf(w.at.dir.Terraform.At, "Extra argument not available", "The unit gives the command the arguments %s, which are about one folder (-state, -out) or about what is shown of the whole run (-json, -detailed-exitcode). Run the command in the unit's own folder, or give the run itself those that are about all of it.", strings.Join(w.at.extra.Other, " "))
-	ds[0].Code = "estate/extra-argument"
-	return ds
+	return diag.Errorf(diag.CodeEstateExtraArgument, w.at.dir.Terraform.At, "Extra argument not available", "The unit gives the command the arguments %s, which are about one folder (-state, -out) or about what is shown of the whole run (-json, -detailed-exitcode). Run the command in the unit's own folder, or give the run itself those that are about all of it.", strings.Join(w.at.extra.Other, " "))
 }
 
 // run implements work.
@@ -295,7 +293,7 @@ func (w *operationWork) generateTo() (string, diag.List) {
 	}
 	path := sys.Join(w.at.dir.Path, w.o.Plans.Generate)
 	if _, err := os.Stat(path); err == nil {
-		return "", diag.Errorf(nil, "Target generated file already exists", "The file %s exists already in the working directory of the unit %s, and generated configuration is only written into a new file. Use another name for it, or delete the file.", path, w.Unit.Called())
+		return "", diag.Errorf(diag.CodeCLIGenerateExists, nil, "Target generated file already exists", "The file %s exists already in the working directory of the unit %s, and generated configuration is only written into a new file. Use another name for it, or delete the file.", path, w.Unit.Called())
 	}
 	return path, w.at.dir.Make()
 }

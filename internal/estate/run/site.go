@@ -271,7 +271,7 @@ func (s *Site) Note(ctx context.Context, at backend.Config, workspace string) di
 		return nil
 	}
 	if err := s.r.States.Note(s.dir.Path, at, workspace); err != nil {
-		return diag.Errorf(nil, "Failed to note where the state is", "%s.", err)
+		return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to note where the state is", "%s.", err)
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ func (s *unitState) options(ctx context.Context, where states.Place) (statemgr.O
 // be known without outputs, or from the last time that something was applied here. failed is
 // what evaluating it gave.
 func (s *unitState) nothingKnown(ctx context.Context, failed diag.List) (bool, diag.List) {
-	if !s.destroys || !slices.ContainsFunc(failed.Errors(), func(m *diag.Message) bool { return m.Code == "unit/no-outputs" }) {
+	if !s.destroys || !slices.ContainsFunc(failed.Errors(), func(m *diag.Message) bool { return m.Code == diag.CodeUnitNoOutputs }) {
 		return false, nil
 	}
 	r := *s.x.Runner

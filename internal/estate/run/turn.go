@@ -157,9 +157,7 @@ func (t *Turn) unconfigured(root *config.Module) diag.List {
 	if tf := t.at.dir.Terraform; tf != nil && tf.Source != nil {
 		at = tf.Source.At
 	}
-	ds := diag.Errorf(at, "No configuration files", "There is no .tf or .tofu file in the module of the unit %s. Set terraform.source to where its module is, or leave the unit out: a file that others include or import should not be called %s.", t.Unit.Called(), filepath.Base(t.Unit.Path))
-	ds[0].Code = "estate/no-configuration"
-	return ds
+	return diag.Errorf(diag.CodeEstateNoConfiguration, at, "No configuration files", "There is no .tf or .tofu file in the module of the unit %s. Set terraform.source to where its module is, or leave the unit out: a file that others include or import should not be called %s.", t.Unit.Called(), filepath.Base(t.Unit.Path))
 }
 
 // mode is the engine's mode for the unit: of one that is no longer there everything is

@@ -263,7 +263,7 @@ func Of(all map[string]*Approval, unit string, by sealing.Sealer) (*Approval, di
 		p, err = a.saved.Plan()
 	}
 	if err != nil {
-		return nil, diag.Errorf(nil, "Failed to read the saved plan", "What the saved plan holds of the unit %s cannot be read: %s. Nothing of the unit was changed. Plan again.", unit, err)
+		return nil, diag.Errorf(diag.CodeFilesRead, nil, "Failed to read the saved plan", "What the saved plan holds of the unit %s cannot be read: %s. Nothing of the unit was changed. Plan again.", unit, err)
 	}
 	out := approval(p, a.saved.Deferred)
 	if b, err := a.saved.Note(readingsMember); err == nil && b != nil {
@@ -343,15 +343,13 @@ type Now struct {
 func (a *Approval) Check(p *plan.Plan, now Now) (later bool, ds diag.List) {
 	if a.saved != nil {
 		if why := a.changed(now.State, now.Digest, p, now.Again); why != "" && p.HasChanges() {
-			ds := diag.Errorf(nil, "Saved plan is stale", "The saved plan cannot be applied to the unit %s any more: %s. Nothing of the unit was changed. Plan again to see what there is to do.", now.Unit, why)
-			ds[0].Code = "estate/stale"
+			ds := diag.Errorf(diag.CodeEstateStale, nil, "Saved plan is stale", "The saved plan cannot be applied to the unit %s any more: %s. Nothing of the unit was changed. Plan again to see what there is to do.", now.Unit, why)
 			return false, ds
 		}
 	}
 	news, later := a.compare(p, now.Again)
 	if len(news) > 0 {
-		ds := diag.Errorf(nil, "Plan changed since it was approved", "Planned once more before its turn, the unit %s needs something else than what was approved: %s. Nothing of it was applied. Run again to see and approve the new plan.", now.Unit, shortened(news))
-		ds[0].Code = "estate/plan-changed"
+		ds := diag.Errorf(diag.CodeEstatePlanChanged, nil, "Plan changed since it was approved", "Planned once more before its turn, the unit %s needs something else than what was approved: %s. Nothing of it was applied. Run again to see and approve the new plan.", now.Unit, shortened(news))
 		return false, ds
 	}
 	return later, nil

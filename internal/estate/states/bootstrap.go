@@ -81,14 +81,14 @@ func (k *Keeper) kept(ctx context.Context, p Place, force bool) diag.List {
 	}
 	v, ok := b.(backend.Bootstrapper)
 	if !ok {
-		return diag.Errorf(p.At, "Store without versions", "The state of %s is kept by the backend %q, which does not say whether a deleted state can be brought back. Keep a copy of it (\"state pull\") and use --force. Nothing was changed.", p.named(), p.Config.Type)
+		return diag.Errorf(diag.CodeBackendBootstrap, p.At, "Store without versions", "The state of %s is kept by the backend %q, which does not say whether a deleted state can be brought back. Keep a copy of it (\"state pull\") and use --force. Nothing was changed.", p.named(), p.Config.Type)
 	}
 	on, err := v.Versioned(ctx)
 	switch {
 	case err != nil:
-		return p.located(backend.Message("Failed to look at the store", "", err))
+		return p.located(backend.Message(diag.CodeBackendFailed, "Failed to look at the store", "", err))
 	case !on:
-		return diag.Errorf(p.At, "Store without versions", "The bucket of the state of %s has no versioning, so a deleted state could not be brought back. Turn it on with \"backend bootstrap\", or keep a copy of the state (\"state pull\") and use --force. Nothing was changed.", p.named())
+		return diag.Errorf(diag.CodeBackendBootstrap, p.At, "Store without versions", "The bucket of the state of %s has no versioning, so a deleted state could not be brought back. Turn it on with \"backend bootstrap\", or keep a copy of the state (\"state pull\") and use --force. Nothing was changed.", p.named())
 	}
 	return nil
 }
@@ -118,7 +118,7 @@ func (k *Keeper) delete(ctx context.Context, p Place) diag.List {
 		return p.located(ds)
 	}
 	if err := b.Delete(ctx, p.Workspace); err != nil {
-		return p.located(backend.Message("Failed to delete the state", "", err))
+		return p.located(backend.Message(diag.CodeBackendWriteFailed, "Failed to delete the state", "", err))
 	}
 	return nil
 }
@@ -141,7 +141,7 @@ func (k *Keeper) Move(ctx context.Context, from, to Place, force bool, l argumen
 	}
 	if a, ok := old.(backend.Placer); ok {
 		if b, ok := place.(backend.Placer); ok && a.Place() == b.Place() && from.Workspace == to.Workspace {
-			return false, append(ds, diag.Errorf(to.At, "Two units with one state", "The units %s and %s keep their state in one place, %s. There is nothing to move.", from.Unit, to.Unit, a.Place())...)
+			return false, append(ds, diag.Errorf(diag.CodeEstateSharedState, to.At, "Two units with one state", "The units %s and %s keep their state in one place, %s. There is nothing to move.", from.Unit, to.Unit, a.Place())...)
 		}
 	}
 	target, next, more := k.take(ctx, to, l, "migration destination state")
@@ -158,7 +158,7 @@ func (k *Keeper) Move(ctx context.Context, from, to Place, force bool, l argumen
 	case st == nil:
 		return false, ds
 	case !there.Empty() && !copied:
-		return false, append(ds, diag.Errorf(to.At, "Unit has a state", "The state of %s is not empty, and moving that of %s there would write over it. Nothing was changed.", to.named(), from.named())...)
+		return false, append(ds, diag.Errorf(diag.CodeBackendBootstrap, to.At, "Unit has a state", "The state of %s is not empty, and moving that of %s there would write over it. Nothing was changed.", to.named(), from.named())...)
 	case !copied:
 		if more = next.Write(ctx, st); more.HasErrors() {
 			return false, append(ds, more...)
@@ -168,7 +168,7 @@ func (k *Keeper) Move(ctx context.Context, from, to Place, force bool, l argumen
 			return false, ds
 		}
 		if back == nil || !back.Equal(st) {
-			return false, append(ds, diag.Errorf(to.At, "Copy of the state differs", "What was written for %s is not what is read back. The state of %s is where it was.", to.named(), from.named())...)
+			return false, append(ds, diag.Errorf(diag.CodeBackendBootstrap, to.At, "Copy of the state differs", "What was written for %s is not what is read back. The state of %s is where it was.", to.named(), from.named())...)
 		}
 	}
 	return true, append(ds, k.delete(ctx, from)...)

@@ -110,7 +110,7 @@ func (k *Keeper) Where(ctx context.Context, name string, d *workdir.Dir, root *c
 	if k.s.Throwaway != "" {
 		dir := filepath.Join(k.s.Throwaway, url.PathEscape(name)) // for the journal of an apply
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return Place{}, diag.Errorf(nil, "Failed to make a folder", "The folder for the journal of %s cannot be made: %s.", name, err)
+			return Place{}, diag.Errorf(diag.CodeFilesWrite, nil, "Failed to make a folder", "The folder for the journal of %s cannot be made: %s.", name, err)
 		}
 		return Place{
 			Unit: name, Workspace: name, Dir: dir,
@@ -119,7 +119,7 @@ func (k *Keeper) Where(ctx context.Context, name string, d *workdir.Dir, root *c
 	}
 	p := Place{Unit: name, Workspace: k.Workspace(d.Path, env), Dir: d.Path}
 	if !store.ValidWorkspace(p.Workspace) {
-		return p, diag.Errorf(nil, "Invalid workspace name", "The workspace name %q is not allowed. The name must contain only URL safe characters, and no path separators.", p.Workspace)
+		return p, diag.Errorf(diag.CodeStateWorkspace, nil, "Invalid workspace name", "The workspace name %q is not allowed. The name must contain only URL safe characters, and no path separators.", p.Workspace)
 	}
 	var ds, more diag.List
 	if p.Encryption, ds = k.Encryption(d, root, eval, env); ds.HasErrors() {
@@ -171,7 +171,7 @@ func (k *Keeper) copied(p Place, dir string) diag.List {
 		return nil
 	}
 	return diag.List{{
-		Code: "estate/state-of-another-machine", Summary: "State beside the files of the unit", At: p.At,
+		Code: diag.CodeEstateStateOfAnotherMachine, Summary: "State beside the files of the unit", At: p.At,
 		Detail: fmt.Sprintf("The state of %s is a file beside its configuration, on the machine that the run was started on; a worker has a copy of the configuration and not the state. Keep the state in a store that all workers reach, or use --in-place where they share the folder.", p.named()),
 	}}
 }
@@ -192,7 +192,7 @@ func (k *Keeper) Encryption(d *workdir.Dir, root *config.Module, eval configure.
 	}
 	if generated, ds := d.Encryption(); generated != nil || ds.HasErrors() {
 		if block != nil && !ds.HasErrors() {
-			ds = diag.Errorf(&root.Encryption.At, "Duplicate encryption configuration", "The module has an encryption block, and the remote_state of the unit, from which another one is made, says something about encryption too.").Note(d.Remote.At, "it is here")
+			ds = diag.Errorf(diag.CodeConfigDuplicateEncryption, &root.Encryption.At, "Duplicate encryption configuration", "The module has an encryption block, and the remote_state of the unit, from which another one is made, says something about encryption too.").Note(d.Remote.At, "it is here")
 		}
 		if ds.HasErrors() {
 			return nil, ds
@@ -247,7 +247,7 @@ func (k *Keeper) fromRemoteState(ctx context.Context, d *workdir.Dir, root *conf
 	}
 	v, err := configure.Value(rs.Backend, kind.Schema, given)
 	if err != nil {
-		return backend.Config{}, diag.Errorf(rs.At, "Invalid backend configuration", "The remote_state is not valid: %s.", err)
+		return backend.Config{}, diag.Errorf(diag.CodeBackendRemoteState, rs.At, "Invalid backend configuration", "The remote_state is not valid: %s.", err)
 	}
 	return backend.Config{Type: rs.Backend, Value: v, Elsewhere: elsewhere}, nil
 }
@@ -534,7 +534,7 @@ type Claim struct {
 // And is the error that another unit has the same place.
 func (c Claim) And(other Claim, path string) diag.List {
 	m := &diag.Message{
-		Code: "estate/shared-state", Summary: "Two units with one state", At: c.At,
+		Code: diag.CodeEstateSharedState, Summary: "Two units with one state", At: c.At,
 		Detail: fmt.Sprintf("The units %s and %s keep their state in one place, %s. Each would destroy what the other made.", other.Called, c.Called, shown(path)),
 	}
 	if other.At != nil && (c.At == nil || *c.At != *other.At) {

@@ -20,7 +20,7 @@ import (
 func (d *Dir) Make() diag.List {
 	return d.made.Local(struct{}{}, func() (diag.List, bool) {
 		if err := d.make(); err != nil {
-			return diag.Errorf(nil, "Failed to make the working folder", "The folder %s, in which the module of the unit in %s runs, cannot be made: %s.", d.Path, d.Unit.Dir, err), false
+			return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to make the working folder", "The folder %s, in which the module of the unit in %s runs, cannot be made: %s.", d.Path, d.Unit.Dir, err), false
 		}
 		return nil, true
 	})
@@ -115,7 +115,7 @@ func (d *Dir) writeGenerated(put copytree.Files) error {
 // after init.
 func (d *Dir) KeepLock() diag.List {
 	if err := d.keepLock(); err != nil {
-		return diag.Errorf(nil, "Failed to keep the dependency lock file", "%s.", err)
+		return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to keep the dependency lock file", "%s.", err)
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func (m *Maker) generate(t *demand.Task, d *Dir) diag.List {
 	}
 	if rs.Generate == nil {
 		if encrypts(rs) {
-			ds = append(ds, diag.Errorf(rs.At, "Encryption without a generated file", "The encryption of a remote_state becomes an encryption block in the file that it generates, and it generates none. Add generate = { path = \"backend.tf\", if_exists = \"overwrite_terragrunt\" }, or write the encryption block into the module.")...)
+			ds = append(ds, diag.Errorf(diag.CodeEstateEncryptionGenerate, rs.At, "Encryption without a generated file", "The encryption of a remote_state becomes an encryption block in the file that it generates, and it generates none. Add generate = { path = \"backend.tf\", if_exists = \"overwrite_terragrunt\" }, or write the encryption block into the module.")...)
 		}
 		return ds
 	}
@@ -104,11 +104,11 @@ func (d *Dir) generateOne(g *unit.Generate) diag.List {
 	case exists && g.IfExists == "skip":
 		return nil
 	case exists && g.IfExists == "error", exists && g.IfExists == "overwrite_terragrunt" && !ours:
-		return diag.Errorf(g.At, "Generated file exists already", "The file %s is to be generated, but the module or the unit has a file of that name, which if_exists = %q does not replace.", g.Path, g.IfExists)
+		return diag.Errorf(diag.CodeEstateGenerateExists, g.At, "Generated file exists already", "The file %s is to be generated, but the module or the unit has a file of that name, which if_exists = %q does not replace.", g.Path, g.IfExists)
 	}
 	v, _ := g.Contents.UnmarkDeep()
 	if v.IsNull() || v.Type() != cty.String {
-		return diag.Errorf(g.At, "Invalid contents", "The contents of a generated file must be a string.")
+		return diag.Errorf(diag.CodeEstateGenerateContents, g.At, "Invalid contents", "The contents of a generated file must be a string.")
 	}
 	if g.HandedIn || value.ContainsSecret(g.Contents) {
 		d.Files.Secret = append(d.Files.Secret, name)
@@ -221,7 +221,7 @@ func (d *Dir) Encryption() (hcl.Body, diag.List) {
 	}
 	f := hclwrite.NewEmptyFile()
 	if err := writeEncryption(f.Body(), d.Remote.Encryption); err != nil {
-		return nil, diag.Errorf(d.Remote.At, "Invalid encryption", "The encryption of the remote_state cannot be used: %s.", err)
+		return nil, diag.Errorf(diag.CodeEstateEncryption, d.Remote.At, "Invalid encryption", "The encryption of the remote_state cannot be used: %s.", err)
 	}
 	parsed, diags := hclsyntax.ParseConfig(f.Bytes(), "remote_state.encryption", hcl.InitialPos)
 	if diags.HasErrors() {
@@ -259,9 +259,7 @@ func NoBackendBlock(name string, rs *unit.RemoteState, root *config.Module) diag
 	if root.Backend != nil {
 		has = fmt.Sprintf("has a backend block %q instead", root.Backend.Type)
 	}
-	ds := diag.Errorf(rs.At, "Backend not defined", "Found remote_state settings of the unit %s for the backend %q, but the module %s, so that they would have no effect and the state would be kept in the cache. Add generate = { path = \"backend.tf\", if_exists = \"overwrite_terragrunt\" } to remote_state, or a block to the module, which can be empty: terraform { backend %q {} }.", name, rs.Backend, has, rs.Backend)
-	ds[0].Code = "unit/backend-not-defined"
-	return ds
+	return diag.Errorf(diag.CodeUnitBackendNotDefined, rs.At, "Backend not defined", "Found remote_state settings of the unit %s for the backend %q, but the module %s, so that they would have no effect and the state would be kept in the cache. Add generate = { path = \"backend.tf\", if_exists = \"overwrite_terragrunt\" } to remote_state, or a block to the module, which can be empty: terraform { backend %q {} }.", name, rs.Backend, has, rs.Backend)
 }
 
 // idBelow is what an environment unit's ID adds to its folder.

@@ -108,7 +108,7 @@ func (d *Dir) NoteHooks() diag.List {
 		err = atomicfile.WriteMode(path, b, 0o644)
 	}
 	if err != nil {
-		return diag.Errorf(nil, "Failed to write into the working folder", "%s.", err)
+		return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write into the working folder", "%s.", err)
 	}
 	return nil
 }

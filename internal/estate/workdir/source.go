@@ -58,7 +58,7 @@ func (f *Fetcher) Get(ctx context.Context, src string) (dir string, ds diag.List
 		return fetched{dir, ds}, !ds.HasErrors()
 	})
 	if err != nil {
-		return "", diag.Errorf(nil, "Failed to fetch the module", "The run was interrupted while another unit fetched the same module: %s.", err)
+		return "", diag.Errorf(diag.CodeModuleFetch, nil, "Failed to fetch the module", "The run was interrupted while another unit fetched the same module: %s.", err)
 	}
 	return got.dir, got.ds
 }
@@ -76,12 +76,11 @@ func (m *Maker) source(u *unit.Unit, tf *unit.Terraform) (src moduleSource, ds d
 		v, _ := tf.Source.Value.UnmarkDeep()
 		switch {
 		case !v.IsKnown():
-			ds := diag.Errorf(src.at, "Module source is not known", "The source of the module must be known before anything runs.")
-			ds[0].Code = plan.UnknownCode
+			ds := diag.Errorf(plan.UnknownCode, src.at, "Module source is not known", "The source of the module must be known before anything runs.")
 			return src, ds
 		case v.IsNull():
 		case v.Type() != cty.String:
-			return src, diag.Errorf(src.at, "Invalid module source", "The source of the module must be a string.")
+			return src, diag.Errorf(diag.CodeUnitModuleSource, src.at, "Invalid module source", "The source of the module must be a string.")
 		default:
 			src.text = v.AsString()
 		}
@@ -161,7 +160,7 @@ func (m *Maker) packageOf(ctx context.Context, u *unit.Unit, src moduleSource, f
 		}
 		pkg = m.s.OnDisk(pkg)
 		if info, err := os.Stat(filepath.Join(pkg, sub)); pkg != os.DevNull && (err != nil || !info.IsDir()) {
-			return "", "", diag.Errorf(src.at, "Module not found", "The source of the module, %q, leads to %s, which is not a folder.", src.text, filepath.Join(pkg, sub))
+			return "", "", diag.Errorf(diag.CodeEstateModuleNotFound, src.at, "Module not found", "The source of the module, %q, leads to %s, which is not a folder.", src.text, filepath.Join(pkg, sub))
 		}
 		return pkg, sub, nil
 	}
@@ -169,14 +168,14 @@ func (m *Maker) packageOf(ctx context.Context, u *unit.Unit, src moduleSource, f
 	case !fetch:
 		return "", "", nil
 	case !m.fetcher.Can():
-		return "", "", diag.Errorf(src.at, "Module cannot be fetched", "The source %q is not local, and this program fetches no modules.", src.text)
+		return "", "", diag.Errorf(diag.CodeModuleFetch, src.at, "Module cannot be fetched", "The source %q is not local, and this program fetches no modules.", src.text)
 	}
 	dir, ds := m.fetcher.Get(ctx, root)
 	if ds.HasErrors() {
 		return "", "", slices.Clone(ds).Under(src.at)
 	}
 	if info, err := os.Stat(filepath.Join(dir, sub)); err != nil || !info.IsDir() {
-		return "", "", diag.Errorf(src.at, "Module not found", "The package %q has no folder %q.", root, sub)
+		return "", "", diag.Errorf(diag.CodeEstateModuleNotFound, src.at, "Module not found", "The package %q has no folder %q.", root, sub)
 	}
 	return dir, sub, nil
 }

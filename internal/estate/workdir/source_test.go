@@ -32,7 +32,7 @@ func TestFetcherForgetsFailures(t *testing.T) {
 	calls := 0
 	f := NewFetcher(func(context.Context, string) (string, diag.List) {
 		if calls++; calls == 1 {
-			return "", diag.Errorf(nil, "Down", "D.")
+			return "", diag.Errorf("", nil, "Down", "D.")
 		}
 		return "/package", nil
 	})

@@ -333,7 +333,7 @@ func (c *Call) resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) (cty
 		return v, 3, ds
 	}
 	if _, isAttr := rest[0].(hcl.TraverseAttr); isAttr && ch.Form != Disabled {
-		return cty.DynamicVal, 2, diag.Errorf(at, "Unsupported attribute", "Because %s has %q set, its attributes must be accessed on specific instances.\n\nFor example, to correlate with indices of a referring resource, use:\n    module.%s[%s]", c.label(), formName(ch.Form), c.Name(), indexName(ch.Form))
+		return cty.DynamicVal, 2, diag.Errorf(diag.CodeLangUnsupportedAttribute, at, "Unsupported attribute", "Because %s has %q set, its attributes must be accessed on specific instances.\n\nFor example, to correlate with indices of a referring resource, use:\n    module.%s[%s]", c.label(), formName(ch.Form), c.Name(), indexName(ch.Form))
 	}
 	if len(rest) >= 2 {
 		idx, isIdx := rest[0].(hcl.TraverseIndex)
@@ -398,9 +398,7 @@ func (c *Call) output(t *demand.Task, child *Module, a hcl.TraverseAttr, at *sou
 
 // unlessTried is a message about something that is missing, which need not be a mistake.
 func unlessTried(at *source.Range, summary, detail string, args ...any) diag.List {
-	ds := diag.Errorf(at, summary, detail, args...)
-	ds[0].Code = lang.CodeAbsent
-	return ds
+	return diag.Errorf(lang.CodeAbsent, at, summary, detail, args...)
 }
 
 func lacks(ds diag.List) bool { return len(ds) > 0 && ds[0].Code == lang.CodeAbsent }

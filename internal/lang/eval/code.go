@@ -286,7 +286,7 @@ func (c *callCode) read(child *config.Module) {
 	for name, v := range child.Variables {
 		if v.Required() && c.inputs[name] == nil {
 			at := c.cfg.Body.MissingItemRange()
-			c.ds = append(c.ds, diag.Errorf(&at, "Missing required argument", "The argument %q is required, but no definition was found.", name).Note(&v.At, "the variable is declared here")...)
+			c.ds = append(c.ds, diag.Errorf(diag.CodeLangMissingArgument, &at, "Missing required argument", "The argument %q is required, but no definition was found.", name).Note(&v.At, "the variable is declared here")...)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func (ev *Evaluator) used(v cty.Value, at source.Range) (cty.Value, diag.List) {
 	}
 	var ds diag.List
 	for _, d := range all {
-		ds = append(ds, diag.Warnf(&at, "Value derived from a deprecated source", "%s", d.Sentence())...)
+		ds = append(ds, diag.Warnf(diag.CodeEvalDeprecatedSource, &at, "Value derived from a deprecated source", "%s", d.Sentence())...)
 	}
 	return value.WithoutDeprecations(v), ds
 }

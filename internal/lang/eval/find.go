@@ -90,7 +90,7 @@ func (ev *Evaluator) ProviderAt(t *demand.Task, a addr.ProviderConfig, user addr
 				}
 			}
 			if cfg.ForEach != nil && a.Key != (addr.Key{}) {
-				return nil, diag.Errorf(nil, "Provider instance not present", "To work with %s its original provider instance at %s is required, but it has been removed. This occurs when an element is removed from the for_each of a provider configuration while objects that it made are still in the state. Bring the element back, so that %s can be destroyed, and remove it afterwards: for_each of resources should name fewer elements than that of their provider configuration.", user, a, user)
+				return nil, diag.Errorf(diag.CodeEvalNoProviderConfiguration, nil, "Provider instance not present", "To work with %s its original provider instance at %s is required, but it has been removed. This occurs when an element is removed from the for_each of a provider configuration while objects that it made are still in the state. Bring the element back, so that %s can be destroyed, and remove it afterwards: for_each of resources should name fewer elements than that of their provider configuration.", user, a, user)
 			}
 			return nil, absent(a, user)
 		}
@@ -113,7 +113,7 @@ func (m *Module) defaultConfig(t *demand.Task, a addr.ProviderConfig) (*Provider
 }
 
 func absent(a addr.ProviderConfig, user addr.Instance) diag.List {
-	return diag.Errorf(nil, "Provider configuration not present", "To work with %s its original provider configuration at %s is required, but it has been removed. This occurs when a provider configuration is removed while objects created by that provider still exist in the state. Re-add the provider configuration to destroy %s, after which you can remove the provider configuration again.", user, a, user)
+	return diag.Errorf(diag.CodeEvalNoProviderConfiguration, nil, "Provider configuration not present", "To work with %s its original provider configuration at %s is required, but it has been removed. This occurs when a provider configuration is removed while objects created by that provider still exist in the state. Re-add the provider configuration to destroy %s, after which you can remove the provider configuration again.", user, a, user)
 }
 
 // TriggerTarget finds what an element of replace_triggered_by names: instances,
@@ -122,18 +122,18 @@ func (d *Desired) TriggerTarget(t *demand.Task, x *lang.Expr) ([]*Desired, hcl.T
 	at := x.Range()
 	ref, key, rest, ok := triggerRef(x.Expression)
 	if !ok {
-		return nil, nil, diag.Errorf(&at, "Invalid reference in replace_triggered_by expression", "Each element must be one reference to a managed resource, an instance or an attribute of one; only count.index and each.key may be used as index.")
+		return nil, nil, diag.Errorf(diag.CodeEvalReplaceTriggeredBy, &at, "Invalid reference in replace_triggered_by expression", "Each element must be one reference to a managed resource, an instance or an attribute of one; only count.index and each.key may be used as index.")
 	}
 	a, used, ok := resourceOf(ref)
 	if !ok || a.Mode != addr.Managed {
-		return nil, nil, diag.Errorf(&at, "Invalid reference in replace_triggered_by expression", "Only managed resources can be referenced in replace_triggered_by.")
+		return nil, nil, diag.Errorf(diag.CodeEvalReplaceTriggeredBy, &at, "Invalid reference in replace_triggered_by expression", "Only managed resources can be referenced in replace_triggered_by.")
 	}
 	r := d.Resource.Mod.Resource(a)
 	if r == nil {
 		return nil, nil, d.Resource.Mod.undeclared(a, &at)
 	}
 	if r == d.Resource {
-		return nil, nil, diag.Errorf(&at, "Invalid reference in replace_triggered_by expression", "%s refers to itself: whether it is replaced cannot depend on its own changes. Name what it is to be replaced with.", r.Addr())
+		return nil, nil, diag.Errorf(diag.CodeEvalReplaceTriggeredBy, &at, "Invalid reference in replace_triggered_by expression", "%s refers to itself: whether it is replaced cannot depend on its own changes. Name what it is to be replaced with.", r.Addr())
 	}
 	in, fine := r.instances.Get(t, &at)
 	if !fine {
@@ -161,7 +161,7 @@ func (d *Desired) TriggerTarget(t *demand.Task, x *lang.Expr) ([]*Desired, hcl.T
 	k, err := addr.KeyFromValue(v)
 	target := in.Get(k)
 	if err != nil || target == nil {
-		return nil, nil, diag.Errorf(&at, "Reference to undeclared resource instance", "%s has no instance with this key.", r.Addr())
+		return nil, nil, diag.Errorf(diag.CodeEvalUndeclared, &at, "Reference to undeclared resource instance", "%s has no instance with this key.", r.Addr())
 	}
 	return []*Desired{target}, rest, nil
 }
@@ -180,7 +180,7 @@ func (r *Resource) triggerMistake(t *demand.Task, tail hcl.Traversal, key hcl.Ex
 			continue
 		}
 		place := ref.SourceRange()
-		return diag.Errorf(&place, "Invalid reference in replace_triggered_by expression", "Only count.index and each.key may be used as index here.")
+		return diag.Errorf(diag.CodeEvalReplaceTriggeredBy, &place, "Invalid reference in replace_triggered_by expression", "Only count.index and each.key may be used as index here.")
 	}
 	return r.staticMistake(t, append(hcl.Traversal{hcl.TraverseIndex{Key: cty.DynamicVal, SrcRange: *at}}, rest...), at)
 }

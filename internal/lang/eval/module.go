@@ -284,7 +284,7 @@ func (m *Module) variable(t *demand.Task, v *varCode) (cty.Value, diag.List) {
 			if m.ev.o.Validating || m.parent != nil {
 				return m.marked(cfg.Sensitive, cfg.Ephemeral, unknown), ds
 			}
-			return unknown, append(ds, diag.Errorf(&cfg.At, "No value for required variable", "The root module input variable %q is not set, and has no default value. Use a -var or -var-file command line argument to provide a value for this variable.", cfg.Name)...)
+			return unknown, append(ds, diag.Errorf(diag.CodeVarsMissing, &cfg.At, "No value for required variable", "The root module input variable %q is not set, and has no default value. Use a -var or -var-file command line argument to provide a value for this variable.", cfg.Name)...)
 		}
 		val, at = cfg.Default, nil
 	}
@@ -296,11 +296,11 @@ func (m *Module) variable(t *demand.Task, v *varCode) (cty.Value, diag.List) {
 		return unknown, append(ds, m.badInput(cfg.Name, at, &cfg.At, from, "is not suitable for the variable: "+lang.ErrorText(err))...)
 	}
 	if !cfg.Nullable && out.IsKnown() && unmarked(out).IsNull() {
-		return unknown, append(ds, &diag.Message{Code: "eval/null-variable", Summary: "Required variable not set", At: pick(at, &cfg.At),
+		return unknown, append(ds, &diag.Message{Code: diag.CodeEvalNullVariable, Summary: "Required variable not set", At: pick(at, &cfg.At),
 			Detail: fmt.Sprintf("The given value is not suitable for %s defined at %s: required variable may not be set to null.", m.name("var."+cfg.Name), cfg.At)})
 	}
 	if !cfg.Ephemeral && value.ContainsMark(out, value.Ephemeral) {
-		return unknown, append(ds, &diag.Message{Code: "eval/ephemeral-input", Summary: "Variable does not allow ephemeral value", At: pick(at, &cfg.At),
+		return unknown, append(ds, &diag.Message{Code: diag.CodeEvalEphemeralInput, Summary: "Variable does not allow ephemeral value", At: pick(at, &cfg.At),
 			Detail: fmt.Sprintf("The value used for the variable %q is ephemeral, but it is not configured to allow one. Set ephemeral = true in the variable block.", cfg.Name)})
 	}
 	if cfg.Deprecated != "" && given != cty.NilVal && !(m.parent == nil && m.ev.o.Validating) {
@@ -308,7 +308,7 @@ func (m *Module) variable(t *demand.Task, v *varCode) (cty.Value, diag.List) {
 		if m.parent == nil {
 			summary = "Deprecated variable used from the root module"
 		}
-		ds = append(ds, diag.Warnf(pick(at, &cfg.At), summary, "Variable %q is marked as deprecated with the following message:\n%s", cfg.Name, cfg.Deprecated)...)
+		ds = append(ds, diag.Warnf(diag.CodeEvalDeprecatedVariable, pick(at, &cfg.At), summary, "Variable %q is marked as deprecated with the following message:\n%s", cfg.Name, cfg.Deprecated)...)
 	}
 	out = m.marked(cfg.Sensitive, cfg.Ephemeral, out)
 	if len(v.own) > 0 {
@@ -345,7 +345,7 @@ func (m *Module) given(t *demand.Task, v *varCode) (val cty.Value, at *source.Ra
 }
 
 func (m *Module) badInput(name string, at, decl *source.Range, from, what string) diag.List {
-	msg := &diag.Message{Code: "eval/bad-input", Summary: "Invalid value for input variable", At: pick(at, decl)}
+	msg := &diag.Message{Code: diag.CodeEvalBadInput, Summary: "Invalid value for input variable", At: pick(at, decl)}
 	if from != "" && at == nil {
 		msg.Detail = fmt.Sprintf("The value of the variable %q, given by %s, %s.", name, from, what)
 	} else {
@@ -422,7 +422,7 @@ func (m *Module) output(t *demand.Task, o *outputCode) (cty.Value, diag.List) {
 		v, ds = m.rootOutput(o, v, ds)
 	}
 	if !cfg.Ephemeral && value.ContainsMark(v, value.Ephemeral) {
-		return cty.DynamicVal, append(ds, diag.Errorf(&at, "Output does not allow ephemeral value", "The value of the output %q is ephemeral, but the output is not declared with ephemeral = true.", cfg.Name)...)
+		return cty.DynamicVal, append(ds, diag.Errorf(diag.CodeEvalEphemeralOutput, &at, "Output does not allow ephemeral value", "The value of the output %q is ephemeral, but the output is not declared with ephemeral = true.", cfg.Name)...)
 	}
 	v = m.marked(cfg.Sensitive, cfg.Ephemeral, v)
 	if cfg.Deprecated != "" && m.parent != nil {
@@ -434,14 +434,13 @@ func (m *Module) output(t *demand.Task, o *outputCode) (cty.Value, diag.List) {
 func (m *Module) rootOutput(o *outputCode, v cty.Value, ds diag.List) (cty.Value, diag.List) {
 	at := o.cfg.At
 	if o.cfg.Ephemeral {
-		return v, append(ds, diag.Errorf(&at, "Invalid output configuration", "Root modules are not allowed to have ephemeral outputs.")...)
+		return v, append(ds, diag.Errorf(diag.CodeEvalOutput, &at, "Invalid output configuration", "Root modules are not allowed to have ephemeral outputs.")...)
 	}
 	if !o.cfg.Sensitive && value.ContainsMark(v, value.Sensitive) {
-		return v, append(ds, diag.Errorf(&at, "Output refers to sensitive values", "To reduce the risk of accidentally exporting sensitive data that was intended to be only internal, Terrace requires that any root module output containing sensitive data be explicitly marked as sensitive, to confirm your intent.\n\nIf you do intend to export this data, annotate the output value as sensitive by adding the following argument:\n    sensitive = true")...)
+		return v, append(ds, diag.Errorf(diag.CodeEvalSensitiveOutput, &at, "Output refers to sensitive values", "To reduce the risk of accidentally exporting sensitive data that was intended to be only internal, Terrace requires that any root module output containing sensitive data be explicitly marked as sensitive, to confirm your intent.\n\nIf you do intend to export this data, annotate the output value as sensitive by adding the following argument:\n    sensitive = true")...)
 	}
 	if !o.cfg.Sensitive && value.ContainsMark(v, value.Hidden) {
-		more := diag.Warnf(&at, "Output refers to sensitive outputs of other units", "The output %q holds what another unit declares as sensitive, so it is taken for sensitive too. Mark it with sensitive = true, so that it is so for everyone.", o.cfg.Name)
-		more[0].Code = "eval/hidden-output"
+		more := diag.Warnf(diag.CodeEvalHiddenOutput, &at, "Output refers to sensitive outputs of other units", "The output %q holds what another unit declares as sensitive, so it is taken for sensitive too. Mark it with sensitive = true, so that it is so for everyone.", o.cfg.Name)
 		return v, append(ds, more...)
 	}
 	return v, ds

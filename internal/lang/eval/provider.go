@@ -111,7 +111,7 @@ func (m *Module) ResolveProvider(t *demand.Task, ref config.ProviderRef, keyScop
 	if b.cfg == nil || b.cfg.ForEach == nil {
 		if key != nil {
 			at := key.Range()
-			return nil, diag.Errorf(&at, "Invalid provider configuration", "The provider configuration %s does not use for_each, so it must be referenced without an instance key.", ref)
+			return nil, diag.Errorf(diag.CodeEvalProviderConfiguration, &at, "Invalid provider configuration", "The provider configuration %s does not use for_each, so it must be referenced without an instance key.", ref)
 		}
 		return def.providerConfig(a, b.cfg, instance{}), nil
 	}
@@ -129,7 +129,7 @@ type instanceRef struct {
 func (m *Module) keyedProvider(t *demand.Task, def *Module, b *binding, a addr.ProviderConfig, r instanceRef) (*ProviderConfig, diag.List) {
 	ref, key, s := r.ref, r.key, r.scope
 	if key == nil {
-		return nil, diag.Errorf(&ref.At, "Invalid provider configuration", "The provider configuration %s uses for_each, so a reference to it needs an instance key, as in %s[each.key].", ref, ref)
+		return nil, diag.Errorf(diag.CodeEvalProviderConfiguration, &ref.At, "Invalid provider configuration", "The provider configuration %s uses for_each, so a reference to it needs an instance key, as in %s[each.key].", ref, ref)
 	}
 	if b.keyIn != nil { // written in the providers argument of a call above
 		up := m
@@ -161,7 +161,7 @@ func (m *Module) keyedProvider(t *demand.Task, def *Module, b *binding, a addr.P
 		return def.providerConfig(a, b.cfg, instance{eachKey: cty.UnknownVal(cty.String), each: cty.DynamicVal}), ds
 	}
 	if kv.IsMarked() || !kv.IsKnown() || kv.IsNull() {
-		return nil, append(ds, diag.Errorf(&at, "Invalid provider instance key", "The key of a provider instance must be a string that is known while planning, and neither sensitive nor ephemeral.")...)
+		return nil, append(ds, diag.Errorf(diag.CodeEvalProviderKey, &at, "Invalid provider instance key", "The key of a provider instance must be a string that is known while planning, and neither sensitive nor ephemeral.")...)
 	}
 	for _, inst := range exp.all {
 		if inst.key.Str == kv.AsString() {
@@ -169,7 +169,7 @@ func (m *Module) keyedProvider(t *demand.Task, def *Module, b *binding, a addr.P
 			return def.providerConfig(a, b.cfg, inst), ds
 		}
 	}
-	return nil, append(ds, diag.Errorf(&at, "Invalid provider instance key", "The provider configuration %s has no instance with the key %q.", ref, kv.AsString()).Note(&b.cfg.At, "the configuration is here")...)
+	return nil, append(ds, diag.Errorf(diag.CodeEvalProviderKey, &at, "Invalid provider instance key", "The provider configuration %s has no instance with the key %q.", ref, kv.AsString()).Note(&b.cfg.At, "the configuration is here")...)
 }
 
 // ProviderInstances returns every configuration that stands in this module instance.
@@ -236,7 +236,7 @@ func (p *ProviderConfig) compute(t *demand.Task) (cty.Value, diag.List) {
 	if p.cfg == nil {
 		for name, a := range ps.Config.Attributes {
 			if a.Required {
-				return cty.DynamicVal, append(ds, diag.Errorf(nil, "Invalid provider configuration", "Provider %q requires explicit configuration: add a provider block to the root module and set the argument %q and the others that the provider needs.", p.Addr.Provider.Display(), name)...)
+				return cty.DynamicVal, append(ds, diag.Errorf(diag.CodeEvalProviderConfiguration, nil, "Invalid provider configuration", "Provider %q requires explicit configuration: add a provider block to the root module and set the argument %q and the others that the provider needs.", p.Addr.Provider.Display(), name)...)
 			}
 		}
 		return ps.Config.Empty(), ds
@@ -309,7 +309,7 @@ func Bind(n *module.Node, ref config.ProviderRef) (*binding, diag.List) {
 }
 
 func notPresent(ref config.ProviderRef, src addr.Provider) diag.List {
-	return diag.Errorf(&ref.At, "Provider configuration not present", "There is no provider configuration %s for %s: declare it with a provider block, or pass it to the module in the \"providers\" argument of its call.", config.ProviderRef{Name: ref.Name, Alias: ref.Alias}, src.Display())
+	return diag.Errorf(diag.CodeEvalNoProviderConfiguration, &ref.At, "Provider configuration not present", "There is no provider configuration %s for %s: declare it with a provider block, or pass it to the module in the \"providers\" argument of its call.", config.ProviderRef{Name: ref.Name, Alias: ref.Alias}, src.Display())
 }
 
 // takes reports whether a module says that it takes a configuration from its caller.

@@ -50,7 +50,7 @@ func readMeta(pm *config.ProviderMeta, of addr.Provider, ask func() (*schema.Pro
 		return cty.NilVal, nil // reported to who asks for the instance
 	}
 	if s.Meta == nil {
-		return cty.NilVal, diag.Errorf(&pm.At, "Provider "+of.String()+" doesn't support provider_meta", "Resources of this module belong to a provider that takes no provider_meta block. Remove the block.")
+		return cty.NilVal, diag.Errorf(diag.CodeEvalProviderMeta, &pm.At, "Provider "+of.String()+" doesn't support provider_meta", "Resources of this module belong to a provider that takes no provider_meta block. Remove the block.")
 	}
 	b, ds := lang.CompileBody(pm.Body, s.Meta)
 	if ds.HasErrors() {

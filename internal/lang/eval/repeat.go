@@ -81,7 +81,7 @@ func (m *Module) expandCount(t *demand.Task, x *lang.Expr, what string) (expansi
 	}
 	at := x.Range()
 	bad := func(format string, args ...any) (expansion, diag.List) {
-		return none, append(ds, diag.Errorf(&at, "Invalid count argument", format, args...)...)
+		return none, append(ds, diag.Errorf(diag.CodeEvalCount, &at, "Invalid count argument", format, args...)...)
 	}
 	if value.ContainsMark(v, value.Ephemeral) {
 		return bad("The given \"count\" is ephemeral, so it cannot decide which instances exist from one run to the next.")
@@ -101,7 +101,7 @@ func (m *Module) expandCount(t *demand.Task, x *lang.Expr, what string) (expansi
 	}
 	num, err := toNumber(v)
 	if err != nil {
-		return none, append(ds, m.explained(t, x, diag.Errorf(&at, "Incorrect value type", "Invalid expression value: %s.", err))...)
+		return none, append(ds, m.explained(t, x, diag.Errorf(diag.CodeLangWrongType, &at, "Incorrect value type", "Invalid expression value: %s.", err))...)
 	}
 	n, acc := num.Int64()
 	switch {
@@ -129,7 +129,7 @@ func (m *Module) expandForEach(t *demand.Task, x *lang.Expr, what string) (expan
 	}
 	at := x.Range()
 	bad := func(format string, args ...any) (expansion, diag.List) {
-		return expansion{form: Keyed}, append(ds, m.explained(t, x, diag.Errorf(&at, "Invalid for_each argument", format, args...))...)
+		return expansion{form: Keyed}, append(ds, m.explained(t, x, diag.Errorf(diag.CodeEvalForEach, &at, "Invalid for_each argument", format, args...))...)
 	}
 	if value.HasMark(v, value.Sensitive) {
 		return bad("Sensitive values, or values derived from sensitive values, cannot be used as for_each arguments. If used, the sensitive value could be exposed as a resource instance key.")
@@ -230,7 +230,7 @@ func (m *Module) expandEnabled(t *demand.Task, x *lang.Expr, what string) (expan
 		problem = fmt.Sprintf("depends on resource attributes that cannot be determined until apply; use -exclude=%s to plan without it", m.name(what))
 	}
 	if problem != "" {
-		return one, append(ds, m.explained(t, x, diag.Errorf(&at, "Invalid enabled argument", "The \"enabled\" value %s.", problem))...)
+		return one, append(ds, m.explained(t, x, diag.Errorf(diag.CodeEvalEnabled, &at, "Invalid enabled argument", "The \"enabled\" value %s.", problem))...)
 	}
 	if v, _ = v.Unmark(); v.False() && !m.ev.o.Validating { // then what it would hold is looked at all the same
 		return expansion{form: Disabled}, ds

@@ -122,7 +122,7 @@ func (r *Resource) Schema(t *demand.Task) (*schema.Resource, diag.List) {
 	s := ps.Resource(r.code.cfg.Addr.Mode, r.code.cfg.Addr.Type)
 	if s == nil {
 		if err := ps.Invalid(r.code.cfg.Addr.Mode, r.code.cfg.Addr.Type); err != nil {
-			return nil, diag.Errorf(&r.code.cfg.At, "Invalid provider schema", "The schema that the provider %s gives for %q cannot be used: %s. This is a bug in the provider, which should be reported in the provider's own issue tracker.", p.Display(), r.code.cfg.Addr.Type, err)
+			return nil, diag.Errorf(diag.CodeEvalProviderSchema, &r.code.cfg.At, "Invalid provider schema", "The schema that the provider %s gives for %q cannot be used: %s. This is a bug in the provider, which should be reported in the provider's own issue tracker.", p.Display(), r.code.cfg.Addr.Type, err)
 		}
 		kind := map[addr.Mode]string{addr.Managed: "resource type", addr.Data: "data source", addr.Ephemeral: "ephemeral resource"}[r.code.cfg.Addr.Mode]
 		types := map[string]bool{}
@@ -130,8 +130,7 @@ func (r *Resource) Schema(t *demand.Task) (*schema.Resource, diag.List) {
 			types[name] = true
 		}
 		at := r.code.cfg.TypeAt()
-		ds := diag.Errorf(&at, "Invalid "+kind, "The provider %s does not support %s %q.%s", p.Display(), kind, r.code.cfg.Addr.Type, lang.Suggest(r.code.cfg.Addr.Type, types))
-		ds[0].Code = "plan/resource-type"
+		ds := diag.Errorf(diag.CodePlanResourceType, &at, "Invalid "+kind, "The provider %s does not support %s %q.%s", p.Display(), kind, r.code.cfg.Addr.Type, lang.Suggest(r.code.cfg.Addr.Type, types))
 		return nil, ds
 	}
 	return s, nil
@@ -409,7 +408,7 @@ func (d *Desired) rules(t *demand.Task, rules []*ruleCode, self cty.Value, kind 
 }
 
 // CodePreventDestroy is the code of the error that the value of prevent_destroy cannot be used.
-const CodePreventDestroy = "eval/prevent-destroy"
+const CodePreventDestroy = diag.CodeEvalPreventDestroy
 
 // PreventDestroy evaluates lifecycle.prevent_destroy; false without one.
 func (r *Resource) PreventDestroy(t *demand.Task) (bool, *source.Range, diag.List) {
@@ -423,8 +422,7 @@ func (r *Resource) PreventDestroy(t *demand.Task) (bool, *source.Range, diag.Lis
 		return false, &at, ds
 	}
 	if v.IsMarked() || !v.IsKnown() || v.IsNull() {
-		unclear := diag.Errorf(&at, "Invalid prevent_destroy argument", "The value of prevent_destroy must be true or false, known while planning and neither sensitive nor ephemeral.")
-		unclear[0].Code = CodePreventDestroy
+		unclear := diag.Errorf(CodePreventDestroy, &at, "Invalid prevent_destroy argument", "The value of prevent_destroy must be true or false, known while planning and neither sensitive nor ephemeral.")
 		return false, &at, append(ds, unclear...)
 	}
 	return v.True(), &at, ds

@@ -84,11 +84,11 @@ func (ev *Evaluator) rule(t *demand.Task, s lang.Scope, kind string, r *ruleCode
 	case !cond.IsKnown():
 		return Outcome{Status: Unknown}, ds
 	case cond.IsNull():
-		return Outcome{Status: Failed}, append(ds, diag.Errorf(&at, "Invalid condition result", "Condition expression must return either true or false, not null.")...)
+		return Outcome{Status: Failed}, append(ds, diag.Errorf(diag.CodeTestCondition, &at, "Invalid condition result", "Condition expression must return either true or false, not null.")...)
 	}
 	b, err := convert.Convert(cond, cty.Bool)
 	if err != nil {
-		return Outcome{Status: Failed}, append(ds, diag.Errorf(&at, "Invalid condition result", "Invalid condition result value: %s.", err)...)
+		return Outcome{Status: Failed}, append(ds, diag.Errorf(diag.CodeTestCondition, &at, "Invalid condition result", "Invalid condition result value: %s.", err)...)
 	}
 	if b.True() {
 		return Outcome{Status: Pass}, ds
@@ -146,9 +146,9 @@ func (ev *Evaluator) ruleMessage(t *demand.Task, s lang.Scope, r *ruleCode) (str
 	case ds.HasErrors():
 		return "This check failed, but its error message could not be evaluated.", ds
 	case value.ContainsSecret(v):
-		return "The error message included a sensitive value, so it will not be displayed.", append(ds, diag.Warnf(&at, "Error message refers to sensitive values", "The error expression used to explain this condition refers to sensitive values, so Terrace will not display the resulting message. You can correct this by removing references to sensitive values, or by carefully using the nonsensitive() function if the expression will not reveal the sensitive data.")...)
+		return "The error message included a sensitive value, so it will not be displayed.", append(ds, diag.Warnf(diag.CodeEvalSensitiveMessage, &at, "Error message refers to sensitive values", "The error expression used to explain this condition refers to sensitive values, so Terrace will not display the resulting message. You can correct this by removing references to sensitive values, or by carefully using the nonsensitive() function if the expression will not reveal the sensitive data.")...)
 	case value.ContainsMark(v, value.Ephemeral):
-		return "The error message included an ephemeral value, so it will not be displayed.", append(ds, diag.Warnf(&at, "Error message refers to ephemeral values", "The error expression used to explain this condition refers to ephemeral values, so Terrace will not display the resulting message.")...)
+		return "The error message included an ephemeral value, so it will not be displayed.", append(ds, diag.Warnf(diag.CodeEvalEphemeralMessage, &at, "Error message refers to ephemeral values", "The error expression used to explain this condition refers to ephemeral values, so Terrace will not display the resulting message.")...)
 	}
 	v, _ = v.Unmark()
 	switch {
@@ -254,7 +254,7 @@ func (c *Check) Run(t *demand.Task) ([]Outcome, diag.List) {
 	})
 	out, _ := cell.Get(t, nil)
 	for _, m := range ds {
-		if m.Alone = true; !c.Mod.ev.o.Validating || m.Code == "eval/condition" { // there, what cannot be evaluated is a mistake
+		if m.Alone = true; !c.Mod.ev.o.Validating || m.Code == diag.CodeEvalCondition { // there, what cannot be evaluated is a mistake
 			m.Severity = diag.Warning
 		}
 	}
@@ -262,7 +262,7 @@ func (c *Check) Run(t *demand.Task) ([]Outcome, diag.List) {
 }
 
 // CheckOpen is the code of the warning that a plan leaves an assertion to apply.
-const CheckOpen = "eval/check-open"
+const CheckOpen = diag.CodeEvalCheckOpen
 
 // open warns of assertions that a plan leaves to apply.
 func (c *Check) open(out []Outcome) (ds diag.List) {
@@ -284,11 +284,11 @@ func (c *Check) open(out []Outcome) (ds diag.List) {
 func (m *Module) providerFunction(t *demand.Task, name string) (function.Function, diag.List) {
 	parts := strings.Split(name, "::")
 	if len(parts) != 3 && len(parts) != 4 {
-		return function.Function{}, diag.Errorf(nil, "Invalid function name", "%s is not the name of a provider function: it has the form provider::NAME::FUNCTION.", name)
+		return function.Function{}, diag.Errorf(diag.CodeEvalFunctionName, nil, "Invalid function name", "%s is not the name of a provider function: it has the form provider::NAME::FUNCTION.", name)
 	}
 	local := parts[1]
 	if _, declared := m.Node.Config.RequiredProviders[local]; !declared {
-		return function.Function{}, diag.Errorf(nil, "Unknown function provider", "Provider %q does not exist within the required_providers of this module, so %s cannot be called.", local, name)
+		return function.Function{}, diag.Errorf(diag.CodeEvalUndeclared, nil, "Unknown function provider", "Provider %q does not exist within the required_providers of this module, so %s cannot be called.", local, name)
 	}
 	alias := ""
 	if len(parts) == 4 {

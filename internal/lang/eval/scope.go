@@ -88,7 +88,7 @@ func named(ref hcl.Traversal, at *source.Range, vals map[string]cty.Value) (cty.
 	if v, ok := vals[name]; ok {
 		return v, 2, nil
 	}
-	return cty.DynamicVal, 2, diag.Errorf(at, "Invalid \""+ref.RootName()+"\" attribute", "The %q object does not have an attribute named %q. The supported attributes are %s.", ref.RootName(), name, quoted(slices.Sorted(maps.Keys(vals))))
+	return cty.DynamicVal, 2, diag.Errorf(diag.CodeEvalPathAttribute, at, "Invalid \""+ref.RootName()+"\" attribute", "The %q object does not have an attribute named %q. The supported attributes are %s.", ref.RootName(), name, quoted(slices.Sorted(maps.Keys(vals))))
 }
 
 func second(ref hcl.Traversal, at *source.Range) (string, diag.List) {
@@ -97,7 +97,7 @@ func second(ref hcl.Traversal, at *source.Range) (string, diag.List) {
 			return a.Name, nil
 		}
 	}
-	return "", diag.Errorf(at, "Invalid reference", "The %q object cannot be accessed directly. Instead, access one of its attributes.", ref.RootName())
+	return "", diag.Errorf(diag.CodeEvalReference, at, "Invalid reference", "The %q object cannot be accessed directly. Instead, access one of its attributes.", ref.RootName())
 }
 
 func quoted(names []string) string {
@@ -148,18 +148,18 @@ func (m *Module) Resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) (c
 	case "terraform", "tofu":
 		if len(ref) > 1 {
 			if a, ok := ref[1].(hcl.TraverseAttr); ok && a.Name == "env" {
-				return cty.DynamicVal, 2, diag.Errorf(at, "Invalid \""+root+"\" attribute", "The %s.env attribute was removed. Use %s.workspace instead.", root, root)
+				return cty.DynamicVal, 2, diag.Errorf(diag.CodeEvalPathAttribute, at, "Invalid \""+root+"\" attribute", "The %s.env attribute was removed. Use %s.workspace instead.", root, root)
 			}
 		}
 		return named(ref, at, map[string]cty.Value{"workspace": m.fact(m.ev.o.Workspace), "applying": cty.BoolVal(m.ev.o.Applying).Mark(value.Ephemeral)})
 	case "count":
-		return cty.DynamicVal, len(ref), diag.Errorf(at, "Reference to \"count\" in non-counted context", "The \"count\" object can only be used in \"module\", \"resource\", and \"data\" blocks, and only when the \"count\" argument is set.")
+		return cty.DynamicVal, len(ref), diag.Errorf(diag.CodeEvalReferenceHere, at, "Reference to \"count\" in non-counted context", "The \"count\" object can only be used in \"module\", \"resource\", and \"data\" blocks, and only when the \"count\" argument is set.")
 	case "each":
-		return cty.DynamicVal, len(ref), diag.Errorf(at, "Reference to \"each\" in context without for_each", "The \"each\" object can be used only in \"module\" or \"resource\" blocks, and only when the \"for_each\" argument is set.")
+		return cty.DynamicVal, len(ref), diag.Errorf(diag.CodeEvalReferenceHere, at, "Reference to \"each\" in context without for_each", "The \"each\" object can be used only in \"module\" or \"resource\" blocks, and only when the \"for_each\" argument is set.")
 	case "self":
-		return cty.DynamicVal, 1, diag.Errorf(at, "Invalid \"self\" reference", "The \"self\" object is not available in this context. This object can be used only in resource provisioner, connection, and postcondition blocks.")
+		return cty.DynamicVal, 1, diag.Errorf(diag.CodeEvalReferenceHere, at, "Invalid \"self\" reference", "The \"self\" object is not available in this context. This object can be used only in resource provisioner, connection, and postcondition blocks.")
 	case "template", "lazy", "arg":
-		return cty.DynamicVal, 1, diag.Errorf(at, "Reserved symbol name", "The symbol name %q is reserved for use in a future version. If you are using a provider that already uses this as a resource type name please add the prefix \"resource.\" to force interpretation as a resource type name.", root)
+		return cty.DynamicVal, 1, diag.Errorf(diag.CodeEvalUndeclared, at, "Reserved symbol name", "The symbol name %q is reserved for use in a future version. If you are using a provider that already uses this as a resource type name please add the prefix \"resource.\" to force interpretation as a resource type name.", root)
 	default:
 		return m.resolveResource(t, ref, at)
 	}
@@ -180,7 +180,7 @@ func (m *Module) named(t *demand.Task, kind, name string, at *source.Range) (cty
 	}
 	i, ok := index[name]
 	if !ok {
-		return cty.DynamicVal, diag.Errorf(at, "Reference to undeclared "+label, "%s with the name %q has not been declared.%s", article(label), name, lang.Suggest(name, index))
+		return cty.DynamicVal, diag.Errorf(diag.CodeEvalUndeclared, at, "Reference to undeclared "+label, "%s with the name %q has not been declared.%s", article(label), name, lang.Suggest(name, index))
 	}
 	v, ok := cells[i].Get(t, at)
 	if !ok {
@@ -203,7 +203,7 @@ func (m *Module) resolveCall(t *demand.Task, ref hcl.Traversal, at *source.Range
 	}
 	i, ok := m.code.callIndex[name]
 	if !ok {
-		return cty.DynamicVal, 2, diag.Errorf(at, "Reference to undeclared module", "No module call named %q is declared in %s.%s", name, m.label(), lang.Suggest(name, m.code.callIndex))
+		return cty.DynamicVal, 2, diag.Errorf(diag.CodeEvalUndeclared, at, "Reference to undeclared module", "No module call named %q is declared in %s.%s", name, m.label(), lang.Suggest(name, m.code.callIndex))
 	}
 	return m.calls[i].resolve(t, ref, at)
 }
@@ -243,7 +243,7 @@ func resourceOf(ref hcl.Traversal) (r addr.Resource, used int, ok bool) {
 func (m *Module) resolveResource(t *demand.Task, ref hcl.Traversal, at *source.Range) (cty.Value, int, diag.List) {
 	a, used, ok := resourceOf(ref)
 	if !ok {
-		return cty.DynamicVal, min(used, len(ref)), diag.Errorf(at, "Invalid reference", "A reference to a resource type must be followed by at least one attribute access, specifying the resource name.")
+		return cty.DynamicVal, min(used, len(ref)), diag.Errorf(diag.CodeEvalReference, at, "Invalid reference", "A reference to a resource type must be followed by at least one attribute access, specifying the resource name.")
 	}
 	i, found := m.code.resourceIndex[a]
 	if !found {
@@ -252,7 +252,7 @@ func (m *Module) resolveResource(t *demand.Task, ref hcl.Traversal, at *source.R
 	r := m.resources[i]
 	if r.code.ofCheck {
 		if node := demand.Current(t); node != nil && !inCheck(node, r.code.cfg.Check) {
-			return cty.DynamicVal, used, diag.Errorf(at, "Reference to scoped resource", "The referenced data resource %q is scoped to the check block %q, so it can be used in that block only.", a, r.code.cfg.Check)
+			return cty.DynamicVal, used, diag.Errorf(diag.CodeEvalUndeclared, at, "Reference to scoped resource", "The referenced data resource %q is scoped to the check block %q, so it can be used in that block only.", a, r.code.cfg.Check)
 		}
 	}
 	v, ok := r.valueCell.Get(t, at)
@@ -286,7 +286,7 @@ func (r *Resource) formMistake(ref hcl.Traversal, used int, at *source.Range) di
 	if in.Form == Keyed && (in.Deferred != nil || !in.Unknown && in.Get(addr.Str(a.Name)) != nil) {
 		return nil // a keyed resource yields an object, so its keys can be written as attributes
 	}
-	return diag.Errorf(at, "Missing resource instance key", "Because %s has %q set, its attributes must be accessed on specific instances.\n\nFor example, to correlate with indices of a referring resource, use:\n    %s[%s]", r.code.cfg.Addr, formName(in.Form), r.code.cfg.Addr, indexName(in.Form))
+	return diag.Errorf(diag.CodeEvalMissingKey, at, "Missing resource instance key", "Because %s has %q set, its attributes must be accessed on specific instances.\n\nFor example, to correlate with indices of a referring resource, use:\n    %s[%s]", r.code.cfg.Addr, formName(in.Form), r.code.cfg.Addr, indexName(in.Form))
 }
 
 // staticMistake finds what is wrong with the steps of a reference behind the name of a
@@ -298,7 +298,7 @@ func (r *Resource) staticMistake(t *demand.Task, rest hcl.Traversal, at *source.
 	}
 	if _, isIndex := rest[0].(hcl.TraverseIndex); isIndex {
 		if in.Form == One || in.Form == Disabled {
-			return diag.Errorf(at, "Unexpected resource instance key", "Because %s does not have \"count\" or \"for_each\" set, references to it must not include an index key. Remove the bracketed index to refer to the single instance of this resource.", r.code.cfg.Addr)
+			return diag.Errorf(diag.CodeEvalUnexpectedKey, at, "Unexpected resource instance key", "Because %s does not have \"count\" or \"for_each\" set, references to it must not include an index key. Remove the bracketed index to refer to the single instance of this resource.", r.code.cfg.Addr)
 		}
 		rest = rest[1:]
 	}
@@ -315,7 +315,7 @@ func AttributeMistake(rest hcl.Traversal, ty cty.Type, at *source.Range) diag.Li
 		return nil
 	}
 	if a, isAttr := rest[0].(hcl.TraverseAttr); isAttr && ty.IsObjectType() && !ty.HasAttribute(a.Name) {
-		return diag.Errorf(at, "Unsupported attribute", "This object has no argument, nested block, or exported attribute named %q.%s", a.Name, lang.Suggest(a.Name, ty.AttributeTypes()))
+		return diag.Errorf(diag.CodeLangUnsupportedAttribute, at, "Unsupported attribute", "This object has no argument, nested block, or exported attribute named %q.%s", a.Name, lang.Suggest(a.Name, ty.AttributeTypes()))
 	}
 	_, diags := rest.TraverseRel(cty.UnknownVal(ty))
 	return diag.FromHCL(diags)
@@ -336,7 +336,7 @@ func (m *Module) undeclared(a addr.Resource, at *source.Range) diag.List {
 	for _, mode := range []addr.Mode{addr.Managed, addr.Data, addr.Ephemeral} {
 		other.Mode = mode
 		if _, ok := m.code.resourceIndex[other]; ok {
-			return diag.Errorf(at, "Reference to undeclared resource", "%s is not declared in %s. Did you mean %s?", describeResource(a), m.label(), other)
+			return diag.Errorf(diag.CodeEvalUndeclared, at, "Reference to undeclared resource", "%s is not declared in %s. Did you mean %s?", describeResource(a), m.label(), other)
 		}
 	}
 	names := map[string]bool{}
@@ -359,7 +359,7 @@ func (m *Module) undeclared(a addr.Resource, at *source.Range) diag.List {
 			hint = fmt.Sprintf(" Did you mean %s?", meant)
 		}
 	}
-	return diag.Errorf(at, "Reference to undeclared resource", "%s has not been declared in %s.%s", describeResource(a), m.label(), hint)
+	return diag.Errorf(diag.CodeEvalUndeclared, at, "Reference to undeclared resource", "%s has not been declared in %s.%s", describeResource(a), m.label(), hint)
 }
 
 func describeResource(a addr.Resource) string {
@@ -414,15 +414,15 @@ func (m *Module) CheckReferences() diag.List {
 				}
 				name, more := second(ref, at)
 				if _, ok := index[name]; !ok && more == nil {
-					more = diag.Errorf(at, "Reference to undeclared object", "depends_on names %s.%s, which is not declared in %s.%s", ref.RootName(), name, m.label(), lang.Suggest(name, index))
+					more = diag.Errorf(diag.CodeEvalUndeclared, at, "Reference to undeclared object", "depends_on names %s.%s, which is not declared in %s.%s", ref.RootName(), name, m.label(), lang.Suggest(name, index))
 				}
 				ds = append(ds, more...)
 			case "path", "terraform", "tofu", "count", "each", "self":
-				ds = append(ds, diag.Errorf(at, "Invalid depends_on reference", "References in depends_on must be to a whole object (resource, etc), not to %q.", ref.RootName())...)
+				ds = append(ds, diag.Errorf(diag.CodeConfigDependsOn, at, "Invalid depends_on reference", "References in depends_on must be to a whole object (resource, etc), not to %q.", ref.RootName())...)
 			default:
 				a, _, ok := resourceOf(ref)
 				if !ok {
-					ds = append(ds, &diag.Message{Code: "config/depends-on", At: at, Summary: "Invalid reference", Detail: "A reference to a resource type must be followed by at least one attribute access, specifying the resource name."})
+					ds = append(ds, &diag.Message{Code: diag.CodeConfigDependsOn, At: at, Summary: "Invalid reference", Detail: "A reference to a resource type must be followed by at least one attribute access, specifying the resource name."})
 				} else if m.Resource(a) == nil {
 					ds = append(ds, m.undeclared(a, at)...)
 				}

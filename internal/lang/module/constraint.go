@@ -22,7 +22,7 @@ type Constraint struct {
 func ParseConstraint(text string, at source.Range) (Constraint, diag.List) {
 	all, err := version.NewConstraint(text)
 	if err != nil {
-		return Constraint{}, diag.Errorf(&at, "Invalid version constraint", "%q is not a version constraint: it is a list, separated by commas, of versions with one of the operators =, !=, >, >=, <, <= and ~> before each.", text)
+		return Constraint{}, diag.Errorf(diag.CodeConfigVersionConstraint, &at, "Invalid version constraint", "%q is not a version constraint: it is a list, separated by commas, of versions with one of the operators =, !=, >, >=, <, <= and ~> before each.", text)
 	}
 	c := Constraint{Text: text, all: all}
 	if !strings.Contains(text, ",") {
@@ -64,7 +64,7 @@ func (b *builder) version(n *Node) (c Constraint, given bool, ds diag.List) {
 	}
 	at := arg.Expr.Range()
 	if v.Type() != cty.String {
-		return Constraint{}, false, diag.Errorf(&at, "Invalid version constraint", "The version of a module must be a string.")
+		return Constraint{}, false, diag.Errorf(diag.CodeConfigVersionConstraint, &at, "Invalid version constraint", "The version of a module must be a string.")
 	}
 	c, ds = ParseConstraint(v.AsString(), at)
 	return c, true, ds

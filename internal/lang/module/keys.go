@@ -149,13 +149,13 @@ func (s *staticReads) variable(n *Node, name string, ref hcl.Traversal) {
 }
 
 func noOutput(at *source.Range, call string) diag.List {
-	return diag.Errorf(at, "Module output not supported in static context", "Unable to use module.%s here: outputs of modules are not known before anything is planned.", call)
+	return diag.Errorf(diag.CodeModuleStaticOutput, at, "Module output not supported in static context", "Unable to use module.%s here: outputs of modules are not known before anything is planned.", call)
 }
 
 func notStatic(at *source.Range, root, name string) diag.List {
-	return diag.Errorf(at, "Dynamic value in static context", "Unable to use %s.%s here: this value is needed before anything is planned, so only variables, locals, path.* and terraform.workspace can be used.", root, name)
+	return diag.Errorf(diag.CodeModuleNotStatic, at, "Dynamic value in static context", "Unable to use %s.%s here: this value is needed before anything is planned, so only variables, locals, path.* and terraform.workspace can be used.", root, name)
 }
 
 func notConst(at *source.Range, name string) diag.List {
-	return diag.Errorf(at, "Dynamic value in static context", "The variable %q is declared with const = false, so it cannot be used here.", name)
+	return diag.Errorf(diag.CodeModuleNotStatic, at, "Dynamic value in static context", "The variable %q is declared with const = false, so it cannot be used here.", name)
 }

@@ -39,8 +39,8 @@ type providerCheck struct {
 	ds     diag.List
 }
 
-func (c *providerCheck) errorf(at *source.Range, summary, detail string, args ...any) {
-	c.ds = append(c.ds, diag.Errorf(at, summary, detail, args...)...)
+func (c *providerCheck) errorf(code string, at *source.Range, summary, detail string, args ...any) {
+	c.ds = append(c.ds, diag.Errorf(code, at, summary, detail, args...)...)
 }
 
 // blocksOf checks the provider blocks that stand in a module which is called.
@@ -50,13 +50,13 @@ func (c *providerCheck) blocksOf(n *Node) {
 		if p.Empty {
 			if !c.blocks[p] {
 				c.blocks[p] = true
-				c.ds = append(c.ds, diag.Warnf(&p.At, "Redundant empty provider block", "This block only says that the module takes a configuration of the provider %q from its caller. An entry in required_providers says that, with configuration_aliases for one with an alias; the block can then be removed.", key)...)
+				c.ds = append(c.ds, diag.Warnf(diag.CodeModuleEmptyProvider, &p.At, "Redundant empty provider block", "This block only says that the module takes a configuration of the provider %q from its caller. An entry in required_providers says that, with configuration_aliases for one with an alias; the block can then be removed.", key)...)
 			}
 			continue
 		}
 		for at := n; at.Parent != nil; at = at.Parent {
 			if what, where := repeated(at.Call); what != "" {
-				c.errorf(where, "Module is incompatible with count, for_each, enabled and depends_on", "The module at %s has its own configuration of the provider %q, so that a call of it may have no %s: its objects could not be destroyed once the configuration has gone. Let the module take the provider from its caller.", n.Path, key, what)
+				c.errorf(diag.CodeModuleOwnProvider, where, "Module is incompatible with count, for_each, enabled and depends_on", "The module at %s has its own configuration of the provider %q, so that a call of it may have no %s: its objects could not be destroyed once the configuration has gone. Let the module take the provider from its caller.", n.Path, key, what)
 				break
 			}
 		}
@@ -72,7 +72,7 @@ func (c *providerCheck) together(n *Node) {
 			return
 		}
 		at := forEach.Expr.Range()
-		c.ds = append(c.ds, diag.Warnf(&at, "Provider configuration for_each matches "+kind, "This for_each is the same as that of the provider configuration %s. When an element goes, its provider instance goes with it, and then nothing can destroy what it made: give the provider a for_each that keeps an element until everything of it is destroyed.", ref).Note(&p.At, "the provider configuration")...)
+		c.ds = append(c.ds, diag.Warnf(diag.CodeModuleProviderForEach, &at, "Provider configuration for_each matches "+kind, "This for_each is the same as that of the provider configuration %s. When an element goes, its provider instance goes with it, and then nothing can destroy what it made: give the provider a for_each that keeps an element until everything of it is destroyed.", ref).Note(&p.At, "the provider configuration")...)
 	}
 	if len(n.Config.Providers) == 0 {
 		return
@@ -132,7 +132,7 @@ func (c *providerCheck) meta(n *Node) {
 		for _, name := range slices.Sorted(maps.Keys(attrs)) {
 			for _, ref := range attrs[name].Expr.Variables() {
 				at := ref.SourceRange()
-				c.errorf(&at, "Variables not allowed", "What a provider_meta block gives must be constant: %q may not refer to anything.", name)
+				c.errorf(diag.CodeLangNoVariables, &at, "Variables not allowed", "What a provider_meta block gives must be constant: %q may not refer to anything.", name)
 			}
 		}
 	}
@@ -161,7 +161,7 @@ func (c *providerCheck) passed(n *Node) {
 		child, parent := p.Child, p.Parent
 		at := &child.At
 		if given[child.String()] {
-			c.errorf(at, "Duplicate provider address", "A configuration is already passed for %s. Each configuration of the module can be given once.", child)
+			c.errorf(diag.CodeConfigDuplicatePassedProvider, at, "Duplicate provider address", "A configuration is already passed for %s. Each configuration of the module can be given once.", child)
 		}
 		given[child.String()] = true
 		if !c.takes(n, child) {
@@ -169,7 +169,7 @@ func (c *providerCheck) passed(n *Node) {
 		}
 		want, have := n.Config.Source(child.Name), n.Parent.Config.Source(parent.Name)
 		if want != have {
-			c.errorf(&parent.At, "Provider type mismatch", "%q is the provider %s here, but %q in the module %s is %s.", parent, have.Display(), child, n.Path, want.Display())
+			c.errorf(diag.CodeModuleProviderMismatch, &parent.At, "Provider type mismatch", "%q is the provider %s here, but %q in the module %s is %s.", parent, have.Display(), child, n.Path, want.Display())
 			continue
 		}
 		if parent.Alias == "" && n.Parent.Config.RequiredProviders[parent.Name] == nil {
@@ -177,10 +177,10 @@ func (c *providerCheck) passed(n *Node) {
 			if n.Parent.Parent != nil {
 				where = "the module " + string(n.Parent.Path)
 			}
-			c.ds = append(c.ds, diag.Warnf(&parent.At, "Reference to undefined provider", "Nothing in %s says which provider %q is, so that %s is assumed. Add an entry of that name to required_providers.", where, parent.Name, have.Display())...)
+			c.ds = append(c.ds, diag.Warnf(diag.CodeEvalUndeclared, &parent.At, "Reference to undefined provider", "Nothing in %s says which provider %q is, so that %s is assumed. Add an entry of that name to required_providers.", where, parent.Name, have.Display())...)
 		}
 		if parent.Alias != "" && !declares(n.Parent.Config, parent) {
-			c.errorf(&parent.At, "Reference to undefined provider", "There is no provider configuration %s here: declare it with a provider block that has the alias %q.", parent, parent.Alias)
+			c.errorf(diag.CodeEvalUndeclared, &parent.At, "Reference to undefined provider", "There is no provider configuration %s here: declare it with a provider block that has the alias %q.", parent, parent.Alias)
 		}
 	}
 }
@@ -191,10 +191,10 @@ func (c *providerCheck) takes(n *Node, child config.ProviderRef) bool {
 		return true
 	}
 	if child.Alias != "" {
-		c.errorf(&child.At, "Reference to undefined provider", "The module %s declares no provider configuration %s. If you control the module, add it to configuration_aliases in its entry of required_providers.", n.Path, child)
+		c.errorf(diag.CodeEvalUndeclared, &child.At, "Reference to undefined provider", "The module %s declares no provider configuration %s. If you control the module, add it to configuration_aliases in its entry of required_providers.", n.Path, child)
 		return false
 	}
-	c.ds = append(c.ds, diag.Warnf(&child.At, "Reference to undefined provider", "The module %s does not say which provider it means by %q, so that %s is assumed. If you control the module, add an entry of that name to its required_providers.", n.Path, child.Name, n.Config.Source(child.Name).Display())...)
+	c.ds = append(c.ds, diag.Warnf(diag.CodeEvalUndeclared, &child.At, "Reference to undefined provider", "The module %s does not say which provider it means by %q, so that %s is assumed. If you control the module, add an entry of that name to its required_providers.", n.Path, child.Name, n.Config.Source(child.Name).Display())...)
 	return true
 }
 
@@ -217,7 +217,7 @@ func (c *providerCheck) missing(n *Node) {
 			if !slices.ContainsFunc(n.Call.Providers, func(p config.PassedProvider) bool {
 				return p.Child.Name == name && p.Child.Alias == a.Alias
 			}) {
-				c.errorf(&n.Call.At, "Missing required provider configuration", "The module requires a configuration of the provider %s under the name %q. Say which it is to use with an entry %[2]s in the argument \"providers\" of this block.", n.Config.Source(name).Display(), name+"."+a.Alias)
+				c.errorf(diag.CodeModuleMissingProvider, &n.Call.At, "Missing required provider configuration", "The module requires a configuration of the provider %s under the name %q. Say which it is to use with an entry %[2]s in the argument \"providers\" of this block.", n.Config.Source(name).Display(), name+"."+a.Alias)
 			}
 		}
 	}

@@ -16,7 +16,7 @@ func CheckProvisioners(t *Tree, known func(typ string) bool) diag.List {
 	check := func(all []*config.Provisioner) {
 		for _, p := range all {
 			if !known(p.Type) {
-				ds = append(ds, diag.Errorf(&p.At, "Failed to instantiate provisioner", "There is no provisioner %q: those that are built in are file, local-exec and remote-exec.", p.Type)...)
+				ds = append(ds, diag.Errorf(diag.CodeApplyProvisioner, &p.At, "Failed to instantiate provisioner", "There is no provisioner %q: those that are built in are file, local-exec and remote-exec.", p.Type)...)
 			}
 		}
 	}

@@ -49,21 +49,20 @@ func (b *builder) static(n *Node, x hcl.Expression, what string) (cty.Value, dia
 	at := x.Range()
 	for _, m := range []any{value.Sensitive, value.Ephemeral} {
 		if value.ContainsMark(v, m) {
-			ds := diag.Errorf(&at, "Invalid "+what, "The %s contains a %v value, which is not allowed here since it is stored and shown in plain text.", what, m)
-			ds[0].Code = "module/secret"
+			ds := diag.Errorf(diag.CodeModuleSecret, &at, "Invalid "+what, "The %s contains a %v value, which is not allowed here since it is stored and shown in plain text.", what, m)
 			return cty.DynamicVal, ds
 		}
 	}
 	v, _ = v.UnmarkDeep()
 	if !v.IsWhollyKnown() {
-		return cty.DynamicVal, coded(CodeNotEarly, diag.Errorf(&at, "Value not known early", "This %s must be known before anything is planned. Give a default or a value to the variables that it uses.", what))
+		return cty.DynamicVal, coded(CodeNotEarly, diag.Errorf(diag.CodeModuleNotEarly, &at, "Value not known early", "This %s must be known before anything is planned. Give a default or a value to the variables that it uses.", what))
 	}
 	return v, nil
 }
 
 // CodeNotEarly is the code of the error that a variable without a value is needed before
 // anything is planned.
-const CodeNotEarly = "module/not-early"
+const CodeNotEarly = diag.CodeModuleNotEarly
 
 // staticScope resolves references for early evaluation. It follows references
 // by recursion and keeps the trail to find cycles.
@@ -75,7 +74,7 @@ type staticScope struct {
 
 func (s *staticScope) Functions(_ *demand.Task, provider []string) (map[string]function.Function, diag.List) {
 	if len(provider) > 0 {
-		return nil, diag.Errorf(nil, "Provider function in static context", "Unable to use %s here: this value is needed before providers are started.", provider[0])
+		return nil, diag.Errorf(diag.CodeModuleStaticFunction, nil, "Provider function in static context", "Unable to use %s here: this value is needed before providers are started.", provider[0])
 	}
 	if s.b.o.Functions == nil {
 		return nil, nil
@@ -92,7 +91,7 @@ func (s *staticScope) Resolve(_ *demand.Task, ref hcl.Traversal, place *source.R
 		}
 	}
 	if name == "" {
-		return cty.DynamicVal, 1, diag.Errorf(&at, "Invalid reference", "A reference has at least two parts here, as in local.region. A text stands in quotes.")
+		return cty.DynamicVal, 1, diag.Errorf(diag.CodeEvalReference, &at, "Invalid reference", "A reference has at least two parts here, as in local.region. A text stands in quotes.")
 	}
 	switch ref.RootName() {
 	case "var":
@@ -124,13 +123,13 @@ func (s *staticScope) path(name string, at source.Range) (cty.Value, int, diag.L
 		}
 		return cty.StringVal(root.Dir), 2, nil
 	}
-	return cty.DynamicVal, 2, diag.Errorf(&at, `Invalid "path" attribute`, "The \"path\" object has the attributes \"cwd\", \"module\" and \"root\" only.")
+	return cty.DynamicVal, 2, diag.Errorf(diag.CodeEvalPathAttribute, &at, `Invalid "path" attribute`, "The \"path\" object has the attributes \"cwd\", \"module\" and \"root\" only.")
 }
 
 func (s *staticScope) step(what string, at source.Range) (*staticScope, diag.List) {
 	id := string(s.node.Path) + "\x00" + what
 	if slices.Contains(s.trail, id) {
-		return nil, diag.Errorf(&at, "Circular reference", "%s refers to itself, directly or through others, so its value can never be known.", what)
+		return nil, diag.Errorf(diag.CodeEvalCycle, &at, "Circular reference", "%s refers to itself, directly or through others, so its value can never be known.", what)
 	}
 	return &staticScope{b: s.b, node: s.node, trail: append(slices.Clone(s.trail), id)}, nil
 }
@@ -181,7 +180,7 @@ func (s *staticScope) variable(name string, at source.Range) (cty.Value, diag.Li
 	}
 	out, err := value.Convert(val, v.Type)
 	if err != nil {
-		return cty.DynamicVal, diag.Errorf(&at, "Invalid value for input variable", "The value of var.%s is not suitable: %s.", name, lang.ErrorText(err))
+		return cty.DynamicVal, diag.Errorf(diag.CodeEvalBadInput, &at, "Invalid value for input variable", "The value of var.%s is not suitable: %s.", name, lang.ErrorText(err))
 	}
 	if v.Sensitive {
 		out = out.Mark(value.Sensitive)
@@ -208,5 +207,5 @@ func (s *staticScope) because(ds diag.List) diag.List {
 }
 
 func undeclared(kind, name string, at source.Range, _ []string) diag.List {
-	return diag.Errorf(&at, "Reference to undeclared "+kind, "%s", fmt.Sprintf("No %s with the name %s has been declared in this module.", kind, name))
+	return diag.Errorf(diag.CodeEvalUndeclared, &at, "Reference to undeclared "+kind, "%s", fmt.Sprintf("No %s with the name %s has been declared in this module.", kind, name))
 }

@@ -131,7 +131,7 @@ func (b *builder) child(n *Node, call *config.Call, depth int, seen map[*config.
 	}
 	at := call.Source.Expr.Range()
 	if depth >= maxDepth {
-		return nil, diag.Errorf(&at, "Module calls nest too deep", "The call %s nests more than %d modules deep. A module that calls itself never ends; remove one of the calls.", child.Path, maxDepth)
+		return nil, diag.Errorf(diag.CodeModuleDepth, &at, "Module calls nest too deep", "The call %s nests more than %d modules deep. A module that calls itself never ends; remove one of the calls.", child.Path, maxDepth)
 	}
 	child.Source = says.source
 	if ds := b.locate(child, says, &at); ds.HasErrors() {
@@ -148,7 +148,7 @@ func (b *builder) child(n *Node, call *config.Call, depth int, seen map[*config.
 	if !seen[mod] { // each folder's messages once
 		seen[mod] = true
 		if config.Unread(more) {
-			return nil, coded(unreadable, diag.Errorf(&at, "Unreadable module directory", "The folder %q, which this call names, does not exist or cannot be read.", child.Dir))
+			return nil, coded(unreadable, diag.Errorf(diag.CodeFilesRead, &at, "Unreadable module directory", "The folder %q, which this call names, does not exist or cannot be read.", child.Dir))
 		}
 		ds = append(ds, more...)
 		ds = append(ds, onlyInRoot(mod, call)...)
@@ -160,10 +160,10 @@ func (b *builder) child(n *Node, call *config.Call, depth int, seen map[*config.
 func onlyInRoot(m *config.Module, call *config.Call) diag.List {
 	var ds diag.List
 	if m.Backend != nil {
-		ds = append(ds, diag.Warnf(&m.Backend.At, "Backend configuration ignored", "Any selected backend applies to the entire configuration, so Terrace expects backend blocks only in the root module. This block is ignored.").Note(&call.At, "the module is called here")...)
+		ds = append(ds, diag.Warnf(diag.CodeModuleBackendIgnored, &m.Backend.At, "Backend configuration ignored", "Any selected backend applies to the entire configuration, so Terrace expects backend blocks only in the root module. This block is ignored.").Note(&call.At, "the module is called here")...)
 	}
 	for _, im := range m.Imports {
-		ds = append(ds, diag.Errorf(&im.At, "Invalid import configuration", "An import block was found in a called module. Import blocks are only allowed in the root module.").Note(&call.At, "the module is called here")...)
+		ds = append(ds, diag.Errorf(diag.CodeModuleImportBlock, &im.At, "Invalid import configuration", "An import block was found in a called module. Import blocks are only allowed in the root module.").Note(&call.At, "the module is called here")...)
 	}
 	return ds
 }
@@ -192,14 +192,14 @@ func normal(src string) string {
 
 // The codes of errors about modules that are not here.
 const (
-	notInstalled = "module/not-installed"
-	outgrown     = "module/version-changed"
-	unreadable   = "module/unreadable"
+	notInstalled = diag.CodeModuleNotInstalled
+	outgrown     = diag.CodeModuleVersionChanged
+	unreadable   = diag.CodeModuleUnreadable
 )
 
 // NotInstalled is the error about a module that has to be installed first.
 func NotInstalled() diag.List {
-	return coded(notInstalled, diag.Errorf(nil, "Module not installed", "This module is not yet installed. Run \"terrace init\" to install all modules required by this configuration."))
+	return coded(notInstalled, diag.Errorf(diag.CodeModuleNotInstalled, nil, "Module not installed", "This module is not yet installed. Run \"terrace init\" to install all modules required by this configuration."))
 }
 
 // NeedsInstall reports whether an error says that modules are to be installed.
@@ -231,7 +231,7 @@ func (b *builder) locate(child *Node, says callFacts, at *source.Range) diag.Lis
 	}
 	if says.versioned && !says.want.Allows(inst.Version) {
 		at := child.Call.Version.Expr.Range()
-		return coded(outgrown, diag.Errorf(&at, "Module version requirements have changed", "The version requirements have changed since this module was installed and the installed version (%s) is no longer acceptable. Run \"terrace init\" to install all modules required by this configuration.", inst.Version))
+		return coded(outgrown, diag.Errorf(diag.CodeModuleVersionChanged, &at, "Module version requirements have changed", "The version requirements have changed since this module was installed and the installed version (%s) is no longer acceptable. Run \"terrace init\" to install all modules required by this configuration.", inst.Version))
 	}
 	child.Dir, child.Version = inst.Dir, inst.Version
 	if b.root != "." && b.o.KeyPrefix == "" && !filepath.IsAbs(child.Dir) {
@@ -269,7 +269,7 @@ func (b *builder) facts(child *Node) (callFacts, diag.List) {
 	}
 	at := call.Source.Expr.Range()
 	if v.IsNull() || v.Type() != cty.String {
-		return f, diag.Errorf(&at, "Invalid module source", "The module source must be a string.")
+		return f, diag.Errorf(diag.CodeModuleSource, &at, "Invalid module source", "The module source must be a string.")
 	}
 	f.source = v.AsString()
 	if f.want, f.versioned, ds = b.version(child); ds.HasErrors() {
@@ -279,7 +279,7 @@ func (b *builder) facts(child *Node) (callFacts, diag.List) {
 		return f, versionOfLocal(call.Version.Expr)
 	}
 	if !IsLocal(f.source) && (f.source == "." || f.source == ".." || !strings.ContainsAny(f.source, "/:")) {
-		return f, diag.Errorf(&at, "Invalid module source address", "Unable to parse the module source address %q. A local path must begin with \"./\" or \"../\".", f.source)
+		return f, diag.Errorf(diag.CodeModuleSource, &at, "Invalid module source address", "Unable to parse the module source address %q. A local path must begin with \"./\" or \"../\".", f.source)
 	}
 	f.canonical = f.source
 	if b.o.Canonical != nil {
@@ -293,5 +293,5 @@ func (b *builder) facts(child *Node) (callFacts, diag.List) {
 
 func versionOfLocal(x hcl.Expression) diag.List {
 	at := x.Range()
-	return diag.Errorf(&at, "Invalid registry module source address", "Cannot apply a version constraint to a module at a relative local path.")
+	return diag.Errorf(diag.CodeModuleRegistrySource, &at, "Invalid registry module source address", "Cannot apply a version constraint to a module at a relative local path.")
 }

@@ -1,13 +1,13 @@
 package origin
 
 import (
-	"github.com/terrace-iac/terrace/config"
 	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/lang"
 	"github.com/terrace-iac/terrace/internal/lang/eval"
@@ -395,9 +395,7 @@ func (r finder) provider(m *eval.Module, path []step) (begin, diag.List) {
 }
 
 func bad(format string, args ...any) diag.List {
-	ds := diag.Errorf(nil, "Nothing to explain", format, args...)
-	ds[0].Code = "origin/address"
-	return ds
+	return diag.Errorf(diag.CodeOriginAddress, nil, "Nothing to explain", format, args...)
 }
 
 func where(m *eval.Module) string {

@@ -7,10 +7,13 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+
+	"github.com/terrace-iac/terrace/diag"
 )
 
 // AddressError is the reason why a source address is invalid.
 type AddressError struct {
+	Code    string // of diag's table of codes
 	Summary string
 	Detail  string
 }
@@ -28,7 +31,7 @@ func Detect(src string, hasVersion bool) (Address, error) {
 			a, err = parseRegistry(src)
 		}
 		if err != nil {
-			return Address{}, &AddressError{"Invalid registry module source address", fmt.Sprintf("Failed to parse module registry address: %s. A module registry source address is assumed because the argument \"version\" is set, which applies only to registry modules.", err)}
+			return Address{}, &AddressError{diag.CodeModuleRegistrySource, "Invalid registry module source address", fmt.Sprintf("Failed to parse module registry address: %s. A module registry source address is assumed because the argument \"version\" is set, which applies only to registry modules.", err)}
 		}
 		return a, nil
 	}
@@ -40,10 +43,10 @@ func Detect(src string, hasVersion bool) (Address, error) {
 	}
 	a, err := detectRemote(src)
 	if errors.Is(err, errUndetected) {
-		return Address{}, &AddressError{"Invalid module source address", fmt.Sprintf("The intended installation method for remote module package %q could not be determined.\n\nIf you intended this as a path relative to the current module, use %q instead. The \"./\" prefix indicates that the address is a relative filesystem path.", src, "./"+src)}
+		return Address{}, &AddressError{diag.CodeModuleSource, "Invalid module source address", fmt.Sprintf("The intended installation method for remote module package %q could not be determined.\n\nIf you intended this as a path relative to the current module, use %q instead. The \"./\" prefix indicates that the address is a relative filesystem path.", src, "./"+src)}
 	}
 	if err != nil {
-		return Address{}, &AddressError{"Invalid module source address", fmt.Sprintf("Failed to parse module source address: %s.", err)}
+		return Address{}, &AddressError{diag.CodeModuleSource, "Invalid module source address", fmt.Sprintf("Failed to parse module source address: %s.", err)}
 	}
 	return a, nil
 }

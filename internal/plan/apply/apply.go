@@ -108,7 +108,7 @@ func Run(ctx context.Context, in Input) (Result, diag.List) {
 		ds = append(ds, a.undone()...)
 	}
 	if a.dead != nil {
-		ds = append(ds, diag.Errorf(nil, "Failed to write the journal", "Terrace stopped starting operations because it could not record what it was about to do: %s.", a.dead)...)
+		ds = append(ds, diag.Errorf(diag.CodeJournalFiles, nil, "Failed to write the journal", "Terrace stopped starting operations because it could not record what it was about to do: %s.", a.dead)...)
 	}
 	return a.result, ds
 }
@@ -140,7 +140,7 @@ func (a *applier) undone() diag.List {
 	if len(names) > 0 {
 		what = strings.Join(names[:min(len(names), 20)], ", ")
 	}
-	return diag.Errorf(nil, "Operations were not carried out", "The plan was not carried out as a whole, and nothing says why: %s. What was done is in state. This is a bug in Terrace; plan again to see what is left.", what)
+	return diag.Errorf(diag.CodeApplyNotDone, nil, "Operations were not carried out", "The plan was not carried out as a whole, and nothing says why: %s. What was done is in state. This is a bug in Terrace; plan again to see what is left.", what)
 }
 
 func newApplier(ctx, provisioning context.Context, in Input) *applier {
@@ -192,7 +192,7 @@ func (a *applier) startJournal() diag.List {
 		return nil
 	}
 	if err := a.in.Journal.Answer(-1, changes); err != nil {
-		return diag.Errorf(nil, "Failed to write the journal", "Nothing was applied, because Terrace could not record what it was about to do: %s. Check that the folder of the state can be written and that the disk is not full.", err)
+		return diag.Errorf(diag.CodeJournalFiles, nil, "Failed to write the journal", "Nothing was applied, because Terrace could not record what it was about to do: %s. Check that the folder of the state can be written and that the disk is not full.", err)
 	}
 	return nil
 }

@@ -221,7 +221,7 @@ func TestProviderBreaksPromises(t *testing.T) {
 		return cty.ObjectVal(m)
 	}
 	id := func(v cty.Value) cty.Value { return with(v, "id", cty.StringVal("i")) }
-	failed := diag.Errorf(nil, "Told to fail", "It was told to.")
+	failed := diag.Errorf("", nil, "Told to fail", "It was told to.")
 	for _, c := range []struct {
 		name    string
 		answer  func(provider.ApplyRequest) (provider.ApplyResponse, diag.List)
@@ -282,7 +282,7 @@ func TestJournalFails(t *testing.T) {
 func TestCheckData(t *testing.T) {
 	w := newWorld(t)
 	w.providers.Data["x_thing"].Read = func(cty.Value) (cty.Value, diag.List) {
-		return cty.NilVal, diag.Errorf(nil, "Not there", "There is no such thing.")
+		return cty.NilVal, diag.Errorf("", nil, "Not there", "There is no such thing.")
 	}
 	_, _, ds := w.do("check \"c\" {\n  data \"x_thing\" \"d\" {\n    name = \"n\"\n  }\n  assert {\n    condition     = data.x_thing.d.id != \"\"\n    error_message = \"no\"\n  }\n}", plan.Normal)
 	if ds.HasErrors() || len(ds) != 1 {
@@ -300,7 +300,7 @@ func TestDestroyFails(t *testing.T) {
 		t.Fatal(ds.Err())
 	}
 	w.providers.Managed["x_thing"].Apply = func(r provider.ApplyRequest) (provider.ApplyResponse, diag.List) {
-		return provider.ApplyResponse{State: r.Prior}, diag.Errorf(nil, "In use", "It cannot be destroyed.")
+		return provider.ApplyResponse{State: r.Prior}, diag.Errorf("", nil, "In use", "It cannot be destroyed.")
 	}
 	_, res, ds := w.do(thing+"}", plan.Destroy)
 	if len(ds) != 1 || ds[0].Summary != "In use" || ds[0].At == nil || res.Destroyed != 0 {

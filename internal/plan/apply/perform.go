@@ -123,7 +123,7 @@ func (a *applier) wanted(t *demand.Task, id int, c *plan.Change) (*target, diag.
 	}
 	d := a.ev.Desired(t, c.Addr)
 	if d == nil {
-		return nil, diag.Errorf(nil, "Instance not found", "The plan holds %s, which the configuration no longer declares. This is a bug in Terrace.", c.Addr)
+		return nil, diag.Errorf(diag.CodeApplyInstanceNotFound, nil, "Instance not found", "The plan holds %s, which the configuration no longer declares. This is a bug in Terrace.", c.Addr)
 	}
 	if ds := a.openBefore(t, d); ds.HasErrors() {
 		return nil, ds
@@ -185,7 +185,7 @@ func (a *applier) write(t *demand.Task, id int, act plan.Action, c *plan.Change)
 	}
 	obj := addr.Object{Instance: c.Addr, Deposed: c.Deposed}
 	if err := a.intent(id, obj, op); err != nil {
-		return append(ds, diag.Errorf(nil, "Failed to write the journal", "%s was not started, because Terrace could not record that it was about to: %s.", c.Addr, err)...)
+		return append(ds, diag.Errorf(diag.CodeJournalFiles, nil, "Failed to write the journal", "%s was not started, because Terrace could not record that it was about to: %s.", c.Addr, err)...)
 	}
 	run := a.ops.Begin(obj, op, x.sub.Called(prior, c.BeforeSensitive))
 	got, more := a.make(x, prior, planned)
@@ -317,7 +317,7 @@ func (a *applier) safe(x *target) diag.List {
 		return nil
 	}
 	if err := a.in.Journal.Sync(); err != nil {
-		return diag.Errorf(nil, "Failed to write the journal", "The provisioners of %s were not run, because Terrace could not record that it was created: %s.", x.c.Addr, err)
+		return diag.Errorf(diag.CodeJournalFiles, nil, "Failed to write the journal", "The provisioners of %s were not run, because Terrace could not record that it was created: %s.", x.c.Addr, err)
 	}
 	return nil
 }
@@ -345,7 +345,7 @@ func (a *applier) nothing(x *target, act plan.Action, failed bool) diag.List {
 		return nil
 	}
 	a.change(x.id) // answered: nothing changed
-	return diag.Errorf(nil, "Provider produced invalid object", "Provider %q returned no object after applying changes to %s, and no error either.\n\nThis is a bug in the provider, which should be reported in the provider's own issue tracker.", c.Provider.Provider.String(), c.Addr)
+	return diag.Errorf(diag.CodeProviderInconsistent, nil, "Provider produced invalid object", "Provider %q returned no object after applying changes to %s, and no error either.\n\nThis is a bug in the provider, which should be reported in the provider's own issue tracker.", c.Provider.Provider.String(), c.Addr)
 }
 
 // stored is the state change for an object of a wanted instance.

@@ -33,7 +33,7 @@ func (a *applier) read(t *demand.Task, id int, c *plan.Change) diag.List {
 		return ds
 	}
 	if !x.config.IsWhollyKnown() {
-		return append(ds, diag.Errorf(&x.d.Resource.Config().At, "Configuration not known", "The configuration of %s holds values that are still not known. This is a bug in Terrace.", c.Addr)...)
+		return append(ds, diag.Errorf(diag.CodeApplyNotKnown, &x.d.Resource.Config().At, "Configuration not known", "The configuration of %s holds values that are still not known. This is a bug in Terrace.", c.Addr)...)
 	}
 	if more := x.sub.Validate(x.config); len(more) > 0 {
 		if ds = append(ds, x.blame(more)...); more.HasErrors() {

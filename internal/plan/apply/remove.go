@@ -39,7 +39,7 @@ func (a *applier) remove(t *demand.Task, id int, act plan.Action, c *plan.Change
 	}
 	if err := a.intent(id, obj, plan.Delete); err != nil {
 		run.End(false, nil)
-		return append(ds, diag.Errorf(nil, "Failed to write the journal", "%s was not destroyed, because Terrace could not record that it was about to: %s.", obj, err)...)
+		return append(ds, diag.Errorf(diag.CodeJournalFiles, nil, "Failed to write the journal", "%s was not destroyed, because Terrace could not record that it was about to: %s.", obj, err)...)
 	}
 	got, more := sub.Destroy(c.Before, c.Private)
 	ds = append(ds, more...)
@@ -61,7 +61,7 @@ func (a *applier) removed(id int, stood state.Change, sub *resourceclient.Subjec
 	stood.New = nil
 	said := got.Value != cty.NilVal
 	if said && !got.Value.IsNull() && !got.Failed {
-		ds = diag.Errorf(nil, "Provider returned invalid result object after apply", "After applying the destroy of %s, the provider returned an object and no error. Destroying must always produce a null value, so this is a bug in the provider, which should be reported in the provider's own issue tracker.", stood.Object)
+		ds = diag.Errorf(diag.CodeProviderInconsistent, nil, "Provider returned invalid result object after apply", "After applying the destroy of %s, the provider returned an object and no error. Destroying must always produce a null value, so this is a bug in the provider, which should be reported in the provider's own issue tracker.", stood.Object)
 	}
 	switch {
 	case said && !got.Value.IsNull() && got.Value.IsWhollyKnown():

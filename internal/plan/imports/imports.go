@@ -106,7 +106,7 @@ func (r *importReader) read(t *demand.Task) diag.List {
 		return ds
 	}
 	if v.IsMarked() || v.IsNull() || !v.IsKnown() || !v.CanIterateElements() {
-		bad := diag.Errorf(&at, "Invalid for_each argument", "The \"for_each\" of an import block must be a map, a set or a tuple that is known while planning, and neither null nor sensitive.")
+		bad := diag.Errorf(diag.CodeEvalForEach, &at, "Invalid for_each argument", "The \"for_each\" of an import block must be a map, a set or a tuple that is known while planning, and neither null nor sensitive.")
 		if !v.IsKnown() {
 			bad[0].Code = plan.UnknownCode
 		}
@@ -156,7 +156,7 @@ func (r *importReader) add(t *demand.Task, each *eachValue) diag.List {
 	}
 	at := b.To.Range()
 	if target.IsModule() || target.Resource.Mode != addr.Managed {
-		return append(ds, diag.Errorf(&at, "Invalid import address", "The \"to\" argument must be the address of a managed resource instance.")...)
+		return append(ds, diag.Errorf(diag.CodeConfigImportTo, &at, "Invalid import address", "The \"to\" argument must be the address of a managed resource instance.")...)
 	}
 	it.Addr = target.Instance()
 	if b.ID != nil {
@@ -166,7 +166,7 @@ func (r *importReader) add(t *demand.Task, each *eachValue) diag.List {
 		it.ident = lang.Compile(b.Identity.Expr)
 	}
 	if o := r.set.by[it.Addr]; o != nil {
-		return append(ds, diag.Errorf(&at, "Duplicate import configuration for "+it.Addr.String(), "An import block for the resource %q was already declared at %s. A resource can have only one import block.", it.Addr, o.Block.At).Note(&o.Block.At, "the other block is here")...)
+		return append(ds, diag.Errorf(diag.CodeConfigDuplicateImport, &at, "Duplicate import configuration for "+it.Addr.String(), "An import block for the resource %q was already declared at %s. A resource can have only one import block.", it.Addr, o.Block.At).Note(&o.Block.At, "the other block is here")...)
 	}
 	r.set.by[it.Addr] = it
 	return append(ds, r.withoutConfig(it)...)
@@ -187,7 +187,7 @@ func (r *importReader) withoutConfig(it *Target) diag.List {
 // Unmet is the message that configuration has nothing for the target.
 func (it *Target) Unmet() diag.List {
 	at := it.Block.To.Range()
-	return diag.Errorf(&at, "Configuration for import target does not exist", "The configuration for the given import target %s does not exist. All target instances must have an associated configuration to be imported; run with -generate-config-out=FILE to have it written for resources of the root module.", it.Addr)
+	return diag.Errorf(diag.CodePlanImportNoConfiguration, &at, "Configuration for import target does not exist", "The configuration for the given import target %s does not exist. All target instances must have an associated configuration to be imported; run with -generate-config-out=FILE to have it written for resources of the root module.", it.Addr)
 }
 
 // importScope is the root module's scope with each of an import block.
@@ -207,7 +207,7 @@ func (s importScope) Resolve(t *demand.Task, ref hcl.Traversal, at *source.Range
 		case "value":
 			return s.each.value, 2, nil
 		}
-		return cty.DynamicVal, 2, diag.Errorf(at, "Invalid reference", "The object \"each\" has the attributes \"key\" and \"value\" only.")
+		return cty.DynamicVal, 2, diag.Errorf(diag.CodeEvalReference, at, "Invalid reference", "The object \"each\" has the attributes \"key\" and \"value\" only.")
 	}
 	return s.Module.Resolve(t, ref, at)
 }
@@ -261,11 +261,11 @@ func (it *Target) ID(t *demand.Task, s *schema.Resource) (*plan.Import, diag.Lis
 		problem = "is null"
 	}
 	if problem != "" {
-		return nil, append(ds, diag.Errorf(&at, "Invalid import id argument", "The import block \"id\" argument %s.", problem)...)
+		return nil, append(ds, diag.Errorf(diag.CodePlanImportId, &at, "Invalid import id argument", "The import block \"id\" argument %s.", problem)...)
 	}
 	v, _ = v.Unmark()
 	if v.AsString() == "" {
-		return nil, append(ds, diag.Errorf(&at, "Invalid import id argument", "The import ID value evaluates to an empty string, please provide a non-empty value.")...)
+		return nil, append(ds, diag.Errorf(diag.CodePlanImportId, &at, "Invalid import id argument", "The import ID value evaluates to an empty string, please provide a non-empty value.")...)
 	}
 	return &plan.Import{ID: v.AsString(), Identity: cty.NilVal}, ds
 }
@@ -286,14 +286,14 @@ func (it *Target) Check(t *demand.Task, s *schema.Resource) diag.List {
 func (it *Target) identity(t *demand.Task, s *schema.Resource) (*plan.Import, diag.List) {
 	at := it.ident.Range()
 	if s.Identity == nil {
-		return nil, diag.Errorf(&at, "Resource type without identity", "The resource type of %s has no identity, so it must be imported by id.", it.Addr)
+		return nil, diag.Errorf(diag.CodePlanNoIdentity, &at, "Resource type without identity", "The resource type of %s has no identity, so it must be imported by id.", it.Addr)
 	}
 	v, ds := lang.Eval(t, it.scope(), it.ident, cty.DynamicPseudoType)
 	if ds.HasErrors() {
 		return nil, ds
 	}
 	if value.ContainsSecret(v) || value.ContainsMark(v, value.Ephemeral) || !v.IsWhollyKnown() || v.IsNull() {
-		return nil, append(ds, diag.Errorf(&at, "Invalid import identity argument", "The import identity must be known while planning, and neither null nor sensitive nor ephemeral.")...)
+		return nil, append(ds, diag.Errorf(diag.CodePlanImportIdentity, &at, "Invalid import identity argument", "The import identity must be known while planning, and neither null nor sensitive nor ephemeral.")...)
 	}
 	v, _ = v.UnmarkDeep()
 	v, more := it.fit(v, s)
@@ -308,7 +308,7 @@ func (it *Target) fit(v cty.Value, s *schema.Resource) (cty.Value, diag.List) {
 	v, err := (&schema.Block{Attributes: s.Identity.Attributes}).Coerce(v)
 	if err != nil {
 		at := it.ident.Range()
-		return v, diag.Errorf(&at, "Invalid import identity argument", "The import identity does not fit the resource type of %s: %s.", it.Addr, err)
+		return v, diag.Errorf(diag.CodePlanImportIdentity, &at, "Invalid import identity argument", "The import identity does not fit the resource type of %s: %s.", it.Addr, err)
 	}
 	return v, nil
 }

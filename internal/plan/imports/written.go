@@ -29,7 +29,7 @@ func GeneratedValue(text string, s *schema.Resource) (cty.Value, diag.List) {
 	}
 	blocks := f.Body.(*hclsyntax.Body).Blocks
 	if len(blocks) != 1 {
-		return cty.DynamicVal, append(ds, diag.Errorf(nil, "Invalid generated configuration", "One resource block is needed, and there are %d.", len(blocks))...)
+		return cty.DynamicVal, append(ds, diag.Errorf(diag.CodePlanGenerated, nil, "Invalid generated configuration", "One resource block is needed, and there are %d.", len(blocks))...)
 	}
 	body := blocks[0].Body
 	delete(body.Attributes, "provider")
@@ -45,7 +45,7 @@ func GeneratedValue(text string, s *schema.Resource) (cty.Value, diag.List) {
 type constants struct{}
 
 func (constants) Resolve(_ *demand.Task, ref hcl.Traversal, at *source.Range) (cty.Value, int, diag.List) {
-	return cty.DynamicVal, len(ref), diag.Errorf(at, "Invalid generated configuration", "It refers to %q, though it may hold nothing but constants.", ref.RootName())
+	return cty.DynamicVal, len(ref), diag.Errorf(diag.CodePlanGenerated, at, "Invalid generated configuration", "It refers to %q, though it may hold nothing but constants.", ref.RootName())
 }
 
 func (constants) Functions(*demand.Task, []string) (map[string]function.Function, diag.List) {

@@ -119,7 +119,7 @@ func (p *planner) forgotten(c *plan.Change, fromBlock bool) diag.List {
 	if c.Op != plan.Forget || p.in.Mode != plan.Normal && !fromBlock {
 		return nil
 	}
-	return diag.Warnf(nil, "Resource will be removed from the state", "After this plan is applied, Terrace will no longer manage these objects: %s. They go on existing; to manage them again, import them.", addr.Object{Instance: c.Addr, Deposed: c.Deposed})
+	return diag.Warnf(diag.CodePlanForgotten, nil, "Resource will be removed from the state", "After this plan is applied, Terrace will no longer manage these objects: %s. They go on existing; to manage them again, import them.", addr.Object{Instance: c.Addr, Deposed: c.Deposed})
 }
 
 // noteMissing notes that a deposed object does not exist any more.
@@ -191,7 +191,7 @@ func (p *planner) planOrphan(t *demand.Task, op *orphanPlan, inst *state.Instanc
 	}
 	s := ps.Resource(addr.Managed, a.Resource.Type)
 	if s == nil {
-		return append(ds, diag.Errorf(nil, "No schema available for resource", "State holds %s, but the provider %s no longer has the resource type %q, so it cannot be refreshed or destroyed. Remove it with a removed block, or use an older version of the provider.", a, op.provider.Provider.Display(), a.Resource.Type)...)
+		return append(ds, diag.Errorf(diag.CodePlanNoSchema, nil, "No schema available for resource", "State holds %s, but the provider %s no longer has the resource type %q, so it cannot be refreshed or destroyed. Remove it with a removed block, or use an older version of the provider.", a, op.provider.Provider.Display(), a.Resource.Type)...)
 	}
 	pc, more := p.ev.ProviderAt(t, op.provider, a)
 	ds = append(ds, more...)
@@ -279,9 +279,7 @@ func (p *planner) preventOrphan(t *demand.Task, c *plan.Change) diag.List {
 	v, more := x.Value(&hcl.EvalContext{Functions: p.in.Eval.Functions})
 	switch {
 	case more.HasErrors() || !v.IsKnown() || v.IsNull() || v.Type() != cty.Bool:
-		ds := diag.Errorf(&at, "Invalid prevent_destroy argument", "Whether %s may be destroyed is not known: its module instance is gone, and the value of prevent_destroy depends on what is in there. Write true or false, or exclude this resource instance with -exclude=%s.", c.Addr, quoteAddr(c.Addr))
-		ds[0].Code = eval.CodePreventDestroy
-		return ds
+		return diag.Errorf(eval.CodePreventDestroy, &at, "Invalid prevent_destroy argument", "Whether %s may be destroyed is not known: its module instance is gone, and the value of prevent_destroy depends on what is in there. Write true or false, or exclude this resource instance with -exclude=%s.", c.Addr, quoteAddr(c.Addr))
 	case v.True():
 		return diag.List{prevented(c.Addr, cfg, &at)}
 	}

@@ -74,7 +74,7 @@ func (p *planner) generate(t *demand.Task, it *imports.Target) (*generatedPlan, 
 	}
 	s := ps.Resource(addr.Managed, it.Addr.Resource.Type)
 	if s == nil {
-		return nil, append(ds, diag.Errorf(nil, "Invalid resource type", "The provider %s does not support resource type %q.", pc.Addr.Provider.Display(), it.Addr.Resource.Type)...)
+		return nil, append(ds, diag.Errorf(diag.CodePlanResourceType, nil, "Invalid resource type", "The provider %s does not support resource type %q.", pc.Addr.Provider.Display(), it.Addr.Resource.Type)...)
 	}
 	imp, more := it.ID(t, s)
 	if ds = append(ds, more...); more.HasErrors() {

@@ -42,7 +42,7 @@ func (p *driver) importOne(t *demand.Task, a addr.Instance, id string) (*state.C
 		if p.graph.Diags().HasErrors() {
 			return nil, nil // they say why it is not known
 		}
-		return nil, diag.Errorf(nil, "Configuration for import target does not exist", "The configuration for the given import %s does not exist. All target instances must have an associated configuration to be imported.", a)
+		return nil, diag.Errorf(diag.CodePlanImportNoConfiguration, nil, "Configuration for import target does not exist", "The configuration for the given import %s does not exist. All target instances must have an associated configuration to be imported.", a)
 	}
 	s, pc, ds := p.importWith(t, d)
 	if ds.HasErrors() {
@@ -53,7 +53,7 @@ func (p *driver) importOne(t *demand.Task, a addr.Instance, id string) (*state.C
 		return nil, ds
 	}
 	if _, _, ok := p.prior.Object(addr.Object{Instance: a}); ok {
-		return nil, append(ds, diag.Errorf(nil, "Resource already managed by Terrace", "Terrace is already managing a remote object for %s. To import to this address you must first remove the existing object from the state.", a)...)
+		return nil, append(ds, diag.Errorf(diag.CodePlanAlreadyManaged, nil, "Resource already managed by Terrace", "Terrace is already managing a remote object for %s. To import to this address you must first remove the existing object from the state.", a)...)
 	}
 	sub := p.client.Subject(p.ev, a, pc.Addr, s, prov)
 	obj, more := sub.Import(id, cty.NilVal)

@@ -342,7 +342,7 @@ func Halted(ctx context.Context, ds diag.List) diag.List {
 	if len(left) == len(ds) {
 		return ds
 	}
-	return append(left, &diag.Message{Severity: diag.Error, Code: "plan/interrupted", Summary: "Execution halted", Detail: "Planning was interrupted before everything was looked at."})
+	return append(left, &diag.Message{Severity: diag.Error, Code: diag.CodePlanInterrupted, Summary: "Execution halted", Detail: "Planning was interrupted before everything was looked at."})
 }
 
 // fromState answers for an instance that is left out of the plan: what state has.

@@ -221,7 +221,7 @@ func (f *scopeFilter) check() diag.List {
 	if !f.limited() {
 		return nil
 	}
-	return diag.Warnf(nil, "Resource targeting is in effect", "You are creating a plan with either the -target option or the -exclude option, which means that the result of this plan may not represent all of the changes requested by the current configuration.\n\nThe -target and -exclude options are not for routine use, and are provided only for exceptional situations such as recovering from errors or mistakes, or when Terrace specifically suggests to use it as part of an error message.")
+	return diag.Warnf(diag.CodePlanTargeting, nil, "Resource targeting is in effect", "You are creating a plan with either the -target option or the -exclude option, which means that the result of this plan may not represent all of the changes requested by the current configuration.\n\nThe -target and -exclude options are not for routine use, and are provided only for exceptional situations such as recovering from errors or mistakes, or when Terrace specifically suggests to use it as part of an error message.")
 }
 
 // checkMoved holds targets and exclusions to what has moved: an instance moves in state
@@ -254,9 +254,9 @@ func (f *scopeFilter) checkMoved(from map[addr.Instance]addr.Instance) diag.List
 	const moved = "Resource instances in your current state have moved to new addresses in the latest configuration. Terrace must include those resource instances while planning in order to ensure a correct result, but "
 	switch {
 	case len(need) > 0:
-		return diag.Errorf(nil, "Moved resource instances excluded by targeting", moved+"your -target=... options do not fully cover all of those resource instances.\n\nTo create a valid plan, either remove your -target=... options altogether or add the following additional target options:%s\n\nNote that adding these options may include further additional resource instances in your plan, in order to respect object dependencies.", options("-target", need))
+		return diag.Errorf(diag.CodePlanMovedExcluded, nil, "Moved resource instances excluded by targeting", moved+"your -target=... options do not fully cover all of those resource instances.\n\nTo create a valid plan, either remove your -target=... options altogether or add the following additional target options:%s\n\nNote that adding these options may include further additional resource instances in your plan, in order to respect object dependencies.", options("-target", need))
 	case len(drop) > 0:
-		return diag.Errorf(nil, "Moved resource instances excluded by targeting", moved+"your -exclude=... options exclude some of those resource instances.\n\nTo create a valid plan, either remove your -exclude=... options altogether or just specifically remove the following options:%s\n\nNote that removing these options may include further additional resource instances in your plan, in order to respect object dependencies.", options("-exclude", drop))
+		return diag.Errorf(diag.CodePlanMovedExcluded, nil, "Moved resource instances excluded by targeting", moved+"your -exclude=... options exclude some of those resource instances.\n\nTo create a valid plan, either remove your -exclude=... options altogether or just specifically remove the following options:%s\n\nNote that removing these options may include further additional resource instances in your plan, in order to respect object dependencies.", options("-exclude", drop))
 	}
 	return nil
 }
@@ -266,18 +266,18 @@ func (p *planner) checkReplace() diag.List {
 	var ds diag.List
 	for _, a := range p.in.Replace {
 		if a.Resource.Mode != addr.Managed {
-			ds = append(ds, diag.Errorf(nil, "Invalid force-replace address", "The -replace option can only be used with managed resources, and %s is not one.", a)...)
+			ds = append(ds, diag.Errorf(diag.CodePlanReplaceAddress, nil, "Invalid force-replace address", "The -replace option can only be used with managed resources, and %s is not one.", a)...)
 			continue
 		}
 		if p.prior.Instance(a) != nil {
 			continue
 		}
 		if near := p.instancesOf(a); len(near) > 0 {
-			ds = append(ds, diag.Warnf(nil, "Incompletely-matched force-replace resource instance", "Your force-replace request for %s doesn't match any resource instance. To force replacement of particular instances, use one or more of the following options instead:\n%s", a, strings.Join(near, "\n"))...)
+			ds = append(ds, diag.Warnf(diag.CodePlanReplaceKey, nil, "Incompletely-matched force-replace resource instance", "Your force-replace request for %s doesn't match any resource instance. To force replacement of particular instances, use one or more of the following options instead:\n%s", a, strings.Join(near, "\n"))...)
 			continue
 		}
 		if node := p.in.Eval.Tree.Node(a.Module); node == nil || node.Config.Resources[a.Resource] == nil {
-			ds = append(ds, diag.Warnf(nil, "Resource to replace not found", "No resource instance in configuration or state has the address %s.", a)...)
+			ds = append(ds, diag.Warnf(diag.CodePlanReplaceNotFound, nil, "Resource to replace not found", "No resource instance in configuration or state has the address %s.", a)...)
 		}
 	}
 	return ds

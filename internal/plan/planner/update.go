@@ -221,7 +221,7 @@ func (m *managedPlan) preventReplace(c *plan.Change) diag.List {
 
 // prevented is the message about a delete that prevent_destroy forbids.
 func prevented(a addr.Instance, r *config.Resource, at *source.Range) *diag.Message {
-	return &diag.Message{Code: "plan/prevent-destroy", Severity: diag.Error, Summary: "Resource instance cannot be destroyed", At: &r.At,
+	return &diag.Message{Code: diag.CodePlanPreventDestroy, Severity: diag.Error, Summary: "Resource instance cannot be destroyed", At: &r.At,
 		Detail: fmt.Sprintf("Resource %s has lifecycle.prevent_destroy set, but the plan calls for this resource to be destroyed. To avoid this error and continue with the plan, either disable lifecycle.prevent_destroy or exclude this resource instance using the -exclude=%s option.", a, quoteAddr(a)),
 		Notes:  []diag.Note{{Text: "prevent_destroy is set here", At: at}}}
 }

@@ -69,7 +69,7 @@ func unresolved(blocked []string) diag.List {
 	if len(blocked) == 0 {
 		return nil
 	}
-	return diag.Warnf(nil, "Unresolved resource instance address changes", "Terrace tried to adjust resource instance addresses in the prior state based on change information recorded in the configuration, but some adjustments did not succeed due to existing objects already at the intended addresses:\n\n%s\n\nTerrace has planned to destroy these objects. If this is not what you want, give the objects other addresses with \"terrace state mv\".", strings.Join(blocked, "\n"))
+	return diag.Warnf(diag.CodePlanMoves, nil, "Unresolved resource instance address changes", "Terrace tried to adjust resource instance addresses in the prior state based on change information recorded in the configuration, but some adjustments did not succeed due to existing objects already at the intended addresses:\n\n%s\n\nTerrace has planned to destroy these objects. If this is not what you want, give the objects other addresses with \"terrace state mv\".", strings.Join(blocked, "\n"))
 }
 
 // index finds the statements that may be about an address. Of several that fit, the most

@@ -162,7 +162,7 @@ func (s *removedStatement) contradicts(o *removedStatement) diag.List {
 	default:
 		return nil
 	}
-	return diag.Errorf(&s.block.At, "Contradictory removed blocks", "%s Remove one of the blocks, or let both say the same.", why).Note(&o.block.At, "the other block")
+	return diag.Errorf(diag.CodePlanRemovedConflict, &s.block.At, "Contradictory removed blocks", "%s Remove one of the blocks, or let both say the same.", why).Note(&o.block.At, "the other block")
 }
 
 // keysOf are a key and what stands for all.
@@ -210,7 +210,7 @@ func (r Removals) StillWanted(a addr.Instance, at source.Range) diag.List {
 	if i < 0 {
 		return nil
 	}
-	return diag.Errorf(&all[i].block.At, "Removed resource instance still exists", "This statement declares a removal of %s, but the configuration still declares that instance. Take its key out of the for_each of one of the two.", a).Note(&at, "still declared here")
+	return diag.Errorf(diag.CodePlanStillExists, &all[i].block.At, "Removed resource instance still exists", "This statement declares a removal of %s, but the configuration still declares that instance. Take its key out of the for_each of one of the two.", a).Note(&at, "still declared here")
 }
 
 func (s *removedStatement) covers(a addr.Instance) bool {
@@ -280,12 +280,12 @@ func stillThere(n *module.Node, t addr.Target, b *config.Removed) diag.List {
 			if b.ForEach != nil {
 				return nil
 			}
-			return diag.Errorf(&b.At, "Removed module block still exists", "This statement declares a removal of the module %s, but this module block still exists in the configuration. Please remove the module block.", t).Note(&child.Call.At, "still declared here")
+			return diag.Errorf(diag.CodePlanStillExists, &b.At, "Removed module block still exists", "This statement declares a removal of the module %s, but this module block still exists in the configuration. Please remove the module block.", t).Note(&child.Call.At, "still declared here")
 		}
 		n = child
 	}
 	if r := n.Config.Resources[t.Resource]; r != nil && !t.HasKey {
-		return diag.Errorf(&b.At, "Removed resource block still exists", "This statement declares a removal of the resource %s, but this resource block still exists in the configuration. Please remove the resource block.", t).Note(&r.At, "still declared here")
+		return diag.Errorf(diag.CodePlanStillExists, &b.At, "Removed resource block still exists", "This statement declares a removal of the resource %s, but this resource block still exists in the configuration. Please remove the resource block.", t).Note(&r.At, "still declared here")
 	}
 	return nil
 }

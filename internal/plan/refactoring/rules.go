@@ -47,24 +47,24 @@ func checkMoves(stmts []*moveStatement) (ds diag.List, open []Open) {
 		from, to := abs(s, s.from), abs(s, s.to)
 		switch {
 		case s.from.IsModule() != s.to.IsModule():
-			ds = append(ds, diag.Errorf(&s.at, "Invalid moved addresses", "The from and to addresses must both be resources or both be modules.")...)
+			ds = append(ds, diag.Errorf(diag.CodePlanMoves, &s.at, "Invalid moved addresses", "The from and to addresses must both be resources or both be modules.")...)
 			continue
 		case !s.from.IsModule() && (s.from.Resource.Mode != s.to.Resource.Mode || s.to.Resource.Mode == addr.Ephemeral):
-			ds = append(ds, diag.Errorf(&s.at, "Invalid moved addresses", "A managed resource can be moved to the address of another, and a data source to that of another.")...)
+			ds = append(ds, diag.Errorf(diag.CodePlanMoves, &s.at, "Invalid moved addresses", "A managed resource can be moved to the address of another, and a data source to that of another.")...)
 			continue
 		case from == to:
-			say(s, diag.Errorf(&s.at, "Redundant move statement", "This statement declares a move from %s to the same address, which is the same as not declaring this move at all.", from))
+			say(s, diag.Errorf(diag.CodePlanMoves, &s.at, "Redundant move statement", "This statement declares a move from %s to the same address, which is the same as not declaring this move at all.", from))
 			continue
 		}
 		if o := froms[from]; o != nil && abs(o, o.to) != to {
-			say(s, diag.Errorf(&s.at, "Ambiguous move statements", "A statement at %s declared that %s moved to %s, but this statement instead declares that it moved to %s. Each %s can move to only one destination.", o.at, from, abs(o, o.to), to, kindOf(s)).Note(&o.at, "the other statement is here"))
+			say(s, diag.Errorf(diag.CodePlanMoves, &s.at, "Ambiguous move statements", "A statement at %s declared that %s moved to %s, but this statement instead declares that it moved to %s. Each %s can move to only one destination.", o.at, from, abs(o, o.to), to, kindOf(s)).Note(&o.at, "the other statement is here"))
 		}
 		if o := tos[to]; o != nil && abs(o, o.from) != from {
-			say(s, diag.Errorf(&s.at, "Ambiguous move statements", "A statement at %s declared that %s moved to %s, but this statement instead declares that %s moved there. Each %s can have moved from only one source.", o.at, abs(o, o.from), to, from, kindOf(s)).Note(&o.at, "the other statement is here"))
+			say(s, diag.Errorf(diag.CodePlanMoves, &s.at, "Ambiguous move statements", "A statement at %s declared that %s moved to %s, but this statement instead declares that %s moved there. Each %s can have moved from only one source.", o.at, abs(o, o.from), to, from, kindOf(s)).Note(&o.at, "the other statement is here"))
 		}
 		froms[from], tos[to] = s, s
 		if place := stillDeclared(s); place != nil {
-			say(s, diag.Errorf(&s.at, "Moved object still exists", "This statement declares a move from %s, but that is still declared at %s. Change the configuration so that it is declared as %s instead.", from, place, to).Note(place, "still declared here"))
+			say(s, diag.Errorf(diag.CodePlanStillExists, &s.at, "Moved object still exists", "This statement declares a move from %s, but that is still declared at %s. Change the configuration so that it is declared as %s instead.", from, place, to).Note(place, "still declared here"))
 		}
 	}
 	return append(ds, moveCycles(stmts, abs)...), open
@@ -142,7 +142,7 @@ func moveCycles(stmts []*moveStatement, abs func(*moveStatement, addr.Target) st
 		var trail []*moveStatement
 		for x := s; x != nil && !reported[x]; x = next[abs(x, x.to)] {
 			if i := slices.Index(trail, x); i >= 0 {
-				m := &diag.Message{Code: "plan/move-cycle", Summary: "Cyclic dependency in move statements", At: &x.at, Detail: "The following chained move statements form a cycle, and so there is no final location to move objects to. A chain of move statements must end with an address that doesn't appear in any other statements, and which typically also refers to an object still declared in the configuration."}
+				m := &diag.Message{Code: diag.CodePlanMoveCycle, Summary: "Cyclic dependency in move statements", At: &x.at, Detail: "The following chained move statements form a cycle, and so there is no final location to move objects to. A chain of move statements must end with an address that doesn't appear in any other statements, and which typically also refers to an object still declared in the configuration."}
 				for _, c := range trail[i:] {
 					m.Notes = append(m.Notes, diag.Note{Text: abs(c, c.from) + " moves to " + abs(c, c.to), At: &c.at})
 					reported[c] = true

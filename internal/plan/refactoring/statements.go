@@ -77,7 +77,7 @@ func eachElement(n *module.Node, early module.Options, each hcl.Expression, f fu
 		return ds
 	}
 	if v.IsNull() || !v.CanIterateElements() || v.Type().IsListType() || v.Type().IsTupleType() {
-		return diag.Errorf(&at, "Invalid for_each argument", "The \"for_each\" argument must be a map, or set of strings.")
+		return diag.Errorf(diag.CodeEvalForEach, &at, "Invalid for_each argument", "The \"for_each\" argument must be a map, or set of strings.")
 	}
 	for it := v.ElementIterator(); it.Next(); {
 		k, el := it.Element()
@@ -99,7 +99,7 @@ func ReadAddress(x hcl.Expression, ctx *hcl.EvalContext) (addr.Target, diag.List
 	}
 	t, err := addr.TargetFromTraversal(tr)
 	if err != nil {
-		return addr.Target{}, diag.Errorf(&at, "Invalid address", "This is not the address of a resource, a module or an instance of one: %s.", err)
+		return addr.Target{}, diag.Errorf(diag.CodeConfigInvalidAddress, &at, "Invalid address", "This is not the address of a resource, a module or an instance of one: %s.", err)
 	}
 	return t, nil
 }

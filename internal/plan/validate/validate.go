@@ -324,7 +324,7 @@ func (v *validator) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List
 	}
 	if a.Resource.Mode != addr.Ephemeral && marked {
 		_, _, more = resourceclient.ConfigValue(t, d, s)
-		ds = append(ds, resourceclient.Blame(d, s, append(onlyOf(more, "plan/ephemeral"), onlyOf(more, resourceclient.CodeDeprecated)...))...)
+		ds = append(ds, resourceclient.Blame(d, s, append(onlyOf(more, diag.CodePlanEphemeral), onlyOf(more, resourceclient.CodeDeprecated)...))...)
 	}
 	prov, more := v.in.Providers.Any(v.ctx, d.Resource.Provider())
 	if ds = append(ds, more...); more.HasErrors() {
@@ -365,7 +365,7 @@ func made(t *demand.Task, d *eval.Desired, out cty.Value) diag.List {
 func notFailures(ds diag.List) diag.List {
 	var out diag.List
 	for _, m := range ds {
-		if m.Code != "eval/condition" {
+		if m.Code != diag.CodeEvalCondition {
 			out = append(out, m)
 		}
 	}
@@ -405,7 +405,7 @@ func (v *validator) deprecated(d *eval.Desired, s *schema.Resource, config cty.V
 	}
 	if s.Block.Deprecated != "" {
 		at := d.Resource.Config().At
-		ds = append(ds, diag.Warnf(&at, "Deprecated "+kind, "%s", sentence(s.Block.Deprecated))...)
+		ds = append(ds, diag.Warnf(diag.CodeEvalDeprecatedByProvider, &at, "Deprecated "+kind, "%s", sentence(s.Block.Deprecated))...)
 	}
 	if config.IsNull() || !config.IsKnown() {
 		return ds
@@ -416,7 +416,7 @@ func (v *validator) deprecated(d *eval.Desired, s *schema.Resource, config cty.V
 			continue
 		}
 		at := b.AttrRange(cty.GetAttrPath(name))
-		ds = append(ds, diag.Warnf(&at, "Argument is deprecated", "%s", sentence(a.Deprecated))...)
+		ds = append(ds, diag.Warnf(diag.CodeEvalDeprecatedByProvider, &at, "Argument is deprecated", "%s", sentence(a.Deprecated))...)
 	}
 	for name, nb := range s.Block.Blocks {
 		x := config.GetAttr(name)
@@ -424,7 +424,7 @@ func (v *validator) deprecated(d *eval.Desired, s *schema.Resource, config cty.V
 			continue
 		}
 		at := b.AttrRange(cty.GetAttrPath(name))
-		ds = append(ds, diag.Warnf(&at, "Block is deprecated", "%s", sentence(nb.Block.Deprecated))...)
+		ds = append(ds, diag.Warnf(diag.CodeEvalDeprecatedByProvider, &at, "Block is deprecated", "%s", sentence(nb.Block.Deprecated))...)
 	}
 	return ds
 }
@@ -450,7 +450,7 @@ func (v *validator) ignored(d *eval.Desired, s *schema.Resource) diag.List {
 			continue
 		}
 		if a := s.Block.Attributes[first.Name]; a != nil && a.Computed && !a.Optional && !a.Required {
-			redundant = append(redundant, diag.Warnf(&at, "Redundant ignore_changes element", "Adding an attribute name to ignore_changes tells Terrace to ignore future changes to the argument in configuration after the object has been created, retaining the value originally configured.\n\nThe attribute %s is decided by the provider alone and therefore there can be no configured value to compare with. Including this attribute in ignore_changes has no effect. Remove the attribute from ignore_changes to quiet this warning.", first.Name)...)
+			redundant = append(redundant, diag.Warnf(diag.CodeEvalRedundantIgnore, &at, "Redundant ignore_changes element", "Adding an attribute name to ignore_changes tells Terrace to ignore future changes to the argument in configuration after the object has been created, retaining the value originally configured.\n\nThe attribute %s is decided by the provider alone and therefore there can be no configured value to compare with. Including this attribute in ignore_changes has no effect. Remove the attribute from ignore_changes to quiet this warning.", first.Name)...)
 		}
 	}
 	if !v.early {

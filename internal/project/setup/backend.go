@@ -59,7 +59,7 @@ func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag
 		answered := backend.Watch(to.Opened, i.c.StoreOptions(ctx, to))
 		err := b.Initialize(ctx)
 		if answered(); err != nil {
-			return append(ds, to.Located(backend.Message("Failed to initialize the backend", "", err))...)
+			return append(ds, to.Located(backend.Message(diag.CodeBackendFailed, "Failed to initialize the backend", "", err))...)
 		}
 	}
 	var m migrate.Migration
@@ -188,7 +188,7 @@ func (i *initializer) checkWorkspace(ctx context.Context, b *project.Place) diag
 		return append(ds, i.c.SelectWorkspace(names[0])...)
 	}
 	if !i.mayAsk() {
-		return append(ds, diag.Errorf(nil, fmt.Sprintf("Currently selected workspace %q does not exist", current), "%s was asked not to ask questions, so the workspace cannot be selected here. Select one with \"%s workspace select\".", product, program)...)
+		return append(ds, diag.Errorf(diag.CodeStateWorkspace, nil, fmt.Sprintf("Currently selected workspace %q does not exist", current), "%s was asked not to ask questions, so the workspace cannot be selected here. Select one with \"%s workspace select\".", product, program)...)
 	}
 	text := fmt.Sprintf("The currently selected workspace (%s) does not exist.\nThis is expected behavior when the selected workspace did not have an\nexisting non-empty state. Please enter a number to select a workspace:\n\n", current)
 	for n, name := range names {
@@ -196,11 +196,11 @@ func (i *initializer) checkWorkspace(ctx context.Context, b *project.Place) diag
 	}
 	answer, err := i.view.Ask(ctx, "Select a workspace", text)
 	if err != nil {
-		return append(ds, diag.Errorf(nil, "No workspace selected", "Nobody selected one: %s. Select one with \""+program+" workspace select\".", err)...)
+		return append(ds, diag.Errorf(diag.CodeStateWorkspace, nil, "No workspace selected", "Nobody selected one: %s. Select one with \""+program+" workspace select\".", err)...)
 	}
 	n, err := strconv.Atoi(answer)
 	if err != nil || n < 1 || n > len(names) {
-		return append(ds, diag.Errorf(nil, "No workspace selected", "A number from 1 to %d is needed.", len(names))...)
+		return append(ds, diag.Errorf(diag.CodeStateWorkspace, nil, "No workspace selected", "A number from 1 to %d is needed.", len(names))...)
 	}
 	return append(ds, i.c.SelectWorkspace(names[n-1])...)
 }
@@ -208,11 +208,11 @@ func (i *initializer) checkWorkspace(ctx context.Context, b *project.Place) diag
 // firstWorkspace creates and selects a workspace where there is none.
 func (i *initializer) firstWorkspace(ctx context.Context, all backend.Workspaces) diag.List {
 	if !i.mayAsk() {
-		return diag.Errorf(nil, "No workspaces", "There are no workspaces with these tags or names, and %s was asked not to ask questions. Set TF_WORKSPACE to the name of one to create, or run \"%s workspace new NAME\".", product, program)
+		return diag.Errorf(diag.CodeCloudWorkspace, nil, "No workspaces", "There are no workspaces with these tags or names, and %s was asked not to ask questions. Set TF_WORKSPACE to the name of one to create, or run \"%s workspace new NAME\".", product, program)
 	}
 	name, err := i.view.Ask(ctx, "No workspaces found", "There are no workspaces with these tags or names.\nEnter the name of one to create.")
 	if err != nil {
-		return diag.Errorf(nil, "No workspace selected", "Nobody named one: %s. Create one with \""+program+" workspace new NAME\".", err)
+		return diag.Errorf(diag.CodeStateWorkspace, nil, "No workspace selected", "Nobody named one: %s. Create one with \""+program+" workspace new NAME\".", err)
 	}
 	if ds := all.Create(ctx, name); ds.HasErrors() {
 		return ds

@@ -76,7 +76,7 @@ func InstallModules(ctx context.Context, c *project.Context, v *View, m Modules)
 	}
 	if !o.LockOnly && res.Lock != nil && !res.Lock.Equal(locked) {
 		if err := lock.Write(path, res.Lock); err != nil {
-			return append(ds, diag.Errorf(nil, "Failed to write dependency lock file", "The dependency lock file cannot be written: %s.", err)...)
+			return append(ds, diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write dependency lock file", "The dependency lock file cannot be written: %s.", err)...)
 		}
 	}
 	return ds

@@ -24,7 +24,7 @@ func (i *initializer) initProviders(ctx context.Context) diag.List {
 	for _, a := range folder.SortedProviders(req) {
 		if a.IsBuiltIn() {
 			for _, c := range req[a] {
-				ds = append(ds, diag.Errorf(&c.At, "Invalid dependency on built-in provider", "Cannot use %s with a version constraint: it is a part of the program and comes in one version. Remove the constraint.", a)...)
+				ds = append(ds, diag.Errorf(diag.CodeProviderBuiltinVersion, &c.At, "Invalid dependency on built-in provider", "Cannot use %s with a version constraint: it is a part of the program and comes in one version. Remove the constraint.", a)...)
 			}
 			i.view.human("- " + a.String() + " is built in to " + product + "\n")
 			i.view.log(a.String() + " is built in to " + product)
@@ -48,7 +48,7 @@ func (i *initializer) initProviders(ctx context.Context) diag.List {
 	}
 	ds = append(ds, install.OverrideWarning(o, true)...)
 	if err := install.RecordPluginDirs(o); err != nil {
-		return append(ds, diag.Errorf(nil, "Failed to save plugin folders", "What -plugin-dir says cannot be saved: %s.", err)...)
+		return append(ds, diag.Errorf(diag.CodeFilesWrite, nil, "Failed to save plugin folders", "What -plugin-dir says cannot be saved: %s.", err)...)
 	}
 	locked, more := lock.Read(pl.Folder.Files, pl.LockPath())
 	if ds = append(ds, more...); more.HasErrors() {
@@ -119,12 +119,12 @@ func (i *initializer) saveLock(old, next *lock.File, readonly bool) diag.List {
 	}
 	if readonly {
 		if !next.SameProviders(old) {
-			return diag.Errorf(nil, "Provider dependency changes detected", "Changes to the required provider dependencies were detected, but the lock file is read-only. To use and record these requirements, run \"%s init\" without the \"-lockfile=readonly\" flag.", program)
+			return diag.Errorf(diag.CodeLockMismatch, nil, "Provider dependency changes detected", "Changes to the required provider dependencies were detected, but the lock file is read-only. To use and record these requirements, run \"%s init\" without the \"-lockfile=readonly\" flag.", program)
 		}
-		return diag.Warnf(nil, "Provider lock file not updated", "Changes to the provider selections were detected, but not saved in the %s file. To record these selections, run \"%s init\" without the \"-lockfile=readonly\" flag.", lock.Name, program)
+		return diag.Warnf(diag.CodeLockMismatch, nil, "Provider lock file not updated", "Changes to the provider selections were detected, but not saved in the %s file. To record these selections, run \"%s init\" without the \"-lockfile=readonly\" flag.", lock.Name, program)
 	}
 	if err := lock.Write(i.project.Plugins.LockPath(), next); err != nil {
-		return diag.Errorf(nil, "Failed to write dependency lock file", "The dependency lock file cannot be written: %s.", err)
+		return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write dependency lock file", "The dependency lock file cannot be written: %s.", err)
 	}
 	if len(old.Sorted()) == 0 {
 		i.view.say("\n" + product + " has created a lock file " + lock.Name + " to record the provider\nselections it made above. Include this file in your version control repository\nso that " + product + " can guarantee to make the same selections by default when\nyou run \"" + program + " init\" in the future.\n")

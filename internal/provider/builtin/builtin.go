@@ -60,7 +60,7 @@ func Factory(read ReadState) provider.Factory {
 
 func (p *Provider) check() diag.List {
 	if p.closed.Load() {
-		return diag.Errorf(nil, "Provider is closed", "The built-in provider was asked for something after it had been closed. This is a bug in this program.")
+		return diag.Errorf(diag.CodeProviderCall, nil, "Provider is closed", "The built-in provider was asked for something after it had been closed. This is a bug in this program.")
 	}
 	return nil
 }
@@ -100,12 +100,12 @@ func unknownType(mode addr.Mode, typ string) diag.List {
 	case addr.Ephemeral:
 		kind = "ephemeral resource type"
 	}
-	return diag.Errorf(nil, "Unknown type", "The built-in provider has no %s named %q.", kind, typ)
+	return diag.Errorf(diag.CodeProviderUnknownType, nil, "Unknown type", "The built-in provider has no %s named %q.", kind, typ)
 }
 
 // UpgradeIdentity fails: no type of the provider has an identity.
 func (p *Provider) UpgradeIdentity(_ context.Context, typ string, _ int64, _ []byte) (cty.Value, diag.List) {
-	return cty.NilVal, diag.Errorf(nil, "Type without identity", "The type %q of the built-in provider has no identity.", typ)
+	return cty.NilVal, diag.Errorf(diag.CodeProviderNoIdentity, nil, "Type without identity", "The type %q of the built-in provider has no identity.", typ)
 }
 
 // ReadData reads terraform_remote_state.

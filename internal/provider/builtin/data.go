@@ -118,7 +118,7 @@ func (p *Provider) Import(_ context.Context, req provider.ImportRequest) ([]prov
 	case req.Type != dataType:
 		return nil, unknownType(0, req.Type)
 	case req.ID == "":
-		return nil, diag.Errorf(nil, "Import needs an id", "An object of type terraform_data is imported by its id, which must not be empty.")
+		return nil, diag.Errorf(diag.CodeProviderImportNeedsId, nil, "Import needs an id", "An object of type terraform_data is imported by its id, which must not be empty.")
 	}
 	v := object(cty.StringVal(req.ID), nullValue, nullValue, nullValue)
 	return []provider.Imported{{Type: dataType, State: v}}, nil
@@ -130,7 +130,7 @@ func (p *Provider) Move(_ context.Context, req provider.MoveRequest) (provider.M
 		return provider.MoveResponse{}, p.check()
 	}
 	if req.TargetType != dataType || req.SourceType != "null_resource" || req.SourceProvider.Type != "null" {
-		return provider.MoveResponse{}, diag.Errorf(nil, "Unsupported move",
+		return provider.MoveResponse{}, diag.Errorf(diag.CodePlanMoves, nil, "Unsupported move",
 			"The built-in provider cannot turn an object of type %q into one of type %q. A terraform_data object can be made of a null_resource only.", req.SourceType, req.TargetType)
 	}
 	var old struct {
@@ -149,7 +149,7 @@ func (p *Provider) Move(_ context.Context, req provider.MoveRequest) (provider.M
 		}
 	}
 	if err != nil {
-		return provider.MoveResponse{}, diag.Errorf(nil, "Cannot read the object to be moved", "The stored attributes of the null_resource cannot be read: %s.", err)
+		return provider.MoveResponse{}, diag.Errorf(diag.CodeProviderMovedObject, nil, "Cannot read the object to be moved", "The stored attributes of the null_resource cannot be read: %s.", err)
 	}
 	return provider.MoveResponse{State: object(id, nullValue, nullValue, triggers), Private: req.SourcePrivate}, nil
 }

@@ -2,8 +2,8 @@ package builtin
 
 import (
 	"context"
-	"github.com/terrace-iac/terrace/addr"
 
+	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/provider"
 	"github.com/terrace-iac/terrace/state"
@@ -32,7 +32,7 @@ func checkDefaults(v cty.Value) diag.List {
 	if !v.IsKnown() || v.IsNull() || v.Type().IsObjectType() || v.Type().IsMapType() {
 		return nil
 	}
-	ds := diag.Errorf(nil, "Invalid default values", "Defaults must be given in an object value.")
+	ds := diag.Errorf(diag.CodeProviderRemoteStateDefaults, nil, "Invalid default values", "Defaults must be given in an object value.")
 	ds[0].Attr = attr("defaults")
 	return ds
 }
@@ -41,7 +41,7 @@ func checkDefaults(v cty.Value) diag.List {
 // that it could be asked for.
 func (p *Provider) remoteState(ctx context.Context, config cty.Value, check bool) (*state.State, diag.List) {
 	if p.read == nil {
-		return nil, diag.Errorf(nil, "No states to read", "The built-in provider was started without access to states.")
+		return nil, diag.Errorf(diag.CodeStateNone, nil, "No states to read", "The built-in provider was started without access to states.")
 	}
 	req := ReadStateRequest{Backend: config.GetAttr("backend").AsString(), Config: config.GetAttr("config"), Check: check}
 	if a := provider.CallerOf(ctx).Instance; a != (addr.Instance{}) {
@@ -51,7 +51,7 @@ func (p *Provider) remoteState(ctx context.Context, config cty.Value, check bool
 		req.Workspace = ws.AsString()
 	}
 	if !req.Config.IsNull() && !req.Config.Type().IsObjectType() && !req.Config.Type().IsMapType() {
-		ds := diag.Errorf(nil, "Invalid backend configuration", "The given configuration is not valid for backend %q: an object is required.", req.Backend)
+		ds := diag.Errorf(diag.CodeBackendRemoteState, nil, "Invalid backend configuration", "The given configuration is not valid for backend %q: an object is required.", req.Backend)
 		ds[0].Attr = attr("config")
 		return nil, ds
 	}
@@ -69,7 +69,7 @@ func (p *Provider) readRemoteState(ctx context.Context, config cty.Value) (cty.V
 		return cty.NilVal, ds
 	}
 	if s == nil {
-		missing := diag.Errorf(nil, "Unable to find remote state", "No stored state was found for the given workspace in the given backend.")
+		missing := diag.Errorf(diag.CodeBackendReadFailed, nil, "Unable to find remote state", "No stored state was found for the given workspace in the given backend.")
 		if !config.GetAttr("workspace").IsNull() {
 			missing[0].Attr = attr("workspace")
 		}

@@ -23,7 +23,7 @@ func (p *Provider) UpgradeState(_ context.Context, req provider.UpgradeRequest) 
 	case req.Type != dataType:
 		return cty.NilVal, unknownType(0, req.Type)
 	case req.JSON == nil:
-		return cty.NilVal, diag.Errorf(nil, "Unreadable object", "The stored attributes are in the form of a state format before version 4, which the type terraform_data never had.")
+		return cty.NilVal, diag.Errorf(diag.CodeProviderCall, nil, "Unreadable object", "The stored attributes are in the form of a state format before version 4, which the type terraform_data never had.")
 	}
 	return decode(req.JSON, dataImplied())
 }
@@ -31,7 +31,7 @@ func (p *Provider) UpgradeState(_ context.Context, req provider.UpgradeRequest) 
 func decode(src []byte, ty cty.Type) (cty.Value, diag.List) {
 	v, err := state.Decode(src, ty)
 	if err != nil {
-		return cty.NilVal, diag.Errorf(nil, "Unreadable object", "The stored attributes do not fit the type: %s.", err)
+		return cty.NilVal, diag.Errorf(diag.CodeProviderCall, nil, "Unreadable object", "The stored attributes do not fit the type: %s.", err)
 	}
 	return v, nil
 }

@@ -171,27 +171,27 @@ var _ provider.Provider = (*Provider)(nil)
 func (p *Provider) begin(ctx context.Context, method, typ string, b *schema.Block, about cty.Value, values ...cty.Value) diag.List {
 	select {
 	case <-p.closed:
-		return diag.Errorf(nil, "Provider is closed", "The provider was asked to %s after it had been closed.", method)
+		return diag.Errorf(diag.CodeProviderCall, nil, "Provider is closed", "The provider was asked to %s after it had been closed.", method)
 	default:
 	}
 	p.script.mu.Lock()
 	p.script.calls = append(p.script.calls, Call{method, typ, about})
 	p.script.mu.Unlock()
 	if ctx.Err() != nil {
-		return diag.Errorf(nil, "Provider call interrupted", "The provider was asked to %s %s, but the call was given up.", method, typ)
+		return diag.Errorf(diag.CodeCLIInterrupted, nil, "Provider call interrupted", "The provider was asked to %s %s, but the call was given up.", method, typ)
 	}
 	if b == nil {
-		return diag.Errorf(nil, "Provider cannot be asked", "The provider has no type %s.", typ)
+		return diag.Errorf(diag.CodeProviderCall, nil, "Provider cannot be asked", "The provider has no type %s.", typ)
 	}
 	for _, v := range append(values, about) {
 		if v == cty.NilVal {
 			continue
 		}
 		if v.ContainsMarked() {
-			return diag.Errorf(nil, "Provider cannot be asked", "A value for %s %s carries marks, which the caller must take off.", method, typ)
+			return diag.Errorf(diag.CodeProviderCall, nil, "Provider cannot be asked", "A value for %s %s carries marks, which the caller must take off.", method, typ)
 		}
 		if errs := v.Type().TestConformance(b.ImpliedType()); len(errs) > 0 && v.Type() != cty.DynamicPseudoType {
-			return diag.Errorf(nil, "Provider cannot be asked", "A value for %s %s does not conform to the schema: %s.", method, typ, errs[0])
+			return diag.Errorf(diag.CodeProviderCall, nil, "Provider cannot be asked", "A value for %s %s does not conform to the schema: %s.", method, typ, errs[0])
 		}
 	}
 	return nil
@@ -225,7 +225,7 @@ func (p *Provider) Configure(ctx context.Context, config cty.Value) diag.List {
 	p.mu.Unlock()
 	switch {
 	case again:
-		return diag.Errorf(nil, "Provider is configured", "The provider was configured a second time.")
+		return diag.Errorf(diag.CodeProviderCall, nil, "Provider is configured", "The provider was configured a second time.")
 	case p.script.Configure != nil:
 		return p.script.Configure(config)
 	}
@@ -282,7 +282,7 @@ func (p *Provider) Close() error {
 
 // missing is the error of a call that the script does not have.
 func missing(method, typ string) diag.List {
-	return diag.Errorf(nil, "Provider cannot be asked", "The script has nothing for %s of %s.", method, typ)
+	return diag.Errorf(diag.CodeProviderCall, nil, "Provider cannot be asked", "The script has nothing for %s of %s.", method, typ)
 }
 
 // Fill replaces the unknown parts of a value by known ones that follow from where

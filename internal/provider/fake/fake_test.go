@@ -74,7 +74,7 @@ func TestPlainLife(t *testing.T) {
 
 func TestScript(t *testing.T) {
 	ctx := context.Background()
-	no := diag.Errorf(nil, "No", "No.")
+	no := diag.Errorf("", nil, "No", "No.")
 	s := &fake.Script{
 		Configure: func(cty.Value) diag.List { return nil },
 		Managed: map[string]*fake.Type{"thing": {

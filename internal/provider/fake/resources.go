@@ -22,7 +22,7 @@ func (p *Provider) UpgradeState(ctx context.Context, req provider.UpgradeRequest
 	}
 	v, err := ctyjson.Unmarshal(req.JSON, b.ImpliedType())
 	if err != nil {
-		return cty.UnknownVal(b.ImpliedType()), diag.Errorf(nil, "Unreadable state", "The stored attributes of %s cannot be read: %s.", req.Type, err)
+		return cty.UnknownVal(b.ImpliedType()), diag.Errorf(diag.CodeProviderCall, nil, "Unreadable state", "The stored attributes of %s cannot be read: %s.", req.Type, err)
 	}
 	return v, nil
 }
@@ -38,7 +38,7 @@ func (p *Provider) UpgradeIdentity(ctx context.Context, typ string, _ int64, jso
 	}
 	v, err := ctyjson.Unmarshal(json, id.ImpliedType())
 	if err != nil {
-		return cty.NilVal, diag.Errorf(nil, "Unreadable identity", "The stored identity of %s cannot be read: %s.", typ, err)
+		return cty.NilVal, diag.Errorf(diag.CodeProviderCall, nil, "Unreadable identity", "The stored identity of %s cannot be read: %s.", typ, err)
 	}
 	return v, nil
 }

@@ -45,7 +45,7 @@ func Install(ctx context.Context, req Requirements, locked *lock.File, o Options
 	var changed []string
 	in.locked, changed = translate(locked, want)
 	if len(changed) > 0 {
-		ds = append(ds, diag.Warnf(nil, "Dependency lock file entries automatically updated", "Some entries of the dependency lock file were rewritten:\n%s\n\nThe version selections were preserved, but the hashes were not because the providers of the two registries are not byte-for-byte identical.", bullets(changed))...)
+		ds = append(ds, diag.Warnf(diag.CodeLockMismatch, nil, "Dependency lock file entries automatically updated", "Some entries of the dependency lock file were rewritten:\n%s\n\nThe version selections were preserved, but the hashes were not because the providers of the two registries are not byte-for-byte identical.", bullets(changed))...)
 	}
 	in.sources = in.methods()
 	providers := sorted(want)
@@ -74,7 +74,7 @@ func Install(ctx context.Context, req Requirements, locked *lock.File, o Options
 	}
 	if len(incomplete) > 0 {
 		pl := o.platform()
-		ds = append(ds, diag.Warnf(nil, "Incomplete lock file information for providers", "Due to your customized provider installation methods, lock file checksums were calculated locally for the following providers:\n%s\n\nThe current %s file only includes checksums for %s, so the providers cannot be installed on another platform.\n\nTo calculate additional checksums for another platform, run:\n  terrace providers lock -platform=%s\n(where %s is the platform to generate)", bullets(incomplete), lock.Name, pl, pl, pl)...)
+		ds = append(ds, diag.Warnf(diag.CodeLockMismatch, nil, "Incomplete lock file information for providers", "Due to your customized provider installation methods, lock file checksums were calculated locally for the following providers:\n%s\n\nThe current %s file only includes checksums for %s, so the providers cannot be installed on another platform.\n\nTo calculate additional checksums for another platform, run:\n  terrace providers lock -platform=%s\n(where %s is the platform to generate)", bullets(incomplete), lock.Name, pl, pl, pl)...)
 	}
 	return out, next, ds
 }
@@ -91,13 +91,13 @@ func (in *installer) one(ctx context.Context, p addr.Provider, places []config.C
 	j := &job{installer: in, p: p}
 	ds := j.pick(ctx)
 	for _, w := range j.warnings {
-		ds = append(ds, diag.Warnf(nil, "Additional provider information from registry", "The remote registry returned warnings for %s:\n- %s", p, w)...)
+		ds = append(ds, diag.Warnf(diag.CodeProviderRegistryWarning, nil, "Additional provider information from registry", "The remote registry returned warnings for %s:\n- %s", p, w)...)
 	}
 	if !ds.HasErrors() && !j.done {
 		ds = append(ds, j.failed(j.install(ctx))...)
 	}
 	for _, n := range j.notes {
-		ds = append(ds, diag.Warnf(nil, "Provider signed with an expired key", "%s", n)...)
+		ds = append(ds, diag.Warnf(diag.CodeProviderExpiredKey, nil, "Provider signed with an expired key", "%s", n)...)
 	}
 	if ds.HasErrors() {
 		blame(ds.Errors(), places)
@@ -142,7 +142,7 @@ func (j *job) pick(ctx context.Context) diag.List {
 	if keep {
 		j.tell(Event{Kind: Reusing})
 		if !allowed.Has(old.Version) {
-			return diag.Errorf(nil, unresolved, "Could not resolve provider %s: locked provider %s %s does not match configured version constraint %s; must use \"terrace init -upgrade\" to allow selection of new versions.", j.p.Display(), j.p, old.Version, c)
+			return diag.Errorf(diag.CodeProviderPackage, nil, unresolved, "Could not resolve provider %s: locked provider %s %s does not match configured version constraint %s; must use \"terrace init -upgrade\" to allow selection of new versions.", j.p.Display(), j.p, old.Version, c)
 		}
 		j.choose(old.Version)
 		if err := j.local(ctx); err != nil || j.done {
@@ -168,14 +168,14 @@ func (j *job) newest(have []versions.Version) diag.List {
 	c := j.want[j.p]
 	if old := j.locked.Provider(j.p); old != nil && !j.o.Upgrade && c.Allows().Has(old.Version) {
 		if !slices.ContainsFunc(have, old.Version.Same) {
-			return diag.Errorf(nil, unresolved, "Could not resolve provider %s: the previously-selected version %s is no longer available.", j.p.Display(), old.Version)
+			return diag.Errorf(diag.CodeProviderPackage, nil, unresolved, "Could not resolve provider %s: the previously-selected version %s is no longer available.", j.p.Display(), old.Version)
 		}
 		j.choose(old.Version)
 		return nil
 	}
 	v := versions.List(have).NewestInSet(c.Allows())
 	if v == versions.Unspecified {
-		return diag.Errorf(nil, unresolved, "Could not resolve provider %s: no available releases match the given constraints %s; the newest available version is %s.", j.p.Display(), c, versions.List(have).Newest())
+		return diag.Errorf(diag.CodeProviderPackage, nil, unresolved, "Could not resolve provider %s: no available releases match the given constraints %s; the newest available version is %s.", j.p.Display(), c, versions.List(have).Newest())
 	}
 	j.choose(v)
 	return nil
@@ -187,17 +187,17 @@ func (j *job) failed(err error) diag.List {
 	case err == nil:
 		return nil
 	case errors.Is(err, errPlatform):
-		return diag.Errorf(nil, "Incompatible provider version", "Provider %s v%s does not have a package available for your current platform, %s.\n\nNot all providers are available for all platforms. Other versions of this provider may have different platforms supported.", j.p, j.v, j.o.platform())
+		return diag.Errorf(diag.CodeProviderProtocol, nil, "Incompatible provider version", "Provider %s v%s does not have a package available for your current platform, %s.\n\nNot all providers are available for all platforms. Other versions of this provider may have different platforms supported.", j.p, j.v, j.o.platform())
 	}
-	return diag.Errorf(nil, "Failed to install provider", "Error while installing %s v%s: %s.", j.p.Display(), j.v, err)
+	return diag.Errorf(diag.CodeProviderPackage, nil, "Failed to install provider", "Error while installing %s v%s: %s.", j.p.Display(), j.v, err)
 }
 
 func queryFailed(p addr.Provider, err error) diag.List {
 	var nowhere *notFoundError
 	if errors.As(err, &nowhere) {
-		return diag.Errorf(nil, "Failed to query available provider packages", "Could not retrieve the list of available versions for provider %s: %s", p.Display(), err)
+		return diag.Errorf(diag.CodeProviderPackage, nil, "Failed to query available provider packages", "Could not retrieve the list of available versions for provider %s: %s", p.Display(), err)
 	}
-	return diag.Errorf(nil, "Failed to resolve provider packages", "Could not resolve provider %s: %s.", p.Display(), err)
+	return diag.Errorf(diag.CodeProviderPackage, nil, "Failed to resolve provider packages", "Could not resolve provider %s: %s.", p.Display(), err)
 }
 
 // A notFoundError says that no source knows a provider.

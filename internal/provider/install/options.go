@@ -103,7 +103,7 @@ func (r Requirements) parse() (parsed, diag.List) {
 			one, err := lock.ParseConstraints(c.Text)
 			if err != nil {
 				at := c.At
-				ds = append(ds, diag.Errorf(&at, "Invalid version constraint", "Incorrect version constraint syntax in the requirement of provider %s: %s.", p.Display(), err)...)
+				ds = append(ds, diag.Errorf(diag.CodeConfigVersionConstraint, &at, "Invalid version constraint", "Incorrect version constraint syntax in the requirement of provider %s: %s.", p.Display(), err)...)
 				continue
 			}
 			all = append(all, one...)

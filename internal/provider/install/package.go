@@ -97,7 +97,7 @@ func newPackage(p addr.Provider, v versions.Version, dir string, allowed []lock.
 			return checked{prog, ds}, !ds.HasErrors()
 		})
 		if err != nil {
-			return Program{}, diag.Errorf(nil, "Failed to load plugin", "The package of provider %s %s in %s was not read: %s.", p, v, dir, err)
+			return Program{}, diag.Errorf(diag.CodeProviderStart, nil, "Failed to load plugin", "The package of provider %s %s in %s was not read: %s.", p, v, dir, err)
 		}
 		return got.prog, got.ds
 	}
@@ -111,15 +111,15 @@ func verify(ctx context.Context, p Package, allowed []lock.Hash, hashes *Hashes)
 	if len(allowed) > 0 {
 		have, err := hashes.of(ctx, p.Dir, exe)
 		if err != nil {
-			return Program{}, diag.Errorf(nil, "Failed to load plugin", "The package of provider %s %s in %s cannot be read: %s.", p.Provider, p.Version, p.Dir, err)
+			return Program{}, diag.Errorf(diag.CodeProviderStart, nil, "Failed to load plugin", "The package of provider %s %s in %s cannot be read: %s.", p.Provider, p.Version, p.Dir, err)
 		}
 		if !slices.Contains(allowed, have) {
-			return Program{}, diag.Errorf(nil, "Failed to load plugin", "The cached package for %s %s (in %s) does not match any of the checksums recorded in the dependency lock file. Run \"init\" to ensure that all providers are correctly installed.", p.Provider, p.Version, p.Dir)
+			return Program{}, diag.Errorf(diag.CodeProviderStart, nil, "Failed to load plugin", "The cached package for %s %s (in %s) does not match any of the checksums recorded in the dependency lock file. Run \"init\" to ensure that all providers are correctly installed.", p.Provider, p.Version, p.Dir)
 		}
 		prog.Name = p.Provider.String() + " " + string(have)
 	}
 	if exeErr != nil {
-		return Program{}, diag.Errorf(nil, "Failed to load plugin", "Provider %s cannot be started: %s.", p.Provider, exeErr)
+		return Program{}, diag.Errorf(diag.CodeProviderStart, nil, "Failed to load plugin", "Provider %s cannot be started: %s.", p.Provider, exeErr)
 	}
 	if len(allowed) == 0 {
 		if real, err := filepath.EvalSymlinks(exe); err == nil {

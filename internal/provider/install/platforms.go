@@ -97,7 +97,7 @@ func Mirror(ctx context.Context, w Wanted, dir string, o Options) diag.List {
 	})
 	for _, p := range sorted(changed) {
 		if err := m.writeIndex(ctx, p); err != nil {
-			ds = append(ds, diag.Errorf(nil, "Failed to write the mirror", "The index of provider %s cannot be written: %s.", p, err)...)
+			ds = append(ds, diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write the mirror", "The index of provider %s cannot be written: %s.", p, err)...)
 		}
 	}
 	return ds
@@ -114,13 +114,13 @@ func forPackages(ctx context.Context, w Wanted, o Options, use func(*job, local,
 	for _, text := range w.Platforms {
 		os, arch, ok := strings.Cut(text, "_")
 		if !ok || os == "" || arch == "" {
-			return diag.Errorf(nil, "Invalid target platform", "The string %q given in the -platform option is not a valid target platform: it must be an operating system and an architecture, such as linux_amd64.", text)
+			return diag.Errorf(diag.CodeProviderPlatform, nil, "Invalid target platform", "The string %q given in the -platform option is not a valid target platform: it must be an operating system and an architecture, such as linux_amd64.", text)
 		}
 		pls = append(pls, platform{os, arch})
 	}
 	tmp, err := os.MkdirTemp("", "terrace-providers-*")
 	if err != nil {
-		return diag.Errorf(nil, "Failed to make a temporary folder", "%s.", err)
+		return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to make a temporary folder", "%s.", err)
 	}
 	defer os.RemoveAll(tmp)
 	in := &installer{o: o, want: want}
@@ -153,7 +153,7 @@ func forPackages(ctx context.Context, w Wanted, o Options, use func(*job, local,
 		ds = append(ds, r.ds...)
 		for i, l := range r.ls {
 			if err := use(r.j, l, pls[i], r.h1[i]); err != nil {
-				ds = append(ds, diag.Errorf(nil, "Failed to use provider package", "Provider %s %s for %s: %s.", r.j.p, r.j.v, pls[i], err)...)
+				ds = append(ds, diag.Errorf(diag.CodeProviderPackage, nil, "Failed to use provider package", "Provider %s %s for %s: %s.", r.j.p, r.j.v, pls[i], err)...)
 			}
 		}
 	}
@@ -194,9 +194,9 @@ func (j *job) download(ctx context.Context, tmp string, pl platform) (local, loc
 
 func (j *job) platformFailed(err error, pl platform) diag.List {
 	if errors.Is(err, errPlatform) {
-		return diag.Errorf(nil, "Provider package not available", "Provider %s %s is not available for %s.", j.p, j.v, pl)
+		return diag.Errorf(diag.CodeProviderPackage, nil, "Provider package not available", "Provider %s %s is not available for %s.", j.p, j.v, pl)
 	}
-	return diag.Errorf(nil, "Failed to fetch provider package", "Provider %s %s for %s: %s.", j.p, j.v, pl, err)
+	return diag.Errorf(diag.CodeProviderPackage, nil, "Failed to fetch provider package", "Provider %s %s for %s: %s.", j.p, j.v, pl, err)
 }
 
 func copyInto(from, to string) error {

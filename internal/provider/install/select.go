@@ -55,7 +55,7 @@ func Select(ctx context.Context, req Requirements, locked *lock.File, o Options)
 		return out, append(ds, inconsistent(unlocked, len(locked.Providers) == 0 || !changed)...)
 	}
 	if len(missing) > 0 {
-		ds = append(ds, diag.Errorf(nil, "Required plugins are not installed", "The installed provider plugins are not consistent with the packages selected in the dependency lock file:\n%s\n\nTo download the plugins required for this configuration, run:\n  terrace init", bullets(missing))...)
+		ds = append(ds, diag.Errorf(diag.CodeProviderNotInstalled, nil, "Required plugins are not installed", "The installed provider plugins are not consistent with the packages selected in the dependency lock file:\n%s\n\nTo download the plugins required for this configuration, run:\n  terrace init", bullets(missing))...)
 	}
 	return out, ds
 }
@@ -65,7 +65,7 @@ func inconsistent(lines []string, firstTime bool) diag.List {
 	if firstTime {
 		what, cmd = "To make the initial dependency selections that will initialize the dependency lock file, run:", "terrace init"
 	}
-	return diag.Errorf(nil, "Inconsistent dependency lock file", "The following dependency selections recorded in the lock file are inconsistent with the current configuration:\n%s\n\n%s\n  %s", bullets(lines), what, cmd)
+	return diag.Errorf(diag.CodeLockMismatch, nil, "Inconsistent dependency lock file", "The following dependency selections recorded in the lock file are inconsistent with the current configuration:\n%s\n\n%s\n  %s", bullets(lines), what, cmd)
 }
 
 func bullets(lines []string) string { return "  - " + strings.Join(lines, "\n  - ") }
@@ -101,7 +101,7 @@ func OverrideWarning(o Options, init bool) diag.List {
 	if init {
 		after = "Skip \"init\" when using provider development overrides. It is not necessary and may error unexpectedly."
 	}
-	return diag.Warnf(nil, "Provider development overrides are in effect", "The following provider development overrides are set in the CLI configuration:\n%s\n\n%s", strings.Join(lines, "\n"), after)
+	return diag.Warnf(diag.CodeProviderDevOverrides, nil, "Provider development overrides are in effect", "The following provider development overrides are set in the CLI configuration:\n%s\n\n%s", strings.Join(lines, "\n"), after)
 }
 
 // sorted are the providers in the order of the lock file.

@@ -162,7 +162,7 @@ func (h *handle) ValidateConfig(ctx context.Context, config cty.Value) (cty.Valu
 
 // Configure is for who makes the handle; a configuration is no call of its users.
 func (h *handle) Configure(context.Context, cty.Value) diag.List {
-	return diag.Errorf(nil, "Provider is configured already", "The provider %s is configured by the pool that it comes from.", h.addr.Display())
+	return diag.Errorf(diag.CodeProviderCall, nil, "Provider is configured already", "The provider %s is configured by the pool that it comes from.", h.addr.Display())
 }
 
 func (h *handle) ValidateResource(ctx context.Context, mode addr.Mode, typ string, config cty.Value) diag.List {

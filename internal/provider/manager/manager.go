@@ -318,7 +318,7 @@ func (h *Host) visit(prog *program, pool *Pool) (p *process, start bool, ds diag
 }
 
 func stopped(name string) diag.List {
-	return diag.Errorf(nil, "Provider stopped", "The provider %s was needed after everything was stopped.", name)
+	return diag.Errorf(diag.CodeProviderCall, nil, "Provider stopped", "The provider %s was needed after everything was stopped.", name)
 }
 
 func (h *Host) awake(p *process) {

@@ -69,7 +69,7 @@ func (i *instance) Read(ctx context.Context, req provider.ReadRequest) (provider
 		return provider.ReadResponse{}, diag.List{{Code: provider.CodeUnasked, Summary: "Provider ended", Detail: "It was gone."}}
 	}
 	if i.dead.Load() {
-		return provider.ReadResponse{}, diag.Errorf(nil, "Provider ended", "It is gone.")
+		return provider.ReadResponse{}, diag.Errorf("", nil, "Provider ended", "It is gone.")
 	}
 	return i.Provider.Read(ctx, req)
 }
@@ -138,7 +138,7 @@ func (s source) begin(ctx context.Context, dir string) (provider.Provider, diag.
 		return nil, diag.List{{Code: s.code, Summary: "Provider could not be started", Detail: "It ended."}}
 	}
 	if s.fail.Load() || ctx.Err() != nil {
-		return nil, diag.Errorf(nil, "Provider could not be started", "It does not want to.")
+		return nil, diag.Errorf(diag.CodeProviderStart, nil, "Provider could not be started", "It does not want to.")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -402,7 +402,7 @@ func TestWaitForStartInterrupted(t *testing.T) {
 // A configuration that is refused is reported to each unit, in messages of its own.
 func TestConfigureFails(t *testing.T) {
 	w := newWorld()
-	w.script.Configure = func(cty.Value) diag.List { return diag.Errorf(nil, "No", "Not like this.") }
+	w.script.Configure = func(cty.Value) diag.List { return diag.Errorf("", nil, "No", "Not like this.") }
 	h := NewHost(Options{})
 	defer h.Close()
 	h.Expect(2)

@@ -87,7 +87,7 @@ func (p *Pool) readSchema(ctx context.Context, a addr.Provider, prog *program) (
 	return visit(ctx, p, prog, nil, func(inst provider.Provider) (*schema.Provider, diag.List) {
 		s, ds := inst.Schema(ctx)
 		if s == nil && !ds.HasErrors() {
-			ds = diag.Errorf(nil, "Failed to load plugin schemas", "The provider %s returned no schema.", a)
+			ds = diag.Errorf(diag.CodeProviderStart, nil, "Failed to load plugin schemas", "The provider %s returned no schema.", a)
 		}
 		return s, ds
 	})

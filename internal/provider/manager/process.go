@@ -169,9 +169,7 @@ func has(ds diag.List, code string) bool {
 
 // interrupted is a message about what was given up.
 func interrupted(summary, detail string, args ...any) diag.List {
-	ds := diag.Errorf(nil, summary, detail, args...)
-	ds[0].Code = provider.CodeInterrupted
-	return ds
+	return diag.Errorf(provider.CodeInterrupted, nil, summary, detail, args...)
 }
 
 func (p *process) close() {

@@ -78,7 +78,7 @@ func Run(ctx context.Context, r Request) diag.List {
 	if ctx.Err() != nil && !errors.Is(err, sys.ErrInterrupted) { // which says it itself
 		err = fmt.Errorf("interrupted: %w", err)
 	}
-	return diag.List{{Code: "provisioner/failed", Summary: r.Type + " provisioner error", Detail: diag.Reason(err), Extra: discreet(err)}}
+	return diag.List{{Code: diag.CodeProvisionerFailed, Summary: r.Type + " provisioner error", Detail: diag.Reason(err), Extra: discreet(err)}}
 }
 
 // concealed is what may be shown of an error where the configuration is sensitive.

@@ -37,13 +37,13 @@ func unknownType(typ string) diag.List {
 	switch typ {
 	case "chef", "habitat", "puppet", "salt-masterless":
 		return diag.List{{
-			Code:    "provisioner/removed",
+			Code:    diag.CodeProvisionerRemoved,
 			Summary: fmt.Sprintf("The %q provisioner has been removed", typ),
 			Detail:  fmt.Sprintf("The %q provisioner is no longer part of the language. Install and run that tool with remote-exec, or with cloud-init when the machine is made.", typ),
 		}}
 	}
 	return diag.List{{
-		Code:    "provisioner/unknown",
+		Code:    diag.CodeProvisionerUnknown,
 		Summary: "Unknown provisioner",
 		Detail: fmt.Sprintf("There is no provisioner %q. The built-in ones are %s. Separate programs named terraform-provisioner-%s are not run: call the tool with local-exec or remote-exec instead.",
 			typ, strings.Join(Types(), ", "), typ),
@@ -102,7 +102,7 @@ func validateConnection(a attributes) diag.List {
 	var ds diag.List
 	bad := func(name, format string, args ...any) {
 		ds = append(ds, diag.List{{
-			Code: "provisioner/connection", Summary: "Invalid connection block",
+			Code: diag.CodeProvisionerConnection, Summary: "Invalid connection block",
 			Detail: fmt.Sprintf(format, args...), Attr: cty.GetAttrPath(name),
 		}}...)
 	}
@@ -145,7 +145,7 @@ func validateConnection(a attributes) diag.List {
 }
 
 func invalid(typ, attr, detail string) diag.List {
-	m := &diag.Message{Code: "provisioner/config", Summary: "Invalid " + typ + " provisioner configuration", Detail: detail}
+	m := &diag.Message{Code: diag.CodeProvisionerConfig, Summary: "Invalid " + typ + " provisioner configuration", Detail: detail}
 	if attr != "" {
 		m.Attr = cty.GetAttrPath(attr)
 	}

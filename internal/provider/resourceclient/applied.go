@@ -18,7 +18,7 @@ func (sub *Subject) Replan(prior Object, config, was cty.Value) (Planned, diag.L
 		return resp, ds
 	}
 	for _, err := range schema.AssertObjectCompatible(sub.Schema.Block, was, resp.Planned) {
-		ds = append(ds, diag.Errorf(nil, "Provider produced inconsistent final plan", "When expanding the plan for %s to include new values learned so far during apply, provider %q produced an invalid new value: %s.\n\nThis is a bug in the provider, which should be reported in the provider's own issue tracker.", sub.Addr, sub.Of.Provider.String(), err)...)
+		ds = append(ds, diag.Errorf(diag.CodeProviderInconsistent, nil, "Provider produced inconsistent final plan", "When expanding the plan for %s to include new values learned so far during apply, provider %q produced an invalid new value: %s.\n\nThis is a bug in the provider, which should be reported in the provider's own issue tracker.", sub.Addr, sub.Of.Provider.String(), err)...)
 	}
 	return resp, ds
 }
@@ -43,12 +43,12 @@ func (sub *Subject) Apply(prior cty.Value, planned Object, config cty.Value) (An
 		}
 	}
 	if err := sub.conforms(out.Value); err != nil {
-		ds = append(ds, diag.Errorf(nil, "Provider produced invalid object", "Provider %q produced an invalid value after apply for %s: %s. The result cannot be saved.\n\nThis is a bug in the provider, which should be reported in the provider's own issue tracker.", sub.Of.Provider.String(), sub.Addr, err)...)
+		ds = append(ds, diag.Errorf(diag.CodeProviderInconsistent, nil, "Provider produced invalid object", "Provider %q produced an invalid value after apply for %s: %s. The result cannot be saved.\n\nThis is a bug in the provider, which should be reported in the provider's own issue tracker.", sub.Of.Provider.String(), sub.Addr, err)...)
 		out.Value, out.Failed = prior, true
 	}
 	if !out.Value.IsWhollyKnown() {
 		path, _ := schema.FirstUnknown(out.Value)
-		ds = append(ds, diag.Errorf(nil, "Provider returned invalid result object after apply", "After the apply operation, the provider still indicated an unknown value for %s%s. All values must be known after apply, so this is always a bug in the provider and should be reported in the provider's own repository. Terrace will still save the other known object values in the state.", sub.Addr, value.PathString(path))...)
+		ds = append(ds, diag.Errorf(diag.CodeProviderInconsistent, nil, "Provider returned invalid result object after apply", "After the apply operation, the provider still indicated an unknown value for %s%s. All values must be known after apply, so this is always a bug in the provider and should be reported in the provider's own repository. Terrace will still save the other known object values in the state.", sub.Addr, value.PathString(path))...)
 		out.Value, out.Failed = nullUnknowns(out.Value), true
 	}
 	if out.Value.IsNull() {
@@ -56,7 +56,7 @@ func (sub *Subject) Apply(prior cty.Value, planned Object, config cty.Value) (An
 	}
 	if !out.Failed && !resp.Legacy {
 		for _, err := range schema.AssertObjectCompatible(sub.Schema.Block, planned.Value, out.Value) {
-			ds = append(ds, diag.Errorf(nil, "Provider produced inconsistent result after apply", "When applying changes to %s, provider %q produced an unexpected new value: %s.\n\nThis is a bug in the provider, which should be reported in the provider's own issue tracker.", sub.Addr, sub.Of.Provider.String(), err)...)
+			ds = append(ds, diag.Errorf(diag.CodeProviderInconsistent, nil, "Provider produced inconsistent result after apply", "When applying changes to %s, provider %q produced an unexpected new value: %s.\n\nThis is a bug in the provider, which should be reported in the provider's own issue tracker.", sub.Addr, sub.Of.Provider.String(), err)...)
 			out.Failed = true
 		}
 	}

@@ -112,10 +112,10 @@ func (sub *Subject) open(config cty.Value, at *source.Range) (*opened, cty.Value
 		return nil, unknown, ds
 	}
 	if resp.Result == cty.NilVal || resp.Result.IsNull() {
-		return nil, unknown, append(ds, diag.Errorf(nil, "Provider produced null object", "The provider returned nothing for %s. This is a bug in the provider, which should be reported in the provider's own issue tracker.", a)...)
+		return nil, unknown, append(ds, diag.Errorf(diag.CodeProviderInconsistent, nil, "Provider produced null object", "The provider returned nothing for %s. This is a bug in the provider, which should be reported in the provider's own issue tracker.", a)...)
 	}
 	if err := schema.AssertUsable(block, resp.Result, true); err != nil {
-		return nil, unknown, append(ds, diag.Errorf(nil, "Provider produced invalid object", "The provider returned an invalid value for %s: %s. This is a bug in the provider, which should be reported in the provider's own issue tracker.", a, err)...)
+		return nil, unknown, append(ds, diag.Errorf(diag.CodeProviderInconsistent, nil, "Provider produced invalid object", "The provider returned an invalid value for %s: %s. This is a bug in the provider, which should be reported in the provider's own issue tracker.", a, err)...)
 	}
 	o := &opened{sub: sub, at: at, private: resp.Private, stop: make(chan struct{}), done: make(chan struct{})}
 	go o.keep(resp.Renew) // owned by opened: close waits for it

@@ -28,7 +28,7 @@ func ProviderFunction(ctx context.Context, prov provider.Provider, a addr.Provid
 		sig = all[name]
 	}
 	if sig == nil {
-		return function.Function{}, append(ds, diag.Errorf(nil, "Function not found in provider", "The provider %s has no function named %q.", a.Display(), name)...)
+		return function.Function{}, append(ds, diag.Errorf(diag.CodeEvalUndeclared, nil, "Function not found in provider", "The provider %s has no function named %q.", a.Display(), name)...)
 	}
 	return wrapFunction(ctx, prov, a, name, sig), ds
 }

@@ -32,7 +32,7 @@ func (o Object) Sensitive() []cty.Path {
 func (sub *Subject) Store(o Object) (*state.Object, diag.List) {
 	obj, err := newObject(o, sub.Schema)
 	if err != nil {
-		return nil, diag.Errorf(nil, "Provider produced invalid object", "What the provider returned for %s cannot be stored: %s.", sub.Addr, err)
+		return nil, diag.Errorf(diag.CodeProviderInconsistent, nil, "Provider produced invalid object", "What the provider returned for %s cannot be stored: %s.", sub.Addr, err)
 	}
 	return obj, nil
 }

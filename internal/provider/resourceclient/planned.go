@@ -36,7 +36,7 @@ func (sub *Subject) Plan(prior Object, config cty.Value) (Planned, diag.List) {
 }
 
 func (sub *Subject) invalid(why string) diag.List {
-	return diag.Errorf(nil, "Provider produced invalid plan", "Provider %q planned an invalid value for %s: %s.\n\nThis is a bug in the provider, which should be reported in the provider's own issue tracker.", sub.Of.Provider.String(), sub.Addr, why)
+	return diag.Errorf(diag.CodeProviderInconsistent, nil, "Provider produced invalid plan", "Provider %q planned an invalid value for %s: %s.\n\nThis is a bug in the provider, which should be reported in the provider's own issue tracker.", sub.Of.Provider.String(), sub.Addr, why)
 }
 
 // PlanDelete asks for a plan of the object's end, if the provider wants to be
@@ -53,7 +53,7 @@ func (sub *Subject) PlanDelete(now Object) (private []byte, ds diag.List) {
 		return now.Private, ds
 	}
 	if resp.Planned != cty.NilVal && !resp.Planned.IsNull() {
-		return now.Private, append(ds, diag.Errorf(nil, "Provider produced invalid plan", "The provider planned a value for %s, which is to be destroyed. This is a bug in the provider, which should be reported in the provider's own issue tracker.", sub.Addr)...)
+		return now.Private, append(ds, diag.Errorf(diag.CodeProviderInconsistent, nil, "Provider produced invalid plan", "The provider planned a value for %s, which is to be destroyed. This is a bug in the provider, which should be reported in the provider's own issue tracker.", sub.Addr)...)
 	}
 	return resp.Private, ds
 }

@@ -21,10 +21,10 @@ func (sub *Subject) Read(config cty.Value, sensitive []cty.Path) (cty.Value, dia
 		return sub.Null(), ds
 	}
 	if v == cty.NilVal || v.IsNull() {
-		return sub.Null(), append(ds, diag.Errorf(nil, "Provider produced null object", "Provider %q produced a null value for %s. This is a bug in the provider, which should be reported in the provider's own issue tracker.", sub.Of.Provider.String(), a)...)
+		return sub.Null(), append(ds, diag.Errorf(diag.CodeProviderInconsistent, nil, "Provider produced null object", "Provider %q produced a null value for %s. This is a bug in the provider, which should be reported in the provider's own issue tracker.", sub.Of.Provider.String(), a)...)
 	}
 	if err := schema.AssertUsable(sub.Schema.Block, v, true); err != nil {
-		return sub.Null(), append(ds, diag.Errorf(nil, "Provider produced invalid object", "Provider %q produced an invalid value for %s: %s. This is a bug in the provider, which should be reported in the provider's own issue tracker.", sub.Of.Provider.String(), a, err)...)
+		return sub.Null(), append(ds, diag.Errorf(diag.CodeProviderInconsistent, nil, "Provider produced invalid object", "Provider %q produced an invalid value for %s: %s. This is a bug in the provider, which should be reported in the provider's own issue tracker.", sub.Of.Provider.String(), a, err)...)
 	}
 	e.Kind = event.ReadDone
 	called := sub.Called(v, sensitive)

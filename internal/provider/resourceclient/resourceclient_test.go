@@ -22,7 +22,7 @@ type broken struct {
 
 func (b *broken) Schema(context.Context, addr.Provider) (*schema.Provider, diag.List) {
 	b.asked.Add(1)
-	return nil, diag.Errorf(nil, "Told to fail", "Nothing to say.")
+	return nil, diag.Errorf("", nil, "Told to fail", "Nothing to say.")
 }
 
 // A provider that cannot tell its schema is asked once, whoever asks, and one of

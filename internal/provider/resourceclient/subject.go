@@ -75,7 +75,7 @@ func (sub *Subject) Stored(stored *state.Object) (Object, diag.List) {
 			ds = append(ds, more...)
 		}
 		if err != nil {
-			ds = append(ds, diag.Errorf(nil, "Failed to decode resource identity", "The identity that state holds for %s cannot be read: %s.", sub.Addr, err)...)
+			ds = append(ds, diag.Errorf(diag.CodeProviderIdentity, nil, "Failed to decode resource identity", "The identity that state holds for %s cannot be read: %s.", sub.Addr, err)...)
 		}
 	}
 	return o, ds
@@ -85,7 +85,7 @@ func (sub *Subject) Stored(stored *state.Object) (Object, diag.List) {
 func (sub *Subject) upgrade(stored *state.Object) (cty.Value, diag.List) {
 	s, a := sub.Schema, sub.Addr
 	if stored.SchemaVersion > s.Version {
-		return sub.Null(), diag.Errorf(nil, "Resource instance managed by newer provider version", "The current state of %s was created by a newer provider version than is currently selected. Upgrade the provider to work with this state.", a)
+		return sub.Null(), diag.Errorf(diag.CodeProviderNewer, nil, "Resource instance managed by newer provider version", "The current state of %s was created by a newer provider version than is currently selected. Upgrade the provider to work with this state.", a)
 	}
 	done := sub.x.call()
 	v, ds := sub.prov.UpgradeState(sub.ctx(), provider.UpgradeRequest{Type: a.Resource.Type, Version: stored.SchemaVersion, JSON: stored.JSON, Flat: stored.Flat})
@@ -94,7 +94,7 @@ func (sub *Subject) upgrade(stored *state.Object) (cty.Value, diag.List) {
 		return sub.Null(), ds
 	}
 	if err := schema.AssertUsable(s.Block, v, true); err != nil {
-		return sub.Null(), append(ds, diag.Errorf(nil, "Invalid resource state upgrade", "The provider upgraded the state of %s to a value that does not fit its own schema: %s. This is a bug in the provider, which should be reported in the provider's own issue tracker.", a, err)...)
+		return sub.Null(), append(ds, diag.Errorf(diag.CodeProviderUpgrade, nil, "Invalid resource state upgrade", "The provider upgraded the state of %s to a value that does not fit its own schema: %s. This is a bug in the provider, which should be reported in the provider's own issue tracker.", a, err)...)
 	}
 	return v, ds
 }
@@ -112,7 +112,7 @@ func (sub *Subject) TakeOver(from addr.Instance, of addr.Provider, stored *state
 		return sub.None(), ds.Note(nil, "%s moved to %s", from, sub.Addr)
 	}
 	if err := schema.AssertUsable(sub.Schema.Block, resp.State, true); err != nil || resp.State.IsNull() {
-		return sub.None(), append(ds, diag.Errorf(nil, "Provider produced invalid object", "The provider could not make %s out of %s: it returned an invalid object. This is a bug in the provider, which should be reported in the provider's own issue tracker.", sub.Addr, from)...)
+		return sub.None(), append(ds, diag.Errorf(diag.CodeProviderInconsistent, nil, "Provider produced invalid object", "The provider could not make %s out of %s: it returned an invalid object. This is a bug in the provider, which should be reported in the provider's own issue tracker.", sub.Addr, from)...)
 	}
 	return Object{Value: resp.State, Private: resp.Private, Identity: resp.Identity, Stored: stored, Moved: true}, ds
 }
@@ -141,7 +141,7 @@ func (sub *Subject) Refresh(old Object, deposed addr.DeposedKey) (Object, diag.L
 		return Object{Value: resp.State, Private: resp.Private, Identity: resp.Identity}, ds
 	}
 	if err := schema.AssertUsable(sub.Schema.Block, resp.State, true); err != nil {
-		return old, append(ds, diag.Errorf(nil, "Provider produced invalid object", "The provider returned an invalid value for %s while refreshing: %s. This is a bug in the provider, which should be reported in the provider's own issue tracker.", sub.Addr, err)...)
+		return old, append(ds, diag.Errorf(diag.CodeProviderInconsistent, nil, "Provider produced invalid object", "The provider returned an invalid value for %s while refreshing: %s. This is a bug in the provider, which should be reported in the provider's own issue tracker.", sub.Addr, err)...)
 	}
 	return Object{Value: sub.Schema.Block.StripWriteOnly(resp.State), Private: resp.Private, Identity: resp.Identity}, ds
 }
@@ -198,7 +198,7 @@ func (sub *Subject) Import(id string, identity cty.Value) (Object, diag.List) {
 		}
 	}
 	if match == nil || match.State == cty.NilVal || match.State.IsNull() {
-		return sub.None(), append(ds, diag.Errorf(nil, "Cannot import non-existent remote object", "While attempting to import an existing object to %q, the provider detected that no object exists with the given id. Only pre-existing objects can be imported; check that the id is correct and that it is associated with the provider's configured region or endpoint, or use \"terrace apply\" without this import to create a new remote object for this resource.", a)...)
+		return sub.None(), append(ds, diag.Errorf(diag.CodeProviderImportMissing, nil, "Cannot import non-existent remote object", "While attempting to import an existing object to %q, the provider detected that no object exists with the given id. Only pre-existing objects can be imported; check that the id is correct and that it is associated with the provider's configured region or endpoint, or use \"terrace apply\" without this import to create a new remote object for this resource.", a)...)
 	}
 	e.Kind = event.ImportDone
 	sub.x.o.Observe.Send(e)
@@ -207,7 +207,7 @@ func (sub *Subject) Import(id string, identity cty.Value) (Object, diag.List) {
 		return obj, ds
 	}
 	if obj.Value.IsNull() {
-		return obj, append(ds, diag.Errorf(nil, "Cannot import non-existent remote object", "While attempting to import an existing object to %q, the provider detected that no object exists with the given id. Only pre-existing objects can be imported; check that the id is correct.", a)...)
+		return obj, append(ds, diag.Errorf(diag.CodeProviderImportMissing, nil, "Cannot import non-existent remote object", "While attempting to import an existing object to %q, the provider detected that no object exists with the given id. Only pre-existing objects can be imported; check that the id is correct.", a)...)
 	}
 	return obj, ds
 }

@@ -63,12 +63,12 @@ func ConfigValue(t *demand.Task, d *eval.Desired, s *schema.Resource) (plain cty
 		writeOnly := s.Block.WriteOnlyPaths(plain)
 		for _, path := range ephemeral {
 			if !underAny(path, writeOnly) {
-				ds = append(ds, diag.List{{Severity: diag.Error, Code: "plan/ephemeral", Summary: "Ephemeral value used in non-ephemeral context", Attr: path,
+				ds = append(ds, diag.List{{Severity: diag.Error, Code: diag.CodePlanEphemeral, Summary: "Ephemeral value used in non-ephemeral context", Attr: path,
 					Detail: fmt.Sprintf("Ephemeral values are not valid for %q, because it is not a write-only attribute and must be persisted to state.", attrName(path))}}...)
 			}
 		}
 	} else if len(ephemeral) > 0 && d.Resource.Config().Addr.Mode == addr.Data {
-		ds = append(ds, diag.List{{Severity: diag.Error, Code: "plan/ephemeral", Summary: "Ephemeral value used in non-ephemeral context", Attr: ephemeral[0],
+		ds = append(ds, diag.List{{Severity: diag.Error, Code: diag.CodePlanEphemeral, Summary: "Ephemeral value used in non-ephemeral context", Attr: ephemeral[0],
 			Detail: fmt.Sprintf("Ephemeral values are not valid for %q, because the results of data sources are stored in state.", attrName(ephemeral[0]))}}...)
 	}
 	sensitive = value.PathsWith(v, value.Sensitive)
@@ -79,7 +79,7 @@ func ConfigValue(t *demand.Task, d *eval.Desired, s *schema.Resource) (plain cty
 }
 
 // CodeDeprecated is the code of warnings that an argument is derived from something deprecated.
-const CodeDeprecated = "eval/deprecated-source"
+const CodeDeprecated = diag.CodeEvalDeprecatedSource
 
 // deprecations warns of what is deprecated and used here: outputs of modules, resources and their parts.
 func deprecations(v cty.Value) diag.List {

@@ -17,13 +17,13 @@ import (
 // The codes of the client's own messages. After CodeCrash and CodeInterrupted, it is
 // unknown whether the provider carried out the call.
 const (
-	CodeStart       = "provider/start" // the plugin could not be started
-	CodeCrash       = "provider/crash" // the process ended or the connection broke during a call
+	CodeStart       = diag.CodeProviderStart // the plugin could not be started
+	CodeCrash       = diag.CodeProviderCrash // the process ended or the connection broke during a call
 	CodeInterrupted = provider.CodeInterrupted
-	CodeClosed      = "provider/closed"   // a call after Close
-	CodeNonsense    = "provider/nonsense" // the response violates the protocol
-	CodeCall        = "provider/call"     // the plugin refused the call
-	CodeMessage     = "provider/message"  // a message of the plugin
+	CodeClosed      = diag.CodeProviderClosed   // a call after Close
+	CodeNonsense    = diag.CodeProviderNonsense // the response violates the protocol
+	CodeCall        = diag.CodeProviderCall     // the plugin refused the call
+	CodeMessage     = diag.CodeProviderMessage  // a message of the plugin
 )
 
 // call describes a call for messages: "plan", "a time_static".

@@ -45,15 +45,15 @@ func unfold(labels []string, v *node, at source.Range, name string, n int) ([]bl
 		}
 		return out, ds
 	case v.kind != objectNode:
-		return nil, diag.Errorf(&at, summary, "%q must be a block, not a single value.", name)
+		return nil, diag.Errorf(diag.CodeCLIConfiguration, &at, summary, "%q must be a block, not a single value.", name)
 	case len(labels) > n:
-		return nil, diag.Errorf(&at, summary, "A %q block has %s.", name, labelCount(n))
+		return nil, diag.Errorf(diag.CodeCLIConfiguration, &at, summary, "A %q block has %s.", name, labelCount(n))
 	case len(labels) == n:
 		return []block{{labels: labels, items: v.items, at: at}}, nil
 	}
 	for _, it := range v.items {
 		if it.value.kind != objectNode && it.value.kind != listNode {
-			return nil, diag.Errorf(&at, summary, "A %q block has %s.", name, labelCount(n))
+			return nil, diag.Errorf(diag.CodeCLIConfiguration, &at, summary, "A %q block has %s.", name, labelCount(n))
 		}
 		bs, more := unfold(append(append([]string(nil), labels...), it.keys...), it.value, it.at, name, n)
 		out = append(out, bs...)
@@ -91,7 +91,7 @@ func settings(of string, items []item, names ...string) *attrs {
 			known = known || n == it.keys[0]
 		}
 		if !known {
-			a.ds = append(a.ds, diag.Warnf(&it.at, summary, "A %q block has no setting named %q, so it is ignored; it may hold %s.", of, it.keys[0], strings.Join(names, ", "))...)
+			a.ds = append(a.ds, diag.Warnf(diag.CodeCLIConfiguration, &it.at, summary, "A %q block has no setting named %q, so it is ignored; it may hold %s.", of, it.keys[0], strings.Join(names, ", "))...)
 			continue
 		}
 		a.m[it.keys[0]] = it.value
@@ -100,7 +100,7 @@ func settings(of string, items []item, names ...string) *attrs {
 }
 
 func (a *attrs) bad(n *node, name, want string) {
-	a.ds = append(a.ds, diag.Errorf(&n.at, summary, "The setting %q must be %s.", name, want)...)
+	a.ds = append(a.ds, diag.Errorf(diag.CodeCLIConfiguration, &n.at, summary, "The setting %q must be %s.", name, want)...)
 }
 
 func (a *attrs) has(name string) bool { return a.m[name] != nil }

@@ -20,17 +20,17 @@ func checkInstallationForm(items []item) diag.List {
 		}
 		switch {
 		case it.assign && !it.isBlock:
-			ds = append(ds, diag.Errorf(&it.at, "Invalid provider_installation block", "The provider_installation block must not be introduced with an equals sign.")...)
+			ds = append(ds, diag.Errorf(diag.CodeCLIConfiguration, &it.at, "Invalid provider_installation block", "The provider_installation block must not be introduced with an equals sign.")...)
 			continue
 		case len(it.keys) > 1:
-			ds = append(ds, diag.Errorf(&it.at, "Invalid provider_installation block", "The provider_installation block must not have any labels.")...)
+			ds = append(ds, diag.Errorf(diag.CodeCLIConfiguration, &it.at, "Invalid provider_installation block", "The provider_installation block must not have any labels.")...)
 		}
 		for _, in := range it.value.items {
 			switch {
 			case len(in.keys) > 1:
-				ds = append(ds, diag.Errorf(&in.at, badMethod, "The blocks inside the provider_installation block may not have any labels.")...)
+				ds = append(ds, diag.Errorf(diag.CodeCLIConfiguration, &in.at, badMethod, "The blocks inside the provider_installation block may not have any labels.")...)
 			case in.assign && !in.isBlock || in.value.kind != objectNode && in.value.kind != listNode:
-				ds = append(ds, diag.Errorf(&in.at, badMethod, "The items inside the provider_installation block must all be blocks.")...)
+				ds = append(ds, diag.Errorf(diag.CodeCLIConfiguration, &in.at, badMethod, "The items inside the provider_installation block must all be blocks.")...)
 			}
 		}
 	}
@@ -47,7 +47,7 @@ func (l *loader) installation(b block) diag.List {
 		for _, m := range bs {
 			if it.keys[0] == "dev_overrides" {
 				if len(out.Methods) > 0 {
-					ds = append(ds, diag.Errorf(&it.at, badMethod, "The dev_overrides block must appear before all other installation methods, because development overrides always have the highest priority.")...)
+					ds = append(ds, diag.Errorf(diag.CodeCLIConfiguration, &it.at, badMethod, "The dev_overrides block must appear before all other installation methods, because development overrides always have the highest priority.")...)
 				}
 				ds = append(ds, out.overrides(m)...)
 				continue
@@ -67,9 +67,9 @@ func (in *Installation) overrides(b block) diag.List {
 		p, err := addr.ParseProvider(strings.Join(it.keys, "/"))
 		switch {
 		case err != nil:
-			ds = append(ds, diag.Errorf(&it.at, "Invalid provider development override", "The entry %q in dev_overrides is not a valid provider source string: %s.", strings.Join(it.keys, " "), err)...)
+			ds = append(ds, diag.Errorf(diag.CodeCLIConfiguration, &it.at, "Invalid provider development override", "The entry %q in dev_overrides is not a valid provider source string: %s.", strings.Join(it.keys, " "), err)...)
 		case it.value.kind != stringNode:
-			ds = append(ds, diag.Errorf(&it.value.at, "Invalid provider development override", "The value for %s in dev_overrides must be the path of a folder.", p)...)
+			ds = append(ds, diag.Errorf(diag.CodeCLIConfiguration, &it.value.at, "Invalid provider development override", "The value for %s in dev_overrides must be the path of a folder.", p)...)
 		default:
 			in.DevOverrides[p] = it.value.text
 		}
@@ -90,7 +90,7 @@ func (in *Installation) method(kind string, b block) diag.List {
 	case OCIMirror:
 		names = append(names, "repository_template")
 	default:
-		return diag.Errorf(&b.at, badMethod, "Unknown provider installation method %q.", kind)
+		return diag.Errorf(diag.CodeCLIConfiguration, &b.at, badMethod, "Unknown provider installation method %q.", kind)
 	}
 	a := settings(kind, b.items, names...)
 	ds := a.ds
@@ -103,7 +103,7 @@ func (in *Installation) method(kind string, b block) diag.List {
 	m.TrustAllHashes = a.boolean("trust_all_hashes")
 	required := map[MethodKind]string{FilesystemMirror: "path", NetworkMirror: "url", OCIMirror: "repository_template"}[m.Kind]
 	if required != "" && a.str(required) == "" {
-		return append(ds, diag.Errorf(&b.at, badMethod, "Invalid %s block: %q argument is required.", kind, required)...)
+		return append(ds, diag.Errorf(diag.CodeCLIConfiguration, &b.at, badMethod, "Invalid %s block: %q argument is required.", kind, required)...)
 	}
 	switch m.Kind {
 	case FilesystemMirror:
@@ -111,7 +111,7 @@ func (in *Installation) method(kind string, b block) diag.List {
 	case NetworkMirror:
 		var ok bool
 		if m.Location, ok = MirrorURL(a.str("url")); !ok {
-			return append(ds, diag.Errorf(&b.at, "Invalid URL for provider installation source", "Cannot use %q as a URL for a network provider mirror: the mirror must be at an https: URL.", a.str("url"))...)
+			return append(ds, diag.Errorf(diag.CodeCLIConfiguration, &b.at, "Invalid URL for provider installation source", "Cannot use %q as a URL for a network provider mirror: the mirror must be at an https: URL.", a.str("url"))...)
 		}
 	case OCIMirror:
 		m.Template, more = parseOCIRepo(a.str("repository_template"), m.Include, b.at)

@@ -38,7 +38,7 @@ func Load(files *readfile.Kept, env sys.Env, home, dir string) (*Config, diag.Li
 	if !explicit && c.Dir != "" {
 		entries, err := os.ReadDir(c.Dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			ds = append(ds, diag.Errorf(nil, summary, "The configuration folder cannot be read: %s.", err)...)
+			ds = append(ds, diag.Errorf(diag.CodeCLIConfiguration, nil, summary, "The configuration folder cannot be read: %s.", err)...)
 		}
 		for _, e := range entries {
 			if name := e.Name(); !e.IsDir() && !strings.HasPrefix(name, ".") && (strings.HasSuffix(name, ".tfrc") || strings.HasSuffix(name, ".tfrc.json")) {
@@ -112,12 +112,12 @@ func (l *loader) file(path string, explicit bool) diag.List {
 	src, err := readBounded(l.files, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if explicit {
-			return diag.Warnf(nil, "Unable to open CLI configuration file", "The CLI configuration file at %q does not exist.", path)
+			return diag.Warnf(diag.CodeFilesRead, nil, "Unable to open CLI configuration file", "The CLI configuration file at %q does not exist.", path)
 		}
 		return nil
 	}
 	if err != nil {
-		return diag.Errorf(nil, "Unable to open CLI configuration file", "The CLI configuration file cannot be read: %s.", err)
+		return diag.Errorf(diag.CodeFilesRead, nil, "Unable to open CLI configuration file", "The CLI configuration file cannot be read: %s.", err)
 	}
 	l.c.Files = append(l.c.Files, path)
 	return l.parse(src, path)
@@ -138,10 +138,10 @@ func readBounded(files *readfile.Kept, path string) ([]byte, error) {
 func (l *loader) parse(src []byte, path string) diag.List {
 	root, serr := parseText(src, path)
 	if serr != nil {
-		return diag.Errorf(&serr.at, "Error parsing CLI configuration", "%s", serr.msg)
+		return diag.Errorf(diag.CodeCLIConfiguration, &serr.at, "Error parsing CLI configuration", "%s", serr.msg)
 	}
 	if root == nil || root.kind != objectNode {
-		return diag.Errorf(&source.Range{Filename: path}, "Error parsing CLI configuration", "The file must hold an object.")
+		return diag.Errorf(diag.CodeCLIConfiguration, &source.Range{Filename: path}, "Error parsing CLI configuration", "The file must hold an object.")
 	}
 	a := settings("", root.items)
 	if l.c.PluginCacheDir == "" {
@@ -160,7 +160,7 @@ func (l *loader) parse(src []byte, path string) diag.List {
 	for _, code := range a.list("silence_warnings") {
 		if _, ok := diag.FindCode(code); !ok {
 			at := a.m["silence_warnings"].at
-			a.ds = append(a.ds, diag.Warnf(&at, summary, "There are no messages with the code %q, so silence_warnings has no use for it. A warning's code stands in -json output; show_codes = true adds it to the text.", code)...)
+			a.ds = append(a.ds, diag.Warnf(diag.CodeCLIConfiguration, &at, summary, "There are no messages with the code %q, so silence_warnings has no use for it. A warning's code stands in -json output; show_codes = true adds it to the text.", code)...)
 			continue
 		}
 		l.c.Silenced = append(l.c.Silenced, code)
@@ -200,7 +200,7 @@ func (l *loader) once() diag.List {
 	var ds diag.List
 	single := func(name string, bs []block, read func(block) diag.List) {
 		if len(bs) > 1 {
-			ds = append(ds, diag.Errorf(&bs[1].at, summary, "No more than one %s block may be specified.", name).Note(&bs[0].at, "specified here")...)
+			ds = append(ds, diag.Errorf(diag.CodeCLIConfiguration, &bs[1].at, summary, "No more than one %s block may be specified.", name).Note(&bs[0].at, "specified here")...)
 		}
 		if len(bs) > 0 {
 			ds = append(ds, read(bs[0])...)
@@ -259,9 +259,9 @@ func (l *loader) environment(dir string) diag.List {
 			err = errors.New("it is not a folder")
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			return diag.Warnf(nil, summary, "The specified plugin cache dir %s does not exist yet. It is made when a provider is installed.", c.PluginCacheDir)
+			return diag.Warnf(diag.CodeCLIConfiguration, nil, summary, "The specified plugin cache dir %s does not exist yet. It is made when a provider is installed.", c.PluginCacheDir)
 		}
-		return diag.Errorf(nil, summary, "The specified plugin cache dir %s cannot be opened: %s. Create it, or correct the setting.", c.PluginCacheDir, err)
+		return diag.Errorf(diag.CodeCLIConfiguration, nil, summary, "The specified plugin cache dir %s cannot be opened: %s. Create it, or correct the setting.", c.PluginCacheDir, err)
 	}
 	return nil
 }
@@ -269,7 +269,7 @@ func (l *loader) environment(dir string) diag.List {
 func (l *loader) host(b block) diag.List {
 	name, err := svchost.ForComparison(b.labels[0])
 	if err != nil {
-		return diag.Errorf(&b.at, summary, "The host %q block has an invalid hostname: %s.", b.labels[0], err)
+		return diag.Errorf(diag.CodeCLIConfiguration, &b.at, summary, "The host %q block has an invalid hostname: %s.", b.labels[0], err)
 	}
 	a := settings("host", b.items, "services")
 	services := make(map[string]any)
@@ -290,7 +290,7 @@ func (l *loader) host(b block) diag.List {
 func (l *loader) credentials(b block) diag.List {
 	name, err := svchost.ForComparison(b.labels[0])
 	if err != nil {
-		return diag.Errorf(&b.at, summary, "The credentials %q block has an invalid hostname: %s.", b.labels[0], err)
+		return diag.Errorf(diag.CodeCLIConfiguration, &b.at, summary, "The credentials %q block has an invalid hostname: %s.", b.labels[0], err)
 	}
 	a := settings("credentials", b.items)
 	m := make(map[string]string, len(a.m))
@@ -314,7 +314,7 @@ func (l *loader) helper(b block) diag.List {
 	a := settings("credentials_helper", b.items)
 	l.c.Helper = &Helper{Name: b.labels[0], Args: a.list("args"), At: b.at}
 	if n := b.labels[0]; n == "" || strings.ContainsAny(n, `/\`) {
-		return append(a.ds, diag.Errorf(&b.at, summary, "%q is not the name of a credentials helper.", n)...)
+		return append(a.ds, diag.Errorf(diag.CodeCLIConfiguration, &b.at, summary, "%q is not the name of a credentials helper.", n)...)
 	}
 	return a.ds
 }
@@ -357,16 +357,16 @@ func (l *loader) oci(b block) diag.List {
 	}
 	switch {
 	case groups != 1:
-		ds = append(ds, diag.Errorf(&b.at, sum, "An oci_credentials block must set exactly one group out of username and password, access_token and refresh_token, or docker_credentials_helper.")...)
+		ds = append(ds, diag.Errorf(diag.CodeCLIConfiguration, &b.at, sum, "An oci_credentials block must set exactly one group out of username and password, access_token and refresh_token, or docker_credentials_helper.")...)
 	case basic && !(a.has("username") && a.has("password")):
-		ds = append(ds, diag.Errorf(&b.at, sum, "An oci_credentials block must set both username and password together when using static credentials.")...)
+		ds = append(ds, diag.Errorf(diag.CodeCLIConfiguration, &b.at, sum, "An oci_credentials block must set both username and password together when using static credentials.")...)
 	case oauth && !(a.has("access_token") && a.has("refresh_token")):
-		ds = append(ds, diag.Errorf(&b.at, sum, "An oci_credentials block must set both access_token and refresh_token together when using OAuth-style credentials.")...)
+		ds = append(ds, diag.Errorf(diag.CodeCLIConfiguration, &b.at, sum, "An oci_credentials block must set both access_token and refresh_token together when using OAuth-style credentials.")...)
 	case helper && path != "":
-		ds = append(ds, diag.Errorf(&b.at, sum, "A Docker-style credentials helper serves a whole host: leave out the path after the host name.")...)
+		ds = append(ds, diag.Errorf(diag.CodeCLIConfiguration, &b.at, sum, "A Docker-style credentials helper serves a whole host: leave out the path after the host name.")...)
 	}
 	if slices.ContainsFunc(l.c.OCI, func(o OCICredentials) bool { return o.Host == host && o.Path == path }) {
-		ds = append(ds, diag.Errorf(&b.at, sum, "There are two oci_credentials blocks for %q.", b.labels[0])...)
+		ds = append(ds, diag.Errorf(diag.CodeCLIConfiguration, &b.at, sum, "There are two oci_credentials blocks for %q.", b.labels[0])...)
 	}
 	l.c.OCI = append(l.c.OCI, cr)
 	return ds

@@ -66,7 +66,7 @@ func patterns(texts []string, what string, at source.Range) ([]Pattern, diag.Lis
 	for _, t := range texts {
 		p, err := ParsePattern(t)
 		if err != nil {
-			return out, diag.Errorf(&at, "Invalid provider source "+what+" patterns", "CLI config specifies invalid provider %s patterns: %s.", what, err)
+			return out, diag.Errorf(diag.CodeCLIConfiguration, &at, "Invalid provider source "+what+" patterns", "CLI config specifies invalid provider %s patterns: %s.", what, err)
 		}
 		out = append(out, p)
 	}
@@ -110,7 +110,7 @@ func parseOCIRepo(text string, include []Pattern, at source.Range) (*OCIRepo, di
 		name := ref.RootName()
 		used[name] = true
 		if name != "hostname" && name != "namespace" && name != "type" {
-			ds = append(ds, diag.Errorf(&at, sum, "The symbol %q is not available in the address of an OCI mirror repository; only \"hostname\", \"namespace\" and \"type\" are.", name)...)
+			ds = append(ds, diag.Errorf(diag.CodeCLIConfiguration, &at, sum, "The symbol %q is not available in the address of an OCI mirror repository; only \"hostname\", \"namespace\" and \"type\" are.", name)...)
 		}
 	}
 	for _, part := range []struct {
@@ -122,7 +122,7 @@ func parseOCIRepo(text string, include []Pattern, at source.Range) (*OCIRepo, di
 		{"type", "exactly one provider", Pattern.String},
 	} {
 		if !used[part.name] && !oneOnly(include, part.of) {
-			ds = append(ds, diag.Errorf(&at, sum, "The template must refer to the %q symbol unless the \"include\" argument selects %s.", part.name, part.only)...)
+			ds = append(ds, diag.Errorf(diag.CodeCLIConfiguration, &at, sum, "The template must refer to the %q symbol unless the \"include\" argument selects %s.", part.name, part.only)...)
 		}
 	}
 	return &OCIRepo{expr}, ds

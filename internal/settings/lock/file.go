@@ -201,7 +201,7 @@ func Read(files *readfile.Kept, path string) (*File, diag.List) {
 	case errors.Is(err, fs.ErrNotExist):
 		return &File{}, nil
 	case err != nil:
-		return &File{}, diag.Errorf(nil, "Failed to read dependency lock file", "The dependency lock file could not be read: %s.", err)
+		return &File{}, diag.Errorf(diag.CodeFilesRead, nil, "Failed to read dependency lock file", "The dependency lock file could not be read: %s.", err)
 	}
 	return Parse(src, path)
 }

@@ -38,7 +38,7 @@ func Parse(src []byte, name string) (*File, diag.List) {
 			}
 			key := [2]string{m.Source, m.Version}
 			if first := seen[key]; first != nil {
-				ds = append(ds, diag.Errorf(&b.DefRange, "Duplicate module lock", "This lock file already pins version %q of module package %s.", m.Version, m.Source).Note(&first.At, "pinned here")...)
+				ds = append(ds, diag.Errorf(diag.CodeLockInvalidFile, &b.DefRange, "Duplicate module lock", "This lock file already pins version %q of module package %s.", m.Version, m.Source).Note(&first.At, "pinned here")...)
 				continue
 			}
 			seen[key] = m
@@ -51,7 +51,7 @@ func Parse(src []byte, name string) (*File, diag.List) {
 			continue
 		}
 		if first := out.Provider(p.Addr); first != nil {
-			ds = append(ds, diag.Errorf(&b.DefRange, "Duplicate provider lock", "This lock file already declared a lock for provider %s.", p.Addr).Note(&first.At, "locked here")...)
+			ds = append(ds, diag.Errorf(diag.CodeLockInvalidFile, &b.DefRange, "Duplicate provider lock", "This lock file already declared a lock for provider %s.", p.Addr).Note(&first.At, "locked here")...)
 			continue
 		}
 		out.SetProvider(p)
@@ -65,11 +65,11 @@ func parseProvider(b *hcl.Block) (*Provider, diag.List) {
 	p, err := addr.ParseProvider(label)
 	switch {
 	case err != nil:
-		return nil, diag.Errorf(at, "Invalid provider source address", "The provider source address for a provider lock must be a valid, fully-qualified address of the form \"hostname/namespace/type\": %s.", err)
+		return nil, diag.Errorf(diag.CodeLockInvalidFile, at, "Invalid provider source address", "The provider source address for a provider lock must be a valid, fully-qualified address of the form \"hostname/namespace/type\": %s.", err)
 	case p.IsBuiltIn():
-		return nil, diag.Errorf(at, "Invalid provider source address", "Cannot lock a version for the built-in provider %s: it is part of the program, so no version of it can be selected on its own.", p)
+		return nil, diag.Errorf(diag.CodeLockInvalidFile, at, "Invalid provider source address", "Cannot lock a version for the built-in provider %s: it is part of the program, so no version of it can be selected on its own.", p)
 	case p.String() != label:
-		return nil, diag.Errorf(at, "Non-normalized provider source address", "The provider source address for this provider lock must be written as %q, the fully-qualified and normalized form.", p)
+		return nil, diag.Errorf(diag.CodeLockInvalidFile, at, "Non-normalized provider source address", "The provider source address for this provider lock must be written as %q, the fully-qualified and normalized form.", p)
 	}
 	content, hds := b.Body.Content(&hcl.BodySchema{Attributes: []hcl.AttributeSchema{
 		{Name: "version", Required: true}, {Name: "constraints"}, {Name: "hashes"},
@@ -100,9 +100,9 @@ func providerVersion(p addr.Provider, a *hcl.Attribute) (versions.Version, diag.
 	v, err := versions.ParseVersion(text)
 	switch {
 	case err != nil:
-		return versions.Unspecified, diag.Errorf(&at, "Invalid provider version number", "The selected version number for provider %s is invalid: %s.", p, err)
+		return versions.Unspecified, diag.Errorf(diag.CodeLockInvalidFile, &at, "Invalid provider version number", "The selected version number for provider %s is invalid: %s.", p, err)
 	case v.String() != text:
-		return v, diag.Errorf(&at, "Invalid provider version number", "The selected version number for provider %s must be written in normalized form: %q.", p, v)
+		return v, diag.Errorf(diag.CodeLockInvalidFile, &at, "Invalid provider version number", "The selected version number for provider %s must be written in normalized form: %q.", p, v)
 	}
 	return v, nil
 }
@@ -115,10 +115,10 @@ func providerConstraints(p addr.Provider, a *hcl.Attribute) (string, diag.List) 
 	at := a.Expr.Range()
 	c, err := ParseConstraints(text)
 	if err != nil {
-		return "", diag.Errorf(&at, "Invalid provider version constraints", "The recorded version constraints for provider %s are invalid: %s.", p, err)
+		return "", diag.Errorf(diag.CodeLockInvalidFile, &at, "Invalid provider version constraints", "The recorded version constraints for provider %s are invalid: %s.", p, err)
 	}
 	if c.String() != text {
-		return c.String(), diag.Errorf(&at, "Invalid provider version constraints", "The recorded version constraints for provider %s must be written in normalized form: %q.", p, c)
+		return c.String(), diag.Errorf(diag.CodeLockInvalidFile, &at, "Invalid provider version constraints", "The recorded version constraints for provider %s must be written in normalized form: %q.", p, c)
 	}
 	return text, nil
 }
@@ -153,7 +153,7 @@ func hashes(a *hcl.Attribute) ([]Hash, diag.List) {
 	ds := diag.FromHCL(hds)
 	if len(exprs) == 0 && !ds.HasErrors() {
 		at := a.Expr.Range()
-		return nil, diag.Errorf(&at, "Invalid provider hash set", "The \"hashes\" argument must either be omitted or contain at least one hash value.")
+		return nil, diag.Errorf(diag.CodeLockInvalidFile, &at, "Invalid provider hash set", "The \"hashes\" argument must either be omitted or contain at least one hash value.")
 	}
 	out := make([]Hash, 0, len(exprs))
 	for _, x := range exprs {
@@ -164,7 +164,7 @@ func hashes(a *hcl.Attribute) ([]Hash, diag.List) {
 		}
 		if scheme, rest, ok := strings.Cut(text, ":"); !ok || scheme == "" || rest == "" {
 			at := source.Range(x.Range())
-			ds = append(ds, diag.Errorf(&at, "Invalid provider hash string", "Cannot interpret %q as a provider hash: it must start with a scheme keyword followed by a colon.", text)...)
+			ds = append(ds, diag.Errorf(diag.CodeLockInvalidFile, &at, "Invalid provider hash string", "Cannot interpret %q as a provider hash: it must start with a scheme keyword followed by a colon.", text)...)
 			continue
 		}
 		out = append(out, Hash(text))

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/zclconf/go-cty/cty"
@@ -180,7 +181,7 @@ func (a *Args) Fail(name, format string, args ...any) {
 	if !nested {
 		at = name
 	}
-	*a.errs = append(*a.errs, &Error{Argument: at, Summary: "Invalid backend configuration", Answer: fmt.Sprintf(format, args...)})
+	*a.errs = append(*a.errs, &Error{Argument: at, Code: diag.CodeBackendConfigArgument, Summary: "Invalid backend configuration", Answer: fmt.Sprintf(format, args...)})
 }
 
 // Err is all that was found to be wrong.

@@ -342,6 +342,7 @@ func (e *LockedError) Error() string {
 // ErrChanged and ErrLockLost where one of them is the cause.
 type Error struct {
 	Argument string // the argument of the block to look at, e.g. "bucket"; "" for none
+	Code     string // of diag's table; "" takes the one of the operation
 	Summary  string // a label, e.g. "Failed to read the state"; "" lets the caller name what it did
 	Answer   string // what the service answered, in one line and without secrets
 	Advice   string // what to do, a sentence

@@ -45,11 +45,11 @@ func (s *Set) Bootstrap(ctx context.Context, c Config, args cty.Value, b Bootstr
 	k, _ := s.Kind(c.Type)
 	v, err := bootstrapValue(k, args)
 	if err != nil {
-		return true, append(ds, diag.Errorf(nil, "Invalid backend configuration", "The arguments about making the store of the backend %q are not valid: %s.", c.Type, err)...)
+		return true, append(ds, diag.Errorf(diag.CodeBackendRemoteState, nil, "Invalid backend configuration", "The arguments about making the store of the backend %q are not valid: %s.", c.Type, err)...)
 	}
 	text, err := ctyjson.Marshal(v, v.Type())
 	if err != nil {
-		return true, append(ds, Message("Failed to make the store", "", err)...)
+		return true, append(ds, Message(diag.CodeBackendFailed, "Failed to make the store", "", err)...)
 	}
 	key := fmt.Sprintf("%s\x00%s\x00%x\x00%v%v", c.Type, maker.Site(), sha256.Sum256(text), b.Require, b.Keep)
 	s.making.Lock() // one after the other: two units may share a part of what is made
@@ -59,7 +59,7 @@ func (s *Set) Bootstrap(ctx context.Context, c Config, args cty.Value, b Bootstr
 	}
 	b.Args = NewArgs(v, s.Services(c.Dir, c.Env).Env)
 	if err = maker.Bootstrap(ctx, b); err != nil {
-		return true, append(ds, Message("Failed to make the store", "", err)...)
+		return true, append(ds, Message(diag.CodeBackendFailed, "Failed to make the store", "", err)...)
 	}
 	if s.made == nil {
 		s.made = map[string]bool{}

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/terrace-iac/terrace/diag"
 )
 
 // Failed is the finding of an error: what the service answered, what to do, and the
 // permission that is missing.
 func Failed(what string, err error) Finding {
-	f := Finding{What: what, Detail: strings.Join(strings.Fields(Message("", "", err)[0].Detail), " ")}
+	f := Finding{What: what, Detail: strings.Join(strings.Fields(Message(diag.CodeBackendFailed, "", "", err)[0].Detail), " ")}
 	if e, ok := errors.AsType[*Error](err); ok {
 		f.Permission = e.Permission
 	}

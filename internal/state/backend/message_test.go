@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/terrace-iac/terrace/diag"
 )
 
 // A request that an interrupt ended is reported as that, without advice about the service.
 func TestMessageOfInterrupt(t *testing.T) {
 	err := &Error{Answer: "host: context canceled", Advice: "Check that the address is right.", Err: fmt.Errorf("get: %w", context.Canceled)}
-	m := Message("Failed to read the state", "https://host/state", err)[0]
+	m := Message(diag.CodeBackendReadFailed, "Failed to read the state", "https://host/state", err)[0]
 	if m.Summary != "Failed to read the state" || !strings.Contains(m.Detail, "interrupted") || strings.Contains(m.Detail, "Check") || strings.Contains(m.Detail, "context") {
 		t.Errorf("%s: %s", m.Summary, m.Detail)
 	}

@@ -133,7 +133,7 @@ func (s *Set) Open(ctx context.Context, c Config) (Backend, diag.List) {
 	}
 	services := s.Services(c.Dir, c.Env)
 	if services.Unusable != nil {
-		return nil, Message("Failed to open the backend", "", services.Unusable)
+		return nil, Message(diag.CodeBackendFailed, "Failed to open the backend", "", services.Unusable)
 	}
 	services.Renew = c.Renew
 	for _, name := range k.Reached {
@@ -143,7 +143,7 @@ func (s *Set) Open(ctx context.Context, c Config) (Backend, diag.List) {
 	}
 	text, err := ctyjson.Marshal(c.Value, c.Value.Type())
 	if err != nil {
-		return nil, Message("Failed to open the backend", "", err)
+		return nil, Message(diag.CodeBackendFailed, "Failed to open the backend", "", err)
 	}
 	env := sha256.New()
 	for _, pair := range c.Env {
@@ -155,7 +155,7 @@ func (s *Set) Open(ctx context.Context, c Config) (Backend, diag.List) {
 		return opening{b, ds}, !ds.HasErrors()
 	})
 	if err != nil {
-		return nil, Message("Failed to open the backend", "", err)
+		return nil, Message(diag.CodeBackendFailed, "Failed to open the backend", "", err)
 	}
 	return o.backend, o.ds
 }
@@ -169,7 +169,7 @@ func open(ctx context.Context, k Kind, cfg cty.Value, s Services) (Backend, diag
 	}
 	var ds diag.List
 	for _, err := range parts(err) {
-		ds = append(ds, Message(fmt.Sprintf("Failed to configure the backend %q", k.Name), "", err)...)
+		ds = append(ds, Message(diag.CodeBackendFailed, fmt.Sprintf("Failed to configure the backend %q", k.Name), "", err)...)
 	}
 	return nil, ds
 }

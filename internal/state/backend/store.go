@@ -75,13 +75,13 @@ func (s *Store) read(ctx context.Context, outline bool) (*state.State, diag.List
 	p, err := s.object.Read(ctx)
 	answered()
 	if err != nil {
-		return nil, s.fail("Failed to read the state", err)
+		return nil, s.fail(diag.CodeBackendReadFailed, "Failed to read the state", err)
 	}
 	seen := reading{digest: digest{Hash: sha256.New()}}
 	seen.Write(p.Data)
 	plain, err := s.opened(p.Data, &seen)
 	if err != nil {
-		return nil, s.fail("Failed to decrypt the state", err)
+		return nil, s.fail(diag.CodeBackendReadFailed, "Failed to decrypt the state", err)
 	}
 	s.note(p.Version, &seen)
 	if outline {
@@ -137,7 +137,7 @@ func (s *Store) stream(ctx context.Context, o Streamed, outline bool) (st *state
 	})
 	answered()
 	if err != nil {
-		return nil, true, s.fail("Failed to read the state", err)
+		return nil, true, s.fail(diag.CodeBackendReadFailed, "Failed to read the state", err)
 	}
 	if seen.n > 0 && !ok {
 		return nil, false, nil
@@ -229,23 +229,23 @@ func (s *Store) Write(ctx context.Context, st *state.State) diag.List {
 	if s.o.Sealer != nil {
 		sealed, err := s.o.Sealer.Seal(sealing.Plaintext{Write: write, Serial: st.Serial, Lineage: st.Lineage})
 		if err != nil {
-			return s.fail("Failed to encrypt the state", err)
+			return s.fail(diag.CodeBackendWriteFailed, "Failed to encrypt the state", err)
 		}
 		write = sealed
 	}
 	text, err := Encoded(write)
 	if err != nil {
-		return s.fail(summary, err)
+		return s.fail(diag.CodeBackendWriteFailed, summary, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.prior.Version == "" && !s.prior.Unknown { // the store cannot compare
 		sum, err := s.present(ctx)
 		if err != nil {
-			return s.fail(summary, err)
+			return s.fail(diag.CodeBackendWriteFailed, summary, err)
 		}
 		if sum != s.sum {
-			return s.fail(summary, ErrChanged)
+			return s.fail(diag.CodeBackendWriteFailed, summary, ErrChanged)
 		}
 	}
 	defer s.watch()()
@@ -254,7 +254,7 @@ func (s *Store) Write(ctx context.Context, st *state.State) diag.List {
 		s.prior, s.sum, s.size, s.migrate = Prior{Version: version}, text.SHA256(), text.Size(), false
 	}
 	if err != nil {
-		return s.fail(summary, err)
+		return s.fail(diag.CodeBackendWriteFailed, summary, err)
 	}
 	return nil
 }
@@ -302,9 +302,9 @@ func (s *Store) Prepare(_ context.Context, _, growth int64) diag.List {
 	case most <= 0 || growth == 0 && have <= most: // nothing that is written is larger than what is there
 		return nil
 	case growth > 0 && have+growth/4 > most:
-		return s.o.Located(diag.Errorf(nil, "State too large for its store", "The state takes %d bytes now and is going to take more, and %s can hold %d at most. Nothing was changed. %s", have, s.place, most, advice))
+		return s.o.Located(diag.Errorf(diag.CodeBackendTooLarge, nil, "State too large for its store", "The state takes %d bytes now and is going to take more, and %s can hold %d at most. Nothing was changed. %s", have, s.place, most, advice))
 	case have+growth > most:
-		return s.o.Located(diag.Warnf(nil, "State may become too large for its store", "The state takes %d bytes now, and %s can hold %d at most. If it gets larger than that, it is saved to errored.tfstate in its place. %s", have, s.place, most, advice))
+		return s.o.Located(diag.Warnf(diag.CodeBackendNearlyFull, nil, "State may become too large for its store", "The state takes %d bytes now, and %s can hold %d at most. If it gets larger than that, it is saved to errored.tfstate in its place. %s", have, s.place, most, advice))
 	}
 	return nil
 }
@@ -333,7 +333,7 @@ func (s *Store) Lock(ctx context.Context, info store.LockInfo, timeout time.Dura
 		case err == nil && ctx.Err() != nil: // nobody is going to release it
 			ds := s.unlock(context.WithoutCancel(ctx), id)
 			if !ds.HasErrors() {
-				ds = s.fail("Error acquiring the state lock", &Error{Answer: "The run was interrupted when it had just got the lock, which was released again"})
+				ds = s.fail(diag.CodeBackendLockFailed, "Error acquiring the state lock", &Error{Answer: "The run was interrupted when it had just got the lock, which was released again"})
 			}
 			return nil, ds
 		case err == nil:
@@ -349,7 +349,7 @@ func (s *Store) Lock(ctx context.Context, info store.LockInfo, timeout time.Dura
 		case errors.Is(err, ErrNoLocks):
 			return func() diag.List { return nil }, nil
 		case !errors.As(err, &locked):
-			ds := s.fail("Error acquiring the state lock", err)
+			ds := s.fail(diag.CodeBackendLockFailed, "Error acquiring the state lock", err)
 			if errors.Is(err, store.ErrUnanswered) {
 				ds[0].Detail += fmt.Sprintf("\n\nThe lock may have been taken all the same. If the next run finds the state locked by this one, release the lock with \"force-unlock\" and the ID that it tells (%s in most stores).", info.ID)
 			}
@@ -393,9 +393,9 @@ func (s *Store) unlock(ctx context.Context, id string) diag.List {
 		if e, ok := errors.AsType[*Error](err); ok && errors.Is(err, errNotOurs) {
 			lost := *e
 			lost.Advice = "Somebody released it while this run was at work, and may have changed the state meanwhile."
-			return s.fail("Error releasing the state lock", &lost)
+			return s.fail(diag.CodeBackendLockFailed, "Error releasing the state lock", &lost)
 		}
-		ds := s.fail("Error releasing the state lock", err)
+		ds := s.fail(diag.CodeBackendLockFailed, "Error releasing the state lock", err)
 		ds[0].Detail += fmt.Sprintf("\n\nThe lock may still be held. Once no run works on this state any more, release it with \"force-unlock %s\".", id)
 		return ds
 	}
@@ -405,14 +405,14 @@ func (s *Store) unlock(ctx context.Context, id string) diag.List {
 // ForceUnlock implements store.Unlocker.
 func (s *Store) ForceUnlock(ctx context.Context, id string) diag.List {
 	if err := s.object.Unlock(ctx, id); err != nil {
-		return s.fail("Failed to unlock state", err)
+		return s.fail(diag.CodeBackendLockFailed, "Failed to unlock state", err)
 	}
 	return nil
 }
 
 // fail makes the message of an error.
-func (s *Store) fail(summary string, err error) diag.List {
-	return s.o.Located(Message(summary, s.place, err))
+func (s *Store) fail(code, summary string, err error) diag.List {
+	return s.o.Located(Message(code, summary, s.place, err))
 }
 
 // GivenElsewhere is a sentence for a message about an argument that is not in the block, or
@@ -427,9 +427,10 @@ type Blame struct {
 	Permission string // as that of an Error
 }
 
-// Message makes the message of what a kind returned. place is where the state is, ""
-// where that is not known yet.
-func Message(summary, place string, err error) diag.List {
+// Message makes the message of an error that a kind returned. code and summary are those of
+// the operation that failed; the ones of an Error take their place. place is where the state
+// is, or "" if that is not known yet.
+func Message(code, summary, place string, err error) diag.List {
 	var e *Error
 	if !errors.As(err, &e) {
 		e = &Error{Answer: diag.Reason(err)}
@@ -439,17 +440,14 @@ func Message(summary, place string, err error) diag.List {
 		given.Answer, given.Advice = "The request was given up, since the run was interrupted", ""
 		e = &given
 	}
-	m := &diag.Message{Severity: diag.Error, Summary: e.Summary} // its code is that of its summary
-	if m.Summary == "" {
-		m.Summary = summary
-	}
+	m := &diag.Message{Code: cmp.Or(e.Code, code), Severity: diag.Error, Summary: cmp.Or(e.Summary, summary)}
 	answer := e.Answer
 	switch {
 	case errors.Is(err, ErrChanged):
-		m.Code = "backend/changed"
+		m.Code = diag.CodeBackendChanged
 		answer = "The state in the store is not the one that this run read: somebody else has written it in the meantime. It was left as it is"
 	case errors.Is(err, ErrLockLost):
-		m.Code = "backend/lock-lost"
+		m.Code = diag.CodeBackendLockLost
 		answer = "The lock of this run is not held any more, so somebody else may be at work. Nothing was written"
 	}
 	m.Detail = strings.TrimRight(answer, ".") + "."

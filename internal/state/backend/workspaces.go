@@ -37,7 +37,7 @@ func (w Workspaces) List(ctx context.Context) ([]string, diag.List) {
 	case errors.Is(err, ErrNoWorkspaces):
 		return []string{store.Default}, nil
 	case err != nil:
-		return nil, w.Options.Located(Message("Failed to list workspaces", "", err))
+		return nil, w.Options.Located(Message(diag.CodeBackendReadFailed, "Failed to list workspaces", "", err))
 	}
 	return names, nil
 }
@@ -52,9 +52,9 @@ func (w Workspaces) Create(ctx context.Context, name string) diag.List {
 	case errors.Is(err, ErrNoWorkspaces):
 		return w.Options.Located(noWorkspaces())
 	case err != nil:
-		return w.Options.Located(Message("Failed to list workspaces", "", err))
+		return w.Options.Located(Message(diag.CodeBackendReadFailed, "Failed to list workspaces", "", err))
 	case slices.Contains(names, name) || name == store.Default:
-		return diag.Errorf(nil, "Workspace already exists", "There is a workspace %q already.", name)
+		return diag.Errorf(diag.CodeStateWorkspace, nil, "Workspace already exists", "There is a workspace %q already.", name)
 	}
 	if c, ok := w.Backend.(Creator); ok {
 		answered := Watch(w.Backend, w.Options)
@@ -64,7 +64,7 @@ func (w Workspaces) Create(ctx context.Context, name string) diag.List {
 			return w.Options.Located(noWorkspaces())
 		}
 		if err != nil {
-			return w.Options.Located(Message("Failed to create workspace", "", err))
+			return w.Options.Located(Message(diag.CodeBackendWriteFailed, "Failed to create workspace", "", err))
 		}
 		return nil
 	}
@@ -75,7 +75,7 @@ func (w Workspaces) Create(ctx context.Context, name string) diag.List {
 func (w Workspaces) writeEmpty(ctx context.Context, name string) (ds diag.List) {
 	st, err := w.Backend.Store(name, w.Options)
 	if err != nil {
-		return w.Options.Located(Message("Failed to create workspace", "", err))
+		return w.Options.Located(Message(diag.CodeBackendWriteFailed, "Failed to create workspace", "", err))
 	}
 	if w.Lock != nil {
 		info := *w.Lock
@@ -101,42 +101,40 @@ func (w Workspaces) Delete(ctx context.Context, name string) diag.List {
 		return ds
 	}
 	if name == store.Default {
-		return diag.Errorf(nil, "Default workspace", "The default workspace cannot be deleted.")
+		return diag.Errorf(diag.CodeStateWorkspace, nil, "Default workspace", "The default workspace cannot be deleted.")
 	}
 	names, err := w.list(ctx)
 	switch {
 	case errors.Is(err, ErrNoWorkspaces):
 		return w.Options.Located(noWorkspaces())
 	case err != nil:
-		return w.Options.Located(Message("Failed to list workspaces", "", err))
+		return w.Options.Located(Message(diag.CodeBackendReadFailed, "Failed to list workspaces", "", err))
 	case !slices.Contains(names, name):
-		return diag.Errorf(nil, "Workspace does not exist", "There is no workspace %q.", name)
+		return diag.Errorf(diag.CodeStateWorkspace, nil, "Workspace does not exist", "There is no workspace %q.", name)
 	}
 	defer Watch(w.Backend, w.Options)()
 	if err := w.Backend.Delete(ctx, name); err != nil {
-		return w.Options.Located(Message("Failed to delete workspace", "", err))
+		return w.Options.Located(Message(diag.CodeBackendWriteFailed, "Failed to delete workspace", "", err))
 	}
 	return nil
 }
 
 func noWorkspaces() diag.List {
-	ds := diag.Errorf(nil, "Workspaces not supported", "The backend that this configuration uses keeps one state and has no workspaces but the default one.")
-	ds[0].Code = "backend/no-workspaces"
-	return ds
+	return diag.Errorf(diag.CodeBackendNoWorkspaces, nil, "Workspaces not supported", "The backend that this configuration uses keeps one state and has no workspaces but the default one.")
 }
 
 func checkName(name string) diag.List {
 	if store.ValidWorkspace(name) {
 		return nil
 	}
-	return diag.Errorf(nil, "Invalid workspace name", "The workspace name %q is not allowed. It must contain only URL safe characters, and no path separators.", name)
+	return diag.Errorf(diag.CodeStateWorkspace, nil, "Invalid workspace name", "The workspace name %q is not allowed. It must contain only URL safe characters, and no path separators.", name)
 }
 
 // ForceUnlock releases a lock by its ID, whoever holds it.
 func ForceUnlock(ctx context.Context, st store.Store, id string) diag.List {
 	u, ok := st.(store.Unlocker)
 	if !ok {
-		return diag.Errorf(nil, "Failed to unlock state", "This state is locked by the process that works on it, and no other process can release that lock. It ends with that process.")
+		return diag.Errorf(diag.CodeBackendLockFailed, nil, "Failed to unlock state", "This state is locked by the process that works on it, and no other process can release that lock. It ends with that process.")
 	}
 	return u.ForceUnlock(ctx, id)
 }

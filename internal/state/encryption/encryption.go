@@ -147,7 +147,7 @@ func (c *Config) read(body hcl.Body, eval configure.Eval) diag.List {
 }
 
 func duplicate(at, first source.Range, what string) diag.List {
-	return diag.List{{Code: "encryption/duplicate", Severity: diag.Error, Summary: "Duplicate encryption block", Detail: what + ".", At: &at, Notes: []diag.Note{{Text: "it is here", At: &first}}}}
+	return diag.List{{Code: diag.CodeEncryptionDuplicate, Severity: diag.Error, Summary: "Duplicate encryption block", Detail: what + ".", At: &at, Notes: []diag.Note{{Text: "it is here", At: &first}}}}
 }
 
 // A kind is a type of key provider or method.
@@ -162,13 +162,13 @@ func (c *Config) define(b *hcl.Block, known map[string]kind, into map[string]*de
 	at := b.DefRange
 	for _, l := range b.Labels {
 		if !label().MatchString(l) {
-			return diag.Errorf(&at, "Invalid encryption block", "The label %q has characters other than letters, digits, \"_\" and \"-\".", l)
+			return diag.Errorf(diag.CodeEncryptionBlock, &at, "Invalid encryption block", "The label %q has characters other than letters, digits, \"_\" and \"-\".", l)
 		}
 	}
 	k, ok := known[typ]
 	if !ok {
 		what := strings.ReplaceAll(b.Type, "_", " ")
-		return diag.Errorf(&at, "Error fetching "+b.Type+" "+fmt.Sprintf("%q", typ), "%s with ID %s not found. There are: %s.", what, typ, strings.Join(sorted(known), ", "))
+		return diag.Errorf(diag.CodeEncryptionKey, &at, "Error fetching "+b.Type+" "+fmt.Sprintf("%q", typ), "%s with ID %s not found. There are: %s.", what, typ, strings.Join(sorted(known), ", "))
 	}
 	key := b.Type + "." + typ + "." + name
 	if old := into[key]; old != nil {
@@ -232,7 +232,7 @@ func reference(x hcl.Expression, root string) (string, diag.List) {
 			return root + "." + a.Name + "." + b.Name, nil
 		}
 	}
-	return "", diag.Errorf(&at, "Invalid reference in an encryption block", "A reference of the form %s.TYPE.NAME is needed here.", root)
+	return "", diag.Errorf(diag.CodeEncryptionReference, &at, "Invalid reference in an encryption block", "A reference of the form %s.TYPE.NAME is needed here.", root)
 }
 
 func readTarget(b *hcl.Block) (*target, diag.List) {
@@ -247,14 +247,14 @@ func readTarget(b *hcl.Block) (*target, diag.List) {
 		ds = append(ds, more...)
 		t.methods, t.seen = []string{ref}, true
 	} else if !diags.HasErrors() {
-		ds = append(ds, diag.Errorf(&t.at, "Missing required argument", "The argument \"method\" is required.")...)
+		ds = append(ds, diag.Errorf(diag.CodeLangMissingArgument, &t.at, "Missing required argument", "The argument \"method\" is required.")...)
 	}
 	if a := content.Attributes["enforced"]; a != nil {
 		at := a.Expr.Range()
 		v, d := a.Expr.Value(nil)
 		v, err := convert.Convert(v, cty.Bool)
 		if d.HasErrors() || err != nil || v.IsNull() || !v.IsKnown() {
-			ds = append(ds, diag.Errorf(&at, "Invalid encryption block", "The argument \"enforced\" must be true or false.")...)
+			ds = append(ds, diag.Errorf(diag.CodeEncryptionBlock, &at, "Invalid encryption block", "The argument \"enforced\" must be true or false.")...)
 		} else {
 			t.enforced = v.True()
 		}
@@ -342,7 +342,7 @@ func (c *Config) check() diag.List {
 			}
 		}
 		if c.cyclic(key, map[string]bool{}) {
-			ds = append(ds, diag.Errorf(&d.at, "Circular reference in encryption blocks", "The key provider %s refers to itself.", key)...)
+			ds = append(ds, diag.Errorf(diag.CodeEncryptionCycle, &d.at, "Circular reference in encryption blocks", "The key provider %s refers to itself.", key)...)
 		}
 	}
 	for _, key := range sorted(c.methods) {
@@ -364,10 +364,10 @@ func (c *Config) check() diag.List {
 				ds = append(ds, undeclared(t.at, "encryption method", m)...)
 			case d.typ != unencrypted:
 			case t.enforced:
-				ds = append(ds, diag.Errorf(&t.at, "Unencrypted method is forbidden", "The target has enforced = true, so neither its method nor a fallback may be \"unencrypted\".")...)
+				ds = append(ds, diag.Errorf(diag.CodeEncryptionEnforced, &t.at, "Unencrypted method is forbidden", "The target has enforced = true, so neither its method nor a fallback may be \"unencrypted\".")...)
 			case !plain[m]:
 				plain[m] = true
-				ds = append(ds, diag.Warnf(&d.at, "Unencrypted method configured", "Method unencrypted is present in configuration. This is a security risk and should only be enabled during migrations.")...)
+				ds = append(ds, diag.Warnf(diag.CodeEncryptionUnencrypted, &d.at, "Unencrypted method configured", "Method unencrypted is present in configuration. This is a security risk and should only be enabled during migrations.")...)
 			}
 		}
 	}
@@ -385,7 +385,7 @@ func (c *Config) checkMetadata(method string) diag.List {
 	for _, key := range sorted(used) {
 		name := c.meta(key)
 		if first, twice := names[name]; twice {
-			ds = append(ds, diag.Errorf(&c.providers[key].at, "Duplicate metadata key", "%s and %s, which %s uses, keep their metadata under the same name, %q. Give one of them another encrypted_metadata_alias.", first, key, method, name)...)
+			ds = append(ds, diag.Errorf(diag.CodeEncryptionMetadataKey, &c.providers[key].at, "Duplicate metadata key", "%s and %s, which %s uses, keep their metadata under the same name, %q. Give one of them another encrypted_metadata_alias.", first, key, method, name)...)
 		}
 		names[name] = key
 	}
@@ -414,14 +414,14 @@ func (c *Config) checkArguments() diag.List {
 	for _, name := range sorted(used) {
 		if err := c.keyring(name).wrong; err != nil {
 			d := c.providers[name]
-			ds = append(ds, diag.Errorf(&d.at, "Invalid encryption configuration", "%s: %s.", name, strings.TrimSuffix(diag.Reason(err), "."))...)
+			ds = append(ds, diag.Errorf(diag.CodeEncryptionConfiguration, &d.at, "Invalid encryption configuration", "%s: %s.", name, strings.TrimSuffix(diag.Reason(err), "."))...)
 		}
 	}
 	return ds
 }
 
 func undeclared(at source.Range, what, ref string) diag.List {
-	return diag.Errorf(&at, "Reference to undeclared "+what, "There is no %s %s in the encryption configuration.", what, ref)
+	return diag.Errorf(diag.CodeEvalUndeclared, &at, "Reference to undeclared "+what, "There is no %s %s in the encryption configuration.", what, ref)
 }
 
 func (c *Config) cyclic(key string, on map[string]bool) bool {

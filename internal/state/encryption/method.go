@@ -35,12 +35,12 @@ func methods() map[string]kind {
 func (c *Config) checkMethod(key string) diag.List {
 	d := c.methods[key]
 	if d.typ == "aes_gcm" && d.refs["keys"] == "" {
-		return diag.Errorf(&d.at, "Missing required argument", "The argument \"keys\" is required: the key provider to use.")
+		return diag.Errorf(diag.CodeLangMissingArgument, &d.at, "Missing required argument", "The argument \"keys\" is required: the key provider to use.")
 	}
 	if d.typ == "external" {
 		for _, n := range []string{"encrypt_command", "decrypt_command"} {
 			if len(words(d.args, n)) == 0 {
-				return diag.Errorf(&d.at, "Missing required argument", "The argument %q is required: a program with its arguments.", n)
+				return diag.Errorf(diag.CodeLangMissingArgument, &d.at, "Missing required argument", "The argument %q is required: a program with its arguments.", n)
 			}
 		}
 	}

@@ -129,8 +129,8 @@ func apply(s *state.State, changes []state.Change) *state.State {
 
 // The codes of the messages that Fold gives.
 const (
-	RecoveredCode = "journal/recovered"
-	PendingCode   = "journal/pending"
+	RecoveredCode = diag.CodeJournalRecovered
+	PendingCode   = diag.CodeJournalPending
 )
 
 // mostNamed is how many objects a message names at most.
@@ -163,7 +163,7 @@ func (rec *Recovered) warnings(changes []state.Change) diag.List {
 	}
 	var ds diag.List
 	if len(changes) > 0 {
-		ds = append(ds, diag.Warnf(nil, "Interrupted run recovered",
+		ds = append(ds, diag.Warnf(diag.CodeJournalRecovered, nil, "Interrupted run recovered",
 			"An earlier run ended before it could write the state. What the providers had answered by then was taken from its journal: %s.", changed(changes))...)
 		ds[0].Code = RecoveredCode
 	}
@@ -227,7 +227,7 @@ func (rec *Recovered) Unanswered() diag.List {
 		why = "An earlier run asked for it, and what can be read of its journal holds no answer, so the state does not show it."
 	}
 	for _, i := range rec.Pending {
-		ds = append(ds, diag.Warnf(nil, "Action may have happened",
+		ds = append(ds, diag.Warnf(diag.CodeJournalPending, nil, "Action may have happened",
 			"May have happened: %s (%s). %s Look whether the object was changed; if it was created, import it or remove it by hand.", i.Address, i.Action, why).About(i.Address)...)
 		ds[len(ds)-1].Code = PendingCode
 	}
@@ -280,14 +280,14 @@ func StateOfJournal(rec *Recovered, present *state.State) (*state.State, diag.Li
 	was, now := rec.Header, HeaderOf(present)
 	why := fmt.Sprintf("it has serial %d now and had %d then", now.Serial, was.Serial)
 	if !rec.started {
-		ds := diag.Warnf(nil, "Journal of an unknown state",
+		ds := diag.Warnf(diag.CodeJournalOtherState, nil, "Journal of an unknown state",
 			"An earlier run ended before it could write the state, and the part of its journal that tells which state it continues cannot be read. What the providers had answered (%d changes) can therefore not be put into the state and is saved apart. Compare the two and import what the state lacks.", len(rec.Changes))
 		return s, append(ds, rec.warnings(nil)...)
 	}
 	if was.Lineage != now.Lineage {
 		why = fmt.Sprintf("it has lineage %q now and had %q then", now.Lineage, was.Lineage)
 	}
-	ds := diag.Warnf(nil, "Journal of another state",
+	ds := diag.Warnf(diag.CodeJournalOtherState, nil, "Journal of another state",
 		"An earlier run ended before it could write the state, and the state has been changed by somebody else since: %s. What the providers had answered (%d changes) can therefore not be put into the state and is saved apart. Compare the two and import what the state lacks.", why, len(rec.Changes))
 	return s, append(ds, rec.warnings(nil)...)
 }

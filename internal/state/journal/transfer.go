@@ -153,9 +153,9 @@ func (rec *Recovered) decide(u User) error {
 
 // The codes of the messages about moves between states.
 const (
-	MovedCode     = "journal/moved"
-	UnmovedCode   = "journal/unmoved"
-	UndecidedCode = "journal/move-unknown"
+	MovedCode     = diag.CodeJournalMoved
+	UnmovedCode   = diag.CodeJournalUnmoved
+	UndecidedCode = diag.CodeJournalMoveUnknown
 )
 
 // moved tells a user what became of an interrupted move.
@@ -165,16 +165,16 @@ func (rec *Recovered) moved(changes int) diag.List {
 	case rec.Live:
 	case rec.Undecided && rec.Undone && len(rec.left) == 0: // they were moved
 	case rec.Undecided && rec.Undone:
-		ds = diag.Warnf(nil, "Interrupted move kept back", "An earlier run was to move objects from this state to another one: %s. Whether it came to that is not known here, so they were left in this state. Look whether the other state has them; if so, remove them here with \"state rm\", which destroys nothing.", changed(rec.left))
+		ds = diag.Warnf(diag.CodeJournalMoveUnknown, nil, "Interrupted move kept back", "An earlier run was to move objects from this state to another one: %s. Whether it came to that is not known here, so they were left in this state. Look whether the other state has them; if so, remove them here with \"state rm\", which destroys nothing.", changed(rec.left))
 		ds[0].Code = UndecidedCode
 	case rec.Undecided && changes > 0:
-		ds = diag.Warnf(nil, "Interrupted move taken over", "An earlier run was to move objects from another state into this one: %s. This state has them now. Look whether the other state still has them; if so, remove them there with \"state rm\", which destroys nothing.", changed(rec.Changes))
+		ds = diag.Warnf(diag.CodeJournalMoveUnknown, nil, "Interrupted move taken over", "An earlier run was to move objects from another state into this one: %s. This state has them now. Look whether the other state still has them; if so, remove them there with \"state rm\", which destroys nothing.", changed(rec.Changes))
 		ds[0].Code = UndecidedCode
 	case rec.Undone:
-		ds = diag.Warnf(nil, "Interrupted move undone", "An earlier run was to move objects between this state and another and ended before that was decided. Neither state was changed by it.")
+		ds = diag.Warnf(diag.CodeJournalUnmoved, nil, "Interrupted move undone", "An earlier run was to move objects between this state and another and ended before that was decided. Neither state was changed by it.")
 		ds[0].Code = UnmovedCode
 	case changes > 0:
-		ds = diag.Warnf(nil, "Interrupted move completed", "An earlier run moved objects between this state and another and ended before it had written both. This state has its part of the move now (changes: %d); the other one gets its part from the next command there.", changes)
+		ds = diag.Warnf(diag.CodeJournalMoved, nil, "Interrupted move completed", "An earlier run moved objects between this state and another and ended before it had written both. This state has its part of the move now (changes: %d); the other one gets its part from the next command there.", changes)
 		ds[0].Code = MovedCode
 	}
 	return ds

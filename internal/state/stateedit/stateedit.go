@@ -77,7 +77,7 @@ func Remove(s *state.State, targets []addr.Target) (*state.State, []addr.Instanc
 }
 
 // CodeNoMatch is the code of the message of Remove about an address without objects.
-const CodeNoMatch = "state/no-match"
+const CodeNoMatch = diag.CodeStateNoMatch
 
 func noMatch() diag.List {
 	return code(CodeNoMatch, "Invalid target address", "No matching objects found. To view the available instances, use \"terrace state list\". Please modify the address to reference a specific instance.")
@@ -106,18 +106,18 @@ func Taint(s *state.State, a addr.Instance, tainted bool) (*state.State, diag.Li
 		verb = "untainted"
 	}
 	if a.Resource.Mode != addr.Managed {
-		return s, code("state/not-managed", "Invalid resource address", "Resource instance %s cannot be %s: only managed resources can.", a, verb)
+		return s, code(diag.CodeStateNotManaged, "Invalid resource address", "Resource instance %s cannot be %s: only managed resources can.", a, verb)
 	}
 	o, p, ok := s.Object(addr.Object{Instance: a})
 	if !ok {
 		if in := s.Instance(a); in != nil {
-			return s, code("state/only-deposed", "No such resource instance", "Resource instance %s has no object of its own but deposed ones, which cannot be %s.", a, verb)
+			return s, code(diag.CodeStateOnlyDeposed, "No such resource instance", "Resource instance %s has no object of its own but deposed ones, which cannot be %s.", a, verb)
 		}
 		return s, code(CodeMissing, "No such resource instance", "There is no resource instance in the state with the address %s. If the resource configuration has just been added, you must run \"terrace apply\" once to create the corresponding instance(s) before they can be %s.", a, verb)
 	}
 	if o.Tainted == tainted {
 		if !tainted {
-			return s, code("state/not-tainted", "Resource instance is not tainted", "Resource instance %s is not currently tainted, and so it cannot be untainted.", a)
+			return s, code(diag.CodeStateNotTainted, "Resource instance is not tainted", "Resource instance %s is not currently tainted, and so it cannot be untainted.", a)
 		}
 		return s, nil
 	}
@@ -129,7 +129,7 @@ func Taint(s *state.State, a addr.Instance, tainted bool) (*state.State, diag.Li
 }
 
 // CodeMissing is the code of the message of Taint about an instance that is not there.
-const CodeMissing = "state/no-instance"
+const CodeMissing = diag.CodeStateNoInstance
 
 // ReplaceProvider gives the resources of one provider another one. It returns the
 // resources that have it, in the order of state.Sorted.
@@ -249,10 +249,10 @@ func (m *mover) pairs() ([][2]addr.Instance, diag.List) {
 	}
 	if src.Resource.Mode != dst.Resource.Mode {
 		kind := map[addr.Mode]string{addr.Managed: "managed", addr.Data: "data"}[src.Resource.Mode]
-		return nil, code("state/move-mode", "Invalid state move request", "Cannot move %s to %s: a %s resource can be moved only to another %[3]s resource address.", src, dst, kind)
+		return nil, code(diag.CodeStateMoveMode, "Invalid state move request", "Cannot move %s to %s: a %s resource can be moved only to another %[3]s resource address.", src, dst, kind)
 	}
 	if src.Resource.Type != dst.Resource.Type {
-		return nil, code("state/move-type", "Invalid state move request", "Cannot move %s to %s: resource types don't match.", src, dst)
+		return nil, code(diag.CodeStateMoveType, "Invalid state move request", "Cannot move %s to %s: resource types don't match.", src, dst)
 	}
 	if m.from.Instance(src.Instance()) != nil {
 		if there := m.there().Instance(dst.Instance()); there != nil {
@@ -312,11 +312,11 @@ func (m *mover) modules() ([][2]addr.Instance, diag.List) {
 }
 
 func (m *mover) badSource() diag.List {
-	return code("state/move-source", "Invalid source address", "Cannot move %s: does not match anything in the current state.", m.source)
+	return code(diag.CodeStateMoveSource, "Invalid source address", "Cannot move %s: does not match anything in the current state.", m.source)
 }
 
 func (m *mover) badTarget(why string) diag.List {
-	return code("state/move-target", "Invalid target address", "Cannot move %s to %s: %s.", m.source, m.target, why)
+	return code(diag.CodeStateMoveTarget, "Invalid target address", "Cannot move %s to %s: %s.", m.source, m.target, why)
 }
 
 func (m *mover) taken(what string) diag.List {
@@ -324,7 +324,7 @@ func (m *mover) taken(what string) diag.List {
 	if m.to != nil {
 		where = "in the state that it is moved to"
 	}
-	return code("state/move-taken", "Invalid target address", "Cannot move to %s: there is already a %s at that address %s.", m.target, what, where)
+	return code(diag.CodeStateMoveTaken, "Invalid target address", "Cannot move to %s: there is already a %s at that address %s.", m.target, what, where)
 }
 
 func code(c, summary, format string, args ...any) diag.List {

@@ -32,9 +32,9 @@ func writeErrored(o Options, st *state.State, writeConflict bool) (path string, 
 		return "", ds
 	}
 	if writeConflict {
-		return path, diag.Warnf(nil, "State saved to another file", "The state was saved to %s instead. Do not push it as it is: that would undo what somebody else has written in the meantime. The next command here brings in what the journal holds, or says what it cannot bring in; the file is there to compare.", path)
+		return path, diag.Warnf(diag.CodeStateSaved, nil, "State saved to another file", "The state was saved to %s instead. Do not push it as it is: that would undo what somebody else has written in the meantime. The next command here brings in what the journal holds, or says what it cannot bring in; the file is there to compare.", path)
 	}
-	return path, diag.Warnf(nil, "State saved to another file", "The state was saved to %s instead. Once the state can be written again, put it there with \"state push %s\". Until then other runs do not know of what this one did.", path, path)
+	return path, diag.Warnf(diag.CodeStateSaved, nil, "State saved to another file", "The state was saved to %s instead. Once the state can be written again, put it there with \"state push %s\". Until then other runs do not know of what this one did.", path, path)
 }
 
 // writeApart does the same for a state that holds only what the journal of
@@ -43,7 +43,7 @@ func writeApart(o Options, st *state.State) (path string, ds diag.List) {
 	if path, ds = save(o, erroredName, st); ds.HasErrors() {
 		return "", ds
 	}
-	return path, diag.Warnf(nil, "Objects saved to another file", "What the journal knew was saved to %s. Compare it with the state, import what the state lacks, and do not push it: it holds these objects alone.", path)
+	return path, diag.Warnf(diag.CodeStateObjectsSaved, nil, "Objects saved to another file", "What the journal knew was saved to %s. Compare it with the state, import what the state lacks, and do not push it: it holds these objects alone.", path)
 }
 
 // KeepReplaced saves a state that is about to be replaced by another one with fewer
@@ -53,7 +53,7 @@ func KeepReplaced(o Options, st *state.State) diag.List {
 	if ds.HasErrors() {
 		return ds
 	}
-	return diag.Warnf(nil, "State saved to another file", "The state that was replaced has objects that the new one does not have. It was saved to %s before. Import from there what is to be managed further, and remove the file.", path)
+	return diag.Warnf(diag.CodeStateSaved, nil, "State saved to another file", "The state that was replaced has objects that the new one does not have. It was saved to %s before. Import from there what is to be managed further, and remove the file.", path)
 }
 
 func save(o Options, name string, st *state.State) (path string, ds diag.List) {
@@ -67,7 +67,7 @@ func save(o Options, name string, st *state.State) (path string, ds diag.List) {
 		path = filepath.Join(o.Dir, strings.Replace(name, ".", fmt.Sprintf(".%d.", n), 1))
 	}
 	if err != nil {
-		return "", diag.Errorf(nil, "Failed to save state", "The state cannot be written to %s either: %s.", path, plain(err))
+		return "", diag.Errorf(diag.CodeStateFile, nil, "Failed to save state", "The state cannot be written to %s either: %s.", path, plain(err))
 	}
 	return path, nil
 }

@@ -34,7 +34,7 @@ func TestForeignJournal(t *testing.T) {
 		if where != o.Journal || len(rec.Changes) != 1 {
 			t.Errorf("asked about %s, %d changes", where, len(rec.Changes))
 		}
-		return diag.Errorf(nil, "No", "No.")
+		return diag.Errorf("", nil, "No", "No.")
 	}
 	if h, ds := Take(t.Context(), refusing); h != nil || !journal.Exists(o.Journal) {
 		t.Errorf("refused: %v", ds)

@@ -34,7 +34,7 @@ func (h *State) note(ds diag.List) diag.List {
 		return nil
 	}
 	if err := h.o.Lease.Note(ds); err != nil {
-		return diag.Errorf(nil, "Interrupted", "The journal of an earlier run was not brought into the state, since %s.", err)
+		return diag.Errorf(diag.CodeCLIInterrupted, nil, "Interrupted", "The journal of an earlier run was not brought into the state, since %s.", err)
 	}
 	return nil
 }

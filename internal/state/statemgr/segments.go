@@ -194,7 +194,7 @@ func (h *State) recoverSegments(ctx context.Context, mine journal.Run, mineApart
 	}
 	all, err := h.o.keptJournals(ctx)
 	if err != nil {
-		return diag.Errorf(store.PlaceOf(err), "Failed to read the journal of an interrupted run", "The journal that an interrupted run left in the store of the state cannot be read: %s. Nothing was changed. If a newer version wrote it, or it was encrypted, use that version, or that encryption. Otherwise copy its objects to another place, so that they are kept, remove them, and run the command again; then compare a plan with what exists, and import what the state lacks.", err)
+		return diag.Errorf(diag.CodeJournalFiles, store.PlaceOf(err), "Failed to read the journal of an interrupted run", "The journal that an interrupted run left in the store of the state cannot be read: %s. Nothing was changed. If a newer version wrote it, or it was encrypted, use that version, or that encryption. Otherwise copy its objects to another place, so that they are kept, remove them, and run the command again; then compare a plan with what exists, and import what the state lacks.", err)
 	}
 	var ds diag.List
 	for i := 0; i < len(all); i++ {
@@ -215,16 +215,16 @@ func (h *State) recoverSegments(ctx context.Context, mine journal.Run, mineApart
 		if k.rec != nil && apart {
 			name, err := k.keepApart(ctx, h.o.Segments)
 			if err != nil {
-				return append(ds, diag.Errorf(nil, "Failed to keep the journal of an interrupted run", "What the journal holds was saved on this machine, but the journal in the store of the state cannot be given another name there: %s.", err)...)
+				return append(ds, diag.Errorf(diag.CodeJournalFiles, nil, "Failed to keep the journal of an interrupted run", "What the journal holds was saved on this machine, but the journal in the store of the state cannot be given another name there: %s.", err)...)
 			}
-			ds = append(ds, diag.Warnf(nil, "Journal kept in the store", "The journal of which objects were saved apart stays beside the state in its store, as %s. Remove it there once nothing in it is needed any more.", name)...)
+			ds = append(ds, diag.Warnf(diag.CodeJournalInStore, nil, "Journal kept in the store", "The journal of which objects were saved apart stays beside the state in its store, as %s. Remove it there once nothing in it is needed any more.", name)...)
 		}
 		if k.rec != nil && k.rec.Damaged() {
 			aside, err := journal.KeepCopy(h.o.Journal, k.bytes)
 			if err != nil {
-				return append(ds, diag.Errorf(nil, "Failed to keep the journal of an interrupted run", "%s It is in the store of the state. What can be read is safe now, but a copy of it cannot be made in this folder: %s.", k.rec.Damage(), err)...)
+				return append(ds, diag.Errorf(diag.CodeJournalFiles, nil, "Failed to keep the journal of an interrupted run", "%s It is in the store of the state. What can be read is safe now, but a copy of it cannot be made in this folder: %s.", k.rec.Damage(), err)...)
 			}
-			ds = append(ds, diag.Warnf(nil, "Damaged journal", "%s It was in the store of the state and is kept as %s. Make a plan, which looks at what there really is, and import what the state lacks; then the file can be removed.", k.rec.Damage(), aside)...)
+			ds = append(ds, diag.Warnf(diag.CodeJournalDamaged, nil, "Damaged journal", "%s It was in the store of the state and is kept as %s. Make a plan, which looks at what there really is, and import what the state lacks; then the file can be removed.", k.rec.Damage(), aside)...)
 		}
 		if now, grown := k.grown(ctx, &h.o); grown && i < 2*maxJournals { // its run lost the lock and is still at work
 			all = append(all, now)
@@ -232,7 +232,7 @@ func (h *State) recoverSegments(ctx context.Context, mine journal.Run, mineApart
 			continue
 		}
 		if err := k.discard(ctx, h.o.Segments); err != nil {
-			return append(ds, diag.Errorf(nil, "Failed to remove the journal of an interrupted run", "What the journal holds is safe now, but it cannot be removed from the store: %s.", err)...)
+			return append(ds, diag.Errorf(diag.CodeJournalFiles, nil, "Failed to remove the journal of an interrupted run", "What the journal holds is safe now, but it cannot be removed from the store: %s.", err)...)
 		}
 	}
 	return ds
@@ -265,7 +265,7 @@ func sameRun(a, b journal.Run) bool {
 func lookIntoSegments(ctx context.Context, o Options, out seen, ds diag.List) (seen, diag.List) {
 	all, err := o.keptJournals(ctx)
 	if err != nil {
-		return out, append(ds, diag.Warnf(nil, "Failed to read the journal of an interrupted run", "The journal that a run left in the store of the state cannot be read: %s. What it did since the state was written last is not shown.", err)...)
+		return out, append(ds, diag.Warnf(diag.CodeJournalFiles, nil, "Failed to read the journal of an interrupted run", "The journal that a run left in the store of the state cannot be read: %s. What it did since the state was written last is not shown.", err)...)
 	}
 	for _, k := range all {
 		if k.rec == nil {
@@ -277,7 +277,7 @@ func lookIntoSegments(ctx context.Context, o Options, out seen, ds diag.List) (s
 		}
 		k.rec.Live = true
 		if k.rec.Damaged() {
-			ds = append(ds, diag.Warnf(nil, "Damaged journal", "%s It is in the store of the state.%s", k.rec.Damage(), journal.InFlight(k.rec.Pending))...)
+			ds = append(ds, diag.Warnf(diag.CodeJournalDamaged, nil, "Damaged journal", "%s It is in the store of the state.%s", k.rec.Damage(), journal.InFlight(k.rec.Pending))...)
 		}
 		s := out.stored
 		if out.folded != nil {
@@ -285,7 +285,7 @@ func lookIntoSegments(ctx context.Context, o Options, out seen, ds diag.List) (s
 		}
 		if next, fits, _ := journal.Fold(s, k.rec); fits && len(k.rec.Changes) > 0 {
 			out.folded, out.segments = next, true
-			ds = append(ds, diag.Warnf(nil, "Journal in the store", "A run that has not ended, or was interrupted, left a journal in the store of the state: %s. What it did so far is taken into account.", k.rec.Run)...)
+			ds = append(ds, diag.Warnf(diag.CodeStateJournalInStore, nil, "Journal in the store", "A run that has not ended, or was interrupted, left a journal in the store of the state: %s. What it did so far is taken into account.", k.rec.Run)...)
 		}
 	}
 	return out, ds

@@ -202,22 +202,22 @@ func (h *State) recoverFile(ctx context.Context) (of journal.Run, apart bool, ds
 	}
 	defer func() {
 		if err := h.o.User.Settle(rec.Transfer, h.o.Journal); err != nil {
-			ds = append(ds, diag.Warnf(nil, "Failed to remove a file", "The note that a move between two states was decided cannot be removed: %s.", err)...)
+			ds = append(ds, diag.Warnf(diag.CodeStateFile, nil, "Failed to remove a file", "The note that a move between two states was decided cannot be removed: %s.", err)...)
 		}
 	}()
 	_ = h.o.User.Settle(rec.Transfer, h.o.Journal) // if the other state is done; else after this one is
 	if rec.Damaged() {
 		aside, err := claim.KeepAside()
 		if err != nil {
-			return of, apart, append(ds, diag.Errorf(nil, "Failed to move the journal of an interrupted run", "%s What the journal holds is safe now, but the file, %s, cannot be given another name: %s.", rec.Damage(), h.o.Journal, err)...)
+			return of, apart, append(ds, diag.Errorf(diag.CodeJournalFiles, nil, "Failed to move the journal of an interrupted run", "%s What the journal holds is safe now, but the file, %s, cannot be given another name: %s.", rec.Damage(), h.o.Journal, err)...)
 		}
 		if copied {
-			return of, apart, append(ds, diag.Warnf(nil, "Damaged journal", "%s The file was kept as %s. Its copy in the store of the state is whole and was used in its place, so that nothing is lost and the file can be removed.", rec.Damage(), aside)...)
+			return of, apart, append(ds, diag.Warnf(diag.CodeJournalDamaged, nil, "Damaged journal", "%s The file was kept as %s. Its copy in the store of the state is whole and was used in its place, so that nothing is lost and the file can be removed.", rec.Damage(), aside)...)
 		}
-		return of, apart, append(ds, diag.Warnf(nil, "Damaged journal", "%s The file was kept as %s. Make a plan, which looks at what there really is, and import what the state lacks; then the file can be removed.", rec.Damage(), aside)...)
+		return of, apart, append(ds, diag.Warnf(diag.CodeJournalDamaged, nil, "Damaged journal", "%s The file was kept as %s. Make a plan, which looks at what there really is, and import what the state lacks; then the file can be removed.", rec.Damage(), aside)...)
 	}
 	if err := claim.Discard(); err != nil {
-		return of, apart, append(ds, diag.Errorf(nil, "Failed to remove the journal of an interrupted run", "What the journal holds is safe now, but the file cannot be removed: %s.", err)...)
+		return of, apart, append(ds, diag.Errorf(diag.CodeJournalFiles, nil, "Failed to remove the journal of an interrupted run", "What the journal holds is safe now, but the file cannot be removed: %s.", err)...)
 	}
 	return of, apart, ds
 }
@@ -251,7 +251,7 @@ func (h *State) fold(ctx context.Context, rec *journal.Recovered) (apart bool, d
 }
 
 // codeForeign is the code of the error about a journal that is not the user's own.
-const codeForeign = "journal/foreign"
+const codeForeign = diag.CodeJournalForeign
 
 // mayUse returns errors if a journal is neither the user's own nor to be used all the same.
 func (o *Options) mayUse(where string, rec *journal.Recovered) diag.List {
@@ -266,16 +266,14 @@ func (o *Options) mayUse(where string, rec *journal.Recovered) diag.List {
 
 // foreign is the error that a journal is not used.
 func foreign(where string, rec *journal.Recovered) diag.List {
-	ds := diag.Errorf(nil, "Journal of unknown origin", "An interrupted run left a journal that may not be yours (%s): %s. Nothing in it was used, and it was kept. %s If you know this run, use the command \"state recover\" to bring it into the state. Otherwise remove the journal.", where, rec.Foreign, rec.Contents())
-	ds[0].Code = codeForeign
-	return ds
+	return diag.Errorf(codeForeign, nil, "Journal of unknown origin", "An interrupted run left a journal that may not be yours (%s): %s. Nothing in it was used, and it was kept. %s If you know this run, use the command \"state recover\" to bring it into the state. Otherwise remove the journal.", where, rec.Foreign, rec.Contents())
 }
 
 func (h *State) unreadable(err error) diag.List {
 	if errors.Is(err, journal.ErrSealed) {
-		return diag.Errorf(store.PlaceOf(err), "Failed to read the journal of an interrupted run", "An earlier run was interrupted and left a journal of what it did, %s, which cannot be read: %s. Nothing was changed. Run the command again with the encryption that the earlier run had.", h.o.Journal, err)
+		return diag.Errorf(diag.CodeJournalFiles, store.PlaceOf(err), "Failed to read the journal of an interrupted run", "An earlier run was interrupted and left a journal of what it did, %s, which cannot be read: %s. Nothing was changed. Run the command again with the encryption that the earlier run had.", h.o.Journal, err)
 	}
-	return diag.Errorf(store.PlaceOf(err), "Failed to read the journal of an interrupted run", "An earlier run was interrupted and left a journal of what it did, %s, which cannot be read: %s. Nothing was changed. If there is a copy of the file, put it back; if a newer version wrote it, use that. Otherwise give the file another name, so that it is kept, and run the command again: what the earlier run did after it had last written the state is then not in the state, so compare a plan with what exists, and import what the state lacks.", h.o.Journal, err)
+	return diag.Errorf(diag.CodeJournalFiles, store.PlaceOf(err), "Failed to read the journal of an interrupted run", "An earlier run was interrupted and left a journal of what it did, %s, which cannot be read: %s. Nothing was changed. If there is a copy of the file, put it back; if a newer version wrote it, use that. Otherwise give the file another name, so that it is kept, and run the command again: what the earlier run did after it had last written the state is then not in the state, so compare a plan with what exists, and import what the state lacks.", h.o.Journal, err)
 }
 
 // shows reports whether a state shows everything that a journal tells.

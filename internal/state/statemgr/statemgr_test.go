@@ -123,7 +123,7 @@ func TestHeld(t *testing.T) {
 type full struct{ store.Store }
 
 func (full) Write(context.Context, *state.State) diag.List {
-	return diag.Errorf(nil, "Failed to write", "The disk is full.")
+	return diag.Errorf(diag.CodeBackendWriteFailed, nil, "Failed to write", "The disk is full.")
 }
 
 // A state that cannot be written goes to errored.tfstate, or to who rescues it; the

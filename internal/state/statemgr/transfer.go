@@ -23,7 +23,7 @@ func (o *Options) key() string {
 func TakePair(ctx context.Context, a, b Options) (x, y *State, ds diag.List) {
 	switch c := cmp.Compare(a.key(), b.key()); {
 	case c == 0 || a.Journal == b.Journal:
-		return nil, nil, diag.List{{Code: "state/same", Severity: diag.Error, Summary: "Both states are the same", Detail: "Nothing can be moved from a state into itself this way. Leave out where to move to: then the address changes within the state."}}
+		return nil, nil, diag.List{{Code: diag.CodeStateSame, Severity: diag.Error, Summary: "Both states are the same", Detail: "Nothing can be moved from a state into itself this way. Leave out where to move to: then the address changes within the state."}}
 	case c > 0:
 		y, x, ds = TakePair(ctx, b, a)
 		return x, y, ds
@@ -70,7 +70,7 @@ func transfer(ctx context.Context, from, into *State, out, in []state.Change, go
 	}
 	ctx = context.WithoutCancel(ctx) // from here on it comes to its end
 	if err := into.o.User.CanMove(); err != nil {
-		return diag.Errorf(nil, "Failed to prepare the move", "A move between two states needs a note outside of the working directory, which completes it if the run is killed. There is no place for it: %s. Neither state was changed.", err)
+		return diag.Errorf(diag.CodeStateFile, nil, "Failed to prepare the move", "A move between two states needs a note outside of the working directory, which completes it if the run is killed. There is no place for it: %s. Neither state was changed.", err)
 	}
 	a, b := journal.NewTransfers(store.NewID())
 	halves := []*half{{State: from, note: a, changes: out}, {State: into, note: b, changes: in}}
@@ -78,10 +78,10 @@ func transfer(ctx context.Context, from, into *State, out, in []state.Change, go
 		for _, h := range halves {
 			h.close()
 		}
-		return diag.Errorf(nil, "Move left", "The move was not finished.")
+		return diag.Errorf(diag.CodeEstateMove, nil, "Move left", "The move was not finished.")
 	}
 	undo := func(why string, err error) diag.List {
-		ds := diag.Errorf(nil, "Failed to prepare the move", "%s: %s. Neither state was changed.", why, err)
+		ds := diag.Errorf(diag.CodeStateFile, nil, "Failed to prepare the move", "%s: %s. Neither state was changed.", why, err)
 		for _, h := range halves {
 			ds = append(ds, h.remove()...)
 		}
@@ -106,7 +106,7 @@ func transfer(ctx context.Context, from, into *State, out, in []state.Change, go
 		h := halves[1-i]
 		if more := h.store(ctx); more.HasErrors() {
 			ds = append(ds, more...)
-			ds = append(ds, diag.Errorf(nil, "Failed to write both states", "The move is decided, and noted in the journals %s and %s. The next command on each of the states completes it there.", from.o.Journal, into.o.Journal)...)
+			ds = append(ds, diag.Errorf(diag.CodeStateFile, nil, "Failed to write both states", "The move is decided, and noted in the journals %s and %s. The next command on each of the states completes it there.", from.o.Journal, into.o.Journal)...)
 			for _, h := range halves {
 				h.close()
 			}
@@ -121,7 +121,7 @@ func transfer(ctx context.Context, from, into *State, out, in []state.Change, go
 		return left()
 	}
 	if err := into.o.User.Settle(&b, into.o.Journal); err != nil {
-		ds = append(ds, diag.Warnf(nil, "Failed to remove a file", "Both states were written, but the note that the move was decided cannot be removed: %s.", err)...)
+		ds = append(ds, diag.Warnf(diag.CodeStateFile, nil, "Failed to remove a file", "Both states were written, but the note that the move was decided cannot be removed: %s.", err)...)
 	}
 	if !goOn(stepSettled) {
 		return left()
@@ -178,7 +178,7 @@ func (h *half) remove() diag.List {
 		return nil
 	}
 	if err := h.j.Remove(); err != nil {
-		return diag.Warnf(nil, "Failed to remove the journal", "The journal %s cannot be removed: %s.", h.o.Journal, err)
+		return diag.Warnf(diag.CodeJournalFiles, nil, "Failed to remove the journal", "The journal %s cannot be removed: %s.", h.o.Journal, err)
 	}
 	return nil
 }

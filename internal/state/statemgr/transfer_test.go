@@ -110,7 +110,7 @@ func TestTransferAgain(t *testing.T) {
 type failing struct{ store.Store }
 
 func (failing) Write(context.Context, *state.State) diag.List {
-	return diag.Errorf(nil, "Disk full", "There is no room.")
+	return diag.Errorf("", nil, "Disk full", "There is no room.")
 }
 
 // A store that cannot be written once the move is decided gets its part later.

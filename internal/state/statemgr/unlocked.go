@@ -89,7 +89,7 @@ func lookHere(ctx context.Context, o Options) (seen, diag.List) {
 			}
 			return out, ds
 		case err != nil:
-			return out, append(ds, diag.Warnf(nil, "Failed to read the journal of an interrupted run", "An earlier run was interrupted and left a journal of what it did, %s, which cannot be read: %s. What it did since the state was written last is not shown.", o.Journal, err)...)
+			return out, append(ds, diag.Warnf(diag.CodeJournalFiles, nil, "Failed to read the journal of an interrupted run", "An earlier run was interrupted and left a journal of what it did, %s, which cannot be read: %s. What it did since the state was written last is not shown.", o.Journal, err)...)
 		}
 		if rec.Live {
 			out.live = &journal.LiveError{Run: rec.Run}
@@ -99,7 +99,7 @@ func lookHere(ctx context.Context, o Options) (seen, diag.List) {
 			return out, ds
 		}
 		if rec.Damaged() {
-			ds = append(ds, diag.Warnf(nil, "Damaged journal", "%s The file is %s.", rec.Damage(), o.Journal)...)
+			ds = append(ds, diag.Warnf(diag.CodeJournalDamaged, nil, "Damaged journal", "%s The file is %s.", rec.Damage(), o.Journal)...)
 		}
 		next, fits, more := journal.Fold(s, rec)
 		if !fits && rec.Live && try < 4 { // it has just written the state
@@ -110,7 +110,7 @@ func lookHere(ctx context.Context, o Options) (seen, diag.List) {
 			out.folded = next
 			ds = append(ds, more...)
 		case !rec.Live && !shows(s, rec.Changes):
-			ds = append(ds, diag.Warnf(nil, "Journal of another state", "An earlier run ended before it could write the state, and left the journal %s, which does not continue the present state. What it holds is not shown; the next run that takes the lock saves it apart.", o.Journal)...)
+			ds = append(ds, diag.Warnf(diag.CodeJournalOtherState, nil, "Journal of another state", "An earlier run ended before it could write the state, and left the journal %s, which does not continue the present state. What it holds is not shown; the next run that takes the lock saves it apart.", o.Journal)...)
 		}
 		return out, ds
 	}
@@ -122,12 +122,12 @@ func (h *State) beside() diag.List {
 	if !errors.As(h.other, &live) {
 		return nil
 	}
-	return diag.Warnf(nil, "Another run is still running", "The state is being changed by %s. What that has done so far is taken into account, what it is about to do is not.", live.Run)
+	return diag.Warnf(diag.CodeJournalOtherRun, nil, "Another run is still running", "The state is being changed by %s. What that has done so far is taken into account, what it is about to do is not.", live.Run)
 }
 
 // refused is the error that another run is at work.
 func (h *State) refused(live *journal.LiveError) diag.List {
-	return diag.Errorf(nil, "Another run is still running", "The state is being changed by %s, and both would write over what the other one did. Its journal is %s. Wait until it has ended and try again. Nothing was changed.", live.Run, h.o.Journal)
+	return diag.Errorf(diag.CodeJournalOtherRun, nil, "Another run is still running", "The state is being changed by %s, and both would write over what the other one did. Its journal is %s. Wait until it has ended and try again. Nothing was changed.", live.Run, h.o.Journal)
 }
 
 // Settle makes sure that a run may change or remove the state by other ways than
@@ -200,7 +200,7 @@ func (h *State) lockToSettle(ctx context.Context) (unlock func(), asked bool, ds
 	release, ds := h.o.Store.Lock(ctx, h.o.Run, 0)
 	switch {
 	case store.IsLocked(ds):
-		return nil, true, append(diag.Errorf(nil, "Journal of an interrupted run", "A run that was interrupted, or is still running elsewhere, has left a journal. It must be brought into the state before anything else is written. That needs the lock, even with -lock=false, and another run holds it. Nothing was changed."), ds...)
+		return nil, true, append(diag.Errorf(diag.CodeJournalOtherRun, nil, "Journal of an interrupted run", "A run that was interrupted, or is still running elsewhere, has left a journal. It must be brought into the state before anything else is written. That needs the lock, even with -lock=false, and another run holds it. Nothing was changed."), ds...)
 	case ds.HasErrors():
 		return nothing, true, nil
 	}
@@ -217,18 +217,16 @@ func (h *State) anyJournal(ctx context.Context) (bool, diag.List) {
 	}
 	names, err := h.o.Segments.ListBlobs(ctx, segmentPrefix)
 	if err != nil {
-		return false, diag.Errorf(nil, "Failed to look for journals", "Whether an interrupted run left a journal in the store of the state cannot be found out: %s. Nothing was changed.", err)
+		return false, diag.Errorf(diag.CodeFilesRead, nil, "Failed to look for journals", "Whether an interrupted run left a journal in the store of the state cannot be found out: %s. Nothing was changed.", err)
 	}
 	return len(names) > 0, nil
 }
 
 // codeChanged is the code of the error that another run has written the state.
-const codeChanged = "state/changed"
+const codeChanged = diag.CodeStateChanged
 
 func overwritten(detail string) diag.List {
-	ds := diag.Errorf(nil, "State was changed meanwhile", "%s", detail)
-	ds[0].Code = codeChanged
-	return ds
+	return diag.Errorf(codeChanged, nil, "State was changed meanwhile", "%s", detail)
 }
 
 func changed() diag.List {

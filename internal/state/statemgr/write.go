@@ -34,10 +34,10 @@ func (h *State) Write(ctx context.Context, s *state.State) diag.List {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.abandoned.Load() {
-		return diag.Errorf(nil, "Interrupted", "The state was not written, since %s.", errAbandoned)
+		return diag.Errorf(diag.CodeCLIInterrupted, nil, "Interrupted", "The state was not written, since %s.", errAbandoned)
 	}
 	if err := h.held(); err != nil {
-		return diag.Errorf(nil, "Interrupted", "The state was not written, since %s.", err)
+		return diag.Errorf(diag.CodeCLIInterrupted, nil, "Interrupted", "The state was not written, since %s.", err)
 	}
 	if h.journal != nil {
 		return h.write(ctx, s)
@@ -73,7 +73,7 @@ func (h *State) write(ctx context.Context, s *state.State) diag.List {
 	if h.journal != nil {
 		if err := h.journal.Written(next); err != nil {
 			h.failed = next
-			return diag.Errorf(store.PlaceOf(err), "Failed to write the journal", "The journal of this run cannot be written: %s.", err)
+			return diag.Errorf(diag.CodeJournalFiles, store.PlaceOf(err), "Failed to write the journal", "The journal of this run cannot be written: %s.", err)
 		}
 	}
 	ds := h.o.Store.Write(ctx, next)
@@ -90,7 +90,7 @@ func (h *State) write(ctx context.Context, s *state.State) diag.List {
 func writeConflict(ds diag.List) bool {
 	return slices.ContainsFunc(ds.Errors(), func(m *diag.Message) bool {
 		switch m.Code {
-		case "backend/changed", "backend/lock-lost", codeChanged:
+		case diag.CodeBackendChanged, diag.CodeBackendLockLost, codeChanged:
 			return true
 		}
 		return false
@@ -107,7 +107,7 @@ func (h *State) exhausted(s *state.State) bool {
 }
 
 func noSerial() diag.List {
-	return diag.Errorf(nil, "Serial of the state is exhausted", "The serial of the state is the highest that there can be, so that nothing newer can be written: somebody edited it, or it is damaged. Nothing was changed. Write the state to a file with \"state pull > state.tfstate\", set a low serial in it, and bring it back with \"state push -force state.tfstate\".")
+	return diag.Errorf(diag.CodeStateSerialExhausted, nil, "Serial of the state is exhausted", "The serial of the state is the highest that there can be, so that nothing newer can be written: somebody edited it, or it is damaged. Nothing was changed. Write the state to a file with \"state pull > state.tfstate\", set a low serial in it, and bring it back with \"state push -force state.tfstate\".")
 }
 
 // Start prepares for an apply of so many changes, of which some create objects where there
@@ -135,7 +135,7 @@ func (h *State) Start(ctx context.Context, changes, created int) diag.List {
 	}
 	if h.o.KeepSegments {
 		if h.o.Segments == nil {
-			return diag.Errorf(nil, "Journal cannot be kept in the store", "The journal of this run is to be kept beside the state, but its store has no room for more than the state. Leave -journal=store out, or keep the state in a store that has. Nothing was changed.")
+			return diag.Errorf(diag.CodeStateJournalStoreFailed, nil, "Journal cannot be kept in the store", "The journal of this run is to be kept beside the state, but its store has no room for more than the state. Leave -journal=store out, or keep the state in a store that has. Nothing was changed.")
 		}
 		o.Mirror = newMirror(h.fenced(context.WithoutCancel(ctx)), h.o.Segments, o.Run, h.held)
 	}
@@ -151,7 +151,7 @@ func (h *State) Start(ctx context.Context, changes, created int) diag.List {
 		}
 	}
 	if err != nil {
-		return diag.Errorf(store.PlaceOf(err), "Failed to start the journal", "Before anything is applied, a journal is started, so that nothing is lost if the run is killed. It cannot be written: %s. Nothing was changed.", err)
+		return diag.Errorf(diag.CodeJournalFiles, store.PlaceOf(err), "Failed to start the journal", "Before anything is applied, a journal is started, so that nothing is lost if the run is killed. It cannot be written: %s. Nothing was changed.", err)
 	}
 	h.journal = j
 	return ds
@@ -221,7 +221,7 @@ func (h *State) End(final *state.State) diag.List {
 	h.journal = nil
 	if h.failed == nil {
 		if err := j.Remove(); err != nil {
-			return diag.Warnf(nil, "Failed to remove the journal", "The state was written, but the journal of this run, %s, cannot be removed: %s.", h.o.Journal, err)
+			return diag.Warnf(diag.CodeJournalFiles, nil, "Failed to remove the journal", "The state was written, but the journal of this run, %s, cannot be removed: %s.", h.o.Journal, err)
 		}
 		return nil
 	}
@@ -232,7 +232,7 @@ func (h *State) End(final *state.State) diag.List {
 	// The next command folds the journal in and writes the serial that was to be written
 	// here; what is saved has outputs besides, and must be newer to be pushed over that.
 	last = last.WithMeta(h.failed.Lineage, h.failed.Serial+1, h.failed.TerraformVersion)
-	ds := diag.Errorf(nil, "Failed to save state", "The state could not be written to its place. It was saved as described below, and the journal %s holds it too.", h.o.Journal)
+	ds := diag.Errorf(diag.CodeStateFile, nil, "Failed to save state", "The state could not be written to its place. It was saved as described below, and the journal %s holds it too.", h.o.Journal)
 	_, more := writeErrored(h.o, last, h.writeConflict)
 	ds = append(ds, more...)
 	if more.HasErrors() && h.o.Rescue != nil {
@@ -242,12 +242,12 @@ func (h *State) End(final *state.State) diag.List {
 			err = text(&b)
 		}
 		if err != nil {
-			return append(ds, diag.Errorf(store.PlaceOf(err), "Failed to encrypt the state", "The state cannot be printed either: %s. The journal holds it: leave it where it is.", err)...)
+			return append(ds, diag.Errorf(diag.CodeBackendWriteFailed, store.PlaceOf(err), "Failed to encrypt the state", "The state cannot be printed either: %s. The journal holds it: leave it where it is.", err)...)
 		}
 		ds = append(ds, h.o.Rescue(b.Bytes())...)
 	}
 	if err := j.Close(); err != nil {
-		ds = append(ds, diag.Warnf(nil, "Failed to close the journal", "%s.", err)...)
+		ds = append(ds, diag.Warnf(diag.CodeJournalFiles, nil, "Failed to close the journal", "%s.", err)...)
 	}
 	return ds
 }

@@ -140,7 +140,7 @@ func PlaceOf(err error) *source.Range {
 }
 
 // LockedCode is the code of the message that somebody else holds a lock.
-const LockedCode = "state/locked"
+const LockedCode = diag.CodeStateLocked
 
 // IsLocked reports whether a lock could not be taken because somebody else holds it,
 // and not because there is none to take.

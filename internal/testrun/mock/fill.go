@@ -38,8 +38,8 @@ func (f *filler) object(b *schema.Block, have, config cty.Value, path cty.Path) 
 	return f.block(b, have, config, given, path, "")
 }
 
-func (f *filler) errorf(path cty.Path, summary, detail string, args ...any) {
-	f.ds = append(f.ds, &diag.Message{Summary: summary, Detail: fmt.Sprintf(detail, args...), Attr: path.Copy()})
+func (f *filler) errorf(code string, path cty.Path, summary, detail string, args ...any) {
+	f.ds = append(f.ds, &diag.Message{Code: code, Summary: summary, Detail: fmt.Sprintf(detail, args...), Attr: path.Copy()})
 }
 
 // block fills an object of a block. key names the block for what is generated in it.
@@ -63,7 +63,7 @@ func (f *filler) block(b *schema.Block, have, config, given cty.Value, path cty.
 	}
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		if b.Attributes[name] == nil && b.Blocks[name] == nil {
-			f.ds = append(f.ds, &diag.Message{Severity: diag.Warning, Summary: "Unknown mock/override field", Detail: fmt.Sprintf("The type has no attribute or block named %q. The field is ignored.", name), At: f.values.At})
+			f.ds = append(f.ds, &diag.Message{Code: diag.CodeTestMock, Severity: diag.Warning, Summary: "Unknown mock/override field", Detail: fmt.Sprintf("The type has no attribute or block named %q. The field is ignored.", name), At: f.values.At})
 		}
 	}
 	return cty.ObjectVal(out)
@@ -78,7 +78,7 @@ func (f *filler) attribute(a *schema.Attribute, name string, have, config, given
 	configured := config != cty.NilVal && !config.IsNull()
 	if given != cty.NilVal && (!a.Computed || configured) {
 		if !a.Computed && (a.Nested == nil || !configured) {
-			f.errorf(at, "Non-computed field `"+name+"` is not allowed to be overridden", "Overriding non-computed fields is not allowed, so this field cannot be processed.")
+			f.errorf(diag.CodeTestMock, at, "Non-computed field `"+name+"` is not allowed to be overridden", "Overriding non-computed fields is not allowed, so this field cannot be processed.")
 		}
 		given = cty.NilVal
 	}
@@ -103,7 +103,7 @@ func (f *filler) attribute(a *schema.Attribute, name string, have, config, given
 		}
 		v, err := convert.Convert(given, a.Type)
 		if err != nil {
-			f.errorf(at, "Invalid mock/override field `"+name+"`", "The value given for the field does not fit the type of the attribute: %s.", err)
+			f.errorf(diag.CodeTestMock, at, "Invalid mock/override field `"+name+"`", "The value given for the field does not fit the type of the attribute: %s.", err)
 			return f.generate(a.Type, key)
 		}
 		return v

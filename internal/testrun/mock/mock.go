@@ -560,7 +560,7 @@ func (d *decorator) block(ctx context.Context, mode addr.Mode, typ string) (*sch
 	}
 	r := s.Resource(mode, typ)
 	if r == nil {
-		return nil, diag.Errorf(nil, "Invalid resource type", "The provider does not know the type %q.", typ)
+		return nil, diag.Errorf(diag.CodePlanResourceType, nil, "Invalid resource type", "The provider does not know the type %q.", typ)
 	}
 	return r.Block, ds
 }

@@ -57,14 +57,14 @@ func ParseEstate(name string, text []byte, set *source.Set) (*Estate, diag.List)
 		case "run":
 			r := p.estateRun(b)
 			if slices.ContainsFunc(out.Runs, func(o *EstateRun) bool { return o.Name == r.Name }) {
-				p.errorf(b.DefRange, "Duplicate \"run\" block names", "This test file already has a run block named %s.", r.Name)
+				p.errorf(diag.CodeTestFile, b.DefRange, "Duplicate \"run\" block names", "This test file already has a run block named %s.", r.Name)
 				continue
 			}
 			out.Runs = append(out.Runs, r)
 		case "mock_provider":
 			pr := p.provider(b)
 			if have := out.Providers[pr.Key()]; have != nil {
-				p.errorf(b.DefRange, "Duplicate provider block", "A provider for %q is already defined at %s.", pr.Key(), have.At)
+				p.errorf(diag.CodeTestFile, b.DefRange, "Duplicate provider block", "A provider for %q is already defined at %s.", pr.Key(), have.At)
 				continue
 			}
 			out.Providers[pr.Key()] = pr
@@ -91,12 +91,12 @@ func (p *parser) estateRun(b *hcl.Block) *EstateRun {
 		switch {
 		case diags.HasErrors():
 		case v.IsNull() || !v.CanIterateElements():
-			p.errorf(a.Expr.Range(), "Unsuitable value type", "The argument \"filter\" must be a list of queries, as --filter takes them.")
+			p.errorf(diag.CodeConfigUnsuitableValue, a.Expr.Range(), "Unsuitable value type", "The argument \"filter\" must be a list of queries, as --filter takes them.")
 		default:
 			for it := v.ElementIterator(); it.Next(); {
 				_, q := it.Element()
 				if q.IsNull() || q.Type() != cty.String {
-					p.errorf(a.Expr.Range(), "Unsuitable value type", "The argument \"filter\" must be a list of queries, as --filter takes them.")
+					p.errorf(diag.CodeConfigUnsuitableValue, a.Expr.Range(), "Unsuitable value type", "The argument \"filter\" must be a list of queries, as --filter takes them.")
 					break
 				}
 				r.Filters = append(r.Filters, q.AsString())

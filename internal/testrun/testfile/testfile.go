@@ -184,7 +184,7 @@ func Parse(name string, text []byte, set *source.Set) (*File, diag.List) {
 		if b.Type != "run" && !strings.HasPrefix(b.Type, "override_") {
 			key := b.Type
 			if at, again := first[key]; again && len(b.Labels) == 0 {
-				p.errorf(b.DefRange, "Multiple \""+b.Type+"\" blocks", "This test file already has a block of type %q, at %s.", b.Type, at)
+				p.errorf(diag.CodeTestFile, b.DefRange, "Multiple \""+b.Type+"\" blocks", "This test file already has a block of type %q, at %s.", b.Type, at)
 				continue
 			}
 			first[key] = b.DefRange
@@ -209,7 +209,7 @@ func Parse(name string, text []byte, set *source.Set) (*File, diag.List) {
 		case "provider", "mock_provider":
 			pr := p.provider(b)
 			if have := out.Providers[pr.Key()]; have != nil {
-				p.errorf(b.DefRange, "Duplicate provider block", "A provider for %q is already defined at %s.", pr.Key(), have.At)
+				p.errorf(diag.CodeTestFile, b.DefRange, "Duplicate provider block", "A provider for %q is already defined at %s.", pr.Key(), have.At)
 				continue
 			}
 			out.Providers[pr.Key()] = pr
@@ -252,8 +252,8 @@ type parser struct {
 	ds    diag.List
 }
 
-func (p *parser) errorf(at source.Range, summary, detail string, args ...any) {
-	p.ds = append(p.ds, diag.Errorf(&at, summary, detail, args...)...)
+func (p *parser) errorf(code string, at source.Range, summary, detail string, args ...any) {
+	p.ds = append(p.ds, diag.Errorf(code, &at, summary, detail, args...)...)
 }
 
 func (p *parser) hcl(diags hcl.Diagnostics) { p.ds = append(p.ds, diag.FromHCL(diags)...) }
@@ -295,7 +295,7 @@ func (p *parser) constant(c *hcl.BodyContent, name string, ty cty.Type) (cty.Val
 		return cty.NilVal, a.Expr.Range()
 	}
 	if v.IsNull() || !v.Type().Equals(ty) {
-		p.errorf(a.Expr.Range(), "Unsuitable value type", "The argument %q must be a %s.", name, ty.FriendlyName())
+		p.errorf(diag.CodeConfigUnsuitableValue, a.Expr.Range(), "Unsuitable value type", "The argument %q must be a %s.", name, ty.FriendlyName())
 		return cty.NilVal, a.Expr.Range()
 	}
 	return v, a.Expr.Range()
@@ -327,7 +327,7 @@ func (p *parser) keyword(c *hcl.BodyContent, name, those string, among ...string
 	if i := slices.Index(among, word(a.Expr)); i >= 0 {
 		return i
 	}
-	p.errorf(a.Expr.Range(), "Invalid \""+name+"\" keyword", "The %q argument requires one of the following keywords without quotes: %s", name, those)
+	p.errorf(diag.CodeTestFile, a.Expr.Range(), "Invalid \""+name+"\" keyword", "The %q argument requires one of the following keywords without quotes: %s", name, those)
 	return 0
 }
 
@@ -381,7 +381,7 @@ func (p *parser) provider(b *hcl.Block) *Provider {
 	if a := c.Attributes["for_each"]; a != nil {
 		out.ForEach = &config.Setting{Attribute: a, Layer: p.layer}
 		if out.Alias == "" {
-			p.errorf(a.NameRange, "Alias required when using \"for_each\"", "A provider configuration with for_each needs an alias, by which its instances are named.")
+			p.errorf(diag.CodeConfigProviderForEach, a.NameRange, "Alias required when using \"for_each\"", "A provider configuration with for_each needs an alias, by which its instances are named.")
 		}
 	}
 	return out
@@ -398,7 +398,7 @@ func (p *parser) mocks(m *Mock, blocks hcl.Blocks) {
 			into = m.Data
 		}
 		if into[b.Labels[0]] != nil {
-			p.errorf(b.DefRange, "Duplicate "+b.Type+" block", "The type %q is mocked already.", b.Labels[0])
+			p.errorf(diag.CodeConfigDuplicateBlock, b.DefRange, "Duplicate "+b.Type+" block", "The type %q is mocked already.", b.Labels[0])
 			continue
 		}
 		c := p.content(b.Body, valuesSchema)
@@ -422,7 +422,7 @@ func (p *parser) override(all []*Override, b *hcl.Block) []*Override {
 	c := p.content(b.Body, overrideSchema)
 	for name, a := range c.Attributes {
 		if name != values && (name == "values" || name == "outputs") {
-			p.errorf(a.NameRange, "Unsupported argument", "An argument named %q is not expected here.", name)
+			p.errorf(diag.CodeLangUnsupportedArgument, a.NameRange, "Unsupported argument", "An argument named %q is not expected here.", name)
 		}
 	}
 	if a := c.Attributes[values]; a != nil {
@@ -441,20 +441,20 @@ func (p *parser) override(all []*Override, b *hcl.Block) []*Override {
 	}
 	t, err := addr.TargetFromTraversal(ref)
 	if err != nil {
-		p.errorf(at, "Invalid address", "%s.", err)
+		p.errorf(diag.CodeConfigInvalidAddress, at, "Invalid address", "%s.", err)
 		return all
 	}
 	switch {
 	case o.Kind == Module && !t.IsModule():
-		p.errorf(at, "Module address expected", "It's not allowed to reference anything other than module here.")
+		p.errorf(diag.CodeTestFile, at, "Module address expected", "It's not allowed to reference anything other than module here.")
 	case o.Kind == Module && t.Module.Static() != addr.Module(t.Module):
-		p.errorf(at, "Module instance address with keys is not allowed", "An override_module block stands in for every instance of a module, so its target cannot be a module instance such as %s. Write %s to override all of them, or override the resources of one instance with override_resource blocks.", t, t.Module.Static())
+		p.errorf(diag.CodeTestFile, at, "Module instance address with keys is not allowed", "An override_module block stands in for every instance of a module, so its target cannot be a module instance such as %s. Write %s to override all of them, or override the resources of one instance with override_resource blocks.", t, t.Module.Static())
 	case o.Kind != Module && t.IsModule():
-		p.errorf(at, "Resource address expected", "It's not allowed to reference anything other than resource or data source here.")
+		p.errorf(diag.CodeTestFile, at, "Resource address expected", "It's not allowed to reference anything other than resource or data source here.")
 	case o.Kind == Resource && t.Resource.Mode != addr.Managed:
-		p.errorf(at, "Unsupported target", "An override_resource block is for managed resources. Use override_data for %s.", t)
+		p.errorf(diag.CodeTestFile, at, "Unsupported target", "An override_resource block is for managed resources. Use override_data for %s.", t)
 	case o.Kind == Data && t.Resource.Mode != addr.Data:
-		p.errorf(at, "Unsupported target", "An override_data block is for data sources. Use override_resource for %s.", t)
+		p.errorf(diag.CodeTestFile, at, "Unsupported target", "An override_data block is for data sources. Use override_resource for %s.", t)
 	default:
 		o.Target, o.TargetAt = t, at
 		return append(all, o)
@@ -471,7 +471,7 @@ func (p *parser) single(all []*Override, b *hcl.Block) []*Override {
 	}
 	o := out[len(all)]
 	if i := slices.IndexFunc(all, func(e *Override) bool { return e.Kind == o.Kind && e.Target == o.Target }); i >= 0 {
-		p.ds = append(p.ds, diag.Errorf(&o.TargetAt, "Duplicated `"+b.Type+"` block", "It is not allowed to have multiple `%s` blocks with the same target: `%s`.", b.Type, o.Target).Note(&all[i].TargetAt, "the other block")...)
+		p.ds = append(p.ds, diag.Errorf(diag.CodeTestMock, &o.TargetAt, "Duplicated `"+b.Type+"` block", "It is not allowed to have multiple `%s` blocks with the same target: `%s`.", b.Type, o.Target).Note(&all[i].TargetAt, "the other block")...)
 	}
 	return out
 }
@@ -480,7 +480,7 @@ func (p *parser) run(b *hcl.Block) *Run {
 	c := p.content(b.Body, runSchema)
 	r := &Run{Name: b.Labels[0], At: b.DefRange}
 	if !hclsyntax.ValidIdentifier(r.Name) {
-		p.errorf(b.LabelRanges[0], "Invalid run block name", "The name of a run block must start with a letter or underscore and may contain only letters, digits, underscores, and dashes.")
+		p.errorf(diag.CodeTestFile, b.LabelRanges[0], "Invalid run block name", "The name of a run block must start with a letter or underscore and may contain only letters, digits, underscores, and dashes.")
 	}
 	r.Command = Command(p.keyword(c, "command", "apply or plan.", "apply", "plan"))
 	r.Parallel, r.SkipCleanup = p.flag(c, "parallel"), p.flag(c, "skip_cleanup")
@@ -492,7 +492,7 @@ func (p *parser) run(b *hcl.Block) *Run {
 	for _, b := range c.Blocks {
 		if b.Type == "plan_options" || b.Type == "variables" || b.Type == "module" {
 			if seen[b.Type] {
-				p.errorf(b.DefRange, "Multiple \""+b.Type+"\" blocks", "This run block already has a block of type %q.", b.Type)
+				p.errorf(diag.CodeTestFile, b.DefRange, "Multiple \""+b.Type+"\" blocks", "This run block already has a block of type %q.", b.Type)
 				continue
 			}
 			seen[b.Type] = true
@@ -500,7 +500,7 @@ func (p *parser) run(b *hcl.Block) *Run {
 		switch b.Type {
 		case "assert":
 			if a := p.assert(b); a != nil && len(a.Condition.Variables()) == 0 {
-				p.errorf(a.Condition.Range(), "Invalid assert expression", "The condition expression must refer to at least one object from elsewhere in the configuration, or else its result would not be checking anything.")
+				p.errorf(diag.CodeConfigConstantCondition, a.Condition.Range(), "Invalid assert expression", "The condition expression must refer to at least one object from elsewhere in the configuration, or else its result would not be checking anything.")
 			} else if a != nil {
 				r.Asserts = append(r.Asserts, a)
 			}
@@ -521,10 +521,10 @@ func (p *parser) run(b *hcl.Block) *Run {
 // the later one, but one name cannot stand for two installed modules.
 func (p *parser) again(first, r *Run) bool {
 	if first.Module != nil && r.Module != nil && (first.Module.Source != r.Module.Source || first.Module.Version != r.Module.Version) {
-		p.errorf(r.At, "Duplicate \"run\" block names", "This test file already has a run block named %s, at %s, with another module.", r.Name, first.At)
+		p.errorf(diag.CodeTestFile, r.At, "Duplicate \"run\" block names", "This test file already has a run block named %s, at %s, with another module.", r.Name, first.At)
 		return false
 	}
-	p.ds = append(p.ds, diag.Warnf(&r.At, "Duplicate \"run\" block names", "This test file already has a run block named %s, at %s. Both run, and run.%s is the one that ran last.", r.Name, first.At, r.Name)...)
+	p.ds = append(p.ds, diag.Warnf(diag.CodeTestFile, &r.At, "Duplicate \"run\" block names", "This test file already has a run block named %s, at %s. Both run, and run.%s is the one that ran last.", r.Name, first.At, r.Name)...)
 	return true
 }
 
@@ -554,9 +554,9 @@ func (p *parser) planOptions(r *Run, b *hcl.Block) {
 	r.Replace, r.Targets = p.references(c.Attributes["replace"]), p.references(c.Attributes["target"])
 	switch {
 	case r.RefreshOnly && r.NoRefresh:
-		p.errorf(c.Attributes["refresh"].Range, "Incompatible plan options", "The \"refresh\" option cannot be set to false when running a test in \"refresh-only\" mode.")
+		p.errorf(diag.CodeTestFile, c.Attributes["refresh"].Range, "Incompatible plan options", "The \"refresh\" option cannot be set to false when running a test in \"refresh-only\" mode.")
 	case r.RefreshOnly && len(r.Replace) > 0:
-		p.errorf(c.Attributes["replace"].Range, "Incompatible plan options", "The \"replace\" option cannot be set when running a test in \"refresh-only\" mode.")
+		p.errorf(diag.CodeTestFile, c.Attributes["replace"].Range, "Incompatible plan options", "The \"replace\" option cannot be set when running a test in \"refresh-only\" mode.")
 	}
 }
 
@@ -609,6 +609,6 @@ func (p *parser) providerName(x hcl.Expression) string {
 	if v, diags := x.Value(nil); !diags.HasErrors() && v.Type() == cty.String && v.IsKnown() && !v.IsNull() {
 		return v.AsString()
 	}
-	p.errorf(x.Range(), "Invalid provider reference", "A provider is named as NAME or NAME.ALIAS here.")
+	p.errorf(diag.CodeTestFile, x.Range(), "Invalid provider reference", "A provider is named as NAME or NAME.ALIAS here.")
 	return ""
 }

@@ -53,9 +53,7 @@ const (
 
 // Invalid is the error about a filter that cannot be used.
 func Invalid(q, why string) diag.List {
-	ds := diag.Errorf(nil, "Invalid filter", "The filter %q cannot be used: %s.", q, why)
-	ds[0].Code = "estate/filter"
-	return ds
+	return diag.Errorf(diag.CodeEstateFilter, nil, "Invalid filter", "The filter %q cannot be used: %s.", q, why)
 }
 
 // Parse reads the filters of a command.

@@ -92,9 +92,7 @@ func outermost(paths []string) []string {
 
 // Invalid is an error about a stack.
 func Invalid(summary, format string, args ...any) diag.List {
-	ds := diag.Errorf(nil, summary, format, args...)
-	ds[0].Code = "estate/stack"
-	return ds
+	return diag.Errorf(diag.CodeEstateStack, nil, summary, format, args...)
 }
 
 // generator makes what stack files say.

@@ -58,7 +58,7 @@ func (in *installer) call(p *module.Node, cfg *config.Call) (*call, diag.List) {
 		return nil, ds
 	}
 	if c.depth >= maxDepth {
-		return nil, diag.Errorf(&c.at, "Module calls nest too deep", "The call %s nests more than %d modules deep.", shortKey(c.key), maxDepth)
+		return nil, diag.Errorf(diag.CodeModuleDepth, &c.at, "Module calls nest too deep", "The call %s nests more than %d modules deep.", shortKey(c.key), maxDepth)
 	}
 	if in.testRuns[p] {
 		c.node.Parent = nil // a run has a tree of its own, in which the module under test may be called
@@ -97,7 +97,7 @@ func (in *installer) address(c *call, p *module.Node, cfg *config.Call) diag.Lis
 	if c.addr, err = fetch.Detect(src, hasVersion); err != nil {
 		var ae *fetch.AddressError
 		errors.As(err, &ae)
-		ds := diag.Errorf(&c.at, ae.Summary, "%s", ae.Detail)
+		ds := diag.Errorf(ae.Code, &c.at, ae.Summary, "%s", ae.Detail)
 		if hasVersion {
 			ds.Note(&c.vAt, "the version argument is here")
 		}
@@ -113,7 +113,7 @@ func (in *installer) text(p *module.Node, s *config.Setting) (string, diag.List)
 	}
 	at := s.Expr.Range()
 	if v.IsNull() || v.Type() != cty.String {
-		return "", diag.Errorf(&at, "Invalid module source", "The source of a module must be a string.")
+		return "", diag.Errorf(diag.CodeModuleSource, &at, "Invalid module source", "The source of a module must be a string.")
 	}
 	return v.AsString(), nil
 }

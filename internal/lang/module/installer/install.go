@@ -122,7 +122,7 @@ func Install(ctx context.Context, root string, o Options) (Result, diag.List) {
 	in := &installer{o: o, root: root, next: Manifest{}, placed: map[string]string{}, seen: map[*config.Module]bool{}, testRuns: map[*module.Node]bool{}, calls: map[*module.Node]*call{}}
 	in.data = in.dataDir()
 	if err := inside.CheckData(in.data, filepath.Join(in.data, "modules")); err != nil {
-		return Result{Manifest: Manifest{}, Lock: o.Lock.Clone()}, diag.Errorf(nil, "Failed to create local modules directory", "The directory for modules cannot be used: %s.", err)
+		return Result{Manifest: Manifest{}, Lock: o.Lock.Clone()}, diag.Errorf(diag.CodeFilesWrite, nil, "Failed to create local modules directory", "The directory for modules cannot be used: %s.", err)
 	}
 	if in.o.Tree.Config.FS == nil {
 		in.o.Tree.Config.FS = folder(root)
@@ -151,7 +151,7 @@ func Install(ctx context.Context, root string, o Options) (Result, diag.List) {
 		res.Calls += len(level)
 	}
 	if err := ctx.Err(); err != nil {
-		ds = append(ds, diag.Errorf(nil, "Module installation was canceled", "Modules were not installed completely: %s.", context.Cause(ctx))...)
+		ds = append(ds, diag.Errorf(diag.CodeCLIInterrupted, nil, "Module installation was canceled", "Modules were not installed completely: %s.", context.Cause(ctx))...)
 	}
 	if ds.HasErrors() {
 		in.keepOld()
@@ -164,7 +164,7 @@ func Install(ctx context.Context, root string, o Options) (Result, diag.List) {
 		return res, ds // nothing to go on from
 	}
 	if err := in.next.write(o.Read, in.data); err != nil {
-		ds = append(ds, diag.Errorf(nil, "Failed to update module manifest", "The list of installed modules cannot be written: %s.", err)...)
+		ds = append(ds, diag.Errorf(diag.CodeFilesWrite, nil, "Failed to update module manifest", "The list of installed modules cannot be written: %s.", err)...)
 	}
 	if !ds.HasErrors() {
 		var more diag.List
@@ -294,9 +294,9 @@ func (in *installer) level(ctx context.Context, parents []*module.Node) ([]*modu
 // check reports what is wrong with a loaded module, each folder's own messages once.
 func (in *installer) check(c *call, l loaded) diag.List {
 	if config.Unread(l.ds) {
-		ds := diag.Errorf(&c.at, "Unreadable module directory", "The module %q cannot be loaded: the folder %s does not exist or cannot be read.", c.key, c.dir)
+		ds := diag.Errorf(diag.CodeFilesRead, &c.at, "Unreadable module directory", "The module %q cannot be loaded: the folder %s does not exist or cannot be read.", c.key, c.dir)
 		if c.addr.Kind == fetch.Local && in.leavesPackage(c) {
-			ds = diag.Errorf(&c.at, "Local module path escapes module package", "The path %q of module %q leads out of the package that the calling module belongs to. Local modules must be in the same package.", c.addr.Path, c.key)
+			ds = diag.Errorf(diag.CodeModuleEscapes, &c.at, "Local module path escapes module package", "The path %q of module %q leads out of the package that the calling module belongs to. Local modules must be in the same package.", c.addr.Path, c.key)
 		}
 		return ds
 	}

@@ -48,11 +48,11 @@ func ReadManifest(files *readfile.Kept, dataDir string) (Manifest, diag.List) {
 		return Manifest{}, nil
 	}
 	if err != nil {
-		return Manifest{}, diag.Errorf(nil, "Failed to read module manifest", "The list of installed modules cannot be read: %s. Run \"terrace init\" to install the modules anew.", err)
+		return Manifest{}, diag.Errorf(diag.CodeFilesRead, nil, "Failed to read module manifest", "The list of installed modules cannot be read: %s. Run \"terrace init\" to install the modules anew.", err)
 	}
 	m, err := parseManifest(text)
 	if err != nil {
-		return Manifest{}, diag.Errorf(nil, "Failed to read module manifest", "The list of installed modules in %s cannot be understood: %s. Delete it and run \"terrace init\" to install the modules anew.", path, err)
+		return Manifest{}, diag.Errorf(diag.CodeFilesRead, nil, "Failed to read module manifest", "The list of installed modules in %s cannot be understood: %s. Delete it and run \"terrace init\" to install the modules anew.", path, err)
 	}
 	return m, nil
 }

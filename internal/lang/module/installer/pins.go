@@ -113,7 +113,7 @@ func (p *pins) lockFile() (*lock.File, diag.List) {
 		out.SetModule(m)
 	}
 	if p.fixed && !out.Equal(p.old) {
-		return p.old.Clone(), diag.Errorf(nil, "Module dependency changes detected", "The remote modules are not those that the dependency lock file pins, but the lock file is read-only. To use and record the changes, run \"terrace init\" without the \"-lockfile=readonly\" flag.")
+		return p.old.Clone(), diag.Errorf(diag.CodeLockMismatch, nil, "Module dependency changes detected", "The remote modules are not those that the dependency lock file pins, but the lock file is read-only. To use and record the changes, run \"terrace init\" without the \"-lockfile=readonly\" flag.")
 	}
 	return out, nil
 }

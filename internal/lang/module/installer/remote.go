@@ -42,7 +42,7 @@ func (in *installer) remote(ctx context.Context, calls []*call) {
 		return
 	}
 	if err := os.MkdirAll(filepath.Join(in.data, "modules"), 0o755); err != nil {
-		todo[0].ds = diag.Errorf(&todo[0].at, "Failed to create local modules directory", "The folder for modules cannot be made: %s.", err)
+		todo[0].ds = diag.Errorf(diag.CodeFilesWrite, &todo[0].at, "Failed to create local modules directory", "The folder for modules cannot be made: %s.", err)
 		for _, c := range todo[1:] {
 			c.ds = todo[0].ds
 		}
@@ -122,7 +122,7 @@ func (in *installer) pick(ctx context.Context, c *call) {
 		list.err = err
 	}
 	if list.err != nil {
-		c.ds = diag.Errorf(&c.at, "Error accessing remote module registry", "Failed to retrieve available versions for module %q from %s: %s.", c.key, c.addr.Host, list.err)
+		c.ds = diag.Errorf(diag.CodeModuleFetch, &c.at, "Error accessing remote module registry", "Failed to retrieve available versions for module %q from %s: %s.", c.key, c.addr.Host, list.err)
 		return
 	}
 	for _, v := range list.versions {
@@ -136,12 +136,12 @@ func (in *installer) pick(ctx context.Context, c *call) {
 
 func noVersion(c *call, have []*version.Version) diag.List {
 	if len(have) == 0 {
-		return diag.Errorf(&c.at, "Module has no versions", "Module %q (%s) has no versions available on %s.", c.key, c.addr.Package(), c.addr.Host)
+		return diag.Errorf(diag.CodeModuleFetch, &c.at, "Module has no versions", "Module %q (%s) has no versions available on %s.", c.key, c.addr.Package(), c.addr.Host)
 	}
 	if c.want.Text == "" {
-		return diag.Errorf(&c.at, "Unresolvable module version constraint", "All versions of module %q (%s) that %s has are prereleases, which must be selected exactly. The newest is %s.", c.key, c.addr.Package(), c.addr.Host, have[0])
+		return diag.Errorf(diag.CodeModuleFetch, &c.at, "Unresolvable module version constraint", "All versions of module %q (%s) that %s has are prereleases, which must be selected exactly. The newest is %s.", c.key, c.addr.Package(), c.addr.Host, have[0])
 	}
-	return diag.Errorf(&c.vAt, "Unresolvable module version constraint", "There is no available version of module %q (%s) which matches the given version constraint %q. The newest available version is %s.", c.key, c.addr.Package(), c.want.Text, have[0])
+	return diag.Errorf(diag.CodeModuleFetch, &c.vAt, "Unresolvable module version constraint", "There is no available version of module %q (%s) which matches the given version constraint %q. The newest available version is %s.", c.key, c.addr.Package(), c.want.Text, have[0])
 }
 
 // group fetches one package and places it for every call that wants it.
@@ -164,7 +164,7 @@ func (in *installer) group(ctx context.Context, calls []*call, sibling string) {
 		return
 	}
 	if pkg.Warning != "" {
-		first.ds = diag.Warnf(&first.at, "Module source could not be asked", "%s", pkg.Warning)
+		first.ds = diag.Warnf(diag.CodeModuleFetch, &first.at, "Module source could not be asked", "%s", pkg.Warning)
 	}
 	sh := fetch.Sharing{Sibling: sibling, Several: sibling != "" || len(calls) > 1}
 	in.place(ctx, first, pkg, sh)
@@ -229,31 +229,31 @@ func resolve(loc fetch.Location) (fetch.Address, error) {
 func (in *installer) failed(c *call, err error) diag.List {
 	var pin *pinError
 	if errors.As(err, &pin) {
-		return diag.Errorf(&c.at, "Module content does not match the dependency lock file", "%s", pin)
+		return diag.Errorf(diag.CodeLockMismatch, &c.at, "Module content does not match the dependency lock file", "%s", pin)
 	}
 	var re *registryError
 	if errors.As(err, &re) {
-		return diag.Errorf(&c.at, "Error accessing remote module registry", "Failed to retrieve a download URL for %s %s from %s: %s.", c.addr.Package(), c.version, c.addr.Host, err)
+		return diag.Errorf(diag.CodeModuleFetch, &c.at, "Error accessing remote module registry", "Failed to retrieve a download URL for %s %s from %s: %s.", c.addr.Package(), c.version, c.addr.Host, err)
 	}
-	return diag.Errorf(&c.at, "Failed to download module", "Could not download module %q source code from %q: %s.", c.key, c.addr.Package(), strings.TrimSuffix(diag.Reason(err), "."))
+	return diag.Errorf(diag.CodeModuleFetch, &c.at, "Failed to download module", "Could not download module %q source code from %q: %s.", c.key, c.addr.Package(), strings.TrimSuffix(diag.Reason(err), "."))
 }
 
 // place puts a package where the call's module is loaded from.
 func (in *installer) place(ctx context.Context, c *call, pkg fetch.Package, sh fetch.Sharing) {
 	if err := in.o.Packages.Place(ctx, pkg, c.packageDir, sh); err != nil {
-		c.ds = append(c.ds, diag.Errorf(&c.at, "Failed to install module", "Module %q cannot be put into %s: %s.", c.key, c.packageDir, err)...)
+		c.ds = append(c.ds, diag.Errorf(diag.CodeModuleFetch, &c.at, "Failed to install module", "Module %q cannot be put into %s: %s.", c.key, c.packageDir, err)...)
 		return
 	}
 	sub, err := expandSubdir(c.packageDir, path.Join(pkg.Subdir, c.addr.Subdir))
 	if err != nil {
-		c.ds = append(c.ds, diag.Errorf(&c.at, "Failed to install module", "Module %q: %s.", c.key, err)...)
+		c.ds = append(c.ds, diag.Errorf(diag.CodeModuleFetch, &c.at, "Failed to install module", "Module %q: %s.", c.key, err)...)
 		return
 	}
 	c.hash = pkg.Hash
 	c.dir = path.Join(filepath.ToSlash(in.relativeOf(c.packageDir)), sub)
 	c.node.Dir, c.node.Version = c.dir, c.version
 	if st, err := os.Stat(in.absolute(c.dir)); err != nil || !st.IsDir() {
-		c.ds = append(c.ds, diag.Errorf(&c.at, "Unreadable module subdirectory", "The package %s has no folder %q.", c.addr.Package(), sub)...)
+		c.ds = append(c.ds, diag.Errorf(diag.CodeFilesRead, &c.at, "Unreadable module subdirectory", "The package %s has no folder %q.", c.addr.Package(), sub)...)
 	}
 }
 

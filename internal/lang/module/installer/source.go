@@ -15,7 +15,7 @@ import (
 func Source(ctx context.Context, root, src string, o Options) (string, diag.List) {
 	a, err := fetch.Detect(src, false)
 	if err != nil {
-		return "", diag.Errorf(nil, "Invalid module source address", "%s", err)
+		return "", diag.Errorf(diag.CodeModuleSource, nil, "Invalid module source address", "%s", err)
 	}
 	if a.Kind == fetch.Local {
 		return filepath.Join(root, filepath.FromSlash(a.Path)), nil
@@ -31,7 +31,7 @@ func Source(ctx context.Context, root, src string, o Options) (string, diag.List
 	}
 	sub, err := expandSubdir(pkg.Dir, filepath.ToSlash(filepath.Join(pkg.Subdir, a.Subdir)))
 	if err != nil {
-		return "", diag.Errorf(nil, "Failed to download module", "The module %q cannot be used: %s.", src, err)
+		return "", diag.Errorf(diag.CodeModuleFetch, nil, "Failed to download module", "The module %q cannot be used: %s.", src, err)
 	}
 	return filepath.Join(pkg.Dir, filepath.FromSlash(sub)), nil
 }

@@ -120,11 +120,11 @@ func (r *Runner) all(x *runs, list []*config.Provisioner, destroy bool) diag.Lis
 
 func (r *Runner) one(x *runs, p *config.Provisioner) diag.List {
 	if r.types == nil {
-		return diag.Errorf(&p.At, "Provisioners not available", "This program was built without provisioners.")
+		return diag.Errorf(diag.CodeApplyProvisionersNotAvailable, &p.At, "Provisioners not available", "This program was built without provisioners.")
 	}
 	b := r.types.Schema(p.Type)
 	if b == nil {
-		return diag.Errorf(&p.At, "Failed to instantiate provisioner", "There is no provisioner %q: those that are built in are file, local-exec and remote-exec.", p.Type)
+		return diag.Errorf(diag.CodeApplyProvisioner, &p.At, "Failed to instantiate provisioner", "There is no provisioner %q: those that are built in are file, local-exec and remote-exec.", p.Type)
 	}
 	v, why, ds := evalBlock(x.t, p.Body, b, x.scope)
 	if ds.HasErrors() {
@@ -141,7 +141,7 @@ func (r *Runner) one(x *runs, p *config.Provisioner) diag.List {
 		why |= also
 	}
 	if !v.IsWhollyKnown() || cv != cty.NilVal && !cv.IsWhollyKnown() {
-		return append(ds, diag.Errorf(&p.At, "Invalid "+p.Type+" provisioner configuration", "It refers to something that is not known while the provisioner runs, such as another instance of the same resource, which may be made later. Nothing was run.")...)
+		return append(ds, diag.Errorf(diag.CodeProvisionerConfig, &p.At, "Invalid "+p.Type+" provisioner configuration", "It refers to something that is not known while the provisioner runs, such as another instance of the same resource, which may be made later. Nothing was run.")...)
 	}
 	e := event.Event{Kind: event.ProvisionStart, Object: addr.Object{Instance: x.addr}, Provisioner: p.Type}
 	r.observe.Send(e)
@@ -229,7 +229,7 @@ func (s *destroyScope) Resolve(t *demand.Task, ref hcl.Traversal, at *source.Ran
 	case "path", "terraform", "tofu":
 		return s.in.Resolve(t, ref, at)
 	}
-	return cty.DynamicVal, 1, diag.Errorf(at, "Invalid reference from destroy provisioner", "Destroy-time provisioners and their connection configurations may only reference attributes of the related resource, via 'self', 'count.index', or 'each.key'. References to other resources during the destroy phase can cause dependency cycles and interact poorly with create_before_destroy.")
+	return cty.DynamicVal, 1, diag.Errorf(diag.CodeConfigDestroyReference, at, "Invalid reference from destroy provisioner", "Destroy-time provisioners and their connection configurations may only reference attributes of the related resource, via 'self', 'count.index', or 'each.key'. References to other resources during the destroy phase can cause dependency cycles and interact poorly with create_before_destroy.")
 }
 
 func keyValue(k addr.Key) cty.Value {

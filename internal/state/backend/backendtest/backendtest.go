@@ -564,7 +564,7 @@ func lostLock(t *testing.T, f *fixture) {
 	fatal(t, st.Write(ctx, storetest.Sample(2)))
 	f.Steal(t)
 	ds = st.Write(ctx, storetest.Sample(3))
-	if !ds.HasErrors() || ds.Errors()[0].Code != "backend/lock-lost" {
+	if !ds.HasErrors() || ds.Errors()[0].Code != diag.CodeBackendLockLost {
 		t.Errorf("written without the lock: %v", ds.Err())
 	} else {
 		f.clean(t, ds.Err())
@@ -587,7 +587,7 @@ func foreignWrite(t *testing.T, f *fixture) {
 	}
 	fatal(t, theirs.Write(ctx, storetest.Sample(4)))
 	ds := ours.Write(ctx, storetest.Sample(2))
-	if !ds.HasErrors() || ds.Errors()[0].Code != "backend/changed" {
+	if !ds.HasErrors() || ds.Errors()[0].Code != diag.CodeBackendChanged {
 		t.Errorf("written over a state that was not read: %v", ds.Err())
 	}
 	if got, ds := f.store(t, "").Read(ctx); ds.HasErrors() || got == nil || got.Serial != 5 {

@@ -94,7 +94,7 @@ func (d *decoder) attribute(want cty.Type, name string, x hcl.Expression) cty.Va
 	}
 	out, err := convert.Convert(v, want)
 	if err != nil {
-		d.ds = append(d.ds, diag.Errorf(&at, "Invalid backend configuration", "The argument %q must be a %s: %s.", name, want.FriendlyName(), err)...)
+		d.ds = append(d.ds, diag.Errorf(diag.CodeBackendRemoteState, &at, "Invalid backend configuration", "The argument %q must be a %s: %s.", name, want.FriendlyName(), err)...)
 		return null
 	}
 	return out
@@ -108,7 +108,7 @@ func schemaOf(want cty.Type) (func(cty.Value, string, *source.Range) (cty.Value,
 	return func(v cty.Value, name string, at *source.Range) (cty.Value, diag.List) {
 		out, err := object(v, name, want)
 		if err != nil {
-			return cty.NullVal(want), diag.Errorf(at, "Invalid backend configuration", "%s.", sentence(err))
+			return cty.NullVal(want), diag.Errorf(diag.CodeBackendRemoteState, at, "Invalid backend configuration", "%s.", sentence(err))
 		}
 		return out, nil
 	}, true
@@ -142,21 +142,20 @@ func lenient(want cty.Type) cty.Type {
 func plain(v cty.Value, name string, at *source.Range) (cty.Value, diag.List) {
 	switch {
 	case value.ContainsMark(v, value.Ephemeral):
-		return cty.NilVal, diag.Errorf(at, "Backend config contains ephemeral values", "The argument %q of the backend is made of an ephemeral value. The configuration of a backend is stored on disk in the clear, in the data folder and in saved plans. Give the value by an environment variable of the backend instead.", name)
+		return cty.NilVal, diag.Errorf(diag.CodeBackendEphemeralValue, at, "Backend config contains ephemeral values", "The argument %q of the backend is made of an ephemeral value. The configuration of a backend is stored on disk in the clear, in the data folder and in saved plans. Give the value by an environment variable of the backend instead.", name)
 	case value.ContainsSecret(v):
-		return cty.NilVal, diag.Errorf(at, "Backend config contains sensitive values", "The argument %q of the backend is made of a sensitive value. The configuration of a backend is stored on disk in the clear, in the data folder and in saved plans. Give the value by an environment variable of the backend instead.", name)
+		return cty.NilVal, diag.Errorf(diag.CodeBackendSensitiveValue, at, "Backend config contains sensitive values", "The argument %q of the backend is made of a sensitive value. The configuration of a backend is stored on disk in the clear, in the data folder and in saved plans. Give the value by an environment variable of the backend instead.", name)
 	}
 	v, _ = v.UnmarkDeep()
 	if !v.IsWhollyKnown() {
-		ds := diag.Errorf(at, "Unknown values within backend definition", "The argument %q of the backend is not known before anything is planned. Give a default or a value to the variables that it uses.", name)
-		ds[0].Code = UnknownCode
+		ds := diag.Errorf(UnknownCode, at, "Unknown values within backend definition", "The argument %q of the backend is not known before anything is planned. Give a default or a value to the variables that it uses.", name)
 		return cty.NilVal, ds
 	}
 	return v, nil
 }
 
 // UnknownCode is the code of the error that an argument is not known early.
-const UnknownCode = "backend/unknown-value"
+const UnknownCode = diag.CodeBackendUnknownValue
 
 func (d *decoder) blocks(name string, nb *schema.NestedBlock, given hcl.Blocks) cty.Value {
 	var vals []cty.Value
@@ -175,7 +174,7 @@ func (d *decoder) blocks(name string, nb *schema.NestedBlock, given hcl.Blocks) 
 	case schema.Single, schema.Group:
 		if len(vals) > 1 {
 			at := given[1].DefRange
-			d.ds = append(d.ds, diag.Errorf(&at, "Duplicate block", "There can be only one %q block here.", name)...)
+			d.ds = append(d.ds, diag.Errorf(diag.CodeLangBlockCount, &at, "Duplicate block", "There can be only one %q block here.", name)...)
 		}
 		return vals[0]
 	case schema.List:
@@ -342,12 +341,12 @@ func Options(k *schema.Block, v cty.Value, options []string, blocks bool, read f
 		if name, given, ok := strings.Cut(text, "="); ok {
 			name = strings.TrimSpace(name)
 			if k.Blocks[name] != nil && !blocks {
-				ds = append(ds, diag.Errorf(nil, "Invalid backend configuration argument", "The backend configuration argument %q given on the command line is not expected: it is a block. Write the block into a file, and give that with -backend-config=FILE.", name)...)
+				ds = append(ds, diag.Errorf(diag.CodeBackendConfigArgument, nil, "Invalid backend configuration argument", "The backend configuration argument %q given on the command line is not expected: it is a block. Write the block into a file, and give that with -backend-config=FILE.", name)...)
 				continue
 			}
 			next, err := With(k, out.Value, name, given)
 			if err != nil {
-				ds = append(ds, diag.Errorf(nil, "Invalid backend configuration argument", "%s.", sentence(err))...)
+				ds = append(ds, diag.Errorf(diag.CodeBackendConfigArgument, nil, "Invalid backend configuration argument", "%s.", sentence(err))...)
 				continue
 			}
 			out.Value, out.By[name] = next, "with -backend-config="+name+"=…"
@@ -374,7 +373,7 @@ func sentence(err error) string {
 func file(k *schema.Block, v cty.Value, name string, read func(string) (*source.File, error)) (out cty.Value, places map[string]source.Range, ds diag.List) {
 	f, err := read(name)
 	if err != nil {
-		return v, nil, diag.Errorf(nil, "Failed to read file", "The file %q could not be read: %s.", name, err)
+		return v, nil, diag.Errorf(diag.CodeConfigReadFile, nil, "Failed to read file", "The file %q could not be read: %s.", name, err)
 	}
 	if ds := diag.TooDeep(name, f.Bytes); ds != nil {
 		return v, nil, ds

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/backend/rest"
 	"github.com/zclconf/go-cty/cty"
@@ -85,7 +86,7 @@ func (b *bucket) Bootstrap(ctx context.Context, o backend.Bootstrapping) error {
 	project, location := a.String("project", ""), a.String("location", "")
 	switch {
 	case o.Require:
-		return &backend.Error{Argument: "bucket", Summary: "No bucket", Answer: fmt.Sprintf("there is no bucket %q", b.name), Advice: "With --backend-require-bootstrap it is not made: make it with \"backend bootstrap\", or correct its name."}
+		return &backend.Error{Argument: "bucket", Code: diag.CodeBackendBootstrap, Summary: "No bucket", Answer: fmt.Sprintf("there is no bucket %q", b.name), Advice: "With --backend-require-bootstrap it is not made: make it with \"backend bootstrap\", or correct its name."}
 	case project == "":
 		return &backend.Error{Argument: "project", Summary: "Failed to make the bucket", Answer: "the project that the bucket is to belong to is not known", Advice: "Set project in remote_state.config."}
 	case location == "":

@@ -20,6 +20,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/backend/backendtest"
 	"github.com/terrace-iac/terrace/internal/state/backend/backendtest/servers"
@@ -169,7 +170,7 @@ func messagesOf(t *testing.T, b block, text string, w wire) map[string]string {
 		if err == nil || errors.Is(err, backend.ErrNoWorkspaces) || errors.Is(err, backend.ErrNoLocks) {
 			return
 		}
-		ds := configure.Locate(backend.Message("Failed", "", err), kind.Schema, body, &at, nil)
+		ds := configure.Locate(backend.Message(diag.CodeBackendFailed, "Failed", "", err), kind.Schema, body, &at, nil)
 		m := ds[0]
 		var e *backend.Error
 		if _, ok := errors.AsType[*backend.LockedError](err); ok {

@@ -59,9 +59,9 @@ var dropped = map[string]string{
 
 // Unknown is the message for a name that no kind has.
 func Unknown(name string) diag.List {
-	m := &diag.Message{Code: "backend/unknown", Severity: diag.Error, Summary: "Unsupported backend type"}
+	m := &diag.Message{Code: diag.CodeBackendUnknown, Severity: diag.Error, Summary: "Unsupported backend type"}
 	if instead, ok := dropped[name]; ok {
-		m.Code = "backend/dropped"
+		m.Code = diag.CodeBackendDropped
 		m.Detail = fmt.Sprintf("The backend type %q is not supported. %s. To move: with the last version that had it, save the state with \"state pull > moved.tfstate\"; write the other backend's block and run \"init -reconfigure\"; then bring the state in with \"state push moved.tfstate\".", name, instead)
 		return diag.List{m}
 	}

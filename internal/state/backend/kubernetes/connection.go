@@ -144,7 +144,7 @@ type credential struct {
 func (c *connection) exec(ctx context.Context) (*credential, error) {
 	p := c.access.Exec
 	fail := func(format string, args ...any) (*credential, error) {
-		return nil, &backend.Error{Argument: c.access.argument, Summary: "No credentials for the cluster", Answer: fmt.Sprintf("the program %q, which gives the credentials, ", p.Command) + fmt.Sprintf(format, args...), Advice: "Run it by hand to see what it lacks."}
+		return nil, &backend.Error{Argument: c.access.argument, Code: diag.CodeBackendNoCluster, Summary: "No credentials for the cluster", Answer: fmt.Sprintf("the program %q, which gives the credentials, ", p.Command) + fmt.Sprintf(format, args...), Advice: "Run it by hand to see what it lacks."}
 	}
 	spec := map[string]any{"interactive": false}
 	if p.ProvideClusterInfo {

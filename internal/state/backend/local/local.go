@@ -59,7 +59,7 @@ func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend
 	}
 	for _, name := range []string{"path", "workspace_dir"} {
 		if v := cfg.GetAttr(name); !v.IsNull() && v.AsString() == "" {
-			return nil, &backend.Error{Argument: name, Summary: "Invalid local " + name, Answer: fmt.Sprintf("the argument %q of the backend must not be empty", name)}
+			return nil, &backend.Error{Argument: name, Code: diag.CodeBackendLocalPath, Summary: "Invalid local " + name, Answer: fmt.Sprintf("the argument %q of the backend must not be empty", name)}
 		}
 	}
 	return &folder{o: files.Options{Dir: s.Dir, Path: text("path"), WorkspaceDir: text("workspace_dir"), Who: s.Who, Now: s.Now}}, nil
@@ -108,7 +108,7 @@ func (f *folder) Store(workspace string, o backend.StoreOptions) (store.Store, e
 // failed makes one error of a message.
 func failed(ds diag.List) error {
 	for _, m := range ds.Errors() {
-		return &backend.Error{Summary: m.Summary, Answer: m.Detail}
+		return &backend.Error{Code: m.Code, Summary: m.Summary, Answer: m.Detail}
 	}
 	return nil
 }

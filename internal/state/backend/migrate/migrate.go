@@ -88,7 +88,7 @@ func Run(ctx context.Context, m Migration) (res Result, ds diag.List) {
 	answered()
 	single := errors.Is(err, backend.ErrNoWorkspaces)
 	if err != nil && !single {
-		return res, append(ds, m.To.Options.Located(backend.Message("Failed to list workspaces", "", err))...)
+		return res, append(ds, m.To.Options.Located(backend.Message(diag.CodeBackendReadFailed, "Failed to list workspaces", "", err))...)
 	}
 	into := store.Default
 	if sole := m.To.sole(); sole != "" {
@@ -165,7 +165,7 @@ func (m *Migration) rename(ctx context.Context, source []string, unnamed bool) (
 	for _, name := range source {
 		from, err := m.From.Backend.Store(name, m.From.Options)
 		if err != nil {
-			return nil, backend.Message("Failed to open a state", "", err)
+			return nil, backend.Message(diag.CodeBackendReadFailed, "Failed to open a state", "", err)
 		}
 		st, ds := statemgr.Read(ctx, m.held(m.From, from, name, ""))
 		if ds.HasErrors() {
@@ -187,14 +187,14 @@ func (m *Migration) rename(ctx context.Context, source []string, unnamed bool) (
 	if m.Choose != nil && !m.Force {
 		answer, err := m.Choose(ctx, m.pattern(full))
 		if err != nil {
-			return nil, diag.Errorf(nil, "State migration was not approved", "The workspaces were not named: %s. Run the command in a terminal.", err)
+			return nil, diag.Errorf(diag.CodeCLINotApproved, nil, "State migration was not approved", "The workspaces were not named: %s. Run the command in a terminal.", err)
 		}
 		if answer != "" {
 			pattern = answer
 		}
 	}
 	if strings.Count(pattern, "*") != 1 {
-		return nil, diag.Errorf(nil, "Invalid pattern for workspaces", "A pattern has exactly one asterisk, which stands for the present name. Nothing was changed.")
+		return nil, diag.Errorf(diag.CodeCloudWorkspace, nil, "Invalid pattern for workspaces", "A pattern has exactly one asterisk, which stands for the present name. Nothing was changed.")
 	}
 	for _, name := range full {
 		out[name] = strings.Replace(pattern, "*", name, 1)
@@ -205,7 +205,7 @@ func (m *Migration) rename(ctx context.Context, source []string, unnamed bool) (
 			}
 		}
 		if !store.ValidWorkspace(out[name]) {
-			return nil, diag.Errorf(nil, "Invalid workspace name", "The name %q is not allowed for a workspace. Nothing was changed.", out[name])
+			return nil, diag.Errorf(diag.CodeStateWorkspace, nil, "Invalid workspace name", "The name %q is not allowed for a workspace. Nothing was changed.", out[name])
 		}
 	}
 	return out, nil
@@ -214,7 +214,7 @@ func (m *Migration) rename(ctx context.Context, source []string, unnamed bool) (
 // name asks for the name that the state of the default workspace gets.
 func (m *Migration) name(ctx context.Context, old string) (string, diag.List) {
 	if m.Choose == nil {
-		return "", diag.Errorf(nil, "The workspace needs a name", "The state of the workspace %q is to be copied to the %q backend, in which every workspace has a name of its own, and nobody can be asked for one. Run the command in a terminal, or set the name of one workspace in the configuration.", old, m.To.Type)
+		return "", diag.Errorf(diag.CodeCloudWorkspace, nil, "The workspace needs a name", "The state of the workspace %q is to be copied to the %q backend, in which every workspace has a name of its own, and nobody can be asked for one. Run the command in a terminal, or set the name of one workspace in the configuration.", old, m.To.Type)
 	}
 	answer, err := m.Choose(ctx, Question{
 		Title: "Workspace name",
@@ -222,9 +222,9 @@ func (m *Migration) name(ctx context.Context, old string) (string, diag.List) {
 	})
 	switch {
 	case err != nil:
-		return "", diag.Errorf(nil, "State migration was not approved", "The workspace was not named: %s. Run the command in a terminal.", err)
+		return "", diag.Errorf(diag.CodeCLINotApproved, nil, "State migration was not approved", "The workspace was not named: %s. Run the command in a terminal.", err)
 	case !store.ValidWorkspace(answer) || answer == store.Default:
-		return "", diag.Errorf(nil, "Invalid workspace name", "The name %q is not allowed for this workspace. Nothing was changed.", answer)
+		return "", diag.Errorf(diag.CodeStateWorkspace, nil, "Invalid workspace name", "The name %q is not allowed for this workspace. Nothing was changed.", answer)
 	}
 	return answer, nil
 }
@@ -241,7 +241,7 @@ func aborted(ds diag.List) diag.List {
 	if ds.HasErrors() {
 		return nil
 	}
-	return diag.Errorf(nil, "Migration aborted", "Migration aborted by user. Nothing was changed.")
+	return diag.Errorf(diag.CodeBackendMigrationAborted, nil, "Migration aborted", "Migration aborted by user. Nothing was changed.")
 }
 
 // jobs lists the states that there are to copy. They are read again when their turn
@@ -256,7 +256,7 @@ func (m *Migration) jobs(ctx context.Context, names []string, target func(string
 			j.to, err = m.To.Backend.Store(j.target, m.To.Options)
 		}
 		if err != nil {
-			return nil, append(ds, backend.Message("Failed to open a state", "", err)...)
+			return nil, append(ds, backend.Message(diag.CodeBackendReadFailed, "Failed to open a state", "", err)...)
 		}
 		if samePlace(j.from, j.to) && m.From.Type == m.To.Type {
 			continue
@@ -375,11 +375,11 @@ func (m *Migration) ask(ctx context.Context, q Question) (bool, diag.List) {
 		return true, nil
 	}
 	if m.Ask == nil {
-		return false, diag.Errorf(nil, "Can't ask approval for state migration when interactive input is disabled.", "If non-interactive operation is desired, consider adding the \"-force-copy\" option. Otherwise, please remove the \"-input=false\" option and try again.")
+		return false, diag.Errorf(diag.CodeCLINotApproved, nil, "Can't ask approval for state migration when interactive input is disabled.", "If non-interactive operation is desired, consider adding the \"-force-copy\" option. Otherwise, please remove the \"-input=false\" option and try again.")
 	}
 	ok, err := m.Ask(ctx, q)
 	if err != nil {
-		return false, diag.Errorf(nil, "State migration was not approved", "Not approved: %s. Run the command in a terminal, or with -force-copy.", err)
+		return false, diag.Errorf(diag.CodeCLINotApproved, nil, "State migration was not approved", "Not approved: %s. Run the command in a terminal, or with -force-copy.", err)
 	}
 	return ok, nil
 }
@@ -409,7 +409,7 @@ func (m *Migration) intoEmpty() Question {
 // until done is called.
 func (m *Migration) overwrite(st, there *state.State) (q Question, done func(), ds diag.List) {
 	fail := func(err error) (Question, func(), diag.List) {
-		return Question{}, nil, diag.Errorf(nil, "Migration failed", "The two states cannot be put into files for comparison: %s.", err)
+		return Question{}, nil, diag.Errorf(diag.CodeBackendMigrationFailed, nil, "Migration failed", "The two states cannot be put into files for comparison: %s.", err)
 	}
 	dir, err := os.MkdirTemp(m.Temp, "terraform-migrate-") // 0700
 	if err != nil {
@@ -452,7 +452,7 @@ func Clear(ctx context.Context, m Migration, r Result) diag.List {
 	var ds diag.List
 	for _, name := range r.Copied {
 		if err := v.Clear(ctx, name, m.From.Options); err != nil {
-			ds = append(ds, diag.Warnf(nil, "State left behind", "The state of the workspace %q was copied, but its old place could not be emptied: %s. Remove it by hand, so that it is not taken for the present state.", name, err)...)
+			ds = append(ds, diag.Warnf(diag.CodeBackendLeftBehind, nil, "State left behind", "The state of the workspace %q was copied, but its old place could not be emptied: %s. Remove it by hand, so that it is not taken for the present state.", name, err)...)
 		}
 	}
 	return ds

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/backend/rest"
@@ -184,7 +185,7 @@ func (t temporary) credentials() credentials {
 
 func (c *account) ofMachine(ctx context.Context) (credentials, time.Time, error) {
 	fail := func(why string) (credentials, time.Time, error) {
-		return credentials{}, time.Time{}, &backend.Error{Argument: "ecs_role_name", Summary: "No credentials", Answer: "the metadata of the machine gave no credentials: " + why, Advice: "This works on machines of the cloud with a role alone."}
+		return credentials{}, time.Time{}, &backend.Error{Argument: "ecs_role_name", Code: diag.CodeBackendNoCredentials, Summary: "No credentials", Answer: "the metadata of the machine gave no credentials: " + why, Advice: "This works on machines of the cloud with a role alone."}
 	}
 	direct := c.s.Transport.Clone() // no proxy leads there
 	direct.Proxy, direct.DisableKeepAlives = nil, true
@@ -220,7 +221,7 @@ func (c *account) assume(ctx context.Context, own credentials) (credentials, tim
 	q.Set("Signature", mac(own.key+"&", "GET&%2F&"+percent.Replace(url.QueryEscape(text))))
 	resp, err := c.client.Do(ctx, rest.Request{Method: "GET", URL: c.sts + "/?" + percent.Replace(q.Encode())})
 	fail := func(why string) (credentials, time.Time, error) {
-		return credentials{}, time.Time{}, &backend.Error{Argument: "assume_role_role_arn", Summary: "Failed to assume the role", Answer: why, Advice: "Check the ARN of the role, and that the account may assume it (sts:AssumeRole)."}
+		return credentials{}, time.Time{}, &backend.Error{Argument: "assume_role_role_arn", Code: diag.CodeBackendAssumeRole, Summary: "Failed to assume the role", Answer: why, Advice: "Check the ARN of the role, and that the account may assume it (sts:AssumeRole)."}
 	}
 	if err != nil {
 		return fail(err.Error())

@@ -53,7 +53,7 @@ func (r Reader) Read(ctx context.Context, kind string, config cty.Value, workspa
 	options.Locate = inConfig
 	st, err := b.Store(workspace, options)
 	if err != nil {
-		return nil, inConfig(backend.Message("Failed to open the state", "", err))
+		return nil, inConfig(backend.Message(diag.CodeBackendReadFailed, "Failed to open the state", "", err))
 	}
 	return st.Read(ctx)
 }
@@ -71,5 +71,5 @@ func inConfig(ds diag.List) diag.List {
 }
 
 func configError(detail string) diag.List {
-	return diag.List{{Code: "backend/remote-state", Summary: "Invalid backend configuration", Attr: cty.GetAttrPath("config"), Detail: detail}}
+	return diag.List{{Code: diag.CodeBackendRemoteState, Summary: "Invalid backend configuration", Attr: cty.GetAttrPath("config"), Detail: detail}}
 }

@@ -112,7 +112,7 @@ func (m *making) bucketThere(ctx context.Context, tags map[string]string, acls b
 	case resp.Status != http.StatusNotFound:
 		return false, m.refused("Failed to look for the bucket", resp, "s3:ListBucket")
 	case m.o.Require:
-		return false, &backend.Error{Argument: "bucket", Summary: "No bucket", Answer: fmt.Sprintf("there is no bucket %q", m.bucket), Advice: "With --backend-require-bootstrap it is not made: make it with \"backend bootstrap\", or correct its name."}
+		return false, &backend.Error{Argument: "bucket", Code: diag.CodeBackendBootstrap, Summary: "No bucket", Answer: fmt.Sprintf("there is no bucket %q", m.bucket), Advice: "With --backend-require-bootstrap it is not made: make it with \"backend bootstrap\", or correct its name."}
 	}
 	h := http.Header{}
 	if acls {
@@ -384,7 +384,7 @@ func (b *s3Backend) makeTable(ctx context.Context, o backend.Bootstrapping) erro
 	case err != nil:
 		return err
 	case status == "" && o.Require:
-		return &backend.Error{Argument: "dynamodb_table", Summary: "No table", Answer: fmt.Sprintf("there is no table %q", b.table), Advice: "With --backend-require-bootstrap it is not made: make it with \"backend bootstrap\", or correct its name."}
+		return &backend.Error{Argument: "dynamodb_table", Code: diag.CodeBackendBootstrap, Summary: "No table", Answer: fmt.Sprintf("there is no table %q", b.table), Advice: "With --backend-require-bootstrap it is not made: make it with \"backend bootstrap\", or correct its name."}
 	case status == "":
 		in := map[string]any{
 			"TableName": b.table, "BillingMode": "PAY_PER_REQUEST",

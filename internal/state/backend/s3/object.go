@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/backend/rest"
 	"github.com/terrace-iac/terrace/internal/state/store"
@@ -95,7 +96,7 @@ func (o *object) Fetch(ctx context.Context, take func(io.Reader) error) (string,
 				shown = "(there is none)"
 			}
 			return "", &backend.Error{
-				Argument: "dynamodb_table", Summary: "State does not match its digest",
+				Argument: "dynamodb_table", Code: diag.CodeBackendDigest, Summary: "State does not match its digest",
 				Answer: fmt.Sprintf("the state in the bucket has the MD5 digest %s, and the table %s has %s for it", shown, o.b.table, want),
 				Advice: fmt.Sprintf("Either the bucket gave an old version, or somebody changed the state by hand. Wait a few minutes and try again. If the state in the bucket is right, set Digest of the item with the LockID %q to its digest.", o.digestID()),
 			}

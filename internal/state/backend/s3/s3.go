@@ -134,13 +134,13 @@ func open(ctx context.Context, cfg cty.Value, s backend.Services) (backend.Backe
 	session, err := aws.Open(ctx, o, aws.Services{Env: s.Env, Renew: s.Renew, Dir: s.Dir, Home: s.Home, Now: s.Now, Run: s.Run, Transport: s.Transport})
 	switch {
 	case errors.Is(err, aws.ErrNoRegion):
-		return nil, &backend.Error{Argument: "region", Summary: "Invalid backend configuration", Answer: diag.Reason(err), Err: err}
+		return nil, &backend.Error{Argument: "region", Code: diag.CodeBackendConfigArgument, Summary: "Invalid backend configuration", Answer: diag.Reason(err), Err: err}
 	case errors.Is(err, aws.ErrCABundle):
-		return nil, &backend.Error{Argument: "custom_ca_bundle", Summary: "Invalid backend configuration", Answer: diag.Reason(err), Err: err}
+		return nil, &backend.Error{Argument: "custom_ca_bundle", Code: diag.CodeBackendConfigArgument, Summary: "Invalid backend configuration", Answer: diag.Reason(err), Err: err}
 	case err != nil:
-		return nil, &backend.Error{Argument: "profile", Summary: "No valid credentials", Answer: diag.Reason(err), Err: err}
+		return nil, &backend.Error{Argument: "profile", Code: diag.CodeBackendNoValidCredentials, Summary: "No valid credentials", Answer: diag.Reason(err), Err: err}
 	case !skipRegion && !regions().MatchString(session.Region):
-		return nil, &backend.Error{Argument: "region", Summary: "Invalid backend configuration", Answer: fmt.Sprintf("%q is not a region of AWS", session.Region), Advice: "For a service that is not AWS's own, set skip_region_validation."}
+		return nil, &backend.Error{Argument: "region", Code: diag.CodeBackendConfigArgument, Summary: "Invalid backend configuration", Answer: fmt.Sprintf("%q is not a region of AWS", session.Region), Advice: "For a service that is not AWS's own, set skip_region_validation."}
 	}
 	b.session = session
 	b.account = accounts(session, allowed, forbidden)
@@ -237,11 +237,11 @@ func accounts(session *aws.Session, allowed, forbidden []string) func(context.Co
 		id, err := session.AccountID(ctx)
 		switch {
 		case err != nil:
-			return &backend.Error{Argument: "allowed_account_ids", Summary: "Account not known", Answer: "the account of the credentials cannot be asked for: " + diag.Reason(err), Advice: "It is asked for since allowed_account_ids or forbidden_account_ids is set: check the credentials, and that the service of AWS for tokens (STS) can be reached."}
+			return &backend.Error{Argument: "allowed_account_ids", Code: diag.CodeBackendAccountNotKnown, Summary: "Account not known", Answer: "the account of the credentials cannot be asked for: " + diag.Reason(err), Advice: "It is asked for since allowed_account_ids or forbidden_account_ids is set: check the credentials, and that the service of AWS for tokens (STS) can be reached."}
 		case len(allowed) > 0 && !slices.Contains(allowed, id):
-			return &backend.Error{Argument: "allowed_account_ids", Summary: "Account not allowed", Answer: fmt.Sprintf("the credentials belong to the account %s, which is none of those that are allowed", id), Advice: "Use credentials of another account, or add this one."}
+			return &backend.Error{Argument: "allowed_account_ids", Code: diag.CodeBackendAccountNotAllowed, Summary: "Account not allowed", Answer: fmt.Sprintf("the credentials belong to the account %s, which is none of those that are allowed", id), Advice: "Use credentials of another account, or add this one."}
 		case slices.Contains(forbidden, id):
-			return &backend.Error{Argument: "forbidden_account_ids", Summary: "Account not allowed", Answer: fmt.Sprintf("the credentials belong to the account %s, which is forbidden", id), Advice: "Use credentials of another account."}
+			return &backend.Error{Argument: "forbidden_account_ids", Code: diag.CodeBackendAccountNotAllowed, Summary: "Account not allowed", Answer: fmt.Sprintf("the credentials belong to the account %s, which is forbidden", id), Advice: "Use credentials of another account."}
 		}
 		done = true
 		return nil

@@ -187,7 +187,7 @@ func atLeast(version string, major, minor int) bool {
 }
 
 // errNoDefault says that there is no default workspace in a configuration.
-var errNoDefault = &backend.Error{Summary: "Default workspace not supported", Answer: "this configuration has workspaces with names of their own and no default one", Advice: "Select one with \"workspace select\", or create one with \"workspace new\"."}
+var errNoDefault = &backend.Error{Code: diag.CodeCloudWorkspace, Summary: "Default workspace not supported", Answer: "this configuration has workspaces with names of their own and no default one", Advice: "Select one with \"workspace select\", or create one with \"workspace new\"."}
 
 // remote is the name that a workspace has at the service.
 func (b *Backend) remote(workspace string) (string, error) {

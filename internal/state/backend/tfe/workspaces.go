@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
@@ -88,7 +89,7 @@ func (b *Backend) Workspace(ctx context.Context, workspace string) (*Workspace, 
 	}
 	w, err := b.find(ctx, name, false)
 	if err == errNoSuchWorkspace {
-		return nil, &backend.Error{Argument: "workspaces", Err: err, Summary: "Workspace not found", Answer: fmt.Sprintf("%s: there is no workspace %q in the organization %q, or this token may not see it", b.Host, name, b.Organization), Advice: "Run \"init\", which creates it, or \"workspace select\" another."}
+		return nil, &backend.Error{Argument: "workspaces", Err: err, Code: diag.CodeCloudWorkspace, Summary: "Workspace not found", Answer: fmt.Sprintf("%s: there is no workspace %q in the organization %q, or this token may not see it", b.Host, name, b.Organization), Advice: "Run \"init\", which creates it, or \"workspace select\" another."}
 	}
 	return w, err
 }

@@ -98,7 +98,7 @@ func (d Dir) overrides(k backend.Kind, written, saved cty.Value) []string {
 }
 
 // InitCode is the code of the message that init has to run first.
-const InitCode = "backend/init"
+const InitCode = diag.CodeBackendInit
 
 // DataDir is the folder of the program's own files in an environment, relative to the
 // folder that is worked in or absolute.
@@ -136,7 +136,7 @@ func (d Dir) none() (backend.Config, diag.List) {
 func (d Dir) Recorded() (*record.Record, diag.List) {
 	r, err := record.Read(d.Data)
 	if err != nil {
-		return nil, diag.Errorf(nil, "Failed to read the backend configuration", "The file %s in %s, in which init keeps the configuration of the backend, cannot be used: %s. Run \"%s init -reconfigure\" to write it anew.", record.Name, d.Data, err, d.Program)
+		return nil, diag.Errorf(diag.CodeBackendFailed, nil, "Failed to read the backend configuration", "The file %s in %s, in which init keeps the configuration of the backend, cannot be used: %s. Run \"%s init -reconfigure\" to write it anew.", record.Name, d.Data, err, d.Program)
 	}
 	return r, nil
 }
@@ -149,7 +149,7 @@ func (d Dir) recorded(r *record.Record) (backend.Config, diag.List) {
 	}
 	v, err := r.Value(k)
 	if err != nil {
-		return backend.Config{}, diag.Errorf(nil, "Failed to read the backend configuration", "The record of init in %s cannot be used: %s. Run \"%s init -reconfigure\" to write it anew.", d.Data, err, d.Program)
+		return backend.Config{}, diag.Errorf(diag.CodeBackendFailed, nil, "Failed to read the backend configuration", "The record of init in %s cannot be used: %s. Run \"%s init -reconfigure\" to write it anew.", d.Data, err, d.Program)
 	}
 	return backend.Config{Type: r.Type, Value: v, Dir: d.Path, Env: d.Env}, nil
 }
@@ -181,7 +181,7 @@ func (d Dir) Of(kind string, v cty.Value) (backend.Config, diag.List) {
 	}
 	v, err := configure.Partial(k.Schema, v)
 	if err != nil {
-		return backend.Config{}, diag.Errorf(nil, "Invalid backend configuration", "The configuration of the backend that the plan was made with cannot be used: %s.", err)
+		return backend.Config{}, diag.Errorf(diag.CodeBackendRemoteState, nil, "Invalid backend configuration", "The configuration of the backend that the plan was made with cannot be used: %s.", err)
 	}
 	return backend.Config{Type: kind, Value: v, Dir: d.Path, Env: d.Env}, nil
 }
@@ -368,7 +368,7 @@ func (d Dir) Settle(ctx context.Context, in Init) (*Outcome, diag.List) {
 	out := &Outcome{Config: backend.Config{Type: in.Block.Type, Value: merged, Dir: d.Path, Env: d.Env, Elsewhere: elsewhere(k, written, merged, overlay.By)}, Changed: r != nil, Write: true}
 	var err error
 	if out.Record, err = record.Of(out.Config, written); err != nil {
-		return nil, append(ds, backend.Message("Failed to save the backend configuration", "", err)...)
+		return nil, append(ds, backend.Message(diag.CodeBackendFailed, "Failed to save the backend configuration", "", err)...)
 	}
 	from, more := d.none()
 	if r != nil {
@@ -391,14 +391,14 @@ func (in Init) noOptions() diag.List {
 	const summary = "Invalid command-line option"
 	switch {
 	case len(in.Options) > 0:
-		return diag.Errorf(nil, summary, "The -backend-config option is for the configuration of state backends, and is not applicable when using cloud backend.\n\nSet the arguments in the cloud block, or by the environment variables TF_CLOUD_HOSTNAME, TF_CLOUD_ORGANIZATION, TF_CLOUD_PROJECT and TF_WORKSPACE.")
+		return diag.Errorf(diag.CodeCLIInitOption, nil, summary, "The -backend-config option is for the configuration of state backends, and is not applicable when using cloud backend.\n\nSet the arguments in the cloud block, or by the environment variables TF_CLOUD_HOSTNAME, TF_CLOUD_ORGANIZATION, TF_CLOUD_PROJECT and TF_WORKSPACE.")
 	case in.Pending:
 	case in.Reconfigure:
-		return diag.Errorf(nil, summary, "The -reconfigure option is for in-place reconfiguration of state backends only, and is not needed when changing cloud backend settings.\n\nWhen using cloud backend, initialization automatically activates any new Cloud configuration settings.")
+		return diag.Errorf(diag.CodeCLIInitOption, nil, summary, "The -reconfigure option is for in-place reconfiguration of state backends only, and is not needed when changing cloud backend settings.\n\nWhen using cloud backend, initialization automatically activates any new Cloud configuration settings.")
 	case in.Migrate && !in.Force:
-		return diag.Errorf(nil, summary, "The -migrate-state option is for migration between state backends only, and is not applicable when using cloud backend.\n\nState storage is handled automatically by cloud backend and so the state storage location is not configurable.")
+		return diag.Errorf(diag.CodeCLIInitOption, nil, summary, "The -migrate-state option is for migration between state backends only, and is not applicable when using cloud backend.\n\nState storage is handled automatically by cloud backend and so the state storage location is not configurable.")
 	case in.Migrate:
-		return diag.Errorf(nil, summary, "The -force-copy option is for migration between state backends only, and is not applicable when using cloud backend.\n\nState storage is handled automatically by cloud backend and so the state storage location is not configurable.")
+		return diag.Errorf(diag.CodeCLIInitOption, nil, summary, "The -force-copy option is for migration between state backends only, and is not applicable when using cloud backend.\n\nState storage is handled automatically by cloud backend and so the state storage location is not configurable.")
 	}
 	return nil
 }
@@ -406,7 +406,7 @@ func (in Init) noOptions() diag.List {
 func (d Dir) settleNone(in Init, r *record.Record) (*Outcome, diag.List) {
 	var ds diag.List
 	if len(in.Options) > 0 {
-		ds = diag.Warnf(nil, "Missing backend configuration", "-backend-config was used without a \"backend\" block in the configuration.\n\nIf you intended to override the default local backend configuration, no action is required, but you may add an explicit backend block to your configuration to clear this warning:\n\nterraform {\n  backend \"%s\" {}\n}\n\nHowever, if you intended to override a defined backend, please verify that the backend configuration is present and valid.", d.Default)
+		ds = diag.Warnf(diag.CodeBackendMissingBlock, nil, "Missing backend configuration", "-backend-config was used without a \"backend\" block in the configuration.\n\nIf you intended to override the default local backend configuration, no action is required, but you may add an explicit backend block to your configuration to clear this warning:\n\nterraform {\n  backend \"%s\" {}\n}\n\nHowever, if you intended to override a defined backend, please verify that the backend configuration is present and valid.", d.Default)
 	}
 	to, more := d.none()
 	if ds = append(ds, more...); more.HasErrors() {
@@ -428,12 +428,10 @@ func (d Dir) settleNone(in Init, r *record.Record) (*Outcome, diag.List) {
 }
 
 // CodeChanged is the code of the error that a folder was set up with another backend.
-const CodeChanged = "backend/configuration-changed"
+const CodeChanged = diag.CodeBackendConfigurationChanged
 
 func (d Dir) changed() diag.List {
-	ds := diag.Errorf(nil, "Backend configuration changed", "A change in the backend configuration has been detected, which may require migrating existing state.\n\nIf you wish to attempt automatic migration of the state, use \"%s init -migrate-state\".\nIf you wish to store the current configuration with no changes to the state, use \"%[1]s init -reconfigure\".", d.Program)
-	ds[0].Code = CodeChanged
-	return ds
+	return diag.Errorf(CodeChanged, nil, "Backend configuration changed", "A change in the backend configuration has been detected, which may require migrating existing state.\n\nIf you wish to attempt automatic migration of the state, use \"%s init -migrate-state\".\nIf you wish to store the current configuration with no changes to the state, use \"%[1]s init -reconfigure\".", d.Program)
 }
 
 // complete asks for the required arguments that nobody gave.
@@ -441,18 +439,18 @@ func (d Dir) complete(ctx context.Context, k backend.Kind, v cty.Value, in Init)
 	var ds diag.List
 	for _, name := range configure.Missing(k, v, d.Env) {
 		if in.Ask == nil {
-			missing := diag.Errorf(nil, "Missing required argument", "The argument %q of the backend %q is required, but was not set. Set it in the block, or give it to init with -backend-config=%[1]s=….", name, k.Name)
+			missing := diag.Errorf(diag.CodeLangMissingArgument, nil, "Missing required argument", "The argument %q of the backend %q is required, but was not set. Set it in the block, or give it to init with -backend-config=%[1]s=….", name, k.Name)
 			ds = append(ds, d.outside(missing).Under(&in.Block.At)...)
 			continue
 		}
 		text, err := in.Ask(ctx, name, k.Schema.Attributes[name].Description)
 		if err != nil {
-			missing := diag.Errorf(nil, "Missing required argument", "The argument %q of the backend %q is required, and there was no answer to the question for it: %s.", name, k.Name, err)
+			missing := diag.Errorf(diag.CodeLangMissingArgument, nil, "Missing required argument", "The argument %q of the backend %q is required, and there was no answer to the question for it: %s.", name, k.Name, err)
 			return v, append(ds, d.outside(missing).Under(&in.Block.At)...)
 		}
 		next, err := configure.With(k.Schema, v, name, text)
 		if err != nil {
-			return v, append(ds, diag.Errorf(&in.Block.At, "Invalid backend configuration argument", "%s.", err)...)
+			return v, append(ds, diag.Errorf(diag.CodeBackendConfigArgument, &in.Block.At, "Invalid backend configuration argument", "%s.", err)...)
 		}
 		v = next
 	}
@@ -472,7 +470,7 @@ func (d Dir) Save(o *Outcome) diag.List {
 		err = d.sign()
 	}
 	if err != nil {
-		return diag.Errorf(nil, "Failed to save the backend configuration", "The record of init cannot be written to %s: %s.", d.Data, err)
+		return diag.Errorf(diag.CodeBackendFailed, nil, "Failed to save the backend configuration", "The record of init cannot be written to %s: %s.", d.Data, err)
 	}
 	return nil
 }

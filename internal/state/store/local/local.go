@@ -183,10 +183,10 @@ func readFile(ctx context.Context, path string, sealer sealing.Sealer, outline b
 		case errors.Is(err, fs.ErrNotExist):
 			return nil, false, nil
 		case err != nil:
-			return nil, false, diag.Errorf(nil, "Failed to read state", "The state file %s cannot be read: %s.", path, reason(err))
+			return nil, false, diag.Errorf(diag.CodeStateFile, nil, "Failed to read state", "The state file %s cannot be read: %s.", path, reason(err))
 		}
 		if b, migrate, err = opened(b, sealer); err != nil {
-			st, ds = nil, diag.Errorf(store.PlaceOf(err), "Failed to decrypt the state", "The state file %s cannot be decrypted: %s.", path, err)
+			st, ds = nil, diag.Errorf(diag.CodeBackendReadFailed, store.PlaceOf(err), "Failed to decrypt the state", "The state file %s cannot be decrypted: %s.", path, err)
 		} else {
 			st, ds = statefile.Parse(path, b)
 		}

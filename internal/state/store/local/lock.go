@@ -49,9 +49,9 @@ func (s *Store) Lock(ctx context.Context, info store.LockInfo, timeout time.Dura
 		case err == nil:
 			return sync.OnceValue(l.unlock), nil
 		case errors.As(err, &shared):
-			return nil, diag.Errorf(nil, "Two units with one state", "%s", shared.Error())
+			return nil, diag.Errorf(diag.CodeEstateSharedState, nil, "Two units with one state", "%s", shared.Error())
 		case !errors.Is(err, errBusy):
-			return nil, s.located(diag.Errorf(nil, "Error acquiring the state lock", "The state file %s cannot be locked: %s. It must be possible to create and change files in its folder.", s.shown, reason(err)))
+			return nil, s.located(diag.Errorf(diag.CodeBackendLockFailed, nil, "Error acquiring the state lock", "The state file %s cannot be locked: %s. It must be possible to create and change files in its folder.", s.shown, reason(err)))
 		}
 		if timeout > 0 && !said {
 			said = true
@@ -232,7 +232,7 @@ func (l *lock) unlock() diag.List {
 func (l *lock) release() diag.List {
 	var ds diag.List
 	if err := os.Remove(l.info); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		ds = diag.Warnf(nil, "Lock information left behind", "The file %s, which tells who has the lock, cannot be removed: %s. The lock itself is given up.", l.info, reason(err))
+		ds = diag.Warnf(diag.CodeStateLockInfo, nil, "Lock information left behind", "The file %s, which tells who has the lock, cannot be removed: %s. The lock itself is given up.", l.info, reason(err))
 	}
 	if st, err := l.h.current().Stat(); err == nil && l.made && st.Size() == 0 && isAt(l.h.current(), l.h.path) {
 		os.Remove(l.h.path) // nothing was written, and it is no file that somebody put there without asking for the lock

@@ -33,7 +33,7 @@ func (w *Workspaces) List(context.Context) ([]string, diag.List) {
 	names := []string{store.Default}
 	entries, err := os.ReadDir(w.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return names, diag.Errorf(nil, "Failed to list workspaces", "The folder %s cannot be read: %s.", w.dir, reason(err))
+		return names, diag.Errorf(diag.CodeBackendReadFailed, nil, "Failed to list workspaces", "The folder %s cannot be read: %s.", w.dir, reason(err))
 	}
 	for _, e := range entries {
 		if e.IsDir() && e.Name() != store.Default {
@@ -58,9 +58,9 @@ func (w *Workspaces) Create(_ context.Context, name string) diag.List {
 	}
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return diag.Errorf(nil, "Workspace already exists", "There is a workspace %q already.", name)
+		return diag.Errorf(diag.CodeStateWorkspace, nil, "Workspace already exists", "There is a workspace %q already.", name)
 	case err != nil:
-		return diag.Errorf(nil, "Failed to create workspace", "The workspace %q cannot be created in %s: %s.", name, w.dir, reason(err))
+		return diag.Errorf(diag.CodeBackendWriteFailed, nil, "Failed to create workspace", "The workspace %q cannot be created in %s: %s.", name, w.dir, reason(err))
 	}
 	return nil
 }
@@ -71,22 +71,22 @@ func (w *Workspaces) Delete(_ context.Context, name string) diag.List {
 		return ds
 	}
 	if name == store.Default {
-		return diag.Errorf(nil, "Default workspace", "The default workspace cannot be deleted.")
+		return diag.Errorf(diag.CodeStateWorkspace, nil, "Default workspace", "The default workspace cannot be deleted.")
 	}
 	dir := filepath.Join(w.dir, name)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return diag.Errorf(nil, "Workspace does not exist", "There is no workspace %q.", name)
+		return diag.Errorf(diag.CodeStateWorkspace, nil, "Workspace does not exist", "There is no workspace %q.", name)
 	}
 	for _, e := range entries { // a link that came with a checkout can lead to any directory
 		if !strings.Contains(e.Name(), "tfstate") {
-			return diag.Errorf(nil, "Failed to delete workspace", "The directory %s holds %s, which belongs to no state. It is not deleted.", dir, e.Name())
+			return diag.Errorf(diag.CodeBackendWriteFailed, nil, "Failed to delete workspace", "The directory %s holds %s, which belongs to no state. It is not deleted.", dir, e.Name())
 		}
 	}
 	process.mu.RLock() // removing files closes none, but nobody may take a lock meanwhile
 	defer process.mu.RUnlock()
 	if err := os.RemoveAll(dir); err != nil {
-		return diag.Errorf(nil, "Failed to delete workspace", "The workspace %q cannot be deleted: %s.", name, reason(err))
+		return diag.Errorf(diag.CodeBackendWriteFailed, nil, "Failed to delete workspace", "The workspace %q cannot be deleted: %s.", name, reason(err))
 	}
 	return nil
 }
@@ -95,5 +95,5 @@ func checkName(name string) diag.List {
 	if store.ValidWorkspace(name) {
 		return nil
 	}
-	return diag.Errorf(nil, "Invalid workspace name", "The workspace name %q is not allowed. It must contain only URL safe characters, and no path separators.", name)
+	return diag.Errorf(diag.CodeStateWorkspace, nil, "Invalid workspace name", "The workspace name %q is not allowed. It must contain only URL safe characters, and no path separators.", name)
 }

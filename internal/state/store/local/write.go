@@ -173,7 +173,7 @@ func (s *Store) write(content text, st *state.State) diag.List {
 	if s.sealer != nil {
 		var done bool
 		if content, before, done, err = s.sealed(path, content, st); err != nil {
-			return diag.Errorf(store.PlaceOf(err), "Failed to encrypt the state", "The state file %s was not written, since the state cannot be encrypted: %s. It holds what it held before.", path, reason(err))
+			return diag.Errorf(diag.CodeBackendWriteFailed, store.PlaceOf(err), "Failed to encrypt the state", "The state file %s was not written, since the state cannot be encrypted: %s. It holds what it held before.", path, reason(err))
 		}
 		if done {
 			return nil
@@ -218,10 +218,10 @@ func (s *Store) keepBackup(path string, before text) diag.List {
 		return nil
 	}
 	if err := s.unlinkBackup(); err != nil {
-		return diag.Errorf(nil, "Failed to back up state", "The backup file %s is a link, which cannot be removed: %s. The state was not changed.", s.backup, reason(err))
+		return diag.Errorf(diag.CodeStateFile, nil, "Failed to back up state", "The backup file %s is a link, which cannot be removed: %s. The state was not changed.", s.backup, reason(err))
 	}
 	if err := replace(s.backup, before, modeOf(path), s.run.held != nil); err != nil {
-		return diag.Errorf(nil, "Failed to back up state", "The backup file %s cannot be written: %s. The state was not changed.", s.backup, reason(err))
+		return diag.Errorf(diag.CodeStateFile, nil, "Failed to back up state", "The backup file %s cannot be written: %s. The state was not changed.", s.backup, reason(err))
 	}
 	s.run.backedUp = true
 	return nil
@@ -308,7 +308,7 @@ func (s *Store) unlinkBackup() error {
 }
 
 func (s *Store) writeError(path string, err error) diag.List {
-	return diag.Errorf(nil, "Failed to write state", "The state file %s cannot be written: %s. It holds what it held before.", path, reason(err))
+	return diag.Errorf(diag.CodeStateFile, nil, "Failed to write state", "The state file %s cannot be written: %s. It holds what it held before.", path, reason(err))
 }
 
 // replaceUnlocked is for runs with -lock=false.
@@ -546,13 +546,13 @@ func (s *Store) Prepare(_ context.Context, size, _ int64) diag.List {
 		old = info.Size()
 	}
 	if err := s.hasRoom(path, max(old, size)); err != nil {
-		return diag.Errorf(nil, "State cannot be written", "The state file %s could not be written at the end: %s. Nothing was changed.", path, reason(err))
+		return diag.Errorf(diag.CodeStateFile, nil, "State cannot be written", "The state file %s could not be written at the end: %s. Nothing was changed.", path, reason(err))
 	}
 	if s.backup == "" || old == 0 {
 		return nil
 	}
 	if err := probe(s.backup, 1, s.isLocked()); err != nil {
-		return diag.Errorf(nil, "State cannot be backed up", "The backup file %s could not be written: %s. Nothing was changed.", s.backup, reason(err))
+		return diag.Errorf(diag.CodeStateFile, nil, "State cannot be backed up", "The backup file %s could not be written: %s. Nothing was changed.", s.backup, reason(err))
 	}
 	return nil
 }
