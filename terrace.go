@@ -24,15 +24,12 @@ import (
 	"github.com/terrace-iac/terrace/event"
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/base/sys"
-	"github.com/terrace-iac/terrace/internal/folder"
-	"github.com/terrace-iac/terrace/internal/operation"
-	"github.com/terrace-iac/terrace/internal/project"
-	"github.com/terrace-iac/terrace/internal/project/setup"
 	"github.com/terrace-iac/terrace/internal/provider/install"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/journal"
 	"github.com/terrace-iac/terrace/internal/testrun"
-	"github.com/terrace-iac/terrace/internal/vars"
+	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/internal/workdir/setup"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/provider"
 	"github.com/terrace-iac/terrace/source"
@@ -76,15 +73,15 @@ type Options struct {
 
 // A Folder is configuration with its providers and its locked state.
 type Folder struct {
-	context *project.Context
-	project *project.Project
-	op      *operation.Operation
-	state   *operation.OpenState
+	context *workdir.Directory
+	project *workdir.Loaded
+	op      *workdir.Operation
+	state   *workdir.OpenState
 }
 
 // context is the folder without anybody who could be asked, and without signals: they are the
 // embedding program's business.
-func (o Options) context() (c *project.Context, who string, err error) {
+func (o Options) context() (c *workdir.Directory, who string, err error) {
 	system, err := sys.Real()
 	if err != nil {
 		return nil, "", err
@@ -103,7 +100,7 @@ func (o Options) context() (c *project.Context, who string, err error) {
 		log = system.Stderr
 	}
 	who = system.User() + "@" + system.Host()
-	f := &folder.Folder{
+	f := &workdir.Directory{
 		Dir: dir, Launch: dir, Env: o.Environ, User: journal.UserOf(o.Environ), Now: system.Now, Stderr: log, Run: system.Run, Executable: system.Executable,
 		Hashes: &install.Hashes{}, Files: &readfile.Kept{}, Wait: func(string) {}, Providers: o.Providers, Provisioners: o.Provisioners,
 	}
@@ -113,16 +110,17 @@ func (o Options) context() (c *project.Context, who string, err error) {
 	if observe == nil {
 		observe = func(event.Event) {}
 	}
-	return &project.Context{Folder: f, Set: &source.Set{}, Event: observe}, who, nil
+	f.Set, f.Event = &source.Set{}, observe
+	return f, who, nil
 }
 
-func (o Options) flags() []vars.Flag {
-	var out []vars.Flag
+func (o Options) flags() []workdir.VarFlag {
+	var out []workdir.VarFlag
 	for _, v := range o.VarFiles {
-		out = append(out, vars.Flag{File: true, Value: v})
+		out = append(out, workdir.VarFlag{File: true, Value: v})
 	}
 	for _, v := range o.Vars {
-		out = append(out, vars.Flag{Value: v})
+		out = append(out, workdir.VarFlag{Value: v})
 	}
 	return out
 }
@@ -151,7 +149,7 @@ func Open(ctx context.Context, o Options) (*Folder, diag.List) {
 	if err != nil {
 		return nil, unusable(err)
 	}
-	p, ds := project.Load(ctx, c, project.Options{Vars: o.flags(), Parallelism: o.Parallelism, Workspace: o.Workspace})
+	p, ds := workdir.Load(ctx, c, workdir.LoadOptions{Vars: o.flags(), Parallelism: o.Parallelism, Workspace: o.Workspace})
 	if ds.HasErrors() {
 		return nil, ds
 	}
@@ -170,21 +168,21 @@ func Open(ctx context.Context, o Options) (*Folder, diag.List) {
 }
 
 // take locks and reads the state. Without one it is nil.
-func (o Options) take(ctx context.Context, c *project.Context, p *project.Project, who string) (*operation.OpenState, diag.List) {
+func (o Options) take(ctx context.Context, c *workdir.Directory, p *workdir.Loaded, who string) (*workdir.OpenState, diag.List) {
 	at, ds := p.Backend(ctx)
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	st, more := operation.Open(at.Opened, p.Workspace, c.StoreOptions(ctx, at))
+	st, more := workdir.OpenStore(at.Opened, p.Workspace, c.StoreOptions(ctx, at))
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, ds
 	}
-	place := operation.Place{
+	place := workdir.StatePlace{
 		Store: st, Workspace: p.Workspace, Dir: c.Dir, Encryption: at.Encryption, User: c.User,
-		KeepSegments: operation.KeepSegmentsOf(c.Env.Get("TERRACE_JOURNAL"), p.Plugins.Config.JournalInStore),
-		Rescue:       func(text []byte) diag.List { return project.Rescue(c.Stderr, text) },
+		KeepSegments: workdir.KeepSegmentsOf(c.Env.Get("TERRACE_JOURNAL"), p.Plugins.Config.JournalInStore),
+		Rescue:       func(text []byte) diag.List { return workdir.Rescue(c.Stderr, text) },
 	}
-	held, more := operation.Take(ctx, place.Locked(ctx, operation.Lock{Timeout: o.LockTimeout, Operation: "OperationTypeApply", Who: who, Now: c.Now()}), nil)
+	held, more := workdir.Take(ctx, place.Locked(ctx, workdir.Lock{Timeout: o.LockTimeout, Operation: "OperationTypeApply", Who: who, Now: c.Now()}), nil)
 	return held, append(ds, more...)
 }
 
@@ -210,7 +208,7 @@ func (f *Folder) Plan(ctx context.Context, o engine.PlanOptions) (*plan.Plan, di
 // are ended in good order and nothing more is begun. What a provider has answered is on
 // disk before it counts: if the process is killed, the next Open brings it into the state.
 func (f *Folder) Apply(ctx context.Context, p *plan.Plan) (engine.ApplyResult, diag.List) {
-	if f.state.Current() != nil && operation.Stale(p.PrevRun, f.state.Current()) {
+	if f.state.Current() != nil && workdir.Stale(p.PrevRun, f.state.Current()) {
 		return engine.ApplyResult{State: f.State()}, diag.Errorf(diag.CodePlanSaved, nil, "Saved plan is stale", "The plan was made from another state than there is now. Plan again.")
 	}
 	op := *f.op

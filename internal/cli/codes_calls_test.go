@@ -26,8 +26,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/hooks"
 	"github.com/terrace-iac/terrace/internal/estate/remote"
 	"github.com/terrace-iac/terrace/internal/estate/states"
-	"github.com/terrace-iac/terrace/internal/estate/workdir"
-	"github.com/terrace-iac/terrace/internal/folder"
+	"github.com/terrace-iac/terrace/internal/estate/workcopy"
 	"github.com/terrace-iac/terrace/internal/lang"
 	"github.com/terrace-iac/terrace/internal/plan/imports"
 	"github.com/terrace-iac/terrace/internal/provider/builtin"
@@ -39,6 +38,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/state/store/local"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/provider"
 	"github.com/terrace-iac/terrace/schema"
@@ -77,7 +77,7 @@ var calls = map[string]func(t *testing.T) diag.List{
 	"provider/panic": func(t *testing.T) diag.List {
 		note := addr.Provider{Host: "example.com", Namespace: "me", Type: "note"}
 		own := func(context.Context) (provider.Provider, diag.List) { return &struct{ provider.Provider }{}, nil }
-		plugins := &folder.Plugins{Folder: &folder.Folder{Providers: map[addr.Provider]provider.Factory{note: own}}}
+		plugins := &workdir.Plugins{Directory: &workdir.Directory{Providers: map[addr.Provider]provider.Factory{note: own}}}
 		start, ds := plugins.Factory(note)
 		if ds.HasErrors() {
 			t.Fatal(ds.Err())
@@ -206,7 +206,7 @@ var calls = map[string]func(t *testing.T) diag.List{
 		return coded(units[0].Cause)
 	},
 	"estate/encryption": func(*testing.T) diag.List {
-		d := &workdir.Dir{Remote: &unit.RemoteState{Encryption: cty.EmptyObjectVal}}
+		d := &workcopy.Dir{Remote: &unit.RemoteState{Encryption: cty.EmptyObjectVal}}
 		_, ds := d.Encryption()
 		return ds
 	},
@@ -217,9 +217,9 @@ var calls = map[string]func(t *testing.T) diag.List{
 	"estate/state-of-another-machine": func(t *testing.T) diag.List {
 		dir := t.TempDir()
 		k := states.NewKeeper(states.Settings{
-			Backends: (&folder.Folder{}).NewBackends("me@here"), CopiedTo: dir, CheckedOut: func(path string) string { return path },
+			Backends: (&workdir.Directory{}).NewBackends("me@here"), CopiedTo: dir, CheckedOut: func(path string) string { return path },
 		})
-		_, ds := k.Where(t.Context(), "u", &workdir.Dir{Unit: &unit.Unit{}, Path: dir}, nil, nil, sys.Env{})
+		_, ds := k.Where(t.Context(), "u", &workcopy.Dir{Unit: &unit.Unit{}, Path: dir}, nil, nil, sys.Env{})
 		return ds
 	},
 	"journal/in-store": func(t *testing.T) diag.List {

@@ -40,8 +40,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/saved"
 	"github.com/terrace-iac/terrace/internal/estate/schedule"
 	"github.com/terrace-iac/terrace/internal/estate/states"
-	"github.com/terrace-iac/terrace/internal/estate/workdir"
-	folder "github.com/terrace-iac/terrace/internal/state/backend/workdir"
+	"github.com/terrace-iac/terrace/internal/estate/workcopy"
+	"github.com/terrace-iac/terrace/internal/state/backend/selection"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/state/statefile"
@@ -65,7 +65,7 @@ type Options struct {
 	// messages of unit files alone are redacted.
 	Redactor    *diag.Redactor
 	Who         string // user@host, for locks
-	Sources     workdir.Sources
+	Sources     workcopy.Sources
 	Inputs      run.Inputs
 	Skip        Skip
 	Credentials credentials.Settings
@@ -109,7 +109,7 @@ type Estate struct {
 	loader   *unit.Loader
 	static   *unit.Loader // to which all outputs are unknown: for what is looked at before a run
 	reader   *outputs.Reader
-	dirs     *workdir.Maker
+	dirs     *workcopy.Maker
 	states   *states.Keeper
 	runner   run.Runner // but for what changes with each run
 	changing states.Changing
@@ -130,9 +130,9 @@ func newEstate(o Options) *Estate {
 	checkedOut := func(path string) string { return e.Found.Checkouts.CheckedOut(path) }
 	sources := o.Sources
 	sources.Alone = func(id string) bool { return e.Found.ByID(id) != nil }
-	e.dirs = workdir.NewMaker(workdir.Settings{
+	e.dirs = workcopy.NewMaker(workcopy.Settings{
 		Command: o.Request.Command, DownloadDir: o.Request.DownloadDir, Sources: sources,
-		RoleGiven: o.Credentials.Role.ARN != "", CheckedOut: checkedOut, Backends: o.Host.Backends, Data: folder.DataDir(o.Machine.Environ), OnDisk: o.Discovery.Overlay.Locate, Read: o.Host.Files(),
+		RoleGiven: o.Credentials.Role.ARN != "", CheckedOut: checkedOut, Backends: o.Host.Backends, Data: selection.DataDir(o.Machine.Environ), OnDisk: o.Discovery.Overlay.Locate, Read: o.Host.Files(),
 	})
 	e.states = states.NewKeeper(states.Settings{Who: o.Who, Now: o.Machine.Now, Environ: o.Machine.Environ, CheckedOut: checkedOut, OwnDir: e.dirs.StateDir, Backends: o.Host.Backends, Waiting: o.Host.Waiting, User: o.Host.User(o.Machine.Environ), Recovering: o.Host.Recovering, Lease: o.Host.Lease, CopiedTo: o.Host.CopiedTo, KeepSegments: o.Host.KeepSegments, Journals: o.Host.Journals, Bootstrap: o.Host.Bootstrap, Throwaway: o.Throwaway})
 	e.reader = &outputs.Reader{

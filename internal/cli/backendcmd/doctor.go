@@ -13,9 +13,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/backend/doctor"
-	"github.com/terrace-iac/terrace/internal/state/backend/workdir"
+	"github.com/terrace-iac/terrace/internal/state/backend/selection"
 	"github.com/terrace-iac/terrace/internal/state/store"
-	"github.com/terrace-iac/terrace/internal/vars"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/state/statefile"
 )
 
@@ -33,7 +33,7 @@ configuration names is checked, with what -backend-config adds.`,
 		Examples: []command.Example{{Line: "backend doctor", Text: "Check the backend that init configured, or is to configure."}},
 		Exits:    []command.Exit{{Code: 0, Help: "Nothing is missing."}, {Code: 1, Help: "Something is missing, or could not be checked."}},
 		Prepare: func() (command.Flags, command.Run) {
-			var given []vars.Flag
+			var given []workdir.VarFlag
 			var options []string
 			var json flags.JSON
 			fs := append(json.Flags(), flags.Vars(&given)...)
@@ -49,9 +49,9 @@ configuration names is checked, with what -backend-config adds.`,
 	}
 }
 
-func examineBackend(ctx context.Context, c *command.Call, given []vars.Flag, options []string) int {
+func examineBackend(ctx context.Context, c *command.Call, given []workdir.VarFlag, options []string) int {
 	b, ds := project.WhereState(ctx, c, given)
-	pending := slices.ContainsFunc(ds, func(m *diag.Message) bool { return m.Code == workdir.InitCode })
+	pending := slices.ContainsFunc(ds, func(m *diag.Message) bool { return m.Code == selection.InitCode })
 	switch {
 	case pending: // init may fail for what is looked for here
 		places, more := project.PendingPlaces(ctx, c, given, options)

@@ -28,12 +28,11 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/cli/report"
 	"github.com/terrace-iac/terrace/internal/estate/remote"
-	"github.com/terrace-iac/terrace/internal/folder"
-	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/provider/install"
 	"github.com/terrace-iac/terrace/internal/settings/tracelog"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/journal"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -171,10 +170,10 @@ type UnitContext struct {
 	Origin func() explanation.Unit
 	Show   func(file string) (path, layer string)
 	// Moves are those between units that this one has a part in; nil for none.
-	Moves operation.Moves
+	Moves workdir.Moves
 	// Note notes where the state is that an apply is about to change; nil: nobody does.
 	Note func(ctx context.Context, at backend.Config, workspace string) diag.List
-	// Locate is folder.Folder.Locate.
+	// Locate is workdir.Directory.Locate.
 	Locate func(diag.List) diag.List
 	// Tolerant says that what is wrong with these values is no error.
 	Tolerant bool
@@ -182,7 +181,7 @@ type UnitContext struct {
 	// working folder may be a cache; "" is the working folder.
 	KeepDir string
 	// Programs is the environment of the programs that provisioners start.
-	Programs folder.ProgramEnv
+	Programs workdir.ProgramEnv
 	// Files is the working folder for commands that only look, which is not made for
 	// them; nil: what lies on disk.
 	Files config.FS
@@ -288,8 +287,8 @@ func (c *Call) DataDir() string { return c.Folder().DataDir() }
 func (c *Call) DataPath(names ...string) string { return c.Folder().DataPath(names...) }
 
 // Folder is the folder that is worked in, for packages that know no commands.
-func (c *Call) Folder() *folder.Folder {
-	f := &folder.Folder{
+func (c *Call) Folder() *workdir.Directory {
+	f := &workdir.Directory{
 		Dir: c.Dir, Launch: c.Launch, Env: c.Env, User: journal.UserOf(c.System.Env), Now: c.Now, Sleep: c.Sleep, Stderr: c.Stderr, Run: c.Run, Executable: c.Executable, NoPrograms: c.NoPrograms,
 		Hashes: c.Hashes, Files: c.Files, Backends: c.Backends, Log: c.Log, Wait: c.Report.Wait,
 	}

@@ -10,23 +10,22 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/terrace-iac/terrace/internal/cli/project"
-
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/lang"
 	"github.com/terrace-iac/terrace/internal/lang/module"
-	"github.com/terrace-iac/terrace/internal/vars"
+	"github.com/terrace-iac/terrace/internal/workdir"
 )
 
 // Commands declare config.
 func Commands() []command.Command {
-	moduleVars := func(list *[]vars.Flag) command.Flags {
+	moduleVars := func(list *[]workdir.VarFlag) command.Flags {
 		fs := flags.Vars(list)
 		fs[0].Help, fs[1].Help = "Set a variable that the source of a module needs.", "Load such variables from a file."
 		return fs
@@ -103,7 +102,7 @@ type configShowOptions struct {
 	module        string
 	json, origins bool
 	reveal        bool
-	vars          []vars.Flag
+	vars          []workdir.VarFlag
 }
 
 func runConfigShow(ctx context.Context, c *command.Call, o *configShowOptions) int {
@@ -129,7 +128,7 @@ func runConfigShow(ctx context.Context, c *command.Call, o *configShowOptions) i
 
 // moduleAt loads the module that calls lead to. Only the files of the working
 // folder are read where there are none.
-func moduleAt(ctx context.Context, c *command.Call, calls []string, flags []vars.Flag) (*config.Module, diag.List) {
+func moduleAt(ctx context.Context, c *command.Call, calls []string, flags []workdir.VarFlag) (*config.Module, diag.List) {
 	if len(calls) == 0 {
 		return project.Root(c)
 	}
@@ -198,7 +197,7 @@ func splitModule(address string) (calls []string, rest string) {
 type configFilesOptions struct {
 	json   bool
 	module string
-	vars   []vars.Flag
+	vars   []workdir.VarFlag
 }
 
 // role says what a file is to the module.

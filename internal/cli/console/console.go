@@ -23,7 +23,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/lang/funcs"
-	"github.com/terrace-iac/terrace/internal/vars"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
@@ -36,7 +36,7 @@ type options struct {
 	json  bool
 	plan  bool
 	input bool
-	vars  []vars.Flag
+	vars  []workdir.VarFlag
 }
 
 // Command declares console.
@@ -151,7 +151,7 @@ func beyond(ctx context.Context, c *command.Call, p *project.Project) func(hcl.T
 // explain tells where a value comes from, with what the console was opened with.
 func explain(ctx context.Context, p *project.Project, o *options, s *state.State, address string) (*explanation.Explanation, diag.List) {
 	c := p.Call
-	all, _ := vars.Gather(vars.Sources{Dir: c.Dir, FS: project.ContextOf(c).Unit.Files, Env: c.Env, Flags: o.vars}) // what is wrong was said at the start
+	all, _ := workdir.GatherVariables(workdir.VarSources{Dir: c.Dir, FS: project.ContextOf(c).Unit.Files, Env: c.Env, Flags: o.vars}) // what is wrong was said at the start
 	given := engine.ExplainOptions{Variables: p.Vars, Lost: all.Lost, State: p.Translate(s)}
 	if c.Unit != nil && c.Unit.Origin != nil {
 		given.Unit, given.UnitSet = c.Unit.Origin(), c.Report.Set

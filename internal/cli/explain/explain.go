@@ -9,15 +9,13 @@ import (
 	"io"
 	"strings"
 
-	"github.com/terrace-iac/terrace/source"
-
-	"github.com/terrace-iac/terrace/internal/cli/project"
-
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
-	"github.com/terrace-iac/terrace/internal/vars"
+	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/state"
 )
 
@@ -89,7 +87,7 @@ type Options struct {
 	Address string
 	Code    string // what to explain instead: messages
 	Json    bool
-	Vars    []vars.Flag
+	Vars    []workdir.VarFlag
 	state   string
 }
 
@@ -133,7 +131,7 @@ func Explain(ctx context.Context, c *command.Call, o *Options, given engine.Expl
 	if more.HasErrors() {
 		return nil, append(ds, more...)
 	}
-	all, _ := vars.Gather(vars.Sources{Dir: c.Dir, FS: project.ContextOf(c).Unit.Files, Env: c.Env, Flags: o.Vars, Read: c.Files})
+	all, _ := workdir.GatherVariables(workdir.VarSources{Dir: c.Dir, FS: project.ContextOf(c).Unit.Files, Env: c.Env, Flags: o.Vars, Read: c.Files})
 	given.Variables, given.Lost, given.State = p.Vars, all.Lost, st
 	given.Installed = func() { p.SelectProviders(ctx, st) } // those that are not installed are asked for nothing
 	x, more := p.Engine.Explain(ctx, o.Address, given)

@@ -14,7 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
 	"github.com/terrace-iac/terrace/internal/estate"
-	"github.com/terrace-iac/terrace/internal/vars"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
 	"github.com/zclconf/go-cty/cty"
@@ -110,7 +110,7 @@ func settledBy(x *engine.Explanation, ds diag.List) bool {
 }
 
 // givenWords are the variables and variable files that words of the command line name.
-func givenWords(words []string) (given []vars.Flag) {
+func givenWords(words []string) (given []workdir.VarFlag) {
 	_, _ = flags.Vars(&given).Take(words, false) // nothing is wrong with any value
 	return given
 }

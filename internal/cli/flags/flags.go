@@ -16,7 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/report"
-	"github.com/terrace-iac/terrace/internal/vars"
+	"github.com/terrace-iac/terrace/internal/workdir"
 )
 
 // JSON is -json and -json-into.
@@ -85,10 +85,10 @@ func (s *State) WriteFlags() command.Flags {
 }
 
 // Vars are -var and -var-file; both go to one list, in their order.
-func Vars(list *[]vars.Flag) command.Flags {
+func Vars(list *[]workdir.VarFlag) command.Flags {
 	take := func(file bool) func(string) error {
 		return func(value string) error {
-			*list = append(*list, vars.Flag{File: file, Value: value})
+			*list = append(*list, workdir.VarFlag{File: file, Value: value})
 			return nil
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/vars"
+	"github.com/terrace-iac/terrace/internal/workdir"
 )
 
 // A Request is what a user asks of a plan, an apply, or another command over many units. The
@@ -15,7 +15,7 @@ type Request struct {
 	Json  JSON
 	Scope Scope
 
-	Vars        []vars.Flag
+	Vars        []workdir.VarFlag
 	Input       bool // questions may be asked
 	Parallelism int
 	Refresh     bool

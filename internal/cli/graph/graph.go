@@ -13,7 +13,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/plan/depgraph"
-	"github.com/terrace-iac/terrace/internal/vars"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/plan"
 )
 
@@ -21,7 +21,7 @@ type options struct {
 	typ, plan string
 	cycles    bool
 	svg       bool
-	vars      []vars.Flag
+	vars      []workdir.VarFlag
 }
 
 // Command declares graph.

@@ -19,13 +19,13 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/view"
-	"github.com/terrace-iac/terrace/internal/vars"
+	"github.com/terrace-iac/terrace/internal/workdir"
 )
 
 type options struct {
 	state       flags.State
 	json        flags.JSON
-	vars        []vars.Flag
+	vars        []workdir.VarFlag
 	input       bool
 	parallelism int
 	config      string

@@ -3,13 +3,12 @@ package initialize
 import (
 	"context"
 
-	"github.com/terrace-iac/terrace/internal/cli/project"
-
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
-	"github.com/terrace-iac/terrace/internal/project/setup"
+	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/testrun"
-	"github.com/terrace-iac/terrace/internal/vars"
+	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/internal/workdir/setup"
 )
 
 // Get declares get.
@@ -48,6 +47,6 @@ and fits is left alone.
 
 type getOptions struct {
 	json   flags.JSON
-	vars   []vars.Flag
+	vars   []workdir.VarFlag
 	update bool
 }

@@ -9,16 +9,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/terrace-iac/terrace/source"
-
-	"github.com/terrace-iac/terrace/internal/cli/project"
-
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/lang/module"
 	"github.com/terrace-iac/terrace/internal/net/fetch"
-	"github.com/terrace-iac/terrace/internal/vars"
+	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/source"
 )
 
 // Command declares modules.
@@ -61,7 +59,7 @@ func runModules(ctx context.Context, c *command.Call, o *modulesOptions) int {
 
 type modulesOptions struct {
 	json bool
-	vars []vars.Flag
+	vars []workdir.VarFlag
 }
 
 // A moduleEntry is one call in the list of modules. Key, source and version have

@@ -6,15 +6,14 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/terrace-iac/terrace/internal/cli/project"
-
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/cli/remoterun"
 	"github.com/terrace-iac/terrace/internal/cli/view"
-	"github.com/terrace-iac/terrace/internal/operation"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/state"
 )
@@ -134,7 +133,7 @@ func runApply(ctx context.Context, c *command.Call, o *applyOptions) int {
 		return c.Fail(ds)
 	}
 	defer r.Close()
-	return r.apply(ctx, o, operation.Want{Plan: r.options, Apply: true}, func(ctx context.Context, p *plan.Plan, ds diag.List) (bool, diag.List) {
+	return r.apply(ctx, o, workdir.Want{Plan: r.options, Apply: true}, func(ctx context.Context, p *plan.Plan, ds diag.List) (bool, diag.List) {
 		if r.options.Mode == plan.Destroy && slices.ContainsFunc(ds.Errors(), unlessPrevented) { // half of what is to be destroyed is nothing to show
 			p = nil
 		}
@@ -183,8 +182,8 @@ func (r *run) approve(ctx context.Context, o *applyOptions) (bool, diag.List) {
 }
 
 // apply plans and applies, and reports what came of it. planned is as that of
-// operation.Steps.
-func (r *run) apply(ctx context.Context, o *applyOptions, w operation.Want, planned func(context.Context, *plan.Plan, diag.List) (bool, diag.List)) int {
+// workdir.Steps.
+func (r *run) apply(ctx context.Context, o *applyOptions, w workdir.Want, planned func(context.Context, *plan.Plan, diag.List) (bool, diag.List)) int {
 	every, ds := project.PersistEvery(r.Call)
 	if ds.HasErrors() {
 		return r.Fail(ds)
@@ -194,7 +193,7 @@ func (r *run) apply(ctx context.Context, o *applyOptions, w operation.Want, plan
 	var once sync.Once
 	defer r.Interrupts.Gently(nil)
 	r.op.Stop = stop
-	done, ds := r.do(ctx, w, operation.Steps{
+	done, ds := r.do(ctx, w, workdir.Steps{
 		Planned: func(ctx context.Context, p *plan.Plan, ds diag.List) (bool, diag.List) {
 			yes, left := planned(ctx, p, ds)
 			if yes {

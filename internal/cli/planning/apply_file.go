@@ -5,15 +5,13 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/terrace-iac/terrace/internal/cli/project"
-
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
-	"github.com/terrace-iac/terrace/internal/operation"
-	"github.com/terrace-iac/terrace/internal/vars"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
@@ -52,7 +50,7 @@ func applyFile(ctx context.Context, c *command.Call, o *applyOptions) int {
 	}
 	r.ready()
 	r.op.Values, r.options.Mode = given, f.Plan.Mode
-	return r.apply(ctx, o, operation.Want{Saved: f.Plan, Apply: true}, func(_ context.Context, p *plan.Plan, ds diag.List) (bool, diag.List) {
+	return r.apply(ctx, o, workdir.Want{Saved: f.Plan, Apply: true}, func(_ context.Context, p *plan.Plan, ds diag.List) (bool, diag.List) {
 		if !ds.HasErrors() {
 			r.Report.Stream.Changes(p)
 		}
@@ -103,7 +101,7 @@ func (r *run) checkAgain(p *plan.Plan) diag.List {
 		if v.From.Kind == source.VarFile && v.From.Auto {
 			continue
 		}
-		got, more := vars.Read(d, v)
+		got, more := workdir.ReadVariable(d, v)
 		if ds = append(ds, more...); more.HasErrors() {
 			continue
 		}

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/terrace-iac/terrace/internal/cli/project"
-
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
@@ -14,10 +12,11 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/remoterun"
 	"github.com/terrace-iac/terrace/internal/cli/view"
-	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/plan"
 )
 
@@ -129,7 +128,7 @@ func targetsOf(c *command.Call, what string, texts, files []string) ([]addr.Targ
 // A run is one plan or apply under way.
 type run struct {
 	*project.Project
-	op      *operation.Operation
+	op      *workdir.Operation
 	flags   *Flags
 	options engine.PlanOptions
 	backend *project.Place
@@ -174,13 +173,13 @@ func (r *run) ready() {
 
 // do carries the operation out. What came up while the folder was opened is among the
 // messages that planned, which may be nil, gets.
-func (r *run) do(ctx context.Context, w operation.Want, s operation.Steps) (operation.Done, diag.List) {
+func (r *run) do(ctx context.Context, w workdir.Want, s workdir.Steps) (workdir.Done, diag.List) {
 	s.Locked = func(ctx context.Context) (statemgr.Options, diag.List) {
 		o, ds := r.Locked(ctx, r.backend, r.flags.State, r.what)
 		return o, append(r.said, ds...)
 	}
 	if taken := s.Taken; w.Apply && r.Unit != nil && r.Unit.Note != nil {
-		s.Taken = func(h *operation.OpenState, po *engine.PlanOptions) diag.List {
+		s.Taken = func(h *workdir.OpenState, po *engine.PlanOptions) diag.List {
 			ds := r.Unit.Note(ctx, r.backend.Config, r.Workspace)
 			if taken != nil {
 				ds = append(ds, taken(h, po)...)

@@ -1,7 +1,7 @@
 // Package planning is plan, apply, destroy and refresh.
 //
 // Main types: Flags, what the four have in common; run, one of them under way. The one
-// rule: it shows and asks; what is done, and in which order, is operation.Run's.
+// rule: it shows and asks; what is done, and in which order, is workdir.Run's.
 package planning
 
 import (
@@ -11,19 +11,18 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/terrace-iac/terrace/internal/cli/project"
-	"github.com/terrace-iac/terrace/internal/state/store"
-
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/atomicfile"
 	"github.com/terrace-iac/terrace/internal/base/parallel"
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/remoterun"
 	"github.com/terrace-iac/terrace/internal/cli/view"
-	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/plan/planfile"
+	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/plan"
 )
 
@@ -95,7 +94,7 @@ func runPlan(ctx context.Context, c *command.Call, o *Flags) int {
 	}
 	defer r.Close()
 	failed := false
-	done, ds := r.do(ctx, operation.Want{Plan: r.options}, operation.Steps{
+	done, ds := r.do(ctx, workdir.Want{Plan: r.options}, workdir.Steps{
 		Planned: func(ctx context.Context, p *plan.Plan, ds diag.List) (bool, diag.List) {
 			saves := o.Out != "" && p != nil && !r.refused(ctx, p)
 			var f *savedPlan

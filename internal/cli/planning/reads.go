@@ -5,7 +5,7 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/operation"
+	"github.com/terrace-iac/terrace/internal/workdir"
 )
 
 // checkReads refuses flags that a plan with the others would have no use for.
@@ -33,9 +33,9 @@ func (f *Flags) checkReads() diag.List {
 }
 
 // reads are the flags as an operation has them.
-func (f *Flags) reads(c *command.Call) operation.Reads {
+func (f *Flags) reads(c *command.Call) workdir.Reads {
 	o := &f.Reads
-	return operation.Reads{
+	return workdir.Reads{
 		Minimal: o.Minimal, MinimalData: o.MinimalData, MaxAge: o.MaxAge, Logs: ReadLogs(c), Now: c.Now,
 		Failed: func(err error) { c.Report.Stream.Log("The times of reads were not kept: " + diag.Reason(err)) },
 	}

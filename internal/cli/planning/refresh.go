@@ -7,7 +7,7 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/remoterun"
-	"github.com/terrace-iac/terrace/internal/operation"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/plan"
 )
 
@@ -53,8 +53,8 @@ func runRefresh(ctx context.Context, c *command.Call, o *refreshOptions) int {
 		return c.Fail(ds)
 	}
 	defer r.Close()
-	done, ds := r.do(ctx, operation.Want{Plan: r.options, Apply: true, Lenient: true}, operation.Steps{
-		Taken: func(h *operation.OpenState, _ *engine.PlanOptions) diag.List {
+	done, ds := r.do(ctx, workdir.Want{Plan: r.options, Apply: true, Lenient: true}, workdir.Steps{
+		Taken: func(h *workdir.OpenState, _ *engine.PlanOptions) diag.List {
 			if !h.Current().Empty() {
 				return nil
 			}

@@ -7,12 +7,11 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
-	"github.com/terrace-iac/terrace/internal/operation"
-	"github.com/terrace-iac/terrace/internal/project"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/backend/kinds"
 	"github.com/terrace-iac/terrace/internal/state/encryption"
 	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -20,7 +19,7 @@ import (
 // OpenBackend opens a place by its configuration. block is where that stands, nil for
 // nowhere.
 func OpenBackend(ctx context.Context, c *command.Call, cfg backend.Config, block *config.Backend, enc *encryption.Config) (*Place, diag.List) {
-	return project.OpenBackend(ctx, c.Folder(), cfg, block, enc)
+	return workdir.OpenBackend(ctx, c.Folder(), cfg, block, enc)
 }
 
 // LocalFile is the place of states that are named by their files.
@@ -42,7 +41,7 @@ func StoreOptions(c *command.Call, b *Place, f flags.State) backend.StoreOptions
 
 // OpenStore opens the state of a workspace.
 func OpenStore(c *command.Call, b *Place, workspace string, f flags.State) (store.Store, diag.List) {
-	return operation.Open(b.Opened, workspace, StoreOptions(c, b, f))
+	return workdir.OpenStore(b.Opened, workspace, StoreOptions(c, b, f))
 }
 
 // ReadWorkspace reads the state of a workspace for a command that changes nothing.

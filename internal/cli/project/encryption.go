@@ -11,15 +11,14 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/sealing"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/plan/planfile"
-	"github.com/terrace-iac/terrace/internal/project"
 	"github.com/terrace-iac/terrace/internal/state/encryption"
-	"github.com/terrace-iac/terrace/internal/vars"
+	"github.com/terrace-iac/terrace/internal/workdir"
 )
 
 // EncryptionOf returns the encryption settings of the working directory, for commands that
 // have not loaded its configuration.
-func EncryptionOf(ctx context.Context, c *command.Call, given []vars.Flag) (*encryption.Config, diag.List) {
-	return project.EncryptionOf(ctx, ContextOf(c), given, "")
+func EncryptionOf(ctx context.Context, c *command.Call, given []workdir.VarFlag) (*encryption.Config, diag.List) {
+	return workdir.EncryptionOf(ctx, ContextOf(c), given, "")
 }
 
 // A SavedPlan is a plan file that was read.
@@ -30,17 +29,17 @@ type SavedPlan struct {
 }
 
 // Options loads the configuration of the plan, with the encryption of the working directory.
-func (f *SavedPlan) Options(given []vars.Flag) Options {
+func (f *SavedPlan) Options(given []workdir.VarFlag) Options {
 	return Options{
 		Vars: given, Workspace: f.Backend.Workspace, Partial: true,
-		Saved: &project.Saved{Files: f.Config, Encryption: f.Encryption},
+		Saved: &workdir.Saved{Files: f.Config, Encryption: f.Encryption},
 	}
 }
 
 // ReadPlanFile reads a saved plan. The encryption settings of the working directory decide
 // whether the file must be encrypted, and decrypt it: settings in the file prove nothing
 // about it.
-func ReadPlanFile(ctx context.Context, c *command.Call, given []vars.Flag, name string) (*SavedPlan, diag.List) {
+func ReadPlanFile(ctx context.Context, c *command.Call, given []workdir.VarFlag, name string) (*SavedPlan, diag.List) {
 	out := &SavedPlan{}
 	var ds diag.List
 	var err error
@@ -91,7 +90,7 @@ func ReadPlanFile(ctx context.Context, c *command.Call, given []vars.Flag, name 
 		return nil, ds
 	}
 	if w := out.Backend.Workspace; out.Encryption != nil && w != selected {
-		if out.Encryption, more = project.EncryptionOf(ctx, ContextOf(c), given, w); more.HasErrors() {
+		if out.Encryption, more = workdir.EncryptionOf(ctx, ContextOf(c), given, w); more.HasErrors() {
 			return nil, append(ds, more.Errors()...)
 		}
 	}

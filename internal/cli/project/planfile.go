@@ -16,7 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/backend/configure"
 	"github.com/terrace-iac/terrace/internal/state/store"
-	"github.com/terrace-iac/terrace/internal/vars"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -55,7 +55,7 @@ func PlanFileError(name string, err error) diag.List {
 // for another place is refused: the directory's locks, its encryption and a migration that
 // happened since would not hold there. Where the directory has no configuration, the plan alone
 // names the backend.
-func (f *SavedPlan) Open(ctx context.Context, c *command.Call, given []vars.Flag) (*Place, diag.List) {
+func (f *SavedPlan) Open(ctx context.Context, c *command.Call, given []workdir.VarFlag) (*Place, diag.List) {
 	enc, planned := f.Encryption, f.Backend
 	dir := c.Folder().Backend()
 	was, ds := dir.Of(planned.Type, planned.Config)
@@ -106,7 +106,7 @@ func (f *SavedPlan) Open(ctx context.Context, c *command.Call, given []vars.Flag
 
 // fits reports whether a backend has the arguments of the block on disk. Others may have been
 // given to init.
-func fits(ctx context.Context, c *command.Call, b backend.Config, block *config.Backend, given []vars.Flag, workspace string) (bool, diag.List) {
+func fits(ctx context.Context, c *command.Call, b backend.Config, block *config.Backend, given []workdir.VarFlag, workspace string) (bool, diag.List) {
 	if b.Type != block.Type {
 		return false, nil
 	}

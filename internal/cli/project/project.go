@@ -21,48 +21,46 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/cli/view"
-	"github.com/terrace-iac/terrace/internal/folder"
 	"github.com/terrace-iac/terrace/internal/lang/module"
-	"github.com/terrace-iac/terrace/internal/project"
 	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/schema"
 )
 
 // Options say how a configuration is loaded.
-type Options = project.Options
+type Options = workdir.LoadOptions
 
 // A Place is where the state of the working folder lives, and how it is encrypted.
-type Place = project.Place
+type Place = workdir.OpenedBackend
 
 // ManifestName is the list of installed modules in a saved plan.
-const ManifestName = project.ManifestName
+const ManifestName = workdir.ManifestName
 
 // A Project is a loaded configuration, with the call of the command that loaded it.
 type Project struct {
 	*command.Call
-	*project.Project
+	*workdir.Loaded
 }
 
 // ContextOf is the folder that a call works in, with its prompts, reports and interrupts.
-func ContextOf(c *command.Call) *project.Context {
-	out := &project.Context{
-		Folder: c.Folder(), Set: c.Report.Set, Event: c.Report.Event, Expect: c.ExpectHeap, Beside: c.ShareProcessors, Running: c.Interrupts.EndsProviders,
-		Waiting: func(holder *store.LockInfo) { lockedBy(c, holder) },
-	}
+func ContextOf(c *command.Call) *workdir.Directory {
+	out := c.Folder()
+	out.Set, out.Event, out.Expect, out.Beside, out.Running = c.Report.Set, c.Report.Event, c.ExpectHeap, c.ShareProcessors, c.Interrupts.EndsProviders
+	out.Waiting = func(holder *store.LockInfo) { lockedBy(c, holder) }
 	if c.Prompt.May(true) {
 		out.Ask = func(ctx context.Context, v *config.Variable) (string, error) {
 			return c.Prompt.Ask(ctx, prompt.Question{Title: prompt.Variable(v), Text: v.Description, Secret: v.Sensitive})
 		}
 	}
 	if u := c.Unit; u != nil {
-		out.Unit = project.Unit{Values: u.Values, Value: u.Value, Tolerant: u.Tolerant, Sources: u.Sources, Files: u.Files, KeepDir: u.KeepDir}
+		out.Unit = workdir.Unit{Values: u.Values, Value: u.Value, Tolerant: u.Tolerant, Sources: u.Sources, Files: u.Files, KeepDir: u.KeepDir}
 	}
 	return out
 }
 
 // Load loads the configuration of the working folder. With errors the project is nil.
 func Load(ctx context.Context, c *command.Call, o Options) (*Project, diag.List) {
-	p, ds := project.Load(ctx, ContextOf(c), o)
+	p, ds := workdir.Load(ctx, ContextOf(c), o)
 	if p == nil {
 		return nil, ds
 	}
@@ -71,13 +69,13 @@ func Load(ctx context.Context, c *command.Call, o Options) (*Project, diag.List)
 
 // Of is a project of a configuration that somebody else has opened, and closes.
 func Of(c *command.Call, e *engine.Engine, values map[string]engine.InputValue) *Project {
-	return &Project{c, project.Of(ContextOf(c), e, values)}
+	return &Project{c, workdir.Of(ContextOf(c), e, values)}
 }
 
 // EngineOptions are the options for engines on the working folder, and what finds their
 // providers, for commands that open more than one.
-func EngineOptions(c *command.Call, o Options) (engine.Options, *folder.Plugins, diag.List) {
-	return project.EngineOptions(ContextOf(c), o)
+func EngineOptions(c *command.Call, o Options) (engine.Options, *workdir.Plugins, diag.List) {
+	return workdir.EngineOptions(ContextOf(c), o)
 }
 
 // Schemas serves the views with the schemas of running providers. A provider

@@ -7,9 +7,9 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
-	"github.com/terrace-iac/terrace/internal/state/backend/workdir"
+	"github.com/terrace-iac/terrace/internal/state/backend/selection"
 	"github.com/terrace-iac/terrace/internal/state/store"
-	"github.com/terrace-iac/terrace/internal/vars"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/state"
 )
 
@@ -26,7 +26,7 @@ func FilesOf(c *command.Call) config.FS { return ContextOf(c).FilesOf() }
 // they need neither modules nor providers. A folder whose files cannot be read as
 // configuration is refused: the backend block may stand in what was not understood, and
 // the state would be taken from another place.
-func WhereState(ctx context.Context, c *command.Call, given []vars.Flag) (*Place, diag.List) {
+func WhereState(ctx context.Context, c *command.Call, given []workdir.VarFlag) (*Place, diag.List) {
 	root, bad := Root(c)
 	if bad.HasErrors() {
 		return nil, bad.Errors()
@@ -54,7 +54,7 @@ func WhereState(ctx context.Context, c *command.Call, given []vars.Flag) (*Place
 
 // PendingPlaces are the two places of a change of the backend that init has to carry out:
 // first the new one, which may hold a part of the states, then the one that was in use.
-func PendingPlaces(ctx context.Context, c *command.Call, given []vars.Flag, options []string) ([]*Place, diag.List) {
+func PendingPlaces(ctx context.Context, c *command.Call, given []workdir.VarFlag, options []string) ([]*Place, diag.List) {
 	root, ds := Root(c)
 	if ds.HasErrors() {
 		return nil, ds
@@ -68,7 +68,7 @@ func PendingPlaces(ctx context.Context, c *command.Call, given []vars.Flag, opti
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	out, more := c.Folder().Backend().Settle(ctx, workdir.Init{
+	out, more := c.Folder().Backend().Settle(ctx, selection.Init{
 		Block: root.Backend, Options: options, Read: ContextOf(c).BackendFile, Eval: p.Static(ctx), Pending: true,
 	})
 	if ds = append(ds, more...); more.HasErrors() {
@@ -91,7 +91,7 @@ func PendingPlaces(ctx context.Context, c *command.Call, given []vars.Flag, opti
 
 // CurrentState reads the state of the selected workspace, or that of a file,
 // without changing anything.
-func CurrentState(ctx context.Context, c *command.Call, given []vars.Flag, path string) (*state.State, diag.List) {
+func CurrentState(ctx context.Context, c *command.Call, given []workdir.VarFlag, path string) (*state.State, diag.List) {
 	b, ds := WhereState(ctx, c, given)
 	if ds.HasErrors() {
 		return nil, ds // also where a file is named: another backend has the last word

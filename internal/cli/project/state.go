@@ -9,17 +9,16 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/interrupt"
-	"github.com/terrace-iac/terrace/internal/operation"
-	"github.com/terrace-iac/terrace/internal/project"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/state"
 )
 
 // Begin opens where the state is, takes it, and makes an operation on it, for which nothing
 // of the providers was looked at yet. With errors nothing is locked.
-func (p *Project) Begin(ctx context.Context, f flags.State, what string) (*operation.Operation, *operation.OpenState, diag.List) {
+func (p *Project) Begin(ctx context.Context, f flags.State, what string) (*workdir.Operation, *workdir.OpenState, diag.List) {
 	at, ds := p.Backend(ctx)
 	if ds.HasErrors() {
 		return nil, nil, ds
@@ -28,7 +27,7 @@ func (p *Project) Begin(ctx context.Context, f flags.State, what string) (*opera
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, nil, ds
 	}
-	held, more := operation.Take(ctx, locked, func() { Waiting(p.Call) })
+	held, more := workdir.Take(ctx, locked, func() { Waiting(p.Call) })
 	if ds = append(ds, more...); held == nil {
 		return nil, nil, ds
 	}
@@ -44,8 +43,8 @@ func (p *Project) Locked(ctx context.Context, b *Place, f flags.State, what stri
 		return statemgr.Options{}, ds
 	}
 	at := PlaceOf(p.Call, b, opened, p.Workspace)
-	at.KeepSegments = operation.KeepSegmentsOf(f.Journal, p.Plugins.Config.JournalInStore)
-	return at.Locked(ctx, operation.Lock{Off: !f.On, Timeout: f.Timeout, Operation: what, Who: p.User() + "@" + p.Host(), Now: p.Now()}), ds
+	at.KeepSegments = workdir.KeepSegmentsOf(f.Journal, p.Plugins.Config.JournalInStore)
+	return at.Locked(ctx, workdir.Lock{Off: !f.On, Timeout: f.Timeout, Operation: what, Who: p.User() + "@" + p.Host(), Now: p.Now()}), ds
 }
 
 // Waiting tells that somebody else has the lock.
@@ -63,10 +62,10 @@ func lockedBy(c *command.Call, holder *store.LockInfo) {
 }
 
 // PlaceOf is where a state is that is kept in a store.
-func PlaceOf(c *command.Call, b *Place, st store.Store, workspace string) operation.Place {
-	return operation.Place{
+func PlaceOf(c *command.Call, b *Place, st store.Store, workspace string) workdir.StatePlace {
+	return workdir.StatePlace{
 		Store: st, Workspace: workspace, Dir: c.KeepDir(), Encryption: b.Encryption, User: c.Folder().User,
-		Rescue:     func(text []byte) diag.List { return project.Rescue(c.Stdout, text) },
+		Rescue:     func(text []byte) diag.List { return workdir.Rescue(c.Stdout, text) },
 		Recovering: func(sentence string) { recovering(c, sentence) },
 	}
 }
@@ -88,7 +87,7 @@ func readStore(ctx context.Context, c *command.Call, b *Place, st store.Store, w
 }
 
 // Watch has a second interrupt leave the journal of an apply as it is.
-func Watch(c *command.Call) operation.Watch { return watch{c.Interrupts} }
+func Watch(c *command.Call) workdir.Watch { return watch{c.Interrupts} }
 
 type watch struct{ interrupts *interrupt.Handler }
 

@@ -5,18 +5,16 @@ import (
 	"fmt"
 	"runtime"
 
-	"github.com/terrace-iac/terrace/internal/cli/project"
-	"github.com/terrace-iac/terrace/internal/folder"
-
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/provider/install"
 	"github.com/terrace-iac/terrace/internal/settings/cliconfig"
 	"github.com/terrace-iac/terrace/internal/settings/lock"
-	"github.com/terrace-iac/terrace/internal/vars"
+	"github.com/terrace-iac/terrace/internal/workdir"
 )
 
 // Lock declares providers lock.
@@ -54,7 +52,7 @@ the configuration.`,
 
 type providersLockOptions struct {
 	json                flags.JSON
-	vars                []vars.Flag
+	vars                []workdir.VarFlag
 	platforms           []string
 	fsMirror, netMirror string
 	only                []string // addresses of providers; empty: all
@@ -75,7 +73,7 @@ func lockProviders(ctx context.Context, c *command.Call, o *providersLockOptions
 	if ds = append(ds, more...); more.HasErrors() {
 		return ds
 	}
-	old, more := lock.Read(p.Plugins.Folder.Files, p.Plugins.LockPath())
+	old, more := lock.Read(p.Plugins.Directory.Files, p.Plugins.LockPath())
 	if ds = append(ds, more...); more.HasErrors() {
 		return ds
 	}
@@ -161,7 +159,7 @@ func chosen(req install.Requirements, only []string) (install.Requirements, diag
 
 // originOptions let packages come from their own registries, or from the mirror
 // that the options name.
-func originOptions(pl *folder.Plugins, o *providersLockOptions) (install.Options, diag.List) {
+func originOptions(pl *workdir.Plugins, o *providersLockOptions) (install.Options, diag.List) {
 	out := pl.InstallOptions().DirectOnly()
 	if o.fsMirror == "" && o.netMirror == "" {
 		return out, nil

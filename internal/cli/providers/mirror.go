@@ -5,17 +5,15 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/terrace-iac/terrace/internal/cli/project"
-	"github.com/terrace-iac/terrace/internal/folder"
-
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/provider/install"
 	"github.com/terrace-iac/terrace/internal/settings/lock"
-	"github.com/terrace-iac/terrace/internal/vars"
+	"github.com/terrace-iac/terrace/internal/workdir"
 )
 
 // Mirror declares providers mirror.
@@ -47,7 +45,7 @@ network mirror. Packages come from the registries that the providers belong to.`
 
 type providersMirrorOptions struct {
 	json      flags.JSON
-	vars      []vars.Flag
+	vars      []workdir.VarFlag
 	platforms []string
 	dir       string
 }
@@ -58,19 +56,19 @@ func mirrorProviders(ctx context.Context, c *command.Call, o *providersMirrorOpt
 		return ds
 	}
 	defer p.Close()
-	locked, more := lock.Read(p.Plugins.Folder.Files, p.Plugins.LockPath())
+	locked, more := lock.Read(p.Plugins.Directory.Files, p.Plugins.LockPath())
 	if ds = append(ds, more...); more.HasErrors() {
 		return ds
 	}
 	all := p.Required()
 	req := p.Plugins.Packaged(all)
-	for _, a := range folder.SortedProviders(all) {
+	for _, a := range workdir.SortedProviders(all) {
 		if a.IsBuiltIn() {
 			step(c, "Skipping "+a.String()+" because it is built in to "+view.Product+" CLI")
 		}
 	}
 	io := p.Plugins.InstallOptions().DirectOnly()
-	l := &mirrorLog{Call: c, turn: folder.SortedProviders(req), held: map[addr.Provider][]install.Event{}}
+	l := &mirrorLog{Call: c, turn: workdir.SortedProviders(req), held: map[addr.Provider][]install.Event{}}
 	t := project.NewTransfers(c)
 	io.Progress = func(e install.Event) {
 		t.Provider(e)

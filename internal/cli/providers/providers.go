@@ -8,21 +8,19 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/terrace-iac/terrace/internal/cli/project"
-	"github.com/terrace-iac/terrace/internal/folder"
-
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/lang/module"
 	"github.com/terrace-iac/terrace/internal/settings/lock"
 	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/internal/testrun/testfile"
-	"github.com/terrace-iac/terrace/internal/vars"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/state"
 )
 
@@ -35,7 +33,7 @@ func Command() command.Command {
 the constraints on their versions, those that test files need, and the
 providers that the state needs.`,
 		Prepare: func() (command.Flags, command.Run) {
-			var given []vars.Flag
+			var given []workdir.VarFlag
 			testDir := ""
 			fs := append(command.Flags{flags.TestDirectory(&testDir)}, flags.Vars(&given)...)
 			return fs, func(ctx context.Context, c *command.Call) int {
@@ -48,7 +46,7 @@ providers that the state needs.`,
 	}
 }
 
-func runProviders(ctx context.Context, c *command.Call, given []vars.Flag, testDir string) int {
+func runProviders(ctx context.Context, c *command.Call, given []workdir.VarFlag, testDir string) int {
 	if !config.IsConfigDir(c.Dir, config.Options{}) {
 		return c.Fail(diag.Errorf(diag.CodeEstateNoConfiguration, nil, "No configuration files", "The directory %s contains no %s configuration files.", c.Dir, view.Product))
 	}
@@ -117,7 +115,7 @@ func testNeeds(ctx context.Context, c *command.Call, root *config.Module, dir st
 // draw draws the tree below a module.
 func (n *needs) draw(b *strings.Builder, indent string) {
 	left := len(n.providers) + len(n.below)
-	for _, a := range folder.SortedProviders(n.providers) {
+	for _, a := range workdir.SortedProviders(n.providers) {
 		left--
 		mark, _ := view.Branch(left == 0)
 		fmt.Fprintf(b, "%s%sprovider[%s]%s\n", indent, mark, a, constraintText(n.providers[a]))

@@ -4,17 +4,15 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/terrace-iac/terrace/internal/cli/project"
-	"github.com/terrace-iac/terrace/internal/folder"
-
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/parallel"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/plan/planjson"
-	"github.com/terrace-iac/terrace/internal/vars"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/schema"
 )
 
@@ -25,7 +23,7 @@ func Schema() command.Command {
 		Help: `Prints the schemas of all providers that configuration and state use, as a
 JSON document.`,
 		Prepare: func() (command.Flags, command.Run) {
-			var given []vars.Flag
+			var given []workdir.VarFlag
 			asJSON := false
 			fs := command.Flags{command.Bool(&asJSON, "json", "Required: JSON is the only output format.")}
 			return append(fs, flags.Vars(&given)...), func(ctx context.Context, c *command.Call) int {
@@ -47,7 +45,7 @@ JSON document.`,
 }
 
 // providerSchemas is the document about the providers of configuration and state.
-func providerSchemas(ctx context.Context, c *command.Call, flags []vars.Flag) ([]byte, diag.List) {
+func providerSchemas(ctx context.Context, c *command.Call, flags []workdir.VarFlag) ([]byte, diag.List) {
 	p, ds := project.Load(ctx, c, project.Options{Vars: flags, Partial: true})
 	if p == nil {
 		return nil, ds
@@ -62,7 +60,7 @@ func providerSchemas(ctx context.Context, c *command.Call, flags []vars.Flag) ([
 		return nil, ds
 	}
 	req := p.Required(st)
-	providers := folder.SortedProviders(req)
+	providers := workdir.SortedProviders(req)
 	type answer struct {
 		s  *schema.Provider
 		ds diag.List

@@ -27,14 +27,14 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/backend/tfe"
-	"github.com/terrace-iac/terrace/internal/vars"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/plan"
 )
 
 // A Request is an operation that was asked for.
 type Request struct {
 	Command     string // plan, apply, destroy or refresh
-	Vars        []vars.Flag
+	Vars        []workdir.VarFlag
 	Plan        engine.PlanOptions
 	Input       bool
 	Parallelism int           // as the flag says
@@ -135,12 +135,12 @@ func refused(q Request, b *tfe.Backend, w *tfe.Workspace, c *command.Call) diag.
 }
 
 // runVariables are the values of -var and -var-file, as expressions.
-func runVariables(c *command.Call, given []vars.Flag) ([]tfe.RunVariable, diag.List) {
+func runVariables(c *command.Call, given []workdir.VarFlag) ([]tfe.RunVariable, diag.List) {
 	root, ds := project.Root(c)
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	values, ds := vars.Collect(vars.Sources{Dir: c.Dir, FS: nothing{}, Flags: given, Set: c.Report.Set, Read: c.Files}, root.Variables)
+	values, ds := workdir.CollectVariables(workdir.VarSources{Dir: c.Dir, FS: nothing{}, Flags: given, Set: c.Report.Set, Read: c.Files}, root.Variables)
 	if ds.HasErrors() {
 		return nil, ds
 	}
@@ -150,7 +150,7 @@ func runVariables(c *command.Call, given []vars.Flag) ([]tfe.RunVariable, diag.L
 		if d == nil {
 			continue
 		}
-		v, more := vars.Read(d, values[name])
+		v, more := workdir.ReadVariable(d, values[name])
 		if ds = append(ds, more...); more.HasErrors() {
 			continue
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/backend/tfe"
-	"github.com/terrace-iac/terrace/internal/vars"
+	"github.com/terrace-iac/terrace/internal/workdir"
 )
 
 const bookmarkFormat = 1
@@ -58,7 +58,7 @@ func read(c *command.Call, name string) (bookmark, bool) {
 }
 
 // find opens the run of a saved plan and holds that it belongs to the folder.
-func find(ctx context.Context, c *command.Call, name string, given []vars.Flag) (*operation, diag.List) {
+func find(ctx context.Context, c *command.Call, name string, given []workdir.VarFlag) (*operation, diag.List) {
 	m, _ := read(c, name)
 	if m.Format != bookmarkFormat || m.RunID == "" {
 		return nil, diag.Errorf(diag.CodeCloudSavedPlan, nil, "Invalid saved cloud plan", "The file %q names a plan in format %d, and this version knows format %d alone.", name, m.Format, bookmarkFormat)
@@ -121,7 +121,7 @@ func Apply(ctx context.Context, c *command.Call, name string, q Request) int {
 }
 
 // Show shows a plan that the service keeps: its log, or with asJSON the plan for programs.
-func Show(ctx context.Context, c *command.Call, name string, given []vars.Flag, asJSON bool) int {
+func Show(ctx context.Context, c *command.Call, name string, given []workdir.VarFlag, asJSON bool) int {
 	o, ds := find(ctx, c, name, given)
 	if ds.HasErrors() {
 		return c.Fail(ds)

@@ -31,8 +31,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/placement"
-	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/settings/telemetry"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/source"
 )
 
@@ -169,12 +169,12 @@ func (r *estateRun) estateOptions() (estate.Options, diag.List) {
 	r.whole = r.f.All && !r.f.Graph && r.saved == nil && len(o.Discovery.Filters) == 0
 	o.ValuesElsewhere = o.ValuesElsewhere || r.saved != nil // the plan holds them
 	if r.op.State.Journal != "" {
-		o.Host.KeepSegments = operation.KeepSegmentsOf(r.op.State.Journal, false)
+		o.Host.KeepSegments = workdir.KeepSegmentsOf(r.op.State.Journal, false)
 	}
 	switch o.At = r.Now().UTC(); {
 	case r.Serving != nil:
 		o.At, o.Host.Lease, o.Host.Journals = r.Serving.Job.At, r.Serving.Lease, r.Serving.Journals
-		o.Host.KeepSegments = max(o.Host.KeepSegments, operation.WhereRoom)
+		o.Host.KeepSegments = max(o.Host.KeepSegments, workdir.WhereRoom)
 		if r.Serving.Job.Tree != "" {
 			o.Host.CopiedTo = r.Serving.Local
 		}

@@ -21,7 +21,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/lang/module"
 	"github.com/terrace-iac/terrace/internal/plan/planfile"
 	"github.com/terrace-iac/terrace/internal/plan/planjson"
-	"github.com/terrace-iac/terrace/internal/vars"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/state/statefile"
 	"github.com/zclconf/go-cty/cty"
@@ -77,7 +77,7 @@ form. If no path is specified, the current state will be shown.`,
 
 type showOptions struct {
 	json   flags.JSON
-	vars   []vars.Flag
+	vars   []workdir.VarFlag
 	reveal bool
 	state  bool
 	plan   string

@@ -22,7 +22,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/state/backend"
-	"github.com/terrace-iac/terrace/internal/state/backend/workdir"
+	"github.com/terrace-iac/terrace/internal/state/backend/selection"
 	"github.com/terrace-iac/terrace/internal/state/encryption"
 	"github.com/terrace-iac/terrace/internal/state/stateedit"
 	"github.com/terrace-iac/terrace/internal/state/store"
@@ -441,7 +441,7 @@ func (o *common) lockable(ctx context.Context, c *command.Call) (stores []store.
 	if !ds.HasErrors() {
 		return []store.Store{at.Store}, workspace, place.Located, ds
 	}
-	if !slices.ContainsFunc(ds, func(m *diag.Message) bool { return m.Code == workdir.InitCode }) {
+	if !slices.ContainsFunc(ds, func(m *diag.Message) bool { return m.Code == selection.InitCode }) {
 		return nil, "", nil, ds
 	}
 	workspace, more := c.Folder().Workspace()

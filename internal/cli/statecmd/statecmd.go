@@ -19,7 +19,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/state/store"
-	"github.com/terrace-iac/terrace/internal/vars"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/state/statefile"
 )
@@ -41,7 +41,7 @@ state file, a backup is kept.`,
 // common are the flags that all of these commands have.
 type common struct {
 	state flags.State
-	vars  []vars.Flag
+	vars  []workdir.VarFlag
 	json  flags.JSON
 
 	backendConfig []string // -backend-config of force-unlock

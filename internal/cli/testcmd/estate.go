@@ -22,9 +22,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/estatetest"
 	"github.com/terrace-iac/terrace/internal/lang/funcs"
-	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/internal/testrun/testfile"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/plan"
 )
 
@@ -77,7 +77,7 @@ func runEstates(ctx context.Context, c *command.Call, o *options, files []*testf
 					uf.DownloadDir = filepath.Join(dir, "units")
 				}
 				eo, ds := units.Options(c, uf, command, nil, nil)
-				eo.Throwaway, eo.Host.Backends, eo.Host.KeepSegments = filepath.Join(dir, "states"), backends, operation.NoSegments
+				eo.Throwaway, eo.Host.Backends, eo.Host.KeepSegments = filepath.Join(dir, "states"), backends, workdir.NoSegments
 				eo.Discovery.Generate, eo.Discovery.Whole, eo.At = true, true, c.Now().UTC()
 				return eo, ds
 			},

@@ -25,7 +25,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/internal/testrun/testfile"
-	"github.com/terrace-iac/terrace/internal/vars"
+	"github.com/terrace-iac/terrace/internal/workdir"
 )
 
 // Command declares test.
@@ -84,7 +84,7 @@ type options struct {
 	parallelism int
 	directory   string
 	json        flags.JSON
-	vars        []vars.Flag
+	vars        []workdir.VarFlag
 }
 
 func run(ctx context.Context, c *command.Call, o *options) int {
@@ -169,25 +169,25 @@ func runModule(ctx context.Context, c *command.Call, o *options, fsys config.FS,
 // given are the values of variables from outside.
 type given struct {
 	directory           string
-	first, tests, flags vars.Values // the later win
+	first, tests, flags workdir.Variables // the later win
 }
 
 // gather reads the values of variables from the environment, variable files and flags.
 func gather(ctx context.Context, c *command.Call, o *options) (*given, diag.List) {
 	out := &given{directory: filepath.ToSlash(filepath.Clean(o.directory))}
-	all := func(from vars.Sources) (vars.Values, diag.List) {
+	all := func(from workdir.VarSources) (workdir.Variables, diag.List) {
 		from.Set = c.Report.Set
-		g, ds := vars.Gather(from)
+		g, ds := workdir.GatherVariables(from)
 		return g.All(), ds
 	}
 	var ds, more diag.List
-	out.first, ds = all(vars.Sources{Dir: c.Dir, Env: c.Env, Read: c.Files})
+	out.first, ds = all(workdir.VarSources{Dir: c.Dir, Env: c.Env, Read: c.Files})
 	tests := c.Path(o.directory)
 	if info, err := os.Stat(tests); err == nil && info.IsDir() && tests != c.Dir {
-		out.tests, more = all(vars.Sources{Dir: tests, FS: project.OnDisk(c), Under: out.directory, Read: c.Files})
+		out.tests, more = all(workdir.VarSources{Dir: tests, FS: project.OnDisk(c), Under: out.directory, Read: c.Files})
 		ds = append(ds, more...)
 	}
-	out.flags, more = all(vars.Sources{Files: c.Dir, Flags: o.vars, Read: c.Files})
+	out.flags, more = all(workdir.VarSources{Files: c.Dir, Flags: o.vars, Read: c.Files})
 	if ds = append(ds, more...); ds.HasErrors() || c.Unit == nil || c.Unit.Values == nil {
 		return out, ds
 	}
@@ -201,7 +201,7 @@ func gather(ctx context.Context, c *command.Call, o *options) (*given, diag.List
 // forFile picks the values for a file: those of the test directory count for its files.
 func (g *given) forFile(f *testfile.File, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List) {
 	out := map[string]engine.InputValue{}
-	for _, from := range []vars.Values{g.first, g.tests, g.flags} {
+	for _, from := range []workdir.Variables{g.first, g.tests, g.flags} {
 		for _, name := range slices.Sorted(maps.Keys(from)) {
 			if declared[name] != nil {
 				out[name] = from[name]

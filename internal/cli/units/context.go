@@ -10,14 +10,14 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/initialize"
 	"github.com/terrace-iac/terrace/internal/estate"
-	"github.com/terrace-iac/terrace/internal/folder"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
 )
 
 // Context are what a unit adds to the folder that a call works in: its inputs, which
 // stand in sources, and the environment of its programs.
-func Context(c *command.Call, inputs func(root *config.Module) (map[string]engine.InputValue, diag.List), sources *source.Set, programs folder.ProgramEnv) *command.UnitContext {
+func Context(c *command.Call, inputs func(root *config.Module) (map[string]engine.InputValue, diag.List), sources *source.Set, programs workdir.ProgramEnv) *command.UnitContext {
 	c.Report.Set.Include(sources)
 	return &command.UnitContext{Programs: programs, Values: func(_ context.Context, values map[string]engine.InputValue, root *config.Module) diag.List {
 		given, ds := inputs(root)
@@ -32,9 +32,9 @@ func Context(c *command.Call, inputs func(root *config.Module) (map[string]engin
 
 // initUnit runs init in the working folder of a unit, and says nothing.
 func initUnit(ctx context.Context, c *command.Call, in estate.Installing) diag.List {
-	inner := within(c, in.Folder)
+	inner := within(c, in.Directory)
 	inner.Unit = Context(inner, in.Values, in.Sources, in.Programs)
-	inner.Unit.Value, inner.Unit.Locate = in.Value, in.Folder.Locate
+	inner.Unit.Value, inner.Unit.Locate = in.Value, in.Directory.Locate
 	return initialize.Quietly(ctx, inner, in.Words)
 }
 

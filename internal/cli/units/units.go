@@ -12,28 +12,25 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/terrace-iac/terrace/internal/cli/unitflags"
-	"github.com/terrace-iac/terrace/internal/cli/unitlog"
-	"github.com/terrace-iac/terrace/internal/folder"
-
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/unitflags"
+	"github.com/terrace-iac/terrace/internal/cli/unitlog"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/discovery/git"
 	"github.com/terrace-iac/terrace/internal/estate/states"
-	"github.com/terrace-iac/terrace/internal/estate/workdir"
-	"github.com/terrace-iac/terrace/internal/estate/workdir/copytree"
-	"github.com/terrace-iac/terrace/internal/operation"
+	"github.com/terrace-iac/terrace/internal/estate/workcopy"
+	"github.com/terrace-iac/terrace/internal/estate/workcopy/copytree"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/store"
-	"github.com/terrace-iac/terrace/internal/vars"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/unit"
 )
 
 // within is a call in the folder of a unit, with its environment.
-func within(c *command.Call, f *folder.Folder) *command.Call {
+func within(c *command.Call, f *workdir.Directory) *command.Call {
 	n := c.Below(f.Dir)
 	n.Env = f.Env
 	return n
@@ -43,7 +40,7 @@ func within(c *command.Call, f *folder.Folder) *command.Call {
 var installing = []string{"init", "plan", "apply", "destroy", "refresh", "validate", "import", "test", "console", "show", "graph", "providers"}
 
 // Options are the options of units for a command.
-func Options(c *command.Call, f *unitflags.Flags, command string, args []string, flags []vars.Flag) (estate.Options, diag.List) {
+func Options(c *command.Call, f *unitflags.Flags, command string, args []string, flags []workdir.VarFlag) (estate.Options, diag.List) {
 	if slices.Contains(installing, command) {
 		if ds := usePluginCache(c, &f.Sourcing); ds.HasErrors() {
 			return estate.Options{}, ds
@@ -52,7 +49,7 @@ func Options(c *command.Call, f *unitflags.Flags, command string, args []string,
 	return options(c, f, command, args, flags)
 }
 
-func options(c *command.Call, f *unitflags.Flags, about string, args []string, flags []vars.Flag) (estate.Options, diag.List) {
+func options(c *command.Call, f *unitflags.Flags, about string, args []string, flags []workdir.VarFlag) (estate.Options, diag.List) {
 	own := command.OfEnvironment(c.Env, about, args)
 	features, err := f.FeatureMap()
 	if err != nil {
@@ -75,7 +72,7 @@ func options(c *command.Call, f *unitflags.Flags, about string, args []string, f
 	}
 	o := estate.Options{
 		Discovery: discovery.Settings{Root: c.Dir, Removals: about != "apply" || f.AllowDestroy},
-		Sources:   workdir.Sources{Override: f.Source, Base: f.Many(), Map: sources, Fetch: Fetch(c, cfg, f.SourceUpdate)}, Who: c.User() + "@" + c.Host(),
+		Sources:   workcopy.Sources{Override: f.Source, Base: f.Many(), Map: sources, Fetch: Fetch(c, cfg, f.SourceUpdate)}, Who: c.User() + "@" + c.Host(),
 		Request:  unit.Request{Command: about, Args: append([]string{about}, args[own:]...), Source: f.Source, Features: features, FeaturesFrom: f.FeaturesFrom, DownloadDir: f.DownloadDir},
 		Machine:  unit.Machine{Environ: c.Env, Run: c.Run, Now: c.Now, Home: c.Folder().HomeOrError},
 		Redactor: c.Report.Redactor,
@@ -121,11 +118,11 @@ func options(c *command.Call, f *unitflags.Flags, about string, args []string, f
 
 // estateHost is what the program does for an estate, but for fetching modules.
 // The first flags, so many, are those of the environment.
-func estateHost(c *command.Call, plugins *folder.Plugins, flags []vars.Flag, first int) estate.Host {
+func estateHost(c *command.Call, plugins *workdir.Plugins, flags []workdir.VarFlag, first int) estate.Host {
 	out := estate.Host{
 		Plugins: plugins, Texts: c.Report.Set, Vars: estate.FlagVars{Flags: absolute(c, flags), First: min(first, len(flags))},
 		Init:     func(ctx context.Context, in estate.Installing) diag.List { return initUnit(ctx, c, in) },
-		Backends: c.Backends(), KeepSegments: operation.KeepSegmentsOf(c.Env.Get("TERRACE_JOURNAL"), plugins.Config.JournalInStore),
+		Backends: c.Backends(), KeepSegments: workdir.KeepSegmentsOf(c.Env.Get("TERRACE_JOURNAL"), plugins.Config.JournalInStore),
 		Recovering: func(unit, sentence string) {
 			c.Report.Human.Say(About(unit, sentence) + "\n")
 			c.Report.Stream.Log(About(unit, sentence))
@@ -143,7 +140,7 @@ func estateHost(c *command.Call, plugins *folder.Plugins, flags []vars.Flag, fir
 }
 
 // absolute returns the flags with absolute paths of variable files.
-func absolute(c *command.Call, all []vars.Flag) []vars.Flag {
+func absolute(c *command.Call, all []workdir.VarFlag) []workdir.VarFlag {
 	out := slices.Clone(all)
 	for i, f := range out {
 		if f.File {
@@ -157,8 +154,8 @@ func absolute(c *command.Call, all []vars.Flag) []vars.Flag {
 func variables(words []string) int { return len(variablesIn(words)) }
 
 // variablesIn are the variables and variable files that words of the command line name.
-func variablesIn(words []string) []vars.Flag {
-	var given []vars.Flag
+func variablesIn(words []string) []workdir.VarFlag {
+	var given []workdir.VarFlag
 	_, _ = flags.Vars(&given).Take(words, false) // nothing is wrong with any value
 	return given
 }

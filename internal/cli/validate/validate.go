@@ -8,14 +8,13 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/terrace-iac/terrace/internal/cli/project"
-
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/testrun"
-	"github.com/terrace-iac/terrace/internal/vars"
+	"github.com/terrace-iac/terrace/internal/workdir"
 )
 
 // Command declares validate.
@@ -78,7 +77,7 @@ func runValidate(ctx context.Context, c *command.Call, o *flags.Request) int {
 
 // validate holds the configuration to every rule; values of variables are not
 // needed.
-func validate(ctx context.Context, c *command.Call, flags []vars.Flag) diag.List {
+func validate(ctx context.Context, c *command.Call, flags []workdir.VarFlag) diag.List {
 	p, ds := project.Load(ctx, c, project.Options{Vars: flags, Partial: true, Const: true, Briefly: true})
 	if p == nil {
 		return ds

@@ -7,22 +7,21 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/terrace-iac/terrace/internal/cli/project"
-	"github.com/terrace-iac/terrace/internal/folder"
-
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/state/statefile"
 )
 
 func runWorkspaceNew(ctx context.Context, c *command.Call, o *workspaceOptions) int {
 	if !store.ValidWorkspace(o.name) {
-		return c.Fail(folder.InvalidWorkspace(o.name))
+		return c.Fail(workdir.InvalidWorkspace(o.name))
 	}
 	if ds := overridden(c); len(ds) > 0 {
 		return c.Fail(ds)

@@ -4,12 +4,11 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/terrace-iac/terrace/internal/cli/project"
-	"github.com/terrace-iac/terrace/internal/folder"
-
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/internal/workdir"
 )
 
 func runWorkspaceSelect(ctx context.Context, c *command.Call, o *workspaceOptions) int {
@@ -17,7 +16,7 @@ func runWorkspaceSelect(ctx context.Context, c *command.Call, o *workspaceOption
 		return c.Fail(ds)
 	}
 	if !store.ValidWorkspace(o.name) {
-		return c.Fail(folder.InvalidWorkspace(o.name))
+		return c.Fail(workdir.InvalidWorkspace(o.name))
 	}
 	w, ds := workspaces(ctx, c, o.vars)
 	if w == nil {

@@ -9,20 +9,19 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/terrace-iac/terrace/internal/cli/project"
-
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/state/backend"
-	"github.com/terrace-iac/terrace/internal/vars"
+	"github.com/terrace-iac/terrace/internal/workdir"
 )
 
 // workspaceOptions are the flags of the commands on workspaces.
 type workspaceOptions struct {
 	name     string
-	vars     []vars.Flag
+	vars     []workdir.VarFlag
 	json     flags.JSON
 	lock     flags.Lock
 	state    string
@@ -131,7 +130,7 @@ type workspaceRun struct {
 }
 
 // workspaces finds the workspaces of the working folder.
-func workspaces(ctx context.Context, c *command.Call, given []vars.Flag) (*workspaceRun, diag.List) {
+func workspaces(ctx context.Context, c *command.Call, given []workdir.VarFlag) (*workspaceRun, diag.List) {
 	b, ds := project.WhereState(ctx, c, given)
 	if ds.HasErrors() {
 		return nil, ds

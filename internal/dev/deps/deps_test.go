@@ -30,7 +30,7 @@ const groups = `
 	state:         state internal/state
 	providers:     internal/provider
 	plan:          plan internal/plan
-	engine:        engine internal/operation internal/vars internal/folder internal/project internal/testrun .
+	engine:        engine internal/workdir internal/testrun .
 	units:         unit internal/unit
 	estate:        internal/estate
 	interfaces:    internal/cli internal/temporal
@@ -154,7 +154,7 @@ const packageOrder = `
 	internal/state/backend, internal/base/value < internal/state/backend/configure;
 	internal/state/backend, internal/base/atomicfile, internal/base/inside < internal/state/backend/record;
 	internal/state/backend/configure, internal/state/backend/awsargs, internal/state/backend/azureargs, internal/state/backend/rest, internal/state/journal, internal/net/gcp < internal/state/encryption;
-	internal/state/backend/configure, internal/state/backend/record, config < internal/state/backend/workdir;
+	internal/state/backend/configure, internal/state/backend/record, config < internal/state/backend/selection;
 	internal/state/backend/configure < internal/state/backend/remotestate;
 	internal/state/backend, internal/state/statemgr < internal/state/backend/migrate;
 	provider, internal/state/store/local < internal/provider/builtin;
@@ -189,15 +189,13 @@ const packageOrder = `
 	  internal/provider/rpc, internal/net/registry
 	< engine;
 
-	# an engine with its state, for the command line and estates.
-	engine, internal/state/statemgr, internal/state/encryption, internal/plan/readlog < internal/operation;
-
-	# folders of configuration, for the command line, estates and embedding programs.
-	engine, internal/base/sys < internal/vars;
+	# An opened directory, for the command line, estates and embedding programs.
 	internal/settings/telemetry, internal/base/sys < internal/settings/tracelog;
-	internal/operation, internal/state/backend/kinds, internal/state/backend/workdir, internal/state/backend/remotestate, internal/net/fetch/credentials,
-	  internal/provider/provisioner, internal/provider/rpc, internal/provider/install, internal/vars, internal/settings/tracelog
-	< internal/folder;
+	engine, internal/state/statemgr, internal/state/encryption, internal/plan/readlog,
+	  internal/state/backend/kinds, internal/state/backend/selection, internal/state/backend/remotestate,
+	  internal/net/fetch/credentials, internal/provider/provisioner, internal/provider/rpc, internal/provider/install,
+	  internal/settings/tracelog
+	< internal/workdir;
 
 	# tests run on the facade.
 	config < internal/testrun/testfile;
@@ -210,15 +208,15 @@ const packageOrder = `
 	internal/estate/glob, diag < internal/estate/discovery/filter;
 	internal/base/filelock, internal/base/sys < internal/estate/discovery/git;
 	unit < internal/estate/retry;
-	unit, internal/vars < internal/estate/arguments;
+	unit, internal/workdir < internal/estate/arguments;
 	unit, internal/settings/telemetry < internal/estate/hooks;
 	unit, internal/base/parallel, internal/base/sys < internal/estate/credentials;
 	unit, engine < internal/estate/inputs;
-	internal/estate/glob, internal/net/fetch, unit < internal/estate/workdir/copytree < internal/estate/workdir/overlay;
-	internal/estate/workdir/overlay, engine, internal/state/backend < internal/estate/workdir;
-	internal/estate/workdir, internal/settings/telemetry < internal/estate/discovery/stacks;
+	internal/estate/glob, internal/net/fetch, unit < internal/estate/workcopy/copytree < internal/estate/workcopy/overlay;
+	internal/estate/workcopy/overlay, engine, internal/state/backend < internal/estate/workcopy;
+	internal/estate/workcopy, internal/settings/telemetry < internal/estate/discovery/stacks;
 	internal/estate/discovery/filter, internal/estate/discovery/git, internal/estate/discovery/stacks, internal/estate/schedule < internal/estate/discovery;
-	internal/estate/workdir, internal/estate/arguments, internal/operation, internal/state/backend/workdir < internal/estate/states;
+	internal/estate/workcopy, internal/estate/arguments, internal/state/backend/selection < internal/estate/states;
 	internal/estate/discovery < internal/estate/report;
 	internal/estate/report, internal/plan/planfile, internal/state/journal < internal/estate/saved;
 	internal/estate/discovery < internal/estate/outputs;
@@ -226,7 +224,7 @@ const packageOrder = `
 	internal/plan/refactoring, internal/state/stateedit, internal/estate/states, plan, internal/lang/hclnative < internal/estate/moves;
 	internal/lang/hclnative, diag, internal/base/sys < internal/estate/placement;
 	internal/estate/inputs, internal/estate/outputs, internal/estate/states, internal/estate/moves, internal/estate/saved, internal/estate/hooks, internal/estate/retry, internal/estate/credentials,
-	  internal/folder, internal/testrun
+	  internal/workdir, internal/testrun
 	< internal/estate/run;
 	internal/estate/check, internal/estate/run < internal/estate;
 	internal/plan/planjson, diag, schema < internal/cli/view;
@@ -234,14 +232,13 @@ const packageOrder = `
 	internal/settings/telemetry, internal/cli/view, internal/base/sys, config < internal/cli/report, internal/cli/interrupt;
 	internal/cli/report < internal/cli/prompt;
 	internal/estate/report, internal/state/statemgr, internal/state/backend, internal/base/atomicfile < internal/estate/remote;
-	internal/folder, internal/estate/remote, internal/cli/prompt, internal/cli/interrupt < internal/cli/command;
-	internal/cli/command, internal/vars < internal/cli/flags;
+	internal/workdir, internal/estate/remote, internal/cli/prompt, internal/cli/interrupt < internal/cli/command;
+	internal/cli/command < internal/cli/flags;
 	NONE < internal/cli/unitlog;
 	internal/cli/command, internal/cli/unitlog < internal/cli/unitflags;
-	internal/folder, internal/vars < internal/project;
-	internal/state/backend/migrate, internal/lang/module/installer, internal/project, internal/testrun < internal/project/setup;
-	internal/plan/planjson, internal/project, internal/cli/flags < internal/cli/project;
-	internal/project/setup, internal/cli/project < internal/cli/initialize;
+	internal/state/backend/migrate, internal/lang/module/installer, internal/workdir, internal/testrun < internal/workdir/setup;
+	internal/plan/planjson, internal/cli/flags < internal/cli/project;
+	internal/workdir/setup, internal/cli/project < internal/cli/initialize;
 	internal/cli/project, internal/testrun < internal/cli/validate, internal/cli/providers;
 	internal/state/backend/tfe, internal/cli/project < internal/cli/remoterun;
 	internal/cli/remoterun < internal/cli/planning;
@@ -284,7 +281,7 @@ const packageOrder = `
 	internal/cli, internal/temporal/connect, internal/temporal/follow, internal/temporal/worker < internal/temporal/program;
 	internal/temporal/program < cmd/terrace-worker;
 	# For programs that embed Terrace: what the command line does to a folder.
-	internal/project/setup < .;
+	internal/workdir/setup < .;
 
 	# Beside the house: tests of the whole and tools.
 	NONE < internal/dev/deps, internal/dev/lint, internal/dev/randconfig, internal/dev/bench;

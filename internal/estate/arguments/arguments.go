@@ -16,7 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/sys"
-	"github.com/terrace-iac/terrace/internal/vars"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
 )
@@ -24,7 +24,7 @@ import (
 // Extra is what extra_arguments blocks add to a command, taken apart for a run in
 // this process.
 type Extra struct {
-	Vars  []vars.Flag
+	Vars  []workdir.VarFlag
 	Env   []string // a later one replaces an earlier one
 	Words []string // the arguments in their order, variable files among them as -var-file
 	// Other are the arguments that mean nothing to a run over several units.
@@ -70,7 +70,7 @@ func Init(env sys.Env, blocks []unit.ExtraArguments, locate func(name string) st
 func read(words []string, blocks []unit.ExtraArguments, locate func(name string) string, commands ...string) Extra {
 	var x Extra
 	file := func(name string) {
-		x.Vars = append(x.Vars, vars.Flag{File: true, Value: locate(name), At: x.at})
+		x.Vars = append(x.Vars, workdir.VarFlag{File: true, Value: locate(name), At: x.at})
 		x.Words = append(x.Words, "-var-file="+locate(name))
 	}
 	x.read(words, file)
@@ -136,7 +136,7 @@ func (x *Extra) means(name, value string) bool {
 	}
 	switch name {
 	case "var":
-		x.Vars = append(x.Vars, vars.Flag{Value: value, At: x.at})
+		x.Vars = append(x.Vars, workdir.VarFlag{Value: value, At: x.at})
 	case "input", "no-color", "compact-warnings", "concise", "auto-approve":
 	case "target", "exclude":
 		t, err := addr.ParseTarget(value)

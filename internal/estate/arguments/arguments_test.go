@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/terrace-iac/terrace/internal/base/sys"
-	"github.com/terrace-iac/terrace/internal/vars"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/unit"
 )
 
@@ -29,7 +29,7 @@ func TestOrder(t *testing.T) {
 		{Commands: []string{"plan"}, RequiredVarFiles: []string{"first.tfvars"}, Arguments: []string{"-lock-timeout", "5m"}},
 		{Commands: []string{"plan"}, Arguments: []string{"-var", "a=flag", "-var-file=second.tfvars", "-bogus"}},
 	}, func(name string) string { return "/u/" + name }, "plan")
-	if want := []vars.Flag{{File: true, Value: "/u/first.tfvars"}, {Value: "a=flag"}, {File: true, Value: "/u/second.tfvars"}}; !slices.Equal(x.Vars, want) {
+	if want := []workdir.VarFlag{{File: true, Value: "/u/first.tfvars"}, {Value: "a=flag"}, {File: true, Value: "/u/second.tfvars"}}; !slices.Equal(x.Vars, want) {
 		t.Errorf("values come from %v", x.Vars)
 	}
 	if got := strings.Join(x.Words, " "); got != "-lock-timeout=5m -var-file=/u/first.tfvars -var=a=flag -var-file=/u/second.tfvars -bogus" {

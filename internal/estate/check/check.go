@@ -31,8 +31,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/inputs"
 	"github.com/terrace-iac/terrace/internal/estate/outputs"
 	"github.com/terrace-iac/terrace/internal/estate/states"
-	"github.com/terrace-iac/terrace/internal/estate/workdir"
-	"github.com/terrace-iac/terrace/internal/estate/workdir/overlay"
+	"github.com/terrace-iac/terrace/internal/estate/workcopy"
+	"github.com/terrace-iac/terrace/internal/estate/workcopy/overlay"
 	"github.com/terrace-iac/terrace/internal/settings/telemetry"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
@@ -44,7 +44,7 @@ type Checker struct {
 	Found   *discovery.Found
 	Loader  *unit.Loader
 	Static  *unit.Loader // to which all outputs are unknown
-	Dirs    *workdir.Maker
+	Dirs    *workcopy.Maker
 	States  *states.Keeper
 	Outside func(t *demand.Task, target string, at source.Range) (*discovery.Unit, diag.List) // reads a unit that is no part of the estate
 
@@ -63,10 +63,10 @@ type Checker struct {
 
 // Examined is what was found in modules already. The zero value is empty.
 type Examined struct {
-	done parallel.Cache[*workdir.Parsed, diag.List]
+	done parallel.Cache[*workcopy.Parsed, diag.List]
 }
 
-func (x *Examined) of(ctx context.Context, p *workdir.Parsed, examine func() diag.List) diag.List {
+func (x *Examined) of(ctx context.Context, p *workcopy.Parsed, examine func() diag.List) diag.List {
 	ds, err := x.done.Do(ctx, p, func() (diag.List, bool) { return examine(), true })
 	if err != nil {
 		return nil // the run, which is interrupted, says so
@@ -159,7 +159,7 @@ func (c *checker) check(ctx context.Context, u *discovery.Unit) diag.List {
 	ds = append(ds, m.Diags.Errors()...)
 	ds = append(ds, c.examined(ctx, u, tf, m)...)
 	if m.Whole {
-		ds = append(ds, workdir.NoBackendBlock(u.Called(), rs, m.Root)...)
+		ds = append(ds, workcopy.NoBackendBlock(u.Called(), rs, m.Root)...)
 	}
 	if m.Root == nil || u.Partial { // what it inherits may be missing for that reason alone
 		_, more = in.Inputs(t, nil)
@@ -177,7 +177,7 @@ func (c *checker) noModule(ctx context.Context, u *discovery.Unit, tf *unit.Terr
 	return c.Dirs.CheckSource(ctx, u.Unit, tf)
 }
 
-func (c *checker) inputs(t *demand.Task, u *discovery.Unit, in *unit.Unit, m *workdir.Module) diag.List {
+func (c *checker) inputs(t *demand.Task, u *discovery.Unit, in *unit.Unit, m *workcopy.Module) diag.List {
 	variables := m.Root.Variables
 	settings, ds := in.Inputs(t, func(name string) bool { return variables[name] != nil })
 	required, given := map[string]bool{}, map[string]engine.InputValue{}
@@ -208,7 +208,7 @@ func (c *checker) inputs(t *demand.Task, u *discovery.Unit, in *unit.Unit, m *wo
 
 // mayHaveValues reports whether values may come from files or flags, so that
 // nothing can be said about those that are missing. Validate and init need none.
-func (c *checker) mayHaveValues(ctx context.Context, u *discovery.Unit, m *workdir.Module) bool {
+func (c *checker) mayHaveValues(ctx context.Context, u *discovery.Unit, m *workcopy.Module) bool {
 	if c.ValuesElsewhere || m.Values || c.Command == "validate" || c.Command == "init" {
 		return true
 	}
@@ -222,7 +222,7 @@ func (c *checker) mayHaveValues(ctx context.Context, u *discovery.Unit, m *workd
 }
 
 // module is the module of a unit as it will run, as far as that is known.
-func (c *checker) module(ctx context.Context, u *discovery.Unit) *workdir.Module {
+func (c *checker) module(ctx context.Context, u *discovery.Unit) *workcopy.Module {
 	return c.Dirs.Module(c.Static.Task(ctx), u.In(c.Static))
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
-	"github.com/terrace-iac/terrace/internal/estate/workdir"
+	"github.com/terrace-iac/terrace/internal/estate/workcopy"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
 )
@@ -26,7 +26,7 @@ import (
 var examining = []string{"validate", "init"}
 
 // examined is what is wrong with the module of a unit, whatever its inputs are.
-func (c *checker) examined(ctx context.Context, u *discovery.Unit, tf *unit.Terraform, m *workdir.Module) diag.List {
+func (c *checker) examined(ctx context.Context, u *discovery.Unit, tf *unit.Terraform, m *workcopy.Module) diag.List {
 	if m.Dir == nil || !m.Whole || slices.Contains(examining, c.Command) {
 		return nil
 	}
@@ -38,7 +38,7 @@ func (c *checker) examined(ctx context.Context, u *discovery.Unit, tf *unit.Terr
 }
 
 // examine looks at the module of a directory and all that it calls.
-func (c *checker) examine(ctx context.Context, d *workdir.Dir) diag.List {
+func (c *checker) examine(ctx context.Context, d *workcopy.Dir) diag.List {
 	o := engine.Options{Dir: d.Path, Set: d.Parsed.Set, Sources: &d.Parsed.Sources, Now: c.Now, ReadFile: c.ReadFile}
 	o.Services = c.Services(d.Path)
 	ds := c.Examiner.Module(ctx, o)
@@ -72,7 +72,7 @@ func (c *checker) examine(ctx context.Context, d *workdir.Dir) diag.List {
 }
 
 // generatedBy points at the block that generates a file.
-func (c *checker) generatedBy(ctx context.Context, d *workdir.Dir, name string) []diag.Note {
+func (c *checker) generatedBy(ctx context.Context, d *workcopy.Dir, name string) []diag.Note {
 	all, _ := d.Unit.Generate(c.Static.Task(ctx))
 	for _, g := range all {
 		if filepath.Clean(g.Path) == filepath.Clean(name) && g.At != nil {
@@ -84,7 +84,7 @@ func (c *checker) generatedBy(ctx context.Context, d *workdir.Dir, name string) 
 
 // rules holds the inputs of a unit to the validation rules of its module's variables.
 // Nothing is said where other values may come before them.
-func (c *checker) rules(t *demand.Task, u *discovery.Unit, m *workdir.Module, values map[string]engine.InputValue) diag.List {
+func (c *checker) rules(t *demand.Task, u *discovery.Unit, m *workcopy.Module, values map[string]engine.InputValue) diag.List {
 	given := false
 	for name, v := range m.Root.Variables {
 		_, has := values[name]

@@ -17,7 +17,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/discovery/filter"
 	"github.com/terrace-iac/terrace/internal/estate/discovery/git"
 	"github.com/terrace-iac/terrace/internal/estate/discovery/stacks"
-	"github.com/terrace-iac/terrace/internal/estate/workdir"
+	"github.com/terrace-iac/terrace/internal/estate/workcopy"
 	"github.com/terrace-iac/terrace/internal/settings/telemetry"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
@@ -73,7 +73,7 @@ type Tools struct {
 	// Loaders make the loaders of unit files below a folder. To static all outputs are
 	// unknown.
 	Loaders func(root string) (loader, static *unit.Loader)
-	Modules *workdir.Maker
+	Modules *workcopy.Maker
 	Stacks  stacks.Settings // what stacks are generated with; Env is that of the root
 	Git     git.Repo
 	// Worktrees notes the worktrees that are made.

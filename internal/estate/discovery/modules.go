@@ -11,15 +11,15 @@ import (
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/internal/base/parallel"
 	"github.com/terrace-iac/terrace/internal/base/value"
-	"github.com/terrace-iac/terrace/internal/estate/workdir"
-	"github.com/terrace-iac/terrace/internal/estate/workdir/copytree"
-	"github.com/terrace-iac/terrace/internal/estate/workdir/overlay"
+	"github.com/terrace-iac/terrace/internal/estate/workcopy"
+	"github.com/terrace-iac/terrace/internal/estate/workcopy/copytree"
+	"github.com/terrace-iac/terrace/internal/estate/workcopy/overlay"
 	"github.com/terrace-iac/terrace/unit"
 )
 
 // modules are those of units where they lie on this machine.
 type modules struct {
-	maker    *workdir.Maker
+	maker    *workcopy.Maker
 	static   *unit.Loader                     // to which all outputs are unknown
 	below    parallel.Cache[string, []string] // folders of local modules, by that of the first
 	listings parallel.Cache[string, []string] // configuration files below a folder

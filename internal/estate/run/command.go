@@ -8,8 +8,8 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/report"
-	"github.com/terrace-iac/terrace/internal/estate/workdir"
-	"github.com/terrace-iac/terrace/internal/vars"
+	"github.com/terrace-iac/terrace/internal/estate/workcopy"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/source"
 )
 
@@ -95,7 +95,7 @@ func (w *commandWork) ready(ctx context.Context) (idle bool, ds diag.List) {
 		if root != nil && w.configures() {
 			ds = append(ds, w.unconfigured(root)...)
 		}
-		if ds = append(ds, workdir.NoBackendBlock(w.Unit.Called(), w.at.dir.Remote, root)...); ds.HasErrors() {
+		if ds = append(ds, workcopy.NoBackendBlock(w.Unit.Called(), w.at.dir.Remote, root)...); ds.HasErrors() {
 			return false, ds
 		}
 	}
@@ -155,7 +155,7 @@ func (w *commandWork) initialize(ctx context.Context) diag.List {
 	}
 	declared := w.module.root().Variables
 	values, _, _ := w.at.variables(declared)
-	own, _ := vars.Collect(vars.Sources{Flags: w.Host.VarsOfCommand.typed(), Set: w.Host.Texts, Read: w.Host.Files()}, declared) // the command reports what is wrong with them
+	own, _ := workdir.CollectVariables(workdir.VarSources{Flags: w.Host.VarsOfCommand.typed(), Set: w.Host.Texts, Read: w.Host.Files()}, declared) // the command reports what is wrong with them
 	maps.Copy(values, own)
 	if w.cmd.Fits == nil || w.cmd.Fits(ctx, w.Unit, w.at, w.module.engine, values) {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/arguments"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/states"
-	"github.com/terrace-iac/terrace/internal/estate/workdir"
+	"github.com/terrace-iac/terrace/internal/estate/workcopy"
 )
 
 // # The state of another unit
@@ -84,7 +84,7 @@ func (s *Site) open(ctx context.Context) (*engine.Engine, diag.List) {
 }
 
 // Given are the values of variables that come by other ways than a unit's inputs.
-func (r *Runner) Given(task *demand.Task, u *discovery.Unit, d *workdir.Dir, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List) {
+func (r *Runner) Given(task *demand.Task, u *discovery.Unit, d *workcopy.Dir, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List) {
 	s := r.site(task, u)
 	s.found(d, r.Command)
 	return s.given(declared)

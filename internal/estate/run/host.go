@@ -11,13 +11,11 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/estate/states"
-	"github.com/terrace-iac/terrace/internal/folder"
-	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/journal"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/state/store"
-	"github.com/terrace-iac/terrace/internal/vars"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/provider"
 	"github.com/terrace-iac/terrace/source"
 )
@@ -27,7 +25,7 @@ type Host struct {
 	// Plugins are the providers of the folder that the program works in. Those of a unit are
 	// found by the same settings, in its own folder. nil: units have the built-in provider
 	// alone, and neither provisioners nor terraform_remote_state.
-	Plugins *folder.Plugins
+	Plugins *workdir.Plugins
 	// Vars are the values that the user gives to the variables of all units, and Texts gets the
 	// text of variable files; nil for nobody.
 	Vars  FlagVars
@@ -54,7 +52,7 @@ type Host struct {
 	// another machine; "" for the files themselves.
 	CopiedTo string
 	// KeepSegments says whether journals of applies are kept in the stores of the states, too.
-	KeepSegments operation.KeepSegments
+	KeepSegments workdir.KeepSegments
 	// Journals is where the journal of a state is kept whose store has no room; nil: nowhere.
 	Journals func(state string) statemgr.Segments
 	// Bootstrap says whether the stores of states are made before they are used.
@@ -68,26 +66,26 @@ type Host struct {
 
 // FlagVars are values of variables that the user gives by flags. Paths in them are absolute.
 type FlagVars struct {
-	Flags []vars.Flag
+	Flags []workdir.VarFlag
 	// First is the number of leading flags that come from the environment: what a unit's file
 	// adds overrides them, and the other flags override that.
 	First int
 }
 
 // around returns the flags with what a unit's file adds among them.
-func (f FlagVars) around(added []vars.Flag) []vars.Flag {
+func (f FlagVars) around(added []workdir.VarFlag) []workdir.VarFlag {
 	return slices.Concat(f.Flags[:f.First], added, f.Flags[f.First:])
 }
 
 // typed returns the flags of the command line.
-func (f FlagVars) typed() []vars.Flag { return f.Flags[f.First:] }
+func (f FlagVars) typed() []workdir.VarFlag { return f.Flags[f.First:] }
 
 // In is the folder of a unit.
-func (h *Host) In(dir string, env sys.Env, programs folder.ProgramEnv) *folder.Folder {
+func (h *Host) In(dir string, env sys.Env, programs workdir.ProgramEnv) *workdir.Directory {
 	if h.Plugins == nil {
-		return &folder.Folder{Dir: dir, Env: env, Programs: programs}
+		return &workdir.Directory{Dir: dir, Env: env, Programs: programs}
 	}
-	return h.Plugins.Folder.In(dir, env, programs)
+	return h.Plugins.Directory.In(dir, env, programs)
 }
 
 // User is whose journals are used: the user of the folder that the program works in, or
@@ -96,7 +94,7 @@ func (h *Host) User(environ sys.Env) journal.User {
 	if h.Plugins == nil {
 		return journal.UserOf(environ)
 	}
-	return h.Plugins.Folder.User
+	return h.Plugins.Directory.User
 }
 
 // Files reads files for the whole process.
@@ -104,11 +102,11 @@ func (h *Host) Files() *readfile.Kept {
 	if h.Plugins == nil {
 		return nil
 	}
-	return h.Plugins.Folder.Files
+	return h.Plugins.Directory.Files
 }
 
 // Engine are the options of an engine in the folder of a unit.
-func (h *Host) Engine(at *folder.Folder, plugins *folder.Plugins, encrypted folder.Encrypted) engine.Options {
+func (h *Host) Engine(at *workdir.Directory, plugins *workdir.Plugins, encrypted workdir.Encrypted) engine.Options {
 	out := at.Engine(plugins, encrypted)
 	if h.Decorate != nil {
 		out.Decorate = h.Decorate(at.Dir)
@@ -124,7 +122,7 @@ func (h *Host) Engine(at *folder.Folder, plugins *folder.Plugins, encrypted fold
 
 // Installing is what init is run with in the working folder of a unit.
 type Installing struct {
-	*folder.Folder
+	*workdir.Directory
 	// Words are flags of init.
 	Words []string
 	// Values are the unit's inputs for the variables that a module declares, and Sources

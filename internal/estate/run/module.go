@@ -13,9 +13,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/inputs"
 	"github.com/terrace-iac/terrace/internal/estate/report"
 	"github.com/terrace-iac/terrace/internal/estate/states"
-	"github.com/terrace-iac/terrace/internal/folder"
 	"github.com/terrace-iac/terrace/internal/lang/module"
 	"github.com/terrace-iac/terrace/internal/state/encryption"
+	"github.com/terrace-iac/terrace/internal/workdir"
 )
 
 // unitModule is the module of a unit with the engine that works on it.
@@ -25,8 +25,8 @@ type unitModule struct {
 	res   *report.Result
 	hooks *unitHooks
 
-	engine  *engine.Engine  // nil until it is open
-	plugins *folder.Plugins // nil: the built-in provider alone
+	engine  *engine.Engine   // nil until it is open
+	plugins *workdir.Plugins // nil: the built-in provider alone
 	values  map[string]engine.InputValue
 }
 
@@ -82,7 +82,7 @@ func (m *unitModule) place(ctx context.Context, values map[string]engine.InputVa
 }
 
 // options are those of the engine.
-func (m *unitModule) options(at *folder.Folder) engine.Options {
+func (m *unitModule) options(at *workdir.Directory) engine.Options {
 	calls := m.x.o.Limits.Calls
 	if m.at.extra.Calls > 0 {
 		calls = m.at.extra.Calls
@@ -160,7 +160,7 @@ func (m *unitModule) install(ctx context.Context) diag.List {
 		}
 	}
 	ds = m.x.Host.Init(ctx, Installing{
-		Folder: init.Folder(), Words: words, Sources: m.x.Loader.Sources(), Value: m.at.Value,
+		Directory: init.Folder(), Words: words, Sources: m.x.Loader.Sources(), Value: m.at.Value,
 		Values: func(root *config.Module) (map[string]engine.InputValue, diag.List) {
 			values, _, ds := inputs.Of(m.at.task, m.at.unit.Unit, root.Variables)
 			return values, ds

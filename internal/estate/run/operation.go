@@ -18,10 +18,10 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/report"
 	"github.com/terrace-iac/terrace/internal/estate/saved"
 	"github.com/terrace-iac/terrace/internal/estate/states"
-	"github.com/terrace-iac/terrace/internal/estate/workdir"
-	"github.com/terrace-iac/terrace/internal/operation"
+	"github.com/terrace-iac/terrace/internal/estate/workcopy"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/testrun"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
@@ -31,9 +31,9 @@ import (
 type operationWork struct {
 	*Turn
 	waits    waits
-	curable  diag.List            // messages that hooks before the command may make untrue
-	approval *saved.Approval      // what was approved of the unit; nil if everything is
-	held     *operation.OpenState // the state while it is planned and applied, and as it was left
+	curable  diag.List          // messages that hooks before the command may make untrue
+	approval *saved.Approval    // what was approved of the unit; nil if everything is
+	held     *workdir.OpenState // the state while it is planned and applied, and as it was left
 }
 
 // excluded implements work: it looks at an exclude block that is made of outputs, which could
@@ -117,7 +117,7 @@ func (w *operationWork) open(ctx context.Context) (idle bool, ds diag.List) {
 	if _, ds = w.module.open(ctx); ds.HasErrors() {
 		return false, ds
 	}
-	if more := append(w.unconfigured(w.module.root()), workdir.NoBackendBlock(w.Unit.Called(), w.at.dir.Remote, w.module.root())...); more.HasErrors() {
+	if more := append(w.unconfigured(w.module.root()), workcopy.NoBackendBlock(w.Unit.Called(), w.at.dir.Remote, w.module.root())...); more.HasErrors() {
 		return false, append(ds, more...)
 	}
 	idle, more := w.evaluate(ctx)
@@ -235,7 +235,7 @@ func (w *operationWork) planAndApply(ctx context.Context) diag.List {
 	if w.at.extra.Refresh != nil {
 		skip = skip || !*w.at.extra.Refresh
 	}
-	op := &operation.Operation{
+	op := &workdir.Operation{
 		Engine: w.module.engine, Env: w.at.Environ(), Values: w.module.values, Moves: w.at.Moves(), Stop: w.o.Stop,
 		Reads: w.reads(), Choose: w.module.chooseMore,
 	}
@@ -243,18 +243,18 @@ func (w *operationWork) planAndApply(ctx context.Context) diag.List {
 	if ds = append(ds, more...); more.HasErrors() {
 		return ds
 	}
-	done, more := op.Run(ctx, operation.Want{
+	done, more := op.Run(ctx, workdir.Want{
 		Plan: engine.PlanOptions{
 			GenerateTo: generate,
 			Mode:       w.mode(), SkipRefresh: skip, Targets: slices.Concat(w.o.Plans.Targets, w.at.extra.Targets), Excludes: slices.Concat(w.o.Plans.Excludes, w.at.extra.Excludes),
 			Defer: w.o.Op == Plan, Time: w.approval.Time(),
 		},
 		Apply: w.o.Op == Apply, Every: w.o.Every, MovesFirst: true, Forget: w.o.Plans.Forget,
-	}, operation.Steps{
+	}, workdir.Steps{
 		Locked: func(ctx context.Context) (statemgr.Options, diag.List) {
 			return w.state.options(ctx, where)
 		},
-		Taken: func(h *operation.OpenState, po *engine.PlanOptions) diag.List {
+		Taken: func(h *workdir.OpenState, po *engine.PlanOptions) diag.List {
 			w.States.Took()
 			w.held, po.Replace = h, w.replaced(h.Current())
 			if w.o.Op != Apply {
@@ -301,7 +301,7 @@ func (w *operationWork) generateTo() (string, diag.List) {
 // planned takes what came of planning, and says whether it may be carried out.
 func (w *operationWork) planned(p *plan.Plan, by sealing.Sealer, ds diag.List) (yes bool, left diag.List) {
 	switch {
-	case ds.HasErrors() && len(w.waits.inputs) > 0 && w.o.Op == Plan && workdir.NotKnownYet(ds):
+	case ds.HasErrors() && len(w.waits.inputs) > 0 && w.o.Op == Plan && workcopy.NotKnownYet(ds):
 		w.deferred(w.module.root(), report.Deferral{Reason: "what must be known before anything is planned is not known yet", At: ds.Errors()[0].At, Waits: w.waits.all()})
 		return false, ds.Warnings()
 	case ds.HasErrors():

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
-	"github.com/terrace-iac/terrace/internal/operation"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/plan"
 )
 
@@ -23,9 +23,9 @@ type Reads struct {
 
 // reads say what the plan of a unit does not read. What was read for the approved plan stands
 // for a new reading as long as no unit before this one was to change anything after it.
-func (w *operationWork) reads() *operation.Reads {
+func (w *operationWork) reads() *workdir.Reads {
 	o := w.o.Plans.Reads
-	out := &operation.Reads{Minimal: o.Minimal || w.at.extra.Minimal, MinimalData: o.MinimalData || w.at.extra.MinimalData, MaxAge: cmp.Or(o.MaxAge, w.at.extra.MaxAge), Logs: o.Logs, Now: w.Machine.Now}
+	out := &workdir.Reads{Minimal: o.Minimal || w.at.extra.Minimal, MinimalData: o.MinimalData || w.at.extra.MinimalData, MaxAge: cmp.Or(o.MaxAge, w.at.extra.MaxAge), Logs: o.Logs, Now: w.Machine.Now}
 	if made := w.approval.Time(); !made.IsZero() && w.Machine.Now().Sub(made) < o.ApprovedAge && !w.again && !w.followsChanges(w.Unit, map[*discovery.Unit]bool{}) {
 		out.Approved, out.Expected = w.approval.Readings(), w.approval.Expects
 	}

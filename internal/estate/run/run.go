@@ -30,7 +30,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/saved"
 	"github.com/terrace-iac/terrace/internal/estate/schedule"
 	"github.com/terrace-iac/terrace/internal/estate/states"
-	"github.com/terrace-iac/terrace/internal/estate/workdir"
+	"github.com/terrace-iac/terrace/internal/estate/workcopy"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/state"
@@ -49,7 +49,7 @@ type Runner struct {
 	Loader      *unit.Loader // whose outputs are those of Computed, where it has some
 	Static      *unit.Loader // to which all outputs are unknown
 	Computed    *outputs.Computed
-	Dirs        *workdir.Maker
+	Dirs        *workcopy.Maker
 	Credentials *credentials.Credentials
 	States      *states.Keeper
 	Changing    *states.Changing
@@ -216,7 +216,7 @@ type execution struct {
 	needs  *needs
 	claims states.Claims
 
-	digests parallel.Cache[*workdir.Parsed, string] // of configurations
+	digests parallel.Cache[*workcopy.Parsed, string] // of configurations
 
 	mu     sync.Mutex
 	asking []*question // turns that wait for an answer

@@ -16,12 +16,10 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/inputs"
 	"github.com/terrace-iac/terrace/internal/estate/states"
-	"github.com/terrace-iac/terrace/internal/estate/workdir"
-	"github.com/terrace-iac/terrace/internal/folder"
-	"github.com/terrace-iac/terrace/internal/operation"
+	"github.com/terrace-iac/terrace/internal/estate/workcopy"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/backend/configure"
-	"github.com/terrace-iac/terrace/internal/vars"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/unit"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -34,7 +32,7 @@ type Site struct {
 	task   *demand.Task
 	asking *sync.Mutex // held while task is used by value
 
-	dir         *workdir.Dir
+	dir         *workcopy.Dir
 	credentials []string // environment
 	extra       arguments.Extra
 	unchecked   bool // the inputs are not what it is about
@@ -47,7 +45,7 @@ func (r *Runner) site(task *demand.Task, u *discovery.Unit) *Site {
 }
 
 // found takes the working directory, and reads what the unit's file adds to commands.
-func (s *Site) found(d *workdir.Dir, commands ...string) {
+func (s *Site) found(d *workcopy.Dir, commands ...string) {
 	s.dir = d
 	if d.Terraform != nil {
 		s.extra = arguments.Read(d.Terraform.ExtraArguments, d.Locate, commands...)
@@ -58,7 +56,7 @@ func (s *Site) found(d *workdir.Dir, commands ...string) {
 // the environment of the unit, with its credentials and what its file adds to commands. The
 // workspace and the values of variables follow from it. The unit's own turn calls prepare with
 // its command; so does every reader of the state, see Runner.Site.
-func (s *Site) prepare(d *workdir.Dir, commands ...string) (ds diag.List) {
+func (s *Site) prepare(d *workcopy.Dir, commands ...string) (ds diag.List) {
 	s.found(d, commands...)
 	s.credentials, ds = s.r.Credentials.For(s.task, s.unit.Unit)
 	return ds
@@ -93,7 +91,7 @@ func (s *Site) Sources() *engine.Sources { return &s.dir.Parsed.Sources }
 // Secret are the generated files in the working directory whose text must not be shown.
 func (s *Site) Secret() []string { return s.dir.Files.Secret }
 
-// Locate is where a file of the working directory comes from, as workdir.Dir.Origin tells
+// Locate is where a file of the working directory comes from, as workcopy.Dir.Origin tells
 // it.
 func (s *Site) Locate(name string) (path, layer string) { return s.dir.Origin(name) }
 
@@ -119,7 +117,7 @@ func (s *Site) Programs(ctx context.Context) sys.Env {
 }
 
 // Folder is the working directory as the program works in it.
-func (s *Site) Folder() *folder.Folder {
+func (s *Site) Folder() *workdir.Directory {
 	f := s.r.Host.In(s.dir.Path, s.Environ(), s.Programs)
 	f.Locate = s.OfBackend
 	return f
@@ -129,7 +127,7 @@ func (s *Site) Folder() *folder.Folder {
 func (s *Site) OfBackend(ds diag.List) diag.List { return states.Located(s.dir.Remote, ds) }
 
 // Moves are those between units that the unit has a part in.
-func (s *Site) Moves() operation.Moves { return s.r.Moves.Of(s.unit.ID) }
+func (s *Site) Moves() workdir.Moves { return s.r.Moves.Of(s.unit.ID) }
 
 // Refer is the value of a reference in the language of units, seen from the unit.
 func (s *Site) Refer(ref hcl.Traversal) (cty.Value, diag.List) {
@@ -166,7 +164,7 @@ func (s *Site) value(v *config.Variable) (in engine.InputValue, ok bool, ds diag
 	if !s.beside {
 		from.Flags = append(from.Flags, s.r.Host.VarsOfCommand.typed()...)
 	}
-	given, ds := vars.Gather(from)
+	given, ds := workdir.GatherVariables(from)
 	if in, ok = given.All()[v.Name]; ok {
 		return in, true, ds
 	}
@@ -175,13 +173,13 @@ func (s *Site) value(v *config.Variable) (in engine.InputValue, ok bool, ds diag
 	if in, ok = values[v.Name]; ok || !v.Required() {
 		return in, ok, ds
 	}
-	others, more := vars.Gather(vars.Sources{Flags: s.flags(), Set: s.r.Host.Texts, Read: s.r.Host.Files()})
+	others, more := workdir.GatherVariables(workdir.VarSources{Flags: s.flags(), Set: s.r.Host.Texts, Read: s.r.Host.Files()})
 	in, ok = others.All()[v.Name]
 	return in, ok, append(ds, more...)
 }
 
 // flags returns what the user gives to variables on the command line, to whichever units.
-func (s *Site) flags() []vars.Flag {
+func (s *Site) flags() []workdir.VarFlag {
 	return slices.Concat(s.r.Host.Vars.typed(), s.r.Host.VarsOfCommand.typed())
 }
 
@@ -219,17 +217,17 @@ func (s *Site) variables(declared map[string]*config.Variable) (values map[strin
 
 // given are the values that come by other ways than inputs.
 func (s *Site) given(declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List) {
-	return vars.Collect(s.sources(), declared)
+	return workdir.CollectVariables(s.sources(), declared)
 }
 
 // sources are where values come from besides inputs. What the user gives by flags is for the
 // units that the command runs on.
-func (s *Site) sources() vars.Sources {
+func (s *Site) sources() workdir.VarSources {
 	all := s.r.Host.Vars
 	if s.beside {
 		all.Flags = all.Flags[:all.First]
 	}
-	from := vars.Sources{Env: s.Environ(), Flags: all.around(s.extra.Vars), Set: s.r.Host.Texts, Read: s.r.Host.Files()}
+	from := workdir.VarSources{Env: s.Environ(), Flags: all.around(s.extra.Vars), Set: s.r.Host.Texts, Read: s.r.Host.Files()}
 	if s.dir.HasValues() {
 		from.Dir, from.FS = s.dir.Path, s.dir.Files
 	}
@@ -246,7 +244,7 @@ func (s *Site) checkInputs(declared map[string]*config.Variable) diag.List {
 }
 
 // engine are the options of an engine in the working directory.
-func (s *Site) engine(at *folder.Folder, plugins *folder.Plugins, encrypted folder.Encrypted) engine.Options {
+func (s *Site) engine(at *workdir.Directory, plugins *workdir.Plugins, encrypted workdir.Encrypted) engine.Options {
 	o := s.r.Host.Engine(at, plugins, encrypted)
 	o.Set, o.Sources, o.Now = s.dir.Parsed.Set, &s.dir.Parsed.Sources, s.r.Machine.Now
 	o.Workspace = s.r.States.Workspace(s.dir.Path, at.Env)

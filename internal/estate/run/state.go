@@ -9,9 +9,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/arguments"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/states"
-	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/unit"
 )
 
@@ -145,6 +145,6 @@ func (s *unitState) empty(ctx context.Context, where states.Place) (bool, diag.L
 }
 
 // take locks and reads the state.
-func (s *unitState) take(ctx context.Context, where states.Place) (*operation.OpenState, diag.List) {
+func (s *unitState) take(ctx context.Context, where states.Place) (*workdir.OpenState, diag.List) {
 	return s.x.States.Take(ctx, where, s.lock(), s.purpose)
 }

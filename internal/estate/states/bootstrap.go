@@ -7,7 +7,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/estate/arguments"
-	"github.com/terrace-iac/terrace/internal/estate/workdir"
+	"github.com/terrace-iac/terrace/internal/estate/workcopy"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -22,7 +22,7 @@ type Bootstrapping struct {
 }
 
 // Prepare makes the store of a unit's state, if that is wanted before it is used.
-func (k *Keeper) Prepare(ctx context.Context, name string, d *workdir.Dir, env sys.Env) diag.List {
+func (k *Keeper) Prepare(ctx context.Context, name string, d *workcopy.Dir, env sys.Env) diag.List {
 	if !k.s.Bootstrap.On || k.s.Throwaway != "" {
 		return nil
 	}
@@ -32,7 +32,7 @@ func (k *Keeper) Prepare(ctx context.Context, name string, d *workdir.Dir, env s
 
 // Bootstrap makes the store that the remote_state of a unit describes. Where there is nothing
 // to be made, nothing says why, for a line of text.
-func (k *Keeper) Bootstrap(ctx context.Context, name string, d *workdir.Dir, env sys.Env) (nothing string, ds diag.List) {
+func (k *Keeper) Bootstrap(ctx context.Context, name string, d *workcopy.Dir, env sys.Env) (nothing string, ds diag.List) {
 	rs := d.Remote
 	switch {
 	case rs == nil:

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/terrace-iac/terrace/internal/estate/states"
-	"github.com/terrace-iac/terrace/internal/folder"
 	"github.com/terrace-iac/terrace/internal/state/journal"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -16,7 +16,7 @@ import (
 // and as it was written: a checkout can bring another one.
 func TestNoted(t *testing.T) {
 	dir := t.TempDir()
-	backends := (&folder.Folder{}).NewBackends("me@here")
+	backends := (&workdir.Directory{}).NewBackends("me@here")
 	me := states.NewKeeper(states.Settings{Backends: backends, User: journal.User{Dir: t.TempDir()}})
 	them := states.NewKeeper(states.Settings{Backends: backends, User: journal.User{Dir: t.TempDir()}})
 	at := backends.InFolder(dir)

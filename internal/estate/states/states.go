@@ -23,15 +23,15 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/estate/arguments"
-	"github.com/terrace-iac/terrace/internal/estate/workdir"
-	"github.com/terrace-iac/terrace/internal/operation"
+	"github.com/terrace-iac/terrace/internal/estate/workcopy"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/backend/configure"
-	folder "github.com/terrace-iac/terrace/internal/state/backend/workdir"
+	"github.com/terrace-iac/terrace/internal/state/backend/selection"
 	"github.com/terrace-iac/terrace/internal/state/encryption"
 	"github.com/terrace-iac/terrace/internal/state/journal"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/state"
@@ -45,7 +45,7 @@ type Settings struct {
 	Who        string // user@host, for locks
 	Now        func() time.Time
 	Environ    sys.Env
-	CheckedOut func(path string) string  // as workdir.Settings has it
+	CheckedOut func(path string) string  // as workcopy.Settings has it
 	OwnDir     func(u *unit.Unit) string // where the unit of an environment file keeps its state
 	Backends   *backend.Set
 	// Waiting is called when the lock of a unit's state is waited for, with what a sentence
@@ -62,7 +62,7 @@ type Settings struct {
 	// another machine: no state may lie there. "" for the files themselves.
 	CopiedTo string
 	// KeepSegments says whether journals are kept in the stores, too.
-	KeepSegments operation.KeepSegments
+	KeepSegments workdir.KeepSegments
 	// Journals is where the journal of a state is kept whose store has no room; nil: nowhere.
 	Journals func(state string) statemgr.Segments
 	// Bootstrap says how stores are made before they are used.
@@ -106,7 +106,7 @@ func (k *Keeper) Throwaway() bool { return k.s.Throwaway != "" }
 // commit manages is what it manages where that is checked out. name is the unit's; root is
 // its module and eval evaluates expressions in it, nil where they are not known. env is the
 // environment of the unit, nil for that of the machine.
-func (k *Keeper) Where(ctx context.Context, name string, d *workdir.Dir, root *config.Module, eval configure.Eval, env sys.Env) (Place, diag.List) {
+func (k *Keeper) Where(ctx context.Context, name string, d *workcopy.Dir, root *config.Module, eval configure.Eval, env sys.Env) (Place, diag.List) {
 	if k.s.Throwaway != "" {
 		dir := filepath.Join(k.s.Throwaway, url.PathEscape(name)) // for the journal of an apply
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -179,7 +179,7 @@ func (k *Keeper) copied(p Place, dir string) diag.List {
 // Encryption is how state and plans of a unit are encrypted, as its module, its
 // remote_state and the environment say; nil for not at all. The arguments are as for
 // Where.
-func (k *Keeper) Encryption(d *workdir.Dir, root *config.Module, eval configure.Eval, env sys.Env) (*encryption.Config, diag.List) {
+func (k *Keeper) Encryption(d *workcopy.Dir, root *config.Module, eval configure.Eval, env sys.Env) (*encryption.Config, diag.List) {
 	if env == nil {
 		env = k.s.Environ
 	}
@@ -220,7 +220,7 @@ func (k *Keeper) checkedOut(v cty.Value) cty.Value {
 
 // fromRemoteState is the configuration that a remote_state gives; without generate it
 // adds to the block in the module.
-func (k *Keeper) fromRemoteState(ctx context.Context, d *workdir.Dir, root *config.Module, eval configure.Eval, env sys.Env) (backend.Config, diag.List) {
+func (k *Keeper) fromRemoteState(ctx context.Context, d *workcopy.Dir, root *config.Module, eval configure.Eval, env sys.Env) (backend.Config, diag.List) {
 	rs := d.Remote
 	kind, ds := k.s.Backends.Kind(rs.Backend)
 	if ds.HasErrors() {
@@ -254,7 +254,7 @@ func (k *Keeper) fromRemoteState(ctx context.Context, d *workdir.Dir, root *conf
 
 // places are where the arguments of a backend stand that have the value that is in force: in
 // the remote_state, or in the block of the module.
-func (k *Keeper) places(d *workdir.Dir, root *config.Module, in backend.Config) map[string]*source.Range {
+func (k *Keeper) places(d *workcopy.Dir, root *config.Module, in backend.Config) map[string]*source.Range {
 	out := map[string]*source.Range{}
 	if root != nil && root.Backend != nil && root.Backend.Type == in.Type && (d.Remote == nil || d.Remote.Generate == nil) {
 		if kind, ds := k.s.Backends.Kind(in.Type); !ds.HasErrors() {
@@ -271,12 +271,12 @@ func (k *Keeper) places(d *workdir.Dir, root *config.Module, in backend.Config) 
 }
 
 // folder is the working directory of a unit, as the backend is set up there.
-func (k *Keeper) folder(d *workdir.Dir, env sys.Env) folder.Dir {
+func (k *Keeper) folder(d *workcopy.Dir, env sys.Env) selection.Dir {
 	if env == nil {
 		env = k.s.Environ
 	}
-	return folder.Dir{
-		Backends: k.s.Backends, User: k.s.User, Path: d.Path, Data: sys.Join(d.Path, folder.DataDir(env)), Env: env,
+	return selection.Dir{
+		Backends: k.s.Backends, User: k.s.User, Path: d.Path, Data: sys.Join(d.Path, selection.DataDir(env)), Env: env,
 		Default: k.s.Backends.InFolder("").Type, Program: "terrace", Product: "Terrace",
 		Outside: func(ds diag.List) diag.List { return Located(d.Remote, ds) },
 	}
@@ -284,9 +284,9 @@ func (k *Keeper) folder(d *workdir.Dir, env sys.Env) folder.Dir {
 
 // expected is the backend of a block, nil for none, as a command in the working directory
 // has it once init ran there by itself.
-func (k *Keeper) expected(ctx context.Context, d *workdir.Dir, b *config.Backend, eval configure.Eval, env sys.Env) (backend.Config, diag.List) {
+func (k *Keeper) expected(ctx context.Context, d *workcopy.Dir, b *config.Backend, eval configure.Eval, env sys.Env) (backend.Config, diag.List) {
 	at := k.folder(d, env)
-	in := folder.Init{
+	in := selection.Init{
 		Block: b,
 		Eval:  eval,
 		Read: func(name string) (*source.File, error) {
@@ -319,7 +319,7 @@ func (k *Keeper) expected(ctx context.Context, d *workdir.Dir, b *config.Backend
 
 // changed refuses a working directory that init set up with another backend than its files
 // have now, as init does.
-func (k *Keeper) changed(ctx context.Context, d *workdir.Dir, root *config.Module, eval configure.Eval, env sys.Env) diag.List {
+func (k *Keeper) changed(ctx context.Context, d *workcopy.Dir, root *config.Module, eval configure.Eval, env sys.Env) diag.List {
 	if root == nil || eval == nil || d.Remote != nil && root.Backend == nil {
 		return nil
 	}
@@ -332,7 +332,7 @@ func (k *Keeper) changed(ctx context.Context, d *workdir.Dir, root *config.Modul
 
 // Changed reports whether a message refuses a working directory that was set up with
 // another backend.
-func Changed(m *diag.Message) bool { return m.Code == folder.CodeChanged }
+func Changed(m *diag.Message) bool { return m.Code == selection.CodeChanged }
 
 // Arguments are the arguments of init that a remote_state without generate stands for, as
 // -backend-config has them.
@@ -383,7 +383,7 @@ func (k *Keeper) Open(ctx context.Context, p Place) (store.Store, diag.List) {
 	if ds.HasErrors() {
 		return nil, p.located(ds)
 	}
-	st, more := operation.Open(b, p.Workspace, backend.StoreOptions{
+	st, more := workdir.OpenStore(b, p.Workspace, backend.StoreOptions{
 		Unit: p.Unit, Sealer: p.Encryption.State(ctx).States(),
 		Waiting: func(holder *store.LockInfo) {
 			if k.s.Waiting != nil {
@@ -434,20 +434,20 @@ func (k *Keeper) Workspace(dir string, env sys.Env) string {
 	if env == nil {
 		env = k.s.Environ
 	}
-	name, _ := folder.Workspace(env, sys.Join(dir, folder.DataDir(env))) // a note that cannot be read counts for none
+	name, _ := selection.Workspace(env, sys.Join(dir, selection.DataDir(env))) // a note that cannot be read counts for none
 	return name
 }
 
 // at is where the state of a unit is, opened.
-func (k *Keeper) at(ctx context.Context, p Place) (operation.Place, diag.List) {
+func (k *Keeper) at(ctx context.Context, p Place) (workdir.StatePlace, diag.List) {
 	st, ds := k.Open(ctx, p)
-	at := operation.Place{Store: st, Workspace: p.Workspace, Dir: p.Dir, Encryption: p.Encryption, KeepSegments: k.s.KeepSegments, User: k.s.User}
+	at := workdir.StatePlace{Store: st, Workspace: p.Workspace, Dir: p.Dir, Encryption: p.Encryption, KeepSegments: k.s.KeepSegments, User: k.s.User}
 	if k.s.Recovering != nil {
 		at.Recovering = func(sentence string) { k.s.Recovering(p.named(), sentence) }
 	}
 	if k.s.Journals != nil && st != nil {
 		if name, homeless := backend.Homeless(st, p.Workspace); homeless {
-			at.Segments, at.KeepSegments = k.s.Journals(name), operation.Always
+			at.Segments, at.KeepSegments = k.s.Journals(name), workdir.Always
 		}
 	}
 	return at, ds
@@ -455,19 +455,19 @@ func (k *Keeper) at(ctx context.Context, p Place) (operation.Place, diag.List) {
 
 // Take locks and reads a unit's state, and brings the journal of a killed run
 // into it.
-func (k *Keeper) Take(ctx context.Context, p Place, l arguments.Lock, what string) (*operation.OpenState, diag.List) {
+func (k *Keeper) Take(ctx context.Context, p Place, l arguments.Lock, what string) (*workdir.OpenState, diag.List) {
 	s, _, ds := k.take(ctx, p, l, what)
 	return s, ds
 }
 
 // take is Take, with the store of the state, which writes under the lock.
-func (k *Keeper) take(ctx context.Context, p Place, l arguments.Lock, what string) (*operation.OpenState, store.Store, diag.List) {
+func (k *Keeper) take(ctx context.Context, p Place, l arguments.Lock, what string) (*workdir.OpenState, store.Store, diag.List) {
 	o, ds := k.Options(ctx, p, l, what)
 	if ds.HasErrors() {
 		return nil, nil, ds
 	}
 	k.reads.Add(1)
-	s, ds := operation.Take(ctx, o, nil)
+	s, ds := workdir.Take(ctx, o, nil)
 	return s, o.Store, ds
 }
 
@@ -480,7 +480,7 @@ func (k *Keeper) Options(ctx context.Context, p Place, l arguments.Lock, what st
 	if ds.HasErrors() {
 		return statemgr.Options{}, ds
 	}
-	o := at.Locked(ctx, operation.Lock{Off: l.Off, Timeout: l.Timeout, Operation: what, Who: k.s.Who, Now: k.s.Now()})
+	o := at.Locked(ctx, workdir.Lock{Off: l.Off, Timeout: l.Timeout, Operation: what, Who: k.s.Who, Now: k.s.Now()})
 	if k.s.Lease != nil {
 		o.Lease = k.s.Lease(p.Unit)
 	}

@@ -23,8 +23,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/atomicfile"
 	"github.com/terrace-iac/terrace/internal/base/inside"
 	"github.com/terrace-iac/terrace/internal/base/parallel"
-	"github.com/terrace-iac/terrace/internal/estate/workdir"
-	"github.com/terrace-iac/terrace/internal/estate/workdir/copytree"
+	"github.com/terrace-iac/terrace/internal/estate/workcopy"
+	"github.com/terrace-iac/terrace/internal/estate/workcopy/copytree"
 	"github.com/terrace-iac/terrace/internal/settings/telemetry"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
@@ -50,7 +50,7 @@ type Settings struct {
 // that messages are about is added to set. incomplete are the folders of stack files of
 // which not everything was made.
 func Generate(ctx context.Context, s Settings, set *source.Set, find func(level int) ([]string, diag.List)) (incomplete map[string]bool, ds diag.List) {
-	g := &generator{s: s, set: set, fetcher: workdir.NewFetcher(s.Fetch), wrong: map[string]bool{}}
+	g := &generator{s: s, set: set, fetcher: workcopy.NewFetcher(s.Fetch), wrong: map[string]bool{}}
 	ctx, span := telemetry.Start(ctx, "stack_generate")
 	span.Text("working_dir", s.Env.WorkingDir)
 	defer func() {
@@ -100,7 +100,7 @@ type generator struct {
 	s       Settings
 	set     *source.Set
 	loader  *unit.Loader
-	fetcher *workdir.Fetcher
+	fetcher *workcopy.Fetcher
 	wrong   map[string]bool // the folders of stack files of which not everything was made
 }
 
@@ -178,7 +178,7 @@ func (g *generator) item(ctx context.Context, it *unit.StackItem) diag.List {
 
 // sourceDir finds what an item is made of.
 func (g *generator) sourceDir(ctx context.Context, it *unit.StackItem) (string, diag.List) {
-	src := workdir.ReplaceSource(it.Source, g.s.SourceMap)
+	src := workcopy.ReplaceSource(it.Source, g.s.SourceMap)
 	root, sub := unit.SplitSource(unit.Getter(src))
 	if unit.LocalSource(root) {
 		dir := strings.TrimPrefix(root, "file://")

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/internal/base/readfile"
-	"github.com/terrace-iac/terrace/internal/estate/workdir/copytree"
+	"github.com/terrace-iac/terrace/internal/estate/workcopy/copytree"
 	"github.com/terrace-iac/terrace/unit"
 )
 

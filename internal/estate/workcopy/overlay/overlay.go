@@ -1,0 +1,231 @@
+// Package overlay is the working directory of a unit without making it on disk.
+//
+// Terragrunt copies the package of the module (what stands left of // in its source) to a
+// directory of its own, the unit's files over the module in it, and generated files over
+// both. An FS answers as that directory would, from where things lie. Names are relative
+// to the module's directory; those that lead out of the package do not exist, as in the
+// copy.
+//
+// Main type: FS. The one rule: nothing is written.
+package overlay
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/terrace-iac/terrace/internal/base/readfile"
+	"github.com/terrace-iac/terrace/internal/base/sys"
+	"github.com/terrace-iac/terrace/internal/estate/workcopy/copytree"
+)
+
+// An FS is the working directory of a unit as the loader sees it.
+type FS struct {
+	Package string // folder of the package
+	Sub     string // the module's folder in it, "" for the package itself
+	Unit    string // folder of the unit; "" if it is the package
+	dir     string // the folder on disk, for what is installed there
+	data    string // where it is installed, absolute; "" for .terraform below that alone
+	Copy    copytree.Rules
+
+	// Generated are files by name; nil contents means that there is no such file.
+	Generated map[string][]byte
+	Own       map[string]bool // names at the top of the unit's folder that count
+	Secret    []string        // generated files with something secret in them
+
+	// Parsed is the text of a file that was read for a parser, by its path and name; nil:
+	// none is known.
+	Parsed func(path, name string) ([]byte, bool)
+
+	read sync.Map // the text of configuration that was read, by path: each file is opened once
+}
+
+// New reads what the unit's folder holds; unitDir is "" if nothing lies over the module.
+// What is installed lies in data, which is relative
+// to the folder on disk, dir, or absolute.
+func New(pkg, sub, unitDir, dir, data string, rules copytree.Rules) (*FS, error) {
+	f := &FS{Package: pkg, Sub: sub, dir: dir, Copy: rules, Generated: map[string][]byte{}, Own: map[string]bool{}}
+	if data != "" && data != ".terraform" {
+		f.data = sys.Join(dir, data) + string(filepath.Separator)
+	}
+	if unitDir == "" || unitDir == pkg && sub == "" {
+		return f, nil
+	}
+	f.Unit = unitDir
+	entries, err := os.ReadDir(unitDir)
+	for _, en := range entries {
+		if rules.Takes(en.Name()) {
+			f.Own[en.Name()] = true
+		}
+	}
+	return f, err
+}
+
+// Where tells the places that a name may lie at, the first that exists wins.
+func (f *FS) Where(name string) []string {
+	if filepath.IsAbs(name) {
+		return []string{name}
+	}
+	name = filepath.ToSlash(filepath.Clean(name))
+	first, _, _ := strings.Cut(name, "/")
+	if path := filepath.Join(f.dir, name); first == ".terraform" || f.data != "" && strings.HasPrefix(path+string(filepath.Separator), f.data) {
+		return []string{path}
+	}
+	rel := filepath.ToSlash(filepath.Join(f.Sub, name))
+	if rel == ".." || strings.HasPrefix(rel, "../") {
+		return nil
+	}
+	var out []string
+	if f.Unit != "" && (f.Own[first] || name == ".") {
+		out = append(out, filepath.Join(f.Unit, name))
+	}
+	if !f.takes(rel) {
+		return out
+	}
+	return append(out, filepath.Join(f.Package, rel))
+}
+
+// takes reports whether a file of the package, or its own folder, is in the working
+// directory.
+func (f *FS) takes(rel string) bool { return rel == "." || rel == f.Sub || f.Copy.Takes(rel) }
+
+// ReadFile implements config.FS.
+func (f *FS) ReadFile(name string) ([]byte, error) {
+	if b, ok := f.Generated[filepath.ToSlash(filepath.Clean(name))]; ok {
+		if b == nil {
+			return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+		}
+		return b, nil
+	}
+	return f.ReadBelow(name)
+}
+
+// Locate implements config.Locator.
+func (f *FS) Locate(name string) string {
+	if _, ok := f.Generated[filepath.ToSlash(filepath.Clean(name))]; ok {
+		return ""
+	}
+	for _, p := range f.Where(name) {
+		if info, err := os.Stat(p); err == nil && !info.IsDir() {
+			return p
+		}
+	}
+	return ""
+}
+
+// ReadBelow reads what generated files would be put over.
+func (f *FS) ReadBelow(name string) ([]byte, error) {
+	err := error(&fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist})
+	keep := IsConfig(name) && !strings.HasPrefix(filepath.ToSlash(name), ".terraform/")
+	for _, p := range f.Where(name) {
+		if b, ok := f.read.Load(p); ok {
+			return b.([]byte), nil
+		}
+		if keep && f.Parsed != nil {
+			if b, ok := f.Parsed(p, name); ok {
+				return b, nil
+			}
+		}
+		var b []byte
+		if b, err = readfile.Whole(p); err == nil {
+			if keep {
+				f.read.Store(p, b)
+			}
+			return b, nil
+		}
+	}
+	return nil, err
+}
+
+// ReadDir implements config.FS.
+func (f *FS) ReadDir(name string) ([]fs.DirEntry, error) {
+	clean := filepath.ToSlash(filepath.Clean(name))
+	err := error(&fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist})
+	found := false
+	byName := map[string]fs.DirEntry{}
+	for i, p := range f.Where(name) {
+		entries, e := os.ReadDir(p)
+		if e != nil {
+			if !found {
+				err = e
+			}
+			continue
+		}
+		found = true
+		for _, en := range entries {
+			if i == 0 && f.Unit != "" && clean == "." && !f.Own[en.Name()] {
+				continue
+			}
+			if len(f.Copy.Exclude) > 0 && p == filepath.Join(f.Package, f.Sub, name) && !f.takes(filepath.ToSlash(filepath.Join(f.Sub, name, en.Name()))) {
+				continue
+			}
+			if _, have := byName[en.Name()]; !have {
+				byName[en.Name()] = en
+			}
+		}
+	}
+	for file, b := range f.Generated {
+		if filepath.ToSlash(filepath.Dir(file)) != clean {
+			continue
+		}
+		base := filepath.Base(file)
+		if b == nil {
+			delete(byName, base)
+			continue
+		}
+		found = true
+		byName[base] = made(base)
+	}
+	if !found {
+		return nil, err
+	}
+	out := make([]fs.DirEntry, 0, len(byName))
+	for _, en := range byName {
+		out = append(out, en)
+	}
+	slices.SortFunc(out, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return out, nil
+}
+
+// made is the entry of a generated file.
+type made string
+
+func (m made) Name() string               { return string(m) }
+func (m made) IsDir() bool                { return false }
+func (m made) Type() fs.FileMode          { return 0 }
+func (m made) Info() (fs.FileInfo, error) { return nil, fs.ErrNotExist }
+
+// IsConfig reports whether a file name is one that the loader reads.
+func IsConfig(name string) bool {
+	for _, end := range [...]string{".tf", ".tofu", ".tf.json", ".tofu.json"} {
+		if strings.HasSuffix(name, end) {
+			return true
+		}
+	}
+	return false
+}
+
+// ConfigBelow reports whether there is configuration in the module's folder or in any
+// folder below it.
+func (f *FS) ConfigBelow() bool { return f.configBelow(".") }
+
+func (f *FS) configBelow(dir string) bool {
+	entries, _ := f.ReadDir(dir) // what cannot be read is reported where it is needed
+	for _, en := range entries {
+		name := path.Join(dir, en.Name())
+		if en.IsDir() && f.takes(path.Join(filepath.ToSlash(f.Sub), name)) && f.configBelow(name) || !en.IsDir() && IsConfig(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// IsValues reports whether a file name is one of values of variables that are
+// taken by themselves.
+func IsValues(name string) bool {
+	return name == "terraform.tfvars" || name == "terraform.tfvars.json" || strings.HasSuffix(name, ".auto.tfvars") || strings.HasSuffix(name, ".auto.tfvars.json")
+}

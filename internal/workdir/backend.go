@@ -1,0 +1,128 @@
+package workdir
+
+import (
+	"context"
+	"io"
+
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/state/backend"
+	"github.com/terrace-iac/terrace/internal/state/backend/configure"
+	"github.com/terrace-iac/terrace/internal/state/encryption"
+	"github.com/terrace-iac/terrace/state"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/hashicorp/hcl/v2"
+)
+
+// A OpenedBackend is where the state of the working folder lives, and how it is encrypted.
+type OpenedBackend struct {
+	Config     backend.Config
+	Opened     backend.Backend
+	Encryption *encryption.Config // nil for none
+	// Locate gives messages about the backend their place in its block; nil where there is
+	// none.
+	Locate func(diag.List) diag.List
+}
+
+// Located are messages about the backend with their place.
+func (p *OpenedBackend) Located(ds diag.List) diag.List {
+	return backend.StoreOptions{Locate: p.Locate}.Located(ds)
+}
+
+// Static evaluates what stands in the backend block.
+func (p *Loaded) Static(ctx context.Context) configure.Eval { return p.staticWith(ctx, p.Vars) }
+
+func (p *Loaded) staticWith(ctx context.Context, values Variables) configure.Eval {
+	return func(x hcl.Expression) (cty.Value, diag.List) { return p.Engine.Static(ctx, engine.Given(values), x) }
+}
+
+// StaticAsking is Static for a project that was loaded though variables are missing: those
+// that an expression needs, through locals too, are asked for when it comes to it.
+func (p *Loaded) StaticAsking(ctx context.Context, input bool) configure.Eval {
+	eval := p.Static(ctx)
+	return func(x hcl.Expression) (cty.Value, diag.List) {
+		root := p.Engine.Root()
+		needed := map[string]*config.Variable{}
+		variablesOf(root, x, needed, map[string]bool{})
+		if _, ds := p.ask(ctx, p.Vars, engine.Missing(p.Vars, needed), input); ds.HasErrors() {
+			return cty.DynamicVal, ds
+		}
+		return eval(x)
+	}
+}
+
+// variablesOf adds the variables that an expression refers to, directly or through locals.
+func variablesOf(root *config.Module, x hcl.Expression, out map[string]*config.Variable, seen map[string]bool) {
+	for _, ref := range x.Variables() {
+		if len(ref) < 2 {
+			continue
+		}
+		name, _ := ref[1].(hcl.TraverseAttr)
+		switch ref.RootName() {
+		case "var":
+			if v := root.Variables[name.Name]; v != nil {
+				out[name.Name] = v
+			}
+		case "local":
+			if l := root.Locals[name.Name]; l != nil && !seen[name.Name] {
+				seen[name.Name] = true
+				variablesOf(root, l.Value.Expr, out, seen)
+			}
+		}
+	}
+}
+
+// Backend opens the place where state lives, and refuses where the folder has to be
+// initialized first.
+func (p *Loaded) Backend(ctx context.Context) (*OpenedBackend, diag.List) {
+	root := p.Engine.Root()
+	enc, ds := p.Encryption(ctx)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	cfg, more := p.c.Backend().Current(root.Backend, p.Static(ctx))
+	if ds = append(ds, more...); more.HasErrors() {
+		return nil, ds
+	}
+	b, more := OpenBackend(ctx, p.c, cfg, root.Backend, enc)
+	return b, append(ds, more...)
+}
+
+// OpenBackend opens a place by its configuration. block is where that stands, nil for
+// nowhere.
+func OpenBackend(ctx context.Context, f *Directory, cfg backend.Config, block *config.Backend, enc *encryption.Config) (*OpenedBackend, diag.List) {
+	b, ds := f.Backend().Open(ctx, cfg, block)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	p := &OpenedBackend{Config: cfg, Opened: b, Encryption: enc}
+	if block != nil {
+		p.Locate = func(ds diag.List) diag.List { return f.Backend().Locate(ds, cfg, block) }
+	}
+	return p, ds
+}
+
+// StoreOptions say how the states of a place are opened.
+func (c *Directory) StoreOptions(ctx context.Context, b *OpenedBackend) backend.StoreOptions {
+	return backend.StoreOptions{Waiting: c.Waiting, Sealer: b.Encryption.State(ctx).States(), Locate: b.Locate}
+}
+
+// ReadState reads the state of the workspace for a program that changes nothing; nil if
+// there is none.
+func (p *Loaded) ReadState(ctx context.Context, b *OpenedBackend) (*state.State, diag.List) {
+	st, ds := OpenStore(b.Opened, p.Workspace, p.c.StoreOptions(ctx, b))
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	return StatePlace{Store: st, Workspace: p.Workspace, Dir: p.c.KeepDir(), Encryption: b.Encryption, User: p.c.User}.Read(ctx)
+}
+
+// Rescue prints a state that could be written nowhere else.
+func Rescue(w io.Writer, text []byte) diag.List {
+	if _, err := w.Write(text); err != nil {
+		return diag.Errorf(diag.CodeStateFile, nil, "Failed to print the state", "The state could not be printed either: %s. The journal holds what is not in the state: leave it where it is.", err)
+	}
+	return diag.Errorf(diag.CodeStatePrinted, nil, "State printed", "As a last resort the state was printed to standard output. Save it as a file and bring it back with \"terrace state push FILE\", or with a tool that can.")
+}

@@ -1,0 +1,86 @@
+package workdir
+
+import (
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/base/atomicfile"
+	"github.com/terrace-iac/terrace/internal/base/inside"
+	"github.com/terrace-iac/terrace/internal/base/readfile"
+	"github.com/terrace-iac/terrace/internal/lang/hclnative"
+	"github.com/terrace-iac/terrace/source"
+)
+
+// OnDisk are the files of the folder as they lie on disk, by their names relative to it.
+func (c *Directory) OnDisk() config.FS { return onDisk{c} }
+
+type onDisk struct{ c *Directory }
+
+func (f onDisk) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(f.c.Path(name)) }
+func (f onDisk) ReadFile(name string) ([]byte, error)       { return readfile.Whole(f.c.Path(name)) }
+
+// Sources are the files on disk as they are now, for steps that share what is loaded from
+// them.
+func (c *Directory) Sources() *engine.Sources { return &engine.Sources{FS: c.OnDisk()} }
+
+// FilesOf are the files of the folder: those that a unit reads once, else those on disk.
+func (c *Directory) FilesOf() config.FS {
+	switch {
+	case c.Unit.Files != nil:
+		return c.Unit.Files
+	case c.Unit.Sources != nil:
+		return c.Unit.Sources.FS
+	}
+	return c.OnDisk()
+}
+
+// Root loads the root module alone.
+func (c *Directory) Root() (*config.Module, diag.List) {
+	return config.Load(".", config.Options{FS: c.FilesOf(), Set: c.Set})
+}
+
+// SettingsRoot loads the root module for its backend and encryption blocks. An error in another
+// block, such as a resource, is no error here. What cannot be parsed is refused, since it may
+// contain one of these two.
+func (c *Directory) SettingsRoot() (*config.Module, diag.List) {
+	root, ds := c.Root()
+	ds = slices.DeleteFunc(slices.Clone(ds.Errors()), func(m *diag.Message) bool { return m.At != nil && c.besideSettings(*m.At) })
+	return root, ds
+}
+
+// besideSettings reports whether a range is in a block of a file that can be parsed, and that
+// block is none with settings.
+func (c *Directory) besideSettings(at source.Range) bool {
+	f := c.Set.File(at.Filename)
+	if f == nil {
+		return false
+	}
+	parsed, diags := hclnative.ParseConfig(f.Bytes, f.Path)
+	if diags.HasErrors() {
+		return false
+	}
+	body, ok := parsed.Body.(*hclsyntax.Body)
+	return ok && slices.ContainsFunc(body.Blocks, func(b *hclsyntax.Block) bool {
+		return b.Type != "terraform" && b.Range().Overlaps(at)
+	})
+}
+
+// SelectWorkspace makes a workspace the selected one.
+func (c *Directory) SelectWorkspace(name string) diag.List {
+	err := inside.CheckData(c.DataPath(), c.DataPath())
+	if err == nil {
+		err = os.MkdirAll(c.DataPath(), 0o777)
+	}
+	if err == nil {
+		err = atomicfile.WriteUnlinked(c.DataPath("environment"), []byte(name), 0o644)
+	}
+	if err != nil {
+		return diag.Errorf(diag.CodeStateWorkspace, nil, "Failed to select workspace", "The selected workspace cannot be recorded: %s.", err)
+	}
+	return nil
+}

@@ -1,0 +1,341 @@
+package workdir
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/event"
+	"github.com/terrace-iac/terrace/internal/base/parallel"
+	"github.com/terrace-iac/terrace/internal/base/readfile"
+	"github.com/terrace-iac/terrace/internal/base/sys"
+	"github.com/terrace-iac/terrace/internal/lang/module"
+	"github.com/terrace-iac/terrace/internal/provider/install"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/state"
+)
+
+// KeepDir is the folder for what must outlive the working folder.
+func (c *Directory) KeepDir() string {
+	if c.Unit.KeepDir != "" {
+		return c.Unit.KeepDir
+	}
+	return c.Dir
+}
+
+// Path makes a path absolute: a relative one counts from the folder.
+func (c *Directory) Path(name string) string { return sys.Join(c.Dir, name) }
+
+// ValueOf is the value of a root variable before the configuration is loaded as a whole: one
+// that was given, else that of the unit.
+func (c *Directory) ValueOf(given map[string]engine.InputValue) engine.ValueFunc {
+	return func(ctx context.Context, v *config.Variable) (engine.InputValue, bool) {
+		in, ok := given[v.Name]
+		if !ok && c.Unit.Value != nil {
+			return c.Unit.Value(ctx, v)
+		}
+		return in, ok
+	}
+}
+
+// Options say how a configuration is loaded.
+type LoadOptions struct {
+	Vars        []VarFlag
+	Input       bool // whether missing variables may be asked for
+	Parallelism int
+	Workspace   string          // "" for the selected one
+	Saved       *Saved          // the configuration of a saved plan, in place of the one on disk
+	Files       *engine.Sources // the working folder's files, shared with other steps; nil: read anew
+	Partial     bool            // go on with variables missing: they are not needed
+	Const       bool            // with Partial: but for those with const = true, whose values every folder of the tree may need
+	Unapplied   bool            // so may be those that a unit makes of outputs that do not exist yet
+	Briefly     bool            // the program ends when the configuration was looked at once
+	RootOnly    bool            // go on though other modules cannot be loaded
+	ConfigDir   string          // the folder of the configuration; "" is the working folder
+	Observe     event.Sink      // hears what happens; nil: that of the Context
+}
+
+// A Loaded is a loaded configuration with the values of its variables.
+type Loaded struct {
+	Engine    *engine.Engine
+	Vars      Variables
+	Workspace string
+	Plugins   *Plugins
+
+	c        *Directory
+	encrypts parallel.Cache[struct{}, encrypts]
+}
+
+// Load loads the configuration of the folder. With errors the project is nil.
+func Load(ctx context.Context, c *Directory, o LoadOptions) (*Loaded, diag.List) {
+	workspace := o.Workspace
+	if workspace == "" {
+		var ds diag.List
+		if workspace, ds = c.Workspace(); ds.HasErrors() {
+			return nil, ds
+		}
+	}
+	given, ds := GatherVariables(VarSources{Dir: c.Dir, FS: c.Unit.Files, Env: c.Env, Flags: o.Vars, Set: c.Set, Read: c.Files})
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	p := &Loaded{c: c, Workspace: workspace}
+	if o.Saved != nil {
+		p.encrypts.Pure(struct{}{}, func() encrypts { return encrypts{config: o.Saved.Encryption} })
+	}
+	var more diag.List
+	if p.Plugins, more = c.Plugins(); more.HasErrors() {
+		return nil, append(ds, more...)
+	}
+	ds = append(ds, more...)
+	eo := p.engineOptions(o)
+	expect(c, o)
+	eo.Value = c.ValueOf(given.All())
+	e, loadDs := engine.Open(ctx, eo)
+	if e == nil {
+		return nil, append(ds, loadDs...)
+	}
+	p.use(e)
+	values, more := given.For(e.Root().Variables)
+	if c.Unit.Tolerant { // extra_arguments may give what this module does not declare
+		more = more.AsWarnings()
+	}
+	ds = append(ds, more...)
+	more = nil
+	if c.Unit.Values != nil {
+		more = c.Unit.Values(ctx, values, e.Root())
+	}
+	switch {
+	case c.Unit.Tolerant:
+		more = more.Errors().AsWarnings()
+	case o.Partial && o.RootOnly: // which keeps nobody from looking at state and files
+		more = more.AsWarnings()
+	case o.Unapplied:
+		more = slices.DeleteFunc(slices.Clone(more), func(m *diag.Message) bool { return m.Code == diag.CodeUnitNoOutputs })
+	}
+	ds = append(ds, more...)
+	if !o.RootOnly && !o.Partial && o.Saved == nil {
+		ds = append(ds, p.workspaceVariables(ctx, values)...)
+	}
+	asked := false
+	if !slices.ContainsFunc(loadDs.Errors(), func(m *diag.Message) bool { return m.Code != module.CodeNotEarly }) { // an answer would not help
+		asked, more = p.askMissing(ctx, values, o)
+		ds = append(ds, more...)
+	}
+	if asked && loadDs.HasErrors() { // an answer may be what a module's source needs
+		e.Close()
+		eo.Value = engine.Given(values)
+		if e, loadDs = engine.Open(ctx, eo); e == nil {
+			return nil, append(ds, loadDs...)
+		}
+		p.use(e)
+	}
+	p.Vars = values
+	if o.RootOnly {
+		loadDs = nil
+	}
+	if ds = append(loadDs, ds...); ds.HasErrors() {
+		p.Close()
+		return nil, ds
+	}
+	if c.Beside != nil && hasPlugins(e) {
+		c.Beside()
+	}
+	return p, ds
+}
+
+// hasPlugins reports whether a configuration needs other providers than the one that is built in.
+func hasPlugins(e *engine.Engine) bool {
+	for of := range e.Requirements() {
+		if !of.IsBuiltIn() {
+			return true
+		}
+	}
+	return false
+}
+
+// Of is a project of a configuration that somebody else has opened, and closes.
+func Of(c *Directory, e *engine.Engine, values Variables) *Loaded {
+	return &Loaded{c: c, Engine: e, Vars: values}
+}
+
+// heapPerByte is up to how many bytes of memory for a byte of configuration the
+// collector waits: about what comes of it that stays.
+const heapPerByte = 26
+
+// smallHeap is a heap of which nobody minds that it is not collected.
+const smallHeap = 24 << 20
+
+// What is allocated for a byte of configuration when all of it is checked once. Up to a
+// limit, a program that ends then does not collect it.
+const (
+	checkedPerByte = 80
+	checkedAtMost  = 256 << 20
+)
+
+// expect readies the collector for the configuration of the folder, or for the saved one.
+func expect(c *Directory, o LoadOptions) {
+	if c.Expect == nil {
+		return
+	}
+	var text int64
+	if o.Saved != nil {
+		for _, b := range o.Saved.Files {
+			text += int64(len(b))
+		}
+	} else {
+		files, _ := config.Files(c.Dir, config.Options{})
+		for _, f := range files {
+			if f.Role != config.RoleBase && f.Role != config.RoleOverride {
+				continue
+			}
+			if info, err := os.Stat(f.Path); err == nil {
+				text += info.Size()
+			}
+		}
+	}
+	heap := max(text*heapPerByte, min(text*checkedPerByte, smallHeap))
+	if o.Briefly {
+		heap = max(heap, min(text*checkedPerByte, checkedAtMost))
+	}
+	c.Expect(heap)
+}
+
+// What a plan file takes for each of its bytes once it is read with its configuration: it
+// is packed to an eighth. No more than the limit is expected of it, whatever it holds.
+const (
+	plannedPerByte = 8 * heapPerByte
+	plannedAtMost  = 64 << 20
+)
+
+// ExpectPlan readies the collector for a plan file.
+func (c *Directory) ExpectPlan(size int64) {
+	if c.Expect != nil {
+		c.Expect(min(size*plannedPerByte, plannedAtMost))
+	}
+}
+
+// EngineOptions are the options for engines on the folder, and what finds their providers,
+// for programs that open more than one.
+func EngineOptions(c *Directory, o LoadOptions) (engine.Options, *Plugins, diag.List) {
+	p := &Loaded{c: c, Workspace: o.Workspace}
+	var ds diag.List
+	if p.Workspace == "" {
+		if p.Workspace, ds = c.Workspace(); ds.HasErrors() {
+			return engine.Options{}, nil, ds
+		}
+	}
+	var more diag.List
+	p.Plugins, more = c.Plugins()
+	ds = append(ds, more...)
+	if o.Files == nil {
+		o.Files = c.Sources()
+	}
+	return p.engineOptions(o), p.Plugins, ds
+}
+
+func (p *Loaded) engineOptions(o LoadOptions) engine.Options {
+	c := p.c
+	out := c.Engine(p.Plugins, p.Encryption)
+	out.Workspace, out.Set, out.Observe, out.Parallelism, out.Sources = p.Workspace, c.Set, c.Event, o.Parallelism, o.Files
+	if o.ConfigDir != "" {
+		out.Dir, out.DataDir = c.Path(o.ConfigDir), c.DataPath()
+	}
+	if o.Observe != nil {
+		out.Observe = o.Observe
+	}
+	if c.Unit.Sources != nil && o.Files == nil {
+		out.Sources = c.Unit.Sources
+	} else if files := c.Unit.Files; files != nil && o.Files == nil && o.ConfigDir == "" {
+		out.Sources = &engine.Sources{FS: files}
+	}
+	if o.Saved != nil {
+		out.Sources = &engine.Sources{FS: newSavedFiles(o.Saved.Files)}
+		out.Overlay = map[string][]byte{}
+		if m, ok := o.Saved.Files[ManifestName]; ok {
+			out.Overlay[filepath.Join(c.DataDir(), "modules", "modules.json")] = m
+		}
+	}
+	return out
+}
+
+func (p *Loaded) use(e *engine.Engine) {
+	p.Engine = e
+	if p.c.Running != nil {
+		p.c.Running(e.Close)
+	}
+}
+
+// Close ends the project's providers. It may be called more than once.
+func (p *Loaded) Close() {
+	if p.c.Running != nil {
+		p.c.Running(nil)
+	}
+	p.Engine.Close()
+}
+
+// askMissing asks for the required variables that have no value, or says that
+// they have none.
+func (p *Loaded) askMissing(ctx context.Context, values Variables, o LoadOptions) (asked bool, ds diag.List) {
+	missing := engine.Missing(values, p.Engine.Root().Variables)
+	if o.Partial {
+		missing = slices.DeleteFunc(missing, func(v *config.Variable) bool { return !o.Const || v.Const == nil || !*v.Const })
+	}
+	return p.ask(ctx, values, missing, o.Input)
+}
+
+// ask asks for variables that have no value, or says that they have none.
+func (p *Loaded) ask(ctx context.Context, values Variables, missing []*config.Variable, input bool) (asked bool, ds diag.List) {
+	if len(missing) > 0 && (!input || p.c.Ask == nil) {
+		return false, MissingErrors(missing)
+	}
+	for i, v := range missing {
+		text, err := p.c.Ask(ctx, v)
+		if err != nil {
+			return asked, MissingErrors(missing[i:])
+		}
+		values[v.Name] = engine.InputValue{Text: &text, From: source.Layer{Kind: source.Prompt}}
+		asked = true
+	}
+	return asked, nil
+}
+
+// SelectProviders finds the installed packages of the providers that
+// configuration and state need.
+func (p *Loaded) SelectProviders(ctx context.Context, states ...*state.State) diag.List {
+	return p.Plugins.Choose(ctx, p.Required(states...))
+}
+
+// Required are the providers that configuration and states need. A state may be nil.
+func (p *Loaded) Required(states ...*state.State) install.Requirements {
+	return Required(p.Engine, p.c.Env, states...)
+}
+
+// Operation is what is done with the project, once its state was taken.
+func (p *Loaded) Operation() *Operation {
+	return &Operation{Engine: p.Engine, Env: p.c.Env, Values: p.Vars, Choose: p.choose}
+}
+
+func (p *Loaded) choose(ctx context.Context, needed map[addr.Provider][]config.Constraint) diag.List {
+	return p.Plugins.Choose(ctx, needed)
+}
+
+// Translate gives providers in a state the addresses that configuration means.
+func (p *Loaded) Translate(s *state.State) *state.State {
+	return Translate(p.Engine, p.c.Env, s)
+}
+
+// BackendFile reads a file that -backend-config names.
+func (c *Directory) BackendFile(name string) (*source.File, error) {
+	src, err := readfile.Given(c.Path(name))
+	f := &source.File{Path: name, Bytes: src, Layer: &source.Layer{Kind: source.BackendFile}}
+	if err == nil {
+		c.Set.Add(f)
+	}
+	return f, err
+}

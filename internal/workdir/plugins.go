@@ -1,0 +1,220 @@
+package workdir
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/base/sys"
+	"github.com/terrace-iac/terrace/internal/provider/install"
+	"github.com/terrace-iac/terrace/internal/provider/rpc"
+	"github.com/terrace-iac/terrace/internal/settings/cliconfig"
+	"github.com/terrace-iac/terrace/internal/settings/lock"
+	"github.com/terrace-iac/terrace/internal/settings/tracelog"
+	"github.com/terrace-iac/terrace/provider"
+)
+
+// Plugins starts the providers of a folder from their packages, or connects to those that
+// run on their own.
+type Plugins struct {
+	Directory *Directory
+	Config    *cliconfig.Config
+	Attached  Attached
+	Schemas   *rpc.SchemaCache // may be that of other folders
+
+	packages map[addr.Provider]install.Package
+
+	reported sync.Map // time.Time by text: when it was last said that a call takes long
+}
+
+// Attached are the providers that run on their own.
+type Attached map[addr.Provider]rpc.Reattach
+
+// AttachedIn are those that the environment names.
+func AttachedIn(env sys.Env) (Attached, diag.List) {
+	out, err := rpc.ParseReattach(env.Get("TF_REATTACH_PROVIDERS"))
+	if err != nil {
+		return nil, diag.Errorf(diag.CodeProviderReattach, nil, "Invalid TF_REATTACH_PROVIDERS", "The environment variable TF_REATTACH_PROVIDERS cannot be read: %s.", err)
+	}
+	return out, nil
+}
+
+// Plugins reads what the environment and the user's settings say of providers.
+func (f *Directory) Plugins() (*Plugins, diag.List) {
+	cfg, ds := f.Settings()
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	attached, more := AttachedIn(f.Env)
+	if ds = append(ds, more...); more.HasErrors() {
+		return nil, ds
+	}
+	return &Plugins{Directory: f, Config: cfg, Attached: attached, Schemas: &rpc.SchemaCache{}}, ds
+}
+
+// In are the providers of another folder, by the same settings and with the same schemas.
+func (pl *Plugins) In(f *Directory) *Plugins {
+	return &Plugins{Directory: f, Config: pl.Config, Attached: pl.Attached, Schemas: pl.Schemas}
+}
+
+// InstallOptions say where packages are looked for, and where they are put.
+func (pl *Plugins) InstallOptions() install.Options {
+	f := pl.Directory
+	return install.Options{Config: pl.Config, WorkDir: f.Dir, DataDir: f.DataDir(), Home: f.Home(), Env: f.Env, Now: f.Now, Run: f.Run, Hashes: f.Hashes}
+}
+
+// LockPath is the dependency lock file.
+func (pl *Plugins) LockPath() string { return filepath.Join(pl.Directory.Dir, lock.Name) }
+
+// Choose finds the packages that are started later.
+func (pl *Plugins) Choose(ctx context.Context, req install.Requirements) diag.List {
+	req = pl.Packaged(req)
+	if len(req) == 0 {
+		return nil
+	}
+	locked, ds := lock.Read(pl.Directory.Files, pl.LockPath())
+	if ds.HasErrors() {
+		return ds
+	}
+	var more diag.List
+	pl.packages, more = install.Select(ctx, req, locked, pl.InstallOptions())
+	return append(append(ds, install.OverrideWarning(pl.InstallOptions(), false)...), more...)
+}
+
+// CheckPlanned returns an error if the dependency lock file selects another version of a
+// required provider than the lock file that a plan was made with. planned is the text of that
+// file; nil checks nothing.
+func (pl *Plugins) CheckPlanned(planned []byte, req install.Requirements) diag.List {
+	was, ds := lock.Parse(planned, lock.Name)
+	if ds.HasErrors() {
+		return ds
+	}
+	is, ds := lock.Read(pl.Directory.Files, pl.LockPath())
+	if ds.HasErrors() {
+		return ds
+	}
+	var overridden map[addr.Provider]string
+	if in := pl.Config.Installation; in != nil {
+		overridden = in.DevOverrides
+	}
+	var lines []string
+	for _, a := range SortedProviders(pl.Packaged(req)) {
+		before, now := was.Provider(a), is.Provider(a)
+		if before == nil || now == nil || overridden[a] != "" || before.Version.Same(now.Version) {
+			continue // an entry that is missing is reported when the provider is chosen
+		}
+		lines = append(lines, fmt.Sprintf("  - provider %s: the plan was made with %s, and %s is selected", a, before.Version, now.Version))
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return diag.Errorf(diag.CodeLockMismatch, nil, "Inconsistent dependency lock file", "The given plan file was created with other versions of providers than those that %s selects:\n%s\n\nA saved plan can be applied only with the providers that it was created with. Plan again.", lock.Name, strings.Join(lines, "\n"))
+}
+
+// Factory implements engine.ProviderSource.
+func (pl *Plugins) Factory(a addr.Provider) (provider.Factory, diag.List) {
+	if own := pl.Directory.Providers[a]; own != nil {
+		return recovering(a, own), nil
+	}
+	if _, ok := pl.Attached[a]; !ok {
+		if _, ds := pl.pkg(a); ds.HasErrors() {
+			return nil, ds
+		}
+	}
+	return func(ctx context.Context) (provider.Provider, diag.List) {
+		prog, ds := pl.Program(ctx, a)
+		if ds.HasErrors() {
+			return nil, ds
+		}
+		p, more := prog.Start(ctx, prog.Dir)
+		return p, append(ds, more...)
+	}, nil
+}
+
+func (pl *Plugins) pkg(a addr.Provider) (install.Package, diag.List) {
+	pkg, ok := pl.packages[a]
+	if !ok {
+		return pkg, diag.Errorf(diag.CodeProviderNotInstalled, nil, "Required plugins are not installed", "The provider %s is needed, but there is no package of it. Run \"terrace init\" to install all providers that configuration and state require.", a.Display())
+	}
+	return pkg, nil
+}
+
+// slowAfter is how long a provider may take to answer before the user hears what is waited
+// for: TERRACE_SLOW_CALL, or 30 seconds.
+func (f *Directory) slowAfter() time.Duration {
+	if d, err := time.ParseDuration(f.Env.Get("TERRACE_SLOW_CALL")); err == nil && d > 0 {
+		return d
+	}
+	return 30 * time.Second
+}
+
+// Program implements engine.ProgramSource.
+func (pl *Plugins) Program(ctx context.Context, a addr.Provider) (engine.Program, diag.List) {
+	f := pl.Directory
+	if f.Providers[a] != nil {
+		return engine.Program{}, nil // it runs in this process, and others do not share it
+	}
+	o := rpc.Options{Addr: a, Env: f.Env, Stderr: f.Log.Provider(a.Type), Cache: pl.Schemas, DisableTLS: f.Env.Get("TF_DISABLE_PLUGIN_TLS") != ""}
+	o.SlowAfter = f.slowAfter()
+	o.Slow = func(call string) {
+		text := fmt.Sprintf("Still waiting for the provider %s, which has not answered %s for %s. To stop, interrupt (Ctrl-C): the provider is asked to stop, and a second interrupt ends it.\n", a.Display(), call, o.SlowAfter)
+		// Calls that are made at once, as those of many instances, are slow at once.
+		now := f.Now()
+		last, said := pl.reported.Swap(text, now)
+		if !said || now.Sub(last.(time.Time)) >= o.SlowAfter {
+			f.Wait(text)
+		}
+	}
+	if r, ok := pl.Attached[a]; ok {
+		return engine.Program{
+			Path: "attached " + r.Network + " " + r.Address, Outside: true,
+			Start: func(ctx context.Context, _ string) (provider.Provider, diag.List) { return rpc.Attach(ctx, r, o) },
+		}, nil
+	}
+	pkg, ds := pl.pkg(a)
+	if ds.HasErrors() {
+		return engine.Program{}, ds
+	}
+	if f.NoPrograms {
+		return engine.Program{}, diag.Errorf(diag.CodeProviderNotStarted, nil, "Provider not started", "The provider %s is needed, and is not started because of --no-exec.", a.Display())
+	}
+	prog, ds := pkg.Program(ctx)
+	o.Path, o.Name = prog.Path, prog.Name
+	f.Log.Printf(tracelog.Info, "provider %s: the program is %s", a, prog.Name)
+	return engine.Program{
+		Path: prog.Name, Env: f.Env, Dir: f.Dir,
+		Start: func(ctx context.Context, dir string) (provider.Provider, diag.List) {
+			o := o
+			o.Dir = dir
+			return rpc.Launch(ctx, o)
+		},
+	}, ds
+}
+
+// SortedProviders are the providers that are required, in the order of the lock file.
+func SortedProviders(req install.Requirements) []addr.Provider {
+	out := make([]addr.Provider, 0, len(req))
+	for a := range req {
+		out = append(out, a)
+	}
+	slices.SortFunc(out, lock.CompareProviders)
+	return out
+}
+
+// Packaged leaves out the providers that need no package.
+func (pl *Plugins) Packaged(req install.Requirements) install.Requirements {
+	out := install.Requirements{}
+	for a, constraints := range req {
+		if _, attached := pl.Attached[a]; !a.IsBuiltIn() && !attached && pl.Directory.Providers[a] == nil {
+			out[a] = constraints
+		}
+	}
+	return out
+}

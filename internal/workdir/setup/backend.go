@@ -1,0 +1,227 @@
+package setup
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/state/backend"
+	"github.com/terrace-iac/terrace/internal/state/backend/migrate"
+	"github.com/terrace-iac/terrace/internal/state/backend/selection"
+	"github.com/terrace-iac/terrace/internal/state/encryption"
+	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/state/statefile"
+)
+
+// initBackend brings what the data folder knows of the backend in line with
+// the configuration, and moves state where the user wants it.
+func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag.List {
+	in := selection.Init{
+		Block: root.Backend, Options: i.o.BackendConfig, Reconfigure: i.o.Reconfigure, Migrate: i.o.Migrate, Force: i.o.ForceCopy,
+		Read: i.c.BackendFile,
+	}
+	if i.mayAsk() {
+		in.Ask = i.askArgument
+	}
+	var enc *encryption.Config
+	var ds diag.List
+	if root.Backend != nil || root.Encryption != nil {
+		p, ds := i.loadForBackend(ctx)
+		if p == nil {
+			return ds
+		}
+		defer p.Close()
+		defer func() { i.o.Vars = append(i.o.Vars, answered(p.Vars)...) }() // for the steps that follow
+		in.Eval = p.StaticAsking(ctx, i.o.Input)
+		enc, ds = p.EncryptionAsking(ctx, i.o.Input)
+		if ds.HasErrors() {
+			return ds
+		}
+	} else if enc, ds = workdir.EncryptionOf(ctx, i.c, nil, ""); ds.HasErrors() {
+		return ds
+	}
+	dir := i.c.Backend()
+	out, ds := dir.Settle(ctx, in)
+	if ds.HasErrors() {
+		return ds
+	}
+	to, more := workdir.OpenBackend(ctx, i.c, out.Config, root.Backend, enc)
+	if ds = append(ds, more...); more.HasErrors() {
+		return ds
+	}
+	if b, ok := to.Opened.(backend.Initializer); ok {
+		answered := backend.Watch(to.Opened, i.c.StoreOptions(ctx, to))
+		err := b.Initialize(ctx)
+		if answered(); err != nil {
+			return append(ds, to.Located(backend.Message(diag.CodeBackendFailed, "Failed to initialize the backend", "", err))...)
+		}
+	}
+	var m migrate.Migration
+	var moved migrate.Result
+	if out.From != nil {
+		switch {
+		case out.Unset:
+			i.view.say(fmt.Sprintf("%s has detected you're unconfiguring your previously set %q backend.\n", product, out.From.Type))
+		case out.Changed && out.From.Type != out.Config.Type:
+			i.view.say(fmt.Sprintf("%s detected that the backend type changed from %q to %q.\n\n", product, out.From.Type, out.Config.Type))
+		case out.Changed:
+			i.view.say("Backend configuration changed!\n\n" + product + " has detected that the configuration specified for the backend\nhas changed. " + product + " will now check for existing state in the backends.\n\n")
+		}
+		if m, more = i.migration(ctx, out, to); more.HasErrors() {
+			return append(ds, more...)
+		}
+		moved, more = migrate.Run(ctx, m)
+		if ds = append(ds, more...); more.HasErrors() {
+			return ds
+		}
+	}
+	if more := dir.Save(out); more.HasErrors() {
+		return append(ds, more...)
+	}
+	if out.From != nil {
+		ds = append(ds, migrate.Clear(ctx, m, moved)...)
+	}
+	if moved.Select != "" {
+		ds = append(ds, i.c.SelectWorkspace(moved.Select)...)
+	}
+	i.sayConfigured(out)
+	return append(ds, i.checkWorkspace(ctx, to)...)
+}
+
+// answered are the values that were asked for, as flags.
+func answered(values workdir.Variables) []workdir.VarFlag {
+	var out []workdir.VarFlag
+	for name, v := range values {
+		if v.From.Kind == source.Prompt && v.Text != nil {
+			out = append(out, workdir.VarFlag{Value: name + "=" + *v.Text})
+		}
+	}
+	return out
+}
+
+func (i *initializer) sayConfigured(out *selection.Outcome) {
+	switch {
+	case out.Unset:
+		i.view.human("\n\n")
+		if out.From != nil {
+			i.view.good(fmt.Sprintf("Successfully unset the backend %q.", out.From.Type))
+		} else {
+			i.view.good("Successfully unset the backend.")
+		}
+		i.view.say(" " + product + " will now operate locally.\n")
+	case out.Write && !i.cloud:
+		i.view.human("\n")
+		i.view.good(fmt.Sprintf("Successfully configured the backend %q!", out.Config.Type))
+		i.view.say(" " + product + " will automatically\nuse this backend unless the backend configuration changes.\n")
+	}
+}
+
+// migration is the copying of states that an init may have to do.
+func (i *initializer) migration(ctx context.Context, out *selection.Outcome, to *workdir.OpenedBackend) (migrate.Migration, diag.List) {
+	from, ds := workdir.OpenBackend(ctx, i.c, *out.From, nil, to.Encryption)
+	if ds.HasErrors() {
+		return migrate.Migration{}, ds
+	}
+	current, ds := i.c.Workspace()
+	if ds.HasErrors() {
+		return migrate.Migration{}, ds
+	}
+	options, records := i.c.StoreOptions(ctx, to), to.Encryption.State(ctx).Records()
+	options.IgnoreVersion = i.o.IgnoreVersion
+	source := options
+	source.Locate = from.Locate
+	m := migrate.Migration{
+		From:    migrate.Side{Type: out.From.Type, Backend: from.Opened, Options: source, Records: records},
+		To:      migrate.Side{Type: out.Config.Type, Backend: to.Opened, Options: options, Records: records},
+		Current: current, Dir: i.c.KeepDir(), User: i.c.User, Temp: i.c.Env.Get("TMPDIR"), Force: i.o.ForceCopy, Timeout: i.o.LockTimeout,
+	}
+	if !i.o.Unlocked {
+		m.Lock = &store.LockInfo{Who: i.o.Who, Version: statefile.Version, Created: i.c.Now()}
+	}
+	if i.mayAsk() {
+		m.Choose = func(ctx context.Context, q migrate.Question) (string, error) {
+			return i.view.Ask(ctx, q.Title, q.Text)
+		}
+		m.Ask = func(ctx context.Context, q migrate.Question) (bool, error) {
+			answer, err := i.view.Ask(ctx, q.Title, q.Text)
+			return answer == "yes", err
+		}
+	}
+	return m, nil
+}
+
+// askArgument asks for an argument of the backend.
+func (i *initializer) askArgument(ctx context.Context, name, description string) (string, error) {
+	return i.view.Ask(ctx, name, description)
+}
+
+// checkWorkspace holds that the selected workspace is there, and lets the user select
+// another if it is not.
+func (i *initializer) checkWorkspace(ctx context.Context, b *workdir.OpenedBackend) diag.List {
+	named := !backend.HasDefault(b.Opened)
+	set := i.c.Env.Get("TF_WORKSPACE")
+	if set != "" && !named {
+		return nil
+	}
+	current, ds := i.c.Workspace()
+	if ds.HasErrors() || current == store.Default && !named {
+		return ds
+	}
+	all := backend.Workspaces{Backend: b.Opened, Options: i.c.StoreOptions(ctx, b)}
+	names, ds := all.List(ctx)
+	if ds.HasErrors() || slices.Contains(names, current) {
+		return ds
+	}
+	if set != "" { // one that is named and missing is created, as automation needs it
+		return append(ds, all.Create(ctx, set)...)
+	}
+	if len(names) == 0 && named {
+		return append(ds, i.firstWorkspace(ctx, all)...)
+	}
+	if len(names) == 1 {
+		return append(ds, i.c.SelectWorkspace(names[0])...)
+	}
+	if !i.mayAsk() {
+		return append(ds, diag.Errorf(diag.CodeStateWorkspace, nil, fmt.Sprintf("Currently selected workspace %q does not exist", current), "%s was asked not to ask questions, so the workspace cannot be selected here. Select one with \"%s workspace select\".", product, program)...)
+	}
+	text := fmt.Sprintf("The currently selected workspace (%s) does not exist.\nThis is expected behavior when the selected workspace did not have an\nexisting non-empty state. Please enter a number to select a workspace:\n\n", current)
+	for n, name := range names {
+		text += fmt.Sprintf("%d. %s\n", n+1, name)
+	}
+	answer, err := i.view.Ask(ctx, "Select a workspace", text)
+	if err != nil {
+		return append(ds, diag.Errorf(diag.CodeStateWorkspace, nil, "No workspace selected", "Nobody selected one: %s. Select one with \""+program+" workspace select\".", err)...)
+	}
+	n, err := strconv.Atoi(answer)
+	if err != nil || n < 1 || n > len(names) {
+		return append(ds, diag.Errorf(diag.CodeStateWorkspace, nil, "No workspace selected", "A number from 1 to %d is needed.", len(names))...)
+	}
+	return append(ds, i.c.SelectWorkspace(names[n-1])...)
+}
+
+// firstWorkspace creates and selects a workspace where there is none.
+func (i *initializer) firstWorkspace(ctx context.Context, all backend.Workspaces) diag.List {
+	if !i.mayAsk() {
+		return diag.Errorf(diag.CodeCloudWorkspace, nil, "No workspaces", "There are no workspaces with these tags or names, and %s was asked not to ask questions. Set TF_WORKSPACE to the name of one to create, or run \"%s workspace new NAME\".", product, program)
+	}
+	name, err := i.view.Ask(ctx, "No workspaces found", "There are no workspaces with these tags or names.\nEnter the name of one to create.")
+	if err != nil {
+		return diag.Errorf(diag.CodeStateWorkspace, nil, "No workspace selected", "Nobody named one: %s. Create one with \""+program+" workspace new NAME\".", err)
+	}
+	if ds := all.Create(ctx, name); ds.HasErrors() {
+		return ds
+	}
+	return i.c.SelectWorkspace(name)
+}
+
+// loadForBackend loads the project though modules may not be installed yet:
+// what the backend and encryption blocks need is in the root module. Variables may be missing,
+// but for those that these blocks refer to.
+func (i *initializer) loadForBackend(ctx context.Context) (*workdir.Loaded, diag.List) {
+	return workdir.Load(ctx, i.c, workdir.LoadOptions{Vars: i.o.Vars, Input: i.o.Input, RootOnly: true, Partial: true})
+}

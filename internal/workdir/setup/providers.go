@@ -1,0 +1,133 @@
+package setup
+
+import (
+	"context"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/lang/module"
+	"github.com/terrace-iac/terrace/internal/provider/install"
+	"github.com/terrace-iac/terrace/internal/settings/lock"
+	"github.com/terrace-iac/terrace/internal/testrun"
+	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/state"
+)
+
+// initProviders installs the providers that configuration and state need.
+func (i *initializer) initProviders(ctx context.Context) diag.List {
+	i.view.say("\nInitializing provider plugins...\n")
+	req, ds := i.needed(ctx)
+	if ds.HasErrors() {
+		return ds
+	}
+	for _, a := range workdir.SortedProviders(req) {
+		if a.IsBuiltIn() {
+			for _, c := range req[a] {
+				ds = append(ds, diag.Errorf(diag.CodeProviderBuiltinVersion, &c.At, "Invalid dependency on built-in provider", "Cannot use %s with a version constraint: it is a part of the program and comes in one version. Remove the constraint.", a)...)
+			}
+			i.view.human("- " + a.String() + " is built in to " + product + "\n")
+			i.view.log(a.String() + " is built in to " + product)
+		}
+	}
+	if ds.HasErrors() {
+		return ds
+	}
+	pl := i.project.Plugins
+	o := pl.InstallOptions()
+	o.PluginDirs, o.Upgrade = i.o.PluginDirs, i.o.Upgrade
+	t := i.view.transfer()
+	defer t.End()
+	signed := false
+	o.Progress = func(e install.Event) {
+		if t.Provider != nil {
+			t.Provider(e)
+		}
+		i.installed(e)
+		signed = signed || e.Auth.How == install.Signed
+	}
+	ds = append(ds, install.OverrideWarning(o, true)...)
+	if err := install.RecordPluginDirs(o); err != nil {
+		return append(ds, diag.Errorf(diag.CodeFilesWrite, nil, "Failed to save plugin folders", "What -plugin-dir says cannot be saved: %s.", err)...)
+	}
+	locked, more := lock.Read(pl.Directory.Files, pl.LockPath())
+	if ds = append(ds, more...); more.HasErrors() {
+		return ds
+	}
+	_, next, more := install.Install(ctx, pl.Packaged(req), locked, o)
+	if ds = append(ds, more...); more.HasErrors() {
+		return ds
+	}
+	if signed {
+		i.view.human("\nProviders are signed by their developers.\nIf you'd like to know more about provider signing, you can read about it here:\n" + signingPage + "\n")
+		i.view.log("Providers are signed by their developers. If you'd like to know more about provider signing, you can read about it here: " + signingPage)
+	}
+	return append(ds, i.saveLock(locked, next, i.o.Readonly)...)
+}
+
+// signingPage explains what it means that a provider is signed.
+const signingPage = "https://opentofu.org/docs/cli/plugins/signing/"
+
+// needed are the providers of configuration and state.
+func (i *initializer) needed(ctx context.Context) (install.Requirements, diag.List) {
+	ds := module.CheckProviders(i.project.Engine.Tree())
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	s, more := i.stateForInit(ctx)
+	ds = append(ds, more...)
+	if s != nil {
+		s = i.project.Translate(s)
+	}
+	req := i.project.Required(s)
+	if len(i.tests) > 0 && !i.o.NoModules {
+		eo, _, more := workdir.EngineOptions(i.c, workdir.LoadOptions{})
+		ds = append(ds, more...)
+		for a, cs := range testrun.Requirements(ctx, eo, i.project.Engine.Root(), i.tests) {
+			req[a] = append(req[a], cs...)
+		}
+	}
+	return req, ds
+}
+
+// stateForInit reads the state if there is one; a backend that was left out is
+// no reason to fail.
+func (i *initializer) stateForInit(ctx context.Context) (*state.State, diag.List) {
+	b, ds := i.project.Backend(ctx)
+	if ds.HasErrors() {
+		if !i.o.NoBackend {
+			return nil, ds
+		}
+		return nil, nil
+	}
+	return i.project.ReadState(ctx, b)
+}
+
+func (i *initializer) installed(e install.Event) {
+	text := e.Text()
+	if text == "" {
+		return
+	}
+	i.view.human("- " + text + "\n")
+	i.view.log(text)
+}
+
+// saveLock writes the dependency lock file if it changed.
+func (i *initializer) saveLock(old, next *lock.File, readonly bool) diag.List {
+	if next == nil || next.Equal(old) {
+		return nil
+	}
+	if readonly {
+		if !next.SameProviders(old) {
+			return diag.Errorf(diag.CodeLockMismatch, nil, "Provider dependency changes detected", "Changes to the required provider dependencies were detected, but the lock file is read-only. To use and record these requirements, run \"%s init\" without the \"-lockfile=readonly\" flag.", program)
+		}
+		return diag.Warnf(diag.CodeLockMismatch, nil, "Provider lock file not updated", "Changes to the provider selections were detected, but not saved in the %s file. To record these selections, run \"%s init\" without the \"-lockfile=readonly\" flag.", lock.Name, program)
+	}
+	if err := lock.Write(i.project.Plugins.LockPath(), next); err != nil {
+		return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write dependency lock file", "The dependency lock file cannot be written: %s.", err)
+	}
+	if len(old.Sorted()) == 0 {
+		i.view.say("\n" + product + " has created a lock file " + lock.Name + " to record the provider\nselections it made above. Include this file in your version control repository\nso that " + product + " can guarantee to make the same selections by default when\nyou run \"" + program + " init\" in the future.\n")
+		return nil
+	}
+	i.view.say("\n" + product + " has made some changes to the provider dependency selections recorded\nin the " + lock.Name + " file. Review those changes and commit them to your\nversion control system if they represent changes you intended to make.\n")
+	return nil
+}
