@@ -102,17 +102,28 @@ func (o Options) context() (c *workdir.Directory, who string, err error) {
 	who = system.User() + "@" + system.Host()
 	f := &workdir.Directory{
 		Dir: dir, Launch: dir, Env: o.Environ, User: journal.UserOf(o.Environ), Now: system.Now, Stderr: log, Run: system.Run, Executable: system.Executable,
-		Hashes: &install.Hashes{}, Files: &readfile.Kept{}, Wait: func(string) {}, Providers: o.Providers, Provisioners: o.Provisioners,
+		Hashes: &install.Hashes{}, Files: &readfile.Kept{}, Providers: o.Providers, Provisioners: o.Provisioners,
 	}
 	backends := f.NewBackends(who)
 	f.Backends = func() *backend.Set { return backends }
-	observe := o.Observe
-	if observe == nil {
-		observe = func(event.Event) {}
-	}
-	f.Set, f.Event = &source.Set{}, observe
+	f.Set, f.Host = &source.Set{}, host{observe: o.Observe, log: log}
 	return f, who, nil
 }
+
+// host is the Host of an embedding program.
+type host struct {
+	workdir.Silent
+	observe event.Sink // nil: nobody
+	log     io.Writer
+}
+
+func (h host) Event(e event.Event) {
+	if h.observe != nil {
+		h.observe(e)
+	}
+}
+
+func (h host) Rescue(text []byte) diag.List { return workdir.Rescue(h.log, text) }
 
 func (o Options) flags() []workdir.VarFlag {
 	var out []workdir.VarFlag
@@ -180,7 +191,7 @@ func (o Options) take(ctx context.Context, c *workdir.Directory, p *workdir.Load
 	place := workdir.StatePlace{
 		Store: st, Workspace: p.Workspace, Dir: c.Dir, Encryption: at.Encryption, User: c.User,
 		KeepSegments: workdir.KeepSegmentsOf(c.Env.Get("TERRACE_JOURNAL"), p.Plugins.Config.JournalInStore),
-		Rescue:       func(text []byte) diag.List { return workdir.Rescue(c.Stderr, text) },
+		Host:         c.Host,
 	}
 	held, more := workdir.Take(ctx, place.Locked(ctx, workdir.Lock{Timeout: o.LockTimeout, Operation: "OperationTypeApply", Who: who, Now: c.Now()}), nil)
 	return held, append(ds, more...)

@@ -140,7 +140,7 @@ func Main(ctx context.Context, system *sys.System) int {
 	handler, ctx, stop := interrupt.Watch(ctx, system, c.Report.Announce)
 	defer stop()
 	c.Interrupts, c.Report.Context = handler, ctx
-	c.Backends = sync.OnceValue(c.NewBackends)
+	c.Backends = sync.OnceValue(c.OpenBackends)
 	go func() { done <- dispatch(c, system.Args[1:]) }() // owned by this function, but for a second interrupt
 	select {
 	case code := <-done:
@@ -251,7 +251,7 @@ func enter(ctx context.Context, c *command.Call, dir string, do command.Run) int
 // a setting of the CLI configuration file.
 func withoutPrograms(c *command.Call, words []string) ([]string, error) {
 	off := false
-	if cfg, _ := c.Folder().Settings(); cfg != nil { // the command tells what is wrong with it
+	if cfg, _ := c.Directory.Settings(); cfg != nil { // the command tells what is wrong with it
 		off = cfg.NoExec
 		c.Report.Options.Silenced = cfg.Silenced
 		if c.Report.Options.ShowCodes = cfg.ShowCodes; cfg.ShowCodes {

@@ -23,13 +23,13 @@ func Serve(ctx context.Context, system *sys.System, s *remote.Session) int {
 	handler, ctx, stop := interrupt.Watch(ctx, system, c.Report.Announce)
 	defer stop()
 	c.Interrupts, c.Report.Context = handler, ctx
-	c.Backends = sync.OnceValue(c.NewBackends)
+	c.Backends = sync.OnceValue(c.OpenBackends)
 	return dispatch(c, system.Args[1:])
 }
 
 // Store opens the default workspace of a backend, whose arguments are texts.
 func Store(ctx context.Context, system *sys.System, kind string, args map[string]string) (store.Store, error) {
-	set := command.New(ctx, system, Table(), nil).NewBackends()
+	set := command.New(ctx, system, Table(), nil).OpenBackends()
 	k, ds := set.Kind(kind)
 	if ds.HasErrors() {
 		return nil, ds.Err()

@@ -106,7 +106,7 @@ func OpenBackend(ctx context.Context, f *Directory, cfg backend.Config, block *c
 
 // StoreOptions say how the states of a place are opened.
 func (c *Directory) StoreOptions(ctx context.Context, b *OpenedBackend) backend.StoreOptions {
-	return backend.StoreOptions{Waiting: c.Waiting, Sealer: b.Encryption.State(ctx).States(), Locate: b.Locate}
+	return backend.StoreOptions{Waiting: c.host().Waiting, Sealer: b.Encryption.State(ctx).States(), Locate: b.Locate}
 }
 
 // ReadState reads the state of the workspace for a program that changes nothing; nil if
@@ -116,7 +116,7 @@ func (p *Loaded) ReadState(ctx context.Context, b *OpenedBackend) (*state.State,
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	return StatePlace{Store: st, Workspace: p.Workspace, Dir: p.c.KeepDir(), Encryption: b.Encryption, User: p.c.User}.Read(ctx)
+	return StatePlace{Store: st, Workspace: p.Workspace, Dir: p.c.KeepDir(), Encryption: b.Encryption, User: p.c.User, Host: p.c.host()}.Read(ctx)
 }
 
 // Rescue prints a state that could be written nowhere else.

@@ -54,7 +54,7 @@ func (f *Directory) NewBackends(who string) *backend.Set {
 		SlowAfter: after,
 		Slow: func(what string) {
 			slow.Do(func() {
-				f.Wait(fmt.Sprintf("Still waiting for %s, which has not answered for %s. Requests that fail are repeated a few times. To stop, interrupt (Ctrl-C).\n", what, after))
+				f.host().Slow(fmt.Sprintf("Still waiting for %s, which has not answered for %s. Requests that fail are repeated a few times. To stop, interrupt (Ctrl-C).\n", what, after))
 			})
 		},
 		Token: func(ctx context.Context, host string) (string, error) {

@@ -24,17 +24,17 @@ type onDisk struct{ c *Directory }
 func (f onDisk) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(f.c.Path(name)) }
 func (f onDisk) ReadFile(name string) ([]byte, error)       { return readfile.Whole(f.c.Path(name)) }
 
-// Sources are the files on disk as they are now, for steps that share what is loaded from
+// NewSources are the files on disk as they are now, for steps that share what is loaded from
 // them.
-func (c *Directory) Sources() *engine.Sources { return &engine.Sources{FS: c.OnDisk()} }
+func (c *Directory) NewSources() *engine.Sources { return &engine.Sources{FS: c.OnDisk()} }
 
 // FilesOf are the files of the folder: those that a unit reads once, else those on disk.
 func (c *Directory) FilesOf() config.FS {
 	switch {
-	case c.Unit.Files != nil:
-		return c.Unit.Files
-	case c.Unit.Sources != nil:
-		return c.Unit.Sources.FS
+	case c.View != nil:
+		return c.View
+	case c.Sources != nil:
+		return c.Sources.FS
 	}
 	return c.OnDisk()
 }

@@ -13,31 +13,19 @@ import (
 	"github.com/terrace-iac/terrace/event"
 	"github.com/terrace-iac/terrace/internal/base/parallel"
 	"github.com/terrace-iac/terrace/internal/base/readfile"
-	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/lang/module"
 	"github.com/terrace-iac/terrace/internal/provider/install"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/state"
 )
 
-// KeepDir is the folder for what must outlive the working folder.
-func (c *Directory) KeepDir() string {
-	if c.Unit.KeepDir != "" {
-		return c.Unit.KeepDir
-	}
-	return c.Dir
-}
-
-// Path makes a path absolute: a relative one counts from the folder.
-func (c *Directory) Path(name string) string { return sys.Join(c.Dir, name) }
-
 // ValueOf is the value of a root variable before the configuration is loaded as a whole: one
 // that was given, else that of the unit.
 func (c *Directory) ValueOf(given map[string]engine.InputValue) engine.ValueFunc {
 	return func(ctx context.Context, v *config.Variable) (engine.InputValue, bool) {
 		in, ok := given[v.Name]
-		if !ok && c.Unit.Value != nil {
-			return c.Unit.Value(ctx, v)
+		if !ok && c.Unit != nil {
+			return c.Unit.One(ctx, v)
 		}
 		return in, ok
 	}
@@ -80,7 +68,7 @@ func Load(ctx context.Context, c *Directory, o LoadOptions) (*Loaded, diag.List)
 			return nil, ds
 		}
 	}
-	given, ds := GatherVariables(VarSources{Dir: c.Dir, FS: c.Unit.Files, Env: c.Env, Flags: o.Vars, Set: c.Set, Read: c.Files})
+	given, ds := GatherVariables(VarSources{Dir: c.Dir, FS: c.View, Env: c.Env, Flags: o.Vars, Set: c.Set, Read: c.Files})
 	if ds.HasErrors() {
 		return nil, ds
 	}
@@ -102,16 +90,16 @@ func Load(ctx context.Context, c *Directory, o LoadOptions) (*Loaded, diag.List)
 	}
 	p.use(e)
 	values, more := given.For(e.Root().Variables)
-	if c.Unit.Tolerant { // extra_arguments may give what this module does not declare
+	if c.Tolerant { // extra_arguments may give what this module does not declare
 		more = more.AsWarnings()
 	}
 	ds = append(ds, more...)
 	more = nil
-	if c.Unit.Values != nil {
-		more = c.Unit.Values(ctx, values, e.Root())
+	if c.Unit != nil {
+		more = c.Unit.All(ctx, values, e.Root())
 	}
 	switch {
-	case c.Unit.Tolerant:
+	case c.Tolerant:
 		more = more.Errors().AsWarnings()
 	case o.Partial && o.RootOnly: // which keeps nobody from looking at state and files
 		more = more.AsWarnings()
@@ -143,8 +131,8 @@ func Load(ctx context.Context, c *Directory, o LoadOptions) (*Loaded, diag.List)
 		p.Close()
 		return nil, ds
 	}
-	if c.Beside != nil && hasPlugins(e) {
-		c.Beside()
+	if hasPlugins(e) {
+		c.host().Expect(0, true)
 	}
 	return p, ds
 }
@@ -180,9 +168,6 @@ const (
 
 // expect readies the collector for the configuration of the folder, or for the saved one.
 func expect(c *Directory, o LoadOptions) {
-	if c.Expect == nil {
-		return
-	}
 	var text int64
 	if o.Saved != nil {
 		for _, b := range o.Saved.Files {
@@ -203,7 +188,7 @@ func expect(c *Directory, o LoadOptions) {
 	if o.Briefly {
 		heap = max(heap, min(text*checkedPerByte, checkedAtMost))
 	}
-	c.Expect(heap)
+	c.host().Expect(heap, false)
 }
 
 // What a plan file takes for each of its bytes once it is read with its configuration: it
@@ -215,9 +200,7 @@ const (
 
 // ExpectPlan readies the collector for a plan file.
 func (c *Directory) ExpectPlan(size int64) {
-	if c.Expect != nil {
-		c.Expect(min(size*plannedPerByte, plannedAtMost))
-	}
+	c.host().Expect(min(size*plannedPerByte, plannedAtMost), false)
 }
 
 // EngineOptions are the options for engines on the folder, and what finds their providers,
@@ -234,7 +217,7 @@ func EngineOptions(c *Directory, o LoadOptions) (engine.Options, *Plugins, diag.
 	p.Plugins, more = c.Plugins()
 	ds = append(ds, more...)
 	if o.Files == nil {
-		o.Files = c.Sources()
+		o.Files = c.NewSources()
 	}
 	return p.engineOptions(o), p.Plugins, ds
 }
@@ -242,16 +225,16 @@ func EngineOptions(c *Directory, o LoadOptions) (engine.Options, *Plugins, diag.
 func (p *Loaded) engineOptions(o LoadOptions) engine.Options {
 	c := p.c
 	out := c.Engine(p.Plugins, p.Encryption)
-	out.Workspace, out.Set, out.Observe, out.Parallelism, out.Sources = p.Workspace, c.Set, c.Event, o.Parallelism, o.Files
+	out.Workspace, out.Set, out.Observe, out.Parallelism, out.Sources = p.Workspace, c.Set, c.host().Event, o.Parallelism, o.Files
 	if o.ConfigDir != "" {
 		out.Dir, out.DataDir = c.Path(o.ConfigDir), c.DataPath()
 	}
 	if o.Observe != nil {
 		out.Observe = o.Observe
 	}
-	if c.Unit.Sources != nil && o.Files == nil {
-		out.Sources = c.Unit.Sources
-	} else if files := c.Unit.Files; files != nil && o.Files == nil && o.ConfigDir == "" {
+	if c.Sources != nil && o.Files == nil {
+		out.Sources = c.Sources
+	} else if files := c.View; files != nil && o.Files == nil && o.ConfigDir == "" {
 		out.Sources = &engine.Sources{FS: files}
 	}
 	if o.Saved != nil {
@@ -266,16 +249,12 @@ func (p *Loaded) engineOptions(o LoadOptions) engine.Options {
 
 func (p *Loaded) use(e *engine.Engine) {
 	p.Engine = e
-	if p.c.Running != nil {
-		p.c.Running(e.Close)
-	}
+	p.c.host().Running(e.Close)
 }
 
 // Close ends the project's providers. It may be called more than once.
 func (p *Loaded) Close() {
-	if p.c.Running != nil {
-		p.c.Running(nil)
-	}
+	p.c.host().Running(nil)
 	p.Engine.Close()
 }
 
@@ -291,11 +270,11 @@ func (p *Loaded) askMissing(ctx context.Context, values Variables, o LoadOptions
 
 // ask asks for variables that have no value, or says that they have none.
 func (p *Loaded) ask(ctx context.Context, values Variables, missing []*config.Variable, input bool) (asked bool, ds diag.List) {
-	if len(missing) > 0 && (!input || p.c.Ask == nil) {
+	if len(missing) > 0 && !(input && p.c.host().Asks()) {
 		return false, MissingErrors(missing)
 	}
 	for i, v := range missing {
-		text, err := p.c.Ask(ctx, v)
+		text, err := p.c.host().Ask(ctx, Question{Variable: v, Text: v.Description})
 		if err != nil {
 			return asked, MissingErrors(missing[i:])
 		}
@@ -318,7 +297,7 @@ func (p *Loaded) Required(states ...*state.State) install.Requirements {
 
 // Operation is what is done with the project, once its state was taken.
 func (p *Loaded) Operation() *Operation {
-	return &Operation{Engine: p.Engine, Env: p.c.Env, Values: p.Vars, Choose: p.choose}
+	return &Operation{Engine: p.Engine, Env: p.c.Env, Values: p.Vars, Host: p.c.host(), Choose: p.choose}
 }
 
 func (p *Loaded) choose(ctx context.Context, needed map[addr.Provider][]config.Constraint) diag.List {

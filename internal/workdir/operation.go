@@ -30,6 +30,7 @@ type Operation struct {
 	Env    sys.Env
 	Values map[string]engine.InputValue // of the root variables
 	State  State
+	Host   Host            // nil means Silent
 	Moves  Moves           // between units; nil for none
 	Reads  *Reads          // what a plan does not read; nil: as its options say
 	Stop   <-chan struct{} // when closed, what runs ends and nothing more begins; nil: never
@@ -52,6 +53,14 @@ func (o *Operation) Ready(ctx context.Context, states ...*state.State) diag.List
 		o.of = states[0]
 	}
 	return o.Choose(ctx, Required(o.Engine, o.Env, states...))
+}
+
+// host returns the Host.
+func (o *Operation) host() Host {
+	if o.Host == nil {
+		return Silent{}
+	}
+	return o.Host
 }
 
 // A State is one that was taken, which an apply changes.

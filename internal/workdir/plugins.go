@@ -169,7 +169,7 @@ func (pl *Plugins) Program(ctx context.Context, a addr.Provider) (engine.Program
 		now := f.Now()
 		last, said := pl.reported.Swap(text, now)
 		if !said || now.Sub(last.(time.Time)) >= o.SlowAfter {
-			f.Wait(text)
+			f.host().Slow(text)
 		}
 	}
 	if r, ok := pl.Attached[a]; ok {

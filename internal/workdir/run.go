@@ -50,8 +50,6 @@ type Want struct {
 type Steps struct {
 	// Locked says where the state is and how it is taken.
 	Locked func(ctx context.Context) (statemgr.Options, diag.List)
-	// Slow is called when the lock of the state takes its time.
-	Slow func()
 	// Taken is called with the state once it was read, and may change what is planned.
 	Taken func(h *OpenState, po *engine.PlanOptions) diag.List
 	// Planned is called with what came of planning and all messages so far; with errors
@@ -60,18 +58,8 @@ type Steps struct {
 	Planned func(ctx context.Context, p *plan.Plan, ds diag.List) (yes bool, left diag.List)
 	// Applying is called when an apply begins: the state is ready for it.
 	Applying func(p *plan.Plan)
-	// Event hears of objects that the plan takes over, as that of the engine does of others.
-	Event event.Sink
-	// Watch hears of states that are being changed.
-	Watch Watch
 	// Span begins a span for a phase, plan or apply, which the returned function ends.
 	Span func(ctx context.Context, phase string) (context.Context, func(diag.List))
-}
-
-// A Watch hears of states that are being changed, for a program that may be about to end.
-type Watch interface {
-	Add(s *statemgr.State)
-	Remove(s *statemgr.State)
 }
 
 // Done is what came of an operation.
@@ -101,7 +89,7 @@ func (o *Operation) Run(ctx context.Context, w Want, s Steps) (out Done, ds diag
 		}
 		o.Moves = nil // they are made
 	}
-	h, more := Take(ctx, options, s.Slow)
+	h, more := Take(ctx, options, func() { o.host().Waiting(nil) })
 	if ds = append(ds, more...); h == nil {
 		return out, ds
 	}
@@ -158,13 +146,11 @@ func (o *Operation) plan(ctx context.Context, w Want, s Steps) (*plan.Plan, diag
 
 func (o *Operation) apply(ctx context.Context, w Want, s Steps, h *OpenState, out *Done) diag.List {
 	p := out.Plan
-	h.watch, h.began = s.Watch, func() {
+	h.host, h.began = o.host(), func() {
 		if s.Applying != nil {
 			s.Applying(p)
 		}
-		if s.Event != nil {
-			tellImports(p, s.Event)
-		}
+		tellImports(p, o.host().Event)
 	}
 	if !p.HasChanges() { // there is nothing that must be ready for it
 		h.began()

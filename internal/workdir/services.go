@@ -82,8 +82,8 @@ func (p provisioners) Run(ctx context.Context, typ string, config, connection ct
 // programEnv is the environment of the programs that provisioners start: in a unit they
 // see its inputs.
 func (f *Directory) programEnv(ctx context.Context) sys.Env {
-	if f.Programs != nil {
-		return f.Programs(ctx)
+	if f.Unit != nil {
+		return f.Unit.Environ(ctx)
 	}
 	return f.Env
 }

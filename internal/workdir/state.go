@@ -21,15 +21,11 @@ type StatePlace struct {
 	Dir        string             // for journals of states elsewhere, and for errored.tfstate
 	Encryption *encryption.Config // nil for in the clear
 	User       journal.User       // whose journals are used
-	// Recovering is called before the contents of a journal are written into the state. It may
-	// be nil.
-	Recovering func(sentence string)
+	Host       Host               // nil means Silent
 	// KeepSegments says whether the journals of applies are kept in the store, too.
 	KeepSegments KeepSegments
 	// Segments is where they are kept instead, for a store without room; nil: nowhere.
 	Segments statemgr.Segments
-	// Rescue prints a state that could be written nowhere; nil: it is in the journal alone.
-	Rescue func(text []byte) diag.List
 }
 
 // KeepSegments says whether the journals of applies are kept in the store of the state, too.
@@ -73,6 +69,10 @@ type Lock struct {
 
 // Manager are the options of the state's manager, without a lock.
 func (p StatePlace) Manager(ctx context.Context) statemgr.Options {
+	host := p.Host
+	if host == nil {
+		host = Silent{}
+	}
 	target := p.Encryption.State(ctx)
 	segments := p.Segments
 	if own := backend.BlobsOf(p.Store); own != nil {
@@ -80,9 +80,9 @@ func (p StatePlace) Manager(ctx context.Context) statemgr.Options {
 	}
 	return statemgr.Options{
 		Store: p.Store, Journal: backend.JournalPath(p.Store, p.Dir, p.Workspace), StateID: backend.StateID(p.Store, p.Workspace),
-		User: p.User, Recovering: p.Recovering,
+		User: p.User, Recovering: host.Note,
 		Segments: segments, KeepSegments: p.KeepSegments == Always || p.KeepSegments == WhereRoom && segments != nil,
-		Dir: p.Dir, Records: target.Records(), Sealer: target.States(), Rescue: p.Rescue,
+		Dir: p.Dir, Records: target.Records(), Sealer: target.States(), Rescue: host.Rescue,
 	}
 }
 
@@ -90,8 +90,9 @@ func (p StatePlace) Manager(ctx context.Context) statemgr.Options {
 type OpenState struct {
 	*statemgr.State
 	options statemgr.Options
-	watch   Watch  // nil: nobody
+	host    Host   // hears that an apply changes the state; nil: nobody
 	began   func() // called when an apply begins, once the state is ready for it; may be nil
+	done    func() // ends what the host heard of
 }
 
 // Start prepares for an apply.
@@ -100,8 +101,8 @@ func (h *OpenState) Start(ctx context.Context, changes, created int) diag.List {
 	if ds.HasErrors() {
 		return ds
 	}
-	if h.watch != nil {
-		h.watch.Add(h.State)
+	if h.host != nil {
+		h.done = h.host.Changing(h.State)
 	}
 	if h.began != nil {
 		h.began()
@@ -111,8 +112,8 @@ func (h *OpenState) Start(ctx context.Context, changes, created int) diag.List {
 
 // End brings the apply to its end.
 func (h *OpenState) End(final *state.State) diag.List {
-	if h.watch != nil {
-		defer h.watch.Remove(h.State)
+	if h.done != nil {
+		defer h.done()
 	}
 	return h.State.End(final)
 }

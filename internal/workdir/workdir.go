@@ -1,10 +1,10 @@
-// Package workdir is a folder of configuration as a program works in it: what belongs to
-// the place (environment, data folder, selected workspace) and what the program brings
-// (settings of the user, packages of providers, backends, provisioners).
+// Package workdir is one opened directory of configuration: a directory by itself, the
+// working directory of a unit, or the one that an embedding program opens.
 //
-// Main types: Folder; Plugins, its providers. The one rule: nothing is shown and nobody is
-// asked here, so that the command line, the turns of units and embedding programs open
-// their folders alike.
+// Main types: Directory, the place with what the program brings; Host, the program around it;
+// Loaded, its configuration with the values of variables; StatePlace and OpenState, its state;
+// Operation, what is done with them. The one rule: nothing is shown here, and nobody is asked
+// except through the Host.
 package workdir
 
 import (
@@ -18,7 +18,6 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
-	"github.com/terrace-iac/terrace/event"
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/provider/install"
@@ -34,23 +33,22 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// A Directory is where a program works, and with what. Dir, Env and Now are required.
+// A Directory is a directory of configuration with everything that a program brings to it.
+// Dir, Env, Now, Run and Backends are required. The command line, the run of a unit and an
+// embedding program make one each and copy none of its fields.
 type Directory struct {
 	Dir    string // absolute
-	Launch string // the folder that the program was started in; "" means Dir
+	Launch string // the directory that the program was started in; "" means Dir
 	Env    sys.Env
 	User   journal.User // of the environment that the program was started with
-	Now    func() time.Time
-	Sleep  func(ctx context.Context, d time.Duration) error // how stores pause; nil: as long as they say
-	Stderr io.Writer                                        // where plugins write; nil discards
+	Host   Host         // nil means Silent
 
+	Now        func() time.Time
+	Sleep      func(ctx context.Context, d time.Duration) error // how stores pause; nil: as long as they say
+	Stderr     io.Writer                                        // where plugins write; nil discards
 	Run        func(ctx context.Context, p sys.Command) error
 	Executable func() (string, error) // the path of the running program
 	NoPrograms bool                   // Run refuses everything, and providers are not started either
-	Programs   ProgramEnv             // the environment of the programs that provisioners start; nil: Env
-	// Locate gives messages about the backend their place in what configures it from
-	// outside, the file of a unit; nil: nothing does.
-	Locate func(diag.List) diag.List
 
 	// Providers are those that the program has itself: no package of them is installed, and
 	// none is in the lock file.
@@ -62,56 +60,49 @@ type Directory struct {
 	Files    *readfile.Kept      // reads files, for the whole process; nil: each is read anew
 	Backends func() *backend.Set // those of the process
 	Log      *tracelog.Log       // nil: nobody wants one
-	Wait     func(text string)   // hears what is waited for when that takes long
+	Set      *source.Set         // gets the texts of files
 
-	Set   *source.Set // gets the texts of files
-	Event event.Sink  // hears what happens; nil: nobody
-
-	// Ask asks for the value of a variable. nil: nobody can be asked.
-	Ask func(ctx context.Context, v *config.Variable) (string, error)
-	// Expect is called with how many bytes of memory are about to be used. It may be nil.
-	Expect func(bytes int64)
-	// Beside is called when the configuration has plugins, which are about to work beside
-	// this process. It may be nil.
-	Beside func()
-	// Running gets what ends the providers once they may run, and nil when they have ended.
-	// It may be nil.
-	Running func(end func())
-	// Waiting is called when the lock of a state is waited for. It may be nil.
-	Waiting func(holder *store.LockInfo)
-
+	// Unit is what a unit adds. nil outside of units.
 	Unit Unit
-}
-
-// A Unit is what a unit adds to the folder that it works in. The zero value adds nothing.
-type Unit struct {
-	// Values are the values that the unit gives the variables of the root module.
-	Values func(ctx context.Context, values map[string]engine.InputValue, root *config.Module) diag.List
-	// Value is the one that the unit gives a variable, for sources of modules; false: none.
-	Value engine.ValueFunc
-	// Tolerant says that what is wrong with these values is no error.
+	// Tolerant makes errors in the values of the unit warnings.
 	Tolerant bool
-	// Sources are the files of the folder, each of which is read once; nil: they are read
-	// anew.
+	// Sources are the configuration files of a unit's directory, each of which is read once;
+	// nil: they are read anew.
 	Sources *engine.Sources
-	// Files is the folder for commands that only look, which is not made for them; nil: what
-	// lies on disk.
-	Files config.FS
-	// KeepDir is the folder for journals and for states that cannot be written, since the
-	// working folder may be a cache; "" is the working folder.
-	KeepDir string
+	// View is the directory of a unit for commands that only look, which is not made for
+	// them; nil: what lies on disk.
+	View config.FS
+	// Keep is the directory for journals and for states that cannot be written, since the
+	// working directory of a unit may be a cache; "" means Dir.
+	Keep string
 }
 
-// ProgramEnv returns the environment of the programs that provisioners start.
-type ProgramEnv = func(ctx context.Context) sys.Env
+// host returns the Host.
+func (f *Directory) host() Host {
+	if f.Host == nil {
+		return Silent{}
+	}
+	return f.Host
+}
 
-// In is another folder that the same program works in, with its environment there and that
-// of the programs that provisioners start; nil: the same.
-func (f *Directory) In(dir string, env sys.Env, programs ProgramEnv) *Directory {
+// In returns the directory of a unit, for the same program. env is the environment there.
+func (f *Directory) In(dir string, env sys.Env, u Unit) *Directory {
 	n := *f
-	n.Dir, n.Launch, n.Env, n.Programs = dir, dir, env, programs
+	n.Dir, n.Launch, n.Env, n.Unit = dir, dir, env, u
+	n.Tolerant, n.Sources, n.View, n.Keep = false, nil, nil, ""
 	return &n
 }
+
+// KeepDir is the directory for what must outlive the working directory.
+func (f *Directory) KeepDir() string {
+	if f.Keep != "" {
+		return f.Keep
+	}
+	return f.Dir
+}
+
+// Path makes a path absolute: a relative one is relative to the directory.
+func (f *Directory) Path(name string) string { return sys.Join(f.Dir, name) }
 
 // Home is the user's home folder, or "" if the environment names none.
 func (f *Directory) Home() string { return f.Env.Home() }
@@ -153,8 +144,17 @@ func (f *Directory) Settings() (*cliconfig.Config, diag.List) {
 func (f *Directory) Backend() selection.Dir {
 	return selection.Dir{
 		Backends: f.Backends(), User: f.User, Path: f.Dir, Data: f.DataPath(), Env: f.Env,
-		Default: kinds.Default, Program: "terrace", Product: "Terrace", Outside: f.Locate,
+		Default: kinds.Default, Program: "terrace", Product: "Terrace", Outside: f.locate(),
 	}
+}
+
+// locate gives messages about the backend their place in what configures it from outside.
+// nil: nothing does.
+func (f *Directory) locate() func(diag.List) diag.List {
+	if f.Unit == nil {
+		return nil
+	}
+	return f.Unit.Locate
 }
 
 // Workspace is the selected workspace: TF_WORKSPACE, else what the data folder says, else

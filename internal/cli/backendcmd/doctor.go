@@ -62,7 +62,7 @@ func examineBackend(ctx context.Context, c *command.Call, given []workdir.VarFla
 	case ds.HasErrors():
 		return c.Fail(ds)
 	}
-	workspace, more := c.Folder().Workspace()
+	workspace, more := c.Directory.Workspace()
 	if ds = append(ds, more...); ds.HasErrors() {
 		return c.Fail(ds)
 	}
@@ -73,7 +73,7 @@ func examineBackend(ctx context.Context, c *command.Call, given []workdir.VarFla
 		title += ", not initialized yet"
 	}
 	c.Report.Human.Say(title + "\n\n")
-	info := store.LockInfo{Operation: "doctor", Who: c.User() + "@" + c.Host(), Version: statefile.Version, Created: c.Now()}
+	info := store.LockInfo{Operation: "doctor", Who: c.Who(), Version: statefile.Version, Created: c.Now()}
 	doctor.Run(ctx, b.Opened, workspace, project.StoreOptions(c, b, flags.State{}), info, func(f backend.Finding) {
 		mark := "ok     "
 		if !f.OK {

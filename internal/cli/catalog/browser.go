@@ -51,7 +51,7 @@ const keyHelp = `  ↓ j ctrl-n          down            ↑ k ctrl-p        up
 
 // run shows the browser until something is chosen (nil: nothing) or the context ends.
 func (b *browser) run(ctx context.Context, c *command.Call) (chosen *catalog.Component, err error) {
-	keys, restore, err := c.Terminal.Keys()
+	keys, restore, err := c.System.Terminal.Keys()
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (b *browser) run(ctx context.Context, c *command.Call) (chosen *catalog.Com
 	}()
 	pending := ""
 	for {
-		b.width, b.height = max(c.Terminal.Width(), 20), max(c.Terminal.Height(), 6)
+		b.width, b.height = max(c.System.Terminal.Width(), 20), max(c.System.Terminal.Height(), 6)
 		if _, err := io.WriteString(out, b.screen()); err != nil {
 			return nil, err
 		}

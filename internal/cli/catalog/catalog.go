@@ -71,7 +71,7 @@ it is printed.`,
 }
 
 func run(ctx context.Context, c *command.Call, f *unitflags.Flags, o *options) int {
-	able := c.Terminal.In && c.Terminal.Out && c.Terminal.Keys != nil && c.Env.Get("TERM") != "dumb"
+	able := c.System.Terminal.In && c.System.Terminal.Out && c.System.Terminal.Keys != nil && c.Env.Get("TERM") != "dumb"
 	switch {
 	case o.format == "tui" && !able:
 		return c.UsageError("Terminal required", "The list can be browsed on a terminal alone. Use --format list, jsonl or md.")

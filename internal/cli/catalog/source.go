@@ -49,7 +49,7 @@ func find(ctx context.Context, c *command.Call, f *unitflags.Flags, o *options) 
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	cfg, more := c.Folder().Settings()
+	cfg, more := c.Directory.Settings()
 	if c.Arg(0) == "" {
 		more = more.Errors() // its warnings came with the catalog block
 	}

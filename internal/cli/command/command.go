@@ -17,10 +17,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/hashicorp/hcl/v2"
-	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/base/sys"
@@ -29,11 +26,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/report"
 	"github.com/terrace-iac/terrace/internal/estate/remote"
 	"github.com/terrace-iac/terrace/internal/provider/install"
-	"github.com/terrace-iac/terrace/internal/settings/tracelog"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/journal"
 	"github.com/terrace-iac/terrace/internal/workdir"
-	"github.com/zclconf/go-cty/cty"
 )
 
 // A Command declares one command. Texts are flush left and broken into lines of at
@@ -121,31 +116,21 @@ const (
 // Has reports whether all of some properties hold.
 func (u Units) Has(all Units) bool { return u&all == all }
 
-// A Call is one run of a command: where it runs, what it was given, and whom it
-// reports to.
+// A Call is one run of a command: where it runs, what it was given, and whom it reports to.
 type Call struct {
-	*sys.System // of the process; what stands below goes before what it says
-
-	Dir        string    // the folder that is worked in, absolute
-	Env        sys.Env   // the environment there
-	Stdout     io.Writer // what other programs read
-	Run        func(ctx context.Context, p sys.Command) error
-	NoPrograms bool // Run refuses everything, and whoever starts processes by other ways must not
+	*workdir.Directory // where it works
+	System             *sys.System
+	Stdout             io.Writer // what other programs read
 
 	Table   *Table
 	Command *Command
 	Args    []string // the arguments, without flags
-	Launch  string   // the folder that the program was started in
 
 	Report     *report.Reporter
 	Prompt     *prompt.Prompter
 	Interrupts *interrupt.Handler
-	Log        *tracelog.Log       // nil: nobody wants one
-	Hashes     *install.Hashes     // of packages that were verified, for the whole process
-	Files      *readfile.Kept      // reads files, for the whole process
-	Backends   func() *backend.Set // the backends of the process, made when they are first wanted
-	Unit       *UnitContext        // nil in a plain folder
-	Serving    *remote.Session     // the turns that the command is asked for; nil: it runs for the user
+	Origins    Origins         // nil outside of units
+	Serving    *remote.Session // the turns that the command is asked for; nil: it runs for the user
 	// Enter runs something in another folder as this command runs there: as in a unit, if
 	// it is one's.
 	Enter func(ctx context.Context, c *Call, dir string, do Run) int
@@ -153,46 +138,12 @@ type Call struct {
 	given map[string]bool
 }
 
-// A UnitContext is what a unit adds to the folder that a command runs in.
-type UnitContext struct {
-	// Values are the values that the unit gives the variables of the root module.
-	Values func(ctx context.Context, values map[string]engine.InputValue, root *config.Module) diag.List
-	// Value is the one that the unit gives a variable, for sources of modules; false: none.
-	Value engine.ValueFunc
-	// Sources are the files of the folder, each of which is read once; nil: they are read
-	// anew.
-	Sources *engine.Sources
-	// Refer gives what the language of units has for a reference, for the console; nil
-	// for none.
-	Refer func(ctx context.Context, ref hcl.Traversal) (cty.Value, diag.List)
-	// Origin tells where the unit's values come from, and Show names its files for readers,
-	// with their layers; both for the console, nil for none.
-	Origin func() explanation.Unit
-	Show   func(file string) (path, layer string)
-	// Moves are those between units that this one has a part in; nil for none.
-	Moves workdir.Moves
-	// Note notes where the state is that an apply is about to change; nil: nobody does.
-	Note func(ctx context.Context, at backend.Config, workspace string) diag.List
-	// Locate is workdir.Directory.Locate.
-	Locate func(diag.List) diag.List
-	// Tolerant says that what is wrong with these values is no error.
-	Tolerant bool
-	// KeepDir is the folder for journals and for states that cannot be written, since the
-	// working folder may be a cache; "" is the working folder.
-	KeepDir string
-	// Programs is the environment of the programs that provisioners start.
-	Programs workdir.ProgramEnv
-	// Files is the working folder for commands that only look, which is not made for
-	// them; nil: what lies on disk.
-	Files config.FS
-}
-
-// KeepDir is the folder for what must outlive the working folder.
-func (c *Call) KeepDir() string {
-	if c.Unit != nil && c.Unit.KeepDir != "" {
-		return c.Unit.KeepDir
-	}
-	return c.Dir
+// Origins says where the values and the files of a unit come from.
+type Origins interface {
+	// Origin says where the values come from.
+	Origin() explanation.Unit
+	// Source names a file of the unit's directory for readers, with its layer.
+	Source(file string) (path, layer string)
 }
 
 // Given reports whether a flag stood on the command line.
@@ -249,12 +200,6 @@ func (c *Call) WithoutPrograms() {
 	c.NoPrograms, c.Run = true, sys.RefusePrograms
 }
 
-// Path makes a path absolute: a relative one counts from the folder that is worked in.
-func (c *Call) Path(name string) string { return sys.Join(c.Dir, name) }
-
-// Home is the user's home folder, or "" if the environment names none.
-func (c *Call) Home() string { return c.Env.Home() }
-
 // Do runs another command in place of this one, with the words behind its name.
 func (c *Call) Do(ctx context.Context, cmd *Command, words []string) int {
 	c.Command = cmd
@@ -280,47 +225,44 @@ func (c *Call) Parse(flags Flags, words []string) (ok bool) {
 	return false
 }
 
-// DataDir is the folder of the program's own files, relative to Dir or absolute.
-func (c *Call) DataDir() string { return c.Folder().DataDir() }
+// Who is user@host, for locks.
+func (c *Call) Who() string { return c.System.User() + "@" + c.System.Host() }
 
-// DataPath is the path of a file in the data folder.
-func (c *Call) DataPath(names ...string) string { return c.Folder().DataPath(names...) }
+// OpenBackends makes the backends of a process.
+func (c *Call) OpenBackends() *backend.Set { return c.NewBackends(c.Who()) }
 
-// Folder is the folder that is worked in, for packages that know no commands.
-func (c *Call) Folder() *workdir.Directory {
-	f := &workdir.Directory{
-		Dir: c.Dir, Launch: c.Launch, Env: c.Env, User: journal.UserOf(c.System.Env), Now: c.Now, Sleep: c.Sleep, Stderr: c.Stderr, Run: c.Run, Executable: c.Executable, NoPrograms: c.NoPrograms,
-		Hashes: c.Hashes, Files: c.Files, Backends: c.Backends, Log: c.Log, Wait: c.Report.Wait,
-	}
-	if c.Unit != nil {
-		f.Programs, f.Locate = c.Unit.Programs, c.Unit.Locate
-	}
-	return f
+// Below is a call in another directory that says nothing and that no interrupt reaches; what
+// is verified once is shared.
+func (c *Call) Below(dir string) *Call {
+	return c.Inside(c.In(c.Path(dir), c.Env, nil))
 }
 
-// NewBackends makes the backends of a process.
-func (c *Call) NewBackends() *backend.Set { return c.Folder().NewBackends(c.User() + "@" + c.Host()) }
-
-// Below is a call in another folder that says nothing and that no interrupt
-// reaches; what is verified once is shared.
-func (c *Call) Below(dir string) *Call {
+// Inside is Below for a directory that somebody has made.
+func (c *Call) Inside(d *workdir.Directory) *Call {
 	r := report.New(c.Report.Context, c.System)
 	r.Options, r.Reported, r.Redactor = c.Report.Options, c.Report.Reported, c.Report.Redactor
-	r.Dir, r.Out = c.Path(dir), c.Stdout
-	return &Call{
-		System: c.System, Dir: r.Dir, Env: c.Env, Stdout: c.Stdout, Run: c.Run, NoPrograms: c.NoPrograms,
-		Table: c.Table, Command: c.Command, Launch: dir, Report: r, Prompt: prompt.New(r),
-		Interrupts: c.Interrupts.Inner(), Hashes: c.Hashes, Files: c.Files, Backends: c.Backends, Enter: c.Enter, Serving: c.Serving, Log: c.Log,
+	r.Dir, r.Out = d.Dir, c.Stdout
+	n := &Call{
+		Directory: d, System: c.System, Stdout: c.Stdout, Table: c.Table, Command: c.Command, Report: r, Prompt: prompt.New(r),
+		Interrupts: c.Interrupts.Inner(), Enter: c.Enter, Serving: c.Serving,
 	}
+	d.Host, d.Set = host{n}, r.Set
+	return n
 }
 
 // New is a call of a command in a system, with a reporter that has no views yet.
 func New(ctx context.Context, system *sys.System, t *Table, h *interrupt.Handler) *Call {
 	r := report.New(ctx, system)
-	return &Call{
-		System: system, Dir: system.Dir, Env: system.Env, Stdout: system.Stdout, Run: system.Run,
-		Table: t, Launch: system.Dir, Report: r, Prompt: prompt.New(r), Interrupts: h, Hashes: &install.Hashes{}, Files: &readfile.Kept{}, Command: &Command{},
+	c := &Call{
+		Directory: &workdir.Directory{
+			Dir: system.Dir, Launch: system.Dir, Env: system.Env, User: journal.UserOf(system.Env), Set: r.Set,
+			Now: system.Now, Sleep: system.Sleep, Stderr: system.Stderr, Run: system.Run, Executable: system.Executable,
+			Hashes: &install.Hashes{}, Files: &readfile.Kept{},
+		},
+		System: system, Stdout: system.Stdout, Table: t, Report: r, Prompt: prompt.New(r), Interrupts: h, Command: &Command{},
 	}
+	c.Host = host{c}
+	return c
 }
 
 // Group answers the first word of commands of two: the table says which there are.

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/terrace-iac/terrace/internal/base/sys"
+	"github.com/terrace-iac/terrace/internal/workdir"
 )
 
 func TestCalledAs(t *testing.T) {
@@ -23,12 +24,12 @@ func TestCalledAs(t *testing.T) {
 		"terraformvars":                "",
 		"":                             "",
 	} {
-		c := &Call{System: &sys.System{Args: []string{program}}}
+		c := &Call{System: &sys.System{Args: []string{program}}, Directory: &workdir.Directory{}}
 		if got := c.CalledAs(); got != want {
 			t.Errorf("%q: %q, want %q", program, got, want)
 		}
 	}
-	c := &Call{System: &sys.System{Args: []string{"tofu"}}, Env: sys.Env{"TERRACE_AS=terragrunt_linux_amd64"}}
+	c := &Call{System: &sys.System{Args: []string{"tofu"}}, Directory: &workdir.Directory{Env: sys.Env{"TERRACE_AS=terragrunt_linux_amd64"}}}
 	if got := c.CalledAs(); got != "terragrunt" {
 		t.Errorf("with TERRACE_AS: %q", got)
 	}

@@ -101,7 +101,7 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 		return c.Fail(append(ds, more...))
 	}
 	co := engine.ConsoleOptions{Variables: p.Vars, State: p.Translate(s), Plan: o.plan}
-	if c.Unit != nil && c.Unit.Refer != nil {
+	if c.Unit != nil {
 		co.Fallback = beyond(ctx, c, p)
 	}
 	engine, more := p.Engine.Console(ctx, co)
@@ -113,7 +113,7 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	l := &loop{Call: c, engine: engine, explain: func(ctx context.Context, address string) (*explanation.Explanation, diag.List) {
 		return explain(ctx, p, o, s, address)
 	}}
-	if c.Terminal.In && c.Terminal.Out {
+	if c.System.Terminal.In && c.System.Terminal.Out {
 		return l.interactive(ctx)
 	}
 	return l.piped(ctx)
@@ -151,12 +151,12 @@ func beyond(ctx context.Context, c *command.Call, p *project.Project) func(hcl.T
 // explain tells where a value comes from, with what the console was opened with.
 func explain(ctx context.Context, p *project.Project, o *options, s *state.State, address string) (*explanation.Explanation, diag.List) {
 	c := p.Call
-	all, _ := workdir.GatherVariables(workdir.VarSources{Dir: c.Dir, FS: project.ContextOf(c).Unit.Files, Env: c.Env, Flags: o.vars}) // what is wrong was said at the start
+	all, _ := workdir.GatherVariables(workdir.VarSources{Dir: c.Dir, FS: c.View, Env: c.Env, Flags: o.vars}) // what is wrong was said at the start
 	given := engine.ExplainOptions{Variables: p.Vars, Lost: all.Lost, State: p.Translate(s)}
-	if c.Unit != nil && c.Unit.Origin != nil {
-		given.Unit, given.UnitSet = c.Unit.Origin(), c.Report.Set
+	if c.Origins != nil {
+		given.Unit, given.UnitSet = c.Origins.Origin(), c.Report.Set
 		given.Show = func(file string) (string, string) {
-			path, layer := c.Unit.Show(file)
+			path, layer := c.Origins.Source(file)
 			if rel, err := filepath.Rel(c.System.Dir, path); err == nil {
 				path = filepath.ToSlash(rel)
 			}
@@ -234,7 +234,7 @@ const inputName = "<console-input>"
 
 // piped answers what comes from a pipe or a file, up to the first mistake.
 func (l *loop) piped(ctx context.Context) int {
-	in := bufio.NewReader(l.Stdin)
+	in := bufio.NewReader(l.System.Stdin)
 	text := ""
 	for {
 		line, err := in.ReadString('\n')
@@ -262,7 +262,7 @@ func (l *loop) piped(ctx context.Context) int {
 
 // interactive answers a person.
 func (l *loop) interactive(ctx context.Context) int {
-	edit := l.Terminal.Edit(completer(l.engine.Names()))
+	edit := l.System.Terminal.Edit(completer(l.engine.Names()))
 	text := ""
 	for {
 		prompt := "> "

@@ -46,8 +46,8 @@ func run(ctx context.Context, c *command.Call, inside bool) int {
 		dir = c.KeepDir()
 	}
 	err := c.Run(ctx, sys.Command{
-		Path: c.Arg(0), Args: c.Args[1:], Dir: dir, Env: c.Unit.Programs(ctx), Foreground: true,
-		Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
+		Path: c.Arg(0), Args: c.Args[1:], Dir: dir, Env: c.Unit.Environ(ctx), Foreground: true,
+		Stdin: c.System.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
 	})
 	if err == nil {
 		return 0

@@ -131,7 +131,7 @@ func Explain(ctx context.Context, c *command.Call, o *Options, given engine.Expl
 	if more.HasErrors() {
 		return nil, append(ds, more...)
 	}
-	all, _ := workdir.GatherVariables(workdir.VarSources{Dir: c.Dir, FS: project.ContextOf(c).Unit.Files, Env: c.Env, Flags: o.Vars, Read: c.Files})
+	all, _ := workdir.GatherVariables(workdir.VarSources{Dir: c.Dir, FS: c.View, Env: c.Env, Flags: o.Vars, Read: c.Files})
 	given.Variables, given.Lost, given.State = p.Vars, all.Lost, st
 	given.Installed = func() { p.SelectProviders(ctx, st) } // those that are not installed are asked for nothing
 	x, more := p.Engine.Explain(ctx, o.Address, given)

@@ -78,8 +78,8 @@ func explainIn(ctx context.Context, c *command.Call, f *unitflags.Flags, o *Opti
 	}
 	results := e.Run(ctx, estate.RunOptions{Command: &estate.Command{Look: true, Set: func(*estate.Unit) *source.Set { return c.Report.Set }, Do: func(ctx context.Context, _ *estate.Unit, s *estate.Site) (int, diag.List) {
 		n := units.CallIn(c, e, s)
-		n.Unit.Tolerant, n.Unit.Files = true, s.Files()
-		locate = s.Locate
+		n.Tolerant, n.View = true, s.Files()
+		locate = s.Source
 		x.Unit = u.Origin(e.Task(ctx))
 		with := *o
 		with.Vars = append(givenWords(s.Words()), o.Vars...)

@@ -111,7 +111,7 @@ func formatted(c *command.Call, path string, text []byte) ([]byte, diag.List) {
 }
 
 func standardInput(c *command.Call, o *options) int {
-	text, err := io.ReadAll(c.Stdin)
+	text, err := io.ReadAll(c.System.Stdin)
 	if err != nil {
 		return usage(c, diag.Errorf(diag.CodeFilesRead, nil, "Failed to read from stdin", "%s.", err))
 	}

@@ -56,7 +56,7 @@ func Overview(c *command.Call) string {
 			// An init that has nothing to install leaves nothing.
 			b.WriteString("Nothing is installed here: init has not run, or had nothing to install.\n")
 			start = append([]string{"init"}, start...)
-		} else if name, ds := c.Folder().Workspace(); !ds.HasErrors() && name != "default" {
+		} else if name, ds := c.Directory.Workspace(); !ds.HasErrors() && name != "default" {
 			fmt.Fprintf(&b, "The workspace is %s.\n", name)
 		}
 		left = pendingIn(c.Dir)

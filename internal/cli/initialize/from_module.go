@@ -39,6 +39,6 @@ func copyModule(ctx context.Context, c *command.Call, src string) diag.List {
 
 // sourceOptions say where the package of one module comes from.
 func sourceOptions(c *command.Call) (installer.Options, diag.List) {
-	cfg, ds := c.Folder().Settings()
-	return installer.Options{Packages: c.Folder().Fetcher(cfg), Registry: c.Folder().Registry(cfg)}, ds
+	cfg, ds := c.Directory.Settings()
+	return installer.Options{Packages: c.Directory.Fetcher(cfg), Registry: c.Directory.Registry(cfg)}, ds
 }

@@ -39,7 +39,7 @@ and fits is left alone.
 				if ds.HasErrors() {
 					return c.Fail(ds)
 				}
-				return c.Report.Status(append(ds, setup.InstallModules(ctx, project.ContextOf(c), viewOf(c), setup.Modules{Vars: o.vars, Upgrade: o.update, Files: project.Files(c), Tests: tests})...))
+				return c.Report.Status(append(ds, setup.InstallModules(ctx, c.Directory, viewOf(c), setup.Modules{Vars: o.vars, Upgrade: o.update, Files: project.Files(c), Tests: tests})...))
 			}
 		},
 	}

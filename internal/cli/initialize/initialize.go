@@ -133,7 +133,7 @@ func runInit(ctx context.Context, c *command.Call, o *initOptions) int {
 		c.Report.Say("\n\nThe directory has no " + view.Product + " configuration files. You may begin working\nwith " + view.Product + " immediately by creating " + view.Product + " configuration files.\n")
 		return 0
 	}
-	cloud, ds := setup.Run(ctx, project.ContextOf(c), o.setup(c), viewOf(c))
+	cloud, ds := setup.Run(ctx, c.Directory, o.setup(c), viewOf(c))
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
@@ -171,7 +171,7 @@ func Quietly(ctx context.Context, c *command.Call, words []string) diag.List {
 		}
 		o.Input, o.backendOn, o.migrate = false, o.backendOn && cloud, o.migrate || o.forceCopy
 	}
-	_, ds := setup.Run(ctx, project.ContextOf(c), o.setup(c), viewOf(c))
+	_, ds := setup.Run(ctx, c.Directory, o.setup(c), viewOf(c))
 	return ds
 }
 
@@ -180,7 +180,7 @@ func (o *initOptions) setup(c *command.Call) setup.Options {
 	return setup.Options{
 		Vars: o.Vars, Input: o.Input,
 		NoBackend: !o.backendOn, BackendConfig: o.backendConfig, Reconfigure: o.reconfigure, Migrate: o.migrate, ForceCopy: o.forceCopy, IgnoreVersion: o.ignoreVersion,
-		Unlocked: !o.State.Lock.On, LockTimeout: o.State.Lock.Timeout, Who: c.User() + "@" + c.Host(),
+		Unlocked: !o.State.Lock.On, LockTimeout: o.State.Lock.Timeout, Who: c.Who(),
 		NoModules: !o.get, Tests: o.TestDirectory, Upgrade: o.upgrade, Readonly: o.lockfile == "readonly", Pin: o.lockModules, PluginDirs: o.pluginDirs,
 	}
 }

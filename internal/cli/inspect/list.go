@@ -184,8 +184,8 @@ func listUnits(ctx context.Context, c *command.Call, o *listOptions, columns boo
 	for _, x := range list {
 		lines = append(lines, x.Name)
 	}
-	if columns && c.Terminal.Out && c.Terminal.Width != nil {
-		fmt.Fprint(c.Stdout, inColumns(lines, c.Terminal.Width()))
+	if columns && c.System.Terminal.Out && c.System.Terminal.Width != nil {
+		fmt.Fprint(c.Stdout, inColumns(lines, c.System.Terminal.Width()))
 		return 0
 	}
 	for _, n := range lines {
@@ -202,7 +202,7 @@ func openToList(ctx context.Context, c *command.Call, f *unitflags.Flags, comman
 	}
 	o.Discovery.Destroy, o.Discovery.NoHidden = command == "destroy", noHidden
 	o.Discovery.NamesAlone, o.Discovery.Lenient = look.NamesAlone, true
-	o.Discovery.Expect = c.LeaveHeap
+	o.Discovery.Expect = c.System.LeaveHeap
 	e, more := units.Open(ctx, c, o)
 	return e, append(ds, more...)
 }

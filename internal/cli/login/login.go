@@ -86,11 +86,11 @@ func hostNamed(c *command.Call, name string) (shown string, reg *registry.Client
 	if err != nil {
 		return "", nil, diag.Errorf(diag.CodeCLILogin, nil, "Invalid hostname", "The given hostname %q is not valid: %s.", name, err)
 	}
-	cfg, ds := c.Folder().Settings()
+	cfg, ds := c.Directory.Settings()
 	if ds.HasErrors() {
 		return "", nil, ds
 	}
-	return h.ForDisplay(), c.Folder().Registry(cfg), ds
+	return h.ForDisplay(), c.Directory.Registry(cfg), ds
 }
 
 // confirmLogin asks whether the user wants the token and its place.

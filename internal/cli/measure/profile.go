@@ -68,8 +68,8 @@ func Profiled(c *command.Call, args []string, run func() int) int {
 	}
 	err := errors.New("this program cannot profile itself here")
 	var stop func() error
-	if c.Profile != nil {
-		stop, err = c.Profile(p)
+	if c.System.Profile != nil {
+		stop, err = c.System.Profile(p)
 	}
 	if err != nil {
 		return c.Fail(badProfile(err))

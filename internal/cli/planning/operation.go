@@ -54,7 +54,7 @@ func (o *Flags) Options(c *command.Call) (engine.PlanOptions, diag.List) {
 // atService carries an operation out where the workspace of the folder is, if that is
 // made for it.
 func atService(ctx context.Context, c *command.Call, o *Flags, q remoterun.Request) (code int, done bool) {
-	if c.Unit != nil && c.Unit.Values != nil { // what a unit gives is known here alone
+	if c.Unit != nil { // what a unit gives is known here alone
 		return 0, false
 	}
 	options, ds := o.Options(c)
@@ -166,8 +166,8 @@ func (r *run) ready() {
 	reads := r.flags.reads(r.Call)
 	r.op = r.Operation()
 	r.op.Reads = &reads
-	if r.Unit != nil && r.Unit.Moves != nil {
-		r.op.Moves = r.Unit.Moves
+	if r.Unit != nil {
+		r.op.Moves = r.Unit.Moves()
 	}
 }
 
@@ -178,17 +178,15 @@ func (r *run) do(ctx context.Context, w workdir.Want, s workdir.Steps) (workdir.
 		o, ds := r.Locked(ctx, r.backend, r.flags.State, r.what)
 		return o, append(r.said, ds...)
 	}
-	if taken := s.Taken; w.Apply && r.Unit != nil && r.Unit.Note != nil {
+	if taken := s.Taken; w.Apply && r.Unit != nil {
 		s.Taken = func(h *workdir.OpenState, po *engine.PlanOptions) diag.List {
-			ds := r.Unit.Note(ctx, r.backend.Config, r.Workspace)
+			ds := r.Unit.Applying(ctx, r.backend.Config, r.Workspace)
 			if taken != nil {
 				ds = append(ds, taken(h, po)...)
 			}
 			return ds
 		}
 	}
-	s.Slow = func() { project.Waiting(r.Call) }
-	s.Watch, s.Event = project.Watch(r.Call), r.Report.Event
 	done, ds := r.op.Run(ctx, w, s)
 	r.Close()
 	r.Report.Tell(done.Released)

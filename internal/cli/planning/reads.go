@@ -43,7 +43,7 @@ func (f *Flags) reads(c *command.Call) workdir.Reads {
 
 // ReadLogs is the folder for what is known of reads, "" for none.
 func ReadLogs(c *command.Call) string {
-	if base := c.Folder().CacheDir(); base != "" {
+	if base := c.Directory.CacheDir(); base != "" {
 		return filepath.Join(base, "reads")
 	}
 	return ""

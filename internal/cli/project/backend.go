@@ -19,12 +19,12 @@ import (
 // OpenBackend opens a place by its configuration. block is where that stands, nil for
 // nowhere.
 func OpenBackend(ctx context.Context, c *command.Call, cfg backend.Config, block *config.Backend, enc *encryption.Config) (*Place, diag.List) {
-	return workdir.OpenBackend(ctx, c.Folder(), cfg, block, enc)
+	return workdir.OpenBackend(ctx, c.Directory, cfg, block, enc)
 }
 
 // LocalFile is the place of states that are named by their files.
 func LocalFile(ctx context.Context, c *command.Call, enc *encryption.Config) (*Place, diag.List) {
-	cfg, ds := c.Folder().Backend().Of(kinds.Default, cty.NilVal)
+	cfg, ds := c.Directory.Backend().Of(kinds.Default, cty.NilVal)
 	if ds.HasErrors() {
 		return nil, ds
 	}
@@ -34,7 +34,7 @@ func LocalFile(ctx context.Context, c *command.Call, enc *encryption.Config) (*P
 // StoreOptions say how the states of this command are opened.
 func StoreOptions(c *command.Call, b *Place, f flags.State) backend.StoreOptions {
 	return backend.StoreOptions{
-		StatePath: f.Path, OutPath: f.Out, BackupPath: f.Backup, Waiting: func(l *store.LockInfo) { lockedBy(c, l) },
+		StatePath: f.Path, OutPath: f.Out, BackupPath: f.Backup, Waiting: c.Host.Waiting,
 		Sealer: b.Encryption.State(c.Report.Context).States(), IgnoreVersion: f.IgnoreVersion, Locate: b.Locate,
 	}
 }

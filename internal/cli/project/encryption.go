@@ -18,7 +18,7 @@ import (
 // EncryptionOf returns the encryption settings of the working directory, for commands that
 // have not loaded its configuration.
 func EncryptionOf(ctx context.Context, c *command.Call, given []workdir.VarFlag) (*encryption.Config, diag.List) {
-	return workdir.EncryptionOf(ctx, ContextOf(c), given, "")
+	return workdir.EncryptionOf(ctx, c.Directory, given, "")
 }
 
 // A SavedPlan is a plan file that was read.
@@ -44,7 +44,7 @@ func ReadPlanFile(ctx context.Context, c *command.Call, given []workdir.VarFlag,
 	var ds diag.List
 	var err error
 	out.File, err = ReadFile(c.Path(name), func(r io.ReaderAt, size int64) (*planfile.File, error) {
-		ContextOf(c).ExpectPlan(size)
+		c.Directory.ExpectPlan(size)
 		head := make([]byte, 1)
 		n, _ := r.ReadAt(head, 0)
 		sealed := n > 0 && head[0] == '{' // else an archive
@@ -85,12 +85,12 @@ func ReadPlanFile(ctx context.Context, c *command.Call, given []workdir.VarFlag,
 	case err != nil:
 		return nil, append(ds, PlanFileError(name, err)...)
 	}
-	selected, more := c.Folder().Workspace()
+	selected, more := c.Directory.Workspace()
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, ds
 	}
 	if w := out.Backend.Workspace; out.Encryption != nil && w != selected {
-		if out.Encryption, more = workdir.EncryptionOf(ctx, ContextOf(c), given, w); more.HasErrors() {
+		if out.Encryption, more = workdir.EncryptionOf(ctx, c.Directory, given, w); more.HasErrors() {
 			return nil, append(ds, more.Errors()...)
 		}
 	}

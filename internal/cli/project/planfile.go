@@ -57,12 +57,12 @@ func PlanFileError(name string, err error) diag.List {
 // names the backend.
 func (f *SavedPlan) Open(ctx context.Context, c *command.Call, given []workdir.VarFlag) (*Place, diag.List) {
 	enc, planned := f.Encryption, f.Backend
-	dir := c.Folder().Backend()
+	dir := c.Directory.Backend()
 	was, ds := dir.Of(planned.Type, planned.Config)
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	root, more := ContextOf(c).SettingsRoot()
+	root, more := c.Directory.SettingsRoot()
 	if more.HasErrors() {
 		return nil, append(ds, more...)
 	}
@@ -110,7 +110,7 @@ func fits(ctx context.Context, c *command.Call, b backend.Config, block *config.
 	if b.Type != block.Type {
 		return false, nil
 	}
-	k, ds := c.Folder().Backends().Kind(block.Type)
+	k, ds := c.Directory.Backends().Kind(block.Type)
 	if ds.HasErrors() {
 		return false, ds
 	}

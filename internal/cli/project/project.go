@@ -15,14 +15,11 @@ import (
 	"sync"
 
 	"github.com/terrace-iac/terrace/addr"
-	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/lang/module"
-	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/schema"
 )
@@ -42,25 +39,9 @@ type Project struct {
 	*workdir.Loaded
 }
 
-// ContextOf is the folder that a call works in, with its prompts, reports and interrupts.
-func ContextOf(c *command.Call) *workdir.Directory {
-	out := c.Folder()
-	out.Set, out.Event, out.Expect, out.Beside, out.Running = c.Report.Set, c.Report.Event, c.ExpectHeap, c.ShareProcessors, c.Interrupts.EndsProviders
-	out.Waiting = func(holder *store.LockInfo) { lockedBy(c, holder) }
-	if c.Prompt.May(true) {
-		out.Ask = func(ctx context.Context, v *config.Variable) (string, error) {
-			return c.Prompt.Ask(ctx, prompt.Question{Title: prompt.Variable(v), Text: v.Description, Secret: v.Sensitive})
-		}
-	}
-	if u := c.Unit; u != nil {
-		out.Unit = workdir.Unit{Values: u.Values, Value: u.Value, Tolerant: u.Tolerant, Sources: u.Sources, Files: u.Files, KeepDir: u.KeepDir}
-	}
-	return out
-}
-
 // Load loads the configuration of the working folder. With errors the project is nil.
 func Load(ctx context.Context, c *command.Call, o Options) (*Project, diag.List) {
-	p, ds := workdir.Load(ctx, ContextOf(c), o)
+	p, ds := workdir.Load(ctx, c.Directory, o)
 	if p == nil {
 		return nil, ds
 	}
@@ -69,13 +50,13 @@ func Load(ctx context.Context, c *command.Call, o Options) (*Project, diag.List)
 
 // Of is a project of a configuration that somebody else has opened, and closes.
 func Of(c *command.Call, e *engine.Engine, values map[string]engine.InputValue) *Project {
-	return &Project{c, workdir.Of(ContextOf(c), e, values)}
+	return &Project{c, workdir.Of(c.Directory, e, values)}
 }
 
 // EngineOptions are the options for engines on the working folder, and what finds their
 // providers, for commands that open more than one.
 func EngineOptions(c *command.Call, o Options) (engine.Options, *workdir.Plugins, diag.List) {
-	return workdir.EngineOptions(ContextOf(c), o)
+	return workdir.EngineOptions(c.Directory, o)
 }
 
 // Schemas serves the views with the schemas of running providers. A provider

@@ -14,13 +14,13 @@ import (
 )
 
 // Root loads the root module alone.
-func Root(c *command.Call) (*config.Module, diag.List) { return ContextOf(c).Root() }
+func Root(c *command.Call) (*config.Module, diag.List) { return c.Directory.Root() }
 
 // OnDisk are the files of the folder that is worked in, as they lie on disk.
-func OnDisk(c *command.Call) config.FS { return ContextOf(c).OnDisk() }
+func OnDisk(c *command.Call) config.FS { return c.Directory.OnDisk() }
 
 // FilesOf are the files of the folder that is worked in.
-func FilesOf(c *command.Call) config.FS { return ContextOf(c).FilesOf() }
+func FilesOf(c *command.Call) config.FS { return c.Directory.FilesOf() }
 
 // WhereState tells where state lives, for commands that read or list state:
 // they need neither modules nor providers. A folder whose files cannot be read as
@@ -32,11 +32,11 @@ func WhereState(ctx context.Context, c *command.Call, given []workdir.VarFlag) (
 		return nil, bad.Errors()
 	}
 	if root.Backend == nil && root.Encryption == nil {
-		enc, ds := c.Folder().EnvironmentEncryption()
+		enc, ds := c.Directory.EnvironmentEncryption()
 		if ds.HasErrors() {
 			return nil, ds
 		}
-		cfg, more := c.Folder().Backend().Current(nil, nil)
+		cfg, more := c.Directory.Backend().Current(nil, nil)
 		if ds = append(ds, more...); more.HasErrors() {
 			return nil, ds
 		}
@@ -68,8 +68,8 @@ func PendingPlaces(ctx context.Context, c *command.Call, given []workdir.VarFlag
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	out, more := c.Folder().Backend().Settle(ctx, selection.Init{
-		Block: root.Backend, Options: options, Read: ContextOf(c).BackendFile, Eval: p.Static(ctx), Pending: true,
+	out, more := c.Directory.Backend().Settle(ctx, selection.Init{
+		Block: root.Backend, Options: options, Read: c.Directory.BackendFile, Eval: p.Static(ctx), Pending: true,
 	})
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, ds
@@ -103,7 +103,7 @@ func CurrentState(ctx context.Context, c *command.Call, given []workdir.VarFlag,
 		}
 		return ReadWorkspace(ctx, c, file, store.Default, flags.State{Path: path})
 	}
-	name, more := c.Folder().Workspace()
+	name, more := c.Directory.Workspace()
 	if ds = append(ds, more...); ds.HasErrors() {
 		return nil, ds
 	}

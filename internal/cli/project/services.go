@@ -7,4 +7,4 @@ import (
 
 // Files are the configuration files of the working folder as they are now, for
 // steps that share what is loaded from them.
-func Files(c *command.Call) *engine.Sources { return ContextOf(c).Sources() }
+func Files(c *command.Call) *engine.Sources { return c.NewSources() }

@@ -8,8 +8,6 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
-	"github.com/terrace-iac/terrace/internal/cli/interrupt"
-	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/workdir"
@@ -27,7 +25,7 @@ func (p *Project) Begin(ctx context.Context, f flags.State, what string) (*workd
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, nil, ds
 	}
-	held, more := workdir.Take(ctx, locked, func() { Waiting(p.Call) })
+	held, more := workdir.Take(ctx, locked, func() { p.Host.Waiting(nil) })
 	if ds = append(ds, more...); held == nil {
 		return nil, nil, ds
 	}
@@ -44,36 +42,15 @@ func (p *Project) Locked(ctx context.Context, b *Place, f flags.State, what stri
 	}
 	at := PlaceOf(p.Call, b, opened, p.Workspace)
 	at.KeepSegments = workdir.KeepSegmentsOf(f.Journal, p.Plugins.Config.JournalInStore)
-	return at.Locked(ctx, workdir.Lock{Off: !f.On, Timeout: f.Timeout, Operation: what, Who: p.User() + "@" + p.Host(), Now: p.Now()}), ds
-}
-
-// Waiting tells that somebody else has the lock.
-func Waiting(c *command.Call) {
-	const text = "Acquiring state lock. This may take a few moments..."
-	c.Report.Human.Say(text + "\n")
-	c.Report.Stream.Typed(text, "state_lock_acquire", nil)
-}
-
-// lockedBy tells who has the lock that is waited for.
-func lockedBy(c *command.Call, holder *store.LockInfo) {
-	text := "The state is locked by " + backend.Describe(holder) + ". Waiting for the lock..."
-	c.Report.Human.Say(text + "\n")
-	c.Report.Stream.Log(text)
+	return at.Locked(ctx, workdir.Lock{Off: !f.On, Timeout: f.Timeout, Operation: what, Who: p.Who(), Now: p.Now()}), ds
 }
 
 // PlaceOf is where a state is that is kept in a store.
 func PlaceOf(c *command.Call, b *Place, st store.Store, workspace string) workdir.StatePlace {
 	return workdir.StatePlace{
-		Store: st, Workspace: workspace, Dir: c.KeepDir(), Encryption: b.Encryption, User: c.Folder().User,
-		Rescue:     func(text []byte) diag.List { return workdir.Rescue(c.Stdout, text) },
-		Recovering: func(sentence string) { recovering(c, sentence) },
+		Store: st, Workspace: workspace, Dir: c.KeepDir(), Encryption: b.Encryption, User: c.Directory.User,
+		Host: c.Host,
 	}
-}
-
-// recovering tells that the state is about to be written with what a journal contains.
-func recovering(c *command.Call, sentence string) {
-	c.Report.Human.Say(sentence + "\n")
-	c.Report.Stream.Log(sentence)
 }
 
 // StateOptions says how a state is managed that is kept in a store.
@@ -85,15 +62,6 @@ func StateOptions(c *command.Call, b *Place, st store.Store, workspace string) s
 func readStore(ctx context.Context, c *command.Call, b *Place, st store.Store, workspace string) (*state.State, diag.List) {
 	return PlaceOf(c, b, st, workspace).Read(ctx)
 }
-
-// Watch has a second interrupt leave the journal of an apply as it is.
-func Watch(c *command.Call) workdir.Watch { return watch{c.Interrupts} }
-
-type watch struct{ interrupts *interrupt.Handler }
-
-func (w watch) Add(s *statemgr.State) { w.interrupts.WhenKilled(s.Abandon) }
-
-func (w watch) Remove(*statemgr.State) { w.interrupts.WhenKilled(nil) }
 
 // PersistEvery is how often the whole state is written during an apply.
 func PersistEvery(c *command.Call) (time.Duration, diag.List) {

@@ -41,7 +41,7 @@ func NewTransfers(c *command.Call) *transfers {
 	if c.Report.Human == nil || !c.Report.Redraws() {
 		return nil
 	}
-	line := &view.StatusLine{Width: c.Terminal.Width}
+	line := &view.StatusLine{Width: c.System.Terminal.Width}
 	line.Out = c.Report.Human.Redirect(line)
 	return &transfers{Call: c, line: line, items: map[string]transferItem{}}
 }

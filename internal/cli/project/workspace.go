@@ -7,5 +7,5 @@ import (
 
 // SelectWorkspace makes a workspace the selected one.
 func SelectWorkspace(c *command.Call, name string) diag.List {
-	return ContextOf(c).SelectWorkspace(name)
+	return c.Directory.SelectWorkspace(name)
 }

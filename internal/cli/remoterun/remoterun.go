@@ -63,7 +63,7 @@ func Do(ctx context.Context, c *command.Call, q Request) (code int, done bool) {
 	if !ok {
 		return 0, false
 	}
-	name, ds := c.Folder().Workspace()
+	name, ds := c.Directory.Workspace()
 	if ds.HasErrors() {
 		return c.Fail(ds), true
 	}
@@ -84,7 +84,7 @@ func Do(ctx context.Context, c *command.Call, q Request) (code int, done bool) {
 // mayRun reports whether the backend of the folder can have runs at its service, without
 // asking it.
 func mayRun(c *command.Call) bool {
-	dir := c.Folder().Backend()
+	dir := c.Directory.Backend()
 	r, ds := dir.Recorded()
 	if ds.HasErrors() || r == nil {
 		return false

@@ -74,7 +74,7 @@ func find(ctx context.Context, c *command.Call, name string, given []workdir.Var
 	if b.Host != m.Host {
 		return nil, diag.Errorf(diag.CodeCloudSavedPlan, nil, "Saved plan is for another host", "The file %q names a plan at %s, and the configuration of this folder is for %s.", name, m.Host, b.Host)
 	}
-	workspace, ds := c.Folder().Workspace()
+	workspace, ds := c.Directory.Workspace()
 	if ds.HasErrors() {
 		return nil, ds
 	}

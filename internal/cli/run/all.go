@@ -96,8 +96,8 @@ func runAll(ctx context.Context, c *command.Call, name string, f *unitflags.Flag
 	}
 	r := &estateRun{Call: c, f: f, name: name, args: args, over: over, halt: halt{stop: make(chan struct{})}, shown: newDisplay(c.Report, name, f), kept: &savedplan.Files{Call: c, Dir: f.OutDir, JSONDir: f.JSONOutDir, Saving: &estate.Saving{}}}
 	r.page = planpage.Pager{Call: c, File: f.HTML, Kept: r.kept}
-	if c.LimitHeap != nil {
-		c.LimitHeap() // an estate has many units, and a machine often little memory
+	if c.System.LimitHeap != nil {
+		c.System.LimitHeap() // an estate has many units, and a machine often little memory
 	}
 	var err error
 	if r.shown.log, err = unitlog.New(f.Log(), c.Dir, c.Now); err != nil {

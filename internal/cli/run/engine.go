@@ -40,7 +40,7 @@ the CLI configuration can say all of that but the key, too.`,
 				if len(c.Args) > 0 {
 					return c.UsageError("Too many command line arguments", "worker takes no arguments.")
 				}
-				cfg, ds := c.Folder().Settings()
+				cfg, ds := c.Directory.Settings()
 				if ds.HasErrors() {
 					return c.Fail(ds)
 				}
@@ -114,7 +114,7 @@ func engineOf(c *command.Call, f *unitflags.Flags) diag.List {
 	if f.On == "" {
 		return nil
 	}
-	cfg, ds := c.Folder().Settings()
+	cfg, ds := c.Directory.Settings()
 	if ds.HasErrors() {
 		return ds
 	}
@@ -147,7 +147,7 @@ func idleEngineFlag(f *unitflags.Flags) string {
 // engineEnv is the environment of the program that speaks with the engine: what the
 // environment does not say, the CLI configuration may.
 func engineEnv(c *command.Call) sys.Env {
-	cfg, ds := c.Folder().Settings()
+	cfg, ds := c.Directory.Settings()
 	if ds.HasErrors() {
 		return c.Env // it was said before, or has nothing to do with this
 	}

@@ -128,7 +128,7 @@ func (t *reporter) goLive(units int) (stop func()) {
 	if t.Report.Human == nil || !t.Report.Redraws() || t.Report.Automated() {
 		return func() {}
 	}
-	t.shown.live = view.NewLive(t.Report.Human.Out, t.Terminal.Width, t.Terminal.Height, t.Now, units)
+	t.shown.live = view.NewLive(t.Report.Human.Out, t.System.Terminal.Width, t.System.Terminal.Height, t.Now, units)
 	out := t.Report.Human.Redirect(t.shown.live)
 	live := t.shown.live
 	t.Interrupts.WhenKilled(func() {

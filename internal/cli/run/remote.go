@@ -55,13 +55,13 @@ func findWorker(c *command.Call) string {
 // runWorker runs the program, with the streams of the command.
 func runWorker(ctx context.Context, c *command.Call, args ...string) int {
 	program := sys.Command{
-		Path: findWorker(c), Args: args, Dir: c.Dir, Env: engineEnv(c), Foreground: true, Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
+		Path: findWorker(c), Args: args, Dir: c.Dir, Env: engineEnv(c), Foreground: true, Stdin: c.System.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
 	}
 	if args[0] != "worker" { // who reads the output no more ends this process, as with other commands
 		program.Stdout = struct{ io.Writer }{c.Stdout}
 	}
-	if c.Become != nil && args[0] == "worker" { // who ends this process means the worker
-		if err := c.Become(program); !errors.Is(err, errors.ErrUnsupported) {
+	if c.System.Become != nil && args[0] == "worker" { // who ends this process means the worker
+		if err := c.System.Become(program); !errors.Is(err, errors.ErrUnsupported) {
 			return c.Fail(noWorker(err))
 		}
 	}
@@ -230,7 +230,7 @@ func (r *estateRun) startMessage(ctx context.Context, o *estate.RunOptions, appr
 	}
 	job := remote.Job{
 		Args: slices.Clone(r.System.Args[1:]), Env: travels(r.Env, r.CalledAs()), Root: root, Dir: filepath.ToSlash(rel), Repo: repo,
-		Op: string(o.Op), At: r.began, Who: r.User() + "@" + r.Host(), Save: save, Asks: o.Ask != nil, Asked: asked,
+		Op: string(o.Op), At: r.began, Who: r.Who(), Save: save, Asks: o.Ask != nil, Asked: asked,
 	}
 	_, span := telemetry.Start(ctx, "distributed_run_start")
 	if span.Traced() { // the spans of workers are below it

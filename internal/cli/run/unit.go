@@ -262,7 +262,7 @@ func (w *unitView) do(ctx context.Context, s *estate.Site, cmd *command.Command,
 	n := units.CallIn(w.Call, w.estate, s)
 	n.Command, w.reported, w.ran = cmd, nil, true
 	if looks(w.Call, cmd) {
-		n.Unit.Files = s.Files()
+		n.View = s.Files()
 	}
 	n.Report.Note = w.note
 	defer func() { n.Report.Note = nil }()

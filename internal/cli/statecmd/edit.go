@@ -280,7 +280,7 @@ func given(c *command.Call) (*state.State, []byte, diag.List) {
 	var b []byte
 	var err error
 	if name == "-" {
-		b, err = io.ReadAll(c.Stdin)
+		b, err = io.ReadAll(c.System.Stdin)
 	} else {
 		if s := streamed(c.Path(name)); s != nil {
 			return s, nil, nil
@@ -444,7 +444,7 @@ func (o *common) lockable(ctx context.Context, c *command.Call) (stores []store.
 	if !slices.ContainsFunc(ds, func(m *diag.Message) bool { return m.Code == selection.InitCode }) {
 		return nil, "", nil, ds
 	}
-	workspace, more := c.Folder().Workspace()
+	workspace, more := c.Directory.Workspace()
 	if more.HasErrors() {
 		return nil, "", nil, more
 	}

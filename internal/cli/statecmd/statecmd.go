@@ -70,7 +70,7 @@ func (o *common) openAt(ctx context.Context, c *command.Call) (at statemgr.Optio
 	if ds.HasErrors() {
 		return at, place, "", ds
 	}
-	workspace, more := c.Folder().Workspace()
+	workspace, more := c.Directory.Workspace()
 	if ds = append(ds, more...); ds.HasErrors() {
 		return at, place, "", ds
 	}
@@ -124,7 +124,7 @@ func (o *common) takeAt(ctx context.Context, c *command.Call, at statemgr.Option
 
 // locking are the options of a state with what its lock says, unless it is not locked.
 func (o *common) locking(c *command.Call, at statemgr.Options, operation string) statemgr.Options {
-	at.Run = store.LockInfo{Operation: operation, Who: c.User() + "@" + c.Host(), Version: statefile.Version, Created: c.Now()}
+	at.Run = store.LockInfo{Operation: operation, Who: c.Who(), Version: statefile.Version, Created: c.Now()}
 	if o.state.On {
 		at.Lock, at.Timeout = &at.Run, o.state.Timeout
 	}

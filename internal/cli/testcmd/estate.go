@@ -62,10 +62,10 @@ func runEstates(ctx context.Context, c *command.Call, o *options, files []*testf
 	c.Interrupts.Gently(func() { once.Do(func() { close(stop) }) })
 	defer c.Interrupts.Gently(nil)
 	p := &printer{Call: c, options: o}
-	fns := funcs.Table(funcs.Config{BaseDir: c.Dir, Home: c.Folder().HomeOrError, Now: c.Now, PureOnly: true})
+	fns := funcs.Table(funcs.Config{BaseDir: c.Dir, Home: c.Directory.HomeOrError, Now: c.Now, PureOnly: true})
 	var all []*testrun.Result
 	for i, f := range files {
-		backends := c.NewBackends()
+		backends := c.OpenBackends()
 		dir := filepath.Join(temp, fmt.Sprint(i))
 		t := &estatetest.Test{
 			File: f, Functions: fns, Now: c.Now, Stop: stop,

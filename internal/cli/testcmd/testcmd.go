@@ -188,14 +188,14 @@ func gather(ctx context.Context, c *command.Call, o *options) (*given, diag.List
 		ds = append(ds, more...)
 	}
 	out.flags, more = all(workdir.VarSources{Files: c.Dir, Flags: o.vars, Read: c.Files})
-	if ds = append(ds, more...); ds.HasErrors() || c.Unit == nil || c.Unit.Values == nil {
+	if ds = append(ds, more...); ds.HasErrors() || c.Unit == nil {
 		return out, ds
 	}
 	root, more := config.Load(c.Dir, config.Options{Set: c.Report.Set})
 	if more.HasErrors() {
 		return out, append(ds, more...)
 	}
-	return out, append(ds, c.Unit.Values(ctx, out.first, root)...)
+	return out, append(ds, c.Unit.All(ctx, out.first, root)...)
 }
 
 // forFile picks the values for a file: those of the test directory count for its files.

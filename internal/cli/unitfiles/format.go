@@ -103,7 +103,7 @@ func formatted(set *source.Set, path string, text []byte) ([]byte, diag.List) {
 }
 
 func formatInput(c *command.Call) int {
-	text, err := io.ReadAll(c.Stdin)
+	text, err := io.ReadAll(c.System.Stdin)
 	if err != nil {
 		return c.Fail(diag.Errorf(diag.CodeFilesRead, nil, "Failed to read from stdin", "%s.", err))
 	}

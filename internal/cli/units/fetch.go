@@ -25,7 +25,7 @@ import (
 // Fetch brings the modules of units here, by the same getters as the modules
 // that configuration calls. refresh asks sources again that were asked just now.
 func Fetch(c *command.Call, cfg *cliconfig.Config, refresh bool) func(context.Context, string) (string, diag.List) {
-	fetcher := sync.OnceValue(func() *fetch.Fetcher { return c.Folder().Fetcher(cfg) })
+	fetcher := sync.OnceValue(func() *fetch.Fetcher { return c.Directory.Fetcher(cfg) })
 	return func(ctx context.Context, src string) (string, diag.List) {
 		req, err := unitRequest(ctx, c, cfg, src)
 		if err != nil {
@@ -47,7 +47,7 @@ func Fetch(c *command.Call, cfg *cliconfig.Config, refresh bool) func(context.Co
 // Fetched finds the modules of units that were fetched before, for commands that only
 // look: those ask no server and write nothing.
 func Fetched(c *command.Call, cfg *cliconfig.Config) func(context.Context, string) (string, diag.List) {
-	fetcher := sync.OnceValue(func() *fetch.Fetcher { return c.Folder().Fetcher(cfg) })
+	fetcher := sync.OnceValue(func() *fetch.Fetcher { return c.Directory.Fetcher(cfg) })
 	return func(ctx context.Context, src string) (string, diag.List) {
 		var pkg fetch.Package
 		found := false
@@ -112,7 +112,7 @@ func registryFor(c *command.Call, cfg *cliconfig.Config, host string) *registry.
 		}
 		own.EnvTokens[strings.ToLower(host)], cfg = token, &own
 	}
-	return c.Folder().Registry(cfg)
+	return c.Directory.Registry(cfg)
 }
 
 // NewestVersion is the version that the source of a module in a registry names, or else the

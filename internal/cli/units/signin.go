@@ -46,7 +46,7 @@ func assumeRole(c *command.Call) func(context.Context, sys.Env, estate.Role) ([]
 func usePluginCache(c *command.Call, f *unitflags.Sourcing) diag.List {
 	dir := f.ProviderCacheDir
 	if dir == "" {
-		cfg, ds := c.Folder().Settings()
+		cfg, ds := c.Directory.Settings()
 		cache := c.Env.Get("XDG_CACHE_HOME")
 		if home := c.Home(); cache == "" && home != "" {
 			cache = filepath.Join(home, ".cache")

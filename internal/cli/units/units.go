@@ -29,13 +29,6 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// within is a call in the folder of a unit, with its environment.
-func within(c *command.Call, f *workdir.Directory) *command.Call {
-	n := c.Below(f.Dir)
-	n.Env = f.Env
-	return n
-}
-
 // installing are the commands that may install providers.
 var installing = []string{"init", "plan", "apply", "destroy", "refresh", "validate", "import", "test", "console", "show", "graph", "providers"}
 
@@ -55,7 +48,7 @@ func options(c *command.Call, f *unitflags.Flags, about string, args []string, f
 	if err != nil {
 		return estate.Options{}, diag.Errorf(diag.CodeCLIFlags, nil, "Failed to parse command-line flags", "%s", err)
 	}
-	plugins, ds := c.Folder().Plugins()
+	plugins, ds := c.Directory.Plugins()
 	if ds.HasErrors() {
 		return estate.Options{}, ds
 	}
@@ -72,9 +65,9 @@ func options(c *command.Call, f *unitflags.Flags, about string, args []string, f
 	}
 	o := estate.Options{
 		Discovery: discovery.Settings{Root: c.Dir, Removals: about != "apply" || f.AllowDestroy},
-		Sources:   workcopy.Sources{Override: f.Source, Base: f.Many(), Map: sources, Fetch: Fetch(c, cfg, f.SourceUpdate)}, Who: c.User() + "@" + c.Host(),
+		Sources:   workcopy.Sources{Override: f.Source, Base: f.Many(), Map: sources, Fetch: Fetch(c, cfg, f.SourceUpdate)}, Who: c.Who(),
 		Request:  unit.Request{Command: about, Args: append([]string{about}, args[own:]...), Source: f.Source, Features: features, FeaturesFrom: f.FeaturesFrom, DownloadDir: f.DownloadDir},
-		Machine:  unit.Machine{Environ: c.Env, Run: c.Run, Now: c.Now, Home: c.Folder().HomeOrError},
+		Machine:  unit.Machine{Environ: c.Env, Run: c.Run, Now: c.Now, Home: c.Directory.HomeOrError},
 		Redactor: c.Report.Redactor,
 		Inputs:   estate.Inputs{Strict: f.Strict, Debug: f.InputsDebug, Mocks: f.UseMocks},
 		Skip:     estate.Skip{Hooks: f.NoHooks, Retries: f.NoRetry, Outputs: f.NoOutputs}, ValuesElsewhere: len(flags) > 0,
@@ -123,21 +116,37 @@ func estateHost(c *command.Call, plugins *workdir.Plugins, flags []workdir.VarFl
 		Plugins: plugins, Texts: c.Report.Set, Vars: estate.FlagVars{Flags: absolute(c, flags), First: min(first, len(flags))},
 		Init:     func(ctx context.Context, in estate.Installing) diag.List { return initUnit(ctx, c, in) },
 		Backends: c.Backends(), KeepSegments: workdir.KeepSegmentsOf(c.Env.Get("TERRACE_JOURNAL"), plugins.Config.JournalInStore),
-		Recovering: func(unit, sentence string) {
-			c.Report.Human.Say(About(unit, sentence) + "\n")
-			c.Report.Stream.Log(About(unit, sentence))
-		},
-		Waiting: func(unit string, holder *store.LockInfo) {
-			text := "The state of " + unit + " is locked by " + backend.Describe(holder) + ". Waiting for the lock..."
-			c.Report.Human.Say(text + "\n")
-			c.Report.Stream.Log(text)
-		},
+		Of: func(unit string) workdir.Host { return unitHost{Host: c.Host, c: c, unit: unit} },
 	}
 	if path, err := c.Executable(); err == nil {
 		out.Program = path
 	}
 	return out
 }
+
+// unitHost is the Host of a unit: its sentences name the unit.
+type unitHost struct {
+	workdir.Host
+	c    *command.Call
+	unit string
+}
+
+func (h unitHost) Note(sentence string) {
+	h.c.Report.Human.Say(About(h.unit, sentence) + "\n")
+	h.c.Report.Stream.Log(About(h.unit, sentence))
+}
+
+func (h unitHost) Waiting(holder *store.LockInfo) {
+	if holder == nil { // the store will say who has the lock
+		return
+	}
+	text := "The state of " + h.unit + " is locked by " + backend.Describe(holder) + ". Waiting for the lock..."
+	h.c.Report.Human.Say(text + "\n")
+	h.c.Report.Stream.Log(text)
+}
+
+// Rescue leaves the state to its journal: the output is that of all units.
+func (h unitHost) Rescue([]byte) diag.List { return nil }
 
 // absolute returns the flags with absolute paths of variable files.
 func absolute(c *command.Call, all []workdir.VarFlag) []workdir.VarFlag {
@@ -192,7 +201,7 @@ func LookOptions(c *command.Call, f *unitflags.Flags, command string, args []str
 	if ds.HasErrors() {
 		return o, ds
 	}
-	cfg, more := c.Folder().Settings()
+	cfg, more := c.Directory.Settings()
 	o.Sources.Fetch = Fetched(c, cfg)
 	return o, append(ds, more.Errors()...)
 }

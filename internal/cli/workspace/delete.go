@@ -41,7 +41,7 @@ func (w *workspaceRun) remove(ctx context.Context, o *workspaceOptions) diag.Lis
 		return ds
 	}
 	at := project.StateOptions(w.Call, w.backend, st, o.name)
-	at.Run = store.LockInfo{Operation: "workspace-delete", Who: w.User() + "@" + w.Host(), Version: statefile.Version, Created: w.Now()}
+	at.Run = store.LockInfo{Operation: "workspace-delete", Who: w.Who(), Version: statefile.Version, Created: w.Now()}
 	if o.lock.On {
 		at.Lock, at.Timeout = &at.Run, o.lock.Timeout
 	}

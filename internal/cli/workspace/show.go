@@ -8,7 +8,7 @@ import (
 )
 
 func runWorkspaceShow(_ context.Context, c *command.Call, _ *workspaceOptions) int {
-	name, ds := c.Folder().Workspace()
+	name, ds := c.Directory.Workspace()
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}

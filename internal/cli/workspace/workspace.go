@@ -137,7 +137,7 @@ func workspaces(ctx context.Context, c *command.Call, given []workdir.VarFlag) (
 	}
 	w := &workspaceRun{Call: c, backend: b, all: backend.Workspaces{Backend: b.Opened, Options: project.StoreOptions(c, b, flags.State{})}}
 	var more diag.List
-	if w.current, more = c.Folder().Workspace(); more.HasErrors() {
+	if w.current, more = c.Directory.Workspace(); more.HasErrors() {
 		return nil, append(ds, more...)
 	}
 	w.names, more = w.all.List(ctx)

@@ -105,7 +105,7 @@ func (w *commandWork) ready(ctx context.Context) (idle bool, ds diag.List) {
 		}
 	}
 	if root := w.at.dir.Root(); w.cmd.NeedsInputs && root != nil { // else the command tells what is wrong
-		_, more := w.at.Values(root)
+		more := siteUnit{w.at}.All(ctx, workdir.Variables{}, root)
 		if more.HasErrors() && w.nothingLeft(ctx) {
 			return true, ds
 		}

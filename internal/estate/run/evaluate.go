@@ -80,7 +80,7 @@ func (s *Site) needsModule() bool {
 
 // open opens an engine that only evaluates the module.
 func (s *Site) open(ctx context.Context) (*engine.Engine, diag.List) {
-	return engine.Open(ctx, s.engine(s.Folder(), nil, nil))
+	return engine.Open(ctx, s.engine(s.Directory(), nil, nil))
 }
 
 // Given are the values of variables that come by other ways than a unit's inputs.

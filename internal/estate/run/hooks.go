@@ -46,7 +46,7 @@ func (h *unitHooks) runner() *hooks.Runner {
 		out.LogErr = func(line string) { log(u, line) }
 	}
 	return &hooks.Runner{
-		Unit: u.Called(), Blocks: dir.Terraform, Dir: dir.Path, Exec: h.x.Machine.Run, Env: h.at.Programs, Output: out,
+		Unit: u.Called(), Blocks: dir.Terraform, Dir: dir.Path, Exec: h.x.Machine.Run, Env: h.at.ofPrograms, Output: out,
 		Context: hooks.Context{
 			Program: cmp.Or(h.x.Host.Program, "terrace"), UnitDir: u.Dir,
 			Source: cmp.Or(h.x.Dirs.Source(u.Unit, dir.Terraform), "."),

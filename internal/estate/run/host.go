@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/terrace-iac/terrace/addr"
-	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/base/readfile"
@@ -14,7 +13,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/journal"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
-	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/provider"
 	"github.com/terrace-iac/terrace/source"
@@ -40,12 +38,8 @@ type Host struct {
 	Provisioners func(engine.Provisioners) engine.Provisioners
 	// Backends are the kinds of backends, opened once each for all units.
 	Backends *backend.Set
-	// Waiting is called when the lock of a unit's state is waited for, with what a sentence
-	// calls the unit. It may be nil.
-	Waiting func(unit string, holder *store.LockInfo)
-	// Recovering is called before the state of a unit is written with the contents of a
-	// journal, with the name that a sentence calls the unit by. It may be nil.
-	Recovering func(unit, sentence string)
+	// Of returns the Host of a unit, by what a sentence calls the unit. nil: they are silent.
+	Of func(unit string) workdir.Host
 	// Lease is how long the turn of a unit may work on its state; nil: to its end.
 	Lease func(unit string) *statemgr.Lease
 	// CopiedTo is the folder with the files of the estate where they are copies of those of
@@ -80,12 +74,20 @@ func (f FlagVars) around(added []workdir.VarFlag) []workdir.VarFlag {
 // typed returns the flags of the command line.
 func (f FlagVars) typed() []workdir.VarFlag { return f.Flags[f.First:] }
 
-// In is the folder of a unit.
-func (h *Host) In(dir string, env sys.Env, programs workdir.ProgramEnv) *workdir.Directory {
+// In is the directory of a unit.
+func (h *Host) In(dir string, env sys.Env, u workdir.Unit) *workdir.Directory {
 	if h.Plugins == nil {
-		return &workdir.Directory{Dir: dir, Env: env, Programs: programs}
+		return &workdir.Directory{Dir: dir, Env: env, Unit: u}
 	}
-	return h.Plugins.Directory.In(dir, env, programs)
+	return h.Plugins.Directory.In(dir, env, u)
+}
+
+// of returns the Host of a unit.
+func (h *Host) of(unit string) workdir.Host {
+	if h.Of == nil {
+		return workdir.Silent{}
+	}
+	return h.Of(unit)
 }
 
 // User is whose journals are used: the user of the folder that the program works in, or
@@ -120,15 +122,9 @@ func (h *Host) Engine(at *workdir.Directory, plugins *workdir.Plugins, encrypted
 	return out
 }
 
-// Installing is what init is run with in the working folder of a unit.
+// Installing is what init is run with in the working directory of a unit.
 type Installing struct {
 	*workdir.Directory
-	// Words are flags of init.
-	Words []string
-	// Values are the unit's inputs for the variables that a module declares, and Sources
-	// is the text of the unit files that they stand in.
-	Values  func(root *config.Module) (map[string]engine.InputValue, diag.List)
-	Sources *source.Set
-	// Value is what a variable has that sources of modules are made of; false: nothing.
-	Value engine.ValueFunc
+	Words   []string    // flags of init
+	Sources *source.Set // the text of the unit files with the inputs
 }

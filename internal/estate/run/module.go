@@ -10,7 +10,6 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/event"
-	"github.com/terrace-iac/terrace/internal/estate/inputs"
 	"github.com/terrace-iac/terrace/internal/estate/report"
 	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/internal/lang/module"
@@ -33,7 +32,7 @@ type unitModule struct {
 // open opens the engine, runs init where modules or providers are missing, and puts the
 // directory on disk where something but the loader looks at it.
 func (m *unitModule) open(ctx context.Context) (installed bool, ds diag.List) {
-	at, host := m.at.Folder(), &m.x.Host
+	at, host := m.at.Directory(), &m.x.Host
 	if host.Plugins != nil {
 		m.plugins = host.Plugins.In(at)
 	}
@@ -160,11 +159,7 @@ func (m *unitModule) install(ctx context.Context) diag.List {
 		}
 	}
 	ds = m.x.Host.Init(ctx, Installing{
-		Directory: init.Folder(), Words: words, Sources: m.x.Loader.Sources(), Value: m.at.Value,
-		Values: func(root *config.Module) (map[string]engine.InputValue, diag.List) {
-			values, _, ds := inputs.Of(m.at.task, m.at.unit.Unit, root.Variables)
-			return values, ds
-		},
+		Directory: init.directory(initUnit{siteUnit{init}}), Words: words, Sources: m.x.Loader.Sources(),
 	})
 	ended(s, ds)
 	if ds.HasErrors() || m.x.States.Throwaway() {

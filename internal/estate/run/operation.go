@@ -236,7 +236,8 @@ func (w *operationWork) planAndApply(ctx context.Context) diag.List {
 		skip = skip || !*w.at.extra.Refresh
 	}
 	op := &workdir.Operation{
-		Engine: w.module.engine, Env: w.at.Environ(), Values: w.module.values, Moves: w.at.Moves(), Stop: w.o.Stop,
+		Engine: w.module.engine, Env: w.at.Environ(), Values: w.module.values, Moves: siteUnit{w.at}.Moves(), Stop: w.o.Stop,
+		Host:  turnHost{w.Host.of(w.at.unit.Name), w.module.observe(), w.Changing},
 		Reads: w.reads(), Choose: w.module.chooseMore,
 	}
 	generate, more := w.generateTo()
@@ -260,12 +261,12 @@ func (w *operationWork) planAndApply(ctx context.Context) diag.List {
 			if w.o.Op != Apply {
 				return nil
 			}
-			return w.at.Note(ctx, where.Config, where.Workspace)
+			return siteUnit{w.at}.Applying(ctx, where.Config, where.Workspace)
 		},
 		Planned: func(_ context.Context, p *plan.Plan, ds diag.List) (bool, diag.List) {
 			return w.planned(p, where.Encryption.Plan(ctx).Plans(), ds)
 		},
-		Event: w.module.observe(), Watch: w.Changing, Span: w.at.span,
+		Span: w.at.span,
 	})
 	ds = append(ds, more...)
 	if _, err := os.Stat(generate); generate != "" && err == nil && w.o.Observe.Log != nil {

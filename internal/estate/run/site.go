@@ -17,7 +17,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/inputs"
 	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/internal/estate/workcopy"
-	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/backend/configure"
 	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/unit"
@@ -91,9 +90,9 @@ func (s *Site) Sources() *engine.Sources { return &s.dir.Parsed.Sources }
 // Secret are the generated files in the working directory whose text must not be shown.
 func (s *Site) Secret() []string { return s.dir.Files.Secret }
 
-// Locate is where a file of the working directory comes from, as workcopy.Dir.Origin tells
+// Source is where a file of the working directory comes from, as workcopy.Dir.Origin tells
 // it.
-func (s *Site) Locate(name string) (path, layer string) { return s.dir.Origin(name) }
+func (s *Site) Source(name string) (path, layer string) { return s.dir.Origin(name) }
 
 // Words are what extra_arguments add to the words of the command.
 func (s *Site) Words() []string { return s.extra.Words }
@@ -110,49 +109,25 @@ func (s *Site) Environ() sys.Env {
 	return s.r.Machine.Environ.With(append(s.credentials[:len(s.credentials):len(s.credentials)], s.extra.Env...)...)
 }
 
-// Programs is the environment of the programs that run for the unit: hooks, and what its
+// ofPrograms is the environment of the programs that run for the unit: hooks, and what its
 // module's provisioners start. Its inputs are in it.
-func (s *Site) Programs(ctx context.Context) sys.Env {
+func (s *Site) ofPrograms(ctx context.Context) sys.Env {
 	return s.Environ().With(inputs.Environ(s.r.Loader.Task(ctx), s.unit.Unit, s.r.Machine.Environ)...)
 }
 
-// Folder is the working directory as the program works in it.
-func (s *Site) Folder() *workdir.Directory {
-	f := s.r.Host.In(s.dir.Path, s.Environ(), s.Programs)
-	f.Locate = s.OfBackend
-	return f
+// Directory is the working directory as the program works in it.
+func (s *Site) Directory() *workdir.Directory {
+	d := s.directory(siteUnit{s})
+	d.Sources, d.Keep = s.Sources(), s.Home()
+	return d
 }
 
-// OfBackend gives messages about the backend their place in the unit's remote_state.
-func (s *Site) OfBackend(ds diag.List) diag.List { return states.Located(s.dir.Remote, ds) }
-
-// Moves are those between units that the unit has a part in.
-func (s *Site) Moves() workdir.Moves { return s.r.Moves.Of(s.unit.ID) }
-
-// Refer is the value of a reference in the language of units, seen from the unit.
-func (s *Site) Refer(ref hcl.Traversal) (cty.Value, diag.List) {
-	return s.unit.Refer(s.task, ref)
+func (s *Site) directory(u workdir.Unit) *workdir.Directory {
+	return s.r.Host.In(s.dir.Path, s.Environ(), u)
 }
 
 // Origin tells where the unit's values come from.
 func (s *Site) Origin() explanation.Unit { return s.unit.Origin(s.task) }
-
-// Values are the values that the unit, and what extra_arguments add, give the variables
-// that a module declares. What is wrong with them is reported as before a run.
-func (s *Site) Values(root *config.Module) (map[string]engine.InputValue, diag.List) {
-	values, _, ds := s.variables(root.Variables)
-	if s.unchecked {
-		return values, ds
-	}
-	return values, append(ds, s.checkInputs(root.Variables)...).Once()
-}
-
-// Value is the one that a variable has, alone: sources of modules are made of some while
-// the module is loaded. What is wrong with it is said with all the others.
-func (s *Site) Value(_ context.Context, v *config.Variable) (engine.InputValue, bool) {
-	in, ok, ds := s.value(v)
-	return in, ok && !ds.HasErrors()
-}
 
 // value returns the value of one variable, and computes no other input. What the user gives by
 // flags to other units counts only if nothing else gives a required variable a value. It evaluates with the
@@ -248,7 +223,7 @@ func (s *Site) engine(at *workdir.Directory, plugins *workdir.Plugins, encrypted
 	o := s.r.Host.Engine(at, plugins, encrypted)
 	o.Set, o.Sources, o.Now = s.dir.Parsed.Set, &s.dir.Parsed.Sources, s.r.Machine.Now
 	o.Workspace = s.r.States.Workspace(s.dir.Path, at.Env)
-	o.Value = s.Value
+	o.Value = siteUnit{s}.One
 	return o
 }
 
@@ -258,18 +233,4 @@ func (s *Site) where(ctx context.Context, root *config.Module, eng *engine.Engin
 	p, ds := s.r.States.Where(ctx, s.unit.Name, s.dir, root, s.static(ctx, eng, values), s.Environ())
 	p.Config.Renew = s.r.Credentials.Renewing(s.r.Loader, s.unit.Unit, s.extra.Env...)
 	return p, ds
-}
-
-// Note notes where the state of the unit is that an apply is about to change, if the unit's
-// files do not say so without outputs.
-func (s *Site) Note(ctx context.Context, at backend.Config, workspace string) diag.List {
-	task, in := s.r.Static.Task(ctx), s.unit.In(s.r.Static)
-	rs, ds := in.RemoteState(task)
-	if ds.HasErrors() || (rs == nil || unit.Known(rs.Config)) && s.r.Dirs.Module(task, in).Whole {
-		return nil
-	}
-	if err := s.r.States.Note(s.dir.Path, at, workspace); err != nil {
-		return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to note where the state is", "%s.", err)
-	}
-	return nil
 }

@@ -48,14 +48,10 @@ type Settings struct {
 	CheckedOut func(path string) string  // as workcopy.Settings has it
 	OwnDir     func(u *unit.Unit) string // where the unit of an environment file keeps its state
 	Backends   *backend.Set
-	// Waiting is called when the lock of a unit's state is waited for, with what a sentence
-	// calls the unit. It may be nil.
-	Waiting func(unit string, holder *store.LockInfo)
+	// Host returns the Host of a unit, by what a sentence calls the unit.
+	Host func(unit string) workdir.Host
 	// User is whose journals are used.
 	User journal.User
-	// Recovering is called before the state of a unit is written with the contents of a
-	// journal, with the name that a sentence calls the unit by. It may be nil.
-	Recovering func(unit, sentence string)
 	// Lease is how long the turn of a unit may work on its state; nil: to its end.
 	Lease func(unit string) *statemgr.Lease
 	// CopiedTo is the folder with the files of the estate where they are copies of those of
@@ -386,9 +382,7 @@ func (k *Keeper) Open(ctx context.Context, p Place) (store.Store, diag.List) {
 	st, more := workdir.OpenStore(b, p.Workspace, backend.StoreOptions{
 		Unit: p.Unit, Sealer: p.Encryption.State(ctx).States(),
 		Waiting: func(holder *store.LockInfo) {
-			if k.s.Waiting != nil {
-				k.s.Waiting(p.named(), holder)
-			}
+			k.host(p).Waiting(holder)
 		},
 		Locate: func(ds diag.List) diag.List { return p.located(ds) },
 	})
@@ -438,13 +432,18 @@ func (k *Keeper) Workspace(dir string, env sys.Env) string {
 	return name
 }
 
+// host returns the Host of the unit whose state is at a place.
+func (k *Keeper) host(p Place) workdir.Host {
+	if k.s.Host == nil {
+		return workdir.Silent{}
+	}
+	return k.s.Host(p.named())
+}
+
 // at is where the state of a unit is, opened.
 func (k *Keeper) at(ctx context.Context, p Place) (workdir.StatePlace, diag.List) {
 	st, ds := k.Open(ctx, p)
-	at := workdir.StatePlace{Store: st, Workspace: p.Workspace, Dir: p.Dir, Encryption: p.Encryption, KeepSegments: k.s.KeepSegments, User: k.s.User}
-	if k.s.Recovering != nil {
-		at.Recovering = func(sentence string) { k.s.Recovering(p.named(), sentence) }
-	}
+	at := workdir.StatePlace{Store: st, Workspace: p.Workspace, Dir: p.Dir, Encryption: p.Encryption, KeepSegments: k.s.KeepSegments, User: k.s.User, Host: k.host(p)}
 	if k.s.Journals != nil && st != nil {
 		if name, homeless := backend.Homeless(st, p.Workspace); homeless {
 			at.Segments, at.KeepSegments = k.s.Journals(name), workdir.Always

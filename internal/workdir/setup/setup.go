@@ -123,7 +123,7 @@ func (i *initializer) mayAsk() bool { return i.o.Input && i.view.Ask != nil }
 
 // run does the steps in their order: configuration, backend, modules, providers.
 func (i *initializer) run(ctx context.Context) diag.List {
-	i.sources = i.c.Sources()
+	i.sources = i.c.NewSources()
 	root, ds := i.sources.Load(".", i.c.Set)
 	if ds.HasErrors() {
 		if i.view.Invalid != nil {
