@@ -267,42 +267,14 @@ func Given(values map[string]InputValue) ValueFunc {
 	}
 }
 
-// PlanOptions are the knobs of a plan; the zero value is a normal plan.
+// PlanOptions are a plan's options and what it is made with; the zero value is a normal plan.
 type PlanOptions struct {
-	Mode        plan.Mode
-	Variables   map[string]InputValue
-	SkipRefresh bool
-	// MinimalRefresh reads an object only where a plan from what state holds of it gives
-	// a change, and plans it again then; and where its schema has another version.
-	MinimalRefresh bool
-	// MinimalData reads a data source only where its arguments are new or something that
-	// it depends on changes.
-	MinimalData bool
+	plan.Options
+	Variables map[string]InputValue
 	// Readings are what earlier plans found, and which of it may stand for new readings.
-	Readings   Readings
-	Targets    []addr.Target
-	Excludes   []addr.Target
-	Replace    []addr.Instance
-	GenerateTo string // file for generated configuration of import blocks; "" for none
-	// Defer defers what cannot be planned because variables hold something unknown
-	// (Plan.Deferred), where that is an error otherwise. Such a plan cannot be applied.
-	Defer bool
-	// Time is what plantimestamp gives; zero means now. A plan that takes the place of
-	// another has that one's.
-	Time time.Time
+	Readings plan.Readings
 	// Stop, when closed, gives the plan up, as the end of the context does.
 	Stop <-chan struct{}
-}
-
-// Readings are what is known of objects by earlier plans (Plan.Readings).
-type Readings struct {
-	// Recent are those that stand for new ones, where state still holds what it held then
-	// and the plan does not change the object otherwise than Expected says.
-	Recent map[addr.Object]plan.Reading
-	// Data are those of data sources, however old, for MinimalData.
-	Data     map[addr.Object]plan.Reading
-	Expected func(*plan.Change) bool // nil: no change is
-	Note     bool                    // the plan tells its own readings
 }
 
 // ApplyOptions are the knobs of an apply.
@@ -334,10 +306,10 @@ type StateManager interface {
 
 // ApplyResult is what came of an apply.
 type ApplyResult struct {
-	State                                          *state.State // never nil
-	Added, Changed, Destroyed, Imported, Forgotten int
-	Stopped                                        bool // a stop left actions undone
-	Started                                        bool // the state was ready for it: StateManager.Start did not fail
+	State   *state.State // never nil
+	Counts  plan.Counts  // of what was done
+	Stopped bool         // a stop left actions undone
+	Started bool         // the state was ready for it: StateManager.Start did not fail
 	// Providers say what the providers were configured with.
 	Providers map[addr.ProviderConfig]state.Digest
 }

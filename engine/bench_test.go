@@ -115,7 +115,7 @@ func BenchmarkPlan(b *testing.B) {
 
 func made(b *testing.B, e *engine.Engine, s *engine.State, mode plan.Mode) *engine.Plan {
 	b.Helper()
-	p, ds := e.Plan(context.Background(), s, engine.PlanOptions{Mode: mode})
+	p, ds := e.Plan(context.Background(), s, engine.PlanOptions{Options: plan.Options{Mode: mode}})
 	if err := ds.Err(); err != nil {
 		b.Fatal(err)
 	}

@@ -45,7 +45,7 @@ func (e *Engine) Console(ctx context.Context, o ConsoleOptions) (*Console, diag.
 		in.Functions = funcs.Table(funcs.Config{BaseDir: e.dir, ReadFile: e.o.ReadFile, Home: e.home, Now: e.o.Now, Console: true, TemplateDepth: e.templateDepth()})
 	}
 	c := &Console{e: e, o: o, in: planner.Input{
-		Eval: in, Providers: e.providers(), State: o.State, Mode: plan.Normal, Timestamp: now,
+		Eval: in, Providers: e.providers(), State: o.State, Options: plan.Options{Time: now},
 		KeepHosts: e.getenv("OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION") == "0",
 	}}
 	if o.Plan {

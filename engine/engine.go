@@ -225,14 +225,13 @@ func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*p
 	if e.o.Provisioners != nil {
 		ds = append(ds, module.CheckProvisioners(e.tree, func(typ string) bool { return e.o.Provisioners.Schema(typ) != nil })...)
 	}
-	now := o.Time
-	if now.IsZero() {
-		now = e.o.Now().UTC()
+	if o.Time.IsZero() {
+		o.Time = e.o.Now().UTC()
 	}
 	planning, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer onStop(o.Stop, cancel)()
-	in := e.evaluation(vars, now, true, o.Defer)
+	in := e.evaluation(vars, o.Time, true, o.Defer)
 	var valid validate.Validated
 	if !ds.HasErrors() {
 		in.Compiled = &eval.Compiled{Keep: o.Mode != plan.Destroy}
@@ -244,12 +243,7 @@ func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*p
 		return &plan.Plan{Mode: o.Mode, PrevRun: prev, Prior: prev, Errored: true, Refused: true, Workspace: e.o.Workspace}, ds
 	}
 	p, more := planner.Make(planning, planner.Input{
-		Eval: in, Providers: e.providers(), Validated: valid.Has, State: prev, Mode: o.Mode,
-		SkipRefresh: o.SkipRefresh, Targets: o.Targets, Excludes: o.Excludes, Replace: o.Replace, Generate: o.GenerateTo != "", Timestamp: now,
-		Reads: planner.Reads{
-			Minimal: o.MinimalRefresh, MinimalData: o.MinimalData,
-			Recent: o.Readings.Recent, Data: o.Readings.Data, Expected: o.Readings.Expected, Note: o.Readings.Note,
-		},
+		Options: o.Options, Readings: o.Readings, Eval: in, Providers: e.providers(), Validated: valid.Has, State: prev,
 		KeepHosts: e.getenv("OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION") == "0",
 	})
 	ds = append(ds, more...)
@@ -371,7 +365,7 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan, o ApplyOptions) (Apply
 	defer onStop(o.Stop, func() { e.pool.Stop(ctx) })()
 	res, more := apply.Run(ctx, in)
 	ds = append(ds, more...)
-	out := ApplyResult{State: res.State, Added: res.Added, Changed: res.Changed, Destroyed: res.Destroyed, Imported: res.Imported, Forgotten: res.Forgotten, Stopped: res.Stopped, Started: true, Providers: res.Providers}
+	out := ApplyResult{State: res.State, Counts: res.Counts, Stopped: res.Stopped, Started: true, Providers: res.Providers}
 	if o.State != nil {
 		ds = append(ds, o.State.Write(ctx, res.State)...)
 		ds = append(ds, o.State.End(res.State)...)

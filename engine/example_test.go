@@ -58,7 +58,7 @@ output "greeting" {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(result.Added, "added;", result.State.Outputs["greeting"].Value.AsString())
+	fmt.Println(result.Counts.Add, "added;", result.State.Outputs["greeting"].Value.AsString())
 
 	again, _ := e.Plan(ctx, result.State, engine.PlanOptions{})
 	fmt.Println("changes left:", again.HasChanges())

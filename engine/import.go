@@ -7,6 +7,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/lang/eval"
 	"github.com/terrace-iac/terrace/internal/plan/planner"
+	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/state"
 )
 
@@ -28,7 +29,7 @@ func (e *Engine) Import(ctx context.Context, prev *state.State, o ImportOptions)
 	in := e.evaluation(vars, now, true, false)
 	in.Compiled = &eval.Compiled{}
 	next, more := planner.Import(ctx, planner.Input{
-		Eval: in, Providers: e.providers(), State: prev, Timestamp: now,
+		Eval: in, Providers: e.providers(), State: prev, Options: plan.Options{Time: now},
 		KeepHosts: e.getenv("OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION") == "0",
 	}, o.Addr, o.ID)
 	return next, append(ds, more...)

@@ -139,7 +139,7 @@ func (s *scenario) step(words []string) {
 	r, ds := e.Apply(ctx, p, engine.ApplyOptions{})
 	s.tell(ds)
 	s.state = r.State
-	fmt.Fprintf(&s.out, "added %d, changed %d, destroyed %d\n", r.Added, r.Changed, r.Destroyed)
+	fmt.Fprintf(&s.out, "added %d, changed %d, destroyed %d\n", r.Counts.Add, r.Counts.Change, r.Counts.Destroy)
 }
 
 func (s *scenario) options(words []string) engine.PlanOptions {

@@ -1,8 +1,8 @@
 package plan
 
 import (
-	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/source"
 )
 

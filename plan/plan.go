@@ -198,7 +198,7 @@ type CalledModule struct {
 	Null []string // its outputs that are null, which counts as no change
 }
 
-// Counts says how many objects of each kind the plan changes, as the summary line has it.
+// Counts says how many objects a plan changes, or an apply changed, as the summary line has it.
 type Counts struct{ Add, Change, Destroy, Import, Forget int }
 
 // A Transfer is an object that moves from the state of one unit into that of another. What
@@ -208,6 +208,11 @@ type Transfer struct {
 	Unit  string        // the other one
 	Other addr.Instance // in the other's state
 	Out   bool          // it leaves this state
+}
+
+// Plus adds counts.
+func (n Counts) Plus(m Counts) Counts {
+	return Counts{n.Add + m.Add, n.Change + m.Change, n.Destroy + m.Destroy, n.Import + m.Import, n.Forget + m.Forget}
 }
 
 // Counts counts the plan's changes.

@@ -117,6 +117,6 @@ func change(ctx context.Context, folder *terrace.Folder, command string) error {
 		return nil
 	}
 	res, ds := folder.Apply(ctx, p)
-	fmt.Printf("%d added, %d changed, %d destroyed\n", res.Added, res.Changed, res.Destroyed)
+	fmt.Printf("%d added, %d changed, %d destroyed\n", res.Counts.Add, res.Counts.Change, res.Counts.Destroy)
 	return say(folder, ds)
 }

@@ -112,7 +112,7 @@ func TestOwnProvider(t *testing.T) {
 		if ds.HasErrors() {
 			t.Fatal(ds.Err())
 		}
-		p, ds := f.Plan(t.Context(), engine.PlanOptions{Mode: mode})
+		p, ds := f.Plan(t.Context(), engine.PlanOptions{Options: plan.Options{Mode: mode}})
 		if !ds.HasErrors() && mode == plan.Normal {
 			var x *explanation.Explanation
 			if x, ds = f.Explain(t.Context(), "note_line.a.text"); len(x.Steps) == 0 || x.Steps[len(x.Steps)-1].Kind != explanation.Local {

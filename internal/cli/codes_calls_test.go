@@ -281,7 +281,7 @@ var calls = map[string]func(t *testing.T) diag.List{
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, ds := engineOn(t, "", engine.Options{}).Plan(t.Context(), nil, engine.PlanOptions{Replace: []addr.Instance{a}})
+		_, ds := engineOn(t, "", engine.Options{}).Plan(t.Context(), nil, engine.PlanOptions{Options: plan.Options{Replace: []addr.Instance{a}}})
 		return ds
 	},
 	"provider/closed": func(t *testing.T) diag.List {

@@ -121,7 +121,7 @@ func TestOtherFilesOpenedOnce(t *testing.T) {
 	dir := t.TempDir()
 	const unit = `include "root" { path = find_in_parent_folders("root.hcl") }
 locals { common = read_terragrunt_config("../shared/common.hcl") }
-terraform { source = "../lang/module" }
+terraform { source = "../module" }
 `
 	const values = "name = \"n\"\n"
 	for name, text := range map[string]string{

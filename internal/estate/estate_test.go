@@ -17,6 +17,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/saved"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/backend/kinds"
+	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/unit"
 	"golang.org/x/tools/txtar"
 )
@@ -94,7 +95,7 @@ func TestRun(t *testing.T) {
 		{estate.RunOptions{Op: estate.Plan}, "a succeeded +1 ~0 -0 \nb succeeded +1 ~0 -0 \nc succeeded +1 ~0 -0 \n"},
 		{estate.RunOptions{Op: estate.Apply}, "a succeeded +1 ~0 -0 \nb succeeded +1 ~0 -0 \nc succeeded +1 ~0 -0 \n"},
 		{estate.RunOptions{Op: estate.Plan}, "a succeeded +0 ~0 -0 \nb succeeded +0 ~0 -0 \nc succeeded +0 ~0 -0 \n"},
-		{estate.RunOptions{Op: estate.Apply, Plans: estate.Plans{Destroy: true}}, "a succeeded +0 ~0 -1 \nb succeeded +0 ~0 -1 \nc succeeded +0 ~0 -1 \n"},
+		{estate.RunOptions{Op: estate.Apply, Plan: plan.Options{Mode: plan.Destroy}}, "a succeeded +0 ~0 -1 \nb succeeded +0 ~0 -1 \nc succeeded +0 ~0 -1 \n"},
 	}
 	for i, s := range steps {
 		if d := cmp.Diff(s.want, statuses(e.Run(t.Context(), s.o))); d != "" {

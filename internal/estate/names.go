@@ -22,7 +22,6 @@ type (
 
 	Op         = run.Op
 	RunOptions = run.Options
-	Plans      = run.Plans
 	Limits     = run.Limits
 	Inputs     = run.Inputs
 	Observer   = run.Observer
@@ -39,7 +38,6 @@ type (
 
 	Result = report.Result
 	Status = report.Status
-	Counts = report.Counts
 	Wait   = report.Wait
 
 	SavedPlan = saved.Plan

@@ -206,7 +206,7 @@ func (s *step) do(ctx context.Context) diag.List {
 	if ds = append(ds, more...); more.HasErrors() {
 		return expected.judge(s, ds)
 	}
-	o := engine.PlanOptions{Variables: s.given, SkipRefresh: s.run.NoRefresh, Stop: s.Stop}
+	o := engine.PlanOptions{Options: plan.Options{SkipRefresh: s.run.NoRefresh}, Variables: s.given, Stop: s.Stop}
 	if s.run.RefreshOnly {
 		o.Mode = plan.RefreshOnly
 	}
@@ -308,7 +308,7 @@ func (f *fileRun) cleanup(ctx context.Context) {
 			c.Left, c.Kept = st.now, true
 			continue
 		}
-		p, ds := s.e.Plan(ctx, st.now, engine.PlanOptions{Mode: plan.Destroy, Variables: s.given})
+		p, ds := s.e.Plan(ctx, st.now, engine.PlanOptions{Options: plan.Options{Mode: plan.Destroy}, Variables: s.given})
 		c.Diags = ds
 		if !ds.HasErrors() {
 			got, more := s.e.Apply(ctx, p, engine.ApplyOptions{Variables: s.given})

@@ -192,11 +192,6 @@ func (o *Operation) Apply(ctx context.Context, p *plan.Plan, every time.Duration
 	return res, ds
 }
 
-// Counts are what an apply did.
-func Counts(res engine.ApplyResult) plan.Counts {
-	return plan.Counts{Add: res.Added, Change: res.Changed, Destroy: res.Destroyed, Import: res.Imported, Forget: res.Forgotten}
-}
-
 // Translate gives providers in a state, which may be nil, the addresses that configuration
 // means.
 func Translate(e *engine.Engine, env sys.Env, s *state.State) *state.State {

@@ -10,13 +10,10 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// Reads say what a plan does not read, see engine.PlanOptions. Zero reads everything.
+// Reads are the readings of earlier commands, which plan.Options may let a plan use.
 type Reads struct {
-	Minimal     bool
-	MinimalData bool
-	MaxAge      time.Duration // how old a reading of an earlier command may be to stand for a new one
-	Logs        string        // the folder of what commands have read; "" keeps nothing
-	Now         func() time.Time
+	Logs string // the directory of what commands have read; "" keeps nothing
+	Now  func() time.Time
 	// Approved are the readings of the plan that was approved, if they are new enough, and
 	// Expected the changes that it had. They go before those of the log.
 	Approved map[addr.Object]plan.Reading
@@ -24,15 +21,14 @@ type Reads struct {
 	Failed   func(error) // called when readings were not kept, which only costs time; may be nil
 }
 
-// set sets what a plan from a state does not read.
+// set sets the readings that a plan from a state may use.
 func (r *Reads) set(out *engine.PlanOptions, from *state.State) {
-	out.MinimalRefresh, out.MinimalData = r.Minimal, r.MinimalData
-	out.Readings = engine.Readings{Note: true}
-	if r.MaxAge > 0 || r.MinimalData {
+	out.Readings = plan.Readings{Note: true}
+	if out.RefreshMaxAge > 0 || out.MinimalData {
 		log := readlog.Open(r.Logs, from)
 		out.Readings.Data = log.Data()
-		if r.MaxAge > 0 {
-			out.Readings.Recent = log.Recent(r.Now().Add(-r.MaxAge), r.Now())
+		if out.RefreshMaxAge > 0 {
+			out.Readings.Recent = log.Recent(r.Now().Add(-out.RefreshMaxAge), r.Now())
 		}
 	}
 	if len(r.Approved) > 0 {

@@ -33,7 +33,7 @@ import (
 
 // A Want says what is to come of an operation.
 type Want struct {
-	Plan  engine.PlanOptions
+	Plan  plan.Options
 	Saved *plan.Plan    // is applied, and no plan is made; nil: one is made
 	Apply bool          // the plan is carried out
 	Every time.Duration // how often the whole state is written in an apply; 0: as usual
@@ -41,7 +41,6 @@ type Want struct {
 	// units have their turns at once, none may wait for the state of another that waits for
 	// its own.
 	MovesFirst bool
-	Forget     bool // a destroy may leave objects behind that are not to be destroyed
 	// Lenient has outputs left alone that a refresh cannot compute.
 	Lenient bool
 }
@@ -51,7 +50,7 @@ type Steps struct {
 	// Locked says where the state is and how it is taken.
 	Locked func(ctx context.Context) (statemgr.Options, diag.List)
 	// Taken is called with the state once it was read, and may change what is planned.
-	Taken func(h *OpenState, po *engine.PlanOptions) diag.List
+	Taken func(h *OpenState, po *plan.Options) diag.List
 	// Planned is called with what came of planning and all messages so far; with errors
 	// the plan may be nil. It says whether the plan may be carried out, and returns the
 	// messages that are still to be reported.
@@ -136,7 +135,7 @@ func (s *Steps) phase(ctx context.Context, name string) (context.Context, func(d
 
 func (o *Operation) plan(ctx context.Context, w Want, s Steps) (*plan.Plan, diag.List) {
 	ctx, end := s.phase(ctx, "plan")
-	p, ds := o.Plan(ctx, w.Plan)
+	p, ds := o.Plan(ctx, engine.PlanOptions{Options: w.Plan})
 	end(ds)
 	if p != nil && w.Lenient {
 		p.Outputs = slices.DeleteFunc(p.Outputs, func(c *plan.OutputChange) bool { return c.Op != plan.Delete && !c.After.IsWhollyKnown() })
@@ -160,8 +159,8 @@ func (o *Operation) apply(ctx context.Context, w Want, s Steps, h *OpenState, ou
 	if res.Started {
 		ds = append(ds, engine.Incomplete(p)...)
 	}
-	out.Began, out.Counts = res.Started, Counts(res)
-	if !ds.HasErrors() && w.Plan.Mode == plan.Destroy && res.Forgotten > 0 && !w.Forget && slices.ContainsFunc(p.Changes, (*plan.Change).Outlives) {
+	out.Began, out.Counts = res.Started, res.Counts
+	if !ds.HasErrors() && w.Plan.Mode == plan.Destroy && res.Counts.Forget > 0 && !w.Plan.Forget && slices.ContainsFunc(p.Changes, (*plan.Change).Outlives) {
 		ds = append(ds, diag.Errorf(diag.CodeCLILeftBehind, nil, "Destroy was successful but left behind forgotten instances", "As requested, Terrace has not deleted some remote objects that are no longer managed by this configuration. Those objects continue to exist in their remote system and so may continue to incur charges. Refer to the original plan for more information.\n\nTo suppress this error for the future 'destroy' runs, you can add the CLI flag \"-suppress-forget-errors\".")...)
 	}
 	end(ds)

@@ -1,10 +1,9 @@
 package flags
 
 import (
-	"time"
-
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/plan"
 )
 
 // A Request is what a user asks of a plan, an apply, or another command over many units. The
@@ -21,13 +20,11 @@ type Request struct {
 	Refresh     bool
 	Destroy     bool
 	RefreshOnly bool
-	Reads       Reads
-	Reveal      bool   // sensitive values
-	Generate    string // the file for generated configuration; "" for none
-	Out         string // the file for the plan; "" for none
-	Detailed    bool   // the status tells whether there are changes
-	Approved    bool   // no question is asked before the apply
-	Forget      bool   // a destroy that leaves objects behind is a success
+	Plan        plan.Options // what the flags above and Scope do not set
+	Reveal      bool         // sensitive values
+	Out         string       // the file for the plan; "" for none
+	Detailed    bool         // the status tells whether there are changes
+	Approved    bool         // no question is asked before the apply
 
 	NoTests       bool   // test files are not validated
 	TestDirectory string // the directory of test files
@@ -43,8 +40,8 @@ func (o *Request) Planning(always bool) command.Flags {
 		command.Bool(&o.Refresh, "refresh", "Skip checking for external changes to remote objects while creating the plan."),
 	}
 	if !always {
-		out[2] = out[2].Also("config", &o.Reads.Minimal)
-		out = append(out, o.Reads.flags()...)
+		out[2] = out[2].Also("config", &o.Plan.MinimalRefresh)
+		out = append(out, lessFlags(&o.Plan)...)
 	}
 	out = append(out, o.Scope.flags()...)
 	out = append(out, Vars(&o.Vars)...)
@@ -73,18 +70,12 @@ func (o *Scope) flags() command.Flags {
 	}
 }
 
-// Reads are the reads that a plan does without.
-type Reads struct {
-	Minimal     bool          // objects that do not change
-	MinimalData bool          // data sources with the arguments of the last time
-	MaxAge      time.Duration // what an earlier command read since then; 0 for nothing
-}
-
-func (o *Reads) flags() command.Flags {
+// lessFlags are the flags with which a plan reads less.
+func lessFlags(o *plan.Options) command.Flags {
 	return command.Flags{
-		command.Bool(&o.Minimal, "minimal-refresh", "Check for external changes only of those objects that the plan changes, going by configuration and state; -refresh=config is the same. What differs outside of the others is not found."),
+		command.Bool(&o.MinimalRefresh, "minimal-refresh", "Check for external changes only of those objects that the plan changes, going by configuration and state; -refresh=config is the same. What differs outside of the others is not found."),
 		command.Bool(&o.MinimalData, "minimal-data", "Read a data source only where its arguments are new or something that it depends on changes."),
-		command.Duration(&o.MaxAge, "refresh-max-age", "duration", "Do not read again what a command here has read so lately, such as 10m, if the plan does not change it."),
+		command.Duration(&o.RefreshMaxAge, "refresh-max-age", "duration", "Do not read again what a command here has read so lately, such as 10m, if the plan does not change it."),
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/base/digraph"
+	"github.com/terrace-iac/terrace/plan"
 )
 
 // document is the data of the page as its script reads it. Numbers in lists are
@@ -183,7 +184,7 @@ func (e *encoder) unit(out *unitData, u *Unit) {
 	if u.State != Planned {
 		out.State = u.State
 	}
-	if (u.Counts != Counts{}) {
+	if (u.Counts != plan.Counts{}) {
 		out.Counts = []int{u.Counts.Add, u.Counts.Change, u.Counts.Destroy, u.Counts.Import, u.Counts.Forget}
 	}
 	for _, m := range u.Messages {

@@ -15,6 +15,8 @@
 // this one style, by their digests, and no address at all.
 package planhtml
 
+import "github.com/terrace-iac/terrace/plan"
+
 // A Page is what is shown.
 type Page struct {
 	Title   string // such as "Plan of 12 units in live"
@@ -41,7 +43,7 @@ type Unit struct {
 	Name    string
 	State   State
 	Summary string // what came of it, in a sentence
-	Counts  Counts
+	Counts  plan.Counts
 	Needs   []int // indices of other units of the page
 
 	Messages []string // errors and warnings, as a terminal shows them
@@ -49,9 +51,6 @@ type Unit struct {
 	Waits    []Wait
 	Inputs   []Input
 }
-
-// Counts says how many objects a unit's plan changes.
-type Counts struct{ Add, Change, Destroy, Import, Forget int }
 
 // Kind says what a change is about.
 type Kind uint8

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/terrace-iac/terrace/internal/base/digraph"
+	"github.com/terrace-iac/terrace/plan"
 )
 
 const hostile = `</script><script>window.hacked=1</script><!--<script>&amp;"'{{script}}` + "\u2028\u202e"
@@ -30,12 +31,12 @@ func sample(n int) *Page {
 		add := Change{Resource, "create", "\n  # test_thing.a will be created\n  + resource \"test_thing\" \"a\" {\n      + id = (known after apply)\n    }\n"}
 		switch i % 10 {
 		case 0:
-			u.Summary, u.Counts, u.Changes = "plan: 1 to add", Counts{Add: 1}, []Change{add, {Output, "", "\n  + id = (known after apply)\n"}}
+			u.Summary, u.Counts, u.Changes = "plan: 1 to add", plan.Counts{Add: 1}, []Change{add, {Output, "", "\n  + id = (known after apply)\n"}}
 		case 1:
-			u.Summary, u.Counts = "plan: 1 to change", Counts{Change: 1}
+			u.Summary, u.Counts = "plan: 1 to change", plan.Counts{Change: 1}
 			u.Changes = []Change{{Resource, "update", fmt.Sprintf("\n  # test_thing.b[%d] will be updated in-place\n  ~ resource \"test_thing\" \"b\" {\n      ~ size = 1 -> %d\n    }\n", i, i)}}
 		case 2:
-			u.Summary, u.Counts = "plan: 1 to add, 1 to destroy", Counts{Add: 1, Destroy: 1}
+			u.Summary, u.Counts = "plan: 1 to add, 1 to destroy", plan.Counts{Add: 1, Destroy: 1}
 			u.Changes = []Change{{Resource, "delete-create", "\n  # test_thing.c must be replaced\n-/+ resource \"test_thing\" \"c\" {\n    }\n"}}
 		case 3:
 			u.Summary, u.Waits = "1 deferred", []Wait{{What: "test_thing.late", Why: "which instances there are is not known yet", At: "main.tf:3", For: []Source{{Unit: p.Units[0].Name, Ref: "dependency.a.outputs.id", Input: "ids", At: "x.hcl:4"}}}}
@@ -47,7 +48,7 @@ func sample(n int) *Page {
 			u.State, u.Summary = Excluded, "excluded: exclude block"
 		case 7:
 			u.Name = fmt.Sprintf("live/%d/%s", i, hostile)
-			u.Changes, u.Counts = []Change{add, {Drift, "", "\nNote: Objects have changed outside\n\n  # x has changed\n"}}, Counts{Add: 1}
+			u.Changes, u.Counts = []Change{add, {Drift, "", "\nNote: Objects have changed outside\n\n  # x has changed\n"}}, plan.Counts{Add: 1}
 		case 8:
 			u.State, u.Summary = Outside, "outside of the estate"
 		}
@@ -144,7 +145,7 @@ func TestData(t *testing.T) {
 			back.Inputs = append(back.Inputs, x)
 		}
 		if c := u.Counts; c != nil {
-			back.Counts = Counts{c[0], c[1], c[2], c[3], c[4]}
+			back.Counts = plan.Counts{Add: c[0], Change: c[1], Destroy: c[2], Import: c[3], Forget: c[4]}
 		}
 		clone := *want
 		clone.Name = digraph.Clean(want.Name)

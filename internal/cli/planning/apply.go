@@ -69,7 +69,7 @@ func prepareApply(name string) (command.Flags, command.Run) {
 func applyFlags(o *flags.Request, destroy bool) command.Flags {
 	fs := append(o.Planning(destroy), command.Bool(&o.Approved, "auto-approve", "Skip interactive approval of the plan before applying."))
 	fs = append(append(fs, o.State.WriteFlags()...), o.State.JournalFlag())
-	return append(fs, command.Bool(&o.Forget, "suppress-forget-errors", "Take a destroy that leaves objects behind, because of lifecycle.destroy = false, for success."))
+	return append(fs, command.Bool(&o.Plan.Forget, "suppress-forget-errors", "Take a destroy that leaves objects behind, because of lifecycle.destroy = false, for success."))
 }
 
 // ApplyOver is apply over many units: one plan of all is shown and approved, or a saved one is
@@ -188,7 +188,7 @@ func (r *run) apply(ctx context.Context, o *applyOptions, w workdir.Want, planne
 	if ds.HasErrors() {
 		return r.Fail(ds)
 	}
-	w.Every, w.Forget = every, o.Forget
+	w.Every = every
 	stop := make(chan struct{})
 	var once sync.Once
 	defer r.Interrupts.Gently(nil)

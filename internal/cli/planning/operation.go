@@ -8,7 +8,6 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
@@ -24,8 +23,9 @@ import (
 type Flags struct{ flags.Request }
 
 // Options makes plan options of the flags.
-func (o *Flags) Options(c *command.Call) (engine.PlanOptions, diag.List) {
-	out := engine.PlanOptions{SkipRefresh: !o.Refresh, MinimalRefresh: o.Reads.Minimal, GenerateTo: o.Generate}
+func (o *Flags) Options(c *command.Call) (plan.Options, diag.List) {
+	out := o.Plan
+	out.SkipRefresh = !o.Refresh
 	if ds := o.checkReads(); ds.HasErrors() {
 		return out, ds
 	}
@@ -45,7 +45,7 @@ func (o *Flags) Options(c *command.Call) (engine.PlanOptions, diag.List) {
 	if len(out.Replace) > 0 && out.Mode != plan.Normal {
 		ds = append(ds, diag.Errorf(diag.CodeCLIFlags, nil, "Unsupported plan mode", "Forcing resource instance replacement (with -replace=...) is allowed only in normal planning mode.")...)
 	}
-	if o.Generate != "" && out.Mode != plan.Normal {
+	if o.Plan.GenerateTo != "" && out.Mode != plan.Normal {
 		ds = append(ds, diag.Errorf(diag.CodeCLIFlags, nil, "Invalid generate-config-out flag", "Config can only be generated during a normal plan operation, and not during a refresh-only or destroy plan.")...)
 	}
 	return out, ds
@@ -62,12 +62,12 @@ func atService(ctx context.Context, c *command.Call, o *Flags, q remoterun.Reque
 		return 0, false // start says so
 	}
 	q.Vars, q.Plan, q.Input, q.Parallelism, q.LockTimeout = o.Vars, options, o.Input, o.Parallelism, o.State.Timeout
-	q.ReadsLess = o.Reads != flags.Reads{}
+	q.ReadsLess = options.MinimalRefresh || options.MinimalData || options.RefreshMaxAge > 0
 	return remoterun.Do(ctx, c, q)
 }
 
 // resolve reads the addresses of the flags.
-func (o *Flags) resolve(c *command.Call, out *engine.PlanOptions) diag.List {
+func (o *Flags) resolve(c *command.Call, out *plan.Options) diag.List {
 	var ds, more diag.List
 	out.Targets, ds = targetsOf(c, "target", o.Scope.Targets, o.Scope.TargetFiles)
 	out.Excludes, more = targetsOf(c, "exclude", o.Scope.Excludes, o.Scope.ExcludeFiles)
@@ -130,7 +130,7 @@ type run struct {
 	*project.Project
 	op      *workdir.Operation
 	flags   *Flags
-	options engine.PlanOptions
+	options plan.Options
 	backend *project.Place
 	what    string    // is done, as locks have it
 	said    diag.List // what came up while the folder was opened
@@ -179,7 +179,7 @@ func (r *run) do(ctx context.Context, w workdir.Want, s workdir.Steps) (workdir.
 		return o, append(r.said, ds...)
 	}
 	if taken := s.Taken; w.Apply && r.Unit != nil {
-		s.Taken = func(h *workdir.OpenState, po *engine.PlanOptions) diag.List {
+		s.Taken = func(h *workdir.OpenState, po *plan.Options) diag.List {
 			ds := r.Unit.Applying(ctx, r.backend.Config, r.Workspace)
 			if taken != nil {
 				ds = append(ds, taken(h, po)...)

@@ -66,7 +66,7 @@ You can optionally save the plan to a file, which you can then pass to the
 func planFlags(o *flags.Request) command.Flags {
 	fs := append(o.Planning(false),
 		command.Bool(&o.Detailed, "detailed-exitcode", "Return detailed exit codes when the command exits: 0 means succeeded with an empty plan, 1 an error, 2 succeeded with changes."),
-		command.Text(&o.Generate, "generate-config-out", "path", "(Experimental) If import blocks are present in configuration, write configuration for resources that have none to this file, which must not exist.").Completes(command.Files),
+		command.Text(&o.Plan.GenerateTo, "generate-config-out", "path", "(Experimental) If import blocks are present in configuration, write configuration for resources that have none to this file, which must not exist.").Completes(command.Files),
 		command.Text(&o.Out, "out", "path", "Write the plan to a file, as input for the \"apply\" command.").Completes(command.Files))
 	return append(fs, o.State.WriteFlags().Hide()...)
 }
@@ -80,12 +80,12 @@ func stateFiles() map[string]string {
 }
 
 func runPlan(ctx context.Context, c *command.Call, o *Flags) int {
-	if o.Generate != "" {
-		if _, err := os.Stat(c.Path(o.Generate)); err == nil {
+	if o.Plan.GenerateTo != "" {
+		if _, err := os.Stat(c.Path(o.Plan.GenerateTo)); err == nil {
 			return c.Fail(diag.Errorf(diag.CodeCLIGenerateExists, nil, "Target generated file already exists", "%s can only write generated config into a new file. Either choose a different target location or move all existing configuration out of the target file, delete it and try again.", view.Product))
 		}
 	}
-	if code, done := atService(ctx, c, o, remoterun.Request{Command: "plan", Detailed: o.Detailed, Out: o.Out, Generate: o.Generate}); done {
+	if code, done := atService(ctx, c, o, remoterun.Request{Command: "plan", Detailed: o.Detailed, Out: o.Out, Generate: o.Plan.GenerateTo}); done {
 		return code
 	}
 	r, ds := start(ctx, c, o, "plan", "OperationTypePlan")
@@ -148,7 +148,7 @@ func (r *run) afterPlan(p *plan.Plan, o *Flags, f *savedPlan) diag.List {
 	}
 	view.Rule(r.Stdout)
 	if slices.ContainsFunc(p.Changes, generated) {
-		r.Report.Human.Say(view.Generated(o.Generate) + "\n")
+		r.Report.Human.Say(view.Generated(o.Plan.GenerateTo) + "\n")
 	}
 	if o.Out == "" {
 		r.Report.Human.Say("\nNote: You didn't use the -out option to save this plan, so " + view.Product + " can't\nguarantee to take exactly these actions if you run \"" + view.Program + " apply\" now.\n")

@@ -10,14 +10,14 @@ import (
 
 // checkReads refuses flags that a plan with the others would have no use for.
 func (f *Flags) checkReads() diag.List {
-	o := &f.Reads
+	o := &f.Plan
 	refuse := func(name, with, why string) diag.List {
 		return diag.Errorf(diag.CodeCLIFlags, nil, "Incompatible refresh options", "It doesn't make sense to use -%s at the same time as -%s, which %s.", name, with, why)
 	}
 	given := []struct {
 		name string
 		on   bool
-	}{{"minimal-refresh", o.Minimal}, {"minimal-data", o.MinimalData}, {"refresh-max-age", o.MaxAge > 0}}
+	}{{"minimal-refresh", o.MinimalRefresh}, {"minimal-data", o.MinimalData}, {"refresh-max-age", o.RefreshMaxAge > 0}}
 	for _, g := range given {
 		switch {
 		case !g.on:
@@ -32,11 +32,10 @@ func (f *Flags) checkReads() diag.List {
 	return nil
 }
 
-// reads are the flags as an operation has them.
+// reads are the readings of earlier commands here.
 func (f *Flags) reads(c *command.Call) workdir.Reads {
-	o := &f.Reads
 	return workdir.Reads{
-		Minimal: o.Minimal, MinimalData: o.MinimalData, MaxAge: o.MaxAge, Logs: ReadLogs(c), Now: c.Now,
+		Logs: ReadLogs(c), Now: c.Now,
 		Failed: func(err error) { c.Report.Stream.Log("The times of reads were not kept: " + diag.Reason(err)) },
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/remoterun"
 	"github.com/terrace-iac/terrace/internal/workdir"
@@ -54,7 +53,7 @@ func runRefresh(ctx context.Context, c *command.Call, o *refreshOptions) int {
 	}
 	defer r.Close()
 	done, ds := r.do(ctx, workdir.Want{Plan: r.options, Apply: true, Lenient: true}, workdir.Steps{
-		Taken: func(h *workdir.OpenState, _ *engine.PlanOptions) diag.List {
+		Taken: func(h *workdir.OpenState, _ *plan.Options) diag.List {
 			if !h.Current().Empty() {
 				return nil
 			}

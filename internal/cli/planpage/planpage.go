@@ -231,7 +231,7 @@ func pageResult(res *estate.Result) planhtml.Unit {
 	n := res.Counts
 	out := planhtml.Unit{
 		Name: res.Unit.Name, State: planhtml.Planned, Summary: unitview.Sentence(estate.Plan, res, false),
-		Counts: planhtml.Counts{Add: n.Add, Change: n.Change, Destroy: n.Destroy, Import: n.Import, Forget: n.Forget},
+		Counts: n,
 	}
 	out.Summary = strings.Join(append([]string{out.Summary}, res.Reads.Lines()...), "; ")
 	switch res.Status {

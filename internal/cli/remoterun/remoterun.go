@@ -21,7 +21,6 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/view"
@@ -35,7 +34,7 @@ import (
 type Request struct {
 	Command     string // plan, apply, destroy or refresh
 	Vars        []workdir.VarFlag
-	Plan        engine.PlanOptions
+	Plan        plan.Options
 	Input       bool
 	Parallelism int           // as the flag says
 	LockTimeout time.Duration // how long a run may wait for others

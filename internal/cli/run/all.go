@@ -337,8 +337,8 @@ func (r *estateRun) parseArgs(over *flags.Over, args []string) (rest []string, c
 	switch {
 	case r.name != "plan" && r.f.HTML != "":
 		err = planpage.NoPage()
-	case r.op.Generate == "":
-	case filepath.IsAbs(r.op.Generate):
+	case r.op.Plan.GenerateTo == "":
+	case filepath.IsAbs(r.op.Plan.GenerateTo):
 		err = errors.New("-generate-config-out is a path in the working directory of each unit, so it cannot be absolute with --all")
 	case r.f.On != "":
 		err = errors.New("-generate-config-out writes into the working directories of units, which are elsewhere with --on: plan without --on")
@@ -370,6 +370,7 @@ func (w *workersFile) load(dir string, set *source.Set) (*placement.File, diag.L
 func (r *estateRun) options(op estate.Op) (estate.RunOptions, diag.List) {
 	po, ds := r.op.Options(r.Call)
 	r.selected.targets, r.selected.excludes = po.Targets, po.Excludes
+	po.SkipRefresh = po.SkipRefresh && (r.name == "plan" || r.name == "apply" || r.name == "destroy")
 	every, more := project.PersistEvery(r.Call)
 	limits := estate.Limits{Units: r.f.Parallelism, Calls: r.op.Parallelism, All: r.f.Calls}
 	if r.Serving == nil {
@@ -378,12 +379,8 @@ func (r *estateRun) options(op estate.Op) (estate.RunOptions, diag.List) {
 		limits.Of = file.Calls
 	}
 	return estate.RunOptions{
-		Op: op,
-		Plans: estate.Plans{
-			Destroy: r.op.Destroy, RefreshOnly: r.op.RefreshOnly, SkipRefresh: po.SkipRefresh && (r.name == "plan" || r.name == "apply" || r.name == "destroy"),
-			Reads:   r.reads(),
-			Targets: po.Targets, Excludes: po.Excludes, Replace: po.Replace, Forget: r.op.Forget, Generate: r.op.Generate,
-		},
+		Op:   op,
+		Plan: po, Reads: r.reads(),
 		Tests:     r.tests(),
 		Queue:     estate.Queue{FailFast: r.f.FailFast, IgnoreErrors: r.f.IgnoreErrors, IgnoreOrder: r.f.IgnoreOrder},
 		Limits:    limits,
@@ -403,10 +400,9 @@ func (r *estateRun) tests() string {
 // reads say what the plans of the run do not read. An apply plans each unit again in its
 // turn: what the plan read that was approved is not read again while it is fresh.
 func (r *estateRun) reads() estate.Reads {
-	o := r.op.Reads
-	out := estate.Reads{Minimal: o.Minimal, MinimalData: o.MinimalData, MaxAge: o.MaxAge, ApprovedAge: approvedAge, Logs: planning.ReadLogs(r.Call)}
+	out := estate.Reads{ApprovedAge: approvedAge, Logs: planning.ReadLogs(r.Call)}
 	if r.aged {
-		out.ApprovedAge = o.MaxAge
+		out.ApprovedAge = r.op.Plan.RefreshMaxAge
 	}
 	return out
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/remote"
 	"github.com/terrace-iac/terrace/internal/estate/schedule"
 	"github.com/terrace-iac/terrace/internal/settings/telemetry"
+	"github.com/terrace-iac/terrace/plan"
 )
 
 // # Runs whose units have their turns on other machines
@@ -242,7 +243,7 @@ func (r *estateRun) startMessage(ctx context.Context, o *estate.RunOptions, appr
 	}
 	start := &remote.Start{
 		Engine: remote.Engine{Version: project.Version, On: r.f.On, Blobs: r.f.Blobs}, Job: job, InPlace: r.f.InPlace, Rules: o.Queue, Places: r.f.Parallelism,
-		Tasks: discovery.Tasks(r.estate.Found.Units, o.Plans.Destroy), Detach: r.f.Detach,
+		Tasks: discovery.Tasks(r.estate.Found.Units, o.Plan.Mode == plan.Destroy), Detach: r.f.Detach,
 	}
 	if !r.f.InPlace {
 		start.Commits, start.Checkouts = r.estate.Commits(), r.estate.Found.Checkouts.Dirs()
@@ -508,7 +509,7 @@ func (x *remoteScheduler) turn(_ context.Context, res *estate.Result, ask func()
 			x.mu.Lock()
 			x.remote[unit] = false
 			x.mu.Unlock()
-			res.Counts = estate.Counts{}
+			res.Counts = plan.Counts{}
 			res.Break("run error", "what had been deferred was not approved")
 			return
 		}

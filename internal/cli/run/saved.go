@@ -15,7 +15,7 @@ import (
 // about says what the plan is made with.
 func (r *estateRun) about() estate.SavedRun {
 	return estate.SavedRun{
-		Destroy: r.op.Destroy, RefreshOnly: r.op.RefreshOnly, NoRefresh: !r.op.Refresh, Minimal: r.op.Reads.Minimal,
+		Destroy: r.op.Destroy, RefreshOnly: r.op.RefreshOnly, NoRefresh: !r.op.Refresh, Minimal: r.op.Plan.MinimalRefresh,
 		Targets: addresses(r.selected.targets), Excludes: addresses(r.selected.excludes), Replace: r.op.Scope.Replace, Time: r.began, Dir: filepath.Base(r.Dir),
 	}
 }
@@ -30,7 +30,7 @@ func addresses(all []addr.Target) []string {
 
 // readSaved reads the plan that is to be applied, and takes over what it was made with.
 func (r *estateRun) readSaved(name string) int {
-	if r.op.Destroy || r.op.RefreshOnly || !r.op.Refresh || r.op.Reads.Minimal || len(r.op.Scope.Targets)+len(r.op.Scope.Excludes)+len(r.op.Scope.Replace)+len(r.op.Scope.TargetFiles)+len(r.op.Scope.ExcludeFiles) > 0 {
+	if r.op.Destroy || r.op.RefreshOnly || !r.op.Refresh || r.op.Plan.MinimalRefresh || len(r.op.Scope.Targets)+len(r.op.Scope.Excludes)+len(r.op.Scope.Replace)+len(r.op.Scope.TargetFiles)+len(r.op.Scope.ExcludeFiles) > 0 {
 		return r.Fail(diag.Errorf(diag.CodeCLIPlanOptions, nil, "Can't change plan options", "A saved plan is applied with the options that it was made with, so -destroy, -minimal-refresh, -refresh, -refresh-only, -replace, -target and -exclude cannot be given with one."))
 	}
 	p, err := savedplan.Read(r.Call, name)
@@ -51,7 +51,7 @@ func (r *estateRun) applySaved(name string, p *estate.SavedPlan) int {
 		}
 	}
 	r.saved = p
-	r.op.Destroy, r.op.RefreshOnly, r.op.Refresh, r.op.Reads.Minimal = p.About.Destroy, p.About.RefreshOnly, !p.About.NoRefresh, p.About.Minimal
+	r.op.Destroy, r.op.RefreshOnly, r.op.Refresh, r.op.Plan.MinimalRefresh = p.About.Destroy, p.About.RefreshOnly, !p.About.NoRefresh, p.About.Minimal
 	r.op.Scope.Targets, r.op.Scope.Excludes, r.op.Scope.Replace = p.About.Targets, p.About.Excludes, p.About.Replace
 	return 0
 }

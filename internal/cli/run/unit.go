@@ -23,6 +23,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/retry"
 	"github.com/terrace-iac/terrace/internal/settings/telemetry"
 	"github.com/terrace-iac/terrace/internal/testrun/testfile"
+	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
 )
@@ -165,7 +166,9 @@ func unitTurn(ctx context.Context, c *command.Call, cmd *command.Command, f *uni
 	w.messages(ds)
 	on := &onUnits{call: c, cmd: cmd, f: f, args: args, view: func(*estate.Unit) *unitView { return w }}
 	ro := on.options()
-	ro.Plans.Destroy = destroy
+	if destroy {
+		ro.Plan.Mode = plan.Destroy
+	}
 	res = e.Run(ctx, ro)[0]
 	if destroy && !w.ran && res.Status == estate.Succeeded {
 		c.Report.Say("Nothing is run: the state of the unit holds no objects.\n")

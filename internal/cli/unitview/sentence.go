@@ -16,7 +16,7 @@ import (
 // Sentence tells in a line what came of a unit. destroying says that the run destroys
 // what the units manage.
 func Sentence(op estate.Op, res *estate.Result, destroying bool) string {
-	n := plan.Counts{Add: res.Counts.Add, Change: res.Counts.Change, Destroy: res.Counts.Destroy, Import: res.Counts.Import, Forget: res.Counts.Forget}
+	n := res.Counts
 	text := ""
 	switch {
 	case res.Status == estate.EarlyExit:

@@ -97,7 +97,7 @@ func NothingToDo(results []*estate.Result) bool {
 		switch {
 		case res.Status == estate.Excluded:
 			continue
-		case res.Status != estate.Succeeded, res.Changes, len(res.Deferred) > 0, res.Counts != estate.Counts{}:
+		case res.Status != estate.Succeeded, res.Changes, len(res.Deferred) > 0, res.Counts != plan.Counts{}:
 			return false
 		}
 		ran++
@@ -183,10 +183,10 @@ func succeeded(results []*estate.Result) bool {
 }
 
 // total is the sum of the counts of all units.
-func total(results []*estate.Result) estate.Counts {
-	var n estate.Counts
+func total(results []*estate.Result) plan.Counts {
+	var n plan.Counts
 	for _, res := range results {
-		n = sum(n, res.Counts)
+		n = n.Plus(res.Counts)
 	}
 	return n
 }
@@ -248,16 +248,16 @@ func (s *Summary) durations(b *strings.Builder, results []*estate.Result, status
 // where there are any.
 type column struct {
 	name string
-	of   func(estate.Counts) int
+	of   func(plan.Counts) int
 	rare bool
 }
 
 var columns = []column{
-	{"import", func(n estate.Counts) int { return n.Import }, true},
-	{"add", func(n estate.Counts) int { return n.Add }, false},
-	{"change", func(n estate.Counts) int { return n.Change }, false},
-	{"destroy", func(n estate.Counts) int { return n.Destroy }, false},
-	{"forget", func(n estate.Counts) int { return n.Forget }, true},
+	{"import", func(n plan.Counts) int { return n.Import }, true},
+	{"add", func(n plan.Counts) int { return n.Add }, false},
+	{"change", func(n plan.Counts) int { return n.Change }, false},
+	{"destroy", func(n plan.Counts) int { return n.Destroy }, false},
+	{"forget", func(n plan.Counts) int { return n.Forget }, true},
 }
 
 // rows are the units that something is done in.
@@ -271,7 +271,7 @@ func (s *Summary) rows(b *strings.Builder, results []*estate.Result) {
 		}
 		b.WriteString(note + "\n")
 	}
-	counts := func(n estate.Counts) func(column) string {
+	counts := func(n plan.Counts) func(column) string {
 		return func(c column) string { return strconv.Itoa(c.of(n)) }
 	}
 	row("Unit", func(c column) string { return c.name }, "")
@@ -285,16 +285,12 @@ func (s *Summary) rows(b *strings.Builder, results []*estate.Result) {
 			}
 		case len(res.Deferred) > 0:
 			note = fmt.Sprintf("  %d deferred", len(res.Deferred))
-		case n == estate.Counts{} && !res.Changes && !s.PerUnit:
+		case n == plan.Counts{} && !res.Changes && !s.PerUnit:
 			continue
 		}
 		row(res.Unit.Name, counts(n), note)
 	}
 	row("Total", counts(total), "")
-}
-
-func sum(a, b estate.Counts) estate.Counts {
-	return estate.Counts{Add: a.Add + b.Add, Change: a.Change + b.Change, Destroy: a.Destroy + b.Destroy, Import: a.Import + b.Import, Forget: a.Forget + b.Forget}
 }
 
 // JSON writes the summary as an event.
@@ -310,6 +306,6 @@ func (s *Summary) JSON(results []*estate.Result) {
 }
 
 // CountsJSON are counts as the stream has them.
-func CountsJSON(n estate.Counts) map[string]int {
+func CountsJSON(n plan.Counts) map[string]int {
 	return map[string]int{"add": n.Add, "change": n.Change, "remove": n.Destroy, "import": n.Import, "forget": n.Forget}
 }

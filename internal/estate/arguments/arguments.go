@@ -6,6 +6,7 @@
 package arguments
 
 import (
+	"cmp"
 	"maps"
 	"os"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
 )
@@ -30,16 +32,10 @@ type Extra struct {
 	// Other are the arguments that mean nothing to a run over several units.
 	Other   []string
 	Lock    *Lock
-	Calls   int   // -parallelism; 0 if it is not there
-	Refresh *bool // nil if -refresh is not there
-	Minimal bool  // of refreshes
-	// MinimalData and MaxAge say what else is not read.
-	MinimalData bool
-	MaxAge      time.Duration
-	Backend     []string // of -backend-config, in their order
+	Calls   int      // -parallelism; 0 if it is not there
+	Backend []string // of -backend-config, in their order
 
-	Targets, Excludes []addr.Target
-	Replace           []addr.Instance
+	plan plan.Options // the flags of plan and apply
 
 	at *source.Range // the block that is read; nil: the environment
 }
@@ -141,14 +137,14 @@ func (x *Extra) means(name, value string) bool {
 	case "target", "exclude":
 		t, err := addr.ParseTarget(value)
 		if name == "target" {
-			x.Targets = append(x.Targets, t)
+			x.plan.Targets = append(x.plan.Targets, t)
 		} else {
-			x.Excludes = append(x.Excludes, t)
+			x.plan.Excludes = append(x.plan.Excludes, t)
 		}
 		return err == nil
 	case "replace":
 		i, err := addr.ParseInstance(value)
-		x.Replace = append(x.Replace, i)
+		x.plan.Replace = append(x.plan.Replace, i)
 		return err == nil
 	case "backend-config":
 		x.Backend = append(x.Backend, value)
@@ -163,18 +159,29 @@ func (x *Extra) means(name, value string) bool {
 		x.Calls = n
 		return err == nil && n > 0
 	case "refresh":
-		fresh := value != "false"
-		x.Refresh, x.Minimal = &fresh, value == "config"
+		x.plan.SkipRefresh, x.plan.MinimalRefresh = value == "false", value == "config"
 	case "minimal-refresh":
-		x.Minimal = value != "false"
+		x.plan.MinimalRefresh = value != "false"
 	case "minimal-data":
-		x.MinimalData = value != "false"
+		x.plan.MinimalData = value != "false"
 	case "refresh-max-age":
 		d, err := time.ParseDuration(value)
-		x.MaxAge = d
+		x.plan.RefreshMaxAge = d
 		return err == nil && d >= 0
 	default:
 		return false
 	}
 	return true
+}
+
+// Plan returns the options of a run with those that the blocks add.
+func (x *Extra) Plan(o plan.Options) plan.Options {
+	o.SkipRefresh = o.SkipRefresh || x.plan.SkipRefresh
+	o.MinimalRefresh = o.MinimalRefresh || x.plan.MinimalRefresh
+	o.MinimalData = o.MinimalData || x.plan.MinimalData
+	o.RefreshMaxAge = cmp.Or(o.RefreshMaxAge, x.plan.RefreshMaxAge)
+	o.Targets = slices.Concat(o.Targets, x.plan.Targets)
+	o.Excludes = slices.Concat(o.Excludes, x.plan.Excludes)
+	o.Replace = slices.Concat(o.Replace, x.plan.Replace)
+	return o
 }

@@ -122,7 +122,7 @@ type Result struct {
 	Message  string            `json:"message,omitempty"`
 	Started  time.Time         `json:"started"`
 	Ended    time.Time         `json:"ended"`
-	Counts   report.Counts     `json:"counts"`
+	Counts   plan.Counts       `json:"counts"`
 	Reads    plan.Reads        `json:"reads"`
 	Changes  bool              `json:"changes,omitempty"`
 	Deferred []report.Deferral `json:"deferred,omitempty"`

@@ -30,7 +30,7 @@ type Result struct {
 	Diags   diag.List
 	Set     *source.Set // where the places in Diags lie, if not in the estate's own
 	Plan    *plan.Plan
-	Counts  Counts
+	Counts  plan.Counts
 	Reads   plan.Reads
 	Changes bool // the plan would do something
 	// Deferred is what cannot be planned before other units are applied.
@@ -55,15 +55,6 @@ const (
 	Excluded  Status = "excluded"
 	EarlyExit Status = "early exit"
 )
-
-// Counts says how many objects a plan changes, or an apply changed.
-type Counts struct{ Add, Change, Destroy, Import, Forget int }
-
-// CountsOf counts what a plan changes.
-func CountsOf(p *plan.Plan) Counts {
-	n := p.Counts()
-	return Counts{n.Add, n.Change, n.Destroy, n.Import, n.Forget}
-}
 
 // LeaveOut makes the result of a unit that takes no part. Why is its cause, unless that
 // is its own exclude block.

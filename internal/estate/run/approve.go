@@ -36,12 +36,12 @@ type question struct {
 // ask waits for the answer whether to do what was deferred before. Meanwhile the
 // turn does not count among those that run.
 func (w *operationWork) ask(p *plan.Plan) bool {
-	w.res.Plan, w.res.Counts, w.res.Reads = p, report.CountsOf(p), p.Reads
+	w.res.Plan, w.res.Counts, w.res.Reads = p, p.Counts(), p.Reads
 	if w.o.Asks != nil {
 		w.o.Asks(w.Unit, w.module.engine, p)
 	}
 	yes := w.execution.ask(&question{res: w.res}, w.pause)
-	w.res.Plan, w.res.Counts = nil, report.Counts{}
+	w.res.Plan, w.res.Counts = nil, plan.Counts{}
 	return yes
 }
 

@@ -231,10 +231,6 @@ func (w *operationWork) planAndApply(ctx context.Context) diag.List {
 	if ds.HasErrors() {
 		return ds
 	}
-	skip := w.o.Plans.SkipRefresh
-	if w.at.extra.Refresh != nil {
-		skip = skip || !*w.at.extra.Refresh
-	}
 	op := &workdir.Operation{
 		Engine: w.module.engine, Env: w.at.Environ(), Values: w.module.values, Moves: siteUnit{w.at}.Moves(), Stop: w.o.Stop,
 		Host:  turnHost{w.Host.of(w.at.unit.Name), w.module.observe(), w.Changing},
@@ -244,18 +240,16 @@ func (w *operationWork) planAndApply(ctx context.Context) diag.List {
 	if ds = append(ds, more...); more.HasErrors() {
 		return ds
 	}
+	po := w.at.extra.Plan(w.o.Plan)
+	po.GenerateTo, po.Defer, po.Time = generate, w.o.Op == Plan, w.approval.Time()
 	done, more := op.Run(ctx, workdir.Want{
-		Plan: engine.PlanOptions{
-			GenerateTo: generate,
-			Mode:       w.mode(), SkipRefresh: skip, Targets: slices.Concat(w.o.Plans.Targets, w.at.extra.Targets), Excludes: slices.Concat(w.o.Plans.Excludes, w.at.extra.Excludes),
-			Defer: w.o.Op == Plan, Time: w.approval.Time(),
-		},
-		Apply: w.o.Op == Apply, Every: w.o.Every, MovesFirst: true, Forget: w.o.Plans.Forget,
+		Plan:  po,
+		Apply: w.o.Op == Apply, Every: w.o.Every, MovesFirst: true,
 	}, workdir.Steps{
 		Locked: func(ctx context.Context) (statemgr.Options, diag.List) {
 			return w.state.options(ctx, where)
 		},
-		Taken: func(h *workdir.OpenState, po *engine.PlanOptions) diag.List {
+		Taken: func(h *workdir.OpenState, po *plan.Options) diag.List {
 			w.States.Took()
 			w.held, po.Replace = h, w.replaced(h.Current())
 			if w.o.Op != Apply {
@@ -276,7 +270,7 @@ func (w *operationWork) planAndApply(ctx context.Context) diag.List {
 	if w.o.Op != Apply || w.held == nil {
 		return ds
 	}
-	w.res.Counts = report.Counts(done.Counts)
+	w.res.Counts = plan.Counts(done.Counts)
 	if done.Applied || done.Began {
 		w.Computed.Set(w.Unit.ID, w.made())
 	}
@@ -289,10 +283,10 @@ func (w *operationWork) planAndApply(ctx context.Context) diag.List {
 // generateTo is the file for configuration that the plan generates for imported objects, in
 // the working directory of the unit, which is made for it; "" for none.
 func (w *operationWork) generateTo() (string, diag.List) {
-	if w.o.Plans.Generate == "" || w.o.Op != Plan {
+	if w.o.Plan.GenerateTo == "" || w.o.Op != Plan {
 		return "", nil
 	}
-	path := sys.Join(w.at.dir.Path, w.o.Plans.Generate)
+	path := sys.Join(w.at.dir.Path, w.o.Plan.GenerateTo)
 	if _, err := os.Stat(path); err == nil {
 		return "", diag.Errorf(diag.CodeCLIGenerateExists, nil, "Target generated file already exists", "The file %s exists already in the working directory of the unit %s, and generated configuration is only written into a new file. Use another name for it, or delete the file.", path, w.Unit.Called())
 	}
@@ -324,7 +318,7 @@ func (w *operationWork) planned(p *plan.Plan, by sealing.Sealer, ds diag.List) (
 // address is meant for the units that know it.
 func (w *operationWork) replaced(prev *state.State) []addr.Instance {
 	var out []addr.Instance
-	for _, a := range slices.Concat(w.o.Plans.Replace, w.at.extra.Replace) {
+	for _, a := range w.at.extra.Plan(w.o.Plan).Replace {
 		n := w.module.engine.Tree().Root
 		for _, step := range a.Module.Steps() {
 			if n != nil {
@@ -340,7 +334,7 @@ func (w *operationWork) replaced(prev *state.State) []addr.Instance {
 
 // outputs are those that other units of a plan see.
 func (w *operationWork) outputs(p *plan.Plan) cty.Value {
-	if w.o.Plans.Destroy || w.o.Plans.RefreshOnly || w.Inputs.Mocks {
+	if w.o.Plan.Mode != plan.Normal || w.Inputs.Mocks {
 		return outputs.Stored(w.held.Current())
 	}
 	return outputs.Planned(p, w.module.root())
@@ -348,7 +342,7 @@ func (w *operationWork) outputs(p *plan.Plan) cty.Value {
 
 // notePlan takes the unit's plan, which by encrypts where it is saved.
 func (w *operationWork) notePlan(p *plan.Plan, by sealing.Sealer) {
-	w.res.Plan, w.res.Changes, w.res.Deferred, w.res.Counts, w.res.Reads = p, p.HasChanges(), w.waits.deferrals(p), report.CountsOf(p), p.Reads
+	w.res.Plan, w.res.Changes, w.res.Deferred, w.res.Counts, w.res.Reads = p, p.HasChanges(), w.waits.deferrals(p), p.Counts(), p.Reads
 	if w.o.Saving != nil {
 		w.o.Saving.Take(w.Unit.Name, w.digest(), by, p)
 	}
@@ -359,7 +353,7 @@ func (w *operationWork) notePlan(p *plan.Plan, by sealing.Sealer) {
 		w.res.Plan = nil // plans are large
 	}
 	if w.o.Op == Apply {
-		w.res.Counts = report.Counts{} // what counts is what will be done
+		w.res.Counts = plan.Counts{} // what counts is what will be done
 	}
 }
 

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
@@ -9,23 +8,20 @@ import (
 	"github.com/terrace-iac/terrace/plan"
 )
 
-// Reads say what the plans of a run do not read. Zero reads everything.
+// Reads are the readings that the plans of a run may use.
 type Reads struct {
-	Minimal     bool
-	MinimalData bool
-	// MaxAge is how old a reading of an earlier command may be to stand for a new one.
-	MaxAge time.Duration
-	// ApprovedAge is the same for readings of the plan that was approved in this run.
+	// ApprovedAge is how old a reading of the plan that was approved in this run may be to stand
+	// for a new one.
 	ApprovedAge time.Duration
-	// Logs is the folder of what commands have read; "" keeps nothing.
+	// Logs is the directory of what commands have read; "" keeps nothing.
 	Logs string
 }
 
-// reads say what the plan of a unit does not read. What was read for the approved plan stands
+// reads are the readings that the plan of a unit may use. What was read for the approved plan stands
 // for a new reading as long as no unit before this one was to change anything after it.
 func (w *operationWork) reads() *workdir.Reads {
-	o := w.o.Plans.Reads
-	out := &workdir.Reads{Minimal: o.Minimal || w.at.extra.Minimal, MinimalData: o.MinimalData || w.at.extra.MinimalData, MaxAge: cmp.Or(o.MaxAge, w.at.extra.MaxAge), Logs: o.Logs, Now: w.Machine.Now}
+	o := w.o.Reads
+	out := &workdir.Reads{Logs: o.Logs, Now: w.Machine.Now}
 	if made := w.approval.Time(); !made.IsZero() && w.Machine.Now().Sub(made) < o.ApprovedAge && !w.again && !w.followsChanges(w.Unit, map[*discovery.Unit]bool{}) {
 		out.Approved, out.Expected = w.approval.Readings(), w.approval.Expects
 	}

@@ -92,8 +92,9 @@ const (
 // Options are the knobs of a run.
 type Options struct {
 	Op      Op
-	Command *Command // in place of Op
-	Plans   Plans
+	Command *Command     // in place of Op
+	Plan    plan.Options // GenerateTo is a path in the working directory of each unit
+	Reads   Reads
 	Queue   schedule.Rules
 	Limits  Limits
 	Lock    arguments.Lock
@@ -124,31 +125,6 @@ type Options struct {
 	Elsewhere func(ctx context.Context, res *report.Result, ask func() bool)
 	// Computed are the outputs that the run begins with, and those that it makes. nil: none.
 	Computed *outputs.Computed
-}
-
-// Plans say what the plans of a run are about. Zero means to create, change and
-// destroy what differs from the configuration, of everything.
-type Plans struct {
-	Generate    string // the file for generated configuration, in the working directory of each unit; "" for none
-	Destroy     bool   // destroy everything, dependents first
-	RefreshOnly bool
-	SkipRefresh bool
-	Reads       Reads
-	Targets     []addr.Target
-	Excludes    []addr.Target
-	Replace     []addr.Instance
-	Forget      bool // a destroy may leave objects behind that are not to be destroyed
-}
-
-// mode is the engine's mode for these plans.
-func (p *Plans) mode() plan.Mode {
-	switch {
-	case p.Destroy:
-		return plan.Destroy
-	case p.RefreshOnly:
-		return plan.RefreshOnly
-	}
-	return plan.Normal
 }
 
 // Limits say how much goes on at once.
@@ -253,7 +229,7 @@ func (r *Runner) Run(ctx context.Context, units []*discovery.Unit, o Options) []
 	if scheduler == nil {
 		scheduler = schedule.Local{Places: places}
 	}
-	tasks := discovery.Tasks(units, o.Plans.Destroy)
+	tasks := discovery.Tasks(units, o.Plan.Mode == plan.Destroy)
 	ended := func(i int, res *report.Result) {
 		if o.Elsewhere == nil || res.Ended.IsZero() { // else it is known when
 			res.Ended = r.Machine.Now()

@@ -166,5 +166,5 @@ func (t *Turn) mode() plan.Mode {
 	if t.Unit.Removed {
 		return plan.Destroy
 	}
-	return t.o.Plans.mode()
+	return t.o.Plan.Mode
 }

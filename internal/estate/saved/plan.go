@@ -90,13 +90,13 @@ type Unit struct {
 
 // head is what is known of a unit when its plan is made.
 type head struct {
-	Planned bool          `json:"planned,omitempty"` // it has a plan
-	Counts  report.Counts `json:"counts,omitzero"`
-	Reads   plan.Reads    `json:"reads,omitzero"`
-	Changes bool          `json:"changes,omitempty"` // the plan does something
-	Digest  string        `json:"digest,omitempty"`  // of the configuration
-	Lineage string        `json:"lineage,omitempty"` // of the state that the plan was made from, with its serial
-	Serial  uint64        `json:"serial,omitempty"`
+	Planned bool        `json:"planned,omitempty"` // it has a plan
+	Counts  plan.Counts `json:"counts,omitzero"`
+	Reads   plan.Reads  `json:"reads,omitzero"`
+	Changes bool        `json:"changes,omitempty"` // the plan does something
+	Digest  string      `json:"digest,omitempty"`  // of the configuration
+	Lineage string      `json:"lineage,omitempty"` // of the state that the plan was made from, with its serial
+	Serial  uint64      `json:"serial,omitempty"`
 }
 
 // unitMember is what a part says of its unit.
@@ -151,7 +151,7 @@ func (s *Saving) Take(unit, digest string, by sealing.Sealer, p *plan.Plan) {
 	u := s.of(unit, true)
 	u.part.Sealer = by
 	from := journal.HeaderOf(p.PrevRun)
-	u.head = head{Planned: true, Counts: report.CountsOf(p), Reads: p.Reads, Changes: p.HasChanges(), Digest: digest, Lineage: from.Lineage, Serial: from.Serial}
+	u.head = head{Planned: true, Counts: p.Counts(), Reads: p.Reads, Changes: p.HasChanges(), Digest: digest, Lineage: from.Lineage, Serial: from.Serial}
 	err := u.part.PutPlan(p)
 	if err == nil && s.Readings {
 		var body []byte

@@ -47,10 +47,10 @@ type Input struct {
 
 // A Result is what came of an apply.
 type Result struct {
-	State                                          *state.State
-	Added, Changed, Destroyed, Imported, Forgotten int
-	Stopped                                        bool                                 // whether a stop left actions undone
-	Providers                                      map[addr.ProviderConfig]state.Digest // what they were configured with
+	State     *state.State
+	Counts    plan.Counts
+	Stopped   bool                                 // whether a stop left actions undone
+	Providers map[addr.ProviderConfig]state.Digest // what they were configured with
 }
 
 // applier is one run: the phase that answers with new values.

@@ -87,7 +87,7 @@ func (j *journal) Sync() error {
 func (w *world) do(text string, mode plan.Mode) (lines []string, res apply.Result, ds diag.List) {
 	w.t.Helper()
 	tree := plantest.Tree(w.t, text)
-	p, ds := planner.Make(context.Background(), planner.Input{Eval: eval.Options{Tree: tree, Workspace: "default"}, State: w.state, Providers: resourceclient.Options{Providers: w.providers, Observe: w.observe}, Mode: mode, Generate: true})
+	p, ds := planner.Make(context.Background(), planner.Input{Eval: eval.Options{Tree: tree, Workspace: "default"}, State: w.state, Providers: resourceclient.Options{Providers: w.providers, Observe: w.observe}, Options: plan.Options{Mode: mode, GenerateTo: "generated.tf"}})
 	for _, c := range p.Changes {
 		line := c.Op.String() + " " + addr.Object{Instance: c.Addr, Deposed: c.Deposed}.String()
 		if c.Reason != "" {
@@ -257,8 +257,8 @@ func TestProviderBreaksPromises(t *testing.T) {
 			}
 			check(t, "messages", []string{c.summary}, got)
 			check(t, "state", c.left, w.objects())
-			if res.Added != 0 {
-				t.Errorf("%d counted as added", res.Added)
+			if res.Counts.Add != 0 {
+				t.Errorf("%d counted as added", res.Counts.Add)
 			}
 		})
 	}
@@ -273,8 +273,8 @@ func TestJournalFails(t *testing.T) {
 		t.Error(ds.Err())
 	}
 	check(t, "state", []string{"x_thing.a[0]"}, w.objects())
-	if res.Added != 1 {
-		t.Errorf("%d added", res.Added)
+	if res.Counts.Add != 1 {
+		t.Errorf("%d added", res.Counts.Add)
 	}
 }
 
@@ -303,7 +303,7 @@ func TestDestroyFails(t *testing.T) {
 		return provider.ApplyResponse{State: r.Prior}, diag.Errorf("", nil, "In use", "It cannot be destroyed.")
 	}
 	_, res, ds := w.do(thing+"}", plan.Destroy)
-	if len(ds) != 1 || ds[0].Summary != "In use" || ds[0].At == nil || res.Destroyed != 0 {
+	if len(ds) != 1 || ds[0].Summary != "In use" || ds[0].At == nil || res.Counts.Destroy != 0 {
 		t.Errorf("%+v", ds)
 	}
 	check(t, "state", []string{"x_thing.a"}, w.objects())

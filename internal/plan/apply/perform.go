@@ -38,7 +38,7 @@ func (a *applier) perform(id int, act plan.Action) bool {
 	case plan.StepForget:
 		a.change(id, state.Change{Object: addr.Object{Instance: c.Addr, Deposed: c.Deposed}, Provider: c.Provider})
 		if c.Op == plan.Forget { // one that is replaced counts as added alone, as in OpenTofu
-			a.count(func(r *Result) { r.Forgotten++ })
+			a.count(func(r *Result) { r.Counts.Forget++ })
 		}
 	case plan.StepNoOp:
 		ds = a.adopt(id, t, c)
@@ -165,7 +165,7 @@ func (a *applier) write(t *demand.Task, id int, act plan.Action, c *plan.Change)
 		return ds
 	}
 	if c.Import != nil {
-		a.count(func(r *Result) { r.Imported++ })
+		a.count(func(r *Result) { r.Counts.Import++ })
 	}
 	prior, op := c.Before, c.Op
 	if act.Kind == plan.StepCreate {
@@ -246,9 +246,9 @@ func (a *applier) intent(id int, obj addr.Object, op plan.Op) error {
 func (a *applier) countWritten(op plan.Op) {
 	a.count(func(r *Result) {
 		if op == plan.Create {
-			r.Added++
+			r.Counts.Add++
 		} else {
-			r.Changed++
+			r.Counts.Change++
 		}
 	})
 }

@@ -46,7 +46,7 @@ func (a *applier) remove(t *demand.Task, id int, act plan.Action, c *plan.Change
 	ds = append(ds, a.removed(id, state.Change{Object: obj, Provider: of, New: stored}, sub, got)...)
 	run.End(!ds.HasErrors(), nil)
 	if !ds.HasErrors() {
-		a.count(func(r *Result) { r.Destroyed++ })
+		a.count(func(r *Result) { r.Counts.Destroy++ })
 	}
 	if d != nil {
 		ds = resourceclient.Blame(d, sub.Schema, ds)
@@ -89,6 +89,6 @@ func (a *applier) adopt(id int, t *demand.Task, c *plan.Change) diag.List {
 		return ds
 	}
 	a.change(id, a.stored(x, resourceclient.Object{Value: c.After, Private: c.Private, Identity: c.AfterIdentity}, false))
-	a.count(func(r *Result) { r.Imported++ })
+	a.count(func(r *Result) { r.Counts.Import++ })
 	return append(ds, a.accept(t, x, c.After)...)
 }

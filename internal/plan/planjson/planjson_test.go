@@ -14,6 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/plan/planner"
 	"github.com/terrace-iac/terrace/internal/plan/plantest"
 	"github.com/terrace-iac/terrace/internal/provider/resourceclient"
+	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/schema"
 )
 
@@ -37,7 +38,7 @@ func planned(t *testing.T, text string) map[string]any {
 	providers, tree := plantest.New(), plantest.Tree(t, text)
 	p, ds := planner.Make(context.Background(), planner.Input{
 		Eval:      eval.Options{Tree: tree, Workspace: "default", Variables: map[string]eval.Input{}},
-		Providers: resourceclient.Options{Providers: providers}, Timestamp: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		Providers: resourceclient.Options{Providers: providers}, Options: plan.Options{Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
 	})
 	if ds.HasErrors() {
 		t.Fatal(ds.Err())

@@ -17,7 +17,7 @@ import (
 // assemble makes the plan from what the tasks found, when all of them are done.
 func (p *driver) assemble() *plan.Plan {
 	out := &plan.Plan{
-		Mode: p.in.Mode, PrevRun: p.in.State, Timestamp: p.in.Timestamp, Workspace: p.in.Eval.Workspace,
+		Mode: p.in.Mode, PrevRun: p.in.State, Timestamp: p.in.Time, Workspace: p.in.Eval.Workspace,
 		Request: plan.Request{Variables: map[string]cty.Value{}, Targets: p.in.Targets, Excludes: p.in.Excludes, Replace: p.in.Replace},
 	}
 	slices.SortFunc(p.found.plans, func(a, b *instancePlan) int { return a.d.Addr().Compare(b.d.Addr()) })

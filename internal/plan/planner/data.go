@@ -87,7 +87,7 @@ func (p *planner) data(t *demand.Task, d *eval.Desired) (*instancePlan, cty.Valu
 		return ip, unknown, append(ds, more...)
 	}
 	var with dataWith
-	if p.in.Reads.Note || p.in.Reads.any() {
+	if p.in.Readings.Note || p.in.readsLess() {
 		with = p.readsWith(t, d, pc, config)
 		ip.with = with.digest
 	}

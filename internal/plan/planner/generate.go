@@ -13,7 +13,7 @@ import (
 // generateImports takes over objects for which there is no resource block yet,
 // and writes the block that describes each of them.
 func (p *driver) generateImports() {
-	if !p.in.Generate {
+	if p.in.GenerateTo == "" {
 		return
 	}
 	t := p.graph.Task(p.ctx)

@@ -184,7 +184,7 @@ func (m *managedPlan) current(old resourceclient.Object) (resourceclient.Object,
 
 // expected reports whether a change that was planned with a recent reading is known.
 func (m *managedPlan) expected() bool {
-	return m.found.how == recent && m.found.change != nil && m.p.in.Reads.Expected != nil && m.p.in.Reads.Expected(m.found.change)
+	return m.found.how == recent && m.found.change != nil && m.p.in.Readings.Expected != nil && m.p.in.Readings.Expected(m.found.change)
 }
 
 // refresh asks the provider what an object is like now.

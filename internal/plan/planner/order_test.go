@@ -51,7 +51,7 @@ func TestActionOrder(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			p, ds := Make(context.Background(), Input{
 				Eval:  eval.Options{Tree: plantest.Tree(t, test.text), Workspace: "default"},
-				State: test.state, Mode: test.mode, Providers: resourceclient.Options{Providers: plantest.New()},
+				State: test.state, Options: plan.Options{Mode: test.mode}, Providers: resourceclient.Options{Providers: plantest.New()},
 			})
 			if ds.HasErrors() {
 				t.Fatal(ds.Err())

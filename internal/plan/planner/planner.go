@@ -13,7 +13,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
@@ -33,21 +32,15 @@ import (
 
 // Input is what a plan is made from.
 type Input struct {
-	Eval      eval.Options // the phase is the planner's
-	Providers resourceclient.Options
+	plan.Options              // Time is set
+	Eval         eval.Options // the phase is the planner's
+	Providers    resourceclient.Options
 	// Validated reports whether the provider has nothing to say of a block's configuration,
 	// as it was asked before; nil: it was not.
-	Validated   func(*config.Resource, cty.Value) bool
-	State       *state.State // as found in the store; nil: none
-	Mode        plan.Mode
-	SkipRefresh bool
-	Reads       Reads // what is not read though SkipRefresh is not set
-	Targets     []addr.Target
-	Excludes    []addr.Target
-	Replace     []addr.Instance
-	Generate    bool // write configuration for import blocks that name a resource without any
-	KeepHosts   bool // providers of the other peer's registry in state are not taken for those of ours
-	Timestamp   time.Time
+	Validated func(*config.Resource, cty.Value) bool
+	State     *state.State // as found in the store; nil: none
+	Readings  plan.Readings
+	KeepHosts bool // providers of the other peer's registry in state are not taken for those of ours
 }
 
 // driver is one run of planning: it starts the tasks that demand things, and asks what
@@ -87,7 +80,7 @@ func Make(ctx context.Context, in Input) (*plan.Plan, diag.List) {
 	p := newDriver(ctx, in)
 	ds := p.prepare()
 	if ds.HasErrors() {
-		return &plan.Plan{Mode: in.Mode, Prior: p.prior, PrevRun: in.State, Timestamp: in.Timestamp, Errored: true, Refused: true, Workspace: in.Eval.Workspace}, ds
+		return &plan.Plan{Mode: in.Mode, Prior: p.prior, PrevRun: in.State, Timestamp: in.Time, Errored: true, Refused: true, Workspace: in.Eval.Workspace}, ds
 	}
 	p.walk()
 	p.walked = true
@@ -114,10 +107,10 @@ func newDriver(ctx context.Context, in Input) *driver {
 		p.replace[a] = true
 	}
 	switch {
-	case in.Mode == plan.Destroy && (len(in.State.Resources) == 0 || in.Reads.Minimal):
+	case in.Mode == plan.Destroy && (len(in.State.Resources) == 0 || in.MinimalRefresh):
 		p.in.SkipRefresh = true // nothing is destroyed with what data sources say; or nothing is to be read before
 	case in.Mode == plan.RefreshOnly: // it is there to read everything
-		p.in.Reads = Reads{Note: in.Reads.Note}
+		p.in.MinimalRefresh, p.in.MinimalData, p.in.Readings = false, false, plan.Readings{Note: in.Readings.Note}
 	}
 	o := in.Eval
 	o.Phase = phase{p.planner}
@@ -156,7 +149,7 @@ func (p *driver) prepare() diag.List {
 	ds = append(ds, p.scope.checkMoved(p.moved)...)
 	ds = append(ds, p.checkReplace()...)
 	if p.in.Mode == plan.Normal {
-		p.imports, more = imports.Read(p.graph.Task(p.ctx), p.ev, p.in.Generate, p.scope.wantsBlock)
+		p.imports, more = imports.Read(p.graph.Task(p.ctx), p.ev, p.in.GenerateTo != "", p.scope.wantsBlock)
 		ds = append(ds, more...)
 	}
 	return ds

@@ -16,31 +16,10 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Reads say which objects a plan does not ask their providers about, although it is to
-// find out what there is.
-type Reads struct {
-	// Minimal plans an object from what state holds of it. Only where that gives a change
-	// is it read and planned again, and where the provider has another version of its
-	// schema. What nothing wants any more is not read. The option is Terraform 1.17's
-	// -minimal-refresh.
-	Minimal bool
-	// MinimalData reads a data source only where its arguments are not those that it was
-	// read with last, or where something that it depends on changes.
-	MinimalData bool
-	// Recent are readings that are recent enough to stand for new ones, if state still
-	// holds what it held then.
-	Recent map[addr.Object]plan.Reading
-	// Data are readings of data sources, however old, for MinimalData.
-	Data map[addr.Object]plan.Reading
-	// Expected reports whether a change that was planned with a recent reading is one that
-	// is known already, so that there is no reason to read again. nil: none is.
-	Expected func(*plan.Change) bool
-	// Note has the plan tell its readings.
-	Note bool
+// readsLess reports whether anything may be left out that is otherwise read.
+func (in *Input) readsLess() bool {
+	return in.MinimalRefresh || in.MinimalData || len(in.Readings.Recent) > 0
 }
-
-// any reports whether anything may be left out.
-func (r *Reads) any() bool { return r.Minimal || r.MinimalData || len(r.Recent) > 0 }
 
 // reading is how an object came to be known.
 type reading uint8
@@ -60,18 +39,18 @@ func upgraded(o *state.Object, s *schema.Resource) bool {
 // spares reports whether an object is planned from state before it is read.
 func (m *managedPlan) spares(old resourceclient.Object) bool {
 	p := m.p
-	return p.in.Reads.Minimal && p.in.Mode == plan.Normal && !old.Moved && !upgraded(old.Stored, m.sub.Schema) && !old.Stored.Tainted && !p.replace[m.sub.Addr]
+	return p.in.MinimalRefresh && p.in.Mode == plan.Normal && !old.Moved && !upgraded(old.Stored, m.sub.Schema) && !old.Stored.Tainted && !p.replace[m.sub.Addr]
 }
 
 // readsOrphan reports whether an object that nothing wants is read before its end is
 // planned.
 func (p *planner) readsOrphan(a addr.Instance) bool {
-	return p.refreshes(a) && !p.in.Reads.Minimal
+	return p.refreshes(a) && !p.in.MinimalRefresh
 }
 
 // recent finds what is known of an object by a recent reading.
 func (p *planner) recent(sub *resourceclient.Subject, old resourceclient.Object, with state.Digest) (now resourceclient.Object, ok bool, ds diag.List) {
-	r, ok := p.in.Reads.Recent[addr.Object{Instance: sub.Addr}]
+	r, ok := p.in.Readings.Recent[addr.Object{Instance: sub.Addr}]
 	if !ok || with == (state.Digest{}) || r.With != with || p.in.Mode == plan.RefreshOnly || old.Moved || upgraded(old.Stored, sub.Schema) || r.Stored != state.DigestOf(old.Stored) {
 		return old, false, nil
 	}
@@ -96,9 +75,9 @@ func (p *planner) keepsData(t *demand.Task, d *eval.Desired, pc *eval.ProviderCo
 	}
 	a := addr.Object{Instance: d.Addr()}
 	stored, of, _ := p.prior.Object(a)
-	r, known := p.in.Reads.Recent[a]
-	if !known && p.in.Reads.MinimalData {
-		r, known = p.in.Reads.Data[a]
+	r, known := p.in.Readings.Recent[a]
+	if !known && p.in.MinimalData {
+		r, known = p.in.Readings.Data[a]
 	}
 	var obj *state.Object
 	switch {
@@ -106,7 +85,7 @@ func (p *planner) keepsData(t *demand.Task, d *eval.Desired, pc *eval.ProviderCo
 	case known && r.Found != nil:
 		obj = r.Found
 	case stored == nil || of.Provider != d.Resource.Provider() || stored.SchemaVersion != s.Version:
-	case known && r.Stored == state.DigestOf(stored), !known && p.in.Reads.MinimalData && with.alone && p.takesNothing(pc):
+	case known && r.Stored == state.DigestOf(stored), !known && p.in.MinimalData && with.alone && p.takesNothing(pc):
 		obj = stored
 	}
 	if obj == nil {
@@ -213,7 +192,7 @@ func sameArguments(b *schema.Block, v, config cty.Value) bool {
 // reads counts what was read of the objects that state has.
 func (p *planner) reads() plan.Reads {
 	var n plan.Reads
-	if !p.in.Reads.any() {
+	if !p.in.readsLess() {
 		return n
 	}
 	count := func(how reading) {
@@ -228,7 +207,7 @@ func (p *planner) reads() plan.Reads {
 		}
 	}
 	end := func(how reading) reading { // of what the plan does away with
-		if p.in.Reads.Minimal {
+		if p.in.MinimalRefresh {
 			return ending
 		}
 		return how
@@ -267,7 +246,7 @@ func (p *planner) reads() plan.Reads {
 
 // readings are what providers said of objects, or what recent readings say.
 func (p *planner) readings() []plan.Reading {
-	if !p.in.Reads.Note || p.in.SkipRefresh {
+	if !p.in.Readings.Note || p.in.SkipRefresh {
 		return nil
 	}
 	var out []plan.Reading
