@@ -1,11 +1,10 @@
-// Package terrace works on a folder of configuration as the program does: it installs
-// modules and providers, opens the backend, locks the state, plans, applies with a
-// journal that survives a crash, and explains values. Programs that embed Terrace
-// start here; package engine below it does the same without files and backends, for
-// those that keep state and start providers in their own ways.
+// Package terrace works on a directory of configuration as the program does: it installs
+// modules and providers, opens the backend, reads the state, plans, applies with a journal
+// that survives a crash, and explains values. Programs that embed Terrace start here. Package
+// engine below it does the same without files and backends, for programs that keep state and
+// start providers in their own ways.
 //
-// Main types: Options and Folder. The one rule: a Folder that was opened holds the lock
-// of its state until it is closed.
+// Main types: Options and Directory. The one rule: only Apply locks the state.
 package terrace
 
 import (
@@ -36,9 +35,9 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// Options say which folder to work on and with what. Dir is required.
+// Options say which directory to work on and with what. Dir is required.
 type Options struct {
-	Dir string // the folder of the root module
+	Dir string // the directory of the root module
 
 	// Environ is the complete environment, as os.Environ returns it: of the programs
 	// that are started (providers, provisioners, git), and of the settings that the
@@ -47,10 +46,10 @@ type Options struct {
 
 	Vars        []string // values of root variables, as -var takes them: "name=value"
 	VarFiles    []string // variable files, as -var-file takes them
-	Workspace   string   // "" for the one that is selected in the folder
+	Workspace   string   // "" for the one that is selected in the directory
 	Parallelism int      // calls of providers at once; 0 means 10
 
-	// PluginDirs are folders with provider packages, in the layout of a filesystem mirror.
+	// PluginDirs are directories with provider packages, in the layout of a filesystem mirror.
 	// Init searches them in place of everything else and remembers it, as -plugin-dir.
 	PluginDirs []string
 
@@ -71,15 +70,21 @@ type Options struct {
 	Log io.Writer
 }
 
-// A Folder is configuration with its providers and its locked state.
-type Folder struct {
-	context *workdir.Directory
-	project *workdir.Loaded
-	op      *workdir.Operation
-	state   *workdir.OpenState
+// A Directory is configuration with its providers and its state. Its methods must not be
+// called concurrently.
+type Directory struct {
+	options Options
+	dir     *workdir.Directory
+	who     string // user@host, for locks
+	broken  diag.List
+
+	// The rest is nil if broken has errors.
+	loaded *workdir.Loaded
+	at     *workdir.OpenedBackend
+	state  *state.State // nil if there is none
 }
 
-// context is the folder without anybody who could be asked, and without signals: they are the
+// context is the directory without anybody who could be asked, and without signals: they are the
 // embedding program's business.
 func (o Options) context() (c *workdir.Directory, who string, err error) {
 	system, err := sys.Real()
@@ -93,7 +98,7 @@ func (o Options) context() (c *workdir.Directory, who string, err error) {
 	if info, err := os.Stat(dir); err != nil {
 		return nil, "", err
 	} else if !info.IsDir() {
-		return nil, "", fmt.Errorf("%s is no folder", dir)
+		return nil, "", fmt.Errorf("%s is not a directory", dir)
 	}
 	log := o.Log
 	if log == nil {
@@ -137,12 +142,12 @@ func (o Options) flags() []workdir.VarFlag {
 }
 
 func unusable(err error) diag.List {
-	return diag.Errorf(diag.CodeCLIFolder, nil, "Folder cannot be used", "The folder cannot be worked in: %s.", err)
+	return diag.Errorf(diag.CodeCLIFolder, nil, "Directory cannot be used", "The directory cannot be worked in: %s.", err)
 }
 
-// Init makes a folder ready: it sets up the backend, installs the modules that the
-// configuration calls and the providers that configuration and state need, and writes
-// the dependency lock file, as "terrace init" does. What fits already is left alone.
+// Init makes a directory ready: it sets up the backend, installs the modules that the
+// configuration calls and the providers that configuration and state need, and writes the
+// dependency lock file, as "terrace init" does. What fits already is left alone.
 func Init(ctx context.Context, o Options) diag.List {
 	c, who, err := o.context()
 	if err != nil {
@@ -152,104 +157,130 @@ func Init(ctx context.Context, o Options) diag.List {
 	return ds
 }
 
-// Open loads the configuration, locks and reads the state, brings in what the journal of
-// a killed run holds, which a warning tells, and finds the installed providers. With
-// errors there is no Folder and nothing is locked.
-func Open(ctx context.Context, o Options) (*Folder, diag.List) {
+// Open loads the configuration, reads the state, and finds the installed providers. The state
+// is not locked; what the journal of a killed run contains counts as part of it. With errors
+// the Directory has only its messages: Text, Files and Close work, and all other methods
+// return the errors again.
+func Open(ctx context.Context, o Options) (*Directory, diag.List) {
 	c, who, err := o.context()
 	if err != nil {
-		return nil, unusable(err)
+		return &Directory{dir: &workdir.Directory{Set: &source.Set{}}, broken: unusable(err)}, unusable(err)
 	}
-	p, ds := workdir.Load(ctx, c, workdir.LoadOptions{Vars: o.flags(), Parallelism: o.Parallelism, Workspace: o.Workspace})
+	d := &Directory{options: o, dir: c, who: who}
+	ds := d.open(ctx)
 	if ds.HasErrors() {
-		return nil, ds
+		d.broken = ds.Errors()
 	}
-	st, more := o.take(ctx, c, p, who)
-	if ds = append(ds, more...); st == nil {
-		p.Close()
-		return nil, ds
-	}
-	op := p.Operation()
-	op.State = st
-	f := &Folder{context: c, project: p, op: op, state: st}
-	if more = op.Ready(ctx, st.Current()); more.HasErrors() {
-		return nil, append(append(ds, more...), f.Close()...)
-	}
-	return f, append(ds, more...)
+	return d, ds
 }
 
-// take locks and reads the state. Without one it is nil.
-func (o Options) take(ctx context.Context, c *workdir.Directory, p *workdir.Loaded, who string) (*workdir.OpenState, diag.List) {
-	at, ds := p.Backend(ctx)
-	if ds.HasErrors() {
-		return nil, ds
+func (d *Directory) open(ctx context.Context) diag.List {
+	var ds, more diag.List
+	if d.loaded, ds = workdir.Load(ctx, d.dir, workdir.LoadOptions{Vars: d.options.flags(), Parallelism: d.options.Parallelism, Workspace: d.options.Workspace}); ds.HasErrors() {
+		return ds
 	}
-	st, more := workdir.OpenStore(at.Opened, p.Workspace, c.StoreOptions(ctx, at))
+	d.at, more = d.loaded.Backend(ctx)
 	if ds = append(ds, more...); more.HasErrors() {
-		return nil, ds
+		return ds
 	}
-	place := workdir.StatePlace{
-		Store: st, Workspace: p.Workspace, Dir: c.Dir, Encryption: at.Encryption, User: c.User,
-		KeepSegments: workdir.KeepSegmentsOf(c.Env.Get("TERRACE_JOURNAL"), p.Plugins.Config.JournalInStore),
-		Host:         c.Host,
+	d.state, more = d.dir.ReadWorkspace(ctx, d.at, d.loaded.Workspace, workdir.StateFiles{})
+	if ds = append(ds, more...); more.HasErrors() {
+		return ds
 	}
-	held, more := workdir.Take(ctx, place.Locked(ctx, workdir.Lock{Timeout: o.LockTimeout, Operation: "OperationTypeApply", Who: who, Now: c.Now()}), nil)
-	return held, append(ds, more...)
+	return append(ds, d.loaded.SelectProviders(ctx, d.state)...)
 }
 
-// Engine is the engine that works on the folder: with the providers of the folder, and a
-// state and a journal of the caller's own in engine.ApplyOptions.State.
-func (f *Folder) Engine() *engine.Engine { return f.project.Engine }
+// Engine is the engine that works on the directory: with the providers of the directory, and a
+// state and a journal of the caller's own in engine.ApplyOptions.State. It is nil if Open
+// returned errors.
+func (d *Directory) Engine() *engine.Engine {
+	if d.broken.HasErrors() {
+		return nil
+	}
+	return d.loaded.Engine
+}
 
 // Files are the texts of the files that were read, from which diag.Printer cuts snippets.
-func (f *Folder) Files() *source.Set { return f.context.Set }
+func (d *Directory) Files() *source.Set { return d.dir.Set }
 
-// State is the state as it is now, nil if there is none. It must not be changed.
-func (f *Folder) State() *state.State { return f.state.Current() }
+// State is the state as it was when the directory was opened or a plan was applied last; nil
+// if there is none. It must not be changed.
+func (d *Directory) State() *state.State { return d.state }
 
-// Plan compares configuration and state with what there is, and says what has to be
-// done. Variables in o are used besides those of the folder, and win over them.
-func (f *Folder) Plan(ctx context.Context, o engine.PlanOptions) (*plan.Plan, diag.List) {
-	op := *f.op
-	op.Values, op.Stop = f.variables(o.Variables), o.Stop
+// Plan compares configuration and state with what there is, and returns what has to be done.
+// Variables in o are used besides those of the directory, and win over them.
+func (d *Directory) Plan(ctx context.Context, o engine.PlanOptions) (*plan.Plan, diag.List) {
+	if d.broken.HasErrors() {
+		return nil, d.broken
+	}
+	op := d.operation(o.Variables)
+	op.Stop = o.Stop
+	op.From = d.state
 	return op.Plan(ctx, o)
 }
 
-// Apply carries out a plan of this Folder. When the context ends, calls that are under way
-// are ended in good order and nothing more is begun. What a provider has answered is on
-// disk before it counts: if the process is killed, the next Open brings it into the state.
-func (f *Folder) Apply(ctx context.Context, p *plan.Plan) (engine.ApplyResult, diag.List) {
-	if f.state.Current() != nil && workdir.Stale(p.PrevRun, f.state.Current()) {
-		return engine.ApplyResult{State: f.State()}, diag.Errorf(diag.CodePlanSaved, nil, "Saved plan is stale", "The plan was made from another state than there is now. Plan again.")
+// operation is an operation on the directory, without a state.
+func (d *Directory) operation(more map[string]engine.InputValue) *workdir.Operation {
+	op := d.loaded.Operation()
+	values := make(map[string]engine.InputValue, len(d.loaded.Vars)+len(more))
+	maps.Copy(values, d.loaded.Vars)
+	maps.Copy(values, more)
+	op.Values = values
+	return op
+}
+
+// Apply carries out a plan that Plan made. It locks the state meanwhile, and refuses the plan
+// if somebody else has changed the state since. When the context ends, calls that are under way
+// are ended in good order and nothing more is begun. What a provider has answered is on disk
+// before it counts: if the process is killed, the next Apply brings it into the state.
+func (d *Directory) Apply(ctx context.Context, p *plan.Plan) (res engine.ApplyResult, ds diag.List) {
+	res.State = d.state
+	if d.broken.HasErrors() {
+		return res, d.broken
 	}
-	op := *f.op
-	op.Stop = ctx.Done()
-	return op.Apply(ctx, p, 0)
+	l := workdir.Lock{Timeout: d.options.LockTimeout, Operation: "OperationTypeApply", Who: d.who, Now: d.dir.Now()}
+	options, ds := d.loaded.Locked(ctx, d.at, workdir.StateFiles{}, d.dir.Env.Get("TERRACE_JOURNAL"), l)
+	if ds.HasErrors() {
+		return res, ds
+	}
+	held, more := workdir.Take(ctx, options, nil)
+	if ds = append(ds, more...); held == nil {
+		return res, ds
+	}
+	defer func() {
+		d.state = held.Current()
+		ds = append(ds, held.Release()...)
+	}()
+	if now := held.Current(); now != nil && workdir.Stale(p.PrevRun, now) && !p.PrevRun.Equal(now) {
+		return res, append(ds, diag.Errorf(diag.CodePlanSaved, nil, "Saved plan is stale", "The plan was made from another state than there is now. Plan again.")...)
+	}
+	op := d.operation(nil)
+	op.State, op.Stop = held, ctx.Done()
+	res, more = op.Apply(ctx, p, 0)
+	return res, append(ds, more...)
 }
 
-// Explain tells where the value at ADDRESS[.PATH] comes from, such as
+// Explain says where the value at ADDRESS[.PATH] comes from, such as
 // "aws_instance.web.tags" or "module.net.var.cidr".
-func (f *Folder) Explain(ctx context.Context, address string) (*engine.Explanation, diag.List) {
-	return f.project.Engine.Explain(ctx, address, engine.ExplainOptions{Variables: f.project.Vars, State: f.state.Current()})
+func (d *Directory) Explain(ctx context.Context, address string) (*engine.Explanation, diag.List) {
+	if d.broken.HasErrors() {
+		return nil, d.broken
+	}
+	return d.loaded.Engine.Explain(ctx, address, engine.ExplainOptions{Variables: d.loaded.Vars, State: d.state})
 }
 
-// Close ends the providers and unlocks the state. It may be called more than once.
-func (f *Folder) Close() diag.List {
-	f.project.Close()
-	return f.state.Release()
-}
-
-func (f *Folder) variables(more map[string]engine.InputValue) map[string]engine.InputValue {
-	out := make(map[string]engine.InputValue, len(f.project.Vars)+len(more))
-	maps.Copy(out, f.project.Vars)
-	maps.Copy(out, more)
-	return out
+// Close ends the providers. It may be called more than once.
+func (d *Directory) Close() diag.List {
+	if d.loaded != nil {
+		d.loaded.Close()
+	}
+	return nil
 }
 
 // Text is messages as plain text for people, with the lines that they are about.
-func (f *Folder) Text(ds diag.List) string {
+func (d *Directory) Text(ds diag.List) string {
 	var b strings.Builder
-	printer := diag.Printer{Set: f.Files()}
+	printer := diag.Printer{Set: d.Files()}
 	for _, m := range ds {
 		fmt.Fprintln(&b, printer.Text(m))
 	}

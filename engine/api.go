@@ -281,27 +281,10 @@ type PlanOptions struct {
 type ApplyOptions struct {
 	Variables map[string]InputValue // ephemeral ones of a saved plan
 	// State keeps what comes of the apply; nil: the result alone has it.
-	State StateManager
+	State state.Manager
 	Every time.Duration // how often the whole state is written meanwhile; 0 means 20 s
 	// Stop, when closed, lets running operations end and starts nothing more.
 	Stop <-chan struct{}
-}
-
-// A StateManager keeps the state of an apply so that a crash at any moment loses
-// nothing: Start comes before the first call of a provider, Begin before each of them,
-// Answer before its answer counts, Write now and then, and End at the end, with errors
-// too. Where Start fails, nothing is applied and nothing else is called. Begin, Answer,
-// Sync and Write may be called concurrently. State files and journals on disk are kept
-// so by the root package.
-type StateManager interface {
-	// Start is given how many changes there are, and how many of them make objects where
-	// there were none.
-	Start(ctx context.Context, changes, created int) diag.List
-	Begin(id int, address, action string) error
-	Answer(id int, changes []state.Change) error
-	Sync() error // returns when all that was noted is safe
-	Write(context.Context, *state.State) diag.List
-	End(final *state.State) diag.List
 }
 
 // ApplyResult is what came of an apply.
@@ -309,7 +292,7 @@ type ApplyResult struct {
 	State   *state.State // never nil
 	Counts  plan.Counts  // of what was done
 	Stopped bool         // a stop left actions undone
-	Started bool         // the state was ready for it: StateManager.Start did not fail
+	Started bool         // the state was ready for it: state.Manager.Start did not fail
 	// Providers say what the providers were configured with.
 	Providers map[addr.ProviderConfig]state.Digest
 }

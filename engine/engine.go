@@ -357,7 +357,7 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan, o ApplyOptions) (Apply
 		if ds = append(ds, o.State.Start(ctx, len(p.Changes), created)...); ds.HasErrors() {
 			return ApplyResult{State: p.Prior}, ds
 		}
-		in.Persist, in.Journal = o.State.Write, o.State
+		in.State = o.State
 	}
 	if e.o.Provisioners != nil {
 		in.Provisioners = e.o.Provisioners

@@ -70,7 +70,7 @@ func release(out, version string, targets []string) error {
 	}
 	flags := "-s -w"
 	if number, ok := strings.CutPrefix(version, "v"); ok { // else there is no tag: the name of a commit
-		flags += " -X github.com/terrace-iac/terrace/internal/cli/project.Version=" + number
+		flags += " -X github.com/terrace-iac/terrace/internal/workdir.Version=" + number
 	}
 	var sums strings.Builder
 	add := func(path string) error {

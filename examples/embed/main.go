@@ -1,8 +1,8 @@
-// Command embed is a program that has Terrace in it: it initializes a folder with
+// Command embed is a program that has Terrace in it: it initializes a directory with
 // providers from a mirror, plans, applies, explains a value and destroys.
 //
-//	embed [-mirror DIR] [-var NAME=VALUE] FOLDER init|plan|apply|destroy|output
-//	embed FOLDER explain ADDRESS
+//	embed [-mirror PACKAGES] [-var NAME=VALUE] DIR init|plan|apply|destroy|output
+//	embed DIR explain ADDRESS
 //
 // Kill it during an apply and run it again: what the provider had answered is there.
 package main
@@ -23,11 +23,11 @@ import (
 )
 
 func main() {
-	mirror := flag.String("mirror", "", "folder with provider packages")
+	mirror := flag.String("mirror", "", "directory with provider packages")
 	variable := flag.String("var", "", "value of a variable, name=value")
 	flag.Parse()
 	if flag.NArg() < 2 {
-		fmt.Fprintln(os.Stderr, "usage: embed [-mirror DIR] [-var NAME=VALUE] FOLDER init|plan|apply|destroy|output|explain [ADDRESS]")
+		fmt.Fprintln(os.Stderr, "usage: embed [-mirror PACKAGES] [-var NAME=VALUE] DIR init|plan|apply|destroy|output|explain [ADDRESS]")
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -56,31 +56,31 @@ func run(ctx context.Context, o terrace.Options, command, address string) error 
 	if command == "init" {
 		return terrace.Init(ctx, o).Err()
 	}
-	folder, ds := terrace.Open(ctx, o)
-	if ds.HasErrors() {
-		return ds.Err()
+	dir, ds := terrace.Open(ctx, o)
+	err := say(dir, ds)
+	if err == nil {
+		err = do(ctx, dir, command, address)
 	}
-	err := errors.Join(say(folder, ds), do(ctx, folder, command, address))
-	return errors.Join(err, folder.Close().Err())
+	return errors.Join(err, dir.Close().Err())
 }
 
 // say prints warnings and makes an error of errors.
-func say(folder *terrace.Folder, ds diag.List) error {
-	fmt.Print(folder.Text(ds.Warnings()))
+func say(dir *terrace.Directory, ds diag.List) error {
+	fmt.Print(dir.Text(ds.Warnings()))
 	if ds.HasErrors() {
-		return errors.New(folder.Text(ds.Errors()))
+		return errors.New(dir.Text(ds.Errors()))
 	}
 	return nil
 }
 
-func do(ctx context.Context, folder *terrace.Folder, command, address string) error {
+func do(ctx context.Context, dir *terrace.Directory, command, address string) error {
 	switch command {
 	case "plan", "apply", "destroy":
-		return change(ctx, folder, command)
+		return change(ctx, dir, command)
 	case "explain":
-		found, ds := folder.Explain(ctx, address)
+		found, ds := dir.Explain(ctx, address)
 		if ds.HasErrors() {
-			return say(folder, ds)
+			return say(dir, ds)
 		}
 		for _, step := range found.Steps {
 			if step.At != nil {
@@ -90,7 +90,7 @@ func do(ctx context.Context, folder *terrace.Folder, command, address string) er
 		}
 		return nil
 	case "output":
-		for name, out := range folder.State().Outputs {
+		for name, out := range dir.State().Outputs {
 			fmt.Println(name, "=", out.Value.AsString())
 		}
 		return nil
@@ -99,13 +99,13 @@ func do(ctx context.Context, folder *terrace.Folder, command, address string) er
 }
 
 // change plans, prints what is to be done, and does it.
-func change(ctx context.Context, folder *terrace.Folder, command string) error {
+func change(ctx context.Context, dir *terrace.Directory, command string) error {
 	var o engine.PlanOptions
 	if command == "destroy" {
 		o.Mode = plan.Destroy
 	}
-	p, ds := folder.Plan(ctx, o)
-	if err := say(folder, ds); err != nil {
+	p, ds := dir.Plan(ctx, o)
+	if err := say(dir, ds); err != nil {
 		return err
 	}
 	for _, c := range p.Changes {
@@ -116,7 +116,7 @@ func change(ctx context.Context, folder *terrace.Folder, command string) error {
 	if command == "plan" {
 		return nil
 	}
-	res, ds := folder.Apply(ctx, p)
+	res, ds := dir.Apply(ctx, p)
 	fmt.Printf("%d added, %d changed, %d destroyed\n", res.Counts.Add, res.Counts.Change, res.Counts.Destroy)
-	return say(folder, ds)
+	return say(dir, ds)
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/backend/configure"
 	"github.com/terrace-iac/terrace/internal/state/encryption"
-	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/hashicorp/hcl/v2"
@@ -102,21 +101,6 @@ func OpenBackend(ctx context.Context, f *Directory, cfg backend.Config, block *c
 		p.Locate = func(ds diag.List) diag.List { return f.Backend().Locate(ds, cfg, block) }
 	}
 	return p, ds
-}
-
-// StoreOptions say how the states of a place are opened.
-func (c *Directory) StoreOptions(ctx context.Context, b *OpenedBackend) backend.StoreOptions {
-	return backend.StoreOptions{Waiting: c.host().Waiting, Sealer: b.Encryption.State(ctx).States(), Locate: b.Locate}
-}
-
-// ReadState reads the state of the workspace for a program that changes nothing; nil if
-// there is none.
-func (p *Loaded) ReadState(ctx context.Context, b *OpenedBackend) (*state.State, diag.List) {
-	st, ds := OpenStore(b.Opened, p.Workspace, p.c.StoreOptions(ctx, b))
-	if ds.HasErrors() {
-		return nil, ds
-	}
-	return StatePlace{Store: st, Workspace: p.Workspace, Dir: p.c.KeepDir(), Encryption: b.Encryption, User: p.c.User, Host: p.c.host()}.Read(ctx)
 }
 
 // Rescue prints a state that could be written nowhere else.

@@ -29,11 +29,12 @@ type Operation struct {
 	Engine *engine.Engine
 	Env    sys.Env
 	Values map[string]engine.InputValue // of the root variables
-	State  State
-	Host   Host            // nil means Silent
-	Moves  Moves           // between units; nil for none
-	Reads  *Reads          // what a plan does not read; nil: as its options say
-	Stop   <-chan struct{} // when closed, what runs ends and nothing more begins; nil: never
+	State  *OpenState                   // nil: nothing is written, and plans are made from From
+	From   *state.State                 // nil for none
+	Host   Host                         // nil means Silent
+	Moves  Moves                        // between units; nil for none
+	Reads  *Reads                       // what a plan does not read; nil: as its options say
+	Stop   <-chan struct{}              // when closed, what runs ends and nothing more begins; nil: never
 	// Choose finds the packages of the providers that configuration and states need; nil:
 	// they are there.
 	Choose func(ctx context.Context, needed map[addr.Provider][]config.Constraint) diag.List
@@ -55,22 +56,20 @@ func (o *Operation) Ready(ctx context.Context, states ...*state.State) diag.List
 	return o.Choose(ctx, Required(o.Engine, o.Env, states...))
 }
 
+// current is the state that there is; nil for none.
+func (o *Operation) current() *state.State {
+	if o.State == nil {
+		return o.From
+	}
+	return o.State.Current()
+}
+
 // host returns the Host.
 func (o *Operation) host() Host {
 	if o.Host == nil {
 		return Silent{}
 	}
 	return o.Host
-}
-
-// A State is one that was taken, which an apply changes.
-type State interface {
-	engine.StateManager
-	Current() *state.State
-	// Write writes a whole state.
-	Write(ctx context.Context, s *state.State) diag.List
-	// Between is as that of OpenState.
-	Between(ctx context.Context, do func(own statemgr.Options) diag.List, expected *state.State) diag.List
 }
 
 // Moves are those between units that the state of one has a part in.
@@ -108,7 +107,7 @@ func (o *Operation) Plan(ctx context.Context, po engine.PlanOptions) (*plan.Plan
 
 // moved is the state as it will be when moves are made, and what they are.
 func (o *Operation) moved(ctx context.Context, mode plan.Mode) (*state.State, []plan.Transfer, diag.List) {
-	own := o.State.Current()
+	own := o.current()
 	if o.Moves == nil || mode == plan.RefreshOnly { // which changes nothing but what it reads
 		return own, nil, nil
 	}
@@ -133,10 +132,10 @@ func (o *Operation) Transfer(ctx context.Context, p *plan.Plan) diag.List {
 // Resume makes ready for a plan that was saved: it must have been made from the state that
 // there is.
 func (o *Operation) Resume(ctx context.Context, p *plan.Plan) diag.List {
-	if Stale(p.PrevRun, o.State.Current()) {
+	if Stale(p.PrevRun, o.current()) {
 		return diag.Errorf(diag.CodePlanSaved, nil, "Saved plan is stale", "The given plan file can no longer be applied because the state was changed by another operation after the plan was created.")
 	}
-	ds := o.Ready(ctx, o.State.Current(), p.Prior)
+	ds := o.Ready(ctx, o.current(), p.Prior)
 	if !ds.HasErrors() && p.PrevRun == p.Prior {
 		p.Prior = Translate(o.Engine, o.Env, p.Prior)
 		p.PrevRun = p.Prior
@@ -154,12 +153,12 @@ func Stale(planned, now *state.State) bool {
 
 // Import takes an object into the state.
 func (o *Operation) Import(ctx context.Context, io engine.ImportOptions) diag.List {
-	ds := o.Ready(ctx, o.State.Current())
+	ds := o.Ready(ctx, o.current())
 	if ds.HasErrors() {
 		return ds
 	}
 	io.Variables = o.Values
-	next, more := o.Engine.Import(ctx, Translate(o.Engine, o.Env, o.State.Current()), io)
+	next, more := o.Engine.Import(ctx, Translate(o.Engine, o.Env, o.current()), io)
 	if ds = append(ds, more...); ds.HasErrors() {
 		return ds
 	}
@@ -184,7 +183,7 @@ func (o *Operation) Apply(ctx context.Context, p *plan.Plan, every time.Duration
 		ds = append(ds, o.State.Write(ctx, res.State)...)
 	}
 	if res.Started {
-		o.Reads.keep(p, &readlog.Applied{State: o.State.Current(), Begun: begun, Failed: ds.HasErrors() || res.Stopped, Providers: res.Providers})
+		o.Reads.keep(p, &readlog.Applied{State: o.current(), Begun: begun, Failed: ds.HasErrors() || res.Stopped, Providers: res.Providers})
 	}
 	if res.Started && res.Stopped && !ds.HasErrors() {
 		ds = append(ds, diag.Errorf(diag.CodeCLIInterrupted, nil, "Apply was interrupted", "Not everything that was planned was done, since the run was interrupted. What was done is in the state.")...)

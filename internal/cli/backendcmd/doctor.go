@@ -10,7 +10,6 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
-	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/backend/doctor"
 	"github.com/terrace-iac/terrace/internal/state/backend/selection"
@@ -50,11 +49,11 @@ configuration names is checked, with what -backend-config adds.`,
 }
 
 func examineBackend(ctx context.Context, c *command.Call, given []workdir.VarFlag, options []string) int {
-	b, ds := project.WhereState(ctx, c, given)
+	b, ds := c.WhereState(ctx, given)
 	pending := slices.ContainsFunc(ds, func(m *diag.Message) bool { return m.Code == selection.InitCode })
 	switch {
 	case pending: // init may fail for what is looked for here
-		places, more := project.PendingPlaces(ctx, c, given, options)
+		places, more := c.PendingPlaces(ctx, given, options)
 		if more.HasErrors() {
 			return c.Fail(append(ds, more...))
 		}
@@ -74,7 +73,7 @@ func examineBackend(ctx context.Context, c *command.Call, given []workdir.VarFla
 	}
 	c.Report.Human.Say(title + "\n\n")
 	info := store.LockInfo{Operation: "doctor", Who: c.Who(), Version: statefile.Version, Created: c.Now()}
-	doctor.Run(ctx, b.Opened, workspace, project.StoreOptions(c, b, flags.State{}), info, func(f backend.Finding) {
+	doctor.Run(ctx, b.Opened, workspace, c.StoreOptions(ctx, b, workdir.StateFiles{}), info, func(f backend.Finding) {
 		mark := "ok     "
 		if !f.OK {
 			mark = "missing"

@@ -130,9 +130,9 @@ func runConfigShow(ctx context.Context, c *command.Call, o *configShowOptions) i
 // folder are read where there are none.
 func moduleAt(ctx context.Context, c *command.Call, calls []string, flags []workdir.VarFlag) (*config.Module, diag.List) {
 	if len(calls) == 0 {
-		return project.Root(c)
+		return c.Root()
 	}
-	p, ds := project.Load(ctx, c, project.Options{Vars: flags, Partial: true, RootOnly: true})
+	p, ds := project.Load(ctx, c, workdir.LoadOptions{Vars: flags, Partial: true, RootOnly: true})
 	if p == nil {
 		return nil, ds
 	}
@@ -241,7 +241,7 @@ func runConfigFiles(ctx context.Context, c *command.Call, o *configFilesOptions)
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
-	files, ds := config.Files(".", config.Options{FS: project.FilesOf(c)})
+	files, ds := config.Files(".", config.Options{FS: c.FilesOf()})
 	if len(path) > 0 {
 		var m *config.Module
 		if m, ds = moduleAt(ctx, c, path, o.vars); m != nil {

@@ -88,7 +88,7 @@ explain does.`,
 }
 
 func run(ctx context.Context, c *command.Call, o *options) int {
-	p, ds := project.Load(ctx, c, project.Options{Vars: o.vars, Partial: !o.plan, Input: o.input})
+	p, ds := project.Load(ctx, c, workdir.LoadOptions{Vars: o.vars, Partial: !o.plan, Input: o.input})
 	if p == nil {
 		return c.Fail(ds)
 	}
@@ -125,7 +125,7 @@ func readState(ctx context.Context, p *project.Project, o *options) (*state.Stat
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	s, more := project.ReadWorkspace(ctx, p.Call, place, p.Workspace, flags.State{Path: o.state})
+	s, more := p.Call.ReadWorkspace(ctx, place, p.Workspace, workdir.StateFiles{Path: o.state})
 	return s, append(ds, more...)
 }
 

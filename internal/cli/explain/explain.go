@@ -122,7 +122,7 @@ func printExplanation(c *command.Call, x *engine.Explanation, asJSON bool) int {
 
 // Explain answers with what given says besides what the folder holds.
 func Explain(ctx context.Context, c *command.Call, o *Options, given engine.ExplainOptions) (*engine.Explanation, diag.List) {
-	p, ds := project.LoadInstalled(ctx, c, project.Options{Vars: o.Vars, Partial: true})
+	p, ds := project.LoadInstalled(ctx, c, workdir.LoadOptions{Vars: o.Vars, Partial: true})
 	if p == nil {
 		return nil, ds
 	}
@@ -143,19 +143,19 @@ func Explain(ctx context.Context, c *command.Call, o *Options, given engine.Expl
 func stateToExplain(ctx context.Context, p *project.Project, o *Options) (*state.State, diag.List) {
 	where := p.Backend
 	if o.state != "" {
-		where = func(ctx context.Context) (*project.Place, diag.List) {
+		where = func(ctx context.Context) (*workdir.OpenedBackend, diag.List) {
 			enc, ds := p.Encryption(ctx)
 			if ds.HasErrors() {
 				return nil, ds
 			}
-			return project.LocalFile(ctx, p.Call, enc)
+			return p.Call.LocalFile(ctx, enc)
 		}
 	}
 	b, ds := where(ctx)
 	if ds.HasErrors() {
 		return nil, nil
 	}
-	st, ds := project.ReadWorkspace(ctx, p.Call, b, p.Workspace, flags.State{Path: o.state})
+	st, ds := p.Call.ReadWorkspace(ctx, b, p.Workspace, workdir.StateFiles{Path: o.state})
 	switch {
 	case ds.HasErrors() && o.state != "":
 		return nil, ds

@@ -55,9 +55,8 @@ func (l *Lock) Flags() command.Flags {
 // State says which state is worked on.
 type State struct {
 	Lock
-	Path, Out, Backup string
-	Journal           string // where the journal of an apply is kept
-	IgnoreVersion     bool   // the workspace may be made for another version of the language
+	workdir.StateFiles
+	Journal string // where the journal of an apply is kept
 }
 
 // PathFlag is -state.

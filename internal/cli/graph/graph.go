@@ -67,10 +67,10 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	default:
 		return c.Fail(diag.Errorf(diag.CodeCLIFlags, nil, "Unsupported graph type", `The -type=... argument must be either "plan", "plan-refresh-only", "plan-destroy", or "apply".`))
 	}
-	po := project.Options{Vars: o.vars, Partial: true}
+	po := workdir.LoadOptions{Vars: o.vars, Partial: true}
 	var saved *plan.Plan
 	if o.plan != "" {
-		f, ds := project.ReadPlanFile(ctx, c, o.vars, o.plan)
+		f, ds := c.ReadPlanFile(ctx, o.vars, o.plan)
 		if ds.HasErrors() {
 			return c.Fail(ds)
 		}

@@ -12,7 +12,6 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/unit/syntax"
 )
@@ -29,7 +28,7 @@ func (f folder) explained() []string {
 	if u.source != "" {
 		dir = u.source
 	}
-	if root, _ := project.Root(f.c.Below(dir)); root != nil {
+	if root, _ := f.c.Below(dir).Root(); root != nil {
 		u.module(root)
 	}
 	out := slices.Sorted(maps.Keys(u.found))

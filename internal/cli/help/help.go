@@ -15,7 +15,6 @@ import (
 
 	"github.com/terrace-iac/terrace/internal/base/atomicfile"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 
 	"github.com/terrace-iac/terrace/diag"
@@ -191,7 +190,7 @@ func (f folder) Candidates(what command.Completion) []string {
 // objects are the addresses in configuration and state, or the names of outputs.
 func (f folder) objects(what command.Completion) []string {
 	var out []string
-	root, _ := project.Root(f.c)
+	root, _ := f.c.Root()
 	if root != nil && what == command.Outputs {
 		for name := range root.Outputs {
 			out = append(out, name)
@@ -206,7 +205,7 @@ func (f folder) objects(what command.Completion) []string {
 			out = append(out, "module."+name)
 		}
 	}
-	if st, _ := project.CurrentState(f.ctx, f.c, nil, ""); st != nil {
+	if st, _ := f.c.CurrentState(f.ctx, nil, ""); st != nil {
 		for a := range st.Instances() {
 			out = append(out, a.String())
 		}

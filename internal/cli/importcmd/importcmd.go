@@ -94,7 +94,7 @@ func (o *options) run(ctx context.Context, c *command.Call) int {
 		}
 		return c.Fail(diag.Errorf(diag.CodeCLIImportConfiguration, nil, "No "+view.Product+" configuration files", "The directory %s does not contain any %s configuration files (.tf or .tf.json). To specify a different configuration directory, use the -config=\"...\" command line option.", shown, view.Product))
 	}
-	p, ds := project.Load(ctx, c, project.Options{Vars: o.vars, Input: o.input, Parallelism: o.parallelism, ConfigDir: o.config, Observe: observer(c)})
+	p, ds := project.Load(ctx, c, workdir.LoadOptions{Vars: o.vars, Input: o.input, Parallelism: o.parallelism, ConfigDir: o.config, Observe: observer(c)})
 	if p == nil {
 		return c.Fail(ds)
 	}

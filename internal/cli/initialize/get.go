@@ -5,7 +5,6 @@ import (
 
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
-	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/internal/workdir/setup"
@@ -35,11 +34,11 @@ and fits is left alone.
 				if len(c.Args) > 0 {
 					return c.UsageError("Unexpected argument", "Too many command line arguments. Did you mean to use -chdir?")
 				}
-				tests, ds := testrun.Load(project.OnDisk(c), testDir, c.Report.Set)
+				tests, ds := testrun.Load(c.OnDisk(), testDir, c.Report.Set)
 				if ds.HasErrors() {
 					return c.Fail(ds)
 				}
-				return c.Report.Status(append(ds, setup.InstallModules(ctx, c.Directory, viewOf(c), setup.Modules{Vars: o.vars, Upgrade: o.update, Files: project.Files(c), Tests: tests})...))
+				return c.Report.Status(append(ds, setup.InstallModules(ctx, c.Directory, viewOf(c), setup.Modules{Vars: o.vars, Upgrade: o.update, Files: c.NewSources(), Tests: tests})...))
 			}
 		},
 	}

@@ -11,7 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/workdir"
+
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
 
@@ -62,7 +63,7 @@ func Measured(c *command.Call, args []string, run func(context.Context) int) int
 	}
 	dir := c.Path(f.Working)
 	sink, err := otlp.Open(otlp.Options{
-		Settings: settings, Env: c.Env, Dir: dir, Console: c.Stdout, Now: c.Now, Name: view.Program, Version: project.Version,
+		Settings: settings, Env: c.Env, Dir: dir, Console: c.Stdout, Now: c.Now, Name: view.Program, Version: workdir.Version,
 	})
 	if err != nil {
 		return c.Fail(diag.Errorf(diag.CodeCLITelemetry, nil, "Telemetry cannot be sent", "What is wanted cannot be made ready: %s.", err))
@@ -85,7 +86,7 @@ func Measured(c *command.Call, args []string, run func(context.Context) int) int
 func logged(c *command.Call, args []string, run func(context.Context) int) func(context.Context) int {
 	return func(ctx context.Context) int {
 		began := c.Now()
-		c.Log.Printf(tracelog.Info, "%s version: %s, %s %s/%s", view.Product, project.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		c.Log.Printf(tracelog.Info, "%s version: %s, %s %s/%s", view.Product, workdir.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 		flagName := regexp.MustCompile(`^--?[a-z][a-z-]{0,40}$`) // other words may begin with a dash too
 		var flags []string
 		for _, a := range args {

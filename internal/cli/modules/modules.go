@@ -39,7 +39,7 @@ is installed and the folder that the module is loaded from.`,
 }
 
 func runModules(ctx context.Context, c *command.Call, o *modulesOptions) int {
-	p, ds := project.Load(ctx, c, project.Options{Vars: o.vars, Partial: true})
+	p, ds := project.Load(ctx, c, workdir.LoadOptions{Vars: o.vars, Partial: true})
 	if p == nil {
 		return c.Fail(ds)
 	}

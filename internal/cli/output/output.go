@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/terrace-iac/terrace/internal/cli/project"
-
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
@@ -75,7 +73,7 @@ func Over() *flags.Over {
 }
 
 func runOutput(ctx context.Context, c *command.Call, o *outputOptions) int {
-	st, ds := project.CurrentState(ctx, c, o.Vars, o.State.Path)
+	st, ds := c.CurrentState(ctx, o.Vars, o.State.Path)
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}

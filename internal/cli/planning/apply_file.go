@@ -22,14 +22,14 @@ import (
 // it was made with, and with the encryption, the providers and the backend of the working
 // directory.
 func applyFile(ctx context.Context, c *command.Call, o *applyOptions) int {
-	f, ds := project.ReadPlanFile(ctx, c, o.Vars, o.file)
+	f, ds := c.ReadPlanFile(ctx, o.Vars, o.file)
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
 	if f.Plan.Errored {
 		return c.Fail(diag.Errorf(diag.CodePlanSaved, nil, "Saved plan is incomplete", "The plan in %q was saved although planning ended with errors. It cannot be applied: plan again.", o.file))
 	}
-	b, more := f.Open(ctx, c, o.Vars)
+	b, more := f.Open(ctx, c.Directory, o.Vars)
 	if ds = append(ds, more...); more.HasErrors() {
 		return c.Fail(ds)
 	}

@@ -131,7 +131,7 @@ type run struct {
 	op      *workdir.Operation
 	flags   *Flags
 	options plan.Options
-	backend *project.Place
+	backend *workdir.OpenedBackend
 	what    string    // is done, as locks have it
 	said    diag.List // what came up while the folder was opened
 }
@@ -143,7 +143,7 @@ func start(ctx context.Context, c *command.Call, o *Flags, name, what string) (*
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	p, more := project.Load(ctx, c, project.Options{Vars: o.Vars, Input: o.Input, Parallelism: o.Parallelism})
+	p, more := project.Load(ctx, c, workdir.LoadOptions{Vars: o.Vars, Input: o.Input, Parallelism: o.Parallelism})
 	if ds = append(ds, more...); ds.HasErrors() {
 		return nil, ds
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
-	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/remoterun"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/plan/planfile"
@@ -175,8 +174,8 @@ func (r *run) encode(p *plan.Plan) *savedPlan {
 	f := &planfile.File{Plan: p, Config: files, Backend: planfile.Backend{Type: r.backend.Config.Type, Config: r.backend.Config.Value, Workspace: r.Workspace}}
 	f.Lock, _ = readfile.Whole(r.Plugins.LockPath())
 	var body bytes.Buffer
-	if out.err = planfile.Write(&body, f, project.Version); out.err == nil {
-		out.body, out.err = project.SealPlan(r.Report.Context, r.backend.Encryption, body.Bytes())
+	if out.err = planfile.Write(&body, f, workdir.Version); out.err == nil {
+		out.body, out.err = workdir.SealPlan(r.Report.Context, r.backend.Encryption, body.Bytes())
 	}
 	return out
 }

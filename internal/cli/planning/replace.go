@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/terrace-iac/terrace/internal/cli/project"
-
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 )
@@ -18,7 +16,7 @@ const mostListed = 50
 // instances that it holds according to the state, as options to use instead.
 func (o *Flags) wholeModule(ctx context.Context, c *command.Call, t addr.Target) string {
 	const why = "A resource instance address is required here. The module path must be followed by a resource instance specification."
-	st, ds := project.CurrentState(ctx, c, o.Vars, o.State.Path)
+	st, ds := c.CurrentState(ctx, o.Vars, o.State.Path)
 	if ds.HasErrors() || st == nil {
 		return why
 	}

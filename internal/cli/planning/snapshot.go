@@ -6,7 +6,7 @@ import (
 	"path"
 	"path/filepath"
 
-	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/workdir"
 
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
@@ -36,7 +36,7 @@ func (r *run) snapshot() (map[string][]byte, diag.List) {
 	})
 	manifest, err := readfile.Whole(r.DataPath("modules", "modules.json"))
 	if err == nil {
-		files[project.ManifestName] = manifest
+		files[workdir.ManifestName] = manifest
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, diag.Errorf(diag.CodeFilesRead, nil, "Failed to read module manifest", "The list of installed modules cannot be saved with the plan: %s.", err)
 	}

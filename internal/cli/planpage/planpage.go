@@ -15,13 +15,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/terrace-iac/terrace/internal/workdir"
+
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/internal/base/atomicfile"
 	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/planhtml"
-	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/savedplan"
 	"github.com/terrace-iac/terrace/internal/cli/unitview"
 	"github.com/terrace-iac/terrace/internal/cli/view"
@@ -78,7 +79,7 @@ func (p *Pager) Draw(e *estate.Estate, about estate.SavedRun, results []*estate.
 func pageOf(about estate.SavedRun, units []planhtml.Unit) (*planhtml.Page, *pageLinks) {
 	p := &planhtml.Page{
 		Title: fmt.Sprintf("Plan of %d units in %s", len(units), about.Dir), Command: "run --all plan",
-		Made: about.Time.UTC().Format(time.RFC3339), Program: view.Product + " " + project.Version, Units: units,
+		Made: about.Time.UTC().Format(time.RFC3339), Program: view.Product + " " + workdir.Version, Units: units,
 	}
 	switch {
 	case about.Destroy:

@@ -27,12 +27,6 @@ import (
 // Options say how a configuration is loaded.
 type Options = workdir.LoadOptions
 
-// A Place is where the state of the working folder lives, and how it is encrypted.
-type Place = workdir.OpenedBackend
-
-// ManifestName is the list of installed modules in a saved plan.
-const ManifestName = workdir.ManifestName
-
 // A Project is a loaded configuration, with the call of the command that loaded it.
 type Project struct {
 	*command.Call
@@ -46,17 +40,6 @@ func Load(ctx context.Context, c *command.Call, o Options) (*Project, diag.List)
 		return nil, ds
 	}
 	return &Project{c, p}, ds
-}
-
-// Of is a project of a configuration that somebody else has opened, and closes.
-func Of(c *command.Call, e *engine.Engine, values map[string]engine.InputValue) *Project {
-	return &Project{c, workdir.Of(c.Directory, e, values)}
-}
-
-// EngineOptions are the options for engines on the working folder, and what finds their
-// providers, for commands that open more than one.
-func EngineOptions(c *command.Call, o Options) (engine.Options, *workdir.Plugins, diag.List) {
-	return workdir.EngineOptions(c.Directory, o)
 }
 
 // Schemas serves the views with the schemas of running providers. A provider

@@ -9,9 +9,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
-	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/workdir"
-	"github.com/terrace-iac/terrace/state"
 )
 
 // Begin opens where the state is, takes it, and makes an operation on it, for which nothing
@@ -35,32 +33,9 @@ func (p *Project) Begin(ctx context.Context, f flags.State, what string) (*workd
 }
 
 // Locked says how the state of a project is taken.
-func (p *Project) Locked(ctx context.Context, b *Place, f flags.State, what string) (statemgr.Options, diag.List) {
-	opened, ds := OpenStore(p.Call, b, p.Workspace, f)
-	if ds.HasErrors() {
-		return statemgr.Options{}, ds
-	}
-	at := PlaceOf(p.Call, b, opened, p.Workspace)
-	at.KeepSegments = workdir.KeepSegmentsOf(f.Journal, p.Plugins.Config.JournalInStore)
-	return at.Locked(ctx, workdir.Lock{Off: !f.On, Timeout: f.Timeout, Operation: what, Who: p.Who(), Now: p.Now()}), ds
-}
-
-// PlaceOf is where a state is that is kept in a store.
-func PlaceOf(c *command.Call, b *Place, st store.Store, workspace string) workdir.StatePlace {
-	return workdir.StatePlace{
-		Store: st, Workspace: workspace, Dir: c.KeepDir(), Encryption: b.Encryption, User: c.Directory.User,
-		Host: c.Host,
-	}
-}
-
-// StateOptions says how a state is managed that is kept in a store.
-func StateOptions(c *command.Call, b *Place, st store.Store, workspace string) statemgr.Options {
-	return PlaceOf(c, b, st, workspace).Manager(c.Report.Context)
-}
-
-// readStore reads a state for a command that changes nothing.
-func readStore(ctx context.Context, c *command.Call, b *Place, st store.Store, workspace string) (*state.State, diag.List) {
-	return PlaceOf(c, b, st, workspace).Read(ctx)
+func (p *Project) Locked(ctx context.Context, b *workdir.OpenedBackend, f flags.State, what string) (statemgr.Options, diag.List) {
+	l := workdir.Lock{Off: !f.On, Timeout: f.Timeout, Operation: what, Who: p.Who(), Now: p.Now()}
+	return p.Loaded.Locked(ctx, b, f.StateFiles, f.Journal, l)
 }
 
 // PersistEvery is how often the whole state is written during an apply.

@@ -60,7 +60,7 @@ type providersLockOptions struct {
 
 // lockProviders adds hashes to the lock file.
 func lockProviders(ctx context.Context, c *command.Call, o *providersLockOptions) diag.List {
-	p, ds := project.Load(ctx, c, project.Options{Vars: o.vars, Partial: true})
+	p, ds := project.Load(ctx, c, workdir.LoadOptions{Vars: o.vars, Partial: true})
 	if p == nil {
 		return ds
 	}

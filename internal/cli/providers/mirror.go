@@ -51,7 +51,7 @@ type providersMirrorOptions struct {
 }
 
 func mirrorProviders(ctx context.Context, c *command.Call, o *providersMirrorOptions) diag.List {
-	p, ds := project.Load(ctx, c, project.Options{Vars: o.vars, Partial: true})
+	p, ds := project.Load(ctx, c, workdir.LoadOptions{Vars: o.vars, Partial: true})
 	if p == nil {
 		return ds
 	}

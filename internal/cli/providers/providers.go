@@ -50,7 +50,7 @@ func runProviders(ctx context.Context, c *command.Call, given []workdir.VarFlag,
 	if !config.IsConfigDir(c.Dir, config.Options{}) {
 		return c.Fail(diag.Errorf(diag.CodeEstateNoConfiguration, nil, "No configuration files", "The directory %s contains no %s configuration files.", c.Dir, view.Product))
 	}
-	p, ds := project.Load(ctx, c, project.Options{Vars: given, Partial: true})
+	p, ds := project.Load(ctx, c, workdir.LoadOptions{Vars: given, Partial: true})
 	if p == nil {
 		return c.Fail(ds)
 	}
@@ -89,11 +89,11 @@ func moduleNeeds(name string, n *module.Node) *needs {
 
 // testNeeds is what the test files need besides the module under test.
 func testNeeds(ctx context.Context, c *command.Call, root *config.Module, dir string) ([]*needs, diag.List) {
-	files, ds := testrun.Load(project.OnDisk(c), dir, c.Report.Set)
+	files, ds := testrun.Load(c.OnDisk(), dir, c.Report.Set)
 	if len(files) == 0 || ds.HasErrors() {
 		return nil, ds
 	}
-	o, _, more := project.EngineOptions(c, project.Options{})
+	o, _, more := workdir.EngineOptions(c.Directory, workdir.LoadOptions{})
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, ds
 	}

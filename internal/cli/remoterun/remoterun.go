@@ -22,7 +22,6 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/backend/tfe"
@@ -54,7 +53,7 @@ func Do(ctx context.Context, c *command.Call, q Request) (code int, done bool) {
 	if !mayRun(c) {
 		return 0, false
 	}
-	place, ds := project.WhereState(ctx, c, q.Vars)
+	place, ds := c.WhereState(ctx, q.Vars)
 	if ds.HasErrors() {
 		return c.Fail(ds), true
 	}
@@ -135,7 +134,7 @@ func refused(q Request, b *tfe.Backend, w *tfe.Workspace, c *command.Call) diag.
 
 // runVariables are the values of -var and -var-file, as expressions.
 func runVariables(c *command.Call, given []workdir.VarFlag) ([]tfe.RunVariable, diag.List) {
-	root, ds := project.Root(c)
+	root, ds := c.Root()
 	if ds.HasErrors() {
 		return nil, ds
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/atomicfile"
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/backend/tfe"
 	"github.com/terrace-iac/terrace/internal/workdir"
@@ -63,7 +62,7 @@ func find(ctx context.Context, c *command.Call, name string, given []workdir.Var
 	if m.Format != bookmarkFormat || m.RunID == "" {
 		return nil, diag.Errorf(diag.CodeCloudSavedPlan, nil, "Invalid saved cloud plan", "The file %q names a plan in format %d, and this version knows format %d alone.", name, m.Format, bookmarkFormat)
 	}
-	place, ds := project.WhereState(ctx, c, given)
+	place, ds := c.WhereState(ctx, given)
 	if ds.HasErrors() {
 		return nil, ds
 	}

@@ -11,10 +11,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/terrace-iac/terrace/internal/workdir"
+
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/plan/planjson"
@@ -26,7 +27,7 @@ import (
 // An operation is a run that is watched.
 type operation struct {
 	c         *command.Call
-	at        *project.Place
+	at        *workdir.OpenedBackend
 	b         *tfe.Backend
 	w         *tfe.Workspace
 	q         Request

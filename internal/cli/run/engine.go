@@ -8,10 +8,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/terrace-iac/terrace/internal/workdir"
+
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/estate/placement"
 	"github.com/terrace-iac/terrace/internal/estate/remote"
@@ -195,7 +196,7 @@ func engineWords(ctx context.Context, c *command.Call, f *unitflags.Flags, words
 func jobOf(ctx context.Context, c *command.Call, f *unitflags.Flags, id string) (*remote.Job, diag.List) {
 	link, errs, stop := talk(ctx, c)
 	defer stop()
-	if err := link.Send(remote.Message{Attach: &remote.Attach{Engine: remote.Engine{Version: project.Version, On: f.On, Blobs: f.Blobs}, ID: id}}); err != nil {
+	if err := link.Send(remote.Message{Attach: &remote.Attach{Engine: remote.Engine{Version: workdir.Version, On: f.On, Blobs: f.Blobs}, ID: id}}); err != nil {
 		return nil, noWorker(err)
 	}
 	for {

@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"path/filepath"
 
+	"github.com/terrace-iac/terrace/internal/workdir"
+
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/savedplan"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/saved"
@@ -38,7 +39,7 @@ func (r *estateRun) readSaved(name string) int {
 		err = p.Check()
 	}
 	if err != nil {
-		return r.Fail(project.PlanFileError(name, err))
+		return r.Fail(workdir.PlanFileError(name, err))
 	}
 	return r.applySaved(name, p)
 }
@@ -62,9 +63,9 @@ func (r *estateRun) takeApproved() int {
 	if b == nil || r.Serving.Job.Asked {
 		return 0
 	}
-	p, err := saved.Read(bytes.NewReader(b), int64(len(b)), project.Version)
+	p, err := saved.Read(bytes.NewReader(b), int64(len(b)), workdir.Version)
 	if err != nil {
-		return r.Fail(project.PlanFileError("of the run", err))
+		return r.Fail(workdir.PlanFileError("of the run", err))
 	}
 	return r.applySaved("of the run", p)
 }

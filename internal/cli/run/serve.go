@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/terrace-iac/terrace/internal/workdir"
+
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
@@ -73,9 +75,9 @@ func (r *estateRun) serve(ctx context.Context) int {
 		return r.Fail(ds)
 	}
 	if s.Approved != nil {
-		p, err := saved.Read(strings.NewReader(string(s.Approved)), int64(len(s.Approved)), project.Version)
+		p, err := saved.Read(strings.NewReader(string(s.Approved)), int64(len(s.Approved)), workdir.Version)
 		if err != nil {
-			return r.Fail(project.PlanFileError("of the run", err))
+			return r.Fail(workdir.PlanFileError("of the run", err))
 		}
 		o.Approved = p.Approvals()
 	}
@@ -230,7 +232,7 @@ func (x *served) report(v *turnView) ([]byte, error) {
 		out.Page, err = json.Marshal(page)
 	}
 	if err == nil && (x.r.kept.Wanted() || x.s.Job.Save) {
-		out.Plan, err = x.r.kept.Saving.Export(name, project.Version)
+		out.Plan, err = x.r.kept.Saving.Export(name, workdir.Version)
 	}
 	if err != nil {
 		return nil, err

@@ -8,13 +8,14 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/terrace-iac/terrace/internal/workdir"
+
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/explain"
 	"github.com/terrace-iac/terrace/internal/cli/planpage"
-	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
 	"github.com/terrace-iac/terrace/internal/cli/view"
@@ -227,7 +228,7 @@ func looks(c *command.Call, cmd *command.Command) bool {
 func (o *onUnits) fits(ctx context.Context, u *estate.Unit, s *estate.Site, e *engine.Engine, values map[string]engine.InputValue) bool {
 	w := o.view(u)
 	c := units.CallIn(w.Call, w.estate, s)
-	_, ds := project.Of(c, e, values).Backend(ctx)
+	_, ds := workdir.Of(c.Directory, e, values).Backend(ctx)
 	return !ds.HasErrors()
 }
 

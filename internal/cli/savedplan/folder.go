@@ -7,10 +7,11 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/terrace-iac/terrace/internal/workdir"
+
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/atomicfile"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/estate"
 )
 
@@ -33,7 +34,7 @@ func (k *Files) WriteEach(about estate.SavedRun, results []*estate.Result) diag.
 		p, err := k.Saving.Save(about, []*estate.Result{res})
 		if k.Dir != "" && err == nil {
 			var b bytes.Buffer
-			if err = p.Write(&b, project.Version); err == nil {
+			if err = p.Write(&b, workdir.Version); err == nil {
 				err = putFile(filepath.Join(k.Call.Path(k.Dir), filepath.FromSlash(res.Unit.Name), unitPlanFile), b.Bytes())
 			}
 		}
@@ -85,7 +86,7 @@ func ReadDir(c *command.Call, name string) (*estate.SavedPlan, diag.List) {
 			err = p.Check()
 		}
 		if err != nil {
-			return nil, project.PlanFileError(file, err)
+			return nil, workdir.PlanFileError(file, err)
 		}
 		if all == nil {
 			all = p

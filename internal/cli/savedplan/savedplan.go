@@ -12,6 +12,8 @@ import (
 	"io"
 	"strconv"
 
+	"github.com/terrace-iac/terrace/internal/workdir"
+
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
@@ -83,7 +85,7 @@ func (k *Files) Write(about estate.SavedRun, results []*estate.Result, complete 
 	}
 	p, err := k.Saving.Save(about, results)
 	if err == nil {
-		err = atomicfile.WriteFrom(k.Call.Path(k.File), 0o600, func(w io.Writer) error { return p.Write(w, project.Version) })
+		err = atomicfile.WriteFrom(k.Call.Path(k.File), 0o600, func(w io.Writer) error { return p.Write(w, workdir.Version) })
 	}
 	if err != nil {
 		return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write plan file", "The plan file could not be written: %s.", err)
@@ -100,14 +102,14 @@ func (k *Files) Write(about estate.SavedRun, results []*estate.Result, complete 
 
 // Read reads the saved plan of an estate.
 func Read(c *command.Call, name string) (*estate.SavedPlan, error) {
-	return project.ReadFile(c.Path(name), func(r io.ReaderAt, size int64) (*estate.SavedPlan, error) {
-		return saved.Read(r, size, project.Version)
+	return workdir.ReadFile(c.Path(name), func(r io.ReaderAt, size int64) (*estate.SavedPlan, error) {
+		return saved.Read(r, size, workdir.Version)
 	})
 }
 
 // IsPlan reports whether a file is the saved plan of an estate.
 func IsPlan(c *command.Call, name string) bool {
-	is, err := project.ReadFile(c.Path(name), func(r io.ReaderAt, size int64) (bool, error) { return planfile.IsBundle(r, size), nil })
+	is, err := workdir.ReadFile(c.Path(name), func(r io.ReaderAt, size int64) (bool, error) { return planfile.IsBundle(r, size), nil })
 	return err == nil && is
 }
 

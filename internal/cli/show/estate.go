@@ -5,10 +5,11 @@ import (
 	"errors"
 	"io"
 
+	"github.com/terrace-iac/terrace/internal/workdir"
+
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/planpage"
-	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/savedplan"
 	"github.com/terrace-iac/terrace/internal/cli/unitview"
 	"github.com/terrace-iac/terrace/internal/estate"
@@ -19,9 +20,9 @@ import (
 func showEstatePlan(ctx context.Context, c *command.Call, o *showOptions, name string) int {
 	p, err := savedplan.Read(c, name)
 	if err != nil {
-		return c.Fail(project.PlanFileError(name, err))
+		return c.Fail(workdir.PlanFileError(name, err))
 	}
-	enc, ds := project.EncryptionOf(ctx, c, o.vars)
+	enc, ds := workdir.EncryptionOf(ctx, c.Directory, o.vars, "")
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
@@ -30,7 +31,7 @@ func showEstatePlan(ctx context.Context, c *command.Call, o *showOptions, name s
 	}
 	if o.json.On || o.json.Into != "" {
 		if err := p.Check(); err != nil { // before a part of it is shown
-			return c.Fail(project.PlanFileError(name, err))
+			return c.Fail(workdir.PlanFileError(name, err))
 		}
 		if code := o.json.Document(c, func(w io.Writer) error { return savedplan.WriteJSON(w, p) }); o.json.On || code != 0 {
 			return code
@@ -53,14 +54,14 @@ func showEstatePlan(ctx context.Context, c *command.Call, o *showOptions, name s
 			continue
 		}
 		if err != nil {
-			return c.Fail(project.PlanFileError(name, err))
+			return c.Fail(workdir.PlanFileError(name, err))
 		}
 		summary.Folds.Add(u.Name, pieces)
 	}
 	if o.html != "" {
 		page, err := planpage.Saved(p, results)
 		if err != nil {
-			return c.Fail(project.PlanFileError(name, err))
+			return c.Fail(workdir.PlanFileError(name, err))
 		}
 		if ds := planpage.Write(c, o.html, page); ds.HasErrors() {
 			return c.Fail(ds)

@@ -102,7 +102,7 @@ func runShow(ctx context.Context, c *command.Call, o *showOptions) int {
 	case o.plan != "":
 		return showPlan(ctx, c, o, o.plan)
 	case o.path == "":
-		st, ds := project.CurrentState(ctx, c, o.vars, "")
+		st, ds := c.CurrentState(ctx, o.vars, "")
 		if ds.HasErrors() {
 			return c.Fail(ds)
 		}
@@ -123,10 +123,10 @@ func showFile(ctx context.Context, c *command.Call, o *showOptions) int {
 	}
 	n, _ := io.ReadFull(file, head)
 	_ = file.Close()
-	if planfile.IsPlan(head[:n]) || project.IsSealedPlan(c, o.path) {
+	if planfile.IsPlan(head[:n]) || c.IsSealedPlan(o.path) {
 		return showPlan(ctx, c, o, o.path)
 	}
-	st, ds := project.CurrentState(ctx, c, o.vars, o.path)
+	st, ds := c.CurrentState(ctx, o.vars, o.path)
 	if ds.HasErrors() {
 		detail := ds[0].Summary
 		if ds[0].Detail != "" {
@@ -146,7 +146,7 @@ func notShown(state, plan string) diag.List {
 }
 
 func showPlan(ctx context.Context, c *command.Call, o *showOptions, name string) int {
-	f, ds := project.ReadPlanFile(ctx, c, o.vars, name)
+	f, ds := c.ReadPlanFile(ctx, o.vars, name)
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
@@ -172,7 +172,7 @@ func showPlan(ctx context.Context, c *command.Call, o *showOptions, name string)
 }
 
 func showState(ctx context.Context, c *command.Call, o *showOptions, st *state.State, ds diag.List) int {
-	p, more := project.Load(ctx, c, project.Options{Vars: o.vars, Partial: true, RootOnly: true})
+	p, more := project.Load(ctx, c, workdir.LoadOptions{Vars: o.vars, Partial: true, RootOnly: true})
 	if ds = append(ds, more...); p == nil {
 		return c.Fail(ds)
 	}
@@ -199,7 +199,7 @@ func showState(ctx context.Context, c *command.Call, o *showOptions, st *state.S
 }
 
 func showConfiguration(ctx context.Context, c *command.Call, o *showOptions) int {
-	p, ds := project.Load(ctx, c, project.Options{Vars: o.vars, Partial: true})
+	p, ds := project.Load(ctx, c, workdir.LoadOptions{Vars: o.vars, Partial: true})
 	if p == nil {
 		return c.Fail(ds)
 	}
@@ -214,7 +214,7 @@ func showConfiguration(ctx context.Context, c *command.Call, o *showOptions) int
 
 // showModule shows one module without looking at what it calls or at providers.
 func showModule(ctx context.Context, c *command.Call, o *showOptions) int {
-	m, ds := config.Load(filepath.Clean(o.module), config.Options{FS: project.OnDisk(c), Set: c.Report.Set})
+	m, ds := config.Load(filepath.Clean(o.module), config.Options{FS: c.OnDisk(), Set: c.Report.Set})
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
@@ -254,7 +254,7 @@ func callTexts(ctx context.Context, c *command.Call, o *showOptions, m *config.M
 	if len(open) == 0 {
 		return out, nil
 	}
-	p, ds := project.Load(ctx, c, project.Options{Vars: o.vars, Partial: true, RootOnly: true, ConfigDir: o.module})
+	p, ds := project.Load(ctx, c, workdir.LoadOptions{Vars: o.vars, Partial: true, RootOnly: true, ConfigDir: o.module})
 	if p == nil {
 		return nil, ds
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/sealing"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
-	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/state/backend"
@@ -448,12 +447,12 @@ func (o *common) lockable(ctx context.Context, c *command.Call) (stores []store.
 	if more.HasErrors() {
 		return nil, "", nil, more
 	}
-	pending, more := project.PendingPlaces(ctx, c, o.vars, o.backendConfig)
+	pending, more := c.PendingPlaces(ctx, o.vars, o.backendConfig)
 	if more.HasErrors() {
 		return nil, "", nil, append(ds, more...) // init needs options that the configuration does not have
 	}
 	for _, p := range pending {
-		if st, more := project.OpenStore(c, p, workspace, o.state); !more.HasErrors() {
+		if st, more := c.OpenStore(ctx, p, workspace, o.state.StateFiles); !more.HasErrors() {
 			stores = append(stores, st)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/state/stateedit"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
+	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/state"
 )
 
@@ -92,7 +93,7 @@ func (m *move) run(ctx context.Context, c *command.Call) int {
 		}
 		return m.elsewhere(ctx, c)
 	case out != "" && c.Path(out) != c.Path(m.state.Path):
-		there := &common{vars: m.vars, state: flags.State{Lock: m.state.Lock, Path: out, Backup: m.backupOut}}
+		there := &common{vars: m.vars, state: flags.State{Lock: m.state.Lock, StateFiles: workdir.StateFiles{Path: out, Backup: m.backupOut}}}
 		ds := m.across(ctx, end{m.common, c}, end{there, c})
 		if !ds.HasErrors() {
 			m.said(c, "")

@@ -8,6 +8,8 @@ import (
 	"io"
 	"slices"
 
+	"github.com/terrace-iac/terrace/internal/workdir"
+
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
@@ -208,7 +210,7 @@ func runShow(ctx context.Context, c *command.Call, o *common, reveal bool) int {
 	d := state.New().Edit()
 	d.Apply(state.Change{Object: addr.Object{Instance: a}, Provider: provider, New: object})
 	one := d.Freeze()
-	p, more := project.Load(ctx, c, project.Options{Vars: o.vars, Partial: true, RootOnly: true})
+	p, more := project.Load(ctx, c, workdir.LoadOptions{Vars: o.vars, Partial: true, RootOnly: true})
 	if ds = append(ds, more...); p == nil {
 		return c.Fail(ds)
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
-	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/state/store"
@@ -65,8 +64,8 @@ func (o *common) open(ctx context.Context, c *command.Call) (at statemgr.Options
 }
 
 // openAt is open; it tells where the state is, too.
-func (o *common) openAt(ctx context.Context, c *command.Call) (at statemgr.Options, place *project.Place, workspace string, ds diag.List) {
-	place, ds = project.WhereState(ctx, c, o.vars)
+func (o *common) openAt(ctx context.Context, c *command.Call) (at statemgr.Options, place *workdir.OpenedBackend, workspace string, ds diag.List) {
+	place, ds = c.WhereState(ctx, o.vars)
 	if ds.HasErrors() {
 		return at, place, "", ds
 	}
@@ -75,16 +74,16 @@ func (o *common) openAt(ctx context.Context, c *command.Call) (at statemgr.Optio
 		return at, place, "", ds
 	}
 	if o.state.Path != "" {
-		if place, more = project.LocalFile(ctx, c, place.Encryption); more.HasErrors() {
+		if place, more = c.LocalFile(ctx, place.Encryption); more.HasErrors() {
 			return at, place, "", append(ds, more...)
 		}
 		workspace = store.Default
 	}
-	st, more := project.OpenStore(c, place, workspace, o.state)
+	st, more := c.OpenStore(ctx, place, workspace, o.state.StateFiles)
 	if ds = append(ds, more...); more.HasErrors() {
 		return at, place, "", ds
 	}
-	return project.StateOptions(c, place, st, workspace), place, workspace, ds
+	return c.PlaceOf(place, st, workspace).Manager(c.Report.Context), place, workspace, ds
 }
 
 // read reads the state without changing anything.

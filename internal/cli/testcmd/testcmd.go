@@ -22,7 +22,6 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
-	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/internal/testrun/testfile"
 	"github.com/terrace-iac/terrace/internal/workdir"
@@ -88,7 +87,7 @@ type options struct {
 }
 
 func run(ctx context.Context, c *command.Call, o *options) int {
-	fsys := project.OnDisk(c)
+	fsys := c.OnDisk()
 	files, ds := testrun.Load(fsys, o.directory, c.Report.Set)
 	estates, more := loadEstates(c, o.filters)
 	if ds = append(ds, more...); ds.HasErrors() {
@@ -127,7 +126,7 @@ func runModule(ctx context.Context, c *command.Call, o *options, fsys config.FS,
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, c.Fail(ds)
 	}
-	eo, plugins, more := project.EngineOptions(c, project.Options{})
+	eo, plugins, more := workdir.EngineOptions(c.Directory, workdir.LoadOptions{})
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, c.Fail(ds)
 	}
@@ -184,7 +183,7 @@ func gather(ctx context.Context, c *command.Call, o *options) (*given, diag.List
 	out.first, ds = all(workdir.VarSources{Dir: c.Dir, Env: c.Env, Read: c.Files})
 	tests := c.Path(o.directory)
 	if info, err := os.Stat(tests); err == nil && info.IsDir() && tests != c.Dir {
-		out.tests, more = all(workdir.VarSources{Dir: tests, FS: project.OnDisk(c), Under: out.directory, Read: c.Files})
+		out.tests, more = all(workdir.VarSources{Dir: tests, FS: c.OnDisk(), Under: out.directory, Read: c.Files})
 		ds = append(ds, more...)
 	}
 	out.flags, more = all(workdir.VarSources{Files: c.Dir, Flags: o.vars, Read: c.Files})

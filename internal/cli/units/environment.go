@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 
 	"github.com/terrace-iac/terrace/config"
@@ -40,7 +39,7 @@ func holdsEnvironment(c *command.Call) bool {
 	if len(files) == 0 {
 		return false
 	}
-	root, _ := config.Load(".", config.Options{FS: project.OnDisk(c)})
+	root, _ := config.Load(".", config.Options{FS: c.OnDisk()})
 	return root == nil || !slices.ContainsFunc(root.Files, func(f config.FileRole) bool { return f.Role == config.RoleBase || f.Role == config.RoleOverride })
 }
 

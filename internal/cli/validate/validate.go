@@ -59,7 +59,7 @@ func Over() *flags.Over { return &flags.Over{Flags: declare} }
 func runValidate(ctx context.Context, c *command.Call, o *flags.Request) int {
 	ds := validate(ctx, c, o.Vars)
 	if !o.NoTests {
-		_, more := testrun.Load(project.FilesOf(c), o.TestDirectory, c.Report.Set)
+		_, more := testrun.Load(c.FilesOf(), o.TestDirectory, c.Report.Set)
 		ds = append(ds, more...)
 	}
 	doc, code := validateJSON(c, ds)
@@ -78,7 +78,7 @@ func runValidate(ctx context.Context, c *command.Call, o *flags.Request) int {
 // validate holds the configuration to every rule; values of variables are not
 // needed.
 func validate(ctx context.Context, c *command.Call, flags []workdir.VarFlag) diag.List {
-	p, ds := project.Load(ctx, c, project.Options{Vars: flags, Partial: true, Const: true, Briefly: true})
+	p, ds := project.Load(ctx, c, workdir.LoadOptions{Vars: flags, Partial: true, Const: true, Briefly: true})
 	if p == nil {
 		return ds
 	}

@@ -10,7 +10,7 @@ import (
 	"runtime/debug"
 	"slices"
 
-	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/workdir"
 
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/internal/cli/command"
@@ -58,16 +58,16 @@ func runVersion(_ context.Context, c *command.Call, o versionOptions) int {
 			Commit     string            `json:"terrace_commit,omitempty"`
 			Platform   string            `json:"platform"`
 			Selections map[string]string `json:"provider_selections"`
-		}{config.LanguageVersion, project.Version, commit(), platform, selections}, "", "  ")
+		}{config.LanguageVersion, workdir.Version, commit(), platform, selections}, "", "  ")
 		if err != nil {
 			return 1
 		}
 		fmt.Fprintf(c.Stdout, "%s\n", doc)
 		return 0
 	}
-	own := fmt.Sprintf("%s v%s (language %s)", view.Product, project.Version, config.LanguageVersion)
+	own := fmt.Sprintf("%s v%s (language %s)", view.Product, workdir.Version, config.LanguageVersion)
 	if rev := commit(); rev != "" {
-		own = fmt.Sprintf("%s v%s (language %s, commit %s)", view.Product, project.Version, config.LanguageVersion, rev)
+		own = fmt.Sprintf("%s v%s (language %s, commit %s)", view.Product, workdir.Version, config.LanguageVersion, rev)
 	}
 	// Wrappers take every version in the output for that of the tool that they call, so by
 	// the name of another tool Terrace's version is only in the JSON.

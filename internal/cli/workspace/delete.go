@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/workdir"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
@@ -36,11 +35,11 @@ func runWorkspaceDelete(ctx context.Context, c *command.Call, o *workspaceOption
 }
 
 func (w *workspaceRun) remove(ctx context.Context, o *workspaceOptions) diag.List {
-	st, ds := project.OpenStore(w.Call, w.backend, o.name, flags.State{})
+	st, ds := w.Call.OpenStore(ctx, w.backend, o.name, workdir.StateFiles{})
 	if ds.HasErrors() {
 		return ds
 	}
-	at := project.StateOptions(w.Call, w.backend, st, o.name)
+	at := w.PlaceOf(w.backend, st, o.name).Manager(w.Report.Context)
 	at.Run = store.LockInfo{Operation: "workspace-delete", Who: w.Who(), Version: statefile.Version, Created: w.Now()}
 	if o.lock.On {
 		at.Lock, at.Timeout = &at.Run, o.lock.Timeout

@@ -9,8 +9,6 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/flags"
-	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/store"
@@ -59,7 +57,7 @@ func (w *workspaceRun) create(ctx context.Context, o *workspaceOptions) diag.Lis
 			return append(ds, more...)
 		}
 	}
-	if more := project.SelectWorkspace(w.Call, o.name); more.HasErrors() {
+	if more := w.Call.SelectWorkspace(o.name); more.HasErrors() {
 		return append(ds, more...)
 	}
 	w.Report.Human.Good("Created and switched to workspace \"" + o.name + "\"!")
@@ -81,11 +79,11 @@ func (w *workspaceRun) first(ctx context.Context, o *workspaceOptions) (*state.S
 		return nil, diag.Errorf(diag.CodeStateFile, nil, "Failed to read state", "The state file %s cannot be read: %s.", o.state, err)
 	}
 	_ = f.Close()
-	file, ds := project.LocalFile(ctx, w.Call, w.backend.Encryption)
+	file, ds := w.Call.LocalFile(ctx, w.backend.Encryption)
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	source, ds := project.OpenStore(w.Call, file, store.Default, flags.State{Path: o.state})
+	source, ds := w.Call.OpenStore(ctx, file, store.Default, workdir.StateFiles{Path: o.state})
 	if ds.HasErrors() {
 		return nil, ds
 	}
@@ -94,7 +92,7 @@ func (w *workspaceRun) first(ctx context.Context, o *workspaceOptions) (*state.S
 
 // fill writes the first state of a workspace.
 func (w *workspaceRun) fill(ctx context.Context, o *workspaceOptions, first *state.State) diag.List {
-	st, ds := project.OpenStore(w.Call, w.backend, o.name, flags.State{})
+	st, ds := w.Call.OpenStore(ctx, w.backend, o.name, workdir.StateFiles{})
 	if ds.HasErrors() {
 		return ds
 	}

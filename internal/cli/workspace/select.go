@@ -6,7 +6,6 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/workdir"
 )
@@ -31,7 +30,7 @@ func runWorkspaceSelect(ctx context.Context, c *command.Call, o *workspaceOption
 	default:
 		return c.Fail(append(ds, diag.Errorf(diag.CodeStateWorkspace, nil, fmt.Sprintf("Workspace %q doesn't exist", o.name), "You can create this workspace with the \"new\" subcommand or include the \"-or-create\" flag with the \"select\" subcommand.")...))
 	}
-	if more := project.SelectWorkspace(c, o.name); more.HasErrors() {
+	if more := c.SelectWorkspace(o.name); more.HasErrors() {
 		return c.Fail(append(ds, more...))
 	}
 	c.Report.Human.Good("Switched to workspace \"" + o.name + "\".")

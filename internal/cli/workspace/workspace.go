@@ -12,7 +12,6 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
-	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/workdir"
@@ -123,7 +122,7 @@ func (w workspaceCmd) command() command.Command {
 // A workspaceRun is what the commands on workspaces need.
 type workspaceRun struct {
 	*command.Call
-	backend *project.Place
+	backend *workdir.OpenedBackend
 	all     backend.Workspaces
 	names   []string
 	current string
@@ -131,11 +130,11 @@ type workspaceRun struct {
 
 // workspaces finds the workspaces of the working folder.
 func workspaces(ctx context.Context, c *command.Call, given []workdir.VarFlag) (*workspaceRun, diag.List) {
-	b, ds := project.WhereState(ctx, c, given)
+	b, ds := c.WhereState(ctx, given)
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	w := &workspaceRun{Call: c, backend: b, all: backend.Workspaces{Backend: b.Opened, Options: project.StoreOptions(c, b, flags.State{})}}
+	w := &workspaceRun{Call: c, backend: b, all: backend.Workspaces{Backend: b.Opened, Options: c.StoreOptions(ctx, b, workdir.StateFiles{})}}
 	var more diag.List
 	if w.current, more = c.Directory.Workspace(); more.HasErrors() {
 		return nil, append(ds, more...)

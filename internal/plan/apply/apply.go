@@ -24,23 +24,14 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A Journal is where intents and answers are written. Sync returns once they
-// would outlive the machine.
-type Journal interface {
-	Begin(id int, address, action string) error
-	Answer(id int, changes []state.Change) error
-	Sync() error
-}
-
 // Input is what an apply starts from.
 type Input struct {
 	Plan         *plan.Plan
 	Eval         eval.Options // the workspace is the plan's, the phase the apply's
 	Providers    resourceclient.Options
-	Journal      Journal                                       // nil: none
-	Persist      func(context.Context, *state.State) diag.List // every Every; nil: never
-	Every        time.Duration                                 // 0: 20 s
-	Stop         <-chan struct{}                               // closed: nothing more is started
+	State        state.Manager   // nil: none. It was started, and is ended by the caller
+	Every        time.Duration   // 0: 20 s
+	Stop         <-chan struct{} // closed: nothing more is started
 	Now          func() time.Time
 	Provisioners provision.Types // nil: none
 }
@@ -180,7 +171,7 @@ func newApplier(ctx, provisioning context.Context, in Input) *applier {
 // startJournal records what moves and refresh changed, since the journal starts
 // from state as it lies in the store.
 func (a *applier) startJournal() diag.List {
-	if a.in.Journal == nil {
+	if a.in.State == nil {
 		return nil
 	}
 	prev := a.in.Plan.PrevRun
@@ -191,7 +182,7 @@ func (a *applier) startJournal() diag.List {
 	if len(changes) == 0 {
 		return nil
 	}
-	if err := a.in.Journal.Answer(-1, changes); err != nil {
+	if err := a.in.State.Answer(-1, changes); err != nil {
 		return diag.Errorf(diag.CodeJournalFiles, nil, "Failed to write the journal", "Nothing was applied, because Terrace could not record what it was about to do: %s. Check that the folder of the state can be written and that the disk is not full.", err)
 	}
 	return nil
@@ -199,8 +190,8 @@ func (a *applier) startJournal() diag.List {
 
 // change records what an action did, in the journal and in state.
 func (a *applier) change(id int, changes ...state.Change) {
-	if a.in.Journal != nil {
-		if err := a.in.Journal.Answer(id, changes); err != nil {
+	if a.in.State != nil {
+		if err := a.in.State.Answer(id, changes); err != nil {
 			a.die(err)
 		}
 	}
@@ -251,9 +242,9 @@ func (a *applier) background() (stop func()) {
 			case <-beat.C:
 			}
 			a.ops.Beat()
-			if a.in.Persist != nil && a.in.Now().Sub(last) >= a.in.Every {
+			if a.in.State != nil && a.in.Now().Sub(last) >= a.in.Every {
 				last = a.in.Now()
-				a.graph.Report(a.in.Persist(a.ctx, a.snapshot()))
+				a.graph.Report(a.in.State.Write(a.ctx, a.snapshot()))
 			}
 		}
 	}()

@@ -74,6 +74,12 @@ func (j *journal) Answer(_ int, changes []state.Change) error {
 	return nil
 }
 
+func (j *journal) Start(context.Context, int, int) diag.List { return nil }
+
+func (j *journal) Write(context.Context, *state.State) diag.List { return nil }
+
+func (j *journal) End(*state.State) diag.List { return nil }
+
 func (j *journal) Sync() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -100,7 +106,7 @@ func (w *world) do(text string, mode plan.Mode) (lines []string, res apply.Resul
 	}
 	w.journal.lines = nil
 	res, more := apply.Run(context.Background(), apply.Input{
-		Plan: p, Eval: eval.Options{Tree: tree}, Providers: resourceclient.Options{Providers: w.providers, Observe: w.observe, Parallelism: 1}, Now: func() time.Time { return time.Time{} }, Journal: w.journal, Provisioners: w.programs,
+		Plan: p, Eval: eval.Options{Tree: tree}, Providers: resourceclient.Options{Providers: w.providers, Observe: w.observe, Parallelism: 1}, Now: func() time.Time { return time.Time{} }, State: w.journal, Provisioners: w.programs,
 	})
 	w.state = res.State
 	return lines, res, append(ds, more...)

@@ -237,10 +237,10 @@ func (a *applier) make(x *target, prior cty.Value, planned resourceclient.Object
 
 // intent records that a call is about to be made.
 func (a *applier) intent(id int, obj addr.Object, op plan.Op) error {
-	if a.in.Journal == nil {
+	if a.in.State == nil {
 		return nil
 	}
-	return a.in.Journal.Begin(id, obj.String(), op.String())
+	return a.in.State.Begin(id, obj.String(), op.String())
 }
 
 func (a *applier) countWritten(op plan.Op) {
@@ -313,10 +313,10 @@ func (a *applier) answer(t *demand.Task, x *target, act plan.Action, got resourc
 // safe returns once a new object is in the journal and on disk, before its provisioners
 // run: they may take long, or end the machine.
 func (a *applier) safe(x *target) diag.List {
-	if a.in.Journal == nil {
+	if a.in.State == nil {
 		return nil
 	}
-	if err := a.in.Journal.Sync(); err != nil {
+	if err := a.in.State.Sync(); err != nil {
 		return diag.Errorf(diag.CodeJournalFiles, nil, "Failed to write the journal", "The provisioners of %s were not run, because Terrace could not record that it was created: %s.", x.c.Addr, err)
 	}
 	return nil

@@ -17,7 +17,7 @@ func (a *applier) schedule() {
 	list := a.in.Plan.Actions
 	s := newScheduler(list)
 	var workers, syncer sync.WaitGroup
-	if a.in.Journal != nil {
+	if a.in.State != nil {
 		s.answered = make(chan struct{}, 1)
 		syncer.Go(func() { s.sync(a) })
 	}
@@ -151,7 +151,7 @@ func (s *scheduler) sync(a *applier) {
 		list := s.unsynced
 		s.unsynced = nil
 		s.mu.Unlock()
-		if err := a.in.Journal.Sync(); err != nil {
+		if err := a.in.State.Sync(); err != nil {
 			a.die(err)
 		}
 		s.mu.Lock()

@@ -16,10 +16,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/terrace-iac/terrace/internal/workdir"
+
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli"
-	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/run"
 	"github.com/terrace-iac/terrace/internal/estate/remote"
 	"github.com/terrace-iac/terrace/internal/state/backend"
@@ -60,7 +61,7 @@ func (p *program) run(ctx context.Context) int {
 	case "list", "cancel", "logs", "prune":
 		err = p.look(ctx, system.Args[1], args)
 	case "version":
-		fmt.Fprintln(system.Stdout, project.Version)
+		fmt.Fprintln(system.Stdout, workdir.Version)
 	default:
 		err = fmt.Errorf("terrace-worker has no command %q", system.Args[1])
 	}
@@ -94,7 +95,7 @@ func (p *program) engine(ctx context.Context, on, place string) (connect.Setting
 	if err != nil {
 		return s, nil, nil, err
 	}
-	s.Queue = sealer.Queue(s.Queue, project.Version)
+	s.Queue = sealer.Queue(s.Queue, workdir.Version)
 	s.Env, s.Log, s.Identity = p.Env, p.Stderr, fmt.Sprintf("%s@%s:%d", p.User(), p.Host(), os.Getpid())
 	c, err := connect.Dial(ctx, s, sealer)
 	return s, c, blobs, err
@@ -190,7 +191,7 @@ func (p *program) worker(ctx context.Context, args []string) error {
 		return err
 	}
 	defer c.Close()
-	queues = blobs.Sealer.Queues(queues, project.Version)
+	queues = blobs.Sealer.Queues(queues, workdir.Version)
 	if w.Dir == "" {
 		home := p.Env.Home()
 		if home == "" {
@@ -218,7 +219,7 @@ func (p *program) worker(ctx context.Context, args []string) error {
 		case <-ended:
 		}
 	}()
-	fmt.Fprintf(p.Stderr, "Worker %s takes turns of runs of version %s from the queue %s of %s, %d at once. The files of runs are in %s.\n", s.Identity, project.Version, strings.Join(queues, ", "), s.Address, w.Slots, blobs.Place)
+	fmt.Fprintf(p.Stderr, "Worker %s takes turns of runs of version %s from the queue %s of %s, %d at once. The files of runs are in %s.\n", s.Identity, workdir.Version, strings.Join(queues, ", "), s.Address, w.Slots, blobs.Place)
 	return worker.Run(working, worker.Options{
 		Client: c, Queues: queues, Memory: w.Memory, Name: s.Identity, Blobs: blobs, Dir: sys.Join(p.Dir, w.Dir), Slots: w.Slots, System: p.serving(), Serve: cli.Serve, Grace: w.Grace, Idle: w.Idle, Log: p.Stderr,
 	})
@@ -271,8 +272,8 @@ func (p *program) follow(ctx context.Context, cancel func(), link *remote.Link, 
 	default:
 		return fmt.Errorf("nothing was asked for")
 	}
-	if at.Version != project.Version {
-		return fmt.Errorf("terrace-worker has version %s and the program that started it has %s: install both of one version", project.Version, at.Version)
+	if at.Version != workdir.Version {
+		return fmt.Errorf("terrace-worker has version %s and the program that started it has %s: install both of one version", workdir.Version, at.Version)
 	}
 	s, c, blobs, err := p.engine(ctx, at.On, at.Blobs)
 	if err != nil {
@@ -324,7 +325,7 @@ func (p *program) follower(s connect.Settings, c client.Client, blobs *remote.Bl
 
 // options are what the environment says of runs.
 func (p *program) options() (follow.Options, error) {
-	o := follow.Options{Version: project.Version}
+	o := follow.Options{Version: workdir.Version}
 	if text := p.Env.Get(heartbeatVariable); text != "" {
 		d, err := time.ParseDuration(text)
 		if err != nil || d < time.Second {

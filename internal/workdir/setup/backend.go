@@ -55,7 +55,7 @@ func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag
 		return ds
 	}
 	if b, ok := to.Opened.(backend.Initializer); ok {
-		answered := backend.Watch(to.Opened, i.c.StoreOptions(ctx, to))
+		answered := backend.Watch(to.Opened, i.c.StoreOptions(ctx, to, workdir.StateFiles{}))
 		err := b.Initialize(ctx)
 		if answered(); err != nil {
 			return append(ds, to.Located(backend.Message(diag.CodeBackendFailed, "Failed to initialize the backend", "", err))...)
@@ -131,7 +131,7 @@ func (i *initializer) migration(ctx context.Context, out *selection.Outcome, to 
 	if ds.HasErrors() {
 		return migrate.Migration{}, ds
 	}
-	options, records := i.c.StoreOptions(ctx, to), to.Encryption.State(ctx).Records()
+	options, records := i.c.StoreOptions(ctx, to, workdir.StateFiles{}), to.Encryption.State(ctx).Records()
 	options.IgnoreVersion = i.o.IgnoreVersion
 	source := options
 	source.Locate = from.Locate
@@ -172,7 +172,7 @@ func (i *initializer) checkWorkspace(ctx context.Context, b *workdir.OpenedBacke
 	if ds.HasErrors() || current == store.Default && !named {
 		return ds
 	}
-	all := backend.Workspaces{Backend: b.Opened, Options: i.c.StoreOptions(ctx, b)}
+	all := backend.Workspaces{Backend: b.Opened, Options: i.c.StoreOptions(ctx, b, workdir.StateFiles{})}
 	names, ds := all.List(ctx)
 	if ds.HasErrors() || slices.Contains(names, current) {
 		return ds

@@ -98,7 +98,7 @@ func (i *initializer) stateForInit(ctx context.Context) (*state.State, diag.List
 		}
 		return nil, nil
 	}
-	return i.project.ReadState(ctx, b)
+	return i.c.ReadWorkspace(ctx, b, i.project.Workspace, workdir.StateFiles{})
 }
 
 func (i *initializer) installed(e install.Event) {

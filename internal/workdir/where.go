@@ -1,49 +1,36 @@
-package project
+package workdir
 
 import (
 	"context"
 
-	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/state/backend/selection"
 	"github.com/terrace-iac/terrace/internal/state/store"
-	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/state"
 )
-
-// Root loads the root module alone.
-func Root(c *command.Call) (*config.Module, diag.List) { return c.Directory.Root() }
-
-// OnDisk are the files of the folder that is worked in, as they lie on disk.
-func OnDisk(c *command.Call) config.FS { return c.Directory.OnDisk() }
-
-// FilesOf are the files of the folder that is worked in.
-func FilesOf(c *command.Call) config.FS { return c.Directory.FilesOf() }
 
 // WhereState tells where state lives, for commands that read or list state:
 // they need neither modules nor providers. A folder whose files cannot be read as
 // configuration is refused: the backend block may stand in what was not understood, and
 // the state would be taken from another place.
-func WhereState(ctx context.Context, c *command.Call, given []workdir.VarFlag) (*Place, diag.List) {
-	root, bad := Root(c)
+func (c *Directory) WhereState(ctx context.Context, given []VarFlag) (*OpenedBackend, diag.List) {
+	root, bad := c.Root()
 	if bad.HasErrors() {
 		return nil, bad.Errors()
 	}
 	if root.Backend == nil && root.Encryption == nil {
-		enc, ds := c.Directory.EnvironmentEncryption()
+		enc, ds := c.EnvironmentEncryption()
 		if ds.HasErrors() {
 			return nil, ds
 		}
-		cfg, more := c.Directory.Backend().Current(nil, nil)
+		cfg, more := c.Backend().Current(nil, nil)
 		if ds = append(ds, more...); more.HasErrors() {
 			return nil, ds
 		}
 		b, more := OpenBackend(ctx, c, cfg, nil, enc)
 		return b, append(ds, more...)
 	}
-	p, ds := Load(ctx, c, Options{Vars: given, Input: false, Partial: true})
+	p, ds := Load(ctx, c, LoadOptions{Vars: given, Input: false, Partial: true})
 	if p == nil {
 		return nil, ds
 	}
@@ -54,12 +41,12 @@ func WhereState(ctx context.Context, c *command.Call, given []workdir.VarFlag) (
 
 // PendingPlaces are the two places of a change of the backend that init has to carry out:
 // first the new one, which may hold a part of the states, then the one that was in use.
-func PendingPlaces(ctx context.Context, c *command.Call, given []workdir.VarFlag, options []string) ([]*Place, diag.List) {
-	root, ds := Root(c)
+func (c *Directory) PendingPlaces(ctx context.Context, given []VarFlag, options []string) ([]*OpenedBackend, diag.List) {
+	root, ds := c.Root()
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	p, ds := Load(ctx, c, Options{Vars: given, Input: false, Partial: true})
+	p, ds := Load(ctx, c, LoadOptions{Vars: given, Input: false, Partial: true})
 	if p == nil {
 		return nil, ds
 	}
@@ -68,8 +55,8 @@ func PendingPlaces(ctx context.Context, c *command.Call, given []workdir.VarFlag
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	out, more := c.Directory.Backend().Settle(ctx, selection.Init{
-		Block: root.Backend, Options: options, Read: c.Directory.BackendFile, Eval: p.Static(ctx), Pending: true,
+	out, more := c.Backend().Settle(ctx, selection.Init{
+		Block: root.Backend, Options: options, Read: c.BackendFile, Eval: p.Static(ctx), Pending: true,
 	})
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, ds
@@ -78,7 +65,7 @@ func PendingPlaces(ctx context.Context, c *command.Call, given []workdir.VarFlag
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, ds
 	}
-	places := []*Place{to}
+	places := []*OpenedBackend{to}
 	if out.From != nil {
 		from, more := OpenBackend(ctx, c, *out.From, nil, enc)
 		if ds = append(ds, more...); more.HasErrors() {
@@ -91,32 +78,32 @@ func PendingPlaces(ctx context.Context, c *command.Call, given []workdir.VarFlag
 
 // CurrentState reads the state of the selected workspace, or that of a file,
 // without changing anything.
-func CurrentState(ctx context.Context, c *command.Call, given []workdir.VarFlag, path string) (*state.State, diag.List) {
-	b, ds := WhereState(ctx, c, given)
+func (c *Directory) CurrentState(ctx context.Context, given []VarFlag, path string) (*state.State, diag.List) {
+	b, ds := c.WhereState(ctx, given)
 	if ds.HasErrors() {
 		return nil, ds // also where a file is named: another backend has the last word
 	}
 	if path != "" {
-		file, ds := LocalFile(ctx, c, b.Encryption)
+		file, ds := c.LocalFile(ctx, b.Encryption)
 		if ds.HasErrors() {
 			return nil, ds
 		}
-		return ReadWorkspace(ctx, c, file, store.Default, flags.State{Path: path})
+		return c.ReadWorkspace(ctx, file, store.Default, StateFiles{Path: path})
 	}
-	name, more := c.Directory.Workspace()
+	name, more := c.Workspace()
 	if ds = append(ds, more...); ds.HasErrors() {
 		return nil, ds
 	}
-	st, more := ReadWorkspace(ctx, c, b, name, flags.State{})
+	st, more := c.ReadWorkspace(ctx, b, name, StateFiles{})
 	return st, append(ds, more...)
 }
 
 // CurrentState reads the state of the selected workspace; nil if there is none.
-func (p *Project) CurrentState(ctx context.Context) (*state.State, diag.List) {
+func (p *Loaded) CurrentState(ctx context.Context) (*state.State, diag.List) {
 	b, ds := p.Backend(ctx)
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	st, more := ReadWorkspace(ctx, p.Call, b, p.Workspace, flags.State{})
+	st, more := p.c.ReadWorkspace(ctx, b, p.Workspace, StateFiles{})
 	return st, append(ds, more...)
 }
