@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/internal/base/value"
@@ -345,7 +346,7 @@ func (d *decoder) key() addr.Key {
 	case addr.NoKey:
 		return addr.Key{}
 	case addr.IntKey:
-		return addr.Int(d.int(1 << 40))
+		return addr.Int(d.int(min(1<<40, math.MaxInt)))
 	case addr.StringKey:
 		return addr.Str(d.str())
 	}

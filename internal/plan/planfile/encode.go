@@ -23,7 +23,7 @@ func encodePlan(p *plan.Plan, b Backend) ([]byte, error) {
 	e.byte(byte(p.Mode))
 	e.bool(p.Errored)
 	e.str(p.Workspace)
-	e.int(int(max(p.Timestamp.Unix(), 0)))
+	e.uint(uint64(max(p.Timestamp.Unix(), 0)))
 	e.changes(p.Changes)
 	e.changes(p.Drift)
 	e.deferred(p.Deferred)
@@ -201,8 +201,8 @@ func (e *encoder) deferred(all []*plan.Deferred) {
 }
 
 func (d *decoder) deferred() *plan.Deferred {
-	const most = 1 << 40
-	pos := func() hcl.Pos { return hcl.Pos{Line: d.int(most), Column: d.int(most), Byte: d.int(most)} }
+	const limit = math.MaxInt32 // of a position, on all platforms
+	pos := func() hcl.Pos { return hcl.Pos{Line: d.int(limit), Column: d.int(limit), Byte: d.int(limit)} }
 	x := &plan.Deferred{Addr: d.str(), Reason: plan.DeferReason(d.str())}
 	x.At.Filename = d.str()
 	x.At.Start, x.At.End = pos(), pos()
@@ -322,7 +322,9 @@ func decodePlan(src []byte) (*plan.Plan, Backend, error) {
 	if p.Mode > plan.RefreshOnly {
 		d.fail(errTorn)
 	}
-	if sec := d.int(1 << 50); sec > 0 {
+	if sec := d.uint(); sec > 1<<50 {
+		d.fail(errTorn)
+	} else if sec > 0 {
 		p.Timestamp = time.Unix(int64(sec), 0).UTC()
 	}
 	p.Changes = list(d, d.change)

@@ -205,7 +205,7 @@ func readMembers(members []*zip.File) (*File, error) {
 			return nil, err
 		}
 		if total += int64(len(body)); total > 2*maxMember {
-			return nil, fmt.Errorf("the plan file holds more than %d bytes", 2*maxMember)
+			return nil, fmt.Errorf("the plan file holds more than %d bytes", int64(2*maxMember))
 		}
 		if name, ok := strings.CutPrefix(m.Name, "tfconfig/"); ok {
 			for strings.HasPrefix(strings.TrimLeft(name, "./"), "^/") {

@@ -102,7 +102,7 @@ func unbracket(host string) string {
 
 // newScriptPath is where to put a script, with a new random number each time.
 func (c connection) newScriptPath() string {
-	return strings.ReplaceAll(c.scriptPath, "%RAND%", strconv.Itoa(rand.IntN(1<<31)))
+	return strings.ReplaceAll(c.scriptPath, "%RAND%", strconv.FormatInt(rand.Int64N(1<<31), 10))
 }
 
 // describe tells how the connection is made, without secrets.

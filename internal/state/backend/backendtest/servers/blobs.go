@@ -151,7 +151,7 @@ func (s *BlobServer) list(w http.ResponseWriter, blobs map[string]*blob, prefix 
 
 func (s *BlobServer) stamp(b *blob) {
 	s.last++
-	b.etag = fmt.Sprintf("\"0x%X\"", 1<<40+s.last)
+	b.etag = fmt.Sprintf("\"0x%X\"", 1<<40+int64(s.last))
 }
 
 func (b *blob) show(h http.Header) {
