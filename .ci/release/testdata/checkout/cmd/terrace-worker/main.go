@@ -1,0 +1,4 @@
+// Command terrace-worker is the second program of a release.
+package main
+
+func main() {}

@@ -1,0 +1,3 @@
+module github.com/terrace-iac/terrace
+
+go 1.26
