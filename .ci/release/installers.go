@@ -18,7 +18,7 @@ const (
 //go:embed templates
 var templates embed.FS
 
-// An installer is a file that tells a package manager or a shell how to install a release.
+// An installer is a file with which a package manager or a shell installs a release.
 type installer struct {
 	name    string   // of the file and of its template
 	systems []string // the systems whose archives the file needs; with none of them, it is not written
@@ -33,7 +33,7 @@ var installers = []installer{
 	{"TerraceIaC.Terrace.locale.en-US.yaml", []string{"windows"}},
 }
 
-// An installerView is what the templates read.
+// An installerView is the data of the templates.
 type installerView struct {
 	Version, Tag, Date, Address, Repository, Summary, Description string
 
@@ -89,7 +89,7 @@ var platformNames = map[string]map[string]string{
 }
 
 // platformName returns the name that a package manager uses for a system or a processor, or ""
-// if it supports none.
+// if the package manager does not support it.
 func platformName(manager, name string) (string, error) {
 	names, ok := platformNames[manager]
 	if !ok {

@@ -77,7 +77,8 @@ func TestFormula(t *testing.T) {
 	}
 }
 
-// nixSystem is what terrace.nix is called with instead of nixpkgs. It returns what is fetched.
+// nixSystem calls terrace.nix with arguments that replace nixpkgs. It returns the source that
+// terrace.nix fetches for a system.
 const nixSystem = `{ file, system }:
 let lib = { licenses.asl20 = "asl20"; sourceTypes.binaryNativeCode = "binary"; };
 in (import file {
@@ -187,8 +188,8 @@ func TestWinget(t *testing.T) {
 // An install is a run of the install script.
 type install struct {
 	args   []string
-	system string // what uname prints, by default that of this machine
-	cpu    string
+	system string   // the output of uname -s; "" means that of this machine
+	cpu    string   // the output of uname -m, if system is set
 	hide   []string // programs that the script does not find
 }
 

@@ -8,6 +8,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -16,40 +17,39 @@ import (
 )
 
 func main() {
-	out := flag.String("out", "", "the directory for the files of the release; required")
+	r := &release{compileFlags: []string{"-trimpath"}}
+	flag.StringVar(&r.out, "out", "", "the directory for the files of the release; required")
+	flag.StringVar(&r.address, "address", "", "the URL under which users download the files of the release; by default the GitHub release of the tag")
+	flag.StringVar(&r.builder, "builder", localBuilder, "the URI of the system that runs the build, for the provenance")
 	platforms := flag.String("targets", allTargets, "the platforms, as SYSTEM/PROCESSOR, separated by commas")
 	version := flag.String("version", "", "the version, such as v0.2.0; by default the tag of the commit, or v0.0.0-gCOMMIT without a tag")
-	address := flag.String("address", "", "the URL under which users download the files of the release; by default the GitHub release of the tag")
 	keyFile := flag.String("key", "", "a private key as written by cosign generate-key-pair, whose password is in COSIGN_PASSWORD; without a key, nothing is signed")
-	builder := flag.String("builder", "", "the URI of the system that runs the build, for the provenance; by default the URI of a local build")
 	flag.Parse()
-	if err := run(*out, *platforms, *version, *address, *keyFile, *builder); err != nil {
+	if err := r.run(*platforms, *version, *keyFile); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out, platforms, version, address, keyFile, builder string) error {
-	if out == "" {
-		return fmt.Errorf("-out is required")
+// run completes r with the values of flags and builds the release of the checkout that this
+// program is in.
+func (r *release) run(platforms, version, keyFile string) error {
+	if r.out == "" {
+		return errors.New("-out is required")
 	}
-	out, err := filepath.Abs(out)
-	if err != nil {
+	var err error
+	if r.out, err = filepath.Abs(r.out); err != nil {
 		return err
 	}
-	root, err := filepath.Abs("../..")
-	if err != nil {
+	if r.root, err = filepath.Abs("../.."); err != nil {
 		return err
 	}
-	targets, err := parseTargets(platforms)
-	if err != nil {
+	if r.targets, err = parseTargets(platforms); err != nil {
 		return err
 	}
-	src, err := readSource(root, version)
-	if err != nil {
+	if r.source, err = readSource(r.root, version); err != nil {
 		return err
 	}
-	r := &release{root: root, out: out, source: src, targets: targets, address: address, builder: builder, compileFlags: []string{"-trimpath"}}
 	if keyFile != "" {
 		if r.key, err = readKey(keyFile, os.Getenv("COSIGN_PASSWORD")); err != nil {
 			return err
@@ -64,8 +64,8 @@ type release struct {
 	out     string // the directory of the files to publish
 	source  source
 	targets []target
-	address string      // the URL of the directory of the published files; "" for the default
-	builder string      // the URI of the build system; "" for the default
+	address string      // the URL of the directory of the published files; "" means the GitHub release of the tag
+	builder string      // the URI of the build system
 	key     *signingKey // nil if nothing is signed
 
 	compileFlags []string // for go build, besides those of every build

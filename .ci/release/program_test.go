@@ -26,7 +26,7 @@ var program = sync.OnceValues(func() (*release, error) {
 		return nil, err
 	}
 	r := &release{
-		root: root, out: filepath.Join(built.dir, "program"), targets: []target{host()}, address: "https://releases.example.com",
+		root: root, out: filepath.Join(built.dir, "program"), targets: []target{host()}, address: "https://releases.example.com", builder: localBuilder,
 		source: source{
 			module: "github.com/terrace-iac/terrace", repository: "https://github.com/terrace-iac/terrace",
 			tag: "v9.8.7", version: "9.8.7", commit: strings.Repeat("0", 40), time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),

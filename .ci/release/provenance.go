@@ -38,10 +38,6 @@ func (r *release) provenance() error {
 	if err != nil {
 		return err
 	}
-	builder := r.builder
-	if builder == "" {
-		builder = localBuilder
-	}
 	predicate := &provenance.Provenance{
 		BuildDefinition: &provenance.BuildDefinition{
 			BuildType:          r.source.repository + "/blob/main/.ci/release",
@@ -51,7 +47,7 @@ func (r *release) provenance() error {
 				{Name: "go", Uri: "pkg:golang/stdlib@" + strings.TrimPrefix(runtime.Version(), "go")},
 			},
 		},
-		RunDetails: &provenance.RunDetails{Builder: &provenance.Builder{Id: builder}},
+		RunDetails: &provenance.RunDetails{Builder: &provenance.Builder{Id: r.builder}},
 	}
 	if err := predicate.Validate(); err != nil {
 		return err

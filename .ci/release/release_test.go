@@ -31,7 +31,7 @@ type published struct {
 	dir string // a directory for files of the tests
 
 	mu      sync.Mutex
-	changed map[string][]byte // what the server sends in place of a file
+	changed map[string][]byte // by file name, the content that the server sends instead
 }
 
 var built *published

@@ -24,8 +24,8 @@ type source struct {
 }
 
 // readSource returns the commit that is checked out in root. A version of "" means the tag of
-// the commit. It fails if files differ from the commit, since the release would not be what
-// its provenance states.
+// the commit. It fails if files differ from the commit, since the provenance of the release
+// would then be wrong.
 func readSource(root, version string) (source, error) {
 	text, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	if err != nil {
