@@ -314,10 +314,26 @@ func (e *Expr) valueIn(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	return e.Value(ctx)
 }
 
-// CodeAbsent is the code of messages of a scope about something that a reference names
-// and that is not there, where it depends on the expression whether that is a mistake:
-// try() may ask for it. The value that comes with one lacks what was asked for.
-const CodeAbsent = diag.CodeLangUnsupportedAttribute
+// Absent makes the message of a scope about something that a reference names and that does not
+// exist, if it depends on the expression whether that is a mistake: try() may ask for it. The
+// value that comes with the message lacks what was asked for.
+func Absent(at *source.Range, summary, format string, args ...any) diag.List {
+	ds := diag.Errorf(diag.CodeLangUnsupportedAttribute, at, summary, format, args...)
+	ds[0].Extra = absent{}
+	return ds
+}
+
+// absent is the Extra of a message of Absent.
+type absent struct{}
+
+// IsAbsent reports whether messages are one of Absent.
+func IsAbsent(ds diag.List) bool {
+	if len(ds) != 1 {
+		return false
+	}
+	_, ok := ds[0].Extra.(absent)
+	return ok
+}
 
 // Context resolves the references of expressions and returns what HCL needs to
 // evaluate them.

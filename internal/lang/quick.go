@@ -20,7 +20,7 @@ type evaluation struct {
 	expr  *Expr
 
 	refs   []resolved // as those of the expression
-	absent diag.List  // messages of CodeAbsent
+	absent diag.List  // messages of Absent
 	ds     diag.List  // all other messages
 	ctx    *hcl.EvalContext
 	fns    map[string]function.Function
@@ -42,7 +42,7 @@ func (in *evaluation) resolve() {
 	in.refs = make([]resolved, len(refs))
 	for i := range refs {
 		v, used, ds := in.scope.Resolve(in.t, refs[i].Traversal, &refs[i].At)
-		if len(ds) == 1 && ds[0].Code == CodeAbsent {
+		if IsAbsent(ds) {
 			in.absent = append(in.absent, ds...)
 			ds = nil
 		}

@@ -243,11 +243,18 @@ func (c *Call) Inside(d *workdir.Directory) *Call {
 	r.Options, r.Reported, r.Redactor = c.Report.Options, c.Report.Reported, c.Report.Redactor
 	r.Dir, r.Out = d.Dir, c.Stdout
 	n := &Call{
-		Directory: d, System: c.System, Stdout: c.Stdout, Table: c.Table, Command: c.Command, Report: r, Prompt: prompt.New(r),
+		System: c.System, Stdout: c.Stdout, Table: c.Table, Command: c.Command, Report: r, Prompt: prompt.New(r),
 		Interrupts: c.Interrupts.Inner(), Enter: c.Enter, Serving: c.Serving,
 	}
-	d.Host, d.Set = host{n}, r.Set
+	n.Enters(d)
 	return n
+}
+
+// Enters makes a directory that somebody has made the one where the call works: what happens
+// there is reported by this call.
+func (c *Call) Enters(d *workdir.Directory) {
+	d.Host, d.Set = host{c}, c.Report.Set
+	c.Directory = d
 }
 
 // New is a call of a command in a system, with a reporter that has no views yet.

@@ -20,7 +20,8 @@ func initUnit(ctx context.Context, c *command.Call, in estate.Installing) diag.L
 // and environment.
 func CallIn(c *command.Call, e *estate.Estate, s *estate.Site) *command.Call {
 	n := *c
-	n.Directory, n.Origins = s.Directory(), s
+	n.Enters(s.Directory())
+	n.Origins = s
 	for _, name := range s.Secret() {
 		n.Report.Set.Conceal(name)
 	}

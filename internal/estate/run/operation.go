@@ -241,7 +241,7 @@ func (w *operationWork) planAndApply(ctx context.Context) diag.List {
 		return ds
 	}
 	po := w.at.extra.Plan(w.o.Plan)
-	po.GenerateTo, po.Defer, po.Time = generate, w.o.Op == Plan, w.approval.Time()
+	po.Mode, po.GenerateTo, po.Defer, po.Time = w.mode(), generate, w.o.Op == Plan, w.approval.Time()
 	done, more := op.Run(ctx, workdir.Want{
 		Plan:  po,
 		Apply: w.o.Op == Apply, Every: w.o.Every, MovesFirst: true,

@@ -327,7 +327,7 @@ func (c *Call) resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) (cty
 	}
 	if a, isAttr := rest[0].(hcl.TraverseAttr); isAttr && ch.Form == One && len(ch.All) == 1 {
 		v, ds := c.output(t, ch.All[0], a, at)
-		if lacks(ds) {
+		if lang.IsAbsent(ds) {
 			return v, 2, ds
 		}
 		return v, 3, ds
@@ -377,7 +377,7 @@ func (c *Call) part(t *demand.Task, ch *Children, idx hcl.TraverseIndex, a hcl.T
 	vals := make([]cty.Value, len(ch.All))
 	for i, m := range ch.All {
 		vals[i] = cty.EmptyObjectVal
-		if child != nil && m == child && !lacks(ds) {
+		if child != nil && m == child && !lang.IsAbsent(ds) {
 			vals[i] = cty.ObjectVal(map[string]cty.Value{a.Name: v})
 		}
 	}
@@ -387,7 +387,7 @@ func (c *Call) part(t *demand.Task, ch *Children, idx hcl.TraverseIndex, a hcl.T
 func (c *Call) output(t *demand.Task, child *Module, a hcl.TraverseAttr, at *source.Range) (cty.Value, diag.List) {
 	i, found := child.code.outputIndex[a.Name]
 	if !found {
-		return cty.EmptyObjectVal, unlessTried(at, "Unsupported attribute", "This object does not have an attribute named %q: %s declares no output of that name.%s", a.Name, c.label(), lang.Suggest(a.Name, child.code.outputIndex))
+		return cty.EmptyObjectVal, lang.Absent(at, "Unsupported attribute", "This object does not have an attribute named %q: %s declares no output of that name.%s", a.Name, c.label(), lang.Suggest(a.Name, child.code.outputIndex))
 	}
 	v, ok := child.outputs[i].Get(t, at)
 	if !ok {
@@ -395,13 +395,6 @@ func (c *Call) output(t *demand.Task, child *Module, a hcl.TraverseAttr, at *sou
 	}
 	return v, nil
 }
-
-// unlessTried is a message about something that is missing, which need not be a mistake.
-func unlessTried(at *source.Range, summary, detail string, args ...any) diag.List {
-	return diag.Errorf(lang.CodeAbsent, at, summary, detail, args...)
-}
-
-func lacks(ds diag.List) bool { return len(ds) > 0 && ds[0].Code == lang.CodeAbsent }
 
 func (c *Call) label() string { return "module." + c.Name() }
 
