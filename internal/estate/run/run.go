@@ -1,11 +1,3 @@
-// Package run works on the units of an estate one after the other or many at once: it
-// plans, applies, checks and initializes them, with outputs flowing from one to the next in
-// memory, known or not.
-//
-// Main types: Runner, Options, Turn and Site. The scheduler says when a unit has its turn;
-// a Turn is all that happens to one unit then, and its Site where that happens. The one
-// rule: nothing of a unit is kept between two of its turns but its state and its outputs,
-// so that what thousands of units cost does not add up.
 package run
 
 import (
