@@ -31,7 +31,7 @@ func (c *Directory) ValueOf(given map[string]engine.InputValue) engine.ValueFunc
 	}
 }
 
-// Options say how a configuration is loaded.
+// LoadOptions say how a configuration is loaded.
 type LoadOptions struct {
 	Vars        []VarFlag
 	Input       bool // whether missing variables may be asked for

@@ -49,7 +49,7 @@ func KeepSegmentsOf(journal string, configured bool) KeepSegments {
 	return NoSegments
 }
 
-// Open opens the state of a workspace.
+// OpenStore opens the state of a workspace.
 func OpenStore(b backend.Backend, workspace string, o backend.StoreOptions) (store.Store, diag.List) {
 	st, err := b.Store(workspace, o)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Read is a value as it was given, before it is converted to the variable's
+// ReadVariable is a value as it was given, before it is converted to the variable's
 // type: text is the value itself for primitive and untyped variables, else an
 // expression without references.
 func ReadVariable(d *config.Variable, in engine.InputValue) (cty.Value, diag.List) {
