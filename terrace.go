@@ -12,8 +12,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -21,11 +19,6 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/event"
-	"github.com/terrace-iac/terrace/internal/base/readfile"
-	"github.com/terrace-iac/terrace/internal/base/sys"
-	"github.com/terrace-iac/terrace/internal/provider/install"
-	"github.com/terrace-iac/terrace/internal/state/backend"
-	"github.com/terrace-iac/terrace/internal/state/journal"
 	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/internal/workdir/setup"
@@ -84,51 +77,10 @@ type Directory struct {
 	state  *state.State // nil if there is none
 }
 
-// context is the directory without anybody who could be asked, and without signals: they are the
-// embedding program's business.
-func (o Options) context() (c *workdir.Directory, who string, err error) {
-	system, err := sys.Real()
-	if err != nil {
-		return nil, "", err
-	}
-	dir := o.Dir
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(system.Dir, dir)
-	}
-	if info, err := os.Stat(dir); err != nil {
-		return nil, "", err
-	} else if !info.IsDir() {
-		return nil, "", fmt.Errorf("%s is not a directory", dir)
-	}
-	log := o.Log
-	if log == nil {
-		log = system.Stderr
-	}
-	who = system.User() + "@" + system.Host()
-	f := &workdir.Directory{
-		Dir: dir, Launch: dir, Env: o.Environ, User: journal.UserOf(o.Environ), Now: system.Now, Stderr: log, Run: system.Run, Executable: system.Executable,
-		Hashes: &install.Hashes{}, Files: &readfile.Kept{}, Providers: o.Providers, Provisioners: o.Provisioners,
-	}
-	backends := f.NewBackends(who)
-	f.Backends = func() *backend.Set { return backends }
-	f.Set, f.Host = &source.Set{}, host{observe: o.Observe, log: log}
-	return f, who, nil
+// context is the directory for the options.
+func (o Options) context() (d *workdir.Directory, who string, err error) {
+	return workdir.Embedded(workdir.Embedding{Dir: o.Dir, Environ: o.Environ, Providers: o.Providers, Provisioners: o.Provisioners, Observe: o.Observe, Log: o.Log})
 }
-
-// host is the Host of an embedding program.
-type host struct {
-	workdir.Silent
-	observe event.Sink // nil: nobody
-	log     io.Writer
-}
-
-func (h host) Event(e event.Event) {
-	if h.observe != nil {
-		h.observe(e)
-	}
-}
-
-func (h host) Rescue(text []byte) diag.List { return workdir.Rescue(h.log, text) }
 
 func (o Options) flags() []workdir.VarFlag {
 	var out []workdir.VarFlag

@@ -104,6 +104,9 @@ func (f *Directory) KeepDir() string {
 // Path makes a path absolute: a relative one is relative to the directory.
 func (f *Directory) Path(name string) string { return sys.Join(f.Dir, name) }
 
+// WithoutPrograms refuses all programs from now on.
+func (f *Directory) WithoutPrograms() { f.NoPrograms, f.Run = true, sys.RefusePrograms }
+
 // Home is the user's home folder, or "" if the environment names none.
 func (f *Directory) Home() string { return f.Env.Home() }
 

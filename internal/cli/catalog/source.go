@@ -16,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
 	"github.com/terrace-iac/terrace/internal/estate/catalog"
+	"github.com/terrace-iac/terrace/internal/estate/modules"
 	"github.com/terrace-iac/terrace/internal/settings/cliconfig"
 	hidden "github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
@@ -56,7 +57,7 @@ func find(ctx context.Context, c *command.Call, f *unitflags.Flags, o *options) 
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, ds
 	}
-	r.cfg, r.fetch = cfg, units.Fetch(c, cfg, false)
+	r.cfg, r.fetch = cfg, modules.Fetch(c.Directory, cfg, false)
 	out := make([]source, len(given))
 	for i := range out {
 		out[i] = source{given: given[i], done: make(chan struct{})}
@@ -147,7 +148,7 @@ func (r *reader) read(ctx context.Context, given string) ([]catalog.Component, d
 			return nil, diag.Errorf(diag.CodeEstateModuleNotFound, nil, "Module not found", "The source %q of the catalog is not a folder.", root)
 		}
 	case strings.HasPrefix(root, "tfr://"):
-		v, err := units.NewestVersion(ctx, r.Call, r.cfg, root)
+		v, err := modules.NewestVersion(ctx, r.Call.Directory, r.cfg, root)
 		if err != nil {
 			return nil, diag.Errorf(diag.CodeModuleFetch, nil, "Failed to fetch the module", "The source %q of the catalog cannot be fetched: %s.", hidden.HideCredentials(given), err)
 		}
@@ -221,7 +222,7 @@ func (r *reader) newestTag(ctx context.Context, repo string) string {
 			tags = append(tags, tag)
 		}
 	}
-	return units.Newest(tags)
+	return modules.Newest(tags)
 }
 
 // pageOf is where the repository in a folder can be looked at, "" if that is not

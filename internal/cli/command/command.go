@@ -195,11 +195,6 @@ func (c *Call) WorkIn(dir string) {
 	c.Report.Dir = c.Dir
 }
 
-// WithoutPrograms has no programs run from now on.
-func (c *Call) WithoutPrograms() {
-	c.NoPrograms, c.Run = true, sys.RefusePrograms
-}
-
 // Do runs another command in place of this one, with the words behind its name.
 func (c *Call) Do(ctx context.Context, cmd *Command, words []string) int {
 	c.Command = cmd

@@ -20,6 +20,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/discovery/git"
+	"github.com/terrace-iac/terrace/internal/estate/modules"
 	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/internal/estate/workcopy"
 	"github.com/terrace-iac/terrace/internal/estate/workcopy/copytree"
@@ -65,7 +66,7 @@ func options(c *command.Call, f *unitflags.Flags, about string, args []string, f
 	}
 	o := estate.Options{
 		Discovery: discovery.Settings{Root: c.Dir, Removals: about != "apply" || f.AllowDestroy},
-		Sources:   workcopy.Sources{Override: f.Source, Base: f.Many(), Map: sources, Fetch: Fetch(c, cfg, f.SourceUpdate)}, Who: c.Who(),
+		Sources:   workcopy.Sources{Override: f.Source, Base: f.Many(), Map: sources, Fetch: modules.Fetch(c.Directory, cfg, f.SourceUpdate)}, Who: c.Who(),
 		Request:  unit.Request{Command: about, Args: append([]string{about}, args[own:]...), Source: f.Source, Features: features, FeaturesFrom: f.FeaturesFrom, DownloadDir: f.DownloadDir},
 		Machine:  unit.Machine{Environ: c.Env, Run: c.Run, Now: c.Now, Home: c.Directory.HomeOrError},
 		Redactor: c.Report.Redactor,
@@ -202,7 +203,7 @@ func LookOptions(c *command.Call, f *unitflags.Flags, command string, args []str
 		return o, ds
 	}
 	cfg, more := c.Directory.Settings()
-	o.Sources.Fetch = Fetched(c, cfg)
+	o.Sources.Fetch = modules.Fetched(c.Directory, cfg)
 	return o, append(ds, more.Errors()...)
 }
 

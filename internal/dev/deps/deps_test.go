@@ -32,7 +32,7 @@ const groups = `
 	plan:          plan internal/plan
 	engine:        engine internal/workdir internal/testrun .
 	units:         unit internal/unit
-	estate:        internal/estate
+	estate:        estate internal/estate
 	interfaces:    internal/cli internal/temporal
 	programs:      cmd
 	development:   internal/dev
@@ -226,7 +226,9 @@ const packageOrder = `
 	internal/estate/inputs, internal/estate/outputs, internal/estate/states, internal/estate/moves, internal/estate/saved, internal/estate/hooks, internal/estate/retry, internal/estate/credentials,
 	  internal/workdir, internal/testrun
 	< internal/estate/run;
+	internal/net/registry, internal/workdir < internal/estate/modules;
 	internal/estate/check, internal/estate/run < internal/estate;
+	internal/estate, internal/estate/modules, internal/workdir/setup < estate;
 	internal/plan/planjson, diag, schema < internal/cli/view;
 	internal/base/digraph, plan < internal/cli/planhtml;
 	internal/settings/telemetry, internal/cli/view, internal/base/sys, config < internal/cli/report, internal/cli/interrupt;
@@ -244,7 +246,7 @@ const packageOrder = `
 	internal/cli/remoterun < internal/cli/planning;
 	internal/cli/project < internal/cli/output, internal/cli/configcmd,
 	  internal/cli/modules, internal/cli/login, internal/cli/version, internal/cli/workspace;
-	internal/estate, internal/cli/initialize, internal/cli/unitflags < internal/cli/units;
+	internal/estate, internal/estate/modules, internal/cli/initialize, internal/cli/unitflags < internal/cli/units;
 	internal/state/backend/doctor, internal/cli/units < internal/cli/backendcmd;
 	internal/base/digraph, internal/cli/units < internal/cli/inspect;
 	internal/base/readfile < internal/estate/catalog;

@@ -1,4 +1,8 @@
-package units
+// Package modules fetches the modules of units, whose sources are written in unit files.
+//
+// Main functions: Fetch, and Fetched for commands that fetch nothing. The one rule: a source
+// is fetched by the same getters and through the same cache as the source of a module call.
+package modules
 
 import (
 	"cmp"
@@ -15,19 +19,18 @@ import (
 	"github.com/hashicorp/go-version"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/net/fetch"
 	"github.com/terrace-iac/terrace/internal/net/registry"
 	"github.com/terrace-iac/terrace/internal/settings/cliconfig"
+	"github.com/terrace-iac/terrace/internal/workdir"
 )
 
 // Fetch brings the modules of units here, by the same getters as the modules
 // that configuration calls. refresh asks sources again that were asked just now.
-func Fetch(c *command.Call, cfg *cliconfig.Config, refresh bool) func(context.Context, string) (string, diag.List) {
-	fetcher := sync.OnceValue(func() *fetch.Fetcher { return c.Directory.Fetcher(cfg) })
+func Fetch(d *workdir.Directory, cfg *cliconfig.Config, refresh bool) func(context.Context, string) (string, diag.List) {
+	fetcher := sync.OnceValue(func() *fetch.Fetcher { return d.Fetcher(cfg) })
 	return func(ctx context.Context, src string) (string, diag.List) {
-		req, err := unitRequest(ctx, c, cfg, src)
+		req, err := unitRequest(ctx, d, cfg, src)
 		if err != nil {
 			return "", diag.Errorf(diag.CodeUnitModuleSource, nil, "Invalid module source", "The source %q cannot be used: %s.", src, err)
 		}
@@ -46,12 +49,12 @@ func Fetch(c *command.Call, cfg *cliconfig.Config, refresh bool) func(context.Co
 
 // Fetched finds the modules of units that were fetched before, for commands that only
 // look: those ask no server and write nothing.
-func Fetched(c *command.Call, cfg *cliconfig.Config) func(context.Context, string) (string, diag.List) {
-	fetcher := sync.OnceValue(func() *fetch.Fetcher { return c.Directory.Fetcher(cfg) })
+func Fetched(d *workdir.Directory, cfg *cliconfig.Config) func(context.Context, string) (string, diag.List) {
+	fetcher := sync.OnceValue(func() *fetch.Fetcher { return d.Fetcher(cfg) })
 	return func(ctx context.Context, src string) (string, diag.List) {
 		var pkg fetch.Package
 		found := false
-		req, err := unitRequest(ctx, c, nil, src)
+		req, err := unitRequest(ctx, d, nil, src)
 		if err == nil {
 			pkg, found, err = fetcher().Cached(ctx, req)
 		}
@@ -62,7 +65,7 @@ func Fetched(c *command.Call, cfg *cliconfig.Config) func(context.Context, strin
 			return "", diag.Errorf(diag.CodeUnitModuleSource, nil, "Invalid module source", "The source %q cannot be used: %s.", src, err)
 		}
 		if !found {
-			ds := diag.Errorf(diag.CodeUnitNotFetched, nil, "Module is not on this machine", "The module %q was not fetched yet, and this command fetches nothing. Run \"%s init\" in the folder of the unit, or \"%[2]s run --all init\" for all units below a folder.", src, view.Program)
+			ds := diag.Errorf(diag.CodeUnitNotFetched, nil, "Module is not on this machine", "The module %q was not fetched yet, and this command fetches nothing. Run \"terrace init\" in the directory of the unit, or \"terrace run --all init\" for all units below a directory.", src)
 			return "", ds
 		}
 		return filepath.Join(pkg.Dir, filepath.FromSlash(pkg.Subdir)), nil
@@ -73,9 +76,9 @@ func Fetched(c *command.Call, cfg *cliconfig.Config) func(context.Context, strin
 var errNoVersion = errors.New("the newest version is not known")
 
 // unitRequest understands the source of a unit's module. Without cfg nobody is asked.
-func unitRequest(ctx context.Context, c *command.Call, cfg *cliconfig.Config, src string) (fetch.Request, error) {
+func unitRequest(ctx context.Context, d *workdir.Directory, cfg *cliconfig.Config, src string) (fetch.Request, error) {
 	if strings.HasPrefix(src, "tfr://") {
-		return registryRequest(ctx, c, cfg, src)
+		return registryRequest(ctx, d, cfg, src)
 	}
 	a, err := fetch.Detect(src, false)
 	if err != nil {
@@ -89,7 +92,7 @@ func unitRequest(ctx context.Context, c *command.Call, cfg *cliconfig.Config, sr
 
 // registryModule understands tfr://HOST/NAMESPACE/NAME/SYSTEM, where no host means the
 // default one. version is "" where the address names none.
-func registryModule(c *command.Call, src string) (a fetch.Address, version string, err error) {
+func registryModule(d *workdir.Directory, src string) (a fetch.Address, version string, err error) {
 	u, err := url.Parse(src)
 	if err != nil {
 		return a, "", err
@@ -98,13 +101,13 @@ func registryModule(c *command.Call, src string) (a fetch.Address, version strin
 	if len(parts) != 3 {
 		return a, "", fmt.Errorf("it must name namespace, name and system, as in tfr:///ns/name/system?version=1.0.0")
 	}
-	host := cmp.Or(u.Host, c.Env.Get("TG_TF_DEFAULT_REGISTRY_HOST"), addr.DefaultHost)
+	host := cmp.Or(u.Host, d.Env.Get("TG_TF_DEFAULT_REGISTRY_HOST"), addr.DefaultHost)
 	return fetch.Address{Kind: fetch.Registry, Host: host, Namespace: parts[0], Name: parts[1], System: parts[2]}, u.Query().Get("version"), nil
 }
 
 // registryFor is the client for the registry of a module.
-func registryFor(c *command.Call, cfg *cliconfig.Config, host string) *registry.Client {
-	if token := c.Env.Get("TG_TF_REGISTRY_TOKEN"); token != "" {
+func registryFor(d *workdir.Directory, cfg *cliconfig.Config, host string) *registry.Client {
+	if token := d.Env.Get("TG_TF_REGISTRY_TOKEN"); token != "" {
 		own := *cfg
 		own.EnvTokens = maps.Clone(cfg.EnvTokens)
 		if own.EnvTokens == nil {
@@ -112,17 +115,17 @@ func registryFor(c *command.Call, cfg *cliconfig.Config, host string) *registry.
 		}
 		own.EnvTokens[strings.ToLower(host)], cfg = token, &own
 	}
-	return c.Directory.Registry(cfg)
+	return d.Registry(cfg)
 }
 
 // NewestVersion is the version that the source of a module in a registry names, or else the
 // newest that its registry has.
-func NewestVersion(ctx context.Context, c *command.Call, cfg *cliconfig.Config, src string) (string, error) {
-	a, v, err := registryModule(c, src)
+func NewestVersion(ctx context.Context, d *workdir.Directory, cfg *cliconfig.Config, src string) (string, error) {
+	a, v, err := registryModule(d, src)
 	if err != nil || v != "" {
 		return v, err
 	}
-	return newestOf(ctx, registryFor(c, cfg, a.Host), a)
+	return newestOf(ctx, registryFor(d, cfg, a.Host), a)
 }
 
 func newestOf(ctx context.Context, reg *registry.Client, a fetch.Address) (string, error) {
@@ -138,8 +141,8 @@ func newestOf(ctx context.Context, reg *registry.Client, a fetch.Address) (strin
 }
 
 // registryRequest asks a registry for a module. No version means the newest.
-func registryRequest(ctx context.Context, c *command.Call, cfg *cliconfig.Config, src string) (fetch.Request, error) {
-	a, v, err := registryModule(c, src)
+func registryRequest(ctx context.Context, d *workdir.Directory, cfg *cliconfig.Config, src string) (fetch.Request, error) {
+	a, v, err := registryModule(d, src)
 	if err != nil {
 		return fetch.Request{}, err
 	}
@@ -149,7 +152,7 @@ func registryRequest(ctx context.Context, c *command.Call, cfg *cliconfig.Config
 		}
 		return fetch.Request{Key: a.Package() + "@" + v, Fixed: true, Find: func(context.Context) (fetch.Found, error) { return fetch.Found{}, errNoVersion }}, nil
 	}
-	reg := registryFor(c, cfg, a.Host)
+	reg := registryFor(d, cfg, a.Host)
 	if v == "" {
 		if v, err = newestOf(ctx, reg, a); err != nil {
 			return fetch.Request{}, err

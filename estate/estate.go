@@ -1,0 +1,341 @@
+// Package estate works on many units in one process: it finds the units below a directory,
+// puts them in order, evaluates their inputs, checks and plans them, and explains their values.
+// The outputs of a unit reach the units that need them in memory, also those that are not known
+// yet.
+//
+// Main types: Options, Estate and Result. The one rule: nothing in this package changes an
+// object or a state.
+package estate
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/event"
+	"github.com/terrace-iac/terrace/explanation"
+	estates "github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/discovery"
+	"github.com/terrace-iac/terrace/internal/estate/discovery/stacks"
+	"github.com/terrace-iac/terrace/internal/estate/modules"
+	"github.com/terrace-iac/terrace/internal/estate/run"
+	"github.com/terrace-iac/terrace/internal/estate/workcopy"
+	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/internal/workdir/setup"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/provider"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit"
+)
+
+// Options select the units and what they are worked on with. Dir is required.
+type Options struct {
+	Dir string // the units below this directory belong to the estate
+
+	// Environ is the complete environment, as os.Environ returns it: of get_env and run_cmd, of
+	// the programs that are started, and of the settings that the command line reads there.
+	Environ []string
+	// NoExec runs no program: no hook, no run_cmd and no provider plugin. What needs one is an
+	// error that names the place.
+	NoExec bool
+
+	Filters     []string // queries, as --filter takes them; nil selects all units
+	Parallelism int      // units at once; 0 means 16
+
+	// Providers are those that the program has itself, by their source address.
+	Providers map[addr.Provider]provider.Factory
+
+	Observe event.Sink // hears what providers are asked; Event.Unit names the unit; nil: nobody
+	Log     io.Writer  // gets what plugins write; nil means standard error
+}
+
+// An Estate is units in order. Its methods must not be called concurrently.
+type Estate struct {
+	options Options
+	dir     *workdir.Directory
+	inner   estates.Options
+	opened  *estates.Estate // nil: the directory cannot be used
+}
+
+// A Unit is one unit of an estate.
+type Unit struct {
+	Name  string   // the path from the directory of the estate, with slashes
+	Dir   string   // the directory of its unit file, absolute
+	Needs []string // the names of the units that it depends on
+	// Excluded is why the unit takes no part in commands; "" if it does.
+	Excluded string
+}
+
+// A Result is what became of a unit.
+type Result struct {
+	Unit   string // its name
+	Status string // "succeeded", "failed", "excluded" or "early exit", as in run reports
+	Diags  diag.List
+	// Plan is the plan of the unit; nil if there is none.
+	Plan   *plan.Plan
+	Counts plan.Counts
+	// Deferred are what cannot be planned before other units are applied, as sentences.
+	Deferred []string
+
+	files *source.Set // the files of the module; nil: there are none
+}
+
+// Open finds and reads the units below a directory. The Estate is not nil; with errors it
+// contains the units that could be read, and Check finds the rest of what is wrong.
+func Open(ctx context.Context, o Options) (*Estate, diag.List) {
+	e := &Estate{options: o}
+	d, who, err := workdir.Embedded(workdir.Embedding{Dir: o.Dir, Environ: o.Environ, Providers: o.Providers, Observe: o.Observe, Log: o.Log})
+	if err != nil {
+		e.dir = &workdir.Directory{Set: &source.Set{}}
+		return e, diag.Errorf(diag.CodeCLIFolder, nil, "Directory cannot be used", "The directory cannot be worked in: %s.", err)
+	}
+	e.dir = d
+	if o.NoExec {
+		d.WithoutPrograms()
+	}
+	plugins, ds := d.Plugins()
+	if ds.HasErrors() {
+		return e, ds
+	}
+	e.inner = estates.Options{
+		Discovery: discovery.Settings{Root: d.Dir, Filters: o.Filters, Whole: true, Generate: true, Overlay: &stacks.Overlay{}},
+		Request:   unit.Request{Command: "plan", Args: []string{"plan"}},
+		Machine:   unit.Machine{Environ: d.Env, Run: d.Run, Now: d.Now, Home: d.HomeOrError},
+		Who:       who,
+		Sources:   workcopy.Sources{Fetch: modules.Fetch(d, plugins.Config, false)},
+		Host: estates.Host{
+			Plugins: plugins, Backends: d.Backends(), Texts: d.Set, Init: initialize(who),
+			Of: func(string) workdir.Host { return d.Host },
+		},
+	}
+	var more diag.List
+	e.opened, more = estates.Open(ctx, e.inner)
+	return e, append(ds, more...)
+}
+
+// initialize installs the modules and providers of a unit, as "terrace init" does.
+func initialize(who string) func(ctx context.Context, in estates.Installing) diag.List {
+	return func(ctx context.Context, in estates.Installing) diag.List {
+		o := setup.Options{Who: who}
+		for _, word := range in.Words {
+			name, value, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
+			switch name {
+			case "backend":
+				o.NoBackend = value == "false"
+			case "backend-config":
+				o.BackendConfig = append(o.BackendConfig, value)
+			case "var":
+				o.Vars = append(o.Vars, workdir.VarFlag{Value: value})
+			case "var-file":
+				o.Vars = append(o.Vars, workdir.VarFlag{File: true, Value: value})
+			case "upgrade":
+				o.Upgrade = value != "false"
+			case "reconfigure":
+				o.Reconfigure = value != "false"
+			case "plugin-dir":
+				o.PluginDirs = append(o.PluginDirs, value)
+			case "input", "no-color":
+			default:
+				return diag.Errorf(diag.CodeCLIFlags, nil, "Failed to parse command-line flags", "The unit adds %q to init, which a program that embeds Terrace cannot carry out.", word)
+			}
+		}
+		in.Directory.Set.Include(in.Sources)
+		_, ds := setup.Run(ctx, in.Directory, o, nil)
+		return ds
+	}
+}
+
+// Units returns the units, each after those that it needs, otherwise by name.
+func (e *Estate) Units() []Unit {
+	var out []Unit
+	done := map[*discovery.Unit]bool{}
+	var add func(u *discovery.Unit)
+	add = func(u *discovery.Unit) {
+		if done[u] {
+			return
+		}
+		done[u] = true
+		found := Unit{Name: u.Name, Excluded: u.Excluded}
+		if u.Unit != nil {
+			found.Dir = u.Dir
+		}
+		for _, n := range u.Needs {
+			add(n)
+			found.Needs = append(found.Needs, n.Name)
+		}
+		out = append(out, found)
+	}
+	for _, u := range e.units() {
+		add(u)
+	}
+	return out
+}
+
+func (e *Estate) units() []*discovery.Unit {
+	if e.opened == nil {
+		return nil
+	}
+	return e.opened.Found.Units
+}
+
+// find returns a unit that can be evaluated by its name.
+func (e *Estate) find(name string) (*discovery.Unit, diag.List) {
+	i := slices.IndexFunc(e.units(), func(u *discovery.Unit) bool { return u.Name == name })
+	switch {
+	case i < 0:
+		return nil, diag.Errorf(diag.CodeCLINoUnit, nil, "No unit", "The estate has no unit with the name %q.", name)
+	case e.units()[i].Broken != nil:
+		return nil, e.units()[i].Broken
+	}
+	return e.units()[i], nil
+}
+
+// alone opens a unit by itself. Outputs that do not exist are unknown there. u is nil if there
+// are errors.
+func (e *Estate) alone(ctx context.Context, name string) (alone *estates.Estate, u *discovery.Unit, ds diag.List) {
+	found, ds := e.find(name)
+	if found == nil {
+		return nil, nil, ds
+	}
+	o := e.inner
+	o.Tolerant, o.Discovery.Filters = true, nil
+	if alone, u, ds = estates.OpenUnit(ctx, o, found.Path, found.Module); ds.HasErrors() {
+		return alone, nil, ds
+	}
+	return alone, u, ds
+}
+
+// Inputs returns the inputs of a unit in alphabetical order, each with its place and the
+// settings that it replaced. If the inputs as a whole depend on something unknown, there is one
+// setting without a name and with an unknown value.
+func (e *Estate) Inputs(ctx context.Context, name string) ([]*unit.Setting, diag.List) {
+	alone, u, ds := e.alone(ctx, name)
+	if u == nil {
+		return nil, ds
+	}
+	settings, more := u.Inputs(alone.Task(ctx), nil)
+	return settings, append(ds, more...)
+}
+
+// Check reports everything that is wrong with the units and their connections and can be found
+// without states and providers, as "terrace estate check" does.
+func (e *Estate) Check(ctx context.Context) diag.List {
+	if e.opened == nil {
+		return nil
+	}
+	return append(slices.Clone(e.opened.Found.Ungenerated), e.opened.Check(ctx, false)...).Once()
+}
+
+// Plan plans all units and returns a result for each, by name. Nothing is written but the
+// working directories of units.
+func (e *Estate) Plan(ctx context.Context, o plan.Options) []Result {
+	if e.opened == nil {
+		return nil
+	}
+	found := e.opened.Run(ctx, run.Options{
+		Op: run.Plan, Plan: o, Limits: run.Limits{Units: e.options.Parallelism}, Observe: run.Observer{Event: e.options.Observe}, Stop: ctx.Done(),
+	})
+	out := make([]Result, len(found))
+	for i, r := range found {
+		out[i] = Result{Unit: r.Unit.Name, Status: string(r.Status), Diags: r.Diags, Plan: r.Plan, Counts: r.Counts, files: r.Set}
+		for _, d := range r.Deferred {
+			what := d.Address
+			if what == "" {
+				what = "the unit"
+			}
+			out[i].Deferred = append(out[i].Deferred, what+" is deferred because "+d.Reason)
+		}
+	}
+	return out
+}
+
+// Explain returns where the value at an address comes from: of a unit, such as inputs.tags and
+// local.region, or of its module, such as aws_instance.web.tags.
+func (e *Estate) Explain(ctx context.Context, name, address string) (out *explanation.Explanation, ds diag.List) {
+	alone, u, ds := e.alone(ctx, name)
+	if u == nil {
+		return nil, ds
+	}
+	t := alone.Task(ctx)
+	if estates.OfUnit(t, u, address) {
+		return alone.Explain(t, u, address, func(file string) (string, string) { return e.relative(file), "" })
+	}
+	results := alone.Run(ctx, run.Options{Command: &run.Command{
+		Look: true, Set: func(*discovery.Unit) *source.Set { return e.dir.Set },
+		Do: func(ctx context.Context, _ *discovery.Unit, s *run.Site) (int, diag.List) {
+			out, ds = e.explain(ctx, alone, u, s, address)
+			return 0, nil
+		},
+	}})
+	if out == nil && !ds.HasErrors() {
+		ds = append(ds, results[0].Diags...)
+	}
+	return out, ds
+}
+
+// explain explains a value of the module of a unit.
+func (e *Estate) explain(ctx context.Context, alone *estates.Estate, u *discovery.Unit, s *run.Site, address string) (*explanation.Explanation, diag.List) {
+	d := s.Directory()
+	d.Set, d.Tolerant, d.View = e.dir.Set, true, s.Files()
+	p, ds := workdir.Load(ctx, d, workdir.LoadOptions{Partial: true})
+	if p == nil {
+		return nil, ds
+	}
+	defer p.Close()
+	x := engine.ExplainOptions{
+		Variables: p.Vars, Unit: u.Origin(alone.Task(ctx)), UnitSet: alone.Sources(),
+		Show: func(file string) (string, string) {
+			path, layer := s.Source(file)
+			return e.relative(path), layer
+		},
+	}
+	if b, more := p.Backend(ctx); !more.HasErrors() {
+		x.State, _ = d.ReadWorkspace(ctx, b, p.Workspace, workdir.StateFiles{}) // an explanation needs no state
+	}
+	out, more := p.Engine.Explain(ctx, address, x)
+	return out, append(ds, more...)
+}
+
+// relative returns a path as seen from the directory of the estate, with slashes.
+func (e *Estate) relative(path string) string {
+	if rel, err := filepath.Rel(e.dir.Dir, path); err == nil && filepath.IsAbs(path) {
+		return filepath.ToSlash(rel)
+	}
+	return path
+}
+
+// Text returns messages as plain text for people, with the lines that they are about. r is the
+// result that they belong to, or nil.
+func (e *Estate) Text(ds diag.List, r *Result) string {
+	sets := []*source.Set{e.dir.Set}
+	if e.opened != nil {
+		sets = append(sets, e.opened.Sources())
+	}
+	if r != nil && r.files != nil {
+		sets = append(sets, r.files)
+	}
+	var b strings.Builder
+	for _, m := range ds {
+		printer := diag.Printer{Set: sets[0]}
+		for _, s := range sets {
+			if m.At != nil && s.File(m.At.Filename) != nil {
+				printer.Set = s
+			}
+		}
+		fmt.Fprintln(&b, printer.Text(m))
+	}
+	return b.String()
+}
+
+// Close removes what was checked out for filters that compare commits.
+func (e *Estate) Close(ctx context.Context) {
+	if e.opened != nil {
+		e.opened.Close(ctx)
+	}
+}

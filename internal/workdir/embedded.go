@@ -1,0 +1,76 @@
+package workdir
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/event"
+	"github.com/terrace-iac/terrace/internal/base/readfile"
+	"github.com/terrace-iac/terrace/internal/base/sys"
+	"github.com/terrace-iac/terrace/internal/provider/install"
+	"github.com/terrace-iac/terrace/internal/state/backend"
+	"github.com/terrace-iac/terrace/internal/state/journal"
+	"github.com/terrace-iac/terrace/provider"
+	"github.com/terrace-iac/terrace/source"
+)
+
+// An Embedding is what a program that embeds Terrace gives a directory. Dir is required.
+type Embedding struct {
+	Dir          string   // relative to the working directory of the process, or absolute
+	Environ      []string // the complete environment, as os.Environ returns it
+	Providers    map[addr.Provider]provider.Factory
+	Provisioners engine.Provisioners
+	Observe      event.Sink // nil: nobody
+	Log          io.Writer  // gets what plugins write; nil means standard error
+}
+
+// Embedded makes the directory of an embedding program: nobody is asked, and signals are the
+// business of the program. who is user@host, for locks. The error is about Dir.
+func Embedded(o Embedding) (d *Directory, who string, err error) {
+	system, err := sys.Real()
+	if err != nil {
+		return nil, "", err
+	}
+	dir := o.Dir
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(system.Dir, dir)
+	}
+	if info, err := os.Stat(dir); err != nil {
+		return nil, "", err
+	} else if !info.IsDir() {
+		return nil, "", fmt.Errorf("%s is not a directory", dir)
+	}
+	log := o.Log
+	if log == nil {
+		log = system.Stderr
+	}
+	who = system.User() + "@" + system.Host()
+	d = &Directory{
+		Dir: dir, Launch: dir, Env: o.Environ, User: journal.UserOf(o.Environ), Now: system.Now, Stderr: log, Run: system.Run, Executable: system.Executable,
+		Hashes: &install.Hashes{}, Files: &readfile.Kept{}, Providers: o.Providers, Provisioners: o.Provisioners,
+		Set: &source.Set{}, Host: embeddingHost{observe: o.Observe, log: log},
+	}
+	backends := d.NewBackends(who)
+	d.Backends = func() *backend.Set { return backends }
+	return d, who, nil
+}
+
+// embeddingHost is the Host of an embedding program.
+type embeddingHost struct {
+	Silent
+	observe event.Sink // nil: nobody
+	log     io.Writer
+}
+
+func (h embeddingHost) Event(e event.Event) {
+	if h.observe != nil {
+		h.observe(e)
+	}
+}
+
+func (h embeddingHost) Rescue(text []byte) diag.List { return Rescue(h.log, text) }
