@@ -23,6 +23,34 @@ type at struct {
 	planned []string
 }
 
+// reloaded is what a plan says of a data source of a check.
+const reloaded = "# (config will be reloaded to verify a check block)"
+
+// checked are the data sources of checks in the configuration (see randconfig.MakeWide),
+// with every instance that one may have.
+func (s at) checked() []string {
+	var out []string
+	if strings.Contains(s.text, "check \"reads\"") {
+		out = append(out, "data.terraform_remote_state.other")
+	}
+	if strings.Contains(s.text, "module \"checked\"") {
+		for _, key := range []string{"", "[0]", "[1]"} {
+			out = append(out, "module.checked"+key+".data.terraform_remote_state.inside")
+		}
+	}
+	return out
+}
+
+// inState is how the state of an outcome begins the instance of a data source.
+func inState(address string) string {
+	module, rest, found := strings.Cut(address, ".data.")
+	if !found {
+		module, rest = "", strings.TrimPrefix(address, "data.")
+	}
+	typ, name, _ := strings.Cut(rest, ".")
+	return module + " data " + typ + " " + name
+}
+
 // OpenTofu has a heading of its own for what is undeclared in replace_triggered_by.
 const (
 	trigger    = "Error: Undeclared resource in replace_triggered_by"
@@ -97,40 +125,48 @@ var purposes = []purpose{
 		}
 	}},
 	{"with -exclude, as with -target, no check is evaluated, so what checks alone read is not read", func(s at, ours, theirs *outcome) {
-		const read = "data.terraform_remote_state.other"
-		if !s.has("-exclude") || ours.Status != theirs.Status || !strings.Contains(s.text, "check \"reads\"") {
+		if !s.has("-exclude") || ours.Status != theirs.Status {
 			return
 		}
-		theirs.Planned = without(without(theirs.Planned, "# (config will be reloaded to verify a check block)"), "# "+read+" will be read during apply")
-		theirs.Text = withoutBlock(theirs.Text, "  # "+read+" will be read during apply")
-		for _, o := range []*outcome{ours, theirs} {
-			o.State = withoutInstance(o.State, " data terraform_remote_state other")
-			withoutElements(o.Document, read)
-			withoutEntries(o.Document, "checks", func(c map[string]any) bool {
-				of, _ := c["address"].(map[string]any)
-				return of["kind"] == "check"
-			})
-			withoutEntries(o.Document, "prior_state", func(r map[string]any) bool { return r["address"] == read })
+		for _, read := range s.checked() {
+			theirs.Planned = without(without(theirs.Planned, reloaded), "# "+read+" will be read during apply")
+			theirs.Text = withoutBlock(theirs.Text, "  # "+read+" will be read during apply")
+			for _, o := range []*outcome{ours, theirs} {
+				o.State = withoutInstance(o.State, inState(read))
+				withoutElements(o.Document, read)
+				withoutEntries(o.Document, "checks", func(c map[string]any) bool {
+					of, _ := c["address"].(map[string]any)
+					return of["kind"] == "check"
+				})
+				withoutEntries(o.Document, "prior_state", func(r map[string]any) bool { return r["address"] == read })
+			}
 		}
 	}},
 	{"data sources of checks are read while planning where nothing else changes", func(s at, ours, theirs *outcome) {
-		const read = "data.terraform_remote_state.other"
+		all := s.checked()
 		if s.args[0] == "show" && strings.Contains(theirs.Document["resource_changes"], "read_because_check_nested") && !strings.Contains(ours.Document["resource_changes"], "read_because_check_nested") {
-			withoutElements(ours.Document, read)
-			withoutElements(theirs.Document, read)
+			for _, read := range all {
+				withoutElements(ours.Document, read)
+				withoutElements(theirs.Document, read)
+			}
 			return
 		}
-		if ours.Status != theirs.Status || !slices.Equal(ours.Planned, []string{"No changes."}) || !strings.Contains(s.text, "check \"reads\"") {
+		detailed := slices.Contains(s.args, "-detailed-exitcode") && ours.Status == 0 && theirs.Status == 2
+		if ours.Status != theirs.Status && !detailed || !slices.Equal(ours.Planned, []string{"No changes."}) || len(all) == 0 {
 			return
 		}
 		for _, line := range theirs.Planned {
-			if line != "# (config will be reloaded to verify a check block)" && line != "# "+read+" will be read during apply" && line != "Plan: 0 to add, 0 to change, 0 to destroy." {
+			read := strings.TrimSuffix(strings.TrimPrefix(line, "# "), " will be read during apply")
+			if line != reloaded && line != "Plan: 0 to add, 0 to change, 0 to destroy." && !slices.Contains(all, read) {
 				return
 			}
 		}
 		ours.Planned, theirs.Planned, ours.Text, theirs.Text = nil, nil, nil, nil
-		withoutElements(ours.Document, read)
-		withoutElements(theirs.Document, read)
+		theirs.Status = ours.Status
+		for _, read := range all {
+			withoutElements(ours.Document, read)
+			withoutElements(theirs.Document, read)
+		}
 	}},
 	{"a value that a variable refuses stops with -target and -exclude too, whoever reads it", func(s at, ours, theirs *outcome) {
 		if s.has("-target", "-exclude") && slices.Contains(ours.Messages, "Error: Invalid value for variable") && theirs.Status != 1 {
@@ -149,6 +185,9 @@ var purposes = []purpose{
 		for _, m := range theirs.Messages {
 			if m == trigger {
 				m = undeclared
+			}
+			if slices.Contains(ours.Messages, m) { // a warning of both
+				continue
 			}
 			if what, is := strings.CutPrefix(m, "Error: "); !is || !slices.Contains(ours.Messages, "Warning: "+what) {
 				return
@@ -366,20 +405,36 @@ func withoutElements(document map[string]string, address string) {
 		document["resource_changes"] = string(text)
 	}
 	var planned struct {
-		Root struct {
-			Resources []map[string]any `json:"resources"`
-			Children  any              `json:"child_modules"`
-		} `json:"root_module"`
+		Root plannedModule `json:"root_module"`
 	}
 	if json.Unmarshal([]byte(document["planned_values"]), &planned) != nil {
 		return
 	}
-	planned.Root.Resources = slices.DeleteFunc(planned.Root.Resources, func(r map[string]any) bool { return r["address"] == address })
-	if len(planned.Root.Resources) == 0 {
-		planned.Root.Resources = nil
-	}
+	planned.Root.drop(address)
 	if text, err := json.Marshal(planned); err == nil {
 		document["planned_values"] = string(text)
+	}
+}
+
+// A plannedModule is a module in the planned values of a document.
+type plannedModule struct {
+	Address   string           `json:"address,omitempty"`
+	Resources []map[string]any `json:"resources"`
+	Children  []*plannedModule `json:"child_modules"`
+}
+
+// drop takes an address out, and the modules in which nothing is left.
+func (m *plannedModule) drop(address string) {
+	m.Resources = slices.DeleteFunc(m.Resources, func(r map[string]any) bool { return r["address"] == address })
+	if len(m.Resources) == 0 {
+		m.Resources = nil
+	}
+	for _, child := range m.Children {
+		child.drop(address)
+	}
+	m.Children = slices.DeleteFunc(m.Children, func(c *plannedModule) bool { return c.Resources == nil && c.Children == nil })
+	if len(m.Children) == 0 {
+		m.Children = nil
 	}
 }
 

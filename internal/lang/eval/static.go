@@ -160,8 +160,10 @@ func (g *staticGraph) node(n *module.Node) {
 		for out := range child.Config.Outputs {
 			g.reads[call] = append(g.reads[call], thing{path: child.Path, kind: "output", name: out})
 		}
-		for r := range child.Config.Resources {
-			g.reads[call] = append(g.reads[call], thing{path: child.Path, kind: "resource", res: r})
+		for r, cfg := range child.Config.Resources {
+			if cfg.Check == "" { // see Call.finish
+				g.reads[call] = append(g.reads[call], thing{path: child.Path, kind: "resource", res: r})
+			}
 		}
 		for sub := range child.Calls {
 			g.reads[call] = append(g.reads[call], thing{path: child.Path, kind: "call", name: sub})

@@ -202,8 +202,10 @@ func (d *dependencies) ofModuleWithoutInstances(n *module.Node) *depSet {
 	var inside []addr.ConfigResource
 	var walk func(*module.Node)
 	walk = func(n *module.Node) {
-		for a := range n.Config.Resources {
-			inside = append(inside, n.Path.Resource(a))
+		for a, r := range n.Config.Resources {
+			if r.Check == "" { // checks come after everything else
+				inside = append(inside, n.Path.Resource(a))
+			}
 		}
 		for _, sub := range n.Calls {
 			walk(sub)
