@@ -168,6 +168,11 @@ var purposes = []purpose{
 			withoutElements(theirs.Document, read)
 		}
 	}},
+	{"with -target and -exclude, mistakes in what is left out are ignored", func(s at, ours, theirs *outcome) {
+		if s.has("-target", "-exclude") && ours.Status != 1 && theirs.Status == 1 && onlyStatic(theirs.Messages) {
+			*ours = *theirs
+		}
+	}},
 	{"a value that a variable refuses stops with -target and -exclude too, whoever reads it", func(s at, ours, theirs *outcome) {
 		if s.has("-target", "-exclude") && slices.Contains(ours.Messages, "Error: Invalid value for variable") && theirs.Status != 1 {
 			*ours = *theirs
@@ -290,6 +295,14 @@ var (
 		"Error: Reference to undeclared input variable", "Error: Reference to undeclared local value", "Error: Reference to undeclared module", "Error: Reference to undeclared resource",
 	}
 )
+
+// onlyStatic reports whether all errors are about what the text of the configuration shows.
+func onlyStatic(messages []string) bool {
+	errors := slices.DeleteFunc(slices.Clone(messages), func(m string) bool { return !strings.HasPrefix(m, "Error: ") })
+	return len(errors) > 0 && !slices.ContainsFunc(errors, func(m string) bool {
+		return m != trigger && !slices.Contains(static, m)
+	})
+}
 
 // withoutElement leaves texts out of the lists of a document, with all commas at the end of
 // lines.
