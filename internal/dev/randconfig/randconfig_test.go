@@ -390,7 +390,9 @@ func state(t *testing.T, path string) string {
 	for _, c := range chance[1:3] {
 		raw = c.what.ReplaceAll(raw, []byte(c.with))
 	}
-	if err := json.Unmarshal(raw, &s); err != nil {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber() // as they are written
+	if err := dec.Decode(&s); err != nil {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
