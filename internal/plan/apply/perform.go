@@ -123,7 +123,7 @@ func (a *applier) wanted(t *demand.Task, id int, c *plan.Change) (*target, diag.
 	}
 	d := a.ev.Desired(t, c.Addr)
 	if d == nil {
-		return nil, diag.Errorf(diag.CodeApplyInstanceNotFound, nil, "Instance not found", "The plan holds %s, which the configuration no longer declares. This is a bug in Terrace.", c.Addr)
+		return nil, diag.Errorf(diag.CodeApplyInstanceNotFound, nil, "Instance not found", "The plan contains %s, but with the values that are known now the configuration does not declare it: its count, for_each or enabled argument, or that of a module that contains it, has another value than in the plan. Nothing was done with it. Plan again.", c.Addr)
 	}
 	if ds := a.openBefore(t, d); ds.HasErrors() {
 		return nil, ds
