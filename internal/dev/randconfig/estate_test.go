@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/terrace-iac/terrace/internal/randconfig"
+	"github.com/terrace-iac/terrace/internal/dev/randconfig"
 	"github.com/terrace-iac/terrace/internal/testkit"
 )
 
