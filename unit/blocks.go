@@ -302,18 +302,10 @@ func (c *evaluator) checkArgs(n node, spec *syntax.BlockSpec) {
 	}
 }
 
-// ignoredMember tells what objects that were read from other files carry beside
-// the arguments.
+// ignoredMember reports whether objects that were read from other files have a member
+// besides the arguments.
 func ignoredMember(spec *syntax.BlockSpec, name string) bool {
-	switch name {
-	case "name":
-		return spec.Label == syntax.OneLabel
-	case "outputs", "inputs", "skip":
-		return spec.Name == "dependency"
-	case "value":
-		return spec.Name == "feature"
-	}
-	return false
+	return name == "name" && spec.Label == syntax.OneLabel || spec.Member(name) != nil || spec.ShownArg(name) != nil
 }
 
 func (d *decoder) textMap(name string) map[string]string {

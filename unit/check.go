@@ -36,10 +36,18 @@ func (u *Unit) Check(t *demand.Task) diag.List {
 	return c.ds
 }
 
-// checkBlocks holds the blocks that are in force to their schema: what must be
-// set after merging, and the types of all arguments.
+// checkBlocks reports what is wrong in the blocks that are in force: by the table of
+// blocks, and by the functions that decode them.
 func (u *Unit) checkBlocks(t *demand.Task) diag.List {
 	c := u.on(t, false)
+	for _, b := range syntax.Language().Unit.Blocks {
+		if b.Apart || b.OnDemand { // whoever reads it checks what is read
+			continue
+		}
+		one := c.sub(u.e, false)
+		one.checkSchema(u.field(one, b.Name), b)
+		c.merge(one)
+	}
 	for _, part := range []func(*demand.Task) diag.List{
 		func(t *demand.Task) diag.List { _, ds := u.static(t).Terraform(t); return ds },
 		func(t *demand.Task) diag.List { _, ds := u.static(t).RemoteState(t); return ds },
@@ -52,6 +60,24 @@ func (u *Unit) checkBlocks(t *demand.Task) diag.List {
 		c.add(part(t))
 	}
 	return c.ds
+}
+
+// checkSchema reports arguments of a block, and of its nested blocks, that are required and not
+// set after merging, that have the wrong type, or that the table does not know.
+func (c *evaluator) checkSchema(n node, b *syntax.BlockSpec) {
+	body := func(_ string, d *decoder) {
+		for i := range b.Args {
+			d.Arg(b.Args[i].Name)
+		}
+		for _, sub := range b.Blocks {
+			c.checkSchema(d.n.child(c, sub.Name), sub)
+		}
+	}
+	if b.Label == syntax.OneLabel {
+		c.each(n, b, body)
+	} else if d := c.one(n, b); d != nil {
+		body("", d)
+	}
 }
 
 // CheckSelf reports a dependency that leads back to the unit itself, if something in

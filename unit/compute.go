@@ -291,9 +291,9 @@ next:
 			continue
 		}
 		if d.Summary == "Unknown variable" {
-			for _, root := range [...]string{"local", "import", "include", "dependency", "feature", "values", "module"} {
-				if strings.Contains(d.Detail, syntax.Quote(root)) {
-					d.Detail = unknownRoot(root)
+			for _, r := range roots() {
+				if r.only != stackFiles && strings.Contains(d.Detail, syntax.Quote(r.name)) {
+					d.Detail = unknownRoot(r.name)
 				}
 			}
 			continue

@@ -115,8 +115,7 @@ func (u *Unit) used(c *evaluator, wanted func(name string) bool) []*depUse {
 	u.touchInputs(in, wanted)
 	fields := u.fields(in)
 	for _, name := range fields.names {
-		switch name {
-		case "inputs", "dependency", "dependencies", "feature", "catalog", "module":
+		if b := syntax.Language().Unit.Block(name); name == "inputs" || b != nil && b.OnDemand {
 			continue
 		}
 		one := in.sub(u.e, false)

@@ -59,35 +59,29 @@ func (x *explained) evaluator() *evaluator { return x.u.l.on(x.t, x.u.e, x.full)
 func (x *explained) Part(ref hcl.Traversal) (explanation.Way, bool, diag.List) {
 	c := x.evaluator()
 	name := ref.RootName()
-	var n node
-	w := &walker{x: x, c: c}
-	switch name {
-	case "local", "locals":
-		n = c.localsNode(x.u.e.env())
+	if name == "locals" {
 		name = "local"
-	case "import", "include", "feature", "values", "dependency":
-		if way, ok := (scope{x, x.u.e}).Follow(ref); ok {
+	}
+	w := &walker{x: x, c: c, label: name, kind: kindOf(name)}
+	spec := syntax.Language().Unit
+	r, isRoot := rootNamed(name)
+	var n node
+	switch {
+	case name == "each" && x.u.mod != nil:
+		way, ok := (scope{x, x.u.e}).Follow(ref)
+		if !ok {
+			return way, true, x.nothing(c, ref, "")
+		}
+		return way, true, nil
+	case isRoot && (r.only == allFiles || r.only == environmentFiles && x.u.mod != nil): // a module has its own module and each
+		if way, ok := (scope{x, x.u.e}).Follow(ref); ok && r.only == allFiles && name != "local" {
 			return way, true, nil
 		}
-		n = c.root(x.u.e, ref)
-	case "module", "each": // the module's own have these names, too
-		if x.u.mod == nil {
-			return explanation.Way{}, false, nil
-		}
-		if name == "each" {
-			way, ok := (scope{x, x.u.e}).Follow(ref)
-			if !ok {
-				return way, true, x.nothing(c, ref, "")
-			}
-			return way, true, nil
-		}
-		n = c.root(x.u.e, ref)
-	default:
-		spec := syntax.Language().Unit
-		if spec.Arg(name) == nil && spec.Block(name) == nil && name != "inputs" {
-			return explanation.Way{}, false, nil
-		}
+		n = c.root(x.u.e, name)
+	case !isRoot && (spec.Arg(name) != nil || spec.Block(name) != nil):
 		n = x.u.field(c, name)
+	default:
+		return explanation.Way{}, false, nil
 	}
 	if n == nil {
 		return explanation.Way{}, true, x.nothing(c, ref, "")
@@ -95,7 +89,6 @@ func (x *explained) Part(ref hcl.Traversal) (explanation.Way, bool, diag.List) {
 	if _, why := x.has(n, ref); why != "" {
 		return explanation.Way{}, true, x.nothing(c, ref, why)
 	}
-	w.label, w.kind = name, kindOf(name)
 	way, ok := w.walk(n, ref[1:])
 	if !ok {
 		return explanation.Way{}, true, x.nothing(c, ref, "")
@@ -103,16 +96,13 @@ func (x *explained) Part(ref hcl.Traversal) (explanation.Way, bool, diag.List) {
 	return way, true, nil
 }
 
-func kindOf(root string) explanation.Kind {
-	switch root {
-	case "inputs":
+// kindOf is the kind of a part by the name that begins its address.
+func kindOf(name string) explanation.Kind {
+	if name == "inputs" {
 		return explanation.Input
-	case "local":
-		return explanation.Local
-	case "feature":
-		return explanation.Feature
-	case "values":
-		return explanation.Values
+	}
+	if r, ok := rootNamed(name); ok {
+		return r.kind
 	}
 	return explanation.Argument
 }
@@ -188,13 +178,13 @@ func (s scope) Follow(ref hcl.Traversal) (explanation.Way, bool) {
 	if root == "each" && s.e.of.each != cty.NilVal {
 		return s.each(c, ref)
 	}
-	n := c.root(s.e, ref)
+	n := c.root(s.e, root)
 	if n == nil || c.stuck() {
 		return explanation.Way{}, false
 	}
 	w := &walker{x: s.x, c: c, label: root, kind: kindOf(root)}
-	if root == "import" || root == "include" {
-		return w.crossing(n, ref)
+	if r, _ := rootNamed(root); r.crosses != "" {
+		return w.crossing(n, ref, r.crosses)
 	}
 	way, ok := w.walk(n, ref[1:])
 	if ok && root == "values" {
@@ -204,11 +194,8 @@ func (s scope) Follow(ref hcl.Traversal) (explanation.Way, bool) {
 }
 
 // crossing goes through an import or include block into another file.
-func (w *walker) crossing(n node, ref hcl.Traversal) (explanation.Way, bool) {
-	path, kind := ref[1:], explanation.Import
-	if ref.RootName() == "include" {
-		kind = explanation.Include
-	}
+func (w *walker) crossing(n node, ref hcl.Traversal, kind explanation.Kind) (explanation.Way, bool) {
+	path := ref[1:]
 	text := ref.RootName()
 	if _, bare := n.(*configNode); !bare && len(path) > 0 {
 		key, ok := syntax.StepName(path[0])
@@ -449,7 +436,10 @@ func (w *walker) walk(n node, path hcl.Traversal) (way explanation.Way, ok bool)
 			return w.walk(n.n, path)
 		}
 	case *shape:
-		if len(path) == 0 || !w.ofShape(n, path[0]) {
+		if len(path) == 0 {
+			return w.walk(n.raw, path)
+		}
+		if key, _ := syntax.StepName(path[0]); n.spec.Member(key) == nil {
 			return w.walk(n.raw, path)
 		}
 	case *depNode:
@@ -485,19 +475,6 @@ func itemAt(x *syntax.Expr, step hcl.Traverser) (found *syntax.Expr) {
 		}
 	}
 	return found
-}
-
-// ofShape reports whether a step names something that a block has besides its
-// arguments.
-func (w *walker) ofShape(n *shape, step hcl.Traverser) bool {
-	key, _ := syntax.StepName(step)
-	switch key {
-	case "outputs", "inputs":
-		return n.spec.Name == "dependency"
-	case "value":
-		return n.spec.Name == "feature"
-	}
-	return false
 }
 
 // member goes on at the member that the first step names.

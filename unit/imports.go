@@ -157,12 +157,7 @@ func (c *evaluator) checkImports(e *evaluation, imps, incs []*syntax.Block) {
 func (c *evaluator) needsNothingLater(b *syntax.Block, a *syntax.Attr) bool {
 	ok := true
 	a.Expr.EachRef(func(ref hcl.Traversal) {
-		root := ref.RootName()
-		if root == "values" || !ok {
-			return
-		}
-		switch root {
-		case "local", "import", "include", "dependency", "feature", "module":
+		if r, isRoot := rootNamed(ref.RootName()); ok && isRoot && !r.early && r.only != stackFiles {
 			at := ref.SourceRange()
 			ok = false
 			c.errorf(&at, diag.CodeUnitEarlyReference, "Reference too early",

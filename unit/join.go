@@ -231,13 +231,6 @@ func setJoin(c *evaluator, _ string, lower, upper node) node {
 	return upper
 }
 
-// by makes a join that chooses another join by key.
-func by(choose func(key string) join) join {
-	return func(c *evaluator, key string, lower, upper node) node {
-		return choose(key)(c, key, lower, upper)
-	}
-}
-
 // mapped is a node whose members are passed through a function.
 type mapped struct {
 	n node

@@ -182,9 +182,7 @@ func (u *Unit) moduleFields(c *evaluator) *group {
 	top := c.merged(u.e.of.top)
 	g := newGroup(u.e, nil)
 	for _, name := range top.names {
-		switch name {
-		case "module", "inputs", "terraform", "dependency":
-		default:
+		if name != "module" && !slices.Contains(besideModules(), name) {
 			g.put(name, top.members[name])
 		}
 	}
@@ -232,15 +230,32 @@ func moveTo(n node, leaf *evaluation) node {
 	return n
 }
 
+// besideModules are the names of the arguments and blocks that module blocks take the place of.
+func besideModules() []string {
+	var names []string
+	spec := syntax.Language().Unit
+	for i := range spec.Args {
+		if spec.Args[i].ByModule {
+			names = append(names, spec.Args[i].Name)
+		}
+	}
+	for _, b := range spec.Blocks {
+		if b.ByModule {
+			names = append(names, b.Name)
+		}
+	}
+	return names
+}
+
 // checkEnvironment reports blocks that do not go with module blocks.
 func (c *evaluator) checkEnvironment(e *evaluation) {
 	root := e.file().Root
-	for _, name := range [...]string{"dependency", "terraform"} {
+	for _, name := range besideModules() {
 		for _, b := range root.Of(name) {
 			c.errorf(&b.At, diag.CodeUnitEnvironmentBlock, "Block beside modules", "This file holds module blocks, which take the place of %s blocks: give each module its source and arguments, and read what another gives as module.NAME.outputs.", name)
 		}
 	}
-	for _, name := range [...]string{"inputs", "dependency", "terraform"} {
+	for _, name := range besideModules() {
 		if a := root.Attr(name); a != nil {
 			c.errorf(&a.NameAt, diag.CodeUnitEnvironmentBlock, "Argument beside modules", "This file holds module blocks, which take the place of %q: write the arguments into the modules.", name)
 		}
@@ -271,7 +286,7 @@ func (c *evaluator) checkEnvironmentImport(e *evaluation, i *imported, fields *g
 	if e.file().Root.First("module") == nil {
 		return
 	}
-	for _, name := range [...]string{"inputs", "dependency", "terraform"} {
+	for _, name := range besideModules() {
 		if n := fields.members[name]; n != nil {
 			at := i.at
 			m := codeErr(&at, diag.CodeUnitEnvironmentImport, "Import that does not go with modules",

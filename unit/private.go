@@ -222,14 +222,20 @@ const (
 // unknownName is what is said of a name that nothing has where no text is shown: it may be
 // a string without its quotes.
 func unknownName(detail string, x hcl.Expression) string {
-	if ref, ok := x.(*hclsyntax.ScopeTraversalExpr); ok && slices.Contains(knownRoots, ref.Traversal.RootName()) {
+	if ref, ok := x.(*hclsyntax.ScopeTraversalExpr); ok && isRoot(ref.Traversal.RootName()) {
 		return detail
 	}
 	return "This is not a known name. Strings need quotes."
 }
 
-// knownRoots are names that begin references somewhere.
-var knownRoots = []string{"local", "import", "include", "dependency", "feature", "values", "module", "var", "data", "path", "each", "count", "self", "terraform", "unit", "stack"}
+// isRoot reports whether a name begins references in unit files or in modules.
+func isRoot(name string) bool {
+	_, ok := rootNamed(name)
+	return ok || slices.Contains(moduleRoots, name)
+}
+
+// moduleRoots are names that begin references only in modules.
+var moduleRoots = []string{"var", "data", "path", "each", "count", "self", "terraform"}
 
 // literals are the texts and numbers that are written in an expression.
 func literals(n hclsyntax.Node) []string {

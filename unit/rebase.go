@@ -17,31 +17,35 @@ func rebase(g *group, dir string) *group {
 	out := newGroup(g.e, g.at)
 	for _, name := range g.names {
 		n := g.members[name]
-		switch name {
-		case "terraform":
-			n = &mapped{n, rebaseArg("source", func(_ *evaluator, v cty.Value) cty.Value {
-				return onString(v, func(s string) string { return rebaseSource(s, dir) })
-			})}
-		case "dependencies":
-			n = &mapped{n, rebaseArg("paths", func(_ *evaluator, v cty.Value) cty.Value { return eachString(v, dir) })}
-		case "dependency":
-			n = &mapped{n, func(_ string, in node) node {
-				return &mapped{in, rebaseArg("config_path", func(_ *evaluator, v cty.Value) cty.Value {
-					return onString(v, func(s string) string { return rebasePath(s, dir) })
-				})}
-			}}
+		if b := syntax.Language().Unit.Block(name); b != nil && b.HasPaths() {
+			if b.Label == syntax.NoLabel {
+				n = &mapped{n, rebaseArg(b, dir)}
+			} else {
+				n = &mapped{n, func(_ string, in node) node { return &mapped{in, rebaseArg(b, dir)} }}
+			}
 		}
 		out.put(name, n)
 	}
 	return out
 }
 
-func rebaseArg(arg string, f func(*evaluator, cty.Value) cty.Value) func(string, node) node {
+// rebaseArg rebases the arguments of a block that are paths.
+func rebaseArg(b *syntax.BlockSpec, dir string) func(string, node) node {
 	return func(key string, n node) node {
-		if key != arg {
+		a := b.Arg(key)
+		if a == nil || a.Path == syntax.NoPath {
 			return n
 		}
-		return &converted{n, f}
+		one := rebasePath
+		if a.Path == syntax.SourcePath {
+			one = rebaseSource
+		}
+		return &converted{n, func(_ *evaluator, v cty.Value) cty.Value {
+			if a.Ty.IsListType() {
+				return eachString(v, func(s string) string { return one(s, dir) })
+			}
+			return onString(v, func(s string) string { return one(s, dir) })
+		}}
 	}
 }
 
@@ -53,14 +57,14 @@ func onString(v cty.Value, f func(string) string) cty.Value {
 	return cty.StringVal(f(bare.AsString())).WithMarks(marks)
 }
 
-func eachString(v cty.Value, dir string) cty.Value {
+func eachString(v cty.Value, f func(string) string) cty.Value {
 	bare, marks := v.Unmark()
 	if !syntax.Known(bare) || !bare.CanIterateElements() || bare.LengthInt() == 0 {
 		return v
 	}
 	var out []cty.Value
 	for _, s := range bare.AsValueSlice() {
-		out = append(out, onString(s, func(s string) string { return rebasePath(s, dir) }))
+		out = append(out, onString(s, f))
 	}
 	return cty.TupleVal(out).WithMarks(marks)
 }

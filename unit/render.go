@@ -71,10 +71,21 @@ func (u *Unit) revealed(v cty.Value) cty.Value {
 
 func (u *Unit) whole() *configNode { return &configNode{e: u.e, style: renderStyle} }
 
+// inMembers reports whether each member of a part is rendered by itself: of inputs, and of
+// a block with any arguments.
+func inMembers(name string) bool {
+	spec := syntax.Language().Unit
+	if a := spec.Arg(name); a != nil {
+		return a.Keyed
+	}
+	b := spec.Block(name)
+	return b != nil && b.Open && b.Label == syntax.NoLabel
+}
+
 // shown is the value of a part as it is rendered: locals each by itself, so
 // that one that needs missing outputs does not take the others with it.
 func (u *Unit) shown(c *evaluator, name string, n node) cty.Value {
-	if name != "locals" && name != "inputs" {
+	if !inMembers(name) {
 		return blank(n.value(c))
 	}
 	o := n.open(c)
@@ -133,20 +144,15 @@ func (u *Unit) RenderMetadata(t *demand.Task) ([]byte, diag.List) {
 			continue
 		}
 		raw := fields.members[k]
-		switch k {
-		case "inputs", "locals", "dependency", "generate", "feature":
-			if raw == nil && !(k == "locals" && hasLocals(u.e)) {
-				continue
-			}
+		set := raw != nil || k == "locals" && hasLocals(u.e)
+		b := syntax.Language().Unit.Block(k)
+		switch {
+		case !set && (b != nil || inMembers(k) || syntax.Language().Unit.Arg(k).IfSet == syntax.MetaIfSet):
+		case inMembers(k) || b != nil && b.Label == syntax.OneLabel:
 			out[k] = u.metaGroup(c, k, in)
-		case "dependencies":
-			if raw != nil {
-				out[k] = u.metaList(c, in.child(c, "paths"))
-			}
+		case b != nil && b.List != "":
+			out[k] = u.metaList(c, in.child(c, b.List))
 		default:
-			if raw == nil && (k == "iam_web_identity_token" || syntax.Language().Unit.Block(k) != nil) {
-				continue
-			}
 			out[k] = withMeta(in.value(c), placeOf(raw))
 		}
 	}

@@ -14,21 +14,18 @@ import (
 func (u *Unit) RenderHCL(t *demand.Task) ([]byte, diag.List) {
 	c := u.on(t, true)
 	w := &hclRenderer{c: c, u: u, n: u.whole(), spec: syntax.Language().Unit, left: maxParts}
-	if hasLocals(u.e) {
-		w.text.block("locals", nil, func() { w.object(u.shown(c, "locals", w.n.child(c, "locals"))) })
+	for _, b := range w.spec.Blocks {
+		w.top(b)
 	}
-	for _, name := range [...]string{"terraform", "remote_state", "dependencies", "dependency", "generate", "feature", "engine", "exclude", "errors"} {
-		w.blocks(name)
-	}
-	fields := u.fields(c)
-	for _, name := range [...]string{"terraform_binary", "terraform_version_constraint", "terragrunt_version_constraint", "download_dir",
-		"prevent_destroy", "iam_role", "iam_assume_role_duration", "iam_assume_role_session_name", "iam_web_identity_token"} {
-		if fields.members[name] != nil {
-			w.attr(name, w.n.child(c, name).value(c))
+	for i := range w.spec.Args {
+		a := &w.spec.Args[i]
+		switch n := w.n.child(c, a.Name); {
+		case u.field(c, a.Name) == nil:
+		case a.Keyed:
+			w.attr(a.Name, u.shown(c, a.Name, n))
+		default:
+			w.attr(a.Name, n.value(c))
 		}
-	}
-	if fields.members["inputs"] != nil {
-		w.attr("inputs", u.shown(c, "inputs", w.n.child(c, "inputs")))
 	}
 	c.add(u.checkBlocks(t))
 	if c.ds.HasErrors() {
@@ -46,14 +43,18 @@ type hclRenderer struct {
 	text configText
 }
 
-// blocks writes the blocks of one type.
-func (w *hclRenderer) blocks(name string) {
-	n := w.u.fields(w.c).members[name]
-	if n == nil {
+// top writes the blocks of one type at the top.
+func (w *hclRenderer) top(spec *syntax.BlockSpec) {
+	if inMembers(spec.Name) {
+		if hasLocals(w.u.e) {
+			w.text.block(spec.Name, nil, func() { w.object(w.u.shown(w.c, spec.Name, w.n.child(w.c, spec.Name))) })
+		}
 		return
 	}
-	spec := w.spec.Block(name)
-	shown := w.n.child(w.c, name)
+	if w.u.field(w.c, spec.Name) == nil || spec.Showing == syntax.NeverShown || spec.Showing == syntax.ShownImports {
+		return
+	}
+	shown := w.n.child(w.c, spec.Name)
 	if spec.Label != syntax.OneLabel {
 		w.block(spec, "", shown)
 		return
@@ -64,7 +65,7 @@ func (w *hclRenderer) blocks(name string) {
 func (w *hclRenderer) labelled(spec *syntax.BlockSpec, n node) {
 	o := n.open(w.c)
 	labels, _ := o.keys(w.c)
-	if spec.Name == "generate" || spec.Name == "feature" {
+	if spec.Sorted {
 		labels = slices.Sorted(slices.Values(labels))
 	}
 	for _, l := range labels {
@@ -88,15 +89,16 @@ func (w *hclRenderer) block(spec *syntax.BlockSpec, label string, n node) {
 
 // body writes the arguments and nested blocks of a block.
 func (w *hclRenderer) body(spec *syntax.BlockSpec, s *shape) {
-	for _, a := range renderOrder(spec) {
-		if s.raw.child(w.c, a) == nil && a != "if_disabled" {
+	for i := range spec.Args {
+		a := &spec.Args[i]
+		if s.raw.child(w.c, a.Name) == nil && a.HCL != syntax.WriteAlways {
 			continue
 		}
-		v := blank(s.child(w.c, a).value(w.c))
-		if a != "default" && v.IsKnown() && v.IsNull() {
+		v := blank(s.child(w.c, a.Name).value(w.c))
+		if a.HCL != syntax.IfSet && v.IsKnown() && v.IsNull() {
 			continue
 		}
-		w.attr(a, v)
+		w.attr(a.Name, v)
 	}
 	for _, sub := range spec.Blocks {
 		raw := s.raw.child(w.c, sub.Name)
@@ -113,26 +115,6 @@ func (w *hclRenderer) body(spec *syntax.BlockSpec, s *shape) {
 		}
 		w.block(sub, "", s.of.shaped(raw, sub, ""))
 	}
-}
-
-// renderOrder is the order in which the arguments of a block are written.
-func renderOrder(spec *syntax.BlockSpec) []string {
-	first := map[string][]string{
-		"generate":     {"path", "if_exists", "if_disabled", "comment_prefix", "contents"},
-		"remote_state": {"backend", "disable_init", "disable_dependency_optimization", "generate", "config"},
-		"exclude":      {"actions", "exclude_dependencies", "if", "no_run"},
-		"retry":        {"max_attempts", "sleep_interval_sec", "retryable_errors"},
-		"before_hook":  {"if", "run_on_error", "suppress_stdout", "commands", "execute", "working_dir"},
-		"after_hook":   {"if", "run_on_error", "suppress_stdout", "commands", "execute", "working_dir"},
-		"error_hook":   {"commands", "execute", "on_errors", "suppress_stdout", "working_dir"},
-	}[spec.Name]
-	out := slices.Clone(first)
-	for i := range spec.Args {
-		if !slices.Contains(out, spec.Args[i].Name) {
-			out = append(out, spec.Args[i].Name)
-		}
-	}
-	return out
 }
 
 func (w *hclRenderer) object(v cty.Value) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
@@ -21,7 +22,7 @@ type resolved struct {
 
 // resolve follows a reference as far as configurations have parts.
 func (c *evaluator) resolve(e *evaluation, ref hcl.Traversal) resolved {
-	root := c.root(e, ref)
+	root := c.root(e, ref.RootName())
 	if root == nil {
 		return resolved{}
 	}
@@ -56,7 +57,7 @@ func (c *evaluator) descend(n node, ref hcl.Traversal, from int) resolved {
 					why = text
 				}
 			}
-			if _, config := o.(*configNode); config && (key == "import" || key == "include") {
+			if _, config := o.(*configNode); config && unreachable(key) {
 				return resolved{n: o, used: i, missing: why, names: names}
 			}
 			if near := syntax.Nearest(key, names); near != "" {
@@ -95,29 +96,61 @@ func (n *rootNode) lacks(key string) string {
 	return fmt.Sprintf("There is no %s named %q in this file.%s", n.what, key, n.hint)
 }
 
+// A root is a name that begins references in unit and stack files.
+type root struct {
+	name string
+	node func(c *evaluator, e *evaluation) node
+	kind explanation.Kind // of the parts that it leads to
+	// crosses is the kind of the step into another file, "" for a root that stays in its file.
+	crosses explanation.Kind
+	// early means that import and include blocks may read it: nothing else of the file was
+	// read then.
+	early bool
+	// only is the kind of file that has the root, if not all have it.
+	only fileKind
+}
+
+type fileKind uint8
+
+const (
+	allFiles fileKind = iota
+	environmentFiles
+	stackFiles
+)
+
+// roots is the table of names that begin references. The name each is not in it: only the
+// instances of modules have that.
+func roots() [9]root { // a value, since a variable that leads to itself cannot be initialized
+	return [...]root{
+		{name: "local", node: func(_ *evaluator, e *evaluation) node { return &locals{e} }, kind: explanation.Local},
+		{name: "import", node: (*evaluator).importsNode, kind: explanation.Argument, crosses: explanation.Import},
+		{name: "include", node: (*evaluator).includesNode, kind: explanation.Argument, crosses: explanation.Include},
+		{name: "dependency", node: (*evaluator).dependencies, kind: explanation.Argument},
+		{name: "feature", node: (*evaluator).features, kind: explanation.Feature},
+		{name: "values", node: (*evaluator).valuesNode, kind: explanation.Values, early: true},
+		{name: "module", node: (*evaluator).modulesNode, kind: explanation.Argument, only: environmentFiles},
+		{name: "unit", node: func(c *evaluator, e *evaluation) node { return c.stackNode(e, "unit") }, kind: explanation.Argument, only: stackFiles},
+		{name: "stack", node: func(c *evaluator, e *evaluation) node { return c.stackNode(e, "stack") }, kind: explanation.Argument, only: stackFiles},
+	}
+}
+
+// rootNamed returns the root of that name. ok is false if there is none.
+func rootNamed(name string) (r root, ok bool) {
+	for _, r := range roots() {
+		if r.name == name {
+			return r, true
+		}
+	}
+	return root{}, false
+}
+
 // root is what the first step of a reference means, or nil if it has no meaning.
-func (c *evaluator) root(e *evaluation, ref hcl.Traversal) node {
-	if ref.RootName() == "each" && e.of.each != cty.NilVal {
+func (c *evaluator) root(e *evaluation, name string) node {
+	if name == "each" && e.of.each != cty.NilVal {
 		return valueNode{v: e.of.each}
 	}
-	e = e.env()
-	switch ref.RootName() {
-	case "local":
-		return c.localsNode(e)
-	case "import":
-		return c.importsNode(e)
-	case "include":
-		return c.includesNode(e)
-	case "dependency":
-		return c.dependencies(e)
-	case "feature":
-		return c.features(e)
-	case "values":
-		return c.valuesNode(e)
-	case "module":
-		return c.modulesNode(e)
-	case "unit", "stack":
-		return c.stackNode(e, ref.RootName())
+	if r, ok := rootNamed(name); ok {
+		return r.node(c, e.env())
 	}
 	return nil
 }
@@ -150,8 +183,6 @@ func (n *locals) keys(*evaluator) ([]string, bool) {
 func (n *locals) lacks(key string) string {
 	return fmt.Sprintf("There is no local value named %q in this file.", key)
 }
-
-func (c *evaluator) localsNode(e *evaluation) node { return &locals{e} }
 
 func (c *evaluator) importsNode(e *evaluation) node {
 	n := &rootNode{group: newGroup(e, nil), what: "import"}

@@ -30,36 +30,38 @@ func (n *shape) keys(c *evaluator) ([]string, bool) {
 	var names []string
 	for i := range n.spec.Args {
 		if a := &n.spec.Args[i]; !a.Hidden || n.raw.child(c, a.Name) != nil {
-			names = append(names, shownName(n.spec, a.Name))
+			names = append(names, a.ShownName())
 		}
 	}
 	for _, b := range n.spec.Blocks {
-		switch {
-		case b.Name == "ignore" && n.raw.child(c, b.Name) == nil:
-			continue
+		if b.Showing != syntax.ShownIfSet || n.raw.child(c, b.Name) != nil {
+			names = append(names, b.Name)
 		}
-		names = append(names, b.Name)
 	}
-	if n.spec.Label == syntax.OneLabel && n.spec.Name != "generate" {
+	if n.hasName() {
 		names = append(names, "name")
 	}
-	switch n.spec.Name {
-	case "dependency":
-		names = append(names, "inputs", "outputs")
-	case "feature":
-		if n.of.style == importStyle {
-			names = append(names, "value")
+	for _, m := range n.spec.Computed {
+		if n.of.style == importStyle || !m.ImportsOnly {
+			names = append(names, m.Name)
 		}
 	}
 	return names, true
 }
 
-// shownName is how an argument is called in rendered objects.
-func shownName(spec *syntax.BlockSpec, name string) string {
-	if spec.Name == "dependency" && name == "skip_outputs" {
-		return "skip"
+// hasName reports whether the object has the block's label as its name.
+func (n *shape) hasName() bool { return n.spec.Label == syntax.OneLabel && !n.spec.Unnamed }
+
+// computed is a computed member of a block (syntax.BlockSpec.Computed).
+func (n *shape) computed(c *evaluator, name string) node {
+	switch name {
+	case "outputs":
+		return n.outputs(c)
+	case "value":
+		return c.feature(n.label, n.raw)
 	}
-	return name
+	e, at := n.raw.where()
+	return valueNode{cty.NullVal(cty.DynamicPseudoType), e, at}
 }
 
 func (n *shape) outputs(c *evaluator) node {
@@ -75,20 +77,14 @@ func (n *shape) outputs(c *evaluator) node {
 
 func (n *shape) child(c *evaluator, key string) node {
 	e, at := n.raw.where()
-	switch {
-	case key == "name" && n.spec.Label == syntax.OneLabel && n.spec.Name != "generate":
+	if key == "name" && n.hasName() {
 		return valueNode{cty.StringVal(n.label), e, at}
-	case n.spec.Name == "dependency" && key == "outputs":
-		return n.outputs(c)
-	case n.spec.Name == "dependency" && key == "inputs":
-		return valueNode{cty.NullVal(cty.DynamicPseudoType), e, at}
-	case n.spec.Name == "feature" && key == "value" && n.of.style == importStyle:
-		return c.feature(n.label, n.raw)
-	case n.spec.Name == "dependency" && key == "skip":
-		key = "skip_outputs"
 	}
-	if a := n.spec.Arg(key); a != nil {
-		if in := n.raw.child(c, key); in != nil {
+	if m := n.spec.Member(key); m != nil && (n.of.style == importStyle || !m.ImportsOnly) {
+		return n.computed(c, key)
+	}
+	if a := n.spec.ShownArg(key); a != nil {
+		if in := n.raw.child(c, a.Name); in != nil {
 			return n.path(typed(in, a), in, a)
 		}
 		if a.Required && n.of.style == importStyle {
@@ -105,12 +101,12 @@ func (n *shape) child(c *evaluator, key string) node {
 	}
 	in := n.raw.child(c, key)
 	switch {
-	case in == nil && sub.Label == syntax.OneLabel && !sub.Ordered:
-		return valueNode{cty.EmptyObjectVal, e, at}
-	case in == nil && sub.Name == "retry":
+	case in == nil && sub.Showing == syntax.ShownIfSet:
+		return nil
+	case in == nil && sub.Ordered:
 		return valueNode{cty.NullVal(cty.DynamicPseudoType), e, at}
 	case in == nil:
-		return nil
+		return valueNode{cty.EmptyObjectVal, e, at}
 	case sub.Ordered:
 		return n.list(c, sub, in)
 	case sub.Label == syntax.OneLabel:
@@ -179,7 +175,7 @@ func (c *evaluator) convert(v cty.Value, ty cty.Type, name string, at source.Ran
 
 // path shows a path that an import rebased as the unit would write it.
 func (n *shape) path(out, in node, a *syntax.ArgSpec) node {
-	if e, _ := in.where(); n.of.style != renderStyle || !a.Path || e == nil || e.role != importRole {
+	if e, _ := in.where(); n.of.style != renderStyle || a.Path == syntax.NoPath || e == nil || e.role != importRole {
 		return out
 	}
 	return &converted{out, func(_ *evaluator, v cty.Value) cty.Value {

@@ -50,19 +50,32 @@ func (n *configNode) keys(c *evaluator) ([]string, bool) {
 		return (&stackConfig{n.e}).keys(c)
 	}
 	fields := n.fields(c)
-	names := []string{"dependencies", "dependency", "download_dir", "feature", "generate", "iam_assume_role_duration",
-		"iam_assume_role_session_name", "iam_role", "iam_web_identity_token", "inputs", "locals",
-		"terraform_binary", "terraform_version_constraint", "terragrunt_version_constraint"}
-	for _, k := range [...]string{"engine", "errors", "exclude", "prevent_destroy", "remote_state", "terraform"} {
-		if n.style == importStyle || fields.members[k] != nil {
-			names = append(names, k)
+	var names []string
+	add := func(name string, showing syntax.Showing) {
+		set, imported := fields.members[name] != nil, n.style == importStyle
+		switch showing {
+		case syntax.ShownIfSet:
+			imported = imported || set
+		case syntax.ShownImports:
+			imported = imported && set
+		case syntax.NeverShown:
+			return
+		default:
+			imported = true
 		}
+		if imported {
+			names = append(names, name)
+		}
+	}
+	spec := syntax.Language().Unit
+	for i := range spec.Args {
+		add(spec.Args[i].Name, spec.Args[i].IfSet)
+	}
+	for _, b := range spec.Blocks {
+		add(b.Name, b.Showing)
 	}
 	if n.style == importStyle {
 		names = append(names, "terragrunt_dir")
-		if fields.members["module"] != nil {
-			names = append(names, "module")
-		}
 	}
 	slices.Sort(names)
 	return names, true
@@ -72,10 +85,17 @@ func (n *configNode) lacks(key string) string {
 	if n.style != importStyle {
 		return ""
 	}
-	if key == "import" || key == "include" {
+	if unreachable(key) {
 		return "What a file imports itself cannot be reached through it. Let that file hand it on in its locals or inputs."
 	}
 	return fmt.Sprintf("An imported file has no part named %q.", key)
+}
+
+// unreachable reports whether a name is a block that takes in other files, which other files
+// cannot reach.
+func unreachable(name string) bool {
+	r, _ := rootNamed(name)
+	return r.crosses != ""
 }
 
 func (n *configNode) child(c *evaluator, key string) node {
@@ -93,32 +113,25 @@ func (n *configNode) child(c *evaluator, key string) node {
 			return valueNode{cty.StringVal(n.e.dir), n.e, n.at}
 		}
 		return nil
-	case "module":
-		if n.style == importStyle {
-			return c.modulesNode(n.e)
-		}
-		return nil
 	}
-	fields := n.fields(c)
-	raw := fields.members[key]
 	spec := syntax.Language().Unit
-	if key == "inputs" {
-		switch {
-		case raw != nil:
-			return n.data(raw)
-		case n.style == importStyle:
-			return valueNode{cty.EmptyObjectVal, n.e, n.at}
-		}
-		return valueNode{cty.NullVal(cty.DynamicPseudoType), n.e, n.at}
-	}
-	if a := spec.Arg(key); a != nil {
-		return n.scalar(a, raw)
-	}
 	sub := spec.Block(key)
-	if sub == nil || key == "import" || key == "include" || key == "catalog" {
+	if sub != nil && sub.Showing == syntax.ShownImports {
+		if n.style != importStyle {
+			return nil
+		}
+		return c.root(n.e, key)
+	}
+	raw := n.fields(c).members[key]
+	switch a := spec.Arg(key); {
+	case a != nil && a.Keyed && raw != nil:
+		return n.data(raw)
+	case a != nil:
+		return n.scalar(a, raw)
+	case sub == nil || sub.Showing == syntax.NeverShown:
 		return nil
 	}
-	return n.Block(c, sub, raw)
+	return n.Block(sub, raw)
 }
 
 func hasLocals(e *evaluation) bool {
@@ -139,37 +152,35 @@ func (n *configNode) fields(c *evaluator) *group {
 }
 
 func (n *configNode) scalar(a *syntax.ArgSpec, raw node) node {
-	if raw != nil {
+	switch imported := n.style == importStyle; {
+	case raw != nil:
 		return typed(raw, a)
+	case imported && a.Keyed:
+		return valueNode{cty.EmptyObjectVal, n.e, n.at}
+	case !imported && a.IfSet == syntax.ShownIfSet:
+		return nil
+	case !imported && a.Ty == cty.String:
+		return valueNode{cty.StringVal(""), n.e, n.at}
 	}
-	switch {
-	case n.style == importStyle, a.Ty != cty.String:
-		if a.Name == "prevent_destroy" && n.style != importStyle {
-			return nil
-		}
-		return valueNode{cty.NullVal(a.Ty), n.e, n.at}
-	}
-	return valueNode{cty.StringVal(""), n.e, n.at}
+	return valueNode{cty.NullVal(a.Ty), n.e, n.at}
 }
 
-func (n *configNode) Block(c *evaluator, sub *syntax.BlockSpec, raw node) node {
-	switch sub.Name {
-	case "dependency", "generate", "feature":
-		if raw == nil {
-			return valueNode{cty.EmptyObjectVal, n.e, n.at}
-		}
-		if n.style == renderStyle && sub.Name == "dependency" && n.e.leaf != nil {
-			raw = &others{raw, n.e}
-		}
-		return &mapped{raw, func(label string, b node) node { return n.shaped(b, sub, label) }}
-	}
-	if raw == nil {
-		if n.style == importStyle || sub.Name == "dependencies" {
-			return valueNode{cty.NullVal(cty.DynamicPseudoType), n.e, n.at}
-		}
+func (n *configNode) Block(sub *syntax.BlockSpec, raw node) node {
+	labeled := sub.Label == syntax.OneLabel
+	switch {
+	case raw == nil && labeled:
+		return valueNode{cty.EmptyObjectVal, n.e, n.at}
+	case raw == nil && (n.style == importStyle || sub.Showing == syntax.ShownAlways):
+		return valueNode{cty.NullVal(cty.DynamicPseudoType), n.e, n.at}
+	case raw == nil:
 		return nil
+	case !labeled:
+		return n.shaped(raw, sub, "")
 	}
-	return n.shaped(raw, sub, "")
+	if n.style == renderStyle && sub.Leads && n.e.leaf != nil {
+		raw = &others{raw, n.e}
+	}
+	return &mapped{raw, func(label string, b node) node { return n.shaped(b, sub, label) }}
 }
 
 // others are the dependencies but for those that lead back to the unit itself: these

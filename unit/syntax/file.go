@@ -92,23 +92,16 @@ func (b *Block) First(name string) *Block {
 	return nil
 }
 
-// handedIn are the arguments of unit and stack files that hand values on: to a module, a
-// backend, a child process. Their text is never shown. A module block of an environment file
-// holds inputs too, but for what is about the block itself.
-var (
-	handedIn  = []string{"inputs", "values", "config", "encryption", "env_vars", "arguments", "module"}
-	aboutCall = []string{"source", "version", "for_each", "enabled", "depends_on"}
-	// generatedIn are all that an autoinclude file can contain: a stack file wrote its values.
-	generatedIn = []string{"terraform", "remote_state", "dependency", "dependencies", "generate", "feature", "exclude", "errors", "engine", "locals", "inputs",
-		"download_dir", "iam_role", "iam_assume_role_session_name", "iam_web_identity_token", "terraform_binary", "terraform_version_constraint", "terragrunt_version_constraint"}
-)
+// publicInModule are the arguments of a module block that are about the block itself. The
+// others are inputs, whose text messages never show.
+var publicInModule = []string{"source", "version", "for_each", "enabled", "depends_on"}
 
 // Source is the text of a unit, stack or values file, of which messages show nothing that
 // is handed in.
 func Source(path string, text []byte) *source.File {
-	f := &source.File{Path: path, Bytes: text, Private: handedIn, Open: aboutCall}
+	f := &source.File{Path: path, Bytes: text, Private: Language().private, Open: publicInModule}
 	if filepath.Base(path) == AutoIncludeName {
-		f.Private, f.Open = generatedIn, nil
+		f.Private, f.Open = Language().autoPrivate, nil
 	}
 	if filepath.Base(path) == ValuesName {
 		f.Layer = &source.Layer{Kind: source.Values}

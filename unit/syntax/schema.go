@@ -1,7 +1,7 @@
 package syntax
 
 import (
-	"sync"
+	"slices"
 
 	"github.com/zclconf/go-cty/cty"
 )
@@ -16,29 +16,96 @@ const (
 	StackAutoIncludeName = "terragrunt.autoinclude.stack.hcl"
 )
 
-// An ArgSpec is one argument of a block.
+// An ArgSpec describes one argument of a block.
 type ArgSpec struct {
 	Name     string
-	Ty       cty.Type // cty.DynamicPseudoType for anything
+	Ty       cty.Type // cty.DynamicPseudoType for any type
 	Required bool
-	Def      cty.Value // what the argument is when nothing gives it, in rendered objects; NilVal: null
-	Path     bool      // relative to the file's folder, and so rebased by imports
-	Hidden   bool      // not part of rendered objects
+	Def      cty.Value // the value in rendered objects if nothing sets the argument; NilVal means null
+	Path     PathKind
+	Private  bool // passes values on to a module, a backend or a process, so messages never show its text
+
+	Merge Merging
+	Keyed bool // an object that is merged key by key, each key by the rule
+
+	Shown    string  // the name in rendered objects; "" means Name
+	Hidden   bool    // rendered objects contain it only if it is set
+	IfSet    Showing // whether a rendered unit contains an argument at its top that is not set
+	HCL      Writing
+	ByModule bool // module blocks take its place in an environment file
 }
 
-// A BlockSpec is one kind of block: the schema that files are read with, and
-// what the merge rules need to know. Source: the unit language's reference.
+// A BlockSpec is one row of the table of blocks (table.go): everything that the
+// reader, merging, rendering and explanations know about one type of block. Only
+// the function that decodes the block's values is elsewhere, in package unit.
 type BlockSpec struct {
-	Name    string
-	Label   labelling
-	many    bool // several blocks of one label or without label may stand in a file
-	asAttr  bool // may be written as an attribute with an object
-	Open    bool // any argument
-	raw     bool // the body is kept unread
-	Ordered bool // rendered as a list of objects that carry their labels
-	Args    []ArgSpec
-	Blocks  []*BlockSpec
+	Name   string
+	Label  labelling
+	Args   []ArgSpec // in the order in which rendered HCL has them
+	Blocks []*BlockSpec
+	many   bool // a file can contain several blocks of one label, or several without label
+	asAttr bool // an attribute with an object is accepted in place of the block
+	Open   bool // every argument is accepted
+	raw    bool // the body is kept unread
+
+	Merge Merging
+	// Stays means that the block has no effect on files that merge its own file.
+	Stays bool
+	// Apart means that the block is not a part of the configuration that is merged:
+	// package unit reads it by itself (locals, import and include blocks).
+	Apart bool
+	// ByModule means that module blocks take its place in an environment file.
+	ByModule bool
+	// Private means that messages show the text of no argument but the public ones.
+	Private bool
+	// OnDemand means that a run uses the values of the block only where an expression
+	// or the order of units reads them. Outputs that only such a block reads are not in use.
+	OnDemand bool
+
+	Showing  Showing
+	Ordered  bool     // rendered as a list of objects that contain their labels
+	Unnamed  bool     // rendered objects do not contain the label
+	Sorted   bool     // rendered HCL has the blocks in alphabetical order of their labels
+	Leads    bool     // the block leads to another unit; HCL and JSON omit one that leads to its own unit
+	List     string   // the one list of the block, each element of which has metadata when it is rendered
+	Computed []Member // what the rendered object contains besides the arguments
 }
+
+// A Member is a computed part of a rendered block.
+type Member struct {
+	Name        string
+	ImportsOnly bool // only importing files see it
+}
+
+// A PathKind tells whether an argument is a path, relative to the directory of its file,
+// and so rebased by imports.
+type PathKind uint8
+
+const (
+	NoPath     PathKind = iota
+	FilePath            // a path, or a list of paths
+	SourcePath          // the source of a module, which is a path unless it is an address
+)
+
+// Showing tells whether a rendered unit contains a block or argument.
+type Showing uint8
+
+const (
+	ShownAlways  Showing = iota // if it is not set as null, or empty
+	ShownIfSet                  // if it is not set, only for importing files, as null
+	ShownImports                // only for importing files, if it is set
+	NeverShown
+	MetaIfSet // ShownAlways, but without metadata if it is not set
+)
+
+// Writing tells when rendered HCL contains an argument of a block.
+type Writing uint8
+
+const (
+	IfGiven     Writing = iota // if it is set to something else than null
+	IfSet                      // if it is set, also to null
+	WriteAlways                // also if it is not set
+)
 
 type labelling uint8
 
@@ -48,6 +115,7 @@ const (
 	maybeLabel
 )
 
+// Arg returns the argument of that name, or nil.
 func (s *BlockSpec) Arg(name string) *ArgSpec {
 	for i := range s.Args {
 		if s.Args[i].Name == name {
@@ -57,6 +125,7 @@ func (s *BlockSpec) Arg(name string) *ArgSpec {
 	return nil
 }
 
+// Block returns the nested block of that name, or nil.
 func (s *BlockSpec) Block(name string) *BlockSpec {
 	for _, b := range s.Blocks {
 		if b.Name == name {
@@ -66,111 +135,35 @@ func (s *BlockSpec) Block(name string) *BlockSpec {
 	return nil
 }
 
-var (
-	TStrings   = cty.List(cty.String)
-	tStringMap = cty.Map(cty.String)
-)
-
-func str(name string) ArgSpec      { return ArgSpec{Name: name, Ty: cty.String} }
-func boolean(name string) ArgSpec  { return ArgSpec{Name: name, Ty: cty.Bool} }
-func number(name string) ArgSpec   { return ArgSpec{Name: name, Ty: cty.Number} }
-func words(name string) ArgSpec    { return ArgSpec{Name: name, Ty: TStrings} }
-func anything(name string) ArgSpec { return ArgSpec{Name: name, Ty: cty.DynamicPseudoType} }
-
-func (a ArgSpec) need() ArgSpec          { a.Required = true; return a }
-func (a ArgSpec) or(v cty.Value) ArgSpec { a.Def = v; return a }
-func (a ArgSpec) rebased() ArgSpec       { a.Path = true; return a }
-func (a ArgSpec) unseen() ArgSpec        { a.Hidden = true; return a }
-func plainBlock(name string, args ...ArgSpec) *BlockSpec {
-	return &BlockSpec{Name: name, Args: args}
-}
-func labelled(name string, args ...ArgSpec) *BlockSpec {
-	return &BlockSpec{Name: name, Label: OneLabel, Args: args}
+// HasPaths reports whether an argument of the block is a path.
+func (s *BlockSpec) HasPaths() bool {
+	return slices.ContainsFunc(s.Args, func(a ArgSpec) bool { return a.Path != NoPath })
 }
 
-// languages holds the schema of each kind of file.
-type languages struct {
-	Unit, Stack, Auto, StackPart *BlockSpec
+// ShownName returns the argument's name in rendered objects.
+func (a *ArgSpec) ShownName() string {
+	if a.Shown != "" {
+		return a.Shown
+	}
+	return a.Name
 }
 
-var Language = sync.OnceValue(func() *languages {
-	no := cty.False
-	hook := func(name string, rest ...ArgSpec) *BlockSpec {
-		b := labelled(name, append([]ArgSpec{words("commands").need(), words("execute").need(), str("working_dir"), boolean("suppress_stdout")}, rest...)...)
-		b.many = true
-		return b
+// ShownArg returns the argument that has that name, in files or in rendered objects, or nil.
+func (s *BlockSpec) ShownArg(name string) *ArgSpec {
+	for i := range s.Args {
+		if s.Args[i].Name == name || s.Args[i].Shown == name {
+			return &s.Args[i]
+		}
 	}
-	terraform := plainBlock("terraform", str("source").rebased(), str("version").unseen(), words("include_in_copy"), words("exclude_from_copy"),
-		boolean("copy_terraform_lock_file"), boolean("mutable").unseen(), boolean("update_source_with_cas").unseen())
-	extra := labelled("extra_arguments", words("commands").need(), words("arguments"), ArgSpec{Name: "env_vars", Ty: tStringMap},
-		words("required_var_files"), words("optional_var_files"))
-	extra.many = true
-	terraform.Blocks = []*BlockSpec{
-		extra,
-		hook("before_hook", boolean("run_on_error"), boolean("if")),
-		hook("after_hook", boolean("run_on_error"), boolean("if")),
-		hook("error_hook", words("on_errors").need()),
-	}
-	terraform.asAttr = true
-	remote := plainBlock("remote_state", str("backend").need(), anything("config").need(), anything("generate"),
-		boolean("disable_init").or(no), boolean("disable_dependency_optimization").or(no), anything("encryption"))
-	remote.asAttr = true
-	dependency := labelled("dependency", str("config_path").need().rebased(), boolean("enabled"), boolean("skip_outputs"),
-		anything("mock_outputs"), words("mock_outputs_allowed_terraform_commands"), str("mock_outputs_merge_strategy_with_state"),
-		boolean("mock_outputs_merge_with_state"))
-	dependency.asAttr, dependency.many = true, true
-	dependencies := plainBlock("dependencies", words("paths").need().rebased())
-	generate := labelled("generate", str("path").need(), str("if_exists").need(), str("contents").need(), str("comment_prefix").or(cty.StringVal("# ")),
-		boolean("disable_signature").or(no), boolean("disable").or(no), str("if_disabled").or(cty.StringVal("skip")), boolean("hcl_fmt"), boolean("mutable"))
-	generate.asAttr = true
-	feature := labelled("feature", anything("default").need())
-	feature.asAttr = true
-	exclude := plainBlock("exclude", boolean("if").need(), words("actions").need(), boolean("exclude_dependencies").or(no), boolean("no_run").or(no))
-	exclude.asAttr = true
-	retry := labelled("retry", words("retryable_errors").need(), number("max_attempts").need(), number("sleep_interval_sec").need())
-	ignore := labelled("ignore", words("ignorable_errors").need(), str("message").or(cty.StringVal("")), ArgSpec{Name: "signals", Ty: cty.Map(cty.DynamicPseudoType), Def: cty.EmptyObjectVal})
-	retry.Ordered, ignore.Ordered, retry.many, ignore.many = true, true, true, true
-	errors := plainBlock("errors")
-	errors.Blocks = []*BlockSpec{retry, ignore}
-	errors.asAttr = true
-	engine := plainBlock("engine", str("source").need(), str("version"), str("type"), anything("meta"))
-	include := &BlockSpec{Name: "include", Label: maybeLabel, many: true, Args: []ArgSpec{str("path").need(), boolean("expose"), str("merge_strategy")}}
-	imports := labelled("import", str("config_path").need(), boolean("merge"), boolean("deep_merge"))
-	locals := plainBlock("locals")
-	locals.Open = true
-	catalog := plainBlock("catalog", words("urls").need(), str("default_template"), boolean("no_shell"), boolean("no_hooks"))
-	module := labelled("module")
-	module.Open = true
+	return nil
+}
 
-	scalars := []ArgSpec{
-		anything("inputs"), str("download_dir"), boolean("prevent_destroy"), str("iam_role"), str("iam_assume_role_session_name"),
-		str("iam_web_identity_token"), number("iam_assume_role_duration"), str("terraform_binary"),
-		str("terraform_version_constraint"), str("terragrunt_version_constraint"),
+// Member returns the computed part of that name, or nil.
+func (s *BlockSpec) Member(name string) *Member {
+	for i := range s.Computed {
+		if s.Computed[i].Name == name {
+			return &s.Computed[i]
+		}
 	}
-	unit := &BlockSpec{Name: "unit file", Args: scalars, Blocks: []*BlockSpec{
-		terraform, remote, dependency, dependencies, generate, feature, exclude, errors, engine, include, imports, locals, catalog, module,
-	}}
-	auto := &BlockSpec{Name: "autoinclude file", Args: scalars, Blocks: []*BlockSpec{
-		terraform, remote, dependency, dependencies, generate, feature, exclude, errors, engine, include, locals,
-	}}
-	l := &languages{Unit: unit, Auto: auto}
-	l.Stack, l.StackPart = stackLanguages(include, locals)
-	return l
-})
-
-// stackLanguages is the schema of stack files.
-func stackLanguages(include, locals *BlockSpec) (stack, part *BlockSpec) {
-	args := []ArgSpec{
-		str("source").need(), str("path").need(), anything("values"), boolean("no_dot_terragrunt_stack"),
-		boolean("no_validation"), boolean("mutable"), boolean("update_source_with_cas"),
-	}
-	item := func(name string) *BlockSpec {
-		b := labelled(name, args...)
-		b.Blocks = []*BlockSpec{{Name: "autoinclude", raw: true}}
-		return b
-	}
-	items := []*BlockSpec{item("unit"), item("stack")}
-	stack = &BlockSpec{Name: "stack file", Blocks: append(items, include, locals)}
-	part = &BlockSpec{Name: "included stack file", Blocks: items}
-	return stack, part
+	return nil
 }

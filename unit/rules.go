@@ -1,0 +1,208 @@
+package unit
+
+import (
+	"github.com/terrace-iac/terrace/unit/syntax"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// # The rules of merging
+//
+// Which rule merges which block or argument is in the table of blocks (syntax.BlockSpec).
+// Here each rule becomes a join.
+
+// A merge is one way of merging. lower and upper are the files that are merged. They are nil
+// for imports, of which several are merged before the file itself.
+type merge struct {
+	way          syntax.Way
+	lower, upper *group
+}
+
+// top joins what two files give for a name at the top.
+func (m merge) top(name string) join {
+	if per := m.member(name); per != nil {
+		return mapsJoin(per)
+	}
+	if b := syntax.Language().Unit.Block(name); b != nil {
+		return m.block(b)
+	}
+	return m.argument(syntax.Language().Unit.Arg(name))
+}
+
+// member joins the members of a name at the top: each of the inputs, each argument of a
+// block, or the blocks of one label. It is nil for a name that is joined as a whole.
+func (m merge) member(name string) join {
+	if a := syntax.Language().Unit.Arg(name); a != nil && a.Keyed {
+		return m.argument(a)
+	}
+	if b := syntax.Language().Unit.Block(name); b != nil {
+		return m.memberOf(b)
+	}
+	return nil
+}
+
+func (m merge) memberOf(b *syntax.BlockSpec) join {
+	switch rule := b.Merge.By(m.way); {
+	case rule == syntax.ByLabel:
+		return replaceJoin
+	case rule == syntax.Merges && b.Label == syntax.NoLabel:
+		return m.body(b)
+	case rule == syntax.Merges:
+		return mapsJoin(m.body(b))
+	}
+	return nil
+}
+
+// block joins the blocks of one type that two files have.
+func (m merge) block(b *syntax.BlockSpec) join {
+	if per := m.memberOf(b); per != nil {
+		return mapsJoin(per)
+	}
+	if rule := b.Merge.By(m.way); rule != syntax.Redefines {
+		return m.rule(rule)
+	}
+	return m.redefined(b)
+}
+
+// body joins the arguments and nested blocks of a block.
+func (m merge) body(b *syntax.BlockSpec) join {
+	return func(c *evaluator, key string, lower, upper node) node {
+		var how join = replaceJoin
+		if sub := b.Block(key); sub != nil {
+			how = m.block(sub)
+		} else if a := b.Arg(key); a != nil {
+			how = m.argument(a)
+		}
+		return how(c, key, lower, upper)
+	}
+}
+
+func (m merge) argument(a *syntax.ArgSpec) join {
+	if a == nil {
+		return replaceJoin
+	}
+	return m.rule(a.Merge.By(m.way))
+}
+
+// rule is the join of a rule for one value.
+func (m merge) rule(r syntax.Rule) join {
+	switch r {
+	case syntax.Fills:
+		return setJoin
+	case syntax.FillsNumber:
+		return setNumber
+	case syntax.ByKey:
+		return mapsJoin(replaceJoin)
+	case syntax.Deep:
+		return deepJoin
+	case syntax.DeepOrReplaces:
+		return deepOrUpper
+	case syntax.DeepObjects:
+		return mappingsOrUpper
+	case syntax.Appends:
+		return listJoin(false, false)
+	case syntax.AppendsNew:
+		return listJoin(false, true)
+	case syntax.Prepends:
+		return listJoin(true, false)
+	case syntax.PrependsNew:
+		return listJoin(true, true)
+	case syntax.PathsLeft:
+		return m.pathsLeft()
+	}
+	return replaceJoin
+}
+
+// redefined takes the upper block, and of the lower one only the arguments that are not
+// replaced.
+func (m merge) redefined(b *syntax.BlockSpec) join {
+	return func(c *evaluator, key string, lower, upper node) node {
+		lo, uo := lower.open(c), upper.open(c)
+		g := newGroup(uo.where())
+		names, ok := uo.keys(c)
+		if !ok {
+			return upper
+		}
+		for _, k := range names {
+			g.put(k, uo.child(c, k))
+		}
+		for i := range b.Args {
+			a := &b.Args[i]
+			if a.Merge.By(m.way) == syntax.Replaces {
+				continue
+			}
+			if in := lo.child(c, a.Name); in != nil {
+				g.put(a.Name, joinOf(a.Name, in, g.members[a.Name], m.argument(a)))
+			}
+		}
+		return g
+	}
+}
+
+// pathsLeft joins the paths of dependencies blocks. It omits those paths of the lower block
+// that belong to a dependency that the upper file defines again.
+func (m merge) pathsLeft() join {
+	if m.lower == nil || m.lower.members["dependency"] == nil || m.upper.members["dependency"] == nil {
+		return listJoin(false, true)
+	}
+	lower, upper := m.lower.members["dependency"], m.upper.members["dependency"]
+	return func(c *evaluator, key string, low, up node) node {
+		gone := map[string]bool{}
+		labels, _ := upper.keys(c)
+		for _, l := range labels {
+			if d := lower.child(c, l); d != nil {
+				gone[c.textOf(d, "config_path")] = true
+			}
+		}
+		rest := &converted{low, func(_ *evaluator, v cty.Value) cty.Value {
+			bare, marks := v.Unmark()
+			if !syntax.Known(bare) || !bare.CanIterateElements() {
+				return v
+			}
+			var out []cty.Value
+			for _, p := range bare.AsValueSlice() {
+				if s, _ := p.Unmark(); !syntax.IsString(s) || !gone[s.AsString()] {
+					out = append(out, p)
+				}
+			}
+			return cty.TupleVal(out).WithMarks(marks)
+		}}
+		return listJoin(false, true)(c, key, rest, up)
+	}
+}
+
+// deepOrUpper merges recursively as includes do: of a mapping and something else it takes
+// the upper value. Imports report an error there.
+func deepOrUpper(c *evaluator, key string, lower, upper node) node {
+	lo, uo := lower.open(c), upper.open(c)
+	if c.stuck() {
+		return valueNode{v: cty.DynamicVal}
+	}
+	_, lok := lo.keys(c)
+	_, uok := uo.keys(c)
+	switch {
+	case lok && uok:
+		return &overlay{lo, uo, deepOrUpper}
+	case lok && !isNull(c, uo) && !unknownNode(c, uo), uok && !isNull(c, lo) && !unknownNode(c, lo):
+		return upper
+	}
+	return deepJoin(c, key, lower, upper)
+}
+
+// mappingsOrUpper merges two mappings recursively. Of anything else it takes the upper value.
+func mappingsOrUpper(c *evaluator, key string, lower, upper node) node {
+	_, lok := lower.keys(c)
+	_, uok := upper.keys(c)
+	if lok && uok {
+		return deepJoin(c, key, lower, upper)
+	}
+	return upper
+}
+
+// setNumber is setJoin for numbers, of which 0 is as good as none.
+func setNumber(c *evaluator, key string, lower, upper node) node {
+	v, _ := upper.value(c).Unmark()
+	if !c.stuck() && syntax.Known(v) && v.Type() == cty.Number && v.AsBigFloat().Sign() == 0 {
+		return lower
+	}
+	return setJoin(c, key, lower, upper)
+}
