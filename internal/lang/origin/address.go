@@ -85,7 +85,7 @@ func (r finder) unitPart(address hcl.Traversal) (b begin, done bool, ds diag.Lis
 		return nil, true, ds
 	}
 	return func(r *replay) cursor {
-		r.secretInput(address)
+		r.secrecy = r.in.secrecyOf(address)
 		return r.take(way)
 	}, true, nil
 }
@@ -105,30 +105,9 @@ func (r finder) unreadVariable(path []step) (begin, diag.List) {
 	}
 	return func(r *replay) cursor {
 		r.add(&Step{Kind: ModuleInput, Text: label + " is the variable of a module that cannot be read: the unit gives it this input, unless a variable file, the environment or a flag wins over that"})
-		r.secretInput(address)
+		r.secrecy = r.in.secrecyOf(address)
 		return r.take(way)
 	}, nil
-}
-
-// secretInput says that an input is secret where its variable is. Where the module
-// is not known, and in what other programs are given, names decide.
-func (r *replay) secretInput(address hcl.Traversal) {
-	path, _ := steps(address)
-	switch path[0].name() {
-	case "inputs":
-		r.names = r.in.e.Eval == nil
-	case "remote_state", "terraform", "dependency", "local", "values", "feature":
-		r.names = true
-	}
-	switch {
-	case len(path) == 1:
-		r.inputs = path[0].name() == "inputs"
-	case path[0].name() == "inputs" && r.in.e.Eval != nil:
-		v := r.in.e.Eval.Root.Node.Config.Variables[path[1].name()]
-		r.secret = v != nil && v.Sensitive
-	case path[0].name() == "inputs", r.names:
-		r.secret = guard{byName: true}.secret(path[1:])
-	}
 }
 
 // intoCall takes an instance of a module call off an address, unless the address means the
@@ -192,7 +171,7 @@ func (r finder) intoCall(call *eval.Call, path []step) (b begin, child *eval.Mod
 
 // inBody begins at an argument of a block.
 func inBody(f *frame, body hcl.Body, path []step, what string) begin {
-	return func(r *replay) cursor { return r.inBody(f, body, path, what, nil) }
+	return func(r *replay) cursor { return r.blocks().inBody(f, body, path, what, nil) }
 }
 
 // repetitionOf begins at each.value, each.key or count.index.
@@ -203,7 +182,7 @@ func repetitionOf(f *frame, path []step) begin {
 // wholeBlock explains a block as a whole.
 func wholeBlock(w whole) begin {
 	return func(r *replay) cursor {
-		r.wholeOf(w)
+		r.blocks().wholeOf(w)
 		return cursor{}
 	}
 }

@@ -13,24 +13,29 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
+// blocks follows paths into blocks, to the argument that has the rest of the path.
+type blocks struct{ *account }
+
+func (a *account) blocks() blocks { return blocks{a} }
+
 // argument goes on at an argument of a resource, by its name and the path inside.
 func (r *replay) argument(res *eval.Resource, k addr.Key, path []step) cursor {
 	what := res.Addr().String() + k.String()
 	f := r.in.resourceFrame(res, k)
 	r.nobody(res, f)
 	if v := r.in.e.known(r.in.t, r.in.instance(res, k)); v != cty.NilVal { // what state says is sensitive
-		r.secret = r.secret || secretAt(v, path)
+		r.weigh(evidence{value: v, path: path})
 	}
 	cfg := res.Config()
 	if own := (ownBlock{blockType(cfg.Addr.Mode), cfg.At, cfg.Merged, what}); own.defines(res.Mod, path[0].name()) {
 		return own.begin(f, path, r.in.running(res, k))(r)
 	}
-	return r.inBody(f, cfg.Body, path, what, func() cursor { return r.provided(res, k, path, what) })
+	return r.blocks().inBody(f, cfg.Body, path, what, func() cursor { return r.blocks().provided(res, k, path, what) })
 }
 
 // nobody says of a repeated resource that it has no instances, which may be why
 // its arguments have no values.
-func (r *replay) nobody(res *eval.Resource, f *frame) {
+func (r *account) nobody(res *eval.Resource, f *frame) {
 	if in, ok := res.Instances(r.in.t); f.repeat != nil && ok && !in.Unknown && len(in.All) == 0 {
 		c := cursor{f: moduleFrame(res.Mod), x: f.repeat.Expr}
 		r.add(&Step{Kind: Repetition, Text: res.Addr().String() + " has no instances", At: r.lines.place(f.repeat.Range, r.hidden(c)), Replaces: r.replaced(c.f, f.repeat, nil)})
@@ -56,11 +61,11 @@ func (r *reader) self(res *eval.Resource, k addr.Key) cty.Value {
 }
 
 // provided ends at what configuration does not set: the provider decides.
-func (r *replay) provided(res *eval.Resource, k addr.Key, path []step, what string) cursor {
+func (r blocks) provided(res *eval.Resource, k addr.Key, path []step, what string) cursor {
 	text := what + pathText(path) + " is not set in configuration: the provider decides"
 	if v := r.in.e.known(r.in.t, r.in.instance(res, k)); v != cty.NilVal {
 		if p, has := part(v, path); has {
-			r.secret = r.secret || secretAt(v, path)
+			r.weigh(evidence{value: v, path: path})
 			if r.value == cty.NilVal {
 				r.out.FromState = true
 			}
@@ -107,7 +112,7 @@ func (b ownBlock) begin(f *frame, path []step, run *frame) begin {
 		run = f
 	}
 	return func(r *replay) cursor {
-		next, _ := r.own(f.mod.Node.Config.Origin(b.at, b.merged), f, path, b.what, run)
+		next, _ := r.blocks().own(f.mod.Node.Config.Origin(b.at, b.merged), f, path, b.what, run)
 		return next
 	}
 }
@@ -115,7 +120,7 @@ func (b ownBlock) begin(f *frame, path []step, run *frame) begin {
 // own goes on at what the language itself defines of a block: meta-arguments and
 // nested blocks such as lifecycle. Those that belong to nobody, as the arguments of
 // a provisioner do, are evaluated in run. ok is false if the path leads elsewhere.
-func (r *replay) own(o config.Origin, f *frame, path []step, what string, run *frame) (next cursor, ok bool) {
+func (r blocks) own(o config.Origin, f *frame, path []step, what string, run *frame) (next cursor, ok bool) {
 	name, rest := path[0].name(), path[1:]
 	if s := o.Setting(name); s != nil {
 		next := r.define(Argument, what+pathText(path[:1]), s, cursor{f, s.Expr, rest})
@@ -172,7 +177,7 @@ func static(name string) bool {
 
 // inBody goes on at an argument or nested block of a body. missing, if not nil,
 // answers when there is neither; what is the block's address.
-func (r *replay) inBody(f *frame, body hcl.Body, path []step, what string, missing func() cursor) cursor {
+func (r blocks) inBody(f *frame, body hcl.Body, path []step, what string, missing func() cursor) cursor {
 	name := path[0].name()
 	if s := f.mod.Node.Config.Setting(body, name); s != nil {
 		r.guarded(f, s, path)
@@ -198,22 +203,23 @@ func (r *replay) inBody(f *frame, body hcl.Body, path []step, what string, missi
 }
 
 // guarded decides whether an argument is secret before anything of it is shown.
-func (r *replay) guarded(f *frame, s *config.Setting, path []step) {
+func (r *account) guarded(f *frame, s *config.Setting, path []step) {
 	if r.secret {
 		return
 	}
-	r.secret = f.guard.secret(path)
-	r.byName = f.guard.loaded().byName
-	if !r.secret && r.byName {
+	e := evidence{guard: f.guard.loaded(), argument: path}
+	if e.guard.byName {
 		v, _ := r.in.eval(f, s.Expr)
-		v, _ = part(v, path[1:])
-		r.secret = f.guard.holds(v) || holdsItem(s.Expr)
+		e.content, _ = part(v, path[1:])
+		e.expr = s.Expr
 	}
+	r.weigh(e)
+	r.follows(e.guard)
 }
 
 // overridden adds to the step about a nested block which blocks an override took
 // away for it; n is how many steps there were before.
-func (r *replay) overridden(gone []Place, n int, first *hcl.Block, text string) {
+func (r *account) overridden(gone []Place, n int, first *hcl.Block, text string) {
 	if len(gone) == 0 {
 		return
 	}
@@ -242,7 +248,7 @@ func nestedBlocks(body hcl.Body, name string) hcl.Blocks {
 }
 
 // nested picks the block that a path means and goes on inside it.
-func (r *replay) nested(f *frame, blocks hcl.Blocks, path []step, what string) cursor {
+func (r blocks) nested(f *frame, blocks hcl.Blocks, path []step, what string) cursor {
 	name, rest := path[0].name(), path[1:]
 	if len(rest) == 0 {
 		r.out.Whole = true
@@ -284,7 +290,7 @@ func (r *replay) nested(f *frame, blocks hcl.Blocks, path []step, what string) c
 	return r.noBlock(blocks, path, what)
 }
 
-func (r *replay) labeled(f *frame, blocks hcl.Blocks, path []step, what string) cursor {
+func (r blocks) labeled(f *frame, blocks hcl.Blocks, path []step, what string) cursor {
 	for _, b := range blocks {
 		if b.Type != "dynamic" && b.Labels[0] == path[1].name() {
 			return r.enter(f, b, path[2:], what+pathText(path[:2]))
@@ -293,7 +299,7 @@ func (r *replay) labeled(f *frame, blocks hcl.Blocks, path []step, what string) 
 	return r.noBlock(blocks, path, what)
 }
 
-func (r *replay) noBlock(blocks hcl.Blocks, path []step, what string) cursor {
+func (r blocks) noBlock(blocks hcl.Blocks, path []step, what string) cursor {
 	r.add(&Step{Kind: NotSet, Text: "there is no block " + what + pathText(path[:min(2, len(path))]), At: r.lines.header(blocks[0].DefRange)})
 	return cursor{}
 }
@@ -306,7 +312,7 @@ func blockKind(b *hcl.Block) Kind {
 }
 
 // enter goes on inside a block.
-func (r *replay) enter(f *frame, b *hcl.Block, path []step, text string) cursor {
+func (r blocks) enter(f *frame, b *hcl.Block, path []step, text string) cursor {
 	inner := *f
 	inner.guard = f.guard.into(b.Type)
 	if len(path) == 0 {
@@ -344,7 +350,7 @@ func forEachOf(b *hcl.Block) hcl.Expression {
 }
 
 // turn goes on inside the nth block that a dynamic block makes.
-func (r *replay) turn(f *frame, b *hcl.Block, n int, path []step, text string) cursor {
+func (r blocks) turn(f *frame, b *hcl.Block, n int, path []step, text string) cursor {
 	content, _, _ := b.Body.PartialContent(dynamicSchema)
 	x := content.Attributes["for_each"].Expr
 	it := &iteration{name: b.Labels[0], forEach: x, at: f, n: n}

@@ -48,7 +48,7 @@ func (e *Explainer) traceInputs(t *demand.Task) *feeds {
 	if e.Unit == nil || e.Eval == nil {
 		return &feeds{}
 	}
-	out, texts := map[spot][][]step{}, &fedTexts{}
+	tr := &trace{map[spot][][]step{}, &fedTexts{}}
 	for _, v := range e.Eval.Root.Node.Config.Variables {
 		if !v.Sensitive {
 			continue
@@ -57,66 +57,74 @@ func (e *Explainer) traceInputs(t *demand.Task) *feeds {
 		if !ok || ds.HasErrors() {
 			continue
 		}
-		sub := newReplay(t, e, &feeds{texts: texts})
-		sub.secret = true
-		sub.trace(way, out)
+		sub := newReplay(t, e, &feeds{texts: tr.texts})
+		sub.weigh(evidence{declared: true})
+		tr.way(sub, way)
 	}
-	return &feeds{out, texts}
+	return &feeds{tr.parts, tr.texts}
 }
 
-// trace follows a way, and those that it hides, and notes what lies on them.
-func (r *replay) trace(w Way, out map[spot][][]step) {
+// A trace gathers what lies on the ways of the inputs of sensitive variables.
+type trace struct {
+	parts map[spot][][]step // of each expression
+	texts *fedTexts
+}
+
+// way follows a way, and those that it replaces or merges, and notes what lies on them.
+func (tr *trace) way(r *replay, w Way) {
 	c := r.take(w)
 	for i := range w.Stops {
 		s := &w.Stops[i]
 		if path, _ := steps(s.Path); s.Value != cty.NilVal {
-			at := spot{s.At.Filename, s.At.Start.Byte, s.At.End.Byte}
-			out[at] = append(out[at], path)
+			tr.note(spot{s.At.Filename, s.At.Start.Byte, s.At.End.Byte}, path)
 		}
-		for _, more := range append(append([]Way{}, s.Replaces...), s.With...) {
-			r.aside().trace(more, out)
-		}
-	}
-	r.onVisit = func(c cursor) {
-		out[spotOf(c)] = append(out[spotOf(c)], c.path)
-		if len(c.path) == 0 && !isReference(c.x) {
-			r.fed.texts.at = append(r.fed.texts.at, secretText(c.x)...)
-		}
-		if v, ds := r.in.eval(c.f, c.x); !ds.HasErrors() {
-			if v, ok := part(v, c.path); ok {
-				r.fed.texts.add(v, true)
-			}
+		for _, more := range slices.Concat(s.Replaces, s.With) {
+			tr.way(r.aside(), more)
 		}
 	}
-	r.fedBy = out
+	r.seer = tr
 	r.follow(c)
 }
 
-// feedsFrom follows what a sensitive value is computed from. Of several references
-// those that are the value of another variable, too, which is not sensitive, are
-// shown in every plan: the host in a connection string stays what it is.
-func (r *replay) feedsFrom(c cursor) {
-	refs := c.x.Variables()
-	for _, ref := range refs {
-		if way, ok := c.f.unit.Follow(ref); ok && (len(refs) == 1 || !r.isOpen(way)) {
-			r.aside().trace(way, r.fedBy)
+func (tr *trace) note(at spot, path []step) { tr.parts[at] = append(tr.parts[at], path) }
+
+// visit notes an expression on a way.
+func (tr *trace) visit(r *replay, c cursor) {
+	tr.note(spotOf(c), c.path)
+	if len(c.path) == 0 && !isReference(c.x) {
+		tr.texts.at = append(tr.texts.at, secretText(c.x)...)
+	}
+	if v, ds := r.in.eval(c.f, c.x); !ds.HasErrors() {
+		if v, ok := part(v, c.path); ok {
+			tr.texts.add(v, true)
 		}
 	}
 }
 
-// isOpen reports whether what a way leads to is the value of a variable that is not
-// sensitive.
-func (r *replay) isOpen(w Way) bool {
-	if r.fed.texts.open == nil {
-		r.fed.texts.open = []ending{}
+// references follows what a sensitive value is computed from. Of several references those
+// that are also the value of a variable that is not sensitive are shown in every plan:
+// the host in a connection string stays what it is.
+func (tr *trace) references(r *replay, c cursor) {
+	refs := c.x.Variables()
+	for _, ref := range refs {
+		if way, ok := c.f.unit.Follow(ref); ok && (len(refs) == 1 || !tr.isOpen(r, way)) {
+			tr.way(r.aside(), way)
+		}
+	}
+}
+
+// isOpen reports whether a way leads to the value of a variable that is not sensitive.
+func (tr *trace) isOpen(r *replay, w Way) bool {
+	if tr.texts.open == nil {
+		tr.texts.open = []ending{}
 		for _, v := range r.in.e.Eval.Root.Node.Config.Variables {
 			if way, ok, ds := r.in.e.Unit.Part(inputAddress(v.Name)); !v.Sensitive && ok && !ds.HasErrors() {
-				r.fed.texts.open = append(r.fed.texts.open, r.endOf(way))
+				tr.texts.open = append(tr.texts.open, r.endOf(way))
 			}
 		}
 	}
 	at := r.endOf(w)
-	return at.at != spot{} && slices.ContainsFunc(r.fed.texts.open, at.within)
+	return at.at != spot{} && slices.ContainsFunc(tr.texts.open, at.within)
 }
 
 // An ending is the last expression on a way, and the part of its value that the way leads to.
@@ -133,11 +141,13 @@ func (e ending) within(o ending) bool {
 
 func (r *replay) endOf(w Way) (end ending) {
 	sub := r.aside()
-	sub.onVisit = func(c cursor) { end = ending{spotOf(c), c.path} }
-	sub.fedBy = nil
+	sub.seer = &end
 	sub.follow(sub.take(w))
 	return end
 }
+
+func (e *ending) visit(_ *replay, c cursor) { *e = ending{spotOf(c), c.path} }
+func (*ending) references(*replay, cursor)  {}
 
 func inputAddress(name string) hcl.Traversal {
 	return hcl.Traversal{hcl.TraverseRoot{Name: "inputs"}, hcl.TraverseIndex{Key: cty.StringVal(name)}}
@@ -224,26 +234,4 @@ func pathIn(v cty.Value, path []step) (p cty.Path) {
 		v = next
 	}
 	return p
-}
-
-// withoutFed marks in the value of all inputs those of sensitive variables, by their names.
-func (r *replay) withoutFed(v cty.Value) cty.Value {
-	if v == cty.NilVal || r.in.e.Unit == nil || v.Type().IsPrimitiveType() {
-		return v
-	}
-	bare, _ := v.Unmark()
-	if !r.inputs || !bare.IsKnown() || bare.IsNull() || !bare.Type().IsObjectType() {
-		return v
-	}
-	for name := range bare.Type().AttributeTypes() {
-		secret := secretName(name)
-		if r.in.e.Eval != nil {
-			d := r.in.e.Eval.Root.Node.Config.Variables[name]
-			secret = d != nil && d.Sensitive
-		}
-		if secret {
-			v = value.MarkPaths(v, value.Sensitive, cty.GetAttrPath(name))
-		}
-	}
-	return v
 }

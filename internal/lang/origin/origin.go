@@ -9,7 +9,6 @@
 package origin
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/terrace-iac/terrace/addr"
@@ -90,59 +89,21 @@ func (r *replay) finish() {
 	r.shown()
 	r.out.Unchecked = r.in.unchecked
 	r.out.Sensitive = r.valueSecret
-	if r.names {
+	if r.names == namesDecide {
 		r.value = namedItems(r.value)
 		r.redact.named.add(r.value, false)
 	}
-	r.redactLines()
-	switch v := r.withoutFed(r.value); {
+	r.redact.ofLines(r.trail)
+	switch v := r.withoutInputs(r.in, r.value); {
 	case v == cty.NilVal:
 		r.out.Sensitive = r.secret
 		r.out.Each = r.each
 	case r.valueSecret && !value.ContainsSecret(v):
 		r.out.Value = cty.StringVal(value.SecretText)
 	default:
-		v = r.redactValue(v)
+		v = r.redact.ofValue(v)
 		r.out.Sensitive = value.ContainsSecret(v)
 		r.out.Value = value.Redact(v)
-	}
-}
-
-// shown gives files the names that the reader knows them by.
-func (r *replay) shown() {
-	r.eachPlace(func(p *Place) {
-		if p.File == "" || r.in.e.Show == nil {
-			return
-		}
-		file, layer := r.in.e.Show(p.File)
-		p.File, p.Layer = file, cmp.Or(layer, p.Layer)
-	})
-}
-
-// eachPlace calls f with every place of the explanation.
-func (r *replay) eachPlace(f func(p *Place)) {
-	each := func(all []Place) {
-		for i := range all {
-			f(&all[i])
-		}
-	}
-	for _, s := range r.out.Steps {
-		if s.At != nil {
-			f(s.At)
-		}
-		each(s.With)
-		each(s.Replaces)
-		for i := range s.From {
-			if at := s.From[i].At; at != nil {
-				f(at)
-			}
-		}
-	}
-	for i := range r.out.Parts {
-		p := &r.out.Parts[i]
-		f(&p.At)
-		each(p.With)
-		each(p.Replaces)
 	}
 }
 

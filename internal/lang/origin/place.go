@@ -6,7 +6,6 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
-	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/terrace-iac/terrace/source"
 )
@@ -260,19 +259,6 @@ func shorten(s string) string {
 	return s[:cut] + "…"
 }
 
-// hidden lists what of a setting must not be shown though it need not be secret by
-// itself: all of its expression where what is asked for is secret and the
-// expression is more than a reference.
-func (r *replay) hidden(c cursor) []source.Range {
-	if c.x == nil {
-		return nil
-	}
-	if !r.secret {
-		return nil
-	}
-	return written(c.x)
-}
-
 // written lists what in an expression is text of its own: all that is no reference, in
 // objects and lists, in branches of conditions and in what functions are given.
 func written(x hcl.Expression) (out []source.Range) {
@@ -384,17 +370,5 @@ func sensitiveArguments(x any) []source.Range {
 		}
 		return nil
 	})
-	return out
-}
-
-// replaced lists what a setting of a frame replaced, nearest first.
-func (r *replay) replaced(f *frame, s *config.Setting, args *guarded) (out []Place) {
-	if s == nil {
-		return nil
-	}
-	for u := s.Under; u != nil; u = u.Under {
-		r.lines.shows(cursor{f: f, x: u.Expr}, args)
-		out = append(out, *r.lines.layered(r.lines.place(u.Range, r.hidden(cursor{x: u.Expr})), u.Layer))
-	}
 	return out
 }

@@ -23,6 +23,8 @@ import (
 
 // redaction is what has to be taken out of values and lines.
 type redaction struct {
+	in    *reader
+	fed   *feeds
 	named secrets // items by their names, found on the way
 	all   *secrets
 	open  map[string]bool // what variables have that are not sensitive; nil: not looked at yet
@@ -55,20 +57,19 @@ func (r *reader) variables(only func(sensitive bool) bool, f func(v cty.Value)) 
 }
 
 // sensitive are the values of sensitive variables.
-func (r *replay) sensitive() *secrets {
-	d := r.redact
+func (d *redaction) sensitive() *secrets {
 	if d.all == nil {
 		d.all = &secrets{}
-		r.in.variables(func(sensitive bool) bool { return sensitive }, d.all.addGiven)
+		d.in.variables(func(sensitive bool) bool { return sensitive }, d.all.addGiven)
 		d.all.others = nil // a number says little, and many are the same
 	}
 	return d.all
 }
 
 // found are the secret texts that the ways through the files showed.
-func (r *replay) found() []string {
-	texts := slices.Clone(r.redact.named.texts)
-	if fed := r.fed.texts; fed != nil {
+func (d *redaction) found() []string {
+	texts := slices.Clone(d.named.texts)
+	if fed := d.fed.texts; fed != nil {
 		for _, t := range fed.texts {
 			if len(t) >= shortest {
 				texts = append(texts, t)
@@ -100,19 +101,18 @@ func (s *secrets) addGiven(v cty.Value) {
 
 // isOpenText reports whether a variable or an output of the root module that is not
 // sensitive has a text as its value, or as a part of it.
-func (r *replay) isOpenText(text string) bool {
-	d := r.redact
+func (d *redaction) isOpenText(text string) bool {
 	if d.open == nil {
 		open := &secrets{}
-		r.in.variables(func(sensitive bool) bool { return !sensitive }, func(v cty.Value) {
+		d.in.variables(func(sensitive bool) bool { return !sensitive }, func(v cty.Value) {
 			if !value.ContainsSecret(v) {
 				open.addGiven(v)
 			}
 		})
-		if r.in.e.Eval != nil {
-			root := r.in.e.Eval.Root
+		if d.in.e.Eval != nil {
+			root := d.in.e.Eval.Root
 			for name, o := range root.Node.Config.Outputs {
-				if v, ok := root.Output(r.in.t, name); ok && !o.Sensitive && !value.ContainsSecret(v) {
+				if v, ok := root.Output(d.in.t, name); ok && !o.Sensitive && !value.ContainsSecret(v) {
 					open.add(v, true)
 				}
 			}
@@ -125,17 +125,17 @@ func (r *replay) isOpenText(text string) bool {
 	return d.open[text]
 }
 
-// redactValue marks the texts in a value that are, or have in them, something secret.
-func (r *replay) redactValue(v cty.Value) cty.Value {
+// ofValue marks the texts in a value that are, or have in them, something secret.
+func (d *redaction) ofValue(v cty.Value) cty.Value {
 	if v == cty.NilVal {
 		return v
 	}
-	all, named := r.sensitive(), &secrets{texts: r.found()}
+	all, named := d.sensitive(), &secrets{texts: d.found()}
 	if len(all.texts)+len(named.texts) == 0 {
 		return v
 	}
 	out, err := cty.Transform(v, func(_ cty.Path, v cty.Value) (cty.Value, error) {
-		if named.repeats(v) || all.repeats(v) && !r.isOpenText(unmark(v).AsString()) {
+		if named.repeats(v) || all.repeats(v) && !d.isOpenText(unmark(v).AsString()) {
 			return v.Mark(value.Sensitive), nil
 		}
 		return v, nil
@@ -146,11 +146,11 @@ func (r *replay) redactValue(v cty.Value) cty.Value {
 	return out
 }
 
-// redactLines takes secret texts out of all lines.
-func (r *replay) redactLines() {
-	texts := r.found()
-	for _, t := range r.sensitive().texts {
-		if !r.isOpenText(t) {
+// ofLines takes secret texts out of all lines.
+func (d *redaction) ofLines(steps trail) {
+	texts := d.found()
+	for _, t := range d.sensitive().texts {
+		if !d.isOpenText(t) {
 			texts = append(texts, t)
 		}
 	}
@@ -165,7 +165,7 @@ func (r *replay) redactLines() {
 		}
 		return s
 	}
-	r.eachPlace(func(p *Place) { p.Source, p.Part = line(p.Source), line(p.Part) })
+	steps.eachPlace(func(p *Place) { p.Source, p.Part = line(p.Source), line(p.Part) })
 }
 
 // withoutWord puts a placeholder where a text stands by itself, not as a part of a longer
@@ -227,8 +227,10 @@ func secretStep(s cty.PathStep) bool {
 // named gathers what the items of an expression hold whose names say that it is secret,
 // and takes the part that is asked for as secret if its own name does.
 func (r *replay) named(c cursor) {
-	if n := len(c.path); n > 0 && c.path[n-1].key.Type() == cty.String && secretName(c.path[n-1].name()) {
-		r.secret, r.valueSecret = true, true
+	if n := len(c.path); n > 0 {
+		e := evidence{guard: guard{byName: true}, argument: c.path[n-1:]}
+		r.weigh(e)
+		r.valueSecret = r.valueSecret || e.secret()
 	}
 	node, ok := unwrap(c.x).(hclsyntax.Node)
 	if !ok {

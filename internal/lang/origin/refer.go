@@ -63,7 +63,7 @@ func (r *replay) output(m *eval.Module, name string, path []step, c cursor) curs
 	if o == nil || o.Value == nil {
 		return r.computed(c)
 	}
-	r.secret = r.secret || o.Sensitive
+	r.weigh(evidence{declared: o.Sensitive})
 	return r.define(Output, named(m, "output."+name), o.Value, cursor{moduleFrame(m), o.Value.Expr, path})
 }
 
@@ -199,7 +199,7 @@ func (it *iteration) collection() string {
 
 // taken ends at the collection that a key or an element of a set is taken from.
 func (r *replay) taken(at cursor, name string, coll cty.Value, n int, path []step) cursor {
-	r.secret = r.secret || secretAt(coll, nil)
+	r.weigh(evidence{value: coll})
 	r.add(&Step{Kind: Repetition, Text: name + " is taken from this collection", At: r.lines.place(at.x.Range(), r.hidden(at))})
 	el, ok := nth(coll, n, path[0].name() == "key")
 	if v, has := part(el, path[1:]); ok && has {

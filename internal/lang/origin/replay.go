@@ -8,7 +8,6 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/json"
 	"github.com/terrace-iac/terrace/addr"
-	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/lang"
@@ -24,9 +23,11 @@ import (
 // puts the steps behind its name on it and goes on at the definition, and so on
 // until the expression is a literal or something whose result stands nowhere.
 //
-// What must not be shown is decided on the way: as soon as the part is sensitive
-// at one stop, it is so at all that follow, since sensitivity is often declared
-// where a value is received and not where it is written.
+// The parts: a finder reads the address (address.go), a replay follows expressions and
+// blocks, a call says which argument of a function has the part (calls.go), a reader
+// evaluates, a trail has the steps, a listing shows lines of source (place.go), a
+// secrecy decides what must not be shown (secrecy.go), and a redaction takes
+// secrets out of what was found (redact.go).
 
 // A cursor is a part of an expression's value.
 type cursor struct {
@@ -43,34 +44,29 @@ type visit struct {
 	path   string
 }
 
-// A replay follows one value. What its expressions come to it asks of in, what of their
-// lines may be shown of lines.
+// A replay follows one value.
 type replay struct {
-	in     *reader
-	lines  *listing
-	fed    *feeds
-	out    *Explanation
-	value  cty.Value // the first that is known on the way
-	secret bool      // what is followed from here on must not be shown
+	account
 	seen   map[visit]bool
-
-	valueSecret bool // value must not be shown
-	each        bool // the value is not known since it is another one in each instance
-
-	onVisit func(cursor)      // called with every expression on the way; nil for nobody
-	names   bool              // names decide what of the unit is secret
-	byName  bool              // names decide what of the value is secret: it has no schema
-	redact  *redaction        // of this and of those aside
-	inputs  bool              // all inputs of the unit are asked for
-	fedBy   map[spot][][]step // what onVisit gathers
+	redact *redaction // shared with the replays aside
+	seer   visitor    // sees the expressions on the way; nil for none
 }
 
-// newReplay is a replay that is nowhere yet.
+// A visitor sees the expressions on a way, and those whose value is computed from references.
+type visitor interface {
+	visit(*replay, cursor)
+	references(*replay, cursor)
+}
+
+// newReplay returns a replay that has not started.
 func newReplay(t *demand.Task, e *Explainer, fed *feeds) *replay {
 	in := &reader{t: t, e: e}
 	return &replay{
-		in: in, fed: fed, out: &Explanation{}, seen: map[visit]bool{}, redact: &redaction{},
-		lines: &listing{in: in, fed: fed, settings: map[string][]setting{}, layers: map[string]*source.Layer{}},
+		account: account{
+			in: in, fed: fed, trail: trail{&Explanation{}},
+			lines: &listing{in: in, fed: fed, settings: map[string][]setting{}, layers: map[string]*source.Layer{}},
+		},
+		seen: map[visit]bool{}, redact: &redaction{in: in, fed: fed},
 	}
 }
 
@@ -88,55 +84,6 @@ func (r *replay) aside() *replay {
 
 // mostSteps bounds an explanation; nobody reads more.
 const mostSteps = 1000
-
-func (r *replay) add(s *Step) *Step {
-	r.out.Steps = append(r.out.Steps, s)
-	return s
-}
-
-// last is the step that was added last, or nil.
-func (r *replay) last() *Step {
-	if n := len(r.out.Steps); n > 0 {
-		return r.out.Steps[n-1]
-	}
-	return nil
-}
-
-// define adds the step of a definition, whose expression is where to go on.
-func (r *replay) define(kind Kind, text string, s *config.Setting, c cursor) cursor {
-	return r.defineIn(kind, text, s, c, nil)
-}
-
-// defineIn is define for an argument of a block that is guarded.
-func (r *replay) defineIn(kind Kind, text string, s *config.Setting, c cursor, args *guarded) cursor {
-	r.look(c)
-	r.lines.shows(cursor{f: c.f, x: s.Expr}, args)
-	p := r.lines.layered(r.lines.place(s.Range, r.hidden(c)), s.Layer)
-	r.add(&Step{Kind: kind, Text: text + pathText(c.path), At: p, Replaces: r.replaced(c.f, s, args)})
-	return c
-}
-
-// look evaluates the part, for its value and for whether it may be shown.
-func (r *replay) look(c cursor) {
-	v, ds := r.in.eval(c.f, c.x)
-	v = r.fed.mark(c.x, v)
-	r.secret = r.secret || secretAt(v, c.path)
-	if ds.HasErrors() {
-		return
-	}
-	if v, ok := part(v, c.path); ok {
-		r.learn(v)
-		r.each = r.each || !v.IsWhollyKnown() && c.f.repeat != nil && c.f.key == (addr.Key{})
-	}
-}
-
-// learn keeps the first value that is known: those before it were not, or
-// lacked a conversion at most.
-func (r *replay) learn(v cty.Value) {
-	if r.value == cty.NilVal && v.IsWhollyKnown() {
-		r.value, r.valueSecret = v, r.secret
-	}
-}
 
 // eval evaluates an expression in a frame. Errors give an unknown value.
 func (r *reader) eval(f *frame, x hcl.Expression) (cty.Value, diag.List) {
@@ -168,10 +115,10 @@ func (r *replay) follow(c cursor) {
 			}
 			r.seen[v] = true
 		}
-		if r.onVisit != nil {
-			r.onVisit(c)
+		if r.seer != nil {
+			r.seer.visit(r, c)
 		}
-		if r.byName || r.names {
+		if r.names != schemasDecide {
 			r.named(c)
 		}
 		c = r.next(c)
@@ -269,8 +216,8 @@ func (r *replay) from(c cursor) {
 		s.From = append(s.From, From{Address: address, At: r.lines.place(at, r.hidden(c))})
 	}
 	s.Computed = !isWritten(c.x) && !isReference(c.x)
-	if r.fedBy != nil && c.f.unit != nil {
-		r.feedsFrom(c)
+	if r.seer != nil && c.f.unit != nil {
+		r.seer.references(r, c)
 	}
 }
 
@@ -286,14 +233,6 @@ func isWritten(x any) bool {
 	}
 	return false
 }
-
-// end adds a last step.
-func (r *replay) end(kind Kind, c cursor, text string) cursor {
-	r.add(&Step{Kind: kind, Text: text, At: r.lines.place(c.x.Range(), r.hidden(c))})
-	return cursor{}
-}
-
-func (r *replay) fail(c cursor, text string) cursor { return r.end(Failed, c, text) }
 
 // failWith ends with the first message about the expression, or points at what it reads.
 func (r *replay) failWith(c cursor, ds diag.List) cursor {

@@ -19,26 +19,6 @@ func (r *replay) scalar(c cursor) cursor {
 	return cursor{}
 }
 
-// noPart ends at a value that lacks what is asked for, and proposes what is near.
-func (r *replay) noPart(c cursor) cursor {
-	text := "the value has no such part"
-	v, ds := r.in.eval(c.f, c.x)
-	if r.secret || ds.HasErrors() || secretAt(v, nil) {
-		return r.fail(c, text)
-	}
-	for i, s := range c.path {
-		next, ok := part(v, c.path[i:i+1])
-		if !ok {
-			if near := lang.Suggest(s.name(), partsOf(v)); near != "" {
-				text += "." + near
-			}
-			break
-		}
-		v = next
-	}
-	return r.fail(c, text)
-}
-
 // partsOf are the names of what an object or map holds.
 func partsOf(v cty.Value) map[string]cty.Value {
 	v, _ = v.Unmark()
@@ -84,17 +64,6 @@ func (r *reader) near(c cursor, name string) string {
 		return "." + near
 	}
 	return ""
-}
-
-// item goes on inside a constructor; it is a step of its own if it stands on
-// another line than the last step, or was picked from what that shows.
-func (r *replay) item(c cursor, text string) cursor {
-	r.look(c)
-	at := c.x.Range()
-	if l := r.last(); l == nil || l.At == nil || l.At.File != at.Filename || l.At.Line != at.Start.Line || l.Kind == Repetition || l.Kind == Choice {
-		r.add(&Step{Kind: Item, Text: text + pathText(c.path), At: r.lines.place(at, r.hidden(c))})
-	}
-	return c
 }
 
 func (r *replay) conditional(c cursor, x *hclsyntax.ConditionalExpr) cursor {

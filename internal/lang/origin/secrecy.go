@@ -29,6 +29,113 @@ import (
 // of terraform_data is its input. So what state has of an instance is secret,
 // too, where it repeats something secret of that instance (tainted).
 
+// evidence is what one stop of a way tells of the part that is followed. Fields that are
+// not set say nothing.
+type evidence struct {
+	declared bool // the configuration calls it sensitive, or it feeds a variable that is
+	// value is that of an expression, whose marks count on the way along path and below.
+	value cty.Value
+	path  []step
+	// argument is the path of an argument in a block with that guard. Where no schema decides,
+	// so do names in the content of the argument and in the expression that gives it.
+	guard    guard
+	argument []step
+	content  cty.Value
+	expr     hcl.Expression
+}
+
+// secret decides whether the part must not be shown. It is the one place that does: what a
+// replay met before, and in which order, has no influence.
+func (e evidence) secret() bool {
+	return e.declared ||
+		e.value != cty.NilVal && secretAt(e.value, e.path) ||
+		e.guard.secret(e.argument) ||
+		e.content != cty.NilVal && e.guard.holds(e.content) ||
+		e.expr != nil && holdsItem(e.expr)
+}
+
+// A secrecy is what was decided about the part that a replay follows. A part that is secret at
+// one stop stays so at all later ones, since sensitivity is often declared where a value is
+// received and not where it is written.
+type secrecy struct {
+	secret bool
+	names  naming
+	inputs bool // the part is all inputs of the unit, some of which may be secret
+}
+
+// weigh decides by more evidence, and returns what is decided so far.
+func (s *secrecy) weigh(e evidence) bool {
+	s.secret = s.secret || e.secret()
+	return s.secret
+}
+
+// A naming tells whether names decide what is secret.
+type naming uint8
+
+const (
+	schemasDecide naming = iota // a schema does, or nothing that has names is followed
+	blockNames                  // names on the way do: the last block has no schema
+	namesDecide                 // names do, on the way and in the value: nothing has a schema
+)
+
+// follows is called with the guard of each block that the way leads into.
+func (s *secrecy) follows(g guard) {
+	switch {
+	case s.names == namesDecide:
+	case g.byName:
+		s.names = blockNames
+	default:
+		s.names = schemasDecide
+	}
+}
+
+// secrecyOf is what the address of a part of a unit decides. An input is secret if its variable
+// is. Names decide if the module is not known, and in what other programs get.
+func (r *reader) secrecyOf(address hcl.Traversal) (s secrecy) {
+	path, _ := steps(address)
+	root := path[0].name()
+	switch root {
+	case "inputs":
+		if r.e.Eval == nil {
+			s.names = namesDecide
+		}
+	case "remote_state", "terraform", "dependency", "local", "values", "feature":
+		s.names = namesDecide
+	}
+	switch {
+	case len(path) == 1:
+		s.inputs = root == "inputs"
+	case s.names == namesDecide:
+		s.weigh(evidence{guard: guard{byName: true}, argument: path[1:]})
+	case root == "inputs":
+		v := r.e.Eval.Root.Node.Config.Variables[path[1].name()]
+		s.weigh(evidence{declared: v != nil && v.Sensitive})
+	}
+	return s
+}
+
+// withoutInputs marks in the value of all inputs those of sensitive variables.
+func (s secrecy) withoutInputs(r *reader, v cty.Value) cty.Value {
+	if v == cty.NilVal || r.e.Unit == nil || v.Type().IsPrimitiveType() {
+		return v
+	}
+	bare, _ := v.Unmark()
+	if !s.inputs || !bare.IsKnown() || bare.IsNull() || !bare.Type().IsObjectType() {
+		return v
+	}
+	for name := range bare.Type().AttributeTypes() {
+		e := evidence{guard: guard{byName: true}, argument: []step{nameStep(name)}}
+		if r.e.Eval != nil {
+			d := r.e.Eval.Root.Node.Config.Variables[name]
+			e = evidence{declared: d != nil && d.Sensitive}
+		}
+		if e.secret() {
+			v = value.MarkPaths(v, value.Sensitive, cty.GetAttrPath(name))
+		}
+	}
+	return v
+}
+
 // A guard tells which arguments of a block are secret. The zero guard is that of
 // a block whose arguments are not.
 type guard struct {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/terrace-iac/terrace/internal/base/value"
+	"github.com/terrace-iac/terrace/schema"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -64,5 +66,47 @@ func BenchmarkRepeats(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/text")
 		})
+	}
+}
+
+// A part is secret if the declaration, the marks of the value, the schema of the block, or,
+// where there is no schema, a name says so; nothing else counts.
+func TestEvidence(t *testing.T) {
+	s := &schema.Block{Attributes: map[string]*schema.Attribute{
+		"hidden": {Type: cty.String, Sensitive: true}, "password": {Type: cty.String},
+	}}
+	path := func(names ...string) (out []step) {
+		for _, n := range names {
+			out = append(out, nameStep(n))
+		}
+		return out
+	}
+	object := func(name string, v cty.Value) cty.Value { return cty.ObjectVal(map[string]cty.Value{name: v}) }
+	text, marked := cty.StringVal("x"), cty.StringVal("x").Mark(value.Sensitive)
+	for _, c := range []struct {
+		name string
+		e    evidence
+		want bool
+	}{
+		{"nothing", evidence{}, false},
+		{"declared", evidence{declared: true}, true},
+		{"a mark", evidence{value: marked}, true},
+		{"no mark", evidence{value: text}, false},
+		{"a mark at the part", evidence{value: object("a", marked), path: path("a")}, true},
+		{"a mark beside the part", evidence{value: cty.ObjectVal(map[string]cty.Value{"a": marked, "b": text}), path: path("b")}, false},
+		{"a mark on the whole", evidence{value: object("a", text).Mark(value.Sensitive), path: path("a")}, true},
+		{"the schema says so", evidence{guard: guard{block: s}, argument: path("hidden")}, true},
+		{"the schema decides against the name", evidence{guard: guard{block: s}, argument: path("password")}, false},
+		{"a name without a schema", evidence{guard: guard{byName: true}, argument: path("password")}, true},
+		{"a name inside of the argument", evidence{guard: guard{byName: true}, argument: path("a"), content: object("api_key", text)}, true},
+		{"a name where nothing goes by names", evidence{argument: path("password"), content: object("api_key", text)}, false},
+	} {
+		var way secrecy
+		if c.e.secret() != c.want || way.weigh(c.e) != c.want {
+			t.Errorf("%s: secret is %v", c.name, c.e.secret())
+		}
+		if !way.weigh(evidence{declared: true}) || !way.weigh(c.e) {
+			t.Errorf("%s: what was secret is shown later on the way", c.name)
+		}
 	}
 }

@@ -108,7 +108,7 @@ func (r finder) backend(m *eval.Module, part string, path []step) (begin, diag.L
 		config := append([]step{nameStep("remote_state"), nameStep("config")}, path...)
 		if way, ok, ds := r.in.e.Unit.Part(traversal(config)); ok && !ds.HasErrors() {
 			return func(r *replay) cursor {
-				r.secret = guard{byName: true}.secret(path)
+				r.weigh(evidence{guard: guard{byName: true}, argument: path})
 				return r.take(way)
 			}, nil
 		}

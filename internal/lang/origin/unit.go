@@ -77,15 +77,10 @@ func (r *replay) stop(s *Stop) {
 	}
 	if s.Value != cty.NilVal {
 		at := spot{s.At.Filename, s.At.Start.Byte, s.At.End.Byte}
-		if len(r.fed.under(at, path)) > 0 {
-			r.secret = true
-		}
-		r.secret = r.secret || secretAt(s.Value, nil)
+		r.weigh(evidence{value: s.Value, declared: len(r.fed.under(at, path)) > 0})
 		r.learn(s.Value)
 	}
-	if w := s.Expr; w != nil && r.fed.all(spotOf(c)) {
-		r.secret = true
-	}
+	r.weigh(evidence{declared: s.Expr != nil && r.fed.all(spotOf(c))})
 	r.out.Whole = r.out.Whole || s.Whole
 	step := &Step{Kind: s.Kind, Text: s.Text}
 	switch {
@@ -138,17 +133,6 @@ func (r *replay) lands(c cursor) *Place {
 	sub.item(c, "")
 	sub.follow(c)
 	return sub.lastPlace()
-}
-
-// lastPlace is the last place of the way in a file, or else the last.
-func (r *replay) lastPlace() *Place {
-	var found *Place
-	for _, s := range r.out.Steps {
-		if s.At != nil && s.Kind != Condition && (found == nil || s.At.File != "") {
-			found = s.At
-		}
-	}
-	return found
 }
 
 // generated goes on at what writes the file in which the way ends, if the unit

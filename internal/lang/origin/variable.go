@@ -23,9 +23,12 @@ func (r *replay) variable(m *eval.Module, name string, path []step, c cursor) cu
 		return r.computed(c)
 	}
 	label := named(m, "var."+name)
-	r.secret = r.secret || v.Sensitive
 	got, ok := m.Variable(r.in.t, name)
-	r.secret = r.secret || ok && secretAt(got, path)
+	e := evidence{declared: v.Sensitive}
+	if ok {
+		e.value, e.path = got, path
+	}
+	r.weigh(e)
 	p, has := part(got, path)
 	if has = ok && has; has {
 		r.learn(p)
@@ -148,14 +151,14 @@ func (r *replay) defaultOf(v *config.Variable, label string, path []step) cursor
 	return r.define(Default, label, s, cursor{&frame{}, s.Expr, path})
 }
 
-func (r *replay) notGiven(v *config.Variable, label string) cursor {
+func (r *account) notGiven(v *config.Variable, label string) cursor {
 	r.add(&Step{Kind: NotGiven, Text: label + " is required and has no value", At: r.lines.place(v.At, nil)})
 	return cursor{}
 }
 
 // optional ends at the type of a variable if the part is the default of an
 // optional attribute, which the given value leaves out.
-func (r *replay) optional(v *config.Variable, given, got cty.Value, label string, path []step) bool {
+func (r *account) optional(v *config.Variable, given, got cty.Value, label string, path []step) bool {
 	s := v.Settings["type"]
 	if v.Defaults == nil || s == nil || len(path) == 0 {
 		return false
@@ -264,7 +267,7 @@ func (r *replay) given(v *config.Variable, in eval.Input, label string, path []s
 
 // defaultPlace is where a variable's default stands, which a given value replaces; nil if
 // it has none.
-func (r *replay) defaultPlace(v *config.Variable) *Place {
+func (r *account) defaultPlace(v *config.Variable) *Place {
 	d := v.Settings["default"]
 	if d == nil {
 		return nil
@@ -297,7 +300,7 @@ func (r *reader) lost(name string) []Given {
 	return r.e.Lost(name)
 }
 
-func (r *replay) givenPlace(g Given) Place {
+func (r *account) givenPlace(g Given) Place {
 	if g.At == nil {
 		return Place{Layer: g.Layer.String()}
 	}

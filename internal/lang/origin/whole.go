@@ -23,7 +23,7 @@ type whole struct {
 }
 
 // wholeOf tells where a block stands, what it was merged from and what it holds.
-func (r *replay) wholeOf(w whole) {
+func (r blocks) wholeOf(w whole) {
 	r.out.Whole = true
 	parts := w.origin.Parts()
 	if len(parts) == 0 {
@@ -45,7 +45,7 @@ func (r *replay) wholeOf(w whole) {
 	})
 }
 
-func (r *replay) wholeBody(w whole) {
+func (r blocks) wholeBody(w whole) {
 	m := w.f.mod.Node.Config
 	attrs, _ := w.body.JustAttributes()
 	for name := range attrs { // sorted by place at the end
@@ -63,14 +63,14 @@ func (r *replay) wholeBody(w whole) {
 }
 
 // holds adds an argument to what a block holds.
-func (r *replay) holds(w whole, name string, s *config.Setting, gone []config.Place) {
+func (r blocks) holds(w whole, name string, s *config.Setting, gone []config.Place) {
 	c := cursor{f: w.f, x: s.Expr}
-	before := r.secret
+	before := r.secrecy
 	args := &guarded{w.f.guard, []step{nameStep(name)}}
 	if w.origin.Setting(name) == s {
 		args = nil
 	} else {
-		r.secret = r.secret || w.secret != nil && w.secret(name)
+		r.weigh(evidence{declared: w.secret != nil && w.secret(name)})
 		r.guarded(w.f, s, args.path)
 	}
 	if args != nil || !static(name) {
@@ -81,40 +81,12 @@ func (r *replay) holds(w whole, name string, s *config.Setting, gone []config.Pl
 		p.Replaces = r.places(gone)
 	}
 	r.out.Parts = append(r.out.Parts, p)
-	r.secret = before
-}
-
-// holdsBlock adds a nested block to what a block holds.
-func (r *replay) holdsBlock(name string, parts, gone []config.Place) {
-	r.out.Parts = append(r.out.Parts, Part{
-		Name: name, At: *r.lines.layered(r.lines.header(parts[0].At), parts[0].Layer), With: r.lines.headers(parts[1:]), Replaces: r.places(gone),
-	})
-}
-
-// block adds the step of a block.
-func (r *replay) block(kind Kind, text string, parts, gone []config.Place) {
-	r.add(&Step{
-		Kind: kind, Text: text, At: r.lines.layered(r.lines.header(parts[0].At), parts[0].Layer),
-		With: r.lines.headers(parts[1:]), Replaces: r.places(gone),
-	})
+	r.secrecy = before // what is decided of one argument holds for that alone
 }
 
 func (r *listing) headers(at []config.Place) (out []Place) {
 	for _, p := range at {
 		out = append(out, *r.layered(r.header(p.At), p.Layer))
-	}
-	return out
-}
-
-// places are those of what was replaced; it may be arguments, whose text is
-// then not shown if the value must not be.
-func (r *replay) places(gone []config.Place) (out []Place) {
-	for _, g := range gone {
-		var hide []source.Range
-		if r.secret {
-			hide = []source.Range{g.At}
-		}
-		out = append(out, *r.lines.layered(r.lines.place(g.At, hide), g.Layer))
 	}
 	return out
 }
