@@ -90,16 +90,12 @@ func (s *secrecy) follows(g guard) {
 }
 
 // secrecyOf is what the address of a part of a unit decides. An input is secret if its variable
-// is. Names decide if the module is not known, and in what other programs get.
+// is. Names decide if the module is not known, and in all other parts, which have no schema
+// that calls anything sensitive.
 func (r *reader) secrecyOf(address hcl.Traversal) (s secrecy) {
 	path, _ := steps(address)
 	root := path[0].name()
-	switch root {
-	case "inputs":
-		if r.e.Eval == nil {
-			s.names = namesDecide
-		}
-	case "remote_state", "terraform", "dependency", "local", "values", "feature":
+	if root != "inputs" || r.e.Eval == nil {
 		s.names = namesDecide
 	}
 	switch {
