@@ -97,7 +97,8 @@ const packageOrder = `
 	< internal/provider/testprovider
 	< internal/provider/testprovider/cmd/terraform-provider-test;
 	provider < internal/provider/fake;
-	provider, internal/base/parallel < internal/provider/manager;
+	provider < internal/provider/intercept;
+	provider, internal/provider/intercept, internal/base/parallel < internal/provider/manager;
 	provider, config, internal/settings/lock, internal/net/registry < internal/provider/install;
 
 	# configuration to what is wanted. It sees neither state nor plugins.
@@ -199,7 +200,7 @@ const packageOrder = `
 
 	# tests run on the facade.
 	config < internal/testrun/testfile;
-	provider, state < internal/testrun/mock;
+	provider, internal/provider/intercept, state < internal/testrun/mock;
 	engine, internal/testrun/testfile, internal/testrun/mock < internal/testrun;
 
 	# many units, the command line, main.

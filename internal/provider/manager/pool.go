@@ -79,18 +79,19 @@ func (p *Pool) Schema(ctx context.Context, a addr.Provider) (*schema.Provider, d
 	return got.schema, append(ds, clone(got.ds)...)
 }
 
-func (p *Pool) readSchema(ctx context.Context, a addr.Provider, prog *program) (*schema.Provider, diag.List) {
+func (p *Pool) readSchema(ctx context.Context, a addr.Provider, prog *program) (s *schema.Provider, ds diag.List) {
 	if ds := p.turn(ctx, a); ds.HasErrors() {
 		return nil, ds
 	}
 	defer p.host.turns.Give()
-	return visit(ctx, p, prog, nil, func(inst provider.Provider) (*schema.Provider, diag.List) {
-		s, ds := inst.Schema(ctx)
+	ds = p.visit(ctx, prog, func(inst provider.Provider) (ds diag.List) {
+		s, ds = inst.Schema(ctx)
 		if s == nil && !ds.HasErrors() {
 			ds = diag.Errorf(diag.CodeProviderStart, nil, "Failed to load plugin schemas", "The provider %s returned no schema.", a)
 		}
-		return s, ds
+		return ds
 	})
+	return s, ds
 }
 
 // program finds out what a provider runs as; a failure is not kept.
@@ -133,7 +134,7 @@ func (p *Pool) Any(ctx context.Context, a addr.Provider) (provider.Provider, dia
 	defer p.mu.Unlock()
 	h := p.any[a]
 	if h == nil {
-		h = &handle{pool: p, addr: a, prog: prog}
+		h = newHandle(p, prog, cty.NilVal, nil)
 		p.any[a] = h
 	}
 	return h, nil
@@ -172,7 +173,7 @@ func (p *Pool) Configured(ctx context.Context, a addr.ProviderConfig, config cty
 	if i := slices.IndexFunc(p.handles[a], func(h *handle) bool { return h.config.RawEquals(config) }); i >= 0 {
 		h = p.handles[a][i]
 	} else {
-		h = &handle{pool: p, addr: a.Provider, prog: prog, config: config, limit: p.host.limit(a.Provider, config, p)}
+		h = newHandle(p, prog, config, p.host.limit(a.Provider, config, p))
 		p.handles[a] = append(p.handles[a], h)
 	}
 	p.mu.Unlock()
@@ -216,11 +217,11 @@ func (p *Pool) launch(ctx context.Context, prog *program, proc *process, start b
 }
 
 // visit makes a call that needs no configuration on any process of a program.
-func visit[R any](ctx context.Context, p *Pool, prog *program, none R, call func(provider.Provider) (R, diag.List)) (R, diag.List) {
+func (p *Pool) visit(ctx context.Context, prog *program, call func(provider.Provider) diag.List) diag.List {
 	for tries := 1; ; tries++ {
 		proc, start, ds := p.host.visit(prog, p)
 		if ds.HasErrors() {
-			return none, ds
+			return ds
 		}
 		restart, ds := p.launch(ctx, prog, proc, start)
 		if ds.HasErrors() {
@@ -229,11 +230,11 @@ func visit[R any](ctx context.Context, p *Pool, prog *program, none R, call func
 			if restart {
 				continue
 			}
-			return none, ds
+			return ds
 		}
-		out, more := answer(proc, call, func() { p.host.left(proc, nil) })
+		more := answer(proc, call, func() { p.host.left(proc, nil) })
 		if !again(proc, more, tries) {
-			return out, append(ds, more...)
+			return append(ds, more...)
 		}
 	}
 }

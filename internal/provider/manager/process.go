@@ -155,7 +155,7 @@ func (p *process) mayStop(h *Host) bool {
 }
 
 // answer makes a call, not while the process is configured.
-func answer[R any](p *process, call func(provider.Provider) (R, diag.List), after func()) (R, diag.List) {
+func answer(p *process, call func(provider.Provider) diag.List, after func()) diag.List {
 	defer after()
 	p.calls.RLock()
 	defer p.calls.RUnlock()

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/provider/intercept"
 	"github.com/terrace-iac/terrace/provider"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/state"
@@ -194,7 +195,9 @@ func (s *Shared) Decorate(r *Rules) func(addr.Provider, provider.Factory) provid
 			return nil
 		}
 		return func(context.Context) (provider.Provider, diag.List) {
-			return &decorator{back: s.backing(a, f), start: f, rules: r, objects: objects}, nil
+			d := &decorator{back: s.backing(a, f), start: f, rules: r, objects: objects}
+			d.Calls = intercept.Calls{Handler: d}
+			return d, nil
 		}
 	}
 }
@@ -285,6 +288,7 @@ func relax(b *schema.Block) *schema.Block {
 
 // A decorator answers for a provider what the rules say.
 type decorator struct {
+	intercept.Calls
 	back    *backing
 	start   provider.Factory
 	rules   *Rules
@@ -319,93 +323,107 @@ func (d *decorator) passOn(ctx context.Context) (provider.Provider, diag.List) {
 }
 
 // ask passes a call on to the real provider.
-func ask[R any](ctx context.Context, d *decorator, call func(provider.Provider) (R, diag.List)) (R, diag.List) {
+func (d *decorator) ask(ctx context.Context, c intercept.Call) diag.List {
 	p, ds := d.passOn(ctx)
 	if ds.HasErrors() {
-		var none R
-		return none, ds
+		return ds
 	}
-	out, more := call(p)
-	return out, append(ds, more...)
+	return append(ds, c.Do(ctx, p)...)
 }
 
 // look makes a call that needs no configuration.
-func look[R any](ctx context.Context, d *decorator, call func(provider.Provider) (R, diag.List)) (R, diag.List) {
+func (d *decorator) look(ctx context.Context, c intercept.Call) diag.List {
 	p, ds := d.back.provider(ctx)
 	if ds.HasErrors() {
-		var none R
-		return none, ds
+		return ds
 	}
-	out, more := call(p)
-	return out, append(ds, more...)
+	return append(ds, c.Do(ctx, p)...)
 }
 
-// Schema implements provider.Provider.
-func (d *decorator) Schema(ctx context.Context) (*schema.Provider, diag.List) {
-	return d.back.read(ctx)
-}
-
-// ValidateConfig implements provider.Provider. A mock takes any configuration.
-func (d *decorator) ValidateConfig(ctx context.Context, config cty.Value) (cty.Value, diag.List) {
-	if d.rules.config(provider.CallerOf(ctx).Config) != nil {
-		return config, nil
+// Handle implements intercept.Handler.
+func (d *decorator) Handle(ctx context.Context, c intercept.Call) (ds diag.List) {
+	caller := provider.CallerOf(ctx)
+	switch c := c.(type) { // calls that concern no object, or every one
+	case *intercept.Schema:
+		c.Answer, ds = d.back.read(ctx)
+		return ds
+	case *intercept.ValidateConfig:
+		if d.rules.config(caller.Config) != nil { // a mock takes any configuration
+			return nil
+		}
+		return d.look(ctx, c)
+	case *intercept.Configure:
+		return d.configure(ctx, caller, c.Request.Config)
+	case *intercept.CallFunction:
+		p, ds := d.back.provider(ctx)
+		if ds.HasErrors() {
+			c.Answer.Err = fmt.Errorf("the provider does not run: %w", ds.Err())
+			return nil
+		}
+		return c.Do(ctx, p)
+	case *intercept.ValidateResource, *intercept.UpgradeIdentity, *intercept.Move, *intercept.Functions:
+		return d.look(ctx, c) // providers do these without a configuration, and do so for mocks, too
 	}
-	return look(ctx, d, func(p provider.Provider) (cty.Value, diag.List) { return p.ValidateConfig(ctx, config) })
+	values, mocked := d.rules.answers(caller)
+	if c, ok := c.(*intercept.UpgradeState); ok {
+		if mocked && d.current(ctx, c) {
+			return nil
+		}
+		return d.look(ctx, c)
+	}
+	if !mocked {
+		return d.ask(ctx, c)
+	}
+	switch c := c.(type) {
+	case *intercept.Plan:
+		c.Answer, ds = d.plan(ctx, c.Request, caller, values)
+	case *intercept.Apply:
+		c.Answer, ds = d.apply(ctx, c.Request, caller, values)
+	case *intercept.Import:
+		c.Answer, ds = d.imported(ctx, c.Request, caller, values)
+	case *intercept.ReadData:
+		c.Answer, ds = d.lasting(ctx, addr.Data, c.Request.Type, c.Request.Config, caller, values)
+	case *intercept.OpenEphemeral:
+		c.Answer.Result, ds = d.lasting(ctx, addr.Ephemeral, c.Request.Type, c.Request.Config, caller, values)
+	case *intercept.RenewEphemeral:
+		c.Answer.Private = c.Request.Private
+	case *intercept.Read, *intercept.CloseEphemeral: // what is mocked is as it was
+	}
+	return ds
 }
 
-// Configure implements provider.Provider.
-func (d *decorator) Configure(ctx context.Context, config cty.Value) diag.List {
+// configure configures the real provider, unless the configuration is mocked.
+func (d *decorator) configure(ctx context.Context, c provider.Caller, config cty.Value) diag.List {
 	d.mu.Lock()
 	d.config = config
 	d.mu.Unlock()
-	if d.rules.config(provider.CallerOf(ctx).Config) != nil {
+	if d.rules.config(c.Config) != nil {
 		return nil
 	}
 	_, ds := d.passOn(ctx)
 	return ds
 }
 
-// ValidateResource implements provider.Provider. Providers judge resources without a
-// configuration, and do so for mocks, too.
-func (d *decorator) ValidateResource(ctx context.Context, mode addr.Mode, typ string, config cty.Value) diag.List {
-	_, ds := look(ctx, d, func(p provider.Provider) (struct{}, diag.List) {
-		return struct{}{}, p.ValidateResource(ctx, mode, typ, config)
-	})
-	return ds
-}
-
-// UpgradeState implements provider.Provider. What a mock stored is of the current version.
-func (d *decorator) UpgradeState(ctx context.Context, req provider.UpgradeRequest) (cty.Value, diag.List) {
-	if _, ok := d.rules.answers(provider.CallerOf(ctx)); ok && req.JSON != nil {
-		if b, ds := d.block(ctx, addr.Managed, req.Type); !ds.HasErrors() {
-			if v, err := state.Decode(req.JSON, b.ImpliedType()); err == nil {
-				return v, nil
-			}
-		}
+// current answers the upgrade of an object that a mock stored, which is of the current
+// version. It reports whether the object is one.
+func (d *decorator) current(ctx context.Context, c *intercept.UpgradeState) bool {
+	if c.Request.JSON == nil {
+		return false
 	}
-	return look(ctx, d, func(p provider.Provider) (cty.Value, diag.List) { return p.UpgradeState(ctx, req) })
-}
-
-// UpgradeIdentity implements provider.Provider.
-func (d *decorator) UpgradeIdentity(ctx context.Context, typ string, version int64, json []byte) (cty.Value, diag.List) {
-	return look(ctx, d, func(p provider.Provider) (cty.Value, diag.List) { return p.UpgradeIdentity(ctx, typ, version, json) })
-}
-
-// Read implements provider.Provider. What is mocked is as it was.
-func (d *decorator) Read(ctx context.Context, req provider.ReadRequest) (provider.ReadResponse, diag.List) {
-	if _, ok := d.rules.answers(provider.CallerOf(ctx)); ok {
-		return provider.ReadResponse{State: req.Prior, Private: req.Private, Identity: req.Identity}, nil
+	b, ds := d.block(ctx, addr.Managed, c.Request.Type)
+	if ds.HasErrors() {
+		return false
 	}
-	return ask(ctx, d, func(p provider.Provider) (provider.ReadResponse, diag.List) { return p.Read(ctx, req) })
+	v, err := state.Decode(c.Request.JSON, b.ImpliedType())
+	if err != nil {
+		return false
+	}
+	c.Answer = v
+	return true
 }
 
-// Plan implements provider.Provider.
-func (d *decorator) Plan(ctx context.Context, req provider.PlanRequest) (provider.PlanResponse, diag.List) {
-	c := provider.CallerOf(ctx)
-	values, ok := d.rules.answers(c)
-	if !ok {
-		return ask(ctx, d, func(p provider.Provider) (provider.PlanResponse, diag.List) { return p.Plan(ctx, req) })
-	}
+// plan plans a mocked object.
+func (d *decorator) plan(ctx context.Context, req provider.PlanRequest, c provider.Caller, values Values) (provider.PlanResponse, diag.List) {
 	if req.Proposed.IsNull() {
 		return provider.PlanResponse{Planned: req.Proposed, Private: req.Private, Identity: req.PriorIdentity}, nil
 	}
@@ -419,13 +437,8 @@ func (d *decorator) Plan(ctx context.Context, req provider.PlanRequest) (provide
 	return provider.PlanResponse{Planned: planned, Private: req.Private, Identity: req.PriorIdentity}, append(ds, f.ds...)
 }
 
-// Apply implements provider.Provider.
-func (d *decorator) Apply(ctx context.Context, req provider.ApplyRequest) (provider.ApplyResponse, diag.List) {
-	c := provider.CallerOf(ctx)
-	values, ok := d.rules.answers(c)
-	if !ok {
-		return ask(ctx, d, func(p provider.Provider) (provider.ApplyResponse, diag.List) { return p.Apply(ctx, req) })
-	}
+// apply makes a mocked object.
+func (d *decorator) apply(ctx context.Context, req provider.ApplyRequest, c provider.Caller, values Values) (provider.ApplyResponse, diag.List) {
 	out := provider.ApplyResponse{State: req.Planned, Private: req.Private, Identity: req.PlannedIdentity}
 	if req.Planned.IsNull() {
 		return out, nil
@@ -442,13 +455,8 @@ func (d *decorator) Apply(ctx context.Context, req provider.ApplyRequest) (provi
 	return out, append(ds, f.ds...)
 }
 
-// Import implements provider.Provider. A mock has every object that is asked for.
-func (d *decorator) Import(ctx context.Context, req provider.ImportRequest) ([]provider.Imported, diag.List) {
-	c := provider.CallerOf(ctx)
-	values, ok := d.rules.answers(c)
-	if !ok {
-		return ask(ctx, d, func(p provider.Provider) ([]provider.Imported, diag.List) { return p.Import(ctx, req) })
-	}
+// imported imports an object: a mock has every object that is asked for.
+func (d *decorator) imported(ctx context.Context, req provider.ImportRequest, c provider.Caller, values Values) ([]provider.Imported, diag.List) {
 	b, ds := d.block(ctx, addr.Managed, req.Type)
 	if ds.HasErrors() {
 		return nil, ds
@@ -462,72 +470,14 @@ func (d *decorator) Import(ctx context.Context, req provider.ImportRequest) ([]p
 	return []provider.Imported{{Type: req.Type, State: cty.ObjectVal(vals), Identity: req.Identity}}, append(ds, f.ds...)
 }
 
-// Move implements provider.Provider.
-func (d *decorator) Move(ctx context.Context, req provider.MoveRequest) (provider.MoveResponse, diag.List) {
-	return look(ctx, d, func(p provider.Provider) (provider.MoveResponse, diag.List) { return p.Move(ctx, req) })
-}
-
-// ReadData implements provider.Provider.
-func (d *decorator) ReadData(ctx context.Context, typ string, config, meta cty.Value) (cty.Value, diag.List) {
-	c := provider.CallerOf(ctx)
-	values, ok := d.rules.answers(c)
-	if !ok {
-		return ask(ctx, d, func(p provider.Provider) (cty.Value, diag.List) { return p.ReadData(ctx, typ, config, meta) })
-	}
-	b, ds := d.block(ctx, addr.Data, typ)
+// lasting is the mocked result of a data source or an ephemeral resource.
+func (d *decorator) lasting(ctx context.Context, mode addr.Mode, typ string, config cty.Value, c provider.Caller, values Values) (cty.Value, diag.List) {
+	b, ds := d.block(ctx, mode, typ)
 	if ds.HasErrors() {
 		return config, ds
 	}
 	f := d.filler(c, values, lasting)
 	return f.object(b, config, config, nil), append(ds, f.ds...)
-}
-
-// OpenEphemeral implements provider.Provider.
-func (d *decorator) OpenEphemeral(ctx context.Context, typ string, config cty.Value) (provider.Opened, diag.List) {
-	c := provider.CallerOf(ctx)
-	values, ok := d.rules.answers(c)
-	if !ok {
-		return ask(ctx, d, func(p provider.Provider) (provider.Opened, diag.List) { return p.OpenEphemeral(ctx, typ, config) })
-	}
-	b, ds := d.block(ctx, addr.Ephemeral, typ)
-	if ds.HasErrors() {
-		return provider.Opened{}, ds
-	}
-	f := d.filler(c, values, lasting)
-	return provider.Opened{Result: f.object(b, config, config, nil)}, append(ds, f.ds...)
-}
-
-// RenewEphemeral implements provider.Provider.
-func (d *decorator) RenewEphemeral(ctx context.Context, typ string, private []byte) (provider.Renewal, diag.List) {
-	if _, ok := d.rules.answers(provider.CallerOf(ctx)); ok {
-		return provider.Renewal{Private: private}, nil
-	}
-	return ask(ctx, d, func(p provider.Provider) (provider.Renewal, diag.List) { return p.RenewEphemeral(ctx, typ, private) })
-}
-
-// CloseEphemeral implements provider.Provider.
-func (d *decorator) CloseEphemeral(ctx context.Context, typ string, private []byte) diag.List {
-	if _, ok := d.rules.answers(provider.CallerOf(ctx)); ok {
-		return nil
-	}
-	_, ds := ask(ctx, d, func(p provider.Provider) (struct{}, diag.List) {
-		return struct{}{}, p.CloseEphemeral(ctx, typ, private)
-	})
-	return ds
-}
-
-// Functions implements provider.Provider.
-func (d *decorator) Functions(ctx context.Context) (map[string]*schema.Function, diag.List) {
-	return look(ctx, d, func(p provider.Provider) (map[string]*schema.Function, diag.List) { return p.Functions(ctx) })
-}
-
-// CallFunction implements provider.Provider.
-func (d *decorator) CallFunction(ctx context.Context, name string, args []cty.Value) (cty.Value, error) {
-	p, ds := d.back.provider(ctx)
-	if ds.HasErrors() {
-		return cty.DynamicVal, fmt.Errorf("the provider does not run: %w", ds.Err())
-	}
-	return p.CallFunction(ctx, name, args)
 }
 
 // Stop implements provider.Provider.
