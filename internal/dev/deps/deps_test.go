@@ -130,8 +130,8 @@ const packageOrder = `
 	internal/state/backend, internal/state/backend/rest < internal/state/backend/consul;
 	internal/state/backend, internal/state/backend/rest < internal/state/backend/kubernetes;
 	internal/state/backend, internal/state/backend/rest < internal/state/backend/etcdv3;
-	internal/state/backend < internal/state/backend/bucket;
-	internal/state/backend/bucket, internal/state/backend/rest < internal/state/backend/cos, internal/state/backend/oss;
+	internal/state/backend, internal/state/backend/rest < internal/state/backend/bucket;
+	internal/state/backend/bucket < internal/state/backend/cos, internal/state/backend/oss;
 	internal/state/backend, internal/state/backend/rest, internal/net/gcp < internal/state/backend/gcs;
 	internal/state/backend, internal/state/backend/rest, internal/net/azure < internal/state/backend/azureargs;
 	internal/state/backend/azureargs < internal/state/backend/azurerm;

@@ -1,8 +1,10 @@
-// Package bucket is what the backends cos and oss have in common: object stores that
-// list a bucket in the XML of S3's first listing, and lay out workspaces alike.
+// Package bucket is what the backends cos and oss share: the client of an object store that
+// lists a bucket in the XML of S3's first listing, the objects of a workspace, and temporary
+// credentials.
 //
-// Main type: Layout. The one rule: nothing is sent from here; the backend's own
-// client does that, with its signature.
+// Main types: Client, which sends requests; Layout, the names of the objects; and Object,
+// the state of one workspace. The one rule: what differs between the services is data in
+// Service or a method of Vendor.
 package bucket
 
 import (
@@ -48,8 +50,8 @@ func (l Layout) folder() string {
 	return strings.TrimSuffix(l.Prefix, "/") + "/"
 }
 
-// Workspaces lists the workspaces by the objects that there are, the default one first.
-func (l Layout) Workspaces(ctx context.Context, list func(ctx context.Context, prefix string) ([]string, error)) ([]string, error) {
+// workspaces lists the workspaces by the objects that there are, the default one first.
+func (l Layout) workspaces(ctx context.Context, list func(ctx context.Context, prefix string) ([]string, error)) ([]string, error) {
 	keys, err := list(ctx, l.folder())
 	if err != nil {
 		return nil, err
@@ -65,16 +67,16 @@ func (l Layout) Workspaces(ctx context.Context, list func(ctx context.Context, p
 	return names, nil
 }
 
-// List returns the names of all objects with a prefix, in order. page asks the bucket
-// with the given parameters and returns the body of an answer with status 200.
-func List(ctx context.Context, prefix string, page func(context.Context, url.Values) ([]byte, error)) ([]string, error) {
+// list returns the names of all objects with a prefix, in order. page asks the bucket with
+// the given parameters and returns the body of a success.
+func list(prefix string, page func(url.Values) ([]byte, error)) ([]string, error) {
 	var out []string
 	for marker := ""; ; {
 		q := url.Values{"prefix": {prefix}, "max-keys": {"1000"}}
 		if marker != "" {
 			q.Set("marker", marker)
 		}
-		body, err := page(ctx, q)
+		body, err := page(q)
 		if err != nil {
 			return nil, err
 		}

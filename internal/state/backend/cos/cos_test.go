@@ -106,8 +106,8 @@ func TestDamage(t *testing.T) {
 	if _, err := o.Write(ctx, []byte("{}\n"), backend.Prior{Absent: true}, ""); err != nil {
 		t.Fatal(err)
 	}
-	s.Put(o.file, "x")
-	_, header := s.Object(o.file)
+	s.Put(o.File, "x")
+	_, header := s.Object(o.File)
 	for _, sum := range []string{"", "0123456789abcdef0123456789abcdef"} {
 		header.Set("X-Cos-Meta-Md5", sum)
 		var e *backend.Error

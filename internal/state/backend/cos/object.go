@@ -13,6 +13,7 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/state/backend"
+	"github.com/terrace-iac/terrace/internal/state/backend/bucket"
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
@@ -23,8 +24,8 @@ const lockTag = "tencentcloud-terraform-lock"
 // An object is the state of one workspace. The store has no conditional writes, so it
 // has no versions.
 type object struct {
-	b    *cosBackend
-	file string
+	bucket.Object
+	b *cosBackend
 }
 
 func md5sum(b []byte) string {
@@ -32,10 +33,10 @@ func md5sum(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func (o *object) lockFile() string { return o.file + ".tflock" }
+func (o *object) lockFile() string { return o.File + ".tflock" }
 
 // tag is the value of the tag for this state.
-func (o *object) tag() string { return md5sum([]byte(o.b.bucket + ":" + o.lockFile())) }
+func (o *object) tag() string { return md5sum([]byte(o.Bucket + ":" + o.lockFile())) }
 
 func (o *object) Read(ctx context.Context) (backend.Payload, error) {
 	return backend.Collect(ctx, o)
@@ -43,7 +44,7 @@ func (o *object) Read(ctx context.Context) (backend.Payload, error) {
 
 // Fetch implements backend.Streamed.
 func (o *object) Fetch(ctx context.Context, take func(io.Reader) error) (string, error) {
-	_, err := o.b.fetch(ctx, o.file, take)
+	_, err := o.Client.Fetch(ctx, o.File, take)
 	return "", err
 }
 
@@ -54,7 +55,7 @@ func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lo
 // Send implements backend.Streamed.
 func (o *object) Send(ctx context.Context, t *backend.Text, _ backend.Prior, lock string) (string, error) {
 	if lock != "" {
-		text, err := o.b.read(ctx, o.lockFile())
+		text, err := o.Client.Read(ctx, o.lockFile())
 		if err != nil {
 			return "", err
 		}
@@ -62,19 +63,12 @@ func (o *object) Send(ctx context.Context, t *backend.Text, _ backend.Prior, loc
 			return "", &backend.Error{Argument: "bucket", Answer: "the lock object is not that of this run any more", Err: backend.ErrLockLost}
 		}
 	}
-	resp, err := o.b.write(ctx, o.file, t, false)
-	if err != nil {
-		return "", err
-	}
-	if resp.Status != http.StatusOK {
-		return "", o.b.refused("Failed to write the state", "cos:PutObject", resp)
-	}
-	return "", nil
+	return "", o.Client.Write(ctx, o.File, t, "Failed to write the state")
 }
 
 // holder is who holds the lock, nil if nobody does. Its ID is what Unlock takes.
 func (o *object) holder(ctx context.Context) (*store.LockInfo, error) {
-	text, err := o.b.read(ctx, o.lockFile())
+	text, err := o.Client.Read(ctx, o.lockFile())
 	if err != nil || text == nil {
 		return nil, err
 	}
@@ -120,7 +114,7 @@ func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) 
 	id, err := o.makeLock(ctx, info)
 	if e := o.dropTag(context.WithoutCancel(ctx)); e != nil && err == nil {
 		err = e
-		o.b.delete(context.WithoutCancel(ctx), o.lockFile())
+		o.Remove(context.WithoutCancel(ctx), o.lockFile())
 	}
 	return id, err
 }
@@ -136,10 +130,10 @@ func (o *object) makeLock(ctx context.Context, info store.LockInfo) (string, err
 	}
 	info.Path = o.lockFile()
 	text := info.JSON()
-	resp, err := o.b.write(ctx, o.lockFile(), backend.Bytes(text), true)
+	resp, err := o.Put(ctx, o.lockFile(), backend.Bytes(text), http.Header{"X-Cos-Forbid-Overwrite": {"true"}})
 	if err != nil || resp.Repeated > 0 && resp.Status == http.StatusConflict {
 		// Nobody has said whether it was written.
-		now, e := o.b.read(context.WithoutCancel(ctx), o.lockFile())
+		now, e := o.Client.Read(context.WithoutCancel(ctx), o.lockFile())
 		if e == nil && bytes.Equal(now, text) {
 			return md5sum(text), nil
 		}
@@ -153,11 +147,11 @@ func (o *object) makeLock(ctx context.Context, info store.LockInfo) (string, err
 	case http.StatusConflict:
 		return "", &backend.LockedError{Reason: "somebody else took the lock just now", Again: true}
 	}
-	return "", o.b.refused("Error acquiring the state lock", "cos:PutObject", resp)
+	return "", o.Refused("Error acquiring the state lock", "PutObject", resp)
 }
 
 func (o *object) callTag(ctx context.Context, action string, out any) (string, *backend.Error) {
-	c, err := o.b.account.get(ctx)
+	c, err := o.b.account.Credentials(ctx)
 	if err != nil {
 		return "", &backend.Error{Argument: "assume_role", Answer: diag.Reason(err), Err: err}
 	}
@@ -196,36 +190,5 @@ func (o *object) Unlock(ctx context.Context, id string) error {
 	case holder.ID != id:
 		return backend.WrongID(id, holder.ID)
 	}
-	return o.b.delete(ctx, o.lockFile())
-}
-
-// beside is the prefix of what is kept beside the state.
-func (o *object) beside() string { return o.file + ".beside/" }
-
-func (o *object) PutBlob(ctx context.Context, name string, data []byte) error {
-	resp, err := o.b.write(ctx, o.beside()+name, backend.Bytes(data), false)
-	if err == nil && resp.Status != http.StatusOK {
-		err = o.b.refused("Failed to write beside the state", "cos:PutObject", resp)
-	}
-	return err
-}
-
-func (o *object) GetBlob(ctx context.Context, name string) ([]byte, error) {
-	data, err := o.b.read(ctx, o.beside()+name)
-	if err == nil && data == nil {
-		err = backend.ErrNoBlob
-	}
-	return data, err
-}
-
-func (o *object) ListBlobs(ctx context.Context, prefix string) ([]string, error) {
-	keys, err := o.b.list(ctx, o.beside()+prefix)
-	for i, k := range keys {
-		keys[i] = strings.TrimPrefix(k, o.beside())
-	}
-	return keys, err
-}
-
-func (o *object) DeleteBlob(ctx context.Context, name string) error {
-	return o.b.delete(ctx, o.beside()+name)
+	return o.Remove(ctx, o.lockFile())
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/terrace-iac/terrace/internal/state/backend/bucket"
 )
 
 func mac(h func() hash.Hash, key []byte, text string) []byte {
@@ -19,10 +21,10 @@ func mac(h func() hash.Hash, key []byte, text string) []byte {
 	return m.Sum(nil)
 }
 
-// signObject is the Authorization of a request to the object store, by the "Request
-// Signature" of COS (document 436/7778). All parameters and the headers that matter
-// are signed.
-func signObject(r *http.Request, c credentials, now time.Time) string {
+// Sign implements bucket.Vendor. It sets the Authorization header by the "Request Signature"
+// of COS (document 436/7778). All parameters and the headers that matter are signed.
+func (c *account) Sign(r *http.Request, keys bucket.Credentials) {
+	now := c.s.Now()
 	keyTime := fmt.Sprintf("%d;%d", now.Add(-time.Minute).Unix(), now.Add(time.Hour).Unix())
 	params := map[string]string{}
 	for k, vs := range r.URL.Query() {
@@ -38,10 +40,10 @@ func signObject(r *http.Request, c credentials, now time.Time) string {
 	headerList, headerText := joined(headers)
 	text := strings.ToLower(r.Method) + "\n" + r.URL.Path + "\n" + paramText + "\n" + headerText + "\n"
 	sum := sha1.Sum([]byte(text))
-	key := hex.EncodeToString(mac(sha1.New, []byte(c.key), keyTime))
+	key := hex.EncodeToString(mac(sha1.New, []byte(keys.Key), keyTime))
 	signature := hex.EncodeToString(mac(sha1.New, []byte(key), "sha1\n"+keyTime+"\n"+hex.EncodeToString(sum[:])+"\n"))
-	return "q-sign-algorithm=sha1&q-ak=" + c.id + "&q-sign-time=" + keyTime + "&q-key-time=" + keyTime +
-		"&q-header-list=" + headerList + "&q-url-param-list=" + paramList + "&q-signature=" + signature
+	r.Header.Set("Authorization", "q-sign-algorithm=sha1&q-ak="+keys.ID+"&q-sign-time="+keyTime+"&q-key-time="+keyTime+
+		"&q-header-list="+headerList+"&q-url-param-list="+paramList+"&q-signature="+signature)
 }
 
 // joined are the names and the pairs of a map, in order.
@@ -73,13 +75,13 @@ func encode(s string) string {
 
 // signAPI is the Authorization of a call of an interface of the cloud, by its
 // "Signature Method v3" (TC3-HMAC-SHA256).
-func signAPI(service, host string, body []byte, c credentials, now time.Time) string {
+func signAPI(service, host string, body []byte, c bucket.Credentials, now time.Time) string {
 	const algorithm, signed = "TC3-HMAC-SHA256", "content-type;host"
 	date := now.UTC().Format("2006-01-02")
 	scope := date + "/" + service + "/tc3_request"
 	payload := sha256.Sum256(body)
 	request := sha256.Sum256([]byte("POST\n/\n\ncontent-type:application/json\nhost:" + host + "\n\n" + signed + "\n" + hex.EncodeToString(payload[:])))
 	text := fmt.Sprintf("%s\n%d\n%s\n%s", algorithm, now.Unix(), scope, hex.EncodeToString(request[:]))
-	key := mac(sha256.New, mac(sha256.New, mac(sha256.New, []byte("TC3"+c.key), date), service), "tc3_request")
-	return fmt.Sprintf("%s Credential=%s/%s, SignedHeaders=%s, Signature=%s", algorithm, c.id, scope, signed, hex.EncodeToString(mac(sha256.New, key, text)))
+	key := mac(sha256.New, mac(sha256.New, mac(sha256.New, []byte("TC3"+c.Key), date), service), "tc3_request")
+	return fmt.Sprintf("%s Credential=%s/%s, SignedHeaders=%s, Signature=%s", algorithm, c.ID, scope, signed, hex.EncodeToString(mac(sha256.New, key, text)))
 }

@@ -8,12 +8,12 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/state/backend"
+	"github.com/terrace-iac/terrace/internal/state/backend/bucket"
 	"github.com/terrace-iac/terrace/internal/state/backend/rest"
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
@@ -21,26 +21,15 @@ import (
 // metadata is where a machine of the cloud finds the credentials of its role.
 const metadata = "http://100.100.100.200/latest/meta-data/ram/security-credentials/"
 
-// credentials sign requests.
-type credentials struct{ id, key, token string }
-
-// An account gives credentials, those that end anew before they do.
+// An account returns the credentials that sign requests.
 type account struct {
-	own         credentials
-	machineRole string // of the machine; "" for none
-	role        *role
+	own         bucket.Credentials
+	machineRole string       // of the machine; "" for none
+	role        *bucket.Role // nil for none
+	temporary   bucket.Temporary
 	region, sts string
 	client      *rest.Client
 	s           backend.Services
-
-	mu    sync.Mutex
-	got   credentials
-	until time.Time
-}
-
-type role struct {
-	arn, session, policy string
-	seconds              int
 }
 
 // A profile is one of the file that the command line tool of the cloud keeps.
@@ -58,14 +47,14 @@ type profile struct {
 
 func accountOf(a *backend.Args, s backend.Services) *account {
 	p := profileOf(a, s)
-	out := &account{s: s, own: credentials{
-		id:    a.String("access_key", p.AccessKeyID, "ALICLOUD_ACCESS_KEY", "ALICLOUD_ACCESS_KEY_ID"),
-		key:   a.String("secret_key", p.AccessKeySecret, "ALICLOUD_SECRET_KEY", "ALICLOUD_ACCESS_KEY_SECRET"),
-		token: a.String("security_token", p.Token, "ALICLOUD_SECURITY_TOKEN"),
+	out := &account{s: s, own: bucket.Credentials{
+		ID:    a.String("access_key", p.AccessKeyID, "ALICLOUD_ACCESS_KEY", "ALICLOUD_ACCESS_KEY_ID"),
+		Key:   a.String("secret_key", p.AccessKeySecret, "ALICLOUD_SECRET_KEY", "ALICLOUD_ACCESS_KEY_SECRET"),
+		Token: a.String("security_token", p.Token, "ALICLOUD_SECURITY_TOKEN"),
 	}}
 	out.machineRole = a.String("ecs_role_name", p.MachineRole, "ALICLOUD_ECS_ROLE_NAME")
 	out.region = a.String("region", p.Region, "ALICLOUD_REGION", "ALICLOUD_DEFAULT_REGION")
-	if out.own.id == "" && out.machineRole == "" || out.own.id != "" && out.own.key == "" {
+	if out.own.ID == "" && out.machineRole == "" || out.own.ID != "" && out.own.Key == "" {
 		a.Fail("access_key", "There are no credentials: set %q and %q, ALICLOUD_ACCESS_KEY and ALICLOUD_SECRET_KEY, %q or %q", "access_key", "secret_key", "ecs_role_name", "profile")
 	}
 	out.sts = a.String("sts_endpoint", "", "ALICLOUD_STS_ENDPOINT")
@@ -74,24 +63,24 @@ func accountOf(a *backend.Args, s backend.Services) *account {
 	}
 	out.sts = withScheme(out.sts)
 	out.client = &rest.Client{HTTP: &http.Client{Transport: s.Transport, Timeout: time.Minute}, Retries: 3, Sleep: s.Sleep, Now: s.Now}
-	r := &role{
-		arn:     a.String("assume_role_role_arn", p.RoleARN, "ALICLOUD_ASSUME_ROLE_ARN"),
-		session: a.String("assume_role_session_name", p.Session, "ALICLOUD_ASSUME_ROLE_SESSION_NAME"),
-		policy:  a.String("assume_role_policy", ""),
-		seconds: a.Int("assume_role_session_expiration", p.Seconds, "ALICLOUD_ASSUME_ROLE_SESSION_EXPIRATION"),
+	r := &bucket.Role{
+		ARN:     a.String("assume_role_role_arn", p.RoleARN, "ALICLOUD_ASSUME_ROLE_ARN"),
+		Session: a.String("assume_role_session_name", p.Session, "ALICLOUD_ASSUME_ROLE_SESSION_NAME"),
+		Policy:  a.String("assume_role_policy", ""),
+		Seconds: a.Int("assume_role_session_expiration", p.Seconds, "ALICLOUD_ASSUME_ROLE_SESSION_EXPIRATION"),
 	}
 	if b := a.Block("assume_role"); b != nil {
-		r.arn, r.session, r.policy, r.seconds = b.Required("role_arn", "ALICLOUD_ASSUME_ROLE_ARN"), b.String("session_name", r.session), b.String("policy", r.policy), b.Int("session_expiration", r.seconds)
+		r.ARN, r.Session, r.Policy, r.Seconds = b.Required("role_arn", "ALICLOUD_ASSUME_ROLE_ARN"), b.String("session_name", r.Session), b.String("policy", r.Policy), b.Int("session_expiration", r.Seconds)
 	}
-	if r.session == "" {
-		r.session = "tofu"
+	if r.Session == "" {
+		r.Session = "tofu"
 	}
-	if r.seconds == 0 {
-		r.seconds = 3600
+	if r.Seconds == 0 {
+		r.Seconds = 3600
 	}
-	if r.arn != "" {
+	if r.ARN != "" {
 		out.role = r
-		if r.seconds < 900 || r.seconds > 3600 {
+		if r.Seconds < 900 || r.Seconds > 3600 {
 			a.Fail("assume_role_session_expiration", "The %q is not between 900 and 3600", "assume_role_session_expiration")
 		}
 	}
@@ -147,45 +136,39 @@ func (c *account) name() string {
 	return fmt.Sprintf("%q %q %+v %q %q", c.own, c.machineRole, c.role, c.region, c.sts)
 }
 
-func (c *account) get(ctx context.Context) (credentials, error) {
-	if c.role == nil && c.own.id != "" {
+// Credentials implements bucket.Vendor.
+func (c *account) Credentials(ctx context.Context) (bucket.Credentials, error) {
+	if c.role == nil && c.own.ID != "" {
 		return c.own, nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.got.id != "" && c.s.Now().Before(c.until) {
-		return c.got, nil
-	}
-	own, until := c.own, time.Time{}
-	if own.id == "" {
-		var err error
-		if own, until, err = c.ofMachine(ctx); err != nil {
-			return own, err
-		}
-	}
-	if c.role != nil {
-		var err error
-		if own, until, err = c.assume(ctx, own); err != nil {
-			return own, err
-		}
-	}
-	c.got, c.until = own, until.Add(-5*time.Minute)
-	return own, nil
+	return c.temporary.Get(ctx, c.s.Now(), c.renew)
 }
 
-// temporary is how the cloud gives credentials that end.
-type temporary struct {
+// renew returns the credentials of the role, or of the machine, and when they end.
+func (c *account) renew(ctx context.Context) (got bucket.Credentials, end time.Time, err error) {
+	got = c.own
+	if got.ID == "" {
+		got, end, err = c.ofMachine(ctx)
+	}
+	if err == nil && c.role != nil {
+		got, end, err = c.assume(ctx, got)
+	}
+	return got, end, err
+}
+
+// issued is the form in which the cloud returns credentials that end.
+type issued struct {
 	AccessKeyId, AccessKeySecret, SecurityToken string
 	Expiration                                  time.Time
 }
 
-func (t temporary) credentials() credentials {
-	return credentials{t.AccessKeyId, t.AccessKeySecret, t.SecurityToken}
+func (t issued) credentials() bucket.Credentials {
+	return bucket.Credentials{ID: t.AccessKeyId, Key: t.AccessKeySecret, Token: t.SecurityToken}
 }
 
-func (c *account) ofMachine(ctx context.Context) (credentials, time.Time, error) {
-	fail := func(why string) (credentials, time.Time, error) {
-		return credentials{}, time.Time{}, &backend.Error{Argument: "ecs_role_name", Code: diag.CodeBackendNoCredentials, Summary: "No credentials", Answer: "the metadata of the machine gave no credentials: " + why, Advice: "This works on machines of the cloud with a role alone."}
+func (c *account) ofMachine(ctx context.Context) (bucket.Credentials, time.Time, error) {
+	fail := func(why string) (bucket.Credentials, time.Time, error) {
+		return bucket.Credentials{}, time.Time{}, &backend.Error{Argument: "ecs_role_name", Code: diag.CodeBackendNoCredentials, Summary: "No credentials", Answer: "the metadata of the machine gave no credentials: " + why, Advice: "This works on machines of the cloud with a role alone."}
 	}
 	direct := c.s.Transport.Clone() // no proxy leads there
 	direct.Proxy, direct.DisableKeepAlives = nil, true
@@ -194,7 +177,7 @@ func (c *account) ofMachine(ctx context.Context) (credentials, time.Time, error)
 	if err != nil {
 		return fail(err.Error())
 	}
-	var t temporary
+	var t issued
 	if resp.Status != http.StatusOK || json.Unmarshal(resp.Body, &t) != nil || t.AccessKeyId == "" {
 		return fail(fmt.Sprintf("the answer was %d", resp.Status))
 	}
@@ -203,31 +186,31 @@ func (c *account) ofMachine(ctx context.Context) (credentials, time.Time, error)
 
 // assume asks for the credentials of the role, by the signature of calls in the RPC
 // style (version 1.0, HMAC-SHA1).
-func (c *account) assume(ctx context.Context, own credentials) (credentials, time.Time, error) {
+func (c *account) assume(ctx context.Context, own bucket.Credentials) (bucket.Credentials, time.Time, error) {
 	q := url.Values{
-		"Action": {"AssumeRole"}, "Format": {"JSON"}, "Version": {"2015-04-01"}, "AccessKeyId": {own.id},
+		"Action": {"AssumeRole"}, "Format": {"JSON"}, "Version": {"2015-04-01"}, "AccessKeyId": {own.ID},
 		"SignatureMethod": {"HMAC-SHA1"}, "SignatureVersion": {"1.0"}, "SignatureNonce": {store.NewID()},
 		"Timestamp": {c.s.Now().UTC().Format("2006-01-02T15:04:05Z")},
-		"RoleArn":   {c.role.arn}, "RoleSessionName": {c.role.session}, "DurationSeconds": {fmt.Sprint(c.role.seconds)},
+		"RoleArn":   {c.role.ARN}, "RoleSessionName": {c.role.Session}, "DurationSeconds": {fmt.Sprint(c.role.Seconds)},
 	}
-	if own.token != "" {
-		q.Set("SecurityToken", own.token)
+	if own.Token != "" {
+		q.Set("SecurityToken", own.Token)
 	}
-	if c.role.policy != "" {
-		q.Set("Policy", c.role.policy)
+	if c.role.Policy != "" {
+		q.Set("Policy", c.role.Policy)
 	}
 	percent := strings.NewReplacer("+", "%20", "*", "%2A", "%7E", "~")
 	text := percent.Replace(q.Encode())
-	q.Set("Signature", mac(own.key+"&", "GET&%2F&"+percent.Replace(url.QueryEscape(text))))
+	q.Set("Signature", mac(own.Key+"&", "GET&%2F&"+percent.Replace(url.QueryEscape(text))))
 	resp, err := c.client.Do(ctx, rest.Request{Method: "GET", URL: c.sts + "/?" + percent.Replace(q.Encode())})
-	fail := func(why string) (credentials, time.Time, error) {
-		return credentials{}, time.Time{}, &backend.Error{Argument: "assume_role_role_arn", Code: diag.CodeBackendAssumeRole, Summary: "Failed to assume the role", Answer: why, Advice: "Check the ARN of the role, and that the account may assume it (sts:AssumeRole)."}
+	fail := func(why string) (bucket.Credentials, time.Time, error) {
+		return bucket.Credentials{}, time.Time{}, &backend.Error{Argument: "assume_role_role_arn", Code: diag.CodeBackendAssumeRole, Summary: "Failed to assume the role", Answer: why, Advice: "Check the ARN of the role, and that the account may assume it (sts:AssumeRole)."}
 	}
 	if err != nil {
 		return fail(err.Error())
 	}
 	var answer struct {
-		Credentials   temporary
+		Credentials   issued
 		Code, Message string
 	}
 	if json.Unmarshal(resp.Body, &answer) != nil || resp.Status != http.StatusOK || answer.Credentials.AccessKeyId == "" {

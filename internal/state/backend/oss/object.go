@@ -2,16 +2,15 @@ package oss
 
 import (
 	"context"
-	"crypto/md5"
 	"encoding/hex"
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/terrace-iac/terrace/internal/state/backend"
+	"github.com/terrace-iac/terrace/internal/state/backend/bucket"
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
@@ -22,17 +21,20 @@ const (
 	nextColumn   = "NextDigest"
 )
 
+// writeFailed is the summary of a message.
+const writeFailed = "Failed to write the state"
+
 // An object is the state of one workspace. The store has no conditional writes, so it
 // has no versions.
 type object struct {
-	b    *ossBackend
-	file string
+	bucket.Object
+	b *ossBackend
 	// seen is the checksum of the state that was read or written last, where there is a table.
 	seen atomic.Pointer[string]
 }
 
 // id is the key of the lock's row.
-func (o *object) id() string { return o.b.bucket + "/" + o.file }
+func (o *object) id() string { return o.Bucket + "/" + o.File }
 
 func (o *object) Read(ctx context.Context) (backend.Payload, error) { return backend.Collect(ctx, o) }
 
@@ -40,12 +42,8 @@ func (o *object) Read(ctx context.Context) (backend.Payload, error) { return bac
 // state, which may take its time to be seen.
 func (o *object) Fetch(ctx context.Context, take func(io.Reader) error) (string, error) {
 	for try := 0; ; try++ {
-		sum := md5.New()
-		found, err := o.b.fetch(ctx, o.file, func(r io.Reader) error {
-			sum.Reset()
-			return take(backend.Tee(r, sum))
-		})
-		if err == nil && !found {
+		got, err := o.Client.Fetch(ctx, o.File, take)
+		if err == nil && got == "" {
 			err = take(http.NoBody) // what an earlier attempt gave does not count
 		}
 		if err != nil {
@@ -58,10 +56,6 @@ func (o *object) Fetch(ctx context.Context, take func(io.Reader) error) (string,
 			}
 		}
 		want, next := row[digestColumn], row[nextColumn]
-		got := ""
-		if found {
-			got = hex.EncodeToString(sum.Sum(nil))
-		}
 		if want == "" || want == got || next != "" && next == got {
 			o.seen.Store(&got)
 			return "", nil
@@ -93,14 +87,14 @@ func (o *object) Send(ctx context.Context, t *backend.Text, _ backend.Prior, loc
 		}
 	}
 	if o.b.table == nil {
-		return "", o.b.write(ctx, o.file, t)
+		return "", o.Client.Write(ctx, o.File, t, writeFailed)
 	}
 	sum := t.MD5()
 	digest := hex.EncodeToString(sum[:])
 	if err := o.announce(ctx, digest); err != nil {
 		return "", err
 	}
-	if err := o.b.write(ctx, o.file, t); err != nil {
+	if err := o.Client.Write(ctx, o.File, t, writeFailed); err != nil {
 		return "", err
 	}
 	o.seen.Store(&digest)
@@ -176,31 +170,4 @@ func (o *object) Unlock(ctx context.Context, id string) error {
 		return backend.WrongID(id, holder.ID)
 	}
 	return o.b.table.remove(ctx, o.id())
-}
-
-// beside is the prefix of what is kept beside the state.
-func (o *object) beside() string { return o.file + ".beside/" }
-
-func (o *object) PutBlob(ctx context.Context, name string, data []byte) error {
-	return o.b.write(ctx, o.beside()+name, backend.Bytes(data))
-}
-
-func (o *object) GetBlob(ctx context.Context, name string) ([]byte, error) {
-	data, err := o.b.read(ctx, o.beside()+name)
-	if err == nil && data == nil {
-		err = backend.ErrNoBlob
-	}
-	return data, err
-}
-
-func (o *object) ListBlobs(ctx context.Context, prefix string) ([]string, error) {
-	keys, err := o.b.list(ctx, o.beside()+prefix)
-	for i, k := range keys {
-		keys[i] = strings.TrimPrefix(k, o.beside())
-	}
-	return keys, err
-}
-
-func (o *object) DeleteBlob(ctx context.Context, name string) error {
-	return o.b.delete(ctx, o.beside()+name)
 }

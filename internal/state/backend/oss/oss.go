@@ -7,23 +7,14 @@
 package oss
 
 import (
-	"bytes"
 	"context"
-	"crypto/hmac"
-	"crypto/sha1"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/xml"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/backend/bucket"
 	"github.com/terrace-iac/terrace/internal/state/backend/rest"
@@ -73,29 +64,24 @@ func Kind() backend.Kind {
 	}
 }
 
+// ossBackend is an opened bucket.
 type ossBackend struct {
+	*bucket.Client
 	s       backend.Services
 	account *account
-	bucket  string
-	layout  bucket.Layout
-	encrypt bool
-	acl     string
-	base    string // the address of the bucket, without a final slash
-	client  *rest.Client
 	table   *table // nil: no locks
 }
 
 func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend, error) {
 	a := backend.NewArgs(cfg, s.Env)
-	b := &ossBackend{
-		s:       s,
-		bucket:  a.Required("bucket"),
-		layout:  bucket.Layout{Prefix: a.String("prefix", "env:"), Key: a.String("key", "terraform.tfstate")},
-		encrypt: a.Bool("encrypt", false),
-		acl:     a.String("acl", ""),
+	c := &bucket.Client{
+		Bucket:  a.Required("bucket"),
+		Layout:  bucket.Layout{Prefix: a.String("prefix", "env:"), Key: a.String("key", "terraform.tfstate")},
+		Encrypt: a.Bool("encrypt", false),
+		ACL:     a.String("acl", ""),
 	}
-	b.layout.Check(a)
-	if b.acl != "" && b.acl != "private" && b.acl != "public-read" && b.acl != "public-read-write" {
+	c.Layout.Check(a)
+	if c.ACL != "" && c.ACL != "private" && c.ACL != "public-read" && c.ACL != "public-read-write" {
 		a.Fail("acl", "The %q is none of private, public-read and public-read-write", "acl")
 	}
 	access := accountOf(a, s)
@@ -108,14 +94,14 @@ func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend
 	}
 	u, err := url.Parse(withScheme(endpoint))
 	switch {
-	case err != nil || u.Host == "" || strings.ContainsAny(b.bucket, "/?#@:"):
+	case err != nil || u.Host == "" || strings.ContainsAny(c.Bucket, "/?#@:"):
 		a.Fail("endpoint", "The %q and the bucket make no address", "endpoint")
 	case net.ParseIP(u.Hostname()) != nil:
-		b.base = u.Scheme + "://" + u.Host + "/" + b.bucket
+		c.Address = u.Scheme + "://" + u.Host + "/" + c.Bucket
 	default:
-		b.base = u.Scheme + "://" + b.bucket + "." + u.Host
+		c.Address = u.Scheme + "://" + c.Bucket + "." + u.Host
 	}
-	b.client = &rest.Client{HTTP: &http.Client{Transport: s.Transport, Timeout: 5 * time.Minute}, Retries: 4, Sleep: s.Sleep, Now: s.Now, Prepare: b.sign}
+	b := &ossBackend{Client: c, s: s}
 	tableEndpoint, name := a.String("tablestore_endpoint", "", "ALICLOUD_TABLESTORE_ENDPOINT"), a.String("tablestore_table", "")
 	if name != "" {
 		u, err := url.Parse(withScheme(tableEndpoint))
@@ -131,10 +117,25 @@ func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend
 		return nil, err
 	}
 	b.account = s.Shared.Get("oss "+access.name(), func() any { return access }).(*account)
+	c.Service, c.Vendor = service(c.Bucket), signer{account: b.account, bucket: c.Bucket, path: strings.HasSuffix(c.Address, "/"+c.Bucket)}
+	c.Connect(s, 5*time.Minute)
 	if b.table != nil {
 		b.table.account = b.account
 	}
 	return b, nil
+}
+
+func service(name string) bucket.Service {
+	return bucket.Service{
+		Name: "OSS", Prefix: "oss", ACLHeader: "X-Oss-Object-Acl",
+		ListPermission: "ListObjects",
+		Permissions:    "oss:GetObject, oss:PutObject, oss:DeleteObject and oss:ListObjects; for locks ots:GetRow, ots:PutRow, ots:DeleteRow and ots:DescribeTable",
+		HostArgument:   "endpoint",
+		HostAdvice:     "Check bucket, region and endpoint, and that the service can be reached from here, through its proxy if there is one.",
+		BucketAdvice:   fmt.Sprintf("There is no bucket %q there: create it, or check its name, the region and the endpoint.", name),
+		KeyArgument:    "access_key",
+		KeyAdvice:      "Check access_key and secret_key, or ALICLOUD_ACCESS_KEY and ALICLOUD_SECRET_KEY.",
+	}
 }
 
 func withScheme(address string) string {
@@ -144,78 +145,17 @@ func withScheme(address string) string {
 	return strings.TrimSuffix(address, "/")
 }
 
-// signed are the parameters of the URL that are a part of what is signed.
-var signed = []string{"acl", "versioning", "versionId", "location"}
-
-func mac(key, text string) string {
-	m := hmac.New(sha1.New, []byte(key))
-	m.Write([]byte(text))
-	return base64.StdEncoding.EncodeToString(m.Sum(nil))
+func (b *ossBackend) object(workspace string) *object {
+	return &object{Object: bucket.Object{Client: b.Client, File: b.Layout.File(workspace)}, b: b}
 }
 
-// sign is the Prepare of requests to the bucket: the signature in the Authorization
-// header, version 1.
-func (b *ossBackend) sign(ctx context.Context, r *http.Request, _ func() [sha256.Size]byte) error {
-	c, err := b.account.get(ctx)
-	if err != nil {
-		return err
-	}
-	r.Header.Set("Date", b.s.Now().UTC().Format(http.TimeFormat))
-	if c.token != "" {
-		r.Header.Set("X-Oss-Security-Token", c.token)
-	}
-	var own []string
-	for k, vs := range r.Header {
-		if k = strings.ToLower(k); strings.HasPrefix(k, "x-oss-") {
-			own = append(own, k+":"+strings.TrimSpace(vs[0])+"\n")
-		}
-	}
-	slices.Sort(own)
-	key := r.URL.Path
-	if rest, ok := strings.CutPrefix(key, "/"+b.bucket+"/"); ok && strings.HasSuffix(b.base, "/"+b.bucket) {
-		key = "/" + rest
-	}
-	resource := "/" + b.bucket + key
-	sep := "?"
-	q := r.URL.Query()
-	for _, name := range signed {
-		if q.Has(name) {
-			resource += sep + name
-			if v := q.Get(name); v != "" {
-				resource += "=" + v
-			}
-			sep = "&"
-		}
-	}
-	text := r.Method + "\n" + r.Header.Get("Content-Md5") + "\n" + r.Header.Get("Content-Type") + "\n" + r.Header.Get("Date") + "\n" + strings.Join(own, "") + resource
-	r.Header.Set("Authorization", "OSS "+c.id+":"+mac(c.key, text))
-	return nil
-}
+// List implements backend.Backend.
+func (b *ossBackend) List(ctx context.Context) ([]string, error) { return b.Workspaces(ctx) }
 
-// file is the name of the object that holds the state of a workspace.
-func (b *ossBackend) file(workspace string) string { return b.layout.File(workspace) }
-
-func (b *ossBackend) List(ctx context.Context) ([]string, error) {
-	return b.layout.Workspaces(ctx, b.list)
-}
-
-// list returns the names of all objects with a prefix, in order.
-func (b *ossBackend) list(ctx context.Context, prefix string) ([]string, error) {
-	return bucket.List(ctx, prefix, func(ctx context.Context, q url.Values) ([]byte, error) {
-		resp, err := b.send(ctx, "GET", "", q, nil, nil, true)
-		if err == nil && resp.Status != http.StatusOK {
-			err = b.refused("", "oss:ListObjects", resp)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return resp.Body, nil
-	})
-}
-
+// Delete implements backend.Backend.
 func (b *ossBackend) Delete(ctx context.Context, workspace string) error {
-	o := &object{b: b, file: b.file(workspace)}
-	if err := b.delete(ctx, o.file); err != nil {
+	o := b.object(workspace)
+	if err := b.Remove(ctx, o.File); err != nil {
 		return err
 	}
 	if b.table != nil {
@@ -226,111 +166,13 @@ func (b *ossBackend) Delete(ctx context.Context, workspace string) error {
 	return backend.DeleteBlobs(ctx, o)
 }
 
+// Store implements backend.Backend.
 func (b *ossBackend) Store(workspace string, o backend.StoreOptions) (store.Store, error) {
 	if workspace == "" {
 		workspace = store.Default
 	}
-	file := b.file(workspace)
-	return backend.NewStore(&object{b: b, file: file}, "oss://"+b.bucket+"/"+file, o, b.s), nil
-}
-
-func (b *ossBackend) address(key string) string {
-	return b.base + (&url.URL{Path: "/" + key}).EscapedPath()
-}
-
-func (b *ossBackend) send(ctx context.Context, method, key string, q url.Values, h http.Header, body []byte, repeat bool) (*rest.Response, error) {
-	address := b.address(key)
-	if len(q) > 0 {
-		address += "?" + strings.ReplaceAll(q.Encode(), "+", "%20")
-	}
-	return b.do(ctx, rest.Request{Method: method, URL: address, Header: h, Body: body, Repeat: repeat})
-}
-
-func (b *ossBackend) do(ctx context.Context, r rest.Request) (*rest.Response, error) {
-	resp, err := b.client.Do(ctx, r)
-	if err != nil {
-		if e, ok := err.(*backend.Error); ok { // from the credentials
-			return nil, e
-		}
-		return nil, &backend.Error{Argument: "endpoint", Answer: diag.Reason(err), Advice: rest.Reach(err, "SSL_CERT_FILE", "Check bucket, region and endpoint, and that the service can be reached from here, through its proxy if there is one."), Err: err}
-	}
-	return resp, nil
-}
-
-// read returns an object, nil if it is not there.
-func (b *ossBackend) read(ctx context.Context, key string) ([]byte, error) {
-	var all bytes.Buffer
-	found, err := b.fetch(ctx, key, backend.Fill(&all))
-	if err != nil || !found {
-		return nil, err
-	}
-	return append([]byte{}, all.Bytes()...), nil
-}
-
-// fetch gives an object to take and reports whether it is there.
-func (b *ossBackend) fetch(ctx context.Context, key string, take func(io.Reader) error) (found bool, err error) {
-	resp, err := b.do(ctx, rest.Request{Method: "GET", URL: b.address(key), Repeat: true, Into: take})
-	switch {
-	case err != nil:
-		return false, err
-	case resp.Status == http.StatusOK:
-		return true, nil
-	case resp.Status == http.StatusNotFound && !strings.Contains(string(resp.Body), "NoSuchBucket"):
-		return false, nil
-	}
-	return false, b.refused("", "oss:GetObject", resp)
-}
-
-func (b *ossBackend) write(ctx context.Context, key string, t *backend.Text) error {
-	sum := t.MD5()
-	h := http.Header{"Content-Type": {"application/json"}, "Content-Md5": {base64.StdEncoding.EncodeToString(sum[:])}}
-	if b.encrypt {
-		h.Set("X-Oss-Server-Side-Encryption", "AES256")
-	}
-	if b.acl != "" {
-		h.Set("X-Oss-Object-Acl", b.acl)
-	}
-	resp, err := b.do(ctx, rest.Request{Method: "PUT", URL: b.address(key), Header: h, Content: t, Repeat: true})
-	if err == nil && resp.Status != http.StatusOK {
-		err = b.refused("Failed to write", "oss:PutObject", resp)
-	}
-	return err
-}
-
-func (b *ossBackend) delete(ctx context.Context, key string) error {
-	resp, err := b.send(ctx, "DELETE", key, nil, nil, nil, true)
-	if err == nil && resp.Status != http.StatusOK && resp.Status != http.StatusNoContent && resp.Status != http.StatusNotFound {
-		err = b.refused("", "oss:DeleteObject", resp)
-	}
-	return err
-}
-
-// refused is the error of an answer that is not a success.
-func (b *ossBackend) refused(summary, permission string, resp *rest.Response) error {
-	if answer, advice, ok := rest.NoAnswer(resp); ok {
-		return &backend.Error{Summary: summary, Argument: "endpoint", Answer: answer, Advice: advice}
-	}
-	e := &backend.Error{Summary: summary, Argument: "bucket", Answer: fmt.Sprintf("OSS answered %d %s", resp.Status, http.StatusText(resp.Status))}
-	var said struct{ Code, Message, Endpoint string }
-	if xml.Unmarshal(resp.Body, &said) == nil && said.Code != "" {
-		e.Answer += ": " + said.Code + ": " + rest.Line([]byte(said.Message))
-	}
-	switch {
-	case said.Code == "NoSuchBucket":
-		e.Advice = fmt.Sprintf("There is no bucket %q there: create it, or check its name, the region and the endpoint.", b.bucket)
-	case said.Code == "InvalidAccessKeyId", said.Code == "SignatureDoesNotMatch":
-		e.Argument, e.Advice = "access_key", "Check access_key and secret_key, or ALICLOUD_ACCESS_KEY and ALICLOUD_SECRET_KEY."
-	case said.Code == "RequestTimeTooSkewed":
-		e.Advice = "Check the clock of this machine."
-	case said.Endpoint != "" && strings.Contains(said.Message, "endpoint"):
-		e.Argument, e.Advice = "endpoint", fmt.Sprintf("The bucket is in another region: set endpoint to %s, or the region of it.", said.Endpoint)
-	case resp.Status == http.StatusForbidden:
-		e.Permission = permission
-		e.Advice = fmt.Sprintf("The account needs the permission %s; for all of this backend: oss:GetObject, oss:PutObject, oss:DeleteObject and oss:ListObjects; for locks ots:GetRow, ots:PutRow, ots:DeleteRow and ots:DescribeTable.", permission)
-	default:
-		e.Advice = backend.AdviceOn(resp.Status)
-	}
-	return e
+	obj := b.object(workspace)
+	return backend.NewStore(obj, "oss://"+b.Bucket+"/"+obj.File, o, b.s), nil
 }
 
 // WhyNoLocks implements backend.Lockless.
@@ -341,24 +183,12 @@ func (b *ossBackend) Check(ctx context.Context, _ string, report func(backend.Fi
 	who := "the key of access_key or of the profile"
 	switch {
 	case b.account.role != nil:
-		who = "the role " + b.account.role.arn
-	case b.account.own.id == "":
+		who = "the role " + b.account.role.ARN
+	case b.account.own.ID == "":
 		who = "the role " + b.account.machineRole + " of this machine"
 	}
 	report(backend.Finding{What: "credentials", OK: true, Detail: who}) // the state was read with them
-	report(backend.Finding{What: "conditional writes", OK: true, Detail: "the state is read before each write: the service compares nothing when an object is replaced"})
-	resp, err := b.send(ctx, "GET", "", url.Values{"versioning": {""}}, nil, nil, true)
-	if err == nil && resp.Status != http.StatusOK {
-		err = b.refused("", "oss:GetBucketVersioning", resp)
-	}
-	if err != nil {
-		report(backend.Failed("versioning", err))
-	} else {
-		var v struct{ Status string }
-		_ = xml.Unmarshal(resp.Body, &v) // what is not said is off
-		backend.CheckVersioning(v.Status == "Enabled", report)
-	}
-	report(backend.Finding{What: "encryption at rest", OK: b.encrypt, Detail: map[bool]string{true: "AES256", false: "encrypt is false"}[b.encrypt]})
+	b.Client.Check(ctx, report)
 	if b.table != nil {
 		if err := b.table.describe(ctx); err != nil {
 			f := backend.Failed("table of the locks", err)
@@ -368,5 +198,5 @@ func (b *ossBackend) Check(ctx context.Context, _ string, report func(backend.Fi
 			report(backend.Finding{What: "table of the locks", OK: true, Detail: b.table.name})
 		}
 	}
-	backend.CheckClock(b.client, report)
+	backend.CheckClock(b.HTTP, report)
 }

@@ -89,7 +89,7 @@ func (t *table) remove(ctx context.Context, id string) error {
 // call calls an operation; repeat says that it may be carried out twice. code is that of a
 // refusal.
 func (t *table) call(ctx context.Context, operation string, body []byte, repeat bool) (answer []byte, code string, err error) {
-	c, err := t.account.get(ctx)
+	c, err := t.account.Credentials(ctx)
 	if err != nil {
 		return nil, "", err
 	}
@@ -97,19 +97,19 @@ func (t *table) call(ctx context.Context, operation string, body []byte, repeat 
 	h := http.Header{
 		"X-Ots-Date":         {t.now().UTC().Format("2006-01-02T15:04:05.000Z")},
 		"X-Ots-Apiversion":   {"2015-12-31"},
-		"X-Ots-Accesskeyid":  {c.id},
+		"X-Ots-Accesskeyid":  {c.ID},
 		"X-Ots-Contentmd5":   {base64.StdEncoding.EncodeToString(sum[:])},
 		"X-Ots-Instancename": {t.instance},
 	}
-	if c.token != "" {
-		h.Set("X-Ots-Ststoken", c.token)
+	if c.Token != "" {
+		h.Set("X-Ots-Ststoken", c.Token)
 	}
 	var lines []string
 	for k, vs := range h {
 		lines = append(lines, strings.ToLower(k)+":"+vs[0]+"\n")
 	}
 	slices.Sort(lines)
-	h.Set("X-Ots-Signature", mac(c.key, "/"+operation+"\nPOST\n\n"+strings.Join(lines, "")))
+	h.Set("X-Ots-Signature", mac(c.Key, "/"+operation+"\nPOST\n\n"+strings.Join(lines, "")))
 	resp, err := t.client.Do(ctx, rest.Request{Method: "POST", URL: t.base + "/" + operation, Header: h, Body: body, Repeat: repeat})
 	if err != nil {
 		return nil, "", &backend.Error{Argument: "tablestore_endpoint", Answer: diag.Reason(err), Advice: rest.Reach(err, "SSL_CERT_FILE", "Check tablestore_endpoint, and that the service can be reached from here."), Err: err}
