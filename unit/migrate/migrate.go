@@ -33,6 +33,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -79,8 +80,16 @@ type Change struct {
 	Before, After []byte
 }
 
-// Diff is the change in the unified format.
-func (c Change) Diff() string { return textdiff.Unified(c.Path, c.Path, c.Before, c.After) }
+// Diff returns the change in the unified format, with the head that Terragrunt prints. "" means
+// that nothing changes.
+func (c Change) Diff() string {
+	before, after := "old/"+filepath.ToSlash(c.Path), "new/"+filepath.ToSlash(c.Path)
+	text := textdiff.Unified(before, after, c.Before, c.After)
+	if text == "" {
+		return ""
+	}
+	return "diff " + before + " " + after + "\n" + text
+}
 
 // Left is something that stays as it is, and why.
 type Left struct {

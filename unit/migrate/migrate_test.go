@@ -75,7 +75,7 @@ func check(t *testing.T, file string, a *txtar.Archive) {
 	got := map[string]string{}
 	for _, c := range plan.Changes {
 		got[rel(root, c.Path)] = string(c.After)
-		if !strings.HasPrefix(c.Diff(), "--- ") || !strings.Contains(c.Diff(), "\n@@ ") {
+		if !strings.HasPrefix(c.Diff(), "diff old/") || !strings.Contains(c.Diff(), "\n@@ ") {
 			t.Errorf("no difference is shown for %s:\n%s", c.Path, c.Diff())
 		}
 	}

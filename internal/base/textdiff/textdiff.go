@@ -1,6 +1,9 @@
 // Package textdiff shows how two texts differ, in the unified format.
 //
-// Main function: Unified. The one rule: what it writes can be read by patch.
+// Main function: Unified. The one rule: what it writes can be read by patch, and is what
+// OpenTofu and Terragrunt print for the same change: the fewest lines that differ. Package
+// diff of go-internal matches only lines that are unique, and so replaces a closing brace
+// between two changes.
 package textdiff
 
 import (

@@ -11,4 +11,8 @@ func TestUnified(t *testing.T) {
 	if got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
+	got = Unified("x", "y", []byte("a {\nx=1\n}\nb {\ny=1\n}\n"), []byte("a {\n  x = 1\n}\nb {\n  y = 1\n}\n"))
+	if want := "--- x\n+++ y\n@@ -1,6 +1,6 @@\n a {\n-x=1\n+  x = 1\n }\n b {\n-y=1\n+  y = 1\n }\n"; got != want {
+		t.Errorf("a brace between two changes: got:\n%s\nwant:\n%s", got, want)
+	}
 }
