@@ -84,8 +84,9 @@ func codesInSource(t *testing.T) map[string]bool {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile(`"config/([a-z-]+)"`).FindAllSubmatch(text, -1) {
-			out[string(m[1])] = true
+		for _, m := range regexp.MustCompile(`diag\.CodeConfig([A-Za-z]+)`).FindAllSubmatch(text, -1) {
+			words := regexp.MustCompile(`[A-Z][a-z]*`).FindAllString(string(m[1]), -1)
+			out[strings.ToLower(strings.Join(words, "-"))] = true
 		}
 	}
 	return out
