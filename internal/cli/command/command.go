@@ -1,10 +1,9 @@
-// Package command is the declaration of commands: each command says once what it
-// is called, what it is for, which flags and arguments it takes and what runs. The
-// parser, the help, completion, man pages and docs/commands.md are made of it.
+// Package command declares commands: the name, the help, the flags, the arguments and the
+// function to run. The parser, the help, completion, the man pages and docs/commands.md are
+// generated from the declarations.
 //
-// Main types: Command, the declaration; Flag, one flag of it, bound to the variable
-// that it sets; Call, one run of a command, with what every command may use. The
-// one rule: nothing about the command line is written twice.
+// Main types: Command, a declaration; Flag, one of its flags, bound to a variable; Call, one
+// run of a command. The one rule: every fact about the command line is written once.
 package command
 
 import (
@@ -31,53 +30,53 @@ import (
 	"github.com/terrace-iac/terrace/internal/workdir"
 )
 
-// A Command declares one command. Texts are flush left and broken into lines of at
-// most 77 columns; the help indents them.
+// A Command is the declaration of a command. Its texts are flush left and broken into lines of
+// at most 77 columns; the help indents them.
 type Command struct {
 	Name     string   // one word, or several as in "workspace new"
-	Aliases  []string // other names of it, which no list shows
-	Synopsis string   // a line for lists of commands
-	Usage    string   // what stands behind the name, as in "[options] [PLAN]"
+	Aliases  []string // other names, which no list shows
+	Synopsis string   // one line, for lists of commands
+	Usage    string   // the usage after the name, as in "[options] [PLAN]"
 	Help     string   // paragraphs
-	After    string   // what the help says behind the options
+	After    string   // text that the help prints after the options
 	Examples []Example
 	Args     []Arg
-	Exits    []Exit // nil for 0 success and 1 failure; see Statuses
-	Main     bool   // listed first
+	Exits    []Exit // nil means 0 for success and 1 for failure; see Statuses
+	Main     bool   // listed among the main commands
 	Hidden   bool   // not listed
-	Uses     Uses   // what it works with
-	Units    Units  // how it goes with units
-	Mixed    bool   // flags may stand behind arguments
-	Hint     string // what an error about an unknown flag adds
+	Uses     Uses   // resources that the command uses
+	Units    Units  // behavior of the command in units
+	Mixed    bool   // flags may follow arguments
+	Hint     string // text added to the error about an unknown flag
 
-	// Prepare makes the flags, bound to new variables, and what runs when they are
-	// set. It is called whenever the flags are asked for, so it must do nothing else.
+	// Prepare returns the flags, bound to new variables, and the function to run once they are
+	// set. The help and completion call Prepare too, so it must have no other effect.
 	Prepare func() (Flags, Run)
 }
 
 // Run runs a command and returns the exit status.
 type Run func(ctx context.Context, c *Call) int
 
-// An Example is a line to type, without the program's name, and what it does.
+// An Example is a command line, without the program's name, and a text that explains it.
 type Example struct{ Line, Text string }
 
 // An Arg is an argument of a command.
 type Arg struct {
-	Name     string // as in the usage
+	Name     string // the name in the usage
 	Help     string
 	Optional bool
 	Repeated bool
-	Choices  []string // the values that there are; nil for any
+	Choices  []string // the allowed values; nil allows any
 	Complete Completion
 }
 
-// An Exit is a status that a command ends with; a negative Code stands for any other.
+// An Exit is an exit status of a command. A negative Code means any other status.
 type Exit struct {
 	Code int
 	Help string
 }
 
-// Shown is the status as documents write it.
+// Shown returns the status as documents write it: a number, or "N" for any other status.
 func (x Exit) Shown() string {
 	if x.Code < 0 {
 		return "N"
@@ -85,42 +84,43 @@ func (x Exit) Shown() string {
 	return strconv.Itoa(x.Code)
 }
 
-// Units says how a command goes with units.
+// Units is a set of properties: how a command behaves in a unit, and over many units.
 type Units uint
 
 const (
-	// InUnit commands run in the working folder of a unit, where one is.
+	// InUnit commands run in the working directory of a unit, if the current directory has a
+	// unit.
 	InUnit Units = 1 << iota
-	// Uninitialized commands run in a unit's folder though it is not initialized.
+	// Uninitialized commands run in a unit's directory even if it is not initialized.
 	Uninitialized
-	// NeedsInputs commands compute with the inputs of a unit.
+	// NeedsInputs commands evaluate the inputs of a unit.
 	NeedsInputs
-	// OverEstate commands run over many units at once, others one unit after the other.
+	// OverEstate commands process many units in one run. The others run once for each unit.
 	OverEstate
 	// OnlyReads commands change nothing that units manage.
 	OnlyReads
-	// Examines commands look at a unit's module without its working folder where no program
-	// may run.
+	// Examines commands read a unit's module without its working directory if programs are
+	// forbidden.
 	Examines
-	// OneUnit commands are about one state or one person at a terminal: they make no
-	// sense over many units.
+	// OneUnit commands concern a single state or an interactive user, so they cannot run over
+	// many units.
 	OneUnit
-	// TakesUnitFlags commands take the flags of units though they run in no unit: they
-	// are about units themselves.
+	// TakesUnitFlags commands accept the flags of units although they do not run inside a
+	// unit: their subject is units themselves.
 	TakesUnitFlags
-	// EachFolder commands run, over many units, in the folder of each as it is, and know
-	// nothing of units.
+	// EachFolder commands, over many units, run in the directory of each unit and ignore its
+	// unit file.
 	EachFolder
 )
 
-// Has reports whether all of some properties hold.
+// Has reports whether u has all properties in all.
 func (u Units) Has(all Units) bool { return u&all == all }
 
-// A Call is one run of a command: where it runs, what it was given, and whom it reports to.
+// A Call is one run of a command: the directory, the arguments and the reporter.
 type Call struct {
-	*workdir.Directory // where it works
+	*workdir.Directory // the working directory
 	System             *sys.System
-	Stdout             io.Writer // what other programs read
+	Stdout             io.Writer // output for other programs
 
 	Table   *Table
 	Command *Command
@@ -130,28 +130,29 @@ type Call struct {
 	Prompt     *prompt.Prompter
 	Interrupts *interrupt.Handler
 	Origins    Origins         // nil outside of units
-	Serving    *remote.Session // the turns that the command is asked for; nil: it runs for the user
-	// Enter runs something in another folder as this command runs there: as in a unit, if
-	// it is one's.
+	Serving    *remote.Session // the session that requests this command's work; nil means that the command runs for the user
+	// Enter runs do in the directory dir in the same way as this command runs: inside a unit,
+	// if dir belongs to a unit.
 	Enter func(ctx context.Context, c *Call, dir string, do Run) int
 
 	given map[string]bool
 }
 
-// Origins says where the values and the files of a unit come from.
+// Origins reports the origins of a unit's values and files.
 type Origins interface {
-	// Origin says where the values come from.
+	// Origin returns the origin of the values.
 	Origin() explanation.Unit
-	// Source names a file of the unit's directory for readers, with its layer.
+	// Source returns the path of a file in the unit's directory, as shown to users, and the
+	// layer that it comes from.
 	Source(file string) (path, layer string)
 }
 
-// Given reports whether a flag stood on the command line.
+// Given reports whether the command line contains the flag.
 func (c *Call) Given(flag string) bool { return c.given[flag] }
 
-// CalledAs is the tool that the program behaves as: "tofu", "terraform" or "terragrunt", or
-// "" for none of them. TERRACE_AS names the tool; without it, the link that the program was
-// started through does.
+// CalledAs returns the tool that the program emulates: "tofu", "terraform" or "terragrunt", or
+// "" for none. The variable TERRACE_AS has precedence over the name that the program was
+// started by.
 func (c *Call) CalledAs() string {
 	if as := c.Env.Get("TERRACE_AS"); as != "" || len(c.System.Args) == 0 {
 		return tool(as)
@@ -159,9 +160,9 @@ func (c *Call) CalledAs() string {
 	return tool(filepath.Base(c.System.Args[0]))
 }
 
-// tool returns the tool that a file name stands for, or "" if it is no tool's name. The name
-// may end with a version or a platform, as "tofu1.12.6" (Atlantis) and
-// "terragrunt_linux_amd64" (release files) do. "terraformer" is another program.
+// tool returns the tool that a file name refers to, or "" if there is none. The name may end
+// with a version or a platform, as in "tofu1.12.6" (Atlantis) and "terragrunt_linux_amd64"
+// (release files). "terraformer" is another program.
 func tool(name string) string {
 	name = strings.TrimSuffix(strings.ToLower(name), ".exe")
 	for _, t := range []string{"tofu", "terraform", "terragrunt"} {
@@ -173,7 +174,7 @@ func tool(name string) string {
 	return ""
 }
 
-// Arg is an argument, "" if there are not so many.
+// Arg returns the argument with index i, or "" if there are fewer arguments.
 func (c *Call) Arg(i int) string {
 	if i >= len(c.Args) {
 		return ""
@@ -181,21 +182,21 @@ func (c *Call) Arg(i int) string {
 	return c.Args[i]
 }
 
-// UsageError reports a mistake on the command line.
+// UsageError reports an error in the command line and returns the exit status.
 func (c *Call) UsageError(summary, detail string) int {
 	return c.Report.UsageError(c.Command.Name, summary, detail)
 }
 
-// Fail reports messages and returns the status of a failure.
+// Fail reports messages and returns the exit status of a failure.
 func (c *Call) Fail(ds diag.List) int { return c.Report.Fail(ds) }
 
-// WorkIn goes to another folder, which may be relative to the present one.
+// WorkIn changes the working directory to dir, which may be relative to the current one.
 func (c *Call) WorkIn(dir string) {
 	c.Dir = c.Path(dir)
 	c.Report.Dir = c.Dir
 }
 
-// Do runs another command in place of this one, with the words behind its name.
+// Do runs another command in place of this one. words are the words after its name.
 func (c *Call) Do(ctx context.Context, cmd *Command, words []string) int {
 	c.Command = cmd
 	flags, run := cmd.Prepare()
@@ -205,8 +206,8 @@ func (c *Call) Do(ctx context.Context, cmd *Command, words []string) int {
 	return run(ctx, c)
 }
 
-// Parse sets flags by the words behind the command's name, and keeps the arguments. ok
-// is false after a mistake, which is reported.
+// Parse sets flags from the words after the command's name, and stores the arguments. If the
+// words are invalid, it reports an error and returns false.
 func (c *Call) Parse(flags Flags, words []string) (ok bool) {
 	var err error
 	if c.Args, c.given, err = flags.Parse(words, c.Env, c.Command.Mixed); err == nil {
@@ -220,19 +221,19 @@ func (c *Call) Parse(flags Flags, words []string) (ok bool) {
 	return false
 }
 
-// Who is user@host, for locks.
+// Who returns user@host, the owner of locks.
 func (c *Call) Who() string { return c.System.User() + "@" + c.System.Host() }
 
-// OpenBackends makes the backends of a process.
+// OpenBackends returns a set of backends whose locks belong to Who.
 func (c *Call) OpenBackends() *backend.Set { return c.NewBackends(c.Who()) }
 
-// Below is a call in another directory that says nothing and that no interrupt reaches; what
-// is verified once is shared.
+// Below returns a call in another directory. It has no views, so it prints nothing, and
+// interrupts do not reach it. Its Reported and Redactor are those of c.
 func (c *Call) Below(dir string) *Call {
 	return c.Inside(c.In(c.Path(dir), c.Env, nil))
 }
 
-// Inside is Below for a directory that somebody has made.
+// Inside is Below for a directory that the caller has made.
 func (c *Call) Inside(d *workdir.Directory) *Call {
 	r := report.New(c.Report.Context, c.System)
 	r.Options, r.Reported, r.Redactor = c.Report.Options, c.Report.Reported, c.Report.Redactor
@@ -245,14 +246,13 @@ func (c *Call) Inside(d *workdir.Directory) *Call {
 	return n
 }
 
-// Enters makes a directory that somebody has made the one where the call works: what happens
-// there is reported by this call.
+// Enters makes d the directory of the call. The call reports the events of d.
 func (c *Call) Enters(d *workdir.Directory) {
 	d.Host, d.Set = host{c}, c.Report.Set
 	c.Directory = d
 }
 
-// New is a call of a command in a system, with a reporter that has no views yet.
+// New returns a call in a system. Its reporter has no views yet.
 func New(ctx context.Context, system *sys.System, t *Table, h *interrupt.Handler) *Call {
 	r := report.New(ctx, system)
 	c := &Call{
@@ -267,7 +267,8 @@ func New(ctx context.Context, system *sys.System, t *Table, h *interrupt.Handler
 	return c
 }
 
-// Group answers the first word of commands of two: the table says which there are.
+// Group is the Prepare function of the first word of commands with two words, such as "state".
+// It reports which commands begin with that word.
 func Group() (Flags, Run) {
 	return nil, func(_ context.Context, c *Call) int {
 		if len(c.Args) > 0 {
@@ -277,8 +278,8 @@ func Group() (Flags, Run) {
 	}
 }
 
-// NoSuchCommand answers a word behind the first one of commands of two that makes none with
-// it.
+// NoSuchCommand reports that the command's name and its first argument together name no
+// command.
 func (c *Call) NoSuchCommand() int {
 	given := c.Command.Name + " " + c.Args[0]
 	return c.UsageError("No such command", fmt.Sprintf("There is no command %q.%s %s", given, c.Table.Suggest(given), c.Table.Below(c.Command.Name)))

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// A Source knows what there is in the working folder, for completion. It answers fast
-// or not at all.
+// A Source returns names from the working directory for completion. It returns quickly, with
+// no candidates if it cannot.
 type Source interface {
 	Candidates(what Completion) []string
 }
 
-// Complete is the candidates for the last of some words, those behind the program's
-// name. ok is false where the shell's own completion of files is wanted.
+// Complete returns the candidates for the last of words, which are the words after the
+// program's name. ok is false if the shell should complete file names.
 func (t *Table) Complete(words []string, from Source) (out []string, ok bool) {
 	if len(words) == 0 {
 		words = []string{""}
@@ -27,7 +27,7 @@ func (t *Table) Complete(words []string, from Source) (out []string, ok bool) {
 		return matching(t.names(""), last), true
 	}
 	flags := t.Flags(cmd)
-	if cmd.Name == "run" && len(rest) > 0 { // the command that is run
+	if cmd.Name == "run" && len(rest) > 0 { // complete the command that "run" runs
 		if inner, more, ok := t.Find(slices.DeleteFunc(slices.Clone(rest), func(w string) bool { return strings.HasPrefix(w, "-") })); ok {
 			cmd, rest = inner, more
 			flags = append(t.Flags(inner), flags...)
@@ -69,7 +69,7 @@ func (t *Table) Complete(words []string, from Source) (out []string, ok bool) {
 	return out, true
 }
 
-// names are the words that commands have behind a prefix.
+// names returns the next word of each command whose name begins with prefix.
 func (t *Table) names(prefix string) []string {
 	var out []string
 	for i := range t.Commands {
@@ -82,7 +82,7 @@ func (t *Table) names(prefix string) []string {
 	return out
 }
 
-// words are the flags as they are typed.
+// words returns the flags as a user types them.
 func (fs Flags) words() []string {
 	var out []string
 	for i := range fs {
@@ -122,7 +122,7 @@ func candidates(what Completion, choices []string, value string, from Source) ([
 	return matching(from.Candidates(what), value), true
 }
 
-// matching are the words that begin with some text, sorted, each once.
+// matching returns the words that begin with text, sorted and without duplicates.
 func matching(words []string, text string) []string {
 	var out []string
 	for _, w := range words {
@@ -134,11 +134,11 @@ func matching(words []string, text string) []string {
 	return slices.Compact(out)
 }
 
-// Shells are those that there is completion for.
+// Shells returns the shells that have completion.
 func Shells() []string { return []string{"bash", "fish", "zsh"} }
 
-// Script is the completion for a shell, "" for one that there is none for. It asks the
-// program for candidates, by the hidden command __complete.
+// Script returns the completion script for a shell, or "" if the shell is not supported. The
+// script calls the hidden command __complete for candidates.
 func (t *Table) Script(shell string) string {
 	text := map[string]string{
 		"bash": `# bash completion for PROGRAM: source it, or put it into bash-completion's folder.

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// shown are the commands that documents are about, by name.
+// shown returns the documented commands, sorted by name.
 func (t *Table) shown() []*Command {
 	var out []*Command
 	for i := range t.Commands {
@@ -18,7 +18,7 @@ func (t *Table) shown() []*Command {
 	return out
 }
 
-// Markdown is the page on all commands.
+// Markdown returns the page docs/commands.md.
 func (t *Table) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Commands\n\nThis page is made from the declarations of the commands: `go test ./internal/cli -run TestCommandsPage -update` writes it. `%s COMMAND -help` prints the same of one command.\n\n", t.Program)
@@ -66,7 +66,7 @@ func (t *Table) Markdown() string {
 	return b.String()
 }
 
-// rows writes a table of flags, without those that are hidden.
+// rows writes a table of the flags that are not hidden.
 func rows(b *strings.Builder, flags Flags) {
 	first := true
 	for i := range flags {
@@ -92,8 +92,7 @@ func variables(b *strings.Builder, list []Variable) {
 
 func cell(text string) string { return strings.ReplaceAll(text, "|", "\\|") }
 
-// Man is the manual page of a command, or with nil that of the program, in the
-// language of man pages.
+// Man returns the manual page of a command in roff, or that of the program if c is nil.
 func (t *Table) Man(c *Command) string {
 	var b strings.Builder
 	name := t.Program
@@ -147,7 +146,7 @@ func terms(b *strings.Builder, flags Flags) {
 	}
 }
 
-// environ writes the environment variables of a man page.
+// environ writes the section on environment variables of a man page.
 func environ(b *strings.Builder, list []Variable) {
 	for i, v := range list {
 		if i == 0 {
@@ -157,7 +156,7 @@ func environ(b *strings.Builder, list []Variable) {
 	}
 }
 
-// statuses writes the exit statuses of a man page.
+// statuses writes the section on exit statuses of a man page.
 func statuses(b *strings.Builder, list []Exit) {
 	b.WriteString(".SH EXIT STATUS\n")
 	for _, x := range list {

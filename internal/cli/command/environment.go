@@ -7,9 +7,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/sys"
 )
 
-// WithEnvironment adds the words of TF_CLI_ARGS and TF_CLI_ARGS_command in front of
-// those of the command line, the more special ones first, as the peers do: a flag
-// that is repeated has the last value. Of run, TF_CLI_ARGS is for the command that it runs.
+// WithEnvironment returns args with the words of TF_CLI_ARGS_command and TF_CLI_ARGS in front,
+// in this order, as OpenTofu does. The last value of a repeated flag counts. For run,
+// TF_CLI_ARGS belongs to the command that it runs, so it is left out.
 func WithEnvironment(env sys.Env, command string, args []string) ([]string, error) {
 	front, err := environment(env, command)
 	if err != nil {
@@ -18,8 +18,8 @@ func WithEnvironment(env sys.Env, command string, args []string) ([]string, erro
 	return append(front, args...), nil
 }
 
-// OfEnvironment is how many of the words of a command, in front, are those that
-// WithEnvironment added. Some of those may have been taken out since.
+// OfEnvironment returns how many of the first args come from WithEnvironment. The caller may
+// have removed some of these words.
 func OfEnvironment(env sys.Env, command string, args []string) int {
 	front, _ := environment(env, command)
 	n := 0
@@ -31,7 +31,7 @@ func OfEnvironment(env sys.Env, command string, args []string) int {
 	return n
 }
 
-// environment are the words that the environment has for a command.
+// environment returns the words that the environment adds to a command.
 func environment(env sys.Env, command string) ([]string, error) {
 	special := ArgsVariable(command)
 	var front []string
@@ -48,7 +48,7 @@ func environment(env sys.Env, command string) ([]string, error) {
 	return front, nil
 }
 
-// ArgsVariable is the variable that has words for one command.
+// ArgsVariable returns the name of the variable that adds words to one command.
 func ArgsVariable(command string) string {
 	return "TF_CLI_ARGS_" + strings.NewReplacer(" ", "_", "-", "_").Replace(command)
 }

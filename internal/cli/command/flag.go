@@ -9,62 +9,62 @@ import (
 	"time"
 )
 
-// A Flag is one flag, bound to the variable that it sets: make it with Bool, Text,
-// List, Int, Duration or Func, and refine it with the methods.
+// A Flag is one flag, bound to the variable that it sets. Bool, Text, List, Int, Duration and
+// Func return flags; methods refine them.
 type Flag struct {
 	Name     string     // without dashes
-	Value    string     // how the help names the value, "" for a switch
+	Value    string     // name of the value in the help; "" for a switch
 	Help     string     // sentences
-	Default  string     // "" for none worth a word
-	Short    string     // another name of one letter, which takes one dash
-	Env      []string   // the variables that stand for it, those that say the opposite with a !
-	Choices  []string   // the values that there are; nil for any
-	Complete Completion // of the value
+	Default  string     // "" means that the help mentions none
+	Short    string     // other name, one letter after one dash
+	Env      []string   // environment variables that set the flag; "!" marks those with the opposite meaning
+	Choices  []string   // the allowed values; nil allows any
+	Complete Completion // kind of candidates for the value
 	Repeated bool
 	Hidden   bool // not in the help
-	Two      bool // it is meant only with two dashes: with one, another flag may have the name
-	Anywhere bool // it may stand behind arguments too
-	Joined   bool // the value stands behind "=" alone, never as the next word
+	Two      bool // only --name means this flag; -name may be another flag
+	Anywhere bool // may follow arguments
+	Joined   bool // takes its value only after "=", never from the next word
 
-	shownTwo bool // the help writes it with two dashes
+	shownTwo bool // the help shows two dashes
 	set      func(Setting) error
 }
 
-// A Setting is a flag as it stands on the command line or in a variable.
+// A Setting is one occurrence of a flag on the command line or in a variable.
 type Setting struct {
 	Value    string
-	Has      bool   // a value was given; false for a bare switch
-	First    bool   // the flag did not stand there before
-	As       string // how it was written: with its dashes, or the variable
+	Has      bool   // a value was given; false for a switch without one
+	First    bool   // first occurrence of the flag
+	As       string // the flag with its dashes, or the name of the variable
 	Variable bool   // As is a variable
 }
 
 // Flags are the flags of a command.
 type Flags []Flag
 
-// Completion says what the candidates for a value are.
+// Completion is the kind of candidates for a value.
 type Completion int
 
 const (
 	Nothing    Completion = iota
 	Files                 // any file
-	Folders               // any folder
-	VarFiles              // files with values of variables
-	Workspaces            // the workspaces of the folder
-	Addresses             // the addresses of objects in configuration and state
-	Instances             // the addresses of instances in state
-	Outputs               // the names of outputs
-	UnitNames             // the units below the folder
-	Commands              // the names of commands
-	Explained             // what has an explanation: addresses in configuration, and parts of a unit
-	Codes                 // the codes of messages
+	Folders               // any directory
+	VarFiles              // files that set variables
+	Workspaces            // workspaces of the working directory
+	Addresses             // addresses of objects in configuration and state
+	Instances             // addresses of instances in state
+	Outputs               // names of outputs
+	UnitNames             // units below the working directory
+	Commands              // names of commands
+	Explained             // subjects of explain: addresses in configuration, and parts of a unit
+	Codes                 // codes of messages
 )
 
-// errParse is the error that package flag of the standard library has for a value
-// of the wrong type.
+// errParse is the error for a value of the wrong type, with the text of the standard library's
+// package flag.
 var errParse = errors.New("parse error")
 
-// Bool is a switch. The value that the variable has now is the default.
+// Bool returns a switch. The current value of the variable is the default.
 func Bool(into *bool, name, help string) Flag {
 	return Flag{Name: name, Help: help, Default: truth(*into), set: func(s Setting) error {
 		b := true
@@ -86,7 +86,7 @@ func truth(b bool) string {
 	return ""
 }
 
-// Also has a switch take one more value beside true and false, which sets another one.
+// Also adds a value to true and false. The switch then sets *into and becomes true.
 func (f Flag) Also(value string, into *bool) Flag {
 	set := f.set
 	f.set = func(s Setting) error {
@@ -98,7 +98,8 @@ func (f Flag) Also(value string, into *bool) Flag {
 	return f
 }
 
-// Text is a flag with a value, which value names in the help.
+// Text returns a flag with any text as its value. The help shows value as the name of the
+// value. The current value of the variable is the default.
 func Text(into *string, name, value, help string) Flag {
 	return Flag{Name: name, Value: value, Help: help, Default: *into, set: func(s Setting) error {
 		*into = s.Value
@@ -106,7 +107,7 @@ func Text(into *string, name, value, help string) Flag {
 	}}
 }
 
-// List is a flag that may be repeated.
+// List returns a flag that may be repeated. Each occurrence appends its value.
 func List(into *[]string, name, value, help string) Flag {
 	return Flag{Name: name, Value: value, Help: help, Repeated: true, set: func(s Setting) error {
 		if s.First {
@@ -117,7 +118,7 @@ func List(into *[]string, name, value, help string) Flag {
 	}}
 }
 
-// Int is a flag with a whole number.
+// Int returns a flag with an integer as its value.
 func Int(into *int, name, value, help string) Flag {
 	return Flag{Name: name, Value: value, Help: help, set: func(s Setting) error {
 		n, err := strconv.ParseInt(s.Value, 0, strconv.IntSize)
@@ -129,7 +130,7 @@ func Int(into *int, name, value, help string) Flag {
 	}}
 }
 
-// AtLeast is a flag with a whole number from least on.
+// AtLeast returns a flag with an integer as its value, which must be least or more.
 func AtLeast(into *int, least int, name, value, help string) Flag {
 	return Flag{Name: name, Value: value, Help: help, set: func(s Setting) error {
 		n, err := strconv.Atoi(s.Value)
@@ -141,7 +142,7 @@ func AtLeast(into *int, least int, name, value, help string) Flag {
 	}}
 }
 
-// Duration is a flag with a length of time, such as 10s.
+// Duration returns a flag with a duration as its value, such as 10s.
 func Duration(into *time.Duration, name, value, help string) Flag {
 	return Flag{Name: name, Value: value, Help: help, set: func(s Setting) error {
 		d, err := time.ParseDuration(s.Value)
@@ -153,13 +154,13 @@ func Duration(into *time.Duration, name, value, help string) Flag {
 	}}
 }
 
-// Func is a flag whose values a function takes, in their order.
+// Func returns a flag that may be repeated and calls take with each value, in order.
 func Func(take func(value string) error, name, value, help string) Flag {
 	return Flag{Name: name, Value: value, Help: help, Repeated: true, set: func(s Setting) error { return take(s.Value) }}
 }
 
-// Ignored is a flag that is taken and does nothing, as the peers' scripts have it.
-// value is "" for a switch.
+// Ignored returns a flag without effect, which scripts for OpenTofu and Terragrunt pass. value
+// is "" for a switch.
 func Ignored(name, value, help string) Flag {
 	f := Flag{Name: name, Value: value, Help: help, Hidden: help == "", set: func(Setting) error { return nil }}
 	if value == "" {
@@ -173,7 +174,7 @@ func Ignored(name, value, help string) Flag {
 	return f
 }
 
-// Among says which values there are.
+// Among restricts the values to choices.
 func (f Flag) Among(choices ...string) Flag {
 	f.Choices = choices
 	return f.Checked(func(s Setting) error {
@@ -184,7 +185,7 @@ func (f Flag) Among(choices ...string) Flag {
 	})
 }
 
-// Checked has a function look at each setting before it is taken over.
+// Checked calls check before each setting takes effect. An error rejects the setting.
 func (f Flag) Checked(check func(Setting) error) Flag {
 	set := f.set
 	f.set = func(s Setting) error {
@@ -196,7 +197,7 @@ func (f Flag) Checked(check func(Setting) error) Flag {
 	return f
 }
 
-// Then calls a function with each setting that was taken over.
+// Then calls do after each setting that took effect.
 func (f Flag) Then(do func(Setting)) Flag {
 	set := f.set
 	f.set = func(s Setting) error {
@@ -209,32 +210,32 @@ func (f Flag) Then(do func(Setting)) Flag {
 	return f
 }
 
-// Completes says what candidates for the value there are.
+// Completes sets the kind of candidates for the value.
 func (f Flag) Completes(c Completion) Flag { f.Complete = c; return f }
 
-// Hide leaves the flag out of the help.
+// Hide hides the flag from the help.
 func (f Flag) Hide() Flag { f.Hidden = true; return f }
 
-// Or gives the flag another name of one letter.
+// Or adds a name of one letter.
 func (f Flag) Or(short string) Flag { f.Short = short; return f }
 
-// Variables names the environment variables that stand for the flag.
+// Variables sets the environment variables that set the flag. "!" before a name marks the
+// opposite meaning.
 func (f Flag) Variables(names ...string) Flag { f.Env = names; return f }
 
-// WithTwoDashes says that only --name means this flag, and that it may stand behind
-// arguments too.
+// WithTwoDashes makes only --name mean this flag, and allows it after arguments.
 func (f Flag) WithTwoDashes() Flag { f.Two, f.Anywhere = true, true; return f }
 
-// InAnyPlace says that the flag may stand behind arguments too.
+// InAnyPlace allows the flag after arguments.
 func (f Flag) InAnyPlace() Flag { f.Anywhere = true; return f }
 
-// WithEquals says that the value stands behind "=" alone; the next word is never it.
+// WithEquals makes the flag take its value only after "=", never from the next word.
 func (f Flag) WithEquals() Flag { f.Joined = true; return f }
 
 // Switch reports whether the flag takes no value.
 func (f *Flag) Switch() bool { return f.Value == "" }
 
-// Shown is the flag as the help writes it.
+// Shown returns the flag as the help shows it.
 func (f *Flag) Shown() string {
 	dashes := "-"
 	if f.Two || f.shownTwo {
@@ -255,7 +256,7 @@ func (f *Flag) Shown() string {
 	return text
 }
 
-// Hide leaves all of some flags out of the help.
+// Hide hides all of the flags from the help.
 func (fs Flags) Hide() Flags {
 	for i := range fs {
 		fs[i].Hidden = true
@@ -263,7 +264,7 @@ func (fs Flags) Hide() Flags {
 	return fs
 }
 
-// Show puts some of the flags into the help.
+// Show makes the named flags visible in the help.
 func (fs Flags) Show(names ...string) Flags {
 	for i := range fs {
 		if slices.Contains(names, fs[i].Name) {
@@ -273,7 +274,7 @@ func (fs Flags) Show(names ...string) Flags {
 	return fs
 }
 
-// Named is the flag of a name, nil if there is none.
+// Named returns the flag with the name, or nil.
 func (fs Flags) Named(name string) *Flag {
 	for i := range fs {
 		if fs[i].Name == name {
@@ -283,8 +284,8 @@ func (fs Flags) Named(name string) *Flag {
 	return nil
 }
 
-// WithTwoDashesShown has the help show the flags with two dashes, as those of units
-// are, though one does too.
+// WithTwoDashesShown makes the help show the flags with two dashes, as it shows flags of
+// units. One dash is accepted too.
 func (fs Flags) WithTwoDashesShown() Flags {
 	for i := range fs {
 		fs[i].shownTwo = true

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// HelpOf is the help of a command.
+// HelpOf returns the help of a command.
 func (t *Table) HelpOf(c *Command) string {
 	var b strings.Builder
 	b.WriteString("Usage: " + t.Program + " [global options] " + strings.TrimSpace(c.Name+" "+c.Usage) + "\n")
@@ -60,11 +60,11 @@ func (t *Table) HelpOf(c *Command) string {
 }
 
 const (
-	column    = 26 // where the help on a flag begins
+	column    = 26 // where the text about a flag begins
 	lineWidth = 79
 )
 
-// indent puts two blanks in front of each line of a text that is not empty.
+// indent indents each line that is not empty by two spaces.
 func indent(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(strings.TrimRight(text, "\n") + "\n") {
@@ -76,7 +76,7 @@ func indent(text string) string {
 	return b.String()
 }
 
-// wrap breaks a text into lines.
+// wrap breaks a text into lines of at most width columns.
 func wrap(text string, width int) string {
 	var b strings.Builder
 	at := 0
@@ -96,7 +96,7 @@ func wrap(text string, width int) string {
 	return b.String()
 }
 
-// entry is one name in a list with what it is for, from a column on.
+// entry returns a name and its description, which begins at a column.
 func entry(name, text string, column int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "  %-*s", column-2, name)

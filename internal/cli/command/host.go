@@ -12,7 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/workdir"
 )
 
-// host is the command line as the Host of the directory that a call works in.
+// host implements the Host of the directory in which a call works.
 type host struct{ c *Call }
 
 func (h host) Asks() bool { return h.c.Prompt.May(true) }
@@ -60,7 +60,8 @@ func (h host) Expect(bytes int64, plugins bool) {
 
 func (h host) Running(end func()) { h.c.Interrupts.EndsProviders(end) }
 
-// Changing has a second interrupt leave the journal of an apply as it is.
+// Changing makes a second interrupt abandon the state, so that the journal of the apply stays
+// as it is.
 func (h host) Changing(s *statemgr.State) func() {
 	h.c.Interrupts.WhenKilled(s.Abandon)
 	return func() { h.c.Interrupts.WhenKilled(nil) }

@@ -12,17 +12,17 @@ import (
 	"github.com/terrace-iac/terrace/internal/lang"
 )
 
-// # Reading a command line
+// # Syntax of command lines
 //
-// A flag stands with one dash or with two; its value follows behind "=" or as the
-// next word. A switch takes a value only behind "=". The word -- ends the flags. Two
-// flags may have one name if one of them is meant with two dashes alone: so
-// --parallelism counts units, and -parallelism calls of providers.
+// A flag has one dash or two. Its value follows after "=" or as the next word. A switch takes
+// a value only after "=". The word -- ends the flags. Two flags may share a name if one of
+// them requires two dashes: --parallelism limits units, and -parallelism limits calls of
+// providers.
 
-// Parse sets the flags: first by the variables that stand for them, then by the words
-// of a command line. Those that may stand anywhere are looked for up to a --, the
-// others in front of the arguments, or with mixed between them too. It returns the
-// arguments, and the names of the flags that stood among the words.
+// Parse sets the flags, first from environment variables, then from the words of a command
+// line. It accepts flags with Anywhere up to a --, and others before the first argument. With
+// mixed, it accepts all flags between arguments too. It returns the arguments, and the names
+// of the flags among the words.
 func (fs Flags) Parse(words []string, env sys.Env, mixed bool) (args []string, given map[string]bool, err error) {
 	if err := fs.FromEnv(env); err != nil {
 		return nil, nil, err
@@ -60,7 +60,7 @@ func (fs Flags) Parse(words []string, env sys.Env, mixed bool) (args []string, g
 	return args, given, nil
 }
 
-// An unknownFlag is the error about a word that names no flag.
+// An unknownFlag is the error for a word that names no flag.
 type unknownFlag struct{ word, name, hint string }
 
 func (e unknownFlag) Error() string {
@@ -77,8 +77,8 @@ func (fs Flags) anywhere() Flags {
 	return out
 }
 
-// Take sets the flags that it knows by the words, wherever they stand in front of a --,
-// and returns the other words. With keep, the -- is among them.
+// Take sets the flags of fs that it finds before a --, and returns the other words. With keep,
+// the returned words include the --.
 func (fs Flags) Take(words []string, keep bool) (rest []string, err error) {
 	return fs.take(words, keep, map[string]bool{})
 }
@@ -108,8 +108,7 @@ func (fs Flags) take(words []string, keep bool, given map[string]bool) (rest []s
 	return rest, nil
 }
 
-// Leading reads the flags that it knows at the front of the words, without setting
-// them, and returns both parts.
+// Leading splits words after the last flag of fs at the front. It sets nothing.
 func (fs Flags) Leading(words []string) (flags, rest []string) {
 	for len(words) > 0 {
 		name, _, has, isFlag := flagWord(words[0])
@@ -129,9 +128,9 @@ func (fs Flags) Leading(words []string) (flags, rest []string) {
 	return flags, words
 }
 
-// Read takes the words of a command line apart without setting anything: each flag that
-// they name, with its value, "true" for a bare switch; with nil each other word, those that
-// name no flag of these among them. It ends at a --.
+// Read iterates over words up to a --, without setting anything. It yields each flag of fs
+// with its value, "true" for a switch without one. It yields each other word, including
+// unknown flags, with a nil flag.
 func (fs Flags) Read(words []string) iter.Seq2[*Flag, string] {
 	return func(yield func(*Flag, string) bool) {
 		for len(words) > 0 && words[0] != "--" {
@@ -158,7 +157,7 @@ func (fs Flags) Read(words []string) iter.Seq2[*Flag, string] {
 	}
 }
 
-// Asks reports whether words turn a switch on, without setting anything.
+// Asks reports whether words turn a switch on. It sets nothing.
 func (fs Flags) Asks(words []string, name string) (on bool) {
 	for f, value := range fs.Read(words) {
 		if f != nil && f.Name == name {
@@ -168,8 +167,8 @@ func (fs Flags) Asks(words []string, name string) (on bool) {
 	return on
 }
 
-// Stands reports whether a switch stands, without a value, anywhere in front of a --, even
-// where it would be the value of another flag.
+// Stands reports whether the switch occurs, without a value, before a --. It counts a word
+// even if that word is the value of another flag.
 func (f *Flag) Stands(words []string) bool {
 	for _, word := range words {
 		if word == "--" {
@@ -182,7 +181,7 @@ func (f *Flag) Stands(words []string) bool {
 	return false
 }
 
-// FromEnv sets the flags that environment variables stand for.
+// FromEnv sets the flags from their environment variables.
 func (fs Flags) FromEnv(env sys.Env) error {
 	for i := range fs {
 		f := &fs[i]
@@ -203,7 +202,7 @@ func (fs Flags) FromEnv(env sys.Env) error {
 	return nil
 }
 
-// variable is the value of the first variable that stands for the flag, and its name.
+// variable returns the value of the first variable in f.Env that is set, and its name.
 func (f *Flag) variable(env sys.Env) (value, name string) {
 	for _, name := range f.Env {
 		name, opposite := strings.CutPrefix(name, "!")
@@ -219,7 +218,7 @@ func (f *Flag) variable(env sys.Env) (value, name string) {
 	return "", ""
 }
 
-// flagWord takes a word apart that may be a flag.
+// flagWord parses a word. ok is false if it is not a flag.
 func flagWord(word string) (name, value string, has, ok bool) {
 	if len(word) < 2 || word[0] != '-' {
 		return "", "", false, false
@@ -235,7 +234,8 @@ func flagWord(word string) (name, value string, has, ok bool) {
 	return name, value, has, true
 }
 
-// find is the flag that a word names. With two dashes, one that is meant so goes first.
+// find returns the flag that a word names, or nil. After two dashes, a flag with Two has
+// precedence.
 func (fs Flags) find(word, name string) *Flag {
 	two := strings.HasPrefix(word, "--")
 	var found *Flag
@@ -254,7 +254,7 @@ func (fs Flags) find(word, name string) *Flag {
 	return found
 }
 
-// take sets a flag by the words that begin with it, and returns those behind.
+// take sets a flag from the first of words, and returns the words after it.
 func (f *Flag) take(words []string, value string, has bool, given map[string]bool) ([]string, error) {
 	dashes := "-"
 	if f.Two {
@@ -277,7 +277,7 @@ func (f *Flag) take(words []string, value string, has bool, given map[string]boo
 	return words, nil
 }
 
-// reason says more of a switch that is meant with two dashes.
+// reason returns a more specific error for a switch with Two.
 func (f *Flag) reason(err error) error {
 	if f.Two && f.Switch() && errors.Is(err, errParse) {
 		return errors.New("it must be true or false")
@@ -285,7 +285,7 @@ func (f *Flag) reason(err error) error {
 	return err
 }
 
-// suggest is a hint at a flag with a similar name.
+// suggest returns a hint that names a flag with a similar name, or "".
 func (fs Flags) suggest(name string) string {
 	shown := map[string]string{}
 	for i := range fs {
@@ -304,7 +304,7 @@ func (fs Flags) suggest(name string) string {
 	return fmt.Sprintf("; did you mean %s?", shown[near])
 }
 
-// Without leaves out flags by name.
+// Without returns the flags except those with the given names.
 func (fs Flags) Without(names ...string) Flags {
 	return slices.DeleteFunc(slices.Clone(fs), func(f Flag) bool { return slices.Contains(names, f.Name) })
 }

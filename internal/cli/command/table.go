@@ -9,27 +9,27 @@ import (
 	"github.com/terrace-iac/terrace/internal/lang"
 )
 
-// A Table is all commands of a program.
+// A Table is the set of all commands of a program.
 type Table struct {
-	Program  string // as it is typed
-	Product  string // as it is called in texts
+	Program  string // the name of the executable
+	Product  string // the name in texts
 	Commands []Command
-	Global   func() Flags // those in front of a command
-	Further  []Arg        // what the help says of others there, by what stands for their names
-	Common   func() Flags // those that every command understands
-	Units    func() Flags // those of commands on units
+	Global   func() Flags // the flags before the command
+	Further  []Arg        // other words before the command, for the help only
+	Common   func() Flags // the flags of every command
+	Units    func() Flags // the flags of commands on units
 	Topics   []Topic
-	Exits    []Exit // what every command may end with, besides what it declares
-	Bare     []Exit // what the program ends with when no command is named
-	// Environment are all environment variables, those of one group beside each other.
+	Exits    []Exit // exit statuses of every command, in addition to its own
+	Bare     []Exit // exit statuses without a command
+	// Environment contains all environment variables. Those of one group are adjacent.
 	Environment []Variable
 }
 
-// NoCommand is the status when no command was named, so that the help was shown: that of
-// shells for a command that they do not find.
+// NoCommand is the exit status if the program has printed its help because no command was
+// given. Shells return the same status if they do not find a command.
 const NoCommand = 127
 
-// Statuses are what a command may end with, those of every command last.
+// Statuses returns the exit statuses of a command. Those of every command are last.
 func (t *Table) Statuses(c *Command) []Exit {
 	own := c.Exits
 	if len(own) == 0 {
@@ -38,11 +38,11 @@ func (t *Table) Statuses(c *Command) []Exit {
 	return slices.Concat(own, t.Exits)
 }
 
-// A Topic is a page of help that is about no single command.
+// A Topic is a page of help about a subject other than a single command.
 type Topic struct{ Name, Synopsis, Text string }
 
-// Find is the command that words begin with: the one of the most words. rest are the
-// words behind its name.
+// Find returns the command with the most words that words begin with. rest are the words after
+// its name.
 func (t *Table) Find(words []string) (cmd *Command, rest []string, ok bool) {
 	for n := min(3, len(words)); n > 0; n-- {
 		if c := t.Named(strings.Join(words[:n], " ")); c != nil {
@@ -52,7 +52,7 @@ func (t *Table) Find(words []string) (cmd *Command, rest []string, ok bool) {
 	return nil, nil, false
 }
 
-// Named is the command of a name, nil if there is none.
+// Named returns the command with the name, or nil.
 func (t *Table) Named(name string) *Command {
 	for i := range t.Commands {
 		c := &t.Commands[i]
@@ -68,7 +68,7 @@ func (t *Table) Named(name string) *Command {
 	return nil
 }
 
-// Subcommands are the commands of one word more.
+// Subcommands returns the commands whose name is the given one plus one word.
 func (t *Table) Subcommands(of string) []*Command {
 	var out []*Command
 	for i := range t.Commands {
@@ -80,7 +80,7 @@ func (t *Table) Subcommands(of string) []*Command {
 	return out
 }
 
-// Suggest is a hint at a command with a similar name, "" without one.
+// Suggest returns a hint that names a command with a similar name, or "".
 func (t *Table) Suggest(name string) string {
 	names := map[string]bool{}
 	for i := range t.Commands {
@@ -91,7 +91,7 @@ func (t *Table) Suggest(name string) string {
 	return lang.Suggest(name, names)
 }
 
-// Below is a sentence that names the commands of a group.
+// Below returns a sentence that lists the commands of a group.
 func (t *Table) Below(group string) string {
 	var names []string
 	for i := range t.Commands {
@@ -110,7 +110,7 @@ func (t *Table) Below(group string) string {
 	}
 }
 
-// Flags are all flags of a command, those of units and those of every command too.
+// Flags returns all flags of a command, including those of units and of every command.
 func (t *Table) Flags(c *Command) Flags {
 	var out Flags
 	if c.Prepare != nil {
@@ -142,7 +142,8 @@ func (fs Flags) has(name string, two bool) bool {
 	return false
 }
 
-// Unknown answers what is no command: usage, help, or an error.
+// Unknown handles words that begin with no command: it prints the help without words, and an
+// error otherwise.
 func (c *Call) Unknown(args []string) int {
 	t := c.Table
 	if len(args) == 0 {
@@ -157,7 +158,7 @@ func (c *Call) Unknown(args []string) int {
 	return 1
 }
 
-// Usage is the help of the program.
+// Usage returns the help of the program.
 func (t *Table) Usage() string {
 	var b strings.Builder
 	b.WriteString("Usage: " + t.Program + " [global options] <subcommand> [args]\n\n" +

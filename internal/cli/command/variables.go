@@ -7,31 +7,33 @@ import (
 
 // A Variable is an environment variable, or a family of them.
 type Variable struct {
-	Name   string // as documents write it
-	Help   string // a sentence or more
-	Group  string // the heading that it stands under in the topic environment
-	Family string // what all names of a family begin with; "" for a variable alone
+	Name   string // the name in documents
+	Help   string // one or more sentences
+	Group  string // the heading in the help topic environment
+	Family string // common prefix of the names of a family; "" for a single variable
 
-	// Readers tells which commands read it; nil for every command.
+	// Readers reports whether a command reads the variable. nil means that every command does.
 	Readers func(c *Command) bool
-	// For is the one of a family that a command reads, nil if that is no single one.
+	// For returns the variable of a family that a command reads. nil means that a command
+	// reads several, or that this is a single variable.
 	For func(c *Command) string
 }
 
-// Means reports whether a name is that of the variable, or of one of the family.
+// Means reports whether name is the variable or belongs to the family.
 func (v *Variable) Means(name string) bool {
 	return name == v.Name || v.Family != "" && strings.HasPrefix(name, v.Family)
 }
 
-// Uses says what a command works with, on which it depends which variables it reads.
+// Uses is a set of resources that a command uses. It determines which environment variables
+// the command reads.
 type Uses uint
 
 const (
-	// Backends commands reach the backend of the working folder or of a unit.
+	// Backends commands access the backend of the working directory or of a unit.
 	Backends Uses = 1 << iota
-	// State commands read or write a state, or a saved plan. They reach the backend, too.
+	// State commands read or write a state or a saved plan. They access the backend too.
 	State
-	// Applies commands write a state again and again while they run.
+	// Applies commands write the state repeatedly while they run.
 	Applies
 	// Providers commands start providers.
 	Providers
@@ -39,16 +41,16 @@ const (
 	Modules
 	// Packages commands download packages of providers.
 	Packages
-	// Temporal commands reach a Temporal server, where one is named.
+	// Temporal commands connect to a Temporal server, if one is configured.
 	Temporal
 	// Browser commands open a page in a web browser.
 	Browser
 )
 
-// HasAny reports whether one of some properties holds.
+// HasAny reports whether u and of have a property in common.
 func (u Uses) HasAny(of Uses) bool { return u&of != 0 }
 
-// Variables are the environment variables that a command reads, without those that every
+// Variables returns the environment variables that the command reads, except those that every
 // command reads.
 func (t *Table) Variables(c *Command) []Variable {
 	var out []Variable
@@ -63,12 +65,13 @@ func (t *Table) Variables(c *Command) []Variable {
 	return out
 }
 
-// CommonVariables are the environment variables that every command reads.
+// CommonVariables returns the environment variables that every command reads.
 func (t *Table) CommonVariables() []Variable {
 	return slices.DeleteFunc(slices.Clone(t.Environment), func(v Variable) bool { return v.Readers != nil })
 }
 
-// EnvironmentTopic is the page of help on environment variables, with a note at its end.
+// EnvironmentTopic returns the help topic on environment variables. note is its last
+// paragraph.
 func EnvironmentTopic(all []Variable, note string) Topic {
 	const title = "Environment variables"
 	var b strings.Builder
