@@ -18,7 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// Apply declares apply.
+// Apply declares the command apply.
 func Apply() command.Command {
 	return command.Command{
 		Name: "apply", Synopsis: "Create or update infrastructure", Main: true, Usage: "[options] [PLAN]",
@@ -40,7 +40,7 @@ take the actions described in that plan without any confirmation prompt.`,
 	}
 }
 
-// Destroy declares destroy, which is apply -destroy with another name in its texts.
+// Destroy declares the command destroy, which is apply -destroy with "destroy" in its texts.
 func Destroy() command.Command {
 	return command.Command{
 		Name: "destroy", Synopsis: "Destroy previously-created infrastructure", Main: true, Usage: "[options]",
@@ -72,13 +72,14 @@ func applyFlags(o *flags.Request, destroy bool) command.Flags {
 	return append(fs, command.Bool(&o.Plan.Forget, "suppress-forget-errors", "Take a destroy that leaves objects behind, because of lifecycle.destroy = false, for success."))
 }
 
-// ApplyOver is apply over many units: one plan of all is shown and approved, or a saved one is
-// applied.
+// ApplyOver returns the form of apply for many units: the user approves one plan of all units,
+// or gives a saved one.
 func ApplyOver() *flags.Over {
 	return &flags.Over{Flags: func(o *flags.Request) command.Flags { return applyFlags(o, false) }, Refused: stateFiles()}
 }
 
-// DestroyOver is destroy over many units, those that need others first.
+// DestroyOver returns the form of destroy for many units. Dependents are destroyed before
+// their dependencies.
 func DestroyOver() *flags.Over {
 	return &flags.Over{
 		Flags:   func(o *flags.Request) command.Flags { return applyFlags(o, true) },
@@ -112,8 +113,8 @@ func applyOrDestroy(ctx context.Context, c *command.Call, o *applyOptions) int {
 
 type applyOptions struct {
 	Flags
-	file string // a saved plan
-	name string // apply or destroy
+	file string // path of a saved plan; "" for none
+	name string // "apply" or "destroy"
 }
 
 func runApply(ctx context.Context, c *command.Call, o *applyOptions) int {
@@ -134,7 +135,7 @@ func runApply(ctx context.Context, c *command.Call, o *applyOptions) int {
 	}
 	defer r.Close()
 	return r.apply(ctx, o, workdir.Want{Plan: r.options, Apply: true}, func(ctx context.Context, p *plan.Plan, ds diag.List) (bool, diag.List) {
-		if r.options.Mode == plan.Destroy && slices.ContainsFunc(ds.Errors(), unlessPrevented) { // half of what is to be destroyed is nothing to show
+		if r.options.Mode == plan.Destroy && slices.ContainsFunc(ds.Errors(), unlessPrevented) { // do not show an incomplete list of objects to destroy
 			p = nil
 		}
 		ds = append(ds, r.showPlan(ctx, p)...)
@@ -146,11 +147,11 @@ func runApply(ctx context.Context, c *command.Call, o *applyOptions) int {
 	})
 }
 
-// unlessPrevented reports an error that leaves things out of a plan to destroy, which
-// prevent_destroy does not.
+// unlessPrevented reports whether an error leaves objects out of a destroy plan. Errors about
+// prevent_destroy do not.
 func unlessPrevented(m *diag.Message) bool { return m.Code != diag.CodePlanPreventDestroy }
 
-// approve asks whether the plan is to be carried out. The answer must be "yes".
+// approve asks the user to approve the plan. It returns true only for the answer "yes".
 func (r *run) approve(ctx context.Context, o *applyOptions) (bool, diag.List) {
 	in := ""
 	if r.Workspace != "default" {
@@ -181,8 +182,8 @@ func (r *run) approve(ctx context.Context, o *applyOptions) (bool, diag.List) {
 	return true, nil
 }
 
-// apply plans and applies, and reports what came of it. planned is as that of
-// workdir.Steps.
+// apply plans and applies, reports the result, and returns the exit status. planned is the
+// function Planned of workdir.Steps.
 func (r *run) apply(ctx context.Context, o *applyOptions, w workdir.Want, planned func(context.Context, *plan.Plan, diag.List) (bool, diag.List)) int {
 	every, ds := project.PersistEvery(r.Call)
 	if ds.HasErrors() {
@@ -226,7 +227,7 @@ func (r *run) done(o *applyOptions, n plan.Counts, s *state.State) {
 	r.Report.Stream.Outputs(s.Outputs)
 }
 
-// outputs shows the outputs of a state, if there are any.
+// outputs prints the outputs of a state, if it has any.
 func (r *run) outputs(s *state.State, reveal bool) {
 	if r.Report.Human == nil || len(s.Outputs) == 0 {
 		return

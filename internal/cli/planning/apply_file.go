@@ -18,9 +18,8 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// applyFile applies a saved plan: with the configuration, the variables and the workspace that
-// it was made with, and with the encryption, the providers and the backend of the working
-// directory.
+// applyFile applies a saved plan. It uses the configuration, variables and workspace in the
+// plan file, and the encryption, providers and backend of the working directory.
 func applyFile(ctx context.Context, c *command.Call, o *applyOptions) int {
 	f, ds := c.ReadPlanFile(ctx, o.Vars, o.file)
 	if ds.HasErrors() {
@@ -58,8 +57,8 @@ func applyFile(ctx context.Context, c *command.Call, o *applyOptions) int {
 	})
 }
 
-// ephemeral collects the values that a saved plan does not hold, and holds
-// others that were given again to those that it does.
+// ephemeral returns the values of ephemeral variables, which a saved plan does not contain. It
+// checks that other given values are equal to those in the plan.
 func (r *run) ephemeral(ctx context.Context, p *plan.Plan, o *applyOptions) (map[string]engine.InputValue, diag.List) {
 	ds := r.checkAgain(p)
 	out := make(map[string]engine.InputValue)
@@ -86,9 +85,9 @@ func (r *run) ephemeral(ctx context.Context, p *plan.Plan, o *applyOptions) (map
 	return out, ds
 }
 
-// checkAgain refuses values that differ from those in the plan. A variable file that is loaded
-// because of its name is no statement about this apply: the plan may have been made with a flag
-// that overrides it.
+// checkAgain returns errors for values that differ from those in the plan. It ignores variable
+// files that are loaded by their name: the plan may have been made with a flag that overrides
+// them.
 func (r *run) checkAgain(p *plan.Plan) diag.List {
 	var ds diag.List
 	for _, name := range slices.Sorted(maps.Keys(r.Vars)) {
@@ -112,8 +111,8 @@ func (r *run) checkAgain(p *plan.Plan) diag.List {
 	return ds
 }
 
-// sameInput reports whether two values of a variable come to the same: the plan holds
-// what was given, before the type's defaults and conversion.
+// sameInput reports whether two values of a variable are equal after defaults and conversion.
+// The plan contains values before both.
 func sameInput(d *config.Variable, a, b cty.Value) bool {
 	final := func(v cty.Value) (cty.Value, bool) {
 		if d.Defaults != nil && !v.IsNull() {

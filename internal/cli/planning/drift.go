@@ -7,7 +7,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 )
 
-// Drift declares drift, which is a refresh-only plan by another name.
+// Drift declares the command drift, which is a refresh-only plan.
 func Drift() command.Command {
 	return command.Command{
 		Name: "drift", Synopsis: "Show what has changed outside of Terrace", Usage: "[options]",
@@ -55,7 +55,7 @@ func driftFlags(o *flags.Request) command.Flags {
 	return append(fs, command.Bool(&o.Detailed, "detailed-exitcode", "Return detailed exit codes when the command exits: 0 means that nothing has changed, 1 an error, 2 that something has."))
 }
 
-// DriftOver is drift over many units: one refresh-only plan of all.
+// DriftOver returns the form of drift for many units: one refresh-only plan of all.
 func DriftOver() *flags.Over {
 	return &flags.Over{Flags: driftFlags, Settle: func(o *flags.Request) { o.RefreshOnly = true }, Refused: map[string]string{"state": flags.OneFile}}
 }

@@ -19,10 +19,10 @@ import (
 	"github.com/terrace-iac/terrace/plan"
 )
 
-// Flags are what the user asks of plan, apply, destroy and refresh.
+// Flags are the flags of plan, apply, destroy, refresh and drift.
 type Flags struct{ flags.Request }
 
-// Options makes plan options of the flags.
+// Options returns the options of the plan that the flags request.
 func (o *Flags) Options(c *command.Call) (plan.Options, diag.List) {
 	out := o.Plan
 	out.SkipRefresh = !o.Refresh
@@ -51,22 +51,22 @@ func (o *Flags) Options(c *command.Call) (plan.Options, diag.List) {
 	return out, ds
 }
 
-// atService carries an operation out where the workspace of the folder is, if that is
-// made for it.
+// atService runs the operation at the service that the backend is configured for, if that
+// service runs operations. done is false if the caller must run it here.
 func atService(ctx context.Context, c *command.Call, o *Flags, q remoterun.Request) (code int, done bool) {
-	if c.Unit != nil { // what a unit gives is known here alone
+	if c.Unit != nil { // only this process has the inputs of a unit
 		return 0, false
 	}
 	options, ds := o.Options(c)
 	if ds.HasErrors() {
-		return 0, false // start says so
+		return 0, false // start reports these errors
 	}
 	q.Vars, q.Plan, q.Input, q.Parallelism, q.LockTimeout = o.Vars, options, o.Input, o.Parallelism, o.State.Timeout
 	q.ReadsLess = options.MinimalRefresh || options.MinimalData || options.RefreshMaxAge > 0
 	return remoterun.Do(ctx, c, q)
 }
 
-// resolve reads the addresses of the flags.
+// resolve parses the addresses of the flags into out.
 func (o *Flags) resolve(c *command.Call, out *plan.Options) diag.List {
 	var ds, more diag.List
 	out.Targets, ds = targetsOf(c, "target", o.Scope.Targets, o.Scope.TargetFiles)
@@ -95,7 +95,7 @@ func (o *Flags) resolve(c *command.Call, out *plan.Options) diag.List {
 	return ds
 }
 
-// targetsOf parses addresses of flags and of files with one address a line.
+// targetsOf parses the addresses in flags and in files, which contain one address per line.
 func targetsOf(c *command.Call, what string, texts, files []string) ([]addr.Target, diag.List) {
 	var out []addr.Target
 	var ds diag.List
@@ -125,19 +125,19 @@ func targetsOf(c *command.Call, what string, texts, files []string) ([]addr.Targ
 	return out, ds
 }
 
-// A run is one plan or apply under way.
+// A run is a plan or an apply in progress.
 type run struct {
 	*project.Project
 	op      *workdir.Operation
 	flags   *Flags
 	options plan.Options
 	backend *workdir.OpenedBackend
-	what    string    // is done, as locks have it
-	said    diag.List // what came up while the folder was opened
+	what    string    // operation type in locks, such as "OperationTypePlan"
+	said    diag.List // messages from the time when the directory was opened
 }
 
-// start loads the configuration for an operation. With errors the run is nil; else the
-// caller must close it.
+// start loads the configuration for an operation. If there are errors, the run is nil.
+// Otherwise the caller must close it.
 func start(ctx context.Context, c *command.Call, o *Flags, name, what string) (*run, diag.List) {
 	options, ds := o.Options(c)
 	if ds.HasErrors() {
@@ -161,7 +161,7 @@ func start(ctx context.Context, c *command.Call, o *Flags, name, what string) (*
 	return r, nil
 }
 
-// ready makes the operation of what was opened, the flags, and what a unit has a part in.
+// ready creates the operation from the project, the flags and the unit.
 func (r *run) ready() {
 	reads := r.flags.reads(r.Call)
 	r.op = r.Operation()
@@ -171,8 +171,8 @@ func (r *run) ready() {
 	}
 }
 
-// do carries the operation out. What came up while the folder was opened is among the
-// messages that planned, which may be nil, gets.
+// do runs the operation. The messages for s.Planned, which may be nil, include those in
+// r.said.
 func (r *run) do(ctx context.Context, w workdir.Want, s workdir.Steps) (workdir.Done, diag.List) {
 	s.Locked = func(ctx context.Context) (statemgr.Options, diag.List) {
 		o, ds := r.Locked(ctx, r.backend, r.flags.State, r.what)
@@ -200,7 +200,7 @@ func noConfiguration(name string) diag.List {
 	return diag.Errorf(diag.CodeEstateNoConfiguration, nil, "No configuration files", "Apply requires configuration to be present. Applying without a configuration would mark everything for destruction, which is normally not what is desired. If you would like to destroy everything, run \"%s destroy\" instead.", view.Program)
 }
 
-// showPlan shows a plan. The messages are those that are to be reported behind it.
+// showPlan prints a plan. It returns messages to report after the plan.
 func (r *run) showPlan(ctx context.Context, p *plan.Plan) diag.List {
 	sc := r.Schemas(ctx)
 	if p != nil {

@@ -1,7 +1,7 @@
-// Package planning is plan, apply, destroy and refresh.
+// Package planning implements the commands plan, apply, destroy, refresh and drift.
 //
-// Main types: Flags, what the four have in common; run, one of them under way. The one
-// rule: it shows and asks; what is done, and in which order, is workdir.Run's.
+// Main types: Flags, the flags that the commands share; run, one command in progress. The one
+// rule: the package prints and asks, and workdir.Run decides what happens in which order.
 package planning
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/terrace-iac/terrace/plan"
 )
 
-// Plan declares plan.
+// Plan declares the command plan.
 func Plan() command.Command {
 	return command.Command{
 		Name: "plan", Synopsis: "Show changes required by the current configuration", Main: true, Usage: "[options]",
@@ -70,10 +70,12 @@ func planFlags(o *flags.Request) command.Flags {
 	return append(fs, o.State.WriteFlags().Hide()...)
 }
 
-// PlanOver is plan over many units: one plan of all, which -out saves as a whole.
+// PlanOver returns the form of plan for many units: one plan of all, which -out saves as a
+// whole.
 func PlanOver() *flags.Over { return &flags.Over{Flags: planFlags, Refused: stateFiles()} }
 
-// stateFiles are the flags about the file of a state, of which each unit has its own.
+// stateFiles are the flags that name a file of state. They are refused over many units,
+// because each unit has its own state.
 func stateFiles() map[string]string {
 	return map[string]string{"state": flags.OneFile, "state-out": flags.OneFile, "backup": flags.OneFile}
 }
@@ -122,15 +124,14 @@ func runPlan(ctx context.Context, c *command.Call, o *Flags) int {
 	return 0
 }
 
-// refused reports whether a plan failed for something that can be found without
-// state: then no file is written, as with OpenTofu 1.12.6. Another plan with
-// errors is saved, to be looked at.
+// refused reports whether a plan failed with an error that validate finds without state. In
+// this case no file is written, as in OpenTofu 1.12.6. A plan with other errors is saved for
+// inspection.
 func (r *run) refused(ctx context.Context, p *plan.Plan) bool {
 	return p.Refused || p.Errored && r.Engine.Validate(ctx).HasErrors()
 }
 
-// afterPlan saves the plan, if there is a file for it, and says what can be done
-// with it.
+// afterPlan saves the plan if -out is set, and prints hints about the next command.
 func (r *run) afterPlan(p *plan.Plan, o *Flags, f *savedPlan) diag.List {
 	var ds diag.List
 	if f != nil {
@@ -157,14 +158,14 @@ func (r *run) afterPlan(p *plan.Plan, o *Flags, f *savedPlan) diag.List {
 	return ds
 }
 
-// A savedPlan is the file of a plan before it is written.
+// A savedPlan is the content of a plan file, before it is written.
 type savedPlan struct {
 	body []byte
 	err  error
 	ds   diag.List
 }
 
-// encode makes the file of a plan, with what is needed to apply it.
+// encode returns the content of a plan file, with the configuration that apply needs.
 func (r *run) encode(p *plan.Plan) *savedPlan {
 	out := &savedPlan{}
 	files, ds := r.snapshot()

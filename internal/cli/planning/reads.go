@@ -8,7 +8,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/workdir"
 )
 
-// checkReads refuses flags that a plan with the others would have no use for.
+// checkReads returns an error for combinations of flags in which a refresh flag would have no
+// effect.
 func (f *Flags) checkReads() diag.List {
 	o := &f.Plan
 	refuse := func(name, with, why string) diag.List {
@@ -32,7 +33,7 @@ func (f *Flags) checkReads() diag.List {
 	return nil
 }
 
-// reads are the readings of earlier commands here.
+// reads returns where the operation stores the times of reads.
 func (f *Flags) reads(c *command.Call) workdir.Reads {
 	return workdir.Reads{
 		Logs: ReadLogs(c), Now: c.Now,
@@ -40,7 +41,8 @@ func (f *Flags) reads(c *command.Call) workdir.Reads {
 	}
 }
 
-// ReadLogs is the folder for what is known of reads, "" for none.
+// ReadLogs returns the directory that stores the times of reads, or "" if there is no cache
+// directory.
 func ReadLogs(c *command.Call) string {
 	if base := c.Directory.CacheDir(); base != "" {
 		return filepath.Join(base, "reads")

@@ -10,7 +10,7 @@ import (
 	"github.com/terrace-iac/terrace/plan"
 )
 
-// Refresh declares refresh.
+// Refresh declares the command refresh.
 func Refresh() command.Command {
 	return command.Command{
 		Name: "refresh", Synopsis: "Update the state to match remote systems", Usage: "[options]",
@@ -40,8 +40,8 @@ generate a plan or call apply next.`,
 
 type refreshOptions struct{ Flags }
 
-// runRefresh updates the state from what is really there: a refresh-only plan,
-// applied without a question.
+// runRefresh updates the state from the real objects. It is a refresh-only plan that is
+// applied without approval.
 func runRefresh(ctx context.Context, c *command.Call, o *refreshOptions) int {
 	o.RefreshOnly, o.Refresh, o.Destroy = true, true, false
 	if code, done := atService(ctx, c, &o.Flags, remoterun.Request{Command: "refresh", Approved: true}); done {

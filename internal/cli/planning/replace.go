@@ -9,11 +9,11 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 )
 
-// mostListed is how many instances a message lists.
+// mostListed is the largest number of instances that a message lists.
 const mostListed = 50
 
-// wholeModule says why a module cannot be replaced as a whole, and lists the
-// instances that it holds according to the state, as options to use instead.
+// wholeModule returns the explanation why -replace does not accept a module. It lists the
+// module's instances in the state as options to use instead.
 func (o *Flags) wholeModule(ctx context.Context, c *command.Call, t addr.Target) string {
 	const why = "A resource instance address is required here. The module path must be followed by a resource instance specification."
 	st, ds := c.CurrentState(ctx, o.Vars, o.State.Path)

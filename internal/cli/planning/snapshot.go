@@ -15,8 +15,8 @@ import (
 	"github.com/terrace-iac/terrace/plan"
 )
 
-// snapshot gathers the configuration files of all modules, for a saved plan,
-// and the list of installed modules. Names are relative to the root module.
+// snapshot returns the configuration files of all modules and the manifest of installed
+// modules, for a saved plan. Names are relative to the root module.
 func (r *run) snapshot() (map[string][]byte, diag.List) {
 	files := make(map[string][]byte)
 	seen := make(map[*config.Module]bool)

@@ -6,7 +6,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/sys"
 )
 
-// Colors are for terminals that know them, unless somebody does not want them.
+// TestColor checks when output is colored: on capable terminals, unless the user turns colors
+// off, and elsewhere on request.
 func TestColor(t *testing.T) {
 	for _, c := range []struct {
 		env      string

@@ -1,10 +1,9 @@
-// Package report is how a command reports: to people, and as a stream of JSON
-// events to programs.
+// Package report reports the progress and messages of a command: as text to people, and as a
+// stream of JSON events to programs.
 //
-// Main type: Reporter. It has at most two views, Human and Stream, and hands
-// messages, text and events to both; a nil view says nothing. The one rule: what
-// another program reads from Stdout is written by the command itself, and what is
-// reported beside it goes by AboveStatus to Stderr.
+// Main type: Reporter. It passes messages, text and events to its two views, Human and Stream;
+// a nil view prints nothing. The one rule: the command itself writes the output that another
+// program reads from Stdout, and the reporter then writes to Stderr, with AboveStatus.
 package report
 
 import (
@@ -32,57 +31,57 @@ import (
 // A Reporter reports one run of a command. New makes one.
 type Reporter struct {
 	Options Options
-	Human   *view.Human  // nil with -json
-	Stream  *view.Stream // nil without -json and -json-into
-	Set     *source.Set  // the files that messages are about
+	Human   *view.Human  // text for people; nil with -json
+	Stream  *view.Stream // JSON events; nil without -json and -json-into
+	Set     *source.Set  // the files that messages refer to
 
-	// Dir is the folder that names of files count from, and Out what other programs read.
+	// Dir is the directory to which file names are relative. Out receives the output.
 	Dir string
 	Out io.Writer
-	// Unit is the unit of several that the command works on, which -json names on every
-	// line; "" for none.
+	// Unit is the unit that the command works on, if there are several. With -json, each line
+	// contains it. "" means none.
 	Unit string
 	// Note is called with all messages, before they are filtered. It may be nil.
 	Note func(diag.List)
 
-	// Reported remembers what was reported; nil where nobody asks.
+	// Reported suppresses warnings that were already reported. nil suppresses none.
 	Reported *Reported
 
-	// Redactor takes out of messages what they must not show: each passes it.
+	// Redactor removes secrets from every message.
 	Redactor *diag.Redactor
 
-	// Context carries the telemetry that messages are logged to.
+	// Context carries the telemetry to which messages are logged.
 	Context context.Context
 
-	System *sys.System // whose terminal and environment count
+	System *sys.System // provides the terminal and the environment
 
-	silent atomic.Bool // nothing is reported any more
+	silent atomic.Bool // all further messages are dropped
 
 	into *os.File   // the file of -json-into
-	mu   sync.Mutex // of Human and Stream, which interrupts look at
+	mu   sync.Mutex // guards Human and Stream, which the interrupt handler reads
 }
 
-// Options are what the flags say that every command understands.
+// Options are the settings of the flags that every command accepts.
 type Options struct {
 	NoColor, CompactWarnings, Concise      bool
 	ConsolidateWarnings, ConsolidateErrors bool
-	ErrorsAlone                            bool     // of units, as --log-level says
+	ErrorsAlone                            bool     // warnings are dropped, as --log-level of units requests
 	Deprecation                            string   // module:all, module:local or module:none
 	ShowCodes                              bool     // messages for people end with their code
-	Silenced                               []string // codes of warnings that are left out
+	Silenced                               []string // codes of warnings that are dropped
 }
 
-// Defaults are the options without flags.
+// Defaults returns the options without flags.
 func Defaults() Options {
 	return Options{ConsolidateWarnings: true, Deprecation: "module:all"}
 }
 
-// New makes a reporter without views.
+// New returns a reporter without views.
 func New(ctx context.Context, system *sys.System) *Reporter {
 	return &Reporter{System: system, Dir: system.Dir, Out: system.Stdout, Set: &source.Set{}, Options: Defaults(), Context: ctx, Redactor: &diag.Redactor{}}
 }
 
-// Open makes the view for people; UseJSON replaces it.
+// Open creates the view for people. UseJSON may replace it.
 func (r *Reporter) Open() {
 	if off, err := strconv.ParseBool(r.System.Env.Get("TG_NO_COLOR")); err == nil && off {
 		r.Options.NoColor = true
@@ -102,8 +101,8 @@ func (r *Reporter) Open() {
 	r.setViews(human, nil)
 }
 
-// forced reports whether colors are asked for though the output is no terminal, as logs of
-// CI systems show them.
+// forced reports whether the user requests colors even if the output is not a terminal, for
+// example for the logs of a CI system.
 func forced(env sys.Env) bool {
 	for _, name := range [...]string{"FORCE_COLOR", "CLICOLOR_FORCE"} {
 		if v := env.Get(name); v != "" && v != "0" && v != "false" {
@@ -113,21 +112,22 @@ func forced(env sys.Env) bool {
 	return false
 }
 
-// Redraws reports whether the output is a terminal that knows colors and a cursor.
+// Redraws reports whether the output is a terminal with colors and cursor control.
 func (r *Reporter) Redraws() bool {
 	return r.System.Terminal.Out && r.System.Env.Get("TERM") != "dumb"
 }
 
-// setViews changes the views, which the goroutine that waits for interrupts reads.
+// setViews replaces the views. It takes the lock, because the goroutine that waits for
+// interrupts reads them.
 func (r *Reporter) setViews(human *view.Human, stream *view.Stream) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.Human, r.Stream = human, stream
 }
 
-// UseJSON turns on the stream: in place of the view for people, or with into in a
-// file beside it. ok is false after a mistake, which is reported. The caller calls
-// Finish at the end.
+// UseJSON turns on the stream. With on, the stream replaces the view for people. Otherwise it
+// is written to the file into, in addition to that view. If UseJSON fails, it reports an error
+// and returns false. The caller must call Finish at the end.
 func (r *Reporter) UseJSON(on bool, into string) (ok bool) {
 	if !on && into == "" {
 		return true
@@ -159,10 +159,10 @@ func (r *Reporter) Finish() {
 	}
 }
 
-// jsonInto is what a message calls the file of -json-into.
+// jsonInto is the name of the file of -json-into in messages.
 const jsonInto = "The file of -json-into"
 
-// noted writes to the file of -json-into, and notes errors.
+// noted writes to the file of -json-into and records errors.
 type noted struct {
 	f    *os.File
 	lost *sys.Lost
@@ -184,8 +184,7 @@ func (r *Reporter) Tell(ds diag.List) {
 	r.Stream.Tell(ds)
 }
 
-// TellAbout is Tell with more fields for the lines of the stream, which say what the
-// messages are about.
+// TellAbout is Tell with additional fields for the lines of the stream.
 func (r *Reporter) TellAbout(ds diag.List, about map[string]any) {
 	if r.Note != nil {
 		r.Note(ds)
@@ -195,13 +194,13 @@ func (r *Reporter) TellAbout(ds diag.List, about map[string]any) {
 	r.Stream.TellAbout(ds, about)
 }
 
-// Fail reports messages and returns the status of a failure.
+// Fail reports messages and returns the exit status of a failure.
 func (r *Reporter) Fail(ds diag.List) int {
 	r.Tell(ds)
 	return 1
 }
 
-// Status reports messages and returns the status that they mean.
+// Status reports messages. It returns exit status 1 if one is an error, and 0 otherwise.
 func (r *Reporter) Status(ds diag.List) int {
 	r.Tell(ds)
 	if ds.HasErrors() {
@@ -210,7 +209,7 @@ func (r *Reporter) Status(ds diag.List) int {
 	return 0
 }
 
-// UsageError reports a mistake on the command line and returns the status of it.
+// UsageError reports an error in the command line and returns its exit status.
 func (r *Reporter) UsageError(command, summary, detail string) int {
 	if r.Human == nil && r.Stream == nil {
 		r.Open()
@@ -222,13 +221,13 @@ func (r *Reporter) UsageError(command, summary, detail string) int {
 	return 1
 }
 
-// deprecations are the codes of the warnings that -deprecation is about: of what the author
-// of a module calls deprecated.
+// deprecations are the codes of the warnings that -deprecation controls: uses of what the
+// author of a module marked as deprecated.
 var deprecations = []string{diag.CodeEvalDeprecatedSource, diag.CodeEvalDeprecatedVariable}
 
-// Filter leaves out warnings as the options say: those of deprecations, all of
-// them or those in modules that were brought from elsewhere, and those that the
-// user silenced by code. What is left is logged.
+// Filter redacts messages and removes warnings that the options exclude: deprecations (all, or
+// those in fetched modules), and warnings silenced by code. It logs the remaining messages to
+// the telemetry.
 func (r *Reporter) Filter(ds diag.List) diag.List {
 	ds = r.passed(ds)
 	if telemetry.On(r.Context) {
@@ -268,16 +267,16 @@ func (r *Reporter) passed(ds diag.List) diag.List {
 	})
 }
 
-// Say writes text for people, and to the log of the stream.
+// Say writes text for people, and as a log line to the stream.
 func (r *Reporter) Say(text string) {
 	text = r.Redactor.Text(text)
 	r.Human.Say(text)
 	r.Stream.Log(strings.TrimSpace(text))
 }
 
-// Announce is Say for the goroutine that waits for interrupts, which may see
-// views come and go. What is announced is done, if do is not nil, after people are
-// reported and before programs are started, which may count on it.
+// Announce is Say for the goroutine that waits for interrupts, while the views may change. It
+// calls do, if do is not nil, after the text for people and before the line of the stream. A
+// program that reads that line may rely on the effect of do.
 func (r *Reporter) Announce(text string, do func()) {
 	r.mu.Lock()
 	human, stream := r.Human, r.Stream
@@ -289,23 +288,23 @@ func (r *Reporter) Announce(text string, do func()) {
 	stream.Log(strings.TrimSpace(text))
 }
 
-// Silence drops all messages from now on: those of a command that was ended are about
-// what the end did to it.
+// Silence drops all further messages. The messages of a canceled command would only report the
+// cancellation.
 func (r *Reporter) Silence() { r.silent.Store(true) }
 
-// Event takes events of the engine.
+// Event passes an event of the engine to the views.
 func (r *Reporter) Event(e event.Event) {
 	r.Human.Event(e)
 	r.Stream.Event(e)
 }
 
-// Applying tells the views that a plan is carried out from now on.
+// Applying informs the views that the apply of a plan begins.
 func (r *Reporter) Applying() {
 	r.Human.Applying()
 	r.Stream.Applying()
 }
 
-// Printer prints messages about the files of a set.
+// Printer returns a printer for messages that refer to the files of set.
 func (r *Reporter) Printer(set *source.Set) *diag.Printer {
 	p := r.Human.Printer
 	return &diag.Printer{
@@ -314,21 +313,21 @@ func (r *Reporter) Printer(set *source.Set) *diag.Printer {
 	}
 }
 
-// AboveStatus tells warnings of a command whose Stdout others read.
+// AboveStatus prints messages to Stderr, for a command whose Stdout other programs read.
 func (r *Reporter) AboveStatus(ds diag.List) {
 	if len(ds) > 0 {
 		_ = r.Printer(nil).Print(r.System.Stderr, r.Filter(ds))
 	}
 }
 
-// AsideHere is AboveStatus about the files of this reporter.
+// AsideHere is AboveStatus for messages that refer to the files of this reporter.
 func (r *Reporter) AsideHere(ds diag.List) {
 	if len(ds) > 0 {
 		_ = r.Human.Printer.Print(r.System.Stderr, r.Filter(ds))
 	}
 }
 
-// WarnBeside tells warnings where they do not stand among what a program reads.
+// WarnBeside prints messages to Stderr. With -json, they are part of the stream instead.
 func (r *Reporter) WarnBeside(ds diag.List) {
 	if r.Human == nil {
 		r.Tell(ds)
@@ -337,7 +336,7 @@ func (r *Reporter) WarnBeside(ds diag.List) {
 	r.AboveStatus(ds)
 }
 
-// TellFrom tells messages about the files of another set.
+// TellFrom reports messages that refer to the files of another set.
 func (r *Reporter) TellFrom(set *source.Set, ds diag.List) {
 	if r.Human != nil {
 		r.Human.With(r.Printer(set), r.Filter(ds))
@@ -347,7 +346,7 @@ func (r *Reporter) TellFrom(set *source.Set, ds diag.List) {
 	}
 }
 
-// Wait says what a run waits for, beside what it prints.
+// Wait reports, on Stderr, why the run waits.
 func (r *Reporter) Wait(text string) {
 	text = r.Redactor.Text(text)
 	if r.Human != nil {
@@ -357,7 +356,7 @@ func (r *Reporter) Wait(text string) {
 	_, _ = io.WriteString(r.System.Stderr, text)
 }
 
-// AsideWith is TellFrom with all text for people on Stderr.
+// AsideWith is TellFrom, but writes all text for people to Stderr.
 func (r *Reporter) AsideWith(set *source.Set, ds diag.List) {
 	if r.Human == nil {
 		r.TellFrom(set, ds)
@@ -370,5 +369,6 @@ func (r *Reporter) AsideWith(set *source.Set, ds diag.List) {
 	}
 }
 
-// Automated reports whether hints about commands to type are left out.
+// Automated reports whether the program runs in automation, so that hints about the next
+// command are left out.
 func (r *Reporter) Automated() bool { return r.System.Env.Get("TF_IN_AUTOMATION") != "" }

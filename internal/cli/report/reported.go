@@ -6,17 +6,17 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 )
 
-// Reported remembers what was reported, for several runs that would report the same. A nil
-// one remembers nothing. Its methods may be called concurrently.
+// Reported remembers reported messages, so that several runs report the same warning once. Its
+// methods may be called concurrently.
 type Reported struct {
 	mu   sync.Mutex
 	keys map[reportedKey]bool
 }
 
-// A reportedKey is the same for a message about one unit and about several.
+// A reportedKey identifies a message. It is the same in every unit.
 type reportedKey struct {
 	severity      diag.Severity
-	summary, rest string // the place, or without one the detail
+	summary, rest string // rest is the source range, or the detail without one
 }
 
 func reportedAs(m *diag.Message) reportedKey {
@@ -26,7 +26,8 @@ func reportedAs(m *diag.Message) reportedKey {
 	return reportedKey{m.Severity, m.Summary, m.At.String()}
 }
 
-// Fresh remembers messages, and leaves out warnings that it remembered before.
+// Fresh returns the errors, and the warnings that it has not seen before. It remembers all of
+// them. If h is nil, it returns ds.
 func (h *Reported) Fresh(ds diag.List) diag.List {
 	if h == nil || len(ds) == 0 {
 		return ds
@@ -47,7 +48,7 @@ func (h *Reported) Fresh(ds diag.List) diag.List {
 	return out
 }
 
-// Has reports whether a message was reported.
+// Has reports whether Fresh has seen the message.
 func (h *Reported) Has(m *diag.Message) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

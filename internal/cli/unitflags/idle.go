@@ -9,14 +9,14 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 )
 
-// An unusedFlag is a flag of Terragrunt that has nothing to do in one process.
+// An unusedFlag is a flag of Terragrunt that has no effect here.
 type unusedFlag struct {
 	name  string
-	takes bool   // a value
-	why   string // it has no effect; "" where what it asks for is so anyway
+	takes bool   // it has a value
+	why   string // why it has no effect; "" if Terrace always does what the flag requests
 }
 
-// The reasons that several flags have.
+// Reasons that several flags share.
 const (
 	ownEngine = "the engine is part of this program"
 	noServer  = "the cache of providers is a folder, and no server runs"
@@ -24,7 +24,7 @@ const (
 	notInHere = "this program does not have what the experiment brings"
 )
 
-// idle lists them.
+// idle returns all unused flags.
 func idle() []unusedFlag {
 	return []unusedFlag{
 		{EveryExperiment, false, ""}, {"no-tips", false, ""}, {"no-tip", true, ""}, {"tf-path", true, ownEngine},
@@ -40,10 +40,10 @@ func idle() []unusedFlag {
 	}
 }
 
-// idleExperiments are those that bring nothing.
+// idleExperiments are the experiments without effect.
 const idleExperiments = "azure-backend block-iteration browse-tui iac-engine mutable-generate slow-task-reporting symlinks"
 
-// unusedFlags are those flags, which note that they were given.
+// unusedFlags returns the unused flags. They record that they were given.
 func (f *Flags) unusedFlags() command.Flags {
 	var out command.Flags
 	for _, x := range idle() {
@@ -57,8 +57,7 @@ func (f *Flags) unusedFlags() command.Flags {
 	return out
 }
 
-// noteIdle notes a flag that does nothing. A switch that is turned off asks for
-// nothing.
+// noteIdle records an unused flag, unless it is a switch that is turned off.
 func (f *FlagUse) noteIdle(x unusedFlag, s command.Setting) {
 	if !s.Variable {
 		f.noteOld(x.name)
@@ -72,7 +71,7 @@ func (f *FlagUse) noteIdle(x unusedFlag, s command.Setting) {
 	}
 }
 
-// EveryExperiment is the flag that turns all experiments on.
+// EveryExperiment is the name of the flag that turns all experiments on.
 const EveryExperiment = "experiment-mode"
 
 // Tries reports whether an experiment is on.
@@ -80,16 +79,16 @@ func (f *FlagUse) Tries(experiment string) bool {
 	return f.allExperiments || slices.Contains(f.Experiments, experiment)
 }
 
-// Everywhere are the flags that mean the same to every command.
+// Everywhere are the flags that every command uses in the same way.
 const Everywhere = "experiment strict-control strict-mode working-dir non-interactive log-level log-format log-custom-format log-disable log-show-abs-paths no-deprecation-warnings profile-cpu profile-mem profile-goroutine profile-dir"
 
-// Choosing are the flags that commands look at which list what there is.
+// Choosing are the flags that commands use which list units.
 const Choosing = "all a graph graph-root discovery-boundary filter filter-affected filters-file no-filters-file queue-include-dir queue-exclude-dir queue-excludes-file " +
 	"queue-include-external queue-include-units-reading units-that-include config feature download-dir source source-map no-stack-generate " +
 	"auth-provider-cmd no-discovery-auth-provider-cmd iam-assume-role iam-assume-role-session-name iam-assume-role-web-identity-token iam-assume-role-duration"
 
-// NoUse notes the flags on the command line that a command has no use for: all but
-// those that mean the same everywhere, and those that it names.
+// NoUse records the given flags that a command ignores: all except Everywhere and those named
+// in but.
 func (f *FlagUse) NoUse(command, but string) {
 	for _, name := range f.Given {
 		if why := "--" + name + ": " + command + " has no use for it"; !slices.Contains(strings.Fields(Everywhere+" "+but), name) && !slices.Contains(f.Idle, why) {
@@ -98,7 +97,7 @@ func (f *FlagUse) NoUse(command, but string) {
 	}
 }
 
-// WithoutEffect is a warning about flags and variables that do nothing.
+// WithoutEffect returns a warning about the given flags and variables that have no effect.
 func (f *FlagUse) WithoutEffect() diag.List {
 	all := slices.Clone(f.Idle)
 	for _, name := range f.Experiments {

@@ -1,8 +1,8 @@
-// Package unitflags is the flags of commands on units, those of Terragrunt among them
-// that do nothing here, and the variables that stand for them.
+// Package unitflags defines the flags of commands on units and their environment variables. It
+// includes the flags of Terragrunt that have no effect here.
 //
-// Main type: Flags. The one rule: they are meant with two dashes, and Settle is called
-// when all are set.
+// Main type: Flags. The one rule: these flags need two dashes, and the caller calls Settle
+// once all are set.
 package unitflags
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/sys"
 )
 
-// Flags are the flags of commands on units. Those with two dashes are meant:
-// --parallelism counts units, -parallelism calls of providers.
+// Flags are the flags of commands on units. They need two dashes: --parallelism limits units,
+// and -parallelism limits calls of providers.
 type Flags struct {
 	Selection
 	running
@@ -30,102 +30,100 @@ type Flags struct {
 	SigningIn
 }
 
-// Selection says which units. Its zero value means the one in the working folder.
+// Selection selects units. Its zero value selects the unit in the working directory.
 type Selection struct {
 	Filtering
 	FlagUse
 	All, Graph                         bool
 	Config, Module, Working, GraphRoot string
 	Features                           []string
-	FeaturesFrom                       string // the variable that gives Features, "" for the flag
+	FeaturesFrom                       string // the variable that set Features; "" for the flag
 	NoStackGenerate, Strict            bool
 }
 
-// Filtering is what filters are made of.
+// Filtering contains the flags from which filters are made.
 type Filtering struct {
 	Affected, AllowDestroy       bool
 	NoFiltersFile, External      bool
 	FiltersFile, ExcludesFile    string
-	Boundary                     string // the folder that filters do not leave
+	Boundary                     string // the directory that filters do not leave
 	Filters, IncludeDirs         []string
 	ExcludeDirs                  []string
 	ReadingFiles, IncludingFiles []string
 }
 
-// FlagUse is what is noted of the flags and variables in use, and how strict to be
-// about them.
+// FlagUse records which flags and variables were given, and which strict controls are on.
 type FlagUse struct {
 	Experiments, strictNames []string
 	strictMode               bool
 	allExperiments           bool
-	old                      []string // deprecated ones, each with its control
-	Idle                     []string // those that do nothing, each with the reason
-	Given                    []string // the flags of the command line that do something, by name
+	old                      []string // deprecated flags and variables, each after the name of its strict control
+	Idle                     []string // flags and variables without effect, each with the reason
+	Given                    []string // names of the flags on the command line that have an effect
 }
 
-// running says how the units run.
+// running contains the flags that control how units run.
 type running struct {
 	limits
 	NonInteractive, NoAutoInit, NoAutoApprove bool
 	FailFast, IgnoreErrors, IgnoreOrder       bool
 	UseMocks, NoRetry, NoHooks, NoOutputs     bool
 	CheckDependents                           bool
-	Bootstrap, RequireBootstrap, KeepBucket   bool // of the stores of states
+	Bootstrap, RequireBootstrap, KeepBucket   bool // creation and settings of the buckets of states
 	OutDir, JSONOutDir                        string
 	distributing
 }
 
-// distributing says where units have their turns, if not in this process.
+// distributing contains the flags for runs in other processes.
 type distributing struct {
 	On, Blobs       string
 	InPlace, Detach bool
-	Following       *remote.Job // of the run that goes on already; nil: one is begun. No flag
+	Following       *remote.Job // the job of a run that has already begun; nil means that the command begins one. Not a flag
 }
 
-// limits say how much goes on at once, and which providers serve several units.
+// limits contains the limits of concurrency, and the providers whose processes units share.
 type limits struct {
 	Parallelism, Calls int
 	Sharing            []string
 }
 
-// Sourcing says where modules and providers come from.
+// Sourcing contains the flags about the sources of modules and providers.
 type Sourcing struct {
 	SourceUpdate, InputsDebug, ProviderCache, NoPluginCache bool
 	Source, DownloadDir, ProviderCacheDir                   string
 	SourceMap                                               []string
 }
 
-// telling says what is reported of it.
+// telling contains the flags that control log lines.
 type telling struct {
 	NoDeprecation, logOff, absPaths, Forward bool
 	logLevel, logFormat, logCustom           string
-	Profile                                  sys.Profiles // where profiles of the program go
+	Profile                                  sys.Profiles // paths of profiles of the program
 	ProfileDir                               string
 }
 
-// reporting is about the end of a run.
+// reporting contains the flags about the end of a run.
 type reporting struct {
 	SummaryOff, SummaryPerUnit         bool
 	Report, ReportFormat, ReportSchema string
-	HTML                               string // the page of a plan
+	HTML                               string // path of the HTML page of a plan
 }
 
-// SigningIn is where credentials come from.
+// SigningIn contains the flags about credentials.
 type SigningIn struct {
 	AuthCommand, Role, RoleSession, WebToken string
 	RoleSeconds                              int
 	NoDiscoveryAuth                          bool
 }
 
-// Declare makes the flags, in the order of the help of run. All are meant with two
-// dashes: --parallelism counts units, -parallelism calls of providers.
+// Declare returns the flags, in the order in which the help of run lists them.
 func (f *Flags) Declare() command.Flags {
 	return slices.Concat(command.Flags{f.flag(command.Bool(&f.All, "all", "Run on every unit below the working folder.").Or("a"))},
 		f.choosing(), f.aboutUnit(), f.aboutRun(), f.aboutReports(), f.unusedFlags())
 }
 
-// flag makes a flag one of units: with two dashes, anywhere, with the variables that
-// stand for it, and noted when it is given.
+// flag makes x a flag of units: it needs two dashes, may follow arguments, has environment
+// variables, and is recorded if given.
 func (f *Flags) flag(x command.Flag) command.Flag {
 	x = x.WithTwoDashes().Variables(VariablesOf(x.Name)...)
 	return x.Then(func(s command.Setting) {
@@ -139,14 +137,14 @@ func (f *Flags) flag(x command.Flag) command.Flag {
 	})
 }
 
-// noEnv is flag for one that no variable stands for.
+// noEnv is flag for a flag without environment variables.
 func (f *Flags) noEnv(x command.Flag) command.Flag {
 	x = f.flag(x)
 	x.Env = nil
 	return x
 }
 
-// noteOld notes a flag that has the name of a strict control: the control is about it.
+// noteOld records a flag as deprecated if a strict control has its name.
 func (f *FlagUse) noteOld(name string) {
 	if strings.Contains(" "+strictControls+" ", " "+name+" ") {
 		f.old = append(f.old, name+" --"+name)
@@ -160,7 +158,7 @@ func (f *Flags) each(all ...command.Flag) command.Flags {
 	return all
 }
 
-// choosing say which units a command is about.
+// choosing returns the flags that select units.
 func (f *Flags) choosing() command.Flags {
 	return f.each(
 		command.List(&f.Filters, "filter", "QUERY", "Select the units that match a query. May be repeated.").Completes(command.UnitNames),
@@ -189,7 +187,7 @@ func (f *Flags) choosing() command.Flags {
 	)
 }
 
-// aboutUnit are about what units are made of.
+// aboutUnit returns the flags about the content of units.
 func (f *Flags) aboutUnit() command.Flags {
 	module := f.noEnv(command.Text(&f.Module, "module", "NAME", "The module of an environment file that the command is about."))
 	return append(command.Flags{module}, f.each(
@@ -208,7 +206,7 @@ func (f *Flags) aboutUnit() command.Flags {
 	)...)
 }
 
-// aboutRun say how a run goes on.
+// aboutRun returns the flags that control a run.
 func (f *Flags) aboutRun() command.Flags {
 	out := f.each(
 		command.AtLeast(&f.Parallelism, 1, "parallelism", "N", "How many units run at once. Defaults to 16. (-parallelism limits the provider calls within one unit.)"),
@@ -244,7 +242,7 @@ func (f *Flags) aboutRun() command.Flags {
 	)...)
 }
 
-// aboutReports say what is reported of a run, and where.
+// aboutReports returns the flags about reports and logs.
 func (f *Flags) aboutReports() command.Flags {
 	page := f.noEnv(command.Text(&f.HTML, "html", "FILE", "With plan: write the plan of all units as one page for a browser: a map, each unit's changes, where its inputs come from, and a search.").Completes(command.Files))
 	out := f.each(
@@ -269,8 +267,8 @@ func (f *Flags) aboutReports() command.Flags {
 	)...)
 }
 
-// DeclareFor are the flags for a command that is about units itself. Its help shows
-// those that say which units it is about, or with whole those on the unit too.
+// DeclareFor returns the flags for a command about units themselves. Its help shows the flags
+// that select units and, with whole, those about the content of units.
 func (f *Flags) DeclareFor(whole bool) command.Flags {
 	all := f.Declare()
 	shown := f.choosing()
@@ -285,7 +283,7 @@ func (f *Flags) DeclareFor(whole bool) command.Flags {
 	return all
 }
 
-// Under lets the variables TG_WORD_NAME stand for flags too, which come before TG_NAME.
+// Under adds the variables TG_WORD_NAME to the flags. They have precedence over TG_NAME.
 func Under(word string, fs command.Flags) command.Flags {
 	for i := range fs {
 		if env := fs[i].Env; len(env) > 0 && strings.HasPrefix(env[0], "TG_") {
@@ -295,8 +293,8 @@ func Under(word string, fs command.Flags) command.Flags {
 	return fs
 }
 
-// Take takes the flags of units out of the words of a command. Words
-// behind a bare -- are the command's own.
+// Take removes the flags of units from the words of a command, sets them, and returns the
+// other words. It ignores words after --.
 func Take(args []string, env sys.Env) (*Flags, []string, error) {
 	f := &Flags{}
 	all := f.Declare()
@@ -310,7 +308,8 @@ func Take(args []string, env sys.Env) (*Flags, []string, error) {
 	return f, rest, f.Settle(env)
 }
 
-// Settle reports what makes no sense, when all flags are set.
+// Settle checks the flags once all are set. It returns an error for an invalid value or
+// combination.
 func (f *Flags) Settle(env sys.Env) error {
 	for _, v := range env {
 		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, OldTelemetry) {
@@ -348,7 +347,7 @@ func (f *Flags) check() error {
 	return err
 }
 
-// Log is what the flags say of lines on units.
+// Log returns the settings of log lines.
 func (f *telling) Log() unitlog.Settings {
 	return unitlog.Settings{Level: f.logLevel, Format: f.logFormat, Custom: f.logCustom, Off: f.logOff, AbsPaths: f.absPaths, Forward: f.Forward}
 }
@@ -358,7 +357,7 @@ func (f *FlagUse) Strictly(control string) bool {
 	return f.strictMode || slices.Contains(f.strictNames, control)
 }
 
-// Experiments and strictControls are the names that Terragrunt 1.1.3 knows.
+// Names of the experiments and strict controls of Terragrunt 1.1.3.
 const (
 	experiments = "azure-backend block-iteration bounded-discovery browse-tui catalog-format deep-merge dependency-fetch-output-from-state " +
 		"hook-context-env iac-engine mutable-generate oci optional-dependency-outputs optional-hooks otel-logs profiling slow-task-reporting symlinks version-attribute " +
@@ -368,28 +367,28 @@ const (
 		"optional-hooks queue-exclude-external queue-strict-include root-terragrunt-hcl terragrunt-prefix-env-vars terragrunt-prefix-flags units-that-include"
 )
 
-// Many reports whether the command is about several units.
+// Many reports whether the flags select several units.
 func (f *Selection) Many() bool {
 	return f.All || f.Graph || f.Affected || len(f.Filters)+len(f.IncludeDirs)+len(f.ReadingFiles)+len(f.IncludingFiles) > 0 || f.FiltersFile != ""
 }
 
-// FeatureMap makes a map of --feature flags.
+// FeatureMap returns the values of --feature by name.
 func (f *Selection) FeatureMap() (map[string]string, error) { return Pairs("feature", f.Features) }
 
-// Pairs makes a map of the values of a flag.
+// Pairs parses NAME=VALUE texts of a flag into a map.
 func Pairs(flag string, list []string) (map[string]string, error) {
 	out := map[string]string{}
 	for _, x := range list {
 		name, value, ok := strings.Cut(x, "=")
 		if !ok {
-			return nil, fmt.Errorf("invalid value for flag --%s: it must be name=value", flag) // which may come from the environment
+			return nil, fmt.Errorf("invalid value for flag --%s: it must be name=value", flag) // omits the text, which may be a secret from the environment
 		}
 		out[name] = value
 	}
 	return out, nil
 }
 
-// PlainFolder reports whether the program is called as a tool that knows no units.
+// PlainFolder reports whether the program emulates a tool without units: tofu or terraform.
 func PlainFolder(c *command.Call) bool {
 	as := c.CalledAs()
 	return as == "tofu" || as == "terraform"

@@ -11,7 +11,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/unitlog"
 )
 
-// TestFlagsDocumented holds the page on flags against the flags that there are.
+// TestFlagsDocumented checks that docs/terragrunt-flags.md names every flag.
 func TestFlagsDocumented(t *testing.T) {
 	b, err := os.ReadFile("../../../docs/terragrunt-flags.md")
 	if err != nil {
@@ -29,8 +29,8 @@ func TestFlagsDocumented(t *testing.T) {
 	}
 }
 
-// TestEveryFlag takes each flag of Terragrunt 1.1.3 and the variable that stands for
-// it: none is unknown, and what does nothing says so.
+// TestEveryFlag sets each flag of Terragrunt 1.1.3, and its variable. None may be unknown, and
+// flags without effect must cause a warning.
 func TestEveryFlag(t *testing.T) {
 	const switches = "all graph source-update tf-forward-stdout inputs-debug no-auto-init no-auto-retry no-auto-approve fail-fast queue-ignore-errors " +
 		"queue-ignore-dag-order queue-include-external filter-affected filter-allow-destroy no-filters-file summary-disable summary-per-unit " +
@@ -46,7 +46,7 @@ func TestEveryFlag(t *testing.T) {
 	const idle = "tf-path=x no-dependency-fetch-output-from-state provider-cache-hostname=x " +
 		"provider-cache-port=1 provider-cache-token=x provider-cache-registry-names=x cas-clone-depth=1 no-cas version-manager-file-name=x engine-cache-path=x " +
 		"engine-skip-check engine-log-level=x experimental-engine"
-	const no = "discovery-boundary=x" // without its experiment
+	const no = "discovery-boundary=x" // fails without its experiment
 	for _, group := range []struct {
 		flags        string
 		warns, fails bool
@@ -76,7 +76,7 @@ func TestEveryFlag(t *testing.T) {
 	}
 }
 
-// TestTakeUnitFlags reads flags and variables.
+// TestTakeUnitFlags checks how flags and variables are parsed.
 func TestTakeUnitFlags(t *testing.T) {
 	tests := []struct {
 		args string
@@ -129,7 +129,7 @@ func TestTakeUnitFlags(t *testing.T) {
 	}
 }
 
-// TestUnitLog writes a line in every form.
+// TestUnitLog checks each format of log lines.
 func TestUnitLog(t *testing.T) {
 	now := func() time.Time { return time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC) }
 	tests := []struct{ flags, level, want string }{

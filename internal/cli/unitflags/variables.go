@@ -2,9 +2,8 @@ package unitflags
 
 import "strings"
 
-// oldVariables are what the variables of flags were called before the flags got the
-// names that they have, each with the flag. Terragrunt 1.1.3 still reads them. A
-// variable of a flag with ! says the opposite of it.
+// oldVariables are former names of the variables of flags, which Terragrunt 1.1.3 still reads.
+// "!" before a flag means that the variable has the opposite meaning.
 var oldVariables = []struct{ variable, flag string }{
 	{"TERRAGRUNT_EXCLUDE_DIR", "queue-exclude-dir"},
 	{"TERRAGRUNT_INCLUDE_DIR", "queue-include-dir"},
@@ -28,8 +27,8 @@ var oldVariables = []struct{ variable, flag string }{
 	{"TERRAGRUNT_AUTO_APPROVE", "!no-auto-approve"},
 }
 
-// VariablesOf are the variables that stand for a flag: TG_NAME, TERRAGRUNT_NAME of old,
-// and what they were called before, those that say the opposite with a !.
+// VariablesOf returns the environment variables of a flag: TG_NAME, TERRAGRUNT_NAME and former
+// names. "!" before a name marks the opposite meaning.
 func VariablesOf(flag string) []string {
 	word := strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 	out := []string{"TG_" + word, "TERRAGRUNT_" + word}
@@ -45,5 +44,5 @@ func VariablesOf(flag string) []string {
 	return out
 }
 
-// OldTelemetry is how the variables began before.
+// OldTelemetry is the former prefix of the telemetry variables.
 const OldTelemetry = "TERRAGRUNT_TELEMETRY_"

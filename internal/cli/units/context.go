@@ -9,15 +9,15 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate"
 )
 
-// initUnit runs init in the working directory of a unit, and says nothing.
+// initUnit runs init in the working directory of a unit, without output.
 func initUnit(ctx context.Context, c *command.Call, in estate.Installing) diag.List {
 	inner := c.Inside(in.Directory)
 	inner.Report.Set.Include(in.Sources)
 	return initialize.Quietly(ctx, inner, in.Words)
 }
 
-// CallIn is a call of a command in the working directory of the unit, with the unit's values
-// and environment.
+// CallIn returns a call in the working directory of the unit, with the unit's values and
+// environment.
 func CallIn(c *command.Call, e *estate.Estate, s *estate.Site) *command.Call {
 	n := *c
 	n.Enters(s.Directory())

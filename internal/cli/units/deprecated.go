@@ -13,10 +13,10 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate"
 )
 
-// Deprecated is the warning about deprecated parts of the unit language. It comes once a
-// day, which a file in the user's cache keeps, and not to whoever calls the program
-// terragrunt: there they are no news. look says that the command only looks and writes
-// nothing, that file included.
+// Deprecated returns the warning about deprecated parts of the unit language, at most once a
+// day. A file in the user's cache stores the day. Users who start the program as terragrunt
+// get no warning. With look, for commands that write nothing, Deprecated does not write the
+// file either.
 func Deprecated(c *command.Call, e *estate.Estate, f *unitflags.Flags, look bool) diag.List {
 	if f.NoDeprecation || c.CalledAs() == "terragrunt" {
 		return nil
@@ -36,12 +36,13 @@ func Deprecated(c *command.Call, e *estate.Estate, f *unitflags.Flags, look bool
 		return ds
 	}
 	if os.MkdirAll(filepath.Dir(path), 0o755) == nil {
-		_ = os.WriteFile(path, []byte(today+"\n"), 0o644) // else it comes again, which is no harm
+		_ = os.WriteFile(path, []byte(today+"\n"), 0o644) // if this fails, the warning only repeats
 	}
 	return ds
 }
 
-// reportedPath is the file with the day on which the warning came last, "" without a home.
+// reportedPath returns the path of the file with the day of the last warning, or "" if there
+// is no home directory.
 func reportedPath(c *command.Call) string {
 	if base := c.Env.Get("XDG_CACHE_HOME"); filepath.IsAbs(base) {
 		return filepath.Join(base, "terrace", "include-deprecated")

@@ -16,9 +16,9 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// environmentFile is the environment file in the working folder that a module's
-// name belongs to, by its stem as in us_east_1/vpc; without a stem the only one of
-// the folder. It is "" where the folder's unit file is meant.
+// environmentFile returns the environment file in the working directory that --module refers
+// to. us_east_1/vpc refers to us_east_1.hcl. Without a module, it returns the only environment
+// file. It returns "" if the unit file of the directory is meant.
 func environmentFile(f *unitflags.Selection, files []string) string {
 	stem, _, ok := strings.Cut(f.Module, "/")
 	for _, path := range files {
@@ -32,8 +32,8 @@ func environmentFile(f *unitflags.Selection, files []string) string {
 	return ""
 }
 
-// holdsEnvironment reports whether the working folder holds environment files and
-// no configuration that a command could mean instead.
+// holdsEnvironment reports whether the working directory contains environment files and no
+// configuration.
 func holdsEnvironment(c *command.Call) bool {
 	files := discovery.EnvironmentFiles(c.Files, c.Dir)
 	if len(files) == 0 {
@@ -43,8 +43,8 @@ func holdsEnvironment(c *command.Call) bool {
 	return root == nil || !slices.ContainsFunc(root.Files, func(f config.FileRole) bool { return f.Role == config.RoleBase || f.Role == config.RoleOverride })
 }
 
-// Chosen is the file or folder of the unit that a command is about. In the folder of
-// several environment files it must be clear which one that is.
+// Chosen returns the file or directory of the unit that a command is about. It fails if the
+// directory has several environment files and the flags select none.
 func Chosen(ctx context.Context, c *command.Call, o estate.Options, f *unitflags.Flags) (path string, ds diag.List) {
 	if f.Config != "" {
 		return c.Path(f.Config), nil

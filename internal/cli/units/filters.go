@@ -14,8 +14,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate"
 )
 
-// filterBy sets the filters of a command: those of the files in the working
-// folder, those of --filter and of the flags that stand for one.
+// filterBy sets the filters of a command: from files in the working directory, from --filter,
+// and from flags that are short forms of a filter.
 func filterBy(ctx context.Context, c *command.Call, f *unitflags.Selection, o *estate.Options) diag.List {
 	filters, err := filterFiles(c, &f.Filtering)
 	if err != nil {
@@ -48,9 +48,9 @@ func filterBy(ctx context.Context, c *command.Call, f *unitflags.Selection, o *e
 	return nil
 }
 
-// filterFiles are the filters that lie in files: queries in .terragrunt-filters or
-// the file that a flag names, and patterns of what is left out in
-// .terragrunt-excludes.
+// filterFiles returns the filters in files. A filters file (.terragrunt-filters by default)
+// contains one query per line, and an excludes file (.terragrunt-excludes by default) one
+// pattern to exclude per line.
 func filterFiles(c *command.Call, f *unitflags.Filtering) ([]string, error) {
 	files := []struct {
 		name, before, after string

@@ -8,7 +8,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate"
 )
 
-// shareProviders notes the providers that --share-provider names.
+// shareProviders parses the providers of --share-provider into o.
 func shareProviders(names []string, o *estate.Options) diag.List {
 	for _, name := range names {
 		a, err := addr.ParseProvider(strings.TrimSpace(name))

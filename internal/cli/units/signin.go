@@ -16,7 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/net/transfer"
 )
 
-// signIn takes over the flags that say how units come by credentials.
+// signIn sets how units get credentials, as the flags specify.
 func signIn(c *command.Call, f *unitflags.SigningIn, o *estate.Options) diag.List {
 	o.Credentials = estate.SignIn{Role: estate.Role{ARN: f.Role, Session: f.RoleSession, Seconds: f.RoleSeconds, Token: f.WebToken}, Later: f.NoDiscoveryAuth}
 	if f.AuthCommand == "" {
@@ -30,7 +30,7 @@ func signIn(c *command.Call, f *unitflags.SigningIn, o *estate.Options) diag.Lis
 	return nil
 }
 
-// assumeRole gets the credentials of a role for a unit.
+// assumeRole returns a function that requests the credentials of an AWS role for a unit.
 func assumeRole(c *command.Call) func(context.Context, sys.Env, estate.Role) ([]string, error) {
 	return func(ctx context.Context, env sys.Env, r estate.Role) ([]string, error) {
 		role := aws.Role{ARN: r.ARN, SessionName: r.Session, Duration: time.Duration(r.Seconds) * time.Second}
@@ -40,9 +40,9 @@ func assumeRole(c *command.Call) func(context.Context, sys.Env, estate.Role) ([]
 	}
 }
 
-// usePluginCache lets units share downloads of providers: in the folder of
-// --provider-cache-dir, or in Terragrunt's, unless the user has a cache of their own
-// or wants none.
+// usePluginCache makes units share a cache of provider packages: the directory of
+// --provider-cache-dir, or Terragrunt's. It does nothing if the user has configured another
+// cache or has disabled this one.
 func usePluginCache(c *command.Call, f *unitflags.Sourcing) diag.List {
 	dir := f.ProviderCacheDir
 	if dir == "" {
@@ -59,7 +59,7 @@ func usePluginCache(c *command.Call, f *unitflags.Sourcing) diag.List {
 	dir = c.Path(dir)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		if f.ProviderCacheDir == "" {
-			return nil // nobody asked for it
+			return nil // the cache is optional unless the user has requested it
 		}
 		return diag.Errorf(diag.CodeCLIProviderCache, nil, "Provider cache cannot be used", "The folder %s cannot be made: %s.", dir, err)
 	}

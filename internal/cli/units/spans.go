@@ -11,8 +11,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/settings/telemetry"
 )
 
-// Phase runs what Terragrunt has a program do in the folder of a unit, in a span as
-// that of a program.
+// Phase runs a step in the directory of a unit, within a telemetry span. Terragrunt runs a
+// program for such a step, so the span has the attributes of a program.
 func Phase(ctx context.Context, c *command.Call, what, dir string, run func(context.Context) int) int {
 	ctx, span := telemetry.Start(ctx, "run_"+view.Program)
 	if span == nil {
@@ -25,7 +25,7 @@ func Phase(ctx context.Context, c *command.Call, what, dir string, run func(cont
 	return code
 }
 
-// Ended says what a command ended with. The status 2 means changes.
+// Ended records the exit status of a command. Status 2 means changes, not a failure.
 func Ended(span *telemetry.Span, code int) {
 	span.OutcomeCount("exit_code", code)
 	if code != 0 && code != 2 {
@@ -33,7 +33,7 @@ func Ended(span *telemetry.Span, code int) {
 	}
 }
 
-// Open opens the units that a command is about.
+// Open opens the units that a command is about, within a telemetry span.
 func Open(ctx context.Context, c *command.Call, o estate.Options) (*estate.Estate, diag.List) {
 	name := "runner_pool_discovery"
 	if c.Command.Name == "find" || c.Command.Name == "list" {

@@ -1,8 +1,9 @@
-// Package units opens units for commands: one in the working folder, or those that the
-// flags choose, with credentials, providers and modules as the command line has them.
+// Package units opens units for commands: the unit in the working directory, or those that the
+// flags select. It sets up their credentials, providers and modules according to the command
+// line.
 //
-// Main functions: Options, Open and Context. The one rule: what is wrong with a
-// unit's files is reported with their text, by FailWith and Beside.
+// Main functions: Options, Open and CallIn. The one rule: errors in the files of a unit are
+// reported with their source text, by FailWith and Beside.
 package units
 
 import (
@@ -30,10 +31,11 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// installing are the commands that may install providers.
+// installing lists the commands that may install providers.
 var installing = []string{"init", "plan", "apply", "destroy", "refresh", "validate", "import", "test", "console", "show", "graph", "providers"}
 
-// Options are the options of units for a command.
+// Options returns the options for opening units in a command. args are the command's words,
+// and flags its variables.
 func Options(c *command.Call, f *unitflags.Flags, command string, args []string, flags []workdir.VarFlag) (estate.Options, diag.List) {
 	if slices.Contains(installing, command) {
 		if ds := usePluginCache(c, &f.Sourcing); ds.HasErrors() {
@@ -110,8 +112,8 @@ func options(c *command.Call, f *unitflags.Flags, about string, args []string, f
 	return o, ds
 }
 
-// estateHost is what the program does for an estate, but for fetching modules.
-// The first flags, so many, are those of the environment.
+// estateHost returns the functions that the program provides to an estate. The first flags
+// come from the environment; first is their number.
 func estateHost(c *command.Call, plugins *workdir.Plugins, flags []workdir.VarFlag, first int) estate.Host {
 	out := estate.Host{
 		Plugins: plugins, Texts: c.Report.Set, Vars: estate.FlagVars{Flags: absolute(c, flags), First: min(first, len(flags))},
@@ -125,7 +127,7 @@ func estateHost(c *command.Call, plugins *workdir.Plugins, flags []workdir.VarFl
 	return out
 }
 
-// unitHost is the Host of a unit: its sentences name the unit.
+// unitHost is the Host of a unit. Its messages contain the name of the unit.
 type unitHost struct {
 	workdir.Host
 	c    *command.Call
@@ -138,7 +140,7 @@ func (h unitHost) Note(sentence string) {
 }
 
 func (h unitHost) Waiting(holder *store.LockInfo) {
-	if holder == nil { // the store will say who has the lock
+	if holder == nil { // the store reports the owner of the lock later
 		return
 	}
 	text := "The state of " + h.unit + " is locked by " + backend.Describe(holder) + ". Waiting for the lock..."
@@ -146,7 +148,8 @@ func (h unitHost) Waiting(holder *store.LockInfo) {
 	h.c.Report.Stream.Log(text)
 }
 
-// Rescue leaves the state to its journal: the output is that of all units.
+// Rescue does nothing: the state stays in its journal, because the output belongs to all
+// units.
 func (h unitHost) Rescue([]byte) diag.List { return nil }
 
 // absolute returns the flags with absolute paths of variable files.
@@ -160,26 +163,27 @@ func absolute(c *command.Call, all []workdir.VarFlag) []workdir.VarFlag {
 	return out
 }
 
-// variables are how many variables and variable files words of the command line name.
+// variables returns the number of variables and variable files in words of the command line.
 func variables(words []string) int { return len(variablesIn(words)) }
 
-// variablesIn are the variables and variable files that words of the command line name.
+// variablesIn returns the variables and variable files in words of the command line.
 func variablesIn(words []string) []workdir.VarFlag {
 	var given []workdir.VarFlag
-	_, _ = flags.Vars(&given).Take(words, false) // nothing is wrong with any value
+	_, _ = flags.Vars(&given).Take(words, false) // errors are impossible: every value is accepted
 	return given
 }
 
-// CommandVars adds what the words of a command give to the variables of the unit in whose
-// directory it works. Opening its state, or that of a unit that it needs, may take them too.
+// CommandVars adds the variables on the command line to those of the unit in whose directory
+// the command works. Opening the state of that unit, or of a dependency, may need them.
 func CommandVars(c *command.Call, o *estate.Options, name string, args []string) {
 	own := command.OfEnvironment(c.Env, name, args)
 	o.Host.VarsOfCommand = estate.FlagVars{Flags: absolute(c, variablesIn(args)), First: variables(args[:own])}
 	o.ValuesElsewhere = o.ValuesElsewhere || len(o.Host.VarsOfCommand.Flags) > 0
 }
 
-// IsUnit reports whether a folder holds a unit file, or an environment file. The working
-// directory of a unit, where hooks run commands, has a copy of the file and is none.
+// IsUnit reports whether the working directory contains a unit file or an environment file.
+// The working directory in which a unit's hooks run has a copy of the unit file and does not
+// count.
 func IsUnit(c *command.Call, f *unitflags.Selection) bool {
 	if copytree.Working(c.Dir) && f.Config == "" && f.Module == "" {
 		return false
@@ -195,8 +199,8 @@ func IsUnit(c *command.Call, f *unitflags.Selection) bool {
 	return f.Module != "" || holdsEnvironment(c)
 }
 
-// LookOptions are those of a command that only looks at units: it fetches no module and
-// no provider, and makes no folder for them.
+// LookOptions returns the options for a command that only reads units. It fetches no modules
+// or providers, and creates no directories for them.
 func LookOptions(c *command.Call, f *unitflags.Flags, command string, args []string) (estate.Options, diag.List) {
 	o, ds := options(c, f, command, args, nil)
 	if ds.HasErrors() {
@@ -207,7 +211,7 @@ func LookOptions(c *command.Call, f *unitflags.Flags, command string, args []str
 	return o, append(ds, more.Errors()...)
 }
 
-// FailWith tells errors about the files of an estate.
+// FailWith reports errors in the files of an estate and returns the exit status. e may be nil.
 func FailWith(c *command.Call, e *estate.Estate, ds diag.List) int {
 	if e != nil {
 		c.Report.Set.Include(e.Sources())
@@ -225,14 +229,16 @@ func UnitPath(c *command.Call, f *unitflags.Flags) string {
 	return c.Dir
 }
 
-// Beside tells warnings about the files of an estate where others read Stdout.
+// Beside prints warnings about the files of an estate to Stderr, for a command whose Stdout
+// other programs read.
 func Beside(c *command.Call, e *estate.Estate, ds diag.List) {
 	if ds = c.Report.Filter(ds); len(ds) > 0 {
 		_ = c.Report.Printer(e.Sources()).Print(c.Stderr, ds)
 	}
 }
 
-// RelativeTo is a path as seen from a folder, with slashes.
+// RelativeTo returns path relative to dir, with slashes. If that is impossible, it returns
+// path.
 func RelativeTo(dir, path string) string {
 	rel, err := filepath.Rel(dir, path)
 	if err != nil {
@@ -241,14 +247,15 @@ func RelativeTo(dir, path string) string {
 	return filepath.ToSlash(rel)
 }
 
-// WorkIn goes to the folder of --working-dir.
+// WorkIn changes to the directory of --working-dir.
 func WorkIn(c *command.Call, f *unitflags.Flags) {
 	if f.Working != "" {
 		c.WorkIn(f.Working)
 	}
 }
 
-// PathShown is a path as it is shown: seen from the working folder, if it lies below.
+// PathShown returns path as messages show it: relative to the working directory if path is
+// inside, and otherwise unchanged.
 func PathShown(c *command.Call, path string) string {
 	if rel, err := filepath.Rel(c.Dir, path); err == nil && filepath.IsLocal(rel) {
 		return rel
@@ -256,13 +263,14 @@ func PathShown(c *command.Call, path string) string {
 	return path
 }
 
-// OpenLeniently opens an estate in which units may be broken.
+// OpenLeniently opens an estate even if some units are invalid.
 func OpenLeniently(ctx context.Context, c *command.Call, o estate.Options) (*estate.Estate, diag.List) {
 	o.Discovery.Lenient = true
 	return Open(ctx, c, o)
 }
 
-// About is a line about a unit; that of the working folder is not named.
+// About returns text with the name of the unit in front. The unit of the working directory is
+// not named.
 func About(unit, text string) string {
 	if unit == "." {
 		return strings.ToUpper(text[:1]) + text[1:]

@@ -10,29 +10,29 @@ import (
 	"github.com/terrace-iac/terrace/plan"
 )
 
-// # Many plans as one
+// # The plans of many units as one
 //
-// The plans of an estate are shown change by change, and a change that is the same
-// in many units once. Changes that the same units have stand together, first those
-// Of the most units, so that a reader sees what all have in common, what some have,
-// and what is left for each alone.
+// The plan of an estate lists changes, and lists a change that is the same in many units once.
+// Changes that belong to the same set of units form a section. Sections with more units come
+// first, so that a reader sees first what all units have in common, and last what is
+// particular to each.
 
-// Folds are the changes of many plans. Its methods may be called concurrently.
+// Folds collects the changes of many plans. Its methods may be called concurrently.
 type Folds struct {
 	mu   sync.Mutex
 	all  map[view.Piece]*folded
-	unit map[string][]*folded // in the order of the unit's plan
+	unit map[string][]*folded // changes of each unit, in the order of its plan
 }
 
-// folded is a change with the units that have it.
+// folded is a change, with the units that have it.
 type folded struct {
 	view.Piece
 	units  []string
 	shown  bool
-	differ bool // only the heads are equal
+	differ bool // the texts of the units differ; only the heads are equal
 }
 
-// text is what is shown of it.
+// text returns the text to print.
 func (x *folded) text() string {
 	if x.differ {
 		return x.Head
@@ -40,7 +40,8 @@ func (x *folded) text() string {
 	return x.Text
 }
 
-// keyOf is what equal changes have in common.
+// keyOf returns the part of a change by which equal changes are found: the head if there is
+// one, and otherwise the text.
 func keyOf(p view.Piece) view.Piece {
 	if p.Head != "" {
 		p.Text = ""
@@ -48,10 +49,10 @@ func keyOf(p view.Piece) view.Piece {
 	return p
 }
 
-// NewFolds makes Folds of no plans.
+// NewFolds returns empty Folds.
 func NewFolds() *Folds { return &Folds{all: map[view.Piece]*folded{}, unit: map[string][]*folded{}} }
 
-// Add adds the changes of a unit, in place of those that it had.
+// Add sets the changes of a unit. It replaces those of an earlier call for the unit.
 func (f *Folds) Add(unit string, pieces []view.Piece) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -74,7 +75,7 @@ func (f *Folds) Add(unit string, pieces []view.Piece) {
 	f.unit[unit] = list
 }
 
-// Of are the changes of a unit as they were added.
+// Of returns the changes of a unit.
 func (f *Folds) Of(unit string) []view.Piece {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -85,14 +86,15 @@ func (f *Folds) Of(unit string) []view.Piece {
 	return out
 }
 
-// A section is the changes that the same units have.
+// A section is a list of changes that belong to the same set of units.
 type section struct {
 	units  []string
 	pieces []*folded
 }
 
-// sections groups the changes of the given units: those of the most units first, and
-// those of as many in the order of the first unit that has them.
+// sections returns the changes of the given units, in sections. Sections with more units come
+// first. Sections with the same number of units are in the order in which the units mention
+// them. Each change is returned by one call only.
 func (f *Folds) sections(units []string) []*section {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -122,7 +124,7 @@ func (f *Folds) sections(units []string) []*section {
 	return out
 }
 
-// title is the line above a section, of a plan with changes in so many units.
+// title returns the heading of the section. all is the number of units with changes.
 func (s *section) title(all int) string {
 	switch n := len(s.units); {
 	case n == 1:
@@ -134,7 +136,7 @@ func (s *section) title(all int) string {
 	}
 }
 
-// Write writes the changes of the given units.
+// Write prints the changes of the given units that no earlier call printed.
 func (f *Folds) Write(h *view.Human, units []string) {
 	sections := f.sections(units)
 	var ops []plan.Op

@@ -13,8 +13,8 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// Sentence tells in a line what came of a unit. destroying says that the run destroys
-// what the units manage.
+// Sentence returns one line about the result of a unit. destroying means that the run destroys
+// the objects that the units manage.
 func Sentence(op estate.Op, res *estate.Result, destroying bool) string {
 	n := res.Counts
 	text := ""
@@ -55,7 +55,7 @@ func Sentence(op estate.Op, res *estate.Result, destroying bool) string {
 	return text
 }
 
-// destroyed tells what a destroy did.
+// destroyed returns the line about a destroy.
 func destroyed(n plan.Counts) string {
 	text := "nothing to destroy"
 	switch {
@@ -85,7 +85,7 @@ func earlyWhy(res *estate.Result) string {
 	return res.Cause
 }
 
-// PlaceJSON is a place as events have it, nil for none.
+// PlaceJSON returns a source range in the form of JSON events, or nil.
 func PlaceJSON(at *source.Range) any {
 	if at == nil {
 		return nil
@@ -93,7 +93,7 @@ func PlaceJSON(at *source.Range) any {
 	return map[string]any{"filename": at.Filename, "line": at.Start.Line, "column": at.Start.Column}
 }
 
-// WaitsJSON is what a deferral waits for, as events have it.
+// WaitsJSON returns the outputs that a deferred change waits for, in the form of JSON events.
 func WaitsJSON(all []estate.Wait) []map[string]any {
 	out := []map[string]any{}
 	for _, w := range all {
@@ -102,7 +102,8 @@ func WaitsJSON(all []estate.Wait) []map[string]any {
 	return out
 }
 
-// SplitByOrigin splits messages into those about unit files and those about the module.
+// SplitByOrigin splits messages into those about unit files and those about the files of the
+// module.
 func SplitByOrigin(res *estate.Result, ds diag.List) (inUnit, inModule diag.List) {
 	of := func(m *diag.Message) bool {
 		return m.At != nil && res.Set != nil && res.Set.File(m.At.Filename) != nil
@@ -110,7 +111,7 @@ func SplitByOrigin(res *estate.Result, ds diag.List) (inUnit, inModule diag.List
 	return slices.DeleteFunc(slices.Clone(ds), of), slices.DeleteFunc(slices.Clone(ds), func(m *diag.Message) bool { return !of(m) })
 }
 
-// Names are those of the units.
+// Names returns the names of the units.
 func Names(results []*estate.Result) []string {
 	var out []string
 	for _, res := range results {
@@ -119,7 +120,7 @@ func Names(results []*estate.Result) []string {
 	return out
 }
 
-// Deferred counts what is deferred.
+// Deferred returns the number of deferred changes.
 func Deferred(results []*estate.Result) int {
 	n := 0
 	for _, res := range results {
@@ -128,7 +129,7 @@ func Deferred(results []*estate.Result) int {
 	return n
 }
 
-// Changes reports whether something changes in any unit.
+// Changes reports whether any unit has changes.
 func Changes(results []*estate.Result) bool {
 	return slices.ContainsFunc(results, func(x *estate.Result) bool { return x.Changes })
 }

@@ -1,8 +1,8 @@
-// Package unitview shows what came of units: their plans as one, tables, and a line for
-// each.
+// Package unitview prints the results of units: their plans as one, tables, and one line per
+// unit.
 //
-// Main types: Summary, and Folds, changes that several units have. The one rule: it shows
-// results, and knows nothing of how they came about.
+// Main types: Summary, and Folds, the changes that several units share. The one rule: the
+// package prints results and does not depend on how they were produced.
 package unitview
 
 import (
@@ -19,25 +19,26 @@ import (
 	"github.com/terrace-iac/terrace/plan"
 )
 
-// A Summary shows what came of the units of a run, once it has ended or has to be approved.
+// A Summary prints the results of the units of a run: at its end, and before the user approves
+// a plan.
 type Summary struct {
 	Report  *report.Reporter
 	Command string // plan, apply, destroy, validate, init
 	Mode    plan.Mode
-	PerUnit bool   // times of each unit, and units without changes too
-	Folds   *Folds // the changes of the plans
-	Width   int    // of the column with the names of units
+	PerUnit bool   // list units without changes too, and the duration of each unit
+	Folds   *Folds // changes of the plans
+	Width   int    // width of the column with the names of units, in columns of a terminal
 
-	idle bool // that there is nothing to do was said
+	idle bool // "No changes" was printed
 }
 
-// NewSummary is one of no plans.
+// NewSummary returns a summary without plans.
 func NewSummary(r *report.Reporter) *Summary {
 	return &Summary{Report: r, Folds: NewFolds(), Width: len("Total")}
 }
 
-// Plans prints the plans of all units as one: which units there are, then what
-// changes, then what is deferred.
+// Plans prints the plans of all units as one: a table of the units, then the changes, then the
+// deferred changes.
 func (s *Summary) Plans(results []*estate.Result) {
 	if s.Report.Human == nil || results == nil {
 		return
@@ -70,7 +71,7 @@ func (s *Summary) Plans(results []*estate.Result) {
 	s.Reads(results)
 }
 
-// Wave prints what had been deferred in some units and is planned now.
+// Wave prints the plans of units whose deferred changes could now be planned.
 func (s *Summary) Wave(wave []*estate.Result) {
 	s.Folds.Write(s.Report.Human, Names(wave))
 	var b strings.Builder
@@ -79,7 +80,8 @@ func (s *Summary) Wave(wave []*estate.Result) {
 	s.Report.Human.Say(b.String())
 }
 
-// Reads says how many objects of all units were not refreshed, if not all were to be.
+// Reads prints how many objects of all units were not refreshed. It prints nothing if all
+// were.
 func (s *Summary) Reads(results []*estate.Result) {
 	var reads plan.Reads
 	for _, res := range results {
@@ -105,8 +107,8 @@ func NothingToDo(results []*estate.Result) bool {
 	return ran > 0
 }
 
-// unchanged prints that there is nothing to do in any unit. The first sentence is the one
-// that OpenTofu prints for one directory, since CI tools look for it.
+// unchanged prints that no unit has changes. The first sentence is the one that OpenTofu
+// prints for one directory, since CI tools search for it.
 func (s *Summary) unchanged(results []*estate.Result) {
 	s.idle = true
 	n := 0
@@ -129,8 +131,8 @@ func (s *Summary) unchanged(results []*estate.Result) {
 	s.Report.Human.Say(" " + view.Unchanged(s.Mode) + "\n\n" + text + "\n")
 }
 
-// changing is the sentence after OpenTofu's "Plan: …": the number of units that change. It is
-// a line of its own, since CI tools expect nothing after the counts.
+// changing returns the sentence after OpenTofu's "Plan: …": the number of units that change.
+// It is on a line of its own, since CI tools expect nothing after the counts.
 func changing(results []*estate.Result) string {
 	units := 0
 	for _, res := range results {
@@ -148,8 +150,8 @@ func changing(results []*estate.Result) string {
 	return text + "."
 }
 
-// Complete prints the sentence that ends an apply or a destroy of OpenTofu, with the counts of
-// all units. It prints nothing if a unit failed or was not reached.
+// Complete prints OpenTofu's last sentence of an apply or a destroy, with the counts of all
+// units. It prints nothing if a unit failed or did not run.
 func (s *Summary) Complete(results []*estate.Result) {
 	if s.Command != "apply" && s.Command != "destroy" || !succeeded(results) {
 		return
@@ -167,7 +169,8 @@ func (s *Summary) Complete(results []*estate.Result) {
 	s.Report.Human.Say("\n")
 }
 
-// succeeded reports whether every unit that is not excluded succeeded, and there is one.
+// succeeded reports whether at least one unit succeeded and all others are excluded or
+// succeeded.
 func succeeded(results []*estate.Result) bool {
 	ran := false
 	for _, res := range results {
@@ -182,7 +185,7 @@ func succeeded(results []*estate.Result) bool {
 	return ran
 }
 
-// total is the sum of the counts of all units.
+// total returns the sum of the counts of all units.
 func total(results []*estate.Result) plan.Counts {
 	var n plan.Counts
 	for _, res := range results {
@@ -191,7 +194,7 @@ func total(results []*estate.Result) plan.Counts {
 	return n
 }
 
-// Table prints how many units of each result there are, and what was done in them.
+// Table prints the number of units with each result, and the counts of their changes.
 func (s *Summary) Table(results []*estate.Result) {
 	var b strings.Builder
 	b.WriteString("\n")
@@ -226,8 +229,8 @@ func (s *Summary) Table(results []*estate.Result) {
 	s.Report.Human.Say(b.String())
 }
 
-// durations lists the units of a status with how long they took, the slowest first, if
-// that is asked for.
+// durations lists the units with a status and their durations, the slowest first. It prints
+// nothing unless PerUnit is set.
 func (s *Summary) durations(b *strings.Builder, results []*estate.Result, status estate.Status) {
 	if !s.PerUnit {
 		return
@@ -244,8 +247,8 @@ func (s *Summary) durations(b *strings.Builder, results []*estate.Result, status
 	}
 }
 
-// A column is one of the table of units; imports and what is forgotten have one
-// where there are any.
+// A column is a column of the table of units. The table omits a rare column in which all
+// counts are 0.
 type column struct {
 	name string
 	of   func(plan.Counts) int
@@ -260,7 +263,8 @@ var columns = []column{
 	{"forget", func(n plan.Counts) int { return n.Forget }, true},
 }
 
-// rows are the units that something is done in.
+// rows writes the table of the units with changes. With PerUnit, it includes the other units
+// too.
 func (s *Summary) rows(b *strings.Builder, results []*estate.Result) {
 	total := total(results)
 	shown := slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return c.rare && c.of(total) == 0 })
@@ -305,7 +309,7 @@ func (s *Summary) JSON(results []*estate.Result) {
 	})
 }
 
-// CountsJSON are counts as the stream has them.
+// CountsJSON returns counts in the form of JSON events.
 func CountsJSON(n plan.Counts) map[string]int {
 	return map[string]int{"add": n.Add, "change": n.Change, "remove": n.Destroy, "import": n.Import, "forget": n.Forget}
 }

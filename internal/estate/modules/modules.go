@@ -25,8 +25,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/workdir"
 )
 
-// Fetch brings the modules of units here, by the same getters as the modules
-// that configuration calls. refresh asks sources again that were asked just now.
+// Fetch returns a function that fetches the module of a unit, with the same getters as module
+// calls in configuration. With refresh, it queries sources again even if a recent result
+// exists.
 func Fetch(d *workdir.Directory, cfg *cliconfig.Config, refresh bool) func(context.Context, string) (string, diag.List) {
 	fetcher := sync.OnceValue(func() *fetch.Fetcher { return d.Fetcher(cfg) })
 	return func(ctx context.Context, src string) (string, diag.List) {
@@ -47,8 +48,8 @@ func Fetch(d *workdir.Directory, cfg *cliconfig.Config, refresh bool) func(conte
 	}
 }
 
-// Fetched finds the modules of units that were fetched before, for commands that only
-// look: those ask no server and write nothing.
+// Fetched returns a function that finds the module of a unit in the cache. It uses no network
+// and writes nothing, for commands that only read.
 func Fetched(d *workdir.Directory, cfg *cliconfig.Config) func(context.Context, string) (string, diag.List) {
 	fetcher := sync.OnceValue(func() *fetch.Fetcher { return d.Fetcher(cfg) })
 	return func(ctx context.Context, src string) (string, diag.List) {
@@ -72,10 +73,11 @@ func Fetched(d *workdir.Directory, cfg *cliconfig.Config) func(context.Context, 
 	}
 }
 
-// errNoVersion is about the newest version of a module, which only its registry knows.
+// errNoVersion means that the newest version of a module is needed but the registry must not
+// be queried.
 var errNoVersion = errors.New("the newest version is not known")
 
-// unitRequest understands the source of a unit's module. Without cfg nobody is asked.
+// unitRequest parses the source of a unit's module. If cfg is nil, it sends no requests.
 func unitRequest(ctx context.Context, d *workdir.Directory, cfg *cliconfig.Config, src string) (fetch.Request, error) {
 	if strings.HasPrefix(src, "tfr://") {
 		return registryRequest(ctx, d, cfg, src)
@@ -90,8 +92,8 @@ func unitRequest(ctx context.Context, d *workdir.Directory, cfg *cliconfig.Confi
 	return fetch.Request{Address: a}, nil
 }
 
-// registryModule understands tfr://HOST/NAMESPACE/NAME/SYSTEM, where no host means the
-// default one. version is "" where the address names none.
+// registryModule parses tfr://HOST/NAMESPACE/NAME/SYSTEM. An empty host means the default one.
+// version is "" if the source contains none.
 func registryModule(d *workdir.Directory, src string) (a fetch.Address, version string, err error) {
 	u, err := url.Parse(src)
 	if err != nil {
@@ -105,7 +107,8 @@ func registryModule(d *workdir.Directory, src string) (a fetch.Address, version 
 	return fetch.Address{Kind: fetch.Registry, Host: host, Namespace: parts[0], Name: parts[1], System: parts[2]}, u.Query().Get("version"), nil
 }
 
-// registryFor is the client for the registry of a module.
+// registryFor returns the client for a registry of modules. TG_TF_REGISTRY_TOKEN overrides its
+// token.
 func registryFor(d *workdir.Directory, cfg *cliconfig.Config, host string) *registry.Client {
 	if token := d.Env.Get("TG_TF_REGISTRY_TOKEN"); token != "" {
 		own := *cfg
@@ -118,8 +121,8 @@ func registryFor(d *workdir.Directory, cfg *cliconfig.Config, host string) *regi
 	return d.Registry(cfg)
 }
 
-// NewestVersion is the version that the source of a module in a registry names, or else the
-// newest that its registry has.
+// NewestVersion returns the version in a module source, or the newest version in its registry
+// if the source contains none.
 func NewestVersion(ctx context.Context, d *workdir.Directory, cfg *cliconfig.Config, src string) (string, error) {
 	a, v, err := registryModule(d, src)
 	if err != nil || v != "" {
@@ -140,7 +143,8 @@ func newestOf(ctx context.Context, reg *registry.Client, a fetch.Address) (strin
 	return v, err
 }
 
-// registryRequest asks a registry for a module. No version means the newest.
+// registryRequest returns the request for a module in a registry. Without a version, it uses
+// the newest. If cfg is nil, it sends no requests.
 func registryRequest(ctx context.Context, d *workdir.Directory, cfg *cliconfig.Config, src string) (fetch.Request, error) {
 	a, v, err := registryModule(d, src)
 	if err != nil {
@@ -168,8 +172,8 @@ func registryRequest(ctx context.Context, d *workdir.Directory, cfg *cliconfig.C
 	}}, nil
 }
 
-// Newest is the highest of some versions that is no prerelease, "" if there is none. What
-// is no version is passed over.
+// Newest returns the highest version in texts that is not a prerelease, or "". It ignores
+// invalid versions.
 func Newest(texts []string) string {
 	var all []*version.Version
 	for _, t := range texts {
