@@ -36,33 +36,35 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// estateRun is a command over all units.
+// estateRun is one run of a command over all units.
 type estateRun struct {
 	*command.Call
 	f        *unitflags.Flags
-	name     string // plan, apply, destroy, validate, output, init
+	name     string // command: plan, apply, destroy, validate, output or init
 	args     []string
 	op       planning.Flags
 	over     *flags.Over
 	aged     bool // -refresh-max-age was given
 	selected selection
-	saved    *estate.SavedPlan // that is applied; nil if there is none
+	saved    *estate.SavedPlan // the saved plan to apply; nil for none
 	estate   *estate.Estate
-	found    diag.List // errors that do not keep outputs from being read
+	found    diag.List // errors elsewhere in the estate, which do not prevent reading outputs
 	began    time.Time
 	halt     halt
 	shown    display
 	kept     *savedplan.Files
 	page     planpage.Pager
-	// whole says that the units are all that are below the working folder.
+	// whole means that the run includes all units below the working directory.
 	whole   bool
 	workers workersFile
-	// detached says that the run goes on by itself, and that was said.
+	// detached means that the run continues without this process, and that the user was
+	// informed.
 	detached bool
-	errors   sync.Map // texts of what was wrong with units that had their turns elsewhere, by name
+	errors   sync.Map // error texts of units that ran on workers, by the name of the unit
 }
 
-// below is the run as one unit of it sees it whose turn is shown apart: by a call of its own.
+// below returns a copy of the run for a unit whose output is collected apart. The copy reports
+// through c.
 func (r *estateRun) below(c *command.Call) *estateRun {
 	out := &estateRun{
 		Call: c, f: r.f, name: r.name, args: r.args, op: r.op, over: r.over, aged: r.aged, selected: r.selected, saved: r.saved, estate: r.estate,
@@ -72,18 +74,18 @@ func (r *estateRun) below(c *command.Call) *estateRun {
 	return out
 }
 
-// A selection is the objects that a run is about, as the flags and their files have them;
-// none means all.
+// A selection contains the objects that the flags and their files select. Empty lists select
+// all.
 type selection struct{ targets, excludes []addr.Target }
 
-// halt is what an interrupt of a run reaches.
+// halt contains what an interrupt ends.
 type halt struct {
-	stop   chan struct{}   // closed, so that nothing more begins
-	asking context.Context // that of questions, which ends
+	stop   chan struct{}   // closed to prevent that anything more begins
+	asking context.Context // canceled to end open questions
 }
 
-// runAll runs a command over the units below the working folder, or applies the saved
-// plan of the one unit in it.
+// runAll runs a command over the units below the working directory. Without flags that select
+// several units, it applies a saved plan to the unit in the working directory.
 func runAll(ctx context.Context, c *command.Call, name string, f *unitflags.Flags, args []string) int {
 	over, words := OverOf(name), args
 	if name == "drift" {
@@ -97,7 +99,7 @@ func runAll(ctx context.Context, c *command.Call, name string, f *unitflags.Flag
 	r := &estateRun{Call: c, f: f, name: name, args: args, over: over, halt: halt{stop: make(chan struct{})}, shown: newDisplay(c.Report, name, f), kept: &savedplan.Files{Call: c, Dir: f.OutDir, JSONDir: f.JSONOutDir, Saving: &estate.Saving{}}}
 	r.page = planpage.Pager{Call: c, File: f.HTML, Kept: r.kept}
 	if c.System.LimitHeap != nil {
-		c.System.LimitHeap() // an estate has many units, and a machine often little memory
+		c.System.LimitHeap() // an estate has many units, and a CI machine often little memory
 	}
 	var err error
 	if r.shown.log, err = unitlog.New(f.Log(), c.Dir, c.Now); err != nil {
@@ -108,7 +110,7 @@ func runAll(ctx context.Context, c *command.Call, name string, f *unitflags.Flag
 		return code
 	}
 	r.shown.summary.Mode = r.about().Mode()
-	if name != "output" && c.Serving == nil { // whose streams are the client's
+	if name != "output" && c.Serving == nil { // the client sets up its own streams
 		if !r.op.Json.Use(c.Report) {
 			return 1
 		}
@@ -133,14 +135,14 @@ func runAll(ctx context.Context, c *command.Call, name string, f *unitflags.Flag
 	return r.dispatch(ctx)
 }
 
-// takeArgs takes over the words of the command, and the saved plan that is among them
-// or where --out-dir says.
+// takeArgs parses the command's words, and reads the saved plan that is named there or by
+// --out-dir.
 func (r *estateRun) takeArgs(args []string) (code int) {
 	rest, code := r.parseArgs(r.over, args)
 	switch {
 	case code != 0:
 		return code
-	case r.name == "apply" && r.Serving != nil && len(rest) <= 1: // what is approved came with the job
+	case r.name == "apply" && r.Serving != nil && len(rest) <= 1: // the job contains the approved plan
 		return r.takeApproved()
 	case r.name == "apply" && len(rest) == 1:
 		return r.readSaved(rest[0])
@@ -156,7 +158,7 @@ func (r *estateRun) takeArgs(args []string) (code int) {
 	return 0
 }
 
-// estateOptions are the options of the units that the command is about.
+// estateOptions returns the options for opening the units.
 func (r *estateRun) estateOptions() (estate.Options, diag.List) {
 	o, ds := units.Options(r.Call, r.f, r.name, r.args, r.op.Vars)
 	if ds.HasErrors() {
@@ -167,7 +169,7 @@ func (r *estateRun) estateOptions() (estate.Options, diag.List) {
 		ds = r.alone(&o)
 	}
 	r.whole = r.f.All && !r.f.Graph && r.saved == nil && len(o.Discovery.Filters) == 0
-	o.ValuesElsewhere = o.ValuesElsewhere || r.saved != nil // the plan holds them
+	o.ValuesElsewhere = o.ValuesElsewhere || r.saved != nil // the plan contains values
 	if r.op.State.Journal != "" {
 		o.Host.KeepSegments = workdir.KeepSegmentsOf(r.op.State.Journal, false)
 	}
@@ -184,8 +186,9 @@ func (r *estateRun) estateOptions() (estate.Options, diag.List) {
 	return o, ds
 }
 
-// take takes the estate that was opened: said is what came up before it was, and ds
-// while it was. With over nothing is left to do.
+// take stores the opened estate in r after checks. said are the messages from before it was
+// opened, and ds those from opening. over means that the command is complete, with the exit
+// status code.
 func (r *estateRun) take(ctx context.Context, e *estate.Estate, said, ds diag.List) (over bool, code int) {
 	ds = append(ds, e.Found.Ungenerated...)
 	if r.name == "output" && e.Found.Chosen {
@@ -226,7 +229,8 @@ func (r *estateRun) take(ctx context.Context, e *estate.Estate, said, ds diag.Li
 	return false, 0
 }
 
-// nothing ends a run over no units.
+// nothing ends a run that has no units: it reports a warning and writes the files that the
+// flags request.
 func (r *estateRun) nothing(ctx context.Context) int {
 	none := "There are no units in %s."
 	if r.f.Many() && !r.f.All || len(r.f.Filters) > 0 {
@@ -284,13 +288,13 @@ func (r *estateRun) dispatch(ctx context.Context) int {
 	return r.apply(ctx)
 }
 
-// keep writes a plan to the files that are asked for.
+// keep writes the files of a plan that the flags request.
 func (r *estateRun) keep(ctx context.Context, results []*estate.Result) diag.List {
 	if r.name != "plan" || results == nil {
 		return nil
 	}
-	r.shown.summary.Folds = unitview.NewFolds() // what was shown may be long
-	for _, res := range results {               // units that are excluded have no turn
+	r.shown.summary.Folds = unitview.NewFolds() // free the printed changes, which may be large
+	for _, res := range results {               // add the excluded units, which did not run
 		r.page.Note(ctx, r.estate, res)
 	}
 	var ds diag.List
@@ -301,8 +305,8 @@ func (r *estateRun) keep(ctx context.Context, results []*estate.Result) diag.Lis
 	return append(ds, r.page.Draw(r.estate, about, results)...)
 }
 
-// OverOf is what a command does over many units at once; nil: it runs in one unit after the
-// other.
+// OverOf returns the form of a command that processes many units in one run. nil means that
+// the command runs once for each unit.
 func OverOf(name string) *flags.Over {
 	switch name {
 	case "plan":
@@ -323,7 +327,8 @@ func OverOf(name string) *flags.Over {
 	return nil
 }
 
-// parseArgs reads the flags of the command that runs in the units.
+// parseArgs parses the flags of the command that runs in the units, and returns the other
+// words.
 func (r *estateRun) parseArgs(over *flags.Over, args []string) (rest []string, code int) {
 	rest, given, err := over.Flags(&r.op.Request).Parse(args, r.Env, false)
 	if err != nil {
@@ -353,11 +358,11 @@ func (r *estateRun) parseArgs(over *flags.Over, args []string) (rest []string, c
 	return rest, 0
 }
 
-// workersFile is what the estate says of its workers, read once.
+// workersFile is the workers file of the estate. It is loaded once.
 type workersFile struct {
-	file *placement.File // nil: not read
+	file *placement.File // nil if not loaded yet
 	ds   diag.List
-	plan *placement.Plan // of the units of the run; nil: not made
+	plan *placement.Plan // placement of the units of the run; nil if not computed yet
 }
 
 func (w *workersFile) load(dir string, set *source.Set) (*placement.File, diag.List) {
@@ -389,7 +394,7 @@ func (r *estateRun) options(op estate.Op) (estate.RunOptions, diag.List) {
 	}, append(ds, more...)
 }
 
-// tests is the directory of test files that are validated with each unit, "" for none.
+// tests returns the directory of the test files to validate with each unit, or "" for none.
 func (r *estateRun) tests() string {
 	if r.op.NoTests {
 		return ""
@@ -397,8 +402,8 @@ func (r *estateRun) tests() string {
 	return r.op.TestDirectory
 }
 
-// reads say what the plans of the run do not read. An apply plans each unit again in its
-// turn: what the plan read that was approved is not read again while it is fresh.
+// reads returns which readings the run may reuse. An apply plans each unit again: it reuses
+// the readings of the approved plan that are not older than ApprovedAge.
 func (r *estateRun) reads() estate.Reads {
 	out := estate.Reads{ApprovedAge: approvedAge, Logs: planning.ReadLogs(r.Call)}
 	if r.aged {
@@ -407,16 +412,17 @@ func (r *estateRun) reads() estate.Reads {
 	return out
 }
 
-// approvedAge is how long readings are fresh that an approved plan was made with.
+// approvedAge is the default age up to which the readings of an approved plan are reused.
 const approvedAge = 10 * time.Minute
 
-// run runs an operation and tells what goes on.
+// run runs an operation over the units and reports its progress. It returns nil after errors,
+// which it reports.
 func (r *estateRun) run(ctx context.Context, op estate.Op, approved map[string]*estate.Approval) []*estate.Result {
 	return r.runOn(ctx, op, approved, r.saved, false)
 }
 
-// runOn is run. With --on, plan is what was approved as a saved plan, if anything was, and
-// asked says that it was just shown.
+// runOn is run for a run with --on: plan is the approved plan to send to the workers, or nil.
+// asked means that the user has just approved it here.
 func (r *estateRun) runOn(ctx context.Context, op estate.Op, approved map[string]*estate.Approval, plan *estate.SavedPlan, asked bool) []*estate.Result {
 	o, ds := r.options(op)
 	if ds.HasErrors() {

@@ -14,17 +14,17 @@ import (
 
 // # The saved plan of one unit
 //
-// --out-dir saves the plan of each unit in a file of its own. Such a file is applied
-// in the unit's own folder as a run of that unit: the unit is planned once more and
-// held against the file, as in a run over all units.
+// --out-dir saves the plan of each unit in a file of its own. In the unit's directory, apply
+// accepts such a file. It plans the unit again and compares the result with the file, as in a
+// run over all units.
 
-// isUnitPlan reports whether a file is the saved plan of an estate, of which one unit
-// may be applied by itself.
+// isUnitPlan reports whether a file is a saved plan of an estate.
 func isUnitPlan(c *command.Call, name string) bool {
 	return !strings.HasPrefix(name, "-") && savedplan.IsPlan(c, name)
 }
 
-// alone makes a run one of the unit in the working folder, whose plan was read.
+// alone limits the run to the unit in the working directory, and checks that the saved plan is
+// the plan of this unit alone.
 func (r *estateRun) alone(o *estate.Options) diag.List {
 	if r.saved == nil || len(r.saved.Units) != 1 {
 		return diag.Errorf(diag.CodePlanSaved, nil, "Saved plan of several units", "The file holds the plans of several units. Apply it with \"%s run --all apply FILE\" in the folder that it was made in.", view.Program)
@@ -34,7 +34,7 @@ func (r *estateRun) alone(o *estate.Options) diag.List {
 	if r.f.Module != "" {
 		here, own = here+"/"+r.f.Module, r.f.Module
 	}
-	name := u.Name // as seen from the folder of the run, which may lie beside it
+	name := u.Name // relative to the directory of the run that saved the plan, which may be a sibling
 	for strings.HasPrefix(name, "../") {
 		name = strings.TrimPrefix(name, "../")
 	}
@@ -47,8 +47,9 @@ func (r *estateRun) alone(o *estate.Options) diag.List {
 	return nil
 }
 
-// includeNamedUnit sees to it that the unit that was named by itself takes part, unless its own
-// file says that nothing is run there.
+// includeNamedUnit includes the unit that the user named, even if filters or dependencies
+// exclude it. If the unit's own file excludes it, or an error occurs, skip is true and code is
+// the exit status.
 func (r *estateRun) includeNamedUnit(ctx context.Context) (skip bool, code int) {
 	for _, u := range r.estate.Found.Units {
 		why, ds := r.estate.Skipped(ctx, u)

@@ -15,8 +15,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/saved"
 )
 
-// apply plans, asks and applies. Approved beforehand, each unit is planned and
-// applied in its turn.
+// apply plans all units, asks for approval and applies the plan. If approval is not needed,
+// each unit is planned and applied directly.
 func (r *estateRun) apply(ctx context.Context) int {
 	if r.saved != nil {
 		return r.end(r.run(ctx, estate.Apply, r.saved.Approvals()))
@@ -27,7 +27,7 @@ func (r *estateRun) apply(ctx context.Context) int {
 	if r.f.Detach {
 		return r.failEstate(r.estate, diag.Errorf(diag.CodeCLINotApproved, nil, "Approval required", "Nobody can be asked for approval once the command has ended. Use -auto-approve with --detach, or apply a saved plan."))
 	}
-	if job := r.f.Following; job != nil && job.Op == string(estate.Apply) { // was approved before
+	if job := r.f.Following; job != nil && job.Op == string(estate.Apply) { // the user has approved it before
 		return r.end(r.run(ctx, estate.Apply, nil))
 	}
 	results := r.run(ctx, estate.Plan, nil)
@@ -61,7 +61,8 @@ func (r *estateRun) apply(ctx context.Context) int {
 	return r.end(r.run(ctx, estate.Apply, saved.Approve(results)))
 }
 
-// askWave shows what had been deferred and can be planned now, and asks for it.
+// askWave prints the plans of units whose deferred changes can now be planned, and asks for
+// approval.
 func (r *estateRun) askWave(wave []*estate.Result) bool {
 	r.shown.live.Hide()
 	defer r.shown.live.Show()
@@ -74,13 +75,13 @@ func (r *estateRun) askWave(wave []*estate.Result) bool {
 	return err == nil && approves(answer)
 }
 
-// approves reports whether an answer is a yes, in the words that Terragrunt takes.
+// approves reports whether an answer is a yes. It accepts the same words as Terragrunt.
 func approves(answer string) bool {
 	return strings.EqualFold(answer, "yes") || strings.EqualFold(answer, "y")
 }
 
-// worst is the highest status of the units. Any other failure goes before a 2, which
-// stands for changes elsewhere.
+// worst returns the exit status for the run: the highest status of a unit, but 2, which means
+// changes, only if no unit failed.
 func worst(results []*estate.Result) int {
 	code, two := 0, 0
 	for _, res := range results {
@@ -93,12 +94,12 @@ func worst(results []*estate.Result) int {
 	return cmp.Or(code, two)
 }
 
-// end prints the summary, writes the report and returns the status.
+// end prints the summary, writes the report and returns the exit status.
 func (r *estateRun) end(results []*estate.Result) int {
 	if r.detached {
 		return 0
 	}
-	if results == nil { // what is wrong was reported
+	if results == nil { // run has already reported the errors
 		return r.failEstate(r.estate, nil)
 	}
 	if r.Report.Human != nil {
@@ -117,7 +118,7 @@ func (r *estateRun) end(results []*estate.Result) int {
 	return code
 }
 
-// written writes the reports and returns the status.
+// written writes the report files and returns the exit status.
 func (r *estateRun) written(results []*estate.Result) int {
 	if err := r.writeReports(results); err != nil {
 		return r.Fail(diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write the report", "%s.", err))

@@ -13,13 +13,13 @@ import (
 
 // # The check before a run
 //
-// Whatever runs over an estate, the estate is checked as a whole first. What would
-// change something is refused where there are errors. What only reads is not: in an
-// incident the outputs are needed, whatever is wrong elsewhere. There the errors are
-// reported as warnings, behind the command, but for those that units reported themselves.
+// Every run first checks the whole estate. Commands that change something do not start if
+// there are errors. Commands that only read start anyway, because an operator needs the
+// outputs during an incident, whatever is wrong elsewhere. They report the errors at the end
+// as warnings, unless a unit has already reported them.
 
-// checked checks an estate for a command that runs on one unit after the other. ds is
-// what was said when it was opened. With found it goes on, and that is reported behind it.
+// checked checks an estate for a command that runs once for each unit. ds are the messages
+// from opening it. If ok is true, the command starts, and the caller reports found at the end.
 func (r *estateRun) checked(ctx context.Context, cmd *command.Command, ds diag.List) (found diag.List, ok bool) {
 	ds = append(ds, r.estate.Check(ctx, r.f.Strict)...).Once()
 	if cmd.Units.Has(command.OnlyReads) && r.estate.Found.Chosen {
@@ -31,7 +31,7 @@ func (r *estateRun) checked(ctx context.Context, cmd *command.Command, ds diag.L
 	return nil, true
 }
 
-// afterwards reports the errors of the check that were not reported yet, as warnings.
+// afterwards reports, as warnings, the errors in found that were not reported yet.
 func afterwards(c *command.Call, e *estate.Estate, found diag.List, reported *report.Reported) {
 	var ds diag.List
 	for _, m := range found.Once() {

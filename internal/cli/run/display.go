@@ -15,30 +15,30 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/view"
 )
 
-// A display is how a run over units is shown while it goes on and when it has ended.
+// A display prints the progress and the result of a run over units.
 type display struct {
 	log     *unitlog.Log
-	live    *view.Live // nil unless on a terminal
+	live    *view.Live // nil unless the output is a terminal
 	summary *unitview.Summary
 	repeats repeats
 }
 
-// newDisplay is one whose log tells nothing yet.
+// newDisplay returns a display whose log prints nothing yet.
 func newDisplay(r *report.Reporter, command string, f *unitflags.Flags) display {
 	s := unitview.NewSummary(r)
 	s.Command, s.PerUnit = command, f.SummaryPerUnit
 	return display{log: &unitlog.Log{}, summary: s}
 }
 
-// repeats counts in how many units a warning without a place came up. The zero value
-// has heard none. drop may be called concurrently.
+// repeats counts, for each warning without a source range, the units that reported it. The
+// zero value is ready to use. Its methods may be called concurrently.
 type repeats struct {
 	mu sync.Mutex
 	of map[[2]string]int
 }
 
-// drop leaves out warnings about no place that another unit had as well; how many
-// they were is reported at the end.
+// drop removes warnings without a source range that another unit has already reported. leftOut
+// reports their number at the end.
 func (p *repeats) drop(ds diag.List) diag.List {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,7 +58,7 @@ func (p *repeats) drop(ds diag.List) diag.List {
 	return out
 }
 
-// leftOut says which warnings were left out, and forgets them.
+// leftOut returns a text about the removed warnings, and resets the counts.
 func (p *repeats) leftOut() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

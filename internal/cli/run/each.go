@@ -16,11 +16,11 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate"
 )
 
-// aboutOne are commands about one state or one person at a terminal.
+// aboutOne are commands that concern a single state or an interactive user.
 var aboutOne = []string{"import", "taint", "untaint", "console", "force-unlock"}
 
-// overUnits runs a command over units: name, and for those of two words what
-// follows it.
+// overUnits runs a command over several units. For commands of two words, args begins with the
+// second word of the name.
 func overUnits(ctx context.Context, c *command.Call, name string, f *unitflags.Flags, args []string) int {
 	if f.Module != "" {
 		f.Idle = append(f.Idle, "--module: --all takes all modules; --filter chooses among them")
@@ -81,9 +81,9 @@ func overUnits(ctx context.Context, c *command.Call, name string, f *unitflags.F
 	return r.written(results)
 }
 
-// inTurn reports whether the words of a command that runs over many units at once ask for what
-// it does in one unit after the other; see flags.Over. Terragrunt prints the outputs of one unit
-// after the other.
+// inTurn reports whether a command that can process many units in one run must run once for
+// each unit, because of its words or because it emulates Terragrunt; see flags.Over.
+// Terragrunt prints the outputs of each unit separately.
 func inTurn(c *command.Call, cmd *command.Command, words []string) bool {
 	over := OverOf(cmd.Name)
 	switch {
@@ -100,7 +100,7 @@ func inTurn(c *command.Call, cmd *command.Command, words []string) bool {
 	return false
 }
 
-// failedWith notes that a unit failed if the command ended so.
+// failedWith marks a unit as failed if the command ended with an exit status other than 0.
 func failedWith(res *estate.Result) {
 	if res.Code != 0 && res.Status != estate.EarlyExit {
 		res.Status, res.Reason = estate.Failed, "run error"
@@ -108,7 +108,7 @@ func failedWith(res *estate.Result) {
 	}
 }
 
-// eachUnit runs a command on one unit after the other, as on each alone.
+// eachUnit runs a command in one unit after the other, in the same way as in a single unit.
 func eachUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *unitflags.Flags, args []string, e *estate.Estate, rules estate.Queue, blocked func(*estate.Result)) []*estate.Result {
 	views := map[*estate.Unit]*unitView{}
 	on := &onUnits{call: c, cmd: cmd, f: f, args: args, view: func(u *estate.Unit) *unitView { return views[u] }}
@@ -141,8 +141,8 @@ func eachUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *uni
 	return e.Run(ctx, o)
 }
 
-// oneOf is a call of a command on one unit of several. Which one it is goes to Stderr, so
-// that what the command prints stays what it prints alone.
+// oneOf returns a call for one of several units. It prints the name of the unit to Stderr, so
+// that the output of the command on Stdout is the same as in a single unit.
 func oneOf(c *command.Call, cmd *command.Command, u *estate.Unit) (*command.Call, diag.List) {
 	n := c.Below(u.Dir)
 	n.Command, n.Report.Unit = cmd, u.Name

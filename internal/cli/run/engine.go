@@ -18,7 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/remote"
 )
 
-// Worker declares worker.
+// Worker declares the command worker.
 func Worker() command.Command {
 	return command.Command{
 		Name: "worker", Synopsis: "Take turns of units from a Temporal server", Usage: "[options]",
@@ -62,20 +62,20 @@ the CLI configuration can say all of that but the key, too.`,
 	}
 }
 
-// WorkerFlags are the flags of worker. The program that takes the turns, another one, is given
-// them again.
+// WorkerFlags are the flags of the command worker. The program terrace-worker receives them
+// again.
 type WorkerFlags struct {
 	Temporal, Namespace, Queue, Blobs, Dir string
 	Slots, Memory                          int
 	Grace, Idle                            time.Duration
 }
 
-// NewWorkerFlags are the flags as they are where none is given.
+// NewWorkerFlags returns the defaults of the flags.
 func NewWorkerFlags() *WorkerFlags {
 	return &WorkerFlags{Temporal: "localhost:7233", Namespace: "default", Queue: "terrace", Slots: 4, Grace: 10 * time.Minute, Idle: 2 * time.Minute}
 }
 
-// Declare are the flags, which set the fields.
+// Declare returns the flags, bound to the fields.
 func (w *WorkerFlags) Declare() command.Flags {
 	return command.Flags{
 		command.Text(&w.Temporal, "temporal", "HOST:PORT", "The Temporal server, localhost:7233 by default.").WithTwoDashes(),
@@ -90,7 +90,7 @@ func (w *WorkerFlags) Declare() command.Flags {
 	}
 }
 
-// words are the command line of the other program.
+// words returns the command line of terrace-worker.
 func (w *WorkerFlags) words() []string {
 	return []string{
 		"worker", "--temporal=" + w.Temporal, "--namespace=" + w.Namespace, "--queue=" + w.Queue, "--blobs=" + w.Blobs, "--dir=" + w.Dir,
@@ -98,7 +98,7 @@ func (w *WorkerFlags) words() []string {
 	}
 }
 
-// AboutFlags returns the words of run that are flags of the engine.
+// AboutFlags returns the flags of run that select the engine.
 func AboutFlags(on, blobs *string) command.Flags {
 	return command.Flags{
 		command.Text(on, "on", "URL", "The engine.").WithTwoDashes(),
@@ -106,11 +106,10 @@ func AboutFlags(on, blobs *string) command.Flags {
 	}
 }
 
-// fromSettings is the --on that takes the engine of the CLI configuration.
+// fromSettings is the value of --on that selects the engine in the CLI configuration.
 const fromSettings = "temporal"
 
-// engineOf completes what flags say of the engine with the temporal block of the CLI
-// configuration.
+// engineOf completes --on and --blobs from the temporal block of the CLI configuration.
 func engineOf(c *command.Call, f *unitflags.Flags) diag.List {
 	if f.On == "" {
 		return nil
@@ -131,8 +130,8 @@ func engineOf(c *command.Call, f *unitflags.Flags) diag.List {
 	return nil
 }
 
-// idleEngineFlag says which flag about an engine would have no effect, so that nobody takes a
-// run here for one on workers; "" if there is none.
+// idleEngineFlag returns an error text for a flag that needs --on or several units. Without
+// the error, the user might believe that the run uses workers. It returns "" if all flags fit.
 func idleEngineFlag(f *unitflags.Flags) string {
 	switch {
 	case f.On == "" && f.Detach:
@@ -145,12 +144,12 @@ func idleEngineFlag(f *unitflags.Flags) string {
 	return ""
 }
 
-// engineEnv is the environment of the program that speaks with the engine: what the
-// environment does not say, the CLI configuration may.
+// engineEnv returns the environment of terrace-worker. Values from the CLI configuration
+// supplement variables that are not set.
 func engineEnv(c *command.Call) sys.Env {
 	cfg, ds := c.Directory.Settings()
 	if ds.HasErrors() {
-		return c.Env // it was said before, or has nothing to do with this
+		return c.Env // these errors are already reported, or do not concern the engine
 	}
 	t, out := cfg.Temporal, slices.Clone(c.Env)
 	for _, x := range [][2]string{
@@ -164,10 +163,11 @@ func engineEnv(c *command.Call) sys.Env {
 	return out
 }
 
-// aboutRuns are the words of run that are about runs on an engine.
+// aboutRuns are the words after run that concern runs on an engine.
 var aboutRuns = []string{"attach", "list", "cancel", "logs", "prune"}
 
-// engineWords runs attach, list, cancel, logs and prune, which run has with --on.
+// engineWords runs attach, list, cancel, logs and prune, which are part of run with --on. ok
+// is false for other words.
 func engineWords(ctx context.Context, c *command.Call, f *unitflags.Flags, words []string) (code int, ok bool) {
 	if f.On == "" || !slices.Contains(aboutRuns, words[0]) {
 		return 0, false
@@ -192,7 +192,7 @@ func engineWords(ctx context.Context, c *command.Call, f *unitflags.Flags, words
 	return attach(ctx, c, f, job), true
 }
 
-// jobOf asks the engine what a run was begun with.
+// jobOf requests the job of a run from the engine.
 func jobOf(ctx context.Context, c *command.Call, f *unitflags.Flags, id string) (*remote.Job, diag.List) {
 	link, errs, stop := talk(ctx, c)
 	defer stop()
@@ -203,7 +203,7 @@ func jobOf(ctx context.Context, c *command.Call, f *unitflags.Flags, id string) 
 		m, err := link.Next()
 		switch {
 		case err != nil:
-			if why := stop(); why != nil { // that says more than that nothing came
+			if why := stop(); why != nil { // the error of the program explains more than the end of its output
 				err = errors.New(whyEnded(why, errs))
 			}
 			return nil, noWorker(err)
@@ -215,7 +215,8 @@ func jobOf(ctx context.Context, c *command.Call, f *unitflags.Flags, id string) 
 	}
 }
 
-// attach runs the command line of a run once more, following what goes on already.
+// attach repeats the command line of a run, and follows the run in progress instead of
+// starting one.
 func attach(ctx context.Context, c *command.Call, f *unitflags.Flags, job *remote.Job) int {
 	args := job.Args
 	for len(args) > 0 && len(args[0]) > 0 && args[0][0] == '-' {

@@ -13,26 +13,27 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/remote"
 )
 
-// followed is a run whose units have their turns elsewhere, as it is shown here: all that
-// whoever follows it needs of the run of this process.
+// followed is the local side of a run whose units run elsewhere: the part of estateRun that
+// prints it.
 type followed struct {
 	r  *estateRun
 	op estate.Op
 }
 
-// tell shows messages about the run as a whole.
+// tell reports messages about the run as a whole.
 func (f *followed) tell(ds diag.List) { f.r.Report.Tell(ds) }
 
-// note shows a line about it.
+// note prints a line about the run.
 func (f *followed) note(text string) {
 	f.r.Report.Human.AboveStatus(text + "\n")
 	f.r.Report.Stream.Log(text)
 }
 
-// identify prints what the run is called, for programs.
+// identify prints the ID of the run to Stdout, for programs.
 func (f *followed) identify(id string) { fmt.Fprintln(f.r.Stdout, id) }
 
-// start shows that the turn of a unit begins, doing what goes on in it, and end that it ended.
+// start shows that a unit begins to run. doing shows its activity, and end shows that it
+// ended.
 func (f *followed) start(unit string) {
 	f.r.shown.live.Start(unit, map[estate.Op]string{estate.Plan: "planning", estate.Validate: "validating", estate.Init: "getting ready"}[f.op])
 }
@@ -43,7 +44,7 @@ func (f *followed) end(res *estate.Result) {
 	f.r.shown.live.End(res.Unit.Name, res.Status == estate.Failed)
 }
 
-// reported takes over what a worker reported of a turn.
+// reported prints what a worker reported about a unit, and stores its plan.
 func (f *followed) reported(res *estate.Result, reported *remote.Report) error {
 	unit, out := res.Unit, f.r.Report
 	f.r.errors.Store(unit.Name, reported.Errors)

@@ -13,8 +13,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate"
 )
 
-// bareIncludes are errors about include blocks without a label, where the strict
-// control makes them errors.
+// bareIncludes returns errors for include blocks without a label, if the strict control
+// bare-include is on.
 func bareIncludes(ctx context.Context, e *estate.Estate, f *unitflags.FlagUse, units ...*estate.Unit) diag.List {
 	if !f.Strictly("bare-include") {
 		return nil
@@ -28,8 +28,8 @@ func bareIncludes(ctx context.Context, e *estate.Estate, f *unitflags.FlagUse, u
 	return ds
 }
 
-// mayDestroy tells which units need the one that is to be destroyed, and asks. It is
-// what --destroy-dependencies-check adds to a command on one unit.
+// mayDestroy lists the units that depend on the unit to destroy, and asks for approval. It
+// does nothing without --destroy-dependencies-check.
 func mayDestroy(ctx context.Context, c *command.Call, f *unitflags.Flags) (bool, diag.List) {
 	if !f.CheckDependents {
 		return true, nil

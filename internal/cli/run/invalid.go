@@ -8,9 +8,9 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 )
 
-// words takes over the words of the command. Where something is wrong with them, whoever
-// waits for the report of the run gets one: as with Terragrunt, which hands the words to
-// each unit, the units failed by them. Mistakes in the flags of run itself leave none.
+// words parses the words of the command. If they are invalid, it still writes the report file,
+// in which every unit failed, as Terragrunt does. Errors in the flags of run itself write no
+// report.
 func (r *estateRun) words(ctx context.Context, args []string) (code int) {
 	if r.f.Report == "" && r.f.ReportSchema == "" {
 		return r.takeArgs(args)

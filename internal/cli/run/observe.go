@@ -23,10 +23,10 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// A reporter reports what goes on in a run.
+// A reporter reports the progress of a run.
 type reporter struct {
 	*command.Call
-	command         string // plan, apply, destroy, validate, init
+	command         string // plan, apply, destroy, validate or init
 	op              estate.Op
 	destroy, reveal bool
 	estate          *estate.Estate
@@ -35,12 +35,12 @@ type reporter struct {
 	kept            *savedplan.Files
 }
 
-// reporter tells what goes on in an operation of the run.
+// reporter returns a reporter for an operation of the run.
 func (r *estateRun) reporter(op estate.Op) *reporter {
 	return &reporter{Call: r.Call, command: r.name, op: op, destroy: r.op.Destroy, reveal: r.op.Reveal, estate: r.estate, shown: &r.shown, page: &r.page, kept: r.kept}
 }
 
-// observer tells what goes on in a run.
+// observer returns the observer that reports the progress of the run.
 func (t *reporter) observer(ctx context.Context) estate.Observer {
 	op := t.op
 	return estate.Observer{
@@ -97,7 +97,7 @@ func (t *reporter) observer(ctx context.Context) estate.Observer {
 	}
 }
 
-// watch has the live view show what is being done with an object.
+// watch updates the activity of an object in the live view.
 func (t *reporter) watch(e engine.Event, text string) {
 	switch e.Kind {
 	case event.RefreshDone, event.ReadDone, event.ImportDone, event.ApplyDone, event.ApplyError, event.OpenDone, event.OpenDeferred, event.RenewDone, event.CloseDone:
@@ -109,8 +109,8 @@ func (t *reporter) watch(e engine.Event, text string) {
 	}
 }
 
-// line prints a line of the log about a unit, if its level is shown: on standard error, as
-// Terragrunt does. What commands print goes where they print it.
+// line prints a log line about a unit if the log level includes it. Lines of level "stdout" go
+// to Stdout, and all others to Stderr, as in Terragrunt.
 func (t *reporter) line(level, unit, text string) {
 	text = t.Report.Redactor.Text(text)
 	if lines := t.shown.log.Lines(level, unit, text); lines != "" {
@@ -123,7 +123,7 @@ func (t *reporter) line(level, unit, text string) {
 	}
 }
 
-// goLive shows on a terminal what runs, until the returned function is called.
+// goLive shows the live view on a terminal until the caller calls stop.
 func (t *reporter) goLive(units int) (stop func()) {
 	if t.Report.Human == nil || !t.Report.Redraws() || t.Report.Automated() {
 		return func() {}
@@ -137,7 +137,7 @@ func (t *reporter) goLive(units int) (stop func()) {
 	})
 	end := make(chan struct{})
 	var wg sync.WaitGroup
-	wg.Go(func() { // ended by stop
+	wg.Go(func() { // stop ends it
 		tick := time.NewTicker(100 * time.Millisecond)
 		defer tick.Stop()
 		for {
@@ -159,12 +159,12 @@ func (t *reporter) goLive(units int) (stop func()) {
 	}
 }
 
-// streamOf is the stream with the unit on every line; nil without -json.
+// streamOf returns the stream whose lines contain the unit. It is nil without -json.
 func (t *reporter) streamOf(unit string) *view.Stream {
 	return t.Report.Stream.For(unit, t.estate.Sources())
 }
 
-// applied tells what an apply of a unit came to.
+// applied writes the result of a unit's apply to the stream.
 func (t *reporter) applied(res *estate.Result, s *state.State) {
 	st := t.streamOf(res.Unit.Name)
 	st.Summary(t.command, plan.Counts(res.Counts))
@@ -173,7 +173,7 @@ func (t *reporter) applied(res *estate.Result, s *state.State) {
 	}
 }
 
-// planned keeps the text of a plan while its provider schemas can be read.
+// planned renders a plan now, because provider schemas are not available later.
 func (t *reporter) planned(ctx context.Context, u *estate.Unit, e *engine.Engine, p *engine.Plan) {
 	t.streamOf(u.Name).Plan(p)
 	sc := project.NewSchemas(ctx, e)
@@ -193,7 +193,7 @@ func (t *reporter) planned(ctx context.Context, u *estate.Unit, e *engine.Engine
 	}
 }
 
-// ended tells how a unit's turn ended.
+// ended reports the result of a unit.
 func (t *reporter) ended(res *estate.Result) {
 	ds := t.Report.Filter(res.Diags)
 	t.shown.live.End(res.Unit.Name, res.Status == estate.Failed)
@@ -219,12 +219,12 @@ func (t *reporter) ended(res *estate.Result) {
 	t.line("info", res.Unit.Name, unitview.Sentence(t.op, res, t.destroy))
 }
 
-// tellUnit prints messages of a unit with the text that they are about.
+// tellUnit prints messages of a unit, with the source text that they refer to.
 func (t *reporter) tellUnit(res *estate.Result, ds diag.List) {
 	ds = t.shown.repeats.drop(ds)
 	named := make(diag.List, len(ds))
 	for i, m := range ds {
-		c := *m // units share messages about files that they share
+		c := *m // units share messages about shared files, so copy them
 		if c.Address = strings.TrimSpace(c.Address + " in unit " + res.Unit.Called()); m.Address == "" {
 			c.Address = "unit " + res.Unit.Called()
 		}
@@ -239,7 +239,7 @@ func (r *estateRun) tellEstate(ds diag.List) {
 	if len(ds) == 0 {
 		return
 	}
-	if r.name == "output" { // what others read from Stdout stays clean
+	if r.name == "output" { // Stdout contains only the outputs, for other programs
 		_ = r.Report.Printer(r.estate.Sources()).Print(r.Stderr, r.Report.Filter(ds))
 		return
 	}
@@ -249,7 +249,7 @@ func (r *estateRun) tellEstate(ds diag.List) {
 func (r *estateRun) failEstate(e *estate.Estate, ds diag.List) int {
 	r.estate = e
 	r.tellEstate(ds)
-	var results []*estate.Result // for those who wait for the report
+	var results []*estate.Result // for the report file
 	if e != nil {
 		results = e.NotRun(ds)
 	}

@@ -49,7 +49,7 @@ func (r *estateRun) outputs(ctx context.Context) int {
 	return r.written(results)
 }
 
-// Messages are those of all units.
+// Messages returns the messages of all units.
 func Messages(results []*estate.Result) diag.List {
 	var ds diag.List
 	for _, res := range results {

@@ -27,16 +27,18 @@ import (
 	"github.com/terrace-iac/terrace/plan"
 )
 
-// # Runs whose units have their turns on other machines
+// # Runs on other machines
 //
-// With --on the estate is opened, checked and shown here as always. The turns are given
-// by an engine for durable work, and taken by workers. A program of its own, which comes
-// with this one, speaks with the engine, since this one starts faster without its client.
+// With --on, this process opens and checks the estate and prints the run. An engine for
+// durable work schedules the units, and workers run them. A separate program, terrace-worker,
+// communicates with the engine, because this program starts faster without the engine's client
+// library.
 
-// workerProgram is the program that speaks with the engine.
+// workerProgram is the program that communicates with the engine.
 const workerProgram = "terrace-worker"
 
-// findWorker is where it is: beside this program, or on the PATH.
+// findWorker returns the path of terrace-worker: next to this program, or its name, for a
+// search in PATH.
 func findWorker(c *command.Call) string {
 	name := workerProgram
 	if runtime.GOOS == "windows" {
@@ -54,15 +56,15 @@ func findWorker(c *command.Call) string {
 	return workerProgram
 }
 
-// runWorker runs the program, with the streams of the command.
+// runWorker runs terrace-worker with the streams of the command.
 func runWorker(ctx context.Context, c *command.Call, args ...string) int {
 	program := sys.Command{
 		Path: findWorker(c), Args: args, Dir: c.Dir, Env: engineEnv(c), Foreground: true, Stdin: c.System.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
 	}
-	if args[0] != "worker" { // who reads the output no more ends this process, as with other commands
+	if args[0] != "worker" { // if the reader of the output goes away, this process ends, as with other commands
 		program.Stdout = struct{ io.Writer }{c.Stdout}
 	}
-	if c.System.Become != nil && args[0] == "worker" { // who ends this process means the worker
+	if c.System.Become != nil && args[0] == "worker" { // replace this process, so that a signal to it reaches the worker
 		if err := c.System.Become(program); !errors.Is(err, errors.ErrUnsupported) {
 			return c.Fail(noWorker(err))
 		}
@@ -73,7 +75,7 @@ func runWorker(ctx context.Context, c *command.Call, args ...string) int {
 	}
 	code, ran := sys.ExitCode(err)
 	switch {
-	case errors.Is(err, sys.ErrInterrupted): // whoever did that knows
+	case errors.Is(err, sys.ErrInterrupted): // the user interrupted it, so no message is needed
 		return 1
 	case ran && code > 0:
 		return code
@@ -85,38 +87,38 @@ func noWorker(err error) diag.List {
 	return diag.Errorf(diag.CodeRemoteProgram, nil, "Program for distributed runs not run", "What runs the units of an estate on other machines is a program of its own, %s, which failed: %s. Put it beside %s or into a folder of PATH.", workerProgram, err, view.Program)
 }
 
-// remoteScheduler is a run whose units have their turns in other processes. It is the scheduler
-// of the run in this one, which shows it.
+// remoteScheduler schedules a run whose units run in other processes, as the engine requests.
+// This process prints the run.
 type remoteScheduler struct {
-	run  *followed // what is shown of it here
-	on   string    // the engine
+	run  *followed // the local side of the run
+	on   string    // address of the engine
 	halt <-chan struct{}
 	save bool
 	link *remote.Link
-	stop func() // ends the program that speaks with the engine
+	stop func() // ends terrace-worker
 
 	tasks []schedule.Task
 	units map[string]int
 	work  schedule.Work
 
-	asking sync.WaitGroup // turns that are to ask, and have not yet
+	asking sync.WaitGroup // units that are about to ask for approval
 
 	mu     sync.Mutex
 	turns  map[string]*awaited
 	remote map[string]bool // units whose result came from a worker
-	begun  bool            // the engine has the run
-	failed string          // why the run could not go on
-	silent bool            // the program that speaks with the engine ended by itself
+	begun  bool            // the engine has accepted the run
+	failed string          // why the run could not continue
+	silent bool            // terrace-worker ended by itself
 }
 
-// awaited is a turn of which something is to come.
+// awaited is a unit whose result is awaited.
 type awaited struct {
 	ended chan *remote.Ended
 	begun bool
 	done  bool
 }
 
-// remotely makes the options of a run those of one with --on.
+// remotely changes the options of a run so that its units run on the workers of --on.
 func (r *estateRun) remotely(ctx context.Context, o *estate.RunOptions, approved *estate.SavedPlan, asked bool) (*remoteScheduler, diag.List) {
 	x := &remoteScheduler{run: &followed{r: r, op: o.Op}, on: r.f.On, halt: r.halt.stop, turns: map[string]*awaited{}, remote: map[string]bool{}, units: map[string]int{}}
 	x.save = r.kept.Wanted() || r.asksFirst()
@@ -130,12 +132,12 @@ func (r *estateRun) remotely(ctx context.Context, o *estate.RunOptions, approved
 		err := stop()
 		x.mu.Lock()
 		defer x.mu.Unlock()
-		if x.silent && err != nil { // what it says of its end says more than that it ended
+		if x.silent && err != nil { // its own error explains more
 			x.failed = whyEnded(err, errs)
 		}
 	}
 	if job := r.f.Following; job != nil {
-		r.f.Following = nil // what comes next in this run is begun
+		r.f.Following = nil // later operations of this command begin new runs
 		x.begun = true
 		start = remote.Message{Attach: &remote.Attach{Engine: start.Start.Engine, ID: job.ID}}
 	}
@@ -147,7 +149,7 @@ func (r *estateRun) remotely(ctx context.Context, o *estate.RunOptions, approved
 	return x, nil
 }
 
-// detach leaves the run to itself once it has begun.
+// detach waits until the run has begun, and then ends the connection to it.
 func (x *remoteScheduler) detach() (begun bool) {
 	defer x.stop()
 	for {
@@ -171,18 +173,18 @@ func (x *remoteScheduler) detach() (begun bool) {
 	}
 }
 
-// talk begins the program that speaks with the engine. errs is what it writes besides, and
-// stop ends it; it may be called again.
+// talk starts terrace-worker. errs receives its Stderr. stop ends it and returns its error; it
+// may be called several times.
 func talk(ctx context.Context, c *command.Call) (link *remote.Link, errs *bytes.Buffer, stop func() error) {
 	toThem, fromUs := io.Pipe()
 	fromThem, toUs := io.Pipe()
 	errs = &bytes.Buffer{}
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
-	go func() { // owned by stop, which waits for it
+	go func() { // stop waits for it
 		err := c.Run(running, sys.Command{Path: findWorker(c), Args: []string{"client"}, Dir: c.Dir, Env: engineEnv(c), Stdin: toThem, Stdout: toUs, Stderr: errs})
 		_ = toUs.CloseWithError(io.EOF)
-		_ = toThem.CloseWithError(err) // a program that did not start never reads what is sent
+		_ = toThem.CloseWithError(err) // if the program did not start, a send would block forever
 		ended <- err
 	}()
 	return remote.NewLink(fromThem, fromUs), errs, sync.OnceValue(func() error {
@@ -193,18 +195,17 @@ func talk(ctx context.Context, c *command.Call) (link *remote.Link, errs *bytes.
 	})
 }
 
-// whyEnded is why the program that speaks with the engine ended, of which errs is what it
-// wrote besides.
+// whyEnded returns the reason why terrace-worker ended. errs is its Stderr.
 func whyEnded(err error, errs *bytes.Buffer) string {
 	return strings.TrimSuffix(strings.TrimSpace(err.Error()+" "+errs.String()), ".")
 }
 
-// asksFirst reports whether plans are shown and asked about before they are applied.
+// asksFirst reports whether the user approves the plans before the apply.
 func (r *estateRun) asksFirst() bool {
 	return (r.name == "apply" || r.name == "destroy") && r.saved == nil && !r.op.Approved && !(r.f.NonInteractive && !r.f.NoAutoApprove)
 }
 
-// startMessage is what begins the run.
+// startMessage returns the message that begins the run.
 func (r *estateRun) startMessage(ctx context.Context, o *estate.RunOptions, approved *estate.SavedPlan, asked, save bool) (remote.Message, diag.List) {
 	root, repo := r.Launch, false
 	for dir := r.Launch; ; dir = filepath.Dir(dir) {
@@ -235,7 +236,7 @@ func (r *estateRun) startMessage(ctx context.Context, o *estate.RunOptions, appr
 		Op: string(o.Op), At: r.began, Who: r.Who(), Save: save, Asks: o.Ask != nil, Asked: asked,
 	}
 	_, span := telemetry.Start(ctx, "distributed_run_start")
-	if span.Traced() { // the spans of workers are below it
+	if span.Traced() { // makes the spans of workers children of this one
 		job.Env = append(job.Env, telemetry.Variable+"="+span.Parent())
 	}
 	span.End()
@@ -262,7 +263,7 @@ func (r *estateRun) startMessage(ctx context.Context, o *estate.RunOptions, appr
 	return remote.Message{Start: start}, nil
 }
 
-// place says where units have their turns, and how many at once.
+// place sets on which queues the units run, and how many at once.
 func (r *estateRun) place(ctx context.Context, start *remote.Start) diag.List {
 	file, ds := r.workers.load(r.Dir, r.estate.Sources())
 	if ds.HasErrors() {
@@ -273,7 +274,7 @@ func (r *estateRun) place(ctx context.Context, start *remote.Start) diag.List {
 		for _, u := range r.estate.Found.Units {
 			names = append(names, u.Name)
 		}
-		whole := r.whole && r.Dir == file.Dir && r.f.Following == nil // a run that is followed has warned when it began
+		whole := r.whole && r.Dir == file.Dir && r.f.Following == nil // a followed run has reported these warnings when it began
 		p, ds := file.Plan(names, whole, func(dir string, filters []string) (map[string]bool, diag.List) {
 			return r.estate.Match(ctx, dir, filters)
 		})
@@ -290,9 +291,9 @@ func (r *estateRun) place(ctx context.Context, start *remote.Start) diag.List {
 	return nil
 }
 
-// travels returns the variables of the environment that decide what is run. Credentials are
-// the workers' own. The worker has another name than the client, so the tool that the client
-// was called as travels in TERRACE_AS.
+// travels returns the environment variables to send to workers: those that decide what runs.
+// Credentials are not among them, since workers use their own. TERRACE_AS carries the name by
+// which the client was started, because the worker has another name.
 func travels(env sys.Env, as string) []string {
 	var out []string
 	if as != "" && env.Get("TERRACE_AS") == "" {
@@ -309,7 +310,7 @@ func travels(env sys.Env, as string) []string {
 	return out
 }
 
-// Run implements schedule.Scheduler: it does what the engine says.
+// Run implements schedule.Scheduler. It follows the messages of the engine.
 func (x *remoteScheduler) Run(ctx context.Context, tasks []schedule.Task, _ schedule.Rules, work schedule.Work) {
 	x.tasks, x.work = tasks, work
 	for i, t := range tasks {
@@ -317,7 +318,7 @@ func (x *remoteScheduler) Run(ctx context.Context, tasks []schedule.Task, _ sche
 	}
 	var wg sync.WaitGroup
 	over := make(chan struct{})
-	wg.Go(func() { // ended by over
+	wg.Go(func() { // ends when over is closed
 		select {
 		case <-x.halt:
 			_ = x.link.Send(remote.Message{Stop: true})
@@ -347,7 +348,7 @@ func (x *remoteScheduler) Run(ctx context.Context, tasks []schedule.Task, _ sche
 	}
 }
 
-// take does what a message says. over reports that none follows.
+// take handles a message. over is true if the message is the last.
 func (x *remoteScheduler) take(ctx context.Context, m remote.Message, wg *sync.WaitGroup) (over bool) {
 	switch {
 	case m.Begun != nil:
@@ -370,7 +371,7 @@ func (x *remoteScheduler) take(ctx context.Context, m remote.Message, wg *sync.W
 		}
 	case m.Idle:
 		wg.Go(func() {
-			x.asking.Wait() // for those that are about to ask
+			x.asking.Wait() // wait for units that are about to ask
 			x.work.Idle(ctx)
 		})
 	case m.Started != "":
@@ -395,7 +396,7 @@ func (x *remoteScheduler) fail(why string) {
 	}
 }
 
-// ended notes that the program that speaks with the engine ended; stop finds out why.
+// ended records that terrace-worker ended; stop determines the reason.
 func (x *remoteScheduler) ended() {
 	x.fail("the program that speaks with the engine ended")
 	x.mu.Lock()
@@ -414,7 +415,7 @@ func (x *remoteScheduler) await(unit string) *awaited {
 	return t
 }
 
-// begin starts the local side of a unit's turn, which waits for the result of the worker.
+// begin starts the local side of a unit. It waits for the result of the worker.
 func (x *remoteScheduler) begin(ctx context.Context, unit string, wg *sync.WaitGroup) *awaited {
 	i, ok := x.units[unit]
 	if !ok {
@@ -435,12 +436,12 @@ func (x *remoteScheduler) begin(ctx context.Context, unit string, wg *sync.WaitG
 	return t
 }
 
-// rest ends the turns of which nothing came.
+// rest ends the units for which no result came.
 func (x *remoteScheduler) rest(ctx context.Context) {
 	x.mu.Lock()
 	why := x.failed
 	x.mu.Unlock()
-	var unheard string // of units of which nothing was heard
+	var unheard string // reason for units that never began
 	switch {
 	case why == "":
 		why = "no worker reported its result"
@@ -467,7 +468,7 @@ func (x *remoteScheduler) rest(ctx context.Context) {
 	}
 }
 
-// turn implements estate.RunOptions.Elsewhere.
+// turn is the function RunOptions.Elsewhere: it waits for the worker's results for a unit.
 func (x *remoteScheduler) turn(_ context.Context, res *estate.Result, ask func() bool) {
 	unit := res.Unit.Name
 	t := x.await(unit)
@@ -485,7 +486,7 @@ func (x *remoteScheduler) turn(_ context.Context, res *estate.Result, ask func()
 				res.Diags = ds
 			}
 			x.mu.Lock()
-			x.remote[unit] = false // it is shown here
+			x.remote[unit] = false // print the unit here
 			x.mu.Unlock()
 			return
 		}
@@ -517,7 +518,8 @@ func (x *remoteScheduler) turn(_ context.Context, res *estate.Result, ask func()
 	}
 }
 
-// observer shows units that had no turn as always; what workers reported is shown already.
+// observer returns an observer that prints units without a report from a worker with o. The
+// reports of workers are already printed.
 func (x *remoteScheduler) observer(o estate.Observer) estate.Observer {
 	return estate.Observer{Ended: func(res *estate.Result) {
 		x.mu.Lock()
@@ -531,7 +533,7 @@ func (x *remoteScheduler) observer(o estate.Observer) estate.Observer {
 	}}
 }
 
-// answered tells the engine whether deferred work is done.
+// answered sends the user's answer about deferred changes to the engine.
 func (x *remoteScheduler) answered(yes bool) bool {
 	_ = x.link.Send(remote.Message{Answer: &yes})
 	return yes

@@ -7,7 +7,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/sys"
 )
 
-// A worker has another name than the client, so it is told which tool the client was called as.
+// TestTravels checks that the worker learns by which name the client was started.
 func TestTravels(t *testing.T) {
 	env := sys.Env{"HOME=/root", "AWS_SECRET_ACCESS_KEY=s", "TF_VAR_a=1", "TG_FEATURE=x=y"}
 	for _, c := range []struct {

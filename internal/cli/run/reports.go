@@ -12,13 +12,13 @@ import (
 	runreport "github.com/terrace-iac/terrace/internal/estate/report"
 )
 
-// errorText is what was reported of a unit that failed, without colors.
+// errorText returns the error messages of a unit, without colors.
 func (r *estateRun) errorText(res *estate.Result) string {
 	var b strings.Builder
 	if r.estate == nil {
 		return ""
 	}
-	if text, ok := r.errors.Load(res.Unit.Name); ok && text != "" { // of a worker
+	if text, ok := r.errors.Load(res.Unit.Name); ok && text != "" { // from a worker
 		return text.(string)
 	}
 	inUnit, inModule := unitview.SplitByOrigin(res, r.Report.Redactor.List(res.Diags.Errors()))
@@ -50,7 +50,7 @@ func (r *estateRun) writeReports(results []*estate.Result) error {
 		o.Command = "destroy"
 		o.Args, _ = command.Flags{command.Ignored("destroy", "", "")}.Take(r.args, true)
 	}
-	if r.f.Graph { // as Terragrunt's, whose run is one from there
+	if r.f.Graph { // Terragrunt's report of a run with --graph is relative to the graph root
 		o.Root = r.estate.Found.GraphRoot()
 	}
 	b, err := runreport.Make(results, o)

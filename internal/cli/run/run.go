@@ -1,8 +1,8 @@
-// Package run runs commands on units: one in the working folder, or with --all all below
-// it, as a whole or one after the other; it shows what comes of them and saves it.
+// Package run runs commands on units: on the unit in the working directory, or with --all on
+// all units below it, as a whole or one after the other. It prints and saves the results.
 //
-// Main type: estateRun, a run over several units. The one rule: the estate is checked as
-// a whole before anything runs.
+// Main type: estateRun, a run over several units. The one rule: the whole estate is checked
+// before anything runs.
 package run
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 )
 
-// Command declares run.
+// Command declares the command run.
 func Command() command.Command {
 	return command.Command{
 		Name: "run", Synopsis: "Run a command on a unit, or with --all on every unit", Usage: "[options] [--] COMMAND [ARGS]",
@@ -59,7 +59,8 @@ the trace in TRACEPARENT.`,
 	}
 }
 
-// Words is run with its flags set: the arguments are the command and its words.
+// Words implements the command run after its flags are set. The arguments of c are the command
+// to run and its words.
 func Words(ctx context.Context, c *command.Call, f *unitflags.Flags) int {
 	if err := f.Settle(c.Env); err != nil {
 		return c.UsageError("Failed to parse command-line flags", err.Error())
@@ -68,7 +69,7 @@ func Words(ctx context.Context, c *command.Call, f *unitflags.Flags) int {
 	if len(c.Args) == 0 {
 		return c.UsageError("No command given", "Name the command to run on the unit, for example \"run --all plan\" or \"run --all -- apply -refresh=false\".")
 	}
-	rest, err := flags.View(&c.Report.Options).Take(c.Args, true) // those behind a --
+	rest, err := flags.View(&c.Report.Options).Take(c.Args, true) // keeps the words after --
 	if err != nil {
 		return c.Report.UsageError(c.Args[0], "Failed to parse command-line flags", err.Error())
 	}
@@ -101,8 +102,8 @@ func Words(ctx context.Context, c *command.Call, f *unitflags.Flags) int {
 	return c.Do(ctx, cmd, more)
 }
 
-// withEnvironment adds the words of TF_CLI_ARGS and TF_CLI_ARGS_command to those of the
-// command that run runs, as they count for the command alone.
+// withEnvironment adds the words of TF_CLI_ARGS and TF_CLI_ARGS_command to the words of the
+// command to run.
 func withEnvironment(c *command.Call, words []string) ([]string, error) {
 	cmd, rest, found := c.Table.Find(words)
 	if !found {

@@ -13,7 +13,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/saved"
 )
 
-// about says what the plan is made with.
+// about returns the plan options to store in a saved plan.
 func (r *estateRun) about() estate.SavedRun {
 	return estate.SavedRun{
 		Destroy: r.op.Destroy, RefreshOnly: r.op.RefreshOnly, NoRefresh: !r.op.Refresh, Minimal: r.op.Plan.MinimalRefresh,
@@ -29,7 +29,7 @@ func addresses(all []addr.Target) []string {
 	return out
 }
 
-// readSaved reads the plan that is to be applied, and takes over what it was made with.
+// readSaved reads the saved plan to apply, and sets its plan options.
 func (r *estateRun) readSaved(name string) int {
 	if r.op.Destroy || r.op.RefreshOnly || !r.op.Refresh || r.op.Plan.MinimalRefresh || len(r.op.Scope.Targets)+len(r.op.Scope.Excludes)+len(r.op.Scope.Replace)+len(r.op.Scope.TargetFiles)+len(r.op.Scope.ExcludeFiles) > 0 {
 		return r.Fail(diag.Errorf(diag.CodeCLIPlanOptions, nil, "Can't change plan options", "A saved plan is applied with the options that it was made with, so -destroy, -minimal-refresh, -refresh, -refresh-only, -replace, -target and -exclude cannot be given with one."))
@@ -44,7 +44,7 @@ func (r *estateRun) readSaved(name string) int {
 	return r.applySaved(name, p)
 }
 
-// applySaved takes over what a saved plan was made with.
+// applySaved sets the plan to apply, and its plan options.
 func (r *estateRun) applySaved(name string, p *estate.SavedPlan) int {
 	for _, u := range p.Units {
 		if u.Result == estate.Failed || u.Result == estate.EarlyExit {
@@ -57,7 +57,7 @@ func (r *estateRun) applySaved(name string, p *estate.SavedPlan) int {
 	return 0
 }
 
-// takeApproved takes over what the plan of a job was made with, if it came from a file.
+// takeApproved sets the plan of a job and its plan options, if the plan came from a file.
 func (r *estateRun) takeApproved() int {
 	b := r.Serving.Approved
 	if b == nil || r.Serving.Job.Asked {

@@ -30,15 +30,14 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// # Turns for another process
+// # Units run for another process
 //
-// A worker runs the command line of the client up to the point where units have their
-// turns. There it waits: a unit has its turn when it is asked for, and what would be
-// shown is written down for the client. So a unit is opened, planned, applied and shown
-// of by the same code, wherever that happens.
+// A worker runs the command line of the client up to the point where units would run. There it
+// waits for requests to run a unit, and it collects the output of the unit for the client. So
+// the same code opens, plans, applies and prints a unit, locally and on a worker.
 
-// served is an estate whose units have turns for another process. It is the scheduler of
-// its run.
+// served is an estate whose units run at the request of another process. It is the scheduler
+// of the run.
 type served struct {
 	r     *estateRun
 	s     *remote.Session
@@ -46,18 +45,18 @@ type served struct {
 	made  *outputs.Computed
 	tasks []schedule.Task
 
-	asking sync.Mutex // one turn asks at a time
+	asking sync.Mutex // ensures that one unit at a time asks for approval
 
 	mu    sync.Mutex
-	views map[string]*turnView // of turns, by the unit
+	views map[string]*turnView // views of units that run, by the name of the unit
 }
 
-// turnView is what is reported of a turn.
+// turnView collects the output of one run of a unit.
 type turnView struct {
-	r       *estateRun // a run like that which is served, with streams of its own
+	r       *estateRun // a copy of the served run, with its own streams
 	observe estate.Observer
-	yes     bool // deferred work was approved
-	asked   bool // there is deferred work that was not
+	yes     bool // the user has approved deferred changes
+	asked   bool // there are deferred changes that the user has not approved yet
 	tell    func(line string)
 	result  *estate.Result
 
@@ -65,7 +64,7 @@ type turnView struct {
 	chunks []remote.Chunk
 }
 
-// serve gives units their turns until the session ends.
+// serve runs units on request until the session ends.
 func (r *estateRun) serve(ctx context.Context) int {
 	s := r.Serving
 	r.halt = halt{stop: s.Stop, asking: ctx}
@@ -94,7 +93,7 @@ func (r *estateRun) serve(ctx context.Context) int {
 	}
 	if r.kept.Wanted() || s.Job.Save {
 		o.Saving = r.kept.Saving
-		o.Saving.Readings = !r.kept.Wanted() // then it is approved and applied next
+		o.Saving.Readings = !r.kept.Wanted() // the run will apply the plan next, so the readings can be reused
 	}
 	if s.Job.Asks {
 		o.Ask = x.ask
@@ -108,7 +107,7 @@ func (r *estateRun) serve(ctx context.Context) int {
 	return 0
 }
 
-// Run implements schedule.Scheduler: the order is the client's.
+// Run implements schedule.Scheduler. The client decides the order.
 func (x *served) Run(ctx context.Context, tasks []schedule.Task, _ schedule.Rules, work schedule.Work) {
 	x.tasks = tasks
 	index := make(map[string]int, len(tasks))
@@ -146,7 +145,7 @@ func (x *served) turn(ctx context.Context, i int, q *remote.Request, work schedu
 		defer x.asking.Unlock()
 		resumed := make(chan struct{})
 		note(func() { close(resumed) })
-		work.Idle(ctx) // which asks about this turn alone
+		work.Idle(ctx) // calls ask for this unit alone
 		<-resumed
 	})
 	if q.Lease != nil {
@@ -177,8 +176,9 @@ func (x *served) turn(ctx context.Context, i int, q *remote.Request, work schedu
 	return done, err
 }
 
-// heldByEarlier reports whether a turn failed for a lock that an earlier attempt at it has,
-// and that cannot be taken over: a file is locked for as long as that process lives.
+// heldByEarlier reports whether a unit failed because an earlier attempt at the same unit has
+// the lock and the lock cannot be taken over. For example, a file lock lasts as long as the
+// process of that attempt.
 func heldByEarlier(ds diag.List, t *statemgr.Lease) bool {
 	for _, m := range ds {
 		if holder, ok := m.Extra.(*store.LockInfo); ok && holder != nil && t.Succeeds(*holder) {
@@ -197,8 +197,8 @@ func (x *served) unit(name string) *estate.Unit {
 	return nil
 }
 
-// ask answers the question of one turn: what was approved is known, or the turn ends and
-// begins again when it is.
+// ask answers the question of one unit. If the user has not approved the deferred changes yet,
+// the unit's run ends. The client requests the unit again after approval.
 func (x *served) ask(wave []*estate.Result) bool {
 	v := x.view(wave[0].Unit.Name)
 	if !v.yes {
@@ -209,7 +209,7 @@ func (x *served) ask(wave []*estate.Result) bool {
 	return v.yes
 }
 
-// report is what the client hears of a turn.
+// report returns the encoded report of a unit for the client.
 func (x *served) report(v *turnView) ([]byte, error) {
 	if v.result == nil {
 		return nil, errors.New("the turn ended without a result")
@@ -238,13 +238,13 @@ func (x *served) report(v *turnView) ([]byte, error) {
 		return nil, err
 	}
 	text, err := json.Marshal(out)
-	if root := x.s.Local; root != "" && root != x.s.Job.Root { // places are shown as the client has them
+	if root := x.s.Local; root != "" && root != x.s.Job.Root { // show the paths of the client
 		text = []byte(strings.ReplaceAll(string(text), root, x.s.Job.Root))
 	}
 	return text, err
 }
 
-// repeatable reports whether a message may be shown once for all units that it came up in.
+// repeatable reports whether a warning may be printed once for all units that report it.
 func repeatable(m *diag.Message) bool {
 	return m.Severity == diag.Warning && m.At == nil && m.Address == ""
 }
@@ -255,7 +255,7 @@ func (x *served) view(unit string) *turnView {
 	return x.views[unit]
 }
 
-// newView is what is reported of a turn from its beginning.
+// newView returns the view for a new run of a unit, and registers it.
 func (x *served) newView(q *remote.Request) *turnView {
 	r, job := x.r, x.s.Job
 	v := &turnView{yes: q.Yes, tell: q.Tell}
@@ -283,13 +283,13 @@ func (x *served) newView(q *remote.Request) *turnView {
 	return v
 }
 
-// style is how plans are drawn for the client.
+// style returns the style of plans that fits the client's terminal.
 func (v *turnView) style() view.Style {
 	job := v.r.Serving.Job
 	return view.Style{Color: job.Color, Width: job.Width}
 }
 
-// to is one of the client's streams.
+// to returns a writer for one of the client's streams.
 func (v *turnView) to(s remote.Stream) io.Writer { return chunkWriter{v, s} }
 
 type chunkWriter struct {
@@ -311,7 +311,7 @@ func (w chunkWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// observer hands what goes on in a unit to the view of its turn.
+// observer returns an observer that passes each event to the view of its unit.
 func (x *served) observer() estate.Observer {
 	return estate.Observer{
 		Started: func(u *estate.Unit) { x.view(u.Name).observe.Started(u) },
@@ -331,7 +331,7 @@ func (x *served) observer() estate.Observer {
 		Log: func(u *estate.Unit, line string) { x.view(u.Name).observe.Log(u, line) },
 		Ended: func(res *estate.Result) {
 			v := x.view(res.Unit.Name)
-			if v.asked { // it has not ended
+			if v.asked { // the unit will run again after approval
 				return
 			}
 			v.result = res

@@ -31,12 +31,13 @@ import (
 
 // # A command on one unit
 //
-// It is a run over one unit (package estate/run), in whose turn the command works in the
-// unit's working folder as in any folder, and prints what it prints there: so its state,
-// lock, plan files and workspaces are where Terragrunt has them. The unit's inputs join
-// the other values of variables as the weakest of them.
+// It is a run over one unit (package estate/run). The command runs in the unit's working
+// directory and prints the same as in any other directory. So its state, lock, plan files and
+// workspaces are at the same paths as with Terragrunt. The unit's inputs become values of
+// variables, with the lowest precedence.
 
-// AsUnits runs a command on a unit or on all units, if it is meant so.
+// AsUnits runs a command on the unit in the working directory, or on several units. ok is
+// false if the command is not about units and must run in the directory itself.
 func AsUnits(ctx context.Context, c *command.Call, cmd *command.Command, args []string) (code int, ok bool) {
 	if unitflags.PlainFolder(c) || !cmd.Units.Has(command.InUnit) {
 		return 0, false
@@ -75,15 +76,15 @@ func AsUnits(ctx context.Context, c *command.Call, cmd *command.Command, args []
 	return code, true
 }
 
-// testsEstate reports whether the folder holds tests of an estate, which stand beside units
-// as well as above them.
+// testsEstate reports whether the directory contains tests of an estate. They may be in the
+// directory of a unit too.
 func testsEstate(c *command.Call) bool {
 	files, err := filepath.Glob(filepath.Join(c.Dir, "*"+testfile.EstateSuffix))
 	return err == nil && len(files) > 0
 }
 
-// unitsBelow is a warning for a folder that holds no configuration where the folders below
-// are units: whoever runs a command there means them.
+// unitsBelow returns a warning if the directory contains no configuration but units are below
+// it: the user probably means those.
 func unitsBelow(c *command.Call, cmd *command.Command) diag.List {
 	if !cmd.Units.Has(command.OverEstate) || config.IsConfigDir(c.Dir, config.Options{}) {
 		return nil
@@ -95,8 +96,8 @@ func unitsBelow(c *command.Call, cmd *command.Command) diag.List {
 	return diag.Warnf(diag.CodeCLIUnitsBelow, nil, "Units below this folder", "This folder holds no configuration, but there are units below it (%d): \"%s run --all %s\" runs in all of them.", len(below), view.Program, cmd.Name)
 }
 
-// runUnit runs a command on the unit in the working folder, and reports it. The result is
-// nil if the unit had no turn.
+// runUnit runs a command on the unit in the working directory, and writes the report file. The
+// result is nil if the unit did not run and no report was requested.
 func runUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *unitflags.Flags, args []string) (code int, res *estate.Result) {
 	began := c.Now()
 	e, res, code := unitTurn(ctx, c, cmd, f, args)
@@ -115,8 +116,8 @@ func runUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *unit
 	return r.written([]*estate.Result{&own}), res
 }
 
-// unitTurn runs a command on the unit in the working folder. The result is nil if the unit
-// had no turn.
+// unitTurn runs a command on the unit in the working directory. The result is nil if the unit
+// did not run.
 func unitTurn(ctx context.Context, c *command.Call, cmd *command.Command, f *unitflags.Flags, args []string) (e *estate.Estate, res *estate.Result, code int) {
 	if f.HTML != "" {
 		return nil, nil, c.Report.UsageError(cmd.Name, "Failed to parse command-line flags", planpage.NoPage().Error())
@@ -177,16 +178,16 @@ func unitTurn(ctx context.Context, c *command.Call, cmd *command.Command, f *uni
 	return e, res, res.Code
 }
 
-// onUnits is a command that works in the folders of units, each of which has a view.
+// onUnits is a command that runs in the directories of units. Each unit has a view.
 type onUnits struct {
 	call *command.Call
 	cmd  *command.Command
 	f    *unitflags.Flags
 	args []string
-	view func(*estate.Unit) *unitView // nil for one that has no turn
+	view func(*estate.Unit) *unitView // nil for a unit that does not run
 }
 
-// options are those of the run.
+// options returns the options of the run.
 func (o *onUnits) options() estate.RunOptions {
 	return estate.RunOptions{
 		Command: &estate.Command{
@@ -213,9 +214,9 @@ func (o *onUnits) options() estate.RunOptions {
 	}
 }
 
-// looks reports whether a command only looks at the unit: its folder is not made, and
-// nothing runs around it. Where no program may run, that are all commands that change
-// nothing.
+// looks reports whether a command only reads the unit. Such a command does not create the
+// working directory and runs no hooks. If programs are forbidden, all commands that change
+// nothing are treated in this way.
 func looks(c *command.Call, cmd *command.Command) bool {
 	if c.NoPrograms && cmd.Units.Has(command.Examines) {
 		return true
@@ -223,7 +224,7 @@ func looks(c *command.Call, cmd *command.Command) bool {
 	return cmd.Units.Has(command.OnlyReads) && (cmd.Units.Has(command.Uninitialized) || c.NoPrograms)
 }
 
-// fits reports whether the working folder was initialized with the backend of its
+// fits reports whether the working directory was initialized with the backend in its
 // configuration.
 func (o *onUnits) fits(ctx context.Context, u *estate.Unit, s *estate.Site, e *engine.Engine, values map[string]engine.InputValue) bool {
 	w := o.view(u)
@@ -232,7 +233,7 @@ func (o *onUnits) fits(ctx context.Context, u *estate.Unit, s *estate.Site, e *e
 	return !ds.HasErrors()
 }
 
-// optionsOf are the options of the units that a command works in.
+// optionsOf returns the options for opening the units that a command runs in.
 func optionsOf(c *command.Call, cmd *command.Command, f *unitflags.Flags, args []string) (estate.Options, diag.List) {
 	name := strings.Fields(cmd.Name)[0]
 	open := func() (estate.Options, diag.List) { return units.Options(c, f, name, args, nil) }
@@ -241,7 +242,7 @@ func optionsOf(c *command.Call, cmd *command.Command, f *unitflags.Flags, args [
 	}
 	o, ds := open()
 	units.CommandVars(c, &o, cmd.Name, args)
-	if name == "drift" { // which is a plan by another name
+	if name == "drift" { // drift is a refresh-only plan
 		o.Request.Command, o.Request.Args = "plan", append([]string{"plan", "-refresh-only"}, o.Request.Args[1:]...)
 	}
 	return o, ds
@@ -251,17 +252,17 @@ func destroys(cmd *command.Command, args []string) bool {
 	return cmd.Name == "destroy" || cmd.Name == "apply" && declared(cmd).Asks(args, "destroy")
 }
 
-// unitView shows a run over one unit as the command shows itself in any folder.
+// unitView prints a run over one unit in the same form as the command in a plain directory.
 type unitView struct {
-	*command.Call // in the folder that the program was started in
+	*command.Call // in the directory in which the program was started
 	estate        *estate.Estate
 
 	ran      bool // the command began
 	mu       sync.Mutex
-	reported diag.List // the errors of the command
+	reported diag.List // errors of the command
 }
 
-// do runs the command in the working folder of the unit.
+// do runs the command in the working directory of the unit.
 func (w *unitView) do(ctx context.Context, s *estate.Site, cmd *command.Command, args []string) (code int, reported diag.List) {
 	n := units.CallIn(w.Call, w.estate, s)
 	n.Command, w.reported, w.ran = cmd, nil, true
@@ -283,15 +284,15 @@ func (w *unitView) do(ctx context.Context, s *estate.Site, cmd *command.Command,
 	return code, w.reported
 }
 
-// note keeps the errors that the command reports, for hooks and errors blocks.
+// note stores the errors that the command reports, for hooks and errors blocks.
 func (w *unitView) note(ds diag.List) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.reported = append(w.reported, ds.Errors()...)
 }
 
-// messages reports what comes up around the command: errors as the command does, and
-// warnings where they do not disturb those who read its output.
+// messages reports messages from outside the command. Errors are reported like those of the
+// command. Warnings are printed to Stderr, so that they are not part of the output.
 func (w *unitView) messages(ds diag.List) {
 	var inUnit, inModule diag.List
 	for _, m := range ds {
@@ -312,8 +313,8 @@ func (w *unitView) messages(ds diag.List) {
 	}
 }
 
-// hookLine tells a line of a hook: as an event where the command will write events or
-// writes them already, so that nothing else stands among them.
+// hookLine prints a line of a hook. If the command writes events, the line is an event too, so
+// that the output contains nothing else.
 func hookLine(c *command.Call, cmd *command.Command, args []string, line string) {
 	line = c.Report.Redactor.Text(line)
 	telemetry.Log(c.Report.Context, "stdout", line, "")
@@ -324,12 +325,13 @@ func hookLine(c *command.Call, cmd *command.Command, args []string, line string)
 	c.Report.Say(line + "\n")
 }
 
-// writesEvents reports whether a command writes events with -json, and no document.
+// writesEvents reports whether a command writes events with -json. Other commands write one
+// document.
 func writesEvents(cmd *command.Command) bool {
 	return slices.Contains([]string{"plan", "apply", "destroy", "refresh"}, cmd.Name)
 }
 
-// declared are the flags of a command, to read words by.
+// declared returns the flags of a command, for parsing its words.
 func declared(cmd *command.Command) command.Flags {
 	fs, _ := cmd.Prepare()
 	return fs
