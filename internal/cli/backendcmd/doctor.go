@@ -1,4 +1,4 @@
-// Package backendcmd is the commands on backends: backend doctor.
+// Package backendcmd implements the commands on backends, such as backend doctor.
 package backendcmd
 
 import (
@@ -52,7 +52,7 @@ func examineBackend(ctx context.Context, c *command.Call, given []workdir.VarFla
 	b, ds := c.WhereState(ctx, given)
 	pending := slices.ContainsFunc(ds, func(m *diag.Message) bool { return m.Code == selection.InitCode })
 	switch {
-	case pending: // init may fail for what is looked for here
+	case pending: // init may fail because of the problem to find
 		places, more := c.PendingPlaces(ctx, given, options)
 		if more.HasErrors() {
 			return c.Fail(append(ds, more...))

@@ -17,7 +17,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate"
 )
 
-// Commands declares the commands on backends.
+// Commands declares the commands of this package.
 func Commands() []command.Command {
 	return []command.Command{
 		{
@@ -30,14 +30,14 @@ keeps the states of units, delete a state, and move one to another unit.`,
 	}
 }
 
-// unitOptions are the flags of a command on the states of units.
+// unitOptions contains the flags of a command on the states of units.
 type unitOptions struct {
 	f     *unitflags.Flags
 	lock  flags.Lock
 	force bool
 }
 
-// declare makes the flags of such a command, and what runs it.
+// declare returns the flags of such a command, and the function that runs it.
 func (o *unitOptions) declare(name string, run func(ctx context.Context, c *command.Call, o *unitOptions) int, own ...command.Flag) (command.Flags, command.Run) {
 	fs := append(command.Flags(own), o.f.DeclareFor(true)...)
 	return fs.Show("non-interactive", "fail-fast", "backend-require-bootstrap", "disable-bucket-update"), func(ctx context.Context, c *command.Call) int {
@@ -105,7 +105,7 @@ that was interrupted can be run again.`,
 	}
 }
 
-// open opens the unit of the working folder, or with --all those below it.
+// open opens the unit of the working directory, or with --all the units below it.
 func (o *unitOptions) open(ctx context.Context, c *command.Call, name string) (*estate.Estate, []*estate.Unit, diag.List) {
 	eo, ds := o.options(c, name)
 	if ds.HasErrors() {
@@ -134,7 +134,7 @@ func (o *unitOptions) options(c *command.Call, name string) (estate.Options, dia
 	return eo, ds
 }
 
-// each does something with each unit and tells what is wrong with it.
+// each calls do for each unit and reports its messages.
 func (o *unitOptions) each(ctx context.Context, c *command.Call, e *estate.Estate, all []*estate.Unit, do func(u *estate.Unit) diag.List) int {
 	code := 0
 	for _, u := range all {

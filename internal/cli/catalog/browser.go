@@ -10,7 +10,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/catalog"
 )
 
-// A tab is a list of one kind; "" is all of them.
+// A tab lists components of one kind, or with "" of all kinds.
 type tab struct {
 	name string
 	kind catalog.Kind
@@ -22,26 +22,26 @@ func tabs() [tabCount]tab {
 	return [...]tab{{"All", ""}, {"Templates", catalog.Template}, {"Stacks", catalog.Stack}, {"Units", catalog.Unit}, {"Modules", catalog.Module}}
 }
 
-// A browser is what the screen shows. It changes with keys alone.
+// A browser is the content of the screen. Only keys change it.
 type browser struct {
 	all           []catalog.Component
 	tab           int
 	lists         [tabCount]list
 	searching     bool
 	help          bool
-	reading       *catalog.Component // nil: the list is shown
-	line          int                // the first of what is read
+	reading       *catalog.Component // the component whose README is shown; nil shows the list
+	line          int                // the first visible line of the README
 	note          string             // shown until the next key
 	width, height int
 }
 
-// A list is where one is in the list of a tab.
+// A list is the position in the list of a tab.
 type list struct {
 	at, top int
 	search  string
 }
 
-// keyHelp is every key.
+// keyHelp describes every key.
 const keyHelp = `  ↓ j ctrl-n          down            ↑ k ctrl-p        up
   → l page down       next page       ← h page up       page before
   home ctrl-a         first           end ctrl-e        last
@@ -49,14 +49,15 @@ const keyHelp = `  ↓ j ctrl-n          down            ↑ k ctrl-p        up
   tab, shift-tab      other kinds     /                 search, esc ends it
   q, esc              leave           ctrl-c            leave at once`
 
-// run shows the browser until something is chosen (nil: nothing) or the context ends.
+// run shows the browser until the user chooses a component, the user quits (chosen is nil), or
+// ctx ends.
 func (b *browser) run(ctx context.Context, c *command.Call) (chosen *catalog.Component, err error) {
 	keys, restore, err := c.System.Terminal.Keys()
 	if err != nil {
 		return nil, err
 	}
 	out := c.System.Stdout
-	_, _ = io.WriteString(out, "\x1b[?1049h\x1b[?25l\x1b[?7l") // another screen, no cursor, no wrapping
+	_, _ = io.WriteString(out, "\x1b[?1049h\x1b[?25l\x1b[?7l") // alternate screen, no cursor, no wrapping
 	defer func() {
 		_, _ = io.WriteString(out, "\x1b[?7h\x1b[?25h\x1b[?1049l")
 		if e := restore(); err == nil {
@@ -87,7 +88,7 @@ func (b *browser) run(ctx context.Context, c *command.Call) (chosen *catalog.Com
 	}
 }
 
-// split splits what a terminal sent into keys. rest is the beginning of one.
+// split splits the input from a terminal into keys. rest is an incomplete key.
 func split(typed string) (keys []string, rest string) {
 	names := names()
 	for typed != "" {
@@ -123,8 +124,8 @@ func split(typed string) (keys []string, rest string) {
 	return keys, ""
 }
 
-// keyNames are the names of keys: of single characters, of what follows ESC [, and of
-// letters outside a search.
+// keyNames maps input to names of keys: control characters, sequences after ESC [, and letters
+// outside of a search.
 type keyNames struct{ controls, sequences, letters map[string]string }
 
 func names() keyNames {
@@ -141,7 +142,7 @@ func names() keyNames {
 	}
 }
 
-// key takes a key. done says that the browser ends.
+// key handles a key. done means that the browser ends.
 func (b *browser) key(k string) (done bool) {
 	if k == "ctrl-c" {
 		b.all, b.reading = nil, nil
@@ -181,7 +182,7 @@ func (b *browser) key(k string) (done bool) {
 	return false
 }
 
-// search takes a key of a search.
+// search handles a key of a search.
 func (b *browser) search(l *list, k string) {
 	switch k {
 	case "esc":
@@ -206,7 +207,7 @@ func (b *browser) search(l *list, k string) {
 	l.at = 0
 }
 
-// read takes a key of a README.
+// read handles a key while a README is shown.
 func (b *browser) read(k string) {
 	if k == "esc" {
 		b.reading = nil
@@ -230,7 +231,7 @@ func (b *browser) read(k string) {
 	b.line = max(0, min(b.line, all-rows))
 }
 
-// move is where a key leads from a place in a list.
+// move returns the position in a list to which a key leads.
 func move(at int, k string, all, page int) int {
 	switch k {
 	case "up":
@@ -249,7 +250,7 @@ func move(at int, k string, all, page int) int {
 	return max(0, min(at, all-1))
 }
 
-// choose reports whether what is chosen can be used.
+// choose reports whether the chosen component can be used.
 func (b *browser) choose() bool {
 	e := b.chosen()
 	if e == nil {
@@ -262,7 +263,7 @@ func (b *browser) choose() bool {
 	return true
 }
 
-// chosen is the component under the cursor, nil for none.
+// chosen returns the component under the cursor, or nil.
 func (b *browser) chosen() *catalog.Component {
 	if b.reading != nil {
 		return b.reading
@@ -274,7 +275,7 @@ func (b *browser) chosen() *catalog.Component {
 	return nil
 }
 
-// shown are the components of the tab that fit the search.
+// shown returns the components of the tab that match the search.
 func (b *browser) shown() (out []*catalog.Component) {
 	words := strings.Fields(strings.ToLower(b.lists[b.tab].search))
 next:
@@ -294,11 +295,11 @@ next:
 	return out
 }
 
-// rows is how many components the screen has room for: two lines each, below the tabs and
-// above the last line.
+// rows returns the number of components that fit the screen. Each needs two lines, below the
+// tabs and above the last line.
 func (b *browser) rows() int { return max(1, (b.height-4)/2) }
 
-// screen is all that is shown.
+// screen returns the content of the whole screen.
 func (b *browser) screen() string {
 	var rows []string
 	var last string
@@ -382,7 +383,7 @@ func (b *browser) listing() (rows []string, last string) {
 	return rows, fmt.Sprintf("%d of %d · enter reads · s uses it · / searches · tab changes the kind · ? all keys · q leaves", at, len(shown))
 }
 
-// text is what there is to read of a component, in lines of the screen.
+// text returns the README of a component, in lines as wide as the screen.
 func (b *browser) text() []string {
 	e := b.reading
 	doc := printable(e.Doc)
@@ -416,7 +417,7 @@ func wrap(line string, width int) (out []string) {
 	return append(out, string(r))
 }
 
-// fit is as much of a line as there is room for.
+// fit truncates a line to the width of the screen.
 func (b *browser) fit(line string) string {
 	if r := []rune(line); len(r) > b.width {
 		return string(r[:b.width-1]) + "…"

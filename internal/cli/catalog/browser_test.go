@@ -23,8 +23,8 @@ func components() []catalog.Component {
 	}
 }
 
-// play types into a browser on a screen of 60 by 10 and returns what was chosen, the last
-// screen, and all that was written.
+// play types keys into a browser of 60 columns and 10 rows. It returns the chosen component,
+// the last screen, and all output.
 func play(t *testing.T, keys ...string) (chosen, screen, all string) {
 	t.Helper()
 	fake := sys.Test(t.TempDir())

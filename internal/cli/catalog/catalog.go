@@ -1,7 +1,7 @@
-// Package catalog is the command that shows what repositories and registries offer: as a
-// list to browse on a terminal, as text or for programs elsewhere.
+// Package catalog implements the command catalog, which lists the components in repositories
+// and registries: in a browser on a terminal, and otherwise as text or JSON.
 //
-// Main function: Command. The one rule: the terminal is put back however the command ends.
+// Main function: Command. The one rule: the terminal is restored, however the command ends.
 package catalog
 
 import (
@@ -97,7 +97,7 @@ func run(ctx context.Context, c *command.Call, f *unitflags.Flags, o *options) i
 	}
 	code := 0
 	var err error
-	for i := range sources { // in their order, each as soon as those before it are written
+	for i := range sources { // in order, each as soon as those before it are complete
 		found, ds := sources[i].components()
 		if c.Report.AboveStatus(ds); ds.HasErrors() {
 			code = 1
@@ -120,7 +120,7 @@ func run(ctx context.Context, c *command.Call, f *unitflags.Flags, o *options) i
 	return code
 }
 
-// browse shows the list on the terminal, and uses what is chosen in it.
+// browse shows the list on the terminal, and uses the component that the user chooses.
 func browse(ctx context.Context, c *command.Call, o *options, sources []source) int {
 	c.Report.Wait(fmt.Sprintf("Loading the catalog from %s.\n", counted(len(sources), "source")))
 	b := &browser{}

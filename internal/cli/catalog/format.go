@@ -11,13 +11,13 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/catalog"
 )
 
-// A writer writes what was found.
+// A writer writes the components found.
 type writer interface {
 	entry(e *catalog.Component) error
 	end(sources int) error
 }
 
-// lines are an object a line.
+// lines writes one object per line.
 type lines struct{ w io.Writer }
 
 func (l *lines) entry(e *catalog.Component) error {
@@ -28,7 +28,7 @@ func (l *lines) entry(e *catalog.Component) error {
 
 func (l *lines) end(int) error { return nil }
 
-// table is a list for people.
+// table writes a table for people.
 type table struct {
 	w *tabwriter.Writer
 	n int
@@ -57,7 +57,7 @@ func orFlush(w *tabwriter.Writer, err error) error {
 	return w.Flush()
 }
 
-// document is all of it as one text in Markdown.
+// document writes all components as one Markdown text.
 type document struct {
 	w     io.Writer
 	index []string
@@ -128,7 +128,7 @@ func cell(text string) string { return strings.ReplaceAll(oneLine(text), "|", `\
 
 func oneLine(text string) string { return strings.Join(strings.Fields(printable(text)), " ") }
 
-// printable is text of others without what a terminal would obey.
+// printable returns text without control characters, which a terminal would execute.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {

@@ -22,21 +22,21 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// A source is where components come from.
+// A source provides components.
 type source struct {
 	given string
-	done  chan struct{} // closed when the rest is there
+	done  chan struct{} // closed when the other fields are set
 	found []catalog.Component
 	ds    diag.List
 }
 
-// components waits for what a source has.
+// components waits for the components of a source.
 func (s *source) components() ([]catalog.Component, diag.List) {
 	<-s.done
 	return s.found, s.ds
 }
 
-// find finds the sources and starts to read them, a few at a time.
+// find determines the sources and starts to read them, a few at a time.
 func find(ctx context.Context, c *command.Call, f *unitflags.Flags, o *options) ([]source, diag.List) {
 	r := &reader{Call: c}
 	if o.ignoreFile != "" {
@@ -52,7 +52,7 @@ func find(ctx context.Context, c *command.Call, f *unitflags.Flags, o *options) 
 	}
 	cfg, more := c.Directory.Settings()
 	if c.Arg(0) == "" {
-		more = more.Errors() // its warnings came with the catalog block
+		more = more.Errors() // the catalog block has reported its warnings
 	}
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, ds
@@ -72,8 +72,8 @@ func find(ctx context.Context, c *command.Call, f *unitflags.Flags, o *options) 
 	return out, ds
 }
 
-// named are the sources that the command line or the nearest catalog block names, folders
-// as absolute paths.
+// named returns the sources on the command line or in the nearest catalog block. Directories
+// are absolute paths.
 func named(ctx context.Context, c *command.Call, f *unitflags.Flags, o *options) ([]string, diag.List) {
 	absolute := func(dir, src string) string {
 		root, sub := unit.SplitSource(src)
@@ -136,7 +136,7 @@ type reader struct {
 	extra catalog.Rules
 }
 
-// read finds what one source has.
+// read returns the components of a source.
 func (r *reader) read(ctx context.Context, given string) ([]catalog.Component, diag.List) {
 	root, below := unit.SplitSource(unit.Getter(given))
 	local := unit.LocalSource(root)
@@ -204,7 +204,7 @@ func (r *reader) read(ctx context.Context, given string) ([]catalog.Component, d
 	return found, ds
 }
 
-// git asks git for something; what it cannot tell is "".
+// git runs git and returns its output, or "" if git fails.
 func (r *reader) git(ctx context.Context, words ...string) string {
 	var out strings.Builder
 	err := r.Run(ctx, sys.Command{Path: "git", Args: words, Dir: r.Dir, Env: r.Env.With("GIT_TERMINAL_PROMPT=0"), Stdout: &out})
@@ -214,7 +214,7 @@ func (r *reader) git(ctx context.Context, words ...string) string {
 	return strings.TrimSpace(out.String())
 }
 
-// newestTag is the latest release of a repository, "" if it is not known.
+// newestTag returns the latest release of a repository, or "" if unknown.
 func (r *reader) newestTag(ctx context.Context, repo string) string {
 	var tags []string
 	for _, line := range strings.Split(r.git(ctx, "ls-remote", "--quiet", "--refs", "--tags", "--", repo), "\n") {
@@ -225,8 +225,7 @@ func (r *reader) newestTag(ctx context.Context, repo string) string {
 	return modules.Newest(tags)
 }
 
-// pageOf is where the repository in a folder can be looked at, "" if that is not
-// known.
+// pageOf returns the web page of the repository in a directory, or "" if unknown.
 func (r *reader) pageOf(ctx context.Context, dir string) string {
 	if _, err := os.Stat(filepath.Join(dir, ".git")); err != nil {
 		return ""
@@ -235,7 +234,7 @@ func (r *reader) pageOf(ctx context.Context, dir string) string {
 	return webPage(strings.TrimPrefix(unit.Getter(remote), "git::"), cmp.Or(r.git(ctx, "-C", dir, "symbolic-ref", "--short", "HEAD"), "HEAD"))
 }
 
-// webPage is where a repository can be looked at, for hosts whose addresses are known.
+// webPage returns the web page of a repository, if the host is known.
 func webPage(repo, ref string) string {
 	u, err := url.Parse(repo)
 	if err != nil || ref == "" {

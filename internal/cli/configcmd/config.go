@@ -1,5 +1,5 @@
-// Package configcmd is config files and config show: what the files of a folder mean
-// together. Nothing is evaluated.
+// Package configcmd implements the commands config files and config show. They show the merged
+// content of the files of a directory, without evaluating expressions.
 package configcmd
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/workdir"
 )
 
-// Commands declare config.
+// Commands declares the commands of this package.
 func Commands() []command.Command {
 	moduleVars := func(list *[]workdir.VarFlag) command.Flags {
 		fs := flags.Vars(list)
@@ -126,8 +126,8 @@ func runConfigShow(ctx context.Context, c *command.Call, o *configShowOptions) i
 	return 0
 }
 
-// moduleAt loads the module that calls lead to. Only the files of the working
-// folder are read where there are none.
+// moduleAt loads the module at the end of a chain of calls. Without calls, it reads only the
+// files of the working directory.
 func moduleAt(ctx context.Context, c *command.Call, calls []string, flags []workdir.VarFlag) (*config.Module, diag.List) {
 	if len(calls) == 0 {
 		return c.Root()
@@ -159,8 +159,8 @@ func moduleName(n *module.Node) string {
 	return string(n.Path)
 }
 
-// modulePath reads the address of a module, which need not name instances, as
-// the names of the calls that lead to it.
+// modulePath parses the address of a module into the names of its calls. The address may omit
+// instance keys.
 func modulePath(address string) ([]string, diag.List) {
 	if address == "" {
 		return nil, nil
@@ -172,12 +172,12 @@ func modulePath(address string) ([]string, diag.List) {
 	return calls, nil
 }
 
-// splitModule takes the module off an address. A call that nothing follows is an
-// object of the module that it stands in.
+// splitModule splits an address into the module and the rest. If nothing follows a call, the
+// call is an object of its parent module.
 func splitModule(address string) (calls []string, rest string) {
 	t, diags := hclsyntax.ParseTraversalAbs([]byte(address), "", hcl.InitialPos)
 	if diags.HasErrors() {
-		return nil, address // is reported as an address that names nothing
+		return nil, address // the caller reports that the address names nothing
 	}
 	var names []string
 	for _, step := range t {
@@ -200,7 +200,7 @@ type configFilesOptions struct {
 	vars   []workdir.VarFlag
 }
 
-// role says what a file is to the module.
+// role returns the role of a file in its module.
 func role(f config.FileRole) string {
 	switch f.Role {
 	case config.RoleOverride:

@@ -1,7 +1,8 @@
-// Package console is console: expressions that are evaluated as the root module would.
+// Package console implements the command console, which evaluates expressions in the root
+// module.
 //
-// Main function: Command. The one rule: nothing is changed; a script of expressions ends
-// at its first mistake, a person at a terminal goes on.
+// Main function: Command. The one rule: the console changes nothing. A script ends at its
+// first error, and an interactive session continues.
 package console
 
 import (
@@ -97,7 +98,7 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	if ds = append(ds, more...); more.HasErrors() {
 		return c.Fail(ds)
 	}
-	if more := p.SelectProviders(ctx, s); o.plan && more.HasErrors() { // else a provider is missed when it is needed
+	if more := p.SelectProviders(ctx, s); o.plan && more.HasErrors() { // otherwise, an expression that needs the provider reports that it is missing
 		return c.Fail(append(ds, more...))
 	}
 	co := engine.ConsoleOptions{Variables: p.Vars, State: p.Translate(s), Plan: o.plan}
@@ -119,7 +120,7 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	return l.piped(ctx)
 }
 
-// readState reads the state of the workspace, or of a file; nil if there is none.
+// readState reads the state of the workspace, or of a file. It returns nil if there is none.
 func readState(ctx context.Context, p *project.Project, o *options) (*state.State, diag.List) {
 	place, ds := p.Backend(ctx)
 	if ds.HasErrors() {
@@ -129,7 +130,8 @@ func readState(ctx context.Context, p *project.Project, o *options) (*state.Stat
 	return s, append(ds, more...)
 }
 
-// beyond answers references to what the unit has and the module does not.
+// beyond returns a function that resolves references to objects of the unit, which the module
+// does not have.
 func beyond(ctx context.Context, c *command.Call, p *project.Project) func(hcl.Traversal) (cty.Value, int, diag.List, bool) {
 	return func(ref hcl.Traversal) (cty.Value, int, diag.List, bool) {
 		switch ref.RootName() {
@@ -148,10 +150,10 @@ func beyond(ctx context.Context, c *command.Call, p *project.Project) func(hcl.T
 	}
 }
 
-// explain tells where a value comes from, with what the console was opened with.
+// explain explains a value, with the settings of the console.
 func explain(ctx context.Context, p *project.Project, o *options, s *state.State, address string) (*explanation.Explanation, diag.List) {
 	c := p.Call
-	all, _ := workdir.GatherVariables(workdir.VarSources{Dir: c.Dir, FS: c.View, Env: c.Env, Flags: o.vars}) // what is wrong was said at the start
+	all, _ := workdir.GatherVariables(workdir.VarSources{Dir: c.Dir, FS: c.View, Env: c.Env, Flags: o.vars}) // errors were reported at the start
 	given := engine.ExplainOptions{Variables: p.Vars, Lost: all.Lost, State: p.Translate(s)}
 	if c.Origins != nil {
 		given.Unit, given.UnitSet = c.Origins.Origin(), c.Report.Set
@@ -166,14 +168,14 @@ func explain(ctx context.Context, p *project.Project, o *options, s *state.State
 	return p.Engine.Explain(ctx, address, given)
 }
 
-// loop reads statements and answers them.
+// loop reads statements and prints their results.
 type loop struct {
 	*command.Call
 	engine  *engine.Console
 	explain func(ctx context.Context, address string) (*explanation.Explanation, diag.List)
 }
 
-// help is what the statement help prints.
+// help is the output of the statement help.
 const help = `Type an expression and press Enter to see its value, as the root module would
 have it: "aws_instance.a.id" is an attribute of an object in the state,
 "var.x" a variable, "upper(\"x\")" calls a function, and "type(x)" describes the
@@ -185,7 +187,7 @@ replaced.
 To leave, type "exit", or press Control-C or Control-D.
 `
 
-// statement answers one. ends says that it was the last.
+// statement runs a statement. ends means that it was the last.
 func (l *loop) statement(ctx context.Context, text string) (ends bool, ds diag.List) {
 	switch strings.TrimSpace(text) {
 	case "exit":
@@ -229,10 +231,10 @@ func (l *loop) statement(ctx context.Context, text string) (ends bool, ds diag.L
 	return false, ds
 }
 
-// inputName is the file that statements seem to stand in.
+// inputName is the file name in the positions of statements.
 const inputName = "<console-input>"
 
-// piped answers what comes from a pipe or a file, up to the first mistake.
+// piped runs the statements in a pipe or a file, up to the first error.
 func (l *loop) piped(ctx context.Context) int {
 	in := bufio.NewReader(l.System.Stdin)
 	text := ""
@@ -260,7 +262,7 @@ func (l *loop) piped(ctx context.Context) int {
 	}
 }
 
-// interactive answers a person.
+// interactive runs the statements that a user types.
 func (l *loop) interactive(ctx context.Context) int {
 	edit := l.System.Terminal.Edit(completer(l.engine.Names()))
 	text := ""

@@ -9,8 +9,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/sys"
 )
 
-// closed reports whether every bracket, template and heredoc that some text opens is
-// closed in it. What has more closing than opening brackets is closed, and a mistake.
+// closed reports whether text closes every bracket, template and heredoc that it opens. Text
+// with too many closing brackets counts as closed, and is a syntax error.
 func closed(text string) bool {
 	tokens, _ := hclsyntax.LexExpression([]byte(text), "", hcl.InitialPos)
 	open := 0
@@ -27,7 +27,7 @@ func closed(text string) bool {
 	return open <= 0
 }
 
-// completer completes the name that the cursor stands behind.
+// completer returns a completer for the name before the cursor.
 func completer(names []string) sys.Completer {
 	slices.Sort(names)
 	names = slices.Compact(names)

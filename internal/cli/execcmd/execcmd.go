@@ -1,7 +1,8 @@
-// Package execcmd is exec: a program that runs as the programs of a unit do.
+// Package execcmd implements the command exec, which runs a program with the environment of a
+// unit.
 //
 // Main function: Command. The one rule: the program has the terminal and the streams of the
-// command, and its status is that of the command.
+// command, and its exit status becomes the status of the command.
 package execcmd
 
 import (

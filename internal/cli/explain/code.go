@@ -12,8 +12,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/lang"
 )
 
-// explainCode prints what messages of a code are about. Who has the message and not the
-// code may give its summary: then all codes are shown that such a message may have.
+// explainCode prints the explanation of a message code. The user may give the summary of a
+// message instead: then it lists all codes that such a message may have.
 func explainCode(c *command.Call, o *Options) int {
 	if len(c.Args) > 0 {
 		return c.UsageError("Invalid arguments", "With -code there is nothing else to explain: leave the address out.")
@@ -62,7 +62,7 @@ func explainCode(c *command.Call, o *Options) int {
 	return 0
 }
 
-// suggest proposes codes: the nearest, or those that have the part after the slash.
+// suggest returns similar codes: the nearest one, or those with the same part after the slash.
 func suggest(code string, known map[string]bool) string {
 	if s := lang.Suggest(code, known); s != "" {
 		return s

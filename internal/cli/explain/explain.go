@@ -1,5 +1,5 @@
-// Package explain is explain in a plain folder: where a value comes from. In the folder
-// of a unit, package run asks it with what the unit gives.
+// Package explain implements the command explain, which reports the origin of a value. In the
+// directory of a unit, it includes the unit's inputs.
 package explain
 
 import (
@@ -73,7 +73,8 @@ func (o *Options) Flags() command.Flags {
 	return append(append(fs, flags.Vars(&o.Vars)...), flags.NoColor())
 }
 
-// Settle takes over the address. ok is false after a mistake, which is reported.
+// Settle sets the address from the arguments. If they are invalid, it reports an error and
+// returns false.
 func (o *Options) Settle(c *command.Call) (ok bool) {
 	if len(c.Args) != 1 {
 		c.UsageError("Address required", "The explain command expects exactly one argument: the address of what to explain, such as var.region or aws_instance.web.ami.")
@@ -85,7 +86,7 @@ func (o *Options) Settle(c *command.Call) (ok bool) {
 
 type Options struct {
 	Address string
-	Code    string // what to explain instead: messages
+	Code    string // a message code to explain instead of an address
 	Json    bool
 	Vars    []workdir.VarFlag
 	state   string
@@ -97,7 +98,7 @@ func runExplain(ctx context.Context, c *command.Call, o *Options) int {
 		return c.Fail(ds)
 	}
 	if len(ds) > 0 {
-		_ = c.Report.Human.Printer.Print(c.Stderr, c.Report.Filter(ds)) // what others read from Stdout stays clean
+		_ = c.Report.Human.Printer.Print(c.Stderr, c.Report.Filter(ds)) // Stdout contains only the answer, for other programs
 	}
 	return printExplanation(c, x, o.Json)
 }
@@ -120,7 +121,8 @@ func printExplanation(c *command.Call, x *engine.Explanation, asJSON bool) int {
 	return 0
 }
 
-// Explain answers with what given says besides what the folder holds.
+// Explain returns the explanation. given contains the values and settings that do not come
+// from the directory.
 func Explain(ctx context.Context, c *command.Call, o *Options, given engine.ExplainOptions) (*engine.Explanation, diag.List) {
 	p, ds := project.LoadInstalled(ctx, c, workdir.LoadOptions{Vars: o.Vars, Partial: true})
 	if p == nil {
@@ -133,13 +135,13 @@ func Explain(ctx context.Context, c *command.Call, o *Options, given engine.Expl
 	}
 	all, _ := workdir.GatherVariables(workdir.VarSources{Dir: c.Dir, FS: c.View, Env: c.Env, Flags: o.Vars, Read: c.Files})
 	given.Variables, given.Lost, given.State = p.Vars, all.Lost, st
-	given.Installed = func() { p.SelectProviders(ctx, st) } // those that are not installed are asked for nothing
+	given.Installed = func() { p.SelectProviders(ctx, st) } // providers that are not installed are skipped
 	x, more := p.Engine.Explain(ctx, o.Address, given)
 	return x, append(ds, more...)
 }
 
-// stateToExplain reads the state if there is one. That it cannot be read matters
-// only if the user named it.
+// stateToExplain reads the state, and returns nil if there is none. A read error is an error
+// only if the user named the state.
 func stateToExplain(ctx context.Context, p *project.Project, o *Options) (*state.State, diag.List) {
 	where := p.Backend
 	if o.state != "" {

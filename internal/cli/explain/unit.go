@@ -20,10 +20,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// InUnit tells where a value of the unit in the working folder, or of its
-// module, comes from. What can be answered without something that is missing is:
-// outputs that do not exist are unknown, and a module that cannot be brought here
-// keeps nobody from asking for the unit's own parts.
+// InUnit explains a value of the unit in the working directory, or of its module. It answers
+// as much as possible: outputs that do not exist are unknown, and the unit's own parts can be
+// explained even if its module cannot be fetched.
 func InUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *unitflags.Flags, words []string) int {
 	o := &Options{}
 	c.Command = cmd
@@ -46,17 +45,17 @@ func InUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *unitf
 	return answer()
 }
 
-// explainIn explains with the flags of a unit. settled tells whether the answer is the
-// same whatever other units have as outputs, which is asked the first time. Programs that
-// gave one of the answers do not run again.
+// explainIn explains a value with the flags of a unit. settled means that no output of another
+// unit can change the answer; the first attempt reads no outputs. The attempts share answers,
+// so that no program runs twice.
 func explainIn(ctx context.Context, c *command.Call, f *unitflags.Flags, o *Options, answers *unit.Answers, first bool) (answer func() int, settled bool) {
 	eo, about := units.LookOptions(c, f, "plan", nil)
 	if about.HasErrors() {
 		return func() int { return c.Fail(about) }, true
 	}
 	eo.Tolerant, eo.Machine.Answers = true, answers
-	// What is made of mock outputs is not the answer where there are real ones. The mocks
-	// themselves are secret where they would give a sensitive variable its value.
+	// A value made of mock outputs is not the answer if real outputs exist. The mocks
+	// themselves are secret if they would set a sensitive variable.
 	eo.Skip.Mocks = first && !strings.HasPrefix(o.Address, "dependency.")
 	e, u, ds := estate.OpenUnit(ctx, eo, units.UnitPath(c, f), f.Module)
 	fail := func(ds diag.List) (func() int, bool) {
@@ -98,8 +97,8 @@ func explainIn(ctx context.Context, c *command.Call, f *unitflags.Flags, o *Opti
 	return func() int { return printExplained(c, e, out, append(about, ds.AsWarnings()...), o) }, settledBy(out, more)
 }
 
-// settledBy tells whether no output of another unit can change an explanation that
-// was made without them.
+// settledBy reports whether no output of another unit can change an explanation that was made
+// without them.
 func settledBy(x *engine.Explanation, ds diag.List) bool {
 	if x == nil || ds.HasErrors() || !x.Whole && (x.Value == cty.NilVal || !x.Value.IsWhollyKnown()) {
 		return false
@@ -109,16 +108,16 @@ func settledBy(x *engine.Explanation, ds diag.List) bool {
 	})
 }
 
-// givenWords are the variables and variable files that words of the command line name.
+// givenWords returns the variables and variable files in words of the command line.
 func givenWords(words []string) (given []workdir.VarFlag) {
-	_, _ = flags.Vars(&given).Take(words, false) // nothing is wrong with any value
+	_, _ = flags.Vars(&given).Take(words, false) // errors are impossible: every value is accepted
 	return given
 }
 
-// printExplained prints an explanation, and what there is to tell besides where it
-// does not disturb those who read the output.
+// printExplained prints an explanation. Messages go to Stderr, so that they are not part of
+// the output.
 func printExplained(c *command.Call, e *estate.Estate, x *engine.Explanation, ds diag.List, o *Options) int {
-	ds = slices.DeleteFunc(ds.Once(), func(m *diag.Message) bool { return m.Code == diag.CodeUnitMocksUsed }) // a step says so
+	ds = slices.DeleteFunc(ds.Once(), func(m *diag.Message) bool { return m.Code == diag.CodeUnitMocksUsed }) // a step of the explanation contains this
 	if ds.HasErrors() {
 		return units.FailWith(c, e, ds)
 	}
@@ -129,7 +128,7 @@ func printExplained(c *command.Call, e *estate.Estate, x *engine.Explanation, ds
 	return printExplanation(c, x, o.Json)
 }
 
-// seenFrom is a path as seen from a folder.
+// seenFrom returns path relative to a directory.
 func seenFrom(dir, path string) string {
 	if rel, err := filepath.Rel(dir, path); err == nil {
 		return filepath.ToSlash(rel)

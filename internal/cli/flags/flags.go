@@ -1,8 +1,8 @@
-// Package flags is the flags that several commands have, with their help: those of
-// JSON output, of state and its lock, and of variables.
+// Package flags declares the flags that several commands share, with their help: those of JSON
+// output, of the state and its lock, and of variables.
 //
-// Main types: JSON, Lock, State. The one rule: a flag that two commands share, and
-// that means the same in both, is declared here.
+// Main types: JSON, Lock, State. The one rule: a flag with the same meaning in two commands is
+// declared here.
 package flags
 
 import (
@@ -19,13 +19,13 @@ import (
 	"github.com/terrace-iac/terrace/internal/workdir"
 )
 
-// JSON is -json and -json-into.
+// JSON contains the values of -json and -json-into.
 type JSON struct {
 	On   bool
 	Into string
 }
 
-// Flags are the flags, for commands that write events.
+// Flags returns the flags of commands that write events.
 func (j *JSON) Flags() command.Flags {
 	return command.Flags{
 		command.Bool(&j.On, "json", "Produce output in a machine-readable JSON format."),
@@ -33,17 +33,17 @@ func (j *JSON) Flags() command.Flags {
 	}
 }
 
-// Use turns on the stream that the flags ask for. ok is false after a mistake, which
-// is reported. The caller calls the reporter's Finish at the end.
+// Use turns on the stream that the flags request. If that fails, it reports an error and
+// returns false. The caller must call the reporter's Finish at the end.
 func (j *JSON) Use(r *report.Reporter) (ok bool) { return r.UseJSON(j.On, j.Into) }
 
-// Lock is -lock and -lock-timeout.
+// Lock contains the values of -lock and -lock-timeout.
 type Lock struct {
 	On      bool
 	Timeout time.Duration
 }
 
-// Flags are the flags; on says that without them the state is locked.
+// Flags returns the flags. The default is to lock the state.
 func (l *Lock) Flags() command.Flags {
 	l.On = true
 	return command.Flags{
@@ -52,30 +52,30 @@ func (l *Lock) Flags() command.Flags {
 	}
 }
 
-// State says which state is worked on.
+// State selects a state and its lock.
 type State struct {
 	Lock
 	workdir.StateFiles
-	Journal string // where the journal of an apply is kept
+	Journal string // where an apply keeps its journal: "file" or "store"; "" means the default
 }
 
-// PathFlag is -state.
+// PathFlag returns -state.
 func (s *State) PathFlag() command.Flag {
 	return command.Text(&s.Path, "state", "path", "A legacy option of the local backend: the state file.").Completes(command.Files)
 }
 
-// JournalFlag is -journal.
+// JournalFlag returns -journal.
 func (s *State) JournalFlag() command.Flag {
 	return command.Text(&s.Journal, "journal", "file", "Where the journal of the run is kept: \"file\" on this machine (the default, unless the CLI configuration has another), or \"store\" beside the state too, so that a run on another machine can go on where this one was cut off.").
 		Among("file", "store").Variables("TERRACE_JOURNAL")
 }
 
-// VersionFlag is -ignore-remote-version.
+// VersionFlag returns -ignore-remote-version.
 func (s *State) VersionFlag() command.Flag {
 	return command.Bool(&s.IgnoreVersion, "ignore-remote-version", "Continue even if a remote workspace uses another version of the language.")
 }
 
-// WriteFlags are -backup and -state-out.
+// WriteFlags returns -backup and -state-out.
 func (s *State) WriteFlags() command.Flags {
 	return command.Flags{
 		command.Text(&s.Backup, "backup", "path", "Where to back up the existing state file before it changes. Defaults to the state file with \".backup\"; \"-\" for no backup.").Completes(command.Files),
@@ -83,7 +83,7 @@ func (s *State) WriteFlags() command.Flags {
 	}
 }
 
-// Vars are -var and -var-file; both go to one list, in their order.
+// Vars returns -var and -var-file. Both append to list, since their order matters.
 func Vars(list *[]workdir.VarFlag) command.Flags {
 	take := func(file bool) func(string) error {
 		return func(value string) error {
@@ -97,18 +97,18 @@ func Vars(list *[]workdir.VarFlag) command.Flags {
 	}
 }
 
-// NoColor is -no-color in the help of a command; every command understands it.
+// NoColor returns -no-color for the help of a command. Every command accepts it; see View.
 func NoColor() command.Flag {
 	return command.Ignored("no-color", "", "No color in the output.")
 }
 
-// TestDirectory is the folder of test files.
+// TestDirectory returns -test-directory.
 func TestDirectory(into *string) command.Flag {
 	*into = "tests"
 	return command.Text(into, "test-directory", "path", "The folder of test files, \"tests\" by default.").Completes(command.Folders)
 }
 
-// View are the flags that every command understands, wherever they stand.
+// View returns the flags that every command accepts, before and after arguments.
 func View(o *report.Options) command.Flags {
 	return command.Flags{
 		command.Bool(&o.NoColor, "no-color", "No color in the output.").InAnyPlace(),
@@ -121,23 +121,23 @@ func View(o *report.Options) command.Flags {
 	}
 }
 
-// NoExec is --no-exec, which every command understands.
+// NoExec returns --no-exec, which every command accepts.
 func NoExec(into *bool) command.Flag {
 	return command.Bool(into, "no-exec", "Run no program and no provider: what needs one fails, and the place that asks for it is named. For configuration that nobody trusts.").
 		Variables("TG_NO_EXEC").InAnyPlace()
 }
 
-// Warnings are the flags of View that are about warnings, for the help of a command.
+// Warnings returns the flags of View that concern warnings, for the help of a command.
 func Warnings() command.Flags {
 	all := View(&report.Options{ConsolidateWarnings: true})
 	for i := range all {
-		all[i].Anywhere = false // they are taken before the command reads its own
+		all[i].Anywhere = false // View has already read them when the command parses its flags
 	}
 	return all[1:5]
 }
 
-// Document prints a document that a function writes piece by piece, or writes it to
-// the file of -json-into. It returns the exit status.
+// Document prints a document, or writes it to the file of -json-into. write writes the
+// document. Document returns the exit status.
 func (j *JSON) Document(c *command.Call, write func(io.Writer) error) int {
 	line := func(w io.Writer) error {
 		b := bufio.NewWriter(w)
@@ -163,8 +163,8 @@ func (j *JSON) Document(c *command.Call, write func(io.Writer) error) int {
 	return 0
 }
 
-// NotWritten is the error about a document that cannot be written. It is empty for an error of
-// standard output, which is reported when the command ends.
+// NotWritten returns the error for a document that could not be written. It returns nil for an
+// error of standard output, which the program reports when the command ends.
 func NotWritten(err error) diag.List {
 	if _, ok := errors.AsType[*sys.OutputError](err); ok {
 		return nil

@@ -6,32 +6,33 @@ import (
 	"github.com/terrace-iac/terrace/plan"
 )
 
-// A Request is what a user asks of a plan, an apply, or another command over many units. The
-// flags of commands set it: those that several commands share are declared here, and each
-// command declares its own beside itself.
+// A Request contains what the user requests of a plan, an apply, or another command over many
+// units. This package declares the flags that several commands share. Each command declares
+// its own in its package.
 type Request struct {
 	State State
 	Json  JSON
 	Scope Scope
 
 	Vars        []workdir.VarFlag
-	Input       bool // questions may be asked
+	Input       bool // prompts are allowed
 	Parallelism int
 	Refresh     bool
 	Destroy     bool
 	RefreshOnly bool
-	Plan        plan.Options // what the flags above and Scope do not set
-	Reveal      bool         // sensitive values
-	Out         string       // the file for the plan; "" for none
-	Detailed    bool         // the status tells whether there are changes
-	Approved    bool         // no question is asked before the apply
+	Plan        plan.Options // options that the fields above and Scope do not set
+	Reveal      bool         // show sensitive values
+	Out         string       // path of the plan file; "" for none
+	Detailed    bool         // use the exit status to report changes
+	Approved    bool         // apply without approval
 
-	NoTests       bool   // test files are not validated
-	TestDirectory string // the directory of test files
+	NoTests       bool   // do not validate test files
+	TestDirectory string // directory of the test files
 }
 
-// Planning declares the flags that plan, apply, destroy and refresh share, in the order of the
-// help. With always, the command reads everything, so that there are no flags to read less.
+// Planning returns the flags that plan, apply, destroy and refresh share, in the order of the
+// help. With always, the flags that reduce reading are left out, since the command must read
+// everything.
 func (o *Request) Planning(always bool) command.Flags {
 	o.Input, o.Refresh, o.Parallelism = true, true, 10
 	out := command.Flags{
@@ -55,7 +56,7 @@ func (o *Request) Planning(always bool) command.Flags {
 	return append(out, o.Json.Flags()...)
 }
 
-// A Scope is the part of the configuration that a plan is about.
+// A Scope limits a plan to a part of the configuration.
 type Scope struct {
 	Targets, Excludes, TargetFiles, ExcludeFiles, Replace []string
 }
@@ -70,7 +71,7 @@ func (o *Scope) flags() command.Flags {
 	}
 }
 
-// lessFlags are the flags with which a plan reads less.
+// lessFlags returns the flags with which a plan reads fewer objects.
 func lessFlags(o *plan.Options) command.Flags {
 	return command.Flags{
 		command.Bool(&o.MinimalRefresh, "minimal-refresh", "Check for external changes only of those objects that the plan changes, going by configuration and state; -refresh=config is the same. What differs outside of the others is not found."),
@@ -79,21 +80,23 @@ func lessFlags(o *plan.Options) command.Flags {
 	}
 }
 
-// An Over is what a command does over many units at once. The command's package declares it,
-// with the flags that the command has in one directory.
+// An Over is the form of a command that processes many units in one run. The package of the
+// command declares it, with the flags that the command has in one directory.
 type Over struct {
-	// Flags declares the flags, bound to a request.
+	// Flags returns the flags, bound to a request.
 	Flags func(*Request) command.Flags
-	// Settle sets what the command's name says, after the flags were read; nil for nothing.
+	// Settle sets what the name of the command implies, after the flags are parsed. It may be
+	// nil.
 	Settle func(*Request)
-	// Refused are the flags that cannot be given over many units, by name, with the reason:
-	// a sentence that follows the flag, such as "names one file".
+	// Refused maps the flags that are not allowed over many units to the reason: the end of a
+	// sentence that begins with the flag, such as "names one file".
 	Refused map[string]string
-	// Together are the flags with which the command runs over many units at once; with others,
-	// or with arguments where Alone is set, it runs in one unit after the other. nil means all.
+	// Together lists the flags with which the command processes all units in one run. With
+	// other flags, or with arguments if Alone is set, it runs once for each unit. nil allows
+	// all flags.
 	Together []string
 	Alone    bool
 }
 
-// OneFile is the reason for which a flag that names a file cannot be given over many units.
+// OneFile is the reason to refuse a flag that names a file.
 const OneFile = "names one file"

@@ -11,7 +11,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/lang/module/installer"
 )
 
-// copyModule copies a module into the working folder, which must be empty.
+// copyModule copies a module into the working directory, which must be empty.
 func copyModule(ctx context.Context, c *command.Call, src string) diag.List {
 	entries, err := os.ReadDir(c.Dir)
 	if err != nil {
@@ -37,7 +37,7 @@ func copyModule(ctx context.Context, c *command.Call, src string) diag.List {
 	return ds
 }
 
-// sourceOptions say where the package of one module comes from.
+// sourceOptions returns the settings for fetching a module.
 func sourceOptions(c *command.Call) (installer.Options, diag.List) {
 	cfg, ds := c.Directory.Settings()
 	return installer.Options{Packages: c.Directory.Fetcher(cfg), Registry: c.Directory.Registry(cfg)}, ds

@@ -1,7 +1,8 @@
-// Package initialize is init and get: what prepares a folder for other commands.
+// Package initialize implements the commands init and get, which prepare a directory for other
+// commands.
 //
-// Main type: initOptions. The one rule: what is done stands in internal/project/setup, which
-// programs that embed Terrace call; here are the flags and what is shown.
+// Main type: initOptions. The one rule: package setup does the work, also for programs that
+// embed Terrace. This package declares the flags and prints the progress.
 package initialize
 
 import (
@@ -65,7 +66,7 @@ never deletes configuration or state.`,
 	}
 }
 
-// flags are those of init; cloud is an alias of backendOn.
+// flags returns the flags of init. cloud is an alias of backendOn.
 func (o *initOptions) flags(cloud *bool) command.Flags {
 	fs := command.Flags{
 		command.Bool(&o.backendOn, "backend", "Leave the backend as it was initialized before. Alias: -cloud=false."),
@@ -90,8 +91,8 @@ func (o *initOptions) flags(cloud *bool) command.Flags {
 	return fs
 }
 
-// Over is init over many units: modules and providers are installed that are not there yet. All
-// else that flags ask for is done in one unit after the other.
+// Over returns the form of init for many units, which installs missing modules and providers.
+// With any other flag, init runs once for each unit.
 func Over() *flags.Over {
 	return &flags.Over{
 		Flags: func(r *flags.Request) command.Flags {
@@ -152,7 +153,7 @@ func runInit(ctx context.Context, c *command.Call, o *initOptions) int {
 	return 0
 }
 
-// Quietly does what init does with more flags, asks nobody, and says nothing where the call
+// Quietly runs init with additional words. It does not prompt, and prints nothing if the call
 // has no views.
 func Quietly(ctx context.Context, c *command.Call, words []string) diag.List {
 	o := newOptions(&flags.Request{TestDirectory: testrun.DefaultDirectory, State: flags.State{Lock: flags.Lock{On: true}}})
@@ -175,7 +176,7 @@ func Quietly(ctx context.Context, c *command.Call, words []string) diag.List {
 	return ds
 }
 
-// setup is what the flags ask for.
+// setup returns the settings that the flags request.
 func (o *initOptions) setup(c *command.Call) setup.Options {
 	return setup.Options{
 		Vars: o.Vars, Input: o.Input,
@@ -185,7 +186,7 @@ func (o *initOptions) setup(c *command.Call) setup.Options {
 	}
 }
 
-// viewOf shows what is made ready as a command does.
+// viewOf returns a view that prints the progress.
 func viewOf(c *command.Call) *setup.View {
 	v := &setup.View{
 		Say: c.Report.Say, Human: c.Report.Human.Say, Good: c.Report.Human.Good, Log: c.Report.Stream.Log,

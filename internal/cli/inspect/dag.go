@@ -35,7 +35,7 @@ SVG, a picture that every browser shows.`,
 	}
 }
 
-// runDAGGraph draws what units need, in DOT or as SVG.
+// runDAGGraph draws the dependencies of units, in DOT or as SVG.
 func runDAGGraph(ctx context.Context, c *command.Call, o *listOptions) int {
 	switch {
 	case o.svg || o.format == "svg":
@@ -57,7 +57,7 @@ func runDAGGraph(ctx context.Context, c *command.Call, o *listOptions) int {
 	return 0
 }
 
-// drawing is the units, the stacks and what lies outside, with what needs what.
+// drawing returns the graph of the units, the stacks, and dependencies outside of the estate.
 func drawing(e *estate.Estate) []digraph.Node {
 	var nodes []digraph.Node
 	at := map[string]int{}

@@ -78,5 +78,5 @@ func runInfo(ctx context.Context, c *command.Call, f *unitflags.Flags, binary st
 	if ds = ds.Once(); len(ds) > 0 {
 		_ = c.Report.Printer(e.Sources()).Print(c.Stderr, c.Report.Redactor.List(ds))
 	}
-	return 0 // as Terragrunt: what is known of a broken unit is shown
+	return 0 // print the known facts about an invalid unit, as Terragrunt does
 }

@@ -1,4 +1,4 @@
-// Package inspect is the commands that look at units and change nothing: find, list, dag
+// Package inspect implements the commands that read units and change nothing: find, list, dag
 // graph, render, estate check, hcl validate and info.
 package inspect
 
@@ -19,7 +19,7 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// Commands are the commands that look at units and change nothing.
+// Commands declares the commands of this package.
 func Commands() []command.Command {
 	return []command.Command{
 		findCmd(), List(),
@@ -32,9 +32,9 @@ func Commands() []command.Command {
 	}
 }
 
-// declare makes the flags that all listings have, after those of their own. Variables
-// named TG_LIST_DAG, as Terragrunt reads them, and TG_DAG, as its documentation has
-// them, both count.
+// declare returns the flags of a listing: its own, those that all listings share, and those of
+// units. Both TG_LIST_DAG, which Terragrunt reads, and TG_DAG, which its documentation names,
+// set a flag.
 func (o *listOptions) declare(name string, own ...command.Flag) command.Flags {
 	var ignored bool
 	o.format = "text"
@@ -49,7 +49,7 @@ func (o *listOptions) declare(name string, own ...command.Flag) command.Flags {
 	for _, x := range []command.Flag{
 		command.Bool(&o.json, "json", "").Or("j"), command.Bool(&o.excluded, "exclude", ""), command.Bool(&o.included, "include", ""), command.Bool(&o.reading, "reading", ""),
 		command.Bool(&o.long, "long", "").Or("l"), command.Bool(&o.tree, "tree", "").Or("T"), command.Bool(&o.svg, "svg", ""), command.Text(&o.format, "format", "FORMAT", ""),
-	} { // each listing takes the flags of the others too
+	} { // each listing accepts the flags of the others
 		if !slices.ContainsFunc(fs, func(f command.Flag) bool { return f.Name == x.Name }) {
 			fs = append(fs, x.Hide())
 		}
@@ -66,8 +66,7 @@ func (o *listOptions) declare(name string, own ...command.Flag) command.Flags {
 	return fs
 }
 
-// settle is what all listings do when the flags are set. ok is false after a mistake,
-// which is reported.
+// settle checks the flags. If they are invalid, it reports an error and returns false.
 func (o *listOptions) settle(c *command.Call) (ok bool) {
 	if err := o.units.Settle(c.Env); err != nil {
 		c.UsageError("Failed to parse command-line flags", err.Error())
@@ -141,7 +140,7 @@ func List() command.Command {
 	}
 }
 
-// listOptions are the flags of find and list.
+// listOptions contains the flags of find and list.
 type listOptions struct {
 	units                                                *unitflags.Flags
 	json, dag, dependencies, excluded, included, reading bool
@@ -149,8 +148,8 @@ type listOptions struct {
 	format, as                                           string
 }
 
-// listUnits prints the units and stacks by name, or in the order of a run. A unit
-// that cannot be read is listed too, and what is wrong with it goes to Stderr.
+// listUnits prints the units and stacks by name, or in the order of a run. It lists invalid
+// units too, and prints their errors to Stderr.
 func listUnits(ctx context.Context, c *command.Call, o *listOptions, columns bool) int {
 	names := !o.dag && !o.dependencies && o.as == "" && o.format != "dot" && !o.included && !o.reading && !o.excluded
 	e, ds := openToList(ctx, c, o.units, o.as, discovery.Settings{NamesAlone: names}, o.noHidden)
@@ -207,7 +206,7 @@ func openToList(ctx context.Context, c *command.Call, f *unitflags.Flags, comman
 	return e, append(ds, more...)
 }
 
-// inColumns sets names in columns, as wide as the terminal.
+// inColumns formats names in columns, as wide as the terminal.
 func inColumns(names []string, width int) string {
 	widest := 0
 	for _, n := range names {
@@ -229,7 +228,7 @@ func inColumns(names []string, width int) string {
 	return b.String()
 }
 
-// longText is a table of type, path and, if asked for, dependencies.
+// longText returns a table of type, path and, on request, dependencies.
 func longText(e *estate.Estate, list []estate.Entry, dependencies bool) string {
 	width := len("Path")
 	for _, x := range list {
@@ -254,7 +253,8 @@ func longText(e *estate.Estate, list []estate.Entry, dependencies bool) string {
 	return b.String()
 }
 
-// dependencyNames are the names of what a unit needs, those outside at the end.
+// dependencyNames returns the names of a unit's dependencies. Those outside of the estate are
+// last.
 func dependencyNames(e *estate.Estate, x estate.Entry) []string {
 	if x.Unit == nil {
 		return nil
@@ -269,7 +269,7 @@ func dependencyNames(e *estate.Estate, x estate.Entry) []string {
 	return out
 }
 
-// findJSON prints what Terragrunt's find --json prints.
+// findJSON prints the same JSON as Terragrunt's find --json.
 func findJSON(ctx context.Context, c *command.Call, e *estate.Estate, list []estate.Entry, o *listOptions) int {
 	type exclusion struct {
 		Dependencies *bool    `json:"exclude_dependencies"`
@@ -316,7 +316,7 @@ func findJSON(ctx context.Context, c *command.Call, e *estate.Estate, list []est
 	return 0
 }
 
-// ifSet is an argument of an exclude block, nil if it is not written.
+// ifSet returns value if the exclude block contains the argument, and nil otherwise.
 func ifSet(x *unit.Exclude, name string, value *bool) *bool {
 	if slices.Contains(x.Set, name) {
 		return value

@@ -57,7 +57,7 @@ func (o *renderOptions) settle(c *command.Call) error {
 	return nil
 }
 
-// renderOptions are the flags of render.
+// renderOptions contains the flags of render.
 type renderOptions struct {
 	units          *unitflags.Flags
 	json, metadata bool
@@ -65,7 +65,7 @@ type renderOptions struct {
 	format, out    string
 }
 
-// runRender prints the effective configuration of a unit, or of all.
+// runRender prints the effective configuration of one unit, or of all.
 func runRender(ctx context.Context, c *command.Call, ro *renderOptions) int {
 	f := ro.units
 	units.WorkIn(c, f)
@@ -84,7 +84,7 @@ func runRender(ctx context.Context, c *command.Call, ro *renderOptions) int {
 		units.Beside(c, e, ds)
 		code := 0
 		for _, u := range e.Found.Order(false) {
-			code = max(code, render(ctx, c, e, u, ro)) // exclude blocks are about runs
+			code = max(code, render(ctx, c, e, u, ro)) // exclude blocks do not apply, since nothing runs
 		}
 		return code
 	}
@@ -104,7 +104,7 @@ func render(ctx context.Context, c *command.Call, e *estate.Estate, u *estate.Un
 	if taken := e.Declared(ctx, u); taken != nil {
 		in = in.Using(func(name string) bool { return taken[name] != nil })
 	}
-	open := o.write || o.reveal // a file must have the values with which it works
+	open := o.write || o.reveal // a file must contain the real values to be usable
 	if open {
 		in = in.Revealing()
 	}

@@ -12,12 +12,12 @@ import (
 type node struct {
 	name     string
 	children []*node
-	by       map[string]*node // children of a folder, by name
+	by       map[string]*node // children of a directory, by name
 }
 
-// treeText draws units as a tree: of their folders, or of what needs what, where
-// a unit stands below everything that it needs, and what needs it in turn is
-// drawn at the first of these places.
+// treeText draws units as a tree of their directories or, with dag, of their dependencies. A
+// unit is below each of its dependencies. The children of a unit are drawn at its first
+// occurrence only.
 func treeText(list []estate.Entry, dag bool) string {
 	root := &node{name: ".", by: map[string]*node{}}
 	if dag {
@@ -83,7 +83,7 @@ func needTree(list []estate.Entry) []*node {
 			out = append(out, draw(x.Unit))
 		}
 	}
-	for _, x := range list { // cycles have no beginning
+	for _, x := range list { // units in a cycle have no first unit
 		if x.Unit != nil && !drawn[x.Unit] {
 			out = append(out, draw(x.Unit))
 		}

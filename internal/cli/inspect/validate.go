@@ -69,7 +69,7 @@ type hclValidateOptions struct {
 	units                  *unitflags.Flags
 }
 
-// showInvalid tells what is wrong, in the way that was asked for.
+// showInvalid prints errors in the requested format.
 func showInvalid(c *command.Call, o *hclValidateOptions, e *estate.Estate, ds diag.List) int {
 	ds = c.Report.Redactor.List(ds)
 	errs := ds.Errors()

@@ -1,11 +1,11 @@
-// Package project opens the folder that a command works in: its configuration with the
-// values of variables, its providers, the backend and the state. What it opens is that of
-// internal/project, which programs that embed Terrace open too; here are the views, prompts
-// and interrupts of the command line around it.
+// Package project opens the directory that a command works in: the configuration with the
+// values of its variables, the providers, the backend and the state. It adds the views,
+// prompts and interrupts of the command line to package workdir, which programs that embed
+// Terrace use too.
 //
-// Main types: Project, a loaded configuration with the call that loaded it; Place, where its
-// state is; Options, how it is loaded. The one rule: a project that was loaded is closed by
-// whoever loaded it, since its providers run until then.
+// Main types: Project, a loaded configuration with the call that loaded it; Schemas, the
+// provider schemas for the views. The one rule: the caller that loads a project closes it,
+// since its providers run until then.
 package project
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/terrace-iac/terrace/schema"
 )
 
-// Options say how a configuration is loaded.
+// Options contains the settings for loading a configuration.
 type Options = workdir.LoadOptions
 
 // A Project is a loaded configuration, with the call of the command that loaded it.
@@ -33,7 +33,7 @@ type Project struct {
 	*workdir.Loaded
 }
 
-// Load loads the configuration of the working folder. With errors the project is nil.
+// Load loads the configuration of the working directory. After errors, the project is nil.
 func Load(ctx context.Context, c *command.Call, o Options) (*Project, diag.List) {
 	p, ds := workdir.Load(ctx, c.Directory, o)
 	if p == nil {
@@ -42,8 +42,9 @@ func Load(ctx context.Context, c *command.Call, o Options) (*Project, diag.List)
 	return &Project{c, p}, ds
 }
 
-// Schemas serves the views with the schemas of running providers. A provider
-// that cannot be asked has none, and its message is kept.
+// Schemas provides the schemas of running providers to the views. If the schema of a provider
+// cannot be read, Schemas returns nil for it and adds the error to Ds once. Its methods may be
+// called concurrently.
 type Schemas struct {
 	ctx    context.Context
 	engine *engine.Engine
@@ -69,7 +70,7 @@ func (s *Schemas) Resource(a addr.Provider, mode addr.Mode, typ string) *schema.
 	return nil
 }
 
-// of is the schema of a provider; nil where it cannot be had, which is reported once.
+// of returns the schema of a provider, or nil if it cannot be read.
 func (s *Schemas) of(a addr.Provider) *schema.Provider {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,8 +88,8 @@ func (s *Schemas) of(a addr.Provider) *schema.Provider {
 
 var _ view.Schemas = (*Schemas)(nil)
 
-// LoadInstalled loads a configuration without the modules that are not here, or
-// that have mistakes in them, which is a warning.
+// LoadInstalled is Load, but ignores modules that are not installed or have errors. It reports
+// their errors as warnings.
 func LoadInstalled(ctx context.Context, c *command.Call, o Options) (*Project, diag.List) {
 	p, ds := Load(ctx, c, o)
 	missing := func(m *diag.Message) bool {

@@ -9,10 +9,10 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 )
 
-// AsSentence ends an error's text with a period.
+// AsSentence returns the text of an error with a period at its end.
 func AsSentence(err error) string { return strings.TrimRight(diag.Reason(err), ".") + "." }
 
-// IsDir says why a path is no folder; nil if it is one.
+// IsDir returns nil if the path is a directory, and otherwise the reason why not.
 func IsDir(path string) error {
 	info, err := os.Stat(path)
 	var errno syscall.Errno

@@ -12,8 +12,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/workdir"
 )
 
-// Begin opens where the state is, takes it, and makes an operation on it, for which nothing
-// of the providers was looked at yet. With errors nothing is locked.
+// Begin opens the backend, locks and reads the state, and returns an operation on it. The
+// caller has not selected providers yet. If the open state is nil, nothing is locked.
 func (p *Project) Begin(ctx context.Context, f flags.State, what string) (*workdir.Operation, *workdir.OpenState, diag.List) {
 	at, ds := p.Backend(ctx)
 	if ds.HasErrors() {
@@ -32,13 +32,15 @@ func (p *Project) Begin(ctx context.Context, f flags.State, what string) (*workd
 	return op, held, ds
 }
 
-// Locked says how the state of a project is taken.
+// Locked returns the options for locking and reading the state of the project. what is the
+// operation named in the lock.
 func (p *Project) Locked(ctx context.Context, b *workdir.OpenedBackend, f flags.State, what string) (statemgr.Options, diag.List) {
 	l := workdir.Lock{Off: !f.On, Timeout: f.Timeout, Operation: what, Who: p.Who(), Now: p.Now()}
 	return p.Loaded.Locked(ctx, b, f.StateFiles, f.Journal, l)
 }
 
-// PersistEvery is how often the whole state is written during an apply.
+// PersistEvery returns the interval at which an apply writes the whole state, from
+// TF_STATE_PERSIST_INTERVAL. 0 means the default.
 func PersistEvery(c *command.Call) (time.Duration, diag.List) {
 	text := c.Env.Get("TF_STATE_PERSIST_INTERVAL")
 	if text == "" {

@@ -15,11 +15,11 @@ import (
 	"github.com/terrace-iac/terrace/internal/provider/install"
 )
 
-// redraw is how long the line about transfers stays as it is.
+// redraw is the shortest time between two updates of the line about transfers.
 const redraw = 100 * time.Millisecond
 
-// transfers shows what is being downloaded, with sizes, in a line at the bottom
-// of a terminal. Its methods may be called concurrently. A nil one does nothing.
+// transfers shows the current downloads and their sizes in a line at the bottom of a terminal.
+// Its methods may be called concurrently. The methods do nothing if t is nil.
 type transfers struct {
 	Call *command.Call
 	line *view.StatusLine
@@ -31,12 +31,12 @@ type transfers struct {
 }
 
 type transferItem struct {
-	done, total int64 // total is 0 if it is not known
-	order       int   // in which they came
+	done, total int64 // in bytes; total is 0 if unknown
+	order       int   // position in the line
 }
 
-// NewTransfers begins to show transfers, until end is called. Without a terminal
-// it is nil.
+// NewTransfers begins to show transfers. The caller must call End. It returns nil if the
+// output is not a terminal.
 func NewTransfers(c *command.Call) *transfers {
 	if c.Report.Human == nil || !c.Report.Redraws() {
 		return nil
@@ -46,7 +46,7 @@ func NewTransfers(c *command.Call) *transfers {
 	return &transfers{Call: c, line: line, items: map[string]transferItem{}}
 }
 
-// End takes the line away.
+// End removes the line.
 func (t *transfers) End() {
 	if t != nil {
 		t.line.Set("")
@@ -54,7 +54,7 @@ func (t *transfers) End() {
 	}
 }
 
-// Provider takes an event of an installation.
+// Provider handles an event of a provider installation.
 func (t *transfers) Provider(e install.Event) {
 	switch e.Kind {
 	case install.Transfer:
@@ -64,7 +64,7 @@ func (t *transfers) Provider(e install.Event) {
 	}
 }
 
-// Module takes progress of a module package.
+// Module handles the progress of a module download.
 func (t *transfers) Module(p fetch.Progress) {
 	if p.Ended {
 		t.ended(p.Key)
@@ -73,7 +73,7 @@ func (t *transfers) Module(p fetch.Progress) {
 	t.moved(p.Key, p.Done, p.Total)
 }
 
-// moved tells that done of total bytes of something have arrived.
+// moved records that done of total bytes have arrived.
 func (t *transfers) moved(name string, done, total int64) {
 	if t == nil {
 		return
@@ -93,7 +93,7 @@ func (t *transfers) moved(name string, done, total int64) {
 	}
 }
 
-// ended tells that nothing more comes of something.
+// ended removes a transfer from the line.
 func (t *transfers) ended(name string) {
 	if t == nil {
 		return
@@ -106,7 +106,7 @@ func (t *transfers) ended(name string) {
 	}
 }
 
-// text is the line: the oldest transfer first.
+// text returns the content of the line: all transfers, the oldest first.
 func (t *transfers) text() string {
 	names := slices.SortedFunc(maps.Keys(t.items), func(a, b string) int { return cmp.Compare(t.items[a].order, t.items[b].order) })
 	var parts []string
@@ -121,7 +121,7 @@ func (t *transfers) text() string {
 	return strings.Join(parts, ", ")
 }
 
-// size is a number of bytes for people.
+// size formats a number of bytes.
 func size(n int64) string {
 	const kilo = 1000
 	switch {

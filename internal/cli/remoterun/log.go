@@ -10,16 +10,16 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 )
 
-// A log shows the lines of a log as they come: those of text as they are, those of JSON in
-// words.
+// A log prints the lines of a run's log as they arrive. It prints text unchanged, and
+// translates structured lines into text.
 type log struct {
 	c          *command.Call
 	structured bool
-	rest       []byte // a line that has not ended
+	rest       []byte // an incomplete line
 
-	holds   bool     // messages about the plan are held back
-	held    []string // lines of people
-	changes bool     // there was a change among them
+	holds   bool     // hold back messages about the plan
+	held    []string // text of the messages that are held back
+	changes bool     // a planned change is among them
 }
 
 func (l *log) write(text []byte) {
@@ -34,7 +34,7 @@ func (l *log) write(text []byte) {
 	}
 }
 
-// end shows what has no end of line.
+// end prints the last line if it has no end of line.
 func (l *log) end() {
 	if len(l.rest) > 0 {
 		l.line(l.rest)
@@ -101,13 +101,13 @@ func (l *log) line(line []byte) {
 	}
 }
 
-// actions are the words for what is planned.
+// actions are the texts for planned actions.
 var actions = map[string]string{
 	"create": "will be created", "read": "will be read during apply", "update": "will be updated in-place", "delete": "will be destroyed",
 	"replace": "must be replaced", "move": "has moved", "import": "will be imported", "forget": "will be removed from the state", "noop": "",
 }
 
-// words is what people are shown of a message, "" for nothing.
+// words returns the text of a message, or "" if it has none.
 func (m *message) words() string {
 	switch m.Type {
 	case "diagnostic":

@@ -15,17 +15,18 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 )
 
-// ignoreFile names what is not uploaded, in the manner of .gitignore.
+// ignoreFile is the file with patterns of files not to upload. It has the format of
+// .gitignore.
 const ignoreFile = ".terraformignore"
 
-// A rule of what is left out; the last that matches counts.
+// A rule excludes or includes files. The last rule that matches a file decides.
 type rule struct {
 	match *regexp.Regexp
-	keep  bool // it begins with "!"
-	dir   bool // it is about folders alone
+	keep  bool // the pattern begins with "!": the rule includes
+	dir   bool // the rule matches directories only
 }
 
-// rules are those that hold always and those of a text.
+// rules returns the default rules and those in text.
 func rules(text string) []rule {
 	var out []rule
 	for _, line := range append([]string{".git/", ".terraform/", "!.terraform/modules/"}, strings.Split(text, "\n")...) {
@@ -47,7 +48,7 @@ func rules(text string) []rule {
 		}
 		re, err := regexp.Compile("^" + expr + "$")
 		if err != nil {
-			continue // a bracket without its end matches nothing
+			continue // ignore an invalid pattern
 		}
 		r.match = re
 		out = append(out, r)
@@ -55,10 +56,10 @@ func rules(text string) []rule {
 	return out
 }
 
-// keepsDefault is for the rule that brings modules back at any depth.
+// keepsDefault reports whether line is the default rule that includes modules at any depth.
 func (r rule) keepsDefault(line string) bool { return r.keep && line == ".terraform/modules" }
 
-// pattern makes a regular expression of a pattern.
+// pattern converts a pattern to a regular expression.
 func pattern(p string) string {
 	var b strings.Builder
 	for i := 0; i < len(p); i++ {
@@ -84,7 +85,7 @@ func pattern(p string) string {
 	return b.String()
 }
 
-// ignored reports whether a path is left out: by itself or with a folder above it.
+// ignored reports whether the rules exclude a path or one of its parent directories.
 func ignored(all []rule, path string, dir bool) bool {
 	out := false
 	parts := strings.Split(path, "/")
@@ -99,9 +100,9 @@ func ignored(all []rule, path string, dir bool) bool {
 	return out
 }
 
-// pack makes the archive of a folder. Links stay links; one that leads out of the folder
-// is an error. skipped is called with what is left out, of a folder that is left out whole the
-// folder alone.
+// pack returns a gzip-compressed tar archive of a directory. Symbolic links remain links; a
+// link that leads out of the directory is an error. pack calls skipped with each path that it
+// excludes. If it excludes a whole directory, it calls skipped once.
 func pack(root string, skipped func(name string)) ([]byte, error) {
 	text, err := readfile.Whole(filepath.Join(root, ignoreFile))
 	if err != nil && !os.IsNotExist(err) {
@@ -165,7 +166,7 @@ func add(w *tar.Writer, root, path, name string) error {
 		}
 		link = filepath.ToSlash(link)
 	case !info.Mode().IsRegular() && !info.IsDir():
-		return nil // sockets and the like mean nothing elsewhere
+		return nil // sockets and devices have no meaning on another machine
 	}
 	h, err := tar.FileInfoHeader(info, link)
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package remoterun lets a service carry out plan, apply, destroy and refresh, where the
-// workspace of the folder is made for that, and shows what happens there.
+// Package remoterun runs plan, apply, destroy and refresh at a service such as HCP Terraform,
+// if the workspace is configured for that. It prints the progress of the run.
 //
-// Main types: Request, what was asked for, and Do, the entry for commands; Apply and Show
-// are for plans that the service keeps. The one rule: an interrupt ends the run there
-// too, or says that it goes on.
+// Main types: Request, and Do, the entry point for commands. Apply and Show are for plans that
+// the service stores. The one rule: an interrupt also ends the run at the service, or a
+// message reports that it continues.
 package remoterun
 
 import (
@@ -29,26 +29,26 @@ import (
 	"github.com/terrace-iac/terrace/plan"
 )
 
-// A Request is an operation that was asked for.
+// A Request is an operation that a user requests.
 type Request struct {
 	Command     string // plan, apply, destroy or refresh
 	Vars        []workdir.VarFlag
 	Plan        plan.Options
 	Input       bool
-	Parallelism int           // as the flag says
-	LockTimeout time.Duration // how long a run may wait for others
+	Parallelism int           // value of -parallelism
+	LockTimeout time.Duration // longest time to wait for other runs; 0 means no limit
 	Approved    bool
-	ReadsLess   bool   // -minimal-refresh and the like
+	ReadsLess   bool   // -minimal-refresh, -minimal-data or -refresh-max-age
 	Detailed    bool   // -detailed-exitcode
 	Out         string // -out
 	Generate    string // -generate-config-out
-	PlanFile    string // a plan that was saved here
+	PlanFile    string // a plan saved by this program; "" for none
 }
 
 const defaultParallelism = 10
 
-// Do carries an operation out at the service. done is false where nothing is to be done
-// there: then the operation is for this machine.
+// Do runs an operation at the service. done is false if the workspace does not run operations
+// there, so that the caller must run it locally.
 func Do(ctx context.Context, c *command.Call, q Request) (code int, done bool) {
 	if !mayRun(c) {
 		return 0, false
@@ -79,8 +79,8 @@ func Do(ctx context.Context, c *command.Call, q Request) (code int, done bool) {
 	return o.start(ctx), true
 }
 
-// mayRun reports whether the backend of the folder can have runs at its service, without
-// asking it.
+// mayRun reports whether the configured kind of backend can run operations. It sends no
+// requests.
 func mayRun(c *command.Call) bool {
 	dir := c.Directory.Backend()
 	r, ds := dir.Recorded()
@@ -91,7 +91,7 @@ func mayRun(c *command.Call) bool {
 	return !ds.HasErrors() && k.Runs
 }
 
-// refused says why the service cannot do what was asked for.
+// refused returns errors if the service cannot do what the request contains.
 func refused(q Request, b *tfe.Backend, w *tfe.Workspace, c *command.Call) diag.List {
 	var ds diag.List
 	no := func(summary, format string, args ...any) {
@@ -132,7 +132,7 @@ func refused(q Request, b *tfe.Backend, w *tfe.Workspace, c *command.Call) diag.
 	return ds
 }
 
-// runVariables are the values of -var and -var-file, as expressions.
+// runVariables returns the values of -var and -var-file, as expressions.
 func runVariables(c *command.Call, given []workdir.VarFlag) ([]tfe.RunVariable, diag.List) {
 	root, ds := c.Root()
 	if ds.HasErrors() {
@@ -158,7 +158,7 @@ func runVariables(c *command.Call, given []workdir.VarFlag) ([]tfe.RunVariable, 
 	return out, ds
 }
 
-// nothing is a folder without files: values of other places are the service's to find.
+// nothing is a file system without files. The service itself finds values outside of flags.
 type nothing struct{}
 
 func (nothing) ReadDir(string) ([]fs.DirEntry, error) { return nil, nil }
@@ -167,8 +167,8 @@ func (nothing) ReadFile(name string) ([]byte, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 }
 
-// uploadRoot is the folder that is uploaded: the one that the working directory of the
-// workspace counts from.
+// uploadRoot returns the directory to upload. The working directory of the workspace is
+// relative to it.
 func uploadRoot(dir, working string) string {
 	working = strings.Trim(path.Clean("/"+working), "/")
 	if working == "" {
@@ -188,7 +188,7 @@ func targets(list []addr.Target) []string {
 	return out
 }
 
-// start uploads the configuration, begins the run and sees it through.
+// start uploads the configuration, begins the run and watches it.
 func (o *operation) start(ctx context.Context) int {
 	q, c := o.q, o.c
 	variables, ds := runVariables(c, q.Vars)
@@ -243,7 +243,7 @@ func (o *operation) introduce() {
 	o.say(fmt.Sprintf("Running %s at %s. Output will stream here. An interrupt cancels the\nrun there as well, if it can still be cancelled.\n\nPreparing the remote %s...\n", what, o.b.Host, verb))
 }
 
-// say tells people something; programs get it as a log line.
+// say prints text for people, and writes it as a log line for programs.
 func (o *operation) say(text string) {
 	o.c.Report.Human.Say(text + "\n")
 	o.c.Report.Stream.Log(strings.Join(strings.Fields(text), " "))

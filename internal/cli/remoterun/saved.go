@@ -19,7 +19,8 @@ import (
 
 const bookmarkFormat = 1
 
-// A bookmark is the file of a plan that the service keeps, as the peers write it.
+// A bookmark is the file that refers to a plan stored by the service. OpenTofu writes the same
+// format.
 type bookmark struct {
 	Format int    `json:"remote_plan_format"`
 	RunID  string `json:"run_id"`
@@ -37,13 +38,13 @@ func save(path string, m bookmark) diag.List {
 	return nil
 }
 
-// IsBookmark reports whether a file names a plan that a service keeps.
+// IsBookmark reports whether a file refers to a plan that a service stores.
 func IsBookmark(c *command.Call, name string) bool {
 	_, ok := read(c, name)
 	return ok
 }
 
-// bookmarkLimit is more than such a file ever has.
+// bookmarkLimit is the largest size of a bookmark, in bytes.
 const bookmarkLimit = 4096
 
 func read(c *command.Call, name string) (bookmark, bool) {
@@ -56,7 +57,8 @@ func read(c *command.Call, name string) (bookmark, bool) {
 	return m, err == nil && json.Unmarshal(text, &m) == nil && m.Format != 0
 }
 
-// find opens the run of a saved plan and holds that it belongs to the folder.
+// find opens the run of a saved plan, and checks that it belongs to the workspace of the
+// directory.
 func find(ctx context.Context, c *command.Call, name string, given []workdir.VarFlag) (*operation, diag.List) {
 	m, _ := read(c, name)
 	if m.Format != bookmarkFormat || m.RunID == "" {
@@ -91,8 +93,8 @@ func find(ctx context.Context, c *command.Call, name string, given []workdir.Var
 	return &operation{c: c, at: place, b: b, w: w, run: r, workspace: workspace}, nil
 }
 
-// Apply applies a plan that the service keeps. Nobody is asked: saving it was the
-// question.
+// Apply applies a plan that the service stores. It does not ask for approval, as with any
+// saved plan.
 func Apply(ctx context.Context, c *command.Call, name string, q Request) int {
 	o, ds := find(ctx, c, name, q.Vars)
 	if ds.HasErrors() {
@@ -119,7 +121,7 @@ func Apply(ctx context.Context, c *command.Call, name string, q Request) int {
 	return o.watch(ctx)
 }
 
-// Show shows a plan that the service keeps: its log, or with asJSON the plan for programs.
+// Show prints a plan that the service stores: its log, or with asJSON its JSON form.
 func Show(ctx context.Context, c *command.Call, name string, given []workdir.VarFlag, asJSON bool) int {
 	o, ds := find(ctx, c, name, given)
 	if ds.HasErrors() {

@@ -24,32 +24,32 @@ import (
 	"github.com/terrace-iac/terrace/plan"
 )
 
-// An operation is a run that is watched.
+// An operation is a run in progress at the service.
 type operation struct {
 	c         *command.Call
 	at        *workdir.OpenedBackend
 	b         *tfe.Backend
 	w         *tfe.Workspace
 	q         Request
-	workspace string // its name here
+	workspace string // local name of the workspace
 	run       *tfe.Run
 
 	interrupted atomic.Bool
-	stop        context.CancelFunc // ends waiting and questions
-	cancelled   bool               // the service was asked to
+	stop        context.CancelFunc // ends pauses and prompts
+	cancelled   bool               // the program has asked the service to cancel the run
 
-	announced             bool // that the plan is waited for
-	ahead                 int  // runs that are waited for, as was said last
+	announced             bool // the user knows that the run waits for its plan
+	ahead                 int  // number of earlier runs, as printed last
 	planShown, applyShown bool
 	confirmed             bool
-	shown                 map[string]bool // IDs of checks whose result was shown
-	failed                diag.List       // what keeps the run from going on
+	shown                 map[string]bool // IDs of checks whose result was printed
+	failed                diag.List       // errors that prevent that the run continues
 }
 
-// forceWithin is how long a second interrupt waits for the service.
+// forceWithin is the longest time that a second interrupt waits for the service.
 const forceWithin = 900 * time.Millisecond
 
-// watch sees a run through to its end and gives the exit status.
+// watch follows a run to its end and returns the exit status.
 func (o *operation) watch(ctx context.Context) int {
 	waits, stop := context.WithCancel(ctx)
 	defer stop()
@@ -59,7 +59,7 @@ func (o *operation) watch(ctx context.Context) int {
 	o.c.Interrupts.WhenKilled(func() {
 		last, end := context.WithTimeout(context.WithoutCancel(ctx), forceWithin)
 		defer end()
-		_ = o.b.Act(last, o.run.ID, "force-cancel") // the process ends, whatever comes of it
+		_ = o.b.Act(last, o.run.ID, "force-cancel") // this process ends in any case
 	})
 	defer o.c.Interrupts.WhenKilled(nil)
 	begun := o.c.Now()
@@ -86,7 +86,7 @@ func (o *operation) watch(ctx context.Context) int {
 			o.discard(ctx)
 			return o.fail(o.failed)
 		}
-		if r.Over() && !(o.confirmed && r.Status == "planned_and_saved") { // the service may take a while to begin with an apply
+		if r.Over() && !(o.confirmed && r.Status == "planned_and_saved") { // an apply of a saved plan may keep this status for a while
 			return o.end(ctx)
 		}
 		if o.q.LockTimeout > 0 && r.Waiting() && o.c.Now().Sub(begun) > o.q.LockTimeout {
@@ -94,7 +94,7 @@ func (o *operation) watch(ctx context.Context) int {
 			o.say("Lock timeout exceeded, sending interrupt to cancel the remote operation.")
 			continue
 		}
-		// The end of the pause is all that counts here: an interrupt is seen above.
+		// An error only means that the pause ended early. The loop above handles interrupts.
 		_ = o.b.Pause(waits, n)
 		if o.cancelled {
 			_ = o.b.Pause(ctx, n)
@@ -110,14 +110,14 @@ func (o *operation) messageOf(err error) diag.List {
 	return o.at.Located(backend.Message(diag.CodeBackendFailed, "The run cannot be followed", "", err))
 }
 
-// A refusal is an error that has its messages already.
+// A refusal is an error that contains messages.
 type refusal struct{ ds diag.List }
 
 func (r *refusal) Error() string { return r.ds.Err().Error() }
 
 func (o *operation) fail(ds diag.List) int { return o.c.Fail(ds) }
 
-// cancel ends the run at the service, as far as it lets us.
+// cancel cancels or discards the run at the service, if the service allows it.
 func (o *operation) cancel(ctx context.Context) {
 	o.cancelled = true
 	action := ""
@@ -134,7 +134,7 @@ func (o *operation) cancel(ctx context.Context) {
 	}
 }
 
-// discard gives up a run that waits.
+// discard discards a run that waits for approval.
 func (o *operation) discard(ctx context.Context) {
 	if o.run.Over() || !o.run.Actions.Discardable {
 		return
@@ -144,7 +144,7 @@ func (o *operation) discard(ctx context.Context) {
 	}
 }
 
-// progress shows what is new of a run, and answers what it waits for.
+// progress prints the news of a run, and answers its questions.
 func (o *operation) progress(ctx, waits context.Context) error {
 	r := o.run
 	if !o.announced {
@@ -165,7 +165,7 @@ func (o *operation) progress(ctx, waits context.Context) error {
 			return err
 		}
 		o.planShown = true
-		return nil // the run has gone on meanwhile
+		return nil // the run has progressed meanwhile, so read it again
 	}
 	if err := o.stages(ctx, waits, "post_plan"); err != nil {
 		return err
@@ -200,7 +200,7 @@ func (o *operation) progress(ctx, waits context.Context) error {
 	return nil
 }
 
-// queue says how many runs come before one that waits, each time that changes.
+// queue prints how many runs come first, whenever the number changes.
 func (o *operation) queue(ctx context.Context) error {
 	if o.run.Status != "pending" && o.run.Status != "plan_queued" {
 		return nil
@@ -226,7 +226,7 @@ func (o *operation) queue(ctx context.Context) error {
 	return nil
 }
 
-// stream shows a log until its end.
+// stream prints a log to its end.
 func (o *operation) stream(ctx, waits context.Context, what string, phase func(context.Context, string) (*tfe.Phase, error), id string) error {
 	p, err := phase(ctx, id)
 	if err != nil {
@@ -255,7 +255,7 @@ func (o *operation) stream(ctx, waits context.Context, what string, phase func(c
 				continue
 			}
 			if p.Over() && n > 2 {
-				return nil // the service wrote no mark at its end
+				return nil // the log lacks its end mark
 			}
 		} else if p.Over() {
 			return nil
@@ -277,8 +277,8 @@ func (o *operation) stream(ctx, waits context.Context, what string, phase func(c
 	}
 }
 
-// showPlan shows the plan that a log speaks of: whole, as the plans that are made here, where
-// the service gives it, or the lines of the log.
+// showPlan prints the plan in a log. If the service returns the plan, it has the form of a
+// local plan. Otherwise showPlan prints the lines of the log.
 func (o *operation) showPlan(ctx context.Context, l *log) {
 	if len(l.held) == 0 {
 		return
@@ -306,7 +306,7 @@ func (o *operation) showPlan(ctx context.Context, l *log) {
 	}
 }
 
-// confirm asks whether a plan is to be applied.
+// confirm asks the user to approve a plan, and confirms the run.
 func (o *operation) confirm(ctx, waits context.Context) error {
 	if !o.q.Approved {
 		ok, err := o.approve(waits)
@@ -353,7 +353,7 @@ func (o *operation) ask(ctx context.Context, q prompt.Question, code, summary, i
 	return answer, err
 }
 
-// cost shows the estimate of the costs.
+// cost prints the estimate of the costs.
 func (o *operation) cost(ctx context.Context) error {
 	id := o.run.CostID
 	if id == "" || o.shown[id] {
@@ -381,7 +381,7 @@ func (o *operation) cost(ctx context.Context) error {
 	return nil
 }
 
-// policies shows what policy checks say, and asks whether one that failed is overridden.
+// policies prints the results of policy checks, and asks whether to override a failed one.
 func (o *operation) policies(ctx, waits context.Context) error {
 	for _, id := range o.run.PolicyIDs {
 		if o.shown[id] {
@@ -441,7 +441,7 @@ func (o *operation) override(ctx, waits context.Context, p *tfe.PolicyCheck, tit
 	return o.b.OverridePolicy(ctx, p.ID)
 }
 
-// stages shows the results of the run tasks of a stage.
+// stages prints the results of the run tasks of a stage.
 func (o *operation) stages(ctx, waits context.Context, name string) error {
 	for _, id := range o.run.StageIDs {
 		if o.shown[id] {
@@ -501,7 +501,7 @@ func describe(s *tfe.Stage) string {
 	return fmt.Sprintf("\n%s:\n\nAll tasks completed! %d passed, %d failed\n\n%s\n", titles[s.Stage], passed, len(s.Tasks)-passed, strings.Join(lines, "\n"))
 }
 
-// end says what came of a run.
+// end prints the result of a run, and returns the exit status.
 func (o *operation) end(ctx context.Context) int {
 	r := o.run
 	switch r.Status {
@@ -532,7 +532,7 @@ func (o *operation) end(ctx context.Context) int {
 	return 0
 }
 
-// generated writes the configuration that the run made for imported objects.
+// generated writes the configuration that the run generated for imported objects.
 func (o *operation) generated(ctx context.Context) diag.List {
 	text, err := o.b.PlanJSON(ctx, o.run.PlanID)
 	if err != nil {

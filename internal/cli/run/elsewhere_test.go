@@ -14,8 +14,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/remote"
 )
 
-// TestProgramThatDoesNotStart shows that what is sent to a program that could not be started
-// fails with the reason.
+// TestProgramThatDoesNotStart checks that a send to a program that could not be started fails
+// with the reason.
 func TestProgramThatDoesNotStart(t *testing.T) {
 	t.Parallel()
 	missing := errors.New("not found in PATH")
@@ -31,8 +31,7 @@ func TestProgramThatDoesNotStart(t *testing.T) {
 	}
 }
 
-// TestProgramThatEnds shows that attach says why the program ended that speaks with the engine:
-// it said EOF.
+// TestProgramThatEnds checks that attach reports why terrace-worker ended, and not only EOF.
 func TestProgramThatEnds(t *testing.T) {
 	t.Parallel()
 	fake := sys.Test(t.TempDir())

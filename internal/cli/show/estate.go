@@ -16,7 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/plan/planfile"
 )
 
-// showEstatePlan shows the saved plan of an estate.
+// showEstatePlan prints the saved plan of an estate.
 func showEstatePlan(ctx context.Context, c *command.Call, o *showOptions, name string) int {
 	p, err := savedplan.Read(c, name)
 	if err != nil {
@@ -30,7 +30,7 @@ func showEstatePlan(ctx context.Context, c *command.Call, o *showOptions, name s
 		u.Decrypt(enc.Plan(ctx).Plans())
 	}
 	if o.json.On || o.json.Into != "" {
-		if err := p.Check(); err != nil { // before a part of it is shown
+		if err := p.Check(); err != nil { // check before printing a part of it
 			return c.Fail(workdir.PlanFileError(name, err))
 		}
 		if code := o.json.Document(c, func(w io.Writer) error { return savedplan.WriteJSON(w, p) }); o.json.On || code != 0 {
@@ -40,7 +40,7 @@ func showEstatePlan(ctx context.Context, c *command.Call, o *showOptions, name s
 	summary := unitview.NewSummary(c.Report)
 	summary.Command, summary.Mode = "plan", p.About.Mode()
 	var results []*estate.Result
-	var hidden diag.List // units whose plans are encrypted otherwise
+	var hidden diag.List // units whose plans are encrypted with another key
 	for _, u := range p.Units {
 		res := savedResult(u)
 		summary.Width = max(summary.Width, len(u.Name))
@@ -75,7 +75,7 @@ func showEstatePlan(ctx context.Context, c *command.Call, o *showOptions, name s
 	return c.Report.Status(hidden)
 }
 
-// savedResult is the result of a run that a unit of a saved plan stands for.
+// savedResult returns the result of a run that a unit of a saved plan contains.
 func savedResult(u *estate.SavedUnit) *estate.Result {
 	return &estate.Result{
 		Unit: &estate.Unit{Name: u.Name}, Status: u.Result, Cause: u.Cause, Deferred: u.Deferred, Counts: u.Counts, Reads: u.Reads,

@@ -1,4 +1,5 @@
-// Package show is show: a state, a saved plan or a configuration, for people and as JSON.
+// Package show implements the command show. It prints a state, a saved plan or a
+// configuration, as text or JSON.
 package show
 
 import (
@@ -83,8 +84,8 @@ type showOptions struct {
 	plan   string
 	config bool
 	module string
-	path   string // a plan or a state, as the legacy form has it
-	html   string // the page of an estate's plan
+	path   string // path of a plan or a state, in the legacy form of the command
+	html   string // path of the HTML page of an estate's plan
 }
 
 func runShow(ctx context.Context, c *command.Call, o *showOptions) int {
@@ -111,7 +112,7 @@ func runShow(ctx context.Context, c *command.Call, o *showOptions) int {
 	return showFile(ctx, c, o)
 }
 
-// showFile shows a file that is a plan or a state.
+// showFile prints a file, which is a plan or a state.
 func showFile(ctx context.Context, c *command.Call, o *showOptions) int {
 	if savedplan.IsPlan(c, o.path) {
 		return showEstatePlan(ctx, c, o, o.path)
@@ -177,7 +178,7 @@ func showState(ctx context.Context, c *command.Call, o *showOptions, st *state.S
 		return c.Fail(ds)
 	}
 	defer p.Close()
-	if st != nil && len(st.Resources) > 0 { // nothing else needs a schema, and init may not have run yet
+	if st != nil && len(st.Resources) > 0 { // an empty state needs no schemas, and init may not have run yet
 		if more := p.SelectProviders(ctx, st); more.HasErrors() {
 			return c.Fail(append(ds, more...))
 		}
@@ -212,7 +213,8 @@ func showConfiguration(ctx context.Context, c *command.Call, o *showOptions) int
 	return document(c, o, doc, err, append(ds, sc.Ds...))
 }
 
-// showModule shows one module without looking at what it calls or at providers.
+// showModule prints one module. It reads neither the modules that it calls nor provider
+// schemas.
 func showModule(ctx context.Context, c *command.Call, o *showOptions) int {
 	m, ds := config.Load(filepath.Clean(o.module), config.Options{FS: c.OnDisk(), Set: c.Report.Set})
 	if ds.HasErrors() {
@@ -229,8 +231,8 @@ func showModule(ctx context.Context, c *command.Call, o *showOptions) int {
 	return document(c, o, doc, err, ds)
 }
 
-// callTexts are the sources and versions of the calls of a module. The variables that they refer
-// to need a value, as in init.
+// callTexts returns the sources and versions of a module's calls, as text. The variables in
+// them need values, as in init.
 func callTexts(ctx context.Context, c *command.Call, o *showOptions, m *config.Module) (map[hcl.Expression]string, diag.List) {
 	out := map[hcl.Expression]string{}
 	var open []hcl.Expression

@@ -272,8 +272,8 @@ refused unless -force is given.`,
 	}
 }
 
-// given reads the state that is pushed, or what may be one: the text of a file of the
-// present format is not in memory as a whole.
+// given reads the state to push. It returns a state if it could parse the file as a stream,
+// which needs less memory. Otherwise it returns the text.
 func given(c *command.Call) (*state.State, []byte, diag.List) {
 	name := c.Arg(0)
 	var b []byte
@@ -296,7 +296,8 @@ func given(c *command.Call) (*state.State, []byte, diag.List) {
 	return nil, b, nil
 }
 
-// streamed is the state of a file, nil if it must be read as a whole to say what is in it.
+// streamed parses a state file as a stream. It returns nil if the caller must read the file as
+// a whole.
 func streamed(path string) *state.State {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return nil
@@ -312,8 +313,8 @@ func streamed(path string) *state.State {
 	return nil
 }
 
-// pushed is the state of a file that is pushed: in the clear, as "state pull" prints it,
-// or encrypted, as errored.tfstate is. sealer is nil where states are not encrypted.
+// pushed parses the text of the state to push, which may be encrypted, as errored.tfstate is.
+// sealer is nil if states are not encrypted.
 func pushed(name string, b []byte, sealer sealing.Sealer) (*state.State, diag.List) {
 	if sealer != nil && encryption.Sealed(b) {
 		plain, _, err := sealer.Open(bytes.NewReader(b), int64(len(b)))
@@ -331,9 +332,9 @@ func pushed(name string, b []byte, sealer sealing.Sealer) (*state.State, diag.Li
 	return s, ds
 }
 
-// allowed says why a state must not be written over the present one.
+// allowed returns an error if the state next must not replace the state now.
 func allowed(now, next *state.State, force bool) diag.List {
-	if force || now == nil || now.Empty() { // nothing is lost
+	if force || now == nil || now.Empty() { // nothing would be lost
 		return nil
 	}
 	const summary = "Failed to write the imported state"
@@ -432,9 +433,9 @@ func unlock(ctx context.Context, c *command.Call, o *common, force bool) int {
 	return c.Report.Status(ds)
 }
 
-// lockable are the states whose lock can be meant: the one that is in use; or, where init has
-// to move states first, those at both ends, since an init that ended early may have left its
-// lock at either.
+// lockable returns the stores whose lock the user may mean. This is the store in use. If init
+// must move the state first, it returns both the old and the new store, since an earlier init
+// may have left its lock in either.
 func (o *common) lockable(ctx context.Context, c *command.Call) (stores []store.Store, workspace string, locate func(diag.List) diag.List, ds diag.List) {
 	at, place, workspace, ds := o.openAt(ctx, c)
 	if !ds.HasErrors() {
@@ -449,7 +450,7 @@ func (o *common) lockable(ctx context.Context, c *command.Call) (stores []store.
 	}
 	pending, more := c.PendingPlaces(ctx, o.vars, o.backendConfig)
 	if more.HasErrors() {
-		return nil, "", nil, append(ds, more...) // init needs options that the configuration does not have
+		return nil, "", nil, append(ds, more...) // init needs options that are not in the configuration
 	}
 	for _, p := range pending {
 		if st, more := c.OpenStore(ctx, p, workspace, o.state.StateFiles); !more.HasErrors() {
@@ -457,7 +458,7 @@ func (o *common) lockable(ctx context.Context, c *command.Call) (stores []store.
 		}
 	}
 	if len(stores) == 0 {
-		return nil, "", nil, ds // the first place has no such workspace before init
+		return nil, "", nil, ds // the first store has no such workspace before init
 	}
 	return stores, workspace, pending[0].Located, nil
 }

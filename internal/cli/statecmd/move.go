@@ -118,7 +118,7 @@ func (m *move) run(ctx context.Context, c *command.Call) int {
 	})
 }
 
-// elsewhere moves between the states of two folders or units.
+// elsewhere moves objects between the states of two directories or units.
 func (m *move) elsewhere(ctx context.Context, c *command.Call) int {
 	done, begun := false, false
 	var ds diag.List
@@ -145,7 +145,8 @@ func (m *move) elsewhere(ctx context.Context, c *command.Call) int {
 	return code
 }
 
-// enter works in another folder, which may be that of a unit; "" is the present one.
+// enter calls do for another directory, which may be that of a unit. "" is the working
+// directory.
 func (m *move) enter(ctx context.Context, c *command.Call, dir string, do func(*command.Call) int) int {
 	if dir == "" {
 		return do(c)
@@ -160,7 +161,7 @@ func (m *move) enter(ctx context.Context, c *command.Call, dir string, do func(*
 	return c.Enter(ctx, c, path, func(_ context.Context, in *command.Call) int { return do(in) })
 }
 
-// An end is one of two states, and the call in whose folder it is opened.
+// An end is one of the two states, with a call in its directory.
 type end struct {
 	*common
 	c *command.Call
@@ -174,7 +175,7 @@ func (e end) options(ctx context.Context) (statemgr.Options, diag.List) {
 	return e.locking(e.c, at, "state-mv"), ds
 }
 
-// across moves from one state into another: both change, or neither does.
+// across moves objects from one state to another. Either both states change or neither does.
 func (m *move) across(ctx context.Context, from, into end) diag.List {
 	a, ds := from.options(ctx)
 	if ds.HasErrors() {

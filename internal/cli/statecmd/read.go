@@ -45,7 +45,7 @@ resources or instances cover.`,
 				}
 				c.Report.AboveStatus(ds)
 				var listed []state.Listed
-				for _, t := range ts { // in the order of the addresses, as the peers do
+				for _, t := range ts { // in the order of the arguments, as OpenTofu prints them
 					some, _ := stateedit.Matching(s, []addr.Target{t})
 					listed = append(listed, byDepth(some)...)
 				}
@@ -73,8 +73,9 @@ resources or instances cover.`,
 	}
 }
 
-// matching reads a state, and finds what the addresses of the arguments cover; everything
-// without any. That there is no state, or nothing at an address, is an error.
+// matching reads a state and returns the objects at the addresses in the arguments, or all
+// objects without arguments. It returns an error if there is no state, or if nothing is at an
+// address.
 func matching(ctx context.Context, c *command.Call, read func(context.Context, *command.Call) (*state.State, diag.List)) (ts []addr.Target, s *state.State, found []state.Listed, ds diag.List) {
 	if ts, ds = targets(c.Args); ds.HasErrors() {
 		return nil, nil, nil, ds
@@ -92,7 +93,8 @@ func matching(ctx context.Context, c *command.Call, read func(context.Context, *
 	return ts, s, found, ds
 }
 
-// identities is a command that Terraform 1.12 and later has, and OpenTofu 1.12 has not.
+// identities declares state identities, a command of Terraform 1.12 and later that OpenTofu
+// 1.12 does not have.
 func identities() command.Command {
 	return command.Command{
 		Name: "state identities", Synopsis: "List the identities of resources in the state", Usage: "[options] -json [ADDRESS...]",
@@ -136,8 +138,8 @@ address. Instances without an identity are left out.`,
 	}
 }
 
-// byDepth puts what lies in modules of modules behind what lies further up, as the peers
-// do, and leaves the order as it is else.
+// byDepth sorts instances in nested modules after those further up, as OpenTofu does. It keeps
+// the order of the others.
 func byDepth(listed []state.Listed) []state.Listed {
 	var levels [][]state.Listed
 	var module addr.ModuleInstance
@@ -154,7 +156,7 @@ func byDepth(listed []state.Listed) []state.Listed {
 	return slices.Concat(levels...)
 }
 
-// attribute is an attribute of an object that is a string, "" if it is none.
+// attribute returns a string attribute of an object, or "" if it is not a string.
 func attribute(o *state.Object, name string) string {
 	if o.JSON == nil {
 		return o.Flat[name]
@@ -162,7 +164,7 @@ func attribute(o *state.Object, name string) string {
 	var all map[string]json.RawMessage
 	var out string
 	if json.Unmarshal(o.JSON, &all) == nil {
-		_ = json.Unmarshal(all[name], &out) // what is no string has no text
+		_ = json.Unmarshal(all[name], &out) // the result is "" if the value is not a string
 	}
 	return out
 }
@@ -264,7 +266,7 @@ func pull() command.Command {
 				}
 				err := statefile.Write(c.Stdout, s, false)
 				if err == nil {
-					_, err = fmt.Fprintln(c.Stdout) // an empty line, as the peers print
+					_, err = fmt.Fprintln(c.Stdout) // an empty line, as OpenTofu prints
 				}
 				if err != nil {
 					return c.Fail(flags.NotWritten(err))

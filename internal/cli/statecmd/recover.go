@@ -48,7 +48,8 @@ objects are saved to errored.tfstate.`,
 	}
 }
 
-// recover takes the state, and adopts every journal that is not the user's own.
+// recover locks the state and merges its journals into it. Without approved, it asks before it
+// merges a journal of another user.
 func (o *common) recover(ctx context.Context, c *command.Call, approved bool) int {
 	at, _, ds := o.open(ctx, c)
 	if ds.HasErrors() {

@@ -1,8 +1,8 @@
-// Package statecmd is the commands that look at a state and edit it: state list, identities,
+// Package statecmd implements the commands that read and edit a state: state list, identities,
 // show, mv, rm, pull, push, recover and replace-provider, taint, untaint and force-unlock.
 //
-// Main function: Commands. The one rule: what is done to a state is done in package
-// stateedit; here it is opened under its lock, backed up, written and reported.
+// Main function: Commands. The one rule: package stateedit edits the state. This package
+// locks, backs up, writes and reports it.
 package statecmd
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/terrace-iac/terrace/state/statefile"
 )
 
-// Commands are the commands of this package.
+// Commands declares the commands of this package.
 func Commands() []command.Command {
 	return []command.Command{
 		{
@@ -37,7 +37,7 @@ state file, a backup is kept.`,
 	}
 }
 
-// common are the flags that all of these commands have.
+// common contains the flags that these commands share.
 type common struct {
 	state flags.State
 	vars  []workdir.VarFlag
@@ -57,13 +57,14 @@ func (o *common) writing() command.Flags {
 		o.state.VersionFlag())
 }
 
-// open opens the state that the flags name.
+// open opens the store of the state that the flags select. It neither locks nor reads the
+// state.
 func (o *common) open(ctx context.Context, c *command.Call) (at statemgr.Options, workspace string, ds diag.List) {
 	at, _, workspace, ds = o.openAt(ctx, c)
 	return at, workspace, ds
 }
 
-// openAt is open; it tells where the state is, too.
+// openAt is open, and also returns the backend.
 func (o *common) openAt(ctx context.Context, c *command.Call) (at statemgr.Options, place *workdir.OpenedBackend, workspace string, ds diag.List) {
 	place, ds = c.WhereState(ctx, o.vars)
 	if ds.HasErrors() {
@@ -86,7 +87,7 @@ func (o *common) openAt(ctx context.Context, c *command.Call) (at statemgr.Optio
 	return c.PlaceOf(place, st, workspace).Manager(c.Report.Context), place, workspace, ds
 }
 
-// read reads the state without changing anything.
+// read reads the state without locking it.
 func (o *common) read(ctx context.Context, c *command.Call) (*state.State, diag.List) {
 	at, _, ds := o.open(ctx, c)
 	if ds.HasErrors() {
@@ -96,7 +97,7 @@ func (o *common) read(ctx context.Context, c *command.Call) (*state.State, diag.
 	return s, append(ds, more...)
 }
 
-// outline reads the state without what its objects consist of.
+// outline reads the state without the attributes of its objects.
 func (o *common) outline(ctx context.Context, c *command.Call) (*state.State, diag.List) {
 	at, _, ds := o.open(ctx, c)
 	if ds.HasErrors() {
@@ -106,7 +107,7 @@ func (o *common) outline(ctx context.Context, c *command.Call) (*state.State, di
 	return s, append(ds, more...)
 }
 
-// take locks and reads the state. operation is what the lock says.
+// take locks and reads the state. operation is the operation that the lock names.
 func (o *common) take(ctx context.Context, c *command.Call, operation string) (*statemgr.State, diag.List) {
 	at, _, ds := o.open(ctx, c)
 	if ds.HasErrors() {
@@ -116,12 +117,13 @@ func (o *common) take(ctx context.Context, c *command.Call, operation string) (*
 	return h, append(ds, more...)
 }
 
-// takeAt locks and reads the state that was opened.
+// takeAt locks and reads a state that is open.
 func (o *common) takeAt(ctx context.Context, c *command.Call, at statemgr.Options, operation string) (*statemgr.State, diag.List) {
 	return statemgr.Take(ctx, o.locking(c, at, operation))
 }
 
-// locking are the options of a state with what its lock says, unless it is not locked.
+// locking returns the options of a state with the content of its lock. With -lock=false, the
+// state is not locked.
 func (o *common) locking(c *command.Call, at statemgr.Options, operation string) statemgr.Options {
 	at.Run = store.LockInfo{Operation: operation, Who: c.Who(), Version: statefile.Version, Created: c.Now()}
 	if o.state.On {
@@ -130,8 +132,8 @@ func (o *common) locking(c *command.Call, at statemgr.Options, operation string)
 	return at
 }
 
-// stamped makes the backup a file with the time in its name, as the commands that
-// change addresses leave it, where the state is a file and no other was asked for.
+// stamped sets the path of the backup to a name with the current time, as commands that change
+// addresses do. It does nothing if the state is not a file or -backup is given.
 func (o *common) stamped(ctx context.Context, c *command.Call) diag.List {
 	if o.state.Backup != "" && o.state.Backup != "-" {
 		return nil
@@ -145,14 +147,15 @@ func (o *common) stamped(ctx context.Context, c *command.Call) diag.List {
 			if _, err := os.Lstat(o.state.Backup); err != nil {
 				break
 			}
-			at++ // a change within the same second has one already
+			at++ // a change in the same second has this name
 		}
 	}
 	return ds
 }
 
-// edit opens the state, lets change make another of it, and writes that. What change
-// reports, and done, come after the state is written; done may be nil.
+// edit locks the state, writes the state that change returns, and unlocks it. If next is nil,
+// it writes nothing. It reports the messages at the end and calls done, which may be nil, if
+// there are no errors.
 func (o *common) edit(ctx context.Context, c *command.Call, operation string, change func(*state.State) (next *state.State, done func(), ds diag.List)) int {
 	h, ds := o.take(ctx, c, operation)
 	if h == nil {
@@ -188,7 +191,7 @@ func badAddress(address string, err error) diag.List {
 	return diag.List{{Code: diag.CodeStateAddress, Severity: diag.Error, Summary: "Invalid address", Detail: fmt.Sprintf("%q is not the address of a module, resource or instance: %s.", address, strings.TrimSuffix(err.Error(), "."))}}
 }
 
-// noState is the error of commands that need a state where there is none.
+// noState returns the error for commands that need a state if there is none.
 func noState() diag.List {
 	return diag.List{{Code: diag.CodeStateNone, Severity: diag.Error, Summary: "No state file was found", Detail: fmt.Sprintf("State management commands require a state file. Run this command in a directory where %s has been run or use the -state flag to point the command to a specific state location.", view.Product)}}
 }
