@@ -23,7 +23,7 @@ func BenchmarkPlan(b *testing.B) {
 	}
 }
 
-// What is written by many workers stands in the order of the plan.
+// TestManyChanges checks that changes written by several workers are in the order of the plan.
 func TestManyChanges(t *testing.T) {
 	p, schemas := manyChanges(page*pages + 2*page + 1)
 	var got, want bytes.Buffer
@@ -40,7 +40,7 @@ func TestManyChanges(t *testing.T) {
 	}
 }
 
-// manyChanges makes a plan that creates and updates, in turns.
+// manyChanges returns a plan that alternates creates and updates.
 func manyChanges(n int) (*plan.Plan, Schemas) {
 	dyn := cty.DynamicPseudoType
 	schemas := fixedSchemas{"managed.terraform_data": {Block: &schema.Block{Attributes: map[string]*schema.Attribute{

@@ -1,9 +1,8 @@
-// Package view is how things are shown: plans, states, outputs, progress and
-// messages, for people and as a stream of JSON objects.
+// Package view formats plans, states, outputs, progress and messages, as text for people and
+// as a stream of JSON objects.
 //
-// Main types: Human and Stream; main functions: Plan and State. The one rule:
-// nothing here decides anything, and what is sensitive is not shown unless the
-// user asked for it.
+// Main types: Human and Stream; main functions: Plan and State. The one rule: this package
+// makes no decisions, and shows a sensitive value only if the user requests it.
 package view
 
 import (
@@ -15,24 +14,23 @@ import (
 
 // # How a change is shown
 //
-// A change is compared into a tree of nodes first and written afterwards,
-// since what is written of an object depends on which of its parts changed.
-// The comparison follows the schema as far as it goes; a value of a dynamic
-// type is compared by the form that it would have as JSON: objects and maps
-// are the same, and so are lists, sets and tuples.
+// A change is first compared into a tree of nodes and then written, since the text for an
+// object depends on which of its parts changed. The comparison follows the schema as far as
+// possible. Values of a dynamic type are compared by their JSON form, in which objects and
+// maps are the same, and so are lists, sets and tuples.
 //
-// Absent and null are distinguished by the place: an argument that is null is
-// absent and not shown at all, whereas an element of a list or map and a part
-// of a dynamic object are shown as null. An absent side is cty.NilVal here.
+// Null has two meanings. A null argument counts as absent and is not shown. A null element of
+// a list or map, and a null part of a dynamic object, are shown as null. An absent value is
+// cty.NilVal in this package.
 
-// A differ compares; reveal shows what is sensitive. It is used by one
-// goroutine.
+// A differ compares values. With reveal, it shows sensitive values. It must not be used
+// concurrently.
 type differ struct {
 	reveal bool
 	names  map[*schema.Block][2][]string // sorted names of arguments and of blocks
 }
 
-// namesOf gives the sorted names of a block's arguments and of its blocks.
+// namesOf returns the sorted names of a block's arguments and of its nested blocks.
 func (d *differ) namesOf(b *schema.Block) (attrs, blocks []string) {
 	n, ok := d.names[b]
 	if !ok {
@@ -72,8 +70,8 @@ func (d *differ) block(p pair, b *schema.Block) *node {
 	return n
 }
 
-// settleWriteOnly gives write-only arguments the operation of the arguments
-// beside them: what they were and will be, nobody knows.
+// settleWriteOnly sets the operation of write-only arguments to that of the node, because
+// their values are unknown.
 func (n *node) settleWriteOnly() {
 	for _, k := range n.children {
 		if k.node.kind != writeOnly {
@@ -86,10 +84,10 @@ func (n *node) settleWriteOnly() {
 	}
 }
 
-// attribute compares an argument; nil means that there is nothing to show.
+// attribute compares an argument. It returns nil if there is nothing to show.
 func (d *differ) attribute(p pair, a *schema.Attribute) *node {
 	if a.WriteOnly {
-		return &node{kind: writeOnly, forces: p.replace.Marked()} // see settleWriteOnly
+		return &node{kind: writeOnly, forces: p.replace.Marked()} // settleWriteOnly sets the operation
 	}
 	if p.before == cty.NilVal && p.after == cty.NilVal {
 		return nil
@@ -109,8 +107,9 @@ func (d *differ) attribute(p pair, a *schema.Attribute) *node {
 	return d.nested(p, a.Nested)
 }
 
-// hidden gives the node of a part that is not shown since either side is
-// sensitive, or nil.
+// hidden returns the node for a part that must not be shown, since its value before or after
+// is sensitive. It returns nil if the part may be shown. declared means that the schema
+// declares the part as sensitive.
 func (d *differ) hidden(p pair, declared bool) *node {
 	b, a := declared || p.beforeS.Marked(), declared || p.afterS.Marked()
 	if d.reveal || !b && !a {
@@ -134,8 +133,8 @@ func (d *differ) hidden(p pair, declared bool) *node {
 	return n
 }
 
-// pending makes the node of a part that is known after apply; f compares what
-// was there before with nothing.
+// pending returns the node for a part that is known after apply. f compares the value before
+// with an absent one.
 func pending(p pair, f func(pair) *node) *node {
 	n := &node{kind: unknown, op: create, forces: p.replace.Marked()}
 	if p.before != cty.NilVal {
@@ -147,16 +146,16 @@ func pending(p pair, f func(pair) *node) *node {
 
 func (p pair) isPending() bool { return p.after != cty.NilVal && !p.after.IsKnown() }
 
-// typed compares values of a type without schema.
+// typed compares values of a type without a schema.
 func (d *differ) typed(p pair, ty cty.Type) *node { return d.value(p, ty, false) }
 
-// value is typed for an argument that may be declared sensitive.
+// value is typed for an argument that the schema may declare as sensitive.
 func (d *differ) value(p pair, ty cty.Type, declared bool) *node {
 	if n := d.hidden(p, declared); n != nil {
 		return n
 	}
 	if p.isPending() {
-		if p.before != cty.NilVal && p.before.IsNull() { // was not there, as in OpenTofu
+		if p.before != cty.NilVal && p.before.IsNull() { // counts as absent, as in OpenTofu
 			p.before = cty.NilVal
 		}
 		return pending(p, func(p pair) *node { return d.known(p, ty) })
@@ -194,16 +193,16 @@ func (d *differ) known(p pair, ty cty.Type) *node {
 	return d.primitive(p)
 }
 
-// bothNull reports whether a side is an explicit null of a collection, which
-// is shown as a plain value.
+// bothNull reports whether each side is null or absent. A collection is then shown as a plain
+// value.
 func bothNull(p pair) bool {
 	b := p.before == cty.NilVal || p.before.IsNull()
 	a := p.after == cty.NilVal || p.after.IsKnown() && p.after.IsNull()
 	return b && a
 }
 
-// dynamic compares values whose type is known by the values alone. What forces
-// replacement is not shown for these, as in OpenTofu, whose plans others read.
+// dynamic compares values by their own types. It does not mark parts that force replacement,
+// because OpenTofu does not, and programs read both outputs.
 func (d *differ) dynamic(p pair) *node {
 	p.replace = nil
 	b, a := shapeOf(p.before), shapeOf(p.after)
@@ -228,7 +227,7 @@ func (d *differ) dynamic(p pair) *node {
 	return d.primitive(p)
 }
 
-// primitive compares what has no parts, and strings that hold JSON.
+// primitive compares values without parts, and strings that contain JSON.
 func (d *differ) primitive(p pair) *node {
 	n := &node{kind: leaf, op: p.op(), before: p.before, after: p.after, forces: p.replace.Marked()}
 	b, bIs := stringOf(p.before)
@@ -250,7 +249,7 @@ func (d *differ) primitive(p pair) *node {
 	return n
 }
 
-// mapping compares maps, and objects whose parts are no arguments.
+// mapping compares maps, and objects without a schema.
 func (d *differ) mapping(p pair, k kind, f func(pair) *node) *node {
 	n := &node{kind: k, op: p.start(), forces: p.replace.Marked()}
 	b, a := elements(p.before), elements(p.after)
@@ -264,7 +263,8 @@ func (d *differ) mapping(p pair, k kind, f func(pair) *node) *node {
 	return n
 }
 
-// objectLike reports whether a node is written in braces with an object's names.
+// objectLike reports whether a node is written in braces with the names of an object's
+// attributes.
 func objectLike(n *node) bool {
 	for n.kind == unknown && n.inner != nil {
 		n = n.inner

@@ -5,7 +5,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// nested compares an argument that the schema gives parts of its own.
+// nested compares an argument with a nested schema.
 func (d *differ) nested(p pair, o *schema.Object) *node {
 	one := func(p pair) *node {
 		if n := d.hidden(p, false); n != nil {
@@ -52,7 +52,8 @@ func (d *differ) nestedObject(p pair, o *schema.Object) *node {
 	return n
 }
 
-// nestedUnknown shows every part of an object that is known after apply.
+// nestedUnknown returns the node for an object that is known after apply. It shows every
+// attribute as unknown.
 func (d *differ) nestedUnknown(p pair, o *schema.Object) *node {
 	n := &node{kind: unknown, op: create, forces: p.replace.Marked()}
 	if p.before == cty.NilVal {
@@ -68,7 +69,7 @@ func (d *differ) nestedUnknown(p pair, o *schema.Object) *node {
 	return n
 }
 
-// byIndex compares lists element by element, as blocks are.
+// byIndex compares lists element by element, as OpenTofu compares blocks.
 func (d *differ) byIndex(p pair, f func(pair) *node) *node {
 	n := &node{kind: sequence, op: p.start(), forces: p.replace.Marked()}
 	b, a := slice(p.before), slice(p.after)
@@ -132,7 +133,7 @@ func (d *differ) blocks(p pair, nb *schema.NestedBlock) group {
 	return g
 }
 
-// hideBlock says of a block that is not shown what changes about that.
+// hideBlock sets the warning for a block that becomes or ceases to be sensitive.
 func (n *node) hideBlock(before, after bool) {
 	if before == after || n.op == create || n.op == remove {
 		return
@@ -143,8 +144,8 @@ func (n *node) hideBlock(before, after bool) {
 	}
 }
 
-// blocksUnknown shows blocks whose number is known after apply as one block in
-// which everything is.
+// blocksUnknown returns the node for blocks whose number is known after apply: one block in
+// which everything is unknown.
 func (d *differ) blocksUnknown(p pair, nb *schema.NestedBlock) *node {
 	parts := make(map[string]cty.Value)
 	for name, a := range nb.Attributes {

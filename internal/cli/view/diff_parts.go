@@ -5,7 +5,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// op is what happens to one part of an object.
+// op is the change of one part of an object.
 type op uint8
 
 const (
@@ -15,19 +15,19 @@ const (
 	remove
 )
 
-// kind tells how a node is written.
+// kind determines how a node is written.
 type kind uint8
 
 const (
-	leaf      kind = iota // before and after
-	text                  // a string of several lines on one side at least
-	encoded               // a string of JSON: inner
-	object                // children with bare names
+	leaf      kind = iota // the values before and after
+	text                  // a string with several lines before or after
+	encoded               // a string that contains JSON; inner is its content
+	object                // children with plain names
 	mapping               // children with quoted names
 	sequence              // children without names
-	unknown               // inner is what was there before, if anything
+	unknown               // known after apply; inner is the value before, if any
 	secret                // not shown
-	converted             // inner became after, of another kind
+	converted             // inner becomes other, which has another shape
 	writeOnly
 	blockBody // children are arguments, groups are blocks
 )
@@ -36,13 +36,13 @@ const (
 type node struct {
 	op     op
 	kind   kind
-	forces bool // it forces replacement
+	forces bool // the part forces replacement
 
-	bare      bool // mapping, sequence: no surroundings of unchanged parts; mapping: names are not aligned
+	bare      bool // sequence: without unchanged neighbors; mapping: names are not aligned
 	showNull  bool // removed children end in "-> null"
 	warn      warning
-	secretSet bool // blockBody: nothing of it is shown
-	empty     bool // blockBody: the block has no blocks inside by its schema
+	secretSet bool // blockBody: the content is not shown
+	empty     bool // blockBody: the schema has no nested blocks
 
 	before, after cty.Value
 	inner, other  *node
@@ -55,14 +55,14 @@ type child struct {
 	node *node
 }
 
-// A group is the blocks of one type.
+// A group contains the blocks of one type.
 type group struct {
 	name     string
 	forces   bool
-	children []child // name is the label of a block in a map
+	children []child // name is the label of the block if blocks are a map
 }
 
-// warning is said above an attribute that becomes or ceases to be sensitive.
+// warning is the warning above an attribute or block that becomes or ceases to be sensitive.
 type warning uint8
 
 const (
@@ -75,14 +75,14 @@ const (
 	blockBecomesPlain
 )
 
-// A pair is the two sides of a part, and what is said of it by path.
+// A pair contains the values of a part before and after a change.
 type pair struct {
-	before, after   cty.Value      // cty.NilVal where absent
-	beforeS, afterS *value.PathSet // sensitive parts
+	before, after   cty.Value      // cty.NilVal if absent
+	beforeS, afterS *value.PathSet // the sensitive paths of each value
 	replace         *value.PathSet
 }
 
-// present turns a null argument into an absent one.
+// present converts a null argument to an absent one.
 func present(v cty.Value) cty.Value {
 	if v == cty.NilVal || v.IsKnown() && v.IsNull() {
 		return cty.NilVal
@@ -90,8 +90,8 @@ func present(v cty.Value) cty.Value {
 	return v
 }
 
-// written turns an empty string into an absent argument, as is done for the
-// arguments of resources and blocks: old providers know no null strings.
+// written converts an empty string to an absent argument, for arguments of resources and
+// blocks. Old providers cannot return a null string.
 func written(v cty.Value) cty.Value {
 	if s, is := stringOf(v); is && s == "" {
 		return cty.NilVal
@@ -113,7 +113,7 @@ func (p pair) op() op {
 	return update
 }
 
-// start is the operation of a collection before its children are known.
+// start returns the operation of a collection before its children are compared.
 func (p pair) start() op {
 	switch {
 	case p.before == cty.NilVal && p.after != cty.NilVal:
@@ -129,14 +129,14 @@ func (n *node) add(name string, k *node) {
 	n.fold(k.op)
 }
 
-// fold makes the operation of a collection an update if a child's is another.
+// fold sets the operation of a collection to update if a child has another operation.
 func (n *node) fold(k op) {
 	if k != same && k != n.op {
 		n.op = update
 	}
 }
 
-// attr gives the pair of an argument of an object.
+// attr returns the pair of an argument of an object.
 func (p pair) attr(name string) pair {
 	return pair{
 		before: present(getAttr(p.before, name)), after: present(getAttr(p.after, name)),
@@ -144,8 +144,8 @@ func (p pair) attr(name string) pair {
 	}
 }
 
-// getAttr is cty.NilVal too where the value has no such attribute, as when a
-// plan was made with another version of the provider than the schema is of.
+// getAttr returns cty.NilVal if the value has no such attribute. This happens if the plan was
+// made with another version of the provider.
 func getAttr(v cty.Value, name string) cty.Value {
 	if v == cty.NilVal || v.IsNull() || !v.Type().IsObjectType() || !v.Type().HasAttribute(name) {
 		return cty.NilVal

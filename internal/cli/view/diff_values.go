@@ -8,7 +8,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// shape is the form that a value has as JSON.
+// shape is the form of a value in JSON.
 type shape uint8
 
 const (
@@ -42,7 +42,7 @@ func stringOf(v cty.Value) (string, bool) {
 	return v.AsString(), true
 }
 
-// elements gives the parts of a map or object by name.
+// elements returns the parts of a map or object by name.
 func elements(v cty.Value) map[string]cty.Value {
 	if v == cty.NilVal || !v.IsKnown() || shapeOf(v) != shapeObject {
 		return nil
@@ -80,8 +80,7 @@ func unionNames[V any](a, b map[string]V) []string {
 	return names
 }
 
-// equal compares two values as their JSON would be: whether a part is a list
-// or a tuple makes no difference.
+// equal compares two values by their JSON form, in which lists and tuples are the same.
 func equal(a, b cty.Value) bool {
 	if !a.IsKnown() || !b.IsKnown() {
 		return !a.IsKnown() && !b.IsKnown()
@@ -132,7 +131,7 @@ func equalParts(a, b map[string]cty.Value) bool {
 	return true
 }
 
-// slice gives the parts of a list, set or tuple.
+// slice returns the parts of a list, set or tuple.
 func slice(v cty.Value) []cty.Value {
 	if v == cty.NilVal || !v.IsKnown() || shapeOf(v) != shapeList {
 		return nil
@@ -140,7 +139,7 @@ func slice(v cty.Value) []cty.Value {
 	return v.AsValueSlice()
 }
 
-// number writes a number as JSON would, without exponent.
+// number formats a number as in JSON, without an exponent.
 func number(f *big.Float) string {
 	if n, acc := f.Int64(); acc == big.Exact {
 		return strconv.FormatInt(n, 10)

@@ -10,14 +10,14 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// JSONMessages makes messages into JSON, with the differences that failed
-// conditions tell.
+// JSONMessages returns a converter of messages to JSON, including the differences of failed
+// conditions.
 func JSONMessages(set *source.Set) diag.JSON {
 	return diag.JSON{Set: set, Difference: planjson.Difference}
 }
 
-// Difference is for Printer.Difference: the two sides of a failed condition in
-// the form of a plan's values. What is secret is not shown.
+// Difference returns a function for diag.Printer.Difference. It formats the two sides of a
+// failed condition like the values of a plan. It hides sensitive values.
 func Difference(style Style) func(*diag.Difference) string {
 	return func(d *diag.Difference) string {
 		var b strings.Builder

@@ -8,21 +8,21 @@ import (
 	"github.com/terrace-iac/terrace/event"
 )
 
-// A Human tells people what happens: progress, messages and other text. Its
-// methods may be called concurrently. A nil Human says nothing.
+// A Human prints progress, messages and other text for people. Its methods may be called
+// concurrently. A nil Human prints nothing.
 type Human struct {
 	Out, Errs io.Writer
 	Style     Style
 	Printer   *diag.Printer
-	Concise   bool // lines about progress are left out
-	Joined    bool // Out and Errs are terminals, that is, the same one
+	Concise   bool // print no lines about progress
+	Joined    bool // Out and Errs are the same terminal
 
 	mu       sync.Mutex
 	applying bool
 }
 
-// errs is where errors go: where what is drawn over stands on the same terminal, they
-// go the way of everything else, so that they do not land in it.
+// errs returns the writer for errors. If Out and Errs are the same terminal, errors go to Out,
+// so that they do not damage a status line there.
 func (h *Human) errs() io.Writer {
 	if h.Joined {
 		return h.Out
@@ -30,7 +30,7 @@ func (h *Human) errs() io.Writer {
 	return h.Errs
 }
 
-// Applying says that a plan is carried out from now on.
+// Applying marks the beginning of the apply of a plan.
 func (h *Human) Applying() {
 	if h != nil {
 		h.mu.Lock()
@@ -39,7 +39,7 @@ func (h *Human) Applying() {
 	}
 }
 
-// Event tells an event.
+// Event prints an event.
 func (h *Human) Event(e event.Event) {
 	if h == nil {
 		return
@@ -73,7 +73,7 @@ func (h *Human) Messages(ds diag.List) {
 	_ = h.Printer.Split(h.Out, h.errs(), ds)
 }
 
-// With prints messages by another printer, as Messages does by its own.
+// With is Messages with another printer.
 func (h *Human) With(p *diag.Printer, ds diag.List) {
 	if h == nil || len(ds) == 0 {
 		return
@@ -83,7 +83,7 @@ func (h *Human) With(p *diag.Printer, ds diag.List) {
 	_ = p.Split(h.Out, h.errs(), ds)
 }
 
-// AboveStatus writes text about the run, which is no part of what a command prints, to Errs.
+// AboveStatus writes text about the run, which is not part of the command's output, to Errs.
 func (h *Human) AboveStatus(text string) {
 	if h == nil {
 		return
@@ -93,7 +93,7 @@ func (h *Human) AboveStatus(text string) {
 	_, _ = io.WriteString(h.errs(), text)
 }
 
-// WithAside prints messages by another printer, all of them to Errs.
+// WithAside prints messages with another printer, all of them to Errs.
 func (h *Human) WithAside(p *diag.Printer, ds diag.List) {
 	if h == nil || len(ds) == 0 {
 		return
@@ -103,7 +103,7 @@ func (h *Human) WithAside(p *diag.Printer, ds diag.List) {
 	_ = p.Print(h.errs(), ds)
 }
 
-// Say writes text as it is.
+// Say writes text unchanged.
 func (h *Human) Say(text string) {
 	if h == nil {
 		return
@@ -113,14 +113,14 @@ func (h *Human) Say(text string) {
 	_, _ = io.WriteString(h.Out, text)
 }
 
-// Good writes text for what went well.
+// Good writes text in the style of a success.
 func (h *Human) Good(text string) {
 	if h != nil {
 		h.Say(h.dress(bold+green, text))
 	}
 }
 
-// The colors of Paint.
+// Colors for Paint.
 const (
 	Green = green
 	Red   = red
@@ -134,7 +134,7 @@ func (h *Human) Paint(color, text string) {
 	}
 }
 
-// Strong writes text that stands out.
+// Strong writes bold text.
 func (h *Human) Strong(text string) {
 	if h != nil {
 		h.Say(h.dress(bold, text))

@@ -17,9 +17,8 @@ import (
 // ProviderConfig implements planjson.Schemas.
 func (s fixedSchemas) ProviderConfig(addr.Provider) *schema.Block { return nil }
 
-// TestPlanJSON reads the JSON that OpenTofu 1.12.6 made of plans and holds what
-// we make of the result against it. (Attributes that are null were left out of
-// the test data.)
+// TestPlanJSON reads the JSON that OpenTofu 1.12.6 wrote for plans, and compares it with the
+// JSON that this package writes for the parsed plan. The test data contain no null attributes.
 func TestPlanJSON(t *testing.T) {
 	files, err := filepath.Glob("testdata/plan/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -55,9 +54,8 @@ func TestPlanJSON(t *testing.T) {
 	}
 }
 
-// stripped is a document without null attributes, without what the two differ
-// in on purpose, and without the names of providers, which the test data's
-// reader does not keep.
+// stripped returns a document without null attributes, intended differences, and names of
+// providers, which the reader of the test data drops.
 func stripped(t *testing.T, src []byte) map[string]any {
 	var doc map[string]any
 	if err := json.Unmarshal(src, &doc); err != nil {
@@ -77,13 +75,13 @@ func stripped(t *testing.T, src []byte) map[string]any {
 						}
 					}
 				}
-				// Sets with sensitive parts are marked as a whole here, always.
+				// This package always marks sets with sensitive parts as a whole.
 				if marks, ok := change[side+"_sensitive"].(map[string]any); ok {
 					delete(marks, "nset")
 					delete(marks, "bset")
 				}
 			}
-			// The type of what is unknown is not in the test data.
+			// The test data do not contain the types of unknown values.
 			if unknown, ok := change["after_unknown"].(map[string]any); ok {
 				if marks, ok := change["after_sensitive"].(map[string]any); ok {
 					for name := range unknown {

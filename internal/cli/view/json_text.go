@@ -10,20 +10,20 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Strings that hold a JSON object or array are compared by their parts and
-// written as a call of jsonencode. Numbers in them keep their spelling.
+// Strings that contain a JSON object or array are compared by their parts and written as a
+// call of jsonencode. Numbers in them keep their spelling.
 
-// literal is the type of a number in JSON text, as it is spelled.
+// literal is the type of a number in JSON text. Its value is the spelling.
 var literal = sync.OnceValue(func() cty.Type {
 	return cty.CapsuleWithOps("number", reflect.TypeFor[string](), &cty.CapsuleOps{
 		RawEquals: func(a, b any) bool { return *a.(*string) == *b.(*string) },
 	})
 })
 
-// maxJSON bounds the strings that are taken apart.
+// maxJSON is the size of the longest string that is parsed as JSON, in bytes.
 const maxJSON = 4 << 20
 
-// parseJSON reads a JSON object or array; ok is false for everything else.
+// parseJSON parses a JSON object or array. ok is false for any other text.
 func parseJSON(s string) (v cty.Value, ok bool) {
 	if len(s) < 2 || len(s) > maxJSON || s[0] != '{' && s[0] != '[' {
 		return cty.NilVal, false
@@ -68,8 +68,8 @@ func fromJSON(x any) cty.Value {
 	return cty.NullVal(cty.DynamicPseudoType)
 }
 
-// json compares strings of which one at least holds JSON; nil if none does.
-// n is the node as it is without that.
+// json compares strings of which at least one contains JSON. It returns nil if none does. n is
+// the node from the comparison as plain strings.
 func (d *differ) json(n *node, b, a string, bIs, aIs bool) *node {
 	before, bJSON := cty.NilVal, false
 	if bIs {

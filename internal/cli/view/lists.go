@@ -7,10 +7,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// list compares by a longest common subsequence, so that an element in the
-// middle that came or went does not make a change of all that follow. Where an
-// object went and another came at the same place, it is shown as changed, and so is a
-// text of which a line stays.
+// list compares lists by a longest common subsequence, so that an inserted or removed element
+// does not mark all later elements as changed. A removed element and a new one at the same
+// position are shown as a change if alike returns true.
 func (d *differ) list(p pair, f func(pair) *node) *node {
 	n := &node{kind: sequence, op: p.start(), forces: p.replace.Marked()}
 	b, a := slice(p.before), slice(p.after)
@@ -37,7 +36,7 @@ func (d *differ) list(p pair, f func(pair) *node) *node {
 	ids := newNumbering(len(b) + len(a))
 	before, after := ids.all(b), ids.all(a)
 	for j, v := range a {
-		if !v.IsKnown() { // takes the place of a null, as in OpenTofu, and is shown as changed
+		if !v.IsKnown() { // an unknown element matches null, as in OpenTofu, and is shown as changed
 			after[j] = ids.of(cty.NullVal(cty.DynamicPseudoType))
 		}
 	}
@@ -45,7 +44,8 @@ func (d *differ) list(p pair, f func(pair) *node) *node {
 	return n
 }
 
-// alike says whether one element that came for another is shown as a change of it.
+// alike reports whether a new element in place of a removed one is shown as its change: both
+// are objects, or texts with a common line.
 func alike(before, after cty.Value) bool {
 	if isObject(before) && isObject(after) {
 		return true
@@ -55,7 +55,7 @@ func alike(before, after cty.Value) bool {
 	return bIs && aIs && shareLine(b, a)
 }
 
-// shareLine says whether a line of one text, spaces and all, is one of the other.
+// shareLine reports whether two texts have a line in common, including white space.
 func shareLine(b, a string) bool {
 	if !strings.Contains(b, "\n") && !strings.Contains(a, "\n") {
 		return b == a
@@ -74,8 +74,8 @@ func shareLine(b, a string) bool {
 
 func isObject(v cty.Value) bool { return v.IsKnown() && shapeOf(v) == shapeObject }
 
-// set compares without order: what is on both sides is unchanged, the rest was
-// removed or added.
+// set compares without order. Elements on both sides are unchanged, and the others are removed
+// or added.
 func (d *differ) set(p pair, f func(pair) *node) *node {
 	n := &node{kind: sequence, op: p.start(), forces: p.replace.Marked(), bare: true}
 	b, a := slice(p.before), slice(p.after)
@@ -101,7 +101,7 @@ func (d *differ) set(p pair, f func(pair) *node) *node {
 	return n
 }
 
-// numbering gives equal values equal numbers.
+// numbering maps equal values to equal numbers.
 type numbering struct {
 	ids map[string]int
 	buf []byte
@@ -127,7 +127,8 @@ func (n *numbering) of(v cty.Value) int {
 	return id
 }
 
-// appendKey writes a value so that two are written alike exactly if equal says so.
+// appendKey appends a key of the value. Two values have the same key exactly if equal reports
+// true.
 func appendKey(b []byte, v cty.Value) []byte {
 	if !v.IsKnown() {
 		return append(b, '?')
@@ -165,9 +166,9 @@ func appendKey(b []byte, v cty.Value) []byte {
 	return append(b, v.GoString()...)
 }
 
-// align calls f for each step of the way from before to after: (i, j) for
-// what is on both sides or changed, (i, -1) for what went, (-1, j) for what
-// came. alike(i, j) says whether what went and what came are one that was changed.
+// align calls f for each step from before to after: (i, j) for elements that are unchanged or
+// changed, (i, -1) for removed ones, and (-1, j) for new ones. alike(i, j) reports whether a
+// removed and a new element are shown as a change.
 func align(before, after []int, alike func(i, j int) bool, f func(i, j int)) {
 	common := subsequence(before, after)
 	i, j, k := 0, 0, 0
@@ -192,11 +193,12 @@ func align(before, after []int, alike func(i, j int) bool, f func(i, j int)) {
 	}
 }
 
-// maxCells bounds the table of subsequence; beyond it unique values alone are matched.
+// maxCells is the largest table for subsequence, in cells. For longer lists, only unique
+// values are matched.
 const maxCells = 1 << 22
 
-// subsequence returns a longest common subsequence. What is the same at the
-// start and at the end is cut off first, which does not change the result.
+// subsequence returns a longest common subsequence. It skips the common start and end first,
+// which does not change the result.
 func subsequence(a, b []int) []int {
 	start := 0
 	for start < len(a) && start < len(b) && a[start] == b[start] {
@@ -219,7 +221,7 @@ func subsequence(a, b []int) []int {
 
 func table(a, b []int) []int {
 	w := len(a) + 1
-	c := make([]int32, w*(len(b)+1)) // c[j*w+i]: length for a[:i], b[:j]
+	c := make([]int32, w*(len(b)+1)) // c[j*w+i] is the length for a[:i] and b[:j]
 	for j := 1; j <= len(b); j++ {
 		for i := 1; i <= len(a); i++ {
 			if a[i-1] == b[j-1] {
@@ -246,8 +248,8 @@ func table(a, b []int) []int {
 	return out
 }
 
-// uniques matches values that stand once on each side: the longest run of them
-// that is in order on both.
+// uniques returns the longest sequence of values that occur once on each side and are in the
+// same order on both.
 func uniques(a, b []int) []int {
 	type count struct{ a, b, at int }
 	counts := make(map[int]*count)
@@ -271,7 +273,7 @@ func uniques(a, b []int) []int {
 		prev  int
 	}
 	var links []link
-	var tails []int // indexes into links, by length of the run that ends there
+	var tails []int // indexes into links, by the length of the sequence that ends there
 	for _, v := range a {
 		c := counts[v]
 		if c.a != 1 || c.b != 1 {

@@ -10,10 +10,9 @@ import (
 	"time"
 )
 
-// A Live shows at the bottom of a terminal which units run, how many wait and how
-// many are done, with the time that it takes. What is written to it goes above, when
-// the view is drawn next. Its methods may be called concurrently; a nil Live shows
-// nothing.
+// A Live shows the running units at the bottom of a terminal, with their durations, and the
+// numbers of finished and waiting units. Text written to it appears above at the next Refresh.
+// Its methods may be called concurrently. All methods except Write do nothing if l is nil.
 type Live struct {
 	line   StatusLine
 	height func() int
@@ -25,39 +24,39 @@ type Live struct {
 	failed  int
 	running map[string]*liveRow
 	begun   time.Time
-	hidden  bool // nothing is shown for the moment, and text goes through at once
+	hidden  bool // the view is not shown, and Write prints immediately
 	pending []byte
 }
 
 type liveRow struct {
 	name, what string
-	meanwhile  string // what is done in between, if anything
+	meanwhile  string // activity outside of the turn, such as a hook; "" for none
 	objects    []liveObject
 	since      time.Time
 }
 
-// A liveObject is one that something is being done with, and what.
+// A liveObject is an object in progress, with its activity.
 type liveObject struct{ name, what string }
 
-// mostLive is how many of those that run are shown, and aboveLive how many lines of
-// the terminal are left to what stands above.
+// mostLive is the largest number of units shown. aboveLive is the number of lines that remain
+// for text above the view.
 const (
 	mostLive  = 8
 	aboveLive = 3
 )
 
-// NewLive makes a view of so many units on a terminal whose columns and rows are
-// asked for each time; 0 stands for 80 and 24.
+// NewLive returns a view for total units. It calls width and height for the size of the
+// terminal at each refresh; 0 means 80 columns and 24 rows.
 func NewLive(out io.Writer, width, height func() int, now func() time.Time, total int) *Live {
 	return &Live{line: StatusLine{Out: out, Width: width}, height: height, now: now, total: total, running: map[string]*liveRow{}, begun: now()}
 }
 
-// Start says that a unit has its turn, and what it does first.
+// Start shows that a unit runs, with its first activity.
 func (l *Live) Start(unit, what string) {
 	l.change(func() { l.running[unit] = &liveRow{name: unit, what: what, since: l.now()} })
 }
 
-// Note says what a unit is doing now, with none of its objects.
+// Note sets the activity of a unit, and ends the activities of its objects.
 func (l *Live) Note(unit, what string) {
 	l.change(func() {
 		if r := l.running[unit]; r != nil {
@@ -66,8 +65,8 @@ func (l *Live) Note(unit, what string) {
 	})
 }
 
-// Activity says what a unit is doing with one of its objects, until Over. The one that
-// takes longest is shown.
+// Activity sets the activity of one of a unit's objects, until Over. The oldest activity is
+// shown.
 func (l *Live) Activity(unit, object, what string) {
 	l.change(func() {
 		r := l.running[unit]
@@ -84,8 +83,8 @@ func (l *Live) Activity(unit, object, what string) {
 	})
 }
 
-// Over says that nothing is being done with an object any more; what was, if it is
-// not "", is shown until something else is done.
+// Over ends the activity of an object. what, unless it is "", is shown until the next
+// activity.
 func (l *Live) Over(unit, object, what string) {
 	l.change(func() {
 		if r := l.running[unit]; r != nil {
@@ -95,7 +94,7 @@ func (l *Live) Over(unit, object, what string) {
 	})
 }
 
-// now is what the row tells.
+// now returns the activity to show.
 func (r *liveRow) now() string {
 	if len(r.objects) == 0 || r.meanwhile != "" {
 		return cmp.Or(r.meanwhile, r.what)
@@ -106,7 +105,7 @@ func (r *liveRow) now() string {
 	return r.objects[0].what
 }
 
-// Meanwhile says what is done for a unit in between; "" ends it.
+// Meanwhile sets an activity that hides the others, such as a hook. "" ends it.
 func (l *Live) Meanwhile(unit, what string) {
 	l.change(func() {
 		if r := l.running[unit]; r != nil {
@@ -115,7 +114,7 @@ func (l *Live) Meanwhile(unit, what string) {
 	})
 }
 
-// End says that a unit is done.
+// End shows that a unit is finished.
 func (l *Live) End(unit string, failed bool) {
 	l.change(func() {
 		delete(l.running, unit)
@@ -146,19 +145,19 @@ func (l *Live) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Hide takes the view away until Show, for a question to the user.
+// Hide removes the view until Show, so that a prompt can be shown.
 func (l *Live) Hide() {
 	l.change(func() { l.hidden = true })
 	l.Refresh()
 }
 
-// Show brings the view back.
+// Show shows the view again.
 func (l *Live) Show() {
 	l.change(func() { l.hidden = false })
 	l.Refresh()
 }
 
-// Refresh draws the view as things are now.
+// Refresh draws the current state of the view.
 func (l *Live) Refresh() {
 	if l == nil {
 		return
@@ -191,7 +190,7 @@ func (l *Live) text() string {
 	}
 	shown := min(len(rows), mostLive)
 	if room := cmp.Or(l.height(), 24) - aboveLive - 1; shown > room || len(rows) > shown && shown == room {
-		shown = max(0, room-1) // and the line about the others
+		shown = max(0, room-1) // one line is for the number of the others
 	}
 	for _, r := range rows[:shown] {
 		line("  ▸ "+oneLine(r.name+": "+r.now()), r.since)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// screen is what a terminal shows of text with the sequences of StatusLine.
+// screen returns the content of a terminal after text with the escape sequences of StatusLine.
 func screen(t *testing.T, text string) string {
 	t.Helper()
 	lines := []string{""}
@@ -89,8 +89,8 @@ func TestLive(t *testing.T) {
 	none.Refresh()
 }
 
-// The view leaves room above it on small terminals, takes no escape sequences over,
-// and never more columns than there are.
+// TestLiveOnSmallTerminals checks that the view leaves room above it, copies no escape
+// sequences, and fits the columns of the terminal.
 func TestLiveOnSmallTerminals(t *testing.T) {
 	now := time.Unix(0, 0)
 	var height int

@@ -12,8 +12,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// TestMismatch shows values that do not fit the schema, as when a plan is shown
-// with another version of the provider than made it.
+// TestMismatch checks values that do not fit the schema, as in a plan made with another
+// version of the provider.
 func TestMismatch(t *testing.T) {
 	inner := &schema.Block{Attributes: map[string]*schema.Attribute{"k": {Type: cty.String, Sensitive: true}}}
 	obj := &schema.Object{Nesting: schema.List, Attributes: map[string]*schema.Attribute{"k": {Type: cty.String, Sensitive: true}}}

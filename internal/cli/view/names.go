@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// ShortList names the first of many.
+// ShortList returns a list of the first names, and the number of the others.
 func ShortList(names []string) string {
 	if len(names) <= MostNames {
 		return strings.Join(names, ", ")
@@ -13,5 +13,5 @@ func ShortList(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:MostNames], ", "), len(names)-MostNames)
 }
 
-// MostNames is how many names a list has at most.
+// MostNames is the largest number of names in a list.
 const MostNames = 10

@@ -8,35 +8,36 @@ import (
 	"github.com/terrace-iac/terrace/plan"
 )
 
-// A Piece is the text of one change of a plan, for those who show many plans at
-// once and each equal piece of them once.
+// A Piece is the text of one change of a plan. Callers that print many plans use it to print
+// equal changes once.
 type Piece struct {
 	Kind PieceKind `json:"kind"`
 	Op   plan.Op   `json:"op"`
 	Text string    `json:"text"`
-	// Head is what is shown instead where only details differ that do not change:
-	// the first lines of Text, of a change that does no more than move an object.
+	// Head is a shorter text: the first lines of Text. Callers print it for several pieces
+	// that differ only in details that do not change. It is set if the change only moves an
+	// object.
 	Head string `json:"head,omitempty"`
 }
 
-// PieceKind says what a piece is about.
+// PieceKind is the kind of a piece.
 type PieceKind uint8
 
-// The kinds, in the order in which they are shown.
+// Kinds of pieces, in the order in which they are printed.
 const (
-	DriftPiece PieceKind = iota // what was found changed outside
+	DriftPiece PieceKind = iota // a change made outside of the program
 	ChangePiece
 	OutputPiece
 )
 
-// Pieces are the parts of a plan, in the order in which Plan shows them. Sensitive
-// values are hidden unless reveal is set.
+// Pieces returns the changes of a plan, in the order in which Plan prints them. It hides
+// sensitive values unless reveal is set.
 func Pieces(style Style, p *plan.Plan, schemas Schemas, reveal bool) []Piece {
 	var b bytes.Buffer
 	v := &planView{printer: newPrinter(&b, style), plan: p, schemas: schemas, d: differ{reveal: reveal}}
 	var out []Piece
 	take := func(kind PieceKind, op plan.Op) {
-		_ = v.Flush() // a buffer takes everything
+		_ = v.Flush() // a write to a buffer cannot fail
 		if b.Len() > 0 {
 			out = append(out, Piece{Kind: kind, Op: op, Text: b.String()})
 		}
@@ -64,7 +65,7 @@ func Pieces(style Style, p *plan.Plan, schemas Schemas, reveal bool) []Piece {
 	return out
 }
 
-// head are the lines of a change above the resource.
+// head returns the lines of a change above the resource.
 func head(text string) string {
 	i := strings.Index(text, "resource \"")
 	if i < 0 {
@@ -73,14 +74,14 @@ func head(text string) string {
 	return text[:strings.LastIndexByte(text[:i], '\n')+1]
 }
 
-// DriftTitle writes the line above changes that were found.
+// DriftTitle writes the line above changes made outside of the program.
 func DriftTitle(w io.Writer, style Style) {
 	v := &planView{printer: newPrinter(w, style)}
 	v.driftTitle()
 	_ = v.Flush()
 }
 
-// Legend writes what the signs of the operations mean.
+// Legend writes the meaning of the symbols of operations.
 func Legend(w io.Writer, style Style, ops []plan.Op) {
 	v := &planView{printer: newPrinter(w, style)}
 	var changes []*plan.Change

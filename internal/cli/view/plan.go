@@ -15,14 +15,14 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// The names of the program in texts.
+// Names of the program in texts.
 const (
 	Product = "Terrace"
 	Program = "terrace"
 )
 
-// Schemas finds the schema of a resource type; nil if it is not known, and
-// then values are shown by what they are. It may be used concurrently.
+// Schemas returns the schema of a resource type, or nil if it is unknown. Without a schema,
+// values are compared by their own types. Its methods may be called concurrently.
 type Schemas interface {
 	Resource(p addr.Provider, mode addr.Mode, typ string) *schema.Resource
 }
@@ -30,7 +30,7 @@ type Schemas interface {
 // rule is the line between sections.
 const rule = "─────────────────────────────────────────────────────────────────────────────"
 
-// Plan writes a plan for people. Sensitive values are hidden unless reveal is set.
+// Plan writes a plan for people. It hides sensitive values unless reveal is set.
 func Plan(w io.Writer, style Style, p *plan.Plan, schemas Schemas, reveal bool) error {
 	v := &planView{printer: newPrinter(w, style), plan: p, schemas: schemas, d: differ{reveal: reveal}}
 	v.write()
@@ -113,7 +113,7 @@ func (v *planView) transfer(t plan.Transfer) {
 	}
 }
 
-// Summary is the text of the summary line behind "Plan:".
+// Summary returns the text after "Plan:".
 func Summary(n plan.Counts) string {
 	s := strconv.Itoa(n.Add) + " to add, " + strconv.Itoa(n.Change) + " to change, " + strconv.Itoa(n.Destroy) + " to destroy"
 	if n.Import > 0 {
@@ -125,7 +125,7 @@ func Summary(n plan.Counts) string {
 	return s + "."
 }
 
-// Unchanged is the sentence behind "No changes." in a plan without changes.
+// Unchanged returns the sentence after "No changes." of a plan without changes.
 func Unchanged(m plan.Mode) string {
 	switch m {
 	case plan.RefreshOnly:
@@ -136,7 +136,7 @@ func Unchanged(m plan.Mode) string {
 	return "Your infrastructure matches the configuration."
 }
 
-// changes lists what is shown: modules in order, in each data sources first.
+// changes returns the changes to show: modules in order, and data sources first in each.
 func (v *planView) changes() []*plan.Change {
 	if v.plan.Mode == plan.RefreshOnly {
 		return nil
@@ -184,7 +184,7 @@ func (v *planView) legend(changes []*plan.Change) {
 	}
 }
 
-// actionSymbol writes the four columns in front of a resource.
+// actionSymbol writes the four columns before a resource.
 func (v *planView) actionSymbol(o plan.Op) {
 	switch o {
 	case plan.Create:
@@ -217,14 +217,14 @@ func (v *planView) pairSign(s1, t1, s2, t2 string) {
 	v.str(" ")
 }
 
-// A page is how many changes are written by one worker, and pages how many
-// pages may wait to be shown.
+// page is the number of changes that a worker writes at a time. pages is the largest number of
+// pages in memory.
 const (
 	page  = 64
 	pages = 32
 )
 
-// all writes changes, many at a time, in their order.
+// all writes changes concurrently, in their order.
 func (v *planView) all(changes []*plan.Change) {
 	for len(changes) > page {
 		n := min(len(changes), page*pages)
@@ -234,7 +234,7 @@ func (v *planView) all(changes []*plan.Change) {
 			for _, c := range changes[i*page : min((i+1)*page, n)] {
 				some.change(c)
 			}
-			_ = some.Flush() // a buffer takes everything
+			_ = some.Flush() // a write to a buffer cannot fail
 			return b.Bytes()
 		}) {
 			_, _ = v.Write(text)
@@ -270,7 +270,8 @@ func blockName(m addr.Mode) string {
 	return "resource"
 }
 
-// compare makes the node of a change. With only, other arguments count as unchanged.
+// compare returns the node of a change. If only is not nil, arguments outside of it count as
+// unchanged.
 func (v *planView) compare(c *plan.Change, only *value.PathSet) *node {
 	p := pair{
 		before: present(c.Before), after: present(c.After),
@@ -295,7 +296,7 @@ func (v *planView) compare(c *plan.Change, only *value.PathSet) *node {
 	return v.resource(p, s, only)
 }
 
-// resource compares by the schema, or without one by the values.
+// resource compares values by the schema, or without a schema by their own types.
 func (v *planView) resource(p pair, s *schema.Resource, only *value.PathSet) *node {
 	var n *node
 	if s != nil {
@@ -324,8 +325,8 @@ func part(v cty.Value, name string) cty.Value {
 	return v.GetAttr(name)
 }
 
-// keep makes every argument and block that only does not name an unchanged one.
-// Write-only arguments go with those that stay.
+// keep marks every argument and block as unchanged that only does not contain. Write-only
+// arguments do not count as changes.
 func (n *node) keep(only *value.PathSet) {
 	changed := false
 	for i, k := range n.children {
@@ -352,7 +353,7 @@ func (n *node) keep(only *value.PathSet) {
 	}
 }
 
-// unchanged is the node as it was before.
+// unchanged returns a copy of the node in which the value does not change.
 func (n *node) unchanged() *node {
 	c := *n
 	c.op = same
@@ -381,7 +382,7 @@ func (v *planView) outputs() []child {
 
 func (v *planView) outputLines(outputs []child) {
 	width := 0
-	for _, o := range v.plan.Outputs { // those that do not change count as well
+	for _, o := range v.plan.Outputs { // unchanged outputs count too
 		if !o.Left {
 			width = max(width, len(o.Name))
 		}
@@ -392,7 +393,7 @@ func (v *planView) outputLines(outputs []child) {
 	}
 }
 
-// nothing says that there is nothing to do.
+// nothing writes that there is nothing to do.
 func (v *planView) nothing(drift bool) {
 	say := func(head, text string) {
 		v.str("\n")
@@ -403,7 +404,7 @@ func (v *planView) nothing(drift bool) {
 		v.str("No changes. ", head, "\n\n", text, "\n")
 	}
 	if v.plan.Refused {
-		return // nothing was looked at
+		return // planning ended before it read anything
 	}
 	if v.plan.Errored {
 		v.str("\nPlanning failed. ", Product, " encountered an error while generating this plan.\n")
@@ -413,7 +414,7 @@ func (v *planView) nothing(drift bool) {
 		v.str("\n", rule, "\n")
 	}
 	switch {
-	case v.plan.Mode == plan.RefreshOnly && drift: // all is said
+	case v.plan.Mode == plan.RefreshOnly && drift: // the drift is the whole result
 	case v.plan.Mode == plan.RefreshOnly:
 		say(Unchanged(v.plan.Mode),
 			Product+" has checked that the real remote objects still match the result of\nyour most recent changes, and found no differences.")

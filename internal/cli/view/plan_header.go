@@ -14,8 +14,8 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// header writes the comment lines above a change. Drift is what was found, not
-// what is planned.
+// header writes the comment lines above a change. drift means that the change was found, not
+// planned.
 func (v *planView) header(c *plan.Change, drift bool) {
 	name := addr.Object{Instance: c.Addr, Deposed: c.Deposed}.String()
 	line := func(text string) { v.str("  # ", text, "\n") }
@@ -67,7 +67,7 @@ func (v *planView) header(c *plan.Change, drift bool) {
 	}
 }
 
-// inBrackets is a reason behind a title, "" without one.
+// inBrackets returns a reason in parentheses, or "" for none.
 func inBrackets(because string) string {
 	if because == "" {
 		return ""
@@ -94,7 +94,7 @@ func (v *planView) imported(c *plan.Change) {
 	}
 }
 
-// identityLines is an identity as JSON, in lines.
+// identityLines returns an identity as lines of JSON.
 func identityLines(v cty.Value) []string {
 	src, err := ctyjson.Marshal(v, v.Type())
 	var b bytes.Buffer
@@ -102,7 +102,7 @@ func identityLines(v cty.Value) []string {
 		err = json.Indent(&b, src, "", "  ")
 	}
 	if err != nil {
-		return []string{"{}"} // an identity of a plan file that nobody made
+		return []string{"{}"} // only in a corrupt plan file
 	}
 	return strings.Split(b.String(), "\n")
 }
@@ -131,7 +131,7 @@ func (v *planView) replaceTitle(c *plan.Change, name string) {
 	v.str("\n")
 }
 
-// reasonText tells why something is deleted or read, "" if there is nothing to tell.
+// reasonText returns the reason for a delete, a read or a forget, or "".
 func reasonText(c *plan.Change) string {
 	switch {
 	case c.Op == plan.Forget && c.Reason == plan.ForgotDestroyConfig && c.Addr.Resource.Mode == addr.Managed:
@@ -172,8 +172,8 @@ func reasonText(c *plan.Change) string {
 	return ""
 }
 
-// drift writes what was changed outside, as far as the plan depends on it, and
-// reports whether there was anything.
+// drift writes the changes made outside of the program that are relevant to the plan. It
+// reports whether there were any.
 func (v *planView) drift() bool {
 	some := false
 	for c, n := range v.drifted() {
@@ -189,7 +189,7 @@ func (v *planView) drift() bool {
 	return some
 }
 
-// drifted are the changes outside that are shown.
+// drifted returns the changes made outside of the program that are shown.
 func (v *planView) drifted() iter.Seq2[*plan.Change, *node] {
 	return func(yield func(*plan.Change, *node) bool) {
 		relevant := map[addr.Instance][]cty.Path{}
@@ -247,7 +247,7 @@ func (v *planView) driftFoot() {
 	v.str("\n\nUnless you have made equivalent changes to your configuration, or ignored the\nrelevant attributes using ignore_changes, the following plan may include\nactions to undo or respond to these changes.\n")
 }
 
-// Generated says that configuration was written to a file.
+// Generated returns the text about configuration that was written to a file.
 func Generated(path string) string {
 	return "\n" + Product + " has generated configuration and written it to " + path + ". Please review the\nconfiguration and edit it as necessary before adding it to version control."
 }

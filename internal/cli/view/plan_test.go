@@ -17,8 +17,8 @@ import (
 
 var updating = flag.Bool("update", false, "write the texts that differ from OpenTofu's as NAME.ours")
 
-// TestPlan compares with what OpenTofu 1.12.6 printed of the same plans. Where
-// we differ on purpose, NAME.ours has our text.
+// TestPlan compares the text of plans with the output of OpenTofu 1.12.6. For intended
+// differences, NAME.ours contains the expected text.
 func TestPlan(t *testing.T) {
 	files, err := filepath.Glob("testdata/plan/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -85,7 +85,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// withSchemas adds the schemas of providers to the JSON of a plan, as services do.
+// withSchemas adds provider schemas to the JSON of a plan, as services do.
 func withSchemas(t *testing.T, text, schemas []byte) []byte {
 	t.Helper()
 	var doc map[string]json.RawMessage
@@ -106,7 +106,7 @@ func withSchemas(t *testing.T, text, schemas []byte) []byte {
 	return out
 }
 
-// FuzzForeignPlan shows whatever a service may send.
+// FuzzForeignPlan prints any document that a service may send.
 func FuzzForeignPlan(f *testing.F) {
 	files, err := filepath.Glob("testdata/plan/*.txtar")
 	if err != nil {

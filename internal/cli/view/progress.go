@@ -7,10 +7,10 @@ import (
 	"github.com/terrace-iac/terrace/plan"
 )
 
-// maxID bounds how much of an identifier is shown.
+// maxID is the number of bytes of an identifier that are shown.
 const maxID = 80
 
-// verbs are what is said of an operation at its start, while it runs and at its end.
+// verbs are the texts for the start, the progress and the end of an operation.
 type verbs struct{ start, still, done string }
 
 func verbsOf(o plan.Op) verbs {
@@ -29,7 +29,7 @@ func verbsOf(o plan.Op) verbs {
 	return verbs{"Working...", "Still working...", "Complete"}
 }
 
-// id is " [key=value]", or nothing.
+// id returns " [key=value]", or "".
 func id(e event.Event) string {
 	if e.IDKey == "" {
 		return ""
@@ -41,7 +41,7 @@ func idText(e event.Event) string {
 	v := e.IDValue
 	if len(v) > maxID {
 		n := maxID - 3
-		for n > 0 && v[n]&0xc0 == 0x80 { // do not cut a character
+		for n > 0 && v[n]&0xc0 == 0x80 { // keep characters whole
 			n--
 		}
 		v = v[:n] + "..."
@@ -51,8 +51,8 @@ func idText(e event.Event) string {
 
 func seconds(d time.Duration) string { return d.Round(time.Second).String() }
 
-// Text is the line that tells an event to people; "" if none does. While a
-// plan is carried out imports are reported otherwise than while one is made.
+// Text returns the line about an event, or "" for none. The text about an import depends on
+// applying: whether a plan is applied or made.
 func Text(e event.Event, applying bool) string {
 	name := e.Object.String()
 	plain := e.Object.Instance.String()
@@ -109,7 +109,7 @@ func Text(e event.Event, applying bool) string {
 	return ""
 }
 
-// jsonText is the message of an event in the stream, which tells more of them.
+// jsonText returns the message of an event in the stream, which reports more kinds of events.
 func jsonText(e event.Event, applying bool) string {
 	plain := e.Object.Instance.String()
 	switch e.Kind {
@@ -135,7 +135,7 @@ func jsonText(e event.Event, applying bool) string {
 	return Text(e, applying)
 }
 
-// ephemeralText is what is said of an ephemeral resource in the stream.
+// ephemeralText returns the message about an ephemeral resource in the stream.
 func ephemeralText(k event.Kind) string {
 	switch k {
 	case event.OpenStart:

@@ -10,13 +10,13 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A Style says how text is dressed.
+// A Style determines the form of text.
 type Style struct {
 	Color bool
-	Width int // columns to wrap messages at; 0: 78
+	Width int // columns at which messages wrap; 0 means 78
 }
 
-// The escape sequences of Style.
+// Escape sequences for colors.
 const (
 	reset  = "\x1b[0m"
 	bold   = "\x1b[1m"
@@ -27,29 +27,29 @@ const (
 	gray   = "\x1b[90m"
 )
 
-// A printer writes nodes. Errors of the writer are kept in it until Flush.
+// A printer writes nodes. It keeps the first error of the writer until Flush.
 type printer struct {
 	*bufio.Writer
 	color bool
-	bare  map[string]string // names that were written, quoted where they must be
+	bare  map[string]string // cache of bareName
 }
 
 func newPrinter(w io.Writer, style Style) *printer {
 	size := 64 << 10
 	if _, memory := w.(*bytes.Buffer); memory {
-		size = 2 << 10 // which costs nothing to flush
+		size = 2 << 10 // a flush to memory is cheap
 	}
 	return &printer{bufio.NewWriterSize(w, size), style.Color, make(map[string]string)}
 }
 
-// str writes a string.
+// str writes strings.
 func (p *printer) str(ss ...string) {
 	for _, s := range ss {
 		_, _ = p.WriteString(s)
 	}
 }
 
-// dressed writes a string in a style.
+// dressed writes a string in a color.
 func (p *printer) dressed(style, s string) {
 	if p.color {
 		p.str(style, s, reset)
@@ -58,12 +58,12 @@ func (p *printer) dressed(style, s string) {
 	p.str(s)
 }
 
-// flags are what a node's surroundings say of how it is written.
+// flags are settings from the parent of a node.
 type flags struct {
-	all    bool // unchanged parts too
-	plain  bool // no symbols at all
-	noNull bool // no "-> null" behind it
-	forces bool // it is said to force replacement whatever its own node says
+	all    bool // write unchanged parts too
+	plain  bool // write no symbols
+	noNull bool // write no "-> null" at the end
+	forces bool // write "forces replacement" even if the node does not force it
 }
 
 const blanks = "                                                                "
@@ -75,7 +75,7 @@ func (p *printer) indent(n int) {
 	p.str(blanks[:n])
 }
 
-// symbol writes the four columns in front of a part.
+// symbol writes the four columns before a part.
 func (p *printer) symbol(o op, f flags) {
 	if f.plain {
 		return
@@ -98,7 +98,7 @@ func (p *printer) sign(style, s string) {
 	p.str(" ")
 }
 
-// null writes what ends a removed part.
+// null writes the end of a removed part.
 func (p *printer) null(n *node, f flags) {
 	if n.op == remove && !f.noNull {
 		p.dressed(gray, " -> null")
@@ -111,7 +111,7 @@ func (p *printer) forces(n *node, f flags) {
 	}
 }
 
-// arrow writes what stands between two values.
+// arrow writes the arrow between two values.
 func (p *printer) arrow() {
 	p.str(" ")
 	p.dressed(yellow, "->")
@@ -144,7 +144,7 @@ func (p *printer) warning(w warning, indent int) {
 	p.str("  # ", lines[1], "\n")
 }
 
-// node writes a part behind its name.
+// node writes a part after its name.
 func (p *printer) node(n *node, indent int, f flags) {
 	switch n.kind {
 	case leaf:
@@ -223,7 +223,7 @@ func (p *printer) value(v cty.Value) {
 	}
 }
 
-// lines takes a text apart; blank lines at its ends do not count.
+// lines splits a text, without blank lines at its ends.
 func lines(v cty.Value) []string {
 	if v == cty.NilVal {
 		return nil
@@ -231,7 +231,7 @@ func lines(v cty.Value) []string {
 	return strings.Split(strings.TrimSpace(v.AsString()), "\n")
 }
 
-// text writes a string of several lines.
+// text writes a string with several lines.
 func (p *printer) text(n *node, indent int, f flags) {
 	p.str("<<-EOT")
 	p.forces(n, f)
@@ -284,7 +284,7 @@ func numbers(ids map[string]int, lines []string) []int {
 	return out
 }
 
-// encoded writes a string of JSON.
+// encoded writes a string that contains JSON.
 func (p *printer) encoded(n *node, indent int, f flags) {
 	inner := flags{all: f.all, plain: f.plain, noNull: true}
 	spaces := n.op == update && n.inner.op == same
@@ -355,7 +355,7 @@ func (p *printer) unknown(n *node, indent int, f flags) {
 	p.forces(n, f)
 }
 
-// hidden writes how many parts are not shown.
+// hidden writes the number of parts that are not shown.
 func (p *printer) hidden(n int, what string, indent int, f flags) {
 	if n == 0 {
 		return

@@ -1,9 +1,9 @@
 package view
 
-// always holds the names of arguments that are shown though they did not change.
+// always reports whether an argument is shown even if it did not change.
 func always(name string) bool { return name == "id" || name == "name" || name == "tags" }
 
-// block writes the body of a block or of a whole resource, from its brace on.
+// block writes the body of a block or a resource, beginning with its brace.
 func (p *printer) block(n *node, indent int, f flags) {
 	if n.secretSet {
 		p.secretBlock(n, indent, f)
@@ -46,7 +46,7 @@ func (p *printer) block(n *node, indent int, f flags) {
 	p.str("}")
 }
 
-// group writes the changed blocks of one type and returns how many others there are.
+// group writes the changed blocks of one type and returns the number of the others.
 func (p *printer) group(g group, space bool, indent int, f flags) (unchanged int) {
 	for _, k := range g.children {
 		if k.node.op == same && !f.all {

@@ -16,10 +16,10 @@ func (p *printer) label(name string, width int) {
 	p.str(" = ")
 }
 
-// maxNames bounds how many names are remembered.
+// maxNames is the largest number of names in the cache.
 const maxNames = 10_000
 
-// bareName quotes a name that is no identifier.
+// bareName quotes a name that is not an identifier.
 func (p *printer) bareName(name string) string {
 	out, ok := p.bare[name]
 	if !ok {
@@ -33,7 +33,7 @@ func (p *printer) bareName(name string) string {
 	return out
 }
 
-// child writes one line, or more, of a child behind its indent.
+// child writes a child, including its indentation.
 func (p *printer) child(n *node, name string, width, indent int, f flags) {
 	p.warning(n.warn, indent+1)
 	p.indent(indent + 1)
@@ -60,7 +60,7 @@ func (p *printer) object(n *node, indent int, f flags) {
 	for i, k := range n.children {
 		with := sub
 		switch {
-		case n.kind == object && always(k.name): // in an object with all that is in it, changed or not
+		case n.kind == object && always(k.name): // shown with all of its parts, changed or not
 			with.all = true
 		case k.node.op == same && !f.all:
 			unchanged++
@@ -80,7 +80,7 @@ func (p *printer) closing(s string, n *node, indent int, f flags) {
 	p.null(n, f)
 }
 
-// names returns the names as they are written and the width of the widest.
+// names returns the names as they are written, and the width of the widest.
 func names(children []child, written func(string) string) ([]string, int) {
 	out, width := make([]string, len(children)), 0
 	for i, k := range children {
@@ -119,8 +119,8 @@ func (p *printer) mapping(n *node, indent int, f flags) {
 	p.closing("}", n, indent, f)
 }
 
-// sequence writes a list or set. Of a list it shows the unchanged element in
-// front of a change and the one behind it too.
+// sequence writes a list or set. For a list, it includes the unchanged elements before and
+// after a change.
 func (p *printer) sequence(n *node, indent int, f flags) {
 	if len(n.children) == 0 {
 		p.str("[]")
@@ -138,7 +138,7 @@ func (p *printer) sequence(n *node, indent int, f flags) {
 		p.child(k, "", 0, indent, s)
 		p.str(",\n")
 	}
-	var last *node // the latest unchanged element that was not written
+	var last *node // the last unchanged element that was skipped
 	unchanged, next := 0, false
 	for _, k := range n.children {
 		if k.node.op == same && !f.all && !next {

@@ -11,8 +11,8 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// State writes what a state holds for people. Sensitive values are hidden
-// unless reveal is set. A nil State is an empty one.
+// State writes a state for people. It hides sensitive values unless reveal is set. A nil state
+// counts as empty.
 func State(w io.Writer, style Style, s *state.State, schemas Schemas, reveal bool) error {
 	v := &planView{printer: newPrinter(w, style), schemas: schemas, d: differ{reveal: reveal}}
 	switch {
@@ -66,7 +66,7 @@ func (v *planView) stateObject(o state.Listed) {
 	v.str("\n")
 }
 
-// stateOutputs writes outputs in the style of a plan.
+// stateOutputs writes outputs in the form of a plan.
 func (v *planView) stateOutputs(s *state.State) {
 	for _, name := range sortedNames(s.Outputs) {
 		o := s.Outputs[name]
@@ -78,7 +78,7 @@ func (v *planView) stateOutputs(s *state.State) {
 	}
 }
 
-// Outputs writes outputs as expressions, each behind its name.
+// Outputs writes outputs as expressions, each after its name.
 func Outputs(w io.Writer, outputs map[string]*state.Output, reveal bool) error {
 	var b strings.Builder
 	for _, name := range sortedNames(outputs) {

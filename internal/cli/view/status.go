@@ -11,21 +11,21 @@ import (
 	"golang.org/x/text/width"
 )
 
-// A StatusLine is a terminal with a line at the bottom, or several, that is drawn
-// over again: what is written goes above it. Its methods may be called concurrently.
+// A StatusLine writes to a terminal and redraws one or more lines at its bottom. Written text
+// appears above them. Its methods may be called concurrently.
 type StatusLine struct {
 	Out   io.Writer  // the terminal
-	Width func() int // its columns; nil or 0: unknown, then 80
+	Width func() int // number of columns; nil or 0 means 80
 
 	mu    sync.Mutex
 	text  string
-	drawn []int // the columns of each line that stands there
-	open  bool  // what was written last does not end with a line break
+	drawn []int // columns of each drawn line
+	open  bool  // the last write did not end with a line break
 }
 
 const eraseLine = "\r\x1b[K"
 
-// Set draws the line, or the lines of a text; "" takes it away.
+// Set draws one or more lines. "" removes them.
 func (l *StatusLine) Set(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -33,7 +33,7 @@ func (l *StatusLine) Set(text string) {
 		return
 	}
 	if l.open {
-		l.text = text // shown after the next line break
+		l.text = text // drawn after the next line break
 		return
 	}
 	erase := l.erase()
@@ -60,8 +60,8 @@ func (l *StatusLine) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// erase returns the codes that clear the drawn lines. A terminal that became narrower
-// has wrapped them.
+// erase returns the escape sequences that clear the drawn lines. It counts the rows into which
+// a terminal that became narrower has wrapped them.
 func (l *StatusLine) erase() string {
 	rows, width := 0, l.width()
 	for _, columns := range l.drawn {
@@ -86,8 +86,7 @@ func (l *StatusLine) width() int {
 	return 80
 }
 
-// draw returns the text cut to the size of the terminal, and notes what stands there
-// then.
+// draw returns the text cut to the width of the terminal, and records its columns.
 func (l *StatusLine) draw() string {
 	if l.text == "" {
 		return ""
@@ -101,7 +100,7 @@ func (l *StatusLine) draw() string {
 	return strings.Join(lines, "\n")
 }
 
-// cut shortens a line to so many columns.
+// cut shortens a line to room columns.
 func cut(line string, room int) string {
 	if columns(line) <= room {
 		return line
@@ -115,7 +114,7 @@ func cut(line string, room int) string {
 	return line
 }
 
-// columns is how many columns a line takes on a terminal.
+// columns returns the number of columns of a line on a terminal.
 func columns(line string) int {
 	n := 0
 	for _, r := range line {
@@ -138,8 +137,8 @@ func columnsOf(r rune) int {
 	return 1
 }
 
-// oneLine is text as it can stand in a line that is drawn over: without the
-// sequences that change colors or move the cursor, and without line breaks.
+// oneLine returns text without escape sequences and control characters, so that it can be part
+// of a redrawn line.
 func oneLine(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); {
@@ -156,8 +155,8 @@ func oneLine(text string) string {
 	return strings.TrimSpace(b.String())
 }
 
-// Foreign is a line that another program wrote, as it can stand above what is drawn
-// over: of escape sequences only colors are kept, which end with the line.
+// Foreign returns a line of another program that can be printed above redrawn lines. It keeps
+// escape sequences for colors only, and resets the colors at the end.
 func Foreign(line string) string {
 	if !strings.ContainsFunc(line, unicode.IsControl) {
 		return line
@@ -184,7 +183,7 @@ func Foreign(line string) string {
 	return b.String()
 }
 
-// escape is the length of the escape sequence that a text begins with.
+// escape returns the length of the escape sequence at the start of text, in bytes, or 0.
 func escape(text string) int {
 	switch {
 	case strings.HasPrefix(text, "\x1b["):
@@ -203,8 +202,7 @@ func escape(text string) int {
 	return 0
 }
 
-// Redirect makes a view write to another place from now on, and returns the
-// place that it wrote to before.
+// Redirect makes the view write to out, and returns the previous writer.
 func (h *Human) Redirect(out io.Writer) io.Writer {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 )
 
-// What is written goes above the line, which is drawn over again and never in
-// the middle of what is written.
+// TestStatusLine checks that text appears above the line, and that the line is never drawn
+// inside of it.
 func TestStatusLine(t *testing.T) {
 	var out bytes.Buffer
 	l := &StatusLine{Out: &out, Width: func() int { return 10 }}
@@ -35,7 +35,8 @@ func TestStatusLine(t *testing.T) {
 	}
 }
 
-// What a terminal wrapped because it became narrower is taken away as well.
+// TestStatusLineOfANarrowerTerminal checks that lines are erased completely after the terminal
+// became narrower.
 func TestStatusLineOfANarrowerTerminal(t *testing.T) {
 	var out bytes.Buffer
 	width := 20
@@ -55,7 +56,7 @@ func TestStatusLineOfANarrowerTerminal(t *testing.T) {
 	}
 }
 
-// Lines of other programs leave nothing behind on the terminal but text and colors.
+// TestForeign checks that only text and colors of other programs reach the terminal.
 func TestForeign(t *testing.T) {
 	for line, want := range map[string]string{
 		"plain\tünïcode":                 "plain\tünïcode",
@@ -70,8 +71,8 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// Errors on the terminal that a view is drawn on stand above it, as all else does;
-// where they are read by somebody else they go there.
+// TestErrorsAboveTheView checks that errors on the same terminal appear above the view, and
+// that other errors go to Errs.
 func TestErrorsAboveTheView(t *testing.T) {
 	for _, joined := range []bool{true, false} {
 		var out, errs bytes.Buffer

@@ -23,25 +23,25 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// StreamVersion is the version of the stream's form (reference section 7.6).
+// StreamVersion is the version of the stream's format (reference section 7.6).
 const StreamVersion = "1.2"
 
-// A Stream writes the machine-readable form of what happens: one JSON object a
-// line. Its methods may be called concurrently. A nil Stream writes nothing.
+// A Stream writes one JSON object per line, for programs. Its methods may be called
+// concurrently. All methods except Pass do nothing if s is nil.
 type Stream struct {
 	Out      io.Writer
 	Now      func() time.Time
 	Messages diag.JSON
-	Version  string // of the language, as the peers' tools read it
-	Unit     string // stands first on every line; "" for none
+	Version  string // language version, which tools that parse OpenTofu's output read
+	Unit     string // first field of every line; "" for none
 
-	of       *Stream // that this one is a part of; nil for none
+	of       *Stream // the stream that this is a part of; nil for none
 	mu       sync.Mutex
 	applying bool
 }
 
-// For is a part of the stream: about a unit, or with "" about what this one is about, with
-// messages about the files of a set. The lines of all parts are written one at a time.
+// For returns a part of the stream for a unit. "" keeps the unit of s. Messages of the part
+// refer to the files of set. Parts write whole lines, one at a time.
 func (s *Stream) For(unit string, set *source.Set) *Stream {
 	if s == nil {
 		return nil
@@ -51,7 +51,7 @@ func (s *Stream) For(unit string, set *source.Set) *Stream {
 
 type fields = map[string]any
 
-// line writes one object. typ is "" for lines that tell text alone.
+// line writes one object. typ is "" for a plain log line.
 func (s *Stream) line(level, message, typ string, more fields) {
 	if more == nil {
 		more = make(fields, 5)
@@ -65,13 +65,13 @@ func (s *Stream) line(level, message, typ string, more fields) {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(more); err != nil {
-		return // only a value of the caller that JSON cannot hold
+		return // only if a value of the caller has no JSON form
 	}
 	text := b.Bytes()
 	if s.Unit != "" {
 		name, err := json.Marshal(s.Unit)
 		if err != nil {
-			return // a name is text
+			return // cannot happen
 		}
 		text = slices.Concat([]byte(`{"unit":`), name, []byte(","), text[1:])
 	}
@@ -81,7 +81,7 @@ func (s *Stream) line(level, message, typ string, more fields) {
 	_, _ = s.Out.Write(text)
 }
 
-// Pass writes lines that the stream of another process made.
+// Pass writes lines that come from the stream of another process.
 func (s *Stream) Pass(lines string) {
 	whole := cmp.Or(s.of, s)
 	whole.mu.Lock()
@@ -96,7 +96,7 @@ func (s *Stream) Start() {
 	}
 }
 
-// Applying says that a plan is carried out from now on.
+// Applying marks the beginning of the apply of a plan.
 func (s *Stream) Applying() {
 	if s != nil {
 		s.mu.Lock()
@@ -112,7 +112,7 @@ func (s *Stream) Log(message string) {
 	}
 }
 
-// Typed writes a line of a type with fields of its own.
+// Typed writes a line of a type, with additional fields.
 func (s *Stream) Typed(message, typ string, more map[string]any) {
 	if s != nil {
 		s.line("info", message, typ, more)
@@ -131,7 +131,7 @@ func (s *Stream) Tell(ds diag.List) {
 	s.TellAbout(ds, nil)
 }
 
-// TellAbout writes messages with more fields, which say what they are about.
+// TellAbout writes messages with additional fields.
 func (s *Stream) TellAbout(ds diag.List, about map[string]any) {
 	if s == nil {
 		return
@@ -180,7 +180,7 @@ type hook struct {
 	IDKey       string       `json:"id_key,omitempty"`
 	IDValue     string       `json:"id_value,omitempty"`
 	Elapsed     *float64     `json:"elapsed_seconds,omitempty"`
-	Msg         string       `json:"Msg,omitempty"` // as the peer spells it
+	Msg         string       `json:"Msg,omitempty"` // as OpenTofu spells it
 }
 
 var eventTypes = map[event.Kind]string{
@@ -205,7 +205,7 @@ func (s *Stream) Event(e event.Event) {
 		return
 	}
 	if e.Kind == event.ImportStart || e.Kind == event.ImportDone || e.Kind == event.OpenDeferred {
-		return // the form has no lines for them
+		return // the format has no lines for these
 	}
 	h := hook{Resource: nameOf(e.Object.Instance), Provisioner: e.Provisioner, IDKey: e.IDKey, IDValue: e.IDValue}
 	elapsed := elapsedSeconds(e.Elapsed)
@@ -232,7 +232,7 @@ func (s *Stream) Event(e event.Event) {
 	s.line("info", jsonText(e, applying), eventTypes[e.Kind], fields{"hook": h})
 }
 
-// actionName is the name of an operation in the stream.
+// actionName returns the name of an operation in the stream.
 func actionName(o plan.Op) string {
 	switch {
 	case o == plan.NoOp:
@@ -248,7 +248,7 @@ func actionName(o plan.Op) string {
 // streamTransfer is a move between the states of units.
 type streamTransfer struct {
 	Resource  resourceName `json:"resource"`
-	Direction string       `json:"direction"` // to or from
+	Direction string       `json:"direction"` // "to" or "from"
 	Unit      string       `json:"unit"`
 	Other     resourceName `json:"other_resource"`
 }
@@ -271,8 +271,8 @@ var streamReasons = map[plan.Reason]string{
 	plan.ReplaceCannotUpdate: "cannot_update", plan.ReplaceTainted: "tainted", plan.ReplaceByRequest: "requested", plan.ReplaceByTriggers: "replace_triggered_by",
 }
 
-// Plan writes a line for each thing that was found changed or is to be
-// changed, the summary and the outputs.
+// Plan writes a line for each change found and each change planned, the summary and the
+// outputs.
 func (s *Stream) Plan(p *plan.Plan) {
 	if s == nil || p.Refused {
 		return
@@ -297,8 +297,8 @@ func (s *Stream) Plan(p *plan.Plan) {
 	}
 }
 
-// Changes writes a line for each object that is to be changed, as an apply of a saved plan
-// begins: moves and imports that change nothing else were reported by the plan.
+// Changes writes a line for each planned change, at the start of the apply of a saved plan. It
+// leaves out moves and imports without a change, which the plan has reported.
 func (s *Stream) Changes(p *plan.Plan) {
 	if s != nil {
 		s.changes(p, false)
@@ -391,7 +391,8 @@ func (s *Stream) Summary(operation string, n plan.Counts) {
 	s.line("info", text, "change_summary", fields{"changes": streamCounts{n.Add, n.Change, n.Import, n.Destroy, n.Forget, operation}})
 }
 
-// Reads writes how many objects a plan did not refresh; nothing if it was to refresh all.
+// Reads writes the number of objects that a plan did not refresh. It writes nothing if all
+// were refreshed.
 func (s *Stream) Reads(n plan.Reads) {
 	if s != nil && n != (plan.Reads{}) {
 		text := cmp.Or(strings.Join(n.Lines(), "; "), "Everything was read")
@@ -401,7 +402,7 @@ func (s *Stream) Reads(n plan.Reads) {
 	}
 }
 
-// Complete is the line that ends an apply or a destroy.
+// Complete returns the line at the end of an apply or a destroy.
 func Complete(operation string, n plan.Counts) string {
 	if operation == "destroy" {
 		return "Destroy complete! Resources: " + strconv.Itoa(n.Destroy) + " destroyed."
@@ -425,8 +426,7 @@ type JSONOutput struct {
 	Value      json.RawMessage `json:"value,omitempty"`
 }
 
-// JSONOutputs converts outputs; the values of sensitive ones are left out
-// unless reveal is set.
+// JSONOutputs converts outputs. It omits the values of sensitive outputs unless reveal is set.
 func JSONOutputs(outputs map[string]*state.Output, reveal bool) (map[string]JSONOutput, error) {
 	out := make(map[string]JSONOutput, len(outputs))
 	for name, o := range outputs {

@@ -14,9 +14,9 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// What follows reads `show -json` of a plan and `providers schema -json`, as
-// OpenTofu writes them, back into our types, so that the text that OpenTofu
-// makes of a plan can be compared with ours.
+// The following functions parse the output of OpenTofu's `show -json` and `providers schema
+// -json` into the types of this module, so that TestPlan can compare the texts of both
+// programs.
 
 type jsonBlock struct {
 	Attributes map[string]*jsonAttr `json:"attributes"`
@@ -214,7 +214,7 @@ func path(steps []any) cty.Path {
 	return out
 }
 
-// sensitive lists the paths that are true in before_sensitive and the like.
+// sensitive returns the paths that are true in before_sensitive or after_sensitive.
 func sensitive(x any) []cty.Path {
 	switch x := x.(type) {
 	case bool:
@@ -241,7 +241,7 @@ func sensitive(x any) []cty.Path {
 	return nil
 }
 
-// build makes a value of JSON and of the tree of what is unknown.
+// build returns a value from JSON and the tree of unknown parts.
 func build(t *testing.T, ty cty.Type, src json.RawMessage, unknown any) cty.Value {
 	var x any
 	if len(src) > 0 {

@@ -1,6 +1,6 @@
 package view
 
-// Branch is how an entry of a drawn tree begins, and how the lines below it do.
+// Branch returns the prefixes for an entry of a drawn tree, and for the lines below it.
 func Branch(last bool) (mark, below string) {
 	if last {
 		return "└── ", "    "

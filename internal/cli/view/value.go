@@ -8,8 +8,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Value writes a value as an expression would, as the outputs after an apply
-// are shown. Of what has marks, secrets and what is ephemeral are not shown.
+// Value formats a value as an expression, as outputs are shown after an apply. It hides
+// sensitive and ephemeral parts.
 func Value(v cty.Value) string {
 	var b strings.Builder
 	writeValue(&b, v, 0)
@@ -55,7 +55,7 @@ func writeValue(b *strings.Builder, v cty.Value, indent int) {
 	}
 }
 
-// nullText is a null with as much of its type as the language can say.
+// nullText returns null, with as much of its type as an expression can contain.
 func nullText(ty cty.Type) string {
 	switch {
 	case ty == cty.String:
