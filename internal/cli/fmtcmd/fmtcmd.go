@@ -1,8 +1,8 @@
-// Package fmtcmd is the command fmt, which lays out configuration files in their
-// canonical form.
+// Package fmtcmd implements the command fmt, which rewrites configuration files in canonical
+// form.
 //
-// Main function: Command. The one rule: a file that cannot be read or has a mistake is
-// left as it is, and does not keep others from being formatted.
+// Main function: Command. The one rule: a file that cannot be read or has syntax errors stays
+// unchanged, and the other files are formatted anyway.
 package fmtcmd
 
 import (
@@ -94,13 +94,13 @@ func run(c *command.Call, o *options) int {
 	return files(c, o, paths)
 }
 
-// usage reports messages and returns the status of a failure, which is 2 here.
+// usage reports messages and returns the exit status of a failure, which is 2 for fmt.
 func usage(c *command.Call, ds diag.List) int {
 	c.Report.Tell(ds)
 	return 2
 }
 
-// formatted is a text in its canonical form.
+// formatted returns text in canonical form, or errors.
 func formatted(c *command.Call, path string, text []byte) ([]byte, diag.List) {
 	out, diags := format.Configuration(text, path)
 	if diags.HasErrors() {
@@ -119,7 +119,7 @@ func standardInput(c *command.Call, o *options) int {
 	switch {
 	case ds.HasErrors():
 		return usage(c, ds)
-	case !o.check && o.diff: // as the peers do: instead of the text
+	case !o.check && o.diff: // as in OpenTofu: instead of the text
 		_, _ = io.WriteString(c.Stdout, textdiff.Unified("old/<stdin>", "new/<stdin>", text, out))
 		return 0
 	case !o.check:
@@ -131,21 +131,21 @@ func standardInput(c *command.Call, o *options) int {
 	return 3
 }
 
-// writers is how many files are written at the same time: each waits for the disk, which
-// syncs what several wait for at once.
+// writers is the number of files written at the same time. Each write waits for the disk,
+// which combines concurrent syncs.
 const writers = 64
 
-// files formats files, and reports them in their order.
+// files formats files, and reports them in order.
 func files(c *command.Call, o *options, paths []string) int {
 	type result struct {
-		before, after []byte // nil after: nothing is to be done
+		before, after []byte // after is nil if the file needs no change
 		ds            diag.List
 	}
 	workers := 0
 	if o.write && !o.check {
 		workers = writers
 	}
-	formatting := make(chan struct{}, runtime.GOMAXPROCS(0)) // a file in pieces takes far more memory than its text
+	formatting := make(chan struct{}, runtime.GOMAXPROCS(0)) // a parsed file needs far more memory than its text
 	all := parallel.Map(len(paths), workers, func(i int) result {
 		formatting <- struct{}{}
 		text, err := readfile.Whole(c.Path(paths[i]))

@@ -1,6 +1,7 @@
-// Package graph is graph: what needs what in a configuration, for programs that draw.
+// Package graph implements the command graph, which prints the dependencies in a configuration
+// in the DOT language.
 //
-// Main function: Command. The one rule: what stands in the graph is up to package depgraph.
+// Main function: Command. The one rule: package depgraph decides the content of the graph.
 package graph
 
 import (

@@ -16,9 +16,9 @@ import (
 	"github.com/terrace-iac/terrace/unit/syntax"
 )
 
-// explained are the addresses that explain takes: of the configuration in the folder and, in
-// that of a unit, of the unit and its module. Files are read as they are written: nothing is
-// evaluated, and a state is read for instances only where no unit is.
+// explained returns the addresses that explain accepts: those of the configuration in the
+// directory and, for a unit, those of the unit and its module. It reads files without
+// evaluating them. It reads the state for instances only if there is no unit.
 func (f folder) explained() []string {
 	u := &unitParts{found: map[string]bool{}, read: map[string]bool{}}
 	for _, path := range append([]string{f.c.Path(syntax.DefaultName)}, discovery.EnvironmentFiles(f.c.Files, f.c.Dir)...) {
@@ -38,14 +38,14 @@ func (f folder) explained() []string {
 	return out
 }
 
-// unitParts are addresses that were found.
+// unitParts contains the addresses found in a unit.
 type unitParts struct {
 	found  map[string]bool
-	read   map[string]bool // files
-	source string          // the folder of the module, if a unit names one on this machine
+	read   map[string]bool // files that were read
+	source string          // directory of the module, if the unit names a local one
 }
 
-// module adds what a module declares.
+// module adds the addresses of a module's declarations.
 func (u *unitParts) module(m *config.Module) {
 	for name := range m.Variables {
 		u.found["var."+name] = true
@@ -64,7 +64,7 @@ func (u *unitParts) module(m *config.Module) {
 	}
 }
 
-// file adds what the file of a unit has, with the files that it includes.
+// file adds the addresses in a unit file and in the files that it includes.
 func (u *unitParts) file(path string) {
 	if u.read[path] {
 		return
@@ -114,7 +114,7 @@ func (u *unitParts) file(path string) {
 	}
 }
 
-// inputs adds the keys of an object, or of those that merge joins.
+// inputs adds the keys of an object, or of the objects that merge combines.
 func (u *unitParts) inputs(x hclsyntax.Expression) {
 	switch x := x.(type) {
 	case *hclsyntax.ParenthesesExpr:
@@ -132,8 +132,9 @@ func (u *unitParts) inputs(x hclsyntax.Expression) {
 	}
 }
 
-// fileOf is the file or the folder that an argument in a file names, absolute: a path as it
-// stands, or what find_in_parent_folders finds. "" where it takes more to know.
+// fileOf returns the absolute path of the file or directory that an argument in a file names:
+// a literal path, or the result of find_in_parent_folders. It returns "" if that needs an
+// evaluation.
 func fileOf(in string, a *hclsyntax.Attribute) string {
 	if a == nil {
 		return ""
@@ -148,7 +149,7 @@ func fileOf(in string, a *hclsyntax.Attribute) string {
 		name := v.AsString()
 		if !filepath.IsAbs(name) {
 			if !strings.HasPrefix(name, ".") {
-				return "" // an address
+				return "" // a module address
 			}
 			name = filepath.Join(dir, name)
 		}

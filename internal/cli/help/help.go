@@ -1,8 +1,8 @@
-// Package help is what tells about the command line itself: help, completion for
-// shells, man pages, and where one is.
+// Package help implements the help on the command line itself: help, completion for shells,
+// man pages, and the overview without a command.
 //
-// Main types: folder, what there is in the working folder for completion. The one
-// rule: it knows no command by name; all comes from the table.
+// Main type: folder, which provides the candidates for completion from the working directory.
+// The one rule: this package knows no command by name, and takes all texts from the table.
 package help
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 )
 
-// Commands declares help, completion, man and the hidden command that completion asks.
+// Commands declares help, completion, man and the hidden command that completion scripts call.
 func Commands() []command.Command {
 	return []command.Command{
 		{
@@ -86,7 +86,7 @@ such as workspaces, addresses, units and variable files.`,
 	}
 }
 
-// show prints the help on what the arguments name.
+// show prints the help on the subject that the arguments name.
 func show(c *command.Call) int {
 	name := strings.Join(c.Args, " ")
 	if name == "" {
@@ -110,7 +110,7 @@ func show(c *command.Call) int {
 	return c.Unknown(c.Args)
 }
 
-// pages writes the man pages.
+// pages writes the man pages to a directory.
 func pages(c *command.Call, dir string) int {
 	err := os.MkdirAll(dir, 0o755)
 	write := func(name, text string) {
@@ -133,8 +133,7 @@ func pages(c *command.Call, dir string) int {
 	return 0
 }
 
-// folder is the working folder as completion sees it. What cannot be read gives no
-// candidates.
+// folder provides candidates from the working directory. It ignores files that it cannot read.
 type folder struct {
 	ctx context.Context
 	c   *command.Call
@@ -187,7 +186,7 @@ func (f folder) Candidates(what command.Completion) []string {
 	return out
 }
 
-// objects are the addresses in configuration and state, or the names of outputs.
+// objects returns the addresses in configuration and state, or the names of outputs.
 func (f folder) objects(what command.Completion) []string {
 	var out []string
 	root, _ := f.c.Root()

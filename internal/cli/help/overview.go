@@ -13,9 +13,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 )
 
-// Overview tells where one is, and the commands that one starts with there. It reads the
-// names of files alone, and a state that lies in the folder, so it is quick and asks
-// nobody.
+// Overview returns a text about the working directory, and the commands with which a user may
+// start there. To be quick, it reads only names of files and local state, and sends no
+// requests.
 func Overview(c *command.Call) string {
 	var b strings.Builder
 	root, _ := config.Files(c.Dir, config.Options{})
@@ -53,7 +53,7 @@ func Overview(c *command.Call) string {
 		fmt.Fprintf(&b, "%s holds configuration in %s.\n", c.Dir, count(files, "file"))
 		start = []string{"plan", "apply", "explain"}
 		if !initialized(c) {
-			// An init that has nothing to install leaves nothing.
+			// Init writes nothing if there is nothing to install.
 			b.WriteString("Nothing is installed here: init has not run, or had nothing to install.\n")
 			start = append([]string{"init"}, start...)
 		} else if name, ds := c.Directory.Workspace(); !ds.HasErrors() && name != "default" {
@@ -76,8 +76,8 @@ func Overview(c *command.Call) string {
 	return b.String()
 }
 
-// initialized reports whether init was run here, or was not needed: a state that lies here
-// came of an apply.
+// initialized reports whether init was run, or was not needed. A local state shows that an
+// apply was run.
 func initialized(c *command.Call) bool {
 	for _, path := range []string{c.DataPath(), c.Path(".terraform.lock.hcl"), c.Path("terraform.tfstate")} {
 		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -87,7 +87,7 @@ func initialized(c *command.Call) bool {
 	return false
 }
 
-// count is a number of things.
+// count returns a number with its noun.
 func count(n int, thing string) string {
 	if n != 1 {
 		thing += "s"
@@ -95,16 +95,16 @@ func count(n int, thing string) string {
 	return fmt.Sprintf("%d %s", n, thing)
 }
 
-// leftovers are the names of what an apply leaves behind that did not come to its end: a
-// journal of each workspace's state, and a state that could not be written.
+// leftovers returns the names of files that an interrupted apply leaves: the journal of each
+// workspace's state, and a state that could not be written.
 func leftovers(dir string) (journals, states []string) {
 	journals, _ = filepath.Glob(filepath.Join(dir, ".*.journal"))
 	states, _ = filepath.Glob(filepath.Join(dir, "errored.tfstate"))
 	return journals, states
 }
 
-// pendingIn tells what is pending in one folder: an apply that was not finished, and a
-// state that could not be written.
+// pendingIn returns a text about the leftovers in a directory: an unfinished apply, or a state
+// that could not be written.
 func pendingIn(dir string) string {
 	var text string
 	journals, states := leftovers(dir)
@@ -118,8 +118,8 @@ func pendingIn(dir string) string {
 	return text
 }
 
-// pendingBelow tells the same of the folders of units, which keep both beside the files of
-// the unit or where they work, in .terragrunt-cache.
+// pendingBelow is pendingIn for units. Their leftovers are next to the unit file or in the
+// working directory in .terragrunt-cache.
 func pendingBelow(units []string) string {
 	var unfinished, unwritten int
 	for _, unit := range units {

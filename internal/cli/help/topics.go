@@ -2,7 +2,8 @@ package help
 
 import "github.com/terrace-iac/terrace/internal/cli/command"
 
-// Topics are the pages of "help TOPIC"; the environment is all environment variables.
+// Topics returns the pages of "help TOPIC". environment is the list of all environment
+// variables.
 func Topics(environment []command.Variable) []command.Topic {
 	return []command.Topic{
 		{Name: "addresses", Synopsis: "How resources, modules and values are named", Text: `

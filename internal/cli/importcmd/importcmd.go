@@ -1,8 +1,8 @@
-// Package importcmd is import: it brings an existing object under the management of a
-// configuration that has a block for it.
+// Package importcmd implements the command import, which adds an existing object to the state.
+// The configuration must contain a block for it.
 //
-// Main function: Command. The one rule: only what the provider configuration is made of
-// is evaluated, so mistakes and missing services elsewhere keep nobody from importing.
+// Main function: Command. The one rule: it evaluates only the expressions that the provider
+// configuration needs, so that errors elsewhere do not prevent an import.
 package importcmd
 
 import (
@@ -114,7 +114,7 @@ func (o *options) run(ctx context.Context, c *command.Call) int {
 	return c.Report.Status(ds)
 }
 
-// target reads the address of the instance.
+// target parses the address of the instance.
 func target(text string) (addr.Instance, diag.List) {
 	t, err := addr.ParseTarget(text)
 	if err == nil && t.IsModule() {
@@ -133,7 +133,8 @@ func target(text string) (addr.Instance, diag.List) {
 	return t.Instance(), nil
 }
 
-// configured tells which block is missing for an address.
+// configured returns an error that names the missing block, if the configuration has no block
+// for the address.
 func configured(p *project.Project, a addr.Instance) diag.List {
 	n := p.Engine.Tree().Node(a.Module)
 	if n == nil {
@@ -149,7 +150,7 @@ func configured(p *project.Project, a addr.Instance) diag.List {
 	return diag.Errorf(diag.CodeCLIImportMissingResource, nil, fmt.Sprintf("resource address %q does not exist in the configuration.", a), "Before importing this resource, please create its configuration in %s. For example:\n\n  resource %q %q {\n    # (resource arguments)\n  }", where, a.Resource.Type, a.Resource.Name)
 }
 
-// observer tells what happens in the words of an import.
+// observer returns an event sink that prints the progress in the words of an import.
 func observer(c *command.Call) event.Sink {
 	return func(e event.Event) {
 		switch e.Kind {

@@ -1,8 +1,8 @@
-// Package interrupt is what an interrupt of the program reaches: the first one
-// ends a command gently, the second one at once.
+// Package interrupt handles interrupts of the program: the first one ends a command gently,
+// and the second one at once.
 //
-// Main type: Handler. The one rule: whoever sets what an interrupt does takes it
-// back when its work is done. Commands that run inside another one have its Inner.
+// Main type: Handler. The one rule: the caller that sets an action resets it when its work is
+// done. A command that runs inside another one uses the Handler of Inner.
 package interrupt
 
 import (
@@ -15,26 +15,27 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/view"
 )
 
-// A Handler is what interrupts reach. Nil functions do nothing. Its methods may be
-// called concurrently.
+// A Handler contains the actions on interrupts. nil means no action. Its methods may be called
+// concurrently.
 type Handler struct {
-	cancel   context.CancelFunc           // for the first
-	abort    chan struct{}                // closed at the second
-	announce func(text string, do func()) // tells the user
-	children func()                       // ends the programs that were started; may be nil
-	gone     <-chan struct{}              // closed when nobody reads the output any more; may be nil
-	outer    *Handler                     // that of the command that this one runs inside
+	cancel   context.CancelFunc           // called at the first interrupt
+	abort    chan struct{}                // closed at the second interrupt
+	announce func(text string, do func()) // prints a text to the user
+	children func()                       // ends the programs that this process started; may be nil
+	gone     <-chan struct{}              // closed when the reader of the output is gone; may be nil
+	outer    *Handler                     // handler of the command that this one runs inside; nil for none
 
 	mu     sync.Mutex
-	gentle func()                  // what the first does instead of cancel; nil: cancel
-	killed func()                  // what the second does first
-	ends   func()                  // what the second does last: it ends the providers
-	traced func() error            // writes the profiles; nil if there are none
-	remove []func(context.Context) // what the second removes
+	gentle func()                  // called at the first interrupt instead of cancel; may be nil
+	killed func()                  // called first at the second interrupt; may be nil
+	ends   func()                  // called last at the second interrupt, to end providers; may be nil
+	traced func() error            // writes the profiles; nil for none
+	remove []func(context.Context) // called at the second interrupt, to remove files
 }
 
-// Watch waits for interrupts until stop is called. announce tells the user what
-// happens, and does what it is given between telling people and programs.
+// Watch handles interrupts until the caller calls stop. It passes texts for the user to
+// announce. announce must call its second argument, unless that is nil, after the text for
+// people and before the text for programs.
 func Watch(ctx context.Context, system *sys.System, announce func(string, func())) (h *Handler, within context.Context, stop func()) {
 	h = &Handler{abort: make(chan struct{}), announce: announce, children: system.EndChildren}
 	within, h.cancel = context.WithCancel(ctx)
@@ -53,7 +54,7 @@ func Watch(ctx context.Context, system *sys.System, announce func(string, func()
 				h.unread()
 			case sig := <-signals:
 				if sig == syscall.SIGHUP && n > 0 {
-					continue // the shell and the system both tell of a terminal that is gone
+					continue // both the shell and the system send SIGHUP when a terminal closes
 				}
 				if n++; n > 1 {
 					h.announce("\nTwo interrupts received. Exiting immediately. What was changed is recorded, and the next command takes it up.\n", nil)
@@ -84,7 +85,8 @@ func (h *Handler) first() {
 	}
 }
 
-// unread ends a command that nobody reads any more as an interrupt does, without a word.
+// unread ends a command whose output has no reader any more. It acts as at the first
+// interrupt, but prints nothing.
 func (h *Handler) unread() {
 	h.mu.Lock()
 	gentle := h.gentle
@@ -96,7 +98,7 @@ func (h *Handler) unread() {
 	h.cancel()
 }
 
-// Unread reports whether nobody reads the output any more.
+// Unread reports whether the reader of the output is gone.
 func (h *Handler) Unread() bool {
 	select {
 	case <-h.gone:
@@ -106,31 +108,34 @@ func (h *Handler) Unread() bool {
 	}
 }
 
-// Aborted is closed at the second interrupt.
+// Aborted returns a channel that is closed at the second interrupt.
 func (h *Handler) Aborted() <-chan struct{} { return h.abort }
 
-// Gently sets what the first interrupt does; nil is the default, to cancel.
+// Gently sets the action for the first interrupt. nil restores the default, which cancels the
+// context.
 func (h *Handler) Gently(f func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.gentle = f
 }
 
-// WhenKilled sets what a second interrupt does before it ends the providers.
+// WhenKilled sets the first action of the second interrupt. It runs before programs and
+// providers are ended. nil means no action.
 func (h *Handler) WhenKilled(f func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.killed = f
 }
 
-// EndsProviders sets what ends the providers at a second interrupt; nil: there are none.
+// EndsProviders sets the function that ends the providers at the second interrupt. nil means
+// that there are none.
 func (h *Handler) EndsProviders(f func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.ends = f
 }
 
-// Removes adds what takes away something that a killed command must not leave behind.
+// Removes adds a function that removes files which a killed command must not leave behind.
 func (h *Handler) Removes(f func(context.Context)) {
 	for h.outer != nil {
 		h = h.outer
@@ -140,18 +145,18 @@ func (h *Handler) Removes(f func(context.Context)) {
 	h.remove = append(h.remove, f)
 }
 
-// Inner is a handler for a command that runs inside this one: no interrupt reaches
-// it, but what is to be removed.
+// Inner returns a handler for a command that runs inside this one. No interrupt reaches it,
+// but functions given to its Removes are called.
 func (h *Handler) Inner() *Handler { return &Handler{outer: h} }
 
-// Traces sets what writes the profiles of the program.
+// Traces sets the function that writes the profiles of the program.
 func (h *Handler) Traces(f func() error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.traced = f
 }
 
-// EndTraces writes the profiles, once.
+// EndTraces writes the profiles at the first call, and does nothing at later ones.
 func (h *Handler) EndTraces() error {
 	h.mu.Lock()
 	stop := h.traced
@@ -163,17 +168,17 @@ func (h *Handler) EndTraces() error {
 	return stop()
 }
 
-// killPause is how long a second interrupt waits at most for what is to be ended.
+// killPause is the longest time that a second interrupt waits for each step.
 const killPause = 3 * time.Second
 
-// Kill ends the programs that were started, with all their processes, and the providers, as
-// far as that is quick. The process ends after it.
+// Kill ends started programs with all of their processes, and the providers if that is quick.
+// The process must end afterwards.
 func (h *Handler) Kill() {
 	h.mu.Lock()
 	ends, killed, remove := h.ends, h.killed, h.remove
 	h.mu.Unlock()
-	// States are left as they are before anything is ended: what an apply makes of a program
-	// that was killed must not get into them. A write that hangs does not keep programs alive.
+	// The states are abandoned before programs end, so that the results of killed programs are
+	// not written to them. If a write hangs, the programs are ended anyway.
 	left := make(chan struct{})
 	go func() { // waited for below
 		defer close(left)
@@ -188,7 +193,7 @@ func (h *Handler) Kill() {
 	if h.children != nil {
 		h.children()
 	}
-	_ = h.EndTraces() // the process is about to end
+	_ = h.EndTraces() // an error does not matter: the process is about to end
 	<-left
 	soon, end := context.WithTimeout(context.Background(), killPause)
 	defer end()
@@ -199,7 +204,7 @@ func (h *Handler) Kill() {
 		return
 	}
 	done := make(chan struct{})
-	go func() { // left behind if it takes long: the process is about to end
+	go func() { // not waited for if it is slow: the process is about to end
 		ends()
 		close(done)
 	}()

@@ -11,9 +11,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/sys"
 )
 
-// A second interrupt leaves states as they are before it ends programs and providers, so
-// that nothing of what those come to is written; but a write that hangs keeps no program
-// alive.
+// TestKill checks that a second interrupt abandons states before it ends programs and
+// providers, so that their results are not written. It also checks that a write that hangs
+// does not keep programs alive.
 func TestKill(t *testing.T) {
 	for _, hangs := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -30,7 +30,7 @@ func TestKill(t *testing.T) {
 				EndChildren: func() {
 					note("programs")
 					if hangs {
-						close(written) // the write comes to its end when its program does
+						close(written) // the write ends when its program ends
 					}
 				},
 			}

@@ -1,4 +1,5 @@
-// Package login is login and logout: credentials for hosts of registries.
+// Package login implements the commands login and logout, which store and delete credentials
+// for registry hosts.
 package login
 
 import (
@@ -47,7 +48,7 @@ one in the file credentials.tfrc.json of the configuration folder.`,
 	}
 }
 
-// login gets a token for a host by way of the user's browser and keeps it.
+// login requests a token for a host with the user's browser, and stores it.
 func login(ctx context.Context, c *command.Call, name string) diag.List {
 	host, reg, ds := hostNamed(c, name)
 	if ds.HasErrors() {
@@ -80,7 +81,7 @@ func login(ctx context.Context, c *command.Call, name string) diag.List {
 	return nil
 }
 
-// hostNamed understands a host name and makes the client that asks it.
+// hostNamed parses a host name and returns the client for the host.
 func hostNamed(c *command.Call, name string) (shown string, reg *registry.Client, ds diag.List) {
 	h, err := svchost.ForComparison(name)
 	if err != nil {
@@ -93,7 +94,7 @@ func hostNamed(c *command.Call, name string) (shown string, reg *registry.Client
 	return h.ForDisplay(), c.Directory.Registry(cfg), ds
 }
 
-// confirmLogin asks whether the user wants the token and its place.
+// confirmLogin asks the user to confirm the token's request and the file that stores it.
 func confirmLogin(ctx context.Context, c *command.Call, host string, reg *registry.Client) diag.List {
 	place, helper, err := reg.Where()
 	if err != nil {
@@ -114,7 +115,8 @@ func confirmLogin(ctx context.Context, c *command.Call, host string, reg *regist
 	return nil
 }
 
-// showLogin brings the user's browser to the login page and prints its URL.
+// showLogin returns a function that opens the login page in the user's browser and prints its
+// URL.
 func showLogin(c *command.Call, host string) func(url string) {
 	return func(url string) {
 		c.Report.Human.Say("\nThe login page of " + host + " is to open in your web browser. If it does not,\nopen this URL yourself:\n    " + url + "\n\nWaiting for the host to signal that login was successful.\n\n")
@@ -122,8 +124,7 @@ func showLogin(c *command.Call, host string) func(url string) {
 	}
 }
 
-// browse opens the user's browser. That it cannot be found is no failure: the
-// URL was printed.
+// browse opens the user's browser. It ignores errors, because the URL was printed.
 func browse(c *command.Call, url string) {
 	cmd := sys.Command{Path: "xdg-open", Args: []string{url}, Dir: c.Dir, Env: c.Env}
 	switch runtime.GOOS {
@@ -134,12 +135,12 @@ func browse(c *command.Call, url string) {
 	}
 	cmd.Path = cmp.Or(c.Env.Get("BROWSER"), cmd.Path)
 	ctx := context.WithoutCancel(c.Report.Context)
-	go func() { // left behind: the browser outlives us
+	go func() { // not waited for: the browser may run longer than this process
 		_ = c.Run(ctx, cmd)
 	}()
 }
 
-// Push declares push, which uploaded configuration to a service that is gone.
+// Push declares push, which uploaded configuration to a service that does not exist any more.
 func Push() command.Command {
 	return command.Command{
 		Name: "push", Synopsis: "Obsolete: uploaded configuration to a service that is gone", Usage: "[options] [DIR]", Hidden: true, Mixed: true,

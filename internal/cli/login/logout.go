@@ -32,7 +32,7 @@ it is revoked at the host.`,
 	}
 }
 
-// logout forgets the token for a host.
+// logout deletes the token for a host.
 func logout(ctx context.Context, c *command.Call, name string) diag.List {
 	host, reg, ds := hostNamed(c, name)
 	if ds.HasErrors() {

@@ -14,8 +14,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 )
 
-// Leading are the flags of Terragrunt that mean the same to every command, so that
-// they may stand in front of its name.
+// Leading returns the flags of Terragrunt that mean the same for every command, and may
+// precede its name.
 func Leading() command.Flags {
 	off := false
 	out := command.Flags{command.Ignored("no-color", "", "").WithTwoDashes(), flags.NoExec(&off)}
@@ -27,19 +27,19 @@ func Leading() command.Flags {
 	return out
 }
 
-// # Profiles of the program itself
+// # Profiles of the program
 //
-// The files are those of Terragrunt: one that is named by itself counts from the folder
-// that the program was started in, the folder for all of them from the one of
-// --working-dir. OpenTofu's variable for a profile of the processor counts too.
+// The files are the same as those of Terragrunt. The path of a single profile is relative to
+// the directory in which the program was started. The directory for all profiles is relative
+// to --working-dir. OpenTofu's variable for a CPU profile is supported too.
 
-// profiles are the files that the flags and variables of a command ask for.
+// profiles returns the files that the flags and variables of a command request.
 func profiles(c *command.Call, args []string) sys.Profiles {
 	var p sys.Profiles
 	if !unitflags.PlainFolder(c) {
 		f, _, err := unitflags.Take(args, c.Env)
 		if err != nil {
-			return p // the command tells it, if it takes such flags
+			return p // the command reports the error if it has such flags
 		}
 		p = f.Profile
 		for _, x := range []struct {
@@ -60,7 +60,7 @@ func profiles(c *command.Call, args []string) sys.Profiles {
 	return p
 }
 
-// Profiled runs a command, and writes the profiles that are asked for.
+// Profiled runs a command, and writes the requested profiles.
 func Profiled(c *command.Call, args []string, run func() int) int {
 	p := profiles(c, args)
 	if p == (sys.Profiles{}) {

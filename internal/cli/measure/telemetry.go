@@ -1,5 +1,5 @@
-// Package measure is what goes on around every command: telemetry and profiles of the
-// program itself.
+// Package measure measures every command: it provides telemetry and profiles of the program
+// itself.
 package measure
 
 import (
@@ -26,14 +26,14 @@ import (
 
 // # Telemetry
 //
-// The variables are those of Terragrunt. The whole command is one span, whose children
-// are begun by those who do the work; every program that is started gets the ID of the
-// span that it runs in.
+// The variables are those of Terragrunt. The command is one span, and the code that does the
+// work begins child spans. Every started program receives the ID of the span in which it runs.
 
-// telemetryPatience is how long the end of a command waits at most for receivers.
+// telemetryPatience is the longest time that the end of a command waits for telemetry
+// receivers.
 const telemetryPatience = 3 * time.Second
 
-// Measured runs a command and tells those who want telemetry what it did.
+// Measured runs a command and sends its telemetry to the configured receivers.
 func Measured(c *command.Call, args []string, run func(context.Context) int) int {
 	log, end := tracelog.Open(c.Env, c.Launch, c.Stderr, c.Now)
 	defer end()
@@ -49,7 +49,7 @@ func Measured(c *command.Call, args []string, run func(context.Context) int) int
 	}
 	f, words, err := unitflags.Take(args, c.Env)
 	if err != nil {
-		return run(c.Report.Context) // the command tells it
+		return run(c.Report.Context) // the command reports the error
 	}
 	settings, odd, err := otlp.Read(c.Env, f.Tries("otel-logs"))
 	if err != nil {
@@ -81,13 +81,13 @@ func Measured(c *command.Call, args []string, run func(context.Context) int) int
 	return code
 }
 
-// logged writes to the log when a command begins and ends. Of its words only the names of
-// flags are written, since the others may be secrets.
+// logged adds log lines at the start and the end of a command. They contain only names of
+// flags, since other words may be secrets.
 func logged(c *command.Call, args []string, run func(context.Context) int) func(context.Context) int {
 	return func(ctx context.Context) int {
 		began := c.Now()
 		c.Log.Printf(tracelog.Info, "%s version: %s, %s %s/%s", view.Product, workdir.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-		flagName := regexp.MustCompile(`^--?[a-z][a-z-]{0,40}$`) // other words may begin with a dash too
+		flagName := regexp.MustCompile(`^--?[a-z][a-z-]{0,40}$`) // values may begin with a dash too
 		var flags []string
 		for _, a := range args {
 			if name, _, _ := strings.Cut(a, "="); flagName.MatchString(name) {
@@ -102,7 +102,7 @@ func logged(c *command.Call, args []string, run func(context.Context) int) func(
 	}
 }
 
-// both gives spans to receivers and to the log.
+// both returns a function that passes spans to receivers and to the log.
 func both(spans func(*telemetry.Span), log *tracelog.Log) func(*telemetry.Span) {
 	if !log.Core() {
 		return spans
@@ -115,7 +115,8 @@ func both(spans func(*telemetry.Span), log *tracelog.Log) func(*telemetry.Span) 
 	}
 }
 
-// commandOf is the name of the command, that of run being what it runs.
+// commandOf returns the name of the command. For run, it returns the name of the command that
+// run runs.
 func commandOf(c *command.Call, words []string) string {
 	if c.Command.Name == "run" {
 		if cmd, _, ok := c.Table.Find(words); ok {
@@ -125,8 +126,8 @@ func commandOf(c *command.Call, words []string) string {
 	return c.Command.Name
 }
 
-// spanned runs a command in its span. Programs get the ID of theirs, and those that run
-// for several units of this one.
+// spanned runs a command in its span. Each started program receives the ID of the span in its
+// context. A program that several units share receives the ID of this span.
 func spanned(ctx context.Context, c *command.Call, span *telemetry.Span, run func(context.Context) int) int {
 	c.Run = telemetry.Programs(c.Run)
 	if span.Traced() {
@@ -139,7 +140,7 @@ func spanned(ctx context.Context, c *command.Call, span *telemetry.Span, run fun
 	return code
 }
 
-// wantsTelemetry reports whether a variable asks for telemetry.
+// wantsTelemetry reports whether a variable requests telemetry.
 func wantsTelemetry(c *command.Call) bool {
 	return !unitflags.PlainFolder(c) && slices.ContainsFunc(c.Env, func(v string) bool {
 		return strings.HasPrefix(v, "TG_TELEMETRY_") || strings.HasPrefix(v, unitflags.OldTelemetry)

@@ -1,8 +1,8 @@
-// Package metadata is the commands that tell programs, such as editors, what the language
-// has.
+// Package metadata implements commands that describe the language to programs, such as
+// editors.
 //
-// Main function: Commands. The one rule: what is printed is made of the function table
-// that expressions are evaluated with.
+// Main function: Commands. The one rule: the output is generated from the function table with
+// which expressions are evaluated.
 package metadata
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// Commands are the commands of this package.
+// Commands declares the commands of this package.
 func Commands() []command.Command {
 	return []command.Command{
 		{
@@ -71,7 +71,7 @@ func printFunctions(c *command.Call) int {
 	doc := document{FormatVersion: "1.0", Signatures: map[string]signature{}}
 	for name, f := range funcs.Table(funcs.Config{PureOnly: true}) {
 		switch strings.TrimPrefix(name, "core::") {
-		case "defaults", "list", "map": // which only say where they went
+		case "defaults", "list", "map": // removed functions whose only effect is an error that names the replacement
 		default:
 			doc.Signatures[name] = signatureOf(strings.TrimPrefix(name, "core::"), f)
 		}
@@ -99,7 +99,7 @@ func signatureOf(name string, f function.Function) signature {
 		types = append(types, p.Type)
 	}
 	ret, err := f.ReturnType(types)
-	if err != nil { // it depends on more than the types of parameters
+	if err != nil { // the result depends on more than the types of the parameters
 		ret = cty.DynamicPseudoType
 	}
 	out.Return = typeOf(ret)
@@ -110,8 +110,8 @@ func parameterOf(function string, p function.Parameter) parameter {
 	return parameter{Name: p.Name, Description: cmp.Or(p.Description, parameterHelp(function, p.Name)), Nullable: p.AllowNull, Type: typeOf(p.Type)}
 }
 
-// typeOf is a type in the form of JSON documents; expressions, which try and can take,
-// are of any.
+// typeOf returns a type in its JSON form. Expressions, which try and can accept, have the type
+// "dynamic".
 func typeOf(t cty.Type) any {
 	if t.IsCapsuleType() {
 		return "dynamic"
@@ -119,7 +119,7 @@ func typeOf(t cty.Type) any {
 	return t
 }
 
-// parameterHelp describes those parameters whose names do not say enough.
+// parameterHelp returns the description of a parameter whose name is not sufficient.
 func parameterHelp(function, name string) string {
 
 	switch function + " " + name {

@@ -1,4 +1,4 @@
-// Package modules is modules: the tree of module calls.
+// Package modules implements the command modules, which prints the tree of module calls.
 package modules
 
 import (
@@ -51,7 +51,7 @@ func runModules(ctx context.Context, c *command.Call, o *modulesOptions) int {
 	}
 	doc, err := json.Marshal(moduleList(p.Engine.Tree()))
 	if err != nil {
-		return 1 // there is nothing in it that cannot be written
+		return 1 // cannot happen: all fields have a JSON form
 	}
 	fmt.Fprintf(c.Stdout, "%s\n", doc)
 	return 0
@@ -62,18 +62,18 @@ type modulesOptions struct {
 	vars []workdir.VarFlag
 }
 
-// A moduleEntry is one call in the list of modules. Key, source and version have
-// the names that Terraform gives them.
+// A moduleEntry is one call in the list of modules. The names of Key, Source and Version are
+// those of Terraform's output.
 type moduleEntry struct {
 	Key     string      `json:"key"`
 	Source  string      `json:"source"`
 	Version string      `json:"version"`
 	Dir     string      `json:"dir"`
-	Caller  string      `json:"caller"` // the key of the module with the call, "" for the root
+	Caller  string      `json:"caller"` // key of the module that contains the call; "" for the root
 	Call    modulePlace `json:"call"`
 }
 
-// A modulePlace is where a call is written.
+// A modulePlace is the source range of a call.
 type modulePlace struct {
 	Filename string `json:"filename"`
 	Line     int    `json:"line"`
@@ -98,8 +98,7 @@ func moduleList(t *module.Tree) moduleDocument {
 	return doc
 }
 
-// moduleTree draws the calls: name, source, version and folder of each below the
-// module that makes it.
+// moduleTree draws the calls below their modules, with name, source, version and directory.
 func moduleTree(t *module.Tree) string {
 	if len(t.Root.Calls) == 0 {
 		return "No modules are called by this configuration.\n"
@@ -125,7 +124,8 @@ func drawCalls(b *strings.Builder, n *module.Node, indent string) {
 	}
 }
 
-// sourceOf is a call's source as the list of installed modules has it, without credentials.
+// sourceOf returns the source of a call as the manifest of installed modules contains it,
+// without credentials.
 func sourceOf(n *module.Node) string {
 	return source.HideCredentials(fetch.Canonical(n.Source, n.Call.Version != nil))
 }

@@ -1,4 +1,5 @@
-// Package output is output: the outputs in the state of the root module.
+// Package output implements the command output, which prints the outputs in the state of the
+// root module.
 package output
 
 import (
@@ -63,8 +64,9 @@ func (o *outputOptions) flags() command.Flags {
 	return append(append(fs, flags.Vars(&o.Vars)...), flags.NoColor())
 }
 
-// Over is output over many units: the outputs of all, headed by their names, or one document.
-// One output, and what is about one state, is printed for one unit after the other.
+// Over returns the form of output for many units: it prints the outputs of all units, either
+// below the name of each unit or as one JSON document. With the name of an output, or flags
+// about one state, output runs once for each unit.
 func Over() *flags.Over {
 	return &flags.Over{
 		Flags:    func(r *flags.Request) command.Flags { return (&outputOptions{Request: r}).flags() },
@@ -79,7 +81,7 @@ func runOutput(ctx context.Context, c *command.Call, o *outputOptions) int {
 	}
 	c.Report.Human.Errs = c.Stderr
 	if len(ds) > 0 {
-		_ = c.Report.Human.Printer.Print(c.Stderr, c.Report.Redactor.List(ds)) // what others read from Stdout stays clean
+		_ = c.Report.Human.Printer.Print(c.Stderr, c.Report.Redactor.List(ds)) // Stdout contains only the outputs, for other programs
 	}
 	outputs := map[string]*state.Output{}
 	if st != nil {

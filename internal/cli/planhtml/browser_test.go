@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// browser finds a browser: that of TERRACE_TEST_BROWSER, or one in the path.
+// browser returns the path of a browser: that of TERRACE_TEST_BROWSER, or one in PATH.
 func browser(t *testing.T) string {
 	t.Helper()
 	if name := os.Getenv("TERRACE_TEST_BROWSER"); name != "" {
@@ -30,7 +30,7 @@ func browser(t *testing.T) string {
 	return ""
 }
 
-// dump opens a page and returns the document as it is when its scripts are done.
+// dump opens a page and returns the document after its scripts have ended.
 func dump(t *testing.T, program, page string, flags ...string) string {
 	t.Helper()
 	dir := workshop(t)
@@ -54,8 +54,8 @@ func dump(t *testing.T, program, page string, flags ...string) string {
 	return out.String()
 }
 
-// workshop is a folder for a browser. Some process of it may still write there when
-// the others have ended.
+// workshop returns a directory for a browser. The cleanup retries, since a process of the
+// browser may still write there after the others have ended.
 func workshop(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "picture")
@@ -75,7 +75,7 @@ func workshop(t *testing.T) string {
 	return dir
 }
 
-// walked is what testdata/walk.js saw.
+// walked is the result of testdata/walk.js.
 type walked struct {
 	Errors, Path                                         []string
 	Dark, Right, Back, Hacked                            bool
@@ -89,8 +89,8 @@ type walked struct {
 
 var large = flag.Bool("large", false, "open the page of 1,000 units in a browser, too")
 
-// TestBrowser uses the page by keyboard in a real browser: at several sizes, light and
-// dark. Everything stays readable, and nothing is asked of a network.
+// TestBrowser operates the page by keyboard in a real browser, at several sizes, light and
+// dark. It checks that all text is readable and that the page sends no requests.
 func TestBrowser(t *testing.T) {
 	program := browser(t)
 	walk, err := os.ReadFile("testdata/walk.js")
@@ -150,7 +150,7 @@ func (got *walked) check(t *testing.T, units int, dark bool) {
 	}
 }
 
-// TestBrowserPolicy opens a page as it is: its own policy lets its script run.
+// TestBrowserPolicy checks that the page's own security policy allows its script.
 func TestBrowserPolicy(t *testing.T) {
 	text := dump(t, browser(t), written(t, sample(10)))
 	if n := strings.Count(text, `role="option"`); n != 10 {

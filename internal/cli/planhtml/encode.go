@@ -15,8 +15,8 @@ import (
 	"github.com/terrace-iac/terrace/plan"
 )
 
-// document is the data of the page as its script reads it. Numbers in lists are
-// indices: of texts where nothing else is said. Lists of lines are as linesOf says.
+// document is the data of the page in the form that its script reads. Numbers in lists are
+// indices of texts, unless noted otherwise. For lists of lines, see linesOf.
 type document struct {
 	about
 	Texts   []string   `json:"texts"`
@@ -26,7 +26,7 @@ type document struct {
 	Units   []unitData `json:"units"`
 }
 
-// about is what the page is of.
+// about describes the plan of the page.
 type about struct {
 	Title   string `json:"title"`
 	Command string `json:"command,omitempty"`
@@ -34,12 +34,12 @@ type about struct {
 	Program string `json:"program,omitempty"`
 }
 
-// write writes the document as encoding/json does, piece by piece: that of an estate is
-// long.
+// write writes the document in the form of encoding/json. It writes piece by piece, because
+// the document of an estate is large.
 func (d *document) write(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	head, err := json.Marshal(&d.about)
-	_, _ = b.Write(bytes.TrimSuffix(head, []byte("}"))) // b keeps what goes wrong
+	_, _ = b.Write(bytes.TrimSuffix(head, []byte("}"))) // b keeps the first error
 	err = errors.Join(err, table(b, "texts", d.Texts), table(b, "changes", d.Changes), table(b, "steps", d.Steps), table(b, "columns", d.Columns), table(b, "units", d.Units))
 	_ = b.WriteByte('}')
 	return errors.Join(err, b.Flush())
@@ -70,7 +70,7 @@ type change struct {
 
 type unitData struct {
 	Name     string  `json:"n"`
-	Label    string  `json:"l,omitempty"` // in the box, where that is not the name
+	Label    string  `json:"l,omitempty"` // label in the box, if it is not the name
 	State    State   `json:"s,omitempty"` // "" for planned
 	Summary  int     `json:"t"`
 	Counts   []int   `json:"c,omitempty"`
@@ -104,7 +104,7 @@ type encoder struct {
 	names   map[string]int
 }
 
-// encode makes the data of a page.
+// encode returns the data of a page.
 func encode(p *Page) (*document, error) {
 	e := &encoder{texts: map[string]int{}, changes: map[Change]int{}, steps: map[[6]int]int{}, names: map[string]int{}}
 	e.doc = document{
@@ -128,7 +128,8 @@ func encode(p *Page) (*document, error) {
 	return &e.doc, nil
 }
 
-// place lays the map out: the columns from left to right, each with its layer.
+// place computes the layout of the map: columns from left to right, each with one layer of
+// units.
 func (e *encoder) place(units []Unit) {
 	nodes := make([]digraph.Node, len(units))
 	prefix := sharedFolder(units)
@@ -136,7 +137,7 @@ func (e *encoder) place(units []Unit) {
 		nodes[i] = digraph.Node{Name: strings.TrimPrefix(units[i].Name, prefix), Needs: units[i].Needs}
 	}
 	spots, _, _ := digraph.Layout(nodes)
-	first := []int{} // the columns before each layer
+	first := []int{} // number of columns before each layer
 	for _, s := range spots {
 		for len(first) <= s.Layer+1 {
 			first = append(first, 0)
@@ -158,7 +159,7 @@ func (e *encoder) place(units []Unit) {
 	}
 }
 
-// sharedFolder is the folder, with a slash, that all units lie in.
+// sharedFolder returns the directory, with a slash at its end, that contains all units.
 func sharedFolder(units []Unit) string {
 	if len(units) < 2 {
 		return ""
@@ -213,7 +214,7 @@ func (e *encoder) unit(out *unitData, u *Unit) {
 	}
 }
 
-// change is the index of a change, which equal changes of all units share.
+// change returns the index of a change. Equal changes of all units share an index.
 func (e *encoder) change(c Change) int {
 	if i, ok := e.changes[c]; ok {
 		return i
@@ -228,8 +229,8 @@ func (e *encoder) change(c Change) int {
 	return i
 }
 
-// titleOf is a change in short, from its text: "ADDRESS will be created" for a
-// resource, the name for an output, with what happens to it by its sign.
+// titleOf returns a short form of a change, from its text: "ADDRESS will be created" for a
+// resource, and the name for an output. op is the symbol of the operation.
 func titleOf(c Change, lines []string) (title, op string) {
 	title = strings.TrimSpace(lines[0])
 	switch c.Kind {
@@ -264,9 +265,9 @@ func (e *encoder) lines(text string) []int {
 	return e.linesOf(strings.Split(strings.Trim(text, "\n"), "\n"))
 }
 
-// linesOf are the indices of lines. A number n below zero stands for the -n texts that
-// follow the one before it in the table, so that a long text that many units have with
-// few differences takes little room.
+// linesOf returns the indices of lines. A negative number n means the -n texts that follow the
+// previous one in the table. So a long text that many units share, with few differences, needs
+// little space.
 func (e *encoder) linesOf(lines []string) []int {
 	var out []int
 	last, run := -1, false
@@ -285,7 +286,7 @@ func (e *encoder) linesOf(lines []string) []int {
 	return out
 }
 
-// text is the index of a text.
+// text returns the index of a text.
 func (e *encoder) text(s string) int {
 	i, ok := e.texts[s]
 	if !ok {

@@ -1,63 +1,61 @@
-// Package planhtml writes the plan of an estate as one page for a browser: a map of
-// the units with what changes where, each unit's changes, what is deferred and why,
-// where its inputs come from, and a search over all of it. The page needs neither a
-// server nor a network.
+// Package planhtml writes the plan of an estate as one HTML page: a map of the units, the
+// changes of each unit, the deferred changes with their reasons, the origins of inputs, and a
+// search. The page needs neither a server nor a network.
 //
-// Main types: Page and Unit. The one rule: nothing of a page is markup but what stands
-// in this package's own files; all that comes from outside is data, which the page's
-// script puts into the document as text.
+// Main types: Page and Unit. The one rule: only the files of this package contain markup. All
+// other content is data, which the page's script inserts into the document as text.
 //
 // # The file
 //
-// The page is a frame with a style, a script and the data as JSON. Text that stands in
-// many units is there once: lines of changes, changes as a whole, places and file names
-// are indices into tables (encode.go). The page's policy allows this one script and
-// this one style, by their digests, and no address at all.
+// The page contains a style, a script and the data as JSON. Text that many units share is
+// written once: lines, changes, source ranges and file names are indices into tables
+// (encode.go). The security policy of the page allows this script and this style, by their
+// digests, and no address.
 package planhtml
 
 import "github.com/terrace-iac/terrace/plan"
 
-// A Page is what is shown.
+// A Page is the content of a page.
 type Page struct {
 	Title   string // such as "Plan of 12 units in live"
-	Command string // that made it, in words
-	Made    string // when, in words
-	Program string // and version, that made it
+	Command string // the command that made the plan, as text
+	Made    string // the time of the plan, as text
+	Program string // the program that made the plan, with its version
 	Units   []Unit
 }
 
-// State is what became of a unit. The page tells states apart by sign, word and color.
+// State is the result of a unit. The page distinguishes states by symbol, word and color.
 type State string
 
-// The states.
+// Results of a unit.
 const (
 	Planned  State = "planned"
 	Failed   State = "failed"
-	NotRun   State = "not run" // since another failed, or the run was stopped
+	NotRun   State = "not run" // another unit failed, or the run was stopped
 	Excluded State = "excluded"
-	Outside  State = "outside" // it lies outside of the estate; only its name is known
+	Outside  State = "outside" // not part of the estate; only its name is known
 )
 
 // A Unit is one box of the map.
 type Unit struct {
 	Name    string
 	State   State
-	Summary string // what came of it, in a sentence
+	Summary string // the result as a sentence
 	Counts  plan.Counts
-	Needs   []int // indices of other units of the page
+	Needs   []int // indices of the units that the unit depends on
 
-	Messages []string // errors and warnings, as a terminal shows them
+	Messages []string // errors and warnings, as printed on a terminal
 	Changes  []Change
 	Waits    []Wait
 	Inputs   []Input
 }
 
-// Kind says what a change is about.
+// Kind is the kind of a change.
 type Kind uint8
 
-// The kinds.
+// Kinds of changes.
 const (
-	Drift Kind = iota // found changed outside of the program
+	Drift Kind = iota // made outside of the program
 	Resource
 	Output
 )
@@ -65,39 +63,39 @@ const (
 // A Change is a part of a unit's plan.
 type Change struct {
 	Kind Kind
-	Op   string // create, update, delete, read, forget, or two of them with a dash between
-	Text string // as a terminal shows it, without colors
+	Op   string // create, update, delete, read, forget, or two of them separated by a dash
+	Text string // the text as printed on a terminal, without colors
 }
 
-// A Wait is something that is deferred.
+// A Wait is a deferred change.
 type Wait struct {
-	What string // its address; "" for the unit as a whole
+	What string // its address; "" for the whole unit
 	Why  string
-	At   string   // the place that has to be known; may be empty
+	At   string   // the source range of the expression that must be known; may be empty
 	For  []Source // the outputs that it waits for
 }
 
 // A Source is an output of another unit.
 type Source struct {
-	Unit  string // that has the output
-	Ref   string // how it is read
-	Input string // that is made of it; may be empty
-	At    string // where it is read
+	Unit  string // the unit with the output
+	Ref   string // the expression that reads it
+	Input string // the input that is computed from it; may be empty
+	At    string // the source range of the expression
 }
 
-// An Input is one input of a unit, or a part of one, and where it comes from.
+// An Input is one input of a unit, or a part of one, with its origin.
 type Input struct {
 	Name  string
-	Value string // in words where it must not be seen
-	Steps []Step // from the place that gives it to where it was written
+	Value string // the value; a description if it is secret
+	Steps []Step // from the expression that gives the value back to its origin
 }
 
-// A Step is one place on the way of an input.
+// A Step is one source range between an input and its origin.
 type Step struct {
 	Text     string
 	File     string
 	Line     int
 	Column   int
-	Role     string // of the file
-	Replaced bool   // the value there lost to the one before
+	Role     string // role of the file
+	Replaced bool   // another value overrides this one
 }

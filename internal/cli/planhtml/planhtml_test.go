@@ -16,7 +16,7 @@ import (
 
 const hostile = `</script><script>window.hacked=1</script><!--<script>&amp;"'{{script}}` + "\u2028\u202e"
 
-// sample is an estate of n units in layers that has units of every state.
+// sample returns an estate of n units in layers, with units in every state.
 func sample(n int) *Page {
 	p := &Page{Title: fmt.Sprintf("Plan of %d units in <live>", n), Command: "run --all plan", Made: "today", Program: "Terrace 1"}
 	for i := range n {
@@ -78,8 +78,8 @@ func between(t *testing.T, text, from, to string) string {
 
 const dataTag = `<script type="application/json" id="data">`
 
-// TestFrame holds that names cannot break out of the data, that the page refers to
-// nothing outside, and that its policy fits its script and style.
+// TestFrame checks that names cannot end the data element, that the page refers to no external
+// resource, and that its policy matches its script and style.
 func TestFrame(t *testing.T) {
 	p := sample(30)
 	p.Title = hostile
@@ -105,7 +105,7 @@ func TestFrame(t *testing.T) {
 	}
 }
 
-// TestData reads the data back as the page's script does.
+// TestData decodes the data in the same way as the page's script.
 func TestData(t *testing.T) {
 	p := sample(30)
 	var got document
@@ -192,8 +192,8 @@ func (d *document) join(lines []int) string {
 	return strings.Join(all, "\n")
 }
 
-// TestLines holds that a long text that stands in the table in one piece takes two
-// numbers, and that equal pages are equal byte by byte.
+// TestLines checks that a long text that is adjacent in the table needs two numbers, and that
+// equal pages are equal byte by byte.
 func TestLines(t *testing.T) {
 	e := &encoder{texts: map[string]int{}}
 	e.text("")
@@ -217,7 +217,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestTitles names changes as a reader knows them.
+// TestTitles checks the titles of changes.
 func TestTitles(t *testing.T) {
 	for _, c := range []struct {
 		in        Change
@@ -236,7 +236,7 @@ func TestTitles(t *testing.T) {
 	}
 }
 
-// TestSize holds that what units share is written once.
+// TestSize checks that text that units share is written once.
 func TestSize(t *testing.T) {
 	small, large := len(written(t, sample(10))), len(written(t, sample(1000)))
 	if each := (large - small) / 990; each > 400 {

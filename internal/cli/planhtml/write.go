@@ -12,12 +12,12 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/digraph"
 )
 
-// files are the frame, the style and the script of a page.
+// files contains the frame, the style and the script of a page.
 //
 //go:embed parts
 var files embed.FS
 
-// scripts are the pieces of the script, in their order.
+// scripts lists the parts of the script, in order.
 var scripts = []string{"data.js", "find.js", "map.js", "diff.js", "panel.js", "list.js", "keys.js"}
 
 // Write writes the page.
@@ -39,8 +39,8 @@ func Write(w io.Writer, p *Page) error {
 		return err
 	}
 	policy := "default-src 'none'; base-uri 'none'; form-action 'none'; style-src '" + digest(style) + "'; script-src '" + digest(script) + "'"
-	// Nothing that is put in is looked at for slots. encoding/json writes <, > and & as
-	// codes: the data cannot end its element.
+	// The inserted text is not searched for slots. encoding/json escapes <, > and &, so the
+	// data cannot end its element.
 	slots := map[string][]byte{
 		"title": []byte(html.EscapeString(digraph.Clean(p.Title))), "policy": []byte(policy), "style": style, "script": script,
 	}
@@ -77,7 +77,7 @@ func script() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// digest is what the page's policy knows a text by.
+// digest returns the digest of a text for the page's policy.
 func digest(text []byte) string {
 	sum := sha256.Sum256(text)
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])

@@ -9,23 +9,23 @@ import (
 	"github.com/terrace-iac/terrace/plan"
 )
 
-// draft is what a page will show, unit by unit. The zero value is empty. Its methods
-// may be called concurrently.
+// draft collects the content of a page, unit by unit. The zero value is empty. Its methods may
+// be called concurrently.
 type draft struct {
 	mu    sync.Mutex
-	plans map[string]draftPlan     // of units whose turn has not ended
-	units map[string]planhtml.Unit // of those whose turn has; empty ones where there is no page now
-	texts map[string]string        // what units have in common is there once
+	plans map[string]draftPlan     // units that are not finished
+	units map[string]planhtml.Unit // finished units; empty entries if there is no page yet
+	texts map[string]string        // stores texts that several units share once
 }
 
-// draftPlan is what is kept of a plan for the page.
+// draftPlan is the part of a plan that the page needs.
 type draftPlan struct {
 	hide    *secrets
 	changes []planhtml.Change
 }
 
-// Plan keeps what a page shows and hides of a unit's plan: pieces are its changes without
-// colors and secrets, and variables those of its module.
+// Plan stores the changes and the secrets of a unit's plan. pieces are the changes without
+// colors and secrets, and variables those of the unit's module.
 func (p *Pager) Plan(unit string, variables map[string]*config.Variable, of *plan.Plan, pieces []view.Piece) {
 	x := draftPlan{hide: newSecrets(variables, of)}
 	if p.File != "" {
@@ -40,7 +40,8 @@ func (p *Pager) Plan(unit string, variables map[string]*config.Variable, of *pla
 	d.plans[unit] = x
 }
 
-// planned hands out what plan kept of a unit; nil if there is nothing.
+// planned returns what Plan stored for a unit, and forgets it. It returns nil if there is
+// nothing.
 func (d *draft) planned(unit string) ([]planhtml.Change, *secrets) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -49,7 +50,7 @@ func (d *draft) planned(unit string) ([]planhtml.Change, *secrets) {
 	return x.changes, x.hide
 }
 
-// Unit is what the page shows of a unit whose turn has ended.
+// Unit returns the content of the page for a finished unit.
 func (d *draft) Unit(name string) (u planhtml.Unit, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -64,7 +65,7 @@ func (d *draft) has(unit string) bool {
 	return ok
 }
 
-// Put notes that a unit is done, and with draw what the page shows of it.
+// Put stores a finished unit and, with draw, its content of the page.
 func (d *draft) Put(u *planhtml.Unit, draw bool) {
 	x := planhtml.Unit{}
 	if draw {
@@ -79,7 +80,7 @@ func (d *draft) Put(u *planhtml.Unit, draw bool) {
 	d.units[u.Name] = x
 }
 
-// share has equal texts of all units in memory once.
+// share makes equal texts of all units share memory.
 func (d *draft) share(u *planhtml.Unit) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,8 +1,8 @@
-// Package planpage puts together the page that shows the plan of an estate in a browser: while
-// a run goes on, unit by unit, and from a saved plan.
+// Package planpage creates the HTML page that shows the plan of an estate, unit by unit during
+// a run, or from a saved plan.
 //
-// Main types: Pager, for a run, and Saved, for a saved plan; both make a planhtml.Page. The one
-// rule: what is sensitive never gets onto the page.
+// Main types: Pager, for a run, and Saved, for a saved plan. Both create a planhtml.Page. The
+// one rule: the page never contains a sensitive value.
 package planpage
 
 import (
@@ -34,20 +34,19 @@ import (
 
 // # The page of --html
 //
-// What a page shows of a unit is put together when the unit's turn ends, while it is
-// known where its inputs come from. What is sensitive never gets onto the page,
-// whatever -show-sensitive says; of source text it has places alone, since a line may
-// hold more than what is meant.
+// The content of the page for a unit is collected when the unit ends, while the origins of its
+// inputs are known. The page never contains sensitive values, even with -show-sensitive. It
+// contains source ranges but no source text, since a line may contain other values.
 
-// A Pager puts the page of a run together.
+// A Pager creates the page of a run.
 type Pager struct {
 	draft
 	Call *command.Call
-	File string           // of --html, "" for no page
-	Kept *savedplan.Files // what a page shows of a unit is saved there with its plan
+	File string           // path of --html; "" for no page
+	Kept *savedplan.Files // saves the content of the page with each unit's plan
 }
 
-// Note keeps what a page shows of a unit, once, and saves it with the plan.
+// Note stores the content of the page for a unit, once, and saves it with the plan.
 func (p *Pager) Note(ctx context.Context, e *estate.Estate, res *estate.Result) {
 	if !p.Kept.Wanted() && p.File == "" || p.has(res.Unit.Name) {
 		return
@@ -75,7 +74,7 @@ func (p *Pager) Draw(e *estate.Estate, about estate.SavedRun, results []*estate.
 	return Write(p.Call, p.File, page)
 }
 
-// pageOf is the page of units that are not linked yet.
+// pageOf returns the page of units, without their dependencies.
 func pageOf(about estate.SavedRun, units []planhtml.Unit) (*planhtml.Page, *pageLinks) {
 	p := &planhtml.Page{
 		Title: fmt.Sprintf("Plan of %d units in %s", len(units), about.Dir), Command: "run --all plan",
@@ -94,14 +93,14 @@ func pageOf(about estate.SavedRun, units []planhtml.Unit) (*planhtml.Page, *page
 	return p, links
 }
 
-// pageLinks add to a page what its units need.
+// pageLinks adds the dependencies of units to a page.
 type pageLinks struct {
 	page *planhtml.Page
 	at   map[string]int
 }
 
-// add tells what a unit needs. Needed units that the page does not have do not count;
-// what lies outside of the estate becomes a unit of the page.
+// add adds the dependencies of a unit. It ignores units that the page does not contain.
+// Dependencies outside of the estate become units of the page.
 func (l *pageLinks) add(i int, needs, outside []string) {
 	p := l.page
 	for _, name := range needs {
@@ -126,7 +125,7 @@ func needNames(u *estate.Unit) []string {
 	return out
 }
 
-// outside are the names of what a unit needs and that is not of the estate.
+// outside returns the names of a unit's dependencies outside of the estate.
 func (p *Pager) outside(e *estate.Estate, u *estate.Unit) []string {
 	var out []string
 	for _, id := range u.External {
@@ -135,7 +134,7 @@ func (p *Pager) outside(e *estate.Estate, u *estate.Unit) []string {
 	return out
 }
 
-// Write writes a page to a file, and says so.
+// Write writes a page to a file, and reports that.
 func Write(c *command.Call, name string, p *planhtml.Page) diag.List {
 	if err := atomicfile.WriteFrom(c.Path(name), 0o600, func(w io.Writer) error { return planhtml.Write(w, p) }); err != nil {
 		return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write the page", "The page of --html could not be written: %s.", err)
@@ -146,8 +145,8 @@ func Write(c *command.Call, name string, p *planhtml.Page) diag.List {
 	return nil
 }
 
-// unit is what a page shows of a unit, without what it needs, and the names of its
-// variables that are secret.
+// unit returns the content of the page for a unit, without its dependencies, and the names of
+// its secret variables.
 func (p *Pager) unit(ctx context.Context, e *estate.Estate, res *estate.Result) (planhtml.Unit, []string) {
 	out := pageResult(res)
 	inUnit, inModule := unitview.SplitByOrigin(res, p.Call.Report.Filter(res.Diags))
@@ -170,16 +169,18 @@ func (p *Pager) unit(ctx context.Context, e *estate.Estate, res *estate.Result) 
 	return out, names
 }
 
-// savedUnit is what is saved of a unit for a page and stands nowhere else in the plan.
+// savedUnit is the content of the page for a unit that the rest of a saved plan does not
+// contain.
 type savedUnit struct {
 	Summary  string           `json:"summary,omitempty"`
 	Messages []string         `json:"messages,omitempty"`
 	Inputs   []planhtml.Input `json:"inputs,omitempty"`
-	Outside  []string         `json:"outside,omitempty"` // what it needs there
-	Secret   []string         `json:"secret,omitempty"`  // variables of its module that are secret
+	Outside  []string         `json:"outside,omitempty"` // dependencies outside of the estate
+	Secret   []string         `json:"secret,omitempty"`  // secret variables of the module
 }
 
-// Saved is the page of a saved plan, which is the one that was made with it.
+// Saved returns the page of a saved plan. It is equal to the page written when the plan was
+// made.
 func Saved(p *estate.SavedPlan, results []*estate.Result) (*planhtml.Page, error) {
 	var d draft
 	units, outside := make([]planhtml.Unit, len(p.Units)), make([][]string, len(p.Units))
@@ -205,7 +206,7 @@ func Saved(p *estate.SavedPlan, results []*estate.Result) (*planhtml.Page, error
 	return page, nil
 }
 
-// savedChanges adds the changes of a saved plan to what a page shows of a unit.
+// savedChanges adds the changes of a saved plan to the content of the page for a unit.
 func savedChanges(u *estate.SavedUnit, x *planhtml.Unit, secret []string) error {
 	var pieces []view.Piece
 	if err := savedplan.ReadNote(u, savedplan.TextNote, &pieces); err != nil {
@@ -227,7 +228,7 @@ func savedChanges(u *estate.SavedUnit, x *planhtml.Unit, secret []string) error 
 	return nil
 }
 
-// pageResult is what the result of a unit says by itself.
+// pageResult returns the content of the page that follows from a unit's result alone.
 func pageResult(res *estate.Result) planhtml.Unit {
 	n := res.Counts
 	out := planhtml.Unit{
@@ -260,20 +261,20 @@ func placeText(file string, line int) string {
 	return fmt.Sprintf("%s:%d", filepath.ToSlash(file), line)
 }
 
-// messageTexts are messages, each as a terminal shows it.
+// messageTexts returns messages as printed on a terminal.
 func messageTexts(set *source.Set, ds diag.List) []string {
 	var out []string
 	p := &diag.Printer{Set: set, Program: view.Program}
 	for _, m := range ds {
 		var b strings.Builder
-		_ = p.Print(&b, diag.List{m}) // a Builder takes everything
+		_ = p.Print(&b, diag.List{m}) // a write to a Builder cannot fail
 		out = append(out, b.String())
 	}
 	return out
 }
 
-// inputs tells where the inputs of a unit come from. Values of inputs whose
-// variables are not known are left out: they might be secret.
+// inputs returns the inputs of a unit with their origins. It omits values if the module's
+// variables are unknown, since they might be secret.
 func (p *Pager) inputs(ctx context.Context, e *estate.Estate, u *estate.Unit, hide *secrets) []planhtml.Input {
 	var wanted func(string) bool
 	if hide.of != nil {
@@ -310,7 +311,7 @@ func (p *Pager) inputs(ctx context.Context, e *estate.Estate, u *estate.Unit, hi
 	return out
 }
 
-// lineOf is the line that holds a byte, without blanks around it.
+// lineOf returns the line that contains the byte at an offset, without white space around it.
 func lineOf(text []byte, at int) string {
 	if at > len(text) {
 		return ""
@@ -320,7 +321,7 @@ func lineOf(text []byte, at int) string {
 	return strings.TrimSpace(string(line))
 }
 
-// longestValue is how many characters of an input's value the page shows.
+// longestValue is the number of characters of an input's value that the page shows.
 const longestValue = 400
 
 func shortValue(v cty.Value) string {
@@ -334,7 +335,8 @@ func shortValue(v cty.Value) string {
 	return string(text)
 }
 
-// roleOf tells what a file is to a unit: its own, or one that a block brings in.
+// roleOf returns the role of a file for a unit: the unit's own file, or one that a block
+// includes.
 func roleOf(e *estate.Estate, u *estate.Unit, file string, l *source.Layer) string {
 	if l != nil && l.Via != nil {
 		if f := e.Sources().File(l.Via.Filename); f != nil {
@@ -350,7 +352,7 @@ func roleOf(e *estate.Estate, u *estate.Unit, file string, l *source.Layer) stri
 	return ""
 }
 
-// NoPage is the error about --html where there is no page to write.
+// NoPage returns the error for --html if there is no page to write.
 func NoPage() error {
 	return errors.New("--html goes with run --all plan, and with show of a saved plan of all units")
 }

@@ -12,13 +12,14 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// secrets is what a page hides of a unit.
+// secrets contains the values that the page must hide for a unit.
 type secrets struct {
-	of    map[string]bool // the variables of its module, and whether they are secret; nil if they are not known
-	texts []string        // that are secret
+	of    map[string]bool // whether each variable of the module is secret; nil if the variables are unknown
+	texts []string        // secret texts
 }
 
-// newSecrets is what is secret of a module with variables, and in a plan, if there is one.
+// newSecrets returns the secrets in a module with the given variables, and in a plan, which
+// may be nil.
 func newSecrets(all map[string]*config.Variable, p *plan.Plan) *secrets {
 	s := &secrets{of: make(map[string]bool, len(all))}
 	for name, v := range all {
@@ -30,7 +31,7 @@ func newSecrets(all map[string]*config.Variable, p *plan.Plan) *secrets {
 	return s
 }
 
-// names are the variables that are secret, in order.
+// names returns the secret variables, sorted.
 func (s *secrets) names() []string {
 	var out []string
 	for name, secret := range s.of {
@@ -42,7 +43,7 @@ func (s *secrets) names() []string {
 	return out
 }
 
-// plan notes what is secret in a plan.
+// plan adds the secrets in a plan.
 func (s *secrets) plan(p *plan.Plan) {
 	for name, v := range p.Variables {
 		s.value(v, s.of[name])
@@ -67,9 +68,9 @@ func (s *secrets) plan(p *plan.Plan) {
 	}
 }
 
-// value notes the texts in a value that are secret, or all of them. They are hidden
-// where a provider repeats them without saying that they are secret, as terraform_data
-// does in its output: a page gets to others more easily than what a terminal said.
+// value adds the secret texts in a value or, with all, every text. The page hides them
+// everywhere, because a provider may repeat a secret without marking it, as terraform_data
+// does in its output. A page is shared more easily than the output on a terminal.
 func (s *secrets) value(v cty.Value, all bool) {
 	all = all || value.Secret(v)
 	v, _ = v.Unmark()
@@ -87,8 +88,8 @@ func (s *secrets) value(v cty.Value, all bool) {
 	}
 }
 
-// cover hides what is secret in all that the page shows of a unit, in the quotes that it
-// is shown in.
+// cover replaces the secrets in all content of the page for a unit, including their quoted
+// forms.
 func (s *secrets) cover(u *planhtml.Unit) {
 	if len(s.texts) == 0 {
 		return

@@ -1,8 +1,7 @@
-// Package prompt asks the user questions: on the terminal, or of what stands on
-// standard input.
+// Package prompt asks the user questions, on the terminal or on standard input.
 //
-// Main type: Prompter. The one rule: whoever asks has looked at May first, since
-// with -json, -input=false or TF_INPUT=0 there is nobody to ask.
+// Main type: Prompter. The one rule: the caller checks May before it asks, since with -json,
+// -input=false or TF_INPUT=0 nobody answers.
 package prompt
 
 import (
@@ -16,29 +15,29 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/report"
 )
 
-// A Prompter asks. New makes one.
+// A Prompter asks questions. New returns one.
 type Prompter struct {
 	report *report.Reporter
-	input  *bufio.Reader // Stdin, once something was read
+	input  *bufio.Reader // buffer for Stdin; nil before the first read
 }
 
-// New makes a prompter that writes its questions to the view for people and reads the
-// answers from the reporter's system.
+// New returns a prompter that writes questions to the reporter's view for people and reads
+// answers from its system.
 func New(r *report.Reporter) *Prompter {
 	return &Prompter{report: r}
 }
 
-// A Question is asked once.
+// A Question is a question to the user.
 type Question struct {
-	Title  string // a line
-	Text   string // may be "" and have several lines
+	Title  string // one line
+	Text   string // may be empty or have several lines
 	Prompt string // "" means "Enter a value:"
-	Secret bool   // the answer is not shown
+	Secret bool   // do not show the answer
 }
 
 var errNoAnswer = errors.New("the input ended before the question was answered")
 
-// Variable is the title of the question for a variable.
+// Variable returns the title of the question for a variable.
 func Variable(v *config.Variable) string {
 	if v.Ephemeral {
 		return "var." + v.Name + " (ephemeral)"
@@ -46,7 +45,7 @@ func Variable(v *config.Variable) string {
 	return "var." + v.Name
 }
 
-// May reports whether questions may be asked; input is what the flag -input says.
+// May reports whether questions are allowed. input is the value of the flag -input.
 func (p *Prompter) May(input bool) bool {
 	if p.report.Human == nil {
 		return false
@@ -57,8 +56,8 @@ func (p *Prompter) May(input bool) bool {
 	return input
 }
 
-// Ask returns the answer without the blanks around it. The end of the input
-// before an answer, or of the context, is an error.
+// Ask returns the answer without white space around it. It returns an error if the input ends
+// before an answer, or if ctx is canceled.
 func (p *Prompter) Ask(ctx context.Context, q Question) (string, error) {
 	var b strings.Builder
 	b.WriteString(q.Title + "\n")

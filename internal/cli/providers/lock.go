@@ -55,7 +55,7 @@ type providersLockOptions struct {
 	vars                []workdir.VarFlag
 	platforms           []string
 	fsMirror, netMirror string
-	only                []string // addresses of providers; empty: all
+	only                []string // addresses of providers; empty means all
 }
 
 // lockProviders adds hashes to the lock file.
@@ -102,7 +102,7 @@ func lockProviders(ctx context.Context, c *command.Call, o *providersLockOptions
 	return append(ds, writeLock(c, p.Plugins.LockPath(), old, next)...)
 }
 
-// gained says what a package did for the lock file.
+// gained returns a text about the hashes that a package added to the lock file.
 func gained(f install.Fetched) string {
 	switch {
 	case f.First && f.New:
@@ -131,7 +131,7 @@ func writeLock(c *command.Call, path string, old, next *lock.File) diag.List {
 	return nil
 }
 
-// chosen are the requirements that addresses name; without any, all of them.
+// chosen returns the requirements for the given addresses, or all of them without addresses.
 func chosen(req install.Requirements, only []string) (install.Requirements, diag.List) {
 	if len(only) == 0 {
 		return req, nil
@@ -157,8 +157,8 @@ func chosen(req install.Requirements, only []string) (install.Requirements, diag
 	return out, ds
 }
 
-// originOptions let packages come from their own registries, or from the mirror
-// that the options name.
+// originOptions returns install options that fetch packages from their registries, or from the
+// mirror in the options.
 func originOptions(pl *workdir.Plugins, o *providersLockOptions) (install.Options, diag.List) {
 	out := pl.InstallOptions().DirectOnly()
 	if o.fsMirror == "" && o.netMirror == "" {
@@ -176,7 +176,7 @@ func originOptions(pl *workdir.Plugins, o *providersLockOptions) (install.Option
 	return out, nil
 }
 
-// platformsOr are the given platforms, or ours.
+// platformsOr returns the given platforms, or the current one without any.
 func platformsOr(given []string) []string {
 	if len(given) > 0 {
 		return given
@@ -184,7 +184,7 @@ func platformsOr(given []string) []string {
 	return []string{runtime.GOOS + "_" + runtime.GOARCH}
 }
 
-// step tells about a step: in a line with a mark for people, without it in the stream.
+// step reports a step: to people as a line with a mark, and in the stream without it.
 func step(c *command.Call, text string) {
 	c.Report.Human.Say("- " + text + "\n")
 	c.Report.Stream.Log(text)

@@ -80,16 +80,15 @@ func mirrorProviders(ctx context.Context, c *command.Call, o *providersMirrorOpt
 	return append(ds, more...)
 }
 
-// A mirrorLog reports one provider after the other, though several are fetched
-// at once: what happens to the first that is not finished is reported at once, the
-// rest is held back.
+// A mirrorLog reports one provider after the other, although several are fetched concurrently.
+// It prints events of the first unfinished provider at once, and holds back the others.
 type mirrorLog struct {
 	*command.Call
-	turn []addr.Provider // those that are not finished, in order
+	turn []addr.Provider // unfinished providers, in order
 	held map[addr.Provider][]install.Event
 }
 
-// begin announces the provider whose turn it is.
+// begin announces the next provider.
 func (l *mirrorLog) begin() {
 	if len(l.turn) > 0 {
 		step(l.Call, "Mirroring "+l.turn[0].Display()+"...")

@@ -1,4 +1,5 @@
-// Package providers is providers, providers lock, providers mirror and providers schema.
+// Package providers implements the commands providers, providers lock, providers mirror and
+// providers schema.
 package providers
 
 import (
@@ -72,7 +73,8 @@ func runProviders(ctx context.Context, c *command.Call, given []workdir.VarFlag,
 	return 0
 }
 
-// needs is what a module, a test file or a run needs, and what is drawn below it.
+// needs contains the provider requirements of a module, a test file or a test run, and its
+// children in the tree.
 type needs struct {
 	name      string
 	providers map[addr.Provider][]config.Constraint
@@ -87,7 +89,8 @@ func moduleNeeds(name string, n *module.Node) *needs {
 	return out
 }
 
-// testNeeds is what the test files need besides the module under test.
+// testNeeds returns the requirements of the test files, in addition to those of the module
+// under test.
 func testNeeds(ctx context.Context, c *command.Call, root *config.Module, dir string) ([]*needs, diag.List) {
 	files, ds := testrun.Load(c.OnDisk(), dir, c.Report.Set)
 	if len(files) == 0 || ds.HasErrors() {
@@ -128,13 +131,13 @@ func (n *needs) draw(b *strings.Builder, indent string) {
 	}
 }
 
-// constraintText is constraints in their canonical form, after a blank.
+// constraintText returns constraints in canonical form, after a space.
 func constraintText(list []config.Constraint) string {
 	var all lock.Constraints
 	for _, c := range list {
 		one, err := lock.ParseConstraints(c.Text)
 		if err != nil {
-			return " " + c.Text // init says what is wrong with it
+			return " " + c.Text // init reports the invalid constraint
 		}
 		all = append(all, one...)
 	}
@@ -144,7 +147,7 @@ func constraintText(list []config.Constraint) string {
 	return " " + all.String()
 }
 
-// providersOfState lists the providers that the objects of a state belong to.
+// providersOfState lists the providers of the objects in a state.
 func providersOfState(st *state.State) string {
 	if st == nil || len(st.Resources) == 0 {
 		return ""

@@ -44,7 +44,7 @@ JSON document.`,
 	}
 }
 
-// providerSchemas is the document about the providers of configuration and state.
+// providerSchemas returns the JSON document about the providers of configuration and state.
 func providerSchemas(ctx context.Context, c *command.Call, flags []workdir.VarFlag) ([]byte, diag.List) {
 	p, ds := project.Load(ctx, c, workdir.LoadOptions{Vars: flags, Partial: true})
 	if p == nil {

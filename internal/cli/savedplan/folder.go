@@ -15,13 +15,13 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate"
 )
 
-// The files of --out-dir and --json-out-dir, each in a folder with the unit's name.
+// Files of --out-dir and --json-out-dir. Each is in a directory with the name of the unit.
 const (
 	unitPlanFile = "tfplan.tfplan"
 	unitPlanJSON = "tfplan.json"
 )
 
-// WriteEach writes the plan of each unit to a file of its own, if that is asked for.
+// WriteEach writes the plan of each unit to a file of its own, if requested.
 func (k *Files) WriteEach(about estate.SavedRun, results []*estate.Result) diag.List {
 	if k.Dir == "" && k.JSONDir == "" {
 		return nil
@@ -50,7 +50,7 @@ func (k *Files) WriteEach(about estate.SavedRun, results []*estate.Result) diag.
 
 func (k *Files) writeJSON(u *estate.SavedUnit) error {
 	doc, err := u.Note(JSONNote)
-	if len(doc) == 0 || err != nil { // without one, nothing of it could be planned yet
+	if len(doc) == 0 || err != nil { // without a document, no part of the unit could be planned yet
 		return err
 	}
 	return putFile(filepath.Join(k.Call.Path(k.JSONDir), filepath.FromSlash(u.Name), unitPlanJSON), doc)
@@ -63,7 +63,7 @@ func putFile(path string, b []byte) error {
 	return atomicfile.Write(path, b, 0o600)
 }
 
-// ReadDir reads the plans that --out-dir wrote as one.
+// ReadDir reads the plans that --out-dir wrote, as one plan.
 func ReadDir(c *command.Call, name string) (*estate.SavedPlan, diag.List) {
 	var files []string
 	err := filepath.WalkDir(c.Path(name), func(p string, d fs.DirEntry, err error) error {

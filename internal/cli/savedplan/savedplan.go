@@ -1,8 +1,8 @@
-// Package savedplan keeps the plans of an estate in files, with what is shown of them, and reads
-// such files.
+// Package savedplan writes the plans of an estate to files, together with their text and JSON
+// forms, and reads such files.
 //
-// Main types: Files, in which a run keeps its plans; Read reads one. The one rule: what a plan
-// is shown with is saved with it, since the schemas of its providers are not at hand later.
+// Main types: Files, which writes the plans of a run; Read reads one. The one rule: everything
+// needed to print a plan is saved with it, since the provider schemas are not available later.
 package savedplan
 
 import (
@@ -29,26 +29,26 @@ import (
 	"github.com/terrace-iac/terrace/plan"
 )
 
-// What is saved of a unit beside its plan, by name.
+// Names of the notes saved with the plan of a unit.
 const (
-	TextNote = "text" // the changes as they are shown, as JSON of []view.Piece; missing if there are none
-	JSONNote = "json" // the plan in its machine-readable form; missing if it has none
-	PageNote = "page" // what a page shows of it, see planpage
+	TextNote = "text" // the changes as text: JSON of []view.Piece; missing if there are none
+	JSONNote = "json" // the plan in its JSON form; missing if it has none
+	PageNote = "page" // the content of the HTML page; see planpage
 )
 
-// Files are where the plans of a run are kept: in the file of -out, and for each unit in those
-// of --out-dir and --json-out-dir.
+// Files writes the plans of a run: all of them to the file of -out, and each unit's to files
+// in --out-dir and --json-out-dir.
 type Files struct {
 	Call               *command.Call
-	File, Dir, JSONDir string // "" for none
+	File, Dir, JSONDir string // paths; "" for none
 	Saving             *estate.Saving
 }
 
-// Wanted reports whether plans are kept.
+// Wanted reports whether the run saves plans.
 func (k *Files) Wanted() bool { return k.File != "" || k.Dir != "" || k.JSONDir != "" }
 
-// Plan saves what is known of a plan while its provider schemas can be read: pieces
-// are its changes without colors and secrets.
+// Plan saves the forms of a plan while its provider schemas are available. pieces are the
+// changes without colors and secrets.
 func (k *Files) Plan(u *estate.Unit, e *engine.Engine, p *plan.Plan, sc *project.Schemas, pieces []view.Piece) {
 	if len(pieces) > 0 {
 		k.Note(u.Name, TextNote, pieces)
@@ -58,14 +58,14 @@ func (k *Files) Plan(u *estate.Unit, e *engine.Engine, p *plan.Plan, sc *project
 	}
 }
 
-// Note saves something of a unit by a name.
+// Note saves a value for a unit under a name.
 func (k *Files) Note(unit, name string, what any) {
-	if body, err := json.Marshal(what); err == nil { // plain data: nothing fails
+	if body, err := json.Marshal(what); err == nil { // plain data, so this cannot fail
 		k.Saving.Note(unit, name, body)
 	}
 }
 
-// ReadNote reads what Note saved; what is missing stays as it is.
+// ReadNote reads a value that Note saved. It leaves into unchanged if there is none.
 func ReadNote(u *estate.SavedUnit, name string, into any) error {
 	body, err := u.Note(name)
 	if body == nil || err != nil {
@@ -77,8 +77,8 @@ func ReadNote(u *estate.SavedUnit, name string, into any) error {
 	return nil
 }
 
-// Write writes the plan of all units to the file of -out. complete says that every unit could
-// be planned.
+// Write writes the plan of all units to the file of -out. complete means that every unit was
+// planned.
 func (k *Files) Write(about estate.SavedRun, results []*estate.Result, complete bool) diag.List {
 	if k.File == "" || results == nil {
 		return nil
@@ -113,7 +113,7 @@ func IsPlan(c *command.Call, name string) bool {
 	return err == nil && is
 }
 
-// Pieces are the changes of a saved plan as they are shown.
+// Pieces returns the changes of a saved plan as text.
 func Pieces(c *command.Call, u *estate.SavedUnit, reveal bool) ([]view.Piece, error) {
 	if reveal {
 		p, err := u.Plan()
@@ -127,8 +127,8 @@ func Pieces(c *command.Call, u *estate.SavedUnit, reveal bool) ([]view.Piece, er
 	return pieces, err
 }
 
-// WriteJSON writes the machine-readable form of a saved plan: a document for each unit,
-// or that of its only unit, as other programs expect it of the plan of a folder.
+// WriteJSON writes the JSON form of a saved plan: an object with a document for each unit, or
+// the document of its only unit, which other programs expect for the plan of a directory.
 func WriteJSON(w io.Writer, p *estate.SavedPlan) error {
 	type unitJSON struct {
 		Name     string           `json:"name"`

@@ -21,8 +21,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Copy copies the files of a unit or stack into a folder, with a file of the values that
-// they ask for. Nothing is written where a file exists already.
+// Copy copies the files of a unit or stack into a directory, and writes a file with the values
+// that they need. It writes nothing if one of the files exists.
 func Copy(c *command.Call, from, to string) int {
 	files, err := contents(from)
 	if err == nil && len(files[syntax.ValuesName]) == 0 && !holds(to, syntax.ValuesName) {
@@ -54,7 +54,8 @@ func Copy(c *command.Call, from, to string) int {
 	return 0
 }
 
-// contents are the files of a component by their paths in it, without what runs left there.
+// contents returns the files of a component by their relative paths, without files that runs
+// left there.
 func contents(dir string) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	err := filepath.WalkDir(dir, func(path string, en fs.DirEntry, err error) error {
@@ -79,7 +80,8 @@ func contents(dir string) (map[string][]byte, error) {
 	return out, err
 }
 
-// valuesFile is the file of the values that a unit or stack asks for, nil for none.
+// valuesFile returns the file of the values that a unit or stack needs, or nil if it needs
+// none.
 func valuesFile(files map[string][]byte) ([]byte, hcl.Diagnostics) {
 	all := &asked{}
 	for _, name := range []string{unit.DefaultName, unit.StackName} {
@@ -124,10 +126,11 @@ func valuesFile(files map[string][]byte) ([]byte, hcl.Diagnostics) {
 	return hclwrite.Format(b.Bytes()), nil
 }
 
-// asked is a value that is asked for, or the parts of it that are.
+// asked is a value that the files refer to, or its parts that they refer to.
 type asked struct {
 	parts map[string]*asked
-	// fallback is the text that is used without it; "" means that it must be there.
+	// fallback is the text of the expression used if the value is missing. "" means that the
+	// value is required.
 	fallback string
 }
 
@@ -155,7 +158,7 @@ func (a *asked) required() bool {
 	return len(a.parts) == 0 && a.fallback == ""
 }
 
-// comment begins a fallback that cannot stand in a file of values.
+// comment begins a fallback that is not allowed in a file of values.
 const comment = "# "
 
 func (a *asked) line(name string) string {
@@ -191,7 +194,7 @@ func key(name string) string {
 type valuesWalk struct {
 	text      []byte
 	all       *asked
-	fallbacks []string // of the calls of try that we are in, the innermost last
+	fallbacks []string // fallbacks of the enclosing calls of try, the innermost last
 }
 
 // Enter implements hclsyntax.Walker.
@@ -203,12 +206,12 @@ func (w *valuesWalk) Enter(n hclsyntax.Node) hcl.Diagnostics {
 		}
 		last := n.Args[len(n.Args)-1]
 		fallback := string(last.Range().SliceBytes(w.text))
-		if _, ds := last.Value(nil); ds.HasErrors() { // what is computed stays where it is
+		if _, ds := last.Value(nil); ds.HasErrors() { // a computed fallback cannot be copied into the file
 			fallback = comment + strings.Join(strings.Fields(fallback), " ")
 		}
 		w.fallbacks = append(w.fallbacks, fallback)
 	case *hclsyntax.ScopeTraversalExpr:
-		if path := valuePath(n.Traversal); len(path) > 0 && hclsyntax.ValidIdentifier(path[0]) { // else no file can say it
+		if path := valuePath(n.Traversal); len(path) > 0 && hclsyntax.ValidIdentifier(path[0]) { // other names cannot be set in a file
 			fallback := ""
 			if len(w.fallbacks) > 0 {
 				fallback = w.fallbacks[len(w.fallbacks)-1]

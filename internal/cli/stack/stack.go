@@ -1,4 +1,4 @@
-// Package stack is the commands on the units that stack files stand for.
+// Package stack implements the commands on the units that stack files generate.
 package stack
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// Commands are the commands on stacks.
+// Commands declares the commands of this package.
 func Commands() []command.Command {
 	return []command.Command{
 		{Name: "stack", Synopsis: "Work with the units of stack files", Usage: "<generate|run|output|clean> [options]", Help: "Generates, runs and removes the units that terragrunt.stack.hcl files describe.",
@@ -87,7 +87,8 @@ is a part of them, as in unit.output or stack.unit.`,
 	}
 }
 
-// stackRun runs a command on stacks when the flags of units are settled.
+// stackRun returns a function that settles the flags of units and then runs a command on
+// stacks.
 func stackRun(f *unitflags.Flags, run command.Run) command.Run {
 	return func(ctx context.Context, c *command.Call) int {
 		if err := f.Settle(c.Env); err != nil {
@@ -98,15 +99,15 @@ func stackRun(f *unitflags.Flags, run command.Run) command.Run {
 	}
 }
 
-// runStackGenerate makes the units and stacks of all stack files below the
-// working folder.
+// runStackGenerate generates the units and stacks of all stack files below the working
+// directory.
 func runStackGenerate(ctx context.Context, c *command.Call, f *unitflags.Flags) int {
 	f.NoUse("stack generate", unitflags.Choosing)
 	o, ds := units.Options(c, f, "generate", nil, nil)
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
-	o.Discovery.OnlyStacks, o.Discovery.Whole = true, true // what is right is made beside what is not
+	o.Discovery.OnlyStacks, o.Discovery.Whole = true, true // generate the valid units even if others are invalid
 	made := 0
 	var mu sync.Mutex
 	o.Discovery.Generated = func(it *unit.StackItem) {
@@ -127,11 +128,11 @@ func runStackGenerate(ctx context.Context, c *command.Call, f *unitflags.Flags) 
 	return 0
 }
 
-// runStackClean removes the folders that units were generated in. A state in
-// one of them that still holds something is not removed without --force.
+// runStackClean removes the directories of generated units. Without --force, it keeps a
+// directory that contains a state with resources.
 func runStackClean(ctx context.Context, c *command.Call, f *unitflags.Flags, force bool) int {
 	for _, name := range f.Given {
-		if strings.Contains(name, "filter") || strings.HasPrefix(name, "queue-") { // to go on would remove more than was meant
+		if strings.Contains(name, "filter") || strings.HasPrefix(name, "queue-") { // ignoring the filter would remove more than intended
 			return c.UsageError("Failed to parse command-line flags", "--"+name+" cannot be given: everything that was generated below the working folder is removed. Name a folder with --working-dir.")
 		}
 	}
@@ -171,13 +172,13 @@ func runStackClean(ctx context.Context, c *command.Call, f *unitflags.Flags, for
 	return 0
 }
 
-// statesBelow are the local states below a folder that hold resources. It looks at
-// the text alone, since a state that cannot be read must not be removed either.
+// statesBelow returns the local states below a directory that contain resources. It searches
+// the text, since a state that cannot be parsed must not be removed either.
 func statesBelow(dir string) []string {
 	var out []string
 	_ = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || d.Name() != "terraform.tfstate" || filepath.Base(filepath.Dir(p)) == ".terraform" {
-			return nil // the copy of a backend's settings in .terraform is no state
+			return nil // the copy of a backend's settings in .terraform is not a state
 		}
 		b, err := readfile.Whole(p)
 		if errors.Is(err, fs.ErrNotExist) {

@@ -28,13 +28,13 @@ import (
 	"github.com/terrace-iac/terrace/plan"
 )
 
-// loadEstates reads the files of the working folder with tests of an estate.
+// loadEstates reads the test files of estates in the working directory.
 func loadEstates(c *command.Call, filters []string) (out []*testfile.Estate, ds diag.List) {
 	entries, err := os.ReadDir(c.Dir)
 	if err != nil {
 		return nil, nil // reported for the tests of the module
 	}
-	for _, e := range entries { // by name
+	for _, e := range entries { // sorted by name
 		if e.IsDir() || !strings.HasSuffix(e.Name(), testfile.EstateSuffix) || len(filters) > 0 && !slices.Contains(filters, e.Name()) {
 			continue
 		}
@@ -50,7 +50,7 @@ func loadEstates(c *command.Call, filters []string) (out []*testfile.Estate, ds 
 	return out, ds
 }
 
-// runEstates runs tests of the units below the working folder.
+// runEstates runs tests of the units below the working directory.
 func runEstates(ctx context.Context, c *command.Call, o *options, files []*testfile.Estate) ([]*testrun.Result, int) {
 	temp, err := os.MkdirTemp(c.Env.Get("TMPDIR"), "terrace-test-")
 	if err != nil {
@@ -113,7 +113,7 @@ func (p *printer) units(f *testfile.Estate, r *estatetest.Result) {
 	})
 	set := p.Report.Set
 	if r.Estate != nil {
-		for _, m := range r.Diags { // of unit files
+		for _, m := range r.Diags { // messages about unit files
 			if m.At != nil && set.File(m.At.Filename) == nil {
 				if file := r.Estate.Sources().File(m.At.Filename); file != nil {
 					set.Add(file)
@@ -134,7 +134,7 @@ func (p *printer) units(f *testfile.Estate, r *estatetest.Result) {
 	}
 }
 
-// estate makes the result of a file of runs of units, for the sum and for reports.
+// estate returns the result of a file with runs of units, for the summary and for reports.
 func (p *printer) estate(f *testfile.Estate, results []*estatetest.Result) *testrun.Result {
 	out := &testrun.Result{File: &testfile.File{Name: f.Name}, Status: testrun.Pass}
 	for _, r := range results {

@@ -12,7 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// The elements of a report, as Jenkins and others read them.
+// Elements of a report in the format that Jenkins and other tools read.
 type (
 	junitReport struct {
 		XMLName xml.Name     `xml:"testsuites"`
@@ -80,7 +80,7 @@ func writeJUnit(path string, results []*testrun.Result, set *source.Set) error {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
 
-// printed is messages as people see them.
+// printed returns messages as they are printed for people.
 func printed(set *source.Set, ds diag.List) string {
 	var b strings.Builder
 	p := &diag.Printer{Set: set}

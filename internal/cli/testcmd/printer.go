@@ -19,14 +19,14 @@ import (
 	"github.com/terrace-iac/terrace/state/statefile"
 )
 
-// A printer reports what came of tests.
+// A printer reports the results of tests.
 type printer struct {
 	*command.Call
 	options *options
 	failed  bool // a state could not be saved
 }
 
-// begin tells which tests there are.
+// begin prints the list of test files.
 func (p *printer) begin(files []*testfile.File) {
 	all, runs := map[string][]string{}, 0
 	for _, f := range files {
@@ -56,7 +56,7 @@ func (p *printer) file(ctx context.Context, r *testrun.Result) {
 	}
 }
 
-// word is a status as people see it.
+// word returns a status as text.
 func word(s testrun.Status) string {
 	if s == testrun.Error {
 		return "fail"
@@ -105,7 +105,7 @@ func (p *printer) tell(ds diag.List, file, run string) {
 	p.Report.TellAbout(ds, more)
 }
 
-// details shows the plan or the state of a run.
+// details prints the plan or the state of a run.
 func (p *printer) details(ctx context.Context, file string, one *testrun.RunResult) {
 	sc := project.NewSchemas(ctx, one.Engine)
 	more := map[string]any{"@testfile": file, "@testrun": one.Run.Name}
@@ -139,7 +139,7 @@ func (p *printer) detail(err error, text, typ string, more map[string]any) {
 	}
 }
 
-// cleanup tells what could not be destroyed, and saves the state of it.
+// cleanup reports objects that could not be destroyed, and saves their state.
 func (p *printer) cleanup(r *testrun.Result, c *testrun.Cleanup) {
 	where := r.File.Name + "/" + c.Run.Name
 	if len(c.Diags) > 0 {
@@ -184,7 +184,7 @@ func (p *printer) cleanup(r *testrun.Result, c *testrun.Cleanup) {
 	p.save(c.Left, name)
 }
 
-// save writes the state of what is left.
+// save writes the state of the remaining objects.
 func (p *printer) save(left *state.State, name string) {
 	var b bytes.Buffer
 	err := statefile.Write(&b, left, true)
@@ -220,7 +220,7 @@ func wrap(text string) string {
 	return out + line
 }
 
-// A summary is the sum of all runs.
+// A summary contains the counts of all runs.
 type summary struct {
 	Status  testrun.Status `json:"status"`
 	Passed  int            `json:"passed"`
@@ -229,7 +229,7 @@ type summary struct {
 	Skipped int            `json:"skipped"`
 }
 
-// end reports the sum, and returns the exit status.
+// end reports the summary, and returns the exit status.
 func (p *printer) end(results []*testrun.Result) int {
 	n := map[testrun.Status]int{}
 	status := testrun.Pass

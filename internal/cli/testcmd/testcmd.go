@@ -1,8 +1,8 @@
-// Package testcmd is test: the runs of test files, and what came of them for people, as
-// JSON and as JUnit XML.
+// Package testcmd implements the command test. It runs test files and reports the results as
+// text, as JSON and as JUnit XML.
 //
-// Main types: options, the flags; printer, which reports each file. The one rule: nothing
-// is written but what the user asked for, and the state of what could not be destroyed.
+// Main types: options, the flags; printer, which reports each file. The one rule: it writes
+// only the files that the user requests, and the state of objects that could not be destroyed.
 package testcmd
 
 import (
@@ -112,7 +112,7 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	return code
 }
 
-// runModule runs the tests of the module in the working folder.
+// runModule runs the tests of the module in the working directory.
 func runModule(ctx context.Context, c *command.Call, o *options, fsys config.FS, files []*testfile.File, ds diag.List) ([]*testrun.Result, int) {
 	if len(o.filters) > 0 {
 		files = slices.DeleteFunc(files, func(f *testfile.File) bool {
@@ -165,10 +165,10 @@ func runModule(ctx context.Context, c *command.Call, o *options, fsys config.FS,
 	return results, p.end(results)
 }
 
-// given are the values of variables from outside.
+// given contains the values of variables from outside of the test files.
 type given struct {
 	directory           string
-	first, tests, flags workdir.Variables // the later win
+	first, tests, flags workdir.Variables // later ones have precedence
 }
 
 // gather reads the values of variables from the environment, variable files and flags.
@@ -197,7 +197,8 @@ func gather(ctx context.Context, c *command.Call, o *options) (*given, diag.List
 	return out, append(ds, c.Unit.All(ctx, out.first, root)...)
 }
 
-// forFile picks the values for a file: those of the test directory count for its files.
+// forFile returns the values for a file. Values in the test directory apply only to the test
+// files there.
 func (g *given) forFile(f *testfile.File, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List) {
 	out := map[string]engine.InputValue{}
 	for _, from := range []workdir.Variables{g.first, g.tests, g.flags} {
@@ -210,8 +211,8 @@ func (g *given) forFile(f *testfile.File, declared map[string]*config.Variable) 
 	return out, nil
 }
 
-// leftName is the file for the state of what could not be destroyed: one that is not
-// there yet, so that what was left before can still be cleaned up.
+// leftName returns a new path for the state of objects that could not be destroyed. It does
+// not exist yet, so that earlier states are kept for a cleanup.
 func leftName(c *command.Call) string {
 	name := "errored_test.tfstate"
 	for n := 1; ; n++ {
@@ -222,7 +223,7 @@ func leftName(c *command.Call) string {
 	}
 }
 
-// plural is a count with its noun.
+// plural returns a count with its noun.
 func plural(n int, word string) string {
 	if n == 1 {
 		return "1 " + word

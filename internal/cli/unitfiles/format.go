@@ -1,4 +1,5 @@
-// Package unitfiles is the commands that rewrite unit files: hcl fmt and migrate imports.
+// Package unitfiles implements the commands that rewrite unit files: hcl fmt, migrate imports
+// and migrate includes.
 package unitfiles
 
 import (
@@ -30,7 +31,7 @@ import (
 	"github.com/terrace-iac/terrace/unit/migrate"
 )
 
-// Commands are the commands that rewrite unit files.
+// Commands declares the commands of this package.
 func Commands() []command.Command {
 	return []command.Command{
 		{Name: "hcl", Synopsis: "Format or validate unit files", Usage: "<subcommand> [options]", Help: "Works on unit files.", Prepare: command.Group},
@@ -86,7 +87,7 @@ type formatOptions struct {
 	units              *unitflags.Flags
 }
 
-// formatted is a text in its canonical form, unless it has errors.
+// formatted returns text in canonical form, or errors.
 func formatted(set *source.Set, path string, text []byte) ([]byte, diag.List) {
 	if ds := diag.TooDeep(path, text); ds != nil {
 		set.Add(unit.Source(path, text))
@@ -115,8 +116,8 @@ func formatInput(c *command.Call) int {
 	return 0
 }
 
-// filesToFormat lists the *.hcl files below the working folder, but for copies
-// that a run or a stack made.
+// filesToFormat returns the *.hcl files below the working directory, except copies that a run
+// or a stack made.
 func filesToFormat(c *command.Call, o *formatOptions) ([]string, diag.List) {
 	if o.file != "" {
 		path := c.Path(o.file)
@@ -152,11 +153,11 @@ func filesToFormat(c *command.Call, o *formatOptions) ([]string, diag.List) {
 	return out, nil
 }
 
-// format formats files, or tells which of them need it. One that cannot be read
-// does not keep the others from it.
+// format formats files, or reports which files need it. An unreadable file does not prevent
+// the others from being formatted.
 func format(c *command.Call, o *formatOptions, paths []string) int {
 	type result struct {
-		change *migrate.Change // nil if nothing is to be done
+		change *migrate.Change // nil if the file needs no change
 		ds     diag.List
 	}
 	all := parallel.Map(len(paths), 0, func(i int) result {

@@ -55,10 +55,10 @@ none is given. Without an option, the files are listed and nothing is written.`,
 	}
 }
 
-// A planner plans a migration of units among others.
+// A planner plans the migration of units. others are the units that may share files with them.
 type planner func(ctx context.Context, env unit.Env, units, others []string) (*migrate.Plan, error)
 
-// preparing is the Prepare of a migration.
+// preparing returns the Prepare function of a migration.
 func preparing(plan planner) func() (command.Flags, command.Run) {
 	return func() (command.Flags, command.Run) {
 		f, diff, write := &unitflags.Flags{}, false, false
@@ -99,9 +99,9 @@ func runMigration(ctx context.Context, c *command.Call, f *unitflags.Flags, plan
 	return 0
 }
 
-// unitsToMigrate finds the unit files below the given folders, or the working
-// folder, and the folders in which other units may use the same files: the
-// repositories that they lie in.
+// unitsToMigrate returns the unit files below the given directories, or below the working
+// directory. roots are the directories in which other units may use the same files: the
+// repositories of the units.
 func unitsToMigrate(c *command.Call, paths []string) (units, roots []string, ds diag.List) {
 	if len(paths) == 0 {
 		paths = []string{"."}
@@ -128,9 +128,9 @@ func unitsToMigrate(c *command.Call, paths []string) (units, roots []string, ds 
 	return units, roots, nil
 }
 
-// migrateAmong plans the migration of units with regard to the other units in some
-// folders. Where a shared file lies outside of these, others that use it may too: so
-// the folder that holds it and the units is looked through as well.
+// migrateAmong plans the migration of units, considering other units in roots. If a shared
+// file is outside of roots, units elsewhere may use it too. In this case, it also searches the
+// directory that contains the file and the units.
 func migrateAmong(ctx context.Context, planned planner, env unit.Env, units, roots []string) (*migrate.Plan, diag.List) {
 	asked := make(map[string]bool, len(units))
 	for _, u := range units {
@@ -167,13 +167,13 @@ func migrateAmong(ctx context.Context, planned planner, env unit.Env, units, roo
 	}
 }
 
-// isWithin reports whether a path lies in a folder.
+// isWithin reports whether a path is inside a directory.
 func isWithin(dir, path string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// commonFolder is the deepest folder that holds all of some files.
+// commonFolder returns the deepest directory that contains all of the files.
 func commonFolder(paths []string) string {
 	dir := filepath.Dir(paths[0])
 	for _, p := range paths[1:] {
@@ -184,8 +184,8 @@ func commonFolder(paths []string) string {
 	return dir
 }
 
-// repository is the folder of the git repository that a path lies in; without one
-// its own folder.
+// repository returns the root of the git repository that contains a path, or the directory of
+// the path if there is none.
 func repository(path string) string {
 	own := path
 	if project.IsDir(path) != nil {
@@ -201,7 +201,8 @@ func repository(path string) string {
 	}
 }
 
-// showMigrated tells what changed or would, and what is left alone and why.
+// showMigrated reports the changes made or planned, and the files left unchanged, with
+// reasons.
 func showMigrated(c *command.Call, plan *migrate.Plan, diff, wrote bool) {
 	for _, x := range plan.Changes {
 		x.Path = units.PathShown(c, x.Path)

@@ -1,5 +1,5 @@
-// Package unitlog writes lines about units, in the forms that --log-format and
-// --log-custom-format name.
+// Package unitlog writes log lines about units, in the formats of --log-format and
+// --log-custom-format.
 //
 // Main type: Log. The one rule: a level that is not shown gives no line.
 package unitlog
@@ -16,43 +16,41 @@ import (
 
 // # Lines about units
 //
-// What happens in a unit is reported in lines with the unit in front. Their form is
-// that of --log-format, or of --log-custom-format; without either it is short. Levels
-// are those of Terragrunt: stdout is what a command prints, info what is reported of
-// the run.
+// A line begins with the name of its unit. Its format is that of --log-format or
+// --log-custom-format, or a short one without these flags. The levels are those of Terragrunt:
+// stdout is the output of commands, and info contains messages about the run.
 
-// Levels are the levels, from the least to the most that is shown.
+// Levels returns the levels, from the least to the most verbose.
 func Levels() []string {
 	return []string{"stderr", "stdout", "error", "warn", "info", "debug", "trace"}
 }
 
-// Log writes the lines.
+// A Log formats the lines.
 type Log struct {
 	level   int
-	format  string // "" for the short form
+	format  string // "" for the short format
 	parts   []logPart
-	root    string // "" unless folders are shown in full
+	root    string // directory of the run; "" unless absolute paths are shown
 	forward bool
 	Command []string
 	now     func() time.Time
 	start   time.Time
-	colors  map[string]string // of names of units, as the terminal takes them
+	colors  map[string]string // color of each unit's name, as an escape sequence
 }
 
-// A logPart is a piece of --log-custom-format: text, or a placeholder.
+// A logPart is a part of --log-custom-format: text, or a placeholder.
 type logPart struct {
 	text, name string
 	options    map[string]string
 }
 
-// Settings are what the flags say of the lines.
+// Settings contains the values of the log flags.
 type Settings struct {
 	Level, Format, Custom  string // "" for the default
 	Off, AbsPaths, Forward bool
 }
 
-// New makes the writer of lines below a folder. now may be nil where nothing is
-// written.
+// New returns a log for units below a directory. now may be nil if no line is written.
 func New(f Settings, root string, now func() time.Time) (*Log, error) {
 	l := &Log{level: slices.Index(Levels(), "info"), format: f.Format, forward: f.Forward, now: now}
 	if f.Level != "" {
@@ -76,11 +74,11 @@ func New(f Settings, root string, now func() time.Time) (*Log, error) {
 	return l, err
 }
 
-// palette are colors that stand out on light and dark ground.
+// palette contains colors that are readable on light and dark backgrounds.
 var palette = [...]string{"33", "37", "64", "136", "166", "125", "61", "70", "31", "172", "96", "29"}
 
-// Color shows the name of each unit in a color, so that neighbors can be distinguished. The
-// forms for programs have none.
+// Color assigns a color to the name of each unit, so that adjacent lines can be distinguished.
+// Formats for programs have no colors.
 func (l *Log) Color(units []string) {
 	l.colors = make(map[string]string, len(units))
 	for i, name := range units {
@@ -88,7 +86,7 @@ func (l *Log) Color(units []string) {
 	}
 }
 
-// painted is text in the color of a unit.
+// painted returns text in the color of a unit.
 func (l *Log) painted(unit, text string) string {
 	if c := l.colors[unit]; c != "" {
 		return c + text + "\x1b[0m"
@@ -99,7 +97,7 @@ func (l *Log) painted(unit, text string) string {
 // Shows reports whether lines of a level are shown.
 func (l *Log) Shows(level string) bool { return slices.Index(Levels(), level) <= l.level }
 
-// Lines writes text about a unit, "" if its level is not shown.
+// Lines formats text about a unit. It returns "" if the level is not shown.
 func (l *Log) Lines(level, unit, text string) string {
 	if !l.Shows(level) {
 		return ""
@@ -125,7 +123,7 @@ func (l *Log) Lines(level, unit, text string) string {
 	return b.String()
 }
 
-// line writes one line; shown is the unit as people are shown it.
+// line writes one line. shown is the name of the unit as shown to people.
 func (l *Log) line(b *strings.Builder, level, unit, shown, line string) {
 	now := time.Time{}
 	if l.now != nil && l.format != "" {
@@ -147,7 +145,7 @@ func (l *Log) line(b *strings.Builder, level, unit, shown, line string) {
 	}
 }
 
-// object is a line of --log-format json.
+// object returns a line of --log-format json.
 func (l *Log) object(level, unit, text string) string {
 	doc := struct {
 		Time  string   `json:"time"`
@@ -164,7 +162,7 @@ func (l *Log) object(level, unit, text string) string {
 	return string(b) + "\n"
 }
 
-// part writes one piece of a custom form.
+// part formats one part of a custom format.
 func (l *Log) part(p *logPart, level, unit, line string, now time.Time) string {
 	s := ""
 	switch p.name {
@@ -203,7 +201,7 @@ func (l *Log) part(p *logPart, level, unit, line string, now time.Time) string {
 	return decorate(s, p.options)
 }
 
-// decorate does what the options of a placeholder say.
+// decorate applies the options of a placeholder.
 func decorate(s string, o map[string]string) string {
 	switch o["case"] {
 	case "upper":
@@ -237,7 +235,7 @@ func decorate(s string, o map[string]string) string {
 	return o["prefix"] + s + o["suffix"]
 }
 
-// timeLayout is the layout of a time: a name, or letters as in Y-m-d H:i:s.
+// timeLayout returns the Go layout of a time format: a name, or letters as in Y-m-d H:i:s.
 func timeLayout(format string) string {
 	switch format {
 	case "":
@@ -257,7 +255,7 @@ func timeLayout(format string) string {
 		"H", "15", "h", "03", "g", "3", "i", "04", "s", "05", "v", "000", "u", "000000", "A", "PM", "a", "pm", "T", "MST", "P", "-07:00", "O", "-0700").Replace(format)
 }
 
-// parseLogFormat reads a custom form: text with %name or %name(option=value,…).
+// parseLogFormat parses a custom format: text with %name or %name(option=value,…).
 func parseLogFormat(s string) ([]logPart, error) {
 	var out []logPart
 	for s != "" {

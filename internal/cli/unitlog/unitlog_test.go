@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// FuzzLogFormat reads forms of lines: they are refused or can be written.
+// FuzzLogFormat checks that every format is either refused or can be written.
 func FuzzLogFormat(f *testing.F) {
 	f.Add("%time %level(case=upper) %msg")
 	f.Add("%%%(")

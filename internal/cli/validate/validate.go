@@ -1,5 +1,5 @@
-// Package validate is validate: the configuration held to every rule that needs
-// neither state nor values of variables.
+// Package validate implements the command validate, which checks the configuration without
+// state and values of variables.
 package validate
 
 import (
@@ -53,7 +53,8 @@ func declare(o *flags.Request) command.Flags {
 	return append(append(fs, flags.Vars(&o.Vars)...), flags.NoColor())
 }
 
-// Over is validate over many units: the module of each, and its test files.
+// Over returns the form of validate for many units: it validates the module of each unit, and
+// its test files.
 func Over() *flags.Over { return &flags.Over{Flags: declare} }
 
 func runValidate(ctx context.Context, c *command.Call, o *flags.Request) int {
@@ -75,8 +76,7 @@ func runValidate(ctx context.Context, c *command.Call, o *flags.Request) int {
 	return code
 }
 
-// validate holds the configuration to every rule; values of variables are not
-// needed.
+// validate checks the configuration. It needs no values of variables.
 func validate(ctx context.Context, c *command.Call, flags []workdir.VarFlag) diag.List {
 	p, ds := project.Load(ctx, c, workdir.LoadOptions{Vars: flags, Partial: true, Const: true, Briefly: true})
 	if p == nil {

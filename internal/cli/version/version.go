@@ -1,4 +1,4 @@
-// Package version is version.
+// Package version implements the command version.
 package version
 
 import (
@@ -33,7 +33,7 @@ func Command() command.Command {
 	}
 }
 
-// unitLanguage is the version of Terragrunt whose unit files are understood.
+// unitLanguage is the version of Terragrunt whose unit files are supported.
 const unitLanguage = "1.1.3"
 
 type versionOptions struct{ json bool }
@@ -69,8 +69,8 @@ func runVersion(_ context.Context, c *command.Call, o versionOptions) int {
 	if rev := commit(); rev != "" {
 		own = fmt.Sprintf("%s v%s (language %s, commit %s)", view.Product, workdir.Version, config.LanguageVersion, rev)
 	}
-	// Wrappers take every version in the output for that of the tool that they call, so by
-	// the name of another tool Terrace's version is only in the JSON.
+	// Wrappers take any version in the output for the version of the tool that they call. If
+	// the program is started as another tool, only the JSON contains Terrace's version.
 	switch c.CalledAs() {
 	case "tofu":
 		fmt.Fprintf(c.Stdout, "OpenTofu v%s\non %s\n", config.LanguageVersion, platform)
@@ -93,8 +93,8 @@ func runVersion(_ context.Context, c *command.Call, o versionOptions) int {
 	return 0
 }
 
-// commit is the commit that the program was built of, "" where the build does not say it, with
-// "+changes" after it where files differed from it.
+// commit returns the commit from which the program was built, or "" if unknown. It ends with
+// "+changes" if files differed from the commit.
 func commit() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -54,7 +54,7 @@ func (w *workspaceRun) remove(ctx context.Context, o *workspaceOptions) diag.Lis
 	} else {
 		ds = append(ds, h.Settle(ctx)...)
 	}
-	ds = append(ds, h.Release()...) // before the file with the lock goes
+	ds = append(ds, h.Release()...) // release first, since the lock file is in the directory to delete
 	if ds.HasErrors() {
 		return ds
 	}

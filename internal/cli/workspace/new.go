@@ -39,8 +39,8 @@ func runWorkspaceNew(ctx context.Context, c *command.Call, o *workspaceOptions) 
 	return c.Report.Status(ds)
 }
 
-// create makes a workspace, selects it and says so. With -state it begins with
-// the state of a file, which is read before anything is made.
+// create creates a workspace, selects it and reports that. With -state, its first state is
+// read from a file before anything is created.
 func (w *workspaceRun) create(ctx context.Context, o *workspaceOptions) diag.List {
 	first, ds := w.first(ctx, o)
 	if ds.HasErrors() {
@@ -66,7 +66,7 @@ func (w *workspaceRun) create(ctx context.Context, o *workspaceOptions) diag.Lis
 	return ds
 }
 
-// first is the state that -state names; nil for none.
+// first returns the state in the file of -state, or nil without the flag.
 func (w *workspaceRun) first(ctx context.Context, o *workspaceOptions) (*state.State, diag.List) {
 	if o.state == "" {
 		return nil, nil

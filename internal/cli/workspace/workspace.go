@@ -1,6 +1,7 @@
-// Package workspace is the commands on workspaces.
+// Package workspace implements the commands on workspaces.
 //
-// Main types: workspaceCmd, what differs between them; workspaceRun, what each needs.
+// Main types: workspaceCmd, the differences between the commands; workspaceRun, the data that
+// all of them need.
 package workspace
 
 import (
@@ -17,7 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/workdir"
 )
 
-// workspaceOptions are the flags of the commands on workspaces.
+// workspaceOptions contains the flags of the commands on workspaces.
 type workspaceOptions struct {
 	name     string
 	vars     []workdir.VarFlag
@@ -28,17 +29,17 @@ type workspaceOptions struct {
 	orCreate bool
 }
 
-// A workspaceCmd is what differs between the commands on workspaces.
+// A workspaceCmd contains the properties in which the commands differ.
 type workspaceCmd struct {
 	name, synopsis, usage, help string
 	units                       command.Units
 	uses                        command.Uses
-	named                       bool // it takes the name of a workspace
+	named                       bool // the command takes the name of a workspace
 	flags                       func(*workspaceOptions) command.Flags
 	run                         func(context.Context, *command.Call, *workspaceOptions) int
 }
 
-// Commands declare workspace.
+// Commands declares the commands of this package.
 func Commands() []command.Command {
 	plain := func(o *workspaceOptions) command.Flags { return o.json.Flags().Hide() }
 	out := []command.Command{{
@@ -73,7 +74,7 @@ func Commands() []command.Command {
 	} {
 		out = append(out, w.command())
 	}
-	for _, cmd := range out { // as they were called long ago
+	for _, cmd := range out { // former names of the commands
 		if cmd.Name != "workspace show" {
 			out = append(out, former(cmd))
 		}
@@ -81,7 +82,8 @@ func Commands() []command.Command {
 	return out
 }
 
-// former is a command by the name that it had when workspaces were called environments.
+// former returns the command under its name from the time when workspaces were called
+// environments.
 func former(cmd command.Command) command.Command {
 	prepare := cmd.Prepare
 	cmd.Name, cmd.Hidden = "env"+strings.TrimPrefix(cmd.Name, "workspace"), true
@@ -119,7 +121,7 @@ func (w workspaceCmd) command() command.Command {
 	return cmd
 }
 
-// A workspaceRun is what the commands on workspaces need.
+// A workspaceRun contains the data that the commands need.
 type workspaceRun struct {
 	*command.Call
 	backend *workdir.OpenedBackend
@@ -128,7 +130,7 @@ type workspaceRun struct {
 	current string
 }
 
-// workspaces finds the workspaces of the working folder.
+// workspaces opens the workspaces of the working directory.
 func workspaces(ctx context.Context, c *command.Call, given []workdir.VarFlag) (*workspaceRun, diag.List) {
 	b, ds := c.WhereState(ctx, given)
 	if ds.HasErrors() {
@@ -148,7 +150,8 @@ func workspaces(ctx context.Context, c *command.Call, given []workdir.VarFlag) (
 
 func (w *workspaceRun) has(name string) bool { return slices.Contains(w.names, name) }
 
-// overridden refuses to select while the environment does.
+// overridden returns an error if TF_WORKSPACE selects the workspace, because the command could
+// not change the selection.
 func overridden(c *command.Call) diag.List {
 	if c.Env.Get("TF_WORKSPACE") == "" {
 		return nil
