@@ -9,21 +9,21 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/backend/backendtest/servers"
 )
 
-// TestBackendScripts runs testdata/backend: state on a service. Besides the commands
-// of TestScripts there are:
+// TestBackendScripts runs testdata/backend: scripts with state on a service. In addition to
+// the commands of TestScripts, scripts have these commands:
 //
 //	httpstate          starts a service for the backend http and sets STATE to its address
-//	locked ID          locks the state of the service as somebody else, or releases it without ID
-//	served FILE        writes what the service holds to a file
-//	kubernetesstate    starts a stand-in for Kubernetes and sets KUBE_HOST and the like
-//	stolen             has somebody else take the lock of the state "app" there
-//	awsstate [BUCKET]  starts a stand-in for S3, DynamoDB and STS, sets AWS to its address, and makes a bucket
+//	locked ID          locks the state of the service as another user; without ID, unlocks it
+//	served FILE        writes the state on the service to a file
+//	kubernetesstate    starts a fake Kubernetes and sets KUBE_HOST and related variables
+//	stolen             takes the lock of the state "app" there as another user
+//	awsstate [BUCKET]  starts a fake of S3, DynamoDB and STS, sets AWS to its address, and creates a bucket
 //	                   and a table "locks"
-//	awsrole ARN        has that stand-in keep states for a role alone, whose keys last as long as they were asked for
-//	bucketlog FILE     writes to a file what S3 was asked, and what it holds of buckets and objects
+//	awsrole ARN        makes the fake accept only a role for states, whose keys expire after the requested time
+//	bucketlog FILE     writes the requests to S3, and the buckets and objects, to a file
 func TestBackendScripts(t *testing.T) {
 	t.Parallel()
-	var running sync.Map  // string, the script's folder, to *servers.HTTPServer
+	var running sync.Map  // string, the script's directory, to *servers.HTTPServer
 	var clusters sync.Map // the same, to *servers.KubernetesServer
 	var amazon sync.Map   // the same, to *servers.AWSServer
 	service := func(ts *testscript.TestScript) *servers.HTTPServer {

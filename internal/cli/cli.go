@@ -1,8 +1,8 @@
-// Package cli is the command line: the table of all commands, and what finds and
-// runs the one that is asked for.
+// Package cli is the command line: it contains the table of all commands, finds the requested
+// command and runs it.
 //
-// Main functions: Main and Table. The one rule: effects come from the sys.System that
-// Main is given, and a command returns its exit status instead of ending the process.
+// Main functions: Main and Table. The one rule: effects come from the sys.System that Main
+// receives, and a command returns its exit status instead of ending the process.
 package cli
 
 import (
@@ -53,7 +53,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/view"
 )
 
-// Table is all commands. It is a function so that nothing is made at start.
+// Table returns the table of all commands. It is a function, so that the program allocates
+// nothing at start.
 func Table() *command.Table {
 	variables := environment()
 	return &command.Table{
@@ -89,13 +90,13 @@ func Table() *command.Table {
 	}
 }
 
-// globals are what the flags in front of a command set.
+// globals contains the values of the flags before a command.
 type globals struct {
 	dir           string
 	help, version bool
 }
 
-// flags are those of the program itself.
+// flags returns the flags of the program itself.
 func (g *globals) flags(c *command.Call) command.Flags {
 	return command.Flags{
 		command.Text(&g.dir, "chdir", "DIR", "Switch to a different working directory before executing the given subcommand.").WithEquals().Completes(command.Folders).
@@ -105,17 +106,17 @@ func (g *globals) flags(c *command.Call) command.Flags {
 	}
 }
 
-// globalFlags are all flags that may stand in front of a command.
+// globalFlags returns all flags that are allowed before a command.
 func globalFlags() command.Flags {
 	return append((&globals{}).flags(nil), measure.Leading().Hide()...)
 }
 
-// A dirError says what is wrong with -chdir.
+// A dirError is an error in -chdir.
 type dirError string
 
 func (e dirError) Error() string { return string(e) }
 
-// checkDir looks at the folder that -chdir names.
+// checkDir returns an error if -chdir does not name a directory.
 func checkDir(c *command.Call, dir string) error {
 	if dir == "" {
 		return dirError("Invalid -chdir option: must include an equals sign followed by a directory path, like -chdir=example")
@@ -126,13 +127,12 @@ func checkDir(c *command.Call, dir string) error {
 	return nil
 }
 
-// unread is the status of a command whose output nobody read to its end: that of one that
-// the system ends for it.
+// unread is the exit status of a command whose reader closed the output early. A process that
+// SIGPIPE ends has the same status.
 const unread = 128 + 13
 
-// Main runs the command line in a system and returns the exit status. When a
-// second interrupt arrives it returns at once, though work is still going on:
-// the caller must end the process then.
+// Main runs the command line in a system and returns the exit status. At a second interrupt,
+// it returns at once although work is still in progress. The caller must then end the process.
 func Main(ctx context.Context, system *sys.System) int {
 	done := make(chan int, 1)
 	c := command.New(ctx, system, Table(), nil)
@@ -141,7 +141,7 @@ func Main(ctx context.Context, system *sys.System) int {
 	defer stop()
 	c.Interrupts, c.Report.Context = handler, ctx
 	c.Backends = sync.OnceValue(c.OpenBackends)
-	go func() { done <- dispatch(c, system.Args[1:]) }() // owned by this function, but for a second interrupt
+	go func() { done <- dispatch(c, system.Args[1:]) }() // ends before this function returns, except after a second interrupt
 	select {
 	case code := <-done:
 		if handler.Unread() {
@@ -155,8 +155,8 @@ func Main(ctx context.Context, system *sys.System) int {
 	}
 }
 
-// written returns the status of a command that ended with code. A command whose output could
-// not be written has failed, whatever else it did.
+// written returns the exit status of a command that ended with code. If output could not be
+// written, the command has failed.
 func written(c *command.Call, code int) int {
 	what, err := c.System.Lost.First()
 	if err == nil {
@@ -170,7 +170,7 @@ func written(c *command.Call, code int) int {
 	return 1
 }
 
-// dispatch reads the global flags and runs the command.
+// dispatch parses the global flags and runs the command.
 func dispatch(c *command.Call, args []string) int {
 	var g globals
 	own := g.flags(c)
@@ -233,10 +233,10 @@ func dispatch(c *command.Call, args []string) int {
 	})
 }
 
-// enter runs something in another folder, which may be that of a unit.
+// enter calls do in another directory, which may be that of a unit.
 func enter(ctx context.Context, c *command.Call, dir string, do command.Run) int {
 	n := c.Below(dir)
-	n.Env = c.System.Env // that of a unit is its own
+	n.Env = c.System.Env // a unit's environment does not apply in another directory
 	n.Report.Open()
 	cmd := *c.Command
 	cmd.Prepare = func() (command.Flags, command.Run) { return nil, do }
@@ -247,11 +247,11 @@ func enter(ctx context.Context, c *command.Call, dir string, do command.Run) int
 	return n.Do(ctx, &cmd, nil)
 }
 
-// withoutPrograms takes --no-exec from the words, and heeds it: as a flag, a variable or
-// a setting of the CLI configuration file.
+// withoutPrograms removes --no-exec from the words and applies it. A variable, or a setting in
+// the CLI configuration file, has the same effect.
 func withoutPrograms(c *command.Call, words []string) ([]string, error) {
 	off := false
-	if cfg, _ := c.Directory.Settings(); cfg != nil { // the command tells what is wrong with it
+	if cfg, _ := c.Directory.Settings(); cfg != nil { // the command reports errors in it
 		off = cfg.NoExec
 		c.Report.Options.Silenced = cfg.Silenced
 		if c.Report.Options.ShowCodes = cfg.ShowCodes; cfg.ShowCodes {

@@ -26,7 +26,7 @@ import (
 
 var update = flag.Bool("update", false, "write what the program prints into the scripts")
 
-// TestMain lets the test binary be the program and the scripted provider too.
+// TestMain allows the test binary to run as the program and as the scripted provider.
 func TestMain(m *testing.M) {
 	main := func() {
 		system, err := sys.Real()
@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	if strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") == "terrace" {
 		main()
 	}
-	// Many tests wait, for a provider, a service or a clock.
+	// Many tests wait for a provider, a service or a clock, so run more of them concurrently.
 	if err := flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))); err != nil {
 		panic(err)
 	}
@@ -66,24 +66,24 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScripts runs testdata/script. Besides the commands of testscript there
-// are:
+// TestScripts runs testdata/script. In addition to the commands of testscript, scripts have
+// these commands:
 //
-//	terrace ARGS...  the program, in the process of the test; "exec terrace" is a process
-//	scrub FILE...  replaces identifiers, times and the like by words
-//	tofu ARGS...   OpenTofu, where TERRACE_TEST_TOFU names its binary; the
-//	               condition [tofu] tells whether it does
-//	conforms SCHEMA FILE  holds a file, or stdout, to a schema of docs/schemas
-//	terragrunt ARGS...  Terragrunt, where TERRACE_TEST_TERRAGRUNT names its binary;
-//	               it drives the program by a link that is called tofu, or as LINK says.
-//	               The condition [terragrunt] tells whether there is one
-//	envfile NAME FILE...  sets a variable to what is in files
+//	terrace ARGS...  runs the program in the test process; "exec terrace" starts a process
+//	scrub FILE...  replaces identifiers, times and other variable text
+//	tofu ARGS...   runs the OpenTofu binary in TERRACE_TEST_TOFU; the condition [tofu]
+//	               reports whether there is one
+//	conforms SCHEMA FILE  checks a file, or stdout, against a schema of docs/schemas
+//	terragrunt ARGS...  runs the Terragrunt binary in TERRACE_TEST_TERRAGRUNT. Terragrunt
+//	               runs this program by a link named tofu, or as LINK names it.
+//	               The condition [terragrunt] reports whether there is one
+//	envfile NAME FILE...  sets a variable to the content of files
 //	registry [odd] starts a registry and sets REGISTRY to its host
-//	codes on|off   has messages end with their codes, or no more
-//	sts            starts a token service of AWS and says where it is
+//	codes on|off   turns the codes at the end of messages on or off
+//	sts            starts a token service of AWS and sets variables with its address
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	if sig := syscall.SIGHUP; signal.Ignored(sig) { // under nohup, but what is started here is not
+	if sig := syscall.SIGHUP; signal.Ignored(sig) { // nohup ignores the signal, but programs started here must receive it
 		heard := make(chan os.Signal, 1)
 		signal.Notify(heard, sig)
 		t.Cleanup(func() { signal.Stop(heard) })
@@ -148,7 +148,8 @@ func envfile(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], text.String())
 }
 
-// codes changes the CLI configuration of a script, so that messages end with their codes.
+// codes changes the CLI configuration of a script, so that messages end with their codes or do
+// not.
 func codes(ts *testscript.TestScript, neg bool, args []string) {
 	const settings, before = "TF_CLI_CONFIG_FILE", "SETTINGS_WITHOUT_CODES"
 	switch {
@@ -189,7 +190,7 @@ func setup(env *testscript.Env) error {
 	if err := os.WriteFile(both, []byte(head+override("terrace/test")+override("registry.terraform.io/terrace/test")+tail), 0o666); err != nil {
 		return err
 	}
-	tmp, err := os.MkdirTemp("", "s") // a short name, since plugins listen on files in it
+	tmp, err := os.MkdirTemp("", "s") // a short path, since plugins create sockets in it
 	if err != nil {
 		return err
 	}

@@ -12,22 +12,22 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/backend/backendtest/servers"
 )
 
-// TestCloudScripts runs testdata/cloud: the cloud block and the backend "remote". Besides
-// the commands of TestScripts there are:
+// TestCloudScripts runs testdata/cloud: the cloud block and the backend "remote". In addition
+// to the commands of TestScripts, scripts have these commands:
 //
 //	service            starts a service and sets TF_CLOUD_HOSTNAME, TF_CLOUD_ORGANIZATION,
 //	                   SSL_CERT_FILE and, in the CLI configuration, the token for it
-//	space NAME KEY=VALUE...  makes or changes a workspace: mode, version, lock, tags, dir,
+//	space NAME KEY=VALUE...  creates or changes a workspace: mode, version, lock, tags, dir,
 //	                   plain, vcs, deny, var
-//	served NAME FILE   writes the state of a workspace to a file, empty for none
-//	runs KEY=VALUE...  says how the next runs go: log, apply (files), changes, fails, cost,
+//	served NAME FILE   writes the state of a workspace to a file; the file is empty for none
+//	runs KEY=VALUE...  configures the next runs: log, apply (files), changes, fails, cost,
 //	                   policy=STATUS, task=STAGE/STATUS, stuck=STATUS, warning, json, redacted,
 //	                   late, queued
-//	ran FILE           writes the last run to a file: status, what was sent, files
-//	asked FILE         writes what the service was asked since the last time to a file
+//	ran FILE           writes the last run to a file: status, request, files
+//	asked FILE         writes the requests since the last call to a file
 func TestCloudScripts(t *testing.T) {
 	t.Parallel()
-	var running sync.Map // string, the script's folder, to *cloudService
+	var running sync.Map // string, the script's directory, to *cloudService
 	service := func(ts *testscript.TestScript) *cloudService {
 		s, ok := running.Load(ts.Getenv("WORK"))
 		if !ok {
@@ -113,7 +113,7 @@ func TestCloudScripts(t *testing.T) {
 
 type cloudService struct {
 	*servers.TFEServer
-	seen int // of its log
+	seen int // position in its log
 }
 
 func script(ts *testscript.TestScript, r *servers.TFERun, name, value string) {

@@ -55,8 +55,8 @@ type subject string
 
 func (s subject) Describe() (string, *source.Range) { return string(s), nil }
 
-// calls provoke the codes of messages that the command line does not come to: they are for
-// programs that embed packages, or another part looks at the same thing before.
+// calls provoke the message codes that the command line cannot reach: they are for programs
+// that embed packages, or an earlier check reports the problem.
 var calls = map[string]func(t *testing.T) diag.List{
 	"apply/instance-not-found": func(t *testing.T) diag.List {
 		_, p := planned(t, `resource "terraform_data" "x" {}`)
@@ -149,7 +149,7 @@ var calls = map[string]func(t *testing.T) diag.List{
 		return ds
 	},
 	"cli/shared-file": func(t *testing.T) diag.List {
-		const far = "/dev/shm" // nowhere near the folder of the test
+		const far = "/dev/shm" // not near the test's directory
 		if info, err := os.Stat(far); runtime.GOOS != "linux" || err != nil || !info.IsDir() || strings.HasPrefix(t.TempDir(), far) {
 			t.Skip("there is no other folder")
 		}
@@ -228,7 +228,7 @@ var calls = map[string]func(t *testing.T) diag.List{
 		beside.gone = true
 		s.Release()
 		beside.gone = false
-		s, ds := statemgr.Take(t.Context(), machine(t, shared, 2, nil)) // it does not know of the journal
+		s, ds := statemgr.Take(t.Context(), machine(t, shared, 2, nil)) // this machine does not know the journal
 		if ds.HasErrors() {
 			return ds
 		}
@@ -332,7 +332,7 @@ var calls = map[string]func(t *testing.T) diag.List{
 			attrs[name] = cty.NullVal(ty)
 		}
 		attrs["misbehave"] = cty.StringVal("exit:configure")
-		_ = p.Configure(t.Context(), cty.ObjectVal(attrs)) // which ends it
+		_ = p.Configure(t.Context(), cty.ObjectVal(attrs)) // ends the plugin
 		return p.Configure(t.Context(), cty.ObjectVal(attrs))
 	},
 	"provider/unknown-type": func(t *testing.T) diag.List {
@@ -356,7 +356,7 @@ var calls = map[string]func(t *testing.T) diag.List{
 			return ds
 		}
 		l = unit.NewLoader(unit.Env{WorkingDir: dir, Outputs: func(task *unit.Task, _ string, _ source.Range) (cty.Value, bool, diag.List) {
-			return cty.EmptyObjectVal, true, inputs(task) // as if b were made of what a has
+			return cty.EmptyObjectVal, true, inputs(task) // returns as if the inputs of b depended on a
 		}})
 		task := l.Task(t.Context())
 		return inputs(task)
@@ -392,7 +392,7 @@ var calls = map[string]func(t *testing.T) diag.List{
 	},
 }
 
-// blobs are objects beside a state, which cannot be changed once their machine is gone.
+// blobs are objects stored next to a state. They cannot be changed after gone is set.
 type blobs struct {
 	remote.Folder
 	gone bool
@@ -412,7 +412,8 @@ func (b *blobs) DeleteBlob(ctx context.Context, name string) error {
 	return b.Folder.DeleteBlob(ctx, name)
 }
 
-// machine is a run on a machine of its own, on a state in a folder that all machines see.
+// machine returns the options of a run on one of several machines, with a state in a directory
+// that all machines share.
 func machine(t *testing.T, shared string, n int, beside statemgr.Segments) statemgr.Options {
 	dir := t.TempDir()
 	return statemgr.Options{
@@ -422,7 +423,7 @@ func machine(t *testing.T, shared string, n int, beside statemgr.Segments) state
 	}
 }
 
-// begun is a run that has an answer and has not written its state.
+// begun returns a state of a run that has received a response and has not written the state.
 func begun(t *testing.T, o statemgr.Options) *statemgr.State {
 	s, ds := statemgr.Take(t.Context(), o)
 	if ds.HasErrors() {
@@ -439,8 +440,9 @@ func begun(t *testing.T, o statemgr.Options) *statemgr.State {
 	return s
 }
 
-// halfMoved is what is said of a state whose run was killed while it moved something to
-// another one, before or after that was decided. The zero user is not the one that runs next.
+// halfMoved returns the messages about a state whose run was killed while it moved an object
+// to another state, before or after the decision. The zero user differs from the user of the
+// next run.
 func halfMoved(t *testing.T, decided bool, user journal.User, adopt func(string, *journal.Recovered) diag.List) diag.List {
 	dir := laid(t, "-- other/x --\n")
 	path := filepath.Join(dir, ".terraform.tfstate.journal")
@@ -473,7 +475,7 @@ func halfMoved(t *testing.T, decided bool, user journal.User, adopt func(string,
 	return ds
 }
 
-// laid is a new folder with the files of an archive.
+// laid returns a new directory with the files of an archive.
 func laid(t *testing.T, archive string) string {
 	dir := t.TempDir()
 	for _, f := range txtar.Parse([]byte(archive)).Files {
@@ -488,7 +490,7 @@ func laid(t *testing.T, archive string) string {
 	return dir
 }
 
-// engineOn is an engine on a folder with one file.
+// engineOn returns an engine for a directory with one file.
 func engineOn(t *testing.T, main string, o engine.Options) *engine.Engine {
 	o.Dir = laid(t, "-- main.tf --\n"+main+"\n")
 	e, ds := engine.Open(t.Context(), o)
@@ -499,7 +501,7 @@ func engineOn(t *testing.T, main string, o engine.Options) *engine.Engine {
 	return e
 }
 
-// planned is an engine on a folder with one file, and its plan.
+// planned returns an engine for a directory with one file, and its plan.
 func planned(t *testing.T, main string) (*engine.Engine, *plan.Plan) {
 	e := engineOn(t, main, engine.Options{})
 	p, ds := e.Plan(t.Context(), nil, engine.PlanOptions{})
@@ -509,14 +511,14 @@ func planned(t *testing.T, main string) (*engine.Engine, *plan.Plan) {
 	return e, p
 }
 
-// said are messages with the codes that a command in a folder with the files of an archive
-// shows.
+// said returns a message for each code that a command prints in a directory with the files of
+// an archive.
 func said(t *testing.T, command, archive string) diag.List {
 	p := provocation{lines: []string{command}, files: txtar.Parse([]byte(archive)).Files}
 	return coded(p.run(t))
 }
 
-// coded are messages with the codes that a text shows.
+// coded returns a message for each code in a text.
 func coded(out string) diag.List {
 	ds := diag.Errorf("", nil, "What was said", "%s", out)
 	for _, m := range codeLine.FindAllStringSubmatch(out, -1) {
@@ -525,7 +527,7 @@ func coded(out string) diag.List {
 	return ds
 }
 
-// testPlugin says how the test provider is started.
+// testPlugin returns the options for starting the test provider.
 func testPlugin(t *testing.T) rpc.Options {
 	return rpc.Options{Addr: addr.DefaultProvider("test"), Path: testProvider(t), Dir: t.TempDir(), Env: []string{"TMPDIR=" + os.TempDir(), fmt.Sprint("PATH=", os.Getenv("PATH"))}}
 }

@@ -26,25 +26,25 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// A provocation is a small program that makes Terrace give a message of a code.
+// A provocation is a small program that makes Terrace print a message with a certain code.
 type provocation struct {
 	code  string
-	lines []string // commands; "validate" if there are none
+	lines []string // commands; empty means "validate"
 	files []txtar.File
 }
 
-// provocations reads testdata/codes: "=== CODE" begins a program, "$ COMMAND" is run in
-// its folder, "NAME=VALUE" is for the environment; what follows up to the first "-- FILE --"
-// is main.tf. The file stdin is what commands read. Programs with the source terrace/test
-// have the test provider. Besides those of the program there are the commands
+// provocations reads testdata/codes. "=== CODE" begins a program. "$ COMMAND" runs in its
+// directory, and "NAME=VALUE" sets an environment variable. The following text up to the first
+// "-- FILE --" is main.tf. The file stdin is the input of commands. Programs with the source
+// terrace/test have the test provider. In addition to the commands of the program there are:
 //
 //	rm FILE..., mv FROM TO, cp FROM TO
-//	on WORD COMMAND  does COMMAND once, as soon as the next ones have printed WORD; it is
-//	                 one of these, or interrupt, which is a signal
+//	on WORD COMMAND  runs COMMAND once, when a later command prints WORD; COMMAND is
+//	                 one of these, or interrupt, which sends a signal
 //
-// "$DIR" in commands and files is the folder, and "$SERVER" an HTTP server where there is a
-// file server, whose lines are "METHOD PATH STATUS BODY": it answers with the first of which
-// method and path fit (* for any), and 404 otherwise.
+// "$DIR" in commands and files is the directory. If there is a file server, "$SERVER" is the
+// address of an HTTP server. The lines of that file are "METHOD PATH STATUS BODY". The server
+// sends the first response whose method and path match (* matches any), and 404 otherwise.
 func provocations(t *testing.T) []provocation {
 	names, err := filepath.Glob("testdata/codes/*.txt")
 	if err != nil {
@@ -58,7 +58,7 @@ func provocations(t *testing.T) []provocation {
 		}
 		for i, part := range strings.Split("\n"+string(text), "\n=== ") {
 			if i == 0 {
-				continue // what the file is
+				continue // description of the file
 			}
 			code, rest, _ := strings.Cut(part, "\n")
 			p := provocation{code: strings.TrimSpace(code)}
@@ -82,20 +82,20 @@ func provocations(t *testing.T) []provocation {
 
 var codeLine = regexp.MustCompile(`(?m)^Code: (\S+)$`)
 
-// A stage is where a program is run.
+// A stage is the directory in which a program runs, with its output.
 type stage struct {
 	t       *testing.T
 	dir     string
 	expand  *strings.Replacer
 	signals chan os.Signal
 
-	mu      sync.Mutex // what follows is written by commands and their children
+	mu      sync.Mutex // guards the fields below, which commands and their children write
 	out     bytes.Buffer
-	seen    int // how much of out was searched
+	seen    int // number of bytes of out that were searched
 	waiting [][]string
 }
 
-// Write takes what is printed, and does what waited for it.
+// Write stores output, and runs the commands of "on" whose word was printed.
 func (s *stage) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +115,7 @@ func (s *stage) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// does carries out a command that is none of the program.
+// does runs a command that is not one of the program's.
 func (s *stage) does(words []string) bool {
 	if len(words) == 0 {
 		return false
@@ -178,7 +178,7 @@ func serve(t *testing.T, text string) string {
 	return srv.URL
 }
 
-// run runs the program in a folder of its own and returns what it printed.
+// run runs the program in a new directory and returns its output.
 func (p *provocation) run(t *testing.T) string { return p.runIn(t, t.TempDir()) }
 
 func (p *provocation) runIn(t *testing.T, dir string) string {
@@ -251,10 +251,11 @@ func testProvider(t *testing.T) string {
 	return bin
 }
 
-// shownCode is a line of a script that wants a message of a code to be shown.
+// shownCode matches a line of a script that expects a message with a code.
 var shownCode = regexp.MustCompile(`(?m)^std(?:out|err) '(?:\^?Code: |"code": ?")([a-z]+/[a-z-]+)["$]?'$`)
 
-// inScripts are the codes that scripts provoke, as the tests that run them see to.
+// inScripts returns the codes that scripts provoke. The tests that run the scripts check that
+// they do.
 func inScripts(t *testing.T) map[string]bool {
 	out := map[string]bool{}
 	for _, dir := range []string{"script", "backend", "cloud"} {
@@ -279,8 +280,8 @@ func inScript(t *testing.T, names []string, out map[string]bool) {
 	}
 }
 
-// TestCodesProvoked runs the programs of testdata/codes and holds the table of codes to them:
-// every code has a program, a call or a script that provokes it.
+// TestCodesProvoked runs the programs of testdata/codes. It checks that every code in the
+// table has a program, a call or a script that provokes it.
 func TestCodesProvoked(t *testing.T) {
 	t.Parallel()
 	provoked := map[string]bool{}
@@ -327,7 +328,7 @@ func TestCodesProvoked(t *testing.T) {
 	t.Logf("%d codes", len(diag.Codes()))
 }
 
-// TestMessagesPage holds docs/messages.md against the table of codes; -update writes it.
+// TestMessagesPage compares docs/messages.md with the table of codes. -update writes the page.
 func TestMessagesPage(t *testing.T) {
 	t.Parallel()
 	const page = "../../docs/messages.md"

@@ -14,7 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 )
 
-// TestCommandsPage holds docs/commands.md against the declarations; -update writes it.
+// TestCommandsPage compares docs/commands.md with the declarations. -update writes the page.
 func TestCommandsPage(t *testing.T) {
 	const page = "../../docs/commands.md"
 	want := cli.Table().Markdown()
@@ -32,7 +32,7 @@ func TestCommandsPage(t *testing.T) {
 	}
 }
 
-// TestDeclarations holds every declaration to what help and documents need.
+// TestDeclarations checks that every declaration contains what help and documents need.
 func TestDeclarations(t *testing.T) {
 	table := cli.Table()
 	seen := map[string]bool{}
@@ -77,8 +77,8 @@ func TestDeclarations(t *testing.T) {
 	}
 }
 
-// TestPeersFlags holds the commands against the flags that OpenTofu 1.12.6 lists in
-// its help, as recorded in testdata/tofu-flags.txt: a line has a command and its flags.
+// TestPeersFlags checks that commands have the flags in OpenTofu 1.12.6's help, which
+// testdata/tofu-flags.txt records. Each line contains a command and its flags.
 func TestPeersFlags(t *testing.T) {
 	b, err := os.ReadFile("testdata/tofu-flags.txt")
 	if err != nil {
@@ -92,7 +92,7 @@ func TestPeersFlags(t *testing.T) {
 		}
 		c := table.Named(name)
 		if c == nil {
-			continue // it may come with another package
+			continue // another package may declare it
 		}
 		flags := table.Flags(c)
 		for _, f := range strings.Fields(list) {
@@ -103,15 +103,17 @@ func TestPeersFlags(t *testing.T) {
 	}
 }
 
-// TestEnvironmentTable holds the table of environment variables against what is read: it
-// has each variable that the source names, and the source names each that it has.
+// TestEnvironmentTable compares the table of environment variables with the source: each
+// variable that the source reads is in the table, and the source reads each variable of the
+// table.
 func TestEnvironmentTable(t *testing.T) {
 	table := cli.Table()
 	outside := []string{"TF_PLUGIN_MAGIC_COOKIE", // of the plugin protocol: set, not read
 		"HOME", "USERPROFILE", "PATH", "PATHEXT", "TERM", "TMPDIR", "APPDATA", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_DATA_DIRS", "XDG_RUNTIME_DIR",
 		"NETRC", "GIT_SSH_COMMAND", "GIT_TERMINAL_PROMPT", "SSH_AUTH_SOCK", "REQUEST_METHOD", "DOCKER_CONFIG"} // of the system and of other programs
-	clouds := regexp.MustCompile(`^\.\./\.\./internal/(?:net|state/backend|unit/functions)/`) // docs/backends.md has theirs
-	// own are the program's names, wherever they stand; read are all that are looked up.
+	clouds := regexp.MustCompile(`^\.\./\.\./internal/(?:net|state/backend|unit/functions)/`) // docs/backends.md lists theirs
+	// own matches the program's variables anywhere; read matches all variables that are looked
+	// up.
 	own := regexp.MustCompile(`"((?:TF|TG|TERRACE|TOFU|OPENTOFU|OTEL|TERRAFORM)_[A-Z_]*|BROWSER|TRACEPARENT|NO_COLOR|FORCE_COLOR|CLICOLOR_FORCE)["=]`)
 	read := regexp.MustCompile(`(?:Get|Lookup|[gG]etenv|enabled)\("([A-Z][A-Z0-9_]+)"`)
 	seen := map[string]bool{}
@@ -155,8 +157,9 @@ func TestEnvironmentTable(t *testing.T) {
 	}
 }
 
-// TestEnvironmentTopic: "help environment", docs/commands.md and the pages of commands have
-// each variable of the table once, and only those of their own commands.
+// TestEnvironmentTopic checks that "help environment", docs/commands.md and the pages of
+// commands contain each variable of the table once, and that a command's page contains only
+// the command's own.
 func TestEnvironmentTopic(t *testing.T) {
 	table := cli.Table()
 	at := slices.IndexFunc(table.Topics, func(topic command.Topic) bool { return topic.Name == "environment" })
@@ -196,8 +199,8 @@ func TestEnvironmentTopic(t *testing.T) {
 	}
 }
 
-// TestBareStatus: what the program ends with when no command is named is declared, and is
-// what documents say.
+// TestBareStatus checks that the exit status without a command is the declared and documented
+// one.
 func TestBareStatus(t *testing.T) {
 	table := cli.Table()
 	if len(table.Bare) == 0 || table.Bare[0].Code != command.NoCommand {
@@ -210,7 +213,8 @@ func TestBareStatus(t *testing.T) {
 	}
 }
 
-// TestStateCommands: whatever reads a state says so of the variable that opens it.
+// TestStateCommands checks that every command that reads a state lists the variable with the
+// encryption keys of states.
 func TestStateCommands(t *testing.T) {
 	table := cli.Table()
 	for _, name := range []string{"plan", "apply", "output", "show", "graph", "console", "state list", "state show", "state pull", "state rm"} {

@@ -18,17 +18,16 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// A corpusCase is a configuration and the commands that run on it, in one folder one
-// after the other. The archives of testdata/corpus hold many: a file NAME/steps has a
-// command a line, the other files below NAME are those of the folder, and NAME/want is
-// what the commands answer. A line of steps is
+// A corpusCase is a configuration and the commands that run on it, one after the other in one
+// directory. Each archive of testdata/corpus contains many cases. The file NAME/steps contains
+// one command per line, the other files below NAME are those of the directory, and NAME/want
+// contains the expected answers. A line of steps is
 //
 //	[VAR=text]... COMMAND ARGUMENT... [<INPUT] [>OUTPUT]
 //
-// where the arguments may stand in quotes; "cat FILE" shows a file, "cp FROM TO" copies
-// one, "rm FILE" removes one. A line "## reason" says that OpenTofu answers the next step otherwise.
-// "init" runs before, and is not compared, unless it is a step itself or the first line
-// is "-".
+// Arguments may be quoted. "cat FILE" prints a file, "cp FROM TO" copies one, and "rm FILE"
+// removes one. A line "## reason" means that OpenTofu's answer to the next step differs.
+// "init" runs first and is not compared, unless it is a step or the first line is "-".
 type corpusCase struct {
 	area, name string
 	files      []txtar.File
@@ -38,26 +37,26 @@ type corpusCase struct {
 
 type corpusStep struct {
 	line   string
-	reason string // why OpenTofu answers something else
+	reason string // why OpenTofu's answer differs
 }
 
-// TestCorpus holds the answers of the program to those that stand in testdata/corpus,
-// and, where TERRACE_TEST_TOFU names an OpenTofu 1.12, those of OpenTofu as well: what
-// is printed on both streams and the exit code are equal but for times, identifiers,
-// product names and where lines are broken. -update writes the answers of the program.
+// TestCorpus compares the answers of the program with those in testdata/corpus. If
+// TERRACE_TEST_TOFU names an OpenTofu 1.12, it compares OpenTofu's answers too. The output on
+// both streams and the exit status must be equal, except for times, identifiers, product names
+// and line breaks. -update writes the answers of the program.
 func TestCorpus(t *testing.T) {
 	cases := corpus(t)
 	peer := os.Getenv("TERRACE_TEST_TOFU")
-	// Paths of one length, since answers have them and are broken into lines.
+	// Answers contain paths and are wrapped, so all paths have the same length.
 	root := t.TempDir()
 	root = filepath.Join(root, strings.Repeat("d", max(1, 47-len(root))))
 	type answer struct {
-		text     string // what the program answered, as it is recorded
+		text     string // the recorded answer
 		failures []string
 		steps    int
-		known    int // answers that are other on purpose
+		known    int // answers with intended differences
 		purposes []string
-		exact    int // answers that are equal with the wording of messages
+		exact    int // answers that are equal, including the wording of messages
 	}
 	answers := make([]answer, len(cases))
 	parallel.Each(len(cases), 4, func(i int) {
@@ -123,8 +122,8 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// TestSmallDifferences holds docs/small-differences.md against the reasons in the corpus;
-// -update writes it.
+// TestSmallDifferences compares docs/small-differences.md with the reasons in the corpus.
+// -update writes the page.
 func TestSmallDifferences(t *testing.T) {
 	const page = "../../docs/small-differences.md"
 	shown := map[string][]string{}
@@ -235,9 +234,9 @@ func writeCorpus(t *testing.T, texts map[string]string) {
 	}
 }
 
-// A corpusRun is a folder in which a program runs the steps of a case.
+// A corpusRun is a directory in which a program runs the steps of a case.
 type corpusRun struct {
-	peer, dir, home string // peer is the binary of another program; "" for ours
+	peer, dir, home string // peer is the binary of another program; "" for this one
 	env             []string
 }
 
@@ -250,13 +249,13 @@ func newCorpusRun(peer, dir string, c corpusCase) *corpusRun {
 		}
 	}
 	if err := os.MkdirAll(r.dir, 0o777); err != nil {
-		panic(err) // the test's own folder
+		panic(err) // the test's own directory
 	}
 	files := append([]txtar.File{{Name: "../home/rc"}}, c.files...)
 	for _, f := range files {
 		path := filepath.Join(r.dir, filepath.FromSlash(f.Name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-			panic(err) // the test's own folder
+			panic(err) // the test's own directory
 		}
 		if err := os.WriteFile(path, f.Data, 0o666); err != nil {
 			panic(err)
@@ -271,7 +270,7 @@ func newCorpusRun(peer, dir string, c corpusCase) *corpusRun {
 	return r
 }
 
-// step answers with what a line prints, its exit code in front where it is not 0.
+// step runs a line and returns its output, after the exit status if that is not 0.
 func (r *corpusRun) step(line string) string {
 	words := shellWords(line)
 	env := slices.Clone(r.env)
@@ -283,7 +282,7 @@ func (r *corpusRun) step(line string) string {
 	var output string
 	words = slices.DeleteFunc(words, func(w string) bool {
 		if name, ok := strings.CutPrefix(w, "<"); ok {
-			input, _ = os.ReadFile(at(name)) // none is none
+			input, _ = os.ReadFile(at(name)) // a missing file is empty input
 			return true
 		}
 		if name, ok := strings.CutPrefix(w, ">"); ok {
@@ -302,7 +301,7 @@ func (r *corpusRun) step(line string) string {
 		}
 		return corpusScrubbed(string(text))
 	case "rm":
-		_ = os.Remove(at(words[1])) // the next steps show it
+		_ = os.Remove(at(words[1])) // a failure shows in the next steps
 		return ""
 	case "cp":
 		text, err := os.ReadFile(at(words[1]))
@@ -319,7 +318,7 @@ func (r *corpusRun) step(line string) string {
 	if r.peer != "" {
 		cmd := exec.Command(r.peer, words...)
 		cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = r.dir, env, bytes.NewReader(input), &stdout, &stderr
-		_ = cmd.Run() // its exit code counts
+		_ = cmd.Run() // the exit status is checked
 		code = cmd.ProcessState.ExitCode()
 	} else {
 		var err error
@@ -339,7 +338,7 @@ func (r *corpusRun) step(line string) string {
 		printed = ""
 	}
 	printed = corpusScrubbed(strings.ReplaceAll(printed, r.dir, "DIR"))
-	if strings.HasPrefix(printed, "{\"@level") { // events come in any order
+	if strings.HasPrefix(printed, "{\"@level") { // the order of events is not fixed
 		lines := strings.SplitAfter(printed, "\n")
 		slices.Sort(lines)
 		printed = strings.Join(lines, "")
@@ -352,7 +351,7 @@ func (r *corpusRun) step(line string) string {
 
 var corpusVariable = regexp.MustCompile(`^[A-Z][A-Za-z0-9_]*=`)
 
-// shellWords takes a line apart as a shell does, as far as the corpus uses it.
+// shellWords splits a line as a shell does, as far as the corpus needs it.
 func shellWords(line string) []string {
 	var words []string
 	var word strings.Builder
@@ -395,12 +394,12 @@ var (
 		{regexp.MustCompile(`after [0-9]+s|"elapsed_seconds":[0-9.]+`), "TIME"},
 		{regexp.MustCompile(`[0-9]{10}\.backup`), "TIME.backup"},
 		{regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:]{8}[0-9.]*( [+-][0-9]{4})?(Z| UTC)?`), "TIME"},
-		{regexp.MustCompile(`1\.12\.6-dev`), "1.12.6"}, // as a build of the peer may call itself
+		{regexp.MustCompile(`1\.12\.6-dev`), "1.12.6"}, // a development build of OpenTofu
 		{regexp.MustCompile(`"terraform_version":\s*"[^"]*"`), `"terraform_version":"VERSION"`},
 	}
 	corpusUsage = regexp.MustCompile(`(?s)Usage: .*?\n(Error: |$)`)
 	corpusNames = []corpusScrub{
-		{corpusUsage, "\n$1"}, // the usage is each program's own
+		{corpusUsage, "\n$1"}, // each program has its own usage text
 
 		{regexp.MustCompile(`Terrace|OpenTofu`), "PRODUCT"},
 		{regexp.MustCompile(`\bterrace\b|\btofu\b`), "PROGRAM"},
@@ -414,8 +413,8 @@ func scrubAll(text string, scrubs []corpusScrub) string {
 	return text
 }
 
-// corpusScrubbed is a text without what differs from run to run: lines of progress that
-// follow one another come in any order, but those of one address.
+// corpusScrubbed returns a text without parts that differ between runs. It sorts adjacent
+// progress lines, but keeps the order of lines about one address.
 func corpusScrubbed(text string) string {
 	lines := strings.SplitAfter(scrubAll(text, corpusScrubs), "\n")
 	for i := 0; i < len(lines); i++ {
@@ -435,8 +434,9 @@ func corpusScrubbed(text string) string {
 
 var corpusProgress = regexp.MustCompile(`^[a-z]\S*.*: (Refreshing|Creating|Creation|Destroying|Destruction|Modifying|Modifications|Reading|Read|Importing|Import|Preparing|Opening|Closing)\b.*`)
 
-// corpusEqual is the part of an answer in which two programs must agree: all of it but
-// the wording of messages. Of a message its severity counts, and in JSON its place too.
+// corpusEqual returns the part of an answer in which two programs must agree: everything
+// except the wording of messages. For a message, it keeps the severity and, in JSON, the
+// source range.
 func corpusEqual(text string) string {
 	var kept []string
 	message := false
@@ -464,14 +464,15 @@ func corpusEqual(text string) string {
 }
 
 var (
-	corpusSpace        = regexp.MustCompile(`\s+`) // lines break elsewhere where names have other lengths
+	corpusSpace        = regexp.MustCompile(`\s+`) // names of other lengths move line breaks
 	corpusSeverity     = regexp.MustCompile(`^(Error|Warning): `)
 	corpusAfterMessage = regexp.MustCompile(`^(Apply complete|Destroy complete|Import successful|Success!|Plan:|Outputs:|Saved the plan|─────|Changes to Outputs|\S+\.(tf|tofu)test\.(hcl|json)\.\.\.|  run "|Failure!|Executed )`)
 	corpusValidation   = regexp.MustCompile(`(?s)^(exit 1\n)?\{\n  "format_version"`)
 	corpusWording      = regexp.MustCompile(`(?s)"(code|summary|detail)": "[^\n]*",?|"(snippet|notes)": .*?\n      [}\]],?`)
 )
 
-// corpusEvent is a line, of an event that is a message only its severity and place.
+// corpusEvent returns a line. Of an event that is a message, it keeps only the severity and
+// the source range.
 func corpusEvent(line string) string {
 	if line == "For information on valid syntax, see:" || strings.HasPrefix(line, "https://opentofu.org/docs/") {
 		return ""
@@ -494,7 +495,7 @@ func corpusEvent(line string) string {
 	return fmt.Sprintf("MESSAGE %s %s %d", event.Level, d.Range.Filename, d.Range.Start.Line)
 }
 
-// corpusDifference shows where two texts begin to differ.
+// corpusDifference returns the first difference between two texts.
 func corpusDifference(a, b string) string {
 	i := 0
 	for i < len(a) && i < len(b) && a[i] == b[i] {

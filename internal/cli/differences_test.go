@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Every row of docs/differences.md has a test that exists. testdata/differences.txt names it.
+// TestDifferencesHaveTests checks that every row of docs/differences.md has a test, which
+// testdata/differences.txt names.
 func TestDifferencesHaveTests(t *testing.T) {
 	page, err := os.ReadFile("../../docs/differences.md")
 	if err != nil {

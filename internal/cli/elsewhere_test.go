@@ -17,14 +17,14 @@ import (
 var everywhere = flag.Bool("everywhere", false, "run all scripts with a run over all units on workers, not those alone that are known to pass")
 
 const (
-	onVariable     = "TERRACE_TEST_ON"     // of scripts: the server
-	workerVariable = "TERRACE_TEST_WORKER" // where the worker's program is
+	onVariable     = "TERRACE_TEST_ON"     // address of the server, for scripts
+	workerVariable = "TERRACE_TEST_WORKER" // path of the worker's program
 )
 
-// TestScriptsElsewhere runs scripts of estates once more, those that testdata/elsewhere.txt
-// has without a reason why not: each "run --all" of them has its units' turns on a worker of the
-// Temporal server that TERRACE_TEST_TEMPORAL names (HOST:PORT/NAMESPACE). They expect what
-// they expect of one process.
+// TestScriptsElsewhere runs scripts of estates again, those in testdata/elsewhere.txt without
+// a reason against it. Each "run --all" in them runs its units on a worker of the Temporal
+// server in TERRACE_TEST_TEMPORAL (HOST:PORT/NAMESPACE). The expected output is the same as in
+// one process.
 func TestScriptsElsewhere(t *testing.T) {
 	server := os.Getenv("TERRACE_TEST_TEMPORAL")
 	if server == "" {
@@ -50,7 +50,7 @@ func TestScriptsElsewhere(t *testing.T) {
 	})
 }
 
-// elsewhereScripts are the files of the scripts.
+// elsewhereScripts returns the files of the scripts.
 func elsewhereScripts(t *testing.T) (out []string) {
 	t.Helper()
 	listed := listedElsewhere(t)
@@ -64,8 +64,8 @@ func elsewhereScripts(t *testing.T) (out []string) {
 
 func scriptName(path string) string { return strings.TrimSuffix(filepath.Base(path), ".txtar") }
 
-// listedElsewhere are the scripts of testdata/elsewhere.txt, with the reasons of those that
-// do not run.
+// listedElsewhere returns the scripts in testdata/elsewhere.txt, with the reasons of those
+// that do not run.
 func listedElsewhere(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/elsewhere.txt")
@@ -86,8 +86,8 @@ func listedElsewhere(t *testing.T) map[string]string {
 	return out
 }
 
-// scriptsOverAll are the scripts of estates with a run over all units that another process
-// can have.
+// scriptsOverAll returns the scripts of estates that contain a run over all units which
+// workers can execute.
 func scriptsOverAll(t *testing.T) (out []string) {
 	t.Helper()
 	all, err := filepath.Glob("testdata/script/estate_*.txtar")
@@ -109,8 +109,8 @@ func scriptsOverAll(t *testing.T) (out []string) {
 	return out
 }
 
-// TestElsewhereListed holds testdata/elsewhere.txt to the scripts that there are: each is
-// listed, so that one that does not run on workers has a reason.
+// TestElsewhereListed checks that testdata/elsewhere.txt lists every script, so that each
+// script that does not run on workers has a reason.
 func TestElsewhereListed(t *testing.T) {
 	listed := listedElsewhere(t)
 	for _, path := range scriptsOverAll(t) {
@@ -125,8 +125,8 @@ func TestElsewhereListed(t *testing.T) {
 	}
 }
 
-// runsAll is where a command line says that it is about all units, if it gives them turns
-// that another process can take; else -1.
+// runsAll returns the index of the word in a command line that selects all units, if workers
+// can run them, and otherwise -1.
 func runsAll(args []string) int {
 	i := slices.IndexFunc(args, func(a string) bool { return a == "--all" || a == "-a" })
 	if i < 0 || !slices.Contains(args, "run") || slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--on") || strings.HasSuffix(a, "-help") }) {
@@ -141,8 +141,8 @@ func runsAll(args []string) int {
 	return -1
 }
 
-// elsewhere makes a command line of a script that of a run on a worker, which has the same
-// environment and lives until it is stopped.
+// elsewhere changes a command line of a script into one for a run on a worker. The worker has
+// the same environment and runs until the caller calls stop.
 func elsewhere(args []string) (given []string, stop func(), err error) {
 	server := os.Getenv(onVariable)
 	i := runsAll(args)
@@ -161,7 +161,7 @@ func elsewhere(args []string) (given []string, stop func(), err error) {
 		return nil, nil, err
 	}
 	return slices.Insert(slices.Clone(args), i+1, "--on=temporal://"+server+"/"+queue, blobs, "--in-place"), func() {
-		// It ends as a worker does, so that what it has open is closed.
+		// End it as a worker is ended, so that it closes its files.
 		_ = c.Process.Signal(os.Interrupt)
 		kill := time.AfterFunc(20*time.Second, func() { _ = c.Process.Kill() })
 		_ = c.Wait()
@@ -170,7 +170,7 @@ func elsewhere(args []string) (given []string, stop func(), err error) {
 	}, nil
 }
 
-// endsWith ends the process when the one that started it is gone.
+// endsWith ends this process when its parent has ended.
 func endsWith(parent int) {
 	for os.Getppid() == parent {
 		time.Sleep(time.Second)

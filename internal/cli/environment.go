@@ -10,9 +10,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/encryption"
 )
 
-// environment is the table of all environment variables but those of single kinds of
-// backends. The help of commands, their man pages, docs/commands.md and the topic
-// environment are made of it.
+// environment returns the table of all environment variables, except those of single kinds of
+// backends. The help, man pages, docs/commands.md and the help topic environment are generated
+// from it.
 func environment() []command.Variable {
 	var out []command.Variable
 	group := ""
@@ -103,20 +103,20 @@ func environment() []command.Variable {
 	return out
 }
 
-// always is for what each command reads, but under a name of its own.
+// always means every command, for a variable whose name depends on the command.
 func always(*command.Command) bool { return true }
 
-// uses is for commands of one of some properties.
+// uses returns a function that selects the commands with one of the properties.
 func uses(what command.Uses) func(*command.Command) bool {
 	return func(c *command.Command) bool { return c.Uses.HasAny(what) }
 }
 
-// named is for commands that no property tells from others.
+// named returns a function that selects commands by name.
 func named(names ...string) func(*command.Command) bool {
 	return func(c *command.Command) bool { return slices.Contains(names, c.Name) }
 }
 
-// takes is for commands that declare a flag, which is what the variable sets too.
+// takes returns a function that selects the commands with a flag that the variable sets too.
 func takes(flag string) func(*command.Command) bool {
 	return func(c *command.Command) bool {
 		if c.Prepare == nil {
@@ -127,22 +127,23 @@ func takes(flag string) func(*command.Command) bool {
 	}
 }
 
-// either is for the commands of some readers.
+// either returns a function that selects the commands that one of the functions selects.
 func either(of ...func(*command.Command) bool) func(*command.Command) bool {
 	return func(c *command.Command) bool {
 		return slices.ContainsFunc(of, func(reads func(*command.Command) bool) bool { return reads(c) })
 	}
 }
 
-// backends is for commands that reach a backend, downloads for those that ask registries.
+// backends selects the commands that access a backend. downloads selects those that access
+// registries.
 func backends(c *command.Command) bool  { return c.Uses.HasAny(command.Backends | command.State) }
 func downloads(c *command.Command) bool { return c.Uses.HasAny(command.Modules | command.Packages) }
 
-// inFolder is for commands that work in an initialized folder: those that know units, and
-// those that load the configuration, which takes values of variables.
+// inFolder selects the commands that work in an initialized directory: those that run in
+// units, and those that load the configuration, which needs values of variables.
 func inFolder(c *command.Command) bool { return c.Units.Has(command.InUnit) || takes("var")(c) }
 
-// onUnits is for commands that take the flags of units.
+// onUnits selects the commands that accept the flags of units.
 func onUnits(c *command.Command) bool {
 	return c.Units.Has(command.InUnit) || c.Units.Has(command.TakesUnitFlags)
 }

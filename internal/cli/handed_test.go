@@ -10,12 +10,12 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// A position is a place in the files of an estate at which VALUE stands for an expression
+// A position is a position in the files of an estate. VALUE there is replaced by an expression
 // whose value comes from the environment or from a program.
 type position struct {
 	name  string
 	files string // txtar; the unit is u, its module m
-	early bool   // the position takes no local values
+	early bool   // local values are not allowed there
 }
 
 const (
@@ -23,7 +23,7 @@ const (
 	positionUnit = positionHead + "terraform { source = \"../m\" }\n"
 )
 
-// inTerraform is a unit with text in its terraform block.
+// inTerraform returns a unit with text in its terraform block.
 func inTerraform(text string) string {
 	return positionHead + "terraform {\n  source = \"../m\"\n  " + text + "\n}\n"
 }
@@ -163,8 +163,8 @@ func positions() []position {
 	}
 }
 
-// No output, log or telemetry shows a value that unit, stack, values and environment files
-// got from the environment or from a program, whatever argument the value was for.
+// TestHandedInValues checks that no output, log or telemetry contains a value that unit,
+// stack, values or environment files read from the environment or from a program.
 func TestHandedInValues(t *testing.T) {
 	t.Parallel()
 	var traces traces
@@ -220,7 +220,7 @@ func TestHandedInValues(t *testing.T) {
 				}
 				for _, line := range commands {
 					env := append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + os.TempDir(), "TF_LOG=trace", "PW=" + planted, "PWX=" + strings.Replace(planted, "u", "x", 1)}, telemetry...)
-					out := combined(t, dir, env, strings.Fields(line)...) // whether it fails is not the point
+					out := combined(t, dir, env, strings.Fields(line)...) // the exit status does not matter
 					if strings.Contains(unwrapped(out), planted) {
 						t.Errorf("terrace %s prints the secret:\n%s", line, out)
 					}

@@ -27,17 +27,17 @@ import (
 // A hinted program of testdata/hints makes Terrace recommend commands, and runs them.
 //
 //	=== NAME         begins it
-//	$ COMMAND        runs in its folder, whatever comes of it; NAME=VALUE before it is for the
-//	                 environment, AWS before it for a stand-in for that service; cd, rm, mv, cp and mirror are there
-//	!COMMAND         what the last "$" printed recommends this command; it is run and ends with 0
-//	!COMMAND | WITH  the same, but WITH is run, since the message has a placeholder
-//	!N COMMAND       it ends with status N
-//	> TEXT           what was run last printed TEXT
+//	$ COMMAND        runs in its directory, with any exit status; NAME=VALUE before it sets an
+//	                 environment variable, AWS before it sets those of a fake of AWS; cd, rm, mv, cp and mirror work too
+//	!COMMAND         the output of the last "$" recommends this command; it runs and exits with 0
+//	!COMMAND | WITH  the same, but WITH runs, since the message contains a placeholder
+//	!N COMMAND       it exits with status N
+//	> TEXT           the last command printed TEXT
 //
-// Files follow: up to the first "-- FILE --" they are main.tf. The file stdin is what
-// commands read. HTTP stands for the address of a service that keeps a state, ROOT for the
-// folder. Without a file settings.rc, programs with the source terrace/test have the test
-// provider; "mirror VERSION" puts it into the folder mirror.
+// Files follow. The text up to the first "-- FILE --" is main.tf. The file stdin is the input of
+// commands. HTTP is the address of a service for the backend http, and ROOT is the directory.
+// Without a file settings.rc, programs with the source terrace/test have the test provider;
+// "mirror VERSION" copies it into the directory mirror.
 type hinted struct {
 	name  string
 	steps []string
@@ -73,16 +73,16 @@ func hintedPrograms(t *testing.T) []hinted {
 	return out
 }
 
-// A recommendation is what a message recommended, and the message.
+// A recommendation is a command that a message recommends, with the message.
 type recommendation struct{ command, message string }
 
-// A folderOfHints is where a program runs.
+// A folderOfHints is the directory in which a program runs.
 type folderOfHints struct {
 	t    *testing.T
 	root string
-	dir  string          // where commands run now
-	last string          // what the last command printed
-	aws  func() []string // the environment of a stand-in for AWS
+	dir  string          // current directory
+	last string          // output of the last command
+	aws  func() []string // environment for a fake of AWS
 }
 
 func newFolderOfHints(t *testing.T, files []txtar.File) *folderOfHints {
@@ -173,7 +173,7 @@ func (f *folderOfHints) run(line, input string) int {
 	return 0
 }
 
-// provider is the program of the test provider.
+// provider returns the path of the test provider.
 func (f *folderOfHints) provider() string {
 	bin, err := exec.LookPath("terraform-provider-test")
 	if err != nil {
@@ -185,7 +185,7 @@ func (f *folderOfHints) provider() string {
 	return bin
 }
 
-// misused is what is said of a command line that there is not.
+// misused matches the errors about an invalid command line.
 var misused = regexp.MustCompile(`For more help on using this command|has no (command named|global option)`)
 
 // recommends reports whether a text recommends a command: in quotes, or on a line of its own.
@@ -207,9 +207,9 @@ func recommends(text, line string) bool {
 
 var expectedStatus = regexp.MustCompile(`^!(\d+) `)
 
-// TestHintsRun runs the commands that messages recommend, in the folder where they were
-// recommended, and holds that they do what was said of them. Which messages have none
-// that is run, and why, stands in testdata/hints/unrun.list.
+// TestHintsRun runs the commands that messages recommend, in the same directory, and checks
+// that they have the described effect. testdata/hints/unrun.list contains the messages whose
+// commands are not run, with reasons.
 func TestHintsRun(t *testing.T) {
 	t.Parallel()
 	table := cli.Table()
@@ -291,7 +291,7 @@ func TestHintsRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	unrun := map[string]bool{} // file and command: whether one is not run
+	unrun := map[string]bool{} // by file and command: whether a command is not run
 	for line := range strings.Lines(string(list)) {
 		if !strings.HasPrefix(line, "#") {
 			parts := strings.SplitN(strings.TrimSpace(line), " | ", 3)
@@ -326,7 +326,7 @@ func TestHintsRun(t *testing.T) {
 	t.Logf("%d recommendations in messages, %d not run; %d commands run", all, len(unrun), len(seen))
 }
 
-// joined is a text without the ends of its lines.
+// joined returns a text without line breaks.
 func joined(text string) string {
 	return strings.Join(strings.Fields(strings.ReplaceAll(text, "│", " ")), " ")
 }
@@ -341,17 +341,17 @@ func cutLast(s, sep string) (before, after string, found bool) {
 // A messageHint is a command that a message recommends.
 type messageHint struct {
 	file  string
-	line  string // with VALUE for what is put in
-	piece string // what stands in the message around it, up to where something is put in
+	line  string // with VALUE in place of each verb
+	piece string // the text of the message around the command, up to the next verbs
 }
 
-// by reports whether a recommendation is of the message.
+// by reports whether a recommendation comes from the message.
 func (h messageHint) by(r recommendation) bool {
 	pattern := strings.ReplaceAll(regexp.QuoteMeta(h.line), "VALUE", ".*")
 	return regexp.MustCompile("^("+view.Program+" )?"+strings.TrimPrefix(pattern, view.Program+" ")+"$").MatchString(r.command) && strings.Contains(r.message, h.piece)
 }
 
-// messageHints lists the commands that texts of the source recommend, without the help texts.
+// messageHints returns the commands that texts in the source recommend, except in help texts.
 func messageHints(t *testing.T, table *command.Table) []messageHint {
 	help := ""
 	for i := range table.Commands {
@@ -398,7 +398,8 @@ func messageHints(t *testing.T, table *command.Table) []messageHint {
 	return out
 }
 
-// pieceAround is the part of a message around a command, up to the next verb of its format.
+// pieceAround returns the part of a message around a command, up to the next verbs of its
+// format.
 func pieceAround(text, line string) string {
 	at := strings.Index(text, line)
 	if at < 0 {

@@ -19,8 +19,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/view"
 )
 
-// TestHintsNameCommands holds that every command which a message, a help text or a page
-// of the documentation tells somebody to run is one that there is, with flags that it has.
+// TestHintsNameCommands checks that every command that a message, a help text or a page of the
+// documentation recommends exists, and has the given flags.
 func TestHintsNameCommands(t *testing.T) {
 	root := filepath.Join("..", "..")
 	table := cli.Table()
@@ -56,7 +56,7 @@ func TestHintsNameCommands(t *testing.T) {
 					t.Errorf("%s: %s in %q: no command has such a flag", where, f, text)
 				}
 			}
-		case strings.HasSuffix(name, ".md") && name != "CHANGELOG.md" && name != filepath.Join("docs", "small-differences.md"): // they have commands that were, or that are refused
+		case strings.HasSuffix(name, ".md") && name != "CHANGELOG.md" && name != filepath.Join("docs", "small-differences.md"): // these contain removed or refused commands
 			b, err := os.ReadFile(path)
 			if err != nil {
 				return err
@@ -75,7 +75,7 @@ func TestHintsNameCommands(t *testing.T) {
 	}
 }
 
-// TestWrongHints holds that the check above finds what is wrong.
+// TestWrongHints checks that the checks of TestHintsNameCommands find errors.
 func TestWrongHints(t *testing.T) {
 	table := cli.Table()
 	for text, want := range map[string]string{
@@ -110,8 +110,8 @@ var (
 	option   = regexp.MustCompile(`^--?([a-z][-a-z]*)`)
 )
 
-// hintsIn lists the command lines in a text: those that begin with the program's name,
-// and those in quotes that begin with a family of commands.
+// hintsIn returns the command lines in a text: those that begin with the program's name, and
+// quoted ones that begin with the first word of several commands.
 func hintsIn(table *command.Table, text string) []string {
 	var out []string
 	for _, m := range hint.FindAllStringSubmatch(text, -1) {
@@ -130,7 +130,7 @@ func hintsIn(table *command.Table, text string) []string {
 	return out
 }
 
-// flagsOf is the names of all flags of all commands.
+// flagsOf returns the names of all flags of all commands.
 func flagsOf(table *command.Table) map[string]bool {
 	out := map[string]bool{"help": true, "version": true}
 	for _, f := range slices.Concat(table.Global(), table.Common(), table.Units()) {
@@ -144,11 +144,12 @@ func flagsOf(table *command.Table) map[string]bool {
 	return out
 }
 
-// wrongFlags lists what reads like a flag in a sentence and is none of any command.
+// wrongFlags returns words of a sentence that look like a flag but are not a flag of any
+// command.
 func wrongFlags(flags map[string]bool, text string) []string {
 	var out []string
 	if !sentence.MatchString(text) || strings.Contains(text, "__complete") {
-		return nil // arguments of a program, or a script for a shell
+		return nil // arguments of a program, or a shell script
 	}
 	for _, m := range named.FindAllStringSubmatch(text, -1) {
 		name := strings.TrimLeft(m[1], "-")
@@ -159,15 +160,16 @@ func wrongFlags(flags map[string]bool, text string) []string {
 	return out
 }
 
-// notFlags are of other programs.
+// notFlags are flags of other programs.
 var notFlags = []string{"quota-backend-bytes", "max-request-bytes", "prefix", "name", "run", "terragrunt-boundary"}
 
-// family reports whether a word is the first of several commands, here or with a peer.
+// family reports whether a word is the first word of several commands, in this program,
+// OpenTofu or Terragrunt.
 func family(table *command.Table, word string) bool {
 	return word == "state" || word == "metadata" || len(table.Subcommands(word)) > 0
 }
 
-// wrongHint says what is wrong with a command line, "" if nothing is.
+// wrongHint returns the error in a command line, or "".
 func wrongHint(table *command.Table, line string) string {
 	words := strings.Fields(line)[1:]
 	for len(words) > 0 && strings.HasPrefix(words[0], "-") { // global options
@@ -186,7 +188,7 @@ func wrongHint(table *command.Table, line string) string {
 	known := table.Flags(cmd)
 	for _, w := range rest {
 		if w == "--" {
-			break // what follows is another program's
+			break // the following words belong to another program
 		}
 		m := option.FindStringSubmatch(w)
 		if m == nil || cmd.Name == "run" || slices.Contains([]string{"help", "h", "version", "all", "a"}, m[1]) {
@@ -201,11 +203,12 @@ func wrongHint(table *command.Table, line string) string {
 	return ""
 }
 
-// notCommands follow the program's name in texts that name no command.
+// notCommands are words that follow the program's name in a text but are not a command.
 var notCommands = []string{"VALUE", "COMMAND", "./cmd/terrace", "estate", "journal", "is", "and", "or", "does", "has", "in", "as"}
 
-// textsOf lists the texts in a source file by 1000 times their line, plus a number: what
-// stands in one expression is one text, with the program's name where it is put in.
+// textsOf returns the texts in a source file, by 1000 times their line plus a number. The
+// parts of one expression form one text, which contains the program's name where the
+// expression inserts it.
 func textsOf(path string) (map[int]string, error) {
 	set := token.NewFileSet()
 	f, err := parser.ParseFile(set, path, nil, 0)
@@ -249,7 +252,7 @@ func textsOf(path string) (map[int]string, error) {
 
 var verb = regexp.MustCompile(`%(\[\d+\])?[a-z]`)
 
-// formatted is what a call with a format and arguments prints, as far as it is known.
+// formatted returns the result of a call with a format and arguments, as far as it is known.
 func formatted(args []ast.Expr) (string, bool) {
 	for i, a := range args {
 		format, ok := text1(a)
@@ -281,7 +284,7 @@ func formatted(args []ast.Expr) (string, bool) {
 	return "", false
 }
 
-// text1 is the text that an expression of literals is.
+// text1 returns the value of an expression of string literals.
 func text1(x ast.Expr) (string, bool) {
 	switch x := x.(type) {
 	case *ast.BasicLit:

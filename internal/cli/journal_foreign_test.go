@@ -14,8 +14,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/backend/backendtest/servers"
 )
 
-// foreignJournal is a journal in format 2, as anybody can write one: of bodies, each with its
-// kind.
+// foreignJournal returns a journal in format 2, as anyone can write it. Each body begins with
+// its kind.
 func foreignJournal(bodies ...string) string {
 	out := []byte("terrace journal 2\n")
 	table := crc32.MakeTable(crc32.Castagnoli)
@@ -30,14 +30,14 @@ func foreignJournal(bodies ...string) string {
 	return string(out)
 }
 
-// removal is the body of an answer after which terraform_data.x is gone.
+// removal returns the body of a response after which terraform_data.x does not exist.
 func removal() string {
 	change := `{"mode":"managed","type":"terraform_data","name":"x","provider":"provider[\"terraform.io/builtin/terraform\"]","remove":{"deposed":""}}`
 	return "A\x02" + string(binary.LittleEndian.AppendUint32(nil, uint32(len(change)))) + change
 }
 
-// A journal that came with a checkout deletes no file of the user, whatever it names, and
-// takes nothing out of the state, whichever command finds it: it is shown and kept.
+// TestJournalOfACheckout checks that a journal from a repository neither deletes a file of the
+// user nor removes anything from the state. Every command reports and keeps the journal.
 func TestJournalOfACheckout(t *testing.T) {
 	const header = `H{"Lineage":"lin","Serial":4,"Run":{"Operation":"OperationTypeApply","Who":"them@there","Process":1,"Since":"2026-01-02T03:04:05Z"}}`
 	const tfstate = `{"version":4,"terraform_version":"1.12.6","serial":4,"lineage":"lin","outputs":{},"resources":[{"mode":"managed","type":"terraform_data","name":"x","provider":"provider[\"terraform.io/builtin/terraform\"]","instances":[{"schema_version":0,"attributes":{"id":"1","input":null,"output":null,"triggers_replace":null}}]}]}`

@@ -12,14 +12,15 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// lookCommands are those that only look, in the folder of a unit or above it.
+// lookCommands are the commands that only read, in or above the directory of a unit.
 var lookCommands = []string{
 	"render", "render --json", "render --with-metadata", "render --all --json", "explain var.x", "explain inputs", "dag graph", "dag graph --svg",
 	"hcl validate", "hcl validate --inputs", "hcl validate --json", "find", "find --dag", "find --json --dependencies --reading", "list", "list -l", "list -T",
 	"config files", "config show", "info print", "info strict list", "estate check", "estate check -json", "console", "show", "show -json", "state list", "output", "providers", "modules", "graph", "output -json", "state show terraform_data.r", "validate", "validate -json", "run --all validate", "version", "help",
 }
 
-// planting is an estate in which everything that could run a program would leave a file.
+// planting is an estate in which every expression or block that can run a program would create
+// a file.
 const planting = `-- c/u/terragrunt.hcl --
 inputs = { x = "of a stack" }
 -- s/terragrunt.stack.hcl --
@@ -74,9 +75,9 @@ inputs = {
 }
 `
 
-// Commands that only look run nothing with --no-exec, in a unit and above it, whatever
-// stands in the files; and they write nothing, but for the folder that a unit runs in, where
-// they work there and programs may run.
+// TestLooking checks that commands that only read run no program with --no-exec, in a unit and
+// above it. They also write no files, except the working directory of a unit, if they need it
+// and programs are allowed.
 func TestLooking(t *testing.T) {
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip("SKIP: there is no sh")
@@ -103,7 +104,7 @@ func TestLooking(t *testing.T) {
 			for _, dir := range []string{".", "u", "s"} {
 				for _, flag := range []string{"--no-exec", ""} {
 					env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + os.TempDir(), "PLANTED=planted"}
-					out := combined(t, filepath.Join(root, dir), env, strings.Fields(line+" "+flag)...) // whether it fails is not the point
+					out := combined(t, filepath.Join(root, dir), env, strings.Fields(line+" "+flag)...) // the exit status does not matter
 					for _, name := range filesBelow(t, root) {
 						ran := strings.HasPrefix(name, "ran-")
 						if ran && flag == "" && mayRun(line, name) {
@@ -129,8 +130,8 @@ func TestLooking(t *testing.T) {
 	}
 }
 
-// mayRun reports whether a command runs what leaves the file of a name: all but those that
-// run a unit evaluate functions alone.
+// mayRun reports whether a command may create the file of a name. Commands that do not run a
+// unit only evaluate functions.
 func mayRun(line, name string) bool {
 	switch name {
 	case "ran-function", "ran-stack":
@@ -139,7 +140,7 @@ func mayRun(line, name string) bool {
 	return inWorkdir(line)
 }
 
-// inWorkdir reports whether a command works in the folder that a unit runs in, and makes it.
+// inWorkdir reports whether a command creates and uses the working directory of a unit.
 func inWorkdir(line string) bool {
 	return slices.Contains([]string{"console", "show", "output", "state", "providers", "graph", "modules", "validate", "run"}, strings.Fields(line)[0])
 }

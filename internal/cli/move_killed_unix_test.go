@@ -13,8 +13,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/dev/testkit"
 )
 
-// Whenever the program is killed that moves between two states, what it moves is in one of
-// them afterwards, as the next commands see it, and nothing is left behind.
+// TestMoveKilled kills the program at many points while it moves an object between two states.
+// It checks that later commands find the object in exactly one of them, and that no files
+// remain.
 func TestMoveKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills many processes")
@@ -62,7 +63,7 @@ func TestMoveKilled(t *testing.T) {
 		if in[from] == in[to] {
 			t.Fatalf("killed after %s of %s: %v", took/2+took*time.Duration(n)/times, took, in)
 		}
-		for _, sub := range []string{from, to} { // which takes the lock, and folds in for good
+		for _, sub := range []string{from, to} { // this locks the state and completes the move
 			output(sub, "plan", "-refresh=false")
 		}
 		if left, _ := filepath.Glob(filepath.Join(dir, "*", ".*journal*")); len(left) > 0 {

@@ -16,8 +16,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/dev/testkit"
 )
 
-// opened counts how often the files of folders are opened while a program runs, as the
-// system reports it.
+// opened returns how often each file in the directories was opened while run ran, as inotify
+// reports it.
 func opened(t *testing.T, dirs []string, run func()) map[string]int {
 	t.Helper()
 	fd, err := syscall.InotifyInit1(syscall.IN_NONBLOCK)
@@ -27,7 +27,7 @@ func opened(t *testing.T, dirs []string, run func()) map[string]int {
 	defer syscall.Close(fd)
 	names := map[int32]string{}
 	for _, dir := range dirs {
-		// what is closed is reported too, since equal reports are joined where nothing lies between
+		// close events separate open events, since the system joins equal adjacent events
 		wd, err := syscall.InotifyAddWatch(fd, dir, syscall.IN_OPEN|syscall.IN_CLOSE)
 		if err != nil {
 			t.Fatal(err)
@@ -53,8 +53,8 @@ func opened(t *testing.T, dirs []string, run func()) map[string]int {
 	return out
 }
 
-// A command in a unit's folder opens each file of the unit and of its module once, as a
-// run over all units does.
+// TestEachFileOpenedOnce checks that a command in a unit's directory opens each file of the
+// unit and of its module once, as does a run over all units.
 func TestEachFileOpenedOnce(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -91,7 +91,7 @@ func TestEachFileOpenedOnce(t *testing.T) {
 		}
 	}
 	for _, in := range []string{"own", "far"} {
-		terrace(in, "init") // makes the working folder, which is a copy
+		terrace(in, "init") // creates the working directory, which is a copy
 	}
 	dirs := []string{filepath.Join(dir, "own"), filepath.Join(dir, "far"), filepath.Join(dir, "module")}
 	own, far := once("own/terragrunt.hcl", "own/main.tf", "own/outputs.tf"), once("far/terragrunt.hcl", "module/main.tf")
@@ -112,10 +112,10 @@ func TestEachFileOpenedOnce(t *testing.T) {
 	}
 }
 
-// What units, their modules and the program read besides is opened once, too, however many
-// steps of a command ask for it and however many units share it: variable files of
-// extra_arguments, files that are included or read, data and values files, the lock file,
-// the list of installed modules and the CLI configuration.
+// TestOtherFilesOpenedOnce checks that other files are opened once too, even if several steps
+// of a command or several units need them: variable files of extra_arguments, included or read
+// files, data and values files, the lock file, the manifest of installed modules and the CLI
+// configuration.
 func TestOtherFilesOpenedOnce(t *testing.T) {
 	provider := testkit.TimeProvider(t)
 	dir := t.TempDir()
@@ -191,9 +191,9 @@ output "v" { value = "x${var.v}" }
 			t.Fatalf("terrace %s in %q: %v\n%s", strings.Join(args, " "), in, err, out)
 		}
 	}
-	terrace("", "run", "--all", "--non-interactive", "apply") // makes the working folders
-	// settle makes files as old as those are that nobody is writing: what changed just now
-	// may change again, and is read each time.
+	terrace("", "run", "--all", "--non-interactive", "apply") // creates the working directories
+	// settle makes files appear old. A file that changed recently may change again, so it is
+	// read each time.
 	settle := func() (dirs []string) {
 		old := time.Now().Add(-time.Hour)
 		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -222,7 +222,7 @@ output "v" { value = "x${var.v}" }
 		for i, f := range append(files, once...) {
 			most := 1
 			if i >= len(files) {
-				most = units // each has its own, in folders of the same name
+				most = units // each unit has its own, in directories with the same name
 			}
 			found := false
 			for path, times := range got {

@@ -16,10 +16,11 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// TestCommandVectors holds what commands print and end with to what OpenTofu answered, as
-// recorded in testdata/vectors/commands: of each archive the comment is the commands, each
-// on a line with "$ " before it, and the file "answer" what they printed on standard output.
-// With TERRACE_TEST_TOFU, -update asks it again.
+// TestCommandVectors compares the output and exit status of commands with OpenTofu's answers
+// in testdata/vectors/commands. The comment of each archive contains the commands, each on a
+// line after "$ ". The file "answer" contains the output on standard output.
+//
+// With TERRACE_TEST_TOFU, -update runs OpenTofu again.
 func TestCommandVectors(t *testing.T) {
 	t.Parallel()
 	names, err := filepath.Glob("testdata/vectors/commands/*.txtar")
@@ -56,7 +57,7 @@ func TestCommandVectors(t *testing.T) {
 	}
 }
 
-// answers are those to the commands of a vector, in a folder with its files.
+// answers returns the answers to the commands of a vector, in a directory with its files.
 func answers(t *testing.T, a *txtar.Archive, dir string, ask func(dir string, words []string) (out string, status int)) string {
 	for _, f := range a.Files {
 		if f.Name == "answer" {

@@ -16,8 +16,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli"
 )
 
-// TestPictures holds the pictures of the README against what the program prints today:
-// each is made of real output. -update draws them.
+// TestPictures compares the pictures of the README with the current output of the program,
+// from which they are drawn. -update draws them.
 func TestPictures(t *testing.T) {
 	cycle := t.TempDir()
 	if err := os.WriteFile(filepath.Join(cycle, "main.tf"), []byte(`locals {
@@ -74,7 +74,7 @@ resource "terraform_data" "lb" {
 		if lines := strings.Split(text, "\n"); len(lines) > 32 && p.name == "run" {
 			want = picture("$ terrace "+p.words+"\n"+strings.Join(lines[:31], "\n")+"\n  …", p.words)
 		}
-		if strings.HasPrefix(text, "<svg") { // it is a picture already
+		if strings.HasPrefix(text, "<svg") { // it is already a picture
 			want = text
 		}
 		file := "../../docs/images/" + p.name + ".svg"
@@ -89,12 +89,12 @@ resource "terraform_data" "lb" {
 	}
 }
 
-// took is the time that a run took.
+// took matches the duration of a run.
 var took = regexp.MustCompile(`(Run Summary  \d+ units)  \S+`)
 
 var escape = regexp.MustCompile(`\x1b\[([0-9;]*)m`)
 
-// picture draws text with the colors of a terminal as SVG.
+// picture draws text with terminal colors as SVG.
 func picture(text, title string) string {
 	const line, column, margin = 18, 7.83, 14
 	colors := map[string]string{"31": "#ff8272", "32": "#7fd88f", "33": "#e7c664", "34": "#7aa6ff", "36": "#6fd3e0", "90": "#8b95a5"}

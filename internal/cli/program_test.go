@@ -18,19 +18,19 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli"
 )
 
-// Starting the program as a process takes longer than most commands. So tests that run
-// thousands of commands run them in their own process, and .ci/run does it both ways.
+// A process for each command would be slower than most commands. So the tests run the program
+// in the test process. .ci/run runs them in both ways.
 var processes = flag.Bool("processes", false, "run the program as a process of its own in every test")
 
-// Which of them are run there: that commands answer the same in their own process is shown
-// by some of each kind.
+// With -processes, running some cases of each kind is enough to show that the answers are the
+// same.
 var every = flag.Int("every", 1, "with -processes, run one of so many scripts and cases")
 
-// sampled reports whether a case of many is run.
+// sampled reports whether a case of many runs.
 func sampled(at int) bool { return !*processes || at%*every == 0 }
 
-// runProgram runs the program in a folder, with an environment and what it reads, and
-// returns its exit code.
+// runProgram runs the program in a directory with an environment and input, and returns its
+// exit status.
 func runProgram(ctx context.Context, dir string, env []string, stdin io.Reader, stdout, stderr io.Writer, args ...string) (int, error) {
 	bin, err := exec.LookPath("terrace")
 	if err != nil {
@@ -60,13 +60,13 @@ func runProgram(ctx context.Context, dir string, env []string, stdin io.Reader, 
 	}), nil
 }
 
-// impatient runs the program with a hundredth of the pauses that stores make before they ask
-// again, where it runs in the process of the tests.
+// impatient returns a context in which stores retry after a hundredth of their usual pauses.
+// It has no effect on other processes.
 func impatient(ctx context.Context) context.Context {
 	return context.WithValue(ctx, impatientKey{}, true)
 }
 
-// counting is impatient and counts the pauses.
+// counting is impatient, and counts the pauses.
 func counting(ctx context.Context, pauses *atomic.Int32) context.Context {
 	return context.WithValue(ctx, impatientKey{}, pauses)
 }
@@ -91,7 +91,7 @@ func impatience(ctx context.Context) func(context.Context, time.Duration) error 
 	}
 }
 
-// combined is what the program prints on both streams.
+// combined returns the output of the program on both streams.
 func combined(t *testing.T, dir string, env []string, args ...string) string {
 	t.Helper()
 	var out sys.Buffer
@@ -101,15 +101,15 @@ func combined(t *testing.T, dir string, env []string, args ...string) string {
 	return out.String()
 }
 
-// terrace is the command of scripts that runs the program; "exec terrace" starts a
-// process, for scripts that have it read something, run beside others, be interrupted, or
-// trust a server's certificate (SSL_CERT_FILE is read once in a process).
+// terrace is the script command that runs the program. Scripts use "exec terrace" for a
+// process: to write to its input, run it concurrently, interrupt it, or make it trust a
+// certificate (a process reads SSL_CERT_FILE once).
 func terrace(ts *testscript.TestScript, neg bool, args []string) {
 	if n := len(args); n > 0 && strings.HasSuffix(args[n-1], "&") {
 		ts.Fatalf("what runs beside others is a process: exec terrace")
 	}
 	var failed bool
-	if *processes || ts.Getenv(onVariable) != "" { // whose worker is a process, too
+	if *processes || ts.Getenv(onVariable) != "" { // its worker is a process too
 		failed = ts.Exec("terrace", args...) != nil
 	} else {
 		code, err := runProgram(context.Background(), ts.MkAbs("."), environment(ts), strings.NewReader(""), ts.Stdout(), ts.Stderr(), args...)
@@ -126,13 +126,13 @@ func terrace(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// environment is that of a script. Only single variables can be asked for by name, and a
-// process that prints all of them takes as long as a short command.
+// environment returns the environment of a script. testscript only returns single variables by
+// name, and a process that prints all variables would take as long as a short command.
 func environment(ts *testscript.TestScript) []string {
 	field := reflect.ValueOf(ts).Elem().FieldByName("env")
 	var env []string
 	set := map[string]bool{"PWD": true}
-	for i := field.Len() - 1; i >= 0; i-- { // what was set last counts
+	for i := field.Len() - 1; i >= 0; i-- { // the last setting of a variable counts
 		pair := field.Index(i).String()
 		if name, _, _ := strings.Cut(pair, "="); !set[name] {
 			set[name] = true
@@ -142,8 +142,8 @@ func environment(ts *testscript.TestScript) []string {
 	return append(env, "PWD="+ts.MkAbs("."))
 }
 
-// withProgram lets the name "terrace" be a command of scripts, and the program on PATH
-// besides: what testscript.Main puts there is started by "exec" alone.
+// withProgram makes "terrace" a command of scripts, and adds the program to PATH. With
+// testscript.Main, only "exec" would start the program.
 type withProgram struct{ *testing.M }
 
 const programFile = "terrace-program"

@@ -14,11 +14,11 @@ import (
 	"github.com/terrace-iac/terrace/internal/net/registry/registrytest"
 )
 
-// startRegistry starts a registry for a script. It has the provider
-// terrace/small for two platforms, terrace/far for one that nobody has, and the module terrace/box/test in versions
-// 1.0.0 and 1.1.0, wants a token for them only if TOKEN is set, and is what
-// addresses without a host mean. The argument "odd" has it say a warning about each
-// provider, and sign with a key that has expired.
+// startRegistry starts a registry for a script. It contains the provider terrace/small for two
+// platforms, terrace/far for a platform that does not exist, and the module terrace/box/test
+// in versions 1.0.0 and 1.1.0. It requires a token only if TOKEN is set. It is the default
+// registry. With the argument "odd", it returns a warning for each provider and signs with an
+// expired key.
 func startRegistry(t *testing.T, ts *testscript.TestScript, args []string) {
 	s := registrytest.New(t)
 	s.Token, s.Login = ts.Getenv("TOKEN"), true
@@ -41,7 +41,7 @@ func startRegistry(t *testing.T, ts *testscript.TestScript, args []string) {
 	ts.Setenv("WITH_REGISTRY", ts.MkAbs(".home/registry.tfrc"))
 }
 
-// boxModule is the archive of a module that calls another one inside it.
+// boxModule returns the archive of a module that calls a nested module.
 func boxModule(ts *testscript.TestScript, version string) []byte {
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
@@ -58,7 +58,7 @@ func boxModule(ts *testscript.TestScript, version string) []byte {
 	return b.Bytes()
 }
 
-// browser is a web browser: it opens a page and goes where that leads.
+// browser is a web browser: it opens a page and follows redirects.
 func browser() {
 	resp, err := http.Get(os.Args[1])
 	if err != nil {

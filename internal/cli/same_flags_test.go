@@ -12,8 +12,8 @@ import (
 )
 
 // TestFlagsEverywhere runs every command with each of its flags in a directory, in a unit, and
-// over many units, up to the point where flags are read: a flag that does not exist follows, so
-// that nothing is done. A flag may be unknown over many units only with a declared reason.
+// over many units. An unknown flag follows, so that the command ends after parsing. A flag may
+// be unknown over many units only with a declared reason.
 func TestFlagsEverywhere(t *testing.T) {
 	t.Parallel()
 	table := cli.Table()
@@ -42,7 +42,7 @@ func TestFlagsEverywhere(t *testing.T) {
 		for j := range flags {
 			f := &flags[j]
 			if f.Name == "version" {
-				continue // the program itself takes it, wherever it stands
+				continue // the program itself accepts it anywhere
 			}
 			word := "-" + f.Name
 			if f.Two {
@@ -69,7 +69,7 @@ func TestFlagsEverywhere(t *testing.T) {
 				switch {
 				case strings.Contains(said, "not defined: -"+f.Name+"\n"), strings.Contains(said, "not defined: --"+f.Name+"\n"), strings.Contains(said, "not defined: "+word):
 					t.Errorf("%s in %s does not know %s:\n%s", cmd.Name, way, word, said)
-				case reason != "": // the flag that does not exist comes first, so ask again without it
+				case reason != "": // the unknown flag was reported first, so try without it
 					if said = says(t, filepath.Join(root, filepath.FromSlash(dir)), args[:len(args)-1]); !strings.Contains(strings.Join(strings.Fields(said), " "), reason) {
 						t.Errorf("%s in %s does not say that %s %s:\n%s", cmd.Name, way, word, reason, said)
 					}
@@ -93,7 +93,7 @@ func TestFlagsEverywhere(t *testing.T) {
 	}
 }
 
-// sample is a value for a flag.
+// sample returns a value for a flag.
 func sample(f *command.Flag) string {
 	switch {
 	case len(f.Choices) > 0:
@@ -106,7 +106,7 @@ func sample(f *command.Flag) string {
 	return "x=y"
 }
 
-// says is what the program prints, on both streams.
+// says returns the output of the program on both streams.
 func says(t *testing.T, dir string, args []string) string {
 	t.Helper()
 	var out strings.Builder

@@ -10,8 +10,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// conforms holds what the program printed to a schema of docs/schemas: one document, or
-// with "events" and "catalog" each line.
+// conforms checks output of the program against a schema of docs/schemas: as one document or,
+// for "events" and "catalog", each line.
 func conforms(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: conforms SCHEMA FILE")
@@ -39,5 +39,5 @@ func conforms(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// schemaDir is where the schemas lie, as seen from this package.
+// schemaDir is the directory of the schemas.
 const schemaDir = "../../docs/schemas"

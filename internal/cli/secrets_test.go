@@ -18,18 +18,18 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// planted is what must not be found in anything that the program says.
+// planted is the secret that no output may contain.
 const planted = "hunter2pw"
 
-// A leak is a folder with planted in one of the places where values come from, and
-// commands on it. Most of them fail, since mistakes are what excerpts are shown for.
+// A leak is a directory in which one source of values contains planted, with commands to run
+// in it. Most of the commands fail, since errors print excerpts.
 type leak struct {
 	name     string
 	files    string   // txtar
-	env      []string // besides that of all
-	dir      string   // where the commands run, below the files
+	env      []string // in addition to the environment of all leaks
+	dir      string   // directory of the commands, relative to the files
 	commands []string
-	open     bool // nothing says that it is sensitive, so that explain and config show tell it
+	open     bool // the value is not marked as sensitive, so explain and config show print it
 }
 
 var plainCommands = []string{
@@ -51,7 +51,7 @@ var sourceCommands = []string{
 	"plan -out=p", "show -json p", "init", "init -json", "get", "get -update",
 }
 
-var testCommands = []string{"test", "test -verbose -junit-xml=j.xml", "test -json"} // -json -verbose is asked for the state
+var testCommands = []string{"test", "test -verbose -junit-xml=j.xml", "test -json"} // -json -verbose would print the state
 
 const (
 	declared  = "-- main.tf --\nvariable \"x\" {\n  type = number\n}\noutput \"o\" {\n  value = sha256(var.x)\n}\n"
@@ -181,9 +181,9 @@ func leaks() []leak {
 	}
 }
 
-// Nothing that is said shows what values were handed in: neither what the program
-// prints, for people or as JSON, nor reports, pages and logs. The state and saved plans
-// hold values and are left out, as is what a command is asked to render.
+// TestNoLeaks checks that output does not contain secret values: text, JSON, reports, pages
+// and logs. State and saved plans contain values and are excluded, and so is the output of
+// render.
 func TestNoLeaks(t *testing.T) {
 	t.Parallel()
 	var traces traces
@@ -227,7 +227,7 @@ func TestNoLeaks(t *testing.T) {
 					continue
 				}
 				env := append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + os.TempDir(), "TF_LOG=trace"}, slices.Concat(telemetry, l.env)...)
-				out := combined(t, filepath.Join(root, l.dir), env, strings.Fields(line)...) // whether it fails is not the point
+				out := combined(t, filepath.Join(root, l.dir), env, strings.Fields(line)...) // the exit status does not matter
 				if strings.Contains(unwrapped(out), planted) {
 					t.Errorf("terrace %s prints the secret:\n%s", line, out)
 				}
@@ -240,7 +240,7 @@ func TestNoLeaks(t *testing.T) {
 // A traces is a collector of telemetry.
 type traces struct {
 	mu   sync.Mutex
-	seen map[string]int // spans and measures, by path
+	seen map[string]int // number of requests by path
 	bad  []string
 }
 
@@ -263,7 +263,7 @@ func (c *traces) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// check checks that there was telemetry, and no secret in it.
+// check checks that telemetry was sent, and that it contains no secret.
 func (c *traces) check(t *testing.T) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -275,12 +275,12 @@ func (c *traces) check(t *testing.T) {
 	}
 }
 
-// unwrapped joins what lines were wrapped between.
+// unwrapped joins wrapped lines.
 func unwrapped(text string) string {
 	return strings.NewReplacer("\n", "", "│", "", " ", "").Replace(text)
 }
 
-// written looks into the files that were made.
+// written checks the files that the commands created.
 func written(t *testing.T, root string, ar *txtar.Archive) {
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -291,7 +291,7 @@ func written(t *testing.T, root string, ar *txtar.Archive) {
 			return err
 		}
 		if d.IsDir() || strings.Contains(name, ".tfstate") || d.Name() == "backend.tf" || slices.ContainsFunc(ar.Files, func(f txtar.File) bool {
-			return f.Name == name || filepath.Base(f.Name) == filepath.Base(name) // copied to where the unit runs
+			return f.Name == name || filepath.Base(f.Name) == filepath.Base(name) // copied to the working directory of the unit
 		}) {
 			return nil
 		}

@@ -14,9 +14,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Serve runs the command line of a job in a system, up to where units have their turns,
-// and gives them those that the session is asked for until it ends. The status is that of
-// the command.
+// Serve runs the command line of a job in a system, up to the point where units would run.
+// Then it runs the units that the session requests, until the session ends. It returns the
+// exit status of the command.
 func Serve(ctx context.Context, system *sys.System, s *remote.Session) int {
 	c := command.New(ctx, system, Table(), nil)
 	c.Enter, c.Serving = enter, s
@@ -27,7 +27,7 @@ func Serve(ctx context.Context, system *sys.System, s *remote.Session) int {
 	return dispatch(c, system.Args[1:])
 }
 
-// Store opens the default workspace of a backend, whose arguments are texts.
+// Store opens the default workspace of a backend. The arguments of the backend are strings.
 func Store(ctx context.Context, system *sys.System, kind string, args map[string]string) (store.Store, error) {
 	set := command.New(ctx, system, Table(), nil).OpenBackends()
 	k, ds := set.Kind(kind)

@@ -12,7 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/backend/backendtest/servers"
 )
 
-// A guide is a page of the documentation whose blocks and commands are tried.
+// A guide is a page of the documentation whose blocks and commands are tested.
 type guide struct {
 	t         *testing.T
 	text      string
@@ -29,7 +29,7 @@ func openGuide(t *testing.T, name string, env ...string) *guide {
 	return &guide{t: t, text: string(text), dir: t.TempDir(), home: t.TempDir(), env: env}
 }
 
-// block is the n-th piece of configuration, the first is 0.
+// block returns the piece of configuration with index n.
 func (g *guide) block(n int) string {
 	g.t.Helper()
 	all := regexp.MustCompile("(?s)```hcl\n(.*?)```").FindAllStringSubmatch(g.text, -1)
@@ -39,7 +39,7 @@ func (g *guide) block(n int) string {
 	return all[n][1]
 }
 
-// rows are the cells of the table below a head, without the marks of code.
+// rows returns the cells of the table with a heading, without code marks.
 func (g *guide) rows(head string) [][]string {
 	g.t.Helper()
 	_, table, ok := strings.Cut(g.text, head+"\n|---")
@@ -69,7 +69,7 @@ func (g *guide) write(name, text string) {
 	}
 }
 
-// run runs the program below the folder of the guide; answer is what it reads.
+// run runs the program below the directory of the guide. answer is its input.
 func (g *guide) run(below, answer string, args ...string) string {
 	g.t.Helper()
 	var out sys.Buffer
@@ -81,7 +81,7 @@ func (g *guide) run(below, answer string, args ...string) string {
 	return out.String()
 }
 
-// says runs a command that must stand on the page.
+// says runs a command that the page must contain.
 func (g *guide) says(below, answer, command string) string {
 	g.t.Helper()
 	if !strings.Contains(g.text, command) {
@@ -98,7 +98,7 @@ func amazon(t *testing.T, buckets ...string) (*servers.AWSServer, []string) {
 	return s, []string{"AWS_ENDPOINT_URL=" + s.URL, "AWS_ACCESS_KEY_ID=" + servers.AccessKey, "AWS_SECRET_ACCESS_KEY=" + servers.SecretKey, "AWS_EC2_METADATA_DISABLED=true"}
 }
 
-// What the guide to backends says is done, on S3.
+// TestBackendsGuide follows the guide to backends, on S3.
 func TestBackendsGuide(t *testing.T) {
 	t.Parallel()
 	_, env := amazon(t)
@@ -158,7 +158,7 @@ func TestBackendsGuide(t *testing.T) {
 	g.run("live/new", "", "backend", "delete", "--non-interactive")
 }
 
-// What the guide to encryption says is done.
+// TestEncryptionGuide follows the guide to encryption.
 func TestEncryptionGuide(t *testing.T) {
 	t.Parallel()
 	store, env := amazon(t, "acme-states")
@@ -179,7 +179,8 @@ func TestEncryptionGuide(t *testing.T) {
 	g.run(".", "", "plan", "-out=p")
 	g.run(".", "", "show", "p")
 
-	// The ways between forms, each from its beginning to its end and without the way then.
+	// Each change between forms is tested from its beginning to its end, and without the other
+	// form afterwards.
 	const methods = "  key_provider \"pbkdf2\" \"KEY\" {\n    passphrase = \"KEY-horse-battery-staple\"\n  }\n  method \"aes_gcm\" \"KEY\" {\n    keys = key_provider.pbkdf2.KEY\n  }\n"
 	form := func(target string) {
 		text := "terraform {\n  encryption {\n" + "  method \"unencrypted\" \"none\" {}\n"

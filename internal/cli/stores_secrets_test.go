@@ -13,14 +13,14 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// A secretStore is a kind of store whose secret arguments are planted.
+// A secretStore is a kind of store whose secret arguments contain the planted secret.
 type secretStore struct {
 	kind   string
 	plain  []string // arguments and their expressions, in pairs
 	secret []string // arguments
 	values map[string]string
-	env    []string // variables that stand for secret arguments
-	slow   bool     // each command waits for seconds, so that there is one of each kind
+	env    []string // variables that set secret arguments
+	slow   bool     // each command takes seconds, so run one of each kind
 }
 
 func secretStores(url string) []secretStore {
@@ -59,15 +59,15 @@ func (s secretStore) value(name string) string {
 	return "hunter2pw"
 }
 
-// TestStoresKeepSecrets plants a secret in every secret argument of the stores, wherever
-// arguments are written, while the store answers nothing but refusals: nothing that is
-// printed, logged or written has it.
+// TestStoresKeepSecrets sets every secret argument of the stores to the planted secret, in
+// every place where arguments are allowed. The store refuses every request. No output, log or
+// file may contain the secret.
 func TestStoresKeepSecrets(t *testing.T) {
 	t.Parallel()
 	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "no", http.StatusForbidden)
 	}))
-	t.Cleanup(refusing.Close) // when the tests below have ended
+	t.Cleanup(refusing.Close) // after the subtests have ended
 	for i, s := range secretStores(refusing.URL) {
 		arguments := func(secret bool) string {
 			text := inBlock(s.plain...)
@@ -126,7 +126,7 @@ func TestStoresKeepSecrets(t *testing.T) {
 	}
 }
 
-// TestKeyProvidersKeepSecrets is the same with what gives the keys of encryption.
+// TestKeyProvidersKeepSecrets is the same test for key providers of encryption.
 func TestKeyProvidersKeepSecrets(t *testing.T) {
 	t.Parallel()
 	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -176,7 +176,7 @@ func TestKeyProvidersKeepSecrets(t *testing.T) {
 	}
 }
 
-// TestStoresThatWorkKeepSecrets is the same with a store that answers.
+// TestStoresThatWorkKeepSecrets is the same test for a store that works.
 func TestStoresThatWorkKeepSecrets(t *testing.T) {
 	t.Parallel()
 	s := servers.HTTP(t)

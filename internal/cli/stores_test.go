@@ -27,58 +27,58 @@ import (
 // A faultyStore is a store that works until one of its faults begins.
 type faultyStore struct {
 	kind   string
-	config string            // the arguments of its block, a line each
-	files  map[string]string // beside main.tf
+	config string            // arguments of its block, one per line
+	files  map[string]string // in addition to main.tf
 	env    []string
 	line   *line
-	start  bool // its commands are processes: they trust a certificate, or go through a proxy
-	// listless says that there are no workspaces, so that nothing is asked about them.
+	start  bool // its commands are processes, since they need a certificate or a proxy
+	// listless means that the store has no workspaces, so that commands on them are left out.
 	listless bool
 	lock     string // an ID that no lock has; "" for a UUID
-	header   string // of its block, "" for that of a backend
-	init     string // the command init; "" for one with -reconfigure
-	nowhere  bool   // nothing of it is a service, so that no argument is to blame
+	header   string // of its block; "" for a backend block
+	init     string // the command init; "" for init -reconfigure
+	nowhere  bool   // no argument names a service, so no argument can be the cause
 	faults   []storeFault
 }
 
-// A storeFault is something that goes wrong.
+// A storeFault is a fault of a store.
 type storeFault struct {
 	name     string
-	argument string   // whose place the message has, "" for the block's
-	answer   string   // what the message shows of the service's answer
-	env      []string // besides that of the store
-	begin    func()   // nil for nothing
-	end      func()   // nil for nothing
-	commands []string // nil for all that look at a store
-	without  string   // a command that succeeds in spite of it
-	inTurn   bool     // locks can be taken, so that one command would keep another out
+	argument string   // the argument whose source range the message has; "" for the block
+	answer   string   // the part of the service's response that the message contains
+	env      []string // in addition to the store's environment
+	begin    func()   // may be nil
+	end      func()   // may be nil
+	commands []string // nil means all storeCommands
+	without  string   // a command that succeeds in spite of the fault
+	inTurn   bool     // locks work, so concurrent commands would exclude each other
 }
 
-// storeCommands are the commands that look at a store, each in its own way. The lock that is
-// released is held by nobody.
+// storeCommands are commands that access a store in different ways. Nobody has the lock that
+// force-unlock releases.
 var storeCommands = []string{
 	"init -reconfigure -input=false", "plan -input=false", "apply -auto-approve -input=false", "state list", "workspace list", "force-unlock -force LOCK",
 }
 
-// Two of them are enough where requests are repeated for some seconds.
+// Two are enough if requests are retried for several seconds.
 var slowCommands = storeCommands[:2]
 
-// A line is the way to a service: TLS or not, and what may happen to connections on it.
+// A line is a network connection to a service, with or without TLS, that can have faults.
 type line struct {
 	net.Listener
-	own, other         *tls.Config // nil: no TLS
-	expired, elsewhere *tls.Config // of the same authority as own
+	own, other         *tls.Config // nil means no TLS
+	expired, elsewhere *tls.Config // signed by the same authority as own
 	mode               atomic.Pointer[string]
 
-	front atomic.Pointer[http.HandlerFunc] // answers in place of the service, if it is set
+	front atomic.Pointer[http.HandlerFunc] // handles requests instead of the service, if set
 	host  string
-	ca    string // of own, PEM
+	ca    string // authority of own, in PEM
 
 	mu   sync.Mutex
 	held []net.Conn
 }
 
-// newLine starts a line to a service that speaks HTTP.
+// newLine starts a line to an HTTP service.
 func newLine(t *testing.T, secure bool, service http.Handler) *line {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -151,12 +151,12 @@ func (w *line) Accept() (net.Conn, error) {
 	}
 }
 
-// does is a fault of the line.
+// does returns a fault of the line.
 func (w *line) does(name, mode, argument, answer string) storeFault {
 	return storeFault{name: name, argument: argument, answer: answer, begin: func() { w.set(mode) }, end: func() { w.set("") }}
 }
 
-// says is a fault in which everything is answered in the same way.
+// says returns a fault in which all requests have the same response.
 func (w *line) says(name, argument, answer string, status int, kind, body string, header ...string) storeFault {
 	f := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		rw.Header().Set("Content-Type", kind)
@@ -176,7 +176,7 @@ func slow(f storeFault) storeFault {
 	return f
 }
 
-// common are the faults that are the same for every service that speaks HTTP.
+// common returns the faults that every HTTP service can have.
 func (w *line) common(address string) []storeFault {
 	const portal = "<!DOCTYPE html>\n<html><head><title>Sign in</title></head><body>Please sign in to the network.</body></html>\n"
 	out := []storeFault{
@@ -196,7 +196,7 @@ func (w *line) common(address string) []storeFault {
 
 const nobodysLock = "force-unlock -force LOCK"
 
-// inBlock are the lines of a block.
+// inBlock returns the lines of a block.
 func inBlock(pairs ...string) string {
 	var b strings.Builder
 	for i := 0; i < len(pairs); i += 2 {
@@ -207,7 +207,7 @@ func inBlock(pairs ...string) string {
 
 func inQuotes(text string) string { return fmt.Sprintf("%q", text) }
 
-// listed is a fault in spite of which there is a list of workspaces, as with OpenTofu.
+// listed marks a fault as one in which listing workspaces succeeds, as in OpenTofu.
 func listed(f storeFault) storeFault {
 	f.without = "workspace list"
 	return f
@@ -276,7 +276,7 @@ func faultyDynamoDB(t *testing.T) faultyStore {
 func faultyHTTP(t *testing.T) faultyStore {
 	w := newLine(t, true, servers.HTTP(t))
 	faults := w.common("*")
-	for i, f := range faults { // the service may have pages, too
+	for i, f := range faults { // the service may have pages too
 		faults[i].answer = strings.Replace(f.answer, ", with a page", ": a page", 1)
 	}
 	return faultyStore{
@@ -375,7 +375,7 @@ func faultyOSS(t *testing.T) faultyStore {
 			})
 			w.front.Store(&both)
 		}
-		f.commands, f.inTurn = storeCommands[:5], true // nothing is asked of OSS about a lock
+		f.commands, f.inTurn = storeCommands[:5], true // OSS is not asked about locks
 		return f
 	}
 	return faultyStore{
@@ -394,7 +394,7 @@ func faultyOSS(t *testing.T) faultyStore {
 	}
 }
 
-// tunnelled are the faults of a proxy that leads to the service.
+// tunnelled returns the faults of a proxy to the service.
 func tunnelled(t *testing.T, address string, hosts ...string) []storeFault {
 	stranger := servers.NewTunnel(t, http.NotFoundHandler(), hosts...)
 	refuse := func(status int) string {
@@ -416,7 +416,7 @@ func tunnelled(t *testing.T, address string, hosts ...string) []storeFault {
 
 func faultyAzure(t *testing.T) faultyStore {
 	s := servers.NewBlobs("states")
-	w := newLine(t, false, s) // for its front alone: the tunnel leads to it
+	w := newLine(t, false, s) // only its front is used: the tunnel leads to it
 	host := s.Account + ".blob.core.windows.net"
 	u := servers.NewTunnel(t, w.handler(s), host)
 	no := func(name, argument, answer string, status int, code, message string) storeFault {
@@ -458,7 +458,7 @@ func faultyCOS(t *testing.T) faultyStore {
 	}
 }
 
-// handler is the service of a line, or what answers in its place.
+// handler returns the service of a line, or its replacement.
 func (w *line) handler(service http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if f := w.front.Load(); f != nil {
@@ -491,7 +491,7 @@ func faultyRemote(t *testing.T) faultyStore {
 	pages := map[string]string{"portal": "text/html", "proxy refuses": "answered 403 Forbidden", "proxy without a way": "answered 502 Bad Gateway"}
 	faults := w.common("hostname")
 	for i, f := range faults {
-		if pages[f.name] != "" { // what is asked first is no interface of the service
+		if pages[f.name] != "" { // the first request is not one of the service's API
 			faults[i].answer = pages[f.name]
 		}
 	}
@@ -507,7 +507,7 @@ func faultyRemote(t *testing.T) faultyStore {
 	}
 }
 
-// faultyCloud is faultyRemote with the block cloud.
+// faultyCloud is faultyRemote with a cloud block.
 func faultyCloud(t *testing.T) faultyStore {
 	s := faultyRemote(t)
 	s.header, s.init = "cloud", "init -input=false"
@@ -569,9 +569,9 @@ func faultyLocal(t *testing.T) faultyStore {
 	}
 }
 
-// TestStoreFaults breaks stores in every way that has a message of its own: each command that
-// looks at one answers with one message, which has the place of the argument, what the service said in
-// one line, and what to do.
+// TestStoreFaults makes stores fail in every way that has its own message. Each command that
+// accesses a store must print one message, with the source range of the argument, the
+// service's response in one line, and advice.
 func TestStoreFaults(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(*testing.T) faultyStore{
@@ -674,12 +674,12 @@ func TestStoreFaults(t *testing.T) {
 }
 
 var (
-	arnish  = regexp.MustCompile(`arn:\S+|User: `) // is no part of a stack
+	arnish  = regexp.MustCompile(`arn:\S+|User: `) // not part of a stack trace
 	placed  = regexp.MustCompile(`(?m)^ *on (\S+) line (\d+)`)
 	errorAt = regexp.MustCompile(`(?:^\n*|\n\n)Error: `)
 )
 
-// misshapen is what is wrong with the message of a store that fails.
+// misshapen returns the errors in the message of a store that fails.
 func misshapen(out, main string, f storeFault, nowhere bool) (wrong []string) {
 	out = strings.NewReplacer("│ ", "", "│", "").Replace(out)
 	if n := len(errorAt.FindAllString(out, -1)); n != 1 {
@@ -727,8 +727,7 @@ func misshapen(out, main string, f storeFault, nowhere bool) (wrong []string) {
 	return wrong
 }
 
-// TestNoCredentials holds that a user without credentials is told at once: nothing of what is
-// missing comes by waiting.
+// TestNoCredentials checks that missing credentials are reported at once, without retries.
 func TestNoCredentials(t *testing.T) {
 	t.Parallel()
 	nobody := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -12,9 +12,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// startSTS starts a token service for a script. It gives keys whose names tell the
-// role, for how long, and who asked: the key that signed, or a web identity token.
-// The session tokens are other ones each time.
+// startSTS starts a token service for a script. The names of its keys contain the role, the
+// duration, and the caller: the key that signed the request, or a web identity token. Each
+// response has a different session token.
 func startSTS(t *testing.T, ts *testscript.TestScript) {
 	var times atomic.Int64
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -8,9 +8,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestUnits runs testdata/units, in folders that hold a copy of examples/imports:
-// the worked examples of the imports design, and what only a whole program can show
-// of the rules for environment files.
+// TestUnits runs testdata/units, in directories with a copy of examples/imports: the examples
+// of the imports design, and rules for environment files that only the whole program can show.
 func TestUnits(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/units",

@@ -10,8 +10,8 @@ import (
 	"unicode"
 )
 
-// The guide for units is a tree: its snippets are files, named in their first lines, and
-// its commands work on what stands above them.
+// TestUnitsGuide runs the guide for units. Its snippets are files, named in their first lines.
+// Its commands run on the snippets above them.
 func TestUnitsGuide(t *testing.T) {
 	bin, err := exec.LookPath("terrace")
 	if err != nil {
@@ -57,8 +57,8 @@ func TestUnitsGuide(t *testing.T) {
 	}
 }
 
-// Every example of the reference is a tree, and what is printed under a command is part
-// of its output.
+// TestUnitsReference runs each example of the reference in a directory. The output of a
+// command must contain the text printed below it.
 func TestUnitsReference(t *testing.T) {
 	bin, err := exec.LookPath("terrace")
 	if err != nil {
@@ -69,7 +69,7 @@ func TestUnitsReference(t *testing.T) {
 		t.Fatal(err)
 	}
 	type snippet struct{ path, text string }
-	var shared []snippet // files that stand before the examples of a chapter
+	var shared []snippet // files that precede the examples of a chapter
 	home, ran := t.TempDir(), 0
 	for _, section := range regexp.MustCompile(`(?m)^#{2,3} `).Split(string(text), -1) {
 		title, _, _ := strings.Cut(section, "\n")
@@ -114,7 +114,7 @@ func TestUnitsReference(t *testing.T) {
 	}
 }
 
-// words is a text with its lines joined, whatever their width and frame.
+// words returns a text with its lines joined, without frames and line widths.
 func words(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("│╷╵", r) }), " ")
 }

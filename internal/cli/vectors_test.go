@@ -13,8 +13,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli"
 )
 
-// TestConsoleVectors holds expressions to what OpenTofu answered, as recorded, so that it
-// need not be there.
+// TestConsoleVectors compares the values of expressions with the recorded answers of OpenTofu.
 func TestConsoleVectors(t *testing.T) {
 	t.Parallel()
 	const file = "testdata/vectors/console.txt"

@@ -1,7 +1,8 @@
-// Package scaffold is the command that writes the file of a new unit for a module, and
-// copies units and stacks.
+// Package scaffold implements the command that writes the unit file for a module, and copies
+// units and stacks.
 //
-// Main functions: Command; Module and Copy for others who have found one. The one rule: no file that exists is written over.
+// Main functions: Command; Module and Copy, for callers that have already found the module or
+// unit. The one rule: it never overwrites a file.
 package scaffold
 
 import (
@@ -98,8 +99,8 @@ func holds(dir, name string) bool {
 	return err == nil
 }
 
-// Module writes the file of a unit for a module that lies in a folder and that units name
-// src. include is the name of the root file, "" for none.
+// Module writes a unit file for a module. dir is the directory of the module, src the source
+// in the unit file, and include the name of the root file ("" for none).
 func Module(c *command.Call, src, dir, to, include string) int {
 	m, ds := config.Load(dir, config.Options{Set: c.Report.Set})
 	if ds.HasErrors() {
@@ -116,13 +117,14 @@ func Module(c *command.Call, src, dir, to, include string) int {
 	return 0
 }
 
-// holdsModule reports whether a folder holds configuration.
+// holdsModule reports whether a directory contains configuration.
 func holdsModule(dir string) bool {
 	entries, err := os.ReadDir(dir)
 	return err == nil && slices.ContainsFunc(entries, func(en fs.DirEntry) bool { return catalog.IsConfiguration(en.Name()) })
 }
 
-// find is the folder of a module, and how a unit in a folder names it.
+// find returns the directory of a module, and the source with which a unit in the directory to
+// refers to it.
 func find(ctx context.Context, c *command.Call, f *unitflags.Flags, src, to string) (named, dir string, ds diag.List) {
 	root, sub := unit.SplitSource(unit.Getter(src))
 	if unit.LocalSource(root) {
@@ -151,7 +153,7 @@ func find(ctx context.Context, c *command.Call, f *unitflags.Flags, src, to stri
 	return named, dir, nil
 }
 
-// write writes a file that does not exist yet.
+// write writes a new file. It fails if the file exists.
 func write(path string, b []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
@@ -167,7 +169,7 @@ func write(path string, b []byte) error {
 	return errors.Join(err, file.Close())
 }
 
-// text is the unit file for a module.
+// text returns the unit file for a module.
 func text(src, include string, m *config.Module) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "terraform {\n  source = %s\n}\n", quoted(src))
@@ -213,12 +215,12 @@ func group(b *bytes.Buffer, title string, all []*config.Variable, line func(*con
 	}
 }
 
-// commented is a text of any number of lines as a comment in the inputs.
+// commented returns text of one or more lines as a comment in the inputs.
 func commented(text string) string {
 	return "# " + strings.ReplaceAll(strings.ReplaceAll(text, "\r", ""), "\n", "\n  # ")
 }
 
-// placeholder is an empty value of a type.
+// placeholder returns an empty value of a type, as an expression.
 func placeholder(ty cty.Type) string {
 	switch {
 	case ty == cty.Number:

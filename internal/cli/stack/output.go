@@ -24,13 +24,14 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// stackOutputOptions are the flags of stack output.
+// stackOutputOptions contains the flags of stack output.
 type stackOutputOptions struct {
 	json, raw bool
 	format    string
 }
 
-// An outputTree is the outputs of a stack: names lead to values or to parts.
+// An outputTree contains the outputs of a stack. A node is either a value or has subs: the
+// parts of a stack, or the outputs of a unit.
 type outputTree struct {
 	name  string
 	value *state.Output
@@ -64,7 +65,7 @@ func runStackOutput(ctx context.Context, c *command.Call, f *unitflags.Flags, o 
 	return writeOutputs(c, tree, format)
 }
 
-// stackOutputs reads the outputs of all stacks below the working folder.
+// stackOutputs reads the outputs of all stacks below the working directory.
 func stackOutputs(ctx context.Context, c *command.Call, f *unitflags.Flags) (*outputTree, int) {
 	o, ds := units.Options(c, f, "output", nil, nil)
 	if ds.HasErrors() {
@@ -72,7 +73,7 @@ func stackOutputs(ctx context.Context, c *command.Call, f *unitflags.Flags) (*ou
 	}
 	c.Report.AboveStatus(ds)
 	o.Discovery.Generate = !f.NoStackGenerate
-	e, ds := units.OpenLeniently(ctx, c, o) // units beside the stacks are no part of this
+	e, ds := units.OpenLeniently(ctx, c, o) // ignore errors in units that are not part of a stack
 	defer e.Close(ctx)
 	if ds.HasErrors() {
 		return nil, units.FailWith(c, e, ds)
@@ -95,7 +96,7 @@ func stackOutputs(ctx context.Context, c *command.Call, f *unitflags.Flags) (*ou
 	return root, 0
 }
 
-// note notes the names of all units that are parts of stacks.
+// note adds the names of all units in parts to names.
 func note(names map[string]bool, dir string, parts []estate.StackPart) {
 	for _, p := range parts {
 		if rel, err := filepath.Rel(dir, p.Dir); err == nil && !p.Stack {
@@ -105,7 +106,7 @@ func note(names map[string]bool, dir string, parts []estate.StackPart) {
 	}
 }
 
-// add adds the outputs of a stack's parts, without units that an exclude block takes out.
+// add adds the outputs of a stack's parts, except units that an exclude block excludes.
 func (t *outputTree) add(dir string, parts []estate.StackPart, all map[string]map[string]*state.Output, excluded func(dir string) bool) {
 	for _, p := range parts {
 		if !p.Stack && excluded(p.Dir) {
@@ -125,7 +126,7 @@ func (t *outputTree) add(dir string, parts []estate.StackPart, all map[string]ma
 	slices.SortFunc(t.subs, func(a, b *outputTree) int { return strings.Compare(a.name, b.name) })
 }
 
-// keep leaves the part that a path leads to.
+// keep removes all outputs except those at a path.
 func (t *outputTree) keep(path []string, text string) diag.List {
 	for at := t; len(path) > 0; path = path[1:] {
 		i := slices.IndexFunc(at.subs, func(s *outputTree) bool { return s.name == path[0] })
@@ -142,7 +143,7 @@ func (t *outputTree) keep(path []string, text string) diag.List {
 	return nil
 }
 
-// values are the values at the ends of a tree.
+// values returns the values in the tree.
 func (t *outputTree) values() []*state.Output {
 	if t.value != nil {
 		return []*state.Output{t.value}
@@ -208,7 +209,7 @@ func (t *outputTree) json() (any, error) {
 	return m, nil
 }
 
-// text writes the tree in the form of unit files, yet to be formatted.
+// text writes the tree in the syntax of unit files. The caller must format it.
 func (t *outputTree) text(b *strings.Builder) {
 	switch {
 	case t.value == nil && len(t.subs) == 0:
