@@ -179,8 +179,8 @@ func TestEncryptionGuide(t *testing.T) {
 	g.run(".", "", "plan", "-out=p")
 	g.run(".", "", "show", "p")
 
-	// Each change between forms is tested from its beginning to its end, and without the other
-	// form afterwards.
+	// Each change between forms is tested from its beginning to its end, and without the
+	// fallback afterwards.
 	const methods = "  key_provider \"pbkdf2\" \"KEY\" {\n    passphrase = \"KEY-horse-battery-staple\"\n  }\n  method \"aes_gcm\" \"KEY\" {\n    keys = key_provider.pbkdf2.KEY\n  }\n"
 	form := func(target string) {
 		text := "terraform {\n  encryption {\n" + "  method \"unencrypted\" \"none\" {}\n"

@@ -25,7 +25,7 @@ import (
 // A source provides components.
 type source struct {
 	given string
-	done  chan struct{} // closed when the other fields are set
+	done  chan struct{} // closed when found and ds are set
 	found []catalog.Component
 	ds    diag.List
 }

@@ -37,13 +37,13 @@ type Command struct {
 	Aliases  []string // other names, which no list shows
 	Synopsis string   // one line, for lists of commands
 	Usage    string   // the usage after the name, as in "[options] [PLAN]"
-	Help     string   // paragraphs
+	Help     string   // one or more paragraphs
 	After    string   // text that the help prints after the options
 	Examples []Example
 	Args     []Arg
 	Exits    []Exit // nil means 0 for success and 1 for failure; see Statuses
 	Main     bool   // listed among the main commands
-	Hidden   bool   // not listed
+	Hidden   bool   // left out of lists
 	Uses     Uses   // resources that the command uses
 	Units    Units  // behavior of the command in units
 	Mixed    bool   // flags may follow arguments

@@ -12,16 +12,16 @@ import (
 // A Flag is one flag, bound to the variable that it sets. Bool, Text, List, Int, Duration and
 // Func return flags; methods refine them.
 type Flag struct {
-	Name     string     // without dashes
+	Name     string     // name without dashes
 	Value    string     // name of the value in the help; "" for a switch
-	Help     string     // sentences
+	Help     string     // description, in sentences
 	Default  string     // "" means that the help mentions none
 	Short    string     // other name, one letter after one dash
 	Env      []string   // environment variables that set the flag; "!" marks those with the opposite meaning
 	Choices  []string   // the allowed values; nil allows any
 	Complete Completion // kind of candidates for the value
 	Repeated bool
-	Hidden   bool // not in the help
+	Hidden   bool // left out of the help
 	Two      bool // only --name means this flag; -name may be another flag
 	Anywhere bool // may follow arguments
 	Joined   bool // takes its value only after "=", never from the next word

@@ -94,7 +94,7 @@ func hostNamed(c *command.Call, name string) (shown string, reg *registry.Client
 	return h.ForDisplay(), c.Directory.Registry(cfg), ds
 }
 
-// confirmLogin asks the user to confirm the token's request and the file that stores it.
+// confirmLogin tells the user where the token will be stored, and asks for confirmation.
 func confirmLogin(ctx context.Context, c *command.Call, host string, reg *registry.Client) diag.List {
 	place, helper, err := reg.Where()
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package remoterun runs plan, apply, destroy and refresh at a service such as HCP Terraform,
-// if the workspace is configured for that. It prints the progress of the run.
+// Package remoterun runs plan, apply, destroy and refresh at the service of a cloud block or of
+// the backend "remote", if the workspace is configured for that. It prints the progress of the
+// run.
 //
 // Main types: Request, and Do, the entry point for commands. Apply and Show are for plans that
 // the service stores. The one rule: an interrupt also ends the run at the service, or a

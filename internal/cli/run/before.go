@@ -20,6 +20,7 @@ import (
 
 // checked checks an estate for a command that runs once for each unit. ds are the messages
 // from opening it. If ok is true, the command starts, and the caller reports found at the end.
+// If ok is false, found contains the errors that prevent the start.
 func (r *estateRun) checked(ctx context.Context, cmd *command.Command, ds diag.List) (found diag.List, ok bool) {
 	ds = append(ds, r.estate.Check(ctx, r.f.Strict)...).Once()
 	if cmd.Units.Has(command.OnlyReads) && r.estate.Found.Chosen {

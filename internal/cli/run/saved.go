@@ -29,7 +29,8 @@ func addresses(all []addr.Target) []string {
 	return out
 }
 
-// readSaved reads the saved plan to apply, and sets its plan options.
+// readSaved reads the saved plan to apply, and sets its plan options. It fails if the command
+// line contains other plan options.
 func (r *estateRun) readSaved(name string) int {
 	if r.op.Destroy || r.op.RefreshOnly || !r.op.Refresh || r.op.Plan.MinimalRefresh || len(r.op.Scope.Targets)+len(r.op.Scope.Excludes)+len(r.op.Scope.Replace)+len(r.op.Scope.TargetFiles)+len(r.op.Scope.ExcludeFiles) > 0 {
 		return r.Fail(diag.Errorf(diag.CodeCLIPlanOptions, nil, "Can't change plan options", "A saved plan is applied with the options that it was made with, so -destroy, -minimal-refresh, -refresh, -refresh-only, -replace, -target and -exclude cannot be given with one."))

@@ -230,7 +230,8 @@ func (w *valuesWalk) Exit(n hclsyntax.Node) hcl.Diagnostics {
 	return nil
 }
 
-// valuePath is the path of a reference below values, up to the first index of a list.
+// valuePath returns the path of a reference to values, without the name "values". It ends
+// before the first index of a list. It returns nil for other references.
 func valuePath(t hcl.Traversal) (path []string) {
 	if t.RootName() != "values" {
 		return nil

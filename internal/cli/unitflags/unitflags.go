@@ -94,7 +94,7 @@ type Sourcing struct {
 	SourceMap                                               []string
 }
 
-// telling contains the flags that control log lines.
+// telling contains the flags that control log lines and profiles.
 type telling struct {
 	NoDeprecation, logOff, absPaths, Forward bool
 	logLevel, logFormat, logCustom           string

@@ -363,7 +363,7 @@ func (n *node) unchanged() *node {
 	return &c
 }
 
-// outputs compares the outputs that change.
+// outputs returns the changed outputs, sorted by name.
 func (v *planView) outputs() []child {
 	var out []child
 	for _, o := range v.plan.Outputs {
@@ -382,7 +382,7 @@ func (v *planView) outputs() []child {
 
 func (v *planView) outputLines(outputs []child) {
 	width := 0
-	for _, o := range v.plan.Outputs { // unchanged outputs count too
+	for _, o := range v.plan.Outputs { // unchanged outputs affect the alignment too
 		if !o.Left {
 			width = max(width, len(o.Name))
 		}
@@ -393,7 +393,7 @@ func (v *planView) outputLines(outputs []child) {
 	}
 }
 
-// nothing writes that there is nothing to do.
+// nothing writes the text of a plan without changes, or of a plan that failed.
 func (v *planView) nothing(drift bool) {
 	say := func(head, text string) {
 		v.str("\n")

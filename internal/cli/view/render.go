@@ -331,7 +331,7 @@ func (p *printer) spaces(n *node, f flags, only bool) {
 	}
 }
 
-// flat reports whether a node is written in one line.
+// flat reports whether a node is written on one line.
 func (n *node) flat() bool {
 	switch n.kind {
 	case object, mapping, sequence:
