@@ -13,8 +13,9 @@ import (
 	"github.com/terrace-iac/terrace/plan"
 )
 
-// approved holds a plan to what was approved, and asks for what it does that was
-// deferred.
+// approved compares the plan p with the approved plan of the unit. It reports whether p may be
+// applied. If p contains actions that were deferred at approval time, approved asks the user
+// about them.
 func (w *operationWork) approved(p *plan.Plan) (yes bool, ds diag.List) {
 	if w.approval == nil {
 		return true, nil
@@ -26,15 +27,15 @@ func (w *operationWork) approved(p *plan.Plan) (yes bool, ds diag.List) {
 	return !later || w.o.Ask == nil || w.ask(p), nil
 }
 
-// A question is one that waits for its answer.
+// A question is a request for approval that waits for the user's answer.
 type question struct {
 	res    *report.Result
 	resume func()
 	yes    bool
 }
 
-// ask waits for the answer whether to do what was deferred before. Meanwhile the
-// turn does not count among those that run.
+// ask asks the user whether to carry out actions that were deferred at approval time, and waits
+// for the answer. While it waits, the turn does not count against the limit of concurrent units.
 func (w *operationWork) ask(p *plan.Plan) bool {
 	w.res.Plan, w.res.Counts, w.res.Reads = p, p.Counts(), p.Reads
 	if w.o.Asks != nil {
@@ -45,7 +46,8 @@ func (w *operationWork) ask(p *plan.Plan) bool {
 	return yes
 }
 
-// ask has a question wait for its answer.
+// ask queues the question q, pauses the turn until askAll has answered it, and returns the
+// answer.
 func (x *execution) ask(q *question, pause schedule.Pause) (yes bool) {
 	pause(func(resume func()) {
 		q.resume = resume
@@ -56,8 +58,9 @@ func (x *execution) ask(q *question, pause schedule.Pause) (yes bool) {
 	return q.yes
 }
 
-// askAll asks for work that was deferred, for all units that came to some, when nothing
-// else is left to do. It reports whether there were any.
+// askAll asks the user once about all queued questions and resumes their turns with the answer.
+// The scheduler calls it when no other work is left. It reports whether there were any questions.
+// If the run is being stopped, the answer is no.
 func (x *execution) askAll(ctx context.Context) bool {
 	x.mu.Lock()
 	wave := x.asking

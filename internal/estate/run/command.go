@@ -13,47 +13,48 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// A Command is what a run does with units in place of an operation of its own: something
-// that works in the unit's working directory as in any folder. Around it is all that is
-// around an operation: credentials, init, hooks, and the errors block.
+// A Command replaces the operation of a run. It works in the working directory of each unit, as
+// it would in any directory. The run does the same around it as around an operation: credentials,
+// init, hooks and the errors block.
 type Command struct {
-	// Uninitialized says that the command does without an initialized directory.
+	// Uninitialized means that the command does not need an initialized directory.
 	Uninitialized bool
-	// Look says that the command only looks: the directory is not made, and nothing runs
-	// around it.
+	// Look means that the command only reads: the run neither creates the working directory nor
+	// runs hooks or init.
 	Look bool
-	// Set gets the text of the module's files.
+	// Set returns the source text of the module's files, for messages.
 	Set func(u *discovery.Unit) *source.Set
-	// Begin is called before anything is done for a unit, which is left alone unless it is
-	// to go on. May be nil.
+	// Begin is called before any work on a unit. The run skips the unit if goOn is false, and
+	// reports errors as the unit's failure. Begin may be nil.
 	Begin func(ctx context.Context, u *discovery.Unit) (goOn bool, ds diag.List)
-	// NeedsInputs says that the command computes with the inputs: what is wrong with them
-	// is reported before anything runs.
+	// NeedsInputs means that the command evaluates with the inputs. Errors in the inputs are
+	// reported before anything runs.
 	NeedsInputs bool
-	// ChecksInputs says that the command looks at the inputs, and reports what is wrong with
-	// them itself. Where it neither needs nor checks them, nothing is said of them.
+	// ChecksInputs means that the command reads the inputs and reports their errors itself. If
+	// neither NeedsInputs nor ChecksInputs is set, errors in the inputs are not reported.
 	ChecksInputs bool
-	// Fits says whether init has to run since the backend is not that which it set up, once
-	// modules and providers are there. May be nil.
+	// Fits reports whether init has to run because the backend differs from the one in the
+	// initialized directory. It is called after modules and providers are installed. It may be
+	// nil.
 	Fits func(ctx context.Context, u *discovery.Unit, s *Site, e *engine.Engine, values map[string]engine.InputValue) bool
-	// Do runs the command and returns its status, of which 2 is success with changes, and
-	// the errors that it reported.
+	// Do runs the command. It returns the exit status, where 2 means success with changes, and
+	// the errors that the command has already reported.
 	Do func(ctx context.Context, u *discovery.Unit, s *Site) (code int, reported diag.List)
 }
 
-// commandWork is a Command in the folder of a unit.
+// commandWork runs a Command in the directory of a unit.
 type commandWork struct {
 	*Turn
 	cmd *Command
 }
 
-// excluded implements work: who names a unit means it.
+// excluded implements work. It ignores exclude blocks, since the user named the unit.
 func (w *commandWork) excluded() (bool, diag.List) { return false, nil }
 
 // found implements work.
 func (w *commandWork) found() (idle bool, ds diag.List) {
-	// A dependency of the unit may turn out to be the unit itself, which matters where the
-	// module takes what is made of it.
+	// A dependency of the unit may turn out to be the unit itself. This only matters for
+	// dependencies that the inputs declared by the module use.
 	used := w.Unit.Using(func(name string) bool {
 		root := w.at.dir.Root()
 		return root == nil || root.Variables[name] != nil
@@ -67,8 +68,8 @@ func (w *commandWork) found() (idle bool, ds diag.List) {
 	return false, nil
 }
 
-// ready implements work. There is nothing to do where nothing is left that the command could
-// destroy.
+// ready implements work. It returns idle if the command is a destroy and the unit has no objects
+// left.
 func (w *commandWork) ready(ctx context.Context) (idle bool, ds diag.List) {
 	if !w.cmd.Look {
 		if ds = w.States.Prepare(ctx, w.Unit.Name, w.at.dir, w.at.Environ()); ds.HasErrors() {
@@ -80,7 +81,7 @@ func (w *commandWork) ready(ctx context.Context) (idle bool, ds diag.List) {
 	if w.cmd.Look {
 		return false, ds
 	}
-	if _, more := w.at.dir.Encryption(); more.HasErrors() { // else the state would be written in the clear
+	if _, more := w.at.dir.Encryption(); more.HasErrors() { // otherwise the state would be written unencrypted
 		return false, append(ds, more...)
 	}
 	if ds = append(ds, w.at.dir.Make()...); ds.HasErrors() {
@@ -104,28 +105,28 @@ func (w *commandWork) ready(ctx context.Context) (idle bool, ds diag.List) {
 			return false, ds
 		}
 	}
-	if root := w.at.dir.Root(); w.cmd.NeedsInputs && root != nil { // else the command tells what is wrong
+	if root := w.at.dir.Root(); w.cmd.NeedsInputs && root != nil { // otherwise the command reports errors in the inputs
 		more := siteUnit{w.at}.All(ctx, workdir.Variables{}, root)
 		if more.HasErrors() && w.nothingLeft(ctx) {
 			return true, ds
 		}
-		ds = append(ds, more.Errors()...) // warnings come with the command
+		ds = append(ds, more.Errors()...) // the command reports the warnings
 	}
 	return false, ds
 }
 
-// configures reports whether the command is about the configuration, as operations of a run
-// are: it says nothing of a unit that has none.
+// configures reports whether the command is an error for a unit without configuration, as plan,
+// apply and validate are. Other commands accept such a unit.
 func (w *commandWork) configures() bool {
 	switch w.Command {
-	case "plan", "apply", "validate": // init may bring it, by -from-module
+	case "plan", "apply", "validate": // init is absent: its -from-module may add the configuration
 		return true
 	}
 	return false
 }
 
-// nothingLeft reports whether the unit is to be destroyed and has no objects, for a command
-// whose inputs have errors.
+// nothingLeft reports whether the command destroys the unit and the unit has no objects left. It
+// is used if the inputs have errors.
 func (w *commandWork) nothingLeft(ctx context.Context) bool {
 	if !w.state.destroys {
 		return false
@@ -139,8 +140,8 @@ func (w *commandWork) nothingLeft(ctx context.Context) bool {
 	return empty && !ds.HasErrors()
 }
 
-// initialize runs init in the working directory where something is missing that a command
-// needs. What else is wrong is reported by the command itself.
+// initialize runs init in the working directory if modules, providers or the backend are not set
+// up. It leaves all other errors to the command.
 func (w *commandWork) initialize(ctx context.Context) diag.List {
 	if w.Host.Init == nil {
 		return nil
@@ -155,7 +156,7 @@ func (w *commandWork) initialize(ctx context.Context) diag.List {
 	}
 	declared := w.module.root().Variables
 	values, _, _ := w.at.variables(declared)
-	own, _ := workdir.CollectVariables(workdir.VarSources{Flags: w.Host.VarsOfCommand.typed(), Set: w.Host.Texts, Read: w.Host.Files()}, declared) // the command reports what is wrong with them
+	own, _ := workdir.CollectVariables(workdir.VarSources{Flags: w.Host.VarsOfCommand.typed(), Set: w.Host.Texts, Read: w.Host.Files()}, declared) // the command reports their errors
 	maps.Copy(values, own)
 	if w.cmd.Fits == nil || w.cmd.Fits(ctx, w.Unit, w.at, w.module.engine, values) {
 		return nil
@@ -183,8 +184,8 @@ func (w *commandWork) run(ctx context.Context) diag.List {
 	return append(ds, after...)
 }
 
-// failed are the errors of a command that it reported, or one about its status if there are
-// none.
+// failed returns the errors of the command: those it reported or, if it reported none, an error
+// with its exit status. A status of 0 or 2 is no failure.
 func (w *commandWork) failed(reported diag.List) diag.List {
 	switch code := w.res.Code; {
 	case code == 0 || code == 2:
@@ -196,8 +197,8 @@ func (w *commandWork) failed(reported diag.List) diag.List {
 	}
 }
 
-// begin asks the command whether it goes on with a unit. What is wrong is the unit's
-// failure.
+// begin calls Command.Begin and reports whether the run continues with the unit. Errors become
+// the unit's failure.
 func (x *execution) begin(ctx context.Context, res *report.Result) (goOn bool) {
 	if x.o.Command == nil || x.o.Command.Begin == nil {
 		return true
@@ -211,7 +212,7 @@ func (x *execution) begin(ctx context.Context, res *report.Result) (goOn bool) {
 	return goOn
 }
 
-// tell reports messages at once, if somebody wants that.
+// tell passes messages to Observe.Messages, if it is set, and returns them.
 func (x *execution) tell(u *discovery.Unit, ds diag.List) diag.List {
 	if x.o.Observe.Messages != nil && len(ds) > 0 {
 		x.o.Observe.Messages(u, ds)

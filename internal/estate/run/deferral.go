@@ -9,22 +9,21 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// # What has to wait
+// # Deferral
 //
-// While a run plans, the outputs of units that are not applied yet may be unknown.
-// What only takes such a value is planned with the value unknown. What cannot be
-// planned so is deferred: a resource, a module, an instance, or, where the unknown is
-// in what says where the unit runs and keeps its state, the unit as a whole. The
-// engine says which root variables it waits for, and the unit which outputs those
-// are made of.
+// While a run plans, the outputs of units that are not applied yet may be unknown. An argument
+// that uses such an output is planned as unknown. Some things cannot be planned that way and are
+// deferred: a resource, a module or an instance. If the location of the unit or of its state is
+// unknown, the unit is deferred as a whole. The engine returns the root variables that a deferral
+// depends on, and the unit returns the outputs that these variables refer to.
 
-// waits are what inputs of a unit wait for.
+// waits maps the inputs of a unit to the outputs they wait for.
 type waits struct {
-	name   func(id string) string // of a unit
-	inputs []*unit.Setting        // those with something unknown in them
+	name   func(id string) string // returns the name of the unit with an ID
+	inputs []*unit.Setting        // the inputs whose values contain an unknown
 }
 
-// of are the outputs that an input, or another part of a unit, waits for.
+// of converts the waits of an input, or of another part of a unit, to their form in the report.
 func (w waits) of(input string, in []unit.Wait) []report.Wait {
 	out := make([]report.Wait, len(in))
 	for i, x := range in {
@@ -33,7 +32,7 @@ func (w waits) of(input string, in []unit.Wait) []report.Wait {
 	return out
 }
 
-// all are those of all inputs.
+// all returns the waits of all inputs.
 func (w waits) all() []report.Wait {
 	var out []report.Wait
 	for _, s := range w.inputs {
@@ -42,7 +41,8 @@ func (w waits) all() []report.Wait {
 	return out
 }
 
-// deferrals says in the words of units what a plan defers.
+// deferrals returns the deferrals of a plan, each with the outputs of other units that it waits
+// for.
 func (w waits) deferrals(p *plan.Plan) []report.Deferral {
 	out := make([]report.Deferral, len(p.Deferred))
 	for i, d := range p.Deferred {

@@ -15,18 +15,19 @@ import (
 
 // # The state of another unit
 //
-// A unit's state is where the unit's own turn has it: in the workspace that its environment
-// selects, reached with its credentials, at a place and with keys that may be made of its
-// inputs. A reader (outputs, moves, the commands on backends) therefore prepares the same Site
-// that a turn prepares, and computes the inputs alone that the place and the keys are made of:
-// all others may need units that are not applied yet, or not any more.
+// The state of a unit is in the workspace that the unit's environment selects. It is reached with
+// the unit's credentials. Its location and its keys may depend on the unit's inputs. A reader of
+// the state (outputs, moves, the commands on backends) therefore prepares the same Site as a
+// turn. It evaluates only the inputs that the location and the keys depend on, because the other
+// inputs may need units that are not applied yet or that are already destroyed.
 
-// Output is the command that extra_arguments name for readers of outputs, as in Terragrunt,
-// which runs it in the unit.
+// Output is the command whose extra_arguments apply to readers of outputs. Terragrunt runs this
+// command in the unit to read them.
 const Output = "output"
 
-// Site prepares a unit for a reader of its state. commands are those whose extra_arguments
-// count; beside means that the command does not run on this unit.
+// Site prepares the unit u for a reader of its state. The extra_arguments of the given commands
+// apply. beside means that the command of the run does not run on this unit. It is an error if
+// the location depends on outputs that are not known yet.
 func (r *Runner) Site(task *demand.Task, u *discovery.Unit, beside bool, commands ...string) (*Site, diag.List) {
 	d, ds := r.Dirs.Dir(task, u.Unit, true)
 	if ds.HasErrors() {
@@ -48,9 +49,9 @@ func (r *Runner) Site(task *demand.Task, u *discovery.Unit, beside bool, command
 	return s, append(ds, s.prepare(d, commands...)...)
 }
 
-// Place tells where the state of the unit is, for a reader. The module is opened where it says
-// something about that. A module that cannot be read is an error with whole, or if nothing
-// else says where the state is.
+// Place returns the location of the unit's state. It opens the module only if the module affects
+// the location. If whole is set, or if only the module specifies the location, a module that
+// cannot be read is an error.
 func (s *Site) Place(ctx context.Context, whole bool) (states.Place, diag.List) {
 	var eng *engine.Engine
 	var root *config.Module
@@ -65,25 +66,26 @@ func (s *Site) Place(ctx context.Context, whole bool) (states.Place, diag.List) 
 	return s.where(ctx, root, eng, nil)
 }
 
-// Bootstrap makes the store of the unit's state. Where there is nothing to be made, nothing
-// says why.
+// Bootstrap creates the store of the unit's state. If there is nothing to create, nothing is the
+// reason.
 func (s *Site) Bootstrap(ctx context.Context) (nothing string, ds diag.List) {
 	return s.r.States.Bootstrap(ctx, s.unit.Name, s.dir, s.Environ())
 }
 
-// needsModule reports whether the module says something about the state beside remote_state:
-// how it is encrypted, or arguments of the backend.
+// needsModule reports whether the module affects the state in addition to remote_state: by its
+// encryption, or by arguments of its backend block.
 func (s *Site) needsModule() bool {
 	root := s.dir.Root()
 	return root != nil && (root.Encryption != nil || root.Backend != nil && s.dir.Remote.Generate == nil)
 }
 
-// open opens an engine that only evaluates the module.
+// open opens an engine that is only used to evaluate the module.
 func (s *Site) open(ctx context.Context) (*engine.Engine, diag.List) {
 	return engine.Open(ctx, s.engine(s.Directory(), nil, nil))
 }
 
-// Given are the values of variables that come by other ways than a unit's inputs.
+// Given returns the values of variables that are set by anything but the unit's inputs, such as
+// the environment, flags and variable files.
 func (r *Runner) Given(task *demand.Task, u *discovery.Unit, d *workcopy.Dir, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List) {
 	s := r.site(task, u)
 	s.found(d, r.Command)

@@ -10,29 +10,29 @@ import (
 	"github.com/terrace-iac/terrace/internal/settings/telemetry"
 )
 
-// # Hooks that change what is run
+// # Hooks that change the module
 //
-// A hook may write into the working directory: files of the module, values of variables.
-// So hooks that come before a command run before the module counts as read. The
-// directory that they leave is compared with what it was made of (workdir.Dir.Reread);
-// where they changed something, the module is read from the directory itself. Hooks around
-// the init that Terragrunt does by itself (init) and around its copy of the module
-// (init-from-module) run when the module is new to the directory.
+// A hook may write files of the module or values of variables into the working directory. Hooks
+// that run before a command therefore run before the module is read. Afterwards the directory is
+// compared with the files it was created from (workcopy.Dir.Reread). If hooks changed it, the
+// module is read again from the directory. Two kinds of hooks run when the module is new in the
+// directory: those around the automatic init (init) and those around the copy of the module
+// (init-from-module).
 
-// unitHooks are the hooks of a unit.
+// unitHooks runs the hooks of a unit.
 type unitHooks struct {
 	x       *execution
 	at      *Site
-	res     *report.Result                      // has the status of a hook that failed
-	install func(ctx context.Context) diag.List // runs init, which hooks run around too
+	res     *report.Result                      // receives the exit status of a hook that failed
+	install func(ctx context.Context) diag.List // runs init, between the hooks of init
 
-	ran bool // some ran in this turn, or those of init before it
+	ran bool // hooks ran in this turn, or the hooks of init ran in an earlier one
 }
 
-// any reports whether programs run around the command.
+// any reports whether the unit has hooks and the run executes them.
 func (h *unitHooks) any() bool { return !h.x.NoHooks && h.at.dir.HasHooks() }
 
-// runner runs them.
+// runner returns the runner of the unit's hooks.
 func (h *unitHooks) runner() *hooks.Runner {
 	u, dir, observe := h.at.unit, h.at.dir, &h.x.o.Observe
 	out := hooks.Output{}
@@ -62,7 +62,7 @@ func (h *unitHooks) runner() *hooks.Runner {
 	}
 }
 
-// took takes what came of hooks.
+// took records the result of hooks and returns their messages.
 func (h *unitHooks) took(r hooks.Result) diag.List {
 	h.ran = h.ran || r.Ran
 	if r.Code > 0 {
@@ -71,7 +71,8 @@ func (h *unitHooks) took(r hooks.Result) diag.List {
 	return r.Diags
 }
 
-// first runs the hooks that come before those of the command.
+// first runs the hooks that come before those of the command: after the file was read, around the
+// copy of the module, and around the automatic init.
 func (h *unitHooks) first(ctx context.Context) diag.List {
 	if !h.any() {
 		return nil
@@ -79,16 +80,16 @@ func (h *unitHooks) first(ctx context.Context) diag.List {
 	tf, run := h.at.dir.Terraform, h.runner()
 	module := tf.Source != nil && (hooks.Wanted(tf.Before, hooks.Module) || hooks.Wanted(tf.After, hooks.Module))
 	before, after := hooks.Wanted(tf.Before, hooks.Init), hooks.Wanted(tf.After, hooks.Init)
-	byUser := h.x.Command == hooks.Init // whose hooks run around it
+	byUser := h.x.Command == hooks.Init // the hooks of init then run as those of the command
 	if h.x.Host.Init == nil {
-		before, after = false, false // there is no init that they could run around
+		before, after = false, false // without init there is nothing to run them around
 	}
 	ds := h.took(run.After(ctx, hooks.Config, nil))
 	if !module && (byUser || !before && !after) {
 		return ds
 	}
 	if ds = append(ds, h.at.dir.Make()...); h.at.dir.InitHooksRan() && !byUser || ds.HasErrors() {
-		h.ran = true // in an earlier turn: what they made is there
+		h.ran = true // they ran in an earlier turn, and their files are still there
 		return ds
 	}
 	if module {
@@ -109,7 +110,7 @@ func (h *unitHooks) first(ctx context.Context) diag.List {
 	return ds
 }
 
-// before runs the hooks before the command.
+// before runs the before_hook blocks of the command.
 func (h *unitHooks) before(ctx context.Context) diag.List {
 	if !h.any() {
 		return nil
@@ -117,8 +118,8 @@ func (h *unitHooks) before(ctx context.Context) diag.List {
 	return h.took(h.runner().Before(ctx, h.x.Command))
 }
 
-// after runs the hooks after the command and those for its errors. failed are the messages of
-// the command.
+// after runs the after_hook blocks of the command, and the error_hook blocks if it failed. failed
+// contains the messages of the command.
 func (h *unitHooks) after(ctx context.Context, failed diag.List) diag.List {
 	if !h.any() {
 		return nil
@@ -134,7 +135,8 @@ func (h *unitHooks) after(ctx context.Context, failed diag.List) diag.List {
 	return ds
 }
 
-// reread takes over what hooks changed in the directory, if any ran.
+// reread reads the working directory again if any hooks ran. It reports whether they changed
+// files of the module.
 func (h *unitHooks) reread() (changed bool, ds diag.List) {
 	if !h.ran {
 		return false, nil

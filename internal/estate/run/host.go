@@ -18,55 +18,60 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// A Host is what the program around an estate does for its units. Every field may be nil.
+// A Host contains the services of the program that units use. Every field may be nil.
 type Host struct {
-	// Plugins are the providers of the folder that the program works in. Those of a unit are
-	// found by the same settings, in its own folder. nil: units have the built-in provider
-	// alone, and neither provisioners nor terraform_remote_state.
+	// Plugins contains the providers of the directory that the program works in. The providers of
+	// a unit are found with the same settings in the unit's own directory. nil means that units
+	// have only the built-in provider, without provisioners and terraform_remote_state.
 	Plugins *workdir.Plugins
-	// Vars are the values that the user gives to the variables of all units, and Texts gets the
-	// text of variable files; nil for nobody.
+	// Vars contains the values that the user gives to the variables of all units. Texts receives
+	// the text of variable files, for messages; it may be nil.
 	Vars  FlagVars
 	Texts *source.Set
-	// VarsOfCommand are the values that the user gives to a command that works in the directory
-	// of a unit, and reads its flags itself.
+	// VarsOfCommand contains the values that the user gives to a Command, which reads its flags
+	// itself.
 	VarsOfCommand FlagVars
-	// Init installs modules and providers into the working folder of a unit, and the
-	// hooks of init run around it. nil: neither is done, unless it is the command.
+	// Init installs modules and providers into the working directory of a unit; the hooks of init
+	// run around it. nil means that neither happens, except for the init command itself.
 	Init func(ctx context.Context, in Installing) diag.List
-	// Provisioners stand in for those of the program; nil for none.
+	// Provisioners replaces the provisioners of the program. nil keeps them.
 	Provisioners func(engine.Provisioners) engine.Provisioners
-	// Backends are the kinds of backends, opened once each for all units.
+	// Backends contains the types of backends. Each is opened once for all units.
 	Backends *backend.Set
-	// Of returns the Host of a unit, by what a sentence calls the unit. nil: they are silent.
+	// Of returns the workdir.Host of a unit, given the name of the unit in messages. nil means
+	// workdir.Silent.
 	Of func(unit string) workdir.Host
-	// Lease is how long the turn of a unit may work on its state; nil: to its end.
+	// Lease returns the lease that limits how long the turn of a unit may work on its state. nil
+	// means that turns have no limit.
 	Lease func(unit string) *statemgr.Lease
-	// CopiedTo is the folder with the files of the estate where they are copies of those of
-	// another machine; "" for the files themselves.
+	// CopiedTo is the directory that contains a copy of the estate's files from another machine.
+	// "" means that the estate is used in its original directory.
 	CopiedTo string
-	// KeepSegments says whether journals of applies are kept in the stores of the states, too.
+	// KeepSegments configures whether journals of applies are also kept in the stores of the
+	// states.
 	KeepSegments workdir.KeepSegments
-	// Journals is where the journal of a state is kept whose store has no room; nil: nowhere.
+	// Journals returns the storage for the journal of a state whose store cannot hold one. nil
+	// disables these journals.
 	Journals func(state string) statemgr.Segments
-	// Bootstrap says whether the stores of states are made before they are used.
+	// Bootstrap configures whether the stores of states are created before they are used.
 	Bootstrap states.Bootstrapping
-	// Decorate returns the Decorate of the engine in a unit's working directory; nil: engines
-	// use providers as they are.
+	// Decorate returns the engine's Decorate function for a unit's working directory. nil means
+	// that engines use providers unchanged.
 	Decorate func(dir string) func(addr.Provider, provider.Factory) provider.Factory
-	// Program is the path of the program, for hooks that call it; "" for its name.
+	// Program is the path of the program, for hooks that call it. "" means "terrace".
 	Program string
 }
 
-// FlagVars are values of variables that the user gives by flags. Paths in them are absolute.
+// FlagVars contains the values of variables that the user gives by flags. Paths in it are
+// absolute.
 type FlagVars struct {
 	Flags []workdir.VarFlag
-	// First is the number of leading flags that come from the environment: what a unit's file
-	// adds overrides them, and the other flags override that.
+	// First is the number of leading flags that come from the environment. Values in a unit's
+	// file override these, and the other flags override the unit's file.
 	First int
 }
 
-// around returns the flags with what a unit's file adds among them.
+// around returns the flags with the values of a unit's file inserted at their precedence.
 func (f FlagVars) around(added []workdir.VarFlag) []workdir.VarFlag {
 	return slices.Concat(f.Flags[:f.First], added, f.Flags[f.First:])
 }
@@ -74,7 +79,7 @@ func (f FlagVars) around(added []workdir.VarFlag) []workdir.VarFlag {
 // typed returns the flags of the command line.
 func (f FlagVars) typed() []workdir.VarFlag { return f.Flags[f.First:] }
 
-// In is the directory of a unit.
+// In returns the directory dir of the unit u, with the environment env.
 func (h *Host) In(dir string, env sys.Env, u workdir.Unit) *workdir.Directory {
 	if h.Plugins == nil {
 		return &workdir.Directory{Dir: dir, Env: env, Unit: u}
@@ -82,7 +87,7 @@ func (h *Host) In(dir string, env sys.Env, u workdir.Unit) *workdir.Directory {
 	return h.Plugins.Directory.In(dir, env, u)
 }
 
-// of returns the Host of a unit.
+// of returns the workdir.Host of a unit, which is never nil.
 func (h *Host) of(unit string) workdir.Host {
 	if h.Of == nil {
 		return workdir.Silent{}
@@ -90,8 +95,8 @@ func (h *Host) of(unit string) workdir.Host {
 	return h.Of(unit)
 }
 
-// User is whose journals are used: the user of the folder that the program works in, or
-// without one that of an environment.
+// User returns the user whose journals are used: the user of the program's directory or, without
+// Plugins, the user of environ.
 func (h *Host) User(environ sys.Env) journal.User {
 	if h.Plugins == nil {
 		return journal.UserOf(environ)
@@ -99,7 +104,7 @@ func (h *Host) User(environ sys.Env) journal.User {
 	return h.Plugins.Directory.User
 }
 
-// Files reads files for the whole process.
+// Files returns the file reader that is shared by the whole process. It may be nil.
 func (h *Host) Files() *readfile.Kept {
 	if h.Plugins == nil {
 		return nil
@@ -107,7 +112,7 @@ func (h *Host) Files() *readfile.Kept {
 	return h.Plugins.Directory.Files
 }
 
-// Engine are the options of an engine in the folder of a unit.
+// Engine returns the options of an engine in the directory of a unit.
 func (h *Host) Engine(at *workdir.Directory, plugins *workdir.Plugins, encrypted workdir.Encrypted) engine.Options {
 	out := at.Engine(plugins, encrypted)
 	if h.Decorate != nil {
@@ -122,9 +127,9 @@ func (h *Host) Engine(at *workdir.Directory, plugins *workdir.Plugins, encrypted
 	return out
 }
 
-// Installing is what init is run with in the working directory of a unit.
+// Installing contains the arguments of init in the working directory of a unit.
 type Installing struct {
 	*workdir.Directory
 	Words   []string    // flags of init
-	Sources *source.Set // the text of the unit files with the inputs
+	Sources *source.Set // the source text of the unit files, for messages about inputs
 }

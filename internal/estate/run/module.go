@@ -17,7 +17,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/workdir"
 )
 
-// unitModule is the module of a unit with the engine that works on it.
+// unitModule is the module of a unit, with the engine that works on it.
 type unitModule struct {
 	x     *execution
 	at    *Site
@@ -25,12 +25,13 @@ type unitModule struct {
 	hooks *unitHooks
 
 	engine  *engine.Engine   // nil until it is open
-	plugins *workdir.Plugins // nil: the built-in provider alone
+	plugins *workdir.Plugins // nil means that only the built-in provider is available
 	values  map[string]engine.InputValue
 }
 
-// open opens the engine, runs init where modules or providers are missing, and puts the
-// directory on disk where something but the loader looks at it.
+// open opens the engine and finds the providers. It runs init if modules or providers are
+// missing, and reports whether it did. It creates the working directory if anything but the
+// loader reads it.
 func (m *unitModule) open(ctx context.Context) (installed bool, ds diag.List) {
 	at, host := m.at.Directory(), &m.x.Host
 	if host.Plugins != nil {
@@ -64,10 +65,10 @@ func (m *unitModule) open(ctx context.Context) (installed bool, ds diag.List) {
 	return installed || again, append(ds, more...)
 }
 
-// root is the root module.
+// root returns the root module. The engine must be open.
 func (m *unitModule) root() *config.Module { return m.engine.Root() }
 
-// close ends the engine, if it is open.
+// close closes the engine, if it is open.
 func (m *unitModule) close() {
 	if m.engine != nil {
 		m.engine.Close()
@@ -75,12 +76,12 @@ func (m *unitModule) close() {
 	}
 }
 
-// place tells where the state of the module is, for values of its variables.
+// place returns the location of the state, given the values of the module's variables.
 func (m *unitModule) place(ctx context.Context, values map[string]engine.InputValue) (states.Place, diag.List) {
 	return m.at.where(ctx, m.root(), m.engine, values)
 }
 
-// options are those of the engine.
+// options returns the options of the engine.
 func (m *unitModule) options(at *workdir.Directory) engine.Options {
 	calls := m.x.o.Limits.Calls
 	if m.at.extra.Calls > 0 {
@@ -95,13 +96,14 @@ func (m *unitModule) options(at *workdir.Directory) engine.Options {
 	return o
 }
 
-// encryption is how state and plans of the unit are encrypted; nil for not at all. It is
-// known once the engine is open and the inputs are computed.
+// encryption returns the configuration that encrypts the state and plans of the unit, or nil for
+// none. It may be called once the engine is open and the inputs are computed.
 func (m *unitModule) encryption(ctx context.Context) (*encryption.Config, diag.List) {
 	return m.x.States.Encryption(m.at.dir, m.root(), m.at.static(ctx, m.engine, m.values), m.at.Environ())
 }
 
-// observe is where events of the unit's engine go.
+// observe returns the sink for events of the unit's engine, which adds the unit's name to them.
+// nil means that nothing observes the run.
 func (m *unitModule) observe() event.Sink {
 	if m.x.o.Observe.Event == nil {
 		return nil
@@ -112,8 +114,8 @@ func (m *unitModule) observe() event.Sink {
 	}
 }
 
-// chooseMore finds the packages of providers that the state needs and the configuration
-// does not name: those of what is to be destroyed.
+// chooseMore finds the packages of providers that the state needs and the configuration does not
+// name, such as those of objects to be destroyed.
 func (m *unitModule) chooseMore(ctx context.Context, needed map[addr.Provider][]config.Constraint) diag.List {
 	if m.plugins == nil || len(needed) == len(m.engine.Requirements()) {
 		return nil
@@ -122,7 +124,8 @@ func (m *unitModule) chooseMore(ctx context.Context, needed map[addr.Provider][]
 	return ds
 }
 
-// choose finds the provider packages, and installs them if they are missing.
+// choose finds the provider packages. If any are missing it runs init, and then reports
+// installed.
 func (m *unitModule) choose(ctx context.Context, needed map[addr.Provider][]config.Constraint) (installed bool, ds diag.List) {
 	if ds = m.plugins.Choose(ctx, needed); !ds.HasErrors() || m.x.Host.Init == nil {
 		return false, ds
@@ -133,7 +136,7 @@ func (m *unitModule) choose(ctx context.Context, needed map[addr.Provider][]conf
 	return true, m.plugins.Choose(ctx, needed)
 }
 
-// install runs init in the working directory.
+// install runs init in the working directory, which it creates first.
 func (m *unitModule) install(ctx context.Context) diag.List {
 	if ds := m.at.dir.Make(); ds.HasErrors() {
 		return ds
@@ -145,14 +148,14 @@ func (m *unitModule) install(ctx context.Context) diag.List {
 	}
 	words := slices.Clone(init.extra.Words)
 	if root := m.at.dir.Root(); root != nil {
-		for _, f := range m.at.flags() { // the backend may be made of them
+		for _, f := range m.at.flags() { // the backend configuration may refer to them
 			if name, _, _ := strings.Cut(f.Value, "="); f.File || root.Variables[name] != nil {
 				words = append(words, f.Word())
 			}
 		}
 	}
 	if m.x.States.Throwaway() {
-		words = append(words, "-backend=false") // it may need an account, and holds no state of this run
+		words = append(words, "-backend=false") // the backend may need credentials, and contains no state of this run
 	} else {
 		for _, text := range init.Backend() {
 			words = append(words, "-backend-config="+text)
@@ -168,13 +171,13 @@ func (m *unitModule) install(ctx context.Context) diag.List {
 	return append(ds, m.at.dir.KeepLock()...)
 }
 
-// notInstalled reports whether modules are missing.
+// notInstalled reports whether ds contains an error about modules that are not installed.
 func notInstalled(ds diag.List) bool {
 	return slices.ContainsFunc(ds, module.NeedsInstall)
 }
 
-// needsFolder reports whether something but the loader may look at the files of a
-// module: a provider, a provisioner or a function that reads files.
+// needsFolder reports whether anything but the loader may read the files of the module: a
+// provider, a provisioner or a function that reads files.
 func needsFolder(tree *module.Tree) bool {
 	found := false
 	seen := map[*config.Module]bool{}
@@ -198,8 +201,8 @@ func needsFolder(tree *module.Tree) bool {
 	return found
 }
 
-// namesFiles reports whether text may call a function that reads files: file,
-// fileset, templatefile and their like, abspath and provider functions.
+// namesFiles reports whether the text may call a function that reads files, such as file,
+// fileset, templatefile, abspath or a provider function.
 func namesFiles(text string) bool {
 	return strings.Contains(text, "file") || strings.Contains(text, "abspath") || strings.Contains(text, "provider::")
 }

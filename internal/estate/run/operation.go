@@ -27,17 +27,17 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// operationWork is an operation of the run: plan, apply, validate or init.
+// operationWork runs an operation of the run: plan, apply, validate or init.
 type operationWork struct {
 	*Turn
 	waits    waits
-	curable  diag.List          // messages that hooks before the command may make untrue
-	approval *saved.Approval    // what was approved of the unit; nil if everything is
-	held     *workdir.OpenState // the state while it is planned and applied, and as it was left
+	curable  diag.List          // errors that hooks before the command may fix
+	approval *saved.Approval    // the approved plan of the unit; nil if no approval is required
+	held     *workdir.OpenState // the open state; it stays readable after it is released
 }
 
-// excluded implements work: it looks at an exclude block that is made of outputs, which could
-// not be done before the run. The unit takes no part, or waits for them.
+// excluded implements work. It evaluates an exclude block that depends on outputs, which was
+// impossible before the run. The unit is skipped, or deferred if the outputs are still unknown.
 func (w *operationWork) excluded() (out bool, ds diag.List) {
 	x, ds := w.Unit.Exclude(w.task)
 	if ds.HasErrors() || x == nil || !x.Late {
@@ -57,8 +57,8 @@ func (w *operationWork) excluded() (out bool, ds diag.List) {
 	return false, ds
 }
 
-// found implements work: a unit whose directory depends on outputs that are not known yet is
-// deferred as a whole.
+// found implements work. It defers the unit as a whole if its directory depends on outputs that
+// are not known yet.
 func (w *operationWork) found() (idle bool, ds diag.List) {
 	if part := w.at.dir.Waits; part != "" {
 		w.deferUnit(part, w.at.dir.WaitsIn)
@@ -67,20 +67,21 @@ func (w *operationWork) found() (idle bool, ds diag.List) {
 	return false, nil
 }
 
-// deferUnit notes that the unit as a whole waits for outputs that a part of it, which stands
-// at a name in its file, is made of.
+// deferUnit defers the unit as a whole. part describes the part of the unit that depends on
+// unknown outputs, and name is its name in the unit file.
 func (w *operationWork) deferUnit(part, name string) {
 	wait := waits{name: w.Name}.of("", w.Unit.Waits(w.task, name))
 	w.deferred(nil, report.Deferral{Reason: part + " is not known yet", Waits: wait})
 }
 
-// deferred notes that the unit as a whole waits. root is its module, nil if that is not known.
+// deferred records that the unit is deferred as a whole. root is its module, or nil if that is
+// unknown.
 func (w *operationWork) deferred(root *config.Module, d report.Deferral) {
 	w.res.Deferred, w.res.Changes = []report.Deferral{d}, true
 	w.Computed.Set(w.Unit.ID, outputs.Unknown(root))
 }
 
-// ready implements work: it opens the engine and computes the inputs.
+// ready implements work. It opens the engine and computes the inputs.
 func (w *operationWork) ready(ctx context.Context) (idle bool, ds diag.List) {
 	if ds = w.unfit(); ds.HasErrors() {
 		return false, ds
@@ -103,16 +104,15 @@ func (w *operationWork) ready(ctx context.Context) (idle bool, ds diag.List) {
 	return idle, append(ds, more...)
 }
 
-// curable reports whether there is nothing wrong, or only what hooks may put right
-// before the command runs: files that are missing, and values for variables.
+// curable reports whether hooks may fix all errors in ds before the command runs, such as missing
+// files or values for variables. It is true if there are no errors.
 func curable(ds diag.List) bool {
 	return !slices.ContainsFunc(ds.Errors(), func(m *diag.Message) bool {
 		return m.Code == diag.CodeEstateInputType || strings.HasPrefix(m.Code, "unit/")
 	})
 }
 
-// open opens the engine and computes the inputs. idle reports that there is nothing
-// to do.
+// open opens the engine and computes the inputs. It returns idle if there is nothing to do.
 func (w *operationWork) open(ctx context.Context) (idle bool, ds diag.List) {
 	if _, ds = w.module.open(ctx); ds.HasErrors() {
 		return false, ds
@@ -124,8 +124,8 @@ func (w *operationWork) open(ctx context.Context) (idle bool, ds diag.List) {
 	return idle, append(ds, more...)
 }
 
-// evaluate computes the inputs, where they are needed. idle reports that there is
-// nothing to do.
+// evaluate computes the inputs if the operation needs them, and opens the approved plan. It
+// returns idle if there is nothing to do.
 func (w *operationWork) evaluate(ctx context.Context) (idle bool, ds diag.List) {
 	if w.o.Op == Validate || w.o.Op == Init {
 		return false, ds
@@ -149,7 +149,7 @@ func (w *operationWork) evaluate(ctx context.Context) (idle bool, ds diag.List) 
 			return false, append(ds, more...)
 		}
 	}
-	for name, v := range w.approval.Inputs() { // nothing gives them a value now
+	for name, v := range w.approval.Inputs() { // values of the approved plan that nothing sets now
 		if _, ok := values[name]; !ok && declared[name] != nil {
 			values[name] = engine.InputValue{Value: v}
 		}
@@ -158,7 +158,8 @@ func (w *operationWork) evaluate(ctx context.Context) (idle bool, ds diag.List) 
 	return false, append(ds, w.at.checkInputs(declared)...)
 }
 
-// unfit are errors about extra arguments that a run over several units has not.
+// unfit returns an error if extra_arguments contain arguments that a run over several units does
+// not accept.
 func (w *operationWork) unfit() diag.List {
 	if len(w.at.extra.Other) == 0 {
 		return nil
@@ -178,9 +179,8 @@ func (w *operationWork) run(ctx context.Context) diag.List {
 	return append(ds, w.hooks.after(ctx, ds)...)
 }
 
-// settle reads the module and the inputs again after hooks ran: from the directory,
-// where they changed what is in it. What was wrong before may have been cured by
-// them.
+// settle reads the module and the inputs again after hooks ran. If hooks changed the working
+// directory, it reads the module from there. It drops errors that the hooks have fixed.
 func (w *operationWork) settle(ctx context.Context) (idle bool, ds diag.List) {
 	if !w.hooks.ran {
 		return false, w.curable
@@ -204,14 +204,14 @@ func (w *operationWork) settle(ctx context.Context) (idle bool, ds diag.List) {
 	return w.open(ctx)
 }
 
-// operate does what the run is about.
+// operate runs the operation.
 func (w *operationWork) operate(ctx context.Context) diag.List {
 	switch w.o.Op {
 	case Init:
 		if _, ds := w.module.place(ctx, w.module.values); w.Host.Init != nil && slices.ContainsFunc(ds, states.Changed) {
 			return w.module.install(ctx)
 		}
-		return nil // what else is wrong with the state, nobody asked for
+		return nil // init does not check the rest of the state's configuration
 	case Validate:
 		ctx, s := w.at.phase(ctx, "validate")
 		ds := w.module.engine.Validate(ctx)
@@ -225,7 +225,7 @@ func (w *operationWork) operate(ctx context.Context) diag.List {
 	return w.planAndApply(ctx)
 }
 
-// planAndApply is the turn of a unit in a plan and an apply.
+// planAndApply runs plan, and apply if that is the operation.
 func (w *operationWork) planAndApply(ctx context.Context) diag.List {
 	where, ds := w.state.where(ctx, w.module)
 	if ds.HasErrors() {
@@ -280,8 +280,9 @@ func (w *operationWork) planAndApply(ctx context.Context) diag.List {
 	return ds
 }
 
-// generateTo is the file for configuration that the plan generates for imported objects, in
-// the working directory of the unit, which is made for it; "" for none.
+// generateTo returns the file for configuration that plan generates for imported objects, or ""
+// for none. The file is in the working directory of the unit, which generateTo creates. It is an
+// error if the file exists.
 func (w *operationWork) generateTo() (string, diag.List) {
 	if w.o.Plan.GenerateTo == "" || w.o.Op != Plan {
 		return "", nil
@@ -293,7 +294,8 @@ func (w *operationWork) generateTo() (string, diag.List) {
 	return path, w.at.dir.Make()
 }
 
-// planned takes what came of planning, and says whether it may be carried out.
+// planned records the plan p with the messages ds of planning. It reports whether the plan may be
+// applied and returns the messages that remain.
 func (w *operationWork) planned(p *plan.Plan, by sealing.Sealer, ds diag.List) (yes bool, left diag.List) {
 	switch {
 	case ds.HasErrors() && len(w.waits.inputs) > 0 && w.o.Op == Plan && workcopy.NotKnownYet(ds):
@@ -314,8 +316,9 @@ func (w *operationWork) planned(p *plan.Plan, by sealing.Sealer, ds diag.List) (
 	return yes, ds
 }
 
-// replaced are those instances that are to be replaced which the unit has: an
-// address is meant for the units that know it.
+// replaced returns the instances of the -replace option that exist in this unit's module or in
+// prev, its previous state. The option is given to all units, and those that do not have the
+// instance ignore it.
 func (w *operationWork) replaced(prev *state.State) []addr.Instance {
 	var out []addr.Instance
 	for _, a := range w.at.extra.Plan(w.o.Plan).Replace {
@@ -332,7 +335,7 @@ func (w *operationWork) replaced(prev *state.State) []addr.Instance {
 	return out
 }
 
-// outputs are those that other units of a plan see.
+// outputs returns the outputs that other units of a plan see.
 func (w *operationWork) outputs(p *plan.Plan) cty.Value {
 	if w.o.Plan.Mode != plan.Normal || w.Inputs.Mocks {
 		return outputs.Stored(w.held.Current())
@@ -340,7 +343,7 @@ func (w *operationWork) outputs(p *plan.Plan) cty.Value {
 	return outputs.Planned(p, w.module.root())
 }
 
-// notePlan takes the unit's plan, which by encrypts where it is saved.
+// notePlan records the unit's plan in the result. by encrypts the plan if it is saved.
 func (w *operationWork) notePlan(p *plan.Plan, by sealing.Sealer) {
 	w.res.Plan, w.res.Changes, w.res.Deferred, w.res.Counts, w.res.Reads = p, p.HasChanges(), w.waits.deferrals(p), p.Counts(), p.Reads
 	if w.o.Saving != nil {
@@ -353,11 +356,11 @@ func (w *operationWork) notePlan(p *plan.Plan, by sealing.Sealer) {
 		w.res.Plan = nil // plans are large
 	}
 	if w.o.Op == Apply {
-		w.res.Counts = plan.Counts{} // what counts is what will be done
+		w.res.Counts = plan.Counts{} // the counts of an apply are those of the actions done
 	}
 }
 
-// made returns the outputs that there are after an apply: of a unit without any, none.
+// made returns the outputs after an apply. For a unit without outputs it returns an empty object.
 func (w *operationWork) made() cty.Value {
 	v := outputs.Stored(w.held.Current())
 	if v == cty.NilVal && !w.state.destroys {
@@ -366,7 +369,7 @@ func (w *operationWork) made() cty.Value {
 	return v
 }
 
-// digest tells the configuration of the unit from any other.
+// digest returns a digest of the unit's configuration.
 func (w *operationWork) digest() string {
 	return w.digests.Pure(w.at.dir.Parsed, func() string { return saved.Digest(w.module.engine.Tree()) })
 }

@@ -14,30 +14,30 @@ import (
 
 // # Provider processes
 //
-// The units of a run share the processes of their providers. One serves two units
-// only if the program, the configuration, the complete environment and the working
-// folder are equal. Working folders never are, since each unit has its own, so in
-// fact those providers are shared that do not look at theirs: the ones below, which
-// docs/shared-providers.md lists too, and those that the user names.
+// The units of a run share provider processes. A process serves two units only if the program,
+// the configuration, the complete environment and the working directory are equal. Each unit has
+// its own working directory. In practice, only providers that do not depend on their working
+// directory are shared: those in the list below, which docs/shared-providers.md documents, and
+// those that the user names.
 
-// indifferent reports whether a provider does the same in whatever folder it runs:
-// it takes contents and never paths, and starts no programs.
+// indifferent reports whether a provider behaves the same in every working directory. Such a
+// provider takes contents and never paths, and starts no programs.
 func indifferent(a addr.Provider) bool {
 	if a.Namespace != "hashicorp" || a.Host != addr.DefaultHost && a.Host != "registry.terraform.io" {
 		return false
 	}
 	switch a.Type {
-	case "cloudinit", // makes text of text
-		"null",   // makes ids
-		"random", // makes random values
-		"time",   // makes and keeps times
+	case "cloudinit", // renders text from text
+		"null",   // generates IDs
+		"random", // generates random values
+		"time",   // computes and stores times
 		"tls":    // takes keys and certificates as text
 		return true
 	}
 	return false
 }
 
-// newProcesses makes the processes of a run over its units.
+// newProcesses returns the provider processes of a run over units.
 func (x *execution) newProcesses(ctx context.Context, units []*discovery.Unit) *engine.Processes {
 	x.needs = x.expect(ctx, units)
 	p := engine.NewProcesses(engine.ProcessOptions{
@@ -49,28 +49,28 @@ func (x *execution) newProcesses(ctx context.Context, units []*discovery.Unit) *
 	return p
 }
 
-// over notes that a unit is done.
+// over releases the resources of a unit that is done.
 func (x *execution) over(u *discovery.Unit) {
 	x.needs.done(u)
 	x.procs.Done()
 	if u.Broken == nil {
-		u.Forget() // those that need it read its outputs from the run
+		u.Forget() // units that depend on this one read its outputs from the run
 	}
 }
 
-// needs counts, for each provider, the units that are still to come and whose
-// modules name it, so that its processes end in time. It is a guess from the files
-// that are on this machine: a module that is not, and files that are generated, may
-// name any. Where it proves wrong once, processes are kept to the end.
+// needs counts, for each provider, the units that are not done and whose modules require it.
+// Provider processes are ended when no unit needs them any more. The counts are an estimate from
+// the files on this machine: a module that is not installed and generated files may require any
+// provider. After the first wrong estimate, all processes are kept until the run ends.
 type needs struct {
 	mu    sync.Mutex
-	of    map[*discovery.Unit]map[addr.Provider]bool // nil stands for any
+	of    map[*discovery.Unit]map[addr.Provider]bool // a nil set means any provider
 	left  map[addr.Provider]int
-	any   int // units that may need any
+	any   int // number of units that may need any provider
 	wrong bool
 }
 
-// expect reads the modules of units for the providers that they name.
+// expect reads the modules of units for the providers that they require.
 func (x *execution) expect(ctx context.Context, units []*discovery.Unit) *needs {
 	n := &needs{of: map[*discovery.Unit]map[addr.Provider]bool{}, left: map[addr.Provider]int{}}
 	all := parallel.Map(len(units), 0, func(i int) map[addr.Provider]bool {
@@ -93,14 +93,14 @@ func (n *needs) count(m map[addr.Provider]bool, by int) {
 	}
 }
 
-// mayCome reports whether a unit that is not done may need a provider.
+// mayCome reports whether a unit that is not done may need the provider a.
 func (n *needs) mayCome(a addr.Provider) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.wrong || n.any > 0 || n.left[a] > 0
 }
 
-// check compares what a unit was thought to need with what it does need.
+// check compares the estimated providers of a unit with those that its loaded module requires.
 func (n *needs) check(u *discovery.Unit, tree *module.Tree) {
 	n.mu.Lock()
 	m := n.of[u]
@@ -119,7 +119,7 @@ func (n *needs) check(u *discovery.Unit, tree *module.Tree) {
 	n.mu.Unlock()
 }
 
-// done notes that a unit is done.
+// done removes a unit that is done from the counts.
 func (n *needs) done(u *discovery.Unit) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -8,8 +8,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 )
 
-// The table for users names the providers that are indifferent to their folder, and
-// no others.
+// The table in the documentation must list exactly the providers for which indifferent is true.
 func TestIndifferentProvidersAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/shared-providers.md")
 	if err != nil {

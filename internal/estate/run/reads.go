@@ -8,17 +8,18 @@ import (
 	"github.com/terrace-iac/terrace/plan"
 )
 
-// Reads are the readings that the plans of a run may use.
+// Reads configures which results of earlier reads the plans of a run may reuse.
 type Reads struct {
-	// ApprovedAge is how old a reading of the plan that was approved in this run may be to stand
-	// for a new one.
+	// ApprovedAge is the maximum age of the reads of the plan that was approved in this run.
+	// Older ones are not reused.
 	ApprovedAge time.Duration
-	// Logs is the directory of what commands have read; "" keeps nothing.
+	// Logs is the directory in which commands record their reads. "" records nothing.
 	Logs string
 }
 
-// reads are the readings that the plan of a unit may use. What was read for the approved plan stands
-// for a new reading as long as no unit before this one was to change anything after it.
+// reads returns the results of earlier reads that the plan of the unit may reuse. Reads of the
+// approved plan may be reused if no unit that runs before this one may have changed anything
+// since.
 func (w *operationWork) reads() *workdir.Reads {
 	o := w.o.Reads
 	out := &workdir.Reads{Logs: o.Logs, Now: w.Machine.Now}
@@ -28,8 +29,8 @@ func (w *operationWork) reads() *workdir.Reads {
 	return out
 }
 
-// followsChanges reports whether a unit that has its turn before a unit, since one needs the
-// other, itself or through others, may have changed something in this run.
+// followsChanges reports whether any unit that must run before u, directly or indirectly, may
+// have changed something in this run. seen contains the units that were already visited.
 func (w *operationWork) followsChanges(u *discovery.Unit, seen map[*discovery.Unit]bool) bool {
 	before := u.Needs
 	if w.mode() == plan.Destroy {

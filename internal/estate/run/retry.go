@@ -9,8 +9,8 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// decide asks the unit's errors block about a failure, and does what an ignore block
-// wants.
+// decide evaluates the unit's errors block for a failure and returns the decision. For an ignore
+// block it also writes the signals file.
 func (t *Turn) decide(failed diag.List, try int) (retry.Decision, diag.List) {
 	block, ds := t.Unit.Errors(t.task)
 	if ds.HasErrors() {
@@ -23,7 +23,8 @@ func (t *Turn) decide(failed diag.List, try int) (retry.Decision, diag.List) {
 	return d, ds
 }
 
-// failureText is the text of a failure that patterns of errors blocks and error hooks match.
+// failureText returns the text that the patterns of errors blocks and error hooks are matched
+// against.
 func (s *Site) failureText(ds diag.List) string {
 	var own *source.Set
 	if s.dir != nil && s.dir.Parsed != nil {
@@ -32,9 +33,9 @@ func (s *Site) failureText(ds diag.List) string {
 	return failureText(ds, s.r.Loader.Sources(), own)
 }
 
-// failureText has each error in one line, and as it is printed with the source text that it
-// is about, from the files of the module if they have it; and how a program that fails so
-// ends.
+// failureText renders each error twice: on one line, and as it is printed with its source text.
+// The source text comes from moduleFiles if they contain the file, otherwise from unitFiles. The
+// text ends with an exit status, as that of a failed program.
 func failureText(ds diag.List, unitFiles, moduleFiles *source.Set) string {
 	var b strings.Builder
 	for _, m := range ds.Errors() {
@@ -43,7 +44,7 @@ func failureText(ds diag.List, unitFiles, moduleFiles *source.Set) string {
 		if moduleFiles != nil && m.At != nil && moduleFiles.File(m.At.Filename) != nil {
 			p.Set = moduleFiles
 		}
-		_ = p.Print(&b, diag.List{m}) // a builder takes everything
+		_ = p.Print(&b, diag.List{m}) // a strings.Builder never returns an error
 	}
 	if text := b.String(); strings.Contains(text, "exit status") {
 		return text

@@ -29,17 +29,17 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// defaultPlaces is how many units are worked on at once. Most of a unit's time is spent
-// on waiting for providers and disks.
+// defaultPlaces is the default number of units that run concurrently. Units mostly wait for
+// providers and disks.
 const defaultPlaces = 16
 
-// A Runner is what the turns of all units of an estate share.
+// A Runner contains the data that the turns of all units of an estate share.
 type Runner struct {
-	Command     string       // that runs on the units
-	Machine     unit.Machine // of which Now is required
-	Root        string       // the folder of the estate
-	Loader      *unit.Loader // whose outputs are those of Computed, where it has some
-	Static      *unit.Loader // to which all outputs are unknown
+	Command     string       // name of the command, such as "plan"
+	Machine     unit.Machine // Now is required
+	Root        string       // root directory of the estate
+	Loader      *unit.Loader // evaluates units with the outputs in Computed, where it has them
+	Static      *unit.Loader // evaluates units with all outputs unknown
 	Computed    *outputs.Computed
 	Dirs        *workcopy.Maker
 	Credentials *credentials.Credentials
@@ -49,116 +49,120 @@ type Runner struct {
 	Inputs      Inputs
 	NoHooks     bool
 	NoRetries   bool
-	// ShareProviders are providers whose processes units share though their working
-	// folders differ, beside those that are known not to look at theirs.
+	// ShareProviders lists providers whose processes units share although their working
+	// directories differ, in addition to the providers in indifferent.
 	ShareProviders []addr.Provider
 	Moves          *moves.Between
-	// Name is how a unit of an ID is called.
+	// Name returns the name of the unit with an ID.
 	Name func(id string) string
-	// Redactor takes out of results what messages must not show. It may be nil.
+	// Redactor removes secrets from results. It may be nil.
 	Redactor *diag.Redactor
-	// First leaves out warnings that were given before for the same place. It may be shared
-	// by runs.
+	// First drops warnings that were already reported for the same source range. Runs may share
+	// it.
 	First *GivenWarnings
 }
 
-// Inputs say what is made of the inputs of units. The zero value takes them as they
-// are and lets modules leave some undeclared.
+// Inputs configures the checks of inputs. The zero value allows inputs that the module does not
+// declare.
 type Inputs struct {
 	Strict bool // inputs that a module does not declare are errors
-	Debug  bool // those of each unit are written to a file beside it
-	Mocks  bool // mock outputs come before planned ones
+	Debug  bool // the inputs of each unit are written to a file next to its unit file
+	Mocks  bool // mock outputs take precedence over planned ones
 }
 
-// Op is what a run does with each unit.
+// Op is the operation of a run.
 type Op string
 
-// The operations. Apply plans each unit just before it applies it.
+// The operations. Apply plans each unit immediately before it applies it.
 const (
 	Plan     Op = "plan"
 	Apply    Op = "apply"
 	Validate Op = "validate"
-	Init     Op = "init" // install what the units need, and nothing else
+	Init     Op = "init" // only installs modules and providers
 )
 
-// Options are the knobs of a run.
+// Options configures a run.
 type Options struct {
 	Op      Op
-	Command *Command     // in place of Op
+	Command *Command     // replaces Op; nil means Op
 	Plan    plan.Options // GenerateTo is a path in the working directory of each unit
 	Reads   Reads
 	Queue   schedule.Rules
 	Limits  Limits
 	Lock    arguments.Lock
-	Tests   string        // the directory of test files that Validate reads too; "" for none
-	Every   time.Duration // how often the whole state is written in an apply
-	// Approved says what was approved, by unit; a unit whose plan does something else
-	// now is not applied. nil: whatever the plans say.
+	Tests   string        // directory of test files that Validate checks too; "" means none
+	Every   time.Duration // interval at which apply writes the whole state
+	// Approved contains the approved plan of each unit, by unit name. A unit whose plan differs
+	// now is not applied. nil means that no approval is required.
 	Approved map[string]*saved.Approval
-	// Ask is asked whether to do work that was deferred when the approved plans were
-	// made: the results, by name, hold the plans. It is called when nothing else is
-	// left to do, and again when more comes up. nil: all of it is done.
+	// Ask asks the user whether to carry out actions that were deferred when the approved plans
+	// were made. The results are sorted by unit name and contain the plans. Ask is called when no
+	// other work is left, and again if more such plans follow. nil means yes.
 	Ask func([]*report.Result) bool
-	// Asks is called before, for each of these plans, while its engine is open.
+	// Asks is called before Ask for each of these plans, while the plan's engine is open. It may
+	// be nil.
 	Asks func(u *discovery.Unit, e *engine.Engine, p *plan.Plan)
-	// Saving takes the plans, which are to be saved: the results hold none. nil: nothing
-	// is saved.
+	// Saving receives the plans to be saved; the results then contain none. nil means that no
+	// plans are saved.
 	Saving *saved.Saving
-	// DropPlans lets go of the plans once they were observed: the results hold none.
+	// DropPlans removes the plans from the results after they were passed to the observer.
 	DropPlans bool
-	// Stop, when closed, lets what runs end and starts nothing more.
+	// Stop, when closed, lets running units end and prevents others from starting.
 	Stop    <-chan struct{}
 	Observe Observer
-	// Scheduler gives units their turns. nil: this process does.
+	// Scheduler decides when units run. nil means schedule.Local, which runs them in this
+	// process.
 	Scheduler schedule.Scheduler
-	// Elsewhere fills in the result of a unit that has its turn in another process; ask waits
-	// for the answer whether to do what was deferred before, as Ask gives it. nil: all have
-	// theirs here.
+	// Elsewhere runs a unit in another process and fills in its result. ask returns the user's
+	// answer about deferred actions, as Ask does. nil means that all units run in this process.
 	Elsewhere func(ctx context.Context, res *report.Result, ask func() bool)
-	// Computed are the outputs that the run begins with, and those that it makes. nil: none.
+	// Computed contains the outputs that are known before the run, and receives those of the run.
+	// It may be nil.
 	Computed *outputs.Computed
 }
 
-// Limits say how much goes on at once.
+// Limits contains the limits of concurrency.
 type Limits struct {
-	Units int // 0 means 16
-	Calls int // of providers, in a unit; 0 means 10
-	All   int // calls of providers, in all units; 0 means any number
-	Most  int // of providers, in a unit, whatever it says itself; 0 means any number
-	// Of is how many calls of a provider with one configuration there are, in all units;
-	// CountPerEngine counts them in each unit by itself, whose share Of is then.
+	Units int // concurrent units; 0 means 16
+	Calls int // concurrent provider calls of a unit; 0 means 10
+	All   int // concurrent provider calls of all units; 0 means no limit
+	Most  int // upper bound of Calls and of the unit's own setting; 0 means no limit
+	// Of is the number of concurrent calls to each provider with one configuration, in all units.
+	// With CountPerEngine, calls are counted in each unit separately, and Of is the limit of one
+	// unit.
 	Of             map[addr.Provider]int
 	CountPerEngine bool
 }
 
-// Observer is called as a run goes on. Its functions are called concurrently, and may be
-// nil.
+// Observer receives the events of a run. Its functions may be nil, and are called concurrently.
 type Observer struct {
 	Started func(*discovery.Unit)
 	Event   event.Sink
-	// Planned is called while the engine that made the plan is open.
+	// Planned is called with each plan, while the engine that made it is open.
 	Planned func(u *discovery.Unit, e *engine.Engine, p *plan.Plan)
-	// Applied is called when an apply has ended without errors, before Ended, with the
-	// state that there is now, nil if there is none.
+	// Applied is called when an apply has ended without errors, before Ended. The state is the
+	// one after the apply; nil means that there is none.
 	Applied func(*report.Result, *state.State)
 	Ended   func(*report.Result)
-	// Hook is called when a hook of the unit begins, and with "" when it has ended.
+	// Hook is called with the name of a hook when it begins, and with "" when it ends.
 	Hook func(u *discovery.Unit, name string)
-	// Again is called when a unit failed and its errors block has it tried again.
+	// Again is called when a unit failed and its errors block makes the run retry it.
 	Again func(u *discovery.Unit, d retry.Decision, failed diag.List)
-	// Log gets the lines of hooks while they run, and LogErr those on their standard
-	// error; if LogErr is nil, Log gets all of them in the order they were written in.
+	// Log receives the standard output of hooks, line by line while they run, and LogErr their
+	// standard error. If LogErr is nil, Log receives both, in the order in which they were
+	// written.
 	Log, LogErr func(u *discovery.Unit, line string)
-	// Messages is called with what comes up around a Command, at once: what it returns is
-	// reported already. The messages are among those of the result too.
+	// Messages is called with each message of a run with a Command as soon as the message exists.
+	// The result contains the messages too.
 	Messages func(u *discovery.Unit, ds diag.List)
 }
 
-// GivenWarnings leaves out warnings that were given before for the same place, as where
-// many units share a file. The zero value is ready; it may be used concurrently.
+// GivenWarnings drops warnings that were already reported for the same source range, as happens
+// if many units include the same file. The zero value is ready to use. It may be used
+// concurrently.
 type GivenWarnings struct{ given sync.Map }
 
-// Of are the messages that were not given before.
+// Of returns the messages of ds without the warnings that an earlier call returned.
 func (f *GivenWarnings) Of(ds diag.List) diag.List {
 	var out diag.List
 	for _, m := range ds {
@@ -176,7 +180,7 @@ func (f *GivenWarnings) Of(ds diag.List) diag.List {
 	return out
 }
 
-// execution is one call of Run.
+// execution is the state of one call of Runner.Run.
 type execution struct {
 	*Runner
 	o      Options
@@ -184,15 +188,15 @@ type execution struct {
 	needs  *needs
 	claims states.Claims
 
-	digests parallel.Cache[*workcopy.Parsed, string] // of configurations
+	digests parallel.Cache[*workcopy.Parsed, string] // digests of configurations
 
 	mu     sync.Mutex
-	asking []*question // turns that wait for an answer
+	asking []*question // questions of paused turns
 }
 
-// Run works on units in their order and returns a result for each, in the order of units.
-// Units that others need come first, or last if things are destroyed. A unit that
-// fails keeps those that need it from running, and no others.
+// Run runs the units in dependency order and returns a result for each, in the order of units.
+// Dependencies run first, or last if the run destroys. If a unit fails, only units that depend on
+// it are not run.
 func (r *Runner) Run(ctx context.Context, units []*discovery.Unit, o Options) []*report.Result {
 	places := o.Limits.Units
 	if places <= 0 {
@@ -213,7 +217,7 @@ func (r *Runner) Run(ctx context.Context, units []*discovery.Unit, o Options) []
 		}
 	}
 	if o.Command != nil || o.Elsewhere != nil {
-		runs = nil // which have their own
+		runs = nil // commands and other processes have their own provider processes
 	}
 	x.procs = x.newProcesses(ctx, runs)
 	r.Changing.Use(x.procs)
@@ -223,7 +227,7 @@ func (r *Runner) Run(ctx context.Context, units []*discovery.Unit, o Options) []
 	}
 	tasks := discovery.Tasks(units, o.Plan.Mode == plan.Destroy)
 	ended := func(i int, res *report.Result) {
-		if o.Elsewhere == nil || res.Ended.IsZero() { // else it is known when
+		if o.Elsewhere == nil || res.Ended.IsZero() { // Elsewhere may have set the time
 			res.Ended = r.Machine.Now()
 		}
 		res.Diags, res.Cause, res.Message = r.Redactor.List(res.Diags), r.Redactor.Text(res.Cause), r.Redactor.Text(res.Message)
@@ -254,8 +258,8 @@ func (r *Runner) Run(ctx context.Context, units []*discovery.Unit, o Options) []
 	return results
 }
 
-// Each works on units one at a time, in the order and by the rules of a run, by a function
-// that fills in the result of a unit. without is called for units that have no turn.
+// Each calls do for one unit after the other, in the order and with the rules of a run. do fills
+// in the result of a unit. without is called for units that the rules prevent from running.
 func Each(ctx context.Context, units []*discovery.Unit, rules schedule.Rules, now func() time.Time, do, without func(*report.Result)) []*report.Result {
 	results := make([]*report.Result, len(units))
 	tasks := discovery.Tasks(units, false)
@@ -282,7 +286,7 @@ func Each(ctx context.Context, units []*discovery.Unit, rules schedule.Rules, no
 	return results
 }
 
-// outcome is what a result means to those that need the unit.
+// outcome converts a result to the outcome that the scheduler uses for dependent units.
 func outcome(res *report.Result) schedule.Outcome {
 	switch res.Status {
 	case report.Failed:
@@ -293,7 +297,7 @@ func outcome(res *report.Result) schedule.Outcome {
 	return schedule.Done
 }
 
-// refused is the result of a unit that has no turn.
+// refused returns the result of a unit that the scheduler did not run.
 func refused(units []*discovery.Unit, i int, why schedule.Refusal, now time.Time) *report.Result {
 	res := &report.Result{Unit: units[i], Started: now, Ended: now}
 	switch why.Reason {
@@ -317,7 +321,7 @@ func (x *execution) stopping(ctx context.Context) bool {
 	}
 }
 
-// turn gives one unit its turn, again as its errors block says.
+// turn runs one unit, and retries it as its errors block requires.
 func (x *execution) turn(ctx context.Context, res *report.Result, pause schedule.Pause) {
 	u := res.Unit
 	if x.o.Observe.Started != nil {
@@ -340,7 +344,7 @@ func (x *execution) turn(ctx context.Context, res *report.Result, pause schedule
 			}
 			return
 		}
-		if x.o.Command != nil && x.o.Command.Look { // errors blocks are about what runs
+		if x.o.Command != nil && x.o.Command.Look { // errors blocks do not apply to commands that only read
 			res.Diags = append(res.Diags, ds...)
 			res.Fail(ds)
 			return
@@ -370,9 +374,9 @@ func (x *execution) turn(ctx context.Context, res *report.Result, pause schedule
 	}
 }
 
-// Refuse are the results of a run that did not begin, in the order of units: those with
-// errors failed, those that come after them were kept from running by them, and all others
-// were not run for a cause. invalid is what is wrong with units.
+// Refuse returns the results of a run that did not begin, in the order of units. Units with
+// errors in invalid failed. Units that depend on them are blocked. All other units were not run,
+// with cause as the reason.
 func Refuse(units []*discovery.Unit, destroy bool, invalid map[*discovery.Unit]diag.List, cause string, now time.Time) []*report.Result {
 	results := make([]*report.Result, len(units))
 	for i, u := range units {
@@ -384,7 +388,7 @@ func Refuse(units []*discovery.Unit, destroy bool, invalid map[*discovery.Unit]d
 	tasks := discovery.Tasks(units, destroy)
 	for i, u := range units {
 		if invalid[u].HasErrors() {
-			tasks[i].Needs = nil // it failed by itself, whatever comes before it; every cycle has such units
+			tasks[i].Needs = nil // a unit with errors fails whatever its dependencies do; every cycle has such a unit
 		}
 	}
 	schedule.Local{Places: 1}.Run(context.Background(), tasks, schedule.Rules{}, schedule.Work{

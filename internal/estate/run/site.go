@@ -23,27 +23,28 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A Site is where a unit runs: its working directory, with the environment, the flags and
-// the values of variables that its file adds to a command there. Nothing is run by it.
+// A Site is the environment in which a unit runs: its working directory, environment variables,
+// and the flags and values of variables that the unit's file adds. A Site runs nothing itself.
 type Site struct {
 	r      *Runner
 	unit   *discovery.Unit
 	task   *demand.Task
-	asking *sync.Mutex // held while task is used by value
+	asking *sync.Mutex // held while value uses task
 
 	dir         *workcopy.Dir
-	credentials []string // environment
+	credentials []string // environment variables in the form NAME=VALUE
 	extra       arguments.Extra
-	unchecked   bool // the inputs are not what it is about
-	beside      bool // the command runs on other units, which need this one
+	unchecked   bool // the inputs are not checked
+	beside      bool // the command runs on other units, which depend on this one
 }
 
-// site is where a unit runs. Its working directory is not known yet.
+// site returns the Site of a unit, without its working directory.
 func (r *Runner) site(task *demand.Task, u *discovery.Unit) *Site {
 	return &Site{r: r, unit: u, task: task, asking: &sync.Mutex{}}
 }
 
-// found takes the working directory, and reads what the unit's file adds to commands.
+// found sets the working directory, and reads the extra_arguments of the unit's file for the
+// given commands.
 func (s *Site) found(d *workcopy.Dir, commands ...string) {
 	s.dir = d
 	if d.Terraform != nil {
@@ -51,18 +52,18 @@ func (s *Site) found(d *workcopy.Dir, commands ...string) {
 	}
 }
 
-// prepare takes the working directory and sets up what the state of the unit is opened with:
-// the environment of the unit, with its credentials and what its file adds to commands. The
-// workspace and the values of variables follow from it. The unit's own turn calls prepare with
-// its command; so does every reader of the state, see Runner.Site.
+// prepare sets the working directory and everything that the state of the unit is opened with:
+// the unit's environment, its credentials and its extra_arguments. The workspace and the values
+// of variables depend on these. The unit's own turn calls prepare with its command; every reader
+// of the state does the same, see Runner.Site.
 func (s *Site) prepare(d *workcopy.Dir, commands ...string) (ds diag.List) {
 	s.found(d, commands...)
 	s.credentials, ds = s.r.Credentials.For(s.task, s.unit.Unit)
 	return ds
 }
 
-// forInit is the site with what the environment and the unit's file add to init, which
-// runs before other commands too.
+// forInit returns a copy of the site with the arguments that the environment and the unit's file
+// add to init. init also runs automatically before other commands.
 func (s *Site) forInit() (*Site, diag.List) {
 	n := *s
 	var blocks []unit.ExtraArguments
@@ -74,34 +75,34 @@ func (s *Site) forInit() (*Site, diag.List) {
 	return &n, ds
 }
 
-// Dir is the working directory.
+// Dir returns the path of the working directory.
 func (s *Site) Dir() string { return s.dir.Path }
 
-// Home is the folder for what must outlive the working directory, which may be a cache.
+// Home returns the directory for data that must outlive the working directory, which may be in a
+// cache.
 func (s *Site) Home() string { return s.r.States.Home(s.dir.Unit) }
 
-// Files is the working directory as it is read, from where things lie. Each file of
-// configuration is opened once.
+// Files returns the files of the working directory, read from their sources. Each configuration
+// file is opened once.
 func (s *Site) Files() config.FS { return s.dir.Files }
 
-// Sources is the configuration in the working directory.
+// Sources returns the configuration in the working directory.
 func (s *Site) Sources() *engine.Sources { return &s.dir.Parsed.Sources }
 
-// Secret are the generated files in the working directory whose text must not be shown.
+// Secret returns the generated files in the working directory whose text must not be shown.
 func (s *Site) Secret() []string { return s.dir.Files.Secret }
 
-// Source is where a file of the working directory comes from, as workcopy.Dir.Origin tells
-// it.
+// Source returns the origin of a file of the working directory; see workcopy.Dir.Origin.
 func (s *Site) Source(name string) (path, layer string) { return s.dir.Origin(name) }
 
-// Words are what extra_arguments add to the words of the command.
+// Words returns the command-line arguments that extra_arguments add to the command.
 func (s *Site) Words() []string { return s.extra.Words }
 
-// Backend are the arguments of init that a remote_state without generate stands for, as
-// -backend-config has them.
+// Backend returns the -backend-config arguments of init that correspond to a remote_state block
+// without generate.
 func (s *Site) Backend() []string { return s.r.States.Arguments(s.dir.Remote) }
 
-// Environ is the environment of the unit.
+// Environ returns the environment of the unit.
 func (s *Site) Environ() sys.Env {
 	if len(s.credentials)+len(s.extra.Env) == 0 {
 		return s.r.Machine.Environ
@@ -109,13 +110,13 @@ func (s *Site) Environ() sys.Env {
 	return s.r.Machine.Environ.With(append(s.credentials[:len(s.credentials):len(s.credentials)], s.extra.Env...)...)
 }
 
-// ofPrograms is the environment of the programs that run for the unit: hooks, and what its
-// module's provisioners start. Its inputs are in it.
+// ofPrograms returns the environment of the programs that run for the unit: hooks, and programs
+// started by provisioners. It contains the unit's inputs.
 func (s *Site) ofPrograms(ctx context.Context) sys.Env {
 	return s.Environ().With(inputs.Environ(s.r.Loader.Task(ctx), s.unit.Unit, s.r.Machine.Environ)...)
 }
 
-// Directory is the working directory as the program works in it.
+// Directory returns the working directory in the form that commands use.
 func (s *Site) Directory() *workdir.Directory {
 	d := s.directory(siteUnit{s})
 	d.Sources, d.Keep = s.Sources(), s.Home()
@@ -126,12 +127,13 @@ func (s *Site) directory(u workdir.Unit) *workdir.Directory {
 	return s.r.Host.In(s.dir.Path, s.Environ(), u)
 }
 
-// Origin tells where the unit's values come from.
+// Origin returns the origins of the unit's values.
 func (s *Site) Origin() explanation.Unit { return s.unit.Origin(s.task) }
 
-// value returns the value of one variable, and computes no other input. What the user gives by
-// flags to other units counts only if nothing else gives a required variable a value. It evaluates with the
-// task of the site, so that a cycle through another unit is found and an interrupt ends it.
+// value returns the value of the variable v and computes no other input. Flags that the user
+// gives to other units are used only if v is required and nothing else sets it. value evaluates
+// with the task of the site, so that a cycle through another unit is detected and an interrupt
+// ends the evaluation.
 func (s *Site) value(v *config.Variable) (in engine.InputValue, ok bool, ds diag.List) {
 	s.asking.Lock()
 	defer s.asking.Unlock()
@@ -153,14 +155,15 @@ func (s *Site) value(v *config.Variable) (in engine.InputValue, ok bool, ds diag
 	return in, ok, append(ds, more...)
 }
 
-// flags returns what the user gives to variables on the command line, to whichever units.
+// flags returns the values that the user gives to variables on the command line, for any units.
 func (s *Site) flags() []workdir.VarFlag {
 	return slices.Concat(s.r.Host.Vars.typed(), s.r.Host.VarsOfCommand.typed())
 }
 
-// static evaluates expressions of the module before anything is planned. values are those of
-// all variables; nil means that they were not computed: then each is when an expression refers
-// to it, so that a reader of the state needs no other input.
+// static returns a function that evaluates expressions of the module before planning. values
+// contains the values of all variables. nil means that they were not computed. Each variable is
+// then computed when an expression refers to it, so that a reader of the state needs no other
+// input.
 func (s *Site) static(ctx context.Context, eng *engine.Engine, values map[string]engine.InputValue) configure.Eval {
 	if eng == nil {
 		return nil
@@ -182,21 +185,21 @@ func (s *Site) static(ctx context.Context, eng *engine.Engine, values map[string
 	}
 }
 
-// variables are the values of the variables that a module declares: inputs, and over them
-// what comes by other ways. waits are the inputs with something unknown in them.
+// variables returns the values of the variables that a module declares. Values from other sources
+// override the inputs. waits contains the inputs whose values contain an unknown.
 func (s *Site) variables(declared map[string]*config.Variable) (values map[string]engine.InputValue, waits []*unit.Setting, ds diag.List) {
 	values, waits, ds = inputs.Of(s.task, s.unit.Unit, declared)
 	given, more := s.given(declared)
 	return values, inputs.Override(values, waits, given), append(ds, more...)
 }
 
-// given are the values that come by other ways than inputs.
+// given returns the values of variables that do not come from inputs.
 func (s *Site) given(declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List) {
 	return workdir.CollectVariables(s.sources(), declared)
 }
 
-// sources are where values come from besides inputs. What the user gives by flags is for the
-// units that the command runs on.
+// sources returns the sources of values other than inputs. The user's flags apply only to units
+// that the command runs on.
 func (s *Site) sources() workdir.VarSources {
 	all := s.r.Host.Vars
 	if s.beside {
@@ -209,7 +212,7 @@ func (s *Site) sources() workdir.VarSources {
 	return from
 }
 
-// checkInputs holds the inputs to what the module declares.
+// checkInputs checks the inputs against the variables that the module declares.
 func (s *Site) checkInputs(declared map[string]*config.Variable) diag.List {
 	var ds diag.List
 	if s.r.Inputs.Debug {
@@ -218,7 +221,7 @@ func (s *Site) checkInputs(declared map[string]*config.Variable) diag.List {
 	return append(ds, s.unit.CheckInputs(s.task, inputs.Optional(declared), s.r.Inputs.Strict)...)
 }
 
-// engine are the options of an engine in the working directory.
+// engine returns the options of an engine in the working directory.
 func (s *Site) engine(at *workdir.Directory, plugins *workdir.Plugins, encrypted workdir.Encrypted) engine.Options {
 	o := s.r.Host.Engine(at, plugins, encrypted)
 	o.Set, o.Sources, o.Now = s.dir.Parsed.Set, &s.dir.Parsed.Sources, s.r.Machine.Now
@@ -227,8 +230,8 @@ func (s *Site) engine(at *workdir.Directory, plugins *workdir.Plugins, encrypted
 	return o
 }
 
-// where tells where the state of the unit is; see states.Keeper. root is its module and eng
-// has it open, nil where they are not known; values are as for static.
+// where returns the location of the unit's state; see states.Keeper. root is the unit's module,
+// and eng an engine that has it open; either may be nil. values are as for static.
 func (s *Site) where(ctx context.Context, root *config.Module, eng *engine.Engine, values map[string]engine.InputValue) (states.Place, diag.List) {
 	p, ds := s.r.States.Where(ctx, s.unit.Name, s.dir, root, s.static(ctx, eng, values), s.Environ())
 	p.Config.Renew = s.r.Credentials.Renewing(s.r.Loader, s.unit.Unit, s.extra.Env...)

@@ -18,13 +18,13 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// siteUnit is what the unit of a site adds to its working directory. It evaluates with the
-// task of the site, so that a cycle through another unit is found and an interrupt of the run
-// ends it.
+// siteUnit implements workdir.Unit for the working directory of a site. It evaluates with the
+// task of the site, so that a cycle through another unit is detected and an interrupt ends the
+// evaluation.
 type siteUnit struct{ s *Site }
 
-// All adds the values that the unit, and what extra_arguments add, give the variables of the
-// module. What is wrong with them is reported as before a run.
+// All adds the values that the unit's inputs and extra_arguments give to variables of the module.
+// It reports the same errors as a run.
 func (u siteUnit) All(_ context.Context, values workdir.Variables, root *config.Module) diag.List {
 	given, _, ds := u.s.variables(root.Variables)
 	add(values, given)
@@ -34,7 +34,7 @@ func (u siteUnit) All(_ context.Context, values workdir.Variables, root *config.
 	return append(ds, u.s.checkInputs(root.Variables)...).Once()
 }
 
-// add adds the values of variables that have none: another way of giving one wins.
+// add copies the given values of variables that have no value yet.
 func add(values, given map[string]engine.InputValue) {
 	for name, in := range given {
 		if _, ok := values[name]; !ok {
@@ -43,29 +43,29 @@ func add(values, given map[string]engine.InputValue) {
 	}
 }
 
-// One returns the value of one variable: sources of modules are made of some while the module
-// is loaded. What is wrong with it is said with all the others.
+// One returns the value of one variable. The loader calls it for sources of modules that depend
+// on variables. All reports errors in the value.
 func (u siteUnit) One(_ context.Context, v *config.Variable) (engine.InputValue, bool) {
 	in, ok, ds := u.s.value(v)
 	return in, ok && !ds.HasErrors()
 }
 
-// Environ is the environment of the programs that run for the unit.
+// Environ returns the environment of the programs that run for the unit.
 func (u siteUnit) Environ(ctx context.Context) sys.Env { return u.s.ofPrograms(ctx) }
 
-// Refer is the value of a reference in the language of units, seen from the unit.
+// Refer returns the value of a reference in the language of unit files, evaluated in the unit.
 func (u siteUnit) Refer(_ context.Context, ref hcl.Traversal) (cty.Value, diag.List) {
 	return u.s.unit.Refer(u.s.task, ref)
 }
 
-// Moves are those between units that the unit has a part in.
+// Moves returns the moves between units that involve this unit.
 func (u siteUnit) Moves() workdir.Moves { return u.s.r.Moves.Of(u.s.unit.ID) }
 
-// Locate gives messages about the backend their place in the unit's remote_state.
+// Locate adds source ranges in the unit's remote_state block to messages about the backend.
 func (u siteUnit) Locate(ds diag.List) diag.List { return states.Located(u.s.dir.Remote, ds) }
 
-// Applying notes where the state of the unit is, if the unit's files do not say so without
-// outputs.
+// Applying records the location of the unit's state, unless the unit's files specify the location
+// without outputs.
 func (u siteUnit) Applying(ctx context.Context, at backend.Config, workspace string) diag.List {
 	s := u.s
 	task, in := s.r.Static.Task(ctx), s.unit.In(s.r.Static)
@@ -79,29 +79,29 @@ func (u siteUnit) Applying(ctx context.Context, at backend.Config, workspace str
 	return nil
 }
 
-// initUnit is siteUnit for init: the inputs alone, unchecked.
+// initUnit is the workdir.Unit for init. It provides only the inputs, and does not check them.
 type initUnit struct{ siteUnit }
 
-// All adds the inputs.
+// All adds the values of the inputs.
 func (u initUnit) All(_ context.Context, values workdir.Variables, root *config.Module) diag.List {
 	given, _, ds := inputs.Of(u.s.task, u.s.unit.Unit, root.Variables)
 	add(values, given)
 	return ds
 }
 
-// Moves is nil: init moves nothing.
+// Moves returns nil, since init moves nothing.
 func (initUnit) Moves() workdir.Moves { return nil }
 
-// Applying does nothing: init applies nothing.
+// Applying does nothing, since init applies nothing.
 func (initUnit) Applying(context.Context, backend.Config, string) diag.List { return nil }
 
 var _, _ workdir.Unit = siteUnit{}, initUnit{}
 
-// turnHost is the Host of the turn of a unit: that of the program for the unit, with the
-// events of the unit and the states that are being changed.
+// turnHost is the workdir.Host of a unit's turn. It extends the unit's host with events and with
+// the set of states that are being changed.
 type turnHost struct {
 	workdir.Host
-	observe  event.Sink // nil: nobody
+	observe  event.Sink // nil drops events
 	changing *states.Changing
 }
 

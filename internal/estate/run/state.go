@@ -15,15 +15,16 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// unitState is the state of one unit: where it is, and how it is locked.
+// unitState opens the state of one unit: it finds the location and the lock options.
 type unitState struct {
 	x        *execution
 	at       *Site
-	purpose  string // what its lock says that it is locked for
+	purpose  string // purpose that is recorded in the lock
 	destroys bool   // the unit is to be destroyed
 }
 
-// lock says how the state is locked: as the run has it, else as extra_arguments do.
+// lock returns the lock options: those of the run if any are set, otherwise those of
+// extra_arguments.
 func (s *unitState) lock() arguments.Lock {
 	if s.at.extra.Lock != nil && s.x.o.Lock == (arguments.Lock{}) {
 		return *s.at.extra.Lock
@@ -31,8 +32,8 @@ func (s *unitState) lock() arguments.Lock {
 	return s.x.o.Lock
 }
 
-// where tells where the state is. A directory that was set up with another backend goes
-// through init, which refuses that too unless what is added to it provides for it.
+// where returns the location of the state. If the directory was initialized with another backend,
+// where runs init, which fails too unless extra arguments such as -reconfigure allow the change.
 func (s *unitState) where(ctx context.Context, m *unitModule) (states.Place, diag.List) {
 	p, ds := m.place(ctx, m.values)
 	if s.x.Host.Init == nil || !slices.ContainsFunc(ds, states.Changed) {
@@ -44,7 +45,8 @@ func (s *unitState) where(ctx context.Context, m *unitModule) (states.Place, dia
 	return m.place(ctx, m.values)
 }
 
-// options say how the state is taken, which no other unit of the run may have as its own.
+// options returns the options for opening the state. It is an error if another unit of the run
+// uses the same state.
 func (s *unitState) options(ctx context.Context, where states.Place) (statemgr.Options, diag.List) {
 	st, ds := s.x.States.Open(ctx, where)
 	if ds.HasErrors() {
@@ -62,15 +64,15 @@ func (s *unitState) options(ctx context.Context, where states.Place) (statemgr.O
 	return s.x.States.Options(ctx, where, s.lock(), s.purpose)
 }
 
-// # Units that are destroyed already
+// # Units that are already destroyed
 //
-// A destroy that stopped halfway can be run again: a unit that has nothing left is not asked
-// for its inputs, which may be made of outputs that were destroyed before it.
+// A destroy that stopped halfway can be run again. The inputs of a unit without objects are not
+// evaluated then, because they may depend on outputs that are already destroyed.
 
-// nothingKnown reports whether a unit that is to be destroyed has nothing left, where it
-// cannot be evaluated any more since outputs that it needs were destroyed. Where its state is must
-// be known without outputs, or from the last time that something was applied here. failed is
-// what evaluating it gave.
+// nothingKnown reports whether a unit has no objects left although it cannot be evaluated because
+// outputs it depends on are destroyed. It applies only to a unit that is to be destroyed. The
+// location of the state must be known without outputs, or recorded by the last apply on this
+// machine. failed contains the errors of the evaluation.
 func (s *unitState) nothingKnown(ctx context.Context, failed diag.List) (bool, diag.List) {
 	if !s.destroys || !slices.ContainsFunc(failed.Errors(), func(m *diag.Message) bool { return m.Code == diag.CodeUnitNoOutputs }) {
 		return false, nil
@@ -90,10 +92,10 @@ func (s *unitState) nothingKnown(ctx context.Context, failed diag.List) (bool, d
 	if at.prepare(d, r.Command).HasErrors() {
 		return false, nil
 	}
-	s.at.extra = at.extra // how the state is locked
+	s.at.extra = at.extra // contains the lock options
 	var eng *engine.Engine
 	if m.Dir != nil && m.Whole {
-		eng, _ = at.open(ctx) // called modules may be missing: the root module is enough
+		eng, _ = at.open(ctx) // called modules may be missing, since the root module suffices
 		if eng != nil {
 			defer eng.Close()
 		}
@@ -121,8 +123,8 @@ func (s *unitState) nothingKnown(ctx context.Context, failed diag.List) (bool, d
 	return s.empty(ctx, where)
 }
 
-// nothingLeft is nothingKnown for a unit whose module is open. The state is locked meanwhile,
-// so that nobody else is making something.
+// nothingLeft reports whether a unit that is to be destroyed, and whose module is open, has no
+// objects left. The state is locked while it is read, so that no other process adds objects.
 func (s *unitState) nothingLeft(ctx context.Context, m *unitModule) (bool, diag.List) {
 	if !s.destroys {
 		return false, nil
@@ -134,7 +136,7 @@ func (s *unitState) nothingLeft(ctx context.Context, m *unitModule) (bool, diag.
 	return s.empty(ctx, where)
 }
 
-// empty reports whether a state has no objects.
+// empty reports whether the state contains no objects.
 func (s *unitState) empty(ctx context.Context, where states.Place) (bool, diag.List) {
 	h, ds := s.take(ctx, where)
 	if ds.HasErrors() {

@@ -11,10 +11,11 @@ import (
 
 // # Spans
 //
-// Their names and attributes are Terragrunt's where it does the same. What it has a
-// program do (init, plan, apply) is a span as that of a program here too.
+// Names and attributes of spans are those of Terragrunt where both do the same. Terragrunt runs
+// init, plan and apply as programs; the spans of these have the attributes of such a program here
+// too.
 
-// phase begins the span of what the engine does for a unit.
+// phase begins the span of a step that the engine runs for a unit, such as "init" or "validate".
 func (s *Site) phase(ctx context.Context, what string) (context.Context, *telemetry.Span) {
 	ctx, span := telemetry.Start(ctx, "run_terrace")
 	if span != nil {
@@ -23,19 +24,21 @@ func (s *Site) phase(ctx context.Context, what string) (context.Context, *teleme
 	return ctx, span
 }
 
-// span is phase with how it ends, as operation.Steps have it.
+// span begins the same span as phase and returns a function that ends it, as workdir.Steps
+// requires.
 func (s *Site) span(ctx context.Context, what string) (context.Context, func(diag.List)) {
 	ctx, span := s.phase(ctx, what)
 	return ctx, func(ds diag.List) { ended(span, ds) }
 }
 
-// over ends the span of something that reported messages.
+// over ends a span and adds the messages of the step.
 func over(s *telemetry.Span, ds diag.List) {
 	s.Messages(ds)
 	s.End()
 }
 
-// ended ends the span of what is a program elsewhere, which has an exit status.
+// ended ends the span of a step that Terragrunt runs as a program. It adds the exit status: 1 if
+// ds has errors, otherwise 0.
 func ended(s *telemetry.Span, ds diag.List) {
 	if s == nil {
 		return
@@ -48,7 +51,7 @@ func ended(s *telemetry.Span, ds diag.List) {
 	over(s, ds)
 }
 
-// about says which unit a span is about.
+// about adds the attributes of the unit to the span.
 func about(s *telemetry.Span, u *discovery.Unit) *telemetry.Span {
 	if s == nil || u.Unit == nil {
 		return s
@@ -80,7 +83,7 @@ func traced(s *telemetry.Span, res *report.Result) {
 	s.End()
 }
 
-// traceRun begins the span of a run over all units, and returns how to end it.
+// traceRun begins the span of a run over all units, and returns the function that ends it.
 func (x *execution) traceRun(ctx context.Context, workers int, results []*report.Result) (context.Context, func()) {
 	ctx, s := telemetry.Start(ctx, "runner_pool_controller")
 	if s == nil {
@@ -90,7 +93,7 @@ func (x *execution) traceRun(ctx context.Context, workers int, results []*report
 	return ctx, func() {
 		n := map[report.Status]int{}
 		for _, res := range results {
-			if res != nil { // else the scheduler gave the unit no turn here
+			if res != nil { // nil: the scheduler did not run the unit in this process
 				n[res.Status]++
 			}
 		}

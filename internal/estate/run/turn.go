@@ -18,48 +18,49 @@ import (
 
 // # A turn
 //
-// A turn prepares a unit (its file is evaluated, its working directory is made up) and then
-// does the work of the run in it. The parts that a turn is made of know one thing each:
+// A turn prepares a unit (it evaluates the unit file and finds the working directory) and then
+// does the work of the run. Each part of a turn has one responsibility:
 //
-//   - Site: where the unit runs, with its environment and values (site.go)
-//   - unitModule: its module, with the engine and the providers (module.go)
-//   - unitState: where its state is, and taking it (state.go)
-//   - unitHooks: the programs that run around its command (hooks.go)
-//   - waits: the outputs of other units that it waits for (deferral.go)
+//   - Site: the directory, environment and values of variables (site.go)
+//   - unitModule: the module, with the engine and the providers (module.go)
+//   - unitState: the location of the state, and its lock (state.go)
+//   - unitHooks: the programs that run around the command (hooks.go)
+//   - waits: the outputs of other units that the unit waits for (deferral.go)
 //
-// What is done is one of two kinds of work: an operation of the run (operation.go), or a
-// command in the unit's folder (command.go). Failures are judged by the unit's errors block
+// There are two kinds of work: an operation of the run (operation.go) and a command in the unit's
+// directory (command.go). The unit's errors block decides what happens after a failure
 // (retry.go).
 
-// A Turn is one try of one unit.
+// A Turn is one attempt to run one unit.
 type Turn struct {
 	*execution
 	Unit  *discovery.Unit
 	res   *report.Result
 	task  *demand.Task
 	pause schedule.Pause
-	again bool // the unit was begun before in this run, and failed
+	again bool // this is a retry: the unit failed before in this run
 
-	at     *Site // its directory is nil until it is found
+	at     *Site // its directory is nil until Turn.prepare finds it
 	module *unitModule
 	state  *unitState
 	hooks  *unitHooks
 	work   work
 }
 
-// work is what a turn does with its unit.
+// work is the work that a turn does in its unit.
 type work interface {
-	// excluded reports whether the unit's own file keeps it out of the run.
+	// excluded reports whether the unit's own file excludes it from the run.
 	excluded() (out bool, ds diag.List)
-	// found is called once the working directory is known. With idle there is nothing to do.
+	// found is called once the working directory is known. It returns idle if there is nothing to
+	// do.
 	found() (idle bool, ds diag.List)
-	// ready prepares the directory. With idle there is nothing to do.
+	// ready prepares the directory. It returns idle if there is nothing to do.
 	ready(ctx context.Context) (idle bool, ds diag.List)
-	// run does the work, with the hooks around it.
+	// run does the work, and runs the hooks around it.
 	run(ctx context.Context) diag.List
 }
 
-// newTurn makes the turn of a unit that is tried for the first time, or again.
+// newTurn returns a turn of the unit of res. again means that it is a retry.
 func (x *execution) newTurn(ctx context.Context, res *report.Result, again bool, pause schedule.Pause) *Turn {
 	t := &Turn{execution: x, Unit: res.Unit, res: res, task: x.Loader.Task(ctx), pause: pause, again: again}
 	t.at = x.site(t.task, t.Unit)
@@ -96,11 +97,12 @@ func (t *Turn) run(ctx context.Context) diag.List {
 	return append(ds, more...)
 }
 
-// prepare evaluates the unit and gets its directory ready. With idle there is nothing to do.
+// prepare evaluates the unit and prepares its directory. It returns idle if there is nothing to
+// do.
 func (t *Turn) prepare(ctx context.Context) (idle bool, ds diag.List) {
 	u := t.Unit
 	ds = u.CheckRunner(t.task)
-	if t.o.Command != nil { // else discovery and the check of the estate found them
+	if t.o.Command != nil { // otherwise discovery and the check of the estate have reported these
 		_, features := u.Features(t.task)
 		_, rules := u.Errors(t.task)
 		ds = slices.Concat(ds, features.Errors(), rules.Errors(), u.Warnings(t.task))
@@ -131,21 +133,20 @@ func (t *Turn) prepare(ctx context.Context) (idle bool, ds diag.List) {
 	return idle, append(ds, more...)
 }
 
-// beforeInit runs the hooks that come before the module is read, and takes over what they
-// changed in the directory.
+// beforeInit runs the hooks that come before the module is read. It reports whether they changed
+// files of the module.
 func (t *Turn) beforeInit(ctx context.Context) (changed bool, ds diag.List) {
 	if ds = t.hooks.first(ctx); ds.HasErrors() {
 		return false, ds
 	}
 	changed, more := t.hooks.reread()
-	t.hooks.ran = false // what comes of hooks that run from now on is read again
+	t.hooks.ran = false // changes by later hooks are read separately
 	return changed, append(ds, more...)
 }
 
-// unconfigured is an error about a unit whose module has no configuration: planning
-// it would destroy all that it manages. To be validated and prepared it is a folder
-// with nothing in it, as a root file above other units is, unless nothing below it is
-// configuration either.
+// unconfigured returns an error if the unit's module has no configuration, because planning it
+// would destroy all its objects. validate and init accept an empty directory, such as that of a
+// root file above other units, if a directory below it has configuration.
 func (t *Turn) unconfigured(root *config.Module) diag.List {
 	if t.state.destroys || t.at.dir.Configured(root) {
 		return nil
@@ -160,8 +161,7 @@ func (t *Turn) unconfigured(root *config.Module) diag.List {
 	return diag.Errorf(diag.CodeEstateNoConfiguration, at, "No configuration files", "There is no .tf or .tofu file in the module of the unit %s. Set terraform.source to where its module is, or leave the unit out: a file that others include or import should not be called %s.", t.Unit.Called(), filepath.Base(t.Unit.Path))
 }
 
-// mode is the engine's mode for the unit: of one that is no longer there everything is
-// destroyed.
+// mode returns the plan mode of the unit. A unit that was removed from the estate is destroyed.
 func (t *Turn) mode() plan.Mode {
 	if t.Unit.Removed {
 		return plan.Destroy
