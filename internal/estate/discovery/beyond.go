@@ -9,9 +9,9 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// Beyond says what units are made of that does not lie below a folder whose files travel to
-// other machines, nor in a commit that was checked out: modules, other units, and files in
-// the unit language.
+// Beyond returns errors about dependencies of units that are outside of root, the directory that
+// is copied to other machines: modules, other units and files in the unit language. Paths in
+// worktrees count as paths in the repository's own directory.
 func (f *Found) Beyond(ctx context.Context, root string) diag.List {
 	var ds diag.List
 	inside := func(path string) bool {
@@ -45,7 +45,7 @@ func (f *Found) Beyond(ctx context.Context, root string) diag.List {
 				at = tf.Source.At
 			}
 			say(at, "the module", dir)
-			break // those that it calls lie beside it
+			break // one error per unit suffices; the other modules are called by this one
 		}
 		if len(ds) > said {
 			continue

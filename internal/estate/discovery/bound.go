@@ -12,14 +12,14 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/discovery/git"
 )
 
-// # How far graph terms reach
+// # Bounds of graph terms
 //
-// A term that asks for what needs the units it finds has them looked for in the git
-// repository, or in the folder that it names, or in that of Settings.Boundary. What lies
-// outside of the folder of a term is not read for it and not found by it. Without a
-// folder what units need is found wherever it lies.
+// A term that selects dependents of units searches for them in the git repository, in the
+// directory that the term names, or in Settings.Boundary. The term ignores units outside of that
+// directory, and they are not read for it. Without a directory, dependencies of units are found
+// everywhere.
 
-// bounds looks at the folders that graph terms may not leave.
+// bounds checks the directories that bound graph terms.
 func (s *Settings) bounds(queries []filter.Query) diag.List {
 	var ds diag.List
 	dir := s.Boundary
@@ -47,7 +47,7 @@ func badBoundary(format string, args ...any) diag.List {
 	return diag.Errorf(diag.CodeEstateBoundary, nil, "Invalid discovery boundary", "%s.", fmt.Sprintf(format, args...))
 }
 
-// notFolder says why a path is no folder, "" if it is one.
+// notFolder returns the reason why a path is not a directory, or "" if it is one.
 func notFolder(path string) string {
 	info, err := os.Stat(path)
 	switch {
@@ -61,8 +61,8 @@ func notFolder(path string) string {
 	return ""
 }
 
-// bind gives the boundary of all to the terms that name none, and makes the folders of
-// the others absolute.
+// bind sets the default boundary of terms that name none, and makes the other directories
+// absolute.
 func (s *Settings) bind(queries []filter.Query) {
 	for _, q := range queries {
 		for i := range q.Terms {
@@ -78,7 +78,7 @@ func (s *Settings) bind(queries []filter.Query) {
 	}
 }
 
-// fromRoot is a path that may be relative to the root of the estate.
+// fromRoot returns an absolute path for one that may be relative to the root of the estate.
 func (s *Settings) fromRoot(path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
@@ -86,7 +86,7 @@ func (s *Settings) fromRoot(path string) string {
 	return filepath.Join(s.Root, path)
 }
 
-// inside reports whether a path is a folder, or lies below it.
+// inside reports whether path is dir or is below it.
 func inside(path, dir string) bool {
 	if path == dir {
 		return true
@@ -97,8 +97,8 @@ func inside(path, dir string) bool {
 	return strings.HasPrefix(path, dir)
 }
 
-// lookedIn are the folders, the root and what lies below it aside, in which units that
-// need others are looked for. None lies in another.
+// lookedIn returns the directories outside of the root in which dependents of units are searched.
+// None contains another.
 func (s *Settings) lookedIn(queries []filter.Query) []string {
 	var all []string
 	for _, q := range queries {
@@ -115,7 +115,7 @@ func (s *Settings) lookedIn(queries []filter.Query) []string {
 			}
 		}
 	}
-	slices.Sort(all) // a folder comes before what lies in it
+	slices.Sort(all) // a directory sorts before its content
 	var out []string
 	for _, dir := range all {
 		if !slices.ContainsFunc(out, func(o string) bool { return inside(dir, o) }) {
@@ -125,8 +125,8 @@ func (s *Settings) lookedIn(queries []filter.Query) []string {
 	return out
 }
 
-// reaches is a test of whether something of what units need is to be read, by the
-// terms that ask for it; nil if no term does.
+// reaches returns a function that reports whether the unit at a path is a dependency that some
+// term may select. It returns nil if no term selects dependencies.
 func reaches(queries []filter.Query) func(path string) bool {
 	var in []string
 	asked := false
@@ -146,8 +146,8 @@ func reaches(queries []filter.Query) func(path string) bool {
 	}
 }
 
-// GraphRoot is the folder in which filters look for units that need others; "" if
-// that is the root of the estate.
+// GraphRoot returns the directory in which filters search for dependents of units. "" means the
+// root of the estate.
 func (s *Settings) GraphRoot() string {
 	if in := s.DependentsIn; in != "" {
 		return in

@@ -13,25 +13,24 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// # What changed
+// # Changes between commits
 //
-// [A...B] in a filter stands for the units that differ between two commits: those
-// with a changed file in their folder, in what their file brings in, or in the
-// folder of their local module and of the local modules that it calls. [A] means
-// [A...HEAD]. Units that A has and B has not are removed: their configuration is read
-// from a worktree of A, so that what they manage can be destroyed. Where B is not what
-// is checked out, the units are those of a worktree of B. What a unit manages is the same
-// wherever its files were read: local state, and the folder in which the unit runs, are
-// those that it has where the repository itself is checked out.
+// [A...B] in a filter selects the units that differ between two commits. A unit differs if a file
+// changed in its directory, in the files that its own file includes, in its local module, or in a
+// local module which that one calls. [A] means [A...HEAD]. Units that exist in A but not in B are
+// removed. Their configuration is read from a worktree of A, so that their objects can be
+// destroyed. If B is not the commit that is checked out, all units are read from a worktree of B.
+// The local state and the working directory of a unit are always those in the repository's own
+// directory, not those in a worktree.
 
-// readGit finds out what the git expressions of queries stand for.
+// readGit compares the commits of the git terms of queries.
 func (f *finder) readGit(ctx context.Context, queries []filter.Query) diag.List {
 	for _, q := range queries {
 		for _, t := range q.Terms {
 			if t.Kind != filter.ByGit || f.changes[t.Value] != nil {
 				continue
 			}
-			top, err := git.Root(f.s.Root), error(nil) // of the worktree, if the units are looked at in one
+			top, err := git.Root(f.s.Root), error(nil) // root of the worktree, if units are read from one
 			if !f.elsewhere {
 				top, err = f.tools.Git.Top(ctx, f.s.Root)
 			}
@@ -54,10 +53,10 @@ func (f *finder) readGit(ctx context.Context, queries []filter.Query) diag.List 
 	return nil
 }
 
-// moveTo makes the root a folder in a worktree of the commit that filters compare
-// with, if that is another than what is checked out.
+// moveTo changes the root to a directory in a worktree of the commit that filters compare with,
+// if that is not the commit that is checked out.
 func (f *finder) moveTo(ctx context.Context, queries []filter.Query) diag.List {
-	at := "" // the commit
+	at := "" // ID of the commit
 	for _, q := range queries {
 		for _, t := range q.Terms {
 			if t.Kind != filter.ByGit {
@@ -107,7 +106,7 @@ func (f *finder) moveTo(ctx context.Context, queries []filter.Query) diag.List {
 	return nil
 }
 
-// restoreDeleted adds the units that are no longer there.
+// restoreDeleted adds the units that were deleted between the commits of c.
 func (f *finder) restoreDeleted(ctx context.Context, c *git.Changes) diag.List {
 	var ds diag.List
 	for _, path := range c.Deleted {
@@ -153,8 +152,9 @@ func (f *finder) unitIn(dir string) *Unit {
 	return f.Units[i]
 }
 
-// noteCommit notes by which commit a query found a unit, which may be nil. Reports count its
-// name from the repository then, as Terragrunt's do, which looks for it in a worktree.
+// noteCommit records the commit in which a query found the unit u, which may be nil. Reports then
+// contain the unit's path in the repository, as Terragrunt's reports do, which searches in a
+// worktree.
 func (f *finder) noteCommit(q *filter.Query, u *Unit) {
 	i := slices.IndexFunc(q.Terms, func(t filter.Term) bool { return t.Kind == filter.ByGit && !t.Not })
 	if i < 0 || u == nil || u.Commit.Ref != "" {
@@ -172,7 +172,7 @@ func (f *finder) noteCommit(q *filter.Query, u *Unit) {
 	}
 }
 
-// changed reports whether a unit differs.
+// changed reports whether a unit differs between the commits of c.
 func (m *matching) changed(c *git.Changes, u *Unit) bool {
 	if u.Removed {
 		return slices.ContainsFunc(c.Deleted, func(p string) bool {
@@ -188,8 +188,8 @@ func (m *matching) changed(c *git.Changes, u *Unit) bool {
 	return slices.ContainsFunc(m.f.modules.dirs(m.ctx, u), func(dir string) bool { return c.Dirs[dir] })
 }
 
-// touched are the folders of units with a changed file: each file counts for the
-// unit that it is nearest to.
+// touched returns the directories of units with a changed file. Each file belongs to the unit in
+// its nearest ancestor directory.
 func (m *matching) touched(c *git.Changes) map[string]bool {
 	if out := m.near[c]; out != nil {
 		return out

@@ -1,9 +1,9 @@
-// Package discovery finds the units of an estate below a folder, reads them, connects
-// them with what they depend on, and chooses those that filters ask for.
+// Package discovery finds and reads the units of an estate, connects them with their
+// dependencies, and selects those that filters match.
 //
-// Main types: Settings, Found and Unit. Queries are read by package filter, commits by
-// package git, stack files by package stacks. The one rule: what is wrong with a unit is
-// noted with it (Unit.Invalid), since it concerns those alone who work with that unit.
+// Main types: Settings, Found and Unit. Package filter parses queries, package git compares
+// commits, and package stacks reads stack files. The one rule: an error in a unit is recorded in
+// the unit (Unit.Invalid), since it only matters to commands that use the unit.
 package discovery
 
 import (
@@ -23,94 +23,95 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// Settings say which units are looked for, and how.
+// Settings configures discovery.
 type Settings struct {
-	Root        string // absolute; units are looked for below it
-	DownloadDir string // of --download-dir, which holds no units
-	Command     string // that the units are for; exclude blocks ask for it
-	Destroy     bool   // the command destroys what the units manage
-	// Removals keeps units that filters by git found removed.
+	Root        string // absolute path; units are searched below it
+	DownloadDir string // value of --download-dir; not searched for units
+	Command     string // name of the command, which exclude blocks refer to
+	Destroy     bool   // the command destroys the objects of the units
+	// Removals keeps units that were removed according to a git filter.
 	Removals bool
 
-	// Filters choose among what is found; none means all of it.
+	// Filters select units. None means all units.
 	Filters []string
-	// NoHidden leaves out units in hidden folders.
+	// NoHidden skips hidden directories.
 	NoHidden bool
-	// Lenient keeps units that cannot be read, and takes cycles, for commands that
-	// only list what there is. What is wrong becomes Found.Warnings.
+	// Lenient keeps units that cannot be read, and accepts cycles. It is for commands that only
+	// list units. Errors become Found.Warnings.
 	Lenient bool
-	// Whole goes on where units cannot be read or connected, so that a check finds what
-	// else is wrong. The units must not be run then; states can be read.
+	// Whole continues after errors in units and dependencies, so that a check finds all of them.
+	// The units must not be run then, but their states can be read.
 	Whole bool
-	// Expect is called with how many bytes of memory it takes to read the units that were
-	// found, one after the other, without collecting garbage too often. May be nil.
+	// Expect is called with the number of bytes of memory that reading the found units takes, so
+	// that the caller can tune the garbage collector. It may be nil.
 	Expect func(bytes int64)
-	// NamesAlone says that only the names of units are wanted: their files are not
-	// read, unless filters ask for what is in them.
+	// NamesAlone means that the caller only uses the names of units. Their files are not read,
+	// unless filters need their content.
 	NamesAlone bool
-	// Generate makes the units of stack files first.
+	// Generate generates the units of stack files before units are searched.
 	Generate bool
-	// OnlyStacks says that the filters choose which stack files are generated from.
+	// OnlyStacks means that the filters select the stack files whose units are generated.
 	OnlyStacks bool
-	// Overlay, if not nil, gets what stack files stand for, and Generate writes nothing.
+	// Overlay, if not nil, receives the units of stack files, and Generate writes nothing to
+	// disk.
 	Overlay *stacks.Overlay
-	// Generated is called for each unit and stack that is made. May be nil.
+	// Generated is called for each generated unit and stack. It may be nil.
 	Generated func(*unit.StackItem)
-	// DependentsIn is the folder in which filters look for units that need others; ""
-	// means the git repository that the root lies in.
+	// DependentsIn is the directory in which filters search for dependents of units. "" means the
+	// git repository that contains the root.
 	DependentsIn string
-	// Boundary is the folder that filters do not leave on their way to units that need
-	// others or are needed by them, if they name none. "" means none.
+	// Boundary is the directory that bounds graph terms of filters that name no boundary
+	// themselves. "" means no boundary.
 	Boundary string
 	// ConfigName is the name of unit files; "" means terragrunt.hcl.
 	ConfigName string
-	// Files reads files for the whole process; nil: each is read anew.
+	// Files reads files for the whole process. nil means that each file is read anew.
 	Files *readfile.Kept
 }
 
-// Tools are what finding units takes besides files.
+// Tools contains the services that discovery uses.
 type Tools struct {
-	// Loaders make the loaders of unit files below a folder. To static all outputs are
-	// unknown.
+	// Loaders returns the loaders of unit files below a directory. static evaluates with all
+	// outputs unknown.
 	Loaders func(root string) (loader, static *unit.Loader)
 	Modules *workcopy.Maker
-	Stacks  stacks.Settings // what stacks are generated with; Env is that of the root
+	Stacks  stacks.Settings // settings for generating stacks; Env is that of the root
 	Git     git.Repo
-	// Worktrees notes the worktrees that are made.
+	// Worktrees records the worktrees that are created.
 	Worktrees *git.Worktrees
 }
 
-// Found is the units of an estate in order.
+// Found contains the units of an estate.
 type Found struct {
-	Units []*Unit // by name
-	// Stacks are the folders of stack files, as names.
+	Units []*Unit // sorted by name
+	// Stacks contains the directories of stack files, as names.
 	Stacks []string
-	// Ungenerated are errors about stacks whose units were not generated: without
-	// them a run over everything would leave something out.
+	// Ungenerated contains errors about stacks whose units were not generated. A run over all
+	// units that ignored them would omit units.
 	Ungenerated diag.List
-	// Warnings came up when the units were read.
+	// Warnings contains the warnings of reading the units.
 	Warnings diag.List
-	// Chosen says that Units are those that the filters ask for, whatever is wrong
-	// with them. Without it some may be missing or too many.
+	// Chosen means that the filters were applied, whatever the errors of the units. Otherwise
+	// Units may contain too many or too few units.
 	Chosen bool
-	// Reported is what was reported while they were found.
+	// Reported contains the messages that discovery reported.
 	Reported Reported
-	// Checkouts are the commits in which units were read.
+	// Checkouts contains the commits whose files were read from worktrees.
 	Checkouts git.Checkouts
 
 	s          *Settings
 	byID       map[string]*Unit
-	incomplete map[string]bool // the folders of stack files of which not everything was made
-	elsewhere  bool            // the root lies in a worktree
+	incomplete map[string]bool // directories of stack files whose generation was incomplete
+	elsewhere  bool            // the root is in a worktree
 	modules    modules
 }
 
-// New is an estate of no units yet. Find or Add give it some.
+// New returns an estate without units. Find and Add add some.
 func New(s Settings) *Found {
 	return &Found{s: &s, byID: map[string]*Unit{}, Reported: Reported{}}
 }
 
-// Add adds a unit that was read by itself.
+// Add adds a unit that the caller has read.
 func (f *Found) Add(in *unit.Unit) *Unit {
 	u := &Unit{Unit: in, Name: f.Name(in.ID)}
 	f.put(u)
@@ -122,7 +123,7 @@ func (f *Found) put(u *Unit) {
 	f.byID[u.ID] = u
 }
 
-// Name is how a unit is called: its ID as seen from the root.
+// Name returns the name of a unit: its ID relative to the root.
 func (f *Found) Name(id string) string {
 	rel, err := filepath.Rel(f.s.Root, id)
 	if err != nil {
@@ -131,14 +132,14 @@ func (f *Found) Name(id string) string {
 	return filepath.ToSlash(rel)
 }
 
-// Root is the folder that units were looked for below: that of the settings, or the same
-// one in a worktree.
+// Root returns the directory below which units were searched: Settings.Root, or the same
+// directory in a worktree.
 func (f *Found) Root() string { return f.s.Root }
 
-// ByID is the unit of an ID, nil if there is none.
+// ByID returns the unit with an ID, or nil.
 func (f *Found) ByID(id string) *Unit { return f.byID[id] }
 
-// StackDirs are the folders of stack files.
+// StackDirs returns the directories of stack files.
 func (f *Found) StackDirs() []string {
 	out := make([]string, len(f.Stacks))
 	for i, name := range f.Stacks {
@@ -147,8 +148,8 @@ func (f *Found) StackDirs() []string {
 	return out
 }
 
-// WorktreeDir is the folder of a worktree that the units were read in; "" if that is what
-// is checked out.
+// WorktreeDir returns the directory in a worktree from which the units were read. "" means that
+// they were read from the repository's own directory.
 func (f *Found) WorktreeDir() string {
 	if !f.elsewhere {
 		return ""
@@ -156,11 +157,11 @@ func (f *Found) WorktreeDir() string {
 	return f.s.Root
 }
 
-// GraphRoot is the folder in which filters look for units that need others; "" if
-// that is the root of the estate.
+// GraphRoot returns the directory in which filters search for dependents of units. "" means the
+// root of the estate.
 func (f *Found) GraphRoot() string { return f.s.GraphRoot() }
 
-// Files lists the unit files below a folder: those of the usual names and environment
+// Files returns the unit files below a directory: files with the usual names and environment
 // files.
 func Files(root string) ([]string, diag.List) {
 	found, ds := scan(&Settings{}, root)
@@ -172,14 +173,14 @@ type finder struct {
 	*Found
 	tools          Tools
 	loader, static *unit.Loader
-	changes        map[string]*git.Changes // by what stands in the brackets of filters
-	// ahead says that all there is to list of units is asked for when they are read,
-	// where there are many.
+	changes        map[string]*git.Changes // by the text in the brackets of filters
+	// ahead means that all data for a listing is computed when units are read. It is used for
+	// estates of many units.
 	ahead bool
 }
 
-// Find finds and reads the units below the root, and puts them in order. With errors it
-// holds what could be read, and must not be run.
+// Find finds, reads and sorts the units below the root. If it returns errors, f contains the
+// units that could be read, and must not be run.
 func (f *Found) Find(ctx context.Context, tools Tools) diag.List {
 	in := &finder{Found: f, tools: tools}
 	f.modules.maker = tools.Modules
@@ -201,7 +202,7 @@ func (f *Found) Find(ctx context.Context, tools Tools) diag.List {
 	return append(ds, in.find(ctx, queries)...)
 }
 
-// openLoaders makes the loaders, now that the root is known.
+// openLoaders creates the loaders once the root is known.
 func (f *finder) openLoaders() {
 	f.loader, f.static = f.tools.Loaders(f.s.Root)
 	f.modules.static = f.static
@@ -257,7 +258,7 @@ func (f *finder) find(ctx context.Context, queries []filter.Query) (ds diag.List
 	all := f.Units
 	f.choose(ctx, queries)
 	more = f.exclude(ctx)
-	if f.s.Lenient { // what keeps a unit from being read was reported above
+	if f.s.Lenient { // errors that prevent reading a unit were reported above
 		more = slices.DeleteFunc(more.AsWarnings(), func(m *diag.Message) bool {
 			return slices.ContainsFunc(ds, func(h *diag.Message) bool { return h.Summary == m.Summary && samePlace(h.At, m.At) })
 		})
@@ -267,19 +268,19 @@ func (f *finder) find(ctx context.Context, queries []filter.Query) (ds diag.List
 	return append(slices.Clone(ds), more...)
 }
 
-// unitBytes is a quarter of what is allocated for a unit whose files are read and evaluated,
-// and twice what stays of it.
+// unitBytes is the estimated memory, in bytes, for one unit. It is a quarter of the memory that
+// reading and evaluating a unit allocates, and twice the memory that it retains.
 const unitBytes = 14 << 10
 
 func samePlace(a, b *source.Range) bool { return a != nil && b != nil && *a == *b }
 
-// ended ends the span of something that reported messages.
+// ended ends a span and adds the messages of the step.
 func ended(s *telemetry.Span, ds diag.List) {
 	s.Messages(ds)
 	s.End()
 }
 
-// noteStacks notes the stack files, and which of them nothing was generated from.
+// noteStacks records the stack files, and those of which no units were generated.
 func (f *finder) noteStacks(in finding) {
 	for _, s := range in.stacks {
 		f.Stacks = append(f.Stacks, f.Name(filepath.Dir(s)))
@@ -299,8 +300,8 @@ func (f *finder) noteStacks(in finding) {
 	}
 }
 
-// WithoutIncomplete leaves out messages about dependencies that a stack file would have made
-// if it were right, which was reported.
+// WithoutIncomplete removes errors about missing dependencies that an invalid stack file would
+// have generated. The error in the stack file is reported elsewhere.
 func (f *Found) WithoutIncomplete(ds diag.List) diag.List {
 	if len(f.incomplete) == 0 {
 		return ds
@@ -311,8 +312,8 @@ func (f *Found) WithoutIncomplete(ds diag.List) diag.List {
 	})
 }
 
-// belowIncomplete reports whether a path lies below a stack file of which not everything
-// was made.
+// belowIncomplete reports whether a path is below the directory of a stack file whose generation
+// was incomplete.
 func (f *Found) belowIncomplete(path string) bool {
 	for dir := range f.incomplete {
 		if strings.HasPrefix(path, dir+string(filepath.Separator)) {
@@ -322,14 +323,14 @@ func (f *Found) belowIncomplete(path string) bool {
 	return false
 }
 
-// generate makes the units of stack files.
+// generate generates the units of stack files.
 func (f *finder) generate(ctx context.Context) (incomplete map[string]bool, ds diag.List) {
 	return Generate(ctx, *f.s, f.tools.Stacks, f.loader.Sources())
 }
 
-// Generate makes the units of all stack files below the root of the settings. The text
-// that messages are about is added to set. incomplete are the folders of stack files of
-// which not everything was made.
+// Generate generates the units of all stack files below the root of the settings. It adds the
+// source text of messages to set. incomplete contains the directories of stack files whose
+// generation was incomplete.
 func Generate(ctx context.Context, s Settings, with stacks.Settings, set *source.Set) (incomplete map[string]bool, ds diag.List) {
 	return stacks.Generate(ctx, with, set, func(level int) ([]string, diag.List) {
 		found, _, ds := walk(&s, s.Root)
@@ -340,7 +341,7 @@ func Generate(ctx context.Context, s Settings, with stacks.Settings, set *source
 	})
 }
 
-// chosenStacks are the stack files that the filters leave.
+// chosenStacks returns the stack files that match the filters.
 func chosenStacks(s *Settings, paths []string) ([]string, diag.List) {
 	queries, ds := filter.Parse(s.Filters)
 	f := &matching{f: &finder{Found: &Found{s: s}}}

@@ -10,18 +10,18 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// ByItself is why most units are excluded.
+// ByItself is the reason of units that their own exclude block excludes.
 const ByItself = "its exclude block says so"
 
-// Excludes reports whether an exclude block is about a command.
+// Excludes reports whether an exclude block applies to a command.
 func Excludes(x *unit.Exclude, command string) bool {
 	return slices.ContainsFunc(x.Actions, func(a string) bool {
 		return a == command || a == "all" || a == "all_except_output" && command != "output"
 	})
 }
 
-// Protected reports whether a unit may not be destroyed. u and t are to take all outputs
-// for unknown.
+// Protected reports whether prevent_destroy protects a unit. u and t must evaluate with all
+// outputs unknown.
 func Protected(t *demand.Task, u *unit.Unit) (bool, diag.List) {
 	sc, ds := u.Scalars(t)
 	if ds.HasErrors() || sc == nil || sc.PreventDestroy == nil {
@@ -31,7 +31,7 @@ func Protected(t *demand.Task, u *unit.Unit) (bool, diag.List) {
 	return v.IsKnown() && !v.IsNull() && v.Type().FriendlyName() == "bool" && v.True(), ds
 }
 
-// A verdict is what a unit says of its part in the command.
+// A verdict is the result of a unit's exclude block and prevent_destroy attribute.
 type verdict struct {
 	exclude *unit.Exclude
 	guarded bool
@@ -47,7 +47,8 @@ func (f *finder) judge(ctx context.Context, u *Unit) (v verdict) {
 	return v
 }
 
-// exclude marks the units that take no part by their own word.
+// exclude marks the units that their own files, or those of other units, exclude from the
+// command.
 func (f *finder) exclude(ctx context.Context) diag.List {
 	all := parallel.Map(len(f.Units), 0, func(i int) verdict {
 		u := f.Units[i]
@@ -60,14 +61,14 @@ func (f *finder) exclude(ctx context.Context) diag.List {
 		return f.judge(ctx, u)
 	})
 	var ds diag.List
-	needed := map[*Unit]bool{} // by a unit that is excluded with its dependencies; not transitive, as in Terragrunt
+	needed := map[*Unit]bool{} // dependencies of units that are excluded with their dependencies; not transitive, as in Terragrunt
 	guarded := map[*Unit]bool{}
 	for i, v := range all {
 		ds = append(ds, v.ds...)
 		u := f.Units[i]
 		if x := v.exclude; x != nil && x.If && Excludes(x, f.s.Command) {
 			u.Excluded = ByItself
-			if x.ExcludeDependencies && !f.s.Lenient { // what lists units lists these, as in Terragrunt
+			if x.ExcludeDependencies && !f.s.Lenient { // commands that list units list these, as in Terragrunt
 				for _, n := range u.Needs {
 					needed[n] = true
 				}

@@ -12,16 +12,16 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// setAside makes errors about units that filters left out warnings, since nobody asked
-// for these, and so it does with those that exclude blocks left out. Where a file cannot
-// be read they stay errors: it may need what was chosen.
+// setAside turns errors about units into warnings if filters or exclude blocks removed the units.
+// Errors about files that cannot be read remain errors, since a selected unit may depend on such
+// a file.
 func (f *finder) setAside(ds diag.List, all []*Unit) diag.List {
 	if !ds.HasErrors() {
 		return ds
 	}
 	key := func(m *diag.Message) identity {
 		id := identify(m)
-		id.detail = "" // which names the units, where there are several
+		id.detail = "" // the detail may name several units
 		return id
 	}
 	aside := map[identity]bool{}
@@ -49,8 +49,8 @@ func (f *finder) setAside(ds diag.List, all []*Unit) diag.List {
 	return out
 }
 
-// load reads unit files. Those that lie outside of the root are left out if they
-// cannot be read; they are no part of what was asked for.
+// load reads unit files and adds their units. With outside, the files are outside of the root,
+// and those that cannot be read are skipped, since the user did not ask for them.
 func (f *finder) load(ctx context.Context, paths []string, outside bool) diag.List {
 	if len(paths) == 0 {
 		return nil
@@ -101,9 +101,8 @@ func (f *finder) load(ctx context.Context, paths []string, outside bool) diag.Li
 	return ds
 }
 
-// broken adds the units of a file that cannot be read as a whole, and returns what
-// there is to tell of it. What can be read counts for the order of units that are only
-// listed.
+// broken adds the units of a file that has errors, and returns the messages to report. With
+// Lenient, the parts that can be read determine the order in listings.
 func (f *finder) broken(path string, units []*Unit, ds diag.List) diag.List {
 	if f.s.Lenient {
 		if in := f.loader.Part(path); in != nil {
@@ -126,7 +125,7 @@ func (f *finder) broken(path string, units []*Unit, ds diag.List) diag.List {
 	return ds
 }
 
-// looksInside reports whether queries ask for more of units than their names.
+// looksInside reports whether queries need more than the names of units.
 func looksInside(queries []filter.Query) bool {
 	return slices.ContainsFunc(queries, func(q filter.Query) bool {
 		return slices.ContainsFunc(q.Terms, func(t filter.Term) bool {
@@ -135,8 +134,8 @@ func looksInside(queries []filter.Query) bool {
 	})
 }
 
-// named are the files of units that queries about names alone find, and those whose
-// units have names that only they tell: what is wrong with others is nobody's concern.
+// named returns the files of units that match queries which only use names, and the files whose
+// content determines the names of their units. Errors in other files do not matter.
 func (f *finder) named(ctx context.Context, queries []filter.Query, paths []string) []string {
 	s := &finder{Found: &Found{Stacks: slices.Clone(f.Stacks), byID: map[string]*Unit{}, s: f.s}}
 	out := s.nameUnits(paths)
@@ -148,8 +147,8 @@ func (f *finder) named(ctx context.Context, queries []filter.Query, paths []stri
 	return out
 }
 
-// nameUnits adds the units whose files tell nothing more of their names, without
-// reading them, and returns the other files: those with module blocks.
+// nameUnits adds the units whose names follow from their paths, without reading their files. It
+// returns the other files: those with module blocks.
 func (f *finder) nameUnits(paths []string) []string {
 	several := parallel.Map(len(paths), 0, func(i int) bool {
 		return !isUnitName(filepath.Base(paths[i]), "") || holdsModule(f.s.Files, paths[i])
@@ -166,7 +165,7 @@ func (f *finder) nameUnits(paths []string) []string {
 	return left
 }
 
-// widen adds the units outside of the root where a filter asks for what needs others.
+// widen adds units outside of the root if a filter selects dependents of units.
 func (f *finder) widen(ctx context.Context, queries []filter.Query) diag.List {
 	var units []string
 	for _, dir := range f.s.lookedIn(queries) {

@@ -16,10 +16,10 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// connect finds out which units come after which. Dependencies draw edges by
-// rule 16 of the import specification; an unmerged import's dependency only where
-// an input that the module declares uses it. Where a filter asks for what units
-// need, units outside of the root are read too.
+// connect connects units with their dependencies. Rule 16 of the import specification defines
+// which blocks are dependencies. A dependency of an unmerged import only counts if an input that
+// the module declares uses it. If a filter selects dependencies of units, connect also reads
+// units outside of the root.
 func (f *finder) connect(ctx context.Context, queries []filter.Query) diag.List {
 	above := ctx
 	ctx, s := telemetry.Start(ctx, "discovery_phase_relationship")
@@ -38,10 +38,11 @@ func (f *finder) connect(ctx context.Context, queries []filter.Query) diag.List 
 	return append(ds, cycles...)
 }
 
-// manyUnits is from how many units on what was computed for each is not kept.
+// manyUnits is the number of units above which the evaluated parts of each unit are discarded, to
+// save memory.
 const manyUnits = 500
 
-// edges finds out what units name as their dependencies.
+// edges evaluates the dependencies of units.
 func (f *finder) edges(ctx context.Context, units []*Unit) diag.List {
 	all := parallel.Map(len(units), 0, func(i int) diag.List {
 		u := units[i]
@@ -56,7 +57,7 @@ func (f *finder) edges(ctx context.Context, units []*Unit) diag.List {
 			}
 		}
 		if u.edges = e.edges; u.Broken != nil {
-			return nil // what is wrong was reported, and more may come of that
+			return nil // the errors were reported, and others may result from them
 		}
 		ds := f.WithoutIncomplete(e.wrong)
 		u.Invalid = append(u.Invalid, ds.Errors()...)
@@ -65,17 +66,17 @@ func (f *finder) edges(ctx context.Context, units []*Unit) diag.List {
 	return f.Reported.Join(units, all)
 }
 
-// early is what units of an estate of many are asked for when they are read, one after
-// the other, so that nothing but the answers is kept of each.
+// early contains the data of one unit that discovery and listings need. In estates of many units
+// it is computed when the unit is read, and everything else about the unit is discarded.
 type early struct {
 	edges    []unit.Edge
-	wrong    diag.List // with the edges
+	wrong    diag.List // errors in the dependencies
 	warnings diag.List
 	verdict  verdict
 	imports  []unit.Imported
 }
 
-// ask asks a unit for its dependencies.
+// ask evaluates the dependencies of a unit.
 func (f *finder) ask(ctx context.Context, u *Unit) *early {
 	t, e := f.loader.Task(ctx), &early{}
 	if e.edges, e.wrong = u.Dependencies(t, f.modules.takes(ctx, u)); u.Broken == nil {
@@ -84,7 +85,7 @@ func (f *finder) ask(ctx context.Context, u *Unit) *early {
 	return e
 }
 
-// askEarly asks a unit for all, and lets go of what was computed for that.
+// askEarly evaluates all data in early for a unit, and discards the rest.
 func (f *finder) askEarly(ctx context.Context, u *Unit) {
 	e := f.ask(ctx, u)
 	e.verdict = f.judge(ctx, u)
@@ -93,8 +94,8 @@ func (f *finder) askEarly(ctx context.Context, u *Unit) {
 	u.ForgetFile()
 }
 
-// reachOut reads the units outside of the root that others need, and what these
-// need, as far as they are wanted.
+// reachOut reads the units outside of the root that others depend on, directly or indirectly, if
+// wanted returns true for them.
 func (f *finder) reachOut(ctx context.Context, wanted func(path string) bool) diag.List {
 	var ds diag.List
 	for wave := f.Units; len(wave) > 0; {
@@ -126,7 +127,7 @@ func (f *finder) reachOut(ctx context.Context, wanted func(path string) bool) di
 	return ds
 }
 
-// link turns the edges of a unit into what it needs.
+// link sets the Needs of a unit from its edges, and its External.
 func (f *finder) link(t *demand.Task, u *Unit) {
 	seen := map[*Unit]bool{}
 	add := func(to *Unit) {
@@ -148,7 +149,7 @@ func (f *finder) link(t *demand.Task, u *Unit) {
 			}
 			for _, dir := range dirs {
 				switch to := f.byID[dir]; {
-				case to == nil: // not made yet, or beyond what was looked for
+				case to == nil: // not generated yet, or outside of the searched directories
 					outside(dir)
 				case to != u:
 					behind = append(behind, to)
@@ -170,7 +171,7 @@ func (f *finder) link(t *demand.Task, u *Unit) {
 	slices.SortFunc(u.Needs, ByName)
 }
 
-// cycles reports each cycle of units once, step by step.
+// cycles returns an error for each cycle of units, which lists the units.
 func (f *finder) cycles() diag.List {
 	const (
 		fresh = iota
@@ -231,7 +232,7 @@ func cycle(units []*Unit) *diag.Message {
 	return m
 }
 
-// closure adds to a set of units all that can be reached from them.
+// closure adds to a set all units that are reachable by next from units in the set.
 func closure(set map[*Unit]bool, next func(*Unit) []*Unit) {
 	work := slices.Collect(maps.Keys(set))
 	for len(work) > 0 {

@@ -20,7 +20,7 @@ type Entry struct {
 	Unit *Unit // nil for a stack
 }
 
-// Type is unit or stack.
+// Type returns "unit" or "stack".
 func (x Entry) Type() string {
 	if x.Unit == nil {
 		return "stack"
@@ -28,9 +28,9 @@ func (x Entry) Type() string {
 	return "unit"
 }
 
-// Entries lists the units and stacks by name, or in waves: those that need none of
-// the others, those that need these alone, and so on, the other way round if
-// reverse is set.
+// Entries returns the units and stacks sorted by name. With waves, they are sorted by depth in
+// the dependency graph: units without dependencies come first, then units that only depend on
+// these, and so on. reverse reverses the direction of dependencies.
 func (f *Found) Entries(waves, reverse bool) []Entry {
 	level, stacks := map[*Unit]int{}, map[string]int{}
 	if waves {
@@ -71,7 +71,7 @@ func (f *Found) Entries(waves, reverse bool) []Entry {
 	return out
 }
 
-// unmadeStacks are the stacks that units depend on and whose units were not generated yet.
+// unmadeStacks returns the stacks that units depend on and whose units are not generated yet.
 func (f *Found) unmadeStacks() map[*Unit][]string {
 	out := map[*Unit][]string{}
 	for _, u := range f.Units {
@@ -84,8 +84,8 @@ func (f *Found) unmadeStacks() map[*Unit][]string {
 	return out
 }
 
-// NeedNames are the names of what a unit's dependencies lead to, in their order; a
-// dependency on a stack leads to its units.
+// NeedNames returns the names of a unit's dependencies in the order of their blocks. A dependency
+// on a stack is replaced by the units of the stack.
 func (f *Found) NeedNames(u *Unit) []string {
 	var out []string
 	add := func(name string) {
@@ -107,8 +107,8 @@ func (f *Found) NeedNames(u *Unit) []string {
 	return out
 }
 
-// ExcludeBlock is the exclude block of a unit, nil if it has none or it cannot be
-// computed.
+// ExcludeBlock returns the exclude block of a unit. It returns nil if the unit has none or if the
+// block has errors.
 func ExcludeBlock(t *demand.Task, u *Unit) *unit.Exclude {
 	var x *unit.Exclude
 	var ds diag.List
@@ -123,8 +123,8 @@ func ExcludeBlock(t *demand.Task, u *Unit) *unit.Exclude {
 	return x
 }
 
-// Included tells the files that a unit's own file includes or imports, by label,
-// as seen from the estate's root.
+// Included returns the files that a unit's own file includes or imports, by label. Paths are
+// relative to the estate's root.
 func (f *Found) Included(t *demand.Task, u *Unit) map[string]string {
 	var list []unit.Imported
 	if u.early != nil {
@@ -141,8 +141,8 @@ func (f *Found) Included(t *demand.Task, u *Unit) map[string]string {
 	return out
 }
 
-// Tasks are the units as a scheduler has them, by index: each comes after those that it
-// needs, or before them if reverse is set.
+// Tasks returns the units as tasks of a scheduler, with the same indexes. Each task depends on
+// those of the unit's dependencies or, with reverse, of its dependents.
 func Tasks(units []*Unit, reverse bool) []schedule.Task {
 	index := make(map[*Unit]int, len(units))
 	for i, u := range units {
@@ -162,8 +162,8 @@ func Tasks(units []*Unit, reverse bool) []schedule.Task {
 	return out
 }
 
-// Order lists the units so that each comes after those that it needs, or before
-// them if reverse is set; where that leaves a choice, by name.
+// Order returns the units so that each comes after its dependencies or, with reverse, before
+// them. Otherwise they are sorted by name.
 func (f *Found) Order(reverse bool) []*Unit {
 	out := make([]*Unit, 0, len(f.Units))
 	for _, i := range schedule.Order(Tasks(f.Units, reverse)) {
@@ -172,8 +172,8 @@ func (f *Found) Order(reverse bool) []*Unit {
 	return out
 }
 
-// WriteDOT draws the units and what they need, for Graphviz. With excluded, units that
-// take no part in the command are red.
+// WriteDOT writes the dependency graph in the language of Graphviz. With excluded, units that are
+// excluded from the command are red.
 func (f *Found) WriteDOT(w io.Writer, excluded bool) error {
 	var b strings.Builder
 	b.WriteString("digraph {\n")

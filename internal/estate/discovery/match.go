@@ -17,27 +17,27 @@ import (
 
 // # Filters
 //
-// Several queries add up, and those that begin with ! take away from what the
-// others found, or from all units below the root if there are no others. A query
-// looks for units and stacks below the root; what graph terms add may lie outside.
+// Several queries add up. Queries that begin with ! remove units from the result of the others,
+// or from all units below the root if there are no others. A query finds units and stacks below
+// the root. Graph terms may add units outside of it.
 
-// An item is a unit or a stack, as queries see it.
+// An item is a unit or a stack that queries match.
 type item struct {
-	name string // as seen from the root
+	name string // path relative to the root
 	unit *Unit  // nil for a stack
 }
 
-// matching is one use of queries.
+// matching evaluates queries once.
 type matching struct {
 	f      *finder
 	ctx    context.Context
-	all    []*item // below the root
+	all    []*item // items below the root
 	of     map[*Unit]*item
 	near   map[*git.Changes]map[string]bool
 	readBy map[*Unit][]string
 }
 
-// chosen are the units and stacks that the queries leave.
+// chosen returns the units and stacks that match the queries.
 func (m *matching) chosen(queries []filter.Query) map[*item]bool {
 	keep := map[*item]bool{}
 	positive := false
@@ -63,7 +63,7 @@ func (m *matching) chosen(queries []filter.Query) map[*item]bool {
 	return keep
 }
 
-// query is what a query finds.
+// query returns the items that match a query.
 func (m *matching) query(q *filter.Query) map[*item]bool {
 	set := map[*item]bool{}
 	for _, it := range m.all {
@@ -72,7 +72,7 @@ func (m *matching) query(q *filter.Query) map[*item]bool {
 	return m.narrow(m.term(&q.Terms[0], set), q.Terms[1:])
 }
 
-// narrow takes away what the terms do not find.
+// narrow removes the items that the terms do not match.
 func (m *matching) narrow(set map[*item]bool, terms []filter.Term) map[*item]bool {
 	for i := range terms {
 		among := map[*item]bool{}
@@ -92,7 +92,7 @@ func (m *matching) narrow(set map[*item]bool, terms []filter.Term) map[*item]boo
 	return set
 }
 
-// term is what a term finds among items, and what it adds to them.
+// term returns the items in among that match a term, and those that its graph operators add.
 func (m *matching) term(t *filter.Term, among map[*item]bool) map[*item]bool {
 	match := m.matcher(t)
 	set := map[*item]bool{}
@@ -116,7 +116,7 @@ func (m *matching) term(t *filter.Term, among map[*item]bool) map[*item]bool {
 	return out
 }
 
-// spread adds the units that need the matching ones, and those that these need.
+// spread adds the dependents and the dependencies of the matching units, as the term requires.
 func (m *matching) spread(t *filter.Term, match map[*item]bool) map[*item]bool {
 	out := map[*item]bool{}
 	walk := func(steps int, bound string, next func(*Unit) []*Unit) {
@@ -154,7 +154,7 @@ func (m *matching) spread(t *filter.Term, match map[*item]bool) map[*item]bool {
 	return out
 }
 
-// matcher makes the test of a term.
+// matcher returns the function that tests whether an item matches a term.
 func (m *matching) matcher(t *filter.Term) func(*item) bool {
 	switch t.Kind {
 	case filter.ByPath:
@@ -178,7 +178,7 @@ func (m *matching) ByName(pattern string) func(*item) bool {
 	}
 }
 
-// byPath matches paths as seen from the root, or absolute ones.
+// byPath matches paths relative to the root, and absolute paths.
 func (m *matching) byPath(p string) func(*item) bool {
 	p = filepath.ToSlash(p)
 	if filepath.IsAbs(p) {
@@ -230,7 +230,7 @@ func (m *matching) source(u *Unit, match func(string) bool) bool {
 	return value.IsText(v) && match(v.AsString())
 }
 
-// files are the files that a unit is made of, found out once.
+// files returns the files that a unit reads. It caches the result.
 func (m *matching) files(u *Unit) []string {
 	if out, ok := m.readBy[u]; ok {
 		return out
@@ -240,7 +240,7 @@ func (m *matching) files(u *Unit) []string {
 	return out
 }
 
-// choose leaves out the units that filters do not find.
+// choose removes the units and stacks that do not match the filters.
 func (f *finder) choose(ctx context.Context, queries []filter.Query) {
 	m := &matching{f: f, ctx: ctx, of: map[*Unit]*item{}, readBy: map[*Unit][]string{}}
 	for _, u := range f.Units {
@@ -258,8 +258,8 @@ func (f *finder) choose(ctx context.Context, queries []filter.Query) {
 	}
 }
 
-// Match tells which units queries find, as seen from a folder. What is about commits finds
-// nothing.
+// Match returns the names of the units that match queries, relative to the directory dir. Terms
+// about commits match nothing.
 func (f *Found) Match(ctx context.Context, loader, static *unit.Loader, dir string, texts []string) (map[string]bool, diag.List) {
 	queries, ds := filter.Parse(texts)
 	if ds.HasErrors() {
@@ -282,7 +282,8 @@ func (f *Found) Match(ctx context.Context, loader, static *unit.Loader, dir stri
 	return out, nil
 }
 
-// restrict takes the others out of the estate; they count as units outside.
+// restrict removes all other items from the estate. Dependencies on removed units become
+// External.
 func (f *finder) restrict(items map[*item]bool) {
 	keep := map[*Unit]bool{}
 	stacks := map[string]bool{}

@@ -17,21 +17,21 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// modules are those of units where they lie on this machine.
+// modules reads the modules of units that are on this machine.
 type modules struct {
 	maker    *workcopy.Maker
-	static   *unit.Loader                     // to which all outputs are unknown
-	below    parallel.Cache[string, []string] // folders of local modules, by that of the first
-	listings parallel.Cache[string, []string] // configuration files below a folder
+	static   *unit.Loader                     // evaluates with all outputs unknown
+	below    parallel.Cache[string, []string] // directories of local modules, by that of the root module
+	listings parallel.Cache[string, []string] // configuration files below a directory
 }
 
-// root is the root module of a unit, nil if it is not on this machine.
+// root returns the root module of a unit. It returns nil if the module is not on this machine.
 func (m *modules) root(ctx context.Context, u *Unit) *config.Module {
 	return m.maker.LocalRoot(m.static.Task(ctx), u.In(m.static))
 }
 
-// takes tells which inputs the module of a unit takes, nil where that is not known
-// without fetching the module.
+// takes returns a function that reports whether the module of a unit declares an input. It
+// returns nil if that is unknown without fetching the module.
 func (m *modules) takes(ctx context.Context, u *Unit) func(name string) bool {
 	root := m.root(ctx, u)
 	if root == nil {
@@ -46,8 +46,8 @@ func (m *modules) takes(ctx context.Context, u *Unit) func(name string) bool {
 	}
 }
 
-// dirs are the folders of a unit's local module and of the local modules
-// that it calls, but for the unit's own.
+// dirs returns the directories of a unit's local module and of the local modules that it calls,
+// directly or indirectly.
 func (m *modules) dirs(ctx context.Context, u *Unit) []string {
 	if u.unread() {
 		return nil
@@ -90,8 +90,8 @@ func (m *modules) dirs(ctx context.Context, u *Unit) []string {
 	})
 }
 
-// files are the configuration files below the folder that a unit's source
-// leads to, if that is local.
+// files returns the configuration files below the directory of a unit's source, if the source is
+// local.
 func (m *modules) files(t *demand.Task, u *Unit) []string {
 	tf, ds := u.Terraform(t)
 	if ds.HasErrors() || tf == nil || tf.Source == nil {
@@ -109,7 +109,7 @@ func (m *modules) files(t *demand.Task, u *Unit) []string {
 			switch {
 			case err != nil:
 				whole = false
-				return nil // what cannot be read is not read by the unit either
+				return nil // the unit cannot read such files either
 			case d.IsDir() && copytree.Private(d.Name()):
 				return filepath.SkipDir
 			case !d.IsDir() && (overlay.IsConfig(d.Name()) || strings.HasSuffix(d.Name(), ".hcl")):
@@ -121,8 +121,8 @@ func (m *modules) files(t *demand.Task, u *Unit) []string {
 	})
 }
 
-// Reading lists the files that a unit is made of: what its file brings in, and
-// the configuration of a local module. Files that cannot be computed are left out.
+// Reading returns the files that a unit reads, except its own file: those that its file includes,
+// and the configuration of a local module. Files whose paths cannot be computed are missing.
 func (f *Found) Reading(t *demand.Task, u *Unit) []string {
 	if u.unread() {
 		return nil

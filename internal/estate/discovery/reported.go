@@ -7,8 +7,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 )
 
-// identity tells messages apart that are found again and again where units share
-// files.
+// identity identifies a message. Equal messages occur repeatedly if units share files.
 type identity struct {
 	code, summary, detail, file string
 	line, column                int
@@ -22,14 +21,14 @@ func identify(m *diag.Message) identity {
 	return id
 }
 
-// NamedUnits is how many units a message names that came up in more of them.
+// NamedUnits is the maximum number of units that a message about several units names.
 const NamedUnits = 3
 
-// Reported is what was reported of units already, so that it is not reported again.
+// Reported is the set of messages that were reported, so that none is reported twice.
 type Reported map[identity]bool
 
-// Join joins what was found of each unit, without what was reported before, and notes it.
-// A message about a file that units share comes once, and names them.
+// Join concatenates the messages of each unit, without those reported before, and records them. A
+// message that occurs in several units is returned once and names them.
 func (r Reported) Join(units []*Unit, all []diag.List) diag.List {
 	first, in := map[identity]*diag.Message{}, map[*diag.Message][]*Unit{}
 	var ds diag.List
@@ -44,7 +43,7 @@ func (r Reported) Join(units []*Unit, all []diag.List) diag.List {
 				first[id] = &c
 				ds = append(ds, &c)
 			}
-			if m.Severity == diag.Error { // in one unit suffices
+			if m.Severity == diag.Error { // an error in one unit makes it an error
 				first[id].Severity = diag.Error
 			}
 			m := first[id]
@@ -62,7 +61,8 @@ func (r Reported) Join(units []*Unit, all []diag.List) diag.List {
 	return ds
 }
 
-// cameUp names the units that a message came up in, if it does not show by itself.
+// cameUp returns a phrase with the units that a message occurred in. It returns "" if the
+// message's own source range shows that.
 func cameUp(m *diag.Message, units []*Unit) string {
 	if len(units) == 1 && m.At != nil && m.At.Filename == units[0].Path {
 		return ""

@@ -15,14 +15,14 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// finding is what lies below a folder, sorted by path.
+// finding contains the files found below a directory, sorted by path.
 type finding struct {
 	units  []string // unit files
 	stacks []string // stack files
 }
 
-// scan lists the unit and stack files below a folder: those of the usual names, and
-// others that hold a module block.
+// scan returns the unit and stack files below a directory: files with the usual names, and other
+// files that contain a module block.
 func scan(s *Settings, root string) (finding, diag.List) {
 	f, maybe, ds := walk(s, root)
 	if ds.HasErrors() {
@@ -38,13 +38,13 @@ func scan(s *Settings, root string) (finding, diag.List) {
 	return f, nil
 }
 
-// A candidate is a file that may hold module blocks, by its name; from is where it is read.
+// A candidate is a file that may contain module blocks, according to its name. from is the path
+// from which it is read.
 type candidate struct{ path, from string }
 
-// walk lists the files below a folder by their names, and reads none. Folders in which
-// programs keep what is theirs are left out, and so are working directories of units, the
-// folder of --download-dir, and hidden ones if that is asked for, but for those that stacks
-// are generated in.
+// walk finds files below a directory by their names and reads none. It skips private directories
+// of programs, working directories of units, the directory of --download-dir and, with NoHidden,
+// hidden directories except those with generated stacks.
 func walk(s *Settings, root string) (f finding, maybe []candidate, ds diag.List) {
 	name := s.ConfigName
 	if name == "" {
@@ -56,7 +56,7 @@ func walk(s *Settings, root string) (f finding, maybe []candidate, ds diag.List)
 			f.units = append(f.units, p)
 		case base == unit.DefaultJSONName && name == unit.DefaultName:
 			if n := len(f.units); n > 0 && filepath.Dir(f.units[n-1]) == filepath.Dir(p) {
-				f.units = f.units[:n-1] // JSON goes first
+				f.units = f.units[:n-1] // the JSON file takes precedence
 			}
 			f.units = append(f.units, p)
 		case base == unit.StackName:
@@ -75,7 +75,7 @@ func walk(s *Settings, root string) (f finding, maybe []candidate, ds diag.List)
 				return filepath.SkipDir
 			}
 		case d.Name() == copytree.WorkingName && filepath.Dir(p) != root:
-			return filepath.SkipDir // it comes before the files that the folder is a copy of
+			return filepath.SkipDir // the marker sorts before the files of the copied directory
 		default:
 			add(p, p)
 		}
@@ -92,7 +92,7 @@ func walk(s *Settings, root string) (f finding, maybe []candidate, ds diag.List)
 	return f, maybe, nil
 }
 
-// clashes are errors about folders that hold a unit and a stack.
+// clashes returns errors about directories that contain both a unit and a stack.
 func (f *finding) clashes(lenient bool) diag.List {
 	var ds diag.List
 	dirs := map[string]bool{}
@@ -120,9 +120,8 @@ func isCandidate(name string) bool {
 	return name != unit.ValuesName && name != unit.AutoIncludeName && name != unit.StackAutoIncludeName && !strings.HasSuffix(name, ".tftest.hcl") && !strings.HasSuffix(name, ".tofutest.hcl") && !strings.HasSuffix(name, ".estatetest.hcl")
 }
 
-// holdsModule reports whether a file has a module block at the start of a line.
-// It looks at the text alone: whether the file is sound is found out when it is
-// loaded.
+// holdsModule reports whether a file has a module block at the start of a line. It only searches
+// the text; the loader reports syntax errors.
 func holdsModule(files *readfile.Kept, path string) bool {
 	src, err := files.Whole(path)
 	if err != nil {
@@ -144,8 +143,9 @@ func isUnitName(name, configName string) bool {
 	return name == unit.DefaultName || name == unit.DefaultJSONName || name == configName
 }
 
-// EnvironmentFiles lists the environment files directly in a folder; none where its unit
-// file is the only one that could be one. files, which may be nil, reads them.
+// EnvironmentFiles returns the environment files directly in a directory. It returns none if the
+// only candidate is the unit file, which the loader reads anyway. files reads them and may be
+// nil.
 func EnvironmentFiles(files *readfile.Kept, dir string) []string {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -155,7 +155,7 @@ func EnvironmentFiles(files *readfile.Kept, dir string) []string {
 		return en.IsDir() || !isCandidate(en.Name()) || en.Name() == unit.StackName
 	})
 	if len(entries) == 1 && entries[0].Name() == unit.DefaultName {
-		return nil // whatever it holds, no other file is meant, and its unit's loader opens it
+		return nil // it is the unit file of the directory; the loader opens it
 	}
 	var out []string
 	for _, en := range entries {

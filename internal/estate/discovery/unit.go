@@ -11,41 +11,40 @@ import (
 // A Unit is one unit of an estate.
 type Unit struct {
 	*unit.Unit
-	Name     string // the path from the estate's root, with slashes
+	Name     string // path relative to the estate's root, with slashes
 	Needs    []*Unit
 	NeededBy []*Unit
-	External []string // dependencies that lie outside of the estate
-	// Excluded says why the unit takes no part in the command; "" if it does.
+	External []string // IDs of dependencies outside of the estate
+	// Excluded is the reason why the unit is excluded from the command. "" means that it is not.
 	Excluded string
-	// Outside is true for units that do not lie below the estate's root, which
-	// filters bring in.
+	// Outside is true for units outside of the estate's root, which filters add.
 	Outside bool
-	// Broken is what is wrong with a unit file that cannot be read. Such units are there
-	// only where Settings.Lenient or Settings.Whole is set, and nothing but their names is
-	// known, and with Lenient those of their dependencies that can be read. Empty, but not
-	// nil, for units that are Removed.
+	// Broken contains the errors of a unit file that cannot be read. Such units only exist if
+	// Settings.Lenient or Settings.Whole is set. Only their names are known and, with Lenient,
+	// the dependencies that can be read. It is empty but not nil for units that are Removed or
+	// known only by name.
 	Broken diag.List
-	// Partial is set where the file was read in part: only the check and what lists units
-	// work with it.
+	// Partial means that the file was read in part. Only checks and listings use such units.
 	Partial bool
-	// Removed is true for units that are no longer there, which filters by git bring
-	// in: all that they manage is to be destroyed.
+	// Removed is true for units that were deleted between the commits of a git filter. All their
+	// objects are destroyed.
 	Removed bool
-	// Invalid is what discovery found wrong with the unit.
+	// Invalid contains the errors that discovery found in the unit.
 	Invalid diag.List
-	// Commit is where a filter by git found the unit; zero if none did.
+	// Commit is the commit in which a git filter found the unit, or zero.
 	Commit Commit
 
 	edges []unit.Edge
-	early *early // nil: it is asked for
-	// ofStack are the units behind an edge that leads to a stack, by its ID.
+	early *early // nil means that it was not computed when the unit was read
+	// ofStack contains the units of each stack that the unit depends on, by the ID of the edge.
 	ofStack map[string][]*Unit
-	// stackDirs are the folders of the units of such a stack, whether they were made or not.
+	// stackDirs contains the directories of all units of these stacks, including those not
+	// generated yet.
 	stackDirs map[string][]string
 }
 
-// Called is how messages call the unit: its name or, of the one in the working folder, that
-// of the folder.
+// Called returns the name of the unit in messages. For the unit in the root directory it is the
+// name of that directory.
 func (u *Unit) Called() string {
 	if u.Name == "." {
 		return filepath.Base(u.Dir)
@@ -53,18 +52,19 @@ func (u *Unit) Called() string {
 	return u.Name
 }
 
-// A Commit is where a filter by git found a unit.
+// A Commit is the commit in which a git filter found a unit.
 type Commit struct {
-	Ref  string // the commit, as it was written
-	Name string // the unit's path from the repository
+	Ref  string // the commit, as written in the filter
+	Name string // path of the unit in the repository
 }
 
-// unread reports whether nothing but the name of a unit is known.
+// unread reports whether only the name of a unit is known.
 func (u *Unit) unread() bool { return u.Broken != nil && !u.Partial }
 
 // ByName compares units by name.
 func ByName(a, b *Unit) int { return cmp.Compare(a.Name, b.Name) }
 
-// needs is Needs or NeededBy as a function, for those who go through a graph one way or the other.
+// needs and neededBy return Needs and NeededBy, as functions that select the direction of a graph
+// traversal.
 func needs(u *Unit) []*Unit    { return u.Needs }
 func neededBy(u *Unit) []*Unit { return u.NeededBy }

@@ -12,16 +12,17 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Bootstrapping says whether and how the stores of states are made before they are used.
+// Bootstrapping configures whether and how the stores of states are created before they are used.
 type Bootstrapping struct {
-	On      bool // Prepare makes them
-	Require bool // one that does not exist is an error
-	Keep    bool // one that exists is left as it is
-	// Did is called with what was made or changed for a unit. It may be nil.
+	On      bool // Prepare creates stores
+	Require bool // a store that does not exist is an error
+	Keep    bool // an existing store is not changed
+	// Did is called with a description of what was created or changed for a unit. It may be nil.
 	Did func(unit, what string)
 }
 
-// Prepare makes the store of a unit's state, if that is wanted before it is used.
+// Prepare creates the store of a unit's state, if the settings require that before the store is
+// used.
 func (k *Keeper) Prepare(ctx context.Context, name string, d *workcopy.Dir, env sys.Env) diag.List {
 	if !k.s.Bootstrap.On || k.s.Throwaway != "" {
 		return nil
@@ -30,8 +31,8 @@ func (k *Keeper) Prepare(ctx context.Context, name string, d *workcopy.Dir, env 
 	return ds
 }
 
-// Bootstrap makes the store that the remote_state of a unit describes. Where there is nothing
-// to be made, nothing says why, for a line of text.
+// Bootstrap creates the store that the remote_state block of a unit describes. If there is
+// nothing to create, nothing is the reason, as part of a sentence.
 func (k *Keeper) Bootstrap(ctx context.Context, name string, d *workcopy.Dir, env sys.Env) (nothing string, ds diag.List) {
 	rs := d.Remote
 	switch {
@@ -61,7 +62,7 @@ func (k *Keeper) Bootstrap(ctx context.Context, name string, d *workcopy.Dir, en
 	return nothing, append(ds, located(more, rs.At)...)
 }
 
-// named is the unit of a place, in a sentence.
+// named returns the name of the unit of a place, for use in a sentence.
 func (p Place) named() string {
 	if p.Unit == "." {
 		return "this unit"
@@ -69,8 +70,8 @@ func (p Place) named() string {
 	return p.Unit
 }
 
-// kept makes sure that what is deleted from the store of a place can be brought back.
-// force does without.
+// kept returns an error if the store cannot restore a deleted state, because it keeps no
+// versions. With force it checks nothing.
 func (k *Keeper) kept(ctx context.Context, p Place, force bool) diag.List {
 	if force {
 		return nil
@@ -93,7 +94,8 @@ func (k *Keeper) kept(ctx context.Context, p Place, force bool) diag.List {
 	return nil
 }
 
-// Delete removes the state of a unit under its lock. was is false if there is none.
+// Delete deletes the state of a unit while it holds the lock. was is false if there is no state.
+// Unless force is set, it is an error if the store cannot restore a deleted state.
 func (k *Keeper) Delete(ctx context.Context, p Place, force bool, l arguments.Lock) (was bool, ds diag.List) {
 	if ds = k.kept(ctx, p, force); ds.HasErrors() {
 		return false, ds
@@ -103,7 +105,7 @@ func (k *Keeper) Delete(ctx context.Context, p Place, force bool, l arguments.Lo
 		return false, ds
 	}
 	defer func() { ds = append(ds, h.Release()...) }()
-	if more := h.Settle(ctx); more.HasErrors() { // nobody is at work without the lock
+	if more := h.Settle(ctx); more.HasErrors() { // the lock excludes other processes
 		return false, append(ds, more...)
 	}
 	if h.Current() == nil {
@@ -123,9 +125,10 @@ func (k *Keeper) delete(ctx context.Context, p Place) diag.List {
 	return nil
 }
 
-// Move moves the state of a unit to where another has its own, under both locks. It
-// is copied, with lineage and serial, read back, and deleted from its old place; a move
-// that is cut off can be run again. moved is false if there is nothing to move.
+// Move moves the state of a unit to the place of another unit's state, while it holds both locks.
+// It copies the state with its lineage and serial, reads the copy back, and deletes the original.
+// After an interruption, the same move can be repeated. moved is false if there is nothing to
+// move.
 func (k *Keeper) Move(ctx context.Context, from, to Place, force bool, l arguments.Lock) (moved bool, ds diag.List) {
 	if ds = k.kept(ctx, from, force); ds.HasErrors() {
 		return false, ds
@@ -153,7 +156,7 @@ func (k *Keeper) Move(ctx context.Context, from, to Place, force bool, l argumen
 		return false, append(ds, more...)
 	}
 	st, there := source.Current(), target.Current()
-	copied := st != nil && there != nil && there.Lineage == st.Lineage && there.Equal(st) // by a move that was cut off
+	copied := st != nil && there != nil && there.Lineage == st.Lineage && there.Equal(st) // by an interrupted move
 	switch {
 	case st == nil:
 		return false, ds

@@ -7,16 +7,17 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 )
 
-// Changing is the states that are being changed, and the providers that run, for a program
-// that is about to end although units are being applied. The zero value is empty.
+// Changing contains the states that are being changed and the provider processes that run. A
+// program that has to end during an apply uses it to stop. The zero value is empty and ready to
+// use. Its methods may be called concurrently.
 type Changing struct {
 	mu    sync.Mutex
 	all   map[*statemgr.State]bool
-	procs *engine.Processes // nil: no run began yet
+	procs *engine.Processes // nil until a run begins
 	over  bool
 }
 
-// Add notes a state that is being changed.
+// Add adds a state that is being changed. After Abandon, it abandons the state at once.
 func (h *Changing) Add(s *statemgr.State) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -29,22 +30,22 @@ func (h *Changing) Add(s *statemgr.State) {
 	}
 }
 
-// Remove notes that a state is whole again.
+// Remove removes a state whose changes are complete.
 func (h *Changing) Remove(s *statemgr.State) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.all, s)
 }
 
-// Use notes the providers of a run.
+// Use sets the provider processes of the current run.
 func (h *Changing) Use(p *engine.Processes) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.procs = p
 }
 
-// EndProviders ends the providers of a run that is still going on. What they were doing
-// comes to nothing: Abandon comes first.
+// EndProviders ends the provider processes of a run that has not ended. Their operations are
+// lost, so the caller calls Abandon first.
 func (h *Changing) EndProviders() {
 	h.mu.Lock()
 	procs := h.procs
@@ -54,7 +55,7 @@ func (h *Changing) EndProviders() {
 	}
 }
 
-// Abandon leaves states and journals as they are.
+// Abandon stops all writing to states and journals and leaves them as they are.
 func (h *Changing) Abandon() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

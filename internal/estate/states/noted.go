@@ -15,29 +15,29 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// whereName is the file in a working directory that notes where the state of the unit was
-// when something was applied last, where that depends on outputs.
+// whereName is the name of the file in a working directory that records where the state of the
+// unit was at the last apply. It is only written if the location depends on outputs.
 const whereName = ".terrace-state"
 
-// A note is what is in it.
+// A note is the content of the file whereName.
 type note struct {
 	Backend   string          `json:"backend"`
 	Config    json.RawMessage `json:"config"`
 	Workspace string          `json:"workspace"`
 	Dir       string          `json:"dir"`
-	// Code proves that the user wrote the note in this place: a checkout can bring a file of
-	// its name, which would lead to another state.
+	// Code is a signature which proves that this user wrote the note for this path. Without it, a
+	// file from a checkout could redirect to another state.
 	Code string `json:"code,omitempty"`
 }
 
-// signed are the texts that the code of a note is computed of.
+// signed returns the texts that Code signs.
 func (n note) signed(path string) []string {
 	return []string{path, n.Backend, string(n.Config), n.Workspace, n.Dir}
 }
 
 const notePurpose = "place of a state"
 
-// Note notes in the working directory where the state of a unit is.
+// Note records the location of a unit's state in the working directory dir.
 func (k *Keeper) Note(dir string, at backend.Config, workspace string) error {
 	if k.s.Throwaway != "" {
 		return nil
@@ -48,7 +48,7 @@ func (k *Keeper) Note(dir string, at backend.Config, workspace string) error {
 		return err
 	}
 	n := note{Backend: at.Type, Config: config, Workspace: workspace, Dir: at.Dir}
-	n.Code, _ = k.s.User.Sign(notePurpose, n.signed(path)...) // without a key the note is of no use
+	n.Code, _ = k.s.User.Sign(notePurpose, n.signed(path)...) // without a key the note is written, but never used
 	text, err := json.Marshal(n)
 	if err != nil {
 		return err
@@ -62,9 +62,9 @@ func (k *Keeper) Note(dir string, at backend.Config, workspace string) error {
 	return atomicfile.WriteMode(path, text, 0o600)
 }
 
-// Noted is where the state of a unit was when the user applied something last. A state that is
-// not there any more says nothing. home is as Home tells it; env is the environment of the
-// unit, and enc how its state is encrypted.
+// Noted returns the location of a unit's state at the user's last apply. The result is false if
+// no valid note exists or if there is no state at the location. home is the directory returned by
+// Home, env the environment of the unit, and enc the encryption of its state.
 func (k *Keeper) Noted(ctx context.Context, name, dir, home string, env sys.Env, enc *encryption.Config) (Place, bool) {
 	if k.s.Throwaway != "" {
 		return Place{}, false

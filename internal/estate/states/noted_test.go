@@ -12,8 +12,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// The note of the place of a state counts for the user that wrote it, where it was written,
-// and as it was written: a checkout can bring another one.
+// A note is only valid for the user who wrote it, at the path for which it was written, and with
+// unchanged content, because a checkout can contain another one.
 func TestNoted(t *testing.T) {
 	dir := t.TempDir()
 	backends := (&workdir.Directory{}).NewBackends("me@here")
@@ -31,7 +31,7 @@ func TestNoted(t *testing.T) {
 	state := []byte(`{"version":4,"terraform_version":"1.12.6","serial":1,"lineage":"l","outputs":{},"resources":[]}`)
 	write(filepath.Join(dir, "a&<b>.tfstate"), state)
 	write(filepath.Join(dir, "other.tfstate"), state)
-	if err := them.Note(t.TempDir(), at, "default"); err != nil { // who has a key of their own
+	if err := them.Note(t.TempDir(), at, "default"); err != nil { // another user, with another key
 		t.Fatal(err)
 	}
 	if err := me.Note(dir, at, "default"); err != nil {

@@ -1,7 +1,6 @@
-// Package states is where the state of each unit lies: it tells where, reads it, and takes
-// it for a run.
+// Package states finds, reads and locks the state of each unit.
 //
-// Main types: Keeper, Claim and Changing. The one rule: two units never have one state.
+// Main types: Keeper, Place, Claim and Changing. The one rule: two units never share a state.
 package states
 
 import (
@@ -40,68 +39,71 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// Settings are what states are found and locked with.
+// Settings configures a Keeper.
 type Settings struct {
 	Who        string // user@host, for locks
 	Now        func() time.Time
 	Environ    sys.Env
-	CheckedOut func(path string) string  // as workcopy.Settings has it
-	OwnDir     func(u *unit.Unit) string // where the unit of an environment file keeps its state
+	CheckedOut func(path string) string  // see workcopy.Settings
+	OwnDir     func(u *unit.Unit) string // returns the directory for the state of a unit from an environment file
 	Backends   *backend.Set
-	// Host returns the Host of a unit, by what a sentence calls the unit.
+	// Host returns the workdir.Host of a unit, given its name in messages. nil means
+	// workdir.Silent.
 	Host func(unit string) workdir.Host
-	// User is whose journals are used.
+	// User is the user whose journals and notes are used.
 	User journal.User
-	// Lease is how long the turn of a unit may work on its state; nil: to its end.
+	// Lease returns the lease that limits how long the turn of a unit may work on its state. nil
+	// means no limit.
 	Lease func(unit string) *statemgr.Lease
-	// CopiedTo is the folder with the files of the estate where they are copies of those of
-	// another machine: no state may lie there. "" for the files themselves.
+	// CopiedTo is the directory that contains a copy of the estate's files from another machine.
+	// No state may be stored there. "" means that the estate is used in its original directory.
 	CopiedTo string
-	// KeepSegments says whether journals are kept in the stores, too.
+	// KeepSegments configures whether journals are also kept in the stores.
 	KeepSegments workdir.KeepSegments
-	// Journals is where the journal of a state is kept whose store has no room; nil: nowhere.
+	// Journals returns the storage for the journal of a state whose store cannot hold one. nil
+	// disables these journals.
 	Journals func(state string) statemgr.Segments
-	// Bootstrap says how stores are made before they are used.
+	// Bootstrap configures whether stores are created before they are used.
 	Bootstrap Bootstrapping
-	// Throwaway is a folder for what lasts as long as the run: then states live in memory,
-	// wherever units say. "" for real states.
+	// Throwaway is a directory for temporary data of the run. If it is set, all states are kept
+	// in memory and discarded after the run. "" means that real states are used.
 	Throwaway string
 }
 
-// A Keeper finds, reads and takes states. Make it with NewKeeper; its methods may be
-// called concurrently.
+// A Keeper finds, reads and locks states. Create it with NewKeeper. Its methods may be called
+// concurrently.
 type Keeper struct {
 	s     Settings
 	reads atomic.Int64
 }
 
-// NewKeeper makes a Keeper.
+// NewKeeper returns a Keeper.
 func NewKeeper(s Settings) *Keeper { return &Keeper{s: s} }
 
-// Reads is how often a state was read.
+// Reads returns the number of times that a state was read.
 func (k *Keeper) Reads() int64 { return k.reads.Load() }
 
-// A Place is where the state of a unit is.
+// A Place is the location of a unit's state.
 type Place struct {
-	Unit      string // its name
+	Unit      string // name of the unit
 	Config    backend.Config
 	Workspace string
-	Dir       string // the folder for journals of states elsewhere, and for errored.tfstate
+	Dir       string // directory for journals of states in remote stores, and for errored.tfstate
 	At        *source.Range
-	Arguments map[string]*source.Range // where arguments of the backend stand, by name; those that are known
-	// Encryption is how the unit's module and environment want state and plans; nil for in
-	// the clear.
+	Arguments map[string]*source.Range // source ranges of backend arguments, by name; unknown ones are missing
+	// Encryption is the encryption of state and plans that the unit's module and environment
+	// configure. nil means no encryption.
 	Encryption *encryption.Config
 }
 
-// Throwaway reports whether states last as long as the run, in memory.
+// Throwaway reports whether states are kept in memory and discarded after the run.
 func (k *Keeper) Throwaway() bool { return k.s.Throwaway != "" }
 
-// Where tells where the state of a unit is: where its remote_state says, else where the
-// module's backend block says, else in the working directory. What a unit of another
-// commit manages is what it manages where that is checked out. name is the unit's; root is
-// its module and eval evaluates expressions in it, nil where they are not known. env is the
-// environment of the unit, nil for that of the machine.
+// Where returns the location of a unit's state: the one in its remote_state block, otherwise the
+// one in the module's backend block, otherwise the working directory. A unit that is read from a
+// worktree of another commit has the state of the repository's own directory. name is the name of
+// the unit. root is its module, and eval evaluates expressions in it; both may be nil. env is the
+// environment of the unit; nil means the environment of the machine.
 func (k *Keeper) Where(ctx context.Context, name string, d *workcopy.Dir, root *config.Module, eval configure.Eval, env sys.Env) (Place, diag.List) {
 	if k.s.Throwaway != "" {
 		dir := filepath.Join(k.s.Throwaway, url.PathEscape(name)) // for the journal of an apply
@@ -152,8 +154,8 @@ func (k *Keeper) Where(ctx context.Context, name string, d *workcopy.Dir, root *
 	return p, append(ds, k.copied(p, d.Path)...)
 }
 
-// copied refuses a state that would lie among files that are copies: what the unit has is
-// not there, and what is written there, nobody would find again.
+// copied returns an error for a state that would be stored among copied files: the unit's
+// existing state is not there, and a state written there would be lost.
 func (k *Keeper) copied(p Place, dir string) diag.List {
 	if k.s.CopiedTo == "" || p.Config.Type != k.s.Backends.InFolder("").Type {
 		return nil
@@ -172,9 +174,8 @@ func (k *Keeper) copied(p Place, dir string) diag.List {
 	}}
 }
 
-// Encryption is how state and plans of a unit are encrypted, as its module, its
-// remote_state and the environment say; nil for not at all. The arguments are as for
-// Where.
+// Encryption returns the encryption of a unit's state and plans that its module, its remote_state
+// block and the environment configure. nil means no encryption. The arguments are as for Where.
 func (k *Keeper) Encryption(d *workcopy.Dir, root *config.Module, eval configure.Eval, env sys.Env) (*encryption.Config, diag.List) {
 	if env == nil {
 		env = k.s.Environ
@@ -198,12 +199,12 @@ func (k *Keeper) Encryption(d *workcopy.Dir, root *config.Module, eval configure
 	return encryption.Parse(block, env.Get(encryption.Variable), eval, k.s.Backends.Services(d.Path, env))
 }
 
-// Home is the folder for what must outlive the working directory of a unit, which may be
-// a cache.
+// Home returns the directory for data that must outlive the working directory of a unit, which
+// may be in a cache.
 func (k *Keeper) Home(u *unit.Unit) string { return k.s.CheckedOut(u.Dir) }
 
-// checkedOut is a configuration with the paths in worktrees replaced by those where the
-// repository is checked out.
+// checkedOut returns the configuration v with paths in worktrees replaced by the same paths in
+// the repository's own directory.
 func (k *Keeper) checkedOut(v cty.Value) cty.Value {
 	all := v.AsValueMap()
 	for name, e := range all {
@@ -214,8 +215,8 @@ func (k *Keeper) checkedOut(v cty.Value) cty.Value {
 	return cty.ObjectVal(all)
 }
 
-// fromRemoteState is the configuration that a remote_state gives; without generate it
-// adds to the block in the module.
+// fromRemoteState returns the backend configuration of a remote_state block. Without generate,
+// its arguments are merged over those of the module's backend block.
 func (k *Keeper) fromRemoteState(ctx context.Context, d *workcopy.Dir, root *config.Module, eval configure.Eval, env sys.Env) (backend.Config, diag.List) {
 	rs := d.Remote
 	kind, ds := k.s.Backends.Kind(rs.Backend)
@@ -248,8 +249,8 @@ func (k *Keeper) fromRemoteState(ctx context.Context, d *workcopy.Dir, root *con
 	return backend.Config{Type: rs.Backend, Value: v, Elsewhere: elsewhere}, nil
 }
 
-// places are where the arguments of a backend stand that have the value that is in force: in
-// the remote_state, or in the block of the module.
+// places returns the source ranges of the backend arguments that are effective: those in the
+// remote_state block, and otherwise those in the module's backend block.
 func (k *Keeper) places(d *workcopy.Dir, root *config.Module, in backend.Config) map[string]*source.Range {
 	out := map[string]*source.Range{}
 	if root != nil && root.Backend != nil && root.Backend.Type == in.Type && (d.Remote == nil || d.Remote.Generate == nil) {
@@ -266,7 +267,7 @@ func (k *Keeper) places(d *workcopy.Dir, root *config.Module, in backend.Config)
 	return out
 }
 
-// folder is the working directory of a unit, as the backend is set up there.
+// folder returns the working directory of a unit, as the package selection uses it.
 func (k *Keeper) folder(d *workcopy.Dir, env sys.Env) selection.Dir {
 	if env == nil {
 		env = k.s.Environ
@@ -278,8 +279,8 @@ func (k *Keeper) folder(d *workcopy.Dir, env sys.Env) selection.Dir {
 	}
 }
 
-// expected is the backend of a block, nil for none, as a command in the working directory
-// has it once init ran there by itself.
+// expected returns the configuration that the backend block b has after an automatic init in the
+// working directory. b may be nil.
 func (k *Keeper) expected(ctx context.Context, d *workcopy.Dir, b *config.Backend, eval configure.Eval, env sys.Env) (backend.Config, diag.List) {
 	at := k.folder(d, env)
 	in := selection.Init{
@@ -298,7 +299,7 @@ func (k *Keeper) expected(ctx context.Context, d *workcopy.Dir, b *config.Backen
 	if ds.HasErrors() {
 		return backend.Config{}, ds
 	}
-	if b != nil { // else they are for another one
+	if b != nil { // without a block, the options belong to another backend
 		in.Options = append(extra.Backend, k.Arguments(d.Remote)...)
 	}
 	cfg, ds := at.Expected(ctx, in)
@@ -313,8 +314,8 @@ func (k *Keeper) expected(ctx context.Context, d *workcopy.Dir, b *config.Backen
 	return cfg, ds
 }
 
-// changed refuses a working directory that init set up with another backend than its files
-// have now, as init does.
+// changed returns an error if init set up the working directory with another backend than the one
+// that the files now specify. It is the same error that init returns.
 func (k *Keeper) changed(ctx context.Context, d *workcopy.Dir, root *config.Module, eval configure.Eval, env sys.Env) diag.List {
 	if root == nil || eval == nil || d.Remote != nil && root.Backend == nil {
 		return nil
@@ -326,12 +327,12 @@ func (k *Keeper) changed(ctx context.Context, d *workcopy.Dir, root *config.Modu
 	return ds.Errors()
 }
 
-// Changed reports whether a message refuses a working directory that was set up with
-// another backend.
+// Changed reports whether m is the error about a working directory that was set up with another
+// backend.
 func Changed(m *diag.Message) bool { return m.Code == selection.CodeChanged }
 
-// Arguments are the arguments of init that a remote_state without generate stands for, as
-// -backend-config has them.
+// Arguments returns the arguments of a remote_state block without generate, in the form
+// NAME=VALUE of the -backend-config option.
 func (k *Keeper) Arguments(rs *unit.RemoteState) []string {
 	if rs == nil || rs.Generate != nil || rs.Config == cty.NilVal || rs.Config.IsNull() {
 		return nil
@@ -350,8 +351,8 @@ func (k *Keeper) Arguments(rs *unit.RemoteState) []string {
 	return out
 }
 
-// Located gives messages about the backend that a remote_state configures their place
-// there: that of the argument which they are about, or the whole for those about none.
+// Located adds source ranges to messages about the backend that a remote_state block configures:
+// the range of the argument that a message is about, or that of the block.
 func Located(rs *unit.RemoteState, ds diag.List) diag.List {
 	if rs == nil {
 		return ds
@@ -361,7 +362,7 @@ func Located(rs *unit.RemoteState, ds diag.List) diag.List {
 		at := rs.At
 		if blame, ok := m.Extra.(backend.Blame); ok && blame.Argument != "" {
 			if at = rs.Places[blame.Argument]; at == nil && rs.Generate != nil {
-				at = rs.At // the block is made of it, all of it
+				at = rs.At // the backend block is generated from the whole remote_state block
 			}
 		}
 		if m.At == nil && at != nil {
@@ -373,7 +374,7 @@ func Located(rs *unit.RemoteState, ds diag.List) diag.List {
 	return out
 }
 
-// Open opens the state in a place.
+// Open opens the store of the state at a place.
 func (k *Keeper) Open(ctx context.Context, p Place) (store.Store, diag.List) {
 	b, ds := k.s.Backends.Open(ctx, p.Config)
 	if ds.HasErrors() {
@@ -389,8 +390,8 @@ func (k *Keeper) Open(ctx context.Context, p Place) (store.Store, diag.List) {
 	return st, append(ds, more...)
 }
 
-// located gives messages about the backend their place: that of the argument which they
-// are about, or that of the whole.
+// located adds source ranges to messages about the backend: the range of the argument that a
+// message is about, or that of the block.
 func (p *Place) located(ds diag.List) diag.List {
 	out := slices.Clone(ds)
 	for i, m := range out {
@@ -409,7 +410,7 @@ func (p *Place) located(ds diag.List) diag.List {
 	return located(out, p.At)
 }
 
-// located gives messages without a place one.
+// located sets the source range of messages that have none.
 func located(ds diag.List, at *source.Range) diag.List {
 	out := slices.Clone(ds)
 	for i, m := range out {
@@ -422,17 +423,17 @@ func located(ds diag.List, at *source.Range) diag.List {
 	return out
 }
 
-// Workspace is the selected workspace of a working directory; without env, the environment
-// is that of the machine.
+// Workspace returns the selected workspace of a working directory. A nil env means the
+// environment of the machine.
 func (k *Keeper) Workspace(dir string, env sys.Env) string {
 	if env == nil {
 		env = k.s.Environ
 	}
-	name, _ := selection.Workspace(env, sys.Join(dir, selection.DataDir(env))) // a note that cannot be read counts for none
+	name, _ := selection.Workspace(env, sys.Join(dir, selection.DataDir(env))) // an unreadable selection counts as none
 	return name
 }
 
-// host returns the Host of the unit whose state is at a place.
+// host returns the workdir.Host of the unit whose state is at a place.
 func (k *Keeper) host(p Place) workdir.Host {
 	if k.s.Host == nil {
 		return workdir.Silent{}
@@ -440,7 +441,7 @@ func (k *Keeper) host(p Place) workdir.Host {
 	return k.s.Host(p.named())
 }
 
-// at is where the state of a unit is, opened.
+// at opens the state at a place.
 func (k *Keeper) at(ctx context.Context, p Place) (workdir.StatePlace, diag.List) {
 	st, ds := k.Open(ctx, p)
 	at := workdir.StatePlace{Store: st, Workspace: p.Workspace, Dir: p.Dir, Encryption: p.Encryption, KeepSegments: k.s.KeepSegments, User: k.s.User, Host: k.host(p)}
@@ -452,14 +453,14 @@ func (k *Keeper) at(ctx context.Context, p Place) (workdir.StatePlace, diag.List
 	return at, ds
 }
 
-// Take locks and reads a unit's state, and brings the journal of a killed run
-// into it.
+// Take locks and reads a unit's state, and merges the journal of a killed run into it. what is
+// the operation that the lock records.
 func (k *Keeper) Take(ctx context.Context, p Place, l arguments.Lock, what string) (*workdir.OpenState, diag.List) {
 	s, _, ds := k.take(ctx, p, l, what)
 	return s, ds
 }
 
-// take is Take, with the store of the state, which writes under the lock.
+// take is Take, and also returns the store, whose writes need the lock.
 func (k *Keeper) take(ctx context.Context, p Place, l arguments.Lock, what string) (*workdir.OpenState, store.Store, diag.List) {
 	o, ds := k.Options(ctx, p, l, what)
 	if ds.HasErrors() {
@@ -470,10 +471,11 @@ func (k *Keeper) take(ctx context.Context, p Place, l arguments.Lock, what strin
 	return s, o.Store, ds
 }
 
-// Took notes that a state was read by who takes it with Options.
+// Took counts a read by a caller that opened the state with Options.
 func (k *Keeper) Took() { k.reads.Add(1) }
 
-// Options say how the state of a unit is taken, for operations and for who takes two.
+// Options returns the options with which a unit's state is locked and read. It is for callers
+// that lock it themselves.
 func (k *Keeper) Options(ctx context.Context, p Place, l arguments.Lock, what string) (statemgr.Options, diag.List) {
 	at, ds := k.at(ctx, p)
 	if ds.HasErrors() {
@@ -486,7 +488,7 @@ func (k *Keeper) Options(ctx context.Context, p Place, l arguments.Lock, what st
 	return o, ds
 }
 
-// Read reads a state as it is stored.
+// Read reads a state as it is stored, without locking it.
 func (k *Keeper) Read(ctx context.Context, p Place) (*state.State, diag.List) {
 	at, ds := k.at(ctx, p)
 	if ds.HasErrors() {
@@ -496,8 +498,9 @@ func (k *Keeper) Read(ctx context.Context, p Place) (*state.State, diag.List) {
 	return at.Read(ctx)
 }
 
-// PlaceOf is a text that is the same for units with one state, as far as that is known
-// before anything is opened; "" where it cannot.
+// PlaceOf returns an identifier of the state's location that is equal for units that share a
+// state. It is computed from the configuration alone, without opening the store. "" means that it
+// is unknown.
 func (k *Keeper) PlaceOf(rs *unit.RemoteState) string {
 	kind, ds := k.s.Backends.Kind(rs.Backend)
 	if ds.HasErrors() || rs.Config == cty.NilVal || rs.Config.IsNull() || !rs.Config.IsWhollyKnown() {
@@ -511,7 +514,8 @@ func (k *Keeper) PlaceOf(rs *unit.RemoteState) string {
 	return k.s.Backends.Place(backend.Config{Type: rs.Backend, Value: v})
 }
 
-// text is a value as -backend-config has it after "="; ok is false for what is not set.
+// text returns a value as -backend-config has it after "=". ok is false if the value is null or
+// unknown.
 func text(v cty.Value) (text string, ok bool) {
 	v, _ = v.UnmarkDeep()
 	if !v.IsWhollyKnown() || v.IsNull() {
@@ -523,14 +527,14 @@ func text(v cty.Value) (text string, ok bool) {
 	return string(hclwrite.TokensForValue(v).Bytes()), true
 }
 
-// A Claim says whose state a place has.
+// A Claim is the use of a state by a unit.
 type Claim struct {
 	Unit   string
-	Called string        // what messages call the unit
-	At     *source.Range // what says so; nil if nothing does
+	Called string        // name of the unit in messages
+	At     *source.Range // configuration of the location; nil if there is none
 }
 
-// And is the error that another unit has the same place.
+// And returns the error that two units use the same state.
 func (c Claim) And(other Claim, path string) diag.List {
 	m := &diag.Message{
 		Code: diag.CodeEstateSharedState, Summary: "Two units with one state", At: c.At,
@@ -542,13 +546,14 @@ func (c Claim) And(other Claim, path string) diag.List {
 	return diag.List{m}
 }
 
-// Claims are whose state each place has. The zero value has none.
+// Claims contains the unit that uses each state. The zero value is empty and ready to use. Its
+// methods may be called concurrently.
 type Claims struct {
 	mu  sync.Mutex
 	all map[string]Claim
 }
 
-// Add notes whose state a place has; two units with one are an error.
+// Add records the unit that uses the state at a location. It is an error if another unit uses it.
 func (c *Claims) Add(path string, mine Claim) diag.List {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -562,8 +567,8 @@ func (c *Claims) Add(path string, mine Claim) diag.List {
 	return nil
 }
 
-// shown is a place for a message. Where it is made of all arguments, which may hold secrets, it
-// is the kind alone.
+// shown returns the location for a message. If the location consists of all arguments, which may
+// contain secrets, it only names the backend type.
 func shown(place string) string {
 	if kind, _, ok := strings.Cut(place, "{"); ok {
 		return fmt.Sprintf("since their backends of the kind %q have the same arguments", kind)

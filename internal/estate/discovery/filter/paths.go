@@ -9,9 +9,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/glob"
 )
 
-// Paths makes a test of absolute paths of queries: those that begin with !
-// take away from what the others match, or from everything if there are no others.
-// Files need not be units, so only queries about paths and names can be used.
+// Paths returns a function that reports whether an absolute path matches queries. Queries that
+// begin with ! remove paths from the matches of the others, or from all paths if there are no
+// others. Only queries about paths and names are allowed, since the files need not be units.
 func Paths(root string, texts []string) (func(path string) bool, diag.List) {
 	queries, ds := Parse(texts)
 	var take, drop []func(string) bool
@@ -36,8 +36,8 @@ func Paths(root string, texts []string) (func(path string) bool, diag.List) {
 	}, ds
 }
 
-// pathMatcher matches a file by its path or one of the folders that it lies in, or
-// by a name of one of them.
+// pathMatcher returns a function that matches the path or the name of a file or of one of its
+// parent directories.
 func pathMatcher(root string, t Term) func(string) bool {
 	if t.Kind == ByName {
 		return func(path string) bool {

@@ -1,14 +1,15 @@
-// Package filter reads queries about units, as --filter takes them. It knows nothing of
-// units: package discovery looks for what a Query asks for.
+// Package filter parses queries about units, as the --filter option takes them. It does not
+// evaluate them; package discovery does.
 //
-// Main types: Query and Term. A query is terms joined by |, each of which narrows what
-// the one before left. A term names units and stacks by name (app-*), path (./prod/**,
-// {my path}), attribute (type=unit, reading=shared.hcl) or by what changed between two
-// commits ([main...HEAD]). ! in front negates it; ... in front adds what depends on the
-// units that match, behind it their dependencies; a number at its open end says how far,
-// a folder in parentheses bounds the search; ^ leaves out the matching units themselves.
+// Main types: Query and Term. A query consists of terms joined by |. Each term narrows the result
+// of the one before. A term matches units and stacks by name (app-*), path (./prod/**, {my
+// path}), attribute (type=unit, reading=shared.hcl) or by a change between two commits
+// ([main...HEAD]). A leading ! negates the term. A leading ... adds the dependents of the
+// matching units, and a trailing ... their dependencies. A number at the open end limits the
+// distance, a directory in parentheses bounds the search, and ^ removes the matching units
+// themselves.
 //
-// The one rule: what cannot be understood is an error that quotes the filter.
+// The one rule: an invalid query is an error that quotes the filter.
 package filter
 
 import (
@@ -19,10 +20,10 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 )
 
-// Far is how far a term without a number reaches.
+// Far is the distance of a graph operator without a number: no limit.
 const Far = 1 << 30
 
-// A Query is one --filter.
+// A Query is the value of one --filter option.
 type Query struct {
 	Text  string
 	Terms []Term // at least one
@@ -32,15 +33,15 @@ type Query struct {
 type Term struct {
 	Kind     Kind
 	Not      bool
-	Name     string // of an attribute
+	Name     string // name of an attribute, for ByAttribute
 	Value    string
-	Up, Down int    // how far to the dependents of the units, and to their dependencies
-	UpIn     string // the folder that this does not leave; "" for none
-	DownIn   string
-	Without  bool // the matching units are not found themselves
+	Up, Down int    // maximum distance of dependents and of dependencies; 0 means none
+	UpIn     string // directory that bounds Up; "" means none
+	DownIn   string // directory that bounds Down; "" means none
+	Without  bool   // the matching units themselves are removed
 }
 
-// Kind is what a term looks at.
+// Kind is the property that a term matches.
 type Kind int
 
 // The kinds of terms.
@@ -51,12 +52,12 @@ const (
 	ByGit
 )
 
-// Invalid is the error about a filter that cannot be used.
+// Invalid returns the error about an invalid filter q.
 func Invalid(q, why string) diag.List {
 	return diag.Errorf(diag.CodeEstateFilter, nil, "Invalid filter", "The filter %q cannot be used: %s.", q, why)
 }
 
-// Parse reads the filters of a command.
+// Parse parses the filters of a command.
 func Parse(texts []string) ([]Query, diag.List) {
 	var out []Query
 	var ds diag.List
@@ -71,7 +72,7 @@ func Parse(texts []string) ([]Query, diag.List) {
 	return out, ds
 }
 
-// Negative reports whether a query takes units away instead of adding some.
+// Negative reports whether a query removes units instead of adding some.
 func (q *Query) Negative() bool { return q.Terms[0].Not }
 
 func parseQuery(text string) (Query, error) {
@@ -86,7 +87,7 @@ func parseQuery(text string) (Query, error) {
 	return q, nil
 }
 
-// splitTop splits at a separator that stands in no brackets.
+// splitTop splits text at separators outside of brackets.
 func splitTop(text string, sep byte) []string {
 	var out []string
 	depth, from := 0, 0
@@ -106,7 +107,7 @@ func splitTop(text string, sep byte) []string {
 	return append(out, text[from:])
 }
 
-// dots stand between commits, and where a term reaches further.
+// dots separates commits, and marks graph operators.
 const dots = "..."
 
 func parseTerm(s string) (Term, error) {
@@ -139,7 +140,7 @@ func parseTerm(s string) (Term, error) {
 	return t, t.match(word)
 }
 
-// reachUp takes N... or (DIR)... from the front.
+// reachUp parses a leading N... or (DIR)... and returns the rest.
 func (t *Term) reachUp(s string) (string, error) {
 	if strings.HasPrefix(s, "(") {
 		end := strings.IndexByte(s, ')')
@@ -158,7 +159,7 @@ func (t *Term) reachUp(s string) (string, error) {
 	return strings.TrimSpace(tail), nil
 }
 
-// reachDown reads ...N or ...(DIR), which is all that may stand behind an operand.
+// reachDown parses ...N or ...(DIR) after an operand.
 func (t *Term) reachDown(s string) error {
 	if s == "" {
 		return nil
@@ -179,7 +180,7 @@ func (t *Term) reachDown(s string) error {
 	return nil
 }
 
-// operand cuts off what is looked for; rest begins with ... or is empty.
+// operand returns the operand at the start of s. rest begins with ... or is empty.
 func operand(s string) (word, rest string, err error) {
 	closing := map[byte]byte{'{': '}', '[': ']'}
 	if end, ok := closing[s[0]]; ok {
@@ -206,13 +207,13 @@ func operand(s string) (word, rest string, err error) {
 	return strings.TrimSpace(s[:at]), s[at:], nil
 }
 
-// graphEnd reports whether text is what may stand behind the last dots of a term.
+// graphEnd reports whether text may follow the last dots of a term.
 func graphEnd(s string) bool {
 	s = strings.TrimSpace(s)
 	return s == "" || isNumber(s) || s[0] == '('
 }
 
-// match decides what an operand is.
+// match sets the kind and value of a term from its operand.
 func (t *Term) match(word string) error {
 	switch {
 	case word == "":
@@ -269,8 +270,7 @@ func isNumber(s string) bool {
 	return err == nil && n >= 0
 }
 
-// distanceOf is how Far a graph term reaches; without a number, or with 0, as Far
-// as it goes.
+// distanceOf parses the distance of a graph operator. No number and 0 mean Far.
 func distanceOf(s string) int {
 	if n, err := strconv.Atoi(s); err == nil && n > 0 {
 		return n

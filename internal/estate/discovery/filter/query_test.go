@@ -52,7 +52,7 @@ func TestParseQuery(t *testing.T) {
 	}
 }
 
-// words tells a query.
+// words renders a query as text for comparison.
 func words(q Query) string {
 	var terms []string
 	for _, t := range q.Terms {
@@ -84,8 +84,7 @@ func reachText(name string, n int, in string) string {
 	return fmt.Sprintf(" %s %d", name, n)
 }
 
-// FuzzParseQuery checks that every query is refused or has terms that look for
-// something.
+// FuzzParseQuery checks that every query is an error or has terms with a value.
 func FuzzParseQuery(f *testing.F) {
 	for _, s := range []string{"a...", "...^[x...y] | !{b}", "(d)...x...(e)", "1...a=b...2"} {
 		f.Add(s)

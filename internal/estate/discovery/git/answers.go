@@ -7,35 +7,39 @@ import (
 	"sync"
 )
 
-// # Where there are files and no repository
+// # Files without a repository
 //
-// A worker has the files of a run, and not the repository that they were in. What filters
-// ask git is noted where the run begins, and travels: so they find the same units there.
+// A worker has the files of a run, but not their git repository. The machine that starts the run
+// records git's answers to filters and sends them to the worker, so that the filters select the
+// same units there.
+//
+// Answers records or replays git's answers about a repository. Its methods may be called
+// concurrently.
 
 // Answers are what git said of a repository. Its methods may be called concurrently.
 type Answers struct {
 	mu    sync.Mutex
 	said  Record
-	given bool // said is all that there is to know
-	// unpack writes the files of a tree into a folder, which must not exist.
+	given bool // said is complete, and git is not run
+	// unpack writes the files of a tree into a directory, which must not exist.
 	unpack func(ctx context.Context, tree, dir string) error
 }
 
-// Record is what Answers hold.
+// Record is the serializable content of Answers.
 type Record struct {
-	Commits  map[string]string `json:"commits,omitempty"`  // IDs by name
-	Diffs    map[string]string `json:"diffs,omitempty"`    // as git prints them, by what stands in the brackets of filters
-	Affected string            `json:"affected,omitempty"` // what Repo.Affected found
-	Trees    map[string]string `json:"trees,omitempty"`    // names of the files of commits, by the commit as it was asked for
+	Commits  map[string]string `json:"commits,omitempty"`  // commit IDs, by name
+	Diffs    map[string]string `json:"diffs,omitempty"`    // output of git diff, by the text in the brackets of filters
+	Affected string            `json:"affected,omitempty"` // result of Repo.Affected
+	Trees    map[string]string `json:"trees,omitempty"`    // names of the file trees of commits, by the commit as written in filters
 }
 
-// Given are answers that were given elsewhere. unpack writes the files of one of its trees
-// into a folder that does not exist.
+// Given returns Answers that replay s, which another machine recorded. unpack writes the files of
+// one of its trees into a directory that does not exist.
 func Given(s *Record, unpack func(ctx context.Context, tree, dir string) error) *Answers {
 	return &Answers{said: *s, given: true, unpack: unpack}
 }
 
-// Record is what is known so far; nil for nothing. a may be nil.
+// Record returns a copy of the recorded answers, or nil if there are none. a may be nil.
 func (a *Answers) Record() *Record {
 	if a == nil {
 		return nil
@@ -48,10 +52,11 @@ func (a *Answers) Record() *Record {
 	return &Record{Commits: maps.Clone(a.said.Commits), Diffs: maps.Clone(a.said.Diffs), Affected: a.said.Affected}
 }
 
-// areGiven reports whether there is no git to ask. a may be nil.
+// areGiven reports whether answers are replayed and git is not run. a may be nil.
 func (a *Answers) areGiven() bool { return a != nil && a.given }
 
-// answer is what is known of something, or what ask says, which is noted.
+// answer returns the recorded answer for key or, unless answers are replayed, calls ask and
+// records its result. a may be nil.
 func (a *Answers) answer(of func(*Record) *map[string]string, key string, ask func() (string, error)) (string, error) {
 	if a == nil {
 		return ask()
@@ -79,7 +84,8 @@ func (a *Answers) answer(of func(*Record) *map[string]string, key string, ask fu
 func (s *Record) commits() *map[string]string { return &s.Commits }
 func (s *Record) diffs() *map[string]string   { return &s.Diffs }
 
-// affected is like answer.
+// affected returns the recorded result of Repo.Affected, or calls ask and records its result. a
+// may be nil.
 func (a *Answers) affected(ask func() (string, error)) (string, error) {
 	if a == nil {
 		return ask()
@@ -96,7 +102,7 @@ func (a *Answers) affected(ask func() (string, error)) (string, error) {
 	return text, err
 }
 
-// tree writes the files of a commit into a folder.
+// tree writes the files of a commit into a directory.
 func (a *Answers) tree(ctx context.Context, ref, dir string) error {
 	a.mu.Lock()
 	name := a.said.Trees[ref]

@@ -12,7 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/sys"
 )
 
-// What git said of a repository is the same to somebody who has its files alone.
+// A filter finds the same changes with replayed answers as in the repository.
 func TestAnswersTravel(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("SKIP: there is no git")

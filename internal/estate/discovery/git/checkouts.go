@@ -7,17 +7,16 @@ import (
 	"strings"
 )
 
-// Checkouts are the commits of one repository that were checked out in worktrees. The
-// zero value has none. Its methods may not be called concurrently, but for CheckedOut
-// once the last checkout was made.
+// Checkouts contains the commits of one repository that are checked out in worktrees. The zero
+// value is empty. Its methods must not be called concurrently, except CheckedOut after the last
+// Add.
 type Checkouts struct {
 	all   map[string]string // worktrees by commit
-	top   string            // of the repository
+	top   string            // root of the repository
 	trees *Worktrees
 }
 
-// Add checks a commit out, once, and returns its worktree. top is the root of the
-// repository.
+// Add checks a commit out, once, and returns its worktree. top is the root of the repository.
 func (c *Checkouts) Add(ctx context.Context, r Repo, trees *Worktrees, top, ref string) (string, error) {
 	if dir := c.all[ref]; dir != "" {
 		return dir, nil
@@ -40,11 +39,11 @@ func (c *Checkouts) Add(ctx context.Context, r Repo, trees *Worktrees, top, ref 
 	return dir, err
 }
 
-// Dirs are the worktrees, by the commit as it was asked for.
+// Dirs returns the worktrees, by the commit as written in filters.
 func (c *Checkouts) Dirs() map[string]string { return maps.Clone(c.all) }
 
-// CheckedOut is a path, or a text with one, as it is where the repository itself is
-// checked out: unchanged, unless it leads into a worktree.
+// CheckedOut replaces paths in worktrees with the same paths in the repository's own directory.
+// The argument may be a path or a text that contains one.
 func (c *Checkouts) CheckedOut(path string) string {
 	for _, dir := range c.all {
 		if path == dir {

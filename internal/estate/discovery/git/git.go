@@ -1,9 +1,7 @@
-// Package git asks git what differs between two commits, and checks commits out beside
-// what is checked out already.
+// Package git runs git to compare two commits and to check commits out in worktrees.
 //
-// Main types: Repo, Changes, Worktrees and Checkouts. The one rule: nothing of what is
-// checked out is touched, and what was made is removed again, by the next run if this one
-// is killed.
+// Main types: Repo, Changes, Worktrees and Checkouts. The one rule: the user's working tree is
+// never changed, and worktrees are removed again, by the next run if this one is killed.
 package git
 
 import (
@@ -16,17 +14,17 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/sys"
 )
 
-// A Repo is the git repository that a folder lies in.
+// A Repo is the git repository that contains a directory.
 type Repo struct {
-	Dir     string // where git runs
+	Dir     string // working directory of git
 	Environ sys.Env
-	Exec    func(context.Context, sys.Command) error // nil: git cannot be run
-	// Answers take what git says of commits, or have it where there is no repository. May be
-	// nil.
+	Exec    func(context.Context, sys.Command) error // nil means that git cannot be run
+	// Answers records git's answers about commits, or replays them if there is no repository. It
+	// may be nil.
 	Answers *Answers
 }
 
-// Run runs git and returns what it prints.
+// Run runs git and returns its standard output without the last newline.
 func (r Repo) Run(ctx context.Context, args ...string) (string, error) {
 	if r.Exec == nil {
 		return "", fmt.Errorf("git cannot be run here")
@@ -42,8 +40,8 @@ func (r Repo) Run(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSuffix(out.String(), "\n"), nil
 }
 
-// Top is the root of the repository that a folder lies in, as the path of the folder
-// begins, which may lead through links that git resolves.
+// Top returns the root of the repository that contains dir. The path keeps the symbolic links in
+// dir, which git would resolve.
 func (r Repo) Top(ctx context.Context, dir string) (string, error) {
 	if r.Answers.areGiven() {
 		return Root(dir), nil
@@ -63,8 +61,8 @@ func (r Repo) Top(ctx context.Context, dir string) (string, error) {
 	return filepath.Join(dir, rel), nil
 }
 
-// Root is the root of the repository that a folder lies in, found without git; "" if it
-// lies in none.
+// Root returns the root of the repository that contains dir, found without git, or "" if there is
+// none.
 func Root(dir string) string {
 	for {
 		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil {
@@ -78,7 +76,7 @@ func Root(dir string) string {
 	}
 }
 
-// Commits are the two that A...B names; A alone means A...HEAD.
+// Commits returns the two commits of A...B. A alone means A...HEAD.
 func Commits(text string) (from, to string, err error) {
 	from, to, ok := strings.Cut(text, "...")
 	if !ok {
@@ -91,16 +89,16 @@ func Commits(text string) (from, to string, err error) {
 	return from, to, nil
 }
 
-// Changes are what differs between two commits.
+// Changes contains the differences between two commits.
 type Changes struct {
-	From, To string // as written
+	From, To string // commits as written in the filter
 	Files    map[string]bool
-	Dirs     map[string]bool // folders with a changed file somewhere below
-	Deleted  []string        // files that To has not
+	Dirs     map[string]bool // directories with a changed file below them
+	Deleted  []string        // files in From that To does not contain
 }
 
-// Compare asks git what differs between the commits that text names, by paths below top.
-// The two are compared themselves, as by Terragrunt; no common ancestor is looked for.
+// Compare returns the differences between the commits in text, with paths below top. It compares
+// the two commits themselves, as Terragrunt does, and not their merge base.
 func (r Repo) Compare(ctx context.Context, text, top string) (*Changes, error) {
 	from, to, err := Commits(text)
 	if err != nil {
@@ -127,7 +125,7 @@ func (r Repo) Compare(ctx context.Context, text, top string) (*Changes, error) {
 	return c, nil
 }
 
-// Exists says what is wrong if there is no repository.
+// Exists returns an error if there is no repository.
 func (r Repo) Exists(ctx context.Context) error {
 	if r.Answers.areGiven() {
 		return nil
@@ -136,14 +134,14 @@ func (r Repo) Exists(ctx context.Context) error {
 	return err
 }
 
-// Commit is the ID of the commit of a name.
+// Commit returns the ID of the commit with a name.
 func (r Repo) Commit(ctx context.Context, name string) (string, error) {
 	return r.Answers.answer((*Record).commits, name, func() (string, error) {
 		return r.Run(ctx, "rev-parse", "--verify", "--quiet", name+"^{commit}")
 	})
 }
 
-// Affected is what differs between the default branch and HEAD, in the words of Commits.
+// Affected returns the range from the default branch to HEAD, in the form that Commits parses.
 func (r Repo) Affected(ctx context.Context) (string, error) {
 	return r.Answers.affected(func() (string, error) { return r.affected(ctx) })
 }

@@ -16,35 +16,35 @@ import (
 
 // # Worktrees
 //
-// A worktree of a commit lies in the system's folder for temporary files, in a folder of
-// its own beside a lock that its process holds. Where that was killed the lock is free,
-// so the next run that checks a commit of the repository out knows that the worktree
-// belongs to nobody, and removes it.
+// A worktree of a commit is in the system's directory for temporary files, in a directory of its
+// own next to a lock file that its process holds. If the process is killed, the lock is released.
+// The next run that checks out a commit of the repository then removes the worktree.
 
-// The parts of the folder of a worktree.
+// Names in the directory of a worktree.
 const (
 	treesPrefix = "terrace-worktree-"
 	treeName    = "tree"
 	treeLock    = "lock"
 )
 
-// Worktrees are those that the program has made and not removed yet. The zero
-// Worktrees has none; its methods may be called concurrently.
+// Worktrees contains the worktrees that the program has created and not removed yet. The zero
+// value is empty. Its methods may be called concurrently.
 type Worktrees struct {
 	mu  sync.Mutex
-	all map[string]*checkout // by folder
+	all map[string]*checkout // by directory
 }
 
 type checkout struct {
-	git    Repo // of the repository
+	git    Repo // repository of the worktree
 	unlock func()
 }
 
-// reserve makes the folder that a worktree will be in, and says that it is taken.
+// reserve creates the parent directory of a worktree, locks it, and returns the path of the
+// worktree.
 func (ws *Worktrees) reserve(ctx context.Context, g Repo) (string, error) {
 	dir, err := os.MkdirTemp("", treesPrefix)
 	if err == nil {
-		dir, err = filepath.EvalSymlinks(dir) // as git tells it
+		dir, err = filepath.EvalSymlinks(dir) // git reports paths without symbolic links
 	}
 	if err != nil {
 		return "", err
@@ -64,7 +64,7 @@ func (ws *Worktrees) reserve(ctx context.Context, g Repo) (string, error) {
 	return tree, nil
 }
 
-// removeOne removes a worktree, if that has not been done yet.
+// removeOne removes a worktree, if it still exists.
 func (ws *Worktrees) removeOne(ctx context.Context, tree string) {
 	ws.mu.Lock()
 	c := ws.all[tree]
@@ -76,7 +76,7 @@ func (ws *Worktrees) removeOne(ctx context.Context, tree string) {
 	}
 }
 
-// Remove removes all of them, for a program that ends before those who use them do.
+// Remove removes all worktrees. It is for a program that has to end while they are used.
 func (ws *Worktrees) Remove(ctx context.Context) {
 	ws.mu.Lock()
 	trees := slices.Collect(maps.Keys(ws.all))
@@ -86,7 +86,7 @@ func (ws *Worktrees) Remove(ctx context.Context) {
 	}
 }
 
-// discard has git forget a worktree, and removes its folder.
+// discard unregisters a worktree from git, and deletes its directory.
 func (r Repo) discard(ctx context.Context, tree string) {
 	if !r.Answers.areGiven() {
 		_, _ = r.Run(ctx, "worktree", "remove", "--force", "--force", tree)
@@ -94,12 +94,12 @@ func (r Repo) discard(ctx context.Context, tree string) {
 	_ = os.RemoveAll(filepath.Dir(tree))
 }
 
-// sweep removes the worktrees of the repository that processes which are gone left
-// behind. What is not sure to be one is left alone, and nothing that fails matters.
+// sweep removes worktrees of the repository whose processes have ended. It skips everything that
+// is not certainly such a worktree, and ignores errors.
 func (r Repo) sweep(ctx context.Context) {
 	text, _ := r.Run(ctx, "worktree", "list", "--porcelain")
 	at, end := context.WithCancel(ctx)
-	end() // a lock is not waited for
+	end() // so that Lock does not wait
 	for line := range strings.Lines(text) {
 		tree, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "worktree ")
 		tree = filepath.FromSlash(tree)

@@ -14,16 +14,16 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// An Overlay is what stack files stand for where nothing is to be written: which folder
-// each unit and stack would be made in, of what source, with which files beside it. The
-// zero value is empty, and so is nil; its methods may be called concurrently.
+// An Overlay contains generated units and stacks in memory instead of on disk: for each generated
+// directory its source directory and additional files. The zero value and nil are empty. Its
+// methods may be called concurrently.
 type Overlay struct {
 	mu    sync.RWMutex
-	dirs  map[string]string // the source by the folder that would be made
-	files map[string][]byte // values and autoinclude files, by path
+	dirs  map[string]string // source directories, by generated directory
+	files map[string][]byte // values files and autoinclude files, by path
 }
 
-// add notes what would be made of a source.
+// add adds an item with the source directory from.
 func (u *Overlay) add(from string, it *unit.StackItem) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -36,8 +36,8 @@ func (u *Overlay) add(from string, it *unit.StackItem) {
 	}
 }
 
-// Locate is where on disk the file or folder of a path lies: in the source, if it would be
-// made of one.
+// Locate returns the path on disk of a file or directory. For a path in a generated directory it
+// is the path in the source.
 func (u *Overlay) Locate(path string) string {
 	if u == nil {
 		return path
@@ -56,8 +56,8 @@ func (u *Overlay) Locate(path string) string {
 	}
 }
 
-// ReadFile reads a file as if everything had been written. files, which may be nil, reads
-// what is on disk.
+// ReadFile reads a file as if everything had been written to disk. files reads existing files and
+// may be nil.
 func (u *Overlay) ReadFile(files *readfile.Kept, path string) ([]byte, error) {
 	if b := u.beside(path); b != nil {
 		return b, nil
@@ -65,7 +65,7 @@ func (u *Overlay) ReadFile(files *readfile.Kept, path string) ([]byte, error) {
 	return files.Whole(u.Locate(path))
 }
 
-// Stat describes a file as if everything had been written.
+// Stat returns the file information as if everything had been written to disk.
 func (u *Overlay) Stat(path string) (fs.FileInfo, error) {
 	if b := u.beside(path); b != nil {
 		return besideInfo{filepath.Base(path), len(b)}, nil
@@ -82,7 +82,7 @@ func (u *Overlay) beside(path string) []byte {
 	return u.files[filepath.Clean(path)]
 }
 
-// Holds reports whether a folder is one that would be made.
+// Holds reports whether a directory would be generated.
 func (u *Overlay) Holds(dir string) bool {
 	if u == nil {
 		return false
@@ -93,8 +93,7 @@ func (u *Overlay) Holds(dir string) bool {
 	return ok
 }
 
-// Walk calls a function for each file below the root that would be made, by its path
-// there, and the path of what it would be made of.
+// Walk calls visit for each generated file below root, with its path and the path of its source.
 func (u *Overlay) Walk(root string, visit func(path, from string)) error {
 	if u == nil {
 		return nil
@@ -113,7 +112,7 @@ func (u *Overlay) Walk(root string, visit func(path, from string)) error {
 	return nil
 }
 
-// below are the folders below the root that would be made, sorted.
+// below returns the generated directories below root, sorted.
 func (u *Overlay) below(root string) []string {
 	var out []string
 	for dir := range u.dirs {
@@ -125,7 +124,7 @@ func (u *Overlay) below(root string) []string {
 	return out
 }
 
-// besideInfo describes a file that is not on disk.
+// besideInfo is the fs.FileInfo of a file in an Overlay.
 type besideInfo struct {
 	name string
 	size int

@@ -13,16 +13,16 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// A Part is a unit or a stack of a stack file, where it was generated.
+// A Part is a unit or a stack of a stack file, with the directory in which it is generated.
 type Part struct {
 	Name  string
 	Dir   string
 	Stack bool
-	Parts []Part // of a stack
+	Parts []Part // parts of a stack
 	At    source.Range
 }
 
-// parts reads what a stack file and those generated from it say.
+// parts returns the parts of the stack file in dir, and of the stacks generated from it.
 func parts(t *demand.Task, l *unit.Loader, dir string, depth int) ([]Part, diag.List) {
 	if depth > deepest {
 		return nil, Invalid("Stacks lie too deep in each other", "More than %d stacks lie in each other at %s.", deepest, dir)
@@ -45,17 +45,17 @@ func parts(t *demand.Task, l *unit.Loader, dir string, depth int) ([]Part, diag.
 	return out, ds
 }
 
-// Parts reads what the stack file in a folder, and those generated from it, consist of.
+// Parts returns the parts of the stack file in a directory, and of the stacks generated from it.
 func Parts(t *demand.Task, l *unit.Loader, dir string) ([]Part, diag.List) {
 	return parts(t, l, dir, 0)
 }
 
-// Is reports whether a folder holds a stack file.
+// Is reports whether a directory contains a stack file.
 func Is(l *unit.Loader, dir string) bool { return l.IsFile(filepath.Join(dir, unit.StackName)) }
 
-// All are the parts of the stacks in the given folders that belong to no other
-// of them, by name. Two parts of one name are an error, since outputs could not tell
-// them apart.
+// All returns the parts of the stacks in dirs, sorted by name, without stacks that are part of
+// another one in dirs. Two parts with the same name are an error, because their outputs could not
+// be distinguished.
 func All(t *demand.Task, l *unit.Loader, dirs []string) ([]Part, diag.List) {
 	var all [][]Part
 	inner := map[string]bool{}
@@ -93,7 +93,8 @@ func All(t *demand.Task, l *unit.Loader, dirs []string) ([]Part, diag.List) {
 	return out, ds
 }
 
-// Units are the folders of the units of a stack, nil if a folder holds none.
+// Units returns the directories of the units of a stack. It returns nil if dir does not contain a
+// stack file.
 func Units(t *demand.Task, l *unit.Loader, dir string) []string {
 	if !Is(l, dir) {
 		return nil
@@ -114,8 +115,7 @@ func Units(t *demand.Task, l *unit.Loader, dir string) []string {
 	return out
 }
 
-// Check is what is wrong with the stack files in folders, for those who make nothing of
-// them.
+// Check returns the errors in the stack files of directories, without generating anything.
 func Check(ctx context.Context, l *unit.Loader, dirs []string) diag.List {
 	all := parallel.Map(len(dirs), 0, func(i int) diag.List {
 		t := l.Task(ctx)
