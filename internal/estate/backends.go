@@ -10,8 +10,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/states"
 )
 
-// Bootstrap makes the store that the remote_state of a unit describes. Where there is nothing
-// to be made, nothing says why.
+// Bootstrap creates the store that the remote_state block of a unit describes. If there is
+// nothing to create, nothing is the reason.
 func (e *Estate) Bootstrap(ctx context.Context, u *discovery.Unit) (nothing string, ds diag.List) {
 	s, ds := e.site(e.loader.Task(ctx), u, e.o.Request.Command, "init")
 	if ds.HasErrors() {
@@ -21,7 +21,7 @@ func (e *Estate) Bootstrap(ctx context.Context, u *discovery.Unit) (nothing stri
 	return nothing, append(ds, more...)
 }
 
-// place is where the state of a unit is, for commands that change it.
+// place returns the location of a unit's state, for commands that change it.
 func (e *Estate) place(ctx context.Context, u *discovery.Unit) (states.Place, diag.List) {
 	s, ds := e.site(e.loader.Task(ctx), u, e.o.Request.Command, run.Output)
 	if ds.HasErrors() {
@@ -30,8 +30,8 @@ func (e *Estate) place(ctx context.Context, u *discovery.Unit) (states.Place, di
 	return s.Place(ctx, true)
 }
 
-// DeleteState removes the state of a unit under its lock, with force also where it could
-// not be brought back. was is false if there is none.
+// DeleteState deletes the state of a unit while it holds the lock. Unless force is set, it is an
+// error if the store cannot restore a deleted state. was is false if there is no state.
 func (e *Estate) DeleteState(ctx context.Context, u *discovery.Unit, force bool, l arguments.Lock) (was bool, ds diag.List) {
 	p, ds := e.place(ctx, u)
 	if ds.HasErrors() {
@@ -41,8 +41,8 @@ func (e *Estate) DeleteState(ctx context.Context, u *discovery.Unit, force bool,
 	return was, append(ds, more...)
 }
 
-// MoveState moves the state of a unit to where another has its own. moved is false if
-// there is none.
+// MoveState moves the state of the unit from to the location of the unit to. moved is false if
+// there is no state.
 func (e *Estate) MoveState(ctx context.Context, from, to *discovery.Unit, force bool, l arguments.Lock) (moved bool, ds diag.List) {
 	source, ds := e.place(ctx, from)
 	if ds.HasErrors() {

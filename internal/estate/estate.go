@@ -1,14 +1,13 @@
-// Package estate works on many units in one process: it finds the units below a
-// folder, puts them in order, and plans, applies, checks and reads them, with
-// outputs flowing from one to the next in memory, known or not.
+// Package estate works on many units in one process. It finds the units below a directory, sorts
+// them, and plans, applies, checks and reads them. Outputs, known or unknown, pass between units
+// in memory.
 //
-// It is the facade of the rooms below it, and has no rule of its own: discovery finds the
-// units, check holds them to what shows without state, run works on them in the order
-// that schedule gives, each in its workdir, with its hooks, inputs, credentials and
-// states; report and saved keep what came of it.
+// It is a facade for its subpackages: discovery finds the units, check checks them without state,
+// run executes commands on them in the order of schedule, and report and saved contain the
+// results. Packages workcopy, hooks, inputs, credentials and states prepare single units.
 //
-// Main types: Options and Estate. The one rule: options are taken apart here, and each
-// room is given what it reads.
+// Main types: Options and Estate. The one rule: this package splits the options, and passes to
+// each subpackage the part that it uses.
 package estate
 
 import (
@@ -49,20 +48,20 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Options say which units to work on, and with what. Discovery.Root and Machine.Now are
-// required.
+// Options configures an Estate. Discovery.Root and Machine.Now are required.
 type Options struct {
-	// Discovery says which units there are. Its Command and DownloadDir are those of the
-	// request, and its Files those of the host, whatever stands there.
+	// Discovery selects the units. Its Command and DownloadDir are replaced by those of Request,
+	// and its Files by that of Host.
 	Discovery discovery.Settings
-	// Request is the command that runs on the units, and what unit files can tell of it.
+	// Request contains the command that runs on the units, and the other data that unit files can
+	// read of it.
 	Request unit.Request
 	Machine unit.Machine
-	// At is the time that timestamp() gives in unit files, for the whole run: a plan and
-	// what is applied of it must have the same one. Zero means when it is asked for.
+	// At is the result of timestamp() in unit files, for the whole run: a plan and its apply must
+	// use the same. Zero means the time of the call.
 	At time.Time
-	// Redactor gets the values that messages about the units must not show. Nil: the
-	// messages of unit files alone are redacted.
+	// Redactor receives the values that messages about the units must not show. If it is nil,
+	// only messages of unit files are redacted.
 	Redactor    *diag.Redactor
 	Who         string // user@host, for locks
 	Sources     workcopy.Sources
@@ -70,56 +69,57 @@ type Options struct {
 	Skip        Skip
 	Credentials credentials.Settings
 	Host        run.Host
-	// Checking says that the units are looked at and nothing will run: what takes
-	// credentials that are not there is unknown.
+	// Checking means that the units are only checked and not run: values that need missing
+	// credentials are unknown.
 	Checking bool
-	// Throwaway is a folder for what lasts as long as the process: then the states of all
-	// units live in memory. "" for real states.
+	// Throwaway is a directory for temporary data of the process. If it is set, the states of all
+	// units are kept in memory. "" means that real states are used.
 	Throwaway string
-	// Tolerant makes outputs that do not exist no error, as rendering wants it.
+	// Tolerant means that missing outputs are no error, as rendering requires.
 	Tolerant bool
-	// Rendering says besides that a dependency without outputs has none of any name.
+	// Rendering additionally means that a dependency without outputs is an empty object.
 	Rendering bool
-	// ValuesElsewhere says that variables may get values by flags, so that missing inputs
-	// are no error before a run.
+	// ValuesElsewhere means that flags may set variables, so that missing inputs are no error
+	// before a run.
 	ValuesElsewhere bool
-	// ShareProviders are providers whose processes units share though their working
-	// folders differ, beside those that are known not to look at theirs.
+	// ShareProviders lists providers whose processes units share although their working
+	// directories differ, in addition to those known not to depend on it.
 	ShareProviders []addr.Provider
-	// Worktrees notes the worktrees that are made for filters by git. nil: the estate
-	// keeps that to itself.
+	// Worktrees records the worktrees that are created for git filters. nil means that the estate
+	// uses its own.
 	Worktrees *git.Worktrees
-	// Answers are what git says of commits, or said where the run was begun. May be nil.
+	// Answers records git's answers about commits, or replays those of another machine. It may be
+	// nil.
 	Answers *git.Answers
 }
 
-// Skip says what is left out.
+// Skip selects parts of a run that are skipped.
 type Skip struct {
 	Hooks   bool
 	Retries bool
-	Outputs bool // of dependencies, which are unknown then
-	Mocks   bool // the mock outputs too that stand for them
+	Outputs bool // outputs of dependencies are not read, and are unknown
+	Mocks   bool // mock outputs are not used either
 }
 
-// An Estate is units in order.
+// An Estate is a set of units and their dependencies.
 type Estate struct {
 	Found *discovery.Found
 
 	o        Options
 	loader   *unit.Loader
-	static   *unit.Loader // to which all outputs are unknown: for what is looked at before a run
+	static   *unit.Loader // evaluates with all outputs unknown, for checks before a run
 	reader   *outputs.Reader
 	dirs     *workcopy.Maker
 	states   *states.Keeper
-	runner   run.Runner // but for what changes with each run
+	runner   run.Runner // without the fields that change with each run
 	changing states.Changing
 	first    run.GivenWarnings
 	examined check.Examined
 	examiner *engine.Examiner
-	invalid  map[*discovery.Unit]diag.List // what checks found
+	invalid  map[*discovery.Unit]diag.List // errors found by Check
 }
 
-// newEstate makes an estate of no units yet.
+// newEstate returns an Estate without units.
 func newEstate(o Options) *Estate {
 	if o.Worktrees == nil {
 		o.Worktrees = &git.Worktrees{}
@@ -148,7 +148,7 @@ func newEstate(o Options) *Estate {
 	return e
 }
 
-// open makes the loaders of unit files below a folder.
+// open creates the loaders of unit files below a directory.
 func (e *Estate) open(root string) (loader, static *unit.Loader) {
 	env := e.o.UnitEnv(root)
 	env.Outputs, env.Tolerant = e.reader.Get, e.o.Tolerant || e.o.Skip.Outputs
@@ -163,7 +163,8 @@ func (e *Estate) open(root string) (loader, static *unit.Loader) {
 	return e.loader, e.static
 }
 
-// UnitEnv is what unit files are evaluated in below a root, without the outputs of dependencies.
+// UnitEnv returns the environment in which unit files below root are evaluated, without the
+// outputs of dependencies.
 func (o *Options) UnitEnv(root string) unit.Env {
 	machine := o.Machine
 	if !o.At.IsZero() {
@@ -177,7 +178,7 @@ func (o *Options) UnitEnv(root string) unit.Env {
 	return env
 }
 
-// stacks are what stacks are generated with, below a root.
+// stacks returns the settings for generating stacks below the root.
 func (o *Options) stacks() stacks.Settings {
 	return stacks.Settings{Env: o.UnitEnv(o.Discovery.Root), SourceMap: o.Sources.Map, Fetch: o.Sources.Fetch, Whole: o.Discovery.Whole, Generated: o.Discovery.Generated, Overlay: o.Discovery.Overlay}
 }
@@ -186,20 +187,20 @@ func (o *Options) git() git.Repo {
 	return git.Repo{Dir: o.Discovery.Root, Environ: o.Machine.Environ, Exec: o.Machine.Run, Answers: o.Answers}
 }
 
-// Commits is what git said of the commits that filters are about; nil if there are none.
+// Commits returns git's recorded answers about the commits of filters, or nil if there are none.
 func (e *Estate) Commits() *git.Record { return e.o.Answers.Record() }
 
-// Open finds and reads the units below a folder, and puts them in order. With
-// errors the estate holds what could be read, and must not be run. Where Discovery.Whole
-// is set, Check still finds the rest of what is wrong, if anything was read at all.
+// Open finds, reads and sorts the units below a directory. If it returns errors, the estate
+// contains the units that could be read, and must not be run. If Discovery.Whole is set, Check
+// can still find further errors.
 func Open(ctx context.Context, o Options) (*Estate, diag.List) {
 	e := newEstate(o)
 	ds := e.Found.Find(ctx, discovery.Tools{Loaders: e.open, Modules: e.dirs, Stacks: o.stacks(), Git: o.git(), Worktrees: e.o.Worktrees})
 	return e, ds
 }
 
-// OpenUnit reads the unit of one folder or file alone; module names one of an
-// environment file, and is "" for ordinary units.
+// OpenUnit reads the unit of one directory or file. module is the name of a unit in an
+// environment file, and "" for ordinary units.
 func OpenUnit(ctx context.Context, o Options, path, module string) (*Estate, *discovery.Unit, diag.List) {
 	e := newEstate(o)
 	loader, _ := e.open(o.Discovery.Root)
@@ -210,8 +211,8 @@ func OpenUnit(ctx context.Context, o Options, path, module string) (*Estate, *di
 	return e, e.Found.Add(in), ds
 }
 
-// ModuleNames are the names of the units in environment files, as --module takes
-// them.
+// ModuleNames returns the names of the units in environment files, in the form that --module
+// takes.
 func ModuleNames(ctx context.Context, o Options, files []string) ([]string, diag.List) {
 	loader := unit.NewLoader(o.UnitEnv(o.Discovery.Root))
 	var names []string
@@ -228,8 +229,8 @@ func ModuleNames(ctx context.Context, o Options, files []string) ([]string, diag
 	return names, ds
 }
 
-// GenerateStacks makes the units of all stack files below the root of the options.
-// The text that messages are about is added to set.
+// GenerateStacks generates the units of all stack files below the root of the options. It adds
+// the source text of messages to set.
 func GenerateStacks(ctx context.Context, o Options, set *source.Set) diag.List {
 	s := o.Discovery
 	s.DownloadDir, s.Files = o.Request.DownloadDir, o.Host.Files()
@@ -237,8 +238,8 @@ func GenerateStacks(ctx context.Context, o Options, set *source.Set) diag.List {
 	return ds
 }
 
-// Affected is the filter of --filter-affected: what differs between the default
-// branch and HEAD.
+// Affected returns the filter of --filter-affected: the changes between the default branch and
+// HEAD.
 func Affected(ctx context.Context, o Options) (string, diag.List) {
 	text, err := o.git().Affected(ctx)
 	if err != nil {
@@ -247,29 +248,29 @@ func Affected(ctx context.Context, o Options) (string, diag.List) {
 	return "[" + text + "]", nil
 }
 
-// Sources is the text of the unit files, for showing messages about them.
+// Sources returns the source text of the unit files, for messages about them.
 func (e *Estate) Sources() *source.Set { return e.loader.Sources() }
 
-// Deprecated is the warning about deprecated parts of the unit language.
+// Deprecated returns the warnings about deprecated parts of the unit language.
 func (e *Estate) Deprecated() diag.List { return e.loader.Deprecated() }
 
-// Task starts an evaluation of parts of units. After a run it sees the outputs of that.
+// Task starts an evaluation of parts of units. After a run, it uses the outputs of that run.
 func (e *Estate) Task(ctx context.Context) *demand.Task { return e.loader.Task(ctx) }
 
-// Close removes what was checked out for the estate, which may be nil.
+// Close removes the worktrees of the estate. e may be nil.
 func (e *Estate) Close(ctx context.Context) {
 	if e != nil {
 		e.Found.Checkouts.Remove(ctx)
 	}
 }
 
-// Match tells which units filters find, as seen from a folder.
+// Match returns the names of the units that match filters relative to the directory dir.
 func (e *Estate) Match(ctx context.Context, dir string, filters []string) (map[string]bool, diag.List) {
 	return e.Found.Match(ctx, e.loader, e.static, dir, filters)
 }
 
-// Check holds the units and their connections to every rule that can be checked
-// without state. strict makes inputs that a module does not declare errors.
+// Check checks the units and their connections, without state. With strict, inputs that a module
+// does not declare are errors.
 func (e *Estate) Check(ctx context.Context, strict bool) diag.List {
 	c := &check.Checker{
 		Found: e.Found, Loader: e.loader, Static: e.static, Dirs: e.dirs, States: e.states, Outside: e.reader.Outside, Command: e.o.Request.Command,
@@ -284,21 +285,21 @@ func (e *Estate) Check(ctx context.Context, strict bool) diag.List {
 	return res.Diags
 }
 
-// Run works on all units in their order and returns a result for each, by name. What the
-// outputs of dependencies were before it, they are not in it.
+// Run runs all units in dependency order and returns a result for each, sorted by name. Outputs
+// of dependencies that were read before are read again.
 func (e *Estate) Run(ctx context.Context, o run.Options) []*report.Result {
 	r := e.renew(o.Computed)
 	return r.Run(ctx, e.Found.Units, o)
 }
 
-// Each has a function work on all units one at a time, in their order, and returns a result
-// for each, by name. without is called for units that have no turn.
+// Each calls do for one unit after the other, in their order, and returns a result for each,
+// sorted by name. without is called for units that the rules prevent from running.
 func (e *Estate) Each(ctx context.Context, rules schedule.Rules, do, without func(*report.Result)) []*report.Result {
 	return run.Each(ctx, e.Found.Units, rules, e.o.Machine.Now, do, without)
 }
 
-// renew has the outputs of dependencies asked for anew. made are those of the run, nil for
-// none.
+// renew prepares a new run, in which the outputs of dependencies are read again. made contains
+// the outputs of the run, or is nil.
 func (e *Estate) renew(made *outputs.Computed) *run.Runner {
 	r := e.runner
 	if r.Computed = made; made == nil {
@@ -318,7 +319,7 @@ func (e *Estate) renew(made *outputs.Computed) *run.Runner {
 	return &r
 }
 
-// placeOf is where the state of a unit is, which may be no part of the estate.
+// placeOf returns the location of the state of a unit, which may be outside of the estate.
 func (e *Estate) placeOf(ctx context.Context, id string) (states.Place, diag.List) {
 	u := e.Found.ByID(id)
 	if u == nil {
@@ -334,9 +335,9 @@ func (e *Estate) placeOf(ctx context.Context, id string) (states.Place, diag.Lis
 	return s.Place(ctx, true)
 }
 
-// NotRun are the results of a run that did not begin, by name. Of units, those have
-// failed in which something wrong was found by Open and Check; ds are all errors, of
-// which the first is the cause where there are none about a unit.
+// NotRun returns the results of a run that did not begin, sorted by name. Units in which Open or
+// Check found errors failed. ds contains all errors; the first is the reason of other units if no
+// unit has errors.
 func (e *Estate) NotRun(ds diag.List) []*report.Result {
 	invalid := map[*discovery.Unit]diag.List{}
 	for _, u := range e.Found.Units {
@@ -345,8 +346,8 @@ func (e *Estate) NotRun(ds diag.List) []*report.Result {
 	return run.Refuse(e.Found.Units, e.o.Discovery.Destroy, invalid, e.whyNotRun(ds, invalid), e.o.Machine.Now())
 }
 
-// Invalid are the results of a run whose command is wrong: each unit failed by ds that
-// does not come after another.
+// Invalid returns the results of a run whose command is invalid: each unit without dependencies
+// failed with ds.
 func (e *Estate) Invalid(ds diag.List) []*report.Result {
 	invalid := map[*discovery.Unit]diag.List{}
 	tasks := discovery.Tasks(e.Found.Units, e.o.Discovery.Destroy)
@@ -359,7 +360,7 @@ func (e *Estate) Invalid(ds diag.List) []*report.Result {
 	return run.Refuse(e.Found.Units, e.o.Discovery.Destroy, invalid, e.whyNotRun(ds, invalid), e.o.Machine.Now())
 }
 
-// whyNotRun says why units did not run with which nothing is wrong.
+// whyNotRun returns the reason why units without errors did not run.
 func (e *Estate) whyNotRun(ds diag.List, invalid map[*discovery.Unit]diag.List) string {
 	var names []string
 	bad := 0
@@ -381,8 +382,8 @@ func (e *Estate) whyNotRun(ds diag.List, invalid map[*discovery.Unit]diag.List) 
 	return "nothing was run"
 }
 
-// Restrict leaves out of the estate what a saved plan does not hold. It returns the
-// units of the plan that the estate does not have.
+// Restrict excludes the units that a saved plan does not contain. It returns the units of the
+// plan that the estate does not contain.
 func (e *Estate) Restrict(p *saved.Plan) (missing []string) {
 	held := map[string]bool{}
 	have := map[string]bool{}
@@ -404,12 +405,12 @@ func (e *Estate) Restrict(p *saved.Plan) (missing []string) {
 	return missing
 }
 
-// EndProviders ends the providers of a run that is still going on, for a program
-// that is about to end. What they were doing comes to nothing: Abandon comes first.
+// EndProviders ends the provider processes of a run that has not ended, for a program that has to
+// end. Their operations are lost, so the caller calls Abandon first.
 func (e *Estate) EndProviders() { e.changing.EndProviders() }
 
-// Abandon leaves states and journals as they are, for a program that is about to
-// end although units are being applied.
+// Abandon stops all writing to states and journals, for a program that has to end during an
+// apply.
 func (e *Estate) Abandon() { e.changing.Abandon() }
 
 // State reads the state of a unit as it is stored.
@@ -420,12 +421,12 @@ func (e *Estate) State(ctx context.Context, u *discovery.Unit) (*state.State, di
 func (e *Estate) readState(t *demand.Task, u *discovery.Unit) (*state.State, diag.List) {
 	s, ds := e.readStateOf(t, u, false)
 	if slices.ContainsFunc(ds, func(m *diag.Message) bool { return m.Code == statefile.EncryptedCode }) {
-		return e.readStateOf(t, u, true) // the module says how, which was not looked at
+		return e.readStateOf(t, u, true) // the module configures the encryption, and was not read
 	}
 	return s, ds
 }
 
-// readStateOf reads the state of a unit. A module that cannot be read is an error with whole.
+// readStateOf reads the state of a unit. With whole, a module that cannot be read is an error.
 func (e *Estate) readStateOf(t *demand.Task, u *discovery.Unit, whole bool) (*state.State, diag.List) {
 	s, ds := e.site(t, u, e.o.Request.Command, run.Output)
 	if ds.HasErrors() {
@@ -439,18 +440,19 @@ func (e *Estate) readStateOf(t *demand.Task, u *discovery.Unit, whole bool) (*st
 	return st, append(ds.Errors(), more...)
 }
 
-// site prepares a unit for a reader of its state. A unit that is not part of the estate is one
-// that the command does not run on.
+// site prepares a unit for a reader of its state. The command does not run on units outside of
+// the estate.
 func (e *Estate) site(t *demand.Task, u *discovery.Unit, commands ...string) (*run.Site, diag.List) {
 	return e.runner.Site(t, u, e.Found.ByID(u.ID) == nil, commands...)
 }
 
-// statesAtOnce is how many states are read at once, which takes waiting and no work.
+// statesAtOnce is the number of states that are read concurrently. Reading mostly waits for the
+// network.
 const statesAtOnce = 16
 
-// Outputs reads the stored outputs of the units of the estate that take part, by name:
-// those that are wanted, or all with nil. A state that cannot be read is reported of its
-// unit alone.
+// Outputs reads the stored outputs of the units that are not excluded, by unit name. wanted
+// selects units; nil selects all. If a state cannot be read, only the result of its unit contains
+// the error.
 func (e *Estate) Outputs(ctx context.Context, wanted func(*discovery.Unit) bool) (map[string]map[string]*state.Output, []*report.Result) {
 	units := slices.DeleteFunc(slices.Clone(e.Found.Units), func(u *discovery.Unit) bool { return wanted != nil && !wanted(u) })
 	states := make([]*state.State, len(units))
@@ -480,7 +482,7 @@ func (e *Estate) Outputs(ctx context.Context, wanted func(*discovery.Unit) bool)
 	return out, results
 }
 
-// Declared are the variables of a unit's module, nil where that is not on this machine
+// Declared returns the variables of a unit's module, or nil if the module is not on this machine
 // or cannot be read.
 func (e *Estate) Declared(ctx context.Context, u *discovery.Unit) map[string]*config.Variable {
 	root := e.dirs.LocalRoot(e.static.Task(ctx), u.In(e.static))
@@ -490,8 +492,8 @@ func (e *Estate) Declared(ctx context.Context, u *discovery.Unit) map[string]*co
 	return root.Variables
 }
 
-// Validate holds every unit and stack file to all rules that need no outputs. In an
-// estate that was opened leniently, units that could not be read are reported too.
+// Validate checks every unit and stack file without outputs. In an estate that was opened
+// leniently, it also returns the errors of units that could not be read.
 func (e *Estate) Validate(ctx context.Context) diag.List {
 	units, dirs := e.Found.Units, e.Found.StackDirs()
 	n := len(units)
@@ -515,17 +517,17 @@ func (e *Estate) validate(t *demand.Task, u *discovery.Unit) diag.List {
 	case u.Broken == nil:
 		return u.Check(t)
 	case u.Removed:
-		return nil // its file is gone
+		return nil // its file is deleted
 	}
-	units, ds := e.loader.Load(t, u.Path) // more may be wrong with it than what kept it from being read
+	units, ds := e.loader.Load(t, u.Path) // the file may have errors beyond those that prevented reading it
 	for _, in := range units {
 		ds = append(ds, in.Check(t)...)
 	}
 	return ds
 }
 
-// StackParts are the parts of all stacks below the root that belong to no other
-// stack, by name.
+// StackParts returns the parts of all stacks below the root that are not part of another stack,
+// sorted by name.
 func (e *Estate) StackParts(ctx context.Context) ([]stacks.Part, diag.List) {
 	return stacks.All(e.loader.Task(ctx), e.loader, e.Found.StackDirs())
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/lang/origin"
 )
 
-// OfUnit reports whether an address names a part of a unit, and not of its module.
+// OfUnit reports whether an address refers to a part of a unit, and not to a part of its module.
 func OfUnit(t *demand.Task, u *discovery.Unit, address string) bool {
 	ref, diags := hclsyntax.ParseTraversalAbs([]byte(address), "<address>", hcl.InitialPos)
 	if diags.HasErrors() {
@@ -22,13 +22,13 @@ func OfUnit(t *demand.Task, u *discovery.Unit, address string) bool {
 	return ok && !ds.HasErrors()
 }
 
-// AtHand reports whether the module of a unit can be read without fetching anything.
+// AtHand reports whether the module of a unit can be read without fetching it.
 func (e *Estate) AtHand(ctx context.Context, u *discovery.Unit) bool {
 	d, ds := e.dirs.Dir(e.Task(ctx), u.Unit, false)
 	return d != nil && d.Files != nil && !ds.HasErrors()
 }
 
-// Explain tells where a part of a unit comes from, without its module. show is as in
+// Explain returns the origin of a part of a unit, without its module. show is as in
 // origin.Explainer.
 func (e *Estate) Explain(t *demand.Task, u *discovery.Unit, address string, show func(string) (name, layer string)) (*explanation.Explanation, diag.List) {
 	x := &origin.Explainer{Set: e.Sources(), Unit: u.Origin(t), Show: show}

@@ -12,7 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/schedule"
 )
 
-// What callers of an estate name of its rooms.
+// Aliases of types of the subpackages, for callers of an Estate.
 type (
 	Unit      = discovery.Unit
 	Entry     = discovery.Entry
@@ -48,7 +48,7 @@ type (
 	Reads     = run.Reads
 )
 
-// The operations of a run, and what becomes of units in it.
+// The operations of a run, and the results of units.
 const (
 	Plan     = run.Plan
 	Apply    = run.Apply

@@ -10,7 +10,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 )
 
-// Skipped says why a command on the unit alone does nothing, "" if it runs.
+// Skipped returns the reason why a command on this one unit does nothing, or "" if it runs.
 func (e *Estate) Skipped(ctx context.Context, u *discovery.Unit) (string, diag.List) {
 	t := e.loader.Task(ctx)
 	x, ds := u.Exclude(t)
@@ -23,21 +23,21 @@ func (e *Estate) Skipped(ctx context.Context, u *discovery.Unit) (string, diag.L
 	return "", ds
 }
 
-// Protected reports whether a unit may not be destroyed.
+// Protected reports whether prevent_destroy protects a unit.
 func (e *Estate) Protected(ctx context.Context, u *discovery.Unit) (bool, diag.List) {
 	return discovery.Protected(e.static.Task(ctx), u.In(e.static))
 }
 
-// An InputsReport is what compares badly between the inputs of a unit and the
-// variables of its module.
+// An InputsReport lists the differences between the inputs of a unit and the variables of its
+// module.
 type InputsReport struct {
-	Unused  []string // inputs that the module does not declare, by name
-	Missing []string // variables that need a value and get none, by name
+	Unused  []string // names of inputs that the module does not declare
+	Missing []string // names of required variables without a value
 }
 
-// CompareInputs compares the inputs of a unit, and what gives values beside them,
-// with the variables that its module declares. The module is fetched if it has to
-// be.
+// CompareInputs compares the inputs of a unit, and values from other sources, with the variables
+// that its module declares. It fetches the module if necessary. The report is nil if the module's
+// location is unknown.
 func (e *Estate) CompareInputs(ctx context.Context, u *discovery.Unit) (*InputsReport, diag.List) {
 	t := e.loader.Task(ctx)
 	d, ds := e.dirs.Dir(t, u.Unit, true)
@@ -57,7 +57,7 @@ func (e *Estate) CompareInputs(ctx context.Context, u *discovery.Unit) (*InputsR
 	out, have := &InputsReport{}, map[string]bool{}
 	for _, s := range settings {
 		if s.Name == "" {
-			return out, ds // nothing can be said of inputs that depend on what is not known
+			return out, ds // the inputs depend on unknown values
 		}
 		have[s.Name] = true
 		if root.Variables[s.Name] == nil {
@@ -72,7 +72,7 @@ func (e *Estate) CompareInputs(ctx context.Context, u *discovery.Unit) (*InputsR
 	return out, ds
 }
 
-// Info is what a unit runs with, in the words of `info print`.
+// Info is the environment of a unit, with the field names of `info print`.
 type Info struct {
 	ConfigPath       string `json:"config_path"`
 	DownloadDir      string `json:"download_dir"`
@@ -82,9 +82,9 @@ type Info struct {
 	WorkingDir       string `json:"working_dir"`
 }
 
-// Info tells where a unit runs. Nothing is written. What cannot be found
-// out is reported as if the unit did not say it, with the errors; TerraformBinary is
-// what the unit asks for, "" if it does not say.
+// Info returns the environment of a unit. It writes nothing. Fields that cannot be determined
+// have their defaults, and the errors are returned too. TerraformBinary is the unit's own
+// setting, or "" if it has none.
 func (e *Estate) Info(ctx context.Context, u *discovery.Unit) (*Info, diag.List) {
 	t := e.loader.Task(ctx)
 	sc, ds := u.Scalars(t)

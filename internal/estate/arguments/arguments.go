@@ -1,8 +1,8 @@
-// Package arguments reads what the extra_arguments blocks of a unit add to a command.
+// Package arguments parses the arguments that the extra_arguments blocks of a unit add to a
+// command.
 //
-// Main type: Extra, made by Read. The one rule: the order of blocks, and of arguments and
-// files in them, is that in which a command line would have them, so that the later of two
-// values of a variable counts.
+// Main type: Extra, returned by Read. The one rule: blocks, and arguments and files in them, keep
+// the order of a command line, so that the last value of a variable is used.
 package arguments
 
 import (
@@ -23,37 +23,36 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// Extra is what extra_arguments blocks add to a command, taken apart for a run in
-// this process.
+// Extra contains the parsed arguments that extra_arguments blocks add to a command.
 type Extra struct {
 	Vars  []workdir.VarFlag
-	Env   []string // a later one replaces an earlier one
-	Words []string // the arguments in their order, variable files among them as -var-file
-	// Other are the arguments that mean nothing to a run over several units.
+	Env   []string // NAME=VALUE; the last value is used
+	Words []string // all arguments in their order; variable files are -var-file arguments
+	// Other contains the arguments that a run over several units does not support.
 	Other   []string
 	Lock    *Lock
-	Calls   int      // -parallelism; 0 if it is not there
-	Backend []string // of -backend-config, in their order
+	Calls   int      // value of -parallelism; 0 means that it is not set
+	Backend []string // values of -backend-config, in their order
 
-	plan plan.Options // the flags of plan and apply
+	plan plan.Options // options of plan and apply
 
-	at *source.Range // the block that is read; nil: the environment
+	at *source.Range // the block that is being read; nil means the environment
 }
 
-// Lock says how state is locked. The zero value locks and does not wait.
+// Lock configures the locking of state. The zero value locks and does not wait.
 type Lock struct {
 	Off     bool
 	Timeout time.Duration
 }
 
-// Read reads the blocks that are about at least one of the commands, in their order. locate
-// gives the path of a variable file.
+// Read parses the blocks that apply to at least one of the commands, in their order. locate
+// returns the path of a variable file.
 func Read(blocks []unit.ExtraArguments, locate func(name string) string, commands ...string) Extra {
 	return read(nil, blocks, locate, commands...)
 }
 
-// Init reads what is added to an init that runs by itself: by TF_CLI_ARGS_init, and by the
-// blocks that are about init.
+// Init parses the arguments that are added to an automatic init: by TF_CLI_ARGS_init and by the
+// blocks that apply to init.
 func Init(env sys.Env, blocks []unit.ExtraArguments, locate func(name string) string) (Extra, diag.List) {
 	const name = "TF_CLI_ARGS_init"
 	words, err := sys.Words(env.Get(name))
@@ -88,7 +87,7 @@ func read(words []string, blocks []unit.ExtraArguments, locate func(name string)
 			}
 		}
 	}
-	if !slices.Contains(commands, "init") { // which alone has the flag
+	if !slices.Contains(commands, "init") { // only init has the flag
 		for _, text := range x.Backend {
 			x.Other = append(x.Other, "-backend-config="+text)
 		}
@@ -97,12 +96,12 @@ func read(words []string, blocks []unit.ExtraArguments, locate func(name string)
 	return x
 }
 
-// About reports whether a block is about at least one of the commands.
+// About reports whether a block applies to at least one of the commands.
 func About(block unit.ExtraArguments, commands ...string) bool {
 	return slices.ContainsFunc(commands, func(name string) bool { return slices.Contains(block.Commands, name) })
 }
 
-// read takes the arguments of a block apart.
+// read parses arguments.
 func (x *Extra) read(args []string, file func(name string)) {
 	for i := 0; i < len(args); i++ {
 		name, value, has := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
@@ -125,7 +124,7 @@ func (x *Extra) read(args []string, file func(name string)) {
 	}
 }
 
-// means notes what an argument wants; false if a run over several units cannot do it.
+// means parses one argument. It returns false if a run over several units does not support it.
 func (x *Extra) means(name, value string) bool {
 	if x.Lock == nil && (name == "lock" || name == "lock-timeout") {
 		x.Lock = &Lock{}
@@ -174,7 +173,7 @@ func (x *Extra) means(name, value string) bool {
 	return true
 }
 
-// Plan returns the options of a run with those that the blocks add.
+// Plan returns the options o of a run, extended by those that the blocks add.
 func (x *Extra) Plan(o plan.Options) plan.Options {
 	o.SkipRefresh = o.SkipRefresh || x.plan.SkipRefresh
 	o.MinimalRefresh = o.MinimalRefresh || x.plan.MinimalRefresh

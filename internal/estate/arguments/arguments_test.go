@@ -10,8 +10,7 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// Where two blocks set a variable of the environment, the later one counts, whatever the
-// values are.
+// If two blocks set an environment variable, the later one is used, whatever the values are.
 func TestEnvironment(t *testing.T) {
 	x := Read([]unit.ExtraArguments{
 		{Commands: []string{"plan"}, EnvVars: map[string]string{"KEY": "z", "A": "1"}},
@@ -23,7 +22,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// Files and -var keep the order of the blocks that they stand in.
+// Variable files and -var arguments keep the order of their blocks.
 func TestOrder(t *testing.T) {
 	x := Read([]unit.ExtraArguments{
 		{Commands: []string{"plan"}, RequiredVarFiles: []string{"first.tfvars"}, Arguments: []string{"-lock-timeout", "5m"}},

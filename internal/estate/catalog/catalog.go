@@ -1,7 +1,7 @@
-// Package catalog finds what a repository offers for use: modules, units, stacks and
-// templates, each with the title, the description and the tags of its README.
+// Package catalog finds the components of a repository: modules, units, stacks and templates.
+// Each has the title, description and tags of its README.
 //
-// Main function: Discover. The one rule: it only reads, and runs nothing of what it finds.
+// Main function: Discover. The one rule: the package only reads files and runs nothing.
 package catalog
 
 import (
@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// A Kind is what a component is.
+// A Kind is the type of a component.
 type Kind string
 
-// The kinds, in the order in which they are shown.
+// The kinds, in the order in which they are listed.
 const (
 	Template Kind = "template"
 	Stack    Kind = "stack"
@@ -23,15 +23,15 @@ const (
 	Module   Kind = "module"
 )
 
-// A Component is a folder of a repository that can be used. Its form as JSON is that of
-// docs/schemas/catalog.json.
+// A Component is a directory of a repository that can be used in configuration.
+// docs/schemas/catalog.json documents its JSON form.
 type Component struct {
 	Kind        Kind   `json:"kind"`
 	Title       string `json:"title"`
 	Description string `json:"description,omitempty"`
-	// Source is the repository, "" for one on this machine.
+	// Source is the address of the repository. "" means a repository on this machine.
 	Source string `json:"source"`
-	// Dir is the folder in the repository, with slashes; "" for the repository itself.
+	// Dir is the directory in the repository, with slashes. "" means the repository itself.
 	Dir             string   `json:"dir,omitempty"`
 	Version         string   `json:"version,omitempty"`
 	URL             string   `json:"url,omitempty"`
@@ -39,18 +39,18 @@ type Component struct {
 	Doc             string   `json:"doc,omitempty"` // the README without front matter
 	Tags            []string `json:"tags,omitempty"`
 
-	Folder   string `json:"-"` // where it lies on this machine
-	Markdown bool   `json:"-"` // the form of Doc
+	Folder   string `json:"-"` // path on this machine
+	Markdown bool   `json:"-"` // Doc is Markdown, otherwise AsciiDoc
 }
 
-// Is reports whether a component is of a kind, by its files or by its tags.
+// Is reports whether a component is of a kind, according to its files or its tags.
 func (c *Component) Is(k Kind) bool {
 	return c.Kind == k || slices.ContainsFunc(c.Tags, func(tag string) bool { return strings.EqualFold(tag, string(k)) })
 }
 
-// Discover finds the components of a repository in a folder, below one of its
-// folders ("" for all), in the order of their paths. name is the title of the repository
-// itself where its README says none.
+// Discover returns the components of the repository at root that are in or below one of its
+// directories, sorted by path. below is that directory, or "" for the whole repository. name is
+// the title of the repository itself if its README has none.
 func Discover(root, below, name string, ignored Rules) ([]Component, error) {
 	var out []Component
 	var visit func(dir string) error
@@ -71,7 +71,7 @@ func Discover(root, below, name string, ignored Rules) ([]Component, error) {
 			}
 			out = append(out, c)
 		}
-		if kind != "" && kind != Module { // what lies in them belongs to them
+		if kind != "" && kind != Module { // directories in a component belong to it
 			return nil
 		}
 		for _, en := range entries {
@@ -86,7 +86,7 @@ func Discover(root, below, name string, ignored Rules) ([]Component, error) {
 	return out, visit(below)
 }
 
-// kindOf tells what a folder with these entries is, "" for nothing.
+// kindOf returns the kind of a directory with these entries, or "" if it is no component.
 func kindOf(entries []os.DirEntry) Kind {
 	kind := Kind("")
 	for _, en := range entries {
@@ -109,7 +109,7 @@ func kindOf(entries []os.DirEntry) Kind {
 	return kind
 }
 
-// IsConfiguration reports whether a file of a name is configuration of a module.
+// IsConfiguration reports whether a file with this name contains configuration of a module.
 func IsConfiguration(name string) bool {
 	return slices.ContainsFunc([]string{".tf", ".tf.json", ".tofu", ".tofu.json"}, func(end string) bool { return strings.HasSuffix(name, end) })
 }

@@ -10,10 +10,11 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 )
 
-// IgnoreFile is the file at the root of a repository that keeps folders out of the catalog.
+// IgnoreFile is the name of the file at the root of a repository that excludes directories from
+// the catalog.
 const IgnoreFile = ".terragrunt-catalog-ignore"
 
-// Rules say which folders are left out. The last that matches counts.
+// Rules selects directories that are excluded. The last matching rule is used.
 type Rules []rule
 
 type rule struct {
@@ -21,7 +22,7 @@ type rule struct {
 	keep    bool
 }
 
-// Match reports whether a folder is left out.
+// Match reports whether a directory is excluded.
 func (rs Rules) Match(dir string) bool {
 	for i := len(rs) - 1; i >= 0; i-- {
 		if rs[i].pattern.MatchString(dir) {
@@ -31,7 +32,7 @@ func (rs Rules) Match(dir string) bool {
 	return false
 }
 
-// Committed are the rules of a repository itself.
+// Committed returns the rules in the ignore file of a repository.
 func Committed(root string) (Rules, error) {
 	rs, err := ReadRules(filepath.Join(root, IgnoreFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -40,7 +41,7 @@ func Committed(root string) (Rules, error) {
 	return rs, err
 }
 
-// ReadRules reads a file of rules.
+// ReadRules parses a file of rules. It skips invalid rules.
 func ReadRules(file string) (Rules, error) {
 	b, err := readfile.Whole(file)
 	if err != nil {
@@ -54,14 +55,14 @@ func ReadRules(file string) (Rules, error) {
 		}
 		rest, keep := strings.CutPrefix(line, "!")
 		rest = strings.TrimPrefix(strings.TrimSuffix(rest, "/"), "/")
-		if p, err := regexp.Compile(pattern(rest)); err == nil { // else it is no text
+		if p, err := regexp.Compile(pattern(rest)); err == nil { // otherwise the line is not valid UTF-8
 			out = append(out, rule{p, keep})
 		}
 	}
 	return out, nil
 }
 
-// pattern writes the pattern of a rule as a regular expression.
+// pattern converts the pattern of a rule to a regular expression.
 func pattern(text string) string {
 	var b strings.Builder
 	b.WriteString("^")

@@ -13,7 +13,7 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// read takes in the README of the component's folder.
+// read reads the README in the component's directory and sets the title, description and tags.
 func (c *Component) read(entries []os.DirEntry) error {
 	file := ""
 	for _, en := range entries {
@@ -55,7 +55,7 @@ var fronts = sync.OnceValue(func() [2]*regexp.Regexp {
 	}
 })
 
-// splitFront splits a README into its front matter, which has two forms, and the rest.
+// splitFront splits a README into its front matter, which has two possible forms, and the rest.
 func splitFront(text string) (front, body string) {
 	for _, form := range fronts() {
 		if m := form.FindStringSubmatchIndex(text); m != nil {
@@ -70,8 +70,7 @@ type front struct {
 	tags              []string
 }
 
-// readFront reads front matter. What cannot be read is as if it were not there: others
-// wrote it, and the component can be used all the same.
+// readFront parses front matter. It ignores errors, since the component can be used anyway.
 func readFront(text string) (f front) {
 	ty, err := yaml.Standard.ImpliedType([]byte(text))
 	if err != nil || !ty.IsObjectType() {
@@ -82,7 +81,7 @@ func readFront(text string) (f front) {
 		return f
 	}
 	word := func(v cty.Value) string {
-		text, err := convert.Convert(v, cty.String) // YAML takes y for a truth value, and 2024 for a number
+		text, err := convert.Convert(v, cty.String) // YAML parses y as a boolean, and 2024 as a number
 		if err != nil || text.IsNull() {
 			return ""
 		}
@@ -109,10 +108,10 @@ func readFront(text string) (f front) {
 	return f
 }
 
-// enough is the length of a description that is taken from the text of a README.
+// enough is the length, in bytes, of a description that is taken from the text of a README.
 const enough = 200
 
-// summary finds the first heading of the highest level and the text under the headings.
+// summary returns the first heading of the highest level, and the text below the headings.
 func summary(body string, markdown bool) (title, description string) {
 	sign, fences := "#", []string{"```", "~~~"}
 	if !markdown {
@@ -159,14 +158,14 @@ func summary(body string, markdown bool) (title, description string) {
 
 var marks = sync.OnceValue(func() [4]*regexp.Regexp {
 	return [4]*regexp.Regexp{
-		regexp.MustCompile(`\[?!\[[^\]]*\]\([^)]*\)(?:\]\([^)]*\))?`), // images, and those that are links
+		regexp.MustCompile(`\[?!\[[^\]]*\]\([^)]*\)(?:\]\([^)]*\))?`), // images, with or without a link
 		regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`),
 		regexp.MustCompile(`link:[^\s\[]*\[([^\]]*)\]|</?[a-zA-Z][^>]*>`),
 		regexp.MustCompile("\\*\\*|`|\\B[*_]|[*_]\\B"),
 	}
 })
 
-// plain is text without its marks.
+// plain returns text without markup.
 func plain(text string) string {
 	m := marks()
 	text = m[0].ReplaceAllString(text, "")

@@ -1,14 +1,13 @@
-// Package check holds the units of an estate and their connections to every rule that can
-// be checked without state, and without running anything.
+// Package check checks the units of an estate and their connections without state, and without
+// running anything.
 //
-// The outputs of each dependency are taken for unknown values under the names that its
-// module declares. So an output that there is not is an error where it is read, and an
-// input that cannot fit its variable is one where it is written, before state,
-// credentials or providers are needed. Modules that are not on this machine are passed
-// over.
+// Outputs of dependencies are unknown values with the names that the dependency's module
+// declares. A reference to a missing output and an input that does not fit its variable are
+// therefore errors before state, credentials or providers are needed. Modules that are not on
+// this machine are skipped.
 //
-// Main types: Checker and Result. The one rule: what is not known before a run proves
-// nothing.
+// Main types: Checker and Result. The one rule: values that are unknown before a run cause no
+// error.
 package check
 
 import (
@@ -39,29 +38,29 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A Checker is what a check reads. All of it is required.
+// A Checker contains the data that a check reads. All fields are required unless noted.
 type Checker struct {
 	Found   *discovery.Found
 	Loader  *unit.Loader
-	Static  *unit.Loader // to which all outputs are unknown
+	Static  *unit.Loader // evaluates with all outputs unknown
 	Dirs    *workcopy.Maker
 	States  *states.Keeper
-	Outside func(t *demand.Task, target string, at source.Range) (*discovery.Unit, diag.List) // reads a unit that is no part of the estate
+	Outside func(t *demand.Task, target string, at source.Range) (*discovery.Unit, diag.List) // reads a unit outside of the estate
 
 	Command string
 	Environ sys.Env
 	Now     func() time.Time
-	// ValuesElsewhere says that variables may get values by flags, so that missing inputs
-	// are no error yet. Strict makes inputs that a module does not declare errors.
+	// ValuesElsewhere means that flags may set variables, so that missing inputs are no error.
+	// Strict makes inputs that a module does not declare errors.
 	ValuesElsewhere, Strict bool
 
 	Examiner *engine.Examiner
 	Examined *Examined
 	Services func(dir string) engine.Services
-	ReadFile func(path string) ([]byte, error) // nil: from disk
+	ReadFile func(path string) ([]byte, error) // nil means that files are read from disk
 }
 
-// Examined is what was found in modules already. The zero value is empty.
+// Examined caches the messages about modules. The zero value is empty and ready to use.
 type Examined struct {
 	done parallel.Cache[*workcopy.Parsed, diag.List]
 }
@@ -69,19 +68,19 @@ type Examined struct {
 func (x *Examined) of(ctx context.Context, p *workcopy.Parsed, examine func() diag.List) diag.List {
 	ds, err := x.done.Do(ctx, p, func() (diag.List, bool) { return examine(), true })
 	if err != nil {
-		return nil // the run, which is interrupted, says so
+		return nil // the interrupted run reports this
 	}
 	return ds
 }
 
-// A Result is what a check found.
+// A Result is the result of a check.
 type Result struct {
 	Diags diag.List
-	// Invalid is what is wrong with units, of those that take part.
+	// Invalid contains the errors of units that are not excluded.
 	Invalid map[*discovery.Unit]diag.List
 }
 
-// Run checks all units. What was reported while they were found is not reported again.
+// Run checks all units. It does not repeat messages that discovery reported.
 func (c *Checker) Run(ctx context.Context) (out Result) {
 	ctx, s := telemetry.Start(ctx, "estate_check")
 	s.Text("working_dir", c.Found.Root()).Count("components_in", len(c.Found.Units))
@@ -99,7 +98,7 @@ func (c *Checker) Run(ctx context.Context) (out Result) {
 		}
 		ds := c.Found.WithoutIncomplete(in.check(ctx, u))
 		if u.Excluded != "" {
-			return ds.AsWarnings() // it does not run, but may with another command
+			return ds.AsWarnings() // the unit is excluded from this command only
 		}
 		return ds
 	})
@@ -114,17 +113,17 @@ func (c *Checker) Run(ctx context.Context) (out Result) {
 	return out
 }
 
-// checker is one call of Run.
+// checker is the state of one call of Run.
 type checker struct {
 	*Checker
-	loader *unit.Loader // to which outputs are unknown, under the names that there are
+	loader *unit.Loader // evaluates with unknown outputs that have the declared names
 
 	mu     sync.Mutex
-	states map[*discovery.Unit]stated // of those whose remote_state names a file for itself
+	states map[*discovery.Unit]stated // units whose state has a fixed location
 }
 
-// outputs are those that a unit's module declares, none of them known. Where they
-// is not known, everything is possible.
+// outputs returns unknown values for the outputs that a unit's module declares. If the module is
+// not fully known, the result is wholly unknown.
 func (c *checker) outputs(t *demand.Task, target string, at source.Range) (cty.Value, bool, diag.List) {
 	u := c.Found.ByID(target)
 	if u == nil && !stacks.Is(c.Loader, target) {
@@ -161,15 +160,15 @@ func (c *checker) check(ctx context.Context, u *discovery.Unit) diag.List {
 	if m.Whole {
 		ds = append(ds, workcopy.NoBackendBlock(u.Called(), rs, m.Root)...)
 	}
-	if m.Root == nil || u.Partial { // what it inherits may be missing for that reason alone
+	if m.Root == nil || u.Partial { // definitions may be missing because the file was read in part
 		_, more = in.Inputs(t, nil)
 		return slices.Concat(ds, more.Errors(), c.noModule(ctx, u, tf))
 	}
 	return append(ds, below(m.Root.Dir, c.inputs(t, u, in, m))...)
 }
 
-// noModule is the error that the source of a module leads nowhere on this machine,
-// unless hooks may put the module there.
+// noModule returns an error if the source of a module does not exist on this machine, unless
+// hooks may create it.
 func (c *checker) noModule(ctx context.Context, u *discovery.Unit, tf *unit.Terraform) diag.List {
 	if tf == nil || len(tf.Before)+len(tf.After) > 0 {
 		return nil
@@ -183,7 +182,7 @@ func (c *checker) inputs(t *demand.Task, u *discovery.Unit, in *unit.Unit, m *wo
 	required, given := map[string]bool{}, map[string]engine.InputValue{}
 	for _, s := range settings {
 		if s.Name == "" {
-			return ds // nothing can be said of inputs that depend on what is not known
+			return ds // the inputs depend on unknown values
 		}
 		in, more := inputs.ForVariable(variables[s.Name], s.Value, s.At, s.Layer)
 		ds = append(ds, more.Errors()...)
@@ -195,7 +194,7 @@ func (c *checker) inputs(t *demand.Task, u *discovery.Unit, in *unit.Unit, m *wo
 	for name, v := range variables {
 		required[name] = v.Default == cty.NilVal && !c.environmentGives(v) && !c.mayHaveValues(t.Context(), u, m)
 	}
-	if !m.Whole { // anything may be declared besides
+	if !m.Whole { // unknown files may declare further variables
 		all, _ := in.Inputs(t, nil)
 		for _, s := range all {
 			if _, known := required[s.Name]; !known {
@@ -206,8 +205,8 @@ func (c *checker) inputs(t *demand.Task, u *discovery.Unit, in *unit.Unit, m *wo
 	return append(ds, in.CheckInputs(t, required, c.Strict)...)
 }
 
-// mayHaveValues reports whether values may come from files or flags, so that
-// nothing can be said about those that are missing. Validate and init need none.
+// mayHaveValues reports whether files or flags may set variables, so that missing inputs are no
+// error. validate and init need no values.
 func (c *checker) mayHaveValues(ctx context.Context, u *discovery.Unit, m *workcopy.Module) bool {
 	if c.ValuesElsewhere || m.Values || c.Command == "validate" || c.Command == "init" {
 		return true
@@ -221,13 +220,12 @@ func (c *checker) mayHaveValues(ctx context.Context, u *discovery.Unit, m *workc
 	return tf != nil && len(tf.ExtraArguments)+len(tf.Before)+len(tf.After) > 0
 }
 
-// module is the module of a unit as it will run, as far as that is known.
+// module returns the module of a unit as it will run.
 func (c *checker) module(ctx context.Context, u *discovery.Unit) *workcopy.Module {
 	return c.Dirs.Module(c.Static.Task(ctx), u.In(c.Static))
 }
 
-// holdsValues reports whether a folder has variable files that are taken by
-// themselves.
+// holdsValues reports whether a directory contains variable files that are loaded automatically.
 func holdsValues(dir string) bool {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -236,8 +234,8 @@ func holdsValues(dir string) bool {
 	return slices.ContainsFunc(entries, func(en fs.DirEntry) bool { return overlay.IsValues(en.Name()) })
 }
 
-// below puts the places in a module that was read by names of its own where they
-// are.
+// below makes the file names in messages about a module absolute. dir is the directory of the
+// module.
 func below(dir string, ds diag.List) diag.List {
 	return placed(ds, func(name string) string { return filepath.Join(dir, name) })
 }

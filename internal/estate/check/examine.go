@@ -15,17 +15,17 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// # The modules in the check
+// # Checks of modules
 //
-// The module of a unit is held to every rule that needs no provider, once for all
-// units with the same files. What hooks may still write could make an error go away, so
-// that in units with hooks before the command errors are reported as warnings. Commands that
-// find more by themselves are left to it.
+// The module of a unit is checked without providers, once for all units with the same files.
+// Files that hooks write may fix an error. In units with hooks before the command, errors are
+// therefore reported as warnings. Commands that check modules themselves do so without this
+// check.
 
-// examining are the commands that look at the insides of modules as they run.
+// examining contains the commands that check modules themselves.
 var examining = []string{"validate", "init"}
 
-// examined is what is wrong with the module of a unit, whatever its inputs are.
+// examined returns the errors in the module of a unit that do not depend on its inputs.
 func (c *checker) examined(ctx context.Context, u *discovery.Unit, tf *unit.Terraform, m *workcopy.Module) diag.List {
 	if m.Dir == nil || !m.Whole || slices.Contains(examining, c.Command) {
 		return nil
@@ -37,7 +37,7 @@ func (c *checker) examined(ctx context.Context, u *discovery.Unit, tf *unit.Terr
 	return ds
 }
 
-// examine looks at the module of a directory and all that it calls.
+// examine checks the module of a directory and all modules that it calls.
 func (c *checker) examine(ctx context.Context, d *workcopy.Dir) diag.List {
 	o := engine.Options{Dir: d.Path, Set: d.Parsed.Set, Sources: &d.Parsed.Sources, Now: c.Now, ReadFile: c.ReadFile}
 	o.Services = c.Services(d.Path)
@@ -71,7 +71,7 @@ func (c *checker) examine(ctx context.Context, d *workcopy.Dir) diag.List {
 	})
 }
 
-// generatedBy points at the block that generates a file.
+// generatedBy returns a note with the block that generates a file.
 func (c *checker) generatedBy(ctx context.Context, d *workcopy.Dir, name string) []diag.Note {
 	all, _ := d.Unit.Generate(c.Static.Task(ctx))
 	for _, g := range all {
@@ -82,8 +82,8 @@ func (c *checker) generatedBy(ctx context.Context, d *workcopy.Dir, name string)
 	return nil
 }
 
-// rules holds the inputs of a unit to the validation rules of its module's variables.
-// Nothing is said where other values may come before them.
+// rules checks the inputs of a unit with the validation rules of its module's variables. It
+// returns nothing if other sources may override the inputs.
 func (c *checker) rules(t *demand.Task, u *discovery.Unit, m *workcopy.Module, values map[string]engine.InputValue) diag.List {
 	given := false
 	for name, v := range m.Root.Variables {
@@ -96,8 +96,8 @@ func (c *checker) rules(t *demand.Task, u *discovery.Unit, m *workcopy.Module, v
 	return c.Examiner.Inputs(t.Context(), m.Root, values)
 }
 
-// placed puts the places of messages in files that were read by names of their own
-// where the files are.
+// placed replaces relative file names in the source ranges of messages. where returns the path of
+// a file.
 func placed(ds diag.List, where func(name string) string) diag.List {
 	moves := func(r *source.Range) bool { return r != nil && !filepath.IsAbs(r.Filename) }
 	at := func(r *source.Range) *source.Range {
@@ -111,7 +111,7 @@ func placed(ds diag.List, where func(name string) string) diag.List {
 	out := slices.Clone(ds)
 	for i, m := range ds {
 		if !moves(m.At) && !slices.ContainsFunc(m.Notes, func(n diag.Note) bool { return moves(n.At) }) {
-			continue // messages that many have are reported once
+			continue // unchanged messages keep their identity, so that those of several units are reported once
 		}
 		c := *m
 		c.At, c.Notes = at(m.At), slices.Clone(m.Notes)
@@ -123,7 +123,7 @@ func placed(ds diag.List, where func(name string) string) diag.List {
 	return out
 }
 
-// environmentGives reports whether a variable gets a value from the environment.
+// environmentGives reports whether the environment sets a variable.
 func (c *checker) environmentGives(v *config.Variable) bool {
 	_, env := c.Environ.Lookup("TF_VAR_" + v.Name)
 	return env

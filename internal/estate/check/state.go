@@ -12,15 +12,15 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// stated is a place that a unit keeps its state in.
+// stated is the location of a unit's state.
 type stated struct {
 	path  string
 	claim states.Claim
 }
 
-// noteState notes where the state of a unit is, if that is one place for whoever names
-// it: a relative path counts from a folder of the unit's own, and each workspace has a
-// state of its own. Commands that only look at modules leave it alone.
+// noteState records the location of a unit's state if it is the same for all units that specify
+// it. Relative paths are not, since they depend on the unit, and neither are locations in other
+// workspaces. Commands in examining skip this.
 func (c *checker) noteState(u *discovery.Unit, tf *unit.Terraform, rs *unit.RemoteState) {
 	if rs == nil || u.Excluded != "" || slices.Contains(examining, c.Command) {
 		return
@@ -41,7 +41,7 @@ func (c *checker) noteState(u *discovery.Unit, tf *unit.Terraform, rs *unit.Remo
 	c.states[u] = stated{place, states.Claim{Unit: u.Name, Called: u.Called(), At: rs.At}}
 }
 
-// oneState adds to the messages about each unit that an earlier one has the same state.
+// oneState adds an error for each unit that has the same state as an earlier one.
 func (c *checker) oneState(all []diag.List, invalid map[*discovery.Unit]diag.List) {
 	first := map[string]states.Claim{}
 	for i, u := range c.Found.Units {

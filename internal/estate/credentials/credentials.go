@@ -1,10 +1,10 @@
 // Package credentials gets the credentials of units: those that the program of
-// --auth-provider-cmd prints, and those of a role, which a flag, that program or the
-// unit's iam_role names. They become part of the unit's environment, for its providers,
-// hooks and programs, and of no other's.
+// --auth-provider-cmd prints, and those of a role that a flag, that program or the unit's
+// iam_role attribute names. They become part of the environment of that unit's providers, hooks
+// and programs, and of no other unit's.
 //
-// Main types: Settings and Credentials. The one rule: what programs print is never shown,
-// since it may hold secrets.
+// Main types: Settings and Credentials. The one rule: the output of programs is never shown,
+// since it may contain secrets.
 package credentials
 
 import (
@@ -27,26 +27,26 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// Settings say how units come by credentials.
+// Settings configures how credentials are obtained.
 type Settings struct {
-	Command []string // that prints them as JSON; none if empty
-	Role    Role     // goes before the units' own
-	Later   bool     // functions that unit files call do without
-	// AssumeRole gets the credentials of a role, as an environment. env is that of those
-	// who assume it. May be nil.
+	Command []string // program that prints credentials as JSON, with its arguments; empty means none
+	Role    Role     // overrides the roles of units
+	Later   bool     // functions in unit files do not get the credentials
+	// AssumeRole returns the credentials of a role as environment variables. env is the
+	// environment in which the role is assumed. It may be nil.
 	AssumeRole func(ctx context.Context, env sys.Env, r Role) ([]string, error)
 }
 
-// Credentials are those of all units. Make them with New; the methods may be called
-// concurrently.
+// Credentials gets and caches the credentials of all units. Create it with New. Its methods may
+// be called concurrently.
 type Credentials struct {
 	s     Settings
 	m     unit.Machine
 	given parallel.Cache[string, given]   // by directory
-	roles parallel.Cache[string, assumed] // by role, and who asks for it
+	roles parallel.Cache[string, assumed] // by role and the environment that assumes it
 }
 
-// New makes Credentials.
+// New returns Credentials.
 func New(s Settings, m unit.Machine) *Credentials {
 	c := &Credentials{s: s, m: m}
 	c.given.Stale = func(g given) bool { return g.session && m.Now().Sub(g.at) >= sessionLife }
@@ -54,17 +54,16 @@ func New(s Settings, m unit.Machine) *Credentials {
 	return c
 }
 
-// A Role is one that is assumed; none if its ARN is empty.
+// A Role is a role to assume. An empty ARN means none.
 type Role struct {
 	ARN     string
 	Session string
 	Seconds int
-	Token   string // a web identity token, or the absolute path of a file with one; may be empty
+	Token   string // web identity token, or the absolute path of a file that contains one; may be empty
 }
 
-// given is the answer of the program of --auth-provider-cmd for a directory. Session
-// credentials end at a time that the program does not say, so they are asked for again after
-// sessionLife.
+// given is the answer of the program of --auth-provider-cmd for a directory. The program does not
+// report when session credentials expire, so they are requested again after sessionLife.
 type given struct {
 	env     []string
 	role    Role
@@ -73,19 +72,19 @@ type given struct {
 	ds      diag.List
 }
 
-// sessionLife is for how long the keys of a session are taken to hold at least.
+// sessionLife is the minimum lifetime that the keys of a session are assumed to have.
 const sessionLife = 15 * time.Minute
 
-// assumed are the credentials of a role. All units that need the role have the same ones, so
-// that it is asked for once and they share their providers. After half of their life new ones
-// are asked for.
+// assumed contains the credentials of a role. All units with the role use the same ones, so that
+// it is assumed once and the units share providers. After half of their lifetime new ones are
+// requested.
 type assumed struct {
 	env  []string
-	half time.Time // when half of their life is over
+	half time.Time // when half of the lifetime is over
 	ds   diag.List
 }
 
-// answer is what the program of --auth-provider-cmd prints.
+// answer is the JSON output of the program of --auth-provider-cmd.
 type answer struct {
 	AWSCredentials *struct {
 		ID     string `json:"ACCESS_KEY_ID"`
@@ -101,14 +100,14 @@ type answer struct {
 	Envs map[string]string `json:"envs"`
 }
 
-// For gets the credentials of a unit, as an environment.
+// For returns the credentials of a unit as environment variables.
 func (c *Credentials) For(t *demand.Task, u *unit.Unit) ([]string, diag.List) {
 	env, _, ds := c.Until(t, u)
 	return env, ds
 }
 
-// Until is For, and says until when the credentials may be used without asking again; a
-// zero time is for as long as the run lasts.
+// Until returns the credentials of a unit, and the time until which they may be used without
+// requesting them again. A zero time means the duration of the run.
 func (c *Credentials) Until(t *demand.Task, u *unit.Unit) (env []string, until time.Time, ds diag.List) {
 	sc, ds := u.Scalars(t)
 	if ds.HasErrors() {
@@ -125,8 +124,8 @@ func (c *Credentials) Until(t *demand.Task, u *unit.Unit) (env []string, until t
 	return env, until, append(ds, more.Under(at)...)
 }
 
-// Renewing gives the environment of a unit, with extra behind its credentials, as often as
-// it is asked for: what goes on for longer than credentials last asks again.
+// Renewing returns a function that returns the current environment of a unit, with the variables
+// in extra after its credentials. Operations that outlive the credentials call it again.
 func (c *Credentials) Renewing(l *unit.Loader, u *unit.Unit, extra ...string) func(ctx context.Context) (sys.Env, time.Time, error) {
 	return func(ctx context.Context) (sys.Env, time.Time, error) {
 		own, until, ds := c.Until(l.Task(ctx), u)
@@ -134,8 +133,8 @@ func (c *Credentials) Renewing(l *unit.Loader, u *unit.Unit, extra ...string) fu
 	}
 }
 
-// Environ is the environment of programs and cloud functions that the unit file in a
-// folder calls; nil if it is everybody's.
+// Environ returns a function that returns the environment of programs and cloud functions that
+// the unit file in a directory calls. nil means that all use the environment of the machine.
 func (c *Credentials) Environ() func(t *demand.Task, dir string) (sys.Env, diag.List) {
 	if c.s.Later || len(c.s.Command) == 0 && c.s.Role.ARN == "" {
 		return nil
@@ -146,7 +145,7 @@ func (c *Credentials) Environ() func(t *demand.Task, dir string) (sys.Env, diag.
 	}
 }
 
-// ownRole is the role that a unit's file names.
+// ownRole returns the role in a unit's file.
 func ownRole(sc *unit.Scalars) (Role, *source.Range) {
 	r := Role{ARN: sc.IAMRole.Text(), Session: sc.IAMAssumeRoleSessionName.Text(), Token: sc.IAMWebIdentityToken.Text()}
 	if s := sc.IAMAssumeRoleDuration; s != nil {
@@ -160,8 +159,7 @@ func ownRole(sc *unit.Scalars) (Role, *source.Range) {
 	return r, sc.IAMRole.At
 }
 
-// get asks the program, once for a folder as long as what it gave holds, and assumes the
-// role.
+// get runs the program, unless its answer for the directory is still valid, and assumes the role.
 func (c *Credentials) get(ctx context.Context, dir string, role Role) (env []string, until time.Time, ds diag.List) {
 	if len(c.s.Command) > 0 {
 		g, err := c.given.Do(ctx, dir, func() (given, bool) {
@@ -192,7 +190,7 @@ func (c *Credentials) get(ctx context.Context, dir string, role Role) (env []str
 	return slices.Concat(env, more), until, ds
 }
 
-// asked runs the program in a folder.
+// asked runs the program in a directory and converts its answer.
 func (c *Credentials) asked(ctx context.Context, dir string) (env []string, role Role, session bool, ds diag.List) {
 	var a answer
 	if ds = c.ask(ctx, c.s.Command, dir, c.m.Environ, &a); ds.HasErrors() {
@@ -212,7 +210,7 @@ func (c *Credentials) asked(ctx context.Context, dir string) (env []string, role
 	return env, role, session, nil
 }
 
-// assume gets the credentials of a role, and says when half their time is over.
+// assume returns the credentials of a role, and the time when half of their lifetime is over.
 func (c *Credentials) assume(ctx context.Context, env sys.Env, r Role) (out []string, half time.Time, ds diag.List) {
 	if c.s.AssumeRole == nil {
 		return nil, half, diag.Errorf(diag.CodeEstateRole, nil, "Role cannot be assumed", "The unit needs the role %q, and this program assumes none.", r.ARN)
@@ -242,8 +240,8 @@ func notAssumed(r Role, err error) diag.List {
 	return diag.Errorf(diag.CodeEstateRole, nil, "Role cannot be assumed", "The role %q, which the unit needs, cannot be assumed: %s.", r.ARN, err)
 }
 
-// ask runs a program that prints JSON. What it printed is never shown: it may hold
-// secrets.
+// ask runs a program that prints JSON. Messages never contain its standard output, which may
+// contain secrets.
 func (c *Credentials) ask(ctx context.Context, words []string, dir string, env sys.Env, into any) diag.List {
 	if c.m.Run == nil {
 		return diag.Errorf(diag.CodeEstateNoExec, nil, "Programs cannot be run", "%s cannot run here, so there are no credentials.", words[0])
@@ -259,7 +257,7 @@ func (c *Credentials) ask(ctx context.Context, words []string, dir string, env s
 	return nil
 }
 
-// tail is the end of what a program wrote, as a part of a message.
+// tail returns the last 500 bytes of a program's output, as part of a message.
 func tail(s string) string {
 	s = strings.TrimSpace(s)
 	if s == "" {

@@ -11,8 +11,8 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// A program that failed is run again, and so is a role asked for again. Credentials of a
-// session are kept for sessionLife, and those of a role for half of their life.
+// A failed program is run again, and a failed role is assumed again. Session credentials are
+// cached for sessionLife, and those of a role for half of their lifetime.
 func TestAskedAgain(t *testing.T) {
 	now := time.Unix(1000, 0)
 	runs, roles, down := 0, 0, true

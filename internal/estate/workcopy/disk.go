@@ -16,7 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/workcopy/copytree"
 )
 
-// Make makes the working directory on disk. After a success it does nothing.
+// Make creates the working directory on disk. After a success, further calls do nothing.
 func (d *Dir) Make() diag.List {
 	return d.made.Local(struct{}{}, func() (diag.List, bool) {
 		if err := d.make(); err != nil {
@@ -26,7 +26,7 @@ func (d *Dir) Make() diag.List {
 	})
 }
 
-// packageDir is the folder that the package of the module is copied to.
+// packageDir returns the directory to which the package of the module is copied.
 func (d *Dir) packageDir() string {
 	if d.Files.Sub == "" {
 		return d.Path
@@ -34,8 +34,8 @@ func (d *Dir) packageDir() string {
 	return strings.TrimSuffix(d.Path, string(filepath.Separator)+filepath.FromSlash(d.Files.Sub))
 }
 
-// make copies the module's package, the unit's files over the module, and the generated
-// files over both.
+// make copies the package of the module, then the unit's files into the directory of the module,
+// and then writes the generated files.
 func (d *Dir) make() error {
 	root := d.packageDir()
 	if err := cmp.Or(inside.Below(root, d.roots...), inside.Check(root, d.Path)); err != nil {
@@ -44,13 +44,13 @@ func (d *Dir) make() error {
 	if err := os.MkdirAll(d.Path, 0o755); err != nil {
 		return err
 	}
-	for _, dir := range []string{root, d.Path} { // the package may have copies of other units
+	for _, dir := range []string{root, d.Path} { // the package may contain copies of other units
 		if err := copytree.MarkWorking(dir, d.Unit.Dir); err != nil {
 			return err
 		}
 	}
 	put := copytree.Files{}
-	if d.Files.Unit != "" || d.Unit.Module != "" { // the module has a source
+	if d.Files.Unit != "" || d.Unit.Module != "" { // the module is not in the unit's directory
 		if err := put.Add(d.Files.Package, root, d.Files.Copy); err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func (d *Dir) writeGenerated(put copytree.Files) error {
 	return nil
 }
 
-// KeepLock copies a changed dependency lock file to the unit's folder, as Terragrunt does
+// KeepLock copies a changed dependency lock file to the unit's directory, as Terragrunt does
 // after init.
 func (d *Dir) KeepLock() diag.List {
 	if err := d.keepLock(); err != nil {

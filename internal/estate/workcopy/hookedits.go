@@ -20,50 +20,51 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// # What hooks made of a directory
+// # Changes by hooks
 //
-// Names, sizes and times tell what hooks changed: those of each file that was put
-// there, and of the modules that init installed. The hooks of init run once for a
-// module, so what they made of its files must stay: that they ran, for which module,
-// and which files they changed is kept in a file among those of init, and such a file
-// is not put back as long as it is as they left it. Units without hooks pay nothing
-// for it.
+// Sizes and times of files show which files hooks changed, both of the files that were copied and
+// of the modules that init installed. The hooks of init run once per module, so their changes
+// must persist. A file among those of init records that they ran, for which module, and which
+// files they changed. A changed file is not copied again as long as it is as the hooks left it.
+// Units without hooks have none of these costs.
 
-// hookNotes is the file, below the working folder. It goes with what init made.
+// hookNotes is the path of the file with the notes, relative to the working directory. It is
+// deleted together with the files of init.
 const hookNotes = ".terraform/terrace-hooks.json"
 
-// edits are files that hooks changed, as they left them.
+// edits contains the stamps of files that hooks changed, by path.
 type edits map[string]copytree.Stamp
 
-// unchanged reports whether a file is as hooks left it. One that they removed stays away.
+// unchanged reports whether a file is as hooks left it. For a file that they deleted, it reports
+// whether the file is still missing.
 func (e edits) unchanged(path string) bool {
 	left, ok := e[path]
 	return ok && left == copytree.StampAt(path)
 }
 
-// hooked is what a directory keeps for its hooks. It is empty where there are none.
+// hooked contains the data of a directory for its hooks. It is empty if the unit has none.
 type hooked struct {
-	anew      bool                      // the command is init: its hooks run whatever ran before
-	made      copytree.Files            // what was put into the folder
-	key       string                    // tells the module from any other
-	past      bool                      // the hooks of init ran for it before
-	edited    edits                     // what they made of its files
-	installed map[string]copytree.Stamp // modules below .terraform before the first hook
+	anew      bool                      // the command is init, so its hooks run even if they ran before
+	made      copytree.Files            // files that were copied to the directory
+	key       string                    // digest of the module
+	past      bool                      // the hooks of init ran for this module before
+	edited    edits                     // files that they changed
+	installed map[string]copytree.Stamp // installed modules before the first hook
 }
 
-// notes is what hookNotes holds.
+// notes is the content of the file hookNotes.
 type notes struct {
 	Module string          `json:"module"`
-	Edited map[string]note `json:"edited,omitempty"` // by path from the working folder
+	Edited map[string]note `json:"edited,omitempty"` // by path relative to the working directory
 }
 
-// A note is about one file that hooks changed.
+// A note records one file that hooks changed.
 type note struct {
-	Of copytree.Stamp `json:"of"` // what they changed
+	Of copytree.Stamp `json:"of"` // stamp of the original file
 	To copytree.Stamp `json:"to"`
 }
 
-// recall reads what earlier hooks did to the folder that is made of put.
+// recall reads the notes of earlier hooks for the directory that consists of the files in put.
 func (d *Dir) recall(put copytree.Files) {
 	if !d.HasHooks() {
 		return
@@ -74,20 +75,20 @@ func (d *Dir) recall(put copytree.Files) {
 	var n notes
 	b, err := readfile.Whole(filepath.Join(d.Path, filepath.FromSlash(hookNotes)))
 	if err != nil || json.Unmarshal(b, &n) != nil || n.Module != d.hooked.key {
-		return // nothing is known of them, so they run
+		return // without notes for this module, the hooks run again
 	}
 	kept := edits{}
 	for rel, x := range n.Edited {
 		path := filepath.Join(d.Path, filepath.FromSlash(rel))
 		now, ok := put[path]
 		if kept[path] = x.To; !kept.unchanged(path) || ok && now.Stamp != x.Of {
-			return // somebody put it back, or what they changed is another: they run again
+			return // the changed file or its original differs, so the hooks run again
 		}
 	}
 	d.hooked.past, d.hooked.edited = true, kept
 }
 
-// NoteHooks notes that the hooks of init ran, and what they changed.
+// NoteHooks writes notes that the hooks of init ran and which files they changed.
 func (d *Dir) NoteHooks() diag.List {
 	n := notes{Module: d.hooked.key, Edited: map[string]note{}}
 	for path, x := range d.hooked.made {
@@ -113,11 +114,11 @@ func (d *Dir) NoteHooks() diag.List {
 	return nil
 }
 
-// sum tells the configuration that a folder is made of from any other.
+// sum returns a digest of the configuration in a directory.
 func (d *Dir) sum(put copytree.Files) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q\n", d.Files.Package)
-	entries, _ := d.Files.ReadDir(".") // what cannot be read is reported where it is needed
+	entries, _ := d.Files.ReadDir(".") // the loader reports errors
 	for _, en := range entries {
 		if overlay.IsConfig(en.Name()) {
 			b, _ := d.Files.ReadFile(en.Name())
@@ -133,7 +134,7 @@ func (d *Dir) sum(put copytree.Files) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// BeforeHook notes what is installed before the first hook runs.
+// BeforeHook records the installed modules before the first hook runs.
 func (d *Dir) BeforeHook() {
 	if d.hooked.installed == nil {
 		d.hooked.installed = d.installedNow()
@@ -149,12 +150,12 @@ func (d *Dir) installedNow() map[string]copytree.Stamp {
 	return out
 }
 
-// configBelow goes through the configuration below a folder, until yield says that
-// it is enough.
+// configBelow calls yield for each configuration file below a directory until yield returns
+// false.
 func (d *Dir) configBelow(dir string, yield func(path string) bool) {
 	_ = filepath.WalkDir(dir, func(path string, en fs.DirEntry, err error) error {
 		switch {
-		case err != nil: // what cannot be read is reported where it is needed
+		case err != nil: // the loader reports errors
 			return nil
 		case en.IsDir():
 			if path != dir && copytree.Private(en.Name()) {
@@ -169,7 +170,8 @@ func (d *Dir) configBelow(dir string, yield func(path string) bool) {
 	})
 }
 
-// isEdited reports whether the working folder is another than it was made.
+// isEdited reports whether files in the working directory differ from those that were copied and
+// installed.
 func (d *Dir) isEdited() bool {
 	for path, x := range d.hooked.made {
 		if filepath.Base(path) != copytree.LockFile && copytree.StampAt(path) != x.Stamp {
@@ -185,12 +187,12 @@ func (d *Dir) isEdited() bool {
 	return added || d.hooked.installed != nil && !maps.Equal(d.hooked.installed, d.installedNow())
 }
 
-// InitHooksRan reports whether the hooks of init ran for this module before. The
-// directory must have been made.
+// InitHooksRan reports whether the hooks of init ran for this module before. Make must have been
+// called.
 func (d *Dir) InitHooksRan() bool { return d.hooked.past }
 
-// Reread looks whether hooks changed the working folder. If so, its files are those
-// of the folder from now on.
+// Reread reports whether hooks changed the working directory. If so, the files of d are those in
+// the working directory from then on.
 func (d *Dir) Reread() (bool, error) {
 	if ds := d.Make(); ds.HasErrors() || !d.isEdited() {
 		return false, ds.Err()

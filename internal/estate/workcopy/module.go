@@ -16,30 +16,30 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// # The module as it will run, before anything runs
+// # The module before the run
 //
-// What a unit's module declares is more than what its source declares: the files
-// beside the unit file are its overlay, and generate blocks write others. What is
-// said of inputs and outputs before a run has to count these, or working units would
-// be refused. What is not known before a run (contents made of outputs, what hooks
-// write) may declare anything: then what is not found proves nothing.
+// A unit's module can declare more than its source does: the files in the unit's directory are an
+// overlay over it, and generate blocks write further files. Checks of inputs and outputs before a
+// run include these, because otherwise they would reject valid units. Some files are unknown
+// before the run: generated files that depend on outputs, and files that hooks write. They may
+// declare anything, so in such modules a missing declaration is no error.
 
-// A Module is the module of a unit with the overlay of the unit's files.
+// A Module is the module of a unit, with the unit's files and generated files over it.
 type Module struct {
-	Root *config.Module // nil if it is not on this machine, or cannot be read
-	// Whole says that it declares nothing besides.
+	Root *config.Module // nil if the module is not on this machine or cannot be read
+	// Whole means that no further files can declare anything.
 	Whole bool
-	// Values says that values of variables may be among the generated files.
+	// Values means that variable files may be among the generated files.
 	Values bool
-	Dir    *Dir      // nil if Root is
-	Diags  diag.List // errors of generated files
+	Dir    *Dir      // nil if Root is nil
+	Diags  diag.List // errors in generated files
 }
 
-// preparing are the names by which hooks run before the module is loaded.
+// preparing contains the names in the commands of hooks that run before the module is loaded.
 var preparing = []string{"init", "init-from-module", "terragrunt-read-config"}
 
-// Module reads the module of a unit where it lies on this machine, as it will run, once
-// for each unit. It fetches nothing; u and t are to take all outputs for unknown.
+// Module returns the module of a unit as it will run, if the module is on this machine. It
+// fetches nothing and caches the result per unit. u and t must evaluate with all outputs unknown.
 func (m *Maker) Module(t *demand.Task, u *unit.Unit) *Module {
 	out, err := m.overlay.Do(t.Context(), u.ID, func() (*Module, bool) { return m.module(t, u) })
 	if err != nil {
@@ -48,8 +48,8 @@ func (m *Maker) Module(t *demand.Task, u *unit.Unit) *Module {
 	return out
 }
 
-// module is Module without the cache. known is false if the module is not known, which may
-// be otherwise the next time: a source may have been fetched, or a program may answer.
+// module is Module without the cache. known is false if the result may differ the next time: a
+// source may have been fetched, or a program may succeed.
 func (m *Maker) module(t *demand.Task, u *unit.Unit) (out *Module, known bool) {
 	tf, ds := u.Terraform(t)
 	if ds.HasErrors() {
@@ -81,8 +81,8 @@ func (m *Maker) module(t *demand.Task, u *unit.Unit) (out *Module, known bool) {
 	return out, true
 }
 
-// module is the root module alone, nil if there is something wrong with it. Its
-// folder is where it lies on this machine.
+// module returns the root module without the modules that it calls, or nil if it has errors. Its
+// directory is the one that contains its files on this machine.
 func (p *Parsed) module(f *overlay.FS) *config.Module {
 	return p.root.Local(struct{}{}, func() (*config.Module, bool) {
 		m, ds := config.Load(".", config.Options{FS: f, Set: &p.looked, Parses: p.Sources.Parses})
@@ -95,8 +95,8 @@ func (p *Parsed) module(f *overlay.FS) *config.Module {
 	})
 }
 
-// Root is the root module of the directory alone, nil if it is not known or there is
-// something wrong with it.
+// Root returns the root module of the directory without the modules that it calls. It returns nil
+// if the module is unknown or has errors.
 func (d *Dir) Root() *config.Module {
 	if d.Parsed == nil {
 		return nil
@@ -104,14 +104,14 @@ func (d *Dir) Root() *config.Module {
 	return d.Parsed.module(d.Files)
 }
 
-// A localTree is a module on this machine, read without what units add to it.
+// A localTree is a module on this machine, without the files that units add to it.
 type localTree struct {
 	root      *config.Module
-	providers map[addr.Provider]bool // that it and the modules that it calls name; nil: not known
+	providers map[addr.Provider]bool // required by the module and the modules that it calls; nil means unknown
 }
 
-// LocalRoot is the root module of a unit where it lies on this machine, read without what
-// the unit adds to it; nil if it is elsewhere. u and t are to take all outputs for unknown.
+// LocalRoot returns the root module of a unit without the files that the unit adds, if it is on
+// this machine; otherwise nil. u and t must evaluate with all outputs unknown.
 func (m *Maker) LocalRoot(t *demand.Task, u *unit.Unit) *config.Module {
 	if l := m.local(t, u); l != nil {
 		return l.root
@@ -119,8 +119,8 @@ func (m *Maker) LocalRoot(t *demand.Task, u *unit.Unit) *config.Module {
 	return nil
 }
 
-// LocalProviders are the providers that the module of a unit, and those that it calls,
-// name where they lie on this machine; nil if they are not known.
+// LocalProviders returns the providers that the module of a unit and the modules that it calls
+// require, if all are on this machine. nil means that they are unknown.
 func (m *Maker) LocalProviders(t *demand.Task, u *unit.Unit) map[addr.Provider]bool {
 	if l := m.local(t, u); l != nil {
 		return l.providers
@@ -149,7 +149,7 @@ func (m *Maker) local(t *demand.Task, u *unit.Unit) *localTree {
 		if err != nil {
 			return nil, false
 		}
-		o := module.Options{ // by the names that files have in a run
+		o := module.Options{ // file names are those of a run
 			Config: config.Options{FS: f, Set: &source.Set{}, Parses: &m.parses}, Loads: &module.Loads{}, Canonical: fetch.Canonical,
 		}
 		root, ds := o.Loads.Load(".", o.Config)

@@ -16,23 +16,24 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Sources say what comes in the place of the sources of units, and who fetches them.
+// Sources configures replacements of the sources of units, and how sources are fetched.
 //
-// Override is what --source gives. For the unit that a command is about alone it is the
-// source as it stands, also where the unit has none of its own. For several units, and for
-// those that the one reads outputs of, it is where the modules of all lie: the folder that
-// the unit's own source names behind its //, or its last name, is looked for in it.
+// Override is the value of --source. If the command runs on one unit, Override replaces the
+// source of that unit, even if the unit has none. If the command runs on several units, and for
+// units whose outputs are read, Override is the package that contains the modules of all units.
+// The module is then the directory after // in the unit's own source or, without one, the last
+// element of the source's path.
 type Sources struct {
 	Override string
-	Base     bool                 // Override is where the modules of all units lie
-	Alone    func(id string) bool // whether the command is about a unit, where Base is not set
-	Map      map[string]string    // of --source-map: what replaces an address, before the //
-	// Fetch brings the package of a source that is not local onto this machine. May be nil.
+	Base     bool                 // Override is a package with the modules of all units
+	Alone    func(id string) bool // reports whether the command runs on a unit, if Base is not set
+	Map      map[string]string    // values of --source-map: replacements of addresses without the part after //
+	// Fetch fetches the package of a remote source and returns its directory. It may be nil.
 	Fetch func(ctx context.Context, src string) (dir string, ds diag.List)
 }
 
-// A Fetcher fetches each package once. A package that could not be fetched is fetched again
-// for the next caller. Its methods may be called concurrently.
+// A Fetcher fetches each package once. After a failure, the next caller fetches it again. Its
+// methods may be called concurrently.
 type Fetcher struct {
 	fetch func(ctx context.Context, src string) (dir string, ds diag.List)
 	done  parallel.Cache[string, fetched]
@@ -43,15 +44,15 @@ type fetched struct {
 	ds  diag.List
 }
 
-// NewFetcher makes a Fetcher; fetch may be nil.
+// NewFetcher returns a Fetcher. fetch may be nil.
 func NewFetcher(fetch func(ctx context.Context, src string) (dir string, ds diag.List)) *Fetcher {
 	return &Fetcher{fetch: fetch}
 }
 
-// Can reports whether anything can be fetched.
+// Can reports whether packages can be fetched.
 func (f *Fetcher) Can() bool { return f.fetch != nil }
 
-// Get brings a package here.
+// Get fetches a package and returns its directory.
 func (f *Fetcher) Get(ctx context.Context, src string) (dir string, ds diag.List) {
 	got, err := f.done.Do(ctx, src, func() (fetched, bool) {
 		dir, ds := f.fetch(ctx, src)
@@ -63,13 +64,13 @@ func (f *Fetcher) Get(ctx context.Context, src string) (dir string, ds diag.List
 	return got.dir, got.ds
 }
 
-// A moduleSource is where a unit says that its module is.
+// A moduleSource is the source of a unit's module.
 type moduleSource struct {
-	text string        // "" if the unit's own folder holds the module
-	at   *source.Range // nil if the unit does not say
+	text string        // "" if the module is in the unit's own directory
+	at   *source.Range // nil if the unit has no source
 }
 
-// source is the source of a unit's module, as flags change it.
+// source returns the source of a unit's module after the replacements by flags.
 func (m *Maker) source(u *unit.Unit, tf *unit.Terraform) (src moduleSource, ds diag.List) {
 	if tf != nil && tf.Source != nil {
 		src.at = tf.Source.At
@@ -89,14 +90,14 @@ func (m *Maker) source(u *unit.Unit, tf *unit.Terraform) (src moduleSource, ds d
 	return src, nil
 }
 
-// Source is the source of a unit's module, "" if the unit's own folder holds it or it is
-// not known.
+// Source returns the source of a unit's module. It returns "" if the module is in the unit's own
+// directory or if the source is unknown.
 func (m *Maker) Source(u *unit.Unit, tf *unit.Terraform) string {
 	src, _ := m.source(u, tf)
 	return src.text
 }
 
-// of is the source of a unit as Override has it; own is the unit's, "" for none.
+// of returns the source of a unit after Override. own is the unit's source, or "" for none.
 func (s *Sources) of(u *unit.Unit, own string) string {
 	switch {
 	case s.Override == "":
@@ -107,8 +108,8 @@ func (s *Sources) of(u *unit.Unit, own string) string {
 	return sourceBelow(s.Override, own)
 }
 
-// sourceBelow is the folder in a base that a source means. A base that names a folder
-// itself is taken as it is.
+// sourceBelow returns the source of the directory in the package base that corresponds to the
+// source own. If base has a directory itself, it is returned unchanged.
 func sourceBelow(base, own string) string {
 	root, sub := unit.SplitSource(unit.Getter(own))
 	if _, has := unit.SplitSource(base); has != "" {
@@ -128,8 +129,8 @@ func sourceBelow(base, own string) string {
 	return address + "//" + sub + query
 }
 
-// ReplaceSource replaces the address of a module's package as --source-map says: what
-// stands before the // and the query.
+// ReplaceSource replaces the address of a module's package according to --source-map. The address
+// is the part before // and the query.
 func ReplaceSource(src string, by map[string]string) string {
 	if len(by) == 0 || src == "" {
 		return src
@@ -149,8 +150,8 @@ func ReplaceSource(src string, by map[string]string) string {
 	return to
 }
 
-// packageOf finds the folder of a module's package; "" if it is not on this machine and
-// may not be fetched.
+// packageOf returns the directory of a module's package, and the subdirectory of the module in
+// it. pkg is "" if the package is not on this machine and fetch is false.
 func (m *Maker) packageOf(ctx context.Context, u *unit.Unit, src moduleSource, fetch bool) (pkg, sub string, ds diag.List) {
 	root, sub := unit.SplitSource(unit.Getter(src.text))
 	if unit.LocalSource(root) {
@@ -180,8 +181,8 @@ func (m *Maker) packageOf(ctx context.Context, u *unit.Unit, src moduleSource, f
 	return dir, sub, nil
 }
 
-// CheckSource is the error that the source of a unit's module leads nowhere on this
-// machine. Nothing is said of one that would have to be fetched.
+// CheckSource returns an error if the source of a unit's module is local and does not exist. It
+// does not check remote sources.
 func (m *Maker) CheckSource(ctx context.Context, u *unit.Unit, tf *unit.Terraform) diag.List {
 	src, ds := m.source(u, tf)
 	if ds.HasErrors() || src.text == "" {

@@ -27,7 +27,8 @@ func TestSourceBelow(t *testing.T) {
 	}
 }
 
-// A package that could not be fetched is fetched again for the next caller, and once then.
+// After a failure, the next caller fetches a package again. After a success, it is not fetched
+// again.
 func TestFetcherForgetsFailures(t *testing.T) {
 	calls := 0
 	f := NewFetcher(func(context.Context, string) (string, diag.List) {

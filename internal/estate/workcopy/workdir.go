@@ -1,13 +1,13 @@
-// Package workcopy makes the working directories of units: the folders below
+// Package workcopy creates the working directories of units: the directories below
 // .terragrunt-cache in which their modules run.
 //
-// A unit's module is read where it lies, with the unit's own and generated files
-// over it in memory (package overlay). The directory is made on disk only where something
-// other than the loader looks at it (Dir.Make). What is known of a module before anything
-// runs, and without outputs, is a Module.
+// A unit's module is read from its source, with the unit's own files and generated files over it
+// in memory (package overlay). The directory is only created on disk if anything but the loader
+// reads it (Dir.Make). A Module contains the parts of a module that are known before the run and
+// without outputs.
 //
-// Main types: Maker, which finds the directories, Dir and Module. The one rule: units with
-// the same files share what is parsed of them (Parsed), so nothing in it may change.
+// Main types: Maker, which finds the directories, Dir and Module. The one rule: units with the
+// same files share the parsed files (Parsed), so these must not be changed.
 package workcopy
 
 import (
@@ -36,87 +36,89 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// Settings say which command the directories are for, and where they and the modules in
-// them come from.
+// Settings configures a Maker.
 type Settings struct {
-	Command     string // that runs there
-	DownloadDir string // of --download-dir, absolute; "" leaves it to the units
+	Command     string // name of the command that runs in the directories
+	DownloadDir string // value of --download-dir, absolute; "" means that units decide
 	Sources     Sources
-	// RoleGiven says that the role of units does not come from their files.
+	// RoleGiven means that the role of units does not come from their files.
 	RoleGiven bool
-	// CheckedOut is the path in the repository for one in a worktree of another commit.
+	// CheckedOut returns the path in the repository's own directory for a path in a worktree.
 	CheckedOut func(path string) string
 	Backends   *backend.Set
-	// Data is the folder of what is installed, relative to the working directory or absolute.
+	// Data is the directory for installed modules and providers, relative to the working
+	// directory or absolute.
 	Data string
-	// OnDisk is where the files of a folder lie that would be made of another.
+	// OnDisk returns the directory that contains the files of dir on disk. It differs from dir
+	// for generated units that exist only in memory.
 	OnDisk func(path string) string
-	// Read reads files that other steps of the process read too; nil: from disk each time.
+	// Read reads files that other parts of the process read too. nil means that files are always
+	// read from disk.
 	Read *readfile.Kept
 }
 
-// A Maker finds and makes working directories. Make it with NewMaker; its methods may be
+// A Maker finds and creates working directories. Create it with NewMaker. Its methods may be
 // called concurrently.
 type Maker struct {
 	s       Settings
 	fetcher *Fetcher
 	parses  config.Parses
 	parsed  parallel.Cache[string, *Parsed]
-	modules parallel.Cache[string, *localTree] // of local sources
+	modules parallel.Cache[string, *localTree] // by directory of the local source
 	overlay parallel.Cache[string, *Module]    // by the ID of the unit
 }
 
-// NewMaker makes a Maker.
+// NewMaker returns a Maker.
 func NewMaker(s Settings) *Maker { return &Maker{s: s, fetcher: NewFetcher(s.Sources.Fetch)} }
 
-// OnDisk is where the files of a folder lie, which may be the source of a unit that was not
-// made of its stack file.
+// OnDisk returns the directory that contains the files of dir on disk; see Settings.OnDisk.
 func (m *Maker) OnDisk(dir string) string { return m.s.OnDisk(dir) }
 
-// FilesParsed is how many files of modules were parsed.
+// FilesParsed returns the number of module files that were parsed.
 func (m *Maker) FilesParsed() int { return m.parses.Parsed() }
 
 // A Dir is the working directory of a unit.
 type Dir struct {
 	Unit      *unit.Unit
-	Path      string // it need not exist
+	Path      string // the directory may not exist
 	Files     *overlay.FS
-	Terraform *unit.Terraform // nil if there is no such block
+	Terraform *unit.Terraform // nil if the unit has no terraform block
 	Remote    *unit.RemoteState
-	// Waits says in words what of the directory depends on outputs that are not known
-	// yet; "" if nothing does. Nothing else is set then. WaitsIn is the part of the unit.
+	// Waits describes the part of the directory that depends on unknown outputs, and WaitsIn is
+	// the name of the block or attribute in the unit. "" means that there is none. If Waits is
+	// set, most other fields are not.
 	Waits, WaitsIn string
-	// Parsed is the configuration, which other units may share.
+	// Parsed contains the parsed configuration, which other units may share.
 	Parsed *Parsed
 
-	roots     []string          // directories that Path may be below of, in which no link leads to it
-	data      string            // the folder of what is installed, relative or absolute
-	backend   []byte            // the generated file of remote_state, nil if none
-	backendAt string            // its name
-	outside   map[string][]byte // generated files that lie elsewhere
+	roots     []string          // directories that may contain Path; no symbolic link below them may lead to it
+	data      string            // directory for installed modules and providers, relative or absolute
+	backend   []byte            // content of the file that remote_state generates; nil if none
+	backendAt string            // name of that file
+	outside   map[string][]byte // generated files outside of the directory
 	hooked    hooked
 	read      *readfile.Kept
 
-	made parallel.Cache[struct{}, diag.List] // on disk
+	made parallel.Cache[struct{}, diag.List] // result of Make
 }
 
-// modules is the folder of the modules that are installed.
+// modules returns the directory of installed modules.
 func (d *Dir) modules() string {
 	return sys.Join(d.Path, filepath.Join(cmp.Or(d.data, ".terraform"), "modules"))
 }
 
-// Parsed is configuration that units with the same files share.
+// Parsed is the parsed configuration that units with the same files share.
 type Parsed struct {
 	Sources engine.Sources
 	Set     *source.Set
 
-	own    bool       // of one unit alone, since hooks changed its directory
-	looked source.Set // of root
+	own    bool       // not shared, for example because hooks changed the directory
+	looked source.Set // source text of root
 	root   parallel.Cache[struct{}, *config.Module]
 }
 
-// Dir finds out where a unit's module is. fetch says whether one that is not local may be
-// fetched; if not, the result is nil for it.
+// Dir returns the working directory of a unit. If the module is remote and fetch is false, Dir
+// returns nil.
 func (m *Maker) Dir(t *demand.Task, u *unit.Unit, fetch bool) (*Dir, diag.List) {
 	tf, ds := u.Terraform(t)
 	if ds.HasErrors() {
@@ -149,14 +151,14 @@ func (m *Maker) Dir(t *demand.Task, u *unit.Unit, fetch bool) (*Dir, diag.List) 
 	return d, ds
 }
 
-// NotKnownYet reports whether every error says that something has to be known that is
-// not known before other units are applied.
+// NotKnownYet reports whether all errors are about values that are unknown until other units are
+// applied.
 func NotKnownYet(ds diag.List) bool {
 	return !slices.ContainsFunc(ds.Errors(), func(m *diag.Message) bool { return m.Code != plan.UnknownCode })
 }
 
-// Bare is the working directory of a unit without its files, for who only asks where it
-// is. ok is false where that is not known.
+// Bare returns the working directory of a unit without its files, for callers that only need its
+// path and remote_state block. ok is false if these are unknown.
 func (m *Maker) Bare(t *demand.Task, u *unit.Unit) (d *Dir, ok bool) {
 	tf, ds := u.Terraform(t)
 	rs, more := u.RemoteState(t)
@@ -170,8 +172,8 @@ func (m *Maker) Bare(t *demand.Task, u *unit.Unit) (d *Dir, ok bool) {
 	return &Dir{Unit: u, Terraform: tf, Path: m.runsIn(u, src.text, m.DownloadDir(t, u)), Remote: rs}, true
 }
 
-// files are the files of a unit's module and of the unit over it, without generated
-// ones; nil if the module would have to be fetched and may not be.
+// files returns the files of a unit's module with the unit's files over it, without generated
+// files. It returns nil if the module would have to be fetched and fetch is false.
 func (m *Maker) files(ctx context.Context, d *Dir, src moduleSource, fetch bool) (*overlay.FS, diag.List) {
 	u, tf := d.Unit, d.Terraform
 	pkg, sub := m.s.OnDisk(u.Dir), ""
@@ -187,7 +189,7 @@ func (m *Maker) files(ctx context.Context, d *Dir, src moduleSource, fetch bool)
 	}
 	unitDir := m.s.OnDisk(u.Dir)
 	if u.Module != "" {
-		unitDir = "" // an environment file's folder is no unit: none of its files are an overlay of the module
+		unitDir = "" // the directory of an environment file is no unit, so its files are not copied over the module
 	}
 	out, err := overlay.New(pkg, sub, unitDir, d.Path, m.s.Data, rules)
 	if err != nil {
@@ -199,7 +201,7 @@ func (m *Maker) files(ctx context.Context, d *Dir, src moduleSource, fetch bool)
 	return out, ds
 }
 
-// runsIn is the folder that a unit runs in.
+// runsIn returns the directory that a unit runs in.
 func (m *Maker) runsIn(u *unit.Unit, src, download string) string {
 	dir := m.s.CheckedOut(u.Dir)
 	if dir == u.Dir || u.Module != "" {
@@ -208,7 +210,8 @@ func (m *Maker) runsIn(u *unit.Unit, src, download string) string {
 	return unit.WorkingDir(dir, m.s.CheckedOut(src), m.s.CheckedOut(download))
 }
 
-// lateIn names what is not known yet of the hooks and extra arguments for a command.
+// lateIn describes the first hook or extra_arguments block for a command that depends on unknown
+// outputs. "" means that there is none.
 func lateIn(tf *unit.Terraform, command string) string {
 	if tf == nil {
 		return ""
@@ -226,8 +229,8 @@ func lateIn(tf *unit.Terraform, command string) string {
 	return ""
 }
 
-// LateScalar names what is not known yet of where a unit runs and with whose
-// credentials; "" if all is known.
+// LateScalar returns the name of the attribute with an unknown value that determines where a unit
+// runs or which credentials it uses. "" means that there is none.
 func (m *Maker) LateScalar(t *demand.Task, u *unit.Unit) string {
 	sc, ds := u.Scalars(t)
 	if ds.HasErrors() || sc == nil {
@@ -247,8 +250,8 @@ func (m *Maker) LateScalar(t *demand.Task, u *unit.Unit) string {
 	return ""
 }
 
-// DownloadDir is the folder that the unit's directory is made in, as it was written; ""
-// means the usual one.
+// DownloadDir returns the directory in which the working directory of the unit is created, as it
+// is written. "" means the default.
 func (m *Maker) DownloadDir(t *demand.Task, u *unit.Unit) string {
 	if m.s.DownloadDir != "" {
 		return m.s.DownloadDir
@@ -260,13 +263,12 @@ func (m *Maker) DownloadDir(t *demand.Task, u *unit.Unit) string {
 	return sc.DownloadDir.Text()
 }
 
-// share finds what was parsed for units with the same files. Units with files of
-// their own among those that are parsed share with those alone whose files are
-// the same.
+// share returns the parsed files of units with the same files. Units whose own files are parsed
+// too only share with units whose files are the same.
 func (m *Maker) share(d *Dir) *Parsed {
 	key := d.Files.Package + "\x00" + d.Files.Sub
 	for _, g := range slices.Concat(d.Files.Copy.Include, []string{"\x00"}, d.Files.Copy.Exclude) {
-		key += "\x00" + g // which files of the package count
+		key += "\x00" + g // these select the files of the package
 	}
 	for name := range d.Files.Own {
 		info, err := os.Stat(filepath.Join(d.Files.Unit, name))
@@ -276,7 +278,7 @@ func (m *Maker) share(d *Dir) *Parsed {
 		}
 	}
 	if _, err := os.Stat(filepath.Join(d.modules(), "modules.json")); err == nil {
-		key += "\x00" + d.Path // modules are installed there
+		key += "\x00" + d.Path // the installed modules belong to this directory
 	}
 	h := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(d.Files.Generated)) {
@@ -299,9 +301,8 @@ func (m *Maker) parsedIn(d *Dir, set *source.Set) *Parsed {
 	return out
 }
 
-// Own makes what is parsed of a directory the unit's own, with the text of files in set.
-// The backend block that remote_state generates is part of it then, which is left out of
-// what units share.
+// Own gives a directory its own parsed files, with their source text in set. They then include
+// the backend block that remote_state generates, which shared files do not contain.
 func (m *Maker) Own(d *Dir, set *source.Set) {
 	if d.backend != nil {
 		d.Files.Generated[d.backendAt] = d.backend
@@ -310,16 +311,14 @@ func (m *Maker) Own(d *Dir, set *source.Set) {
 	d.Parsed.own = true
 }
 
-// Share looks again for what other units parsed of the same files, once modules were
-// installed in the directory.
+// Share looks up the shared parsed files again after modules were installed in the directory.
 func (m *Maker) Share(d *Dir) {
 	if !d.Parsed.own {
 		d.Parsed = m.share(d)
 	}
 }
 
-// HasValues reports whether there are files of values of variables that are taken by
-// themselves.
+// HasValues reports whether the directory contains variable files that are loaded automatically.
 func (d *Dir) HasValues() bool {
 	entries, err := d.Files.ReadDir(".")
 	if err != nil {
@@ -333,8 +332,8 @@ func (d *Dir) HasValues() bool {
 	return false
 }
 
-// Locate is the path of a file that the directory would have by a name: where it is copied
-// from, or in the directory itself if there is none.
+// Locate returns the path of the file that has a name in the directory: the path that it is
+// copied from or, if there is none, the path in the directory itself.
 func (d *Dir) Locate(name string) string {
 	if filepath.IsAbs(name) {
 		return name
@@ -347,8 +346,8 @@ func (d *Dir) Locate(name string) string {
 	return filepath.Join(d.Path, name)
 }
 
-// Origin is where a file of the directory comes from, by its name there, and its layer
-// where the unit alone knows that: files that are copied lie where they are copied from.
+// Origin returns the path from which a file of the directory is copied, given its name in the
+// directory. For a generated file it returns the path in the directory and the layer "generated".
 func (d *Dir) Origin(name string) (path, layer string) {
 	if filepath.IsAbs(name) || d.Files == nil {
 		return name, ""
@@ -363,8 +362,8 @@ func (d *Dir) Origin(name string) (path, layer string) {
 	return path, ""
 }
 
-// Configured reports whether the directory holds configuration. The file that remote_state
-// generates is one. The backend that is made up for the unit of an environment file is none.
+// Configured reports whether the directory contains configuration. The file that remote_state
+// generates counts, but not the backend that is added for the unit of an environment file.
 func (d *Dir) Configured(root *config.Module) bool {
 	madeUp := ""
 	if d.backend != nil {

@@ -1,9 +1,9 @@
-// Package copytree copies the files of folders into another one, again and again: what
-// is there already is not copied, what the source no longer has is removed, and whatever
-// somebody else put there stays.
+// Package copytree copies the files of directories into another directory, repeatedly: unchanged
+// files are not copied again, files that the source no longer contains are deleted, and files
+// from other programs are kept.
 //
-// Main types: Files, which belong to the folder, and Rules, which say what of a source
-// counts. The one rule: only what stands in the manifest of the folder is ever removed.
+// Main types: Files, the files of a copy, and Rules, which select files of a source. The one
+// rule: only files in the manifest of the directory are ever deleted.
 package copytree
 
 import (
@@ -24,18 +24,18 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// LockFile is the dependency lock file.
+// LockFile is the name of the dependency lock file.
 const LockFile = ".terraform.lock.hcl"
 
-// manifestName lists what was put into a working folder, so that what the module
-// no longer has is taken out again, and nothing else ever is.
+// manifestName is the name of the file that lists the copied files. Files in the list that the
+// module no longer contains are deleted, and no others.
 const manifestName = ".terrace-manifest"
 
-// WorkingName is a file in each working directory of a unit that is a copy. A copy of the
-// unit's file lies beside it, which makes no unit of the folder.
+// WorkingName is the name of a marker file in each working directory that is a copy of a unit.
+// Discovery skips directories that contain it, although they contain a unit file.
 const WorkingName = ".terrace-working-dir"
 
-// MarkWorking says in a folder that it is the working directory of a unit.
+// MarkWorking writes the marker file into dir, the working directory of a unit.
 func MarkWorking(dir, unit string) error {
 	if Working(dir) {
 		return nil
@@ -44,20 +44,21 @@ func MarkWorking(dir, unit string) error {
 	return atomicfile.WriteMode(filepath.Join(dir, WorkingName), []byte(text), 0o644)
 }
 
-// Working reports whether a folder says that it is the working directory of a unit.
+// Working reports whether a directory contains the marker file of working directories.
 func Working(dir string) bool {
 	info, err := os.Lstat(filepath.Join(dir, WorkingName))
 	return err == nil && info.Mode().IsRegular()
 }
 
-// Rules say which files of a unit's folder belong to the copy.
+// Rules selects the files of a unit's directory that are copied. Include and Exclude contain glob
+// patterns.
 type Rules struct {
 	Include, Exclude []string
-	All              bool // hidden files too
+	All              bool // hidden files are copied too
 }
 
-// Takes reports whether a file belongs to the copy: hidden ones do only if they
-// are known or asked for. rel has slashes.
+// Takes reports whether a file is copied. Hidden files are only copied if they are known or
+// included. rel uses slashes.
 func (r Rules) Takes(rel string) bool {
 	for _, g := range r.Exclude {
 		if glob.Match(g, rel) {
@@ -80,8 +81,7 @@ func (r Rules) Takes(rel string) bool {
 	})
 }
 
-// Private reports whether a folder of a name is one in which programs keep what is
-// theirs.
+// Private reports whether a directory name is one in which programs store their own data.
 func Private(name string) bool {
 	switch name {
 	case ".terragrunt-cache", ".terraform", ".terrace", ".git":
@@ -90,26 +90,26 @@ func Private(name string) bool {
 	return false
 }
 
-// Files are the files that belong to a folder, by path.
+// Files contains the files of a copy, by path.
 type Files map[string]File
 
-// A File is one that is copied, or one that is written where From is "".
+// A File is a file that is copied from another one, or that is written if From is "".
 type File struct {
 	From  string
 	Mode  fs.FileMode
-	Stamp Stamp // of the file when it is in place
+	Stamp Stamp // stamp of the copied file
 }
 
-// A Stamp tells a version of a file from others without looking into it. The zero
-// stamp is that of no file.
+// A Stamp identifies a version of a file without reading it. The zero Stamp means that there is
+// no file.
 type Stamp struct {
 	Size  int64 `json:"size"`
-	Nanos int64 `json:"nanos"` // since 1970, when it was changed
+	Nanos int64 `json:"nanos"` // modification time, in nanoseconds since 1970
 }
 
 func stampOf(info fs.FileInfo) Stamp { return Stamp{info.Size(), info.ModTime().UnixNano()} }
 
-// StampAt is the stamp of the file at a path.
+// StampAt returns the stamp of the file at a path.
 func StampAt(path string) Stamp {
 	info, err := os.Stat(path)
 	if err != nil || info.IsDir() {
@@ -118,7 +118,7 @@ func StampAt(path string) Stamp {
 	return stampOf(info)
 }
 
-// Add adds the files below a folder that belong to a copy of it.
+// Add adds the files below the directory from that the rules select, as copies below to.
 func (ps Files) Add(from, to string, rules Rules) error {
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -139,18 +139,18 @@ func (ps Files) Add(from, to string, rules Rules) error {
 		}
 		info, err := os.Stat(path)
 		if err != nil || info.IsDir() {
-			return nil // a link that leads nowhere, or to a folder
+			return nil // a broken link, or a link to a directory
 		}
 		ps[filepath.Join(to, rel)] = File{path, info.Mode().Perm() | 0o200, stampOf(info)}
 		return nil
 	})
 }
 
-// Copy puts the files that are copied in place, below root. What is there with the same size
-// and time is left, and so is what keep reports, which may be nil. A directory that is a link
-// is an error: a checkout can bring one, and what it leads to must not be written.
+// Copy copies the files below root. It skips files whose size and time are unchanged, and those
+// for which keep returns true; keep may be nil. A directory that is a symbolic link is an error:
+// a checkout can contain one, and its target must not be written.
 func (ps Files) Copy(root string, keep func(path string) bool) error {
-	reflinks := true // until one fails
+	reflinks := true // until cloning fails once
 	checked := map[string]bool{}
 	for target, x := range ps {
 		if StampAt(target) == x.Stamp || keep != nil && keep(target) {
@@ -178,9 +178,9 @@ func (ps Files) Copy(root string, keep func(path string) bool) error {
 	return nil
 }
 
-// cloneFile makes a file that shares the blocks of another where the file system
-// can do that: either may be written without changing the other. It reports
-// whether that worked; nothing is left where it did not.
+// cloneFile creates a copy that shares the blocks of the original, if the file system supports
+// that. Either file may be changed without changing the other. If it returns false, nothing was
+// created.
 func cloneFile(from, to string, mode fs.FileMode) bool {
 	src, err := os.Open(from)
 	if err != nil {
@@ -188,7 +188,7 @@ func cloneFile(from, to string, mode fs.FileMode) bool {
 	}
 	defer src.Close()
 	tmp := to + ".clone"
-	_ = os.Remove(tmp) // what a killed run left, or a link that came with a checkout
+	_ = os.Remove(tmp) // file of a killed run, or a link from a checkout
 	dst, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return false
@@ -208,15 +208,15 @@ func copyFile(from, to string, mode fs.FileMode) error {
 	return atomicfile.WriteCopy(to, b, mode)
 }
 
-// kept reports whether a name is never removed, whatever the manifest lists: a state, what
-// belongs to it, and journals. A manifest can come with a checkout.
+// kept reports whether a file is never deleted, whatever the manifest contains: states, their
+// backups and journals. A checkout can contain a manifest.
 func kept(name string) bool {
 	base := filepath.Base(name)
 	return strings.HasSuffix(base, ".tfstate") || strings.Contains(base, ".tfstate.") || strings.Contains(base, ".journal")
 }
 
-// Forget removes what was put into the folder before and no longer belongs there, and
-// lists what was put there now. It follows no link and removes no state.
+// Forget deletes the files of the manifest that are not in put, and writes a new manifest. It
+// follows no symbolic links and deletes no states.
 func Forget(root string, put Files) error {
 	path := filepath.Join(root, manifestName)
 	root = filepath.Clean(root)

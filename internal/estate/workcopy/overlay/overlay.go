@@ -1,10 +1,9 @@
-// Package overlay is the working directory of a unit without making it on disk.
+// Package overlay provides the content of a unit's working directory without creating it on disk.
 //
-// Terragrunt copies the package of the module (what stands left of // in its source) to a
-// directory of its own, the unit's files over the module in it, and generated files over
-// both. An FS answers as that directory would, from where things lie. Names are relative
-// to the module's directory; those that lead out of the package do not exist, as in the
-// copy.
+// Terragrunt copies the package of the module (the part before // in its source) to a new
+// directory, then the unit's files over the module, and then writes the generated files. An FS
+// returns the same content from the original files. Names are relative to the module's directory.
+// Names outside of the package do not exist, as in the copy.
 //
 // Main type: FS. The one rule: nothing is written.
 package overlay
@@ -23,30 +22,30 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/workcopy/copytree"
 )
 
-// An FS is the working directory of a unit as the loader sees it.
+// An FS is the working directory of a unit as the loader reads it.
 type FS struct {
-	Package string // folder of the package
-	Sub     string // the module's folder in it, "" for the package itself
-	Unit    string // folder of the unit; "" if it is the package
-	dir     string // the folder on disk, for what is installed there
-	data    string // where it is installed, absolute; "" for .terraform below that alone
+	Package string // directory of the package
+	Sub     string // directory of the module in the package; "" for the package itself
+	Unit    string // directory of the unit; "" if it is the package
+	dir     string // working directory on disk, which contains installed modules
+	data    string // directory for installed modules and providers, absolute; "" for .terraform in dir
 	Copy    copytree.Rules
 
-	// Generated are files by name; nil contents means that there is no such file.
+	// Generated contains generated files by name. nil content means that the file does not exist.
 	Generated map[string][]byte
-	Own       map[string]bool // names at the top of the unit's folder that count
-	Secret    []string        // generated files with something secret in them
+	Own       map[string]bool // names in the unit's directory that are copied
+	Secret    []string        // generated files that contain secrets
 
-	// Parsed is the text of a file that was read for a parser, by its path and name; nil:
-	// none is known.
+	// Parsed returns the text of a file that a parser has already read, given its path and name.
+	// It may be nil.
 	Parsed func(path, name string) ([]byte, bool)
 
-	read sync.Map // the text of configuration that was read, by path: each file is opened once
+	read sync.Map // text of configuration files by path, so that each file is read once
 }
 
-// New reads what the unit's folder holds; unitDir is "" if nothing lies over the module.
-// What is installed lies in data, which is relative
-// to the folder on disk, dir, or absolute.
+// New returns the FS of a module with the files of unitDir over it; "" means none. dir is the
+// working directory. data is the directory for installed modules and providers, relative to dir
+// or absolute.
 func New(pkg, sub, unitDir, dir, data string, rules copytree.Rules) (*FS, error) {
 	f := &FS{Package: pkg, Sub: sub, dir: dir, Copy: rules, Generated: map[string][]byte{}, Own: map[string]bool{}}
 	if data != "" && data != ".terraform" {
@@ -65,7 +64,7 @@ func New(pkg, sub, unitDir, dir, data string, rules copytree.Rules) (*FS, error)
 	return f, err
 }
 
-// Where tells the places that a name may lie at, the first that exists wins.
+// Where returns the paths at which a file may exist. The first that exists is used.
 func (f *FS) Where(name string) []string {
 	if filepath.IsAbs(name) {
 		return []string{name}
@@ -89,8 +88,8 @@ func (f *FS) Where(name string) []string {
 	return append(out, filepath.Join(f.Package, rel))
 }
 
-// takes reports whether a file of the package, or its own folder, is in the working
-// directory.
+// takes reports whether a path of the package is copied to the working directory. The package
+// itself and the module's directory always are.
 func (f *FS) takes(rel string) bool { return rel == "." || rel == f.Sub || f.Copy.Takes(rel) }
 
 // ReadFile implements config.FS.
@@ -117,7 +116,7 @@ func (f *FS) Locate(name string) string {
 	return ""
 }
 
-// ReadBelow reads what generated files would be put over.
+// ReadBelow reads a file as if there were no generated files.
 func (f *FS) ReadBelow(name string) ([]byte, error) {
 	err := error(&fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist})
 	keep := IsConfig(name) && !strings.HasPrefix(filepath.ToSlash(name), ".terraform/")
@@ -191,7 +190,7 @@ func (f *FS) ReadDir(name string) ([]fs.DirEntry, error) {
 	return out, nil
 }
 
-// made is the entry of a generated file.
+// made is the fs.DirEntry of a generated file.
 type made string
 
 func (m made) Name() string               { return string(m) }
@@ -199,7 +198,7 @@ func (m made) IsDir() bool                { return false }
 func (m made) Type() fs.FileMode          { return 0 }
 func (m made) Info() (fs.FileInfo, error) { return nil, fs.ErrNotExist }
 
-// IsConfig reports whether a file name is one that the loader reads.
+// IsConfig reports whether the loader reads files with this name.
 func IsConfig(name string) bool {
 	for _, end := range [...]string{".tf", ".tofu", ".tf.json", ".tofu.json"} {
 		if strings.HasSuffix(name, end) {
@@ -209,12 +208,12 @@ func IsConfig(name string) bool {
 	return false
 }
 
-// ConfigBelow reports whether there is configuration in the module's folder or in any
-// folder below it.
+// ConfigBelow reports whether there are configuration files in the module's directory or below
+// it.
 func (f *FS) ConfigBelow() bool { return f.configBelow(".") }
 
 func (f *FS) configBelow(dir string) bool {
-	entries, _ := f.ReadDir(dir) // what cannot be read is reported where it is needed
+	entries, _ := f.ReadDir(dir) // the loader reports errors
 	for _, en := range entries {
 		name := path.Join(dir, en.Name())
 		if en.IsDir() && f.takes(path.Join(filepath.ToSlash(f.Sub), name)) && f.configBelow(name) || !en.IsDir() && IsConfig(name) {
@@ -224,8 +223,7 @@ func (f *FS) configBelow(dir string) bool {
 	return false
 }
 
-// IsValues reports whether a file name is one of values of variables that are
-// taken by themselves.
+// IsValues reports whether variable files with this name are loaded automatically.
 func IsValues(name string) bool {
 	return name == "terraform.tfvars" || name == "terraform.tfvars.json" || strings.HasSuffix(name, ".auto.tfvars") || strings.HasSuffix(name, ".auto.tfvars.json")
 }
