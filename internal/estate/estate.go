@@ -77,7 +77,8 @@ type Options struct {
 	Throwaway string
 	// Tolerant means that missing outputs are no error, as rendering requires.
 	Tolerant bool
-	// Rendering additionally means that a dependency without outputs is an empty object.
+	// Rendering additionally means that any output of a dependency without outputs is an error,
+	// so that try() catches it.
 	Rendering bool
 	// ValuesElsewhere means that flags may set variables, so that missing inputs are no error
 	// before a run.

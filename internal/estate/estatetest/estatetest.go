@@ -1,9 +1,8 @@
-// Package estatetest runs tests of an estate: it plans or applies units in one process,
-// against providers that are all mocked and states that live in memory, and evaluates
-// assertions about what came of them.
+// Package estatetest runs tests of an estate. It plans or applies units in one process, with
+// mocks of all providers and states in memory, and evaluates assertions about the results.
 //
-// Main types: Test, one test file, and Result. The one rule: nothing outside of the
-// process changes but the files that keep snapshots, and those only where asked for.
+// Main types: Test, one test file, and Result. The one rule: nothing outside of the process
+// changes except snapshot files, and these only on request.
 package estatetest
 
 import (
@@ -31,35 +30,35 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// A Test is a test file. Its fields are set before Run.
+// A Test is a test file. All fields are set before Run.
 type Test struct {
 	File *testfile.Estate
-	// Options are the options of the estate for a command and filters, with a folder for
-	// Throwaway. Providers are decorated, and hooks skipped, whatever they say.
+	// Options returns the options of the estate for a command and filters, with a directory for
+	// Throwaway. The test replaces providers by mocks and skips hooks in any case.
 	Options func(command string, filters []string) (estate.Options, diag.List)
-	// Functions are those of the configuration language.
+	// Functions contains the functions of the configuration language.
 	Functions map[string]function.Function
-	// Render is the text of a unit's plan for snapshots, and Snapshot what is kept under a
-	// name; ok is false if nothing is.
+	// Render returns the text of a unit's plan for snapshots. Snapshot returns the stored
+	// snapshot with a name; ok is false if there is none.
 	Render   func(ctx context.Context, e *engine.Engine, p *plan.Plan) string
 	Snapshot func(name string) (text string, ok bool)
-	// Keep writes a snapshot; nil: they are compared.
+	// Keep writes a snapshot. nil means that plans are compared with stored snapshots.
 	Keep func(name, text string) error
 	Now  func() time.Time
 	Stop <-chan struct{}
 }
 
-// A Result is what came of a run.
+// A Result is the result of a run.
 type Result struct {
 	Run     *testfile.EstateRun
 	Status  testrun.Status
 	Diags   diag.List
-	Of      []*estate.Result // of units, some with messages about files of their own
+	Of      []*estate.Result // results of units; some contain messages with their own source text
 	Estate  *estate.Estate
 	Elapsed time.Duration
 }
 
-// Run runs the runs of the file, which share their states. tell is called with each result
+// Run executes the runs of the file, which share their states. tell is called with each result
 // while its estate is open.
 func (x *Test) Run(ctx context.Context, tell func(*Result)) []*Result {
 	shared := &mocks{made: map[string]*mock.Objects{}}
@@ -90,15 +89,15 @@ func (x *Test) Run(ctx context.Context, tell func(*Result)) []*Result {
 	return out
 }
 
-// mocks is what the mocks of all units have in common, and the mocked objects that were made
-// in the state of each unit, by its working directory.
+// mocks contains the mocks that all units share, and the mocked objects in the state of each
+// unit, by its working directory.
 type mocks struct {
 	mock.Shared
 	mu   sync.Mutex
 	made map[string]*mock.Objects
 }
 
-// in returns a function for run.Host.Decorate.
+// in returns the function for run.Host.Decorate.
 func (m *mocks) in(rules *mock.Rules) func(dir string) func(addr.Provider, provider.Factory) provider.Factory {
 	return func(dir string) func(addr.Provider, provider.Factory) provider.Factory {
 		m.mu.Lock()
@@ -112,7 +111,7 @@ func (m *mocks) in(rules *mock.Rules) func(dir string) func(addr.Provider, provi
 	}
 }
 
-// rules are what is mocked: everything, with the values that the file gives.
+// rules returns the rules of the mocks: every provider is mocked, with the values in the file.
 func (x *Test) rules() (*mock.Rules, diag.List) {
 	var ds diag.List
 	values := func(v testfile.Values, later bool) mock.Values {
@@ -130,7 +129,7 @@ func (x *Test) rules() (*mock.Rules, diag.List) {
 	rules := &mock.Rules{Named: map[string]*mock.Config{"": {AtApply: true}}}
 	for _, key := range slices.Sorted(maps.Keys(x.File.Providers)) {
 		m := x.File.Providers[key].Mock
-		later := m.AtApply == nil || *m.AtApply // unknown outputs flow, as in a real run
+		later := m.AtApply == nil || *m.AtApply // outputs are unknown until apply, as in a real run
 		c := &mock.Config{Resources: map[string]mock.Values{}, Data: map[string]mock.Values{}, AtApply: later}
 		for typ, v := range m.Resources {
 			c.Resources[typ] = values(*v, later)
@@ -149,7 +148,7 @@ func (x *Test) rules() (*mock.Rules, diag.List) {
 	return rules, ds
 }
 
-// one does one run.
+// one executes one run.
 func (x *Test) one(ctx context.Context, res *Result, shared *mocks, rules *mock.Rules) {
 	command, op := "plan", estate.Plan
 	if res.Run.Command == testfile.Apply {
@@ -199,13 +198,13 @@ func (x *Test) one(ctx context.Context, res *Result, shared *mocks, rules *mock.
 	}
 }
 
-// seen is what came of the units.
+// seen contains the results of all units.
 type seen struct {
 	mu    sync.Mutex
 	units map[string]*found
 }
 
-// found is what came of one unit.
+// found is the result of one unit.
 type found struct {
 	inputs  map[string]cty.Value
 	outputs map[string]cty.Value
@@ -220,7 +219,7 @@ func (s *seen) put(name string, f *found) {
 	s.units[name] = f
 }
 
-// applied puts the outputs that there are now in the place of planned ones.
+// applied replaces planned outputs by those of the state after the apply.
 func (s *seen) applied(name string, st *state.State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -244,7 +243,7 @@ func secret(v cty.Value, sensitive bool) cty.Value {
 	return v
 }
 
-// changes are the changes of a plan by address, those aside that do nothing.
+// changes returns the changes of a plan by address, without no-ops.
 func changes(p *plan.Plan) map[string]cty.Value {
 	out := map[string]cty.Value{}
 	for _, c := range p.Changes {
@@ -261,7 +260,7 @@ func changes(p *plan.Plan) map[string]cty.Value {
 	return out
 }
 
-// opName is an operation in a word.
+// opName returns the name of an operation.
 func opName(o plan.Op) string {
 	switch o {
 	case plan.Create:
@@ -330,8 +329,8 @@ func (x *Test) assert(ctx context.Context, res *Result, s *seen) {
 	}
 }
 
-// explain makes the function explain(UNIT, ADDRESS): the places that a value comes from,
-// the one that sets it last.
+// explain returns the function explain(UNIT, ADDRESS). It returns the source locations that
+// contribute to a value; the one that sets it is last.
 func (x *Test) explain(ctx context.Context, e *estate.Estate) function.Function {
 	step := cty.Object(map[string]cty.Type{"file": cty.String, "line": cty.Number, "text": cty.String})
 	return function.New(&function.Spec{
@@ -366,7 +365,7 @@ func (x *Test) explain(ctx context.Context, e *estate.Estate) function.Function 
 	})
 }
 
-// compare holds the plan against the snapshot.
+// compare compares the plan with the snapshot.
 func (x *Test) compare(res *Result, s *seen) {
 	var b strings.Builder
 	for _, u := range res.Estate.Found.Order(false) {
@@ -418,7 +417,7 @@ func list(vals []cty.Value) cty.Value {
 	return cty.ListVal(vals)
 }
 
-// silent are provisioners that run nothing.
+// silent is a set of provisioners that run nothing.
 type silent struct{ engine.Provisioners }
 
 // Run implements engine.Provisioners.

@@ -1,6 +1,6 @@
-// Package glob matches paths with patterns: Match as copy rules of unit files have
-// them, Compile as filters have them. Both know * ? and {a,b}; they differ in what **
-// stands for. Paths have slashes.
+// Package glob matches slash-separated paths with patterns. Match implements the patterns of copy
+// rules in unit files, and Compile those of filters. Both support *, ? and {a,b}. They differ in
+// the meaning of **.
 package glob
 
 import (
@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Match reports whether a path matches a pattern: * and ? stay within one part of
-// the path, ** as a part stands for any number of parts, none among them, and
-// {a,b} for either. Paths have slashes.
+// Match reports whether a path matches a pattern. * and ? match within one element of the path.
+// ** as a whole element matches any number of elements, including none. {a,b} matches either
+// alternative. Paths use slashes.
 func Match(pattern, name string) bool {
 	for _, p := range alternatives(pattern) {
 		if globParts(strings.Split(p, "/"), strings.Split(name, "/")) {
@@ -21,10 +21,10 @@ func Match(pattern, name string) bool {
 	return false
 }
 
-// mostAlternatives bounds how many patterns braces may stand for.
+// mostAlternatives is the maximum number of patterns to which braces expand.
 const mostAlternatives = 256
 
-// alternatives writes a pattern without braces.
+// alternatives expands the braces of a pattern.
 func alternatives(p string) []string {
 	out := []string{p}
 	for i := 0; i < len(out) && len(out) < mostAlternatives; {
@@ -44,8 +44,8 @@ func alternatives(p string) []string {
 	return out
 }
 
-// globParts matches part by part. It keeps the set of pattern positions that the
-// name can stand at, so that many ** cost no more than their number.
+// globParts matches element by element. It tracks the set of possible positions in the pattern,
+// so that the cost is linear in the number of **.
 func globParts(pattern, name []string) bool {
 	at := map[int]bool{0: true}
 	spread := func() {
@@ -74,9 +74,9 @@ func globParts(pattern, name []string) bool {
 	return at[len(pattern)]
 }
 
-// Compile makes the test of a pattern as filters have it: * and ? stay within one
-// part of a path, ** goes across parts, [a-z] and {a,b} as in shells. What is no
-// sound pattern matches itself alone.
+// Compile returns a function that matches the pattern of a filter. * and ? match within one
+// element of a path, ** matches across elements, and [a-z] and {a,b} work as in shells. An
+// invalid pattern only matches itself.
 func Compile(pattern string) func(string) bool {
 	if !strings.ContainsAny(pattern, "*?[{") {
 		return func(name string) bool { return name == pattern }
@@ -123,7 +123,7 @@ func Compile(pattern string) func(string) bool {
 	return re.MatchString
 }
 
-// classText is what stands in the brackets of a pattern, for a regular expression.
+// classText converts the content of brackets in a pattern to that of a regular expression.
 func classText(s string) string {
 	neg := ""
 	if s[0] == '!' || s[0] == '^' {

@@ -1,7 +1,7 @@
-// Package hooks runs the programs that a unit's hooks name, around a command on the unit.
+// Package hooks runs the programs of a unit's hooks before and after commands.
 //
-// Main type: Runner. The one rule: a hook sees the environment of its unit and what is
-// said of it in variables (Context), and nothing of the program that runs it.
+// Main type: Runner. The one rule: a hook receives the environment of its unit and the variables
+// of Context, and no other data of this program.
 package hooks
 
 import (
@@ -21,8 +21,8 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// The commands of hooks around what is no command of the user: the init that Terragrunt
-// does by itself, its copy of the module, and its reading of the unit's file.
+// Names in the commands of hooks that are no commands of the user: the automatic init, the copy
+// of the module, and the reading of the unit's file.
 const (
 	Init   = "init"
 	Module = "init-from-module"
@@ -31,43 +31,45 @@ const (
 
 // A Runner runs the hooks of one unit.
 type Runner struct {
-	Unit    string // its name, for messages
+	Unit    string // name of the unit in messages
 	Blocks  *unit.Terraform
 	Dir     string                                   // the working directory
-	Exec    func(context.Context, sys.Command) error // nil: programs cannot be run
+	Exec    func(context.Context, sys.Command) error // nil means that programs cannot be run
 	Env     func(context.Context) sys.Env
 	Context Context
-	// Prepare is called before the first hook runs, and before each further one.
+	// Prepare is called before each hook. It may be nil.
 	Prepare func() diag.List
 	Output  Output
-	// Span names the unit in the span of a hook. May be nil.
+	// Span adds the attributes of the unit to the span of a hook. It may be nil.
 	Span func(*telemetry.Span)
 }
 
-// Context is what variables tell a hook besides its own name and kind.
+// Context contains the values of the variables that a hook receives in addition to its own name
+// and kind.
 type Context struct {
-	Program string // that the hook may call
-	Source  string // of the module
+	Program string // path of this program, which the hook may call
+	Source  string // source of the module
 	UnitDir string
 }
 
-// Output is where what hooks write goes. Its functions may be nil.
+// Output receives the output of hooks. Its functions may be nil.
 type Output struct {
-	// Hook is called when a hook begins, and with "" when it has ended.
+	// Hook is called with the name of a hook when it begins, and with "" when it ends.
 	Hook func(name string)
-	// Log gets the lines of hooks while they run, and LogErr those on their standard
-	// error; if LogErr is nil, Log gets all of them in the order they were written in.
+	// Log receives the standard output of hooks, line by line while they run, and LogErr their
+	// standard error. If LogErr is nil, Log receives both, in the order in which they were
+	// written.
 	Log, LogErr func(line string)
 }
 
-// A Result is what came of hooks.
+// A Result is the result of running hooks.
 type Result struct {
-	Ran   bool // at least one hook began
-	Code  int  // the exit status of the last that failed, 0 if none did
+	Ran   bool // at least one hook was started
+	Code  int  // exit status of the last hook that failed; 0 if none failed
 	Diags diag.List
 }
 
-// And joins the results of hooks that ran one after the other.
+// And combines the results of hooks that ran one after the other.
 func (r Result) And(next Result) Result {
 	out := Result{Ran: r.Ran || next.Ran, Code: r.Code, Diags: slices.Concat(r.Diags, next.Diags)}
 	if next.Code > 0 {
@@ -76,23 +78,23 @@ func (r Result) And(next Result) Result {
 	return out
 }
 
-// Wanted reports whether one of the hooks is about a command.
+// Wanted reports whether one of the hooks applies to a command.
 func Wanted(list []unit.Hook, command string) bool {
 	return slices.ContainsFunc(list, func(h unit.Hook) bool { return h.If && slices.Contains(h.Commands, command) })
 }
 
-// Before runs the hooks that come before a command.
+// Before runs the before_hook blocks of a command.
 func (r *Runner) Before(ctx context.Context, command string) Result {
 	return r.run(ctx, r.Blocks.Before, "before_hook", command, nil)
 }
 
-// After runs the hooks that come after a command. failed are the messages of what ran
-// before them.
+// After runs the after_hook blocks of a command. failed contains the messages of the command and
+// of the hooks before it.
 func (r *Runner) After(ctx context.Context, command string, failed diag.List) Result {
 	return r.run(ctx, r.Blocks.After, "after_hook", command, failed)
 }
 
-// run runs those hooks of a list that are about a command.
+// run runs the hooks of a list that apply to a command.
 func (r *Runner) run(ctx context.Context, list []unit.Hook, kind, command string, failed diag.List) Result {
 	var out Result
 	for i := range list {
@@ -104,7 +106,7 @@ func (r *Runner) run(ctx context.Context, list []unit.Hook, kind, command string
 	return out
 }
 
-// Failed runs the error hooks of a command whose patterns match the text of its errors.
+// Failed runs the error_hook blocks of a command whose patterns match the text of its errors.
 func (r *Runner) Failed(ctx context.Context, command, text string) Result {
 	var out Result
 	for i := range r.Blocks.Errors {
@@ -130,7 +132,7 @@ func matchesAny(patterns []string, text string, h *unit.Hook) (bool, diag.List) 
 	return false, nil
 }
 
-// hook runs one program in a span of its own.
+// hook runs one hook in its own span.
 func (r *Runner) hook(ctx context.Context, h *unit.Hook, kind, command string) Result {
 	if !telemetry.On(ctx) {
 		return r.program(ctx, h, kind, command)
@@ -192,8 +194,8 @@ func (r *Runner) program(ctx context.Context, h *unit.Hook, kind, command string
 	return out
 }
 
-// reason is why a program did not run or failed, without its name, which may come from
-// somewhere secret.
+// reason returns the reason why a program did not run or failed, without the program's name,
+// which may be secret.
 func reason(err error) string {
 	var at *fs.PathError
 	switch {
@@ -205,8 +207,8 @@ func reason(err error) string {
 	return diag.Reason(err)
 }
 
-// variables tell a hook where it runs; the last three are an experiment in Terragrunt
-// (hook-context-env).
+// variables returns the variables that describe the hook and its unit. The last three belong to
+// an experiment of Terragrunt (hook-context-env).
 func (r *Runner) variables(h *unit.Hook, kind, command string) []string {
 	return []string{
 		"TG_CTX_COMMAND=" + command, "TG_CTX_HOOK_NAME=" + h.Name, "TG_CTX_TF_PATH=" + r.Context.Program,
@@ -214,7 +216,8 @@ func (r *Runner) variables(h *unit.Hook, kind, command string) []string {
 	}
 }
 
-// streams are those of a hook: one where both are logged alike.
+// streams returns the output streams of a hook. Both are the same stream if they are logged the
+// same way.
 func (r *Runner) streams(out *output, h *unit.Hook) (stdout, stderr *stream) {
 	errs := r.Output.LogErr
 	if errs == nil {

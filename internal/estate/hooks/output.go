@@ -6,40 +6,40 @@ import (
 	"sync"
 )
 
-// # What hooks write
+// # Output of hooks
 //
-// Lines are reported while the hook runs. Both streams of it go through one pipe where
-// they go the same way, so that their lines keep their order. The last lines are kept
-// for the error, since errors blocks look for what a program said.
+// Lines are reported while the hook runs. If both streams are reported the same way, they use one
+// pipe, so that their lines keep their order. The last lines are kept for the error message,
+// since errors blocks match the output of a program.
 
 const (
-	longestLine = 64 << 10 // bytes; longer ones come in pieces
-	lastLines   = 20       // of a hook that failed
+	longestLine = 64 << 10 // in bytes; longer lines are split
+	lastLines   = 20       // number of lines that the error of a hook contains
 )
 
-// output is what one hook writes.
+// output collects the output of one hook.
 type output struct {
 	mu   sync.Mutex
 	last []string
 }
 
-// open makes a writer that tells lines; tell may be nil.
+// open returns a writer that passes lines to tell, which may be nil.
 func (o *output) open(tell func(line string)) *stream {
 	return &stream{o: o, tell: tell}
 }
 
-// tail is the last that was written, "" if that is nothing.
+// tail returns the last lines that were written, or "" if there are none.
 func (o *output) tail() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return strings.Join(o.last, "\n")
 }
 
-// A stream is one stream, written to by one goroutine.
+// A stream is one output stream, written to by one goroutine.
 type stream struct {
 	o    *output
 	tell func(line string)
-	part []byte // of a line that has not ended
+	part []byte // start of a line that has not ended
 }
 
 func (s *stream) Write(b []byte) (int, error) {
@@ -57,7 +57,7 @@ func (s *stream) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// flush tells a line that never ended.
+// flush reports a last line without a newline.
 func (s *stream) flush() {
 	if len(s.part) > 0 {
 		s.line(s.part)
@@ -65,8 +65,8 @@ func (s *stream) flush() {
 	}
 }
 
-// line tells one line, as a terminal would have it at its end: what was written over
-// by a carriage return is gone.
+// line reports one line as a terminal would show it: text before the last carriage return is
+// dropped.
 func (s *stream) line(b []byte) {
 	b = bytes.TrimRight(b, "\r")
 	text := string(b[bytes.LastIndexByte(b, '\r')+1:])

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What hooks write is reported line by line, as soon as a line has ended.
+// The output of hooks is reported line by line, as soon as a line has ended.
 func TestHookStream(t *testing.T) {
 	var reported []string
 	var o output
@@ -39,7 +39,7 @@ func TestHookStream(t *testing.T) {
 	}
 }
 
-// The end of what a hook wrote is kept, whoever observes it.
+// The last lines of a hook are kept whether or not the output is observed.
 func TestHookTail(t *testing.T) {
 	var o output
 	s := o.open(nil)

@@ -1,7 +1,7 @@
-// Package inputs makes values of a module's variables of the inputs of a unit.
+// Package inputs converts the inputs of a unit to values of its module's variables.
 //
-// Main functions: Of, ForVariable and Missing. The one rule: what passing an input through
-// the environment allowed stays allowed, as Terragrunt passes it.
+// Main functions: Of, ForVariable and Missing. The one rule: every value that Terragrunt can pass
+// through the environment is accepted here too.
 package inputs
 
 import (
@@ -23,13 +23,13 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// Of are the inputs of a unit as values of the variables that a module declares. waits
-// are the inputs that hold something unknown.
+// Of returns the inputs of a unit as values of the variables that a module declares. waits
+// contains the inputs whose values contain an unknown.
 func Of(t *demand.Task, u *unit.Unit, declared map[string]*config.Variable) (values map[string]engine.InputValue, waits []*unit.Setting, ds diag.List) {
 	values = map[string]engine.InputValue{}
 	settings, ds := u.Inputs(t, func(name string) bool { return declared[name] != nil })
 	for _, s := range settings {
-		if s.Name == "" { // the inputs as a whole are not known
+		if s.Name == "" { // the whole inputs attribute is unknown
 			for name := range declared {
 				values[name] = engine.InputValue{Value: cty.DynamicVal, At: s.At}
 			}
@@ -46,7 +46,7 @@ func Of(t *demand.Task, u *unit.Unit, declared map[string]*config.Variable) (val
 	return values, waits, ds
 }
 
-// Override puts values that come by other ways in the place of inputs.
+// Override replaces inputs by values from other sources, and returns the waits that remain.
 func Override(values map[string]engine.InputValue, waits []*unit.Setting, given map[string]engine.InputValue) []*unit.Setting {
 	maps.Copy(values, given)
 	return slices.DeleteFunc(waits, func(w *unit.Setting) bool {
@@ -55,8 +55,8 @@ func Override(values map[string]engine.InputValue, waits []*unit.Setting, given 
 	})
 }
 
-// Optional are the variables of a module for unit.Unit.CheckInputs, none of them required:
-// what is missing is reported with regard to values that are given by other ways too.
+// Optional returns the variables of a module for unit.Unit.CheckInputs, with none of them
+// required. Missing reports missing values, since it also considers values from other sources.
 func Optional(declared map[string]*config.Variable) map[string]bool {
 	out := make(map[string]bool, len(declared))
 	for name := range declared {
@@ -65,11 +65,11 @@ func Optional(declared map[string]*config.Variable) map[string]bool {
 	return out
 }
 
-// ForVariable is an input as the value of a variable. What passing it through the
-// environment allowed stays allowed: text for a variable that is not primitive is
-// parsed as an expression, a string variable or one without a type gets what is not
-// primitive as JSON text, and one without a type all else as text. The environment has
-// lists, sets and maps as JSON, so a variable of type any gets tuples and objects.
+// ForVariable converts an input to the value of a variable. The result is the one that passing
+// the input through the environment gives. Text for a variable that is not primitive is parsed as
+// an expression. A value that is not primitive becomes JSON text if the variable is a string or
+// has no type, and other values become text if it has no type. In the environment, lists, sets
+// and maps are JSON, so a variable of type any gets tuples and objects.
 func ForVariable(v *config.Variable, val cty.Value, at *source.Range, layer *source.Layer) (engine.InputValue, diag.List) {
 	in := engine.InputValue{Value: val, At: at}
 	if layer != nil {
@@ -106,7 +106,8 @@ func ForVariable(v *config.Variable, val cty.Value, at *source.Range, layer *sou
 	return in, fits(v, in)
 }
 
-// structural returns an input for a variable whose type is not primitive, as JSON has it.
+// structural returns an input for a variable whose type is not primitive, with the types that
+// JSON gives it.
 func structural(v *config.Variable, val cty.Value) cty.Value {
 	concrete := !v.Type.HasDynamicTypes()
 	if concrete && val.Type().Equals(v.Type) {
@@ -115,8 +116,8 @@ func structural(v *config.Variable, val cty.Value) cty.Value {
 	return value.Structural(val, concrete)
 }
 
-// asText is what a variable without a type gets of a number or a boolean, and of what
-// is not known yet: text, as from the environment.
+// asText returns a number or boolean as text, as in the environment, for a variable without a
+// type. An unknown value becomes an unknown string.
 func asText(v cty.Value) cty.Value {
 	if v.IsKnown() {
 		if text, err := value.Convert(v, cty.String); err == nil {
@@ -126,7 +127,8 @@ func asText(v cty.Value) cty.Value {
 	return cty.UnknownVal(cty.String)
 }
 
-// jsonText gives a variable without a type what is not primitive as JSON text.
+// jsonText returns a value that is not primitive as JSON text, for a string variable or one
+// without a type.
 func jsonText(v *config.Variable, in engine.InputValue) (engine.InputValue, diag.List) {
 	bare, paths := in.Value.UnmarkDeepWithPaths()
 	if !bare.IsWhollyKnown() {
@@ -150,7 +152,7 @@ func jsonText(v *config.Variable, in engine.InputValue) (engine.InputValue, diag
 	return in, ds
 }
 
-// fits says whether a value can become one of the variable's type.
+// fits returns an error if the value cannot be converted to the variable's type.
 func fits(v *config.Variable, in engine.InputValue) diag.List {
 	if v.Type == cty.NilType {
 		return nil
@@ -190,8 +192,8 @@ func pathText(p cty.Path) string {
 	return b.String()
 }
 
-// Missing are errors about the required variables of a module without a value, at the
-// unit file in path.
+// Missing returns errors about required variables of a module without a value. Their source range
+// is the unit file at path.
 func Missing(unitName, path string, declared map[string]*config.Variable, values map[string]engine.InputValue) diag.List {
 	var ds diag.List
 	for _, v := range engine.Missing(values, declared) {

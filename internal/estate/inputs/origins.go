@@ -10,24 +10,24 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// An Origin is where an input of a unit, or one part of it, comes from.
+// An Origin is the origin of an input of a unit, or of one element of it.
 type Origin struct {
-	Name string // as in an expression, behind "inputs."
-	Of   string // the name of the input as a whole
+	Name string // path after "inputs." in an expression
+	Of   string // name of the whole input
 	*explanation.Explanation
 }
 
-// mostParts is how many parts of an input have origins of their own.
+// mostParts is the maximum number of elements of an input whose origins are listed.
 const mostParts = 24
 
-// Origins are where the inputs of a unit come from, by name. wanted is as in
-// unit.Unit.Inputs. Of an input that several files have a part in, its parts follow.
-// What cannot be computed has no steps.
+// Origins returns the origins of the inputs of a unit, sorted by name. wanted is as in
+// unit.Unit.Inputs. If several files contribute to an input, the origins of its elements follow.
+// An input that cannot be computed has no steps.
 func Origins(t *demand.Task, u *unit.Unit, wanted func(name string) bool) []Origin {
-	settings, _ := u.Inputs(t, wanted) // what is wrong with them is reported where they are used
+	settings, _ := u.Inputs(t, wanted) // their errors are reported where they are used
 	var out []Origin
 	for _, s := range settings {
-		if s.Name == "" { // all of them are unknown
+		if s.Name == "" { // the whole inputs attribute is unknown
 			continue
 		}
 		path := stepText(s.Name)
@@ -38,7 +38,8 @@ func Origins(t *demand.Task, u *unit.Unit, wanted func(name string) bool) []Orig
 	return out
 }
 
-// originsOfParts are those of an input that is an object, if they come from different files.
+// originsOfParts returns the origins of the elements of an object or map, if they come from
+// different files.
 func originsOfParts(t *demand.Task, u *unit.Unit, name string, whole *explanation.Explanation) []Origin {
 	if len(whole.Steps) == 0 {
 		return nil
@@ -72,7 +73,7 @@ func originsOfParts(t *demand.Task, u *unit.Unit, name string, whole *explanatio
 	return out
 }
 
-// stepText is a step of a path as an expression has it.
+// stepText returns a step of a path in the form of an expression.
 func stepText(name string) string {
 	if hclsyntax.ValidIdentifier(name) {
 		return "." + name

@@ -15,15 +15,15 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// debugName is the file of --inputs-debug beside a unit's file.
+// debugName is the name of the file that --inputs-debug writes next to a unit's file.
 const debugName = "terragrunt-debug.tfvars.json"
 
-// WriteDebug writes the inputs that the module declares, as a file of variables
-// that can be used in the module's folder. Those that are not known yet are left out.
+// WriteDebug writes the inputs that the module declares to a variable file that can be used in
+// the module's directory. It omits unknown values.
 func WriteDebug(t *demand.Task, u *unit.Unit, name string, declared map[string]*config.Variable) diag.List {
 	settings, ds := u.Inputs(t, func(input string) bool { return declared[input] != nil })
 	if ds.HasErrors() {
-		return nil // reported where they are used
+		return nil // errors are reported where the inputs are used
 	}
 	doc := map[string]json.RawMessage{}
 	for _, s := range settings {
@@ -33,7 +33,7 @@ func WriteDebug(t *demand.Task, u *unit.Unit, name string, declared map[string]*
 		}
 		b, err := ctyjson.Marshal(v, v.Type())
 		if err != nil {
-			continue // nothing that a file of variables could hold
+			continue // a variable file cannot contain the value
 		}
 		doc[s.Name] = b
 	}
@@ -48,9 +48,9 @@ func WriteDebug(t *demand.Task, u *unit.Unit, name string, declared map[string]*
 	return diag.Warnf(diag.CodeEstateInputsWritten, nil, "Inputs written", "The inputs of the unit %s, secret ones among them, are in %s. With -var-file they can be used in the module's own folder.", name, path)
 }
 
-// Environ are the inputs of a unit as TF_VAR_ variables for the programs that run for it,
-// those that the module does not declare too. Left out are those that cannot be computed,
-// and those that env gives already.
+// Environ returns the inputs of a unit as TF_VAR_ variables for the programs that run for it,
+// including inputs that the module does not declare. It omits inputs that cannot be computed, and
+// variables that env contains.
 func Environ(t *demand.Task, u *unit.Unit, env sys.Env) []string {
 	settings, _ := u.Inputs(t, nil)
 	var vars []string

@@ -1,9 +1,9 @@
-// Package moves is the moves between the states of units that a file at the root of an
-// estate says, and what is still to be done of them.
+// Package moves implements moves between the states of units. A file at the root of an estate
+// lists them.
 //
-// Main types: Move, one block of the file; Part, what one direction of a pair of units
-// changes. The one rule: a move is pending as long as the state that it leaves holds
-// something at its address; nothing else is remembered.
+// Main types: Move, one block of the file, and Part, the changes in one direction between two
+// units. The one rule: a move is pending as long as the state of the source unit contains an
+// object at its address; nothing else is recorded.
 package moves
 
 import (
@@ -25,19 +25,19 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// FileName is the name of the file.
+// FileName is the name of the file that lists the moves.
 const FileName = "estate.moves.hcl"
 
-// A Move says that what is at an address in one unit is to be at an address in another.
+// A Move moves the objects at an address in one unit to an address in another unit.
 type Move struct {
 	From, To End
 	At       source.Range
 }
 
-// An End is one end of a move.
+// An End is the source or the target of a move.
 type End struct {
-	Unit string // as the file has it
-	ID   string // the unit's, which is its path
+	Unit string // path as it is written in the file
+	ID   string // ID of the unit, which is its path
 	Addr addr.Target
 }
 
@@ -48,7 +48,8 @@ var (
 	}}
 )
 
-// Load reads the file; its text is added to set. Without a file there are no moves.
+// Load reads the file and adds its text to set. If the path is "" or the file does not exist,
+// there are no moves.
 func Load(path string, set *source.Set) ([]*Move, diag.List) {
 	if path == "" {
 		return nil, nil
@@ -112,8 +113,7 @@ func read(b *hcl.Block, root string) (*Move, diag.List) {
 	return m, ds
 }
 
-// Partners are the other units of the moves that a unit has a part in, in the order of
-// the file.
+// Partners returns the other units of the moves that involve a unit, in the order of the file.
 func Partners(all []*Move, id string) []End {
 	var out []End
 	add := func(e End) {
@@ -132,20 +132,20 @@ func Partners(all []*Move, id string) []End {
 	return out
 }
 
-// A Part is what moves from one unit of a pair to the other: what leaves a state and what
-// comes into the other.
+// A Part contains the changes of a move from one unit to another: deletions in the source state
+// and additions in the target state.
 type Part struct {
 	Leave, Come []state.Change
-	Seen        []plan.Transfer // as the plan of the unit tells it
+	Seen        []plan.Transfer // moves in the form that the plan of the unit shows
 }
 
-// A Pair is what is still to be moved between a unit and another.
+// A Pair contains the pending moves between a unit and another one.
 type Pair struct {
-	Out, In Part         // to the other unit, and from it
-	Own     *state.State // the unit's after it
+	Out, In Part         // moves to the other unit, and from it
+	Own     *state.State // state of the unit after the moves
 }
 
-// Pending tells what is still to be moved between a unit and another with these states.
+// Pending returns the pending moves between a unit and another one with these states.
 func Pending(all []*Move, id, other string, own, theirs *state.State) (Pair, diag.List) {
 	p := Pair{Own: own}
 	var ds diag.List
@@ -159,7 +159,7 @@ func Pending(all []*Move, id, other string, own, theirs *state.State) (Pair, dia
 			from, to, part = theirs, p.Own, &p.In
 		}
 		if found, _ := stateedit.Matching(from, []addr.Target{m.From.Addr}); len(found) == 0 {
-			continue // it was moved
+			continue // the object was already moved
 		}
 		if to == nil {
 			to = state.New()
@@ -177,7 +177,7 @@ func Pending(all []*Move, id, other string, own, theirs *state.State) (Pair, dia
 			if !out {
 				t = plan.Transfer{Addr: b, Other: a, Unit: m.From.Unit}
 			}
-			if !slices.Contains(part.Seen, t) { // of deposed objects, too
+			if !slices.Contains(part.Seen, t) { // deposed objects have the same addresses
 				part.Seen = append(part.Seen, t)
 			}
 		}

@@ -14,31 +14,30 @@ import (
 
 // # Moves between units
 //
-// A plan shows what the estate's file of moves says and is still to be done, and plans on
-// the state as it will be then. An apply makes the moves before it takes the state: each in
-// one transaction over both states, whichever of the two units comes first.
+// A plan shows the pending moves of the estate's file, and plans with the state after them. An
+// apply makes the moves before it takes the state. Each is one transaction over both states,
+// whichever of the two units runs first.
 
-// Between makes the moves between units. Its fields are required; its methods may be
-// called concurrently.
+// Between makes the moves between units. Its fields are required. Its methods may be called
+// concurrently.
 type Between struct {
-	All     func() ([]*Move, diag.List) // what the file says
+	All     func() ([]*Move, diag.List) // returns the moves of the file
 	PlaceOf func(ctx context.Context, id string) (states.Place, diag.List)
 	States  *states.Keeper
 
-	making sync.Mutex // held while objects move
+	making sync.Mutex // held while objects are moved
 }
 
-// Of is the part that a unit has in the moves.
+// Of returns the moves that involve a unit.
 func (b *Between) Of(id string) UnitMoves { return UnitMoves{b, id} }
 
-// UnitMoves is the part that one unit has in the moves: what its operations ask for.
+// UnitMoves contains the moves that involve one unit. It implements workdir.Moves.
 type UnitMoves struct {
 	b  *Between
 	id string
 }
 
-// Moved is the state of the unit as it will be when the moves that it has a part in are
-// made, and what these are.
+// Moved returns the state of the unit after all pending moves, and these moves.
 func (x UnitMoves) Moved(ctx context.Context, own *state.State) (*state.State, []plan.Transfer, diag.List) {
 	all, ds := x.b.All()
 	if ds.HasErrors() {
@@ -60,7 +59,7 @@ func (x UnitMoves) Moved(ctx context.Context, own *state.State) (*state.State, [
 	return own, seen, ds
 }
 
-// partner is where another unit has its state, and that.
+// partner returns the location of another unit's state, and that state.
 func (x UnitMoves) partner(ctx context.Context, other End) (states.Place, *state.State, diag.List) {
 	where, ds := x.b.PlaceOf(ctx, other.ID)
 	if ds.HasErrors() {
@@ -70,14 +69,14 @@ func (x UnitMoves) partner(ctx context.Context, other End) (states.Place, *state
 	return where, s, append(ds, more...)
 }
 
-// Transfer makes the moves that the unit has a part in. own is its state, which the caller
-// does not hold.
+// Transfer makes the pending moves that involve the unit. own opens its state, which the caller
+// must not hold.
 func (x UnitMoves) Transfer(ctx context.Context, own statemgr.Options) diag.List {
 	all, ds := x.b.All()
 	if ds.HasErrors() || len(Partners(all, x.id)) == 0 {
 		return ds
 	}
-	x.b.making.Lock() // the other unit may be about to do the same
+	x.b.making.Lock() // the other unit may make the same moves concurrently
 	defer x.b.making.Unlock()
 	for _, other := range Partners(all, x.id) {
 		mine, more := statemgr.Read(ctx, own)
@@ -105,7 +104,7 @@ func (x UnitMoves) Transfer(ctx context.Context, own statemgr.Options) diag.List
 	return ds
 }
 
-// exchange moves what is still to be moved between two units.
+// exchange makes the pending moves between two units.
 func exchange(ctx context.Context, all []*Move, id, other string, own, theirs statemgr.Options) diag.List {
 	a, b, ds := statemgr.TakePair(ctx, own, theirs)
 	if a == nil {

@@ -1,8 +1,7 @@
-// Package outputs is what units see of each other's outputs: stored ones, those that a
-// plan expects, and unknown ones.
+// Package outputs provides the outputs of units to other units: stored, planned and unknown ones.
 //
-// Main types: Computed, which are those of a run, and Reader, which serves unit files. The one
-// rule: what this run planned or applied counts before what a state holds.
+// Main types: Computed, the outputs of a run, and Reader, which returns outputs to unit files.
+// The one rule: outputs that this run planned or applied take precedence over those in a state.
 package outputs
 
 import (
@@ -15,14 +14,15 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Computed are the outputs that a run planned or applied, by the ID of the unit. The zero
-// value has none; its methods may be called concurrently.
+// Computed contains the outputs that a run planned or applied, by the ID of the unit. The zero
+// value is empty. Its methods may be called concurrently.
 type Computed struct {
 	mu  sync.Mutex
 	all map[string]cty.Value
 }
 
-// Get are the outputs of a unit; ok is false where those in its state count. m may be nil.
+// Get returns the outputs of a unit. ok is false if the run has none, so that those in the state
+// are used. m may be nil.
 func (m *Computed) Get(id string) (v cty.Value, ok bool) {
 	if m == nil {
 		return cty.NilVal, false
@@ -33,7 +33,7 @@ func (m *Computed) Get(id string) (v cty.Value, ok bool) {
 	return v, ok
 }
 
-// Set notes the outputs of a unit.
+// Set sets the outputs of a unit.
 func (m *Computed) Set(id string, v cty.Value) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -43,10 +43,10 @@ func (m *Computed) Set(id string, v cty.Value) {
 	m.all[id] = v
 }
 
-// Stored returns the outputs of a state as other units see them: sensitive ones are hidden
-// wherever they are shown, and accepted everywhere. An output that is null does not exist.
-// A state that has objects and no outputs gives an empty object. The result is cty.NilVal if
-// the state has neither, most likely because the unit was not applied yet or is destroyed.
+// Stored returns the outputs of a state as other units receive them. Sensitive outputs are
+// accepted everywhere and hidden wherever they are shown. Null outputs are omitted. If the state
+// has objects but no outputs, the result is an empty object. If it has neither, the result is
+// cty.NilVal; the unit was probably never applied, or is destroyed.
 func Stored(s *state.State) cty.Value {
 	if s == nil {
 		return cty.NilVal
@@ -63,13 +63,12 @@ func Stored(s *state.State) cty.Value {
 	return cty.ObjectVal(m)
 }
 
-// exists reports whether an output is there for other units. State does not keep outputs
-// that are null, so a run must not have them either: a unit that is run alone afterwards
-// would compute other inputs.
+// exists reports whether other units receive an output. State does not store null outputs, so a
+// run must omit them too: otherwise a unit that is run alone later would compute other inputs.
 func exists(v cty.Value) bool { return v == cty.NilVal || !v.IsNull() }
 
-// hide returns a value as other units see it: a sensitive one is hidden wherever it is
-// shown. cty.NilVal stands for one that is not known.
+// hide returns a value as other units receive it. A sensitive value is hidden wherever it is
+// shown. cty.NilVal means an unknown value.
 func hide(v cty.Value, sensitive bool) cty.Value {
 	if v == cty.NilVal {
 		v = cty.DynamicVal
@@ -80,8 +79,8 @@ func hide(v cty.Value, sensitive bool) cty.Value {
 	return v
 }
 
-// Planned returns the outputs as a plan expects them, unknown where they are not known
-// before apply. An output that is unknown may turn out to be null, and does not exist then.
+// Planned returns the outputs that a plan expects. Those that are unknown before apply are
+// unknown values, and are omitted later if they turn out to be null.
 func Planned(p *plan.Plan, root *config.Module) cty.Value {
 	m := map[string]cty.Value{}
 	planned := map[string]bool{}
@@ -102,7 +101,8 @@ func Planned(p *plan.Plan, root *config.Module) cty.Value {
 	return cty.ObjectVal(m)
 }
 
-// Unknown stand for the outputs of a unit that cannot be planned yet.
+// Unknown returns unknown values for the outputs of a unit that cannot be planned yet. root is
+// its module. nil means that the names are unknown too.
 func Unknown(root *config.Module) cty.Value {
 	if root == nil {
 		return cty.DynamicVal

@@ -17,15 +17,15 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A Reader serves unit files with the outputs of their dependencies. Its methods may be
-// called concurrently.
+// A Reader returns the outputs of dependencies to unit files. Its methods may be called
+// concurrently.
 type Reader struct {
 	Found    *discovery.Found
-	Loader   func() *unit.Loader // of the units outside of the estate
-	Computed *Computed           // of the run; nil if there is none
+	Loader   func() *unit.Loader // returns the loader of units outside of the estate
+	Computed *Computed           // outputs of the run; nil if there is none
 	// State reads the state of a unit.
 	State func(t *demand.Task, u *discovery.Unit) (*state.State, diag.List)
-	// Off has all outputs be unknown. Tolerant takes a state that cannot be read for none.
+	// Off makes all outputs unknown. Tolerant turns errors of reading states into warnings.
 	Off, Tolerant bool
 }
 
@@ -74,7 +74,7 @@ func (r *Reader) get(t *demand.Task, target string, at source.Range) (cty.Value,
 	return some(Stored(s))
 }
 
-// some returns outputs as unit.OutputsFunc has them.
+// some returns outputs in the form of unit.OutputsFunc.
 func some(v cty.Value) (cty.Value, bool, diag.List) {
 	if v == cty.NilVal {
 		return cty.DynamicVal, false, nil
@@ -82,7 +82,7 @@ func some(v cty.Value) (cty.Value, bool, diag.List) {
 	return v, !v.RawEquals(cty.EmptyObjectVal), nil
 }
 
-// Outside reads a unit that is no part of the estate.
+// Outside reads a unit that is not part of the estate.
 func (r *Reader) Outside(t *demand.Task, target string, at source.Range) (*discovery.Unit, diag.List) {
 	path, module := target, ""
 	for {
@@ -103,8 +103,8 @@ func (r *Reader) Outside(t *demand.Task, target string, at source.Range) (*disco
 	return &discovery.Unit{Unit: in, Name: r.Found.Name(in.ID)}, ds
 }
 
-// stack are the outputs of a stack as a dependency gives them: those of its units by name,
-// those of stacks in it nested.
+// stack returns the outputs of a stack as a dependency: an object with the outputs of its units
+// by name. Nested stacks are nested objects.
 func (r *Reader) stack(t *demand.Task, dir string, at source.Range) (cty.Value, bool, diag.List) {
 	parts, ds := stacks.Parts(t, r.Loader(), dir)
 	if ds.HasErrors() {
@@ -114,12 +114,12 @@ func (r *Reader) stack(t *demand.Task, dir string, at source.Range) (cty.Value, 
 	return v, some, append(ds, more...)
 }
 
-// has reports whether the unit that a stack file has in a folder is there.
+// has reports whether the unit that a stack file generates in a directory exists.
 func (r *Reader) has(dir string) bool {
 	if r.Found.ByID(dir) != nil {
 		return true
 	}
-	entries, _ := os.ReadDir(dir) // one that cannot be read has no unit
+	entries, _ := os.ReadDir(dir) // an unreadable directory has no unit
 	l := r.Loader()
 	return slices.ContainsFunc(entries, func(en os.DirEntry) bool { return l.IsUnitFile(filepath.Join(dir, en.Name())) })
 }

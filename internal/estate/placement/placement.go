@@ -1,9 +1,9 @@
-// Package placement is where the units of an estate have their turns, as a file at its root
-// says: in which queue, how many at once, and how much memory one takes. Unit files know
-// nothing of it, so that other tools read them.
+// Package placement reads the file that assigns the units of an estate to workers: the queue of
+// each unit, the number of concurrent units, and the memory of each. Unit files do not contain
+// these settings, so that other tools can read them.
 //
-// Main type: File. The one rule: of several blocks that find a unit, the last one that says
-// something counts for that.
+// Main type: File. The one rule: if several blocks match a unit, the last one that sets a value
+// is used.
 package placement
 
 import (
@@ -19,35 +19,35 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// FileName is the name of the file.
+// FileName is the name of the file at the root of an estate.
 const FileName = "estate.workers.hcl"
 
-// A File is what the file says.
+// A File is the parsed content of the file.
 type File struct {
-	Dir    string // the folder that filters are seen from
+	Dir    string // directory that filters are relative to
 	Units  []Units
 	Queues []Queue
-	// Calls is how many calls of a provider with one configuration there are at once, in
+	// Calls is the maximum number of concurrent calls to a provider with one configuration, in
 	// all units.
 	Calls map[addr.Provider]int
 }
 
-// Units says something of those that filters find.
+// Units contains the settings of units that match filters.
 type Units struct {
-	Filter []string // as --filter; none: all units
-	Queue  string   // "" for that of the run
-	Memory int      // MiB that a turn takes; 0: nobody counts
+	Filter []string // as --filter; none means all units
+	Queue  string   // "" means the queue of the run
+	Memory int      // memory of a turn in MiB; 0 means that it is not considered
 
-	at []hcl.Range // the places of Filter, then that of all of it
+	at []hcl.Range // source ranges of the elements of Filter, then of the whole argument
 }
 
-// Queue says something of a queue.
+// Queue contains the settings of a queue.
 type Queue struct {
 	Name  string
-	Turns int // how many at once on all workers; 0: no limit
+	Turns int // maximum number of concurrent turns on all workers; 0 means no limit
 }
 
-// content is the file as it is written.
+// content is the syntax of the file.
 type content struct {
 	Units []struct {
 		Filter *hcl.Attribute `hcl:"filter,optional"`
@@ -65,7 +65,7 @@ type content struct {
 	} `hcl:"provider,block"`
 }
 
-// Load reads a file; its text is added to set. Without a file nothing is said.
+// Load reads a file and adds its text to set. If path is "", the result is empty.
 func Load(path string, set *source.Set) (*File, diag.List) {
 	out := &File{}
 	if path == "" {
@@ -115,8 +115,8 @@ func Load(path string, set *source.Set) (*File, diag.List) {
 	return out, ds
 }
 
-// filters are the texts of an argument, and their places with that of all of it; none where
-// it is not there.
+// filters returns the elements of an argument, and their source ranges followed by that of the
+// whole argument. It returns none if the argument is missing.
 func filters(a *hcl.Attribute) (texts []string, at []hcl.Range, ds diag.List) {
 	if a == nil {
 		return nil, nil, nil
@@ -126,7 +126,7 @@ func filters(a *hcl.Attribute) (texts []string, at []hcl.Range, ds diag.List) {
 	}
 	list, diags := hcl.ExprList(a.Expr)
 	for i := range texts {
-		if diags.HasErrors() || i >= len(list) { // not written as a list
+		if diags.HasErrors() || i >= len(list) { // the expression is not a list
 			at = append(at, a.Expr.Range())
 			continue
 		}
@@ -135,7 +135,8 @@ func filters(a *hcl.Attribute) (texts []string, at []hcl.Range, ds diag.List) {
 	return texts, append(at, a.Expr.Range()), nil
 }
 
-// count is the number of an argument, which is one or more, 0 where it is not there.
+// count returns the value of a number argument, which must be at least 1, or 0 if the argument is
+// missing.
 func count(a *hcl.Attribute, means string) (n int, ds diag.List) {
 	if a == nil {
 		return 0, nil
@@ -150,18 +151,18 @@ func count(a *hcl.Attribute, means string) (n int, ds diag.List) {
 	return n, nil
 }
 
-// A Plan is what a file says of the units of a run.
+// A Plan contains the settings of the units of a run.
 type Plan struct {
-	Queues map[string]string // by unit, those that have one
-	Memory map[string]int    // by unit, MiB
-	Turns  map[string]int    // by queue
+	Queues map[string]string // by unit; units without an entry use the queue of the run
+	Memory map[string]int    // by unit, in MiB
+	Turns  map[string]int    // maximum number of concurrent turns, by queue
 }
 
-// A Match tells which units filters find, as seen from a folder.
+// A Match returns the names of the units that match filters relative to a directory.
 type Match func(dir string, filters []string) (map[string]bool, diag.List)
 
-// Plan applies the file to units. whole says that they are all units of the estate, so that
-// filters that find none of them are warned about.
+// Plan applies the file to units. whole means that they are all units of the estate. Plan then
+// warns about filters without a match.
 func (f *File) Plan(units []string, whole bool, match Match) (Plan, diag.List) {
 	p := Plan{Queues: map[string]string{}, Memory: map[string]int{}, Turns: map[string]int{}}
 	var ds diag.List
@@ -193,11 +194,12 @@ func (f *File) Plan(units []string, whole bool, match Match) (Plan, diag.List) {
 	return p, ds
 }
 
-// unmatched warns about filters that find no unit. What they find together is found.
+// unmatched returns warnings about filters that match no unit. found contains the units that all
+// filters of the block match together.
 func (u Units) unmatched(dir string, found map[string]bool, match Match) (ds diag.List) {
 	for i, text := range u.Filter {
 		if strings.HasPrefix(strings.TrimSpace(text), "!") {
-			continue // it leaves out what others find
+			continue // negative filters remove units that others match
 		}
 		if alone, _ := match(dir, []string{text}); len(alone) == 0 {
 			ds = append(ds, diag.Warnf(diag.CodeRemoteFilter, &u.at[i], noUnit, "No unit of the estate is found by the filter %q. Its paths are seen from the folder of this file.", text)...)
@@ -211,20 +213,21 @@ func (u Units) unmatched(dir string, found map[string]bool, match Match) (ds dia
 
 const noUnit = "Filter of estate.workers.hcl finds no unit"
 
-// Shares are what each turn has of calls that are limited on all workers together.
+// Shares contains the share of each turn of calls that are limited on all workers together.
 type Shares struct {
-	Turns   int            // how many at once; 0: any number
-	Calls   int            // of all providers; 0: no limit
-	CallsOf map[string]int // of one configuration of a provider, by its source
+	Turns   int            // maximum number of concurrent turns; 0 means no limit
+	Calls   int            // calls to all providers; 0 means no limit
+	CallsOf map[string]int // calls to one configuration of a provider, by its source
 }
 
-// mostTurns is among how many turns limited calls are shared, unless the run says how many
-// there are at once.
+// mostTurns is the number of turns that share limited calls, unless the run limits the number of
+// concurrent turns.
 const mostTurns = 16
 
-// Share divides the calls that the run (0: no limit) and the file allow among as many turns
-// as there are at once (0: any number). There are no more turns than calls, so that each
-// has one at least, since workers do not know of each other.
+// Share divides the concurrent calls that the run and the file allow among the concurrent turns.
+// calls is the limit of the run and turns its maximum number of concurrent turns; 0 means no
+// limit for both. There are never more turns than calls, so that each turn has at least one,
+// because workers do not coordinate.
 func (f *File) Share(calls, turns int) Shares {
 	least := calls
 	for _, n := range f.Calls {

@@ -67,7 +67,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// No configuration gets more calls than the file allows, however many turns there are.
+// The turns together never make more calls to a configuration than the file allows, whatever
+// their number.
 func TestShare(t *testing.T) {
 	aws, tls := addr.Provider{Host: addr.DefaultHost, Namespace: "hashicorp", Type: "aws"}, addr.Provider{Host: addr.DefaultHost, Namespace: "hashicorp", Type: "tls"}
 	of := map[addr.Provider]int{aws: 40, tls: 5}

@@ -14,18 +14,18 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 )
 
-// Objects are where blobs lie: a folder that all processes see, or a store of states that
-// has room for other objects (package backend's Blobs).
+// Objects stores named objects: in a directory that all processes share, or in a store of states
+// that supports other objects (backend.Blobs).
 type Objects interface {
 	PutBlob(ctx context.Context, name string, data []byte) error
-	// GetBlob fails with fs.ErrNotExist if there is none.
+	// GetBlob returns an error that is fs.ErrNotExist if the object does not exist.
 	GetBlob(ctx context.Context, name string) ([]byte, error)
-	// ListBlobs tells the names that begin with a prefix, which ends with a slash.
+	// ListBlobs returns the names that begin with a prefix. The prefix ends with a slash.
 	ListBlobs(ctx context.Context, prefix string) ([]string, error)
-	DeleteBlob(ctx context.Context, name string) error // nil if there is none
+	DeleteBlob(ctx context.Context, name string) error // no error if the object does not exist
 }
 
-// A Folder keeps objects as files of a folder.
+// A Folder stores objects as files in a directory.
 type Folder string
 
 // PutBlob implements Objects.
@@ -46,7 +46,7 @@ func (f Folder) GetBlob(_ context.Context, name string) ([]byte, error) {
 func (f Folder) ListBlobs(_ context.Context, prefix string) ([]string, error) {
 	var out []string
 	err := filepath.WalkDir(f.path(prefix), func(path string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) { // removed meanwhile, or never there
+		if errors.Is(err, fs.ErrNotExist) { // deleted concurrently, or never existed
 			return nil
 		}
 		if err != nil || d.IsDir() {
@@ -56,7 +56,7 @@ func (f Folder) ListBlobs(_ context.Context, prefix string) ([]string, error) {
 		if err != nil {
 			return err
 		}
-		if info, gone := d.Info(); gone == nil && info.Size() > 0 { // an empty one is half written
+		if info, gone := d.Info(); gone == nil && info.Size() > 0 { // an empty file is not completely written
 			out = append(out, filepath.ToSlash(rel))
 		}
 		return nil
@@ -74,26 +74,27 @@ func (f Folder) DeleteBlob(_ context.Context, name string) error {
 
 func (f Folder) path(name string) string { return filepath.Join(string(f), filepath.FromSlash(name)) }
 
-// Blobs are texts by their content: sealed, each of them once. Methods may be called
+// Blobs stores texts by their content. Each is sealed and stored once. Its methods may be called
 // concurrently.
 type Blobs struct {
 	Objects Objects
 	Sealer  *Sealer
-	Place   string           // for messages
-	Now     func() time.Time // Prune counts days
+	Place   string           // name of the store in messages
+	Now     func() time.Time // current time, from which Prune counts days
 }
 
-// inline is how long a text is at most that travels in itself: the engine's limits are
-// far away, and its database small.
+// inline is the maximum size, in bytes, of a text that is part of a message instead of the store.
+// It is well below the limits of the engine, and keeps the engine's database small.
 const inline = 8 << 10
 
-// small is how long a text is at most of which many travel together.
+// small is the maximum size, in bytes, of such a text if a message contains many of them.
 const small = 256
 
-// Put makes a reference to a text.
+// Put returns a reference to a text, and stores the text if it is large.
 func (b *Blobs) Put(ctx context.Context, text []byte) (Ref, error) { return b.ref(ctx, text, inline) }
 
-// PutSmall is Put for texts of which a history holds one for each unit, again and again.
+// PutSmall is Put for texts that a history contains repeatedly for each unit, and that are
+// therefore stored above a smaller size.
 func (b *Blobs) PutSmall(ctx context.Context, text []byte) (Ref, error) {
 	return b.ref(ctx, text, small)
 }
@@ -107,9 +108,9 @@ func (b *Blobs) ref(ctx context.Context, text []byte, most int) (Ref, error) {
 	return Ref{Blob: day + "/" + name}, err
 }
 
-// Blobs lie below a name for what they are. Texts belong to one run each and lie below
-// the day that they were written on; files belong to many, and of each day there is a note
-// which trees were asked for.
+// The names of objects begin with their kind. Texts belong to one run and are below the day on
+// which they were written. Files belong to many runs. For each day there are notes with the trees
+// that runs of that day use.
 const (
 	files   = "run-files/"
 	texts   = "run-blobs/"
@@ -117,7 +118,8 @@ const (
 	dayForm = "2006-01-02"
 )
 
-// present tells which of the names below a prefix there are.
+// present returns a function that reports whether an object exists. It covers the names that
+// begin with prefix.
 func (b *Blobs) present(ctx context.Context, prefix string) (has func(name string) bool, err error) {
 	names, err := b.Objects.ListBlobs(ctx, prefix)
 	if err != nil {
@@ -130,7 +132,7 @@ func (b *Blobs) present(ctx context.Context, prefix string) (has func(name strin
 	return func(name string) bool { return all[name] }, nil
 }
 
-// put writes a text, unless has says that it is there.
+// put stores a text, unless has reports that it exists. has may be nil.
 func (b *Blobs) put(ctx context.Context, kind string, text []byte, has func(name string) bool) (name string, err error) {
 	name = b.Sealer.Name(text)
 	object := objectName(kind, name)
@@ -147,7 +149,7 @@ func (b *Blobs) put(ctx context.Context, kind string, text []byte, has func(name
 	return name, nil
 }
 
-// Get is the text of a reference.
+// Get returns the text of a reference.
 func (b *Blobs) Get(ctx context.Context, r Ref) ([]byte, error) {
 	if r.Blob == "" {
 		return r.Text, nil

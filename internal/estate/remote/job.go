@@ -1,10 +1,9 @@
-// Package remote is what a run of an estate has to know when its units have their turns in
-// other processes: what all turns have in common (Job), what one is given and what comes
-// of it (Turn, Done), the files that travel (Blobs, Tree), and the conversation between
-// the program and the one that speaks with the engine (Message).
+// Package remote contains the data of a run whose units run in other processes: the data that all
+// turns share (Job), the input and result of a turn (Turn, Done), the files of the estate
+// (Blobs), and the messages between this program and the one that talks to the engine (Message).
 //
-// Main types: Job, Session, Blobs and Link. The one rule: nothing leaves this process but
-// sealed, through Blobs or a Sealer, except on the pipe between two programs of one
+// Main types: Job, Session, Blobs and Link. The one rule: everything that leaves this process is
+// sealed, through Blobs or a Sealer, except messages on the pipe between two programs of one
 // machine.
 package remote
 
@@ -17,104 +16,106 @@ import (
 	"github.com/terrace-iac/terrace/plan"
 )
 
-// A Job is what the turns of all units of a run have in common.
+// A Job contains the data that the turns of all units of a run share.
 type Job struct {
-	ID string `json:"id"` // of the run
-	// Version is that of the program that began the run, and of the workers that have its turns.
+	ID string `json:"id"` // ID of the run
+	// Version is the version of the program that began the run, and of its workers.
 	Version string   `json:"version"`
-	Args    []string `json:"args"` // the command line, without the program's name
-	Env     []string `json:"env"`  // what of the environment says what is run: no credentials
-	Root    string   `json:"root"` // the folder whose files the units may read, as the client has it
-	Dir     string   `json:"dir"`  // the folder that the program was started in, below Root, with slashes
-	// Tree names the files below Root in the blob store. "" says that workers see the same
-	// files under the same path.
+	Args    []string `json:"args"` // command line without the program's name
+	Env     []string `json:"env"`  // environment variables that determine what runs; no credentials
+	Root    string   `json:"root"` // directory whose files the units may read, on the client
+	Dir     string   `json:"dir"`  // working directory of the program, relative to Root, with slashes
+	// Tree is the name of the files below Root in the blob store. "" means that workers have the
+	// same files at the same path.
 	Tree string `json:"tree,omitempty"`
-	Repo bool   `json:"repo,omitempty"` // Root is a repository of git
-	// Commits is what git says of the commits that filters are about, as JSON of git.Record, which
-	// names the files of those that units were read in. nil: workers ask git themselves.
+	Repo bool   `json:"repo,omitempty"` // Root is a git repository
+	// Commits contains git's answers about the commits of filters, as a git.Record in JSON, with
+	// the names of the trees from which units were read. nil means that workers run git
+	// themselves.
 	Commits *Ref `json:"commits,omitempty"`
 
-	Op       string    `json:"op"` // plan or apply
-	At       time.Time `json:"at"` // what timestamp() gives in unit files
+	Op       string    `json:"op"` // "plan" or "apply"
+	At       time.Time `json:"at"` // result of timestamp() in unit files
 	Who      string    `json:"who"`
-	Approved *Ref      `json:"approved,omitempty"` // the saved plan that is applied
-	Asked    bool      `json:"asked,omitempty"`    // Approved was shown and asked about just now, and is no file
-	Asks     bool      `json:"asks,omitempty"`     // deferred work is asked about
-	Save     bool      `json:"save,omitempty"`     // plans are wanted, whatever Args say
-	Calls    int       `json:"calls,omitempty"`    // how many calls of providers a turn has at once; 0: as always
-	// CallsOf is how many of them a turn has at once of one configuration of a provider, by
-	// the provider's source.
+	Approved *Ref      `json:"approved,omitempty"` // saved plan to apply
+	Asked    bool      `json:"asked,omitempty"`    // Approved was approved in this run, and does not come from a file
+	Asks     bool      `json:"asks,omitempty"`     // the user is asked about deferred actions
+	Save     bool      `json:"save,omitempty"`     // plans are returned, whatever Args contain
+	Calls    int       `json:"calls,omitempty"`    // concurrent provider calls of a turn; 0 means the default
+	// CallsOf is the maximum number of concurrent calls of a turn to one configuration of a
+	// provider, by the provider's source.
 	CallsOf map[string]int `json:"calls_of,omitempty"`
 	Color   bool           `json:"color,omitempty"`
 	Width   int            `json:"width,omitempty"`
 }
 
-// A Turn is what a worker is given for the turn of a unit.
+// A Turn is the input of a worker that runs a unit.
 type Turn struct {
 	Unit   string         `json:"unit"`
-	Number int            `json:"number"`           // counts the turns of the unit in the run, from 1
-	Needs  map[string]Ref `json:"needs,omitempty"`  // outputs of the units that it needs, by name
-	Yes    bool           `json:"yes,omitempty"`    // deferred work was approved
-	Memory int            `json:"memory,omitempty"` // MiB that the turn takes; 0: nobody counts
+	Number int            `json:"number"`           // number of the turn of this unit in the run, starting at 1
+	Needs  map[string]Ref `json:"needs,omitempty"`  // outputs of the units it depends on, by name
+	Yes    bool           `json:"yes,omitempty"`    // deferred actions were approved
+	Memory int            `json:"memory,omitempty"` // memory of the turn in MiB; 0 means that it is not considered
 }
 
-// Done is what comes of a turn.
+// Done is the result of a turn.
 type Done struct {
 	Outcome schedule.Outcome `json:"outcome"`
-	// Asks says that the turn was broken off since it came to work that was deferred and
-	// has to be approved.
+	// Asks means that the turn stopped at deferred actions that need approval.
 	Asks bool `json:"asks,omitempty"`
-	// Outputs are those of the unit, as EncodeOutputs has them; nil: what its state says.
+	// Outputs contains the outputs of the unit, as EncodeOutputs returns them. nil means that
+	// those in its state are used.
 	Outputs *Ref `json:"outputs,omitempty"`
-	Report  Ref  `json:"report"` // for the client
+	Report  Ref  `json:"report"` // a Report for the client
 }
 
-// A Ref is a text that travels: in itself if it is small, else through the blob store.
+// A Ref refers to a text. A small text is contained in the Ref, and a large one is in the blob
+// store.
 type Ref struct {
 	Text []byte `json:"text,omitempty"`
 	Blob string `json:"blob,omitempty"`
 }
 
-// A Report is what the client hears of a turn.
+// A Report contains the data of a turn that the client shows or saves.
 type Report struct {
-	// Chunks are the output of the turn, in order.
+	// Chunks contains the output of the turn, in order.
 	Chunks []Chunk `json:"chunks,omitempty"`
 	Result *Result `json:"result"`
-	// Warnings are those about no place, which are shown once for all units.
+	// Warnings contains the warnings without a source range, which are shown once for all units.
 	Warnings []Warning `json:"warnings,omitempty"`
-	// Errors is the text of what was wrong.
+	// Errors is the text of the errors.
 	Errors string `json:"errors,omitempty"`
-	// Pieces and Page are what the command line shows of the plan, in its own form.
+	// Pieces and Page contain the plan in the form that the command line shows.
 	Pieces json.RawMessage `json:"pieces,omitempty"`
 	Page   json.RawMessage `json:"page,omitempty"`
-	// Plan is the unit of a saved plan, as saved.Saving exports it.
+	// Plan is the unit's part of a saved plan, as returned by saved.Saving.Export.
 	Plan []byte `json:"plan,omitempty"`
 }
 
-// A Chunk is text for one of the streams of the client.
+// A Chunk is text for one of the client's streams.
 type Chunk struct {
 	To   Stream `json:"to"`
 	Text string `json:"text"`
 }
 
-// A Stream is where text goes.
+// A Stream is a destination of text.
 type Stream string
 
-// The streams. Events are lines of -json.
+// The streams. Events receives the lines of -json.
 const (
 	Stdout Stream = "out"
 	Stderr Stream = "err"
 	Events Stream = "events"
 )
 
-// A Warning is a message without a place.
+// A Warning is a warning without a source range.
 type Warning struct {
 	Code  string `json:"code,omitempty"`
 	Title string `json:"title"`
 	Text  string `json:"text"`
 }
 
-// A Result is a report.Result without what only its process has.
+// A Result is the serializable part of a report.Result.
 type Result struct {
 	Status   report.Status     `json:"status"`
 	Reason   string            `json:"reason,omitempty"`
@@ -129,13 +130,13 @@ type Result struct {
 	Code     int               `json:"code,omitempty"`
 }
 
-// ResultOf is what of a result travels.
+// ResultOf returns the serializable part of a result.
 func ResultOf(r *report.Result) *Result {
 	return &Result{r.Status, r.Reason, r.Cause, r.Message, r.Started, r.Ended, r.Counts, r.Reads, r.Changes, r.Deferred, r.Code}
 }
 
-// Fill makes a result what travelled. It ended when the engine took it; how long it took, its
-// worker knows: the clocks of workers may be wrong, and none is compared with another.
+// Fill copies r to into. ended is the end of the turn by the engine's clock. Only the duration
+// comes from the worker, since the clocks of workers may be wrong.
 func (r *Result) Fill(into *report.Result, ended time.Time) {
 	into.Status, into.Reason, into.Cause, into.Message, into.Code = r.Status, r.Reason, r.Cause, r.Message, r.Code
 	into.Counts, into.Reads, into.Changes, into.Deferred = r.Counts, r.Reads, r.Changes, r.Deferred

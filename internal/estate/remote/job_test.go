@@ -8,7 +8,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/report"
 )
 
-// A worker whose clock is an hour off says how long a turn took, and not when it was.
+// If the clock of a worker is an hour off, only the duration of its turn is used.
 func TestResultOfOtherClock(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for _, off := range []time.Duration{0, time.Hour, -time.Hour} {

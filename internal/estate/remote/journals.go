@@ -11,8 +11,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 )
 
-// Journals keeps the journal of a state among the blobs, where another worker finds it:
-// for stores that hold the state and nothing else. Each piece is sealed.
+// Journals returns the storage for the journal of a state in the blob store, where other workers
+// find it. It is for stores that contain only the state. Each segment is sealed.
 func (s *Session) Journals(state string) statemgr.Segments {
 	return journals{s.Blobs, "run-journals/" + s.Blobs.Sealer.Name([]byte(state)) + "/"}
 }

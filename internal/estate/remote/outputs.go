@@ -10,14 +10,15 @@ import (
 	"github.com/zclconf/go-cty/cty/msgpack"
 )
 
-// wireOutputs are the outputs of a unit as they travel.
+// wireOutputs is the serialized form of a unit's outputs.
 type wireOutputs struct {
-	Type   json.RawMessage `json:"type,omitempty"` // missing: there are no outputs
+	Type   json.RawMessage `json:"type,omitempty"` // missing if there are no outputs
 	Value  []byte          `json:"value,omitempty"`
-	Hidden []string        `json:"hidden,omitempty"` // outputs that are not to be shown
+	Hidden []string        `json:"hidden,omitempty"` // names of outputs that must not be shown
 }
 
-// EncodeOutputs writes the outputs of a unit, known or not, as package outputs has them.
+// EncodeOutputs serializes the outputs of a unit, known or unknown, in the form that package
+// outputs returns.
 func EncodeOutputs(v cty.Value) ([]byte, error) {
 	var w wireOutputs
 	if v != cty.NilVal {
@@ -40,7 +41,7 @@ func EncodeOutputs(v cty.Value) ([]byte, error) {
 	return json.Marshal(w)
 }
 
-// DecodeOutputs reads what EncodeOutputs wrote.
+// DecodeOutputs deserializes the result of EncodeOutputs.
 func DecodeOutputs(b []byte) (cty.Value, error) {
 	var w wireOutputs
 	if err := json.Unmarshal(b, &w); err != nil {

@@ -8,12 +8,11 @@ import (
 	"time"
 )
 
-// Prune removes the texts that were written before a day, and the files that no run needs
-// that began since then. It tells how many objects that were. Journals stay: they belong to
-// states.
+// Prune deletes texts that were written before a day, and files that no run since then uses. It
+// returns the number of deleted objects. Journals are kept, since they belong to states.
 //
-// A run that begins at the same moment with files that no run has asked for since may find
-// them gone: its workers say so, and it can be begun again.
+// A run that starts at the same moment may find files deleted that no run has used since that
+// day. Its workers report an error, and the run can be started again.
 func (b *Blobs) Prune(ctx context.Context, before time.Time) (removed int, err error) {
 	first := before.UTC().Format(dayForm)
 	needed := map[string]bool{}
@@ -54,7 +53,7 @@ func (b *Blobs) Prune(ctx context.Context, before time.Time) (removed int, err e
 	return removed, nil
 }
 
-// need notes the objects of a tree.
+// need adds the objects of a tree to needed.
 func (b *Blobs) need(ctx context.Context, tree string, needed map[string]bool) error {
 	text, err := b.get(ctx, files, tree)
 	if err != nil {

@@ -4,17 +4,17 @@ import "strings"
 
 // # Queues by key and version
 //
-// A queue has a mark of the key and of the program's version behind its name. A worker with
-// another key could read nothing of a run; one of another version might decide otherwise, and
-// what it saves no other version reads, as with every saved plan. Neither gets turns of the
-// run, and above all not its workflow, which would fail there.
+// The name of a queue in the engine ends with a mark of the key and of the program's version. A
+// worker with another key could read no data of the run. A worker of another version might decide
+// differently, and other versions cannot read the plans it saves. Such workers therefore get no
+// turns of the run, nor its workflow, which would fail there.
 
 const markSign = "."
 
-// Queue is how the engine calls a queue of a version of the program.
+// Queue returns the engine's name of a queue, for a version of the program.
 func (s *Sealer) Queue(name, version string) string { return name + markSign + s.Mark(version) }
 
-// Queues is Queue for all.
+// Queues returns the engine's names of several queues.
 func (s *Sealer) Queues(names []string, version string) []string {
 	out := make([]string, len(names))
 	for i, name := range names {
@@ -23,7 +23,8 @@ func (s *Sealer) Queues(names []string, version string) []string {
 	return out
 }
 
-// QueueName is what users call a queue of the engine; ok says that it is one of the version.
+// QueueName returns the user's name of an engine's queue. ok is false if the queue belongs to
+// another key or version.
 func (s *Sealer) QueueName(queue, version string) (name string, ok bool) {
 	return strings.CutSuffix(queue, markSign+s.Mark(version))
 }

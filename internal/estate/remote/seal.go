@@ -17,18 +17,18 @@ import (
 	"sync"
 )
 
-// KeyVariable names the environment variable with the key of runs.
+// KeyVariable is the name of the environment variable that contains the key of runs.
 const KeyVariable = "TERRACE_RUN_KEY"
 
-// A Sealer packs and encrypts what leaves the machine, with AES-256 in Galois/Counter
-// mode. Make it with NewSealer; its methods may be called concurrently.
+// A Sealer compresses and encrypts data that leaves the machine, with AES-256 in Galois/Counter
+// mode. Create it with NewSealer. Its methods may be called concurrently.
 type Sealer struct {
 	aead  cipher.AEAD
-	names []byte    // the key that names are made with
-	spare sync.Pool // of *flate.Writer, which take a megabyte each
+	names []byte    // key for computing names
+	spare sync.Pool // contains *flate.Writer, which use a megabyte each
 }
 
-// NewSealer makes a sealer of a key: 32 bytes in base64.
+// NewSealer returns a Sealer for a key of 32 bytes, encoded in base64.
 func NewSealer(key string) (*Sealer, error) {
 	if key == "" {
 		return nil, fmt.Errorf("there is no key that the run is encrypted with: set %s, for the command and for all workers, to the same 32 random bytes in base64, for example those that \"openssl rand -base64 32\" prints", KeyVariable)
@@ -53,21 +53,22 @@ func NewSealer(key string) (*Sealer, error) {
 	return &Sealer{aead: aead, names: names}, err
 }
 
-// Name is a name for a text that is the same for equal texts and says nothing of them to
-// who does not have the key.
+// Name returns a name for a text. Equal texts have equal names. Without the key, a name reveals
+// nothing about the text.
 func (s *Sealer) Name(text []byte) string {
 	h := hmac.New(sha256.New, s.names)
 	h.Write(text)
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// markSize is how many signs Mark has.
+// markSize is the number of characters of Mark.
 const markSize = 8
 
-// Mark is a short name for the key and a version of the program, which says nothing of the key.
+// Mark returns a short identifier of the key and a version of the program, which reveals nothing
+// about the key.
 func (s *Sealer) Mark(version string) string { return s.Name([]byte("mark " + version))[:markSize] }
 
-// Seal packs and encrypts a text. What it is about must be said again to open it.
+// Seal compresses and encrypts a text. Open needs the same value of about.
 func (s *Sealer) Seal(text []byte, about string) ([]byte, error) {
 	var b bytes.Buffer
 	w, ok := s.spare.Get().(*flate.Writer)
@@ -91,12 +92,12 @@ func (s *Sealer) Seal(text []byte, about string) ([]byte, error) {
 	return s.aead.Seal(nonce, nonce, b.Bytes(), []byte(about)), nil
 }
 
-// maxOpened is how much one sealed text may hold.
+// maxOpened is the maximum size, in bytes, of an opened text.
 const maxOpened = 1 << 30
 
 var errSeal = fmt.Errorf("it was not sealed with the key in %s of this process, or was changed since", KeyVariable)
 
-// Open gives back what Seal was given.
+// Open returns the text that Seal encrypted. about must be the same as in Seal.
 func (s *Sealer) Open(sealed []byte, about string) ([]byte, error) {
 	n := s.aead.NonceSize()
 	if len(sealed) < n {

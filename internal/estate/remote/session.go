@@ -9,23 +9,23 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 )
 
-// A Session is a job that a process has opened, so that its units can have their turns
-// there. Make it with NewSession. Serve is the side that has the estate, Ask the one that
-// hears of turns.
+// A Session is a job that a process has opened in order to run its units. Create it with
+// NewSession. The side that has the estate calls Serve, and the side that receives turns from the
+// engine calls Ask. Its methods may be called concurrently.
 type Session struct {
 	Job   *Job
 	Blobs *Blobs
-	// Approved is the saved plan of the job; nil if there is none.
+	// Approved is the saved plan of the job, or nil if there is none.
 	Approved []byte
-	// Local is where this process has the files of Job.Root.
+	// Local is the directory in which this process has the files of Job.Root.
 	Local string
-	// Commits is what git said of commits where the run was begun; nil: there is a repository
-	// here, or nobody asks for one.
+	// Commits contains git's answers that were recorded when the run was started. nil means that
+	// there is a repository here, or that no answers are needed.
 	Commits *git.Record
-	// Unpack writes the files of a tree into a folder that does not exist; nil if no files
-	// travel.
+	// Unpack writes the files of a tree into a directory that does not exist. nil means that
+	// workers have the same files.
 	Unpack func(ctx context.Context, tree, dir string) error
-	// Stop, when closed, lets what runs end and starts nothing more.
+	// Stop, when closed, lets running units end and prevents others from starting.
 	Stop chan struct{}
 
 	asked chan *Request
@@ -34,20 +34,20 @@ type Session struct {
 	mu      sync.Mutex
 	stopped bool
 	why     error
-	leases  map[string]*statemgr.Lease // by unit
+	leases  map[string]*statemgr.Lease // leases of running turns, by unit
 }
 
-// NewSession is a session of a job.
+// NewSession returns a Session of a job.
 func NewSession(j *Job, b *Blobs, approved []byte) *Session {
 	return &Session{Job: j, Blobs: b, Approved: approved, Stop: make(chan struct{}), asked: make(chan *Request), ended: make(chan struct{}), leases: map[string]*statemgr.Lease{}}
 }
 
-// A Request is a turn that is wanted.
+// A Request is a request to run a unit.
 type Request struct {
 	Turn
 	Ctx   context.Context
-	Lease *statemgr.Lease // nil: nobody takes the work over
-	// Tell takes what the turn tells while it goes on; nil: nobody listens.
+	Lease *statemgr.Lease // nil means that no other worker takes over the turn
+	// Tell receives lines about the progress of the turn. It may be nil.
 	Tell  func(line string)
 	reply chan result
 }
@@ -57,10 +57,10 @@ type result struct {
 	err  error
 }
 
-// ErrNotServed is what Ask returns when the estate was not opened, or is closed again.
+// ErrNotServed is the error of Ask if the estate was not opened or is closed again.
 var ErrNotServed = errors.New("the estate is not open")
 
-// Ask has a unit have its turn, and waits for what comes of it.
+// Ask runs a unit, and waits for the result.
 func (s *Session) Ask(r *Request) (*Done, error) {
 	r.reply = make(chan result, 1)
 	select {
@@ -81,8 +81,8 @@ func (s *Session) reason() error {
 	return ErrNotServed
 }
 
-// Serve calls do for each turn that is asked for, concurrently, until the context or the
-// session ends, and waits for those that are under way.
+// Serve calls do for each requested turn, concurrently, until the context or the session ends. It
+// then waits for running turns.
 func (s *Session) Serve(ctx context.Context, do func(*Request) (*Done, error)) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -102,7 +102,7 @@ func (s *Session) Serve(ctx context.Context, do func(*Request) (*Done, error)) {
 	}
 }
 
-// End ends the session; why is what those learn who still ask, nil for ErrNotServed.
+// End ends the session. Later calls of Ask return why; nil means ErrNotServed.
 func (s *Session) End(why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,7 +114,7 @@ func (s *Session) End(why error) {
 	}
 }
 
-// StopTurns lets what runs end, and starts nothing more.
+// StopTurns lets running units end and prevents others from starting.
 func (s *Session) StopTurns() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +130,7 @@ func (s *Session) take(unit string, t *statemgr.Lease) {
 	s.leases[unit] = t
 }
 
-// Lease is that of the turn of a unit; nil if there is none. s may be nil.
+// Lease returns the lease of the turn of a unit, or nil if there is none. s may be nil.
 func (s *Session) Lease(unit string) *statemgr.Lease {
 	if s == nil {
 		return nil

@@ -18,10 +18,11 @@ import (
 
 // # The files of an estate as a tree of blobs
 //
-// The files of one folder are a blob, and the list of all folders is another, whose name
-// stands for the whole tree. So what did not change since the last run is not sent again.
+// The files of each directory are one blob. The list of all directories is another blob, whose
+// name identifies the whole tree. Directories that have not changed since the last run are
+// therefore not sent again.
 
-// A wireFolder is the files of one folder.
+// A wireFolder contains the files of one directory.
 type wireFolder struct {
 	Files []wireFile `json:"files"`
 }
@@ -29,25 +30,24 @@ type wireFolder struct {
 type wireFile struct {
 	Name string `json:"name"`
 	Exec bool   `json:"exec,omitempty"`
-	Link string `json:"link,omitempty"` // of a symbolic link, with slashes
+	Link string `json:"link,omitempty"` // target of a symbolic link, with slashes
 	Data []byte `json:"data,omitempty"`
 }
 
-// A wireTree is the blobs of all folders by their paths, with slashes.
+// A wireTree contains the names of the blobs of all directories, by path with slashes.
 type wireTree map[string]string
 
-// leftOut are folders that are made anew wherever they are needed.
+// leftOut contains names of directories that are not sent, since they can be created again.
 var leftOut = []string{".git", ".terraform", ".terragrunt-cache", ".terrace"}
 
-// skipped reports whether a file stays where it is: states, what is left of runs, and what
-// leads from a worktree to its repository.
+// skipped reports whether a file is not sent: states, data of earlier runs, and the link of a
+// worktree to its repository.
 func skipped(name string) bool {
 	return name == ".git" || strings.HasSuffix(name, ".tfstate") || strings.Contains(name, ".tfstate.") || strings.HasSuffix(name, ".journal") ||
 		name == ".terraform.tfstate.lock.info" || name == ".terrace-state"
 }
 
-// PutTree puts the files below a folder into the blob store and returns the name of the
-// tree.
+// PutTree stores the files below a directory in the blob store and returns the name of the tree.
 func (b *Blobs) PutTree(ctx context.Context, root string) (string, error) {
 	var dirs []string
 	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
@@ -132,7 +132,7 @@ func (b *Blobs) putFolder(ctx context.Context, root, dir string, has func(name s
 			if f.Data, err = readfile.Large(p); err != nil {
 				return "", err
 			}
-		default: // sockets and such
+		default: // sockets and other special files
 			continue
 		}
 		out.Files = append(out.Files, f)
@@ -144,8 +144,8 @@ func (b *Blobs) putFolder(ctx context.Context, root, dir string, has func(name s
 	return b.put(ctx, files, text, has)
 }
 
-// GetTree writes the files of a tree into a folder, which must not exist. Where somebody
-// else does so at the same time, one of the two wins.
+// GetTree writes the files of a tree into a directory, which must not exist. If another process
+// does the same concurrently, the directory of one of them is used.
 func (b *Blobs) GetTree(ctx context.Context, name, dir string) error {
 	text, err := b.get(ctx, files, name)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/backend"
 )
 
-// counted keeps objects in memory and counts what is written.
+// counted stores objects in memory and counts writes.
 type counted struct {
 	mu      sync.Mutex
 	objects map[string][]byte
@@ -60,8 +60,8 @@ func (c *counted) DeleteBlob(_ context.Context, name string) error {
 	return nil
 }
 
-// A tree whose files are in the store already is not sent again; what changed goes alone,
-// and nothing of it can be read in the store.
+// A tree whose files are in the store is not sent again. After a change, only the changed
+// directory is sent. No file can be read in the store.
 func TestTreeIsSentOnce(t *testing.T) {
 	ctx := context.Background()
 	store := &counted{objects: map[string][]byte{}}
@@ -102,7 +102,7 @@ func TestTreeIsSentOnce(t *testing.T) {
 	}
 	write("c/d/terragrunt.hcl", "inputs = { unit = \"changed\" }\n")
 	second, sent := put()
-	if sent != 3 || second == first { // the folder, the tree and the note of the day
+	if sent != 3 || second == first { // the directory, the tree and the note of the day
 		t.Errorf("one changed file: %d objects sent, name %s", sent, second)
 	}
 	for name, data := range store.objects {
@@ -119,7 +119,7 @@ func TestTreeIsSentOnce(t *testing.T) {
 	}
 }
 
-// What a run needs is there for as many days as it is kept, and then gone; a journal stays.
+// Data of a run is kept for the given number of days and then deleted. A journal is kept.
 func TestPrune(t *testing.T) {
 	ctx := context.Background()
 	sealer, err := NewSealer(base64.StdEncoding.EncodeToString(make([]byte, 32)))

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// entry is one unit in a run report, in the form of Terragrunt's schema v4.
+// entry is one unit in a run report, in Terragrunt's schema v4.
 type entry struct {
 	Name    string
 	Started time.Time
@@ -24,16 +24,16 @@ type entry struct {
 	Args    []string `json:",omitempty"`
 }
 
-// Options say how a report is written.
+// Options configures a report.
 type Options struct {
-	Format  string // csv or json
+	Format  string // "csv" or "json"
 	Command string
 	Args    []string
-	Root    string               // the folder that names count from; "" for the run's own
-	Errors  func(*Result) string // the messages of a unit that failed, as its cause; nil if Result.Cause says enough
+	Root    string               // directory that names are relative to; "" means the root of the run
+	Errors  func(*Result) string // returns the messages of a failed unit, as its cause; nil means that Result.Cause is used
 }
 
-// Make makes the report of a run.
+// Make returns the report of a run.
 func Make(results []*Result, o Options) ([]byte, error) {
 	var entries []entry
 	for _, r := range results {
@@ -41,7 +41,7 @@ func Make(results []*Result, o Options) ([]byte, error) {
 		if rel, err := filepath.Rel(o.Root, r.Unit.ID); err == nil && o.Root != "" {
 			name = filepath.ToSlash(rel)
 		}
-		if name == "." { // as Terragrunt calls the unit of the folder that it runs in
+		if name == "." { // Terragrunt's name of the unit in the working directory
 			name = filepath.Base(r.Unit.Dir)
 		}
 		cause := r.Cause
@@ -74,7 +74,7 @@ func reportCSV(entries []entry) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// Schema is the JSON schema of reports in JSON.
+// Schema returns the JSON schema of reports in JSON.
 func Schema() []byte {
 	text := func(format string) map[string]any {
 		m := map[string]any{"type": "string"}
@@ -97,7 +97,7 @@ func Schema() []byte {
 	}
 	b, err := json.MarshalIndent(doc, "", "  ")
 	if err != nil {
-		return []byte("{}\n") // cannot happen: the document holds nothing that JSON does not
+		return []byte("{}\n") // unreachable: JSON can represent the document
 	}
 	return append(b, '\n')
 }

@@ -1,8 +1,8 @@
-// Package report is what came of the units of a run: a Result for each, with what was
-// deferred, and the report that is written of them to a file.
+// Package report contains the results of the units of a run: a Result for each, with the parts
+// that were deferred, and the report file.
 //
-// Main types: Result, Deferral and Options. The one rule: a report is in the form of
-// Terragrunt's schema v4, so that what reads that reads this.
+// Main types: Result, Deferral and Options. The one rule: a report has the form of Terragrunt's
+// schema v4, so that programs that read such reports can read it.
 package report
 
 import (
@@ -17,38 +17,38 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// A Result is what came of one unit in a run.
+// A Result is the result of one unit in a run.
 type Result struct {
 	Unit    *discovery.Unit
 	Status  Status
-	Reason  string // for reports: run error, ancestor error, exclude block
-	Cause   string // the unit before it that failed or did not run, the label of the block that decided, or the error's summary
-	Message string // what the ignore block says that took a failure for success
+	Reason  string // reason in reports: run error, ancestor error or exclude block
+	Cause   string // name of the dependency that failed or did not run, label of the block that decided, or summary of the error
+	Message string // message of the ignore block that turned the failure into a success
 	Blocker Blocker
 	Started time.Time
 	Ended   time.Time
 	Diags   diag.List
-	Set     *source.Set // where the places in Diags lie, if not in the estate's own
+	Set     *source.Set // source text of Diags; nil means the text of the estate
 	Plan    *plan.Plan
 	Counts  plan.Counts
 	Reads   plan.Reads
-	Changes bool // the plan would do something
-	// Deferred is what cannot be planned before other units are applied.
+	Changes bool // the plan contains changes
+	// Deferred contains the parts that cannot be planned before other units are applied.
 	Deferred []Deferral
 	Code     int
 }
 
-// A Blocker is the unit that is behind an ancestor error: that failed first, or that was
-// kept from running. The zero value is none.
+// A Blocker is the unit that caused an ancestor error: it failed, or it was not run. The zero
+// value means none.
 type Blocker struct {
 	Name string
-	Kept bool // it did not fail: it was not run
+	Kept bool // it was not run
 }
 
-// Status is what became of a unit in a run.
+// Status is the outcome of a unit in a run.
 type Status string
 
-// The statuses, in the words of run reports.
+// The statuses, as they are written in run reports.
 const (
 	Succeeded Status = "succeeded"
 	Failed    Status = "failed"
@@ -56,8 +56,8 @@ const (
 	EarlyExit Status = "early exit"
 )
 
-// LeaveOut makes the result of a unit that takes no part. Why is its cause, unless that
-// is its own exclude block.
+// LeaveOut sets the result of a unit that is excluded. The reason becomes its cause, unless its
+// own exclude block excludes it.
 func (r *Result) LeaveOut() {
 	r.Status, r.Reason, r.Cause, r.Code = Excluded, "exclude block", r.Unit.Excluded, 0
 	if r.Cause == discovery.ByItself {
@@ -65,35 +65,35 @@ func (r *Result) LeaveOut() {
 	}
 }
 
-// Fail notes that the unit failed with messages, the first of which is the cause.
+// Fail sets the result of a unit that failed with messages. The first error is the cause.
 func (r *Result) Fail(ds diag.List) {
 	r.Status, r.Reason, r.Code = Failed, "run error", max(r.Code, 1)
 	r.Cause = ds.Errors()[0].Summary
 }
 
-// Break notes that the unit was not run.
+// Break sets the result of a unit that was not run.
 func (r *Result) Break(reason, cause string) {
 	r.Status, r.Reason, r.Cause, r.Code = EarlyExit, reason, cause, 1
 }
 
-// A Deferral is something that cannot be planned before other units are applied.
+// A Deferral is an object or a unit that cannot be planned before other units are applied.
 type Deferral struct {
-	Address string        // in the unit's module; "" for the unit as a whole
-	Reason  string        // in words, to go behind "because"
-	At      *source.Range // what has to be known; nil if there is no place for it
+	Address string        // address in the unit's module; "" for the unit as a whole
+	Reason  string        // reason in words, which can follow "because"
+	At      *source.Range // source range of the unknown value; nil if there is none
 	Waits   []Wait
 }
 
-// A Wait is an output that something waits for.
+// A Wait is an output of another unit that a deferral waits for.
 type Wait struct {
-	Unit  string       // the unit that has the output
-	Ref   string       // how it is read, such as dependency.net.outputs.id
-	Input string       // the input that is made of it; "" if it goes elsewhere
-	At    source.Range // where it is read
-	Where string       // the same for people, from the estate's root
+	Unit  string       // name of the unit with the output
+	Ref   string       // reference to the output, such as dependency.net.outputs.id
+	Input string       // input that depends on the output; "" if no input does
+	At    source.Range // source range of the reference
+	Where string       // At as text, relative to the estate's root
 }
 
-// String tells the deferral in a sentence without a period.
+// String returns the deferral as a sentence without a period.
 func (d Deferral) String() string {
 	what := d.Address
 	if what == "" {
@@ -109,7 +109,7 @@ func (d Deferral) String() string {
 	return text + "; it waits for " + waitsText(d.Waits)
 }
 
-// waitsText lists what is waited for, each output once.
+// waitsText lists the outputs, each once.
 func waitsText(all []Wait) string {
 	var out []string
 	for _, w := range all {

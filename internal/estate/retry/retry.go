@@ -1,8 +1,8 @@
-// Package retry decides what becomes of a failed command by the errors block of its unit:
-// whether the failure is ignored, or the command tried again.
+// Package retry decides with the errors block of a unit what happens after a failed command:
+// whether the failure is ignored, or the command is retried.
 //
-// Main type: Decision, made by Decide. The one rule: patterns see the text of the errors
-// alone, and the first that matches counts.
+// Main type: Decision, returned by Decide. The one rule: patterns are matched against the text of
+// the errors only, and the first that matches is used.
 package retry
 
 import (
@@ -21,17 +21,16 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// A Decision is what the errors block of a unit says to a failure. The zero value lets it
-// fail.
+// A Decision is the reaction to a failure. The zero value means that the command fails.
 type Decision struct {
 	Again  bool
-	Sleep  time.Duration // before it
-	Retry  string        // the label of the retry block that matched
-	Ignore *unit.Ignore  // the block that takes the failure for success; nil if none does
+	Sleep  time.Duration // delay before the retry
+	Retry  string        // label of the retry block that matched
+	Ignore *unit.Ignore  // block that turns the failure into a success; nil if none
 }
 
-// Decide asks an errors block, nil for the one that units without a block have, about the
-// text of a failure. try counts from 1. With off nothing is tried again.
+// Decide evaluates an errors block for the text of a failure. A nil block means the default
+// block. try is the number of the attempt, starting at 1. off disables retries.
 func Decide(block *unit.Errors, text string, try int, off bool) (Decision, diag.List) {
 	if block == nil {
 		block = &unit.Errors{Retry: []unit.Retry{{Name: "default", RetryableErrors: functions.DefaultRetryableErrors(), MaxAttempts: unit.DefaultMaxAttempts, SleepSeconds: unit.DefaultSleepSeconds}}}
@@ -63,7 +62,8 @@ func Decide(block *unit.Errors, text string, try int, off bool) (Decision, diag.
 	return Decision{}, nil
 }
 
-// ignores: the first pattern that matches decides; one that begins with ! says no.
+// ignores reports whether an ignore block with these patterns ignores a failure. The first
+// pattern that matches decides; a leading ! means no.
 func ignores(patterns []string, text string) (bool, error) {
 	for _, p := range patterns {
 		bare, no := strings.CutPrefix(p, "!")
@@ -78,7 +78,7 @@ func ignores(patterns []string, text string) (bool, error) {
 	return false, nil
 }
 
-// WriteSignals writes what an ignore block wants others to know into the unit's folder.
+// WriteSignals writes the signals of an ignore block to a file in the unit's directory.
 func WriteSignals(dir string, ig *unit.Ignore) diag.List {
 	m := map[string]json.RawMessage{}
 	if ig.Signals != cty.NilVal && !ig.Signals.IsNull() {
@@ -94,7 +94,7 @@ func WriteSignals(dir string, ig *unit.Ignore) diag.List {
 	}
 	b, err := json.MarshalIndent(m, "", "  ")
 	if err == nil {
-		err = atomicfile.WriteMode(filepath.Join(dir, "error-signals.json"), b, 0o644) // never through a link
+		err = atomicfile.WriteMode(filepath.Join(dir, "error-signals.json"), b, 0o644) // replaces a symbolic link
 	}
 	if err != nil {
 		return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write signals", "The file error-signals.json cannot be written into %s: %s.", dir, err)
@@ -102,7 +102,7 @@ func WriteSignals(dir string, ig *unit.Ignore) diag.List {
 	return nil
 }
 
-// Pause waits before a command is tried again; false if the run ends meanwhile.
+// Pause waits before a retry. It returns false if the run ends meanwhile.
 func Pause(ctx context.Context, stop <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -20,42 +20,40 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// # What was approved
+// # Approval
 //
-// An apply plans each unit again, just before its turn, against what was really
-// made before it. What was approved is not the plan to the letter but what happens
-// to the objects that it covers: where the new plan does something else to one of
-// them, gives one other values than those that were shown as known, or does something
-// to one that it did not cover, the unit stops before anything of it is done. So it
-// does where an object stays that was to be deleted or replaced; one that was deleted
-// already, or already as the plan wanted it, is no reason to stop. What the approved
-// plan listed as deferred is not new: it is what was to come. It is done without a
-// question if nobody is there to answer one, and else asked for once for all units that
-// come to such work at the same time.
+// An apply plans each unit again before it applies the unit, against the real results of the
+// units before it. An approval does not require an identical plan. It covers the actions on each
+// object. The unit is not applied if the new plan has another action for an object, has values
+// that differ from those shown as known, or has an action for an object that the approval does
+// not cover. The same applies if an object remains that was to be deleted or replaced. An object
+// that was already deleted, or that already has the planned values, is no reason to stop. Actions
+// that the approved plan listed as deferred are no surprise. If no user is present, they are
+// carried out without a question. Otherwise the user is asked once for all units that reach such
+// actions at the same time.
 
-// An Approval is what may happen to one unit.
+// An Approval contains the actions that are approved for one unit.
 type Approval struct {
 	ops      map[addr.Object]allowed
 	outputs  map[string]cty.Value
 	inputs   map[string]cty.Value
-	time     time.Time                    // of the plan: the new one is made as if at the same time
-	readings map[addr.Object]plan.Reading // what the plan found; none if it comes from another run
+	time     time.Time                    // time of the plan; the new plan is made with the same time
+	readings map[addr.Object]plan.Reading // reads of the plan; none if it comes from another run
 	deferred []addr.Target
-	changes  bool  // the plan does something
+	changes  bool  // the plan contains changes
 	whole    bool  // the unit was deferred as a whole
-	saved    *Unit // the plan comes from a file, and the rest is read from there in the unit's turn; nil if it was made in this run
+	saved    *Unit // unit in the plan file from which the rest is read in the unit's turn; nil if the plan was made in this run
 }
 
-// allowed is what may happen to one object.
+// allowed is the approved action for one object.
 type allowed struct {
 	op    plan.Op
-	after cty.Value // as it was shown; cty.NilVal where nothing is made
-	old   cty.Value // what is replaced; cty.NilVal where nothing is
-	takes bool      // imports the object
+	after cty.Value // values as they were shown; cty.NilVal if the action sets none
+	old   cty.Value // values of the replaced object; cty.NilVal if none is replaced
+	takes bool      // the action imports the object
 }
 
-// Approve makes approvals of the results of a run that planned, by the names of
-// the units.
+// Approve returns the approvals for the results of a plan run, by unit name.
 func Approve(results []*report.Result) map[string]*Approval {
 	out := make(map[string]*Approval, len(results))
 	for _, res := range results {
@@ -66,7 +64,7 @@ func Approve(results []*report.Result) map[string]*Approval {
 	return out
 }
 
-// approval is that of a plan, nil if there is none, and of what it defers.
+// approval returns the approval of a plan, which may be nil, and of its deferrals.
 func approval(p *plan.Plan, deferred []report.Deferral) *Approval {
 	a := &Approval{ops: map[addr.Object]allowed{}, outputs: map[string]cty.Value{}}
 	if p != nil {
@@ -101,7 +99,7 @@ func approval(p *plan.Plan, deferred []report.Deferral) *Approval {
 	return a
 }
 
-// makes reports whether an operation gives an object values.
+// makes reports whether an action sets values of an object.
 func makes(op plan.Op) bool {
 	switch op {
 	case plan.NoOp, plan.Read, plan.Delete, plan.Forget:
@@ -115,18 +113,17 @@ func (a *Approval) covers(i addr.Instance) bool {
 	return a.whole || slices.ContainsFunc(a.deferred, func(t addr.Target) bool { return t.Contains(i) })
 }
 
-// kept reports whether the object that was to go, or to be replaced, is there still and
-// stays.
+// kept reports whether the object that was to be deleted or replaced still exists and remains.
 func (was allowed) kept(c *plan.Change) bool {
 	if !makes(was.op) || was.old == cty.NilVal {
 		return ends(was.op)
 	}
 	old, _ := was.old.UnmarkDeep()
 	now, _ := c.After.UnmarkDeep()
-	return now.RawEquals(old) // else it was replaced by now
+	return now.RawEquals(old) // otherwise it was replaced meanwhile
 }
 
-// ends reports whether an operation takes the object away that was there.
+// ends reports whether an action deletes or forgets the existing object.
 func ends(op plan.Op) bool {
 	switch op {
 	case plan.Delete, plan.Forget, plan.DeleteThenCreate, plan.CreateThenDelete, plan.ForgetThenCreate:
@@ -135,9 +132,9 @@ func ends(op plan.Op) bool {
 	return false
 }
 
-// compare tells what a plan does that was not approved: what is new, in words, and
-// whether there is something that was deferred when the approved plan was made. again
-// says that the unit was begun before and failed, and may have done some of it.
+// compare returns descriptions of the actions in a plan that were not approved, and reports
+// whether the plan contains actions that were deferred at approval time. again means that an
+// earlier attempt in this run failed, and may have done some of the actions.
 func (a *Approval) compare(p *plan.Plan, again bool) (news []string, later bool) {
 	seen := map[addr.Object]bool{}
 	for _, c := range p.Changes {
@@ -165,7 +162,7 @@ func (a *Approval) compare(p *plan.Plan, again bool) (news []string, later bool)
 		case seen[o] || a.covers(o.Instance):
 		case makes(was.op):
 			news = append(news, fmt.Sprintf("%s (nothing in place of %s)", o, was.op))
-		case ends(was.op) && there: // else it was deleted already, as it was to be
+		case ends(was.op) && there: // otherwise it was already deleted, as planned
 			news = append(news, fmt.Sprintf("%s (kept in place of %s)", o, was.op))
 		}
 	}
@@ -176,7 +173,7 @@ func (a *Approval) compare(p *plan.Plan, again bool) (news []string, later bool)
 	return append(news, a.elsewhere(p)...), later
 }
 
-// differences are the values of an object that were approved and are others now.
+// differences describes approved values of an object that differ now.
 func (was allowed) differences(o addr.Object, c *plan.Change) []string {
 	if was.after == cty.NilVal {
 		return nil
@@ -184,7 +181,7 @@ func (was allowed) differences(o addr.Object, c *plan.Change) []string {
 	return differ(fmt.Sprintf("%s (%s)", o, c.Op), was.after, c.After)
 }
 
-// elsewhere are the inputs and outputs that were known and are others now.
+// elsewhere describes known inputs and outputs that differ now.
 func (a *Approval) elsewhere(p *plan.Plan) []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(a.inputs)) {
@@ -200,8 +197,8 @@ func (a *Approval) elsewhere(p *plan.Plan) []string {
 	return out
 }
 
-// differ names the known parts of a value that are others now. The values are not
-// shown: they may be secret.
+// differ describes the known parts of a value that differ now. It does not show values, since
+// they may be secret.
 func differ(what string, was, now cty.Value) []string {
 	was, _ = was.UnmarkDeep()
 	if now == cty.NilVal {
@@ -220,8 +217,8 @@ func differ(what string, was, now cty.Value) []string {
 	return out
 }
 
-// alike is a value in the type of one that was known before, if it fits: an expression
-// with several outcomes gives a type that all of them have only once they are known.
+// alike converts a value to the type of an earlier one, if possible. The type of an expression
+// with several outcomes may change once they are known.
 func alike(now, was cty.Value) cty.Value {
 	if now.Type().Equals(was.Type()) {
 		return now
@@ -232,7 +229,7 @@ func alike(now, was cty.Value) cty.Value {
 	return now
 }
 
-// plainPath is a path with keys that are identifiers as attributes.
+// plainPath returns a path in which keys that are identifiers are attributes.
 func plainPath(p cty.Path) cty.Path {
 	out := slices.Clone(p)
 	for i, step := range p {
@@ -243,8 +240,8 @@ func plainPath(p cty.Path) cty.Path {
 	return out
 }
 
-// Of is the approval of a unit among all, read from the file if it comes from one, which
-// by decrypts; nil does not. A unit that is not among them may do nothing.
+// Of returns the approval of a unit. If it comes from a file, Of reads it; by decrypts it, and
+// nil means that it is not encrypted. Without an approval, the result allows nothing.
 func Of(all map[string]*Approval, unit string, by sealing.Sealer) (*Approval, diag.List) {
 	a := all[unit]
 	switch {
@@ -256,7 +253,7 @@ func Of(all map[string]*Approval, unit string, by sealing.Sealer) (*Approval, di
 	a.saved.Decrypt(by)
 	var p *plan.Plan
 	var err error
-	if by != nil && !a.saved.part.Sealed() { // anybody may have made it
+	if by != nil && !a.saved.part.Sealed() { // the plan is not authenticated
 		_, err = sealing.Open(by, nil)
 	}
 	if err == nil {
@@ -267,7 +264,7 @@ func Of(all map[string]*Approval, unit string, by sealing.Sealer) (*Approval, di
 	}
 	out := approval(p, a.saved.Deferred)
 	if b, err := a.saved.Note(readingsMember); err == nil && b != nil {
-		if out.readings, err = decodeReadings(b); err != nil { // they cost time to do without, and no more
+		if out.readings, err = decodeReadings(b); err != nil { // without the reads, objects are only read again
 			out.readings = nil
 		}
 	}
@@ -277,7 +274,7 @@ func Of(all map[string]*Approval, unit string, by sealing.Sealer) (*Approval, di
 	return out, nil
 }
 
-// Time is when the approved plan was made; zero if there is none. a may be nil.
+// Time returns the time of the approved plan, or zero if there is none. a may be nil.
 func (a *Approval) Time() time.Time {
 	if a == nil {
 		return time.Time{}
@@ -285,8 +282,8 @@ func (a *Approval) Time() time.Time {
 	return a.time
 }
 
-// Changes reports whether the approved plan does something, or may do so later. a may be nil:
-// then nothing may be done.
+// Changes reports whether the approved plan contains or may later contain changes. a may be nil,
+// which means no.
 func (a *Approval) Changes() bool {
 	switch {
 	case a == nil:
@@ -299,8 +296,8 @@ func (a *Approval) Changes() bool {
 	return a.changes
 }
 
-// Readings are what the approved plan found of objects, none if it comes from a file that was
-// not made for this run. a may be nil.
+// Readings returns the reads of the approved plan. There are none if the plan comes from a file
+// that was not made for this run. a may be nil.
 func (a *Approval) Readings() map[addr.Object]plan.Reading {
 	if a == nil {
 		return nil
@@ -308,14 +305,14 @@ func (a *Approval) Readings() map[addr.Object]plan.Reading {
 	return a.readings
 }
 
-// Expects reports whether a change is to the letter what was approved.
+// Expects reports whether a change is exactly the approved one.
 func (a *Approval) Expects(c *plan.Change) bool {
 	was, ok := a.ops[addr.Object{Instance: c.Addr, Deposed: c.Deposed}]
 	return ok && was.op == c.Op && (was.after == cty.NilVal || c.After.RawEquals(was.after))
 }
 
-// Inputs are the variables that the saved plan was made with, as far as they were known;
-// none if the plan comes from no file. a may be nil.
+// Inputs returns the known variables with which the saved plan was made. There are none if the
+// plan does not come from a file. a may be nil.
 func (a *Approval) Inputs() map[string]cty.Value {
 	out := map[string]cty.Value{}
 	if a != nil && a.saved != nil {
@@ -328,18 +325,18 @@ func (a *Approval) Inputs() map[string]cty.Value {
 	return out
 }
 
-// A Now is what a unit is when its plan is held against an approval.
+// A Now contains the data of a unit that is compared with its approval.
 type Now struct {
 	Unit   string
 	State  journal.Header
 	Digest string
-	// Again says that the unit was begun before in this run and failed, and may have done
-	// some of what was approved.
+	// Again means that an earlier attempt in this run failed, and may have done some of the
+	// approved actions.
 	Again bool
 }
 
-// Check holds a plan to what was approved. later reports whether it does something that
-// was deferred when the approved plan was made.
+// Check compares a plan with the approval and returns an error if the plan is not approved. later
+// reports whether the plan contains actions that were deferred at approval time.
 func (a *Approval) Check(p *plan.Plan, now Now) (later bool, ds diag.List) {
 	if a.saved != nil {
 		if why := a.changed(now.State, now.Digest, p, now.Again); why != "" && p.HasChanges() {
@@ -364,8 +361,8 @@ func shortened(news []string) string {
 	return strings.Join(news, ", ")
 }
 
-// changed tells what is another than when the plan was saved. again says that the
-// unit was begun before in this run, so that its state may be another.
+// changed returns the reason why a saved plan is stale, or "" if it is not. again means that an
+// earlier attempt in this run may have changed the state.
 func (a *Approval) changed(now journal.Header, digest string, p *plan.Plan, again bool) string {
 	was := a.saved
 	switch {

@@ -1,17 +1,16 @@
-// Package saved keeps the plan of an estate in a file, and holds later plans to what was
+// Package saved stores the plan of an estate in a file, and compares later plans with the
+// approved one.
+//
+// A saved plan contains the approved data of each unit: the actions on objects, the known inputs,
+// a digest of the configuration, and the version of the state. Each unit is planned again before
+// it is applied, and the new plan is compared with this data. A unit that no longer matches is
+// stale, which is an error of that unit only.
+//
+// A unit's plan is compressed as soon as it is made, and decompressed when it is needed. The plan
+// of an estate therefore uses about as much memory as its file.
+//
+// Main types: Plan, Saving and Approval. The one rule: only actions that the user has seen are
 // approved.
-//
-// A saved plan holds what was approved of each unit: which objects it does what to,
-// the inputs as far as they were known, a digest of the configuration, and which
-// state it was made from. Since a unit is planned again before it is applied, these
-// are what the new plan is held against; a unit that no longer fits is stale, which
-// is reported for that unit alone.
-//
-// A unit's plan is packed as soon as it is made, and unpacked when somebody looks into
-// it: an estate's plan takes about as much memory as the file it is saved to.
-//
-// Main types: Plan, Saving and Approval. The one rule: an approval never says yes to what
-// was not shown.
 package saved
 
 import (
@@ -36,13 +35,13 @@ import (
 	"github.com/terrace-iac/terrace/plan"
 )
 
-// A Plan is the plan of a run as it is kept in a file.
+// A Plan is the plan of a run as it is stored in a file.
 type Plan struct {
 	About About
 	Units []*Unit
 }
 
-// About says what the plan was made with, in the words of the command line.
+// About contains the options with which the plan was made.
 type About struct {
 	Destroy     bool     `json:"destroy,omitempty"`
 	RefreshOnly bool     `json:"refresh_only,omitempty"`
@@ -51,16 +50,15 @@ type About struct {
 	Targets     []string `json:"targets,omitempty"`
 	Excludes    []string `json:"excludes,omitempty"`
 	Replace     []string `json:"replace,omitempty"`
-	// Alone says that the file holds one unit's plan alone, for its own folder.
+	// Alone means that the file contains the plan of a single unit, made in its own directory.
 	Alone bool `json:"alone,omitempty"`
-	// Dir is the name of the folder that the units lie in; it is no option either.
+	// Dir is the name of the directory that contains the units. Equal ignores it.
 	Dir string `json:"dir,omitempty"`
-	// Time is that of the run. Plans of one run have the same, and it is no
-	// option.
+	// Time is the time of the run. All plans of a run have the same. Equal ignores it.
 	Time time.Time `json:"time"`
 }
 
-// Mode is the planning mode.
+// Mode returns the plan mode.
 func (a About) Mode() plan.Mode {
 	switch {
 	case a.Destroy:
@@ -82,49 +80,49 @@ type Unit struct {
 	Name     string            `json:"name"`
 	Result   report.Status     `json:"result"`
 	Cause    string            `json:"cause,omitempty"`
-	Needs    []string          `json:"needs,omitempty"` // other units
+	Needs    []string          `json:"needs,omitempty"` // names of dependencies
 	Deferred []report.Deferral `json:"deferred,omitempty"`
 	head
 	part *planfile.Part
 }
 
-// head is what is known of a unit when its plan is made.
+// head contains the data of a unit that is known when its plan is made.
 type head struct {
-	Planned bool        `json:"planned,omitempty"` // it has a plan
+	Planned bool        `json:"planned,omitempty"` // the unit has a plan
 	Counts  plan.Counts `json:"counts,omitzero"`
 	Reads   plan.Reads  `json:"reads,omitzero"`
-	Changes bool        `json:"changes,omitempty"` // the plan does something
-	Digest  string      `json:"digest,omitempty"`  // of the configuration
-	Lineage string      `json:"lineage,omitempty"` // of the state that the plan was made from, with its serial
+	Changes bool        `json:"changes,omitempty"` // the plan contains changes
+	Digest  string      `json:"digest,omitempty"`  // digest of the configuration
+	Lineage string      `json:"lineage,omitempty"` // lineage of the state from which the plan was made
 	Serial  uint64      `json:"serial,omitempty"`
 }
 
-// unitMember is what a part says of its unit.
+// unitMember is the name of the member with the Unit itself.
 const unitMember = "unit"
 
-// Plan is the plan of the unit, without its states; nil if there is none.
+// Plan returns the plan of the unit without its states, or nil if there is none.
 func (s *Unit) Plan() (*plan.Plan, error) { return s.part.Plan() }
 
-// Decrypt says what reads the plan and the notes of the unit; nil for nothing.
+// Decrypt sets the sealer that decrypts the plan and the notes of the unit. nil means none.
 func (s *Unit) Decrypt(by sealing.Sealer) { s.part.Sealer = by }
 
-// Note is what the caller saved of the unit by a name; nil if there is nothing.
+// Note returns the data that the caller saved for the unit under a name, or nil if there is none.
 func (s *Unit) Note(name string) ([]byte, error) { return s.part.Get(name) }
 
-// A Saving takes the plans of a run that are to be saved. The zero value is ready. Its methods may be called concurrently, those about one unit one after
-// the other.
+// A Saving collects the plans of a run that are saved. The zero value is ready to use. Its
+// methods may be called concurrently for different units.
 type Saving struct {
-	// Readings says that what plans found of objects is kept, too: they are not to be read
-	// again for the apply of the same run. It is set before anything else.
+	// Readings means that the reads of plans are saved too, so that the apply of the same run
+	// need not repeat them. It is set before the first call.
 	Readings bool
 
 	pack  planfile.Packer
 	mu    sync.Mutex
 	units map[string]*Unit
-	err   error // the last that came up
+	err   error // last error
 }
 
-// of is what there is of a unit; anew begins with nothing.
+// of returns the data of a unit. anew discards earlier data.
 func (s *Saving) of(unit string, anew bool) *Unit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,8 +143,8 @@ func (s *Saving) note(err error) {
 	s.err = cmp.Or(err, s.err)
 }
 
-// Take takes the plan of a unit, in place of an earlier one with its notes. digest tells
-// its configuration from any other. by encrypts them; nil leaves them in the clear.
+// Take saves the plan of a unit, and discards an earlier one with its notes. digest is the digest
+// of its configuration. by encrypts the data; nil means no encryption.
 func (s *Saving) Take(unit, digest string, by sealing.Sealer, p *plan.Plan) {
 	u := s.of(unit, true)
 	u.part.Sealer = by
@@ -164,15 +162,15 @@ func (s *Saving) Take(unit, digest string, by sealing.Sealer, p *plan.Plan) {
 	}
 }
 
-// Note saves something of a unit by a name, besides its plan: no name of this package's
-// own, which are "plan", "unit" and "readings". It may be called when the unit was planned and later.
+// Note saves data of a unit under a name, in addition to its plan. The names "plan", "unit" and
+// "readings" are reserved. It may be called after Take.
 func (s *Saving) Note(unit, name string, body []byte) {
 	if err := s.of(unit, false).part.Put(name, body); err != nil {
 		s.note(fmt.Errorf("unit %s: %w", unit, err))
 	}
 }
 
-// Save makes what is kept of a run that planned.
+// Save returns the saved plan of a run that planned.
 func (s *Saving) Save(about About, results []*report.Result) (*Plan, error) {
 	out := &Plan{About: about}
 	for _, res := range results {
@@ -193,8 +191,8 @@ func (s *Saving) Save(about About, results []*report.Result) (*Plan, error) {
 	return out, s.err
 }
 
-// Export is what was saved of one unit so far, nil if that is nothing, for the Saving of
-// another process. version is that of the program.
+// Export returns the saved data of one unit for the Saving of another process, or nil if there is
+// none. version is the version of the program.
 func (s *Saving) Export(unit, version string) ([]byte, error) {
 	u := s.of(unit, false)
 	if u.part.Empty() {
@@ -211,7 +209,7 @@ func (s *Saving) Export(unit, version string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// Import takes what another process exported of a unit, in place of what there is.
+// Import replaces the data of a unit by data that another process exported.
 func (s *Saving) Import(unit string, b []byte, version string) error {
 	p, err := Read(bytes.NewReader(b), int64(len(b)), version)
 	if err == nil && len(p.Units) != 1 {
@@ -229,7 +227,7 @@ func (s *Saving) Import(unit string, b []byte, version string) error {
 	return nil
 }
 
-// Write writes the plan to a file. version is that of the program.
+// Write writes the plan to a file. version is the version of the program.
 func (p *Plan) Write(w io.Writer, version string) error {
 	about, err := json.Marshal(p.About)
 	if err != nil {
@@ -244,8 +242,8 @@ func (p *Plan) Write(w io.Writer, version string) error {
 	}, version)
 }
 
-// Read reads what Write wrote. The error is one of package planfile. Whether plans
-// and notes can be read is not known before they are asked for; Check asks for all.
+// Read reads the result of Write. Its errors are those of package planfile. It does not verify
+// plans and notes; Check does.
 func Read(r io.ReaderAt, size int64, version string) (*Plan, error) {
 	b, err := planfile.ReadBundle(r, size, version)
 	if err != nil {
@@ -269,7 +267,7 @@ func Read(r io.ReaderAt, size int64, version string) (*Plan, error) {
 	return out, nil
 }
 
-// Check reports an error if something of the plan is not what was written.
+// Check returns an error if any part of the plan is damaged.
 func (p *Plan) Check() error {
 	for _, err := range parallel.Map(len(p.Units), 0, func(i int) error { return p.Units[i].part.Check() }) {
 		if err != nil {
@@ -279,7 +277,7 @@ func (p *Plan) Check() error {
 	return nil
 }
 
-// Approvals are what the plan allows, by unit.
+// Approvals returns the approvals of the plan, by unit.
 func (p *Plan) Approvals() map[string]*Approval {
 	out := map[string]*Approval{}
 	for _, u := range p.Units {
@@ -290,8 +288,8 @@ func (p *Plan) Approvals() map[string]*Approval {
 	return out
 }
 
-// Digest tells the configuration of a unit from any other. Where it lies does not count:
-// a unit may be planned on one machine and applied on another.
+// Digest returns a digest of a unit's configuration. It does not depend on the directory, since a
+// unit may be planned on one machine and applied on another.
 func Digest(t *module.Tree) string {
 	var all []string
 	for _, f := range t.Files() {

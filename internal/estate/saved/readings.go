@@ -10,20 +10,20 @@ import (
 	"github.com/terrace-iac/terrace/state/statefile"
 )
 
-// readingsMember is what the plan of a unit found of objects. Plans have it that travel
-// between the processes of one run; those of files do not.
+// readingsMember is the name of the member with the reads of a unit's plan. Only plans that are
+// sent between the processes of one run contain it, and plan files do not.
 const readingsMember = "readings"
 
-// wireReading is a plan.Reading.
+// wireReading is the serialized form of a plan.Reading.
 type wireReading struct {
-	// Object is the object that was found, or its end where none was found or it was as stored.
+	// Object is the object that was read, or its deletion if it was missing or unchanged.
 	Object json.RawMessage `json:"object"`
 	Stored []byte          `json:"stored"`
 	Gone   bool            `json:"gone,omitempty"`
 	With   []byte          `json:"with,omitempty"`
 }
 
-// encodeReadings writes what a plan found.
+// encodeReadings serializes the reads of a plan.
 func encodeReadings(p *plan.Plan) ([]byte, error) {
 	out := make([]wireReading, 0, len(p.Readings))
 	for _, r := range p.Readings {
@@ -31,7 +31,7 @@ func encodeReadings(p *plan.Plan) ([]byte, error) {
 		if r.Found != nil {
 			_, pc, ok := p.Prior.Object(r.Object)
 			if !ok {
-				continue // it is read again
+				continue // the object is read again later
 			}
 			c.Provider = pc
 		}
@@ -48,7 +48,7 @@ func encodeReadings(p *plan.Plan) ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// decodeReadings reads what encodeReadings wrote.
+// decodeReadings deserializes the result of encodeReadings.
 func decodeReadings(b []byte) (map[addr.Object]plan.Reading, error) {
 	var all []wireReading
 	if err := json.Unmarshal(b, &all); err != nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/parallel"
 )
 
-// Local runs tasks in this process.
+// Local is the Scheduler that runs tasks in this process.
 type Local struct {
-	Places int // how many turns there are at once; below 1, as many as processors
+	Places int // maximum number of concurrent turns; below 1 means the number of processors
 }
 
 // Run implements Scheduler.
@@ -41,7 +41,7 @@ func (r *local) start(ctx context.Context, tasks []int) {
 	}
 }
 
-// turn gives a task its turn, or says why it has none.
+// turn runs a task, or reports why it is refused.
 func (r *local) turn(ctx context.Context, i int) {
 	stopping := r.work.Stopping != nil && r.work.Stopping(ctx)
 	r.mu.Lock()

@@ -1,22 +1,21 @@
 package schedule
 
-// A Progress is how far tasks are that have their turns one after the other or at once:
-// which can begin, which are refused and why. It is what all schedulers have in common,
-// and it is deterministic: the same calls in the same order give the same answers. Make
-// it with NewProgress; the caller sees to it that its methods are not called
-// concurrently.
+// A Progress is the progress of tasks: which can begin, and which are refused and why. All
+// schedulers use it. It is deterministic: the same calls in the same order return the same
+// results. Create it with NewProgress. Its methods must not be called concurrently.
 type Progress struct {
 	tasks []Task
 	rules Rules
-	after [][]int // by task, those that need it
+	after [][]int // dependent tasks, by task
 
-	left    []int        // how many of its needs each task still waits for
-	blocked map[int]int  // by which of its needs a task is kept from running
-	notRun  map[int]bool // tasks that had no turn, or broke it off
+	left    []int        // number of unfinished dependencies, by task
+	blocked map[int]int  // dependency that prevents a task from running, by task
+	notRun  map[int]bool // tasks that were not run, or stopped early
 	failed  bool
 }
 
-// NewProgress is the beginning of tasks, and those that can begin at once, in order.
+// NewProgress returns the initial progress of tasks, and the tasks that can begin at once, in
+// order.
 func NewProgress(tasks []Task, rules Rules) (p *Progress, ready []int) {
 	p = &Progress{
 		tasks: tasks, rules: rules, after: neededBy(tasks), left: make([]int, len(tasks)),
@@ -40,8 +39,8 @@ func NewProgress(tasks []Task, rules Rules) (p *Progress, ready []int) {
 	return p, ready
 }
 
-// Begin reports whether a task that can begin has its turn. If not, why says so, and the
-// task ends with NotRun. stopping says that nothing more is to begin.
+// Begin reports whether a task may run. If not, why is the reason, and the caller calls End with
+// NotRun. stopping means that no more tasks may begin.
 func (p *Progress) Begin(i int, stopping bool) (why Refusal, ok bool) {
 	switch by, isBlocked := p.blocked[i]; {
 	case isBlocked:
@@ -54,7 +53,8 @@ func (p *Progress) Begin(i int, stopping bool) (why Refusal, ok bool) {
 	return Refusal{}, true
 }
 
-// blockedBy goes from a task that was not run to the one that is behind that.
+// blockedBy returns the refusal of a task whose dependency by did not succeed. It finds the first
+// task that caused it.
 func (p *Progress) blockedBy(by int) Refusal {
 	first := by
 	for {
@@ -66,7 +66,7 @@ func (p *Progress) blockedBy(by int) Refusal {
 	}
 }
 
-// End notes what came of a task and returns those that can begin now, by name.
+// End records the outcome of a task and returns the tasks that can begin now, sorted by name.
 func (p *Progress) End(i int, out Outcome) (ready []int) {
 	p.failed = p.failed || out == Failed
 	if p.notRun[i] = out == NotRun; out != Done && !p.rules.IgnoreErrors {
@@ -79,7 +79,7 @@ func (p *Progress) End(i int, out Outcome) (ready []int) {
 	return p.release(i)
 }
 
-// release counts a task as done and returns those that can begin now.
+// release marks a task as done and returns the tasks that can begin now.
 func (p *Progress) release(i int) []int {
 	var out []int
 	for _, n := range p.after[i] {

@@ -1,9 +1,9 @@
-// Package schedule says when each of many tasks has its turn: after those that it
-// needs, and not at all if one of these failed.
+// Package schedule decides when each of many tasks runs: after its dependencies, and not if one
+// of them failed.
 //
-// Main types: Task, Rules, Work and Scheduler, with Local as the scheduler of one
-// process. The one rule: a scheduler knows no more of a task than its name and what
-// it needs, so that another one can run the tasks on other machines.
+// Main types: Task, Rules, Work and Scheduler, with Local as the scheduler of one process. The
+// one rule: a scheduler only knows the name and the dependencies of a task, so that a scheduler
+// can run tasks on other machines.
 package schedule
 
 import (
@@ -12,78 +12,78 @@ import (
 	"slices"
 )
 
-// A Task is one thing that has a turn. Tasks are named by their index.
+// A Task is a unit of work. Tasks are identified by their index.
 type Task struct {
 	Name  string
-	Needs []int // the tasks that it waits for
-	// Skip is set for tasks that take no part: they count as done from the start.
+	Needs []int // indexes of dependencies
+	// Skip is set for excluded tasks: they count as done from the start.
 	Skip bool
 }
 
-// Rules say which tasks have a turn. The zero value: those whose needs are all done.
+// Rules configures which tasks run. The zero value means those whose dependencies all succeeded.
 type Rules struct {
-	FailFast     bool // nothing begins once a task has failed
-	IgnoreErrors bool // a task runs though one that it needs failed
-	IgnoreOrder  bool // a task waits for no other
+	FailFast     bool // no task begins after a task has failed
+	IgnoreErrors bool // tasks run even if a dependency failed
+	IgnoreOrder  bool // tasks do not wait for dependencies
 }
 
-// An Outcome is what came of a turn.
+// An Outcome is the result of a turn.
 type Outcome int
 
-// Failed and NotRun keep those that need the task from running.
+// The outcomes. Failed and NotRun prevent dependent tasks from running.
 const (
 	Done Outcome = iota
 	Failed
 	NotRun
 )
 
-// A Refusal says why a task has no turn.
+// A Refusal is the reason why a task does not run.
 type Refusal struct {
 	Reason Reason
-	// By is the needed task that failed or was not run, and First the one that is behind
-	// that: with FirstNotRun, it did not fail but was not run. Both are set for
-	// Blocked alone.
+	// By is the dependency that failed or was not run. First is the task that caused this,
+	// directly or indirectly; FirstNotRun means that First was not run, otherwise it failed. They
+	// are only set for Blocked.
 	By, First   int
 	FirstNotRun bool
-	// Text says why everything is about to end, for Stopping; "" for an interrupt.
+	// Text is the reason for Stopping. "" means an interrupt.
 	Text string `json:",omitempty"`
 }
 
-// Reason is why a task has no turn.
+// Reason is the kind of a Refusal.
 type Reason int
 
 // The reasons.
 const (
-	Blocked  Reason = iota // by one that it needs
-	Stopping               // everything is about to end
-	Failing                // another failed, with Rules.FailFast
+	Blocked  Reason = iota // by a dependency
+	Stopping               // the run is being stopped
+	Failing                // another task failed, with Rules.FailFast
 )
 
-// Work is what a scheduler calls, concurrently but for Idle. Turn and Refused are
-// called for one task at most once, and one of them for each task that is not skipped.
+// Work contains the functions that a scheduler calls. They are called concurrently, except Idle.
+// For each task that is not skipped, either Turn or Refused is called, exactly once.
 type Work struct {
 	Turn    func(ctx context.Context, task int, pause Pause) Outcome
 	Refused func(task int, why Refusal)
-	// Stopping reports whether nothing more is to begin. May be nil.
+	// Stopping reports whether no more tasks may begin. It may be nil.
 	Stopping func(ctx context.Context) bool
-	// Idle is called when nothing is left to do but turns that pause. It resumes these
-	// and reports whether there were any. May be nil if no turn pauses.
+	// Idle is called when only paused turns are left. It resumes these and reports whether there
+	// were any. It may be nil if no turn pauses.
 	Idle func(ctx context.Context) bool
 }
 
-// Pause lets another task have the place of a turn that waits for somebody. It calls
-// note with a function that ends the pause, and returns when that was called and there
-// is a place again.
+// Pause suspends a turn that waits for an answer, so that another task can run. It calls note
+// with a function that ends the pause. It returns after that function was called and the task may
+// run again.
 type Pause func(note func(resume func()))
 
-// A Scheduler gives all tasks their turns and returns when everything is done.
+// A Scheduler runs all tasks and returns when all are done.
 type Scheduler interface {
 	Run(ctx context.Context, tasks []Task, rules Rules, work Work)
 }
 
-// Order lists tasks so that each comes after those that it needs: first those that need
-// none, then those that need these alone, and so on, each wave by name. Tasks that are
-// part of a cycle, or need one, come last.
+// Order returns the tasks so that each comes after its dependencies: first tasks without
+// dependencies, then tasks that only depend on these, and so on, each group sorted by name. Tasks
+// in a cycle, or depending on one, come last.
 func Order(tasks []Task) []int {
 	after := neededBy(tasks)
 	left := make([]int, len(tasks))
@@ -116,7 +116,7 @@ func Order(tasks []Task) []int {
 	return out
 }
 
-// neededBy turns needs round.
+// neededBy returns the dependent tasks of each task.
 func neededBy(tasks []Task) [][]int {
 	out := make([][]int, len(tasks))
 	for i, t := range tasks {

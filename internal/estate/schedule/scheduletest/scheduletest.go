@@ -1,7 +1,7 @@
-// Package scheduletest is what every schedule.Scheduler does.
+// Package scheduletest is the test suite that every schedule.Scheduler must pass.
 //
-// Main function: Run. The one rule: the suite asks for one place at a time, so that the
-// order of turns is the one that the rules give.
+// Main function: Run. The one rule: the suite runs one task at a time, so that the rules
+// determine the order of turns.
 package scheduletest
 
 import (
@@ -15,15 +15,16 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/schedule"
 )
 
-// Run holds a scheduler with one place, which fresh makes anew each time, to the rules.
+// Run tests a scheduler. fresh returns a new scheduler that runs one task at a time.
 func Run(t *testing.T, fresh func(t *testing.T) schedule.Scheduler) {
 	t.Run("rules", func(t *testing.T) { rules(t, fresh) })
 	t.Run("pause", func(t *testing.T) { pause(t, fresh(t)) })
 	t.Run("stopping", func(t *testing.T) { stopping(t, fresh(t)) })
 }
 
-// ran runs tasks written "name:need,need" with a trailing ! for those that fail, ? for
-// those that break off and - for those that are skipped, and tells what came of each.
+// ran runs tasks that are written as "name:dependency,dependency" and returns a description of
+// their outcomes. The suffix ! marks tasks that fail, ? those that stop early, and - those that
+// are skipped.
 func ran(t *testing.T, s schedule.Scheduler, text string, rules schedule.Rules) string {
 	t.Helper()
 	var tasks []schedule.Task
@@ -100,8 +101,8 @@ func rules(t *testing.T, fresh func(t *testing.T) schedule.Scheduler) {
 	}
 }
 
-// pause: a turn that pauses leaves its place to others, and goes on once everything else is
-// done and somebody resumed it.
+// pause checks that a paused turn lets other tasks run, and continues after they are done and it
+// was resumed.
 func pause(t *testing.T, s schedule.Scheduler) {
 	var out []string
 	var resume []func()
