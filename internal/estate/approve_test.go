@@ -10,8 +10,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/saved"
 )
 
-// TestApprovedValues changes a unit after its plan was approved, without other
-// actions: what was shown as known is applied, or nothing is.
+// TestApprovedValues changes a unit after its plan was approved, without changing its actions.
+// Either the values shown as known are applied, or nothing is.
 func TestApprovedValues(t *testing.T) {
 	const before = `
 variable "in" { default = "one" }
@@ -25,7 +25,7 @@ output "o" { value = "one" }
 		{"value", `v = "one"`, `v = "two"`, "terraform_data.x (create): another value than the approved one in input.v"},
 		{"unknown", `v = "one"`, `v = terraform_data.y.id`, "terraform_data.x (create): another value than the approved one in input.v"},
 		{"known", `id = terraform_data.y.id`, `id = "now known"`, ""},
-		{"input", `"in" { default = "one"`, `"in" { default = "two"`, ""}, // nothing was made of the default
+		{"input", `"in" { default = "one"`, `"in" { default = "two"`, ""}, // the default was never used
 		{"gone", `resource "terraform_data" "y" {}`, `locals { y = 1 }`, "terraform_data.y (nothing in place of create)"},
 		{"output", `value = "one"`, `value = "two"`, "output o: another value than the approved one"},
 		{"new", `resource "terraform_data" "y" {}`, "resource \"terraform_data\" \"y\" {}\nresource \"terraform_data\" \"z\" {}", "terraform_data.z (create)"},
@@ -54,8 +54,8 @@ output "o" { value = "one" }
 	}
 }
 
-// TestApprovedDeletion changes after the plan was approved what becomes of an object
-// that was to go: where it stays, nothing is applied, unless it was deleted already.
+// TestApprovedDeletion changes, after the plan was approved, the action for an object that was to
+// be deleted. If the object would remain, nothing is applied, unless it is already deleted.
 func TestApprovedDeletion(t *testing.T) {
 	const x, y = "resource \"terraform_data\" \"x\" {}\n", "resource \"terraform_data\" \"y\" { triggers_replace = \"one\" }\n"
 	forget := "removed {\n  from = terraform_data.y\n  lifecycle { destroy = false }\n}\n"
@@ -82,7 +82,7 @@ func TestApprovedDeletion(t *testing.T) {
 			}
 			run(x+y, estate.RunOptions{Op: estate.Apply})
 			approved := saved.Approve([]*estate.Result{run(tt.approved, estate.RunOptions{Op: estate.Plan})})
-			if tt.then == "apply" { // somebody else does it first
+			if tt.then == "apply" { // another process deletes it first
 				run(tt.approved, estate.RunOptions{Op: estate.Apply})
 				tt.then = tt.approved
 			}
@@ -99,8 +99,8 @@ func TestApprovedDeletion(t *testing.T) {
 	}
 }
 
-// TestApprovedInput changes an input after the plan was approved: a provider's
-// configuration may be made of it, which no plan shows.
+// TestApprovedInput changes an input after the plan was approved. A provider configuration may
+// depend on it, which no plan shows.
 func TestApprovedInput(t *testing.T) {
 	dir := tree(t, "-- u/terragrunt.hcl --\ninputs = { in = \"one\" }\n-- u/main.tf --\nvariable \"in\" { type = string }\nresource \"terraform_data\" \"x\" {}\n")
 	approved := saved.Approve(open(t, options(dir, "apply")).Run(t.Context(), estate.RunOptions{Op: estate.Plan}))

@@ -22,7 +22,7 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// tree writes an archive of files and returns its folder.
+// tree writes the files of a txtar archive and returns their directory.
 func tree(t testing.TB, text string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -38,7 +38,7 @@ func tree(t testing.TB, text string) string {
 	return dir
 }
 
-// backends are the kinds of backends, without a network.
+// backends returns the backend types, without a network.
 func backends() *backend.Set {
 	return backend.NewSet(kinds.All(), kinds.Unknown, backend.Services{Who: "test@host", Now: time.Now, Shared: new(backend.Shared)})
 }
@@ -84,8 +84,8 @@ resource "terraform_data" "x" { input = var.from }
 output "id" { value = terraform_data.x.id }
 `
 
-// TestRun plans, applies and destroys a chain on one Estate, so that each run sees
-// what the one before left.
+// TestRun plans, applies and destroys a chain of units with one Estate. Each run uses the results
+// of the one before.
 func TestRun(t *testing.T) {
 	e := open(t, options(tree(t, chain), "apply"))
 	steps := []struct {
@@ -104,8 +104,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestApproved changes a unit after its plan was approved: it is not applied, and
-// what needs it does not run.
+// TestApproved changes a unit after its plan was approved. The unit is not applied, and dependent
+// units do not run.
 func TestApproved(t *testing.T) {
 	dir := tree(t, chain+"-- d/terragrunt.hcl --\n-- d/main.tf --\nresource \"terraform_data\" \"x\" {}\n")
 	e := open(t, options(dir, "apply"))
@@ -114,7 +114,7 @@ func TestApproved(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "d", "main.tf"), []byte(more), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	e2 := open(t, options(dir, "apply")) // what was parsed is shared within an estate
+	e2 := open(t, options(dir, "apply")) // an estate caches parsed files
 	results := e2.Run(t.Context(), estate.RunOptions{Op: estate.Apply, Approved: approved})
 	last := results[len(results)-1]
 	if last.Status != estate.Failed || !strings.Contains(last.Diags.Err().Error(), "terraform_data.new") {
@@ -132,7 +132,7 @@ func TestApproved(t *testing.T) {
 	}
 }
 
-// TestStop closes Stop when the first unit ends: nothing more starts.
+// TestStop closes Stop when the first unit ends. No other unit starts.
 func TestStop(t *testing.T) {
 	e := open(t, options(tree(t, chain), "apply"))
 	stop := make(chan struct{})
@@ -147,7 +147,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestParallelism counts the units that are worked on at once.
+// TestParallelism counts the units that run concurrently.
 func TestParallelism(t *testing.T) {
 	var text strings.Builder
 	for i := range 12 {
@@ -157,7 +157,7 @@ func TestParallelism(t *testing.T) {
 	e := open(t, options(tree(t, text.String()), "plan"))
 	const limit = 3
 	var now, most atomic.Int32
-	full := make(chan struct{}) // closed when as many are there as may be; who is there waits for that
+	full := make(chan struct{}) // closed when the maximum number of units run; each unit waits for that
 	fill := sync.OnceFunc(func() { close(full) })
 	e.Run(t.Context(), estate.RunOptions{Op: estate.Plan, Limits: estate.Limits{Units: limit}, Observe: estate.Observer{
 		Started: func(*estate.Unit) {
@@ -179,7 +179,7 @@ func TestParallelism(t *testing.T) {
 	}
 }
 
-// TestSharedState gives two units one state file.
+// TestSharedState configures two units with the same state file.
 func TestSharedState(t *testing.T) {
 	const text = `
 -- root.hcl --
@@ -213,7 +213,7 @@ resource "terraform_data" "y" {}
 func TestFilters(t *testing.T) {
 	dir := tree(t, strings.ReplaceAll(chain, "-- ", "-- live/"))
 	tests := []struct {
-		filters string // one a line
+		filters string // one per line
 		want    string
 	}{
 		{"a", "live/a"},
@@ -254,7 +254,7 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// TestShared looks at how often a module is parsed that several units have.
+// TestShared counts how often a module that several units share is parsed.
 func TestShared(t *testing.T) {
 	e := open(t, options(tree(t, chain), "plan"))
 	sets := map[any]bool{}

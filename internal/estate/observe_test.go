@@ -16,8 +16,8 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// An observer hears which hook runs and when none does any more, and the state that
-// an apply left, but not that of one that failed.
+// An observer is told which hook runs and when it has ended. It receives the state after a
+// successful apply only.
 func TestObserver(t *testing.T) {
 	var reported []string
 	o := options(tree(t, `
@@ -60,8 +60,8 @@ resource "terraform_data" "x" {
 	}
 }
 
-// An observer gets the lines of a hook while it runs, in their order, or the two
-// streams apart if it wants that; what the hook suppresses it does not get.
+// An observer receives the lines of a hook while it runs, in their order, or the two streams
+// separately. It does not receive suppressed output.
 func TestObserverOfHookLines(t *testing.T) {
 	for _, apart := range []bool{false, true} {
 		var reported []string
@@ -99,12 +99,12 @@ terraform {
 	}
 }
 
-// noTurns is a scheduler that gives no unit a turn, as where workers are given them all.
+// noTurns is a scheduler that runs no unit in this process, as if workers ran all of them.
 type noTurns struct{}
 
 func (noTurns) Run(context.Context, []schedule.Task, schedule.Rules, schedule.Work) {}
 
-// A run none of whose units had a turn here ends its spans like any other.
+// A run whose units all run elsewhere ends its spans like any other run.
 func TestSpansOfUnitsWithoutTurn(t *testing.T) {
 	o := options(tree(t, `
 -- a/terragrunt.hcl --

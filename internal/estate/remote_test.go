@@ -17,13 +17,13 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/backend/kinds"
 )
 
-// A slowStore answers GET, POST, LOCK and UNLOCK of many states, each after a while.
+// A slowStore answers GET, POST, LOCK and UNLOCK requests for many states, each after a delay.
 type slowStore struct {
 	delay time.Duration
 
 	mu           sync.Mutex
 	states, lock map[string]string
-	now, most    int // requests under way
+	now, most    int // concurrent requests now, and at most
 	count        int
 }
 
@@ -59,7 +59,7 @@ func (s *slowStore) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// slowUnits makes n units without dependencies whose states are in a store.
+// slowUnits writes n units without dependencies whose states are in a store.
 func slowUnits(t testing.TB, n int, remote string) string {
 	dir := t.TempDir()
 	for i := range n {
@@ -99,8 +99,8 @@ func planUnits(t testing.TB, dir string, transport *http.Transport) time.Duratio
 	return time.Since(start)
 }
 
-// A plan of 200 units whose states are in a store that answers in 50 ms takes at most
-// 2 s longer than one of local states, over a bounded number of connections.
+// If a store answers in 50 ms, a plan of 200 units with states in it takes at most 2 s longer
+// than one with local states, over a limited number of connections.
 func TestManyStatesInASlowStore(t *testing.T) {
 	const units, connections = 200, 32
 	store := &slowStore{delay: 50 * time.Millisecond, states: map[string]string{}, lock: map[string]string{}}
@@ -118,7 +118,7 @@ func TestManyStatesInASlowStore(t *testing.T) {
 	if store.count > 3*units {
 		t.Errorf("%d requests for %d units", store.count, units)
 	}
-	if remote > local+3*time.Second { // two, with what a machine at work adds
+	if remote > local+3*time.Second { // 2 s, with a margin for a busy machine
 		t.Errorf("local %v, remote %v", local, remote)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/saved"
 )
 
-// savedPlan is the plan of an estate as it stands in a file.
+// savedPlan returns the plan of an estate in its file form.
 func savedPlan(t *testing.T, dir string) []byte {
 	t.Helper()
 	var s estate.Saving
@@ -31,7 +31,7 @@ func readSaved(src []byte) (*estate.SavedPlan, error) {
 	return saved.Read(bytes.NewReader(src), int64(len(src)), "1.0.0")
 }
 
-// TestSaved applies a saved plan, whose units are unpacked in their turns.
+// TestSaved applies a saved plan, whose units are decompressed in their turns.
 func TestSaved(t *testing.T) {
 	dir := tree(t, chain)
 	p, err := readSaved(savedPlan(t, dir))
@@ -55,9 +55,8 @@ func TestSaved(t *testing.T) {
 	}
 }
 
-// TestSavedDamaged has one byte after the other be another one: a plan that passes the
-// check says what was written, and one that nobody checked stops the units that cannot
-// be read, before anything of them is done.
+// TestSavedDamaged changes one byte after the other. A plan that passes the check contains what
+// was written. Without the check, units that cannot be read are not applied at all.
 func TestSavedDamaged(t *testing.T) {
 	dir := tree(t, chain)
 	src := savedPlan(t, dir)

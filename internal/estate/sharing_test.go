@@ -25,8 +25,8 @@ resource "terraform_data" "x" { input = var.from }
 output "id" { value = terraform_data.x.id }
 `
 
-// sharedUnits writes an estate: the first unit, others that need it, and as many
-// whose modules differ by a generated file.
+// sharedUnits writes an estate: one unit, units that depend on it, and as many units whose
+// modules differ by a generated file.
 func sharedUnits(t *testing.T, n int) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -54,9 +54,9 @@ func sharedUnits(t *testing.T, n int) string {
 	return filepath.Join(dir, "live")
 }
 
-// Whatever runs do, each unit file and each file of a module is parsed once,
-// units with the same files share one tree, no state is read for the outputs that
-// the run has, and the state of a unit outside of it is read once.
+// In any sequence of runs, each unit file and each module file is parsed once, units with the
+// same files share one tree, no state is read for outputs that the run has computed, and the
+// state of a unit outside of the run is read once.
 func TestEachThingOnce(t *testing.T) {
 	const n = 6
 	root := sharedUnits(t, n)

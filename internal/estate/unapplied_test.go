@@ -28,9 +28,9 @@ resource "terraform_data" "each" {
 output "all" { value = { id = terraform_data.own.id, name = "${var.name}!", tags = { for k, v in local.tags : k => v if k == var.name } } }
 `
 
-// TestNeverApplied plans 200 units that were never applied, without a mock. After
-// an apply a second plan is empty, and what the first one showed as known is what
-// was applied.
+// TestNeverApplied plans 200 units that were never applied, without mocks. After an apply, a
+// second plan is empty, and the values that the first one showed as known are those that were
+// applied.
 func TestNeverApplied(t *testing.T) {
 	const units = 200
 	var files strings.Builder
@@ -79,7 +79,7 @@ func TestNeverApplied(t *testing.T) {
 	}
 }
 
-// agree holds what a plan shows as known to what was applied, and counts it.
+// agree compares the known parts of a planned value with the applied value, and counts them.
 func agree(t *testing.T, what string, planned, applied cty.Value) (known int) {
 	t.Helper()
 	switch {

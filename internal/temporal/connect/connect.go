@@ -1,8 +1,7 @@
-// Package connect reaches a Temporal server, and seals everything that it stores.
+// Package connect connects to a Temporal server, and seals all data that the server stores.
 //
-// Main types: Settings and Codec. The one rule: no client of the engine is made elsewhere,
-// so that nothing gets into its database in the clear but names: of units, runs, queues
-// and machines.
+// Main types: Settings and Codec. The one rule: clients of the engine are only created here, so
+// that its database contains no plain text except the names of units, runs, queues and machines.
 package connect
 
 import (
@@ -28,15 +27,15 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Settings say where the engine is and who asks.
+// Settings contains the address of the engine and the identity of the client.
 type Settings struct {
 	Address, Namespace, Queue string
 	Identity                  string
-	Env                       sys.Env // TERRACE_TEMPORAL_* and the key
+	Env                       sys.Env // contains TERRACE_TEMPORAL_* and the key
 	Log                       io.Writer
 }
 
-// Parse reads temporal://HOST:PORT/NAMESPACE/QUEUE.
+// Parse parses an address of the form temporal://HOST:PORT/NAMESPACE/QUEUE.
 func Parse(on string) (Settings, error) {
 	u, err := url.Parse(on)
 	if err != nil || u.Scheme != "temporal" || u.Host == "" {
@@ -52,7 +51,7 @@ func Parse(on string) (Settings, error) {
 	return Settings{Address: u.Host, Namespace: namespace, Queue: queue}, nil
 }
 
-// The environment variables that say how the engine is reached.
+// Environment variables that configure the connection to the engine.
 const (
 	certVariable   = "TERRACE_TEMPORAL_TLS_CERT"
 	keyVariable    = "TERRACE_TEMPORAL_TLS_KEY"
@@ -61,7 +60,7 @@ const (
 	apiVariable    = "TERRACE_TEMPORAL_API_KEY"
 )
 
-// Dial reaches the engine.
+// Dial connects to the engine.
 func Dial(ctx context.Context, s Settings, sealer *remote.Sealer) (client.Client, error) {
 	o := client.Options{
 		HostPort: s.Address, Namespace: s.Namespace, Identity: s.Identity,
@@ -76,7 +75,7 @@ func Dial(ctx context.Context, s Settings, sealer *remote.Sealer) (client.Client
 	o.ConnectionOptions.TLS = config
 	if key := s.Env.Get(apiVariable); key != "" {
 		o.Credentials = client.NewAPIKeyStaticCredentials(key)
-		if o.ConnectionOptions.TLS == nil { // a key in the clear would not stay one
+		if o.ConnectionOptions.TLS == nil { // without TLS, the key could be read on the network
 			o.ConnectionOptions.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 		}
 	}
@@ -87,8 +86,8 @@ func Dial(ctx context.Context, s Settings, sealer *remote.Sealer) (client.Client
 	return c, nil
 }
 
-// unknownHost says that the host of an address has no address, which gRPC keeps for itself; ""
-// if it has one, or that is not known.
+// unknownHost returns a text if the host of an address does not exist, because gRPC does not
+// report that. It returns "" if the host exists or if that is unknown.
 func unknownHost(ctx context.Context, address string) string {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -103,16 +102,16 @@ func unknownHost(ctx context.Context, address string) string {
 	return ""
 }
 
-// Away reports whether an error of Dial is that nobody answered, which may be otherwise later.
-// That the certificate of the server is not taken will not.
+// Away reports whether err, an error of Dial, means that the server does not answer, so that a
+// retry may succeed. A rejected certificate is not such an error.
 func Away(err error) bool {
 	var unavailable *serviceerror.Unavailable
 	var late *serviceerror.DeadlineExceeded
-	const tls = "authentication handshake failed" // gRPC has no type for it
+	const tls = "authentication handshake failed" // gRPC has no error type for this
 	return (errors.As(err, &unavailable) || errors.As(err, &late) || errors.Is(err, context.DeadlineExceeded)) && !strings.Contains(err.Error(), tls)
 }
 
-// logger writes what the client of the engine warns of.
+// logger writes the warnings and errors of the engine's client.
 type logger struct{ out io.Writer }
 
 func (logger) Debug(string, ...any)            {}
@@ -128,7 +127,7 @@ func (l logger) line(level, msg string, more []any) {
 	fmt.Fprintln(l.out)
 }
 
-// tls is nil for a connection in the clear.
+// tls returns the TLS configuration, or nil for a connection without TLS.
 func (s *Settings) tls() (*tls.Config, error) {
 	cert, key, ca, name := s.Env.Get(certVariable), s.Env.Get(keyVariable), s.Env.Get(caVariable), s.Env.Get(serverVariable)
 	if cert == "" && key == "" && ca == "" && name == "" {
@@ -158,12 +157,12 @@ func (s *Settings) tls() (*tls.Config, error) {
 	return out, nil
 }
 
-// Converter is how values become payloads: as JSON, sealed.
+// Converter returns the converter from values to payloads: JSON, sealed.
 func Converter(sealer *remote.Sealer) converter.DataConverter {
 	return converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), Codec{sealer})
 }
 
-// A Codec seals payloads.
+// A Codec seals and opens payloads.
 type Codec struct{ Sealer *remote.Sealer }
 
 const (

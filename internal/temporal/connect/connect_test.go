@@ -28,7 +28,8 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// front is a server that answers the first question of a client, and notes who asked.
+// front is a server that answers the first request of a client, and records the client's
+// identity.
 type front struct {
 	workflowservice.UnimplementedWorkflowServiceServer
 	mu   sync.Mutex
@@ -43,7 +44,7 @@ func (f *front) GetSystemInfo(ctx context.Context, _ *workflowservice.GetSystemI
 	return &workflowservice.GetSystemInfoResponse{}, nil
 }
 
-// authority signs certificates.
+// authority is a certificate authority.
 type authority struct {
 	t    *testing.T
 	dir  string
@@ -58,7 +59,7 @@ func newAuthority(t *testing.T, name string) *authority {
 	return a
 }
 
-// sign makes NAME.pem and NAME.key.
+// sign writes NAME.pem and NAME.key.
 func (a *authority) sign(c *x509.Certificate, name string) (*x509.Certificate, *ecdsa.PrivateKey) {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -93,8 +94,8 @@ func (a *authority) sign(c *x509.Certificate, name string) (*x509.Certificate, *
 
 func (a *authority) path(name string) string { return filepath.Join(a.dir, name) }
 
-// A server with TLS that wants certificates of clients is reached with one, and with the
-// key of an account; without the one, or with a stranger's, it is not.
+// A server that requires client certificates accepts a client with a valid certificate and the
+// API key. It rejects a client without one, or with one of another authority.
 func TestTLS(t *testing.T) {
 	ours, strangers := newAuthority(t, "ours"), newAuthority(t, "strangers")
 	ours.sign(&x509.Certificate{Subject: pkix.Name{CommonName: "temporal"}, DNSNames: []string{"temporal.example"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}, "server")
@@ -136,8 +137,8 @@ func TestTLS(t *testing.T) {
 		front *front
 		at    string
 		env   sys.Env
-		key   string // that the server heard
-		wrong string // in the error
+		key   string // key that the server received
+		wrong string // expected in the error
 	}{
 		{"a certificate of the client", strict, strictAt, append(sys.Env{ca, name}, own...), "", ""},
 		{"none", strict, strictAt, sys.Env{ca, name}, "", "cannot be reached"},
@@ -171,8 +172,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// What is sealed opens again, and holds nothing that can be read; what is not sealed, or
-// was sealed with another key, is refused.
+// Sealed data can be opened again and contains no plain text. Data that is not sealed, or sealed
+// with another key, is rejected.
 func TestCodec(t *testing.T) {
 	seal := func(b byte) *remote.Sealer {
 		key := make([]byte, 32)
@@ -204,7 +205,7 @@ func TestCodec(t *testing.T) {
 	}
 }
 
-// An address without a port leads nowhere, and is said before anything is asked there.
+// An address without a port is rejected before anything is sent.
 func TestParsePort(t *testing.T) {
 	for _, on := range []string{"temporal://localhost/default/q", "temporal://:7233/default/q"} {
 		if _, err := Parse(on); err == nil || !strings.Contains(err.Error(), "must be HOST:PORT") {
@@ -216,7 +217,7 @@ func TestParsePort(t *testing.T) {
 	}
 }
 
-// A host that nobody knows is named as such.
+// The error names a host that does not exist.
 func TestUnknownHost(t *testing.T) {
 	if got := unknownHost(t.Context(), "127.0.0.1:7233"); got != "" {
 		t.Errorf("an address: %q", got)

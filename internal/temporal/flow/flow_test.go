@@ -16,10 +16,10 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// inFlow is the scheduler of a workflow as a schedule.Scheduler: turns are activities.
+// inFlow runs the Scheduler in a workflow as a schedule.Scheduler. Turns are activities.
 type inFlow struct{ t *testing.T }
 
-// paused is what a turn of the suite that pauses leaves, and what lets it go on.
+// paused is the data of a paused turn in the test suite: the function that resumes it.
 type paused struct {
 	resumed chan struct{}
 	out     chan schedule.Outcome
@@ -86,7 +86,7 @@ func TestRulesOfWorkflow(t *testing.T) {
 	scheduletest.Run(t, func(t *testing.T) schedule.Scheduler { return inFlow{t} })
 }
 
-// The workflow hands the outputs of a unit to those that need it, and to no others.
+// The workflow passes the outputs of a unit to dependent units, and to no others.
 func TestOutputsFlow(t *testing.T) {
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
@@ -113,7 +113,7 @@ func TestOutputsFlow(t *testing.T) {
 	}
 }
 
-// The unit of an activity is found again whatever signs its name has.
+// UnitOf inverts ActivityID for names with any characters.
 func TestActivityID(t *testing.T) {
 	for _, unit := range []string{"app", "live/app", "issue#12", "a#1", "#"} {
 		seen := map[string]bool{}

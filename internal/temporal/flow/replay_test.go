@@ -28,20 +28,20 @@ import (
 
 var update = flag.Bool("update", false, "record the histories of testdata anew, on the server of TERRACE_TEST_TEMPORAL")
 
-// recordedKey is what the kept histories are sealed with.
+// recordedKey is the key with which the recorded histories are sealed.
 var recordedKey = base64.StdEncoding.EncodeToString([]byte("kept histories: not a secret key"))
 
-// secret is in the values of the recorded runs, and must not be readable in their histories.
+// secret occurs in the values of the recorded runs, and must not be readable in their histories.
 const secret = "planted-secret-value"
 
-// A recorded run.
+// recorded describes a recorded run.
 type recorded struct {
 	name   string
 	in     flow.Input
 	fails  map[string]bool // units
-	asks   map[string]bool // units whose first turn asks
+	asks   map[string]bool // units whose first turn asks for approval
 	answer bool
-	cancel bool // when a unit has begun that waits for that
+	cancel bool // the run is canceled while a unit waits for that
 }
 
 func recordedRuns() []recorded {
@@ -68,11 +68,11 @@ func recordedRuns() []recorded {
 	}
 }
 
-// TestReplay holds the workflow to histories of runs that an earlier version of it made: it
-// must decide the same again, since a run goes on on other workers of its version, which may
-// have been built later. A change that cannot is for another version of the program, whose
-// workers do not get these runs. With -update the histories are made anew; do that only beside a new name
-// of the workflow, or before a first release.
+// TestReplay replays histories that an earlier build of the workflow recorded. The workflow must
+// make the same decisions, since a run may continue on workers of the same version that were
+// built later. Any other change needs a new version of the program, whose workers do not receive
+// these runs. -update records the histories again. Use it only together with a new name of the
+// workflow, or before a first release.
 func TestReplay(t *testing.T) {
 	sealer, err := remote.NewSealer(recordedKey)
 	if err != nil {
@@ -115,7 +115,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// dial reaches the server of the tests, or skips.
+// dial connects to the server of the tests, or skips the test.
 func dial(t *testing.T, sealer *remote.Sealer) client.Client {
 	t.Helper()
 	at := os.Getenv("TERRACE_TEST_TEMPORAL")
@@ -131,7 +131,7 @@ func dial(t *testing.T, sealer *remote.Sealer) client.Client {
 	return c
 }
 
-// record runs it and writes its histories down.
+// record executes the run and writes its histories to files.
 func (r *recorded) record(t *testing.T, sealer *remote.Sealer) {
 	c := dial(t, sealer)
 	ctx := t.Context()
@@ -171,7 +171,7 @@ func (r *recorded) record(t *testing.T, sealer *remote.Sealer) {
 	}
 	first := run.GetRunID()
 	if len(r.asks) > 0 {
-		time.Sleep(3 * time.Second) // until it is idle
+		time.Sleep(3 * time.Second) // until the run is idle
 		if err := c.SignalWorkflow(ctx, id, "", flow.AnswerSignal, r.answer); err != nil {
 			t.Fatal(err)
 		}

@@ -27,14 +27,15 @@ var (
 	scaleWait    = flag.Duration("scalewait", 0, "how long a turn waits")
 )
 
-// The engine ends a workflow whose history is longer than this, or larger.
+// Limits of the engine for the history of a workflow, in events and bytes. It ends a workflow
+// that exceeds them.
 const (
 	mostEvents = 51200
 	mostBytes  = 50 << 20
 )
 
-// TestScale runs many units whose turns do nothing but wait, on a real server, and tells
-// how long that took, and how large the histories became.
+// TestScale runs many units whose turns only wait, on a real server, and logs the duration and
+// the size of the histories.
 func TestScale(t *testing.T) {
 	if *scaleUnits == 0 {
 		t.Skip("SKIP: -scaleunits is not given")
@@ -113,7 +114,7 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// used is the processor time that this process has used.
+// used returns the processor time of this process.
 func used() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)

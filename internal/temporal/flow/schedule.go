@@ -1,9 +1,8 @@
-// Package flow is the workflow of a run: the engine's history holds the graph of the
-// units, what is done, and references to what the units have made.
+// Package flow is the workflow of a run. The engine's history contains the graph of the units,
+// the results of finished units, and references to their outputs.
 //
-// Main types: Input and Scheduler. The one rule: what is decided here depends on the
-// history alone, so nothing in this package asks for the time, the machine or a map's
-// order.
+// Main types: Input and Scheduler. The one rule: all decisions depend on the history alone, so
+// this package never uses the time, the machine or the order of a map.
 package flow
 
 import (
@@ -13,42 +12,42 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// A Scheduler gives tasks their turns in a workflow, by the rules of schedule.Progress.
+// A Scheduler runs tasks in a workflow, by the rules of schedule.Progress.
 type Scheduler struct {
-	// Places is how many turns there are at once.
+	// Places is the maximum number of concurrent turns.
 	Places int
-	// Turn begins the turn of a task. What it gives becomes ready with what came of it.
+	// Turn starts the turn of a task. The returned future becomes ready with the result.
 	Turn func(task int) workflow.Future
-	// Ended reads that, once it is ready. asks says that the turn was broken off until
-	// somebody answers, when it begins again.
+	// Ended reads the result of a turn from its future, which is ready. asks means that the turn
+	// stopped until the user answers, and then starts again.
 	Ended func(task int, f workflow.Future) (out schedule.Outcome, asks bool)
-	// Refused is called for tasks that have no turn.
+	// Refused is called for tasks that do not run.
 	Refused func(task int, why schedule.Refusal)
-	// Room reports whether a task may begin now, besides Places. May be nil: it may. If nothing
-	// is under way, something may.
+	// Room reports whether a task may start now, in addition to Places. It must return true for
+	// some task if none is running. It may be nil.
 	Room func(task int) bool
-	// Filled is called when all that can begin has begun. May be nil.
+	// Filled is called when all tasks that can start have started. It may be nil.
 	Filled func()
-	// Idle is called when nothing is left to do but turns that ask, in their order by name. It
-	// reports whether they are to go on.
+	// Idle is called when only turns that ask are left; asking contains their tasks, sorted by
+	// name. It reports whether they continue.
 	Idle func(ctx workflow.Context, asking []int) bool
-	// Pausing reports whether nothing is to begin for now: Run returns false when what is
-	// under way has ended. May be nil.
+	// Pausing reports whether no task may start for now. Run then returns false as soon as the
+	// running tasks have ended. It may be nil.
 	Pausing func() bool
 }
 
-// A Run is how far a Scheduler is.
+// A Run is the progress of a Scheduler.
 type Run struct {
 	s       *Scheduler
 	p       *schedule.Progress
 	ready   []int
 	running map[int]workflow.Future
-	order   []int // of running, as they began
+	order   []int // running tasks, in the order in which they started
 	asking  []int
 }
 
-// Begin begins with tasks of which some have ended before: out tells, in the order that
-// they ended in.
+// Begin starts with tasks of which some have ended in earlier executions. before contains the
+// results of these, in the order in which they ended.
 func (s *Scheduler) Begin(tasks []schedule.Task, rules schedule.Rules, before []TaskResult) *Run {
 	r := &Run{s: s, running: map[int]workflow.Future{}}
 	r.p, r.ready = schedule.NewProgress(tasks, rules)
@@ -67,20 +66,20 @@ func (s *Scheduler) Begin(tasks []schedule.Task, rules schedule.Rules, before []
 	return r
 }
 
-// A TaskResult is what came of a task.
+// A TaskResult is the result of a task.
 type TaskResult struct {
 	Task    int              `json:"t"`
 	Outcome schedule.Outcome `json:"o"`
 }
 
-// Run goes on until everything is done, which it reports, or Pausing. stopping reports
-// whether nothing more is to begin.
+// Run runs tasks until all are done, when it returns true, or until Pausing. stopping reports
+// whether no more tasks may start.
 func (r *Run) Run(ctx workflow.Context, stopping func() bool) (over bool) {
 	for {
 		r.fill(stopping)
 		switch {
 		case len(r.running) > 0:
-		case len(r.ready) > 0: // pausing
+		case len(r.ready) > 0: // Pausing returned true
 			return false
 		case len(r.asking) > 0:
 			r.answer(ctx, stopping)
@@ -96,7 +95,7 @@ func (r *Run) Run(ctx workflow.Context, stopping func() bool) (over bool) {
 	}
 }
 
-// fill begins what can begin.
+// fill starts the tasks that can start.
 func (r *Run) fill(stopping func() bool) {
 	for k := 0; k < len(r.ready) && len(r.running) < r.s.Places; {
 		if r.s.Pausing != nil && r.s.Pausing() {
@@ -121,7 +120,7 @@ func (r *Run) fill(stopping func() bool) {
 	}
 }
 
-// end takes what came of a turn.
+// end records the result of a turn.
 func (r *Run) end(i int, f workflow.Future) {
 	delete(r.running, i)
 	for k, n := range r.order {
@@ -138,7 +137,7 @@ func (r *Run) end(i int, f workflow.Future) {
 	r.ready = append(r.ready, r.p.End(i, out)...)
 }
 
-// answer lets the turns that asked begin again, or ends them.
+// answer asks the user about the turns that asked, and starts them again or ends them.
 func (r *Run) answer(ctx workflow.Context, stopping func() bool) {
 	asking := r.asking
 	r.asking = nil

@@ -14,52 +14,52 @@ import (
 
 // Names in the engine.
 const (
-	Name         = "terrace-run" // of the workflow
-	AnswerSignal = "answer"      // a bool: whether deferred work is done
+	Name         = "terrace-run" // name of the workflow
+	AnswerSignal = "answer"      // a bool that approves deferred actions
 )
 
-// Input is what the workflow works on.
+// Input is the input of the workflow.
 type Input struct {
 	Job       remote.Job        `json:"job"`
 	Tasks     []schedule.Task   `json:"tasks"`
 	Rules     schedule.Rules    `json:"rules"`
-	Places    int               `json:"places,omitempty"`    // how many turns at once; 0: as many as the engine takes
-	Heartbeat time.Duration     `json:"heartbeat,omitempty"` // a worker that is silent for longer is given up; 0: DefaultHeartbeat
-	History   int               `json:"history,omitempty"`   // how many events a history has before a new one begins; 0: DefaultHistory
-	Queues    map[string]string `json:"queues,omitempty"`    // of units that have another than the workflow's
-	Limits    map[string]int    `json:"limits,omitempty"`    // by queue, how many turns at once
-	Memory    map[string]int    `json:"memory,omitempty"`    // by unit, MiB of its turn
+	Places    int               `json:"places,omitempty"`    // maximum number of concurrent turns; 0 means the maximum of the engine
+	Heartbeat time.Duration     `json:"heartbeat,omitempty"` // timeout for heartbeats of workers; 0 means DefaultHeartbeat
+	History   int               `json:"history,omitempty"`   // number of events after which a new history begins; 0 means DefaultHistory
+	Queues    map[string]string `json:"queues,omitempty"`    // queues of units that do not use the workflow's
+	Limits    map[string]int    `json:"limits,omitempty"`    // maximum number of concurrent turns, by queue
+	Memory    map[string]int    `json:"memory,omitempty"`    // memory of turns in MiB, by unit
 
-	// Of the histories before this one:
+	// Data of the histories before this one:
 	Before  []TaskResult       `json:"before,omitempty"`
 	Outputs map[int]remote.Ref `json:"outputs,omitempty"`
-	Turns   map[int]int        `json:"turns,omitempty"` // how many turns units had that asked
+	Turns   map[int]int        `json:"turns,omitempty"` // number of turns of units that asked
 }
 
-// The defaults of Input.
+// Defaults of Input, and limits.
 const (
 	DefaultHeartbeat = 30 * time.Second
 	DefaultHistory   = 8000 // the engine warns at 10,240 and ends a workflow at 51,200
-	mostPlaces       = 500  // the engine takes 2,000 activities at once
+	mostPlaces       = 500  // the engine allows 2,000 concurrent activities
 )
 
-// Noted is what the workflow notes in its history for clients that follow it.
+// Noted contains data that the workflow records in its history for clients that follow it.
 type Noted struct {
 	Refused []remote.RefusedUnit `json:"refused,omitempty"`
-	Idle    bool                 `json:"idle,omitempty"` // it waits for an answer
+	Idle    bool                 `json:"idle,omitempty"` // the run waits for an answer
 }
 
 // run is one execution of the workflow.
 type run struct {
 	in    Input
-	ctx   workflow.Context // of activities; it ends when the run is canceled
+	ctx   workflow.Context // context of activities; it ends when the run is canceled
 	noted Noted
 	past  []TaskResult
-	left  []int          // by task, how many that need it have not ended
-	busy  map[string]int // by queue, how many turns there are
+	left  []int          // number of dependent tasks that have not ended, by task
+	busy  map[string]int // number of running turns, by queue
 }
 
-// Workflow runs an estate.
+// Workflow runs the units of an estate.
 func Workflow(ctx workflow.Context, in Input) error {
 	w := &run{in: in, past: slices.Clone(in.Before), busy: map[string]int{}}
 	if w.in.Outputs == nil {
@@ -110,16 +110,17 @@ func Workflow(ctx workflow.Context, in Input) error {
 	return workflow.NewContinueAsNewError(ctx, Name, w.in)
 }
 
-// mostAttempts is how often a turn is given to a worker that does not tell what came of it.
+// mostAttempts is the maximum number of times that a turn is given to a worker that does not
+// return its result.
 const mostAttempts = 100
 
-// note notes what came of a task.
+// note records the result of a task.
 func (w *run) note(i int, out schedule.Outcome) {
 	w.past = append(w.past, TaskResult{Task: i, Outcome: out})
 	w.settle(i)
 }
 
-// settle lets go of outputs that nobody needs any more.
+// settle drops outputs that no remaining task needs.
 func (w *run) settle(i int) {
 	for _, n := range w.in.Tasks[i].Needs {
 		if w.left[n]--; w.left[n] == 0 {
@@ -128,8 +129,8 @@ func (w *run) settle(i int) {
 	}
 }
 
-// ActivityID is the ID of a turn of a unit: its name, with the number behind "#" if it is a
-// later turn or the name itself has such a sign.
+// ActivityID returns the ID of a turn of a unit: the unit's name, followed by "#" and the number
+// if it is a later turn or if the name contains "#".
 func ActivityID(unit string, number int) string {
 	if number == 1 && !strings.Contains(unit, "#") {
 		return unit
@@ -137,7 +138,7 @@ func ActivityID(unit string, number int) string {
 	return unit + "#" + strconv.Itoa(number)
 }
 
-// UnitOf is the unit of an activity.
+// UnitOf returns the unit of the activity with an ID.
 func UnitOf(id string) string {
 	if i := strings.LastIndexByte(id, '#'); i >= 0 {
 		return id[:i]
@@ -145,7 +146,7 @@ func UnitOf(id string) string {
 	return id
 }
 
-// queue is where a unit has its turns.
+// queue returns the queue of a unit.
 func (w *run) queue(i int) string {
 	if q := w.in.Queues[w.in.Tasks[i].Name]; q != "" {
 		return q
@@ -153,7 +154,7 @@ func (w *run) queue(i int) string {
 	return workflow.GetInfo(w.ctx).TaskQueueName
 }
 
-// room reports whether the queue of a unit takes another turn.
+// room reports whether the queue of a unit allows another turn.
 func (w *run) room(i int) bool {
 	q := w.queue(i)
 	most := w.in.Limits[q]
@@ -197,7 +198,7 @@ func (w *run) ended(i int, f workflow.Future) (schedule.Outcome, bool) {
 	return out, false
 }
 
-// tell puts what there is to tell into the history.
+// tell records refused units and waiting in the history.
 func (w *run) tell() {
 	if len(w.noted.Refused) == 0 && !w.noted.Idle {
 		return
@@ -207,7 +208,7 @@ func (w *run) tell() {
 	workflow.SideEffect(w.ctx, func(workflow.Context) any { return noted })
 }
 
-// idle waits for an answer.
+// idle waits for the user's answer and returns it.
 func (w *run) idle(ctx workflow.Context, asking []int) (yes bool) {
 	w.noted.Idle = true
 	w.tell()

@@ -12,12 +12,12 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// waiting is an engine with one run, of which it has a history.
+// waiting is an engine with one run and its history.
 type waiting struct {
 	client.Client
 	events     []*historypb.HistoryEvent
 	canceled   bool
-	terminated string // why
+	terminated string // reason of the termination
 }
 
 func (w *waiting) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
@@ -48,8 +48,8 @@ func (e *events) Next() (*historypb.HistoryEvent, error) {
 	return x, nil
 }
 
-// A canceled run that no worker ever took up comes to its end without one, and one that was
-// taken up is left to its workers.
+// A canceled run that no worker ever started is terminated. One that was started is left to its
+// workers.
 func TestCancelWithoutWorkers(t *testing.T) {
 	event := func(kind enums.EventType) *historypb.HistoryEvent { return &historypb.HistoryEvent{EventType: kind} }
 	fresh := []*historypb.HistoryEvent{

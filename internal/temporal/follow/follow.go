@@ -1,7 +1,7 @@
-// Package follow begins runs on a Temporal server and tells what becomes of them.
+// Package follow starts runs on a Temporal server and reports their progress.
 //
-// Main type: Follower. The one rule: everything that is reported is read from the history of
-// the run, so that it can be reported again to a client that comes later.
+// Main type: Follower. The one rule: all reports come from the history of the run, so that a
+// client that connects later receives them too.
 package follow
 
 import (
@@ -31,41 +31,41 @@ import (
 	"go.temporal.io/sdk/converter"
 )
 
-// A Follower reports one run.
+// A Follower reports the progress of one run.
 type Follower struct {
 	Client client.Client
 	Data   converter.DataConverter
-	// Failures reads what went wrong with turns.
+	// Failures decodes the errors of turns.
 	Failures converter.FailureConverter
 	Blobs    *remote.Blobs
-	// Once tells what there is and does not wait for more.
+	// Once means that only the existing history is reported, without waiting for more.
 	Once bool
-	// Tell takes what becomes of the run. It is not called concurrently.
+	// Tell receives the reports. It is not called concurrently.
 	Tell func(remote.Message) error
 
 	id      string
-	version string // that it was begun with
+	version string // version of the program that started the run
 	tasks   []schedule.Task
 
 	telling sync.Mutex
-	begun   map[string]bool // units whose beginning was reported
+	begun   map[string]bool // units whose start was reported
 	over    map[string]bool
-	queues  map[string]bool // where turns are given
-	noted   map[string]bool // failures that were reported
+	queues  map[string]bool // queues of the run
+	noted   map[string]bool // keys of notes that were reported
 
-	units  map[int64]string // by the event that scheduled a turn
-	asking []remote.Message // turns that ask, until somebody is asked
+	units  map[int64]string // units of turns, by the ID of the event that scheduled the turn
+	asking []remote.Message // turns that wait for an answer that was not requested yet
 	idle   bool
 }
 
-// Options say how a run is begun.
+// Options configures a new run.
 type Options struct {
-	Version   string // of the program
+	Version   string // version of the program
 	Heartbeat time.Duration
 	History   int
 }
 
-// Start begins a run and returns its ID.
+// Start starts a run and returns its ID.
 func Start(ctx context.Context, c client.Client, queue string, b *remote.Blobs, s *remote.Start, o Options) (id string, err error) {
 	job := s.Job
 	job.Version = o.Version
@@ -100,8 +100,8 @@ func Start(ctx context.Context, c client.Client, queue string, b *remote.Blobs, 
 	return job.ID, nil
 }
 
-// started finds out whether a run began though its beginning failed: the answer of the engine
-// may have been lost on its way. A run that nobody follows would be in the way of the next.
+// started determines whether a run exists although starting it failed, since the engine's answer
+// may have been lost. A run that no client follows would block the next one.
 func started(ctx context.Context, c client.Client, id string, failed error) (string, error) {
 	if refused(failed) {
 		return "", failed
@@ -128,7 +128,7 @@ func started(ctx context.Context, c client.Client, id string, failed error) (str
 	return "", fmt.Errorf("the server answers no more, and it is not known whether it has the run: look for %s with \"run --on … list\" (%w)", id, failed)
 }
 
-// refused reports whether an error is the engine's answer that it does not do what was asked.
+// refused reports whether an error means that the engine rejected the request.
 func refused(err error) bool {
 	var namespace *serviceerror.NamespaceNotFound
 	var denied *serviceerror.PermissionDenied
@@ -136,7 +136,8 @@ func refused(err error) bool {
 	return errors.As(err, &namespace) || errors.As(err, &denied) || errors.As(err, &invalid)
 }
 
-// putCommits puts what git says of commits into the blob store, and their files.
+// putCommits stores git's answers about commits, and the files of these commits, in the blob
+// store.
 func putCommits(ctx context.Context, b *remote.Blobs, s *remote.Start) (*remote.Ref, error) {
 	said := s.Commits
 	if said == nil {
@@ -158,7 +159,7 @@ func putCommits(ctx context.Context, b *remote.Blobs, s *remote.Start) (*remote.
 	return &ref, err
 }
 
-// nameOf is a word for what a job is about.
+// nameOf returns a short name of a job's directory, for its ID.
 func nameOf(job remote.Job) string {
 	name := path.Base(path.Join(filepath.ToSlash(job.Root), job.Dir))
 	return strings.Map(func(r rune) rune {
@@ -169,7 +170,7 @@ func nameOf(job remote.Job) string {
 	}, name)
 }
 
-// Follow reports a run until it is over.
+// Follow reports a run until it has ended or ctx ends.
 func (f *Follower) Follow(ctx context.Context, id string) error {
 	f.id = id
 	f.begun, f.over, f.noted = map[string]bool{}, map[string]bool{}, map[string]bool{}
@@ -190,7 +191,7 @@ func (f *Follower) Follow(ctx context.Context, id string) error {
 	return nil
 }
 
-// first is the first execution of the run, after which others may follow.
+// first returns the ID of the first execution of the run. Others may follow it.
 func (f *Follower) first(ctx context.Context) (string, error) {
 	d, err := f.Client.DescribeWorkflowExecution(ctx, f.id, "")
 	if err != nil {
@@ -207,11 +208,12 @@ func (f *Follower) first(ctx context.Context) (string, error) {
 	return info.GetExecution().GetRunId(), nil
 }
 
-// history tells what the history of an execution says, and returns the one that follows it.
+// history reports the history of an execution, and returns the ID of the execution that follows
+// it, or "".
 func (f *Follower) history(ctx context.Context, run string) (next string, err error) {
 	f.units = map[int64]string{}
 	last := int64(0)
-	for wait := false; ; wait = true { // first what there is
+	for wait := false; ; wait = true { // the existing events first
 		it := f.Client.GetWorkflowHistory(ctx, f.id, run, wait, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 		for it.HasNext() {
 			e, err := it.Next()
@@ -247,7 +249,7 @@ func (f *Follower) history(ctx context.Context, run string) (next string, err er
 	}
 }
 
-// pause waits before the server is asked again that failed.
+// pause waits before a failed request to the server is repeated.
 func (f *Follower) pause(ctx context.Context, failed error) error {
 	var gone *serviceerror.NotFound
 	if errors.As(failed, &gone) {
@@ -264,7 +266,7 @@ func (f *Follower) pause(ctx context.Context, failed error) error {
 	}
 }
 
-// ask tells that the run waits for an answer, if it does.
+// ask reports that the run waits for an answer, if it does.
 func (f *Follower) ask() error {
 	if !f.idle {
 		return nil
@@ -285,7 +287,7 @@ func (f *Follower) tell(m remote.Message) error {
 	return f.Tell(m)
 }
 
-// note tells something once.
+// note reports a text once per key.
 func (f *Follower) note(key, text string) {
 	f.telling.Lock()
 	defer f.telling.Unlock()
@@ -295,7 +297,7 @@ func (f *Follower) note(key, text string) {
 	}
 }
 
-// event tells what an event says. over reports that the execution has ended.
+// event reports an event of the history. over means that the execution has ended.
 func (f *Follower) event(ctx context.Context, e *historypb.HistoryEvent) (next string, over bool, err error) {
 	switch e.GetEventType() {
 	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
@@ -355,13 +357,14 @@ func (f *Follower) event(ctx context.Context, e *historypb.HistoryEvent) (next s
 	return "", false, nil
 }
 
-// stuck tells why a worker could not say what is next in the run. The engine asks workers
-// until one can: a worker of another version may decide otherwise than the history says.
+// stuck reports why a worker could not continue the workflow. The engine retries with other
+// workers until one can. A worker of another version may make decisions that differ from the
+// history.
 func (f *Follower) stuck(a *historypb.WorkflowTaskFailedEventAttributes) {
 	text := fmt.Sprintf("The worker %s could not go on with the run: %s.", a.GetIdentity(), strings.TrimSuffix(f.text(a.GetFailure()), "."))
 	switch a.GetCause() {
 	case enums.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW, enums.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND, enums.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND:
-		return // the engine's own way of giving it out again
+		return // the engine schedules these again itself
 	case enums.WORKFLOW_TASK_FAILED_CAUSE_NON_DETERMINISTIC_ERROR:
 		text += " It is of another version than the one that the run was begun with: start a worker of that version, or cancel the run and begin it again."
 	default:
@@ -370,7 +373,7 @@ func (f *Follower) stuck(a *historypb.WorkflowTaskFailedEventAttributes) {
 	f.note("stuck "+text, text)
 }
 
-// ended tells what came of a turn.
+// ended reports the result of a turn.
 func (f *Follower) ended(ctx context.Context, unit string, at time.Time, result *commonpb.Payloads) error {
 	var done remote.Done
 	if err := f.Data.FromPayloads(result, &done); err != nil {
@@ -400,7 +403,7 @@ func (f *Follower) lost(unit, why string, out schedule.Outcome) error {
 	return f.tell(remote.Message{Ended: &remote.Ended{Unit: unit, Outcome: out, Lost: why}})
 }
 
-// marker reports what the workflow noted.
+// marker reports data that the workflow recorded.
 func (f *Follower) marker(data *commonpb.Payloads) error {
 	var noted flow.Noted
 	if err := f.Data.FromPayloads(data, &noted); err != nil {
@@ -416,7 +419,7 @@ func (f *Follower) marker(data *commonpb.Payloads) error {
 	return nil
 }
 
-// answered notes that somebody has answered already.
+// answered records that the user has already answered.
 func (f *Follower) answered(input *commonpb.Payloads) error {
 	var yes bool
 	if err := f.Data.FromPayloads(input, &yes); err != nil {
@@ -435,7 +438,7 @@ func (f *Follower) answered(input *commonpb.Payloads) error {
 	return nil
 }
 
-// text is a failure in words.
+// text returns the message of a failure.
 func (f *Follower) text(x *failurepb.Failure) string {
 	if x == nil {
 		return "no reason was given"
@@ -447,7 +450,7 @@ func (f *Follower) text(x *failurepb.Failure) string {
 	return strings.TrimSpace(err.Error())
 }
 
-// watch tells what is under way, which no history says, until the context ends.
+// watch reports running turns, which the history does not contain, until the context ends.
 func (f *Follower) watch(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -477,7 +480,7 @@ func (f *Follower) watch(ctx context.Context) {
 	}
 }
 
-// doing tells that a unit has its turn, and what it does there.
+// doing reports that a unit has started, and its current step.
 func (f *Follower) doing(unit string, details *commonpb.Payloads) {
 	f.telling.Lock()
 	defer f.telling.Unlock()
@@ -494,7 +497,7 @@ func (f *Follower) doing(unit string, details *commonpb.Payloads) {
 	}
 }
 
-// workers tells if there are none.
+// workers reports queues without workers.
 func (f *Follower) workers(ctx context.Context) {
 	f.telling.Lock()
 	queues, version := slices.Sorted(maps.Keys(f.queues)), f.version
@@ -507,7 +510,8 @@ func (f *Follower) workers(ctx context.Context) {
 	}
 }
 
-// nobody says that a queue of the engine has no worker; version is that of the run.
+// nobody returns the message that a queue of the engine has no worker. version is the version of
+// the run.
 func (f *Follower) nobody(queue, version string) string {
 	name, ok := f.Blobs.Sealer.QueueName(queue, version)
 	if !ok {
@@ -516,7 +520,7 @@ func (f *Follower) nobody(queue, version string) string {
 	return fmt.Sprintf("No worker of version %s with the key of %s takes turns from the queue %s. Start one: terrace worker --temporal … --queue %s", version, remote.KeyVariable, name, name)
 }
 
-// List writes the runs that the server knows, the latest first.
+// List writes at most most runs of the server, the latest first.
 func List(ctx context.Context, c client.Client, namespace string, out io.Writer, most int) error {
 	for n, token := 0, []byte(nil); ; {
 		page, err := c.ListWorkflow(ctx, listRequest(namespace, token))

@@ -18,8 +18,8 @@ func listRequest(namespace string, token []byte) *workflowservice.ListWorkflowEx
 	return &workflowservice.ListWorkflowExecutionsRequest{Namespace: namespace, Query: "WorkflowType = '" + flow.Name + "'", NextPageToken: token}
 }
 
-// Cancel has what is under way in a run end, and nothing more begin. A run that no worker has
-// taken up within a few seconds is terminated, since nobody could bring it to its end.
+// Cancel cancels a run: running units end, and no more start. A run that no worker has started
+// within a few seconds is terminated, since no worker could end it.
 func Cancel(ctx context.Context, c client.Client, id string) error {
 	d, err := c.DescribeWorkflowExecution(ctx, id, "")
 	if err == nil {
@@ -52,11 +52,11 @@ func Cancel(ctx context.Context, c client.Client, id string) error {
 }
 
 const (
-	takenUp   = 2 * time.Second                       // how long a worker has for a run that was canceled
-	untouched = "canceled before a worker took it up" // why a run was terminated
+	takenUp   = 2 * time.Second                       // time for a worker to react to a canceled run
+	untouched = "canceled before a worker took it up" // reason of a terminated run
 )
 
-// begun reports whether a worker ever took a run up, or it has ended.
+// begun reports whether a worker ever started the run, or whether it has ended.
 func begun(ctx context.Context, c client.Client, id string) (bool, error) {
 	it := c.GetWorkflowHistory(ctx, id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for it.HasNext() {

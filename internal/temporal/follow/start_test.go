@@ -11,17 +11,17 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// lossy is an engine whose answers get lost.
+// lossy is an engine whose answers are lost.
 type lossy struct {
 	client.Client
-	err error // of the question for a run
+	err error // error of the request that describes the run
 }
 
 func (l lossy) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	return &workflowservice.DescribeWorkflowExecutionResponse{}, l.err
 }
 
-// A run whose beginning was not answered may have begun all the same, and is followed then.
+// If the request that starts a run gets no answer, the run may exist, and is then followed.
 func TestStartedUnanswered(t *testing.T) {
 	lost := errors.New("the answer is lost")
 	if id, err := started(t.Context(), lossy{}, "run", lost); id != "run" || err != nil {

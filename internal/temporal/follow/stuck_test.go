@@ -12,7 +12,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// A run that workers of another version cannot go on with says so, and what is to be done.
+// If workers of another version cannot continue a run, the report says so, and what to do.
 func TestAnotherVersion(t *testing.T) {
 	sealer, err := remote.NewSealer(base64.StdEncoding.EncodeToString(make([]byte, 32)))
 	if err != nil {

@@ -23,8 +23,8 @@ var (
 	exampleVariable = regexp.MustCompile(`TERRACE_[A-Z_]+`)
 )
 
-// The workers of the examples have flags that there are, with values that are taken, and
-// variables that are read.
+// The workers in the examples only use existing flags with valid values, and variables that the
+// program reads.
 func TestExamples(t *testing.T) {
 	read := []string{remote.KeyVariable, heartbeatVariable, "TERRACE_TEMPORAL_TLS_CERT", "TERRACE_TEMPORAL_TLS_KEY", "TERRACE_TEMPORAL_TLS_CA", "TERRACE_TEMPORAL_TLS_SERVER_NAME", "TERRACE_TEMPORAL_API_KEY"}
 	for _, name := range []string{"compose.yaml", "kubernetes.yaml"} {
@@ -52,7 +52,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// example reads an example into a value, as json.Unmarshal would fill it.
+// example decodes an example into a value, as json.Unmarshal would.
 func example(t *testing.T, name string, into any) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../../examples/temporal", name))
@@ -72,14 +72,14 @@ func example(t *testing.T, name string, into any) {
 		t.Fatal(err)
 	}
 	d := json.NewDecoder(bytes.NewReader(asJSON))
-	d.DisallowUnknownFields() // what is written must be of the form below
+	d.DisallowUnknownFields() // unknown fields are errors
 	if err := d.Decode(into); err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
 }
 
-// What the compose file refers to, it has. The form is that of
-// https://github.com/compose-spec/compose-spec/blob/main/spec.md, in so far as the file uses it.
+// Everything that the compose file refers to exists. The struct contains the fields that the file
+// uses; see https://github.com/compose-spec/compose-spec/blob/main/spec.md.
 func TestComposeFile(t *testing.T) {
 	var f struct {
 		Services map[string]struct {
@@ -151,8 +151,8 @@ func TestComposeFile(t *testing.T) {
 	}
 }
 
-// What the Kubernetes example refers to, it has. The form is that of a Deployment of apps/v1,
-// in so far as the file uses it.
+// Everything that the Kubernetes example refers to exists. The struct contains the fields of an
+// apps/v1 Deployment that the file uses.
 func TestKubernetesFile(t *testing.T) {
 	type mount struct {
 		Name      string `json:"name"`

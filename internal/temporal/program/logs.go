@@ -14,7 +14,7 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// logs prints the output so far of units of a run, of some or of all.
+// logs prints the output of units of a run so far. No units means all units.
 func (p *program) logs(ctx context.Context, s connect.Settings, c client.Client, blobs *remote.Blobs, id string, units []string) error {
 	missing := slices.Clone(units)
 	f := p.follower(s, c, blobs, func(m remote.Message) error {

@@ -1,8 +1,8 @@
-// Package program is the command line of terrace-worker, which terrace runs: worker, and the
-// commands that speak with the engine for it.
+// Package program implements the command line of terrace-worker, which terrace runs: the worker,
+// and the commands that talk to the engine.
 //
-// Main function: Main. The one rule: what terrace reads from it on a pipe is messages of
-// package remote and nothing else.
+// Main function: Main. The one rule: on the pipe to terrace, the program only writes messages of
+// package remote.
 package program
 
 import (
@@ -32,11 +32,11 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// Main runs the command line in a system and returns the status.
+// Main runs the command line and returns the exit status.
 func Main(ctx context.Context, system *sys.System) int {
 	p := &program{System: system, abort: make(chan struct{})}
 	done := make(chan int, 1)
-	go func() { done <- p.run(ctx) }() // owned by this function, but for a second interrupt
+	go func() { done <- p.run(ctx) }() // ended with this function, except after a second interrupt
 	select {
 	case code := <-done:
 		return code
@@ -73,7 +73,7 @@ func (p *program) run(ctx context.Context) int {
 
 type program struct {
 	*sys.System
-	abort chan struct{} // closed when the process is to end at once
+	abort chan struct{} // closed when the process has to end at once
 }
 
 func (p *program) fail(err error) int {
@@ -81,7 +81,7 @@ func (p *program) fail(err error) int {
 	return 1
 }
 
-// engine reaches the engine, and the blob store.
+// engine connects to the engine and opens the blob store.
 func (p *program) engine(ctx context.Context, on, place string) (connect.Settings, client.Client, *remote.Blobs, error) {
 	s, err := connect.Parse(on)
 	if err != nil {
@@ -101,11 +101,11 @@ func (p *program) engine(ctx context.Context, on, place string) (connect.Setting
 	return s, c, blobs, err
 }
 
-// again is how long a worker waits before it asks for a server again that is away.
+// again is the delay after which a worker tries again to reach a server.
 const again = 2 * time.Second
 
-// reach is engine, and waits for a server that is away: a worker may be started before it, or
-// while it is started again.
+// reach is like engine, but waits for a server that does not answer: the worker may be started
+// before the server, or the server may be restarting.
 func (p *program) reach(ctx context.Context, on, place string) (connect.Settings, client.Client, *remote.Blobs, error) {
 	for said := false; ; {
 		s, c, blobs, err := p.engine(ctx, on, place)
@@ -125,7 +125,7 @@ func (p *program) reach(ctx context.Context, on, place string) (connect.Settings
 	}
 }
 
-// blobs opens the blob store of --blobs.
+// blobs opens the blob store that --blobs specifies.
 func (p *program) blobs(ctx context.Context, place string, sealer *remote.Sealer) (*remote.Blobs, error) {
 	kind, args, isBackend := strings.Cut(place, ":")
 	if isBackend && strings.Contains(args, "=") {
@@ -146,7 +146,7 @@ func (p *program) blobs(ctx context.Context, place string, sealer *remote.Sealer
 	return &remote.Blobs{Objects: remote.Folder(place), Sealer: sealer, Place: place, Now: p.Now}, nil
 }
 
-// backend opens a store of states that has room for other objects.
+// backend opens a store of states that supports other objects.
 func (p *program) backend(ctx context.Context, kind, args string) (remote.Objects, error) {
 	given := map[string]string{}
 	for pair := range strings.SplitSeq(args, ",") {
@@ -167,7 +167,7 @@ func (p *program) backend(ctx context.Context, kind, args string) (remote.Object
 	return stored{blobs}, nil
 }
 
-// stored is a store of states as a place for what runs need.
+// stored implements remote.Objects with a store of states.
 type stored struct{ backend.Blobs }
 
 // GetBlob implements remote.Objects.
@@ -179,7 +179,7 @@ func (s stored) GetBlob(ctx context.Context, name string) ([]byte, error) {
 	return data, err
 }
 
-// worker takes turns until it is interrupted.
+// worker runs turns until it is interrupted.
 func (p *program) worker(ctx context.Context, args []string) error {
 	w := run.NewWorkerFlags()
 	if _, _, err := w.Declare().Parse(args, p.Env, false); err != nil {
@@ -225,9 +225,9 @@ func (p *program) worker(ctx context.Context, args []string) error {
 	})
 }
 
-// serving is the system in which units have their turns: the program that their hooks call by
-// TG_CTX_TF_PATH is terrace, since this one has none of its commands. It is the one beside this
-// one, or that of the PATH.
+// serving returns the system in which units run. Hooks call the program in TG_CTX_TF_PATH, which
+// must be terrace, since terrace-worker has none of its commands. It is the terrace in the
+// directory of this program, or otherwise the one in PATH.
 func (p *program) serving() *sys.System {
 	s := *p.System
 	s.Executable = func() (string, error) {
@@ -245,7 +245,7 @@ func (p *program) serving() *sys.System {
 	return &s
 }
 
-// client speaks with the engine for a terrace on the other end of two pipes.
+// client talks to the engine on behalf of a terrace process at the other end of two pipes.
 func (p *program) client(ctx context.Context) int {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -299,7 +299,7 @@ func (p *program) follow(ctx context.Context, cancel func(), link *remote.Link, 
 		for {
 			m, err := link.Next()
 			switch {
-			case err != nil: // the run goes on without us
+			case err != nil: // the run continues without this client
 				cancel()
 				return
 			case m.Stop:
@@ -323,7 +323,7 @@ func (p *program) follower(s connect.Settings, c client.Client, blobs *remote.Bl
 	}
 }
 
-// options are what the environment says of runs.
+// options returns the options of runs from the environment.
 func (p *program) options() (follow.Options, error) {
 	o := follow.Options{Version: workdir.Version}
 	if text := p.Env.Get(heartbeatVariable); text != "" {
@@ -336,9 +336,9 @@ func (p *program) options() (follow.Options, error) {
 	return o, nil
 }
 
-const heartbeatVariable = "TERRACE_TEMPORAL_HEARTBEAT" // after how long a silent worker is given up
+const heartbeatVariable = "TERRACE_TEMPORAL_HEARTBEAT" // timeout for heartbeats of workers
 
-// look lists runs, cancels one, or prints the output of its units.
+// look runs the commands list, cancel, logs and prune.
 func (p *program) look(ctx context.Context, what string, args []string) error {
 	var on, place string
 	args, _, err := run.AboutFlags(&on, &place).Parse(args, p.Env, false)
@@ -367,10 +367,10 @@ func (p *program) look(ctx context.Context, what string, args []string) error {
 	return p.logs(ctx, s, c, blobs, id, args[1:])
 }
 
-// kept is how many days what runs needed is kept, if prune has no flag that says.
+// kept is the number of days that prune keeps data of runs by default.
 const kept = 30
 
-// prune removes what old runs left.
+// prune deletes data of old runs.
 func (p *program) prune(ctx context.Context, blobs *remote.Blobs, args []string) error {
 	days := kept
 	if len(args) > 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/sys"
 )
 
-// Hooks on a worker call terrace by TG_CTX_TF_PATH, as in a run without workers: the one beside
-// the worker's program, else that of the PATH.
+// Hooks on a worker call terrace by TG_CTX_TF_PATH, as in a run without workers. It is the
+// terrace in the directory of the worker's program, or otherwise the one in PATH.
 func TestServingProgram(t *testing.T) {
 	suffix := ""
 	if runtime.GOOS == "windows" {
@@ -29,7 +29,7 @@ func TestServingProgram(t *testing.T) {
 	if got, err := p.serving().Executable(); err == nil {
 		t.Errorf("there is none: %s", got)
 	}
-	for _, dir := range []string{onPath, beside} { // the later one goes before
+	for _, dir := range []string{onPath, beside} { // the later one takes precedence
 		want := program(dir)
 		if got, err := p.serving().Executable(); err != nil || !same(got, want) {
 			t.Errorf("%s, %v; want %s", got, err, want)
@@ -37,7 +37,7 @@ func TestServingProgram(t *testing.T) {
 	}
 }
 
-// same reports whether two paths lead to one file.
+// same reports whether two paths are the same file.
 func same(a, b string) bool {
 	x, err := os.Stat(a)
 	if err != nil {

@@ -11,16 +11,16 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// keepUnused is how long the files of an estate stay on a worker's disk that no run asks
-// for. The time of their folder says when that was.
+// keepUnused is the time for which unused files of an estate are kept on a worker's disk. The
+// modification time of their directory is the time of the last use.
 const keepUnused = 7 * 24 * time.Hour
 
-// touch notes that the files in a folder are in use. Where that fails they may be removed
-// too early, and are unpacked again.
+// touch records that the files in a directory are in use. If that fails, they may be deleted too
+// early and are then unpacked again.
 func touch(dir string, now time.Time) { _ = os.Chtimes(dir, now, now) }
 
-// removeUnused removes the folders in a folder that were last used before a time. What
-// cannot be removed stays for the next time.
+// removeUnused deletes the directories in a directory that were last used before a time. It
+// ignores errors; the next call tries again.
 func removeUnused(in string, before time.Time) {
 	entries, err := os.ReadDir(in)
 	if err != nil {
@@ -32,12 +32,12 @@ func removeUnused(in string, before time.Time) {
 			continue
 		}
 		dir := filepath.Join(in, en.Name())
-		gone := dir + ".unused" // so that nobody takes what is left of it for whole
+		gone := dir + ".unused" // so that partly deleted files are not used
 		if os.Rename(dir, gone) == nil {
 			_ = os.RemoveAll(gone)
 		}
 	}
 }
 
-// noInterrupts is for command lines that run for somebody else.
+// noInterrupts ignores interrupts, for command lines that run on behalf of a job.
 func noInterrupts() (<-chan os.Signal, func()) { return nil, func() {} }

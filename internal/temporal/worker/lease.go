@@ -17,23 +17,23 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// # Who has a unit
+// # Leases
 //
-// The engine gives a unit to another worker when it has heard nothing from this one for
-// as long as the heartbeat's timeout. It counts from the last heartbeat that it got, which
-// this process sent earlier: so while less than the timeout has passed since a heartbeat
-// was sent that was answered, nobody else has the unit. A process that slept, or that the
-// network cut off, finds the time gone when it wants to write, and does not.
+// The engine gives a unit to another worker if it received no heartbeat for the heartbeat
+// timeout. It counts from the last heartbeat it received, which this process sent earlier. No
+// other worker has the unit while less than the timeout has passed since this process sent a
+// heartbeat that was answered. If the process was suspended or lost the network, the lease is
+// over before it writes, and it does not write.
 //
-// The clock of the process may stand still while the machine sleeps, and that of the wall
-// may be set: the one that has gone further counts.
+// The monotonic clock may stop while the machine sleeps, and the wall clock may be set. The
+// larger elapsed time of the two is used.
 
-// A beater sends heartbeats; client.Client is one.
+// A beater sends heartbeats. client.Client implements it.
 type beater interface {
 	RecordActivityHeartbeat(ctx context.Context, taskToken []byte, details ...any) error
 }
 
-// lease is for how long an attempt has its unit. Its methods may be called concurrently.
+// lease is the right of an attempt to work on its unit. Its methods may be called concurrently.
 type lease struct {
 	to      beater
 	token   []byte
@@ -41,15 +41,15 @@ type lease struct {
 	now     func() time.Time
 
 	mu    sync.Mutex
-	last  time.Time // when the last heartbeat was sent that was answered
+	last  time.Time // time at which the last answered heartbeat was sent
 	lost  error
 	doing string
-	notes []note // of this attempt and of earlier ones
-	early int    // how many of them are of earlier ones and were not said yet
+	notes []note // notes of this attempt and of earlier ones
+	early int    // number of notes of earlier attempts that were not reported yet
 }
 
-// A note is what a journal said of an earlier run. It goes with every heartbeat, so that
-// the next attempt says it if this one cannot.
+// A note is a message of a journal about an earlier run. Every heartbeat contains the notes, so
+// that the next attempt can report them if this one cannot.
 type note struct {
 	Code, Title, Text, About string
 }
@@ -58,10 +58,10 @@ func newLease(to beater, token []byte, timeout time.Duration, now func() time.Ti
 	return &lease{to: to, token: token, timeout: timeout, now: now}
 }
 
-// errStop is that the run is to stop.
+// errStop means that the run is being stopped.
 var errStop = errors.New("the run is to stop")
 
-// renew sends a heartbeat.
+// renew sends a heartbeat and extends the lease.
 func (l *lease) renew(ctx context.Context) error {
 	l.mu.Lock()
 	doing, notes := l.doing, l.notes
@@ -87,7 +87,7 @@ func (l *lease) renew(ctx context.Context) error {
 	return err
 }
 
-// keep renews the lease until ended is closed. stop is called when the run is to stop, and
+// keep renews the lease until ended is closed. It calls stop when the run is being stopped, and
 // lose when the lease is lost.
 func (l *lease) keep(ctx context.Context, ended <-chan struct{}, stop, lose func()) {
 	tick := time.NewTicker(min(max(l.timeout/6, 100*time.Millisecond), 2*time.Second))
@@ -108,7 +108,7 @@ func (l *lease) keep(ctx context.Context, ended <-chan struct{}, stop, lose func
 	}
 }
 
-// held is an error once another worker may have the unit.
+// held returns an error once another worker may have the unit.
 func (l *lease) held() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,7 +123,7 @@ func (l *lease) held() error {
 	return l.lost
 }
 
-// note keeps messages, and returns when the engine has them.
+// note records messages, and returns when the engine has received them.
 func (l *lease) note(ds diag.List) error {
 	l.mu.Lock()
 	for _, m := range ds {
@@ -139,7 +139,7 @@ func (l *lease) note(ds diag.List) error {
 	return nil
 }
 
-// noted is what earlier attempts noted, once.
+// noted returns the messages of earlier attempts, once.
 func (l *lease) noted() (ds diag.List) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -151,7 +151,7 @@ func (l *lease) noted() (ds diag.List) {
 	return ds
 }
 
-// tell notes what the turn does, for the next heartbeat.
+// tell sets the current step of the turn, which the next heartbeat contains.
 func (l *lease) tell(line string) {
 	const most = 200
 	if len(line) > most {
@@ -162,7 +162,7 @@ func (l *lease) tell(line string) {
 	l.doing = line
 }
 
-// claim is what the lock of a state says of an attempt at a unit.
+// claim identifies an attempt in the lock of a state.
 type claim struct {
 	run, unit     string
 	turn, attempt int
@@ -176,19 +176,19 @@ const claimText = "terrace run %s, turn %d.%d of unit %q"
 
 func (c claim) String() string { return fmt.Sprintf(claimText, c.run, c.turn, c.attempt, c.unit) }
 
-// parseClaim reads what String wrote.
+// parseClaim parses the result of String.
 func parseClaim(text string) (c claim, ok bool) {
 	n, err := fmt.Sscanf(strings.Replace(text, ", turn", " , turn", 1), strings.Replace(claimText, ", turn", " , turn", 1), &c.run, &c.turn, &c.attempt, &c.unit)
 	return c, err == nil && n == 4
 }
 
-// succeeds reports whether an attempt takes the place of another one: an earlier one at the
-// same unit in the same run.
+// succeeds reports whether c may take over the lock of other: an earlier attempt at the same unit
+// in the same run.
 func (c claim) succeeds(other claim) bool {
 	return c.run == other.run && c.unit == other.unit && (c.turn > other.turn || c.turn == other.turn && c.attempt > other.attempt)
 }
 
-// stateLease is the attempt's in the state.
+// stateLease returns the lease of the attempt in the form that statemgr uses.
 func (c claim) stateLease(l *lease) *statemgr.Lease {
 	return &statemgr.Lease{Info: c.String(), Held: l.held, Note: l.note, Noted: l.noted, Succeeds: func(holder store.LockInfo) bool {
 		other, ok := parseClaim(holder.Info)

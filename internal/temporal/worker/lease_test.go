@@ -12,8 +12,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
-// What a lock says is read back, and only a later attempt at the same unit in the same run
-// takes the lock over.
+// A claim in a lock can be parsed again, and only a later attempt at the same unit in the same
+// run takes the lock over.
 func TestClaim(t *testing.T) {
 	run := "r-1"
 	first := claimOf(run, remote.Turn{Unit: `live/a "b", turn 3`, Number: 2}, 1)
@@ -43,8 +43,8 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// heart is a server that answers heartbeats with the error it has, and keeps what came
-// with the last one.
+// heart is a server that answers heartbeats with an error, and records the content of the last
+// one.
 type heart struct {
 	err     error
 	details []any
@@ -55,8 +55,8 @@ func (h *heart) RecordActivityHeartbeat(_ context.Context, _ []byte, details ...
 	return h.err
 }
 
-// What an attempt noted goes with its heartbeats before it goes on, and the next attempt
-// says it once; attempts after that have it too.
+// An attempt sends its notes with a heartbeat before it continues. The next attempt reports them
+// once, and later attempts receive them too.
 func TestNotes(t *testing.T) {
 	h := &heart{}
 	l := newLease(h, nil, time.Minute, time.Now)
@@ -85,8 +85,7 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// A lease ends when no heartbeat was answered for as long as the engine waits, and never
-// begins again.
+// A lease ends when no heartbeat was answered for the timeout, and cannot be renewed then.
 func TestLease(t *testing.T) {
 	now := time.Unix(1000, 0)
 	h := &heart{}

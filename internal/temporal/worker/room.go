@@ -10,10 +10,10 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// room is how much of something there is for turns. Those that wait are served in their
-// order. Its methods may be called concurrently.
+// room limits a resource that turns use. Waiting turns are served in their order. Its methods may
+// be called concurrently.
 type room struct {
-	all int // 0: nobody counts
+	all int // total amount; 0 means no limit
 
 	mu      sync.Mutex
 	free    int
@@ -22,15 +22,15 @@ type room struct {
 
 type asked struct {
 	need int
-	here chan struct{} // closed when it has it
+	here chan struct{} // closed when the amount is granted
 }
 
 func newRoom(all int) *room { return &room{all: all, free: all} }
 
-// cut is what is counted of a need: one that is larger than everything takes everything.
+// cut limits a request to the total amount, so that a larger request can be granted.
 func (r *room) cut(need int) int { return min(need, r.all) }
 
-// take asks for some. What it returns is closed when it is there.
+// take requests an amount. The channel here of the result is closed when it is granted.
 func (r *room) take(need int) *asked {
 	a := &asked{need: r.cut(need), here: make(chan struct{})}
 	r.mu.Lock()
@@ -40,7 +40,7 @@ func (r *room) take(need int) *asked {
 	return a
 }
 
-// give gives back what was asked for and had.
+// give returns an amount that was granted.
 func (r *room) give(need int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -48,7 +48,7 @@ func (r *room) give(need int) {
 	r.serve()
 }
 
-// leave takes a request back; had reports that it has been granted already.
+// leave cancels a request. had means that it was already granted.
 func (r *room) leave(a *asked) (had bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -57,7 +57,7 @@ func (r *room) leave(a *asked) (had bool) {
 		return true
 	}
 	r.waiting = slices.Delete(r.waiting, i, i+1)
-	r.serve() // it may have been in the way
+	r.serve() // the request may have blocked others
 	return false
 }
 
@@ -69,7 +69,7 @@ func (r *room) serve() {
 	}
 }
 
-// wait waits until a turn has room, and keeps its lease meanwhile.
+// wait waits until a turn has room, and renews its lease meanwhile.
 func (w *activities) wait(ctx context.Context, l *lease, of *room, need int) error {
 	a := of.take(need)
 	tick := time.NewTicker(max(l.timeout/6, 100*time.Millisecond))

@@ -11,8 +11,8 @@ func has(a *asked) bool {
 	}
 }
 
-// Room is given in the order of asking; what is larger than everything waits until it has
-// everything; without a limit nobody waits.
+// Requests are granted in their order. A request larger than the total waits for the total.
+// Without a limit, requests are granted at once.
 func TestRoom(t *testing.T) {
 	r := newRoom(1000)
 	first, big, small := r.take(600), r.take(2000), r.take(100)

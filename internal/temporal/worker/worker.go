@@ -1,7 +1,7 @@
-// Package worker takes turns of units from a queue of a Temporal server.
+// Package worker runs units that it receives from queues of a Temporal server.
 //
-// Main types: Options and lease. The one rule: nothing is written for a unit once its lease
-// may have run out, since another worker may have the unit then.
+// Main types: Options and lease. The one rule: nothing is written for a unit once its lease may
+// have ended, since another worker may have the unit then.
 package worker
 
 import (
@@ -29,27 +29,27 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// Operations are what turns do, by the names of the activities.
+// Operations contains the names of the activities, which are operations of a run.
 var Operations = []string{"plan", "apply", "validate", "init"}
 
-// Options are what a worker works with.
+// Options configures a worker.
 type Options struct {
 	Client client.Client
 	Queues []string
-	Memory int // MiB that turns may take together, as the files of estates count them; 0: nobody counts
+	Memory int // total memory of turns in MiB, as estates specify it; 0 means no limit
 	Blobs  *remote.Blobs
-	Dir    string // for the files of estates
-	Slots  int    // how many turns at once
-	Name   string // of this worker
+	Dir    string // directory for the files of estates
+	Slots  int    // maximum number of concurrent turns
+	Name   string // name of this worker
 	System *sys.System
-	// Serve runs a command line up to where units have their turns, see cli.Serve.
+	// Serve runs the command line of a job up to the point where units run; see cli.Serve.
 	Serve func(ctx context.Context, system *sys.System, s *remote.Session) int
-	Grace time.Duration // how long turns may take that are under way when the worker is to end
-	Idle  time.Duration // how long an estate stays open of which no unit is asked for
+	Grace time.Duration // time for running turns to end when the worker stops
+	Idle  time.Duration // time after which an unused estate is closed
 	Log   io.Writer
 }
 
-// Run works until the context ends, and then brings what is under way to its end.
+// Run runs turns until the context ends, and then waits for running turns.
 func Run(ctx context.Context, o Options) error {
 	w := &activities{o: o, open: map[string]*opened{}, slots: newRoom(o.Slots), memory: newRoom(o.Memory)}
 	var all []worker.Worker
@@ -90,19 +90,20 @@ func Run(ctx context.Context, o Options) error {
 	}
 }
 
-// partitions is in how many parts a server keeps a queue, if nobody has set it up otherwise. A
-// worker waits at all of them at once, with as many for workflows that it has in memory: what
-// came into a part before there was a worker is given out when somebody waits there.
+// partitions is the number of partitions of a queue in the default configuration of a server. A
+// worker polls all of them at once, and as many for workflows that it has in memory. Tasks that
+// were added to a partition before the worker started are only delivered to a worker that polls
+// that partition.
 const partitions = 4
 
-// workflowTime is how long the workflow may think at once: on a busy machine, about hundreds
-// of units.
+// workflowTime is the timeout for one step of the workflow. On a busy machine, a step for
+// hundreds of units can take seconds.
 const workflowTime = 20 * time.Second
 
-// activities are the turns of units that Temporal gives out, in the estates that it has open.
+// activities implements the activities, and contains the open estates.
 type activities struct {
 	o  Options
-	wg sync.WaitGroup // of open estates
+	wg sync.WaitGroup // waits for open estates
 
 	slots, memory *room
 
@@ -112,16 +113,16 @@ type activities struct {
 	open map[string]*opened
 }
 
-// opened is an estate that is open, or about to be.
+// opened is an estate that is open or is being opened.
 type opened struct {
-	ready chan struct{} // closed when s or err is set
+	ready chan struct{} // closed when s and err are set
 	s     *remote.Session
 	err   error
 	users int
 	used  time.Time
 }
 
-// turn is the activity.
+// turn is the activity that runs a unit.
 func (w *activities) turn(ctx context.Context, job remote.Job, t remote.Turn) (*remote.Done, error) {
 	info := activity.GetInfo(ctx)
 	l := newLease(w.o.Client, info.TaskToken, info.HeartbeatTimeout, w.o.System.Now)
@@ -132,7 +133,7 @@ func (w *activities) turn(ctx context.Context, job remote.Job, t remote.Turn) (*
 		}
 		l.early = len(l.notes)
 	}
-	switch err := l.renew(ctx); { // before anything else: the process may have slept
+	switch err := l.renew(ctx); { // first, since the process may have been suspended
 	case errors.Is(err, errStop):
 		return nil, temporal.NewCanceledError()
 	case err != nil:
@@ -154,14 +155,15 @@ func (w *activities) turn(ctx context.Context, job remote.Job, t remote.Turn) (*
 		defer x.of.give(x.need)
 	}
 	l.tell("")
-	// An earlier attempt may have left something in the estate as it is open here.
+	// The key contains the attempt: an earlier attempt may have left data in the estate that is
+	// open here.
 	at := fmt.Sprintf("%s %d", job.ID, info.Attempt)
 	e := w.use(at, job)
 	defer w.release(e)
 	var keeping sync.WaitGroup
 	ended := make(chan struct{})
 	keeping.Go(func() { // ended below
-		l.keep(turning, ended, func() { // the run is to stop
+		l.keep(turning, ended, func() { // the run is being stopped
 			select {
 			case <-e.ready:
 				if e.s != nil {
@@ -185,7 +187,7 @@ func (w *activities) turn(ctx context.Context, job remote.Job, t remote.Turn) (*
 	return e.s.Ask(&remote.Request{Turn: t, Ctx: turning, Lease: claim.stateLease(l), Tell: l.tell})
 }
 
-// use opens the estate of a job, unless it is open.
+// use returns the estate of a job, and opens it if necessary.
 func (w *activities) use(at string, job remote.Job) *opened {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -206,7 +208,7 @@ func (w *activities) release(e *opened) {
 	e.used = w.o.System.Now()
 }
 
-// closeIdle closes the estates that nobody has used for a while.
+// closeIdle closes the estates that were unused for a while.
 func (w *activities) closeIdle(idle time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -214,7 +216,7 @@ func (w *activities) closeIdle(idle time.Duration) {
 	for at, e := range w.open {
 		select {
 		case <-e.ready:
-		default: // it is being opened
+		default: // the estate is being opened
 			continue
 		}
 		if e.s != nil && e.s.Job.Tree != "" {
@@ -229,7 +231,7 @@ func (w *activities) closeIdle(idle time.Duration) {
 	}
 }
 
-// closeAll closes all estates, which nobody uses any more.
+// closeAll closes all estates. No turn may be running.
 func (w *activities) closeAll() {
 	w.mu.Lock()
 	all := slices.Collect(maps.Values(w.open))
@@ -242,9 +244,9 @@ func (w *activities) closeAll() {
 	w.wg.Wait()
 }
 
-// serve keeps the estate of a job open until its session ends.
+// serve opens the estate of a job and keeps it open until its session ends.
 func (w *activities) serve(at string, e *opened, job remote.Job) {
-	ctx := context.Background() // the session is ended, not the context
+	ctx := context.Background() // End ends the session, instead of the context
 	s, dir, err := w.prepare(ctx, job)
 	if e.s, e.err = s, err; err != nil {
 		w.forget(at, e)
@@ -266,7 +268,8 @@ func (w *activities) forget(at string, e *opened) {
 	}
 }
 
-// prepare brings what the job needs to this machine. dir is where its command line runs.
+// prepare fetches the data of a job to this machine. dir is the working directory of its command
+// line.
 func (w *activities) prepare(ctx context.Context, job remote.Job) (s *remote.Session, dir string, err error) {
 	var approved []byte
 	if job.Approved != nil {
@@ -291,7 +294,7 @@ func (w *activities) prepare(ctx context.Context, job remote.Job) (s *remote.Ses
 	return s, filepath.Join(s.Local, filepath.FromSlash(job.Dir)), nil
 }
 
-// commits is what git said of commits where a run was begun.
+// commits returns git's answers that were recorded when the run was started.
 func (w *activities) commits(ctx context.Context, r remote.Ref) (*git.Record, error) {
 	text, err := w.o.Blobs.Get(ctx, r)
 	if err != nil {
@@ -304,9 +307,9 @@ func (w *activities) commits(ctx context.Context, r remote.Ref) (*git.Record, er
 	return said, nil
 }
 
-// fetch writes the files of a job into a folder, unless they are there.
+// fetch writes the files of a job to a directory, unless it exists.
 func (w *activities) fetch(ctx context.Context, job remote.Job, dir string) error {
-	w.fetching.Lock() // two jobs with one tree
+	w.fetching.Lock() // two jobs may have the same tree
 	defer w.fetching.Unlock()
 	if isDir(dir) {
 		touch(dir, w.o.System.Now())
@@ -316,12 +319,12 @@ func (w *activities) fetch(ctx context.Context, job remote.Job, dir string) erro
 	return w.unpack(ctx, job, job.Tree, dir)
 }
 
-// unpack writes the files of a tree of a job into a folder that is not there.
+// unpack writes the files of a tree to a directory that does not exist.
 func (w *activities) unpack(ctx context.Context, job remote.Job, tree, dir string) error {
 	if err := w.o.Blobs.GetTree(ctx, tree, dir); err != nil {
 		return err
 	}
-	if job.Repo { // for functions that ask for its root
+	if job.Repo { // for functions that return the root of the repository
 		err := w.o.System.Run(ctx, sys.Command{Path: "git", Args: []string{"init", "-q"}, Dir: dir, Env: w.o.System.Env, Stdout: io.Discard, Stderr: io.Discard})
 		if err != nil {
 			fmt.Fprintf(w.o.Log, "the files of %s are no repository here: %s\n", job.ID, err)
@@ -330,7 +333,7 @@ func (w *activities) unpack(ctx context.Context, job remote.Job, tree, dir strin
 	return nil
 }
 
-// system is what the command line of a job runs in.
+// system returns the system in which the command line of a job runs.
 func (w *activities) system(job *remote.Job, dir string, output io.Writer) *sys.System {
 	s := *w.o.System
 	s.Dir, s.Args = dir, []string{s.Args[0]}
@@ -343,7 +346,7 @@ func (w *activities) system(job *remote.Job, dir string, output io.Writer) *sys.
 		env[name] = value
 	}
 	if job.Color {
-		env["FORCE_COLOR"] = "1" // for lines that are colored by the environment
+		env["FORCE_COLOR"] = "1" // for output that is colored according to the environment
 	}
 	s.Env = nil
 	for _, name := range slices.Sorted(maps.Keys(env)) {
@@ -355,7 +358,7 @@ func (w *activities) system(job *remote.Job, dir string, output io.Writer) *sys.
 	return &s
 }
 
-// up leads from a folder back to where its path begins.
+// up returns the relative path from a directory to the start of its path.
 func up(dir string) string {
 	if dir == "." || dir == "" {
 		return "."
@@ -363,7 +366,7 @@ func up(dir string) string {
 	return strings.Repeat("../", strings.Count(dir, "/")+1)
 }
 
-// here is an argument in which a path of the client, if it has one, is one of this machine.
+// here returns an argument in which a path of the client is replaced by the path on this machine.
 func here(arg, root, local string) string {
 	if root == local {
 		return arg
@@ -382,7 +385,7 @@ func here(arg, root, local string) string {
 	return path
 }
 
-// tail keeps the last of what is written to it.
+// tail keeps the last tailSize bytes that are written to it.
 type tail struct {
 	mu   sync.Mutex
 	text []byte
