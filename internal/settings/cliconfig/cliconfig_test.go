@@ -109,7 +109,7 @@ func TestEverything(t *testing.T) {
 	}
 }
 
-// What OpenTofu 1.12.6 refuses.
+// Files that OpenTofu 1.12.6 rejects.
 func TestErrors(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"provider_installation {}\nprovider_installation {}", "No more than one provider_installation block"},

@@ -7,45 +7,45 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// A Config is the user's settings. The zero Config has all defaults; a Config
-// is not changed after Load.
+// A Config contains the user's settings. The zero Config has all defaults. A Config is not
+// changed after Load.
 type Config struct {
-	PluginCacheDir          string // "" if there is none; may be relative to the working folder
+	PluginCacheDir          string // "" means none; may be relative to the working directory
 	PluginCacheMayBreakLock bool
-	NoExec                  bool // no programs are run
-	JournalInStore          bool // journals of applies are kept beside the state too, where its store has room
+	NoExec                  bool // no programs may be run
+	JournalInStore          bool // journals of applies are also stored next to the state, if its store supports that
 
-	Silenced  []string // codes of warnings that are not shown
-	ShowCodes bool     // messages for people end with their code
+	Silenced  []string // codes of suppressed warnings
+	ShowCodes bool     // messages for users end with their code
 
-	Hosts       map[string]map[string]any    // services by normalized host name, instead of discovery
-	Credentials map[string]map[string]string // by normalized host name, from files; "token" is the one that counts
+	Hosts       map[string]map[string]any    // services by normalized host name, which replace discovery
+	Credentials map[string]map[string]string // by normalized host name, from files; only "token" is used
 	EnvTokens   map[string]string            // by normalized host name, from TF_TOKEN_*
-	Helper      *Helper                      // nil if there is none
+	Helper      *Helper                      // nil means none
 
-	Installation *Installation // nil: the implied methods
+	Installation *Installation // nil means the default methods
 
-	Temporal Temporal // where runs on other machines go
+	Temporal Temporal // engine of runs on other machines
 
 	Registry Registry
 	OCI      []OCICredentials
-	OCIPlain *OCIDefaults // nil: ambient credentials are looked for
+	OCIPlain *OCIDefaults // nil means that ambient credentials are searched
 
-	Dir   string // where credentials and further settings are kept; "" without a home folder
+	Dir   string // directory of credentials and further settings; "" without a home directory
 	Files []string
 
-	manual map[string]bool // hosts whose credentials are written by hand
+	manual map[string]bool // hosts whose credentials the user wrote to a file
 }
 
-// CredentialsFile is the file in Dir that "login" writes tokens to.
+// CredentialsFile is the name of the file in Dir that "login" writes tokens to.
 const CredentialsFile = "credentials.tfrc.json"
 
-// Manual reports whether the credentials for a host, by its normalized name,
-// stand in a file that the user wrote, which programs leave alone.
+// Manual reports whether the credentials for a host, given by its normalized name, are in a file
+// that the user wrote. Programs must not change such a file. c may be nil.
 func (c *Config) Manual(host string) bool { return c != nil && c.manual[host] }
 
-// Token is the access token that is set for a host, without asking a helper.
-// An environment variable goes before files.
+// Token returns the access token that is configured for a host, without running a helper. An
+// environment variable takes precedence over files. c may be nil.
 func (c *Config) Token(host string) (token string, ok bool) {
 	if c == nil {
 		return "", false
@@ -57,26 +57,26 @@ func (c *Config) Token(host string) (token string, ok bool) {
 	return t, ok
 }
 
-// A Helper is the credentials_helper block: the program terraform-credentials-NAME.
+// A Helper is the credentials_helper block. It names the program terraform-credentials-NAME.
 type Helper struct {
 	Name string
 	Args []string
 	At   source.Range
 }
 
-// Temporal is the temporal block: how the engine is reached that runs on other machines go
-// by. What is "" is not said.
+// Temporal is the temporal block: the address of the engine for runs on other machines. "" means
+// that a setting is missing.
 type Temporal struct {
 	Address, Namespace, Queue, Blobs      string
-	TLSCert, TLSKey, TLSCA, TLSServerName string // files, and a name
+	TLSCert, TLSKey, TLSCA, TLSServerName string // names of files, and a server name
 	APIKey                                string
 }
 
-// Registry says how requests to registries are made.
+// Registry configures requests to registries.
 type Registry struct {
-	Retries         int           // after the first attempt
-	Timeout         time.Duration // of one request
-	DownloadRetries int           // of a provider package, after the first attempt
+	Retries         int           // number of retries after the first attempt
+	Timeout         time.Duration // timeout of one request
+	DownloadRetries int           // number of retries when downloading a provider package
 }
 
 // An Installation is the provider_installation block.
@@ -86,10 +86,10 @@ type Installation struct {
 	At           source.Range
 }
 
-// A MethodKind is a way to get provider packages.
+// A MethodKind is a type of installation method.
 type MethodKind string
 
-// The ways.
+// The installation methods.
 const (
 	Direct           MethodKind = "direct"
 	FilesystemMirror MethodKind = "filesystem_mirror"
@@ -100,16 +100,16 @@ const (
 // A Method is one block in provider_installation.
 type Method struct {
 	Kind           MethodKind
-	Location       string    // path of a filesystem mirror, URL of a network mirror, with a slash at its end
-	Template       *OCIRepo  // of an OCI mirror
-	Include        []Pattern // nil: all providers
-	Exclude        []Pattern // goes before Include
-	Retries        int       // of a download; below 0: as Registry.DownloadRetries says
-	TrustAllHashes bool      // of a network mirror
+	Location       string    // path of a filesystem mirror, or URL of a network mirror, which ends with a slash
+	Template       *OCIRepo  // address of an OCI mirror
+	Include        []Pattern // nil means all providers
+	Exclude        []Pattern // takes precedence over Include
+	Retries        int       // retries of a download; below 0 means Registry.DownloadRetries
+	TrustAllHashes bool      // for a network mirror
 	At             source.Range
 }
 
-// Allows reports whether the method is to be asked for a provider.
+// Allows reports whether the method may install a provider.
 func (m *Method) Allows(p addr.Provider) bool {
 	for _, pat := range m.Exclude {
 		if pat.Matches(p) {
@@ -139,7 +139,7 @@ type OCICredentials struct {
 
 // OCIDefaults is the oci_default_credentials block.
 type OCIDefaults struct {
-	Ambient      bool // look for Docker's configuration files where they usually are
+	Ambient      bool // search Docker's configuration files in their default locations
 	Files        []string
 	DockerHelper string
 }

@@ -10,15 +10,15 @@ import (
 
 const summary = "Invalid CLI configuration"
 
-// A block is an object with its labels.
+// A block is an object with labels.
 type block struct {
 	labels []string
 	items  []item
 	at     source.Range
 }
 
-// blocks finds the objects of a name that carry n labels, however they were
-// written: as blocks, as nested objects, or as arrays of objects.
+// blocks returns the objects with a name and n labels. They may be written as blocks, as nested
+// objects, or as arrays of objects.
 func blocks(items []item, name string, n int) ([]block, diag.List) {
 	var out []block
 	var ds diag.List
@@ -73,16 +73,15 @@ func labelCount(n int) string {
 	}
 }
 
-// attrs are the settings of a block, checked against what it may hold.
+// attrs contains the settings of a block, and collects errors in them.
 type attrs struct {
 	of string
 	m  map[string]*node
 	ds diag.List
 }
 
-// settings reads a block that may hold the given names; others get a warning,
-// since the file may have been written for another program too. With no names
-// it may hold any.
+// settings reads a block that may contain settings with the given names. Others are warnings,
+// since the file may be written for another program too. Without names, all are allowed.
 func settings(of string, items []item, names ...string) *attrs {
 	a := &attrs{of: of, m: make(map[string]*node)}
 	for _, it := range items {
@@ -105,7 +104,7 @@ func (a *attrs) bad(n *node, name, want string) {
 
 func (a *attrs) has(name string) bool { return a.m[name] != nil }
 
-// str is a string setting, "" if it is not there.
+// str returns a string setting, or "" if it is missing.
 func (a *attrs) str(name string) string {
 	n := a.m[name]
 	if n == nil {
@@ -130,7 +129,7 @@ func (a *attrs) boolean(name string) bool {
 	return v
 }
 
-// number is a whole number not below 0; unset is returned if it is not there.
+// number returns a non-negative integer. It returns unset if the setting is missing or negative.
 func (a *attrs) number(name string, unset int) int {
 	n := a.m[name]
 	if n == nil {
@@ -167,7 +166,7 @@ func (a *attrs) list(name string) []string {
 	return out
 }
 
-// plain is a node as plain Go values, as JSON decoding would give them.
+// plain converts a node to plain Go values, as JSON decoding does.
 func plain(n *node) any {
 	switch n.kind {
 	case boolNode:

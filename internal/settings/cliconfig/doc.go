@@ -1,7 +1,7 @@
-// Package cliconfig reads the user's settings: the CLI configuration files
-// (.tofurc, .terraformrc and the .tfrc files beside them) and the environment
-// variables that say the same things.
+// Package cliconfig reads the user's settings: the CLI configuration files (.tofurc, .terraformrc
+// and the .tfrc files in the configuration directory) and the corresponding environment
+// variables.
 //
-// Main types: Config, Installation and Method. The one rule: everything is
-// checked here, once, so that whoever uses a Config need not look for mistakes.
+// Main types: Config, Installation and Method. The one rule: all settings are checked here, once,
+// so that users of a Config need not check them.
 package cliconfig

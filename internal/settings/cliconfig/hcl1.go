@@ -1,9 +1,8 @@
 package cliconfig
 
-// CLI configuration files are written in the first version of HCL, whose
-// library nobody maintains any more, or in JSON. The part of the language that
-// settings need is small: keys, `=` or labels, and values that are strings,
-// numbers, booleans, lists and objects. Both forms are read into nodes.
+// CLI configuration files are written in JSON or in the first version of HCL, whose library is
+// unmaintained. Settings only need a small part of that language: keys, `=` or labels, and values
+// that are strings, numbers, booleans, lists or objects. Both forms are parsed into nodes.
 
 import (
 	"errors"
@@ -25,22 +24,22 @@ const (
 	objectNode
 )
 
-// A node is one value with its place.
+// A node is a value with its source range.
 type node struct {
 	kind  nodeKind
-	text  string // of strings, numbers and booleans
+	text  string // text of strings, numbers and booleans
 	list  []*node
 	items []item
 	at    source.Range
 }
 
-// An item is one entry of an object: a name, labels, and the value. Without
-// labels it may have been written with "=" or as a block.
+// An item is one entry of an object: a name, labels, and the value. Without labels it may be
+// written with "=" or as a block.
 type item struct {
 	keys    []string
 	value   *node
 	assign  bool
-	at      source.Range // of the first key
+	at      source.Range // source range of the first key
 	isBlock bool
 }
 
@@ -53,7 +52,7 @@ type parser struct {
 	depth int
 }
 
-// A syntaxError is a mistake in the text with its place.
+// A syntaxError is a syntax error with its source range.
 type syntaxError struct {
 	at  source.Range
 	msg string

@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// quoted parses a string. What stands in ${…} is kept as it is.
+// quoted parses a string. It keeps ${…} unchanged.
 func (p *parser) quoted() (string, error) {
 	start := p.here()
 	p.advance(1)

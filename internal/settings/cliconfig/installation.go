@@ -10,8 +10,7 @@ import (
 
 const badMethod = "Invalid provider_installation method block"
 
-// checkInstallationForm refuses what is written as an argument instead of a
-// block, as the peers do.
+// checkInstallationForm returns errors for arguments that must be blocks, as OpenTofu does.
 func checkInstallationForm(items []item) diag.List {
 	var ds diag.List
 	for _, it := range items {
@@ -121,8 +120,8 @@ func (in *Installation) method(kind string, b block) diag.List {
 	return ds
 }
 
-// MirrorURL is the base URL of a network mirror, with a slash at its end; ok is
-// false if the text is not an https URL.
+// MirrorURL returns the base URL of a network mirror, which ends with a slash. ok is false if the
+// text is not an https URL.
 func MirrorURL(text string) (base string, ok bool) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "https" || u.Host == "" {

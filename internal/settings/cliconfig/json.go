@@ -10,9 +10,8 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// parseJSON reads the JSON form into the same nodes, in the order of the text.
-// An array of objects is left as a list; whoever looks for blocks takes its
-// elements one by one.
+// parseJSON parses the JSON form into the same nodes, in the order of the text. An array of
+// objects is a list; unfold takes its elements as blocks.
 func parseJSON(src []byte, name string) (*node, error) {
 	src = bytes.TrimPrefix(src, []byte("\ufeff"))
 	d := &jsonReader{dec: json.NewDecoder(bytes.NewReader(src)), src: src, name: name}
@@ -36,11 +35,11 @@ type jsonReader struct {
 	src  []byte
 	name string
 
-	pos  hcl.Pos // of what was counted so far
+	pos  hcl.Pos // position up to which lines were counted
 	seen int
 }
 
-// here tells the place of the decoder, counting lines on from the last time.
+// here returns the current position of the decoder. It counts lines from the previous position.
 func (d *jsonReader) here() source.Range {
 	if d.pos == (hcl.Pos{}) {
 		d.pos = hcl.InitialPos

@@ -18,13 +18,13 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// Load reads the settings from the files that env and home name, and from env.
-// home may be "", then only files that env names are read. dir is the folder
-// that a relative file name in env counts from. files, which may be nil, reads.
+// Load reads the settings from the files that env and home specify, and from env. If home is "",
+// only files that env names are read. Relative file names in env are relative to dir. files reads
+// the files and may be nil.
 //
-// The file is the one that TF_CLI_CONFIG_FILE (or TERRAFORM_CONFIG) names; else
-// the first of ~/.tofurc, ~/.terraformrc and $XDG_CONFIG_HOME/opentofu/tofurc,
-// together with every *.tfrc and *.tfrc.json of the configuration folder.
+// The main file is the one in TF_CLI_CONFIG_FILE or TERRAFORM_CONFIG. Without these variables it
+// is the first of ~/.tofurc, ~/.terraformrc and $XDG_CONFIG_HOME/opentofu/tofurc, and every
+// *.tfrc and *.tfrc.json of the configuration directory is read too.
 func Load(files *readfile.Kept, env sys.Env, home, dir string) (*Config, diag.List) {
 	c := &Config{}
 	c.Dir = configDir(env, home)
@@ -97,7 +97,7 @@ func configDir(env sys.Env, home string) string {
 	return legacy
 }
 
-// loader collects what the files say.
+// loader collects the content of the files.
 type loader struct {
 	c               *Config
 	env             sys.Env
@@ -195,7 +195,7 @@ func (l *loader) parse(src []byte, path string) diag.List {
 	return ds
 }
 
-// once reads the blocks of which there may be only one in all files together.
+// once reads the blocks that may occur only once in all files together.
 func (l *loader) once() diag.List {
 	var ds diag.List
 	single := func(name string, bs []block, read func(block) diag.List) {
@@ -214,7 +214,7 @@ func (l *loader) once() diag.List {
 	return ds
 }
 
-// environment applies the variables that go before or add to the files.
+// environment applies the variables that override or extend the files.
 func (l *loader) environment(dir string) diag.List {
 	c, env := l.c, l.env
 	if v := env.Get("TF_PLUGIN_CACHE_DIR"); v != "" {

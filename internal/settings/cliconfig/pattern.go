@@ -12,11 +12,10 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A Pattern matches provider addresses; a part that is "*" matches any.
+// A Pattern matches provider addresses. A part "*" matches any text.
 type Pattern struct{ Host, Namespace, Type string }
 
-// ParsePattern parses [host/]namespace/type, in which each part may be "*" if
-// all after it are.
+// ParsePattern parses [host/]namespace/type. A part may be "*" if all later parts are too.
 func ParsePattern(s string) (Pattern, error) {
 	parts := strings.Split(s, "/")
 	if len(parts) != 2 && len(parts) != 3 {
@@ -25,7 +24,7 @@ func ParsePattern(s string) (Pattern, error) {
 	if len(parts) == 2 {
 		parts = append([]string{addr.DefaultHost}, parts...)
 	}
-	full := make([]string, 3) // with the wildcards filled in, to check the rest
+	full := make([]string, 3) // wildcards are replaced by names, in order to check the rest
 	for i, part := range parts {
 		full[i] = part
 		if part == "*" {
@@ -73,10 +72,10 @@ func patterns(texts []string, what string, at source.Range) ([]Pattern, diag.Lis
 	return out, nil
 }
 
-// OCIRepo is the template for the repository address of a provider in an OCI mirror.
+// OCIRepo is the template of the repository address of providers in an OCI mirror.
 type OCIRepo struct{ expr hclsyntax.Expression }
 
-// Repository is the repository of a provider: host/path.
+// Repository returns the host and the path of a provider's repository.
 func (t *OCIRepo) Repository(p addr.Provider) (host, path string, err error) {
 	v, hds := t.expr.Value(&hcl.EvalContext{Variables: map[string]cty.Value{
 		"hostname":  cty.StringVal(p.Host),
@@ -96,8 +95,8 @@ func (t *OCIRepo) Repository(p addr.Provider) (host, path string, err error) {
 	return host, path, nil
 }
 
-// parseOCIRepo parses a template and checks that it tells apart all providers
-// that the patterns include.
+// parseOCIRepo parses a template. It returns errors if the template could give two providers that
+// the patterns include the same repository.
 func parseOCIRepo(text string, include []Pattern, at source.Range) (*OCIRepo, diag.List) {
 	const sum = "Invalid oci_mirror repository template"
 	expr, hds := hclsyntax.ParseTemplate([]byte(text), at.Filename, at.Start)

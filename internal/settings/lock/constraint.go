@@ -9,8 +9,8 @@ import (
 	"github.com/apparentlymart/go-versions/versions/constraints"
 )
 
-// Constraints are version constraints of a provider that must all hold. The
-// nil Constraints allow every released version.
+// Constraints contains version constraints of a provider, which must all be met. nil Constraints
+// allow every released version.
 type Constraints []constraints.SelectionSpec
 
 // ParseConstraints parses comma-separated constraints of a provider, such as
@@ -20,13 +20,13 @@ func ParseConstraints(text string) (Constraints, error) {
 	return Constraints(spec), err
 }
 
-// Allows is the set of versions that meet the constraints. A prerelease is in
-// it only where a constraint names it exactly.
+// Allows returns the set of versions that meet the constraints. It contains a prerelease only if
+// a constraint names it exactly.
 func (c Constraints) Allows() versions.Set {
 	return versions.MeetingConstraints(constraints.IntersectionSpec(c))
 }
 
-// opRank is the order in which constraints on one version are written.
+// opRank returns the position of an operator among constraints on one version.
 func opRank(op constraints.SelectionOp) int {
 	switch op {
 	case constraints.OpGreaterThan:
@@ -50,8 +50,8 @@ func opRank(op constraints.SelectionOp) int {
 	}
 }
 
-// String is the canonical form: sorted by version and operator, each constraint
-// once, versions in full. It is "" for no constraints.
+// String returns the canonical form: sorted by version and operator, without duplicates, with
+// complete version numbers. Without constraints it is "".
 func (c Constraints) String() string {
 	sorted := slices.Clone(c)
 	slices.SortStableFunc(sorted, func(a, b constraints.SelectionSpec) int {

@@ -18,11 +18,11 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Name is the name of the lock file in the folder of the root module.
+// Name is the name of the lock file in the directory of the root module.
 const Name = ".terraform.lock.hcl"
 
-// maxSize bounds what is read: a lock file of a thousand providers with the
-// checksums of twenty platforms has about 3 MB.
+// maxSize is the maximum size, in bytes, of a lock file that is read. A lock file of a thousand
+// providers with the checksums of twenty platforms has about 3 MB.
 const maxSize = 64 << 20
 
 // A File is the content of a dependency lock file. The zero value locks nothing.
@@ -35,15 +35,15 @@ type File struct {
 type Provider struct {
 	Addr        addr.Provider
 	Version     versions.Version
-	Constraints string       // in canonical form, those in force when the version was selected; may be ""
-	Hashes      []Hash       // what a package may match; may be empty
-	At          source.Range // the block; zero for a new entry
+	Constraints string       // canonical form of the constraints when the version was selected; may be ""
+	Hashes      []Hash       // allowed hashes of packages; may be empty
+	At          source.Range // source range of the block; zero for a new entry
 }
 
 // A Module is a remote module package pinned by version and content.
 type Module struct {
-	Source  string // package address, without sub-folder
-	Version string // for modules of a registry; otherwise ""
+	Source  string // package address without subdirectory
+	Version string // version of a registry module, otherwise ""
 	Hashes  []Hash
 	At      source.Range
 }
@@ -69,7 +69,8 @@ func (f *File) Module(source, version string) *Module {
 	return nil
 }
 
-// SetProvider records a selection; hashes are sorted and each kept once.
+// SetProvider adds or replaces the entry of a provider. Its hashes are sorted, and duplicates
+// removed.
 func (f *File) SetProvider(p *Provider) {
 	if f.Providers == nil {
 		f.Providers = make(map[addr.Provider]*Provider)
@@ -78,7 +79,7 @@ func (f *File) SetProvider(p *Provider) {
 	f.Providers[p.Addr] = p
 }
 
-// SetModule records a pinned module package.
+// SetModule adds or replaces the entry of a module package.
 func (f *File) SetModule(m *Module) {
 	m.Hashes = sortHashes(m.Hashes)
 	for i, have := range f.Modules {
@@ -90,7 +91,7 @@ func (f *File) SetModule(m *Module) {
 	f.Modules = append(f.Modules, m)
 }
 
-// Clone is a copy that shares no entry with f. The clone of nil is empty.
+// Clone returns a copy that shares no entry with f. The clone of nil is empty.
 func (f *File) Clone() *File {
 	out := &File{}
 	if f == nil {
@@ -109,7 +110,7 @@ func (f *File) Clone() *File {
 	return out
 }
 
-// Equal reports whether two files lock the same things, whatever their layout.
+// Equal reports whether two files have the same entries, whatever their layout.
 func (f *File) Equal(g *File) bool { return bytes.Equal(f.Bytes(), g.Bytes()) }
 
 // SameProviders reports whether two files lock the same set of providers,
@@ -141,7 +142,7 @@ func CompareProviders(a, b addr.Provider) int {
 	return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Type, b.Type))
 }
 
-// Bytes is the file in its canonical layout.
+// Bytes returns the file in its canonical layout.
 func (f *File) Bytes() []byte {
 	var b bytes.Buffer
 	b.WriteString("# This file is maintained automatically by \"tofu init\".\n# Manual edits may be lost in future updates.\n")
@@ -193,8 +194,8 @@ func quote(s string) string {
 	return string(hclwrite.TokensForValue(cty.StringVal(s)).Bytes())
 }
 
-// Read reads the lock file at path, by files if that is not nil. A file that does not exist
-// locks nothing.
+// Read reads the lock file at path. files reads it and may be nil. If the file does not exist,
+// the result is empty.
 func Read(files *readfile.Kept, path string) (*File, diag.List) {
 	src, err := readBounded(files, path)
 	switch {
@@ -217,7 +218,7 @@ func readBounded(files *readfile.Kept, path string) ([]byte, error) {
 	return files.Whole(path)
 }
 
-// Write replaces the lock file at path as a whole: a reader sees the old
-// content or the new one. A symbolic link is replaced, as OpenTofu does: a checkout can bring
-// one that leads to another file of the user. The permissions of a file that exists are kept.
+// Write replaces the lock file at path atomically. It replaces a symbolic link instead of
+// following it, as OpenTofu does, since a checkout can contain a link to another file of the
+// user. It keeps the permissions of an existing file.
 func Write(path string, f *File) error { return atomicfile.WriteUnlinked(path, f.Bytes(), 0o644) }

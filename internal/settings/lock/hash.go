@@ -15,13 +15,12 @@ import (
 	"golang.org/x/mod/sumdb/dirhash"
 )
 
-// A Hash is a checksum with its scheme: "h1:" and base64 for the names and
-// contents of the files of a package (Go's dirhash, version 1), the same for a
-// folder and for its archive; "zh:" and hexadecimal for the SHA256 of the
-// archive itself.
+// A Hash is a checksum with its scheme. "h1:" and base64 is the hash of the names and contents of
+// a package's files (Go's dirhash, version 1); it is the same for a directory and for its
+// archive. "zh:" and hexadecimal is the SHA256 of the archive.
 type Hash string
 
-// Scheme is the part before the colon, or "" if there is none.
+// Scheme returns the part before the colon, or "" if there is none.
 func (h Hash) Scheme() string {
 	scheme, _, ok := strings.Cut(string(h), ":")
 	if !ok {
@@ -30,11 +29,10 @@ func (h Hash) Scheme() string {
 	return scheme
 }
 
-// ZipHash makes a "zh:" hash of the SHA256 of an archive, in hexadecimal.
+// ZipHash returns the "zh:" hash for the SHA256 of an archive, in hexadecimal.
 func ZipHash(sum string) Hash { return Hash("zh:" + sum) }
 
-// HashDir is the h1 hash of a folder. Symbolic links are followed. It reads in
-// a stream and stops when ctx ends.
+// HashDir returns the h1 hash of a directory. It follows symbolic links, and stops when ctx ends.
 func HashDir(ctx context.Context, dir string) (Hash, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -54,8 +52,8 @@ func HashDir(ctx context.Context, dir string) (Hash, error) {
 	return Hash(h), err
 }
 
-// HashArchive is the h1 hash of a zip archive: that of the folder it holds.
-// At most maxBytes are unpacked.
+// HashArchive returns the h1 hash of a zip archive, which is the hash of the directory it
+// contains. It is an error if the archive unpacks to more than maxBytes.
 func HashArchive(ctx context.Context, path string, maxBytes int64) (Hash, error) {
 	z, err := zip.OpenReader(path)
 	if err != nil {
@@ -85,7 +83,7 @@ func HashArchive(ctx context.Context, path string, maxBytes int64) (Hash, error)
 	return Hash(h), err
 }
 
-// HashZip is the zh hash of an archive.
+// HashZip returns the zh hash of an archive.
 func HashZip(ctx context.Context, path string) (Hash, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -124,7 +122,7 @@ func (r bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// HasScheme reports whether one of the hashes is of the scheme.
+// HasScheme reports whether one of the hashes has the scheme.
 func HasScheme(hs []Hash, scheme string) bool {
 	return slices.ContainsFunc(hs, func(h Hash) bool { return h.Scheme() == scheme })
 }

@@ -155,7 +155,7 @@ func TestReadAndWrite(t *testing.T) {
 	if err != nil || string(got) != written {
 		t.Errorf("%v: %s", err, got)
 	}
-	// A link is replaced: what it leads to may be another file of the user.
+	// A symbolic link is replaced, because its target may be another file of the user.
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// Parse parses the text of a lock file. name stands in messages. What could be
-// understood is returned besides the messages.
+// Parse parses the text of a lock file. name is the file name in messages. If there are errors,
+// the result contains the valid entries.
 func Parse(src []byte, name string) (*File, diag.List) {
 	out := &File{}
 	if ds := diag.TooDeep(name, src); ds != nil {

@@ -9,11 +9,10 @@ import (
 	"time"
 )
 
-// Measures are numbers about spans, since the run began: for each name how long they
-// took (NAME_duration, in milliseconds), and how many there were without an error
-// (NAME_success_count) and with one (NAME_errors_count); errors_count is that of all.
-// A nil Measures takes everything and keeps nothing. Methods may be called
-// concurrently.
+// Measures contains metrics of the spans since the run began. For each span name they are the
+// duration in milliseconds (NAME_duration) and the numbers of spans without errors
+// (NAME_success_count) and with errors (NAME_errors_count). errors_count is the number of all
+// spans with errors. A nil Measures ignores everything. Its methods may be called concurrently.
 type Measures struct {
 	Now func() time.Time
 
@@ -22,32 +21,32 @@ type Measures struct {
 	list []*Measure
 }
 
-// A Measure is what has one name.
+// A Measure is one metric.
 type Measure struct {
 	Name   string
 	Began  time.Time
 	Points []*Point
-	Spread bool // its points are durations, else counts
+	Spread bool // the points are durations, otherwise counts
 
 	by map[string]*Point
 }
 
-// A Point is the number for one set of attributes.
+// A Point is the value for one set of attributes.
 type Point struct {
 	Attrs         []Attr
 	Count         uint64
-	Sum, Min, Max int64 // of durations
+	Sum, Min, Max int64 // of durations, in milliseconds
 	Buckets       [len(Bounds) + 1]uint64
 }
 
-// Bounds are those between the buckets of durations.
+// Bounds contains the boundaries of the buckets of durations, in milliseconds.
 var Bounds = [...]float64{0, 5, 10, 25, 50, 75, 100, 250, 500, 750, 1000, 2500, 5000, 7500, 10000}
 
-// mostPoints is how many sets of attributes a measure tells apart. What comes beyond
-// counts together, as the OpenTelemetry SDK specification has it (cardinality limits).
+// mostPoints is the maximum number of attribute sets of a metric. Further sets share one point,
+// as the OpenTelemetry SDK specification requires (cardinality limits).
 const mostPoints = 2000
 
-// overflow is the attribute of what counts together.
+// overflow is the attribute of that point.
 const overflow = "otel.metric.overflow"
 
 // note adds a span that has ended.
@@ -114,8 +113,7 @@ func (p *Point) took(ms int64) {
 	p.Buckets[i]++
 }
 
-// Each calls f with every measure, in the order in which they came up. Nothing is
-// added meanwhile.
+// Each calls f with every metric, in the order of their first use. Nothing is added meanwhile.
 func (m *Measures) Each(f func(*Measure)) {
 	if m == nil {
 		return
@@ -127,11 +125,11 @@ func (m *Measures) Each(f func(*Measure)) {
 	}
 }
 
-// longest is how long a name may be (OpenTelemetry metrics API, instrument name
-// syntax).
-const longest = 200 // 255, without what is put behind it
+// longest is the maximum length of a span's name in a metric (OpenTelemetry metrics API,
+// instrument name syntax).
+const longest = 200 // 255, less the suffix
 
-// instrument makes a name of what may stand in one.
+// instrument replaces characters that a metric's name must not contain.
 func instrument(name string) string {
 	clean := strings.Map(func(r rune) rune {
 		switch {

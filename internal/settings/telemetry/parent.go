@@ -6,28 +6,27 @@ import (
 	"strings"
 )
 
-// Variable is the environment variable in which programs get the ID of the span that
-// they run in.
+// Variable is the environment variable that contains the ID of the span in which a program runs.
 const Variable = "TRACEPARENT"
 
-// A Parent is a span of another program. The zero value is none.
+// A Parent is a span of another program. The zero value means none.
 type Parent struct {
 	Trace [16]byte
 	Span  [8]byte
 	Flags byte
 }
 
-// Given reports whether there is one.
+// Given reports whether p is not zero.
 func (p Parent) Given() bool { return p.Trace != [16]byte{} }
 
-// The mistakes in a parent, returned by ParseParent.
+// Errors of ParseParent.
 var (
 	errForm  = errors.New("it must be VERSION-TRACE-SPAN-FLAGS, as in 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
 	errZeros = errors.New("neither the trace nor the span may be all zeros")
 )
 
-// ParseParent reads a parent as the header traceparent has it (W3C Trace Context,
-// 3.2.2): later versions may have more fields behind those of version 00.
+// ParseParent parses the header traceparent (W3C Trace Context, 3.2.2). Later versions may have
+// additional fields after those of version 00.
 func ParseParent(text string) (Parent, error) {
 	var p Parent
 	f := strings.Split(text, "-")

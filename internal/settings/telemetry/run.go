@@ -7,12 +7,13 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/sys"
 )
 
-// A Runner runs a program to its end, as sys.Run does.
+// A Runner runs a program and waits for its end, as sys.Run does.
 type Runner func(context.Context, sys.Command) error
 
-// Programs has each program that is run have a span, run_NAME, whose ID the program gets.
-// What its arguments are is not in it: they may hold what is sensitive. Neither is the
-// name of a program that there is not, which may be anything: its span is run_program.
+// Programs returns a Runner that creates a span, run_NAME, for each program and passes the span's
+// ID to the program. The span does not contain the arguments, which may be sensitive. It contains
+// the name only if the program exists, since the name may be any text; otherwise the span is
+// run_program.
 func Programs(run Runner) Runner {
 	return func(ctx context.Context, c sys.Command) error {
 		if !On(ctx) {

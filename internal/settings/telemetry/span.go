@@ -9,15 +9,15 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 )
 
-// A Span is something that was done: what, when, below what else, and what came of
-// it. A nil Span takes everything and does nothing. Its methods may be called
-// concurrently until it has ended; the fields are for those who get it then.
+// A Span is a step of a run: its name, times, parent and result. A nil Span ignores everything.
+// Its methods may be called concurrently until it has ended. Its fields are for receivers of
+// ended spans.
 type Span struct {
 	Name     string
 	Trace    [16]byte
 	ID       [8]byte
-	Above    [8]byte // the span that it belongs to; zeros: none
-	Remote   bool    // Above is of another program
+	Above    [8]byte // ID of the parent span; zeros mean none
+	Remote   bool    // the parent span belongs to another program
 	Flags    byte
 	Began    time.Time
 	Ended    time.Time
@@ -27,23 +27,23 @@ type Span struct {
 
 	tracer *Tracer
 	mu     sync.Mutex
-	about  int // of Attrs: how many say what it is about, which measures go by
+	about  int // number of leading Attrs that describe the subject; metrics are grouped by these
 }
 
-// An Attr is one attribute. Value is a string, an int or a bool.
+// An Attr is an attribute. Value is a string, an int or a bool.
 type Attr struct {
 	Key   string
 	Value any
 }
 
-// A Failure is an error that a span ended with.
+// A Failure is an error of a span.
 type Failure struct {
 	At            time.Time
 	Type, Message string
 }
 
-// Text says what a span is about. Such attributes come before those of what came of
-// it, since measures are kept apart by them.
+// Text adds an attribute that describes the subject of a span. Metrics are grouped by these
+// attributes, so they must precede those of the result. It returns s.
 func (s *Span) Text(key, value string) *Span {
 	if s != nil {
 		s.add(Attr{key, value}, true)
@@ -59,7 +59,7 @@ func (s *Span) Count(key string, n int) *Span {
 	return s
 }
 
-// Flag is Text for yes or no.
+// Flag is Text for a boolean.
 func (s *Span) Flag(key string, yes bool) *Span {
 	if s != nil {
 		s.add(Attr{key, yes}, true)
@@ -67,7 +67,7 @@ func (s *Span) Flag(key string, yes bool) *Span {
 	return s
 }
 
-// Outcome says what came of it.
+// Outcome adds an attribute that describes the result.
 func (s *Span) Outcome(key, value string) {
 	if s != nil {
 		s.add(Attr{key, value}, false)
@@ -90,7 +90,7 @@ func (s *Span) add(a Attr, about bool) {
 	}
 }
 
-// Fail notes an error. message must hold nothing that may be sensitive.
+// Fail records an error. message must not contain sensitive data.
 func (s *Span) Fail(typ, message string) {
 	if s == nil {
 		return
@@ -101,11 +101,11 @@ func (s *Span) Fail(typ, message string) {
 	s.Failures = append(s.Failures, Failure{at, typ, message})
 }
 
-// mostFailures is how many errors of a list are noted.
+// mostFailures is the maximum number of errors of a list that are recorded.
 const mostFailures = 5
 
-// Messages notes the errors among messages: their summaries and places, since
-// details may hold what programs wrote.
+// Messages records the errors in ds: their summaries and source positions. Details are omitted,
+// since they may contain the output of programs.
 func (s *Span) Messages(ds diag.List) {
 	if s == nil {
 		return
@@ -127,7 +127,7 @@ func (s *Span) Messages(ds diag.List) {
 	}
 }
 
-// End ends the span and hands it over.
+// End ends the span and exports it.
 func (s *Span) End() {
 	if s == nil {
 		return
@@ -143,7 +143,7 @@ func (s *Span) End() {
 	}
 }
 
-// redact takes out of what the span says what must not be shown. The caller holds the mutex.
+// redact removes secrets from the texts of the span. The caller holds the mutex.
 func (s *Span) redact(text func(string) string) {
 	if text == nil {
 		return
@@ -158,12 +158,12 @@ func (s *Span) redact(text func(string) string) {
 	}
 }
 
-// Traced reports whether the span is part of a trace, so that programs that are
-// started in it get its ID.
+// Traced reports whether the span is part of a trace, so that programs that run in it receive its
+// ID.
 func (s *Span) Traced() bool { return s != nil && s.tracer.o.Spans != nil }
 
-// Parent is the ID of the span for other programs, in the form of the header
-// traceparent of the W3C's Trace Context.
+// Parent returns the ID of the span for other programs, in the form of the header traceparent
+// (W3C Trace Context).
 func (s *Span) Parent() string {
 	return "00-" + hex.EncodeToString(s.Trace[:]) + "-" + hex.EncodeToString(s.ID[:]) + "-" + hex.EncodeToString([]byte{s.Flags})
 }

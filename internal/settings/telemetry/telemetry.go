@@ -1,11 +1,10 @@
-// Package telemetry tells what a run of the program does, and for how long: spans in
-// the manner of OpenTelemetry, and measures that are made of them.
+// Package telemetry records the steps of a run and their durations, as spans and metrics in the
+// sense of OpenTelemetry.
 //
-// Main types: Tracer and Span. A context carries the span that is going on; Start
-// begins one below it. The one rule: where nobody asked for telemetry a context
-// carries none, Start returns a nil Span, whose methods do nothing, and nothing is
-// allocated. No value that may be sensitive goes into a span: names, paths, counts
-// and statuses do; arguments, values and the details of messages do not.
+// Main types: Tracer and Span. A context contains the current span, and Start creates a child of
+// it. The one rule: without telemetry, a context contains no span, Start returns a nil Span,
+// whose methods do nothing, and nothing is allocated. Spans contain names, paths, counts and
+// statuses, but no data that may be sensitive: no arguments, values or details of messages.
 package telemetry
 
 import (
@@ -15,26 +14,26 @@ import (
 	"time"
 )
 
-// Options say what is recorded. Now and Random are required.
+// Options configures a Tracer. Now and Random are required.
 type Options struct {
 	Now    func() time.Time
-	Random io.Reader // of identifiers
-	Parent Parent    // what the first span is below; the zero value is nothing
-	// Redact takes out of texts what must not be shown. Nil: nothing.
+	Random io.Reader // source of identifiers
+	Parent Parent    // parent of the first span; zero means none
+	// Redact removes secrets from texts. nil means that texts are unchanged.
 	Redact func(string) string
-	// Spans gets each span when it has ended, and must not change it. It is called
-	// concurrently. Nil: there are no traces, only measures.
+	// Spans receives each span when it has ended, and must not change it. It is called
+	// concurrently. nil means that there are no traces, only metrics.
 	Spans func(*Span)
-	// Logs gets each message for the user. It is called concurrently, and may be nil.
+	// Logs receives each message for the user. It is called concurrently, and may be nil.
 	Logs func(*Record)
-	// Measures gets what spans say in numbers; nil: there are none.
+	// Measures receives the metrics of spans. nil means none.
 	Measures *Measures
 }
 
-// A Tracer makes the spans of one run. Its methods may be called concurrently.
+// A Tracer creates the spans of one run. Its methods may be called concurrently.
 type Tracer struct {
 	o    Options
-	mu   sync.Mutex // of Random
+	mu   sync.Mutex // guards Random
 	root ids
 }
 
@@ -43,10 +42,10 @@ type ids struct {
 	flags byte
 }
 
-// sampled is the flag of a trace that is to be recorded.
+// sampled is the flag of a recorded trace.
 const sampled = 1
 
-// New makes a tracer.
+// New returns a Tracer.
 func New(o Options) *Tracer {
 	t := &Tracer{o: o, root: ids{o.Parent.Trace, o.Parent.Flags}}
 	if !o.Parent.Given() {
@@ -56,7 +55,7 @@ func New(o Options) *Tracer {
 	return t
 }
 
-// random fills in an identifier, which is never all zeros.
+// random sets id to a random identifier that is not all zeros.
 func (t *Tracer) random(id []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -71,19 +70,19 @@ func (t *Tracer) random(id []byte) {
 
 type contextKey struct{}
 
-// in is what a context carries.
+// in is the value in a context.
 type in struct {
 	tracer *Tracer
-	span   *Span // nil before the first
+	span   *Span // nil before the first span
 }
 
-// With is a context in which spans are made.
+// With returns a context in which Start creates spans.
 func (t *Tracer) With(ctx context.Context) context.Context {
 	return context.WithValue(ctx, contextKey{}, &in{tracer: t})
 }
 
-// Start begins a span below the one that the context carries. Without telemetry the
-// context is returned as it is, with a nil Span. Whoever begins a span must end it.
+// Start creates a child of the span in ctx. Without telemetry it returns ctx and a nil Span. The
+// caller must end the span.
 func Start(ctx context.Context, name string) (context.Context, *Span) {
 	at, _ := ctx.Value(contextKey{}).(*in)
 	if at == nil {
@@ -93,8 +92,8 @@ func Start(ctx context.Context, name string) (context.Context, *Span) {
 	return context.WithValue(ctx, contextKey{}, &in{at.tracer, s}), s
 }
 
-// Below gives a context the span that another one has, for work that is ended by the first and
-// belongs to the second.
+// Below returns ctx with the span of above. It is for work that ends with ctx but belongs to the
+// span of above.
 func Below(ctx, above context.Context) context.Context {
 	if at, _ := above.Value(contextKey{}).(*in); at != nil {
 		return context.WithValue(ctx, contextKey{}, at)
@@ -102,14 +101,14 @@ func Below(ctx, above context.Context) context.Context {
 	return ctx
 }
 
-// On reports whether spans are made, for callers whose names and attributes cost
-// something to make.
+// On reports whether ctx has telemetry, for callers whose names and attributes are expensive to
+// compute.
 func On(ctx context.Context) bool {
 	at, _ := ctx.Value(contextKey{}).(*in)
 	return at != nil
 }
 
-// span begins a span.
+// span creates a span.
 func (t *Tracer) span(name string, above *Span) *Span {
 	s := &Span{tracer: t, Name: name, Trace: t.root.trace, Flags: t.root.flags, Began: t.o.Now()}
 	t.random(s.ID[:])

@@ -18,7 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// clock goes on by a millisecond with every look.
+// clock advances by a millisecond with every call.
 func clock() func() time.Time {
 	at := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	return func() time.Time {
@@ -27,7 +27,7 @@ func clock() func() time.Time {
 	}
 }
 
-// counting gives bytes that are all different.
+// counting is a reader of bytes that are all different.
 type counting struct{ n byte }
 
 func (c *counting) Read(b []byte) (int, error) {
@@ -38,14 +38,14 @@ func (c *counting) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// record makes a tracer and what it gave.
+// record returns a tracer, and the spans that it exports.
 func record(p Parent, m *Measures) (context.Context, *[]*Span) {
 	var got []*Span
 	t := New(Options{Now: clock(), Random: &counting{}, Parent: p, Spans: func(s *Span) { got = append(got, s) }, Measures: m})
 	return t.With(context.Background()), &got
 }
 
-// Where nobody asked for telemetry nothing is made, and nothing is allocated.
+// Without telemetry nothing is created and nothing is allocated.
 func TestOff(t *testing.T) {
 	ctx := t.Context()
 	same, s := Start(ctx, "x")
@@ -99,7 +99,7 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// A trace that is not to be recorded is not, but those that come after know of it.
+// A trace without the sampled flag is not exported, but its ID is passed on to programs.
 func TestNotSampled(t *testing.T) {
 	p, err := ParseParent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00")
 	if err != nil {
@@ -117,7 +117,7 @@ func TestNotSampled(t *testing.T) {
 	}
 }
 
-// A list of errors is cut, so that a span stays small.
+// A list of errors is shortened, so that a span stays small.
 func TestManyMessages(t *testing.T) {
 	ctx, _ := record(Parent{}, nil)
 	_, s := Start(ctx, "x")
@@ -214,7 +214,7 @@ hook_a_b_errors_count [] 1 0 0 0 0 false
 	}
 }
 
-// However many units there are, a measure tells so many apart and no more.
+// The number of attribute sets of a metric is limited, whatever the number of units.
 func TestMeasuresAreBounded(t *testing.T) {
 	m := &Measures{Now: clock()}
 	ctx, _ := record(Parent{}, m)
@@ -267,7 +267,7 @@ func FuzzParseParent(f *testing.F) {
 	})
 }
 
-// A context below another one has its span, and ends with its own parent.
+// The context that Below returns has the span of one context and ends with the other.
 func TestBelow(t *testing.T) {
 	ctx, spans := record(Parent{}, nil)
 	above, s := Start(ctx, "above")

@@ -1,8 +1,8 @@
-// Package tracelog is the log that TF_LOG and its like ask for: what the program does, and
-// what providers write.
+// Package tracelog writes the log that TF_LOG and related variables enable: the steps of this
+// program, and the logs of providers.
 //
-// Main type: Log. The one rule: a line holds names, places and times, and never the value
-// of a variable, of an argument or of the environment.
+// Main type: Log. The one rule: a line contains names, source positions and times, and never the
+// value of a variable, an argument or an environment variable.
 package tracelog
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/settings/telemetry"
 )
 
-// A Level is how much is logged: everything up to it.
+// A Level is a log level. A log contains all lines up to its level.
 type Level int
 
 const (
@@ -36,7 +36,7 @@ const (
 
 var names = [...]string{"OFF", "ERROR", "WARN", "INFO", "DEBUG", "TRACE"}
 
-// level reads the value of a variable; json asks for one object a line.
+// level parses the value of a variable. json means one JSON object per line.
 func level(text string) (l Level, json, known bool) {
 	text = strings.ToUpper(text)
 	if text == "JSON" {
@@ -49,8 +49,7 @@ func level(text string) (l Level, json, known bool) {
 	return Level(max(i, 0)), false, i >= 0
 }
 
-// A Log is where lines go. Its methods may be called concurrently, and a nil Log takes
-// nothing.
+// A Log writes lines. Its methods may be called concurrently. A nil Log ignores everything.
 type Log struct {
 	core, providers Level
 	json            bool
@@ -60,10 +59,10 @@ type Log struct {
 	out io.Writer
 }
 
-// Open makes the log that the environment asks for: nil if none. TF_LOG is for both,
-// TF_LOG_CORE and TF_LOG_PROVIDER for either. With TF_LOG_PATH it goes to the end of that
-// file, which counts from dir, else to stderr, which also gets what is wrong with these
-// variables. close may be called when nothing is logged any more.
+// Open returns the log that the environment enables, or nil. TF_LOG sets the level for the
+// program and for providers, TF_LOG_CORE and TF_LOG_PROVIDER set one of them. Lines are appended
+// to the file in TF_LOG_PATH, which may be relative to dir, or otherwise written to stderr.
+// Errors in these variables are written to stderr too. close may be called after the last line.
 func Open(env sys.Env, dir string, stderr io.Writer, now func() time.Time) (l *Log, close func()) {
 	close = func() {}
 	l = &Log{now: now, out: stderr}
@@ -72,7 +71,7 @@ func Open(env sys.Env, dir string, stderr io.Writer, now func() time.Time) (l *L
 		text := cmp.Or(env.Get(name), env.Get("TF_LOG"))
 		got, asJSON, known := level(text)
 		if !known {
-			got = Trace // as the peers do
+			got = Trace // as OpenTofu does
 			odd = append(odd, text)
 		}
 		*into = got
@@ -96,17 +95,17 @@ func Open(env sys.Env, dir string, stderr io.Writer, now func() time.Time) (l *L
 	return l, close
 }
 
-// Core reports whether lines of the program itself are wanted.
+// Core reports whether lines of this program are logged.
 func (l *Log) Core() bool { return l != nil && l.core > Off }
 
-// Printf writes a line of the program itself.
+// Printf writes a line of this program.
 func (l *Log) Printf(level Level, format string, args ...any) {
 	if l.Core() && level <= l.core {
 		l.write(level, "", fmt.Sprintf(format, args...))
 	}
 }
 
-// Span writes what a part of a run did, when it has ended.
+// Span writes a line about a span that has ended, and its errors.
 func (l *Log) Span(s *telemetry.Span) {
 	if !l.Core() {
 		return
@@ -121,7 +120,7 @@ func (l *Log) Span(s *telemetry.Span) {
 	}
 }
 
-// write writes a line. from is the provider that it is of; "" for the program.
+// write writes a line. from is the provider that logged it; "" means this program.
 func (l *Log) write(level Level, from, text string) {
 	at := l.now()
 	var b []byte
@@ -130,7 +129,7 @@ func (l *Log) write(level Level, from, text string) {
 		if from != "" {
 			line["@module"] = from
 		}
-		b, _ = json.Marshal(line) // strings can always be written
+		b, _ = json.Marshal(line) // marshaling strings never fails
 		b = append(b, '\n')
 	} else {
 		if from != "" {
@@ -144,10 +143,10 @@ func (l *Log) write(level Level, from, text string) {
 func (l *Log) raw(b []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, _ = l.out.Write(b) // a full log stops nothing
+	_, _ = l.out.Write(b) // a failure to log is ignored
 }
 
-// Provider is where a provider's process writes; nil if nobody wants that.
+// Provider returns the writer for the log of a provider's process, or nil if it is not logged.
 func (l *Log) Provider(name string) io.Writer {
 	if l == nil || l.providers == Off {
 		return nil
@@ -155,16 +154,16 @@ func (l *Log) Provider(name string) io.Writer {
 	return &lines{log: l, name: "provider." + name}
 }
 
-// lines takes what a process writes apart.
+// lines splits the output of a process into lines.
 type lines struct {
 	log  *Log
 	name string
 
 	mu   sync.Mutex
-	rest []byte // of a line that has not ended
+	rest []byte // start of a line that has not ended
 }
 
-// maxLine bounds what is kept of a line without an end.
+// maxLine is the maximum size, in bytes, of a buffered line. Longer lines are split.
 const maxLine = 1 << 20
 
 func (w *lines) Write(b []byte) (int, error) {
@@ -181,7 +180,7 @@ func (w *lines) Write(b []byte) (int, error) {
 	}
 }
 
-// line writes one line. The libraries of plugins write an object each, with a level.
+// line writes one line. Plugin libraries write lines that are JSON objects with a level.
 func (w *lines) line(b []byte) {
 	if len(b) == 0 {
 		return
