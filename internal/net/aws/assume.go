@@ -6,10 +6,9 @@ import (
 	"path/filepath"
 )
 
-// Assume gets the credentials of a role once, as the environment of programs that are to
-// have it. token is that of a CI system or a cluster, or the absolute path of a file that
-// holds it; "" if the role is assumed with the credentials that the environment and the
-// options lead to.
+// Assume assumes a role once and returns its credentials as environment variables. token is the
+// token of a CI system or a cluster, or the absolute path of a file that contains it. "" means
+// that the role is assumed with the credentials of the environment and the options.
 func Assume(ctx context.Context, r Role, token string, o Options, s Services) ([]string, error) {
 	switch {
 	case filepath.IsAbs(token):
@@ -20,7 +19,7 @@ func Assume(ctx context.Context, r Role, token string, o Options, s Services) ([
 		o.AssumeRole = append(o.AssumeRole, r)
 	}
 	session, err := Open(ctx, o, s)
-	if errors.Is(err, ErrNoRegion) { // the service is everywhere
+	if errors.Is(err, ErrNoRegion) { // the token service is available in every region
 		o.Region = "us-east-1"
 		session, err = Open(ctx, o, s)
 	}

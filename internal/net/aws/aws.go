@@ -1,10 +1,10 @@
-// Package aws makes signed requests to AWS and to services that speak its protocols,
-// with credentials from every place that the tools of AWS look in.
+// Package aws sends signed requests to AWS and to services with its protocols, with credentials
+// from every source that the tools of AWS search.
 //
-// Main types: Options, Session and Services. The one rule: nothing is read from the
-// process itself. Profiles, roles, single sign-on, containers and machines are those
-// of the environment and the home folder that the caller gives, so that many units
-// with different environments can run in one process.
+// Main types: Options, Session and Services. The one rule: nothing is read from the process
+// itself. Profiles, roles, single sign-on, containers and machines are those of the environment
+// and the home directory that the caller passes, so that units with different environments can
+// run in one process.
 package aws
 
 import (
@@ -31,38 +31,38 @@ import (
 	"golang.org/x/net/http/httpproxy"
 )
 
-// Services are the effects that a session uses. All but Renew are required.
+// Services contains the external services that a session uses. All except Renew are required.
 type Services struct {
 	Env sys.Env
-	// Renew gives the environment again, with keys that do not end before the returned
-	// time (zero: while the process lasts); nil: it stays as it is.
+	// Renew returns the current environment, and the time until which its keys are valid; zero
+	// means until the process ends. nil means that Env does not change.
 	Renew     func(ctx context.Context) (sys.Env, time.Time, error)
 	Dir, Home string
 	Now       func() time.Time
 	Run       func(ctx context.Context, c sys.Command) error
-	Transport *http.Transport // used as it is where nothing is set that changes it
+	Transport *http.Transport // used unchanged unless an option changes it
 }
 
-// Options say whose credentials are used, and how services are reached. The zero
-// value takes all of it from the environment.
+// Options configures the credentials and the connections. The zero value takes all of them from
+// the environment.
 type Options struct {
 	Region                         string
 	AccessKey, SecretKey, Token    string
 	Profile                        string
 	ConfigFiles, CredentialFiles   []string
-	AssumeRole                     []Role // one after another
+	AssumeRole                     []Role // assumed one after another
 	WebIdentity                    *WebIdentity
 	STSEndpoint, STSRegion         string
-	SkipMetadata                   *bool // nil: as the environment says
+	SkipMetadata                   *bool // nil means that the environment decides
 	MetadataEndpoint, MetadataMode string
 	Insecure                       bool
-	CABundle                       string // a file
+	CABundle                       string // path of a file
 	HTTPProxy, HTTPSProxy, NoProxy *string
 	MaxRetries                     int
 	FIPS, DualStack                bool
 }
 
-// A Role is one to assume. The zero value of all but ARN leaves it to the service.
+// A Role is a role to assume. Zero values of fields other than ARN are the service's defaults.
 type Role struct {
 	ARN, ExternalID, Policy, SessionName string
 	Duration                             time.Duration
@@ -71,7 +71,7 @@ type Role struct {
 	TransitiveTagKeys                    []string
 }
 
-// A WebIdentity is a token of another identity provider, to be traded for a role.
+// A WebIdentity is a token of another identity provider, which is exchanged for a role.
 type WebIdentity struct {
 	Role
 	Token, TokenFile string
@@ -89,13 +89,13 @@ type Session struct {
 	signer *v4.Signer
 }
 
-// ErrNoRegion says that no place names a region.
+// ErrNoRegion means that no source specifies a region.
 var ErrNoRegion = errors.New("no region is set: neither in the configuration nor in AWS_REGION, AWS_DEFAULT_REGION or the profile")
 
-// ErrCABundle is wrapped by errors about the file of certificates.
+// ErrCABundle is wrapped by errors about the CA bundle.
 var ErrCABundle = errors.New("the file of certificates cannot be used")
 
-// Open finds where the credentials come from. Nothing is sent.
+// Open determines the source of the credentials. It sends no requests.
 func Open(ctx context.Context, o Options, s Services) (*Session, error) {
 	client, err := httpClient(o, s)
 	if err != nil {
@@ -113,10 +113,10 @@ func Open(ctx context.Context, o Options, s Services) (*Session, error) {
 	return out, nil
 }
 
-// expiryWindow is how long before their end credentials are renewed.
+// expiryWindow is the time before their expiry at which credentials are renewed.
 const expiryWindow = 2 * time.Minute
 
-// httpClient is a client with the TLS settings and the proxy of the options.
+// httpClient returns a client with the TLS settings and the proxy of the options.
 func httpClient(o Options, s Services) (*http.Client, error) {
 	bundle := o.CABundle
 	if bundle == "" {
@@ -167,7 +167,7 @@ func under(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// expand replaces a leading "~".
+// expand replaces a leading "~" by the home directory.
 func expand(path, home string) string {
 	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || rest[0] == '/') {
 		return home + rest
@@ -175,7 +175,7 @@ func expand(path, home string) string {
 	return path
 }
 
-// Credentials are the ones in force, renewed where they are about to expire.
+// Credentials returns the current credentials. It renews them if they are about to expire.
 func (s *Session) Credentials(ctx context.Context) (awssdk.Credentials, error) {
 	c, err := s.creds.Retrieve(ctx)
 	if errors.Is(err, ErrNoCredentials) {
@@ -187,7 +187,7 @@ func (s *Session) Credentials(ctx context.Context) (awssdk.Credentials, error) {
 	return c, nil
 }
 
-// Sign signs a request for a service of a region; sum is the checksum of its body.
+// Sign signs a request for a service in a region. sum is the checksum of the request's body.
 func (s *Session) Sign(ctx context.Context, r *http.Request, sum [sha256.Size]byte, service, region string) error {
 	c, err := s.Credentials(ctx)
 	if err != nil {
@@ -200,7 +200,7 @@ func (s *Session) Sign(ctx context.Context, r *http.Request, sum [sha256.Size]by
 	return s.signer.SignHTTP(ctx, c, r, hash, service, region, s.s.Now(), func(so *v4.SignerOptions) { so.DisableURIPathEscaping = service == "s3" })
 }
 
-// Suffix is the domain of the services of a region.
+// Suffix returns the domain of the services in a region.
 func Suffix(region string) string {
 	switch {
 	case strings.HasPrefix(region, "cn-"):
@@ -219,8 +219,8 @@ func Suffix(region string) string {
 	return "amazonaws.com"
 }
 
-// Endpoint is the address of a service in the session's region, unless one is given,
-// or named by one of the variables.
+// Endpoint returns the URL of a service in the session's region. A given URL and one in the
+// environment variables env take precedence.
 func (s *Session) Endpoint(service, given string, env ...string) string {
 	for _, n := range append(env, "AWS_ENDPOINT_URL_"+strings.ToUpper(service), "AWS_ENDPOINT_URL") {
 		if given == "" {
@@ -243,7 +243,7 @@ func (s *Session) Endpoint(service, given string, env ...string) string {
 	return "https://" + service + "." + s.Region + "." + suffix
 }
 
-// AccountID is the account that the credentials belong to.
+// AccountID returns the account of the credentials.
 func (s *Session) AccountID(ctx context.Context) (string, error) {
 	client := stsClient(s.o, s.s, s.HTTP, s.Region, s.creds)
 	out, err := client.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
@@ -253,7 +253,7 @@ func (s *Session) AccountID(ctx context.Context) (string, error) {
 	return awssdk.ToString(out.Account), nil
 }
 
-// An APIError is what a service answered in place of a result.
+// An APIError is an error response of a service.
 type APIError struct {
 	Status  int
 	Code    string
@@ -267,7 +267,7 @@ func (e *APIError) Error() string {
 	return e.Code + ": " + e.Message
 }
 
-// JSONError reads an error of the protocols awsJson1.0 and 1.1.
+// JSONError parses an error of the protocols awsJson1.0 and 1.1.
 func JSONError(status int, body []byte) *APIError {
 	var doc struct {
 		Type     string `json:"__type"`
@@ -285,8 +285,8 @@ func JSONError(status int, body []byte) *APIError {
 	return e
 }
 
-// Line is what an error of the vendor's clients says, in one line: the answer of the
-// service where there is one, else the innermost cause.
+// Line returns the message of an error of AWS's clients in one line: the response of the service,
+// or otherwise the innermost cause.
 func Line(err error) string {
 	var api smithy.APIError
 	if errors.As(err, &api) {

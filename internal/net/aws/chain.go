@@ -29,15 +29,15 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/sys"
 )
 
-// # Where credentials come from
+// # Sources of credentials
 //
-// In order: what the configuration sets, the environment, the profile (keys, a role
-// with the credentials of another profile, web identity, single sign-on, a program),
-// the container, the machine. Then roles are assumed one after another. The vendor's
-// providers do the asking; its own chain is not used, since it reads the environment
-// of the process. https://docs.aws.amazon.com/sdkref/latest/guide/standardized-credentials.html
+// In order: the configuration, the environment, the profile (keys, a role with the credentials of
+// another profile, web identity, single sign-on, a program), the container, and the machine. Then
+// the roles are assumed one after another. AWS's own providers are used, but not its chain,
+// because that reads the environment of the process.
+// https://docs.aws.amazon.com/sdkref/latest/guide/standardized-credentials.html
 
-// ErrNoCredentials says that no place has any.
+// ErrNoCredentials means that no source has credentials.
 var ErrNoCredentials = errors.New("no credentials were found: neither in the configuration, the environment, the profile, nor from a container or a machine")
 
 type chain struct {
@@ -55,7 +55,7 @@ func (c *chain) env(names ...string) string {
 	return ""
 }
 
-// resolve returns where credentials come from, and the region.
+// resolve returns the provider of the credentials, and the region.
 func (c *chain) resolve(ctx context.Context) (awssdk.CredentialsProvider, string, error) {
 	region := first(c.o.Region, c.env("AWS_REGION", "AWS_DEFAULT_REGION"))
 	shared, err := c.profile(ctx)
@@ -83,7 +83,7 @@ func (c *chain) resolve(ctx context.Context) (awssdk.CredentialsProvider, string
 	return base, region, nil
 }
 
-// base are the credentials before the configuration's roles.
+// base returns the provider of the credentials before the roles of the configuration are assumed.
 func (c *chain) base(shared *config.SharedConfig, region string) (awssdk.CredentialsProvider, error) {
 	if c.o.AccessKey != "" || c.o.SecretKey != "" {
 		return credentials.NewStaticCredentialsProvider(c.o.AccessKey, c.o.SecretKey, c.o.Token), nil
@@ -105,7 +105,7 @@ func (c *chain) base(shared *config.SharedConfig, region string) (awssdk.Credent
 	return c.ambient(shared)
 }
 
-// renewed are the keys in the environment, asked for again where they may end.
+// renewed provides the keys in the environment, and requests new ones before they expire.
 type renewed struct{ c *chain }
 
 func (r renewed) Retrieve(ctx context.Context) (awssdk.Credentials, error) {
@@ -125,7 +125,7 @@ func (r renewed) Retrieve(ctx context.Context) (awssdk.Credentials, error) {
 	return out, err
 }
 
-// ambient are the credentials of the container, or else of the machine.
+// ambient returns the provider of the container or, without one, of the machine.
 func (c *chain) ambient(shared *config.SharedConfig) (awssdk.CredentialsProvider, error) {
 	if p, err := c.container(); p != nil || err != nil {
 		return p, err
@@ -133,7 +133,8 @@ func (c *chain) ambient(shared *config.SharedConfig) (awssdk.CredentialsProvider
 	return c.machine(shared)
 }
 
-// profile is the selected profile; nil if there is none and none was named.
+// profile returns the selected profile. It returns nil if none was named and there is no default
+// profile.
 func (c *chain) profile(ctx context.Context) (*config.SharedConfig, error) {
 	name := first(c.o.Profile, c.env("AWS_PROFILE", "AWS_DEFAULT_PROFILE"))
 	files, creds := c.files(c.o.ConfigFiles, "AWS_CONFIG_FILE", "config"), c.files(c.o.CredentialFiles, "AWS_SHARED_CREDENTIALS_FILE", "credentials")
@@ -166,7 +167,7 @@ func (c *chain) files(given []string, variable, name string) []string {
 	return out
 }
 
-// fromProfile is what a profile gives; nil if it gives no credentials.
+// fromProfile returns the provider of a profile, or nil if the profile has no credentials.
 func (c *chain) fromProfile(p *config.SharedConfig, region string) (awssdk.CredentialsProvider, error) {
 	var base awssdk.CredentialsProvider
 	var err error
@@ -267,7 +268,7 @@ func (c *chain) webIdentity(w WebIdentity, region string) (awssdk.CredentialsPro
 	}), nil
 }
 
-// An identity is a token, or the file that has it, read again each time.
+// An identity is a token, or the path of a file that contains it. The file is read each time.
 type identity struct{ token, file string }
 
 func (i identity) GetIdentityToken() ([]byte, error) {
@@ -286,7 +287,7 @@ func (c *chain) sso(p *config.SharedConfig) (awssdk.CredentialsProvider, error) 
 	if err != nil {
 		return nil, errors.New(Line(err))
 	}
-	file = filepath.Join(c.s.Home, ".aws", "sso", "cache", filepath.Base(file)) // the vendor's function takes the home folder of the process
+	file = filepath.Join(c.s.Home, ".aws", "sso", "cache", filepath.Base(file)) // AWS's function uses the home directory of the process
 	oo := ssooidc.Options{Region: region, HTTPClient: c.http, Retryer: retryer(c.o)}
 	so := sso.Options{Region: region, HTTPClient: c.http, Retryer: retryer(c.o)}
 	if where := c.env("AWS_ENDPOINT_URL_SSO", "AWS_SSO_ENDPOINT"); where != "" {
@@ -303,7 +304,8 @@ func (c *chain) sso(p *config.SharedConfig) (awssdk.CredentialsProvider, error) 
 	})}, nil
 }
 
-// A signOn is the single sign-on of a profile, which somebody has to do in a browser.
+// A signOn provides the credentials of a profile with single sign-on, for which the user has to
+// log in with a browser.
 type signOn struct {
 	profile string
 	role    awssdk.CredentialsProvider
@@ -317,7 +319,8 @@ func (o signOn) Retrieve(ctx context.Context) (awssdk.Credentials, error) {
 	return c, err
 }
 
-// container asks the endpoint that ECS and EKS give to containers; nil if there is none.
+// container returns the provider for the endpoint that ECS and EKS offer to containers, or nil if
+// there is none.
 func (c *chain) container() (awssdk.CredentialsProvider, error) {
 	where := c.env("AWS_CONTAINER_CREDENTIALS_FULL_URI")
 	if rel := c.env("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"); rel != "" {
@@ -338,7 +341,7 @@ func (c *chain) container() (awssdk.CredentialsProvider, error) {
 	}), nil
 }
 
-// machine asks the metadata service, which only a machine of AWS has.
+// machine returns the provider for the metadata service, which only machines of AWS have.
 func (c *chain) machine(p *config.SharedConfig) (awssdk.CredentialsProvider, error) {
 	off := strings.EqualFold(c.env("AWS_EC2_METADATA_DISABLED"), "true")
 	if c.o.SkipMetadata != nil {
@@ -348,13 +351,13 @@ func (c *chain) machine(p *config.SharedConfig) (awssdk.CredentialsProvider, err
 		return missing{}, nil
 	}
 	client := *c.http
-	if t, ok := client.Transport.(*http.Transport); ok { // no proxy leads there
+	if t, ok := client.Transport.(*http.Transport); ok { // the service is not reachable by a proxy
 		t = t.Clone()
 		t.Proxy, t.DisableKeepAlives = nil, true
 		client.Transport = t
 	}
 	io := imds.Options{HTTPClient: &client, ClientEnableState: imds.ClientEnabled}
-	if c.http.Transport == c.s.Transport { // a machine that is none must not be waited for
+	if c.http.Transport == c.s.Transport { // on other machines the request must fail quickly
 		client.Timeout = 2 * time.Second
 		io.Retryer = retry.NewStandard(func(o *retry.StandardOptions) { o.MaxAttempts, o.MaxBackoff = 2, 300*time.Millisecond })
 	}
@@ -374,8 +377,8 @@ func (c *chain) machine(p *config.SharedConfig) (awssdk.CredentialsProvider, err
 	return machine{ec2rolecreds.New(func(o *ec2rolecreds.Options) { o.Client = imds.New(io) })}, nil
 }
 
-// A machine is one of AWS, or it is none: then nobody answers, or somebody who knows
-// nothing of roles.
+// A machine provides the credentials of the machine's role. On other machines nothing answers, or
+// another server does, so every error means that there are no credentials.
 type machine struct{ role awssdk.CredentialsProvider }
 
 func (m machine) Retrieve(ctx context.Context) (awssdk.Credentials, error) {
@@ -386,14 +389,14 @@ func (m machine) Retrieve(ctx context.Context) (awssdk.Credentials, error) {
 	return c, err
 }
 
-// missing has no credentials.
+// missing is a provider without credentials.
 type missing struct{}
 
 func (missing) Retrieve(context.Context) (awssdk.Credentials, error) {
 	return awssdk.Credentials{}, ErrNoCredentials
 }
 
-// A process is the program of credential_process.
+// A process provides the credentials of the program in credential_process.
 // https://docs.aws.amazon.com/sdkref/latest/guide/feature-process-credentials.html
 type process struct {
 	c       *chain

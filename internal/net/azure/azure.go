@@ -1,9 +1,8 @@
-// Package azure gives access tokens of Azure, by each of the ways that the provider and
-// the backend of that name have.
+// Package azure gets access tokens of Azure in each way that the provider and the backend of that
+// name support.
 //
-// Main types: Options, and Session, made by Open. The one rule: which way is taken follows
-// from the options alone, so that a configuration does not mean something else on another
-// machine.
+// Main types: Options, and Session, returned by Open. The one rule: the options alone determine
+// the way to log in, so that a configuration has the same meaning on all machines.
 package azure
 
 import (
@@ -29,25 +28,25 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/sys"
 )
 
-// Options say how to log in. Of several ways the first of these is taken: certificate,
-// secret, pipeline, OIDC, managed identity, workload identity, az.
+// Options configures the login. If several ways are configured, the first of these is used:
+// certificate, secret, pipeline, OIDC, managed identity, workload identity, az.
 type Options struct {
 	Tenant, Client string
-	Login          string // the authority's host, "" for that of the public cloud
+	Login          string // host of the authority; "" for that of the public cloud
 
 	Certificate, CertificatePath, CertificatePassword string // PKCS#12, in base64 or as a file
 	Secret                                            string
 
 	OIDC                                    bool
 	OIDCToken, OIDCTokenPath                string
-	OIDCURL, OIDCBearer                     string // where a CI system gives tokens
-	ServiceConnection                       string // of a pipeline of Azure DevOps
-	Audience                                string // of tokens of CI systems
+	OIDCURL, OIDCBearer                     string // endpoint of a CI system for tokens, and its bearer token
+	ServiceConnection                       string // service connection of a pipeline of Azure DevOps
+	Audience                                string // audience of tokens of CI systems
 	ManagedIdentity, WorkloadIdentity, Tool bool
-	ManagedEndpoint                         string // that of MSI_ENDPOINT
+	ManagedEndpoint                         string // replaces MSI_ENDPOINT
 }
 
-// Services are the effects that a Session may use. All are set.
+// Services contains the external services that a Session uses. All are required.
 type Services struct {
 	Env       sys.Env
 	Dir       string
@@ -56,20 +55,20 @@ type Services struct {
 	Now       func() time.Time
 }
 
-// ErrNone says that no way to log in is configured.
+// ErrNone means that no way to log in is configured.
 var ErrNone = errors.New("there are no credentials of Azure")
 
-// ErrBusy says that what gives tokens could not do it now, so that it may be asked again.
+// ErrBusy means that the token service is overloaded, so that the request may be retried.
 var ErrBusy = errors.New("it has too much to do")
 
-// A TokenError says why there is no token. It wraps ErrNone, ErrBusy or what the network
-// said where one of them is the cause.
+// A TokenError is the reason why there is no token. It wraps ErrNone, ErrBusy or the network
+// error, if one of them is the cause.
 type TokenError struct{ Err error }
 
 func (e *TokenError) Error() string { return "no access token from Azure: " + e.Err.Error() }
 func (e *TokenError) Unwrap() error { return e.Err }
 
-// A NetworkError says that a login gave no answer.
+// A NetworkError means that a login server did not answer.
 type NetworkError struct {
 	Host string
 	Err  error
@@ -78,27 +77,27 @@ type NetworkError struct {
 func (e *NetworkError) Error() string { return e.Host + ": " + e.Err.Error() }
 func (e *NetworkError) Unwrap() error { return e.Err }
 
-// NoneAdvice is what to do about ErrNone.
+// NoneAdvice is the advice to the user for ErrNone.
 const NoneAdvice = "Set access_key or sas_token, a client with a secret, a certificate or use_oidc, or use_msi, or log in with \"az login\"."
 
-// A Session gives tokens. Its methods may be called concurrently.
+// A Session gets access tokens. Its methods may be called concurrently.
 type Session struct {
 	o Options
 	s Services
 
 	mu     sync.Mutex
 	source func(ctx context.Context, scope string) (azcore.AccessToken, error)
-	failed error // why the last request had no answer; nil if it had one
+	failed error // network error of the last request; nil if it was answered
 	got    map[string]azcore.AccessToken
 }
 
-// Open makes a Session. Nothing is sent, and no file is read.
+// Open returns a Session. It sends no requests and reads no files.
 func Open(o Options, s Services) *Session {
 	return &Session{o: o, s: s, got: map[string]azcore.AccessToken{}}
 }
 
-// Token is an access token for a resource such as https://storage.azure.com, renewed
-// before it ends.
+// Token returns an access token for a resource such as https://storage.azure.com. It renews a
+// token before it expires.
 func (s *Session) Token(ctx context.Context, resource string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,8 +126,8 @@ func (s *Session) client() *http.Client {
 	return &http.Client{Transport: s.s.Transport, Timeout: time.Minute}
 }
 
-// remembering is the transport of the session for the library that logs in, which tells of
-// a request without an answer nothing but text. The session is locked while it is used.
+// remembering is the transport of the login library. It records network errors, since the library
+// only returns their text. The session is locked while it is used.
 type remembering struct{ s *Session }
 
 // RoundTrip implements http.RoundTripper.
@@ -140,7 +139,7 @@ func (r remembering) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// plain is an error of logging in, in one line.
+// plain returns an error of the login in one line.
 func (s *Session) plain(err error) error {
 	if s.failed != nil {
 		return s.failed
@@ -148,7 +147,7 @@ func (s *Session) plain(err error) error {
 	return plain(err)
 }
 
-// Way names the way to log in.
+// Way returns the name of the way to log in, or "" for none.
 func (o Options) Way() string {
 	switch {
 	case o.Certificate != "" || o.CertificatePath != "":
@@ -169,9 +168,10 @@ func (o Options) Way() string {
 	return ""
 }
 
-// find makes what gives tokens.
+// find returns the function that gets tokens.
 func (s *Session) find() (func(ctx context.Context, scope string) (azcore.AccessToken, error), error) {
-	// What asks for tokens is asked itself again, or the user waits for both.
+	// The callers of Token retry too. More retries here would multiply the time that the user
+	// waits.
 	o := azcore.ClientOptions{Transport: &http.Client{Transport: remembering{s}, Timeout: time.Minute}, Retry: policy.RetryOptions{MaxRetries: 2, RetryDelay: 500 * time.Millisecond, MaxRetryDelay: 5 * time.Second}}
 	if s.o.Login != "" {
 		host := s.o.Login
@@ -180,7 +180,7 @@ func (s *Session) find() (func(ctx context.Context, scope string) (azcore.Access
 		}
 		o.Cloud = cloud.Configuration{ActiveDirectoryAuthorityHost: host + "/", Services: map[cloud.ServiceName]cloud.ServiceConfiguration{}}
 	}
-	const direct = true // an authority of its own need not be known to the public one
+	const direct = true // the public authority need not know the configured one
 	of := func(c azcore.TokenCredential, err error) (func(context.Context, string) (azcore.AccessToken, error), error) {
 		if err != nil {
 			return nil, plain(err)
@@ -234,7 +234,7 @@ func (s *Session) certificate() ([]byte, error) {
 	return raw, nil
 }
 
-// assertion is the token of another system that says who we are.
+// assertion returns the token of another system that proves the client's identity.
 func (s *Session) assertion(ctx context.Context) (string, error) {
 	path := s.o.OIDCTokenPath
 	if s.o.WorkloadIdentity && path == "" {
@@ -283,7 +283,7 @@ func (s *Session) assertion(ctx context.Context) (string, error) {
 	return out.Value + out.OIDCToken, nil
 }
 
-// tool asks az for a token.
+// tool gets a token from the program az.
 func (s *Session) tool(ctx context.Context, scope string) (azcore.AccessToken, error) {
 	var out, wrong bytes.Buffer
 	args := []string{"account", "get-access-token", "--output", "json", "--scope", scope}
@@ -308,7 +308,7 @@ func (s *Session) tool(ctx context.Context, scope string) (azcore.AccessToken, e
 	return azcore.AccessToken{Token: t.AccessToken, ExpiresOn: until}, nil
 }
 
-// plain is an error in one line, without what the answer holds.
+// plain returns an error in one line, without the content of the response.
 func plain(err error) error {
 	var failed *azidentity.AuthenticationFailedError
 	if errors.As(err, &failed) && failed.RawResponse != nil {
@@ -316,7 +316,7 @@ func plain(err error) error {
 			Error       string `json:"error"`
 			Description string `json:"error_description"`
 		}
-		body, _ := io.ReadAll(io.LimitReader(failed.RawResponse.Body, 1<<16)) // the status says enough
+		body, _ := io.ReadAll(io.LimitReader(failed.RawResponse.Body, 1<<16)) // the status suffices
 		_ = json.Unmarshal(body, &doc)
 		line, _, _ := strings.Cut(doc.Description, "\n")
 		return fmt.Errorf("the login answered %d %s %s", failed.RawResponse.StatusCode, doc.Error, strings.TrimSpace(line))

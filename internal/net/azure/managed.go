@@ -19,11 +19,11 @@ import (
 	"github.com/terrace-iac/terrace/internal/net/transfer"
 )
 
-// machine is where a virtual machine asks for tokens of its identity.
+// machine is the URL at which a virtual machine gets tokens of its identity.
 const machine = "http://169.254.169.254/metadata/identity/oauth2/token"
 
-// managed gets a token of the identity that the machine or the service has on which this
-// runs. Where it runs is in variables of the environment that is handed in.
+// managed gets a token of the managed identity of the machine or service on which the program
+// runs. Environment variables contain the endpoint.
 // https://learn.microsoft.com/entra/identity/managed-identities-azure-resources/how-to-use-vm-token
 // https://learn.microsoft.com/azure/app-service/overview-managed-identity
 // https://learn.microsoft.com/azure/azure-arc/servers/managed-identity-authentication
@@ -41,7 +41,7 @@ func (s *Session) managed(ctx context.Context, scope string) (azcore.AccessToken
 	case identity != "" && header != "": // app services, functions, containers
 		r.address, r.header = identity, http.Header{"X-Identity-Header": {header}}
 		q.Set("api-version", "2019-08-01")
-	case identity != "" && env.Get("IMDS_ENDPOINT") != "": // machines elsewhere that are joined
+	case identity != "" && env.Get("IMDS_ENDPOINT") != "": // machines outside of Azure that are connected by Azure Arc
 		r.address, client = identity, ""
 		q.Set("api-version", "2020-06-01")
 		secret, err := s.joined(ctx, r)
@@ -52,7 +52,7 @@ func (s *Session) managed(ctx context.Context, scope string) (azcore.AccessToken
 	case old != "" && env.Get("MSI_SECRET") != "":
 		r.address, r.header, client = old, http.Header{"Secret": {env.Get("MSI_SECRET")}}, "clientid"
 		q.Set("api-version", "2017-09-01")
-	case old != "" && s.o.ManagedEndpoint == "": // the shell in the browser
+	case old != "" && s.o.ManagedEndpoint == "": // Cloud Shell
 		r.address, r.method, client = old, http.MethodPost, ""
 		r.header.Set("Content-Type", "application/x-www-form-urlencoded")
 	default:
@@ -70,10 +70,10 @@ func (s *Session) managed(ctx context.Context, scope string) (azcore.AccessToken
 	}
 	var t struct {
 		AccessToken string          `json:"access_token"`
-		ExpiresOn   json.RawMessage `json:"expires_on"` // a number, as text or not
+		ExpiresOn   json.RawMessage `json:"expires_on"` // a number or a string with a number
 		Description string          `json:"error_description"`
 	}
-	_ = json.Unmarshal(body, &t) // the status and what is missing say enough
+	_ = json.Unmarshal(body, &t) // the status and the missing token suffice
 	if resp.StatusCode != http.StatusOK || t.AccessToken == "" {
 		line, _, _ := strings.Cut(strings.TrimSpace(t.Description), "\n")
 		if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500 {
@@ -88,11 +88,11 @@ func (s *Session) managed(ctx context.Context, scope string) (azcore.AccessToken
 	return azcore.AccessToken{Token: t.AccessToken, ExpiresOn: until}, nil
 }
 
-// A request is one for a token.
+// A request is a request for a token.
 type request struct {
 	method, address string
 	header          http.Header
-	query           url.Values // of the address, or of the body of a POST
+	query           url.Values // query of the URL, or form in the body of a POST
 }
 
 func (s *Session) ask(ctx context.Context, r request) (*http.Response, []byte, error) {
@@ -114,17 +114,17 @@ func (s *Session) ask(ctx context.Context, r request) (*http.Response, []byte, e
 	return resp, text, err
 }
 
-// tokens are the folders in which the agent of a joined machine lays secrets, which only
-// members of its group can read: so that nobody else names a file.
+// tokens returns the directories in which the agent of Azure Arc stores secrets, which only
+// members of its group can read. Other paths are rejected, since another server might name them.
 func tokens(env interface{ Get(string) string }) []string {
 	return []string{"/var/opt/azcmagent/tokens", filepath.Join(env.Get("ProgramData"), "AzureConnectedMachineAgent", "Tokens")}
 }
 
-// direct is a client for what is on this machine or beside it.
+// direct returns a client for servers on this machine or its local network, without a proxy.
 func (s *Session) direct() *http.Client { return transfer.Direct(s.client()) }
 
-// joined gets the secret of the agent of a joined machine: it names a file in the answer to
-// a request without one.
+// joined gets the secret of the agent of Azure Arc. The agent names its file in the response to a
+// request without the secret.
 func (s *Session) joined(ctx context.Context, r request) (string, error) {
 	resp, _, err := s.ask(ctx, r)
 	if err != nil {

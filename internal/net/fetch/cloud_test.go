@@ -17,8 +17,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/net/oci"
 )
 
-// bucketServer is as much of S3 as is asked of it. It wants the given signature, and an
-// escaped path as AWS has it.
+// bucketServer implements the parts of S3 that the tests use. It requires the given signature,
+// and a path with AWS's escaping.
 func bucketServer(t *testing.T, objects map[string][]byte, want string) *httptest.Server {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != want || strings.ContainsAny(r.URL.EscapedPath()+r.URL.RawQuery, "+ ") {
@@ -132,7 +132,7 @@ func TestGCS(t *testing.T) {
 	getFails(t, f, base+"none", "there is nothing at none")
 	getFails(t, f, "gcs::https://www.googleapis.com/storage/v1/bucket", "must have the form")
 
-	// What is asked at Google itself is asked with a token.
+	// Requests to Google itself have a token.
 	through := &redirected{srv.URL}
 	f = newFetcher(t)
 	f.Client.HTTP = &http.Client{Transport: through}
@@ -150,7 +150,7 @@ func TestGCS(t *testing.T) {
 	getFails(t, f, base+"dir", "no access token: why")
 }
 
-// redirected sends everything to one server.
+// redirected sends all requests to one server.
 type redirected struct{ to string }
 
 func (d *redirected) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -163,7 +163,7 @@ func (d *redirected) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(again)
 }
 
-// pushOCI puts a module package into a registry.
+// pushOCI pushes a module package to a registry.
 func pushOCI(t *testing.T, base, repo, tag string, body []byte, edit func(*oci.Manifest)) string {
 	t.Helper()
 	send := func(method, where, kind string, body []byte) {

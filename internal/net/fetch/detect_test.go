@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The canonical forms were read from messages and manifests of OpenTofu 1.12.6,
-// but for bitbucket.org, where it asks the network.
+// The canonical forms come from messages and manifests of OpenTofu 1.12.6, except for
+// bitbucket.org, for which it uses the network.
 func TestDetect(t *testing.T) {
 	for _, c := range []struct{ src, version, want string }{
 		{"github.com/u/r", "", "git::https://github.com/u/r.git"},
@@ -113,8 +113,8 @@ func FuzzDetect(f *testing.F) {
 		if again, err := Detect(a.String(), version); err != nil || again != a {
 			t.Errorf("%q gives %q, which gives %+v %v", src, a, again, err)
 		}
-		// A sub-folder may begin with a slash, as the peers write it; it is joined
-		// to the package's folder and must stay inside.
+		// A subdirectory may begin with a slash, as OpenTofu writes it. It is joined to the
+		// package's directory and must not leave it.
 		if in := path.Join("/package", a.Subdir); in != "/package" && !strings.HasPrefix(in, "/package/") {
 			t.Errorf("%q has sub-folder %q", src, a.Subdir)
 		}

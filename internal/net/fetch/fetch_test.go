@@ -30,7 +30,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/net/transfer"
 )
 
-// newFetcher makes one with a cache of its own and a clock that stands still.
+// newFetcher returns a fetcher with its own cache and a fixed clock.
 func newFetcher(t *testing.T) *Fetcher {
 	noon := time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
 	return &Fetcher{
@@ -42,7 +42,7 @@ func newFetcher(t *testing.T) *Fetcher {
 	}
 }
 
-// again is the same cache seen by a new process, some time later.
+// again returns a fetcher with the same cache, as in a new process some time later.
 func again(f *Fetcher, later time.Duration) *Fetcher {
 	now := f.Now().Add(later)
 	return &Fetcher{Dir: f.Dir, WorkDir: f.WorkDir, Env: f.Env, Run: f.Run, Client: f.Client, Now: func() time.Time { return now }, OCI: f.OCI, Home: f.Home}
@@ -78,7 +78,8 @@ func getFails(t *testing.T, f *Fetcher, src, want string) {
 	}
 }
 
-// files reads a folder: content by path, "-> target" for links, "/" for folders.
+// files reads a directory into a map: content by path, "-> target" for links, "/" for
+// directories.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	out := make(map[string]string)
@@ -136,7 +137,7 @@ func put(t *testing.T, path, text string) {
 	}
 }
 
-// repository makes a git repository with two commits; v1 is the first.
+// repository creates a git repository with two commits. v1 is the first.
 func repository(t *testing.T) (dir, first string) {
 	dir = filepath.Join(t.TempDir(), "repo.git")
 	put(t, filepath.Join(dir, "main.tf"), "one")
@@ -171,7 +172,7 @@ func TestGit(t *testing.T) {
 	getFails(t, f, base+"?depth=x", "not a number")
 	getFails(t, f, "git::file:///nonexistent", "git clone failed")
 
-	// The cache: asked again later or on request, never for a commit.
+	// The source is requested again later or on request, but never for a commit.
 	put(t, filepath.Join(dir, "main.tf"), "three")
 	git(t, dir, "commit", "-qam", "three")
 	has(t, mustGet(t, again(f, time.Minute), base), two)
@@ -441,7 +442,7 @@ func TestPlace(t *testing.T) {
 	if !os.SameFile(sa, sb) || os.SameFile(sa, sp) || sa.Mode().Perm() != 0o444 {
 		t.Error("siblings do not share their files, or share them with the cache", sa.Mode())
 	}
-	// Writing into a placed module reaches neither the cache nor other places.
+	// Writing into a placed module changes neither the cache nor other directories.
 	put(t, filepath.Join(b, "new.zip"), "x")
 	if err := os.Remove(filepath.Join(b, "main.tf")); err != nil {
 		t.Fatal(err)
@@ -450,7 +451,7 @@ func TestPlace(t *testing.T) {
 	if got := files(t, a)["main.tf"] + files(t, p.Dir)["main.tf"]; got != "twotwo" {
 		t.Error(got)
 	}
-	// A sibling that was changed is not shared with.
+	// The files of a changed sibling are not shared.
 	if err := os.Chmod(filepath.Join(a, "main.tf"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -458,14 +459,14 @@ func TestPlace(t *testing.T) {
 	if err := f.Place(ctx, p, c, Sharing{Sibling: a, Several: true}); err != nil || files(t, c)["main.tf"] != "two" {
 		t.Error(err, files(t, c))
 	}
-	// Another folder is not touched by that either, nor is what comes from the cache.
+	// That changes neither another directory nor later copies from the cache.
 	if got := files(t, mustGet(t, again(f, 0), "git::file://"+dir).Dir)["main.tf"]; got != "two" {
 		t.Error(got)
 	}
 }
 
-// A large package that several calls want takes room once, and what is written
-// into it all the same does not go on.
+// A large package that several calls use is stored once. A change to one of its files does not
+// spread.
 func TestPlaceLarge(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "repo")
 	put(t, filepath.Join(dir, "main.tf"), "main")
@@ -506,7 +507,7 @@ func TestPlaceLarge(t *testing.T) {
 	}
 }
 
-// reflinks reports whether the file system of temporary folders has reflinks.
+// reflinks reports whether the file system of temporary directories supports reflinks.
 func reflinks(t *testing.T) bool {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "a"), "x")
@@ -573,7 +574,7 @@ func TestManyProcessesOneCache(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 30 {
 		wg.Go(func() {
-			g := again(f, 0) // shares nothing but the folder
+			g := again(f, 0) // shares only the directory
 			p, err := g.Get(context.Background(), Request{Address: address(t, "git::file://"+dir)})
 			if err == nil {
 				err = g.Place(context.Background(), p, filepath.Join(work, fmt.Sprint(i)), Sharing{})
@@ -591,8 +592,8 @@ func TestManyProcessesOneCache(t *testing.T) {
 	}
 }
 
-// The same content under many addresses, fetched at once: who has been given it goes
-// on having it.
+// The same content is fetched for many addresses concurrently. A caller that received a package
+// can continue to use it.
 func TestOneContentManyAddresses(t *testing.T) {
 	dir := t.TempDir()
 	packed := string(zipped(t, "main.tf=zip", "sub/x.tf=x"))
@@ -660,8 +661,8 @@ func TestCalledOff(t *testing.T) {
 	}
 }
 
-// A download that failed is repeated by the next call of the same Fetcher; a canceled one is
-// repeated by a caller that waited for it.
+// After a failed download, the next call of the same Fetcher downloads again. After a canceled
+// one, a waiting caller does.
 func TestGetForgetsFailures(t *testing.T) {
 	f := newFetcher(t)
 	calls := 0

@@ -2,16 +2,16 @@ package fetch
 
 // # The cache
 //
-// A cache folder has three parts. tree/HASH is the content of a package, named
-// after a hash of it and read-only; tree/HASH.json lists its files with size and
-// time, so that a change is noticed without reading them. addr/KEY.json tells
-// which tree an address had when it was last asked, and lock/KEY keeps processes
-// from fetching the same at once. A tree is put together in tmp and renamed.
+// A cache directory has four parts. tree/HASH contains the files of a package, read-only, and is
+// named after a hash of them. tree/HASH.json lists these files with size and time, so that a
+// change is detected without reading them. addr/KEY.json contains the tree that an address had
+// when it was last requested. lock/KEY prevents processes from fetching the same package
+// concurrently. A tree is assembled in tmp and then renamed.
 //
-// Addresses that name fixed content (a commit, a digest, a checksum, a version of
-// a registry) are never asked again. Others are asked again when what the cache
-// knows is older than ten minutes, or when the caller says so; if the source
-// cannot be reached then, the cached package is used with a warning.
+// Addresses with fixed content (a commit, a digest, a checksum, a version of a registry) are
+// never requested again. Other addresses are requested again if the entry is older than freshFor,
+// or if the caller asks for it. If the source cannot be reached then, the cached package is used
+// with a warning.
 
 import (
 	"context"
@@ -38,76 +38,76 @@ import (
 
 const freshFor = 10 * time.Minute
 
-// A Fetcher brings packages onto this machine. Its methods may be called
-// concurrently; a package is fetched once however many ask for it. Do not change
-// the fields after the first call.
+// A Fetcher downloads packages to this machine. Its methods may be called concurrently, and a
+// package is fetched once for all callers. The fields must not be changed after the first call.
 type Fetcher struct {
-	Dir     string  // the cache; absolute
-	WorkDir string  // where child processes run; absolute
-	Home    string  // the user's home folder, "" if there is none
-	Env     sys.Env // the environment of child processes, and where settings are looked for
+	Dir     string  // directory of the cache; absolute
+	WorkDir string  // working directory of child processes; absolute
+	Home    string  // home directory of the user; "" if there is none
+	Env     sys.Env // environment of child processes, which also contains settings
 	Run     func(context.Context, sys.Command) error
 	Client  *transfer.Client
 	Now     func() time.Time
 	Limits  archive.Limits
-	OCI     func(ctx context.Context, host, repository string) (OCICredentials, error) // nil: no credentials
-	// S3 finds credentials of AWS, nil where there are none: buckets may be public.
+	OCI     func(ctx context.Context, host, repository string) (OCICredentials, error) // nil means no credentials
+	// S3 returns the signer for a bucket, or nil if there are no credentials of AWS, because
+	// buckets may be public. S3 may be nil.
 	S3 func(ctx context.Context, a S3Access) (Signer, error)
-	// GCS gives an access token of Google Cloud, "" where there are no credentials.
+	// GCS returns an access token of Google Cloud, or "" if there are no credentials. It may be
+	// nil.
 	GCS func(ctx context.Context) (string, error)
-	// Progress is called with how much of a package has arrived; it may be called
-	// concurrently, and may be nil.
+	// Progress is called as a package arrives. It may be called concurrently, and may be nil.
 	Progress func(Progress)
 
 	once parallel.Cache[string, outcome]
-	ok   parallel.Cache[string, bool] // trees that were found intact; false is not kept
+	ok   parallel.Cache[string, bool] // trees that were found intact; false is not cached
 
 	indexes    parallel.Cache[string, indexed]
-	noReflinks atomic.Bool // the file system was found not to have them
+	noReflinks atomic.Bool // set once the file system turns out not to support reflinks
 }
 
-// Progress is how far a package has come.
+// Progress is the progress of a download.
 type Progress struct {
-	Key         string // what the package is known as
-	Done, Total int64  // bytes; Total is 0 if it is not known
-	Ended       bool   // nothing more comes, for good or bad
+	Key         string // key of the package
+	Done, Total int64  // in bytes; Total is 0 if it is unknown
+	Ended       bool   // the download ended, with or without an error
 }
 
-// A Request asks for a package.
+// A Request is a request for a package.
 type Request struct {
-	Address Address // of kind Remote; its Subdir does not matter
-	// Key is what the package is known as in the cache; "" means the address. A
-	// module of a registry has its own address and version as key.
+	Address Address // of kind Remote; Subdir is ignored
+	// Key is the key of the package in the cache. "" means the address. The key of a registry
+	// module is its own address with the version.
 	Key string
-	// Find is called to learn the address when the cache does not have the
-	// package; it goes before Address.
+	// Find is called to determine the address if the cache does not contain the package. It takes
+	// precedence over Address. It may be nil.
 	Find    func(context.Context) (Found, error)
-	Fixed   bool // the content behind Key never changes
-	Refresh bool // ask the source though the cache has the package
+	Fixed   bool // the content of Key never changes
+	Refresh bool // request the source even if the cache contains the package
 }
 
-// Found is where a package turned out to be.
+// Found is the location of a package.
 type Found struct {
 	Address Address     // of kind Remote
-	Header  http.Header // for requests over HTTP, e.g. credentials; may be nil
-	Archive bool        // the URL is that of an archive, whatever its name
+	Header  http.Header // headers of HTTP requests, such as credentials; may be nil
+	Archive bool        // the URL is an archive, whatever its name
 }
 
-// A Location is where a registry says that a package is.
+// A Location is the location of a package in a registry's response.
 type Location struct {
-	Where  string      // an address, or a URL relative to Base
-	Base   *url.URL    // what was asked
+	Where  string      // address, or URL relative to Base
+	Base   *url.URL    // URL of the request
 	Direct bool        // Where is the URL of an archive, whatever its name
-	Header http.Header // for the request to it; may be nil
+	Header http.Header // headers of the request for it; may be nil
 }
 
 // A Package is a package on this machine.
 type Package struct {
-	Dir     string    // its folder: in the cache, or where the user has it
-	Live    bool      // Dir is the user's own folder and is to be linked to
-	Hash    lock.Hash // of the content; "" if Live
-	Subdir  string    // which part of the package the found address meant
-	Warning string    // e.g. that the source could not be asked
+	Dir     string    // directory of the package: in the cache, or the user's own
+	Live    bool      // Dir is the user's own directory; modules link to it
+	Hash    lock.Hash // hash of the content; "" if Live
+	Subdir  string    // directory in the package that the found address specified
+	Warning string    // for example that the source could not be reached
 }
 
 type outcome struct {
@@ -121,12 +121,12 @@ type record struct {
 	Tree    string    `json:"tree"`
 	Hash    lock.Hash `json:"hash"`
 	Subdir  string    `json:"subdir,omitempty"`
-	Version string    `json:"version,omitempty"` // what names the content at the source, e.g. a commit
+	Version string    `json:"version,omitempty"` // version of the content at the source, such as a commit
 	Asked   time.Time `json:"asked"`
 }
 
-// Get brings a package into the cache, unless it is there, and returns where it is. Calls
-// for one package share one download. A download that failed is repeated by the next call.
+// Get downloads a package into the cache, unless it is there, and returns it. Concurrent calls
+// for one package share one download. After a failure, the next call downloads it again.
 func (f *Fetcher) Get(ctx context.Context, r Request) (Package, error) {
 	if r.Key == "" {
 		r.Key = r.Address.Package()
@@ -165,7 +165,7 @@ func (f *Fetcher) get(ctx context.Context, r Request) (Package, error) {
 	defer unlock()
 	old, have := f.read(id)
 	if have && (!r.Refresh || !old.Asked.Before(began)) {
-		if p, ok := f.cached(ctx, id, r, began); ok { // another process was faster
+		if p, ok := f.cached(ctx, id, r, began); ok { // another process has fetched it
 			return p, nil
 		}
 	}
@@ -207,7 +207,7 @@ func (f *Fetcher) write(id string, r record) error {
 	return atomicfile.WriteMode(filepath.Join(f.Dir, "addr", id+".json"), text, 0o644)
 }
 
-// cached is the package if the cache has it and nobody need be asked.
+// cached returns the package if the cache contains it and the source need not be requested.
 func (f *Fetcher) cached(ctx context.Context, id string, r Request, began time.Time) (Package, bool) {
 	rec, ok := f.read(id)
 	if !ok || rec.Key != r.Key {
@@ -221,8 +221,8 @@ func (f *Fetcher) cached(ctx context.Context, id string, r Request, began time.T
 	return f.packageOf(rec), true
 }
 
-// Cached is the package as it was fetched last, whenever that was, if it is on this
-// machine. Nobody is asked and nothing is written.
+// Cached returns the package as it was last fetched, whenever that was, if it is on this machine.
+// It sends no requests and writes nothing.
 func (f *Fetcher) Cached(ctx context.Context, r Request) (p Package, ok bool, err error) {
 	if r.Key == "" {
 		r.Key = r.Address.Package()
@@ -239,7 +239,7 @@ func (f *Fetcher) Cached(ctx context.Context, r Request) (p Package, ok bool, er
 	return f.packageOf(rec), true, nil
 }
 
-// Has reports whether the cache has a package of fixed content by that key.
+// Has reports whether the cache contains a package with a key. Its content must be fixed.
 func (f *Fetcher) Has(ctx context.Context, key string) bool {
 	rec, ok := f.read(keyID(key))
 	return ok && rec.Key == key && f.intact(ctx, rec.Tree)
@@ -249,20 +249,20 @@ func (f *Fetcher) packageOf(r record) Package {
 	return Package{Dir: f.treeDir(r.Tree), Hash: r.Hash, Subdir: r.Subdir}
 }
 
-// work is one package being fetched.
+// work is the download of one package.
 type work struct {
 	*Fetcher
-	key    string // of the request
+	key    string // key of the request
 	a      Address
-	header http.Header // for http and https
-	sniff  bool        // a is that of an archive, whatever its name
-	tmp    string      // for downloads
-	old    string      // version in the cache, "" if there is none
-	hops   int         // indirections so far
-	subdir string      // added by indirections
+	header http.Header // headers for http and https
+	sniff  bool        // a is an archive, whatever its name
+	tmp    string      // directory for downloads
+	old    string      // version in the cache; "" if there is none
+	hops   int         // number of indirections so far
+	subdir string      // subdirectory added by indirections
 }
 
-// fetch asks the source and brings the package into the cache.
+// fetch downloads a package from its source into the cache.
 func (f *Fetcher) fetch(ctx context.Context, id string, r Request, old record) (Package, error) {
 	found := Found{Address: r.Address}
 	if r.Find != nil {
@@ -308,7 +308,7 @@ func (f *Fetcher) fetch(ctx context.Context, id string, r Request, old record) (
 	return f.packageOf(rec), f.write(id, rec)
 }
 
-// arrived tells how much has arrived.
+// arrived reports the progress of the download, in bytes.
 func (w *work) arrived(done, total int64) {
 	if w.Progress != nil {
 		w.Progress(Progress{Key: w.key, Done: done, Total: total})

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// sshServer runs git-upload-pack for whoever has the key.
+// sshServer runs git-upload-pack for clients with the key.
 func sshServer(t *testing.T, allowed ssh.PublicKey) string {
 	_, host, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {

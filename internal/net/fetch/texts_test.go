@@ -52,7 +52,7 @@ func TestChecksumLists(t *testing.T) {
 	}
 }
 
-// There need not be a Mercurial on the machine: what it is asked for is the question.
+// Mercurial need not be installed: the test checks its arguments.
 func TestHg(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "repo", "main.tf"), "hg")

@@ -22,12 +22,12 @@ import (
 	"golang.org/x/mod/sumdb/dirhash"
 )
 
-// entry is one file of a tree. Folders are listed too, so that empty ones are kept.
+// entry is one file of a tree. Directories are listed too, so that empty ones are kept.
 type entry struct {
 	Path string      `json:"path"`
-	Mode fs.FileMode `json:"mode"` // type, and 0111 if it may be executed
+	Mode fs.FileMode `json:"mode"` // file type, and 0111 if the file is executable
 	Size int64       `json:"size,omitempty"`
-	Time int64       `json:"time,omitempty"` // nanoseconds
+	Time int64       `json:"time,omitempty"` // modification time, in nanoseconds
 	Link string      `json:"link,omitempty"`
 }
 
@@ -37,9 +37,9 @@ func validTree(name string) bool {
 
 func (f *Fetcher) treeDir(name string) string { return filepath.Join(f.Dir, "tree", name) }
 
-// HashTree is the h1 hash of a module package: that of Go's dirhash over its
-// files. A symbolic link counts as a file that holds "symlink " and its target,
-// and a folder .git at the top does not count.
+// HashTree returns the h1 hash of a module package: Go's dirhash of its files. A symbolic link
+// counts as a file with the content "symlink " and its target. A directory .git at the top is
+// ignored.
 func HashTree(ctx context.Context, dir string) (lock.Hash, error) {
 	entries, err := list(ctx, dir)
 	if err != nil {
@@ -72,7 +72,7 @@ func hashEntries(ctx context.Context, dir string, entries []entry) (lock.Hash, e
 	return lock.Hash(h), err
 }
 
-// list walks a package folder in lexical order.
+// list returns the files of a package directory in lexical order.
 func list(ctx context.Context, dir string) ([]entry, error) {
 	var out []entry
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -129,7 +129,7 @@ func describe(path, rel string, d fs.DirEntry) (entry, error) {
 	return e, nil
 }
 
-// keep moves a fetched folder into the cache.
+// keep moves the directory of a fetched package into the cache.
 func (f *Fetcher) keep(ctx context.Context, dir string) (tree string, hash lock.Hash, err error) {
 	for _, meta := range []string{".git", ".hg"} {
 		if err := removeAll(filepath.Join(dir, meta)); err != nil {
@@ -149,7 +149,7 @@ func (f *Fetcher) keep(ctx context.Context, dir string) (tree string, hash lock.
 	if tree, err = treeName(hash, entries); err != nil {
 		return "", "", err
 	}
-	// The same content comes from many addresses at once, each locked for itself.
+	// The same content may be fetched for several addresses concurrently, each with its own lock.
 	unlock, err := filelock.Lock(ctx, filepath.Join(f.Dir, "lock", tree))
 	if err != nil {
 		return "", "", err
@@ -176,8 +176,8 @@ func (f *Fetcher) keep(ctx context.Context, dir string) (tree string, hash lock.
 	return tree, hash, err
 }
 
-// treeName names a tree after its content and what the h1 hash leaves out:
-// permission to execute, and empty folders.
+// treeName returns the name of a tree: a hash of its content and of the properties that the h1
+// hash ignores, which are execute permissions and empty directories.
 func treeName(hash lock.Hash, entries []entry) (string, error) {
 	raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(string(hash), "h1:"))
 	if err != nil {
@@ -191,7 +191,7 @@ func treeName(hash lock.Hash, entries []entry) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// insideLinks refuses links that lead out of the package.
+// insideLinks returns an error for links that lead out of the package.
 func insideLinks(dir string, entries []entry) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -232,7 +232,7 @@ func (f *Fetcher) index(tree string) ([]entry, error) {
 	return out, json.Unmarshal(text, &out)
 }
 
-// indexOnce is index, read once for all that place the tree.
+// indexOnce is index with a cache.
 func (f *Fetcher) indexOnce(tree string) ([]entry, error) {
 	r := f.indexes.Local(tree, func() (indexed, bool) {
 		entries, err := f.index(tree)
@@ -246,8 +246,8 @@ type indexed struct {
 	err     error
 }
 
-// intact reports whether the cache has a tree and nothing in it was changed. A tree that was
-// found intact is not looked at again.
+// intact reports whether the cache contains a tree whose files are unchanged. A tree that was
+// found intact is not checked again.
 func (f *Fetcher) intact(ctx context.Context, tree string) bool {
 	if tree == "" {
 		return false
@@ -268,7 +268,7 @@ func (f *Fetcher) intactNow(ctx context.Context, tree string) bool {
 	return err == nil && slices.Equal(want, have)
 }
 
-// removeAll removes a folder though folders in it may not be writable.
+// removeAll deletes a directory even if directories in it are not writable.
 func removeAll(dir string) error {
 	err := os.RemoveAll(dir)
 	if err == nil {

@@ -37,16 +37,16 @@ type externalFile struct {
 	} `json:"credential_source"`
 }
 
-// An executable is a program that gives tokens.
+// An executable is a program that prints tokens.
 type executable struct {
 	Command    string `json:"command"`
 	Timeout    int    `json:"timeout_millis"`
 	OutputFile string `json:"output_file"`
 }
 
-// external is the source of a file whose tokens come from a program, or from keys of AWS
-// in the environment: those are the environment of this session, and the library would
-// take that of the process. Of any other file it is nil.
+// external returns the token source of a file whose tokens come from a program or from AWS keys
+// in the environment. The library would use the environment of the process instead of the
+// session's. For other files it returns nil.
 func (s *Session) external(ctx context.Context, text []byte) (oauth2.TokenSource, error) {
 	var f externalFile
 	if err := json.Unmarshal(text, &f); err != nil {
@@ -72,7 +72,7 @@ func (s *Session) external(ctx context.Context, text []byte) (oauth2.TokenSource
 	return externalaccount.NewTokenSource(ctx, c)
 }
 
-// awsKeys are the keys of AWS in an environment.
+// awsKeys provides the AWS keys in an environment.
 type awsKeys struct{ env sys.Env }
 
 func (k awsKeys) region() string {
@@ -94,13 +94,13 @@ func (k awsKeys) AwsSecurityCredentials(context.Context, externalaccount.Supplie
 	return &externalaccount.AwsSecurityCredentials{AccessKeyID: k.env.Get("AWS_ACCESS_KEY_ID"), SecretAccessKey: k.env.Get("AWS_SECRET_ACCESS_KEY"), SessionToken: k.env.Get("AWS_SESSION_TOKEN")}, nil
 }
 
-// A program gives tokens, in the environment of the session.
+// A program gets tokens from a program that runs in the environment of the session.
 type program struct {
 	s    *Session
 	file externalFile
 }
 
-// allow is the variable that lets programs run.
+// allow is the environment variable that allows such programs.
 const allow = "GOOGLE_EXTERNAL_ACCOUNT_ALLOW_EXECUTABLES"
 
 // SubjectToken implements externalaccount.SubjectTokenSupplier.
@@ -143,7 +143,7 @@ func (p *program) SubjectToken(ctx context.Context, _ externalaccount.SupplierOp
 	return p.token(out.Bytes())
 }
 
-// token is what a program answered.
+// token returns the token in the answer of the program.
 func (p *program) token(answer []byte) (string, error) {
 	var out struct {
 		Version int    `json:"version"`

@@ -1,9 +1,9 @@
-// Package gcp gives access tokens of Google Cloud, from every place that its tools look
-// for credentials in: an argument, the application default credentials, or the metadata
-// server, and for another service account where one is to be impersonated.
+// Package gcp gets access tokens of Google Cloud from every source of credentials that its tools
+// search: an argument, the application default credentials, or the metadata server. It can
+// impersonate another service account.
 //
-// Main types: Options, and Session, made by Open. The one rule: nothing is read from the
-// process itself; environment, folders and connections are handed in.
+// Main types: Options, and Session, returned by Open. The one rule: nothing is read from the
+// process itself; the caller passes the environment, directories and connections.
 package gcp
 
 import (
@@ -29,51 +29,51 @@ import (
 	"golang.org/x/oauth2/google"
 )
 
-// Options say which credentials to use.
+// Options selects the credentials.
 type Options struct {
-	Credentials string   // JSON, or the path of a file with it; "" for the application default ones
-	AccessToken string   // used as it is; wins
-	Impersonate string   // the service account to act as; "" for none
-	Delegates   []string // the chain of service accounts to there
+	Credentials string   // JSON, or the path of a file that contains it; "" means the application default credentials
+	AccessToken string   // used unchanged, instead of Credentials
+	Impersonate string   // service account to impersonate; "" for none
+	Delegates   []string // chain of service accounts to the impersonated one
 	Scopes      []string
-	Universe    string // "" for googleapis.com
+	Universe    string // domain of the services; "" means googleapis.com
 }
 
-// Services are the effects that a Session may use. All are set.
+// Services contains the external services that a Session uses. All are required.
 type Services struct {
 	Env       sys.Env
-	Dir       string // paths are relative to it
-	Home      string // "" if there is none
+	Dir       string // directory that paths are relative to
+	Home      string // home directory; "" if there is none
 	Transport http.RoundTripper
 	Now       func() time.Time
-	// Run runs programs that give tokens.
+	// Run runs programs that print tokens.
 	Run func(ctx context.Context, c sys.Command) error
 }
 
-// ErrNone says that there are no credentials.
+// ErrNone means that there are no credentials.
 var ErrNone = errors.New(strings.TrimSuffix(None+": "+NoneAdvice, "."))
 
-// What ErrNone says, in the parts of a message.
+// Parts of the message of ErrNone.
 const (
 	None       = "there are no credentials of Google Cloud"
 	NoneAdvice = "Set GOOGLE_APPLICATION_CREDENTIALS to a file with a service account's key, or run \"gcloud auth application-default login\"."
 )
 
-// A Session gives tokens. Its methods may be called concurrently.
+// A Session gets access tokens. Its methods may be called concurrently.
 type Session struct {
 	o Options
 	s Services
 
 	mu     sync.Mutex
-	source oauth2.TokenSource // of the credentials themselves
-	token  *oauth2.Token      // that is in use
-	from   string             // where the credentials were found
+	source oauth2.TokenSource // source of tokens of the credentials themselves
+	token  *oauth2.Token      // current token
+	from   string             // description of the source of the credentials
 }
 
-// Open makes a Session. Nothing is sent, and no file is read.
+// Open returns a Session. It sends no requests and reads no files.
 func Open(o Options, s Services) *Session { return &Session{o: o, s: s} }
 
-// Token is an access token, renewed before it ends.
+// Token returns an access token. It renews a token before it expires.
 func (s *Session) Token(ctx context.Context) (string, error) {
 	if s.o.AccessToken != "" && s.o.Impersonate == "" {
 		return s.o.AccessToken, nil
@@ -107,19 +107,19 @@ func (s *Session) Token(ctx context.Context) (string, error) {
 	return t.AccessToken, nil
 }
 
-// A lasting error would be the same at once again.
+// A lasting error would occur again if the call was repeated.
 type lasting struct{ error }
 
 func (l lasting) Unwrap() error { return l.error }
 
-// Lasting reports whether an error of Token or Prepare would be the same at once again: there
-// are no credentials, they cannot be used, or they are refused.
+// Lasting reports whether repeating Token or Prepare would return the same error: there are no
+// credentials, they are unusable, or they are rejected.
 func Lasting(err error) bool {
 	var l lasting
 	return errors.As(err, &l)
 }
 
-// Check gets a token and says where the credentials come from.
+// Check gets a token and returns a description of the source of the credentials.
 func (s *Session) Check(ctx context.Context) (source string, err error) {
 	if _, err := s.Token(ctx); err != nil {
 		return "", err
@@ -149,7 +149,7 @@ func (s *Session) Prepare(ctx context.Context, r *http.Request, _ func() [sha256
 	return err
 }
 
-// Host is that of a service, such as "storage".
+// Host returns the host of a service such as "storage".
 func (s *Session) Host(service string) string {
 	if s.o.Universe != "" {
 		return service + "." + s.o.Universe
@@ -161,10 +161,10 @@ func (s *Session) client() *http.Client {
 	return &http.Client{Transport: s.s.Transport, Timeout: time.Minute}
 }
 
-// direct is a client for what is on this machine or beside it.
+// direct returns a client for servers on this machine or its local network, without a proxy.
 func (s *Session) direct() *http.Client { return transfer.Direct(s.client()) }
 
-// find looks for credentials.
+// find searches for credentials.
 func (s *Session) find(ctx context.Context) (oauth2.TokenSource, error) {
 	if s.o.AccessToken != "" {
 		return oauth2.StaticTokenSource(&oauth2.Token{AccessToken: s.o.AccessToken}), nil
@@ -203,7 +203,7 @@ func (s *Session) find(ctx context.Context) (oauth2.TokenSource, error) {
 	return m, nil
 }
 
-// content is JSON that stands in an argument, or in the file that the argument names.
+// content returns the JSON in an argument, or in the file that the argument names.
 func (s *Session) content(text string) ([]byte, error) {
 	if strings.HasPrefix(strings.TrimSpace(text), "{") {
 		return []byte(text), nil
@@ -225,7 +225,7 @@ func (s *Session) path(path string) string {
 	return filepath.Join(s.s.Dir, path)
 }
 
-// wellKnown is where gcloud keeps the application default credentials.
+// wellKnown returns the path of gcloud's application default credentials, or "" if it is unknown.
 func (s *Session) wellKnown() string {
 	const name = "application_default_credentials.json"
 	if dir := s.s.Env.Get("CLOUDSDK_CONFIG"); dir != "" {
@@ -240,7 +240,7 @@ func (s *Session) wellKnown() string {
 	return filepath.Join(s.s.Home, ".config", "gcloud", name)
 }
 
-// fromJSON makes a source of the text of a credentials file.
+// fromJSON returns the token source of a credentials file with the given text.
 func (s *Session) fromJSON(ctx context.Context, text []byte) (oauth2.TokenSource, error) {
 	var head struct{ Type string }
 	if err := json.Unmarshal(text, &head); err != nil {
@@ -263,7 +263,7 @@ func (s *Session) fromJSON(ctx context.Context, text []byte) (oauth2.TokenSource
 	return nil, fmt.Errorf("the credentials have the unknown type %q", head.Type)
 }
 
-// impersonate gets a token of another service account.
+// impersonate gets a token of the impersonated service account.
 func (s *Session) impersonate(ctx context.Context, token string) (*oauth2.Token, error) {
 	var delegates []string
 	for _, d := range s.o.Delegates {
@@ -289,7 +289,7 @@ func (s *Session) impersonate(ctx context.Context, token string) (*oauth2.Token,
 	return &oauth2.Token{AccessToken: out.AccessToken, Expiry: out.ExpireTime}, nil
 }
 
-// get sends a request whose answer is JSON.
+// get sends a request and decodes the JSON in the response.
 func (s *Session) get(ctx context.Context, client *http.Client, method, where string, h http.Header, body []byte, out any) error {
 	req, err := http.NewRequestWithContext(ctx, method, where, bytes.NewReader(body))
 	if err != nil {
@@ -311,7 +311,7 @@ func (s *Session) get(ctx context.Context, client *http.Client, method, where st
 	return json.Unmarshal(text, out)
 }
 
-// Message is what an answer of a service says of an error, in one line.
+// Message returns the error message in a response of a service, in one line.
 func Message(body []byte) string {
 	var doc struct {
 		Error struct{ Message string } `json:"error"`
@@ -327,7 +327,7 @@ func Message(body []byte) string {
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
-// metadata asks the metadata server of the machine.
+// metadata gets tokens from the metadata server of the machine.
 type metadata struct{ s *Session }
 
 func (m *metadata) Token() (*oauth2.Token, error) {
@@ -351,7 +351,7 @@ func (m *metadata) Token() (*oauth2.Token, error) {
 	return &oauth2.Token{AccessToken: out.AccessToken, Expiry: m.s.s.Now().Add(time.Duration(out.ExpiresIn) * time.Second)}, nil
 }
 
-// plain leaves out the URL and what the answer holds, which may be secret.
+// plain returns an error without the URL and the content of the response, which may be secret.
 func plain(err error) error {
 	var r *oauth2.RetrieveError
 	if errors.As(err, &r) {
@@ -363,7 +363,7 @@ func plain(err error) error {
 	for u := (*url.Error)(nil); errors.As(err, &u); {
 		err = u.Err
 	}
-	// The vendor's clients put the text of one error into the next.
+	// Google's clients include the text of one error in the next.
 	text := err.Error()
 	if i := strings.LastIndex(text, "\": "); i >= 0 {
 		text = text[i+3:]

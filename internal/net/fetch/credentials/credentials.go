@@ -1,8 +1,8 @@
-// Package credentials finds the credentials that module packages in buckets are fetched
-// with, by the same clients that backends have.
+// Package credentials gets the credentials for module packages in buckets, with the same clients
+// that backends use.
 //
-// Main type: Clouds. The one rule: where there are no credentials at all nothing is
-// signed, since buckets may be public; credentials that cannot be used are an error.
+// Main type: Clouds. The one rule: without any credentials, requests are not signed, since
+// buckets may be public. Unusable credentials are an error.
 package credentials
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/net/gcp"
 )
 
-// Clouds has the credentials of one run. Its methods may be called concurrently. All
-// fields are set.
+// Clouds gets the credentials of one run. All fields are required. Its methods may be called
+// concurrently.
 type Clouds struct {
 	Env       sys.Env
 	Dir, Home string
@@ -33,7 +33,7 @@ type Clouds struct {
 	google *gcp.Session
 }
 
-// S3 is fetch.Fetcher.S3.
+// S3 implements fetch.Fetcher.S3.
 func (c *Clouds) S3(ctx context.Context, a fetch.S3Access) (fetch.Signer, error) {
 	session, err := c.session(ctx, a)
 	if err != nil {
@@ -47,7 +47,7 @@ func (c *Clouds) S3(ctx context.Context, a fetch.S3Access) (fetch.Signer, error)
 	return func(r *http.Request) error { return session.Sign(r.Context(), r, sha256.Sum256(nil), "s3", a.Region) }, nil
 }
 
-// session is opened once, so that roles are assumed once.
+// session returns the session for a bucket. Each is opened once, so that roles are assumed once.
 func (c *Clouds) session(ctx context.Context, a fetch.S3Access) (*aws.Session, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,7 +66,7 @@ func (c *Clouds) session(ctx context.Context, a fetch.S3Access) (*aws.Session, e
 	return s, nil
 }
 
-// GCS is fetch.Fetcher.GCS.
+// GCS implements fetch.Fetcher.GCS.
 func (c *Clouds) GCS(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	if c.google == nil {

@@ -69,7 +69,7 @@ func clouds(t *testing.T, env sys.Env, home string, now func() time.Time) *Cloud
 	return &Clouds{Env: env, Dir: t.TempDir(), Home: home, Now: now, Run: sys.Run, Transport: tr}
 }
 
-// fetcher fetches with what an environment and a home folder give.
+// fetcher returns a fetcher that uses an environment and a home directory.
 func fetcher(t *testing.T, env sys.Env, home string, now func() time.Time) *fetch.Fetcher {
 	c := clouds(t, env, home, now)
 	return &fetch.Fetcher{
@@ -88,8 +88,8 @@ func get(t *testing.T, f *fetch.Fetcher, src string) error {
 	return err
 }
 
-// signed reports whether a request has the signature that the credentials make, in
-// their vendor's own way.
+// signed reports whether a request has the signature that AWS's own library computes with the
+// credentials.
 func signed(r *http.Request, c awssdk.Credentials, service string) bool {
 	body := new(bytes.Buffer)
 	body.ReadFrom(r.Body)
@@ -121,7 +121,7 @@ func signed(r *http.Request, c awssdk.Credentials, service string) bool {
 
 var secret = awssdk.Credentials{AccessKeyID: "AKID", SecretAccessKey: "s3cr3t/+", SessionToken: "token"}
 
-// bucket has one object, for who shows the secret.
+// bucket is a server with one object, for requests with the secret.
 func bucket(t *testing.T) string {
 	text := zipped(t)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -135,9 +135,9 @@ func bucket(t *testing.T) string {
 	return "s3::" + srv.URL + "/bucket/a%20b/mod.zip?region=eu-test-1"
 }
 
-// tokens is as much of the token service, of the sign-on portal, of a container's
-// endpoint and of a machine's metadata as is asked of them. A role can be assumed with
-// the base key alone, or with that of the first role.
+// tokens implements the parts of the token service, the sign-on portal, a container's endpoint
+// and a machine's metadata service that the tests use. A role can be assumed with the base key,
+// or with the key of the first role.
 func tokens(t *testing.T) string {
 	const give = "<%[1]sResponse><%[1]sResult><Credentials><AccessKeyId>%s</AccessKeyId><SecretAccessKey>%s</SecretAccessKey><SessionToken>token</SessionToken><Expiration>2040-01-01T00:00:00Z</Expiration></Credentials></%[1]sResult></%[1]sResponse>"
 	const doc = `{"Code":"Success","AccessKeyId":"AKID","SecretAccessKey":"s3cr3t/+","Token":"token","Expiration":"2040-01-01T00:00:00Z"}`
@@ -266,7 +266,7 @@ source_profile = circle
 role_arn = arn
 `
 
-// Every place where the tools of AWS look for credentials is one for modules.
+// Modules can use credentials from every source that the tools of AWS search.
 func TestAWS(t *testing.T) {
 	src, where, home := bucket(t), tokens(t), t.TempDir()
 	put(t, filepath.Join(home, ".aws", "config"), awsConfig)
@@ -329,7 +329,7 @@ func TestAWS(t *testing.T) {
 	}
 }
 
-// Every kind of credentials of Google Cloud is one for modules.
+// Modules can use every kind of credentials of Google Cloud.
 func TestGoogle(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "text"), "subject")
@@ -420,7 +420,7 @@ func TestGoogle(t *testing.T) {
 	}
 }
 
-// TestS3Server asks a real server that speaks the protocol of S3, versitygw.
+// TestS3Server uses versitygw, a real server with the protocol of S3.
 func TestS3Server(t *testing.T) {
 	program := os.Getenv("TERRACE_TEST_VERSITYGW")
 	if program == "" {
