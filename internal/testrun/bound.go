@@ -6,9 +6,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A boundBody is the body of a provider block of a test file. Expressions in it that the
-// module cannot evaluate, since they refer to other runs or to variables of the file, have
-// the values that they have there.
+// A boundBody is the body of a provider block of a test file. Some of its expressions refer to
+// other runs or to variables of the file, so the module cannot evaluate them. boundBody evaluates
+// these in the scope of the test file.
 type boundBody struct {
 	hcl.Body
 	value func(hcl.Expression) (cty.Value, diag.List)
@@ -61,13 +61,14 @@ func (b *boundBody) attributes(attrs hcl.Attributes) hcl.Attributes {
 	return out
 }
 
-// A boundExpr is an expression that is evaluated somewhere else than where it stands.
+// A boundExpr is an expression that is evaluated by value, in another scope.
 type boundExpr struct {
 	hcl.Expression
 	value func(hcl.Expression) (cty.Value, diag.List)
 }
 
-// Variables implements hcl.Expression: there is nothing to resolve.
+// Variables implements hcl.Expression. It returns nil, since the caller need not resolve
+// anything.
 func (x *boundExpr) Variables() []hcl.Traversal { return nil }
 
 // Value implements hcl.Expression.

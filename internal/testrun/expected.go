@@ -9,22 +9,22 @@ import (
 	"github.com/terrace-iac/terrace/internal/testrun/testfile"
 )
 
-// expectations are the objects whose conditions are to fail in a run.
+// expectations contains the objects whose conditions are expected to fail in a run.
 type expectations struct {
 	all     []*expectation
-	stopped bool // an error was expected and came, so that not everything was done
+	stopped bool // an expected error occurred, so that the run is incomplete
 }
 
 // An expectation is one object.
 type expectation struct {
 	ref    hcl.Traversal
-	name   string      // as in Checked, of what is no resource
-	target addr.Target // of a resource
+	name   string      // as in diag.Checked, if it is not a resource
+	target addr.Target // set for a resource
 	met    bool
-	error  bool // by an error, not by a warning
+	error  bool // met by an error, not by a warning
 }
 
-// readExpected reads expect_failures.
+// readExpected reads the expect_failures argument.
 func readExpected(r *testfile.Run) (*expectations, diag.List) {
 	out := &expectations{}
 	var ds diag.List
@@ -52,7 +52,7 @@ func readExpected(r *testfile.Run) (*expectations, diag.List) {
 	return out, ds
 }
 
-// of finds the expectation that a failed condition meets.
+// of returns the expectation that a failed condition meets, or nil.
 func (e *expectations) of(m *diag.Message) *expectation {
 	object, ok := m.Extra.(diag.Checked)
 	if !ok || m.Code != diag.Condition {
@@ -71,7 +71,7 @@ func (e *expectations) of(m *diag.Message) *expectation {
 	return nil
 }
 
-// filter takes the messages out that were expected.
+// filter removes the messages that were expected.
 func (e *expectations) filter(ds diag.List) diag.List {
 	return slices.DeleteFunc(slices.Clone(ds), func(m *diag.Message) bool {
 		x := e.of(m)
@@ -86,15 +86,16 @@ func (e *expectations) filter(ds diag.List) diag.List {
 	})
 }
 
-// reopen forgets what a plan found, since apply finds it again.
+// reopen marks all expectations as not met after a plan, since apply evaluates the conditions
+// again.
 func (e *expectations) reopen() {
 	for _, x := range e.all {
 		x.met = false
 	}
 }
 
-// judge adds what was expected and did not come. The runs that follow are left out then, as
-// OpenTofu does. What failed too early to count is not said to have been missing besides.
+// judge adds errors for expected failures that did not occur. Later runs are then skipped, as in
+// OpenTofu. An expected failure that occurred too early to count is not reported as missing.
 func (e *expectations) judge(s *step, ds diag.List) diag.List {
 	ds = unexpectedChecks(ds)
 	if ds.HasErrors() && s.res.Status == Pending {
@@ -117,12 +118,12 @@ func (e *expectations) judge(s *step, ds diag.List) diag.List {
 	return ds
 }
 
-// isCheck reports whether a message is about a check block that failed.
+// isCheck reports whether a message is about a failed check block.
 func isCheck(m *diag.Message) bool {
 	return m.Code == diag.Condition && m.Severity == diag.Warning
 }
 
-// unexpectedChecks makes check blocks that fail errors.
+// unexpectedChecks turns warnings about failed check blocks into errors.
 func unexpectedChecks(ds diag.List) diag.List {
 	out := make(diag.List, len(ds))
 	for i, m := range ds {

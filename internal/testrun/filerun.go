@@ -20,7 +20,7 @@ import (
 	"sync"
 )
 
-// A fileRun is one test file under way.
+// A fileRun is the execution of one test file.
 type fileRun struct {
 	*Suite
 	file   *testfile.File
@@ -28,18 +28,18 @@ type fileRun struct {
 
 	mu      sync.Mutex
 	states  map[string]*testState
-	order   []string             // keys of states, the one that was used last at the end
-	outputs map[string]cty.Value // of the runs that are done, by name
+	order   []string             // keys of states in the order of their last use
+	outputs map[string]cty.Value // outputs of finished runs, by name
 }
 
 // A testState is a state that runs share.
 type testState struct {
 	now     *state.State
-	last    *step        // the latest run that used it
-	objects mock.Objects // the mocked objects that were made in it
+	last    *step        // last run that used the state
+	objects mock.Objects // mocked objects in the state
 }
 
-// run runs the file's runs in their order, and destroys what they made.
+// run executes the runs of the file in their order, and then destroys their objects.
 func (f *fileRun) run(ctx context.Context) {
 	res := f.result
 	for _, r := range f.file.Runs {
@@ -76,8 +76,8 @@ func (f *fileRun) stopped() bool {
 	}
 }
 
-// together is how many runs may run at once, beginning with the one at an index: those
-// that are parallel, use states of their own, and refer to none of each other.
+// together returns the number of consecutive runs that may be executed concurrently, starting at
+// an index: runs that are parallel, use different states, and do not refer to each other.
 func (f *fileRun) together(at int) int {
 	runs := f.file.Runs[at:]
 	if !f.parallel(runs[0]) {
@@ -101,7 +101,7 @@ func (f *fileRun) parallel(r *testfile.Run) bool {
 	return f.file.Parallel
 }
 
-// stateKey names the state that a run uses.
+// stateKey returns the key of the state that a run uses.
 func (f *fileRun) stateKey(r *testfile.Run) string {
 	if r.StateKey != "" {
 		return "key " + r.StateKey
@@ -112,7 +112,7 @@ func (f *fileRun) stateKey(r *testfile.Run) string {
 	return ""
 }
 
-// refersTo reports whether a run refers to one of some others.
+// refersTo reports whether a run refers to any of the named runs.
 func (f *fileRun) refersTo(r *testfile.Run, names map[string]bool) bool {
 	refers := func(x hcl.Expression) bool {
 		return x != nil && slices.ContainsFunc(x.Variables(), func(ref hcl.Traversal) bool {
@@ -141,17 +141,17 @@ func (f *fileRun) refersTo(r *testfile.Run, names map[string]bool) bool {
 	return false
 }
 
-// A step is one run under way.
+// A step is the execution of one run.
 type step struct {
 	*fileRun
 	run   *testfile.Run
 	res   *RunResult
 	e     *engine.Engine
-	given map[string]engine.InputValue // of the variables that the module declares
+	given map[string]engine.InputValue // values of the variables that the module declares
 	scope *scope
 }
 
-// step runs one run.
+// step executes one run.
 func (f *fileRun) step(ctx context.Context, res *RunResult) {
 	begin := f.Engine.Now()
 	s := &step{fileRun: f, run: res.Run, res: res}
@@ -168,7 +168,7 @@ func (f *fileRun) step(ctx context.Context, res *RunResult) {
 	}
 }
 
-// use notes that a run was the latest that used its state.
+// use records that a run was the last that used its state.
 func (f *fileRun) use(s *step) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -185,7 +185,7 @@ func (f *fileRun) use(s *step) {
 	f.order = append(slices.DeleteFunc(f.order, func(k string) bool { return k == key }), key)
 }
 
-// state is the state that the run begins with.
+// state returns the state with which the run begins.
 func (f *fileRun) state(r *testfile.Run) *testState {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -196,7 +196,7 @@ func (f *fileRun) state(r *testfile.Run) *testState {
 	return f.states[key]
 }
 
-// do plans, applies and asserts.
+// do plans, applies and evaluates assertions.
 func (s *step) do(ctx context.Context) diag.List {
 	expected, ds := readExpected(s.run)
 	if ds.HasErrors() {
@@ -230,7 +230,7 @@ func (s *step) do(ctx context.Context) diag.List {
 	p, more := s.e.Plan(ctx, st.now, o)
 	ds = append(ds, more...)
 	s.res.Plan = p
-	if s.run.Command == testfile.Plan || !ds.HasErrors() { // what keeps an apply from happening cannot be expected of it
+	if s.run.Command == testfile.Plan || !ds.HasErrors() { // failures that prevent the apply cannot be expected of it
 		ds = expected.filter(ds)
 	}
 	if p.Errored || ds.HasErrors() {
@@ -238,7 +238,7 @@ func (s *step) do(ctx context.Context) diag.List {
 	}
 	in := engine.InspectOptions{Variables: s.given, Plan: p, Names: s.scope.resolve}
 	if s.run.Command == testfile.Apply {
-		expected.reopen() // what counts is what apply finds
+		expected.reopen() // only failures of the apply count
 		got, more := s.e.Apply(ctx, p, engine.ApplyOptions{Variables: s.given, Stop: s.Stop})
 		st.now, s.res.State, s.res.Plan = got.State, got.State, nil
 		more = expected.filter(more)
@@ -259,7 +259,7 @@ func (s *step) do(ctx context.Context) diag.List {
 	return expected.judge(s, ds)
 }
 
-// keepOutputs keeps the outputs for later runs. What is unknown here is not known there.
+// keepOutputs stores the outputs for later runs. Unknown outputs are unknown there too.
 func (s *step) keepOutputs(look *engine.Inspection) {
 	vals := map[string]cty.Value{}
 	for name := range s.e.Root().Outputs {
@@ -290,7 +290,7 @@ func (s *step) assert(look *engine.Inspection, ds diag.List) diag.List {
 	return ds
 }
 
-// cleanup destroys what the runs made, the state that was used last first.
+// cleanup destroys the objects of the runs, starting with the state that was used last.
 func (f *fileRun) cleanup(ctx context.Context) {
 	for _, key := range slices.Backward(f.order) {
 		st := f.states[key]
@@ -322,7 +322,7 @@ func (f *fileRun) cleanup(ctx context.Context) {
 	}
 }
 
-// close ends what the runs started.
+// close closes the engines of the runs.
 func (f *fileRun) close() {
 	for _, st := range f.states {
 		if st.last != nil {
@@ -336,5 +336,5 @@ func (f *fileRun) close() {
 	}
 }
 
-// sortedVariables are the names of variables, in the order that they are evaluated in.
+// sortedVariables returns the names of variables in the order of their evaluation.
 func sortedVariables(v testfile.Variables) []string { return slices.Sorted(maps.Keys(v)) }

@@ -19,11 +19,11 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// DefaultDirectory is where test files are looked for beside the folder itself.
+// DefaultDirectory is the default directory of test files, in addition to the module's directory.
 const DefaultDirectory = "tests"
 
-// Load reads the test files of a folder and of its test directory, in the order of their
-// names, which are relative to the folder of fsys.
+// Load reads the test files of a module's directory and of its test directory, sorted by name.
+// Names are relative to the directory of fsys.
 func Load(fsys config.FS, directory string, set *source.Set) ([]*testfile.File, diag.List) {
 	dir := strings.TrimPrefix(filepath.ToSlash(filepath.Clean(directory)), "/")
 	var ds diag.List
@@ -58,7 +58,7 @@ func Load(fsys config.FS, directory string, set *source.Set) ([]*testfile.File, 
 	return out, ds
 }
 
-// testFiles lists the test files of a folder that count.
+// testFiles returns the test files of a directory that are not overridden by others.
 func testFiles(fsys config.FS, dir string) ([]string, error) {
 	if _, err := fsys.ReadDir(dir); err != nil {
 		return nil, err
@@ -73,11 +73,11 @@ func testFiles(fsys config.FS, dir string) ([]string, error) {
 	return out, nil
 }
 
-// mockSuffixes are the names of files with mocks, those that only Terrace and OpenTofu
-// read at the end.
+// mockSuffixes contains the suffixes of files with mocks. Only Terrace and OpenTofu read the last
+// two.
 var mockSuffixes = [...]string{".tfmock.hcl", ".tfmock.json", ".tofumock.hcl", ".tofumock.json"}
 
-// LoadMocks reads the mocks of a folder.
+// LoadMocks reads the mocks of a directory.
 func LoadMocks(fsys config.FS, dir string, set *source.Set) (*testfile.Mock, diag.List) {
 	entries, err := fsys.ReadDir(dir)
 	if err != nil {
@@ -109,8 +109,8 @@ func LoadMocks(fsys config.FS, dir string, set *source.Set) (*testfile.Mock, dia
 	return out, ds
 }
 
-// Calls are the modules that runs run in place of the one under test, by the keys that they
-// are installed under.
+// Calls returns the modules that runs execute instead of the module under test, by the keys under
+// which they are installed.
 func Calls(files []*testfile.File) map[string]*config.Call {
 	out := map[string]*config.Call{}
 	for _, f := range files {
@@ -131,9 +131,9 @@ func Calls(files []*testfile.File) map[string]*config.Call {
 	return out
 }
 
-// Requirements are the providers that test files need besides those of the module under
-// test, root: those of the modules of runs, and those of provider blocks that are not
-// mocked. What cannot be loaded is reported by the test.
+// Requirements returns the providers that test files need in addition to those of the module
+// under test, root: those of the runs' modules, and those of provider blocks without mocks. The
+// test reports modules that cannot be loaded.
 func Requirements(ctx context.Context, o engine.Options, root *config.Module, files []*testfile.File) map[addr.Provider][]config.Constraint {
 	out := map[addr.Provider][]config.Constraint{}
 	for _, f := range files {
@@ -151,8 +151,8 @@ func Requirements(ctx context.Context, o engine.Options, root *config.Module, fi
 	return out
 }
 
-// Configured lists the providers that a test file configures and does not mock. Their names
-// are those of the module under test.
+// Configured returns the providers that a test file configures and does not mock. Their local
+// names are those of the module under test.
 func Configured(root *config.Module, f *testfile.File) []addr.Provider {
 	var out []addr.Provider
 	for _, key := range slices.Sorted(maps.Keys(f.Providers)) {
@@ -164,8 +164,8 @@ func Configured(root *config.Module, f *testfile.File) []addr.Provider {
 	return out
 }
 
-// EachModule calls do with each run that runs another module than the one under test, and
-// with that module, in the order of the files. What cannot be loaded is left out.
+// EachModule calls do for each run that executes another module than the one under test, with
+// that module, in the order of the files. It skips modules that cannot be loaded.
 func EachModule(ctx context.Context, o engine.Options, files []*testfile.File, do func(*testfile.File, *testfile.Run, *engine.Engine)) {
 	for _, f := range files {
 		for _, r := range f.Runs {

@@ -17,8 +17,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// prepare opens the module of the run with the values of its variables, and with the
-// providers, mocks and overrides of the test file.
+// prepare opens the module of the run with the values of its variables, and with the providers,
+// mocks and overrides of the test file.
 func (s *step) prepare(ctx context.Context) diag.List {
 	plain := s.plain[rootOf(s.file, s.run)].e
 	ds := s.variables(ctx, plain)
@@ -70,8 +70,8 @@ func (s *step) prepare(ctx context.Context) diag.List {
 	return ds
 }
 
-// variables evaluates the values of the variables: those of the run, of the file, and
-// from outside, the first that there is.
+// variables evaluates the values of the variables. Values of the run take precedence over those
+// of the file, and these over values from outside.
 func (s *step) variables(ctx context.Context, plain *engine.Engine) diag.List {
 	declared := plain.Root().Variables
 	given, ds := s.Given(s.file, declared)
@@ -91,7 +91,7 @@ func (s *step) variables(ctx context.Context, plain *engine.Engine) diag.List {
 		values := map[string]cty.Value{}
 		for _, name := range sortedVariables(vars) {
 			if declared[name] == nil && !s.mentions(name) {
-				continue // of the variables of another module
+				continue // a variable of another module
 			}
 			v, more := look.Value(vars[name].Expr)
 			ds = append(ds, more...)
@@ -114,8 +114,7 @@ func (s *step) variables(ctx context.Context, plain *engine.Engine) diag.List {
 	return ds
 }
 
-// mentions reports whether an expression of the run or of a provider block refers to a
-// variable.
+// mentions reports whether an expression of the run or of a provider block refers to a variable.
 func (s *step) mentions(name string) bool {
 	found := false
 	look := func(x hcl.Expression) {
@@ -139,7 +138,7 @@ func (s *step) mentions(name string) bool {
 	return found
 }
 
-// runOutputs are the outputs of another run.
+// runOutputs returns the outputs of another run.
 func (s *step) runOutputs(name string) (cty.Value, diag.List) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,8 +151,8 @@ func (s *step) runOutputs(name string) (cty.Value, diag.List) {
 	return cty.DynamicVal, diag.Errorf(diag.CodeTestAssertion, nil, "Reference to unknown run block", "There is no run block %q in this file.", name)
 }
 
-// providers makes the provider configurations that the run has in place of those of its
-// module, or besides them.
+// providers returns the provider configurations that replace or extend those of the module in
+// this run.
 func (s *step) providers(plain *engine.Engine, look *engine.Inspection, rules *mock.Rules) (map[string]*config.Provider, diag.List) {
 	root, needed := plain.Root(), plain.Requirements()
 	out := map[string]*config.Provider{}
@@ -196,7 +195,8 @@ func (s *step) providers(plain *engine.Engine, look *engine.Inspection, rules *m
 	return out, ds
 }
 
-// foreign tells expressions of provider blocks that the module itself cannot evaluate.
+// foreign returns a function that reports whether the module cannot evaluate an expression of a
+// provider block.
 func (s *step) foreign(root *config.Module) func(hcl.Expression) bool {
 	return func(x hcl.Expression) bool {
 		return slices.ContainsFunc(x.Variables(), func(ref hcl.Traversal) bool {
@@ -211,7 +211,7 @@ func (s *step) foreign(root *config.Module) func(hcl.Expression) bool {
 	}
 }
 
-// mocked evaluates what a mock_provider block says.
+// mocked evaluates a mock_provider block.
 func (s *step) mocked(look *engine.Inspection, p *testfile.Provider) (*mock.Config, diag.List) {
 	var ds diag.List
 	m := p.Mock
@@ -249,7 +249,7 @@ func (s *step) mocked(look *engine.Inspection, p *testfile.Provider) (*mock.Conf
 	return out, ds
 }
 
-// values evaluates what computed attributes have.
+// values evaluates the values of computed attributes.
 func values(look *engine.Inspection, v testfile.Values, later bool) (mock.Values, diag.List) {
 	out := mock.Values{At: &v.At, AtApply: later}
 	if v.AtApply != nil {
@@ -266,12 +266,12 @@ func values(look *engine.Inspection, v testfile.Values, later bool) (mock.Values
 	return out, ds
 }
 
-// overrides evaluates what stands in for resources, which the rules get, and for modules,
-// which are returned.
+// overrides evaluates the overrides. It adds those of resources to the rules, and returns those
+// of modules.
 func (s *step) overrides(plain *engine.Engine, look *engine.Inspection, rules *mock.Rules) (map[addr.Module]map[string]cty.Value, diag.List) {
 	modules := map[addr.Module]map[string]cty.Value{}
 	var ds diag.List
-	seen := map[string]int{} // where an override stands, from 1
+	seen := map[string]int{} // index of the override, starting at 1
 	for i, o := range slices.Concat(s.run.Overrides, s.file.Overrides) {
 		key := o.Kind.BlockType() + " " + o.Target.String()
 		if first := seen[key] - 1; first >= 0 {
@@ -288,7 +288,7 @@ func (s *step) overrides(plain *engine.Engine, look *engine.Inspection, rules *m
 		}
 		seen[key] = i + 1
 		if !exists(plain, o.Target) {
-			if s.run.Module != nil && i >= len(s.run.Overrides) { // it is for another module
+			if s.run.Module != nil && i >= len(s.run.Overrides) { // the override is for another module
 				continue
 			}
 			what := "Resource"
@@ -319,7 +319,7 @@ func (s *step) overrides(plain *engine.Engine, look *engine.Inspection, rules *m
 	return modules, ds
 }
 
-// exists reports whether configuration has what a target names.
+// exists reports whether the configuration contains the target.
 func exists(e *engine.Engine, t addr.Target) bool {
 	n := e.Tree().Node(t.Module)
 	if n == nil {
@@ -331,8 +331,8 @@ func exists(e *engine.Engine, t addr.Target) bool {
 	return n.Config.Resources[t.Resource] != nil
 }
 
-// outputsAlone is a module that takes the same values and gives some outputs, and has
-// nothing else. Outputs that no value is given for are null.
+// outputsAlone returns a module with the same variables, with the given outputs and without
+// resources. Outputs without a given value are null.
 func outputsAlone(m *config.Module, given map[string]cty.Value) *config.Module {
 	out := &config.Module{Dir: m.Dir, Files: m.Files, Set: m.Set, RequiredProviders: m.RequiredProviders, Variables: m.Variables, Outputs: map[string]*config.Output{}}
 	for name, o := range m.Outputs {

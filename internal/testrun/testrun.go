@@ -1,9 +1,8 @@
-// Package testrun runs test files: plans and applies of a module with the values,
-// providers and mocks that each run names, assertions about what came of it, and the
-// destruction of all that was made.
+// Package testrun runs test files: it plans and applies a module with the values, providers and
+// mocks of each run, evaluates assertions about the results, and destroys all objects.
 //
-// Main types: Suite, what is tested, and Result, what came of one file. The one rule:
-// the states of a test live in memory, and nothing on disk is read or written but
+// Main types: Suite, the tests of a module, and Result, the result of one file. The one rule:
+// states of tests are only in memory, and nothing on disk is read or written except
 // configuration.
 package testrun
 
@@ -27,42 +26,42 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A Suite is the test files of one module. Its fields are set before Run.
+// A Suite contains the test files of one module. All fields are set before Run.
 type Suite struct {
-	Engine engine.Options // of the module under test
+	Engine engine.Options // options of the module under test
 	Files  []*testfile.File
 
-	// Given are the values of variables from outside, for a file; those that the module
-	// does not declare are left out.
+	// Given returns the values of variables from outside for a file. It omits variables that the
+	// module does not declare.
 	Given func(file *testfile.File, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List)
-	// Select finds the packages of the providers that engines need.
+	// Select finds the packages of the providers that engines need. It may be nil.
 	Select func(context.Context, []*engine.Engine) diag.List
-	// Mocks reads the mocks of a folder that a mock_provider block names.
+	// Mocks reads the mocks of the directory that a mock_provider block names.
 	Mocks func(folder string) (*testfile.Mock, diag.List)
-	// Begin is called once everything is loaded, before the first run.
+	// Begin is called when everything is loaded, before the first run. It may be nil.
 	Begin func()
-	// Report is called for each file when it is done, one after another in the order of
-	// Files. The engines of its runs are still open.
+	// Report is called for each file when it is done, one after another in the order of Files.
+	// The engines of its runs are still open. It may be nil.
 	Report func(*Result)
-	// Stop, when closed, ends the tests; what was made is destroyed.
+	// Stop, when closed, ends the tests. Their objects are destroyed.
 	Stop        <-chan struct{}
-	Parallelism int  // files at once; below 1: one
-	Keep        bool // keep the engines of all runs until their file is reported
+	Parallelism int  // concurrent files; below 1 means 1
+	Keep        bool // keep the engines of all runs open until their file is reported
 
 	shared mock.Shared
-	plain  map[root]opened // the modules as they are written
+	plain  map[root]opened // unmodified modules
 }
 
-// A root is a root module of runs: the module under test, or another.
+// A root identifies the root module of runs: the module under test, or another one.
 type root struct{ dir, key string }
 
-// opened is a module as it is written, of which nothing is run.
+// opened is an unmodified module, which is only evaluated.
 type opened struct{ e *engine.Engine }
 
-// A Status is what came of a run or a file.
+// A Status is the result of a run or a file.
 type Status string
 
-// The statuses, in the words of the JSON output.
+// The statuses, as they are written in the JSON output.
 const (
 	Pending Status = "pending"
 	Skip    Status = "skip"
@@ -71,7 +70,7 @@ const (
 	Error   Status = "error"
 )
 
-// rank orders statuses: a file has the worst of its runs.
+// rank returns the severity of a status. The status of a file is the worst of its runs.
 func (s Status) rank() int {
 	switch s {
 	case Pending:
@@ -87,7 +86,7 @@ func (s Status) rank() int {
 	}
 }
 
-// Worse is the worse of two statuses.
+// Worse returns the worse of two statuses.
 func (s Status) Worse(o Status) Status {
 	if o.rank() > s.rank() {
 		return o
@@ -95,37 +94,37 @@ func (s Status) Worse(o Status) Status {
 	return s
 }
 
-// A Result is what came of a test file.
+// A Result is the result of a test file.
 type Result struct {
 	File    *testfile.File
 	Status  Status
 	Runs    []*RunResult
 	Cleanup []*Cleanup
-	Diags   diag.List // about the file as a whole
+	Diags   diag.List // messages about the whole file
 }
 
-// A RunResult is what came of a run.
+// A RunResult is the result of a run.
 type RunResult struct {
 	Run     *testfile.Run
 	Status  Status
 	Diags   diag.List
-	Plan    *plan.Plan     // of a run that plans; nil if there is none
-	State   *state.State   // of a run that applies
-	Engine  *engine.Engine // whose schemas the plan and the state have
+	Plan    *plan.Plan     // plan of a run that plans; nil if there is none
+	State   *state.State   // state of a run that applies
+	Engine  *engine.Engine // engine with the schemas of the plan and the state
 	Elapsed time.Duration
 }
 
-// A Cleanup is the end of one state.
+// A Cleanup is the destruction of the objects in one state.
 type Cleanup struct {
-	Run   *testfile.Run // the last that used the state
+	Run   *testfile.Run // last run that used the state
 	Diags diag.List
-	Left  *state.State // what could not be destroyed, or is kept; nil: nothing
-	Kept  bool         // the file says that it is not to be destroyed
+	Left  *state.State // state with the remaining objects; nil if there are none
+	Kept  bool         // the file disables the cleanup
 }
 
-// Run runs the files. Those that cannot get into each other's way run at once, the
-// others one after another. Whatever comes of a test stands in its result; the messages
-// returned say why nothing could be run.
+// Run runs the files. Independent files run concurrently, and the others one after another. All
+// results of tests are in the results; the returned messages only contain errors that prevented
+// all tests.
 func (s *Suite) Run(ctx context.Context) ([]*Result, diag.List) {
 	defer s.shared.Close()
 	ds := s.open(ctx)
@@ -141,7 +140,7 @@ func (s *Suite) Run(ctx context.Context) ([]*Result, diag.List) {
 		s.Begin()
 	}
 	out := make([]*Result, len(s.Files))
-	var alone sync.Mutex // held by files that may get into another's way
+	var alone sync.Mutex // held by files that are not independent
 	var telling sync.Mutex
 	done, next := make([]*fileRun, len(s.Files)), 0
 	parallel.Each(len(s.Files), max(1, s.Parallelism), func(i int) {
@@ -164,8 +163,8 @@ func (s *Suite) Run(ctx context.Context) ([]*Result, diag.List) {
 	return out, ds
 }
 
-// independent reports whether a file can run beside others: it says so, or every
-// provider that its runs ask is mocked.
+// independent reports whether a file can run concurrently with others: it is parallel, or all
+// providers that its runs use are mocked.
 func (s *Suite) independent(f *testfile.File) bool {
 	if f.Parallel {
 		return true
@@ -187,7 +186,7 @@ func (s *Suite) independent(f *testfile.File) bool {
 	return true
 }
 
-// open loads every module that runs need and finds their providers.
+// open loads all modules that runs need, and finds their providers.
 func (s *Suite) open(ctx context.Context) (ds diag.List) {
 	s.plain = map[root]opened{}
 	load := func(at root, m *testfile.Call) diag.List {
@@ -227,7 +226,7 @@ func (s *Suite) open(ctx context.Context) (ds diag.List) {
 	return append(ds, s.Select(ctx, engines)...)
 }
 
-// rootOf is the root module of a run.
+// rootOf returns the root module of a run.
 func rootOf(f *testfile.File, r *testfile.Run) root {
 	if r.Module == nil {
 		return root{}
@@ -239,13 +238,13 @@ func rootOf(f *testfile.File, r *testfile.Run) root {
 	return out
 }
 
-// InstallKey is the key under which the module of a run is installed.
+// InstallKey returns the key under which the module of a run is installed.
 func InstallKey(file, run string) string { return FileKey(file) + "." + run }
 
-// FileKey is what the keys of all runs of a file begin with.
+// FileKey returns the prefix of the keys of all runs in a file.
 func FileKey(file string) string { return "test." + strings.ReplaceAll(stem(file), "/", ".") }
 
-// stem is the name of a test file without its suffix.
+// stem returns the name of a test file without its suffix.
 func stem(file string) string {
 	for _, end := range [...]string{".tftest.hcl", ".tftest.json", ".tofutest.hcl", ".tofutest.json"} {
 		if rest, ok := strings.CutSuffix(filepath.ToSlash(file), end); ok {
@@ -255,7 +254,7 @@ func stem(file string) string {
 	return file
 }
 
-// scope answers the references of expressions in test files.
+// scope resolves references in expressions of test files.
 type scope struct {
 	vars map[string]cty.Value
 	runs func(name string) (cty.Value, diag.List)

@@ -21,8 +21,8 @@ func (c *Client) authorize(h http.Header) {
 	}
 }
 
-// get reads an answer, meeting the registry's challenge once if it has one. rest
-// is what follows the repository in a URL, or a whole URL.
+// get reads a response. If the registry answers with a challenge, get authenticates and repeats
+// the request once. rest is the part of the URL after the repository, or a complete URL.
 func (c *Client) get(ctx context.Context, rest string, header http.Header, limit int64) ([]byte, *http.Response, error) {
 	h := header.Clone()
 	if h == nil {
@@ -50,7 +50,7 @@ func (c *Client) get(ctx context.Context, rest string, header http.Header, limit
 	return c.HTTP.Get(ctx, full(), h, limit)
 }
 
-// answer does what a challenge asks for.
+// answer authenticates as the challenges require.
 func (c *Client) answer(ctx context.Context, challenges []string) error {
 	var creds Credentials
 	if c.Credentials != nil {
@@ -85,7 +85,7 @@ func (c *Client) set(token string) {
 	c.token = token
 }
 
-// bearer gets a token from the place that the challenge names.
+// bearer gets a token from the server that the challenge names.
 func (c *Client) bearer(ctx context.Context, p map[string]string, creds Credentials) error {
 	if creds.AccessToken != "" {
 		c.set("Bearer " + creds.AccessToken)
@@ -131,7 +131,7 @@ func (c *Client) bearer(ctx context.Context, p map[string]string, creds Credenti
 	return nil
 }
 
-// params reads key="value" pairs of a challenge.
+// params parses the key="value" pairs of a challenge.
 func params(s string) map[string]string {
 	out := make(map[string]string)
 	for s != "" {

@@ -16,17 +16,17 @@ import (
 	"github.com/terrace-iac/terrace/internal/settings/cliconfig"
 )
 
-// A Store finds the credentials for repositories: in the CLI configuration, and
-// then, unless that says otherwise, where Docker and its like keep them.
+// A Store finds the credentials for repositories in the CLI configuration and, unless that
+// disables it, in the files of Docker and similar programs.
 type Store struct {
 	Config  *cliconfig.Config
 	Env     sys.Env
 	Home    string
 	WorkDir string
-	Run     func(context.Context, sys.Command) error // nil: no helpers are asked
+	Run     func(context.Context, sys.Command) error // nil means that helpers are not run
 }
 
-// Find returns the credentials for a repository, the zero value if there are none.
+// Find returns the credentials for a repository. The zero value means that there are none.
 func (s *Store) Find(ctx context.Context, host, repository string) (Credentials, error) {
 	if c, ok, err := s.configured(ctx, host, repository); ok || err != nil {
 		return c, err
@@ -53,7 +53,8 @@ func (s *Store) Find(ctx context.Context, host, repository string) (Credentials,
 	return Credentials{}, nil
 }
 
-// configured is the most specific oci_credentials block.
+// configured returns the credentials of the most specific oci_credentials block. ok is false if
+// there is none.
 func (s *Store) configured(ctx context.Context, host, repository string) (Credentials, bool, error) {
 	if s.Config == nil {
 		return Credentials{}, false, nil
@@ -75,7 +76,7 @@ func (s *Store) configured(ctx context.Context, host, repository string) (Creden
 	return Credentials{Username: best.Username, Password: best.Password, AccessToken: best.AccessToken, RefreshToken: best.RefreshToken}, true, nil
 }
 
-// ambient are the files where Docker and podman keep credentials.
+// ambient returns the paths of the credentials files of Docker and podman.
 func (s *Store) ambient() []string {
 	var out []string
 	if d := s.Env.Get("XDG_RUNTIME_DIR"); d != "" {
@@ -107,7 +108,7 @@ type dockerConfig struct {
 	CredHelpers map[string]string
 }
 
-// docker looks into a Docker-style configuration file.
+// docker searches a Docker-style configuration file.
 func (s *Store) docker(ctx context.Context, file, host, repository string) (Credentials, bool, error) {
 	text, err := readfile.Whole(file)
 	if errors.Is(err, os.ErrNotExist) {
@@ -146,7 +147,7 @@ func (s *Store) docker(ctx context.Context, file, host, repository string) (Cred
 	return Credentials{}, false, nil
 }
 
-// helper asks docker-credential-NAME.
+// helper gets the credentials from the program docker-credential-NAME.
 func (s *Store) helper(ctx context.Context, name, host string) (Credentials, error) {
 	if s.Run == nil {
 		return Credentials{}, nil

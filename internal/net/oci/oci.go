@@ -1,9 +1,8 @@
-// Package oci reads from OCI registries: tags, manifests and blobs.
+// Package oci reads tags, manifests and blobs from OCI registries.
 //
-// Main type: Client. The one rule: what a digest names is checked against the
-// digest before anybody sees it.
+// Main type: Client. The one rule: content is checked against its digest before it is used.
 //
-// It follows the OCI distribution specification 1.1 and the token scheme of the
+// The package implements the OCI distribution specification 1.1 and the token authentication of
 // Docker registries, https://distribution.github.io/distribution/spec/auth/.
 package oci
 
@@ -27,19 +26,19 @@ import (
 	"github.com/terrace-iac/terrace/internal/net/transfer"
 )
 
-// MaxManifest bounds a manifest.
+// MaxManifest is the maximum size, in bytes, of a manifest.
 const MaxManifest = 4 << 20
 
-// Media types and the annotations that we look at.
+// Media types of manifests.
 const (
 	ManifestType = "application/vnd.oci.image.manifest.v1+json"
 	IndexType    = "application/vnd.oci.image.index.v1+json"
 )
 
-// Credentials are what a registry is given; the zero value is none.
+// Credentials authenticate a client to a registry. The zero value means none.
 type Credentials struct {
 	Username, Password string
-	AccessToken        string // given as it is
+	AccessToken        string // sent unchanged
 	RefreshToken       string // exchanged for an access token
 }
 
@@ -47,7 +46,8 @@ type Credentials struct {
 type Client struct {
 	Host, Repository string
 	HTTP             *transfer.Client
-	// Credentials are asked for once, when the registry wants some; may be nil.
+	// Credentials returns the credentials for a repository. It is called once, when the registry
+	// requires authentication. It may be nil.
 	Credentials func(ctx context.Context, host, repository string) (Credentials, error)
 
 	mu    sync.Mutex
@@ -55,7 +55,7 @@ type Client struct {
 	plain bool   // http instead of https
 }
 
-// A Descriptor names content by digest.
+// A Descriptor identifies content by its digest.
 type Descriptor struct {
 	MediaType    string            `json:"mediaType"`
 	ArtifactType string            `json:"artifactType"`
@@ -65,13 +65,13 @@ type Descriptor struct {
 	Annotations  map[string]string `json:"annotations"`
 }
 
-// A Platform says where an entry of an index runs.
+// A Platform is the platform of an entry of an index.
 type Platform struct {
 	Architecture string `json:"architecture"`
 	OS           string `json:"os"`
 }
 
-// A Manifest is an image manifest or an index, whichever MediaType says.
+// A Manifest is an image manifest or an index, depending on MediaType.
 type Manifest struct {
 	SchemaVersion int               `json:"schemaVersion"`
 	MediaType     string            `json:"mediaType"`
@@ -80,7 +80,7 @@ type Manifest struct {
 	Layers        []Descriptor      `json:"layers"`
 	Manifests     []Descriptor      `json:"manifests"`
 	Annotations   map[string]string `json:"annotations"`
-	Digest        string            `json:"-"` // of the manifest itself
+	Digest        string            `json:"-"` // digest of the manifest itself
 }
 
 func (c *Client) url(rest string) string {
@@ -97,8 +97,8 @@ func (c *Client) isPlain() bool {
 	return c.plain
 }
 
-// goPlain reports whether a request failed because a registry on this machine
-// speaks plain HTTP, as they do as a rule; from then on it is spoken to so.
+// goPlain reports whether a request failed because a registry on this machine only supports HTTP
+// without TLS, as is usual. Later requests then use HTTP.
 func (c *Client) goPlain(err error) bool {
 	if err == nil || c.isPlain() || !strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
 		return false
@@ -116,7 +116,7 @@ func (c *Client) goPlain(err error) bool {
 	return true
 }
 
-// Manifest reads what a tag or a digest names.
+// Manifest reads the manifest with a tag or a digest.
 func (c *Client) Manifest(ctx context.Context, ref string) (*Manifest, error) {
 	h := http.Header{"Accept": {ManifestType + ", " + IndexType}}
 	body, resp, err := c.get(ctx, "manifests/"+url.PathEscape(ref), h, MaxManifest)
@@ -144,8 +144,8 @@ func (c *Client) Manifest(ctx context.Context, ref string) (*Manifest, error) {
 	return m, nil
 }
 
-// Tags lists the tags of the repository. A repository that does not exist fails
-// with a *transfer.StatusError of code 404.
+// Tags returns the tags of the repository. If the repository does not exist, the error is a
+// *transfer.StatusError with code 404.
 func (c *Client) Tags(ctx context.Context) ([]string, error) {
 	var out []string
 	next := "tags/list"
@@ -169,7 +169,7 @@ func (c *Client) Tags(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// nextPage reads the Link header; the next page must be on the same host.
+// nextPage returns the URL in the Link header, or "". The next page must be on the same host.
 func nextPage(resp *http.Response) (string, error) {
 	for _, l := range resp.Header.Values("Link") {
 		where, params, ok := strings.Cut(l, ">")
@@ -188,7 +188,7 @@ func nextPage(resp *http.Response) (string, error) {
 	return "", nil
 }
 
-// Blob saves the content that a descriptor names to a file.
+// Blob saves the content of a descriptor to a file. progress may be nil.
 func (c *Client) Blob(ctx context.Context, d Descriptor, file string, progress func(done, total int64)) error {
 	for again := true; ; again = false {
 		h := http.Header{}
@@ -196,7 +196,7 @@ func (c *Client) Blob(ctx context.Context, d Descriptor, file string, progress f
 		err := c.HTTP.Save(ctx, transfer.Download{URL: c.url("blobs/" + url.PathEscape(d.Digest)), Header: h, Max: d.Size, Progress: progress}, file)
 		var se *transfer.StatusError
 		if again && errors.As(err, &se) && se.Code == http.StatusUnauthorized {
-			// The challenge came with an answer that Save does not keep.
+			// Save does not return the challenge, so another request gets it.
 			if _, _, err := c.get(ctx, "manifests/"+url.PathEscape(d.Digest), nil, MaxManifest); err != nil && c.token == "" {
 				return err
 			}
@@ -223,7 +223,7 @@ func (c *Client) Blob(ctx context.Context, d Descriptor, file string, progress f
 	return nil
 }
 
-// check compares a digest with what feed puts into the hash.
+// check compares a digest with the hash of the data that feed writes.
 func check(digest string, feed func(hash.Hash)) error {
 	kind, want, _ := strings.Cut(digest, ":")
 	var h hash.Hash

@@ -12,10 +12,10 @@ import (
 	"github.com/terrace-iac/terrace/internal/settings/telemetry"
 )
 
-// # The console
+// # Console exporter
 //
-// One line of JSON for each span, and one for the measures at the end, in the form
-// that users of OpenTelemetry's exporters for consoles know.
+// The exporter writes one line of JSON for each span, and one for the metrics at the end, in the
+// form of OpenTelemetry's console exporters.
 
 // console writes lines.
 type console struct {
@@ -38,7 +38,7 @@ func (c *console) close(context.Context) error {
 	return c.err
 }
 
-// valid is text without what is no UTF-8.
+// valid replaces invalid UTF-8 in a text.
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 type jsonValue struct {
@@ -98,7 +98,7 @@ type jsonSpan struct {
 	InstrumentationScope, InstrumentationLibrary   jsonScope
 }
 
-// spanJSON is a span in a line.
+// spanJSON returns a span as a line of JSON.
 func (s source) spanJSON(sp *telemetry.Span) []byte {
 	of := func(id [8]byte, remote bool) jsonContext {
 		return jsonContext{hex.EncodeToString(sp.Trace[:]), hex.EncodeToString(id[:]), hex.EncodeToString([]byte{sp.Flags}), "", remote}
@@ -155,7 +155,7 @@ type jsonScopeMetrics struct {
 	Metrics []jsonMetric
 }
 
-// measuresJSON is all measures in a line.
+// measuresJSON returns all metrics as a line of JSON.
 func (s source) measuresJSON(all *telemetry.Measures, now time.Time) []byte {
 	of := jsonScopeMetrics{Scope: jsonScope{Name: s.scope}, Metrics: []jsonMetric{}}
 	all.Each(func(m *telemetry.Measure) {
@@ -176,7 +176,7 @@ func (s source) measuresJSON(all *telemetry.Measures, now time.Time) []byte {
 	}{jsonAttrs(s.attrs), []jsonScopeMetrics{of}})
 }
 
-// recordJSON is a record in a line. Its values have other names of types than
+// recordJSON returns a log record as a line of JSON. The type names of its values differ from
 // those of spans.
 func (s source) recordJSON(r *telemetry.Record) []byte {
 	of := make([]jsonAttr, 0, len(r.Attrs))
@@ -200,11 +200,11 @@ func (s source) recordJSON(r *telemetry.Record) []byte {
 	})
 }
 
-// line is a value as one line of JSON.
+// line returns a value as one line of JSON.
 func line(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
-		return nil // nothing in it cannot be marshaled
+		return nil // all values can be marshaled
 	}
 	return append(b, '\n')
 }

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// overGRPC sends by OTLP/gRPC.
+// overGRPC sends requests with OTLP/gRPC.
 type overGRPC struct {
 	conn   *grpc.ClientConn
 	method string
@@ -22,7 +22,7 @@ type overGRPC struct {
 	header metadata.MD
 }
 
-// services are those of the collector.
+// services contains the methods of the collector.
 var services = map[Kind]string{
 	Traces:  "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
 	Metrics: "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
@@ -74,7 +74,7 @@ func (g *overGRPC) where() string { return g.signal.URL }
 
 func (g *overGRPC) close() { _ = g.conn.Close() }
 
-// asIs is the codec of messages that are encoded already.
+// asIs is a codec for messages that are already encoded.
 type asIs struct{}
 
 var errMessage = errors.New("this codec takes *[]byte")
@@ -98,5 +98,5 @@ func (asIs) Unmarshal(data []byte, v any) error {
 	return nil
 }
 
-// Name implements encoding.Codec: it is protobuf on the wire.
+// Name implements encoding.Codec. The messages are protobuf.
 func (asIs) Name() string { return "proto" }

@@ -1,11 +1,10 @@
-// Package otlp brings what package telemetry records out of the program: by the
-// OpenTelemetry protocol (OTLP 1.x) over HTTP or gRPC, or as lines of JSON on the
-// console.
+// Package otlp exports the records of package telemetry: with the OpenTelemetry protocol (OTLP
+// 1.x) over HTTP or gRPC, or as lines of JSON on the console.
 //
-// Main types: Settings, which the environment gives, and Sink, which takes spans,
-// measures and log records. The one rule: nothing that a receiver does, or does not,
-// makes a run fail, hang or grow: what waits to be sent is bounded, each request ends
-// in time, and what could not be delivered is counted and reported once.
+// Main types: Settings, which come from the environment, and Sink, which receives spans, metrics
+// and log records. The one rule: no receiver can make a run fail, hang or use unlimited memory.
+// The queue is limited, each request has a timeout, and undelivered records are counted and
+// reported once.
 package otlp
 
 import (
@@ -20,20 +19,19 @@ import (
 	"github.com/terrace-iac/terrace/internal/settings/telemetry"
 )
 
-// Options say how a Sink is made. All but Dir are required.
+// Options configures a Sink. All fields except Dir are required.
 type Options struct {
 	Settings Settings
-	Env      sys.Env   // for proxies
-	Dir      string    // which files of certificates are relative to
-	Console  io.Writer // for those who want it there; lines are written whole
+	Env      sys.Env   // environment with proxy settings
+	Dir      string    // directory that certificate files are relative to
+	Console  io.Writer // receives the lines of the console exporter, each in one write
 	Now      func() time.Time
-	// Name and Version are those of the program.
+	// Name and Version are the name and the version of the program.
 	Name, Version string
 }
 
-// A Sink takes what is recorded and sends it. Its methods may be called concurrently,
-// but nothing may be given to it any more once Close was called. A nil Sink takes
-// everything.
+// A Sink receives records and exports them. Its methods may be called concurrently. It must not
+// receive records after Close. A nil Sink ignores everything.
 type Sink struct {
 	o                    Options
 	source               source
@@ -41,21 +39,22 @@ type Sink struct {
 	spans, metrics, logs output
 }
 
-// source is what all records are about.
+// source contains the attributes of all records.
 type source struct {
 	attrs []telemetry.Attr
 	scope string
 }
 
-// output is where one kind of records goes.
+// output receives the records of one kind.
 type output interface {
 	add(item []byte)
-	// close sends what is left until the context ends, and tells what was not sent.
+	// close sends the remaining records until the context ends, and returns an error about
+	// undelivered ones.
 	close(ctx context.Context) error
 }
 
-// Open makes a sink. What stands in the way, such as a certificate that cannot be
-// read, is an error.
+// Open returns a Sink. It returns an error for invalid settings, such as a certificate that
+// cannot be read.
 func Open(o Options) (*Sink, error) {
 	k := &Sink{o: o, source: source{resource(o), o.Name}}
 	var err error
@@ -88,7 +87,7 @@ func (k *Sink) output(kind Kind, s Signal) (output, error) {
 	return newQueue(kind, send, k.source), nil
 }
 
-// resource are the attributes of the program, as the environment adds to them.
+// resource returns the attributes of the program, with those from the environment.
 func resource(o Options) []telemetry.Attr {
 	set := map[string]bool{}
 	var out []telemetry.Attr
@@ -112,7 +111,7 @@ func resource(o Options) []telemetry.Attr {
 	return out
 }
 
-// Spans takes spans that have ended; nil where there are no traces.
+// Spans returns the receiver of ended spans, or nil if traces are not exported.
 func (k *Sink) Spans() func(*telemetry.Span) {
 	if k == nil || k.spans == nil {
 		return nil
@@ -123,7 +122,7 @@ func (k *Sink) Spans() func(*telemetry.Span) {
 	return func(s *telemetry.Span) { k.spans.add(spanProto(s)) }
 }
 
-// Logs exports messages for the user; nil where logs are not exported.
+// Logs returns the receiver of messages for the user, or nil if logs are not exported.
 func (k *Sink) Logs() func(*telemetry.Record) {
 	if k == nil || k.logs == nil {
 		return nil
@@ -134,7 +133,7 @@ func (k *Sink) Logs() func(*telemetry.Record) {
 	return func(r *telemetry.Record) { k.logs.add(recordProto(r)) }
 }
 
-// Measures is where spans are counted; nil where nobody wants that.
+// Measures returns the metrics, or nil if they are not exported.
 func (k *Sink) Measures() *telemetry.Measures {
 	if k == nil {
 		return nil
@@ -142,8 +141,8 @@ func (k *Sink) Measures() *telemetry.Measures {
 	return k.measures
 }
 
-// Close sends what is left, until the context ends. The error tells what could not be
-// delivered.
+// Close sends the remaining records until the context ends. It returns an error about undelivered
+// ones.
 func (k *Sink) Close(ctx context.Context) error {
 	if k == nil {
 		return nil
@@ -166,7 +165,7 @@ func (k *Sink) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// addMeasures gives the measures as they are now.
+// addMeasures exports the current metrics.
 func (k *Sink) addMeasures() {
 	now := k.o.Now()
 	if k.o.Settings.Metrics.Exporter == Console {
@@ -176,7 +175,7 @@ func (k *Sink) addMeasures() {
 	k.measures.Each(func(m *telemetry.Measure) { k.metrics.add(measureProto(m, now)) })
 }
 
-// plural is n of what a kind of records is called.
+// plural returns n with the name of the kind's records.
 func (k Kind) plural(n int) string {
 	one := map[Kind]string{Traces: "span", Metrics: "metric", Logs: "log record"}[k]
 	if n != 1 {
@@ -185,5 +184,5 @@ func (k Kind) plural(n int) string {
 	return fmt.Sprintf("%d %s", n, one)
 }
 
-// name is the word of the kind in paths and variables.
+// name returns the kind in the form that URL paths use.
 func (k Kind) name() string { return strings.ToLower(string(k)) }

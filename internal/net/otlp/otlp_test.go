@@ -21,10 +21,10 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// at is the time of all spans in tests.
+// at is the time of all spans in these tests.
 var at = time.Date(2030, 1, 2, 3, 4, 5, 6, time.UTC)
 
-// sink makes a sink of an environment.
+// sink returns a sink with the settings of an environment.
 func sink(t *testing.T, words string) *Sink {
 	t.Helper()
 	s, _, err := Read(env(words), true)
@@ -38,7 +38,7 @@ func sink(t *testing.T, words string) *Sink {
 	return k
 }
 
-// span makes a span that has ended.
+// span returns a span that has ended.
 func span() *telemetry.Span {
 	return &telemetry.Span{
 		Name: "work", Trace: [16]byte{15: 1}, ID: [8]byte{7: 2}, Above: [8]byte{7: 3}, Flags: 1, Remote: true, Began: at, Ended: at.Add(time.Second),
@@ -47,8 +47,8 @@ func span() *telemetry.Span {
 	}
 }
 
-// text writes a message as its fields, by number; those in nested are messages
-// themselves, by the path to them.
+// text renders the fields of a message by number. nested contains the paths of fields that are
+// messages themselves.
 func dump(b []byte, path string, nested map[string]bool) string {
 	var out strings.Builder
 	field(b, func(num protowire.Number, typ protowire.Type, v []byte) {
@@ -129,11 +129,11 @@ func TestRecordProto(t *testing.T) {
 	}
 }
 
-// receiver takes requests over HTTP.
+// receiver is an HTTP server that records requests.
 type receiver struct {
 	*httptest.Server
 	mu     sync.Mutex
-	got    []string // path and body of each
+	got    []string // path and body of each request
 	header http.Header
 	answer func(n int, w http.ResponseWriter)
 }
@@ -169,7 +169,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// records are the records in a request, and the attributes of its resource.
+// records returns the records in a request, and the attributes of its resource.
 func records(request string) (n int, resource string) {
 	field([]byte(request), func(_ protowire.Number, _ protowire.Type, of []byte) {
 		resource = dump(of, "", paths(".1 .1.1 .1.1.2"))
@@ -227,7 +227,7 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// Many records go in batches.
+// Many records are sent in batches.
 func TestBatches(t *testing.T) {
 	r := newReceiver(t)
 	k := sink(t, trace+"=otlpHttp OTEL_EXPORTER_OTLP_ENDPOINT="+r.URL)
@@ -252,12 +252,12 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// What receivers answer, and what is reported of it.
+// Responses of receivers, and the errors they cause.
 func TestAnswers(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		answer func(n int, w http.ResponseWriter)
-		want   string // in the error; "" for none
+		want   string // expected in the error; "" means no error
 		tries  int
 	}{
 		{"garbage", func(_ int, w http.ResponseWriter) { fmt.Fprint(w, "\xff\xff<html>") }, "", 1},
@@ -278,7 +278,7 @@ func TestAnswers(t *testing.T) {
 			q := k.spans.(*queue)
 			k.Spans()(span())
 			q.rouse()
-			waitFor(t, func() bool { // so that it is tried while the program runs
+			waitFor(t, func() bool { // so that it is sent while the program runs
 				r.mu.Lock()
 				defer r.mu.Unlock()
 				return len(r.got) >= tt.tries
@@ -295,7 +295,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// waitFor waits until something is so, as it will be.
+// waitFor waits until a condition is true.
 func waitFor(t *testing.T, so func() bool) {
 	t.Helper()
 	for !so() {
@@ -306,8 +306,8 @@ func waitFor(t *testing.T, so func() bool) {
 	}
 }
 
-// A receiver that does not answer is left when the time is over, and what waits for it
-// does not grow without bound.
+// A receiver that does not answer is abandoned after the timeout, and the queue for it is
+// limited.
 func TestSilence(t *testing.T) {
 	r := newReceiver(t)
 	hold := make(chan struct{})
@@ -334,7 +334,7 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// A receiver that is not there is not asked for ever.
+// Requests to a missing receiver end after a few failures.
 func TestNobody(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 
 // # Messages of OTLP
 //
-// The numbers of the fields are those of opentelemetry-proto 1.x (trace/v1, metrics/v1,
-// logs/v1, common/v1). Requests of all three kinds are built alike: of a resource
-// (1.1.1), a scope (1.2.1) and records (1.2.2).
+// The field numbers are those of opentelemetry-proto 1.x (trace/v1, metrics/v1, logs/v1,
+// common/v1). Requests of all three kinds have the same structure: a resource (1.1.1), a scope
+// (1.2.1) and records (1.2.2).
 
-// message appends a field that holds a message.
+// message appends a field that contains a message.
 func message(b []byte, field protowire.Number, m []byte) []byte {
 	b = protowire.AppendTag(b, field, protowire.BytesType)
 	return protowire.AppendBytes(b, m)
@@ -42,7 +42,7 @@ func instant(b []byte, field protowire.Number, t time.Time) []byte {
 	return fixed(b, field, uint64(t.UnixNano()))
 }
 
-// attr is a KeyValue.
+// attr encodes a KeyValue.
 func attr(a telemetry.Attr) []byte {
 	var v []byte
 	switch x := a.Value.(type) {
@@ -64,7 +64,7 @@ func attrs(b []byte, field protowire.Number, list []telemetry.Attr) []byte {
 	return b
 }
 
-// The flags of a span that say whether it is known to be below one of another program.
+// Flags of a span: whether it is known if the parent is remote, and whether it is.
 const (
 	knowsRemote = 0x100
 	isRemote    = 0x200
@@ -76,7 +76,7 @@ const (
 	kindInternal = 1
 )
 
-// spanProto is a Span.
+// spanProto encodes a Span.
 func spanProto(s *telemetry.Span) []byte {
 	b := make([]byte, 0, 512)
 	b = message(b, 1, s.Trace[:])
@@ -104,7 +104,8 @@ func spanProto(s *telemetry.Span) []byte {
 	return protowire.AppendFixed32(b, flags)
 }
 
-// failureAttrs are those of an event "exception", by OpenTelemetry's conventions.
+// failureAttrs returns the attributes of an "exception" event, according to OpenTelemetry's
+// conventions.
 func failureAttrs(f telemetry.Failure) []telemetry.Attr {
 	return []telemetry.Attr{{Key: "exception.type", Value: f.Type}, {Key: "exception.message", Value: f.Message}}
 }
@@ -112,7 +113,7 @@ func failureAttrs(f telemetry.Failure) []telemetry.Attr {
 // cumulative is AGGREGATION_TEMPORALITY_CUMULATIVE.
 const cumulative = 2
 
-// measureProto is a Metric.
+// measureProto encodes a Metric.
 func measureProto(m *telemetry.Measure, now time.Time) []byte {
 	var data []byte
 	for _, p := range m.Points {
@@ -131,7 +132,7 @@ func measureProto(m *telemetry.Measure, now time.Time) []byte {
 	return message(b, 7, number(data, 3, 1)) // monotonic
 }
 
-// spreadProto is a HistogramDataPoint.
+// spreadProto encodes a HistogramDataPoint.
 func spreadProto(m *telemetry.Measure, p *telemetry.Point, now time.Time) []byte {
 	b := instant(instant(nil, 2, m.Began), 3, now)
 	b = fixed(b, 4, p.Count)
@@ -148,7 +149,7 @@ func spreadProto(m *telemetry.Measure, p *telemetry.Point, now time.Time) []byte
 	return fixed(b, 12, math.Float64bits(float64(p.Max)))
 }
 
-// recordProto is a LogRecord.
+// recordProto encodes a LogRecord.
 func recordProto(r *telemetry.Record) []byte {
 	b := instant(nil, 1, r.At)
 	b = number(b, 2, uint64(r.Severity()))
@@ -163,7 +164,7 @@ func recordProto(r *telemetry.Record) []byte {
 	return instant(b, 11, r.At)
 }
 
-// request is a request about records.
+// request encodes a request with records.
 func (s source) request(records [][]byte) []byte {
 	size := 0
 	for _, r := range records {
@@ -178,8 +179,8 @@ func (s source) request(records [][]byte) []byte {
 	return message(nil, 1, message(of, 2, in))
 }
 
-// rejected reads an answer: how many records the receiver did not take, and why. What
-// is no such answer rejects nothing.
+// rejected returns the number of records that the receiver rejected, and the reason. An invalid
+// response rejects none.
 func rejected(answer []byte) (n int64, why string) {
 	field(answer, func(num protowire.Number, typ protowire.Type, v []byte) {
 		if num != 1 || typ != protowire.BytesType {
@@ -198,8 +199,8 @@ func rejected(answer []byte) (n int64, why string) {
 	return n, why
 }
 
-// field calls f with the fields of a message as far as it can be read: with the
-// content of those that have a length, and the text of others.
+// field calls f for each field of a message until an invalid one. It passes the content of fields
+// with a length, and the encoded value of others.
 func field(b []byte, f func(protowire.Number, protowire.Type, []byte)) {
 	for len(b) > 0 {
 		num, typ, n := protowire.ConsumeTag(b)

@@ -8,31 +8,30 @@ import (
 	"time"
 )
 
-// # What waits to be sent
+// # Queue
 //
-// Records are encoded when they are added and sent in batches by one goroutine. What
-// waits is bounded in bytes; what does not fit is dropped and counted, and so is what
-// a receiver does not take. After some batches in a row that could not be delivered no
-// more are tried.
+// Records are encoded when they are added, and one goroutine sends them in batches. The queue is
+// limited in bytes. Records that do not fit are dropped and counted, as are records that a
+// receiver rejects. After several consecutive batches could not be delivered, no more are sent.
 
 const (
 	batchRecords = 512
-	batchBytes   = 1 << 20 // far below what receivers take
+	batchBytes   = 1 << 20 // far below the limits of receivers
 	waitingBytes = 16 << 20
 	sendEvery    = 5 * time.Second
 	mostTries    = 3
 	firstPause   = 250 * time.Millisecond
-	mostFailed   = 3 // batches in a row
+	mostFailed   = 3 // consecutive batches
 )
 
-// A sender makes one request. again says that it may go better another time.
+// A sender sends one request. again means that a retry may succeed.
 type sender interface {
 	send(ctx context.Context, request []byte) (answer []byte, again bool, err error)
-	where() string // of the receiver, for messages
+	where() string // address of the receiver, for messages
 	close()
 }
 
-// queue is an output to a receiver.
+// queue is the output to a receiver.
 type queue struct {
 	kind   Kind
 	sender sender
@@ -40,7 +39,7 @@ type queue struct {
 
 	mu      sync.Mutex
 	waiting [][]byte
-	size    int // of waiting
+	size    int // size of waiting, in bytes
 	lost    int
 	added   int
 	closing bool
@@ -49,8 +48,8 @@ type queue struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 
-	// Of the goroutine alone, until done.
-	failed int // batches in a row
+	// Used only by the goroutine, until done is closed.
+	failed int // consecutive batches
 	why    error
 }
 
@@ -85,7 +84,7 @@ func (q *queue) rouse() {
 	}
 }
 
-// batch takes what goes into one request.
+// batch removes the records of the next request from the queue.
 func (q *queue) batch() (records [][]byte, closing bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -108,7 +107,7 @@ func (q *queue) isClosing() bool {
 	return q.closing
 }
 
-// work sends until the queue is closed and nothing is left.
+// work sends batches until the queue is closed and empty.
 func (q *queue) work(ctx context.Context) {
 	defer close(q.done)
 	defer q.sender.close()
@@ -130,7 +129,7 @@ func (q *queue) work(ctx context.Context) {
 	}
 }
 
-// deliver sends one batch, again where that may help.
+// deliver sends one batch, with retries.
 func (q *queue) deliver(ctx context.Context, records [][]byte) {
 	if q.failed >= mostFailed || ctx.Err() != nil {
 		q.lose(len(records), context.DeadlineExceeded)
@@ -156,7 +155,8 @@ func (q *queue) deliver(ctx context.Context, records [][]byte) {
 	}
 }
 
-// rest waits before something is tried again, not longer than the program runs.
+// rest waits before a retry, but not when the program ends. It returns false if the retry must
+// not happen.
 func (q *queue) rest(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -174,7 +174,7 @@ func (q *queue) rest(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// lose counts records that are not delivered, for the first reason that there was.
+// lose counts undelivered records, and records the first reason.
 func (q *queue) lose(n int, why error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

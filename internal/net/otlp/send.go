@@ -16,7 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/net/transfer"
 )
 
-// newSender makes the sender of a signal.
+// newSender returns the sender of a signal.
 func newSender(kind Kind, s Signal, o Options) (sender, error) {
 	secure, err := s.tls(o.Dir)
 	if err != nil {
@@ -36,7 +36,7 @@ func newSender(kind Kind, s Signal, o Options) (sender, error) {
 	return &overHTTP{client: client.HTTP, url: u, signal: s, agent: client.UserAgent}, nil
 }
 
-// tls is how the receiver is trusted; nil without TLS.
+// tls returns the TLS configuration for the receiver, or nil without TLS.
 func (s *Signal) tls(dir string) (*tls.Config, error) {
 	if s.Plain {
 		return nil, nil
@@ -68,7 +68,7 @@ func (s *Signal) tls(dir string) (*tls.Config, error) {
 	return c, nil
 }
 
-// overHTTP sends by OTLP/HTTP.
+// overHTTP sends requests with OTLP/HTTP.
 type overHTTP struct {
 	client *http.Client
 	url    *url.URL
@@ -76,7 +76,7 @@ type overHTTP struct {
 	agent  string
 }
 
-// mostAnswer is how much of an answer is read.
+// mostAnswer is the maximum size, in bytes, of a response that is read.
 const mostAnswer = 1 << 16
 
 func (h *overHTTP) send(ctx context.Context, body []byte) (answer []byte, again bool, err error) {
@@ -99,7 +99,7 @@ func (h *overHTTP) send(ctx context.Context, body []byte) (answer []byte, again 
 	}
 	resp, err := h.client.Do(req)
 	if err != nil {
-		if ue, ok := err.(*url.Error); ok { // it tells the address, which may hold a password
+		if ue, ok := err.(*url.Error); ok { // url.Error contains the address, which may contain a password
 			err = ue.Err
 		}
 		return nil, true, err
@@ -108,7 +108,7 @@ func (h *overHTTP) send(ctx context.Context, body []byte) (answer []byte, again 
 	answer, err = io.ReadAll(io.LimitReader(resp.Body, mostAnswer))
 	switch c := resp.StatusCode; {
 	case c/100 == 2:
-		return answer, false, nil // whatever it says
+		return answer, false, nil // even if the body could not be read
 	case c == http.StatusTooManyRequests, c == http.StatusBadGateway, c == http.StatusServiceUnavailable, c == http.StatusGatewayTimeout:
 		return nil, true, fmt.Errorf("it answered %q", resp.Status)
 	case err != nil:
@@ -120,7 +120,7 @@ func (h *overHTTP) send(ctx context.Context, body []byte) (answer []byte, again 
 func zipped(b []byte) []byte {
 	var out bytes.Buffer
 	z := gzip.NewWriter(&out)
-	_, _ = z.Write(b) // a buffer takes everything
+	_, _ = z.Write(b) // a buffer never returns an error
 	_ = z.Close()
 	return out.Bytes()
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/settings/telemetry"
 )
 
-// Kind is a kind of records, as variables have it.
+// Kind is a kind of records, in the form that environment variables use.
 type Kind string
 
 // The kinds.
@@ -21,10 +21,10 @@ const (
 	Logs    Kind = "LOGS"
 )
 
-// Exporter is the way that records go.
+// Exporter is the way in which records are exported.
 type Exporter int
 
-// The ways.
+// The exporters.
 const (
 	None Exporter = iota
 	Console
@@ -32,8 +32,7 @@ const (
 	GRPC
 )
 
-// Settings are what the environment says. The zero value is that nobody wants
-// anything.
+// Settings contains the settings in the environment. The zero value exports nothing.
 type Settings struct {
 	Traces, Metrics, Logs Signal
 	Service               string      // OTEL_SERVICE_NAME
@@ -41,32 +40,31 @@ type Settings struct {
 	Parent                telemetry.Parent
 }
 
-// A Signal says where one kind of records goes.
+// A Signal configures the export of one kind of records.
 type Signal struct {
 	Exporter Exporter
-	URL      string // of HTTP, whole; host:port for gRPC
-	Plain    bool   // without TLS
-	Trusting bool   // with TLS, to anyone
+	URL      string // complete URL for HTTP; host:port for gRPC
+	Plain    bool   // TLS is not used
+	Trusting bool   // the certificate of the receiver is not verified
 	Gzip     bool
 	Timeout  time.Duration
 	Headers  [][2]string
-	// The certificates of the receiver, and those and the key that are shown to it, as
-	// files; "" for none of their own.
+	// CA is the file with the certificates of the receiver. Certificate and Key are the files of
+	// the client certificate. "" means none.
 	CA, Certificate, Key string
 }
 
-// On reports whether anything is wanted.
+// On reports whether anything is exported.
 func (s *Settings) On() bool {
 	return s.Traces.Exporter != None || s.Metrics.Exporter != None || s.Logs.Exporter != None
 }
 
-// defaultTimeout is that of OTEL_EXPORTER_OTLP_TIMEOUT.
+// defaultTimeout is the default of OTEL_EXPORTER_OTLP_TIMEOUT.
 const defaultTimeout = 10 * time.Second
 
-// Read reads the variables TG_TELEMETRY_… of Terragrunt, and those of OpenTelemetry
-// that say where a receiver is. logs says whether log records may be asked for, which
-// is an experiment. What names no exporter is in odd, each with what there is; what
-// Terragrunt refuses is an error.
+// Read reads Terragrunt's variables TG_TELEMETRY_… and OpenTelemetry's variables about the
+// receiver. logs enables the export of logs, which is an experiment. odd contains messages about
+// unknown exporters. Values that Terragrunt rejects are errors.
 func Read(env sys.Env, logs bool) (s Settings, odd []string, err error) {
 	for _, x := range []struct {
 		kind Kind
@@ -105,8 +103,7 @@ func Read(env sys.Env, logs bool) (s Settings, odd []string, err error) {
 	return s, odd, nil
 }
 
-// signal is where one kind of records goes; known is false for an exporter that there
-// is not.
+// signal returns the settings of one kind of records. known is false if the exporter is unknown.
 func signal(env sys.Env, kind Kind, name, value string) (s Signal, known bool, err error) {
 	base := name[strings.Index(name, "TELEMETRY"):]
 	insecure, err := yes(env, base+"_INSECURE_ENDPOINT")
@@ -151,8 +148,8 @@ func scheme(plain bool) string {
 	return "https://"
 }
 
-// aim sets where the records go: to where, else to what OpenTelemetry's variables
-// name, else to this machine.
+// aim sets the receiver: where, otherwise the one in OpenTelemetry's variables, otherwise this
+// machine.
 func (s *Signal) aim(env sys.Env, kind Kind, name, where string, insecure bool) error {
 	if where == "" {
 		where, name = either(env, kind, "ENDPOINT")
@@ -182,7 +179,7 @@ func (s *Signal) aim(env sys.Env, kind Kind, name, where string, insecure bool) 
 	return nil
 }
 
-// otel reads those of OpenTelemetry's variables that say how to send.
+// otel reads OpenTelemetry's variables about requests.
 func (s *Signal) otel(env sys.Env, kind Kind) error {
 	s.Timeout = defaultTimeout
 	if v, name := either(env, kind, "TIMEOUT"); v != "" {
@@ -208,7 +205,8 @@ func (s *Signal) otel(env sys.Env, kind Kind) error {
 	return err
 }
 
-// either is a variable of OpenTelemetry: that of the kind, else that of all.
+// either returns the variable of OpenTelemetry for the kind or, without it, the one for all
+// kinds.
 func either(env sys.Env, kind Kind, what string) (value, name string) {
 	name = "OTEL_EXPORTER_OTLP_" + string(kind) + "_" + what
 	if v := env.Get(name); v != "" {
@@ -218,8 +216,8 @@ func either(env sys.Env, kind Kind, what string) (value, name string) {
 	return env.Get(name), name
 }
 
-// named is a variable of Terragrunt, TG_NAME or TERRAGRUNT_NAME of old; without either
-// the name of the first.
+// named returns a variable of Terragrunt, TG_NAME or the old TERRAGRUNT_NAME. If neither is set,
+// name is the former.
 func named(env sys.Env, what string) (value, name string) {
 	if old := "TERRAGRUNT_" + what; env.Get("TG_"+what) == "" && env.Get(old) != "" {
 		return env.Get(old), old
@@ -227,7 +225,7 @@ func named(env sys.Env, what string) (value, name string) {
 	return env.Get("TG_" + what), "TG_" + what
 }
 
-// yes reads a switch of Terragrunt.
+// yes parses a boolean variable of Terragrunt.
 func yes(env sys.Env, what string) (bool, error) {
 	v, name := named(env, what)
 	if v == "" {
@@ -240,8 +238,7 @@ func yes(env sys.Env, what string) (bool, error) {
 	return on, nil
 }
 
-// pairs reads a list of key=value, both of them percent-encoded, as W3C Baggage has
-// it.
+// pairs parses a list of percent-encoded key=value pairs, as in W3C Baggage.
 func pairs(env sys.Env, name string) ([][2]string, error) {
 	var out [][2]string
 	for p := range strings.SplitSeq(env.Get(name), ",") {
@@ -253,7 +250,7 @@ func pairs(env sys.Env, name string) ([][2]string, error) {
 		if err == nil {
 			v, err = url.PathUnescape(strings.TrimSpace(v))
 		}
-		if !ok || k == "" || err != nil { // values may be secret, so the message does not have the text
+		if !ok || k == "" || err != nil { // values may be secret, so the message omits the text
 			return nil, fmt.Errorf("the environment variable %s cannot be read: it must be KEY=VALUE, with commas between", name)
 		}
 		out = append(out, [2]string{k, v})

@@ -9,7 +9,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/sys"
 )
 
-// env makes an environment of words.
+// env returns an environment of words.
 func env(words string) sys.Env { return strings.Fields(words) }
 
 const (
@@ -55,7 +55,7 @@ func TestRead(t *testing.T) {
 		}}},
 		{"TERRAGRUNT_TELEMETRY_TRACE_EXPORTER=http TERRAGRUNT_TELEMETRY_TRACE_EXPORTER_HTTP_ENDPOINT=h:1 " + trace + "_INSECURE_ENDPOINT=true", Settings{Traces: http("http://h:1/v1/traces")}},
 		{"TERRAGRUNT_TELEMETRY_TRACE_EXPORTER=http " + trace + "=none", Settings{}},
-		{"TRACEPARENT=garbage", Settings{}}, // nobody looks at it
+		{"TRACEPARENT=garbage", Settings{}}, // not used
 	} {
 		got, odd, err := Read(env(tt.env), true)
 		if diff := cmp.Diff(tt.want, got); diff != "" || err != nil || len(odd) > 0 {

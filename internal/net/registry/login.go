@@ -22,14 +22,14 @@ import (
 
 // # Login
 //
-// A host offers its login service, login.v1, as an OAuth 2.0 server for public
-// clients. We use the authorization code grant with PKCE (RFC 7636): the user's
-// browser is sent to the host, and the host sends it back to a port on this
-// machine with a code, which we trade for a token.
+// A host offers its login service, login.v1, as an OAuth 2.0 server for public clients. The
+// client uses the authorization code grant with PKCE (RFC 7636): it opens the host's page in the
+// user's browser, the host redirects the browser to a port on this machine with a code, and the
+// client exchanges the code for a token.
 
 const loginService = "login.v1"
 
-// A Login is what a host says about its login service.
+// A Login is a host's description of its login service.
 type Login struct {
 	Host             string
 	Client           string
@@ -38,7 +38,7 @@ type Login struct {
 	Scopes           []string
 }
 
-// LoginService reads what a host says about its login service.
+// LoginService reads the description of a host's login service.
 func (c *Client) LoginService(ctx context.Context, host string) (*Login, error) {
 	hs, err := c.discover(ctx, host)
 	if err != nil {
@@ -88,9 +88,8 @@ func (c *Client) LoginService(ctx context.Context, host string) (*Login, error) 
 	return l, nil
 }
 
-// LoginWith gets a token by way of the user's browser. show is called with the
-// URL that the browser is to open; LoginWith then waits until the browser comes
-// back, or ctx ends.
+// LoginWith gets a token with the user's browser. It calls show with the URL that the browser has
+// to open, and waits until the browser is redirected back or ctx ends.
 func (c *Client) LoginWith(ctx context.Context, l *Login, show func(url string)) (string, error) {
 	ln, err := listen(l.MinPort, l.MaxPort)
 	if err != nil {
@@ -152,7 +151,7 @@ func listen(lo, hi int) (net.Listener, error) {
 	return nil, fmt.Errorf("no port from %d to %d on this machine is free for the browser to come back to: %w", lo, hi, last)
 }
 
-// waitForCode serves the page that the browser comes back to.
+// waitForCode serves the page to which the browser is redirected, and returns the code.
 func waitForCode(ctx context.Context, ln net.Listener, state string, ready func()) (string, error) {
 	type answer struct {
 		code string

@@ -12,8 +12,8 @@ import (
 
 const moduleService = "modules.v1"
 
-// PackageKey is what the package of a version of a module is known as in the cache of packages:
-// by the host that is asked, since a Standin is another one in another folder.
+// PackageKey returns the key of a module version's package in the cache. It contains the host
+// that is actually used, because a host in Standins is a different one in each directory.
 func (c *Client) PackageKey(a fetch.Address, version string) string {
 	if slices.Contains(Standins, a.Host) {
 		if h, err := c.host(a.Host); err == nil {
@@ -23,7 +23,7 @@ func (c *Client) PackageKey(a fetch.Address, version string) string {
 	return a.Package() + "@" + version
 }
 
-// ModuleVersions lists the versions of a module, in the registry's order.
+// ModuleVersions returns the versions of a module in the registry's order.
 func (c *Client) ModuleVersions(ctx context.Context, a fetch.Address) ([]string, error) {
 	base, err := c.Service(ctx, a.Host, moduleService, "a module registry")
 	if err != nil {
@@ -50,7 +50,7 @@ func (c *Client) ModuleVersions(ctx context.Context, a fetch.Address) ([]string,
 	return versions, nil
 }
 
-// ModuleLocation tells where the package of a version is.
+// ModuleLocation returns the location of the package of a version.
 func (c *Client) ModuleLocation(ctx context.Context, a fetch.Address, version string) (fetch.Location, error) {
 	base, err := c.Service(ctx, a.Host, moduleService, "a module registry")
 	if err != nil {

@@ -10,14 +10,14 @@ import (
 
 const providerService = "providers.v1"
 
-// A ProviderVersion is one version in a provider registry.
+// A ProviderVersion is a version of a provider in a registry.
 type ProviderVersion struct {
 	Version   string
 	Protocols []string
 	Platforms []struct{ OS, Arch string }
 }
 
-// A ProviderPackage is one package in a provider registry.
+// A ProviderPackage is a package of a provider in a registry.
 type ProviderPackage struct {
 	Protocols    []string
 	OS, Arch     string
@@ -27,25 +27,25 @@ type ProviderPackage struct {
 	SignatureURL *url.URL
 	Shasum       string
 	Keys         []SigningKey
-	// Packages has the hashes of the packages for all platforms, where the
-	// registry tells them.
+	// Packages contains the hashes of the packages for all platforms, if the registry provides
+	// them.
 	Packages map[string]PlatformPackage
 }
 
-// A SigningKey is a public key that a provider's releases may be signed with.
+// A SigningKey is a public key for the signatures of a provider's releases.
 type SigningKey struct {
 	KeyID string `json:"key_id"`
 	Armor string `json:"ascii_armor"`
 }
 
-// A PlatformPackage is what a registry says of a package for one platform.
+// A PlatformPackage is the registry's data about the package for one platform.
 type PlatformPackage struct {
 	Hashes []string `json:"hashes"`
 	Size   int64    `json:"package_size"`
 }
 
-// ProviderVersions lists the versions of a provider and the registry's
-// warnings. An unknown provider is ErrNotFound.
+// ProviderVersions returns the versions of a provider, and the registry's warnings. If the
+// provider does not exist, the error is ErrNotFound.
 func (c *Client) ProviderVersions(ctx context.Context, p addr.Provider) ([]ProviderVersion, []string, error) {
 	base, err := c.Service(ctx, p.Host, providerService, "a provider registry")
 	if err != nil {
@@ -59,7 +59,8 @@ func (c *Client) ProviderVersions(ctx context.Context, p addr.Provider) ([]Provi
 	return out.Versions, out.Warnings, err
 }
 
-// ProviderPackage tells about one package. A package that does not exist is ErrNotFound.
+// ProviderPackage returns a package of a provider. If it does not exist, the error is
+// ErrNotFound.
 func (c *Client) ProviderPackage(ctx context.Context, p addr.Provider, version, os, arch string) (ProviderPackage, error) {
 	base, err := c.Service(ctx, p.Host, providerService, "a provider registry")
 	if err != nil {

@@ -1,12 +1,11 @@
-// Package registry speaks with the services of hosts that modules and providers
-// come from: service discovery, the module and provider registry protocols, and
-// credentials.
+// Package registry is the client of hosts of modules and providers: service discovery, the module
+// and provider registry protocols, and credentials.
 //
-// Main type: Client. The one rule: an access token is sent to the host that it
-// is for and to the places that this host names as its services, nowhere else.
+// Main type: Client. The one rule: an access token is only sent to its host and to the URLs of
+// that host's services.
 //
-// The protocols are those of the OpenTofu documentation: "Remote Service
-// Discovery", "Module Registry Protocol", "Provider Registry Protocol".
+// OpenTofu documents the protocols: "Remote Service Discovery", "Module Registry Protocol" and
+// "Provider Registry Protocol".
 package registry
 
 import (
@@ -34,29 +33,29 @@ const (
 	maxAnswer    = 32 << 20
 	maxRedirects = 3
 
-	// languageVersion is what we say that we are, so that registries know what
-	// we understand.
+	// languageVersion is the OpenTofu version sent to registries in requests, so that they return
+	// compatible versions.
 	languageVersion = "1.12.6"
 )
 
-// A Client asks services. Its methods may be called concurrently. A host is asked for its
-// services until it answers, and once then.
+// A Client sends requests to services. Its methods may be called concurrently. The services of a
+// host are cached; a failed request is not.
 type Client struct {
 	HTTP   *transfer.Client
 	Config *cliconfig.Config // hosts, credentials, retries and timeout; nil means the defaults
-	// Run starts a credentials helper; nil: helpers are not asked.
+	// Run starts a credentials helper. nil means that helpers are not run.
 	Run        func(context.Context, sys.Command) error
-	Env        sys.Env  // of helpers
-	WorkDir    string   // of helpers
-	HelperDirs []string // where helpers are looked for, before PATH
-	// Here is the host that the Standins stand for, asked when one is needed: that of
-	// the service which keeps the state of the folder; "" for none. nil: there never is one.
+	Env        sys.Env  // environment of helpers
+	WorkDir    string   // working directory of helpers
+	HelperDirs []string // directories that are searched for helpers, before PATH
+	// Here returns the host that replaces a host in Standins: the host of the service that stores
+	// the state of the directory, or "" for none. nil means that there is never one.
 	Here func() string
 
 	hosts  parallel.Cache[string, hostServices]
 	tokens parallel.Cache[string, tokenAnswer]
 	mu     sync.Mutex
-	slow   *transfer.Client // HTTP with the settings for registries
+	slow   *transfer.Client // HTTP with the retries and timeout for registries
 }
 
 type hostServices struct {
@@ -65,18 +64,18 @@ type hostServices struct {
 	err  error
 }
 
-// A ServiceError says that a host does not have a service.
+// A ServiceError means that a host does not offer a service.
 type ServiceError struct {
-	Host    string // as shown
+	Host    string // display form of the host name
 	Service string
-	Kind    string // e.g. "a provider registry"
+	Kind    string // description of the service, such as "a provider registry"
 }
 
 func (e *ServiceError) Error() string {
 	return fmt.Sprintf("host %s does not offer %s", e.Host, e.Kind)
 }
 
-// http is the client for small requests.
+// http returns the client for small requests.
 func (c *Client) http() *transfer.Client {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,11 +91,11 @@ func (c *Client) http() *transfer.Client {
 	return c.slow
 }
 
-// Standins are names of hosts in addresses of modules and providers that stand for the
-// service which keeps the state, so that one configuration serves several of them.
+// Standins are host names in addresses of modules and providers that are replaced by the host of
+// the service that stores the state. One configuration can thus be used with several services.
 var Standins = []string{"localterraform.com", "localtofu.com"}
 
-// normalHost is a host name for comparison: lower case, in punycode.
+// normalHost returns the normalized form of a host name: lower case, in punycode.
 func normalHost(host string) (string, error) {
 	h, err := svchost.ForComparison(host)
 	if err != nil {
@@ -105,7 +104,7 @@ func normalHost(host string) (string, error) {
 	return string(h), nil
 }
 
-// host is the host that is asked in place of the one that an address names.
+// host returns the normalized host that is used for a host name in an address.
 func (c *Client) host(name string) (string, error) {
 	h, err := normalHost(name)
 	if err == nil && c.Here != nil && slices.Contains(Standins, h) {
@@ -116,8 +115,8 @@ func (c *Client) host(name string) (string, error) {
 	return h, err
 }
 
-// Service is the base URL of a service, such as "providers.v1", with a slash at
-// its end. It fails with a *ServiceError if the host does not have it.
+// Service returns the base URL of a service such as "providers.v1", which ends with a slash. If
+// the host does not offer the service, the error is a *ServiceError.
 func (c *Client) Service(ctx context.Context, host, service, kind string) (*url.URL, error) {
 	hs, err := c.discover(ctx, host)
 	if err != nil {
@@ -138,8 +137,8 @@ func (c *Client) Service(ctx context.Context, host, service, kind string) (*url.
 	return u, nil
 }
 
-// discover asks a host for its services, unless the settings name them. The answer is kept; a
-// failure is not.
+// discover returns the services of a host, from the settings or by a request. It caches results,
+// but not failures.
 func (c *Client) discover(ctx context.Context, host string) (hostServices, error) {
 	name, err := c.host(host)
 	if err != nil {
@@ -187,7 +186,7 @@ func (c *Client) ask(ctx context.Context, name string, base *url.URL) hostServic
 	return out
 }
 
-// fewRedirects is the client for discovery, which follows three redirects.
+// fewRedirects returns the client for discovery, which follows at most three redirects.
 func (c *Client) fewRedirects() *transfer.Client {
 	t := *c.http()
 	h := http.Client{}
@@ -207,7 +206,7 @@ func (c *Client) fewRedirects() *transfer.Client {
 	return &t
 }
 
-// get asks a service and decodes its answer.
+// get sends a request to a service and decodes the response.
 func (c *Client) get(ctx context.Context, host string, u *url.URL, out any) (*http.Response, error) {
 	h := http.Header{"Accept": {"application/json"}, "X-Terraform-Version": {languageVersion}}
 	if err := c.authorize(ctx, host, h); err != nil {
@@ -226,7 +225,7 @@ func (c *Client) get(ctx context.Context, host string, u *url.URL, out any) (*ht
 	return resp, nil
 }
 
-// ErrNotFound is wrapped by errors about what a registry does not have.
+// ErrNotFound is wrapped by errors about missing modules, providers and versions.
 var ErrNotFound = errors.New("not found")
 
 func (c *Client) explain(host string, err error) error {
@@ -246,7 +245,7 @@ func (c *Client) explain(host string, err error) error {
 	return err
 }
 
-// tokenVariable is how a host name is written in TF_TOKEN_*.
+// tokenVariable returns a host name in the form that TF_TOKEN_* variables use.
 func tokenVariable(host string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(host, "-", "__"), ".", "_")
 }

@@ -224,7 +224,7 @@ func TestLogin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, err := c.LoginWith(ctx, l, func(u string) { // the browser
+	token, err := c.LoginWith(ctx, l, func(u string) { // as the browser does
 		resp, err := srv.Client().Get(u)
 		if err != nil || resp.StatusCode != http.StatusOK {
 			t.Error(resp, err)
@@ -235,7 +235,7 @@ func TestLogin(t *testing.T) {
 	if token != "t0ken" || err != nil {
 		t.Error(token, err)
 	}
-	_, err = c.LoginWith(ctx, l, func(u string) { // somebody else's browser, then a refusal
+	_, err = c.LoginWith(ctx, l, func(u string) { // another browser, then a refusal
 		parsed, _ := url.Parse(u)
 		back := parsed.Query().Get("redirect_uri")
 		if resp, err := http.Get(back + "?code=x&state=guess"); err != nil || resp.StatusCode != http.StatusNotFound {
@@ -256,8 +256,8 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// A host that did not answer and a helper that failed are asked again; their answers are kept.
-// A caller that is canceled leaves nothing to the others.
+// After a failure, a host's services and a helper's token are requested again. Results are
+// cached. A canceled caller does not affect the others.
 func TestFailuresAreNotKept(t *testing.T) {
 	s := registrytest.New(t)
 	down, asked := true, 0

@@ -23,8 +23,8 @@ type tokenAnswer struct {
 	err   error
 }
 
-// Token is the access token for a host, or "" if there is none: of TF_TOKEN_*,
-// of the settings, or of the credentials helper, in this order.
+// Token returns the access token for a host, or "" if there is none. The order is: TF_TOKEN_*,
+// the settings, the credentials helper.
 func (c *Client) Token(ctx context.Context, host string) (string, error) {
 	name, err := c.host(host)
 	if err != nil {
@@ -55,7 +55,7 @@ func (c *Client) Token(ctx context.Context, host string) (string, error) {
 	return a.token, a.err
 }
 
-// authorize adds the token for a host to a request to it.
+// authorize adds the token for a host to the headers of a request.
 func (c *Client) authorize(ctx context.Context, host string, h http.Header) error {
 	t, err := c.Token(ctx, host)
 	if err != nil {
@@ -67,7 +67,7 @@ func (c *Client) authorize(ctx context.Context, host string, h http.Header) erro
 	return nil
 }
 
-// helper runs the credentials helper with a verb and returns what it wrote.
+// helper runs the credentials helper with a verb and returns its standard output.
 func (c *Client) helper(ctx context.Context, verb, host string, stdin []byte) ([]byte, error) {
 	h := c.Config.Helper
 	program := "terraform-credentials-" + h.Name
@@ -90,7 +90,7 @@ func (c *Client) helper(ctx context.Context, verb, host string, stdin []byte) ([
 	return nil, fmt.Errorf("the credentials helper %s failed: %s", program, strings.TrimSpace(problem.String()))
 }
 
-// HelperDirs are the folders in which credentials helpers are looked for.
+// HelperDirs returns the directories in which credentials helpers are searched.
 func HelperDirs(configDir, programDir string) []string {
 	var out []string
 	if programDir != "" {
@@ -103,7 +103,7 @@ func HelperDirs(configDir, programDir string) []string {
 	return out
 }
 
-// Where tells where Store would keep a token: a path, or the helper's name.
+// Where returns the location in which Store stores a token: a path, or the name of the helper.
 func (c *Client) Where() (place string, helper bool, err error) {
 	if c.Config != nil && c.Config.Helper != nil && c.Run != nil {
 		return c.Config.Helper.Name, true, nil
@@ -114,7 +114,7 @@ func (c *Client) Where() (place string, helper bool, err error) {
 	return filepath.Join(c.Config.Dir, cliconfig.CredentialsFile), false, nil
 }
 
-// Stored reports whether the file that Where names has credentials for a host.
+// Stored reports whether the file that Where returns contains credentials for a host.
 func (c *Client) Stored(host string) bool {
 	name, err := normalHost(host)
 	if err != nil || c.Config == nil {
@@ -124,14 +124,14 @@ func (c *Client) Stored(host string) bool {
 	return ok && !c.Config.Manual(name)
 }
 
-// Manual reports whether credentials for a host stand in a file that the user wrote.
+// Manual reports whether credentials for a host are in a file that the user wrote.
 func (c *Client) Manual(host string) bool {
 	name, err := normalHost(host)
 	return err == nil && c.Config.Manual(name)
 }
 
-// Store keeps a token for a host: by the helper if there is one, otherwise in
-// the file credentials.tfrc.json, which only the user may read.
+// Store stores a token for a host: with the helper if there is one, otherwise in the file
+// credentials.tfrc.json, which only the user may read.
 func (c *Client) Store(ctx context.Context, host, token string) error {
 	name, err := normalHost(host)
 	if err != nil {
@@ -152,7 +152,7 @@ func (c *Client) Store(ctx context.Context, host, token string) error {
 	return editCredentials(place, func(m map[string]any) { m[name] = map[string]any{"token": token} })
 }
 
-// Forget removes the token for a host.
+// Forget deletes the token for a host.
 func (c *Client) Forget(ctx context.Context, host string) error {
 	name, err := normalHost(host)
 	if err != nil {
@@ -169,7 +169,7 @@ func (c *Client) Forget(ctx context.Context, host string) error {
 	return editCredentials(place, func(m map[string]any) { delete(m, name) })
 }
 
-// editCredentials changes the credentials in a file and keeps the rest of it.
+// editCredentials changes the credentials in a file and keeps its other content.
 func editCredentials(file string, edit func(map[string]any)) error {
 	doc := map[string]any{}
 	text, err := readfile.Whole(file)

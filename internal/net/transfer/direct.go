@@ -2,9 +2,9 @@ package transfer
 
 import "net/http"
 
-// Direct is a client like another one for what is on this machine or beside it, such as
-// the service that knows a virtual machine's credentials: no proxy leads there. It is asked
-// once in an hour, so no connection is kept.
+// Direct returns a copy of c for servers on this machine or its local network, such as the
+// service that provides a virtual machine's credentials. It uses no proxy, and keeps no
+// connections open, because such requests are rare.
 func Direct(c *http.Client) *http.Client {
 	out := *c
 	if t, ok := c.Transport.(*http.Transport); ok {

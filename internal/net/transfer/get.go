@@ -14,11 +14,11 @@ import (
 	"strings"
 )
 
-// ErrTooLarge is wrapped by the error about an answer over its bound.
+// ErrTooLarge is wrapped by errors about responses that exceed their limit.
 var ErrTooLarge = errors.New("the answer is larger than allowed")
 
-// Get reads an answer of at most max bytes into memory. A status of 400 and
-// above is a *StatusError, which comes with the answer. header may be nil.
+// Get returns a response of at most max bytes. A status of 400 or above is a *StatusError, with
+// which the response is returned too. header may be nil.
 func (c *Client) Get(ctx context.Context, where string, header http.Header, max int64) ([]byte, *http.Response, error) {
 	req, err := newRequest(ctx, where, header)
 	if err != nil {
@@ -67,19 +67,19 @@ func status(resp *http.Response, body []byte) error {
 	return e
 }
 
-// A Download is a file to fetch.
+// A Download is a file to download.
 type Download struct {
 	URL      string
 	Header   http.Header
-	Max      int64                   // bytes
-	Progress func(done, total int64) // may be nil; total is 0 if it is not known
-	// Sign is called before each request, for schemes that sign every one; may be nil.
+	Max      int64                   // maximum size, in bytes
+	Progress func(done, total int64) // sizes are in bytes; total is 0 if unknown; may be nil
+	// Sign is called before each request, for schemes in which every request is signed. It may be
+	// nil.
 	Sign func(*http.Request) error
 }
 
-// Save fetches a file to path, which is created or truncated. A transfer that
-// breaks off is continued where it stopped if the server can do that and the
-// file is still the same there; otherwise it begins anew.
+// Save downloads a file to path, which it creates or truncates. It resumes an interrupted
+// transfer if the server supports that and the file has not changed; otherwise it starts again.
 func (c *Client) Save(ctx context.Context, d Download, path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
@@ -99,7 +99,7 @@ func (c *Client) save(ctx context.Context, d Download, f *os.File) error {
 			return err
 		}
 		if s.done-before >= leastPerIdle {
-			try = 0 // it goes on, if slowly
+			try = 0 // the transfer makes progress, if slowly
 			if s.resumed++; s.resumed > 1000 {
 				return err
 			}
@@ -115,12 +115,12 @@ func (c *Client) save(ctx context.Context, d Download, f *os.File) error {
 	}
 }
 
-// saving is the state of one download.
+// saving is the state of a download.
 type saving struct {
 	d       Download
 	f       *os.File
 	done    int64
-	tag     string // what names the version of the file that done bytes are of
+	tag     string // ETag of the file version to which the done bytes belong
 	resumed int
 	resp    *http.Response
 }
@@ -158,7 +158,7 @@ func (s *saving) attempt(ctx context.Context, c *Client) error {
 			return err
 		}
 	case !strings.HasPrefix(resp.Header.Get("Content-Range"), "bytes "+strconv.FormatInt(s.done, 10)+"-") || req.Header.Get("Range") == "":
-		s.tag = "" // the next attempt begins anew
+		s.tag = "" // the next attempt starts again
 		return fmt.Errorf("%s sent another part than was asked for", Public(req.URL))
 	}
 	s.tag = ""
@@ -212,13 +212,14 @@ func (s *saving) body(resp *http.Response) error {
 	}
 }
 
-// PostForm sends a form once and reads an answer of at most max bytes.
+// PostForm sends a form once and returns a response of at most max bytes.
 func (c *Client) PostForm(ctx context.Context, where string, form url.Values, max int64) ([]byte, error) {
 	h := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Accept": {"application/json"}}
 	return c.send(ctx, message{http.MethodPost, where, h, strings.NewReader(form.Encode())}, max)
 }
 
-// PostJSON sends a document once and reads an answer of at most max bytes.
+// PostJSON sends a JSON document once and returns a response of at most max bytes. header may be
+// nil.
 func (c *Client) PostJSON(ctx context.Context, where string, header http.Header, doc any, max int64) ([]byte, error) {
 	text, err := json.Marshal(doc)
 	if err != nil {
@@ -232,16 +233,16 @@ func (c *Client) PostJSON(ctx context.Context, where string, header http.Header,
 	return c.send(ctx, message{http.MethodPost, where, h, bytes.NewReader(text)}, max)
 }
 
-// Put sends an empty body once and reads an answer of at most max bytes.
+// Put sends an empty body once and returns a response of at most max bytes.
 func (c *Client) Put(ctx context.Context, where string, header http.Header, max int64) ([]byte, error) {
 	return c.send(ctx, message{http.MethodPut, where, header, nil}, max)
 }
 
-// message is a request that is sent once.
+// message is a request that is not retried.
 type message struct {
 	method, where string
 	header        http.Header
-	body          io.Reader // nil: none
+	body          io.Reader // nil means no body
 }
 
 func (c *Client) send(ctx context.Context, m message, max int64) ([]byte, error) {

@@ -1,8 +1,8 @@
-// Package transfer makes requests over HTTP that come to an end: bounded in size
-// and time, tried again where that can help, and continued where they broke off.
+// Package transfer sends HTTP requests with limits: responses are limited in size and time,
+// requests are retried if that may succeed, and interrupted downloads are resumed.
 //
-// Main type: Client. The one rule: no answer is read into memory or onto disk
-// without a bound.
+// Main type: Client. The one rule: no response is read into memory or written to disk without a
+// limit.
 package transfer
 
 import (
@@ -21,20 +21,20 @@ import (
 	"golang.org/x/net/http/httpproxy"
 )
 
-// A Client makes requests. Its zero value makes each once with Go's defaults;
-// New makes one with the program's. Methods may be called concurrently.
+// A Client sends requests. The zero value sends each once with Go's defaults; New returns a
+// client with the program's defaults. Its methods may be called concurrently.
 type Client struct {
 	HTTP      *http.Client
-	Retries   int           // after the first attempt
-	Timeout   time.Duration // of a request up to the headers of its answer; 0 means 60 s
-	Idle      time.Duration // how long a body may bring nothing; 0 means 60 s
-	Backoff   time.Duration // before the first repetition, doubled for each further one; 0 means 500 ms
+	Retries   int           // number of retries after the first attempt
+	Timeout   time.Duration // timeout up to the headers of the response; 0 means 60 s
+	Idle      time.Duration // maximum time without data in a body; 0 means 60 s
+	Backoff   time.Duration // delay before the first retry, doubled for each further one; 0 means 500 ms
 	UserAgent string
 }
 
 const maxPause = 30 * time.Second
 
-// New makes a client that takes its proxy from env.
+// New returns a client with the proxy settings in env.
 func New(env sys.Env) *Client {
 	agent := "Terrace"
 	if more := env.Get("TF_APPEND_USER_AGENT"); more != "" {
@@ -43,7 +43,7 @@ func New(env sys.Env) *Client {
 	return &Client{HTTP: &http.Client{Transport: Transport(env)}, Retries: 2, UserAgent: agent}
 }
 
-// Transport makes connections with the proxy settings of an environment.
+// Transport returns a transport with the proxy settings in env.
 func Transport(env sys.Env) *http.Transport {
 	tr := http.DefaultTransport.(*http.Transport).Clone()
 	settings := httpproxy.Config{
@@ -68,8 +68,8 @@ func either(env sys.Env, names ...string) string {
 	return ""
 }
 
-// With is the client with another number of retries and another timeout; 0
-// keeps the timeout.
+// With returns the client with another number of retries and another timeout. 0 keeps the
+// timeout.
 func (c *Client) With(retries int, timeout time.Duration) *Client {
 	out := *c
 	out.Retries = retries
@@ -79,19 +79,19 @@ func (c *Client) With(retries int, timeout time.Duration) *Client {
 	return &out
 }
 
-// A StatusError is an answer with a status that means failure.
+// A StatusError is a response with an error status.
 type StatusError struct {
 	Code   int
 	Status string
-	URL    string // without user and query, which may hold secrets
-	Body   string // the beginning of the answer, if it is text
+	URL    string // without user and query, which may contain secrets
+	Body   string // start of the response, if it is text
 }
 
 func (e *StatusError) Error() string {
 	return fmt.Sprintf("%s answered %q", e.URL, e.Status)
 }
 
-// Public is a URL without what may be secret in it.
+// Public returns a URL without the parts that may be secret.
 func Public(u *url.URL) string {
 	c := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
 	return c.String()
@@ -104,8 +104,8 @@ func (c *Client) client() *http.Client {
 	return c.HTTP
 }
 
-// Do sends a request without a body until it gets an answer that no repetition
-// would improve, which is any but 429 and 5xx. The caller closes the body.
+// Do sends a request without a body. It retries after errors of the connection and after the
+// statuses 429 and 5xx. The caller closes the body of the response.
 func (c *Client) Do(ctx context.Context, req *http.Request) (*http.Response, error) {
 	for try := 0; ; try++ {
 		resp, err := c.once(ctx, req)
@@ -130,8 +130,8 @@ func busy(code int) bool {
 	return code == http.StatusTooManyRequests || code >= 500 && code != http.StatusNotImplemented
 }
 
-// once sends the request one time. The timeout covers everything up to the
-// headers of the answer, the idle limit the body after them.
+// once sends the request one time. The timeout covers everything up to the headers of the
+// response. Idle limits the body.
 func (c *Client) once(ctx context.Context, req *http.Request) (*http.Response, error) {
 	timeout := c.Timeout
 	if timeout == 0 {
@@ -163,19 +163,19 @@ func (c *Client) once(ctx context.Context, req *http.Request) (*http.Response, e
 	return resp, nil
 }
 
-// watched is a body that fails when it brings nothing for a while, or next to nothing:
-// a server that sends a byte now and then would keep us for years. What counts is the
-// time that is spent waiting, not what is done with the data between.
+// watched is a body that fails if the server sends too little data for a while: a server that
+// sends one byte at a time could block the program for years. Only the time that is spent in Read
+// counts.
 type watched struct {
 	io.ReadCloser
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	idle   time.Duration
-	waited time.Duration // since came was 0
+	waited time.Duration // time in Read since came was 0
 	came   int
 }
 
-// leastPerIdle is how many bytes must come within the time in which a body may not be idle.
+// leastPerIdle is the number of bytes that must arrive within the idle time.
 const leastPerIdle = 4 << 10
 
 func (w *watched) Read(p []byte) (int, error) {
@@ -202,7 +202,7 @@ func (w *watched) Close() error {
 
 var errStalled = errors.New("the server stopped sending")
 
-// worthRepeating tells errors of the connection from those of the request.
+// worthRepeating reports whether an error may be temporary. Errors in the request itself are not.
 func worthRepeating(err error) bool {
 	if errors.Is(err, context.Canceled) {
 		return false
@@ -216,7 +216,7 @@ func worthRepeating(err error) bool {
 	return true
 }
 
-// plainError takes the URL, whose query may hold a secret, out of an error.
+// plainError replaces the URL in an error, whose query may contain a secret.
 func plainError(err error) error {
 	var ue *url.Error
 	if !errors.As(err, &ue) {
@@ -229,8 +229,8 @@ func plainError(err error) error {
 	return &url.Error{Op: ue.Op, URL: shown, Err: ue.Err}
 }
 
-// Unreachable reports whether an error means that the server could not be
-// asked, as opposed to that it gave an answer.
+// Unreachable reports whether an error means that the server could not be reached, as opposed to
+// an error response.
 func Unreachable(err error) bool {
 	var ne net.Error
 	var ue *url.Error

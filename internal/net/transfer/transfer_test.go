@@ -59,7 +59,7 @@ func TestGetGivesUp(t *testing.T) {
 			_, _ = w.Write(bytes.Repeat([]byte("x"), 1000))
 		case "/slow":
 			<-r.Context().Done()
-		case "/drip": // a byte now and then, for ever
+		case "/drip": // one byte at a time, endlessly
 			for r.Context().Err() == nil {
 				_, _ = w.Write([]byte("x"))
 				w.(http.Flusher).Flush()
@@ -72,7 +72,8 @@ func TestGetGivesUp(t *testing.T) {
 		}
 	})
 	c := client(srv)
-	// Asked for is counted here: what is given up at once may never reach the server.
+	// Attempts are counted here, because a request that is canceled at once may never reach the
+	// server.
 	c.HTTP.Transport = counted{&n, c.HTTP.Transport}
 	for _, x := range []struct {
 		path, want string
@@ -173,7 +174,7 @@ func TestSaveBounds(t *testing.T) {
 			w.WriteHeader(http.StatusPartialContent)
 			return
 		}
-		w.(http.Flusher).Flush() // no length
+		w.(http.Flusher).Flush() // without a length
 		for range 100 {
 			_, _ = w.Write(make([]byte, 1000))
 		}

@@ -13,23 +13,23 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// A filler gives the computed attributes of one object values: those that the rules give,
-// and generated ones for the others. What configuration sets stays as it is.
+// A filler sets the computed attributes of one object: to values in the rules, and to generated
+// values otherwise. It keeps the values that the configuration sets.
 //
-// A generated value depends on nothing but the address of the object, its generation and
-// the attribute. An object is planned again during apply, once its arguments are known, and
-// must then get the values that the plan showed, whatever else is generated beside them.
+// A generated value depends only on the address of the object, its generation and the attribute.
+// An object is planned again during apply, when its arguments are known. It must then get the
+// values that the plan showed, whatever other values are generated.
 type filler struct {
 	values     Values
-	later      bool   // values are to be known only after apply
-	seed       string // the address of the object
-	generation int    // tells the object from those that were at its address before
+	later      bool   // values are unknown until apply
+	seed       string // address of the object
+	generation int    // number of the object among those at its address
 
 	ds diag.List
 }
 
-// object fills an object. have is what there is: the proposed or planned object, or the
-// configuration of a data source.
+// object fills an object. have is the proposed or planned object, or the configuration of a data
+// source.
 func (f *filler) object(b *schema.Block, have, config cty.Value, path cty.Path) cty.Value {
 	given := f.values.Value
 	if given != cty.NilVal {
@@ -42,7 +42,7 @@ func (f *filler) errorf(code string, path cty.Path, summary, detail string, args
 	f.ds = append(f.ds, &diag.Message{Code: code, Summary: summary, Detail: fmt.Sprintf(detail, args...), Attr: path.Copy()})
 }
 
-// block fills an object of a block. key names the block for what is generated in it.
+// block fills an object of a block. key identifies the block for generated values.
 func (f *filler) block(b *schema.Block, have, config, given cty.Value, path cty.Path, key string) cty.Value {
 	if have.IsNull() || !have.IsKnown() {
 		return have
@@ -69,7 +69,7 @@ func (f *filler) block(b *schema.Block, have, config, given cty.Value, path cty.
 	return cty.ObjectVal(out)
 }
 
-// attribute is one attribute; given is what the rules say of it, or NilVal.
+// attribute returns the value of one attribute. given is its value in the rules, or NilVal.
 func (f *filler) attribute(a *schema.Attribute, name string, have, config, given cty.Value, path cty.Path, key string) cty.Value {
 	at := path.GetAttr(name)
 	if a.WriteOnly {
@@ -96,7 +96,7 @@ func (f *filler) attribute(a *schema.Attribute, name string, have, config, given
 		return have
 	case given != cty.NilVal:
 		if f.later {
-			if known(have) { // it was given before
+			if known(have) { // the value was set before
 				return have
 			}
 			return cty.UnknownVal(a.Type)
@@ -158,7 +158,7 @@ func (f *filler) each(have, config cty.Value, key string, one func(have, config 
 		if ty.IsMapType() {
 			keys = append(keys, k.AsString())
 		}
-		c := v // of elements that have no identity, what they have themselves is what is set
+		c := v // set elements have no identity, so their own values count as configured
 		if configs != nil && !ty.IsSetType() {
 			c = configs[i]
 		}
@@ -187,9 +187,9 @@ func (f *filler) each(have, config cty.Value, key string, one func(have, config 
 	}
 }
 
-// element fills an element of a set. What is generated in it depends on the rest of the
-// element, since the order of elements may change when they become known; until then
-// nothing is generated.
+// element fills an element of a set. Generated values depend on the other values of the element,
+// since the order of elements may change when they become known. While the element contains
+// unknown values, nothing is generated.
 func (f *filler) element(v, config cty.Value, key string, one func(have, config cty.Value, key string) cty.Value) cty.Value {
 	if v.IsWhollyKnown() {
 		return one(v, config, fmt.Sprintf("%s[%x]", key, v.Hash()))
@@ -199,7 +199,7 @@ func (f *filler) element(v, config cty.Value, key string, one func(have, config 
 	return one(v, config, key)
 }
 
-// generate makes a value of a type for the attribute that key names.
+// generate returns a generated value of a type for the attribute with the given key.
 func (f *filler) generate(ty cty.Type, key string) cty.Value {
 	switch {
 	case ty == cty.String:
@@ -233,10 +233,11 @@ func (f *filler) generate(ty cty.Type, key string) cty.Value {
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// wordLength is how long generated strings are.
+// wordLength is the length of generated strings.
 const wordLength = 8
 
-// word is a string as random as the address of the object and the name of the attribute.
+// word returns a pseudorandom string that depends on the address of the object, its generation
+// and the attribute.
 func (f *filler) word(key string) string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(f.seed + "\x00" + key))
@@ -250,7 +251,7 @@ func (f *filler) word(key string) string {
 
 func known(v cty.Value) bool { return v != cty.NilVal && v.IsKnown() && !v.IsNull() }
 
-// part is an attribute of an object, NilVal if there is none.
+// part returns an attribute of an object, or NilVal if it is missing.
 func part(v cty.Value, name string) cty.Value {
 	if v == cty.NilVal || v.IsNull() || !v.IsKnown() || !v.Type().IsObjectType() || !v.Type().HasAttribute(name) {
 		return cty.NilVal
@@ -258,7 +259,7 @@ func part(v cty.Value, name string) cty.Value {
 	return v.GetAttr(name)
 }
 
-// fields are the attributes of an object, by name.
+// fields returns the attributes of an object, by name.
 func fields(v cty.Value) map[string]cty.Value {
 	if !known(v) || !v.CanIterateElements() || !v.Type().IsObjectType() && !v.Type().IsMapType() {
 		return nil

@@ -1,9 +1,9 @@
-// Package mock makes providers that ask nobody: decorators that answer calls about mocked
-// configurations and overridden objects themselves, and pass on all others.
+// Package mock provides mocks of providers: decorators that answer calls for mocked
+// configurations and overridden objects themselves, and pass on all other calls.
 //
-// Main types: Rules, what is mocked in one run, and Shared, which makes the decorators. The
-// one rule: what a decorated provider answers keeps to the schema and the protocol as a
-// real answer would, so that nobody above can tell them apart.
+// Main types: Rules, the mocks of one run, and Shared, which creates the decorators. The one
+// rule: the answers of a decorator follow the schema and the protocol like those of a real
+// provider, so that callers cannot distinguish them.
 package mock
 
 import (
@@ -21,53 +21,54 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Values are what computed attributes have in place of generated values.
+// Values contains values of computed attributes that replace generated ones.
 type Values struct {
-	Value   cty.Value // an object; cty.NilVal for none
+	Value   cty.Value // an object; cty.NilVal means none
 	At      *hcl.Range
-	AtApply bool // generated and given values are known only after apply
+	AtApply bool // generated and given values are unknown until apply
 }
 
-// An Override stands in for the instances of a resource.
+// An Override sets values for the instances of a resource.
 type Override struct {
 	Target addr.Target
 	Values
 }
 
-// A Config is a mocked configuration of a provider.
+// A Config is a mocked provider configuration.
 type Config struct {
-	Resources, Data map[string]Values // by type
+	Resources, Data map[string]Values // by resource type
 	Overrides       []Override
-	AtApply         bool // of types that nothing is said of
+	AtApply         bool // for types without Values
 }
 
-// Rules say what is mocked in one run.
+// Rules contains the mocks of one run.
 type Rules struct {
-	Configs   map[addr.ProviderConfig]*Config // mocked configurations, whatever their instance key
-	Overrides []Override                      // of resources of any configuration
-	// Named are mocks of configurations by the type of the provider, or TYPE.ALIAS; the one
-	// of "" is for all others. They count after Configs, in every module.
+	Configs   map[addr.ProviderConfig]*Config // mocked configurations, ignoring their instance keys
+	Overrides []Override                      // overrides of resources of any configuration
+	// Named contains mocks of configurations in all modules by TYPE or TYPE.ALIAS, where TYPE is
+	// the type of the provider. The entry "" applies to all others. Configs takes precedence.
 	Named map[string]*Config
-	// Objects are those of the state that the run works on; nil: the run begins without any.
+	// Objects counts the objects in the state of the run. nil means that the run begins without
+	// objects.
 	Objects *Objects
 }
 
-// Objects counts the objects that were made at each address of one state, so that an object
-// gets the same generated values whenever it is planned, and others than the object that it
-// replaces. The zero value is ready, and may be used by several runs at once.
+// Objects counts the objects that were created at each address of one state. An object gets the
+// same generated values whenever it is planned, and other values than the object that it
+// replaces. The zero value is ready to use. Several runs may use it concurrently.
 type Objects struct {
 	mu   sync.Mutex
 	made map[addr.Instance]int
 }
 
-// generation is the number of the next object at an address, from 1.
+// generation returns the number of the next object at an address, starting at 1.
 func (o *Objects) generation(a addr.Instance) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.made[a] + 1
 }
 
-// add notes that an object was made.
+// add records that an object was created.
 func (o *Objects) add(a addr.Instance) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -84,9 +85,9 @@ const lasting = 0
 // empty reports whether nothing is mocked.
 func (r *Rules) empty() bool { return len(r.Configs)+len(r.Overrides)+len(r.Named) == 0 }
 
-// touches reports whether a provider may have to be asked for what is mocked.
+// touches reports whether calls to a provider may be mocked.
 func (r *Rules) touches(a addr.Provider) bool {
-	if len(r.Overrides) > 0 { // which provider a resource has is known when it is asked for
+	if len(r.Overrides) > 0 { // the provider of a resource is only known when it is called
 		return true
 	}
 	if len(r.Named) > 0 && !a.IsBuiltIn() {
@@ -100,8 +101,7 @@ func (r *Rules) touches(a addr.Provider) bool {
 	return false
 }
 
-// answers finds what stands in for the provider that a call is made to; ok is false if
-// nothing does.
+// answers returns the values for a call to a provider. ok is false if the call is not mocked.
 func (r *Rules) answers(c provider.Caller) (v Values, ok bool) {
 	if o := overriding(r.Overrides, c.Instance); o != nil {
 		return o.Values, true
@@ -123,9 +123,9 @@ func (r *Rules) answers(c provider.Caller) (v Values, ok bool) {
 	return Values{AtApply: cfg.AtApply}, true
 }
 
-// overriding returns the override of an instance, or nil. What stands in for one instance
-// goes before what stands in for all, in whatever order they were written. Of two with as
-// many keys the first counts.
+// overriding returns the override of an instance, or nil. An override of one instance takes
+// precedence over one of all instances, whatever their order. Of overrides with the same number
+// of keys the first is used.
 func overriding(all []Override, a addr.Instance) *Override {
 	var out *Override
 	for i := range all {
@@ -136,7 +136,7 @@ func overriding(all []Override, a addr.Instance) *Override {
 	return out
 }
 
-// keys is the number of instance keys in a target.
+// keys returns the number of instance keys in a target.
 func keys(t addr.Target) int {
 	n := 0
 	if t.HasKey {
@@ -150,7 +150,7 @@ func keys(t addr.Target) int {
 	return n
 }
 
-// config is the mock of a configuration, or nil.
+// config returns the mock of a configuration, or nil.
 func (r *Rules) config(a addr.ProviderConfig) *Config {
 	a.Key = addr.Key{}
 	if c := r.Configs[a]; c != nil || len(r.Named) == 0 || a.Provider.IsBuiltIn() {
@@ -165,9 +165,8 @@ func (r *Rules) config(a addr.ProviderConfig) *Config {
 	return r.Named[""]
 }
 
-// Shared is what the mocks of many runs have in common: of each provider one process
-// that is asked for its schema and to validate. The zero value is ready. Close ends the
-// processes.
+// Shared contains one process per provider, which all mocks use to read the schema and to
+// validate. The zero value is ready to use. Close ends the processes.
 type Shared struct {
 	mu       sync.Mutex
 	backings map[addr.Provider]*backing
@@ -216,7 +215,7 @@ func (s *Shared) backing(a addr.Provider, f provider.Factory) *backing {
 	return b
 }
 
-// Close ends the processes that were started.
+// Close ends the started processes.
 func (s *Shared) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,7 +229,7 @@ func (s *Shared) Close() {
 	}
 }
 
-// provider is the running provider.
+// provider returns the running provider, which it starts if necessary.
 func (b *backing) provider(ctx context.Context) (provider.Provider, diag.List) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -244,8 +243,7 @@ func (b *backing) provider(ctx context.Context) (provider.Provider, diag.List) {
 	return p, ds
 }
 
-// read returns the schema with the arguments of the provider made optional, since a mock
-// needs none.
+// read returns the schema with all arguments of the provider optional, since a mock needs none.
 func (b *backing) read(ctx context.Context) (*schema.Provider, diag.List) {
 	p, ds := b.provider(ctx)
 	if ds.HasErrors() {
@@ -267,7 +265,7 @@ func (b *backing) read(ctx context.Context) (*schema.Provider, diag.List) {
 	return b.schema, ds
 }
 
-// relax is a block in which nothing is required.
+// relax returns a copy of a block in which nothing is required.
 func relax(b *schema.Block) *schema.Block {
 	if b == nil {
 		return nil
@@ -286,7 +284,7 @@ func relax(b *schema.Block) *schema.Block {
 	return out
 }
 
-// A decorator answers for a provider what the rules say.
+// A decorator answers calls to a provider according to the rules.
 type decorator struct {
 	intercept.Calls
 	back    *backing
@@ -295,13 +293,13 @@ type decorator struct {
 	objects *Objects
 
 	mu     sync.Mutex
-	real   provider.Provider // configured; nil before a call that is not mocked
-	config cty.Value         // of a mocked configuration, in case that something else uses it
+	real   provider.Provider // configured provider; nil until a call is passed on
+	config cty.Value         // configuration, for calls that are passed on
 }
 
 var _ provider.Provider = (*decorator)(nil)
 
-// passOn is the real provider, configured.
+// passOn returns the real provider, configured. It starts the provider if necessary.
 func (d *decorator) passOn(ctx context.Context) (provider.Provider, diag.List) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -502,7 +500,7 @@ func (d *decorator) Close() error {
 	return p.Close()
 }
 
-// block is the schema of a type.
+// block returns the schema of a type.
 func (d *decorator) block(ctx context.Context, mode addr.Mode, typ string) (*schema.Block, diag.List) {
 	s, ds := d.back.read(ctx)
 	if ds.HasErrors() {

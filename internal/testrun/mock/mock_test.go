@@ -27,7 +27,7 @@ func typ() *schema.Resource {
 	}}
 }
 
-// decorated is a provider with rules, and a context for calls about x_y.a.
+// decorated returns a provider with rules, and a context for calls about x_y.a.
 func decorated(t *testing.T, r *Rules) (context.Context, provider.Provider, *Shared) {
 	t.Helper()
 	script := &fake.Script{Managed: map[string]*fake.Type{"x_y": {Schema: typ()}}}
@@ -92,8 +92,8 @@ func TestMockValues(t *testing.T) {
 	}
 }
 
-// An object is planned again when its arguments are known. What was known before is the same
-// then, also where a null makes room for one generated value more, in lists and in sets.
+// When an object is planned again with known arguments, values that were known before stay the
+// same. This includes a null that becomes a generated value, also in lists and in sets.
 func TestMockPlannedTwice(t *testing.T) {
 	str := func(text string) cty.Value { return cty.StringVal(text) }
 	unknown, null := cty.UnknownVal(cty.String), cty.NullVal(cty.String)
@@ -130,7 +130,7 @@ func TestMockPlannedTwice(t *testing.T) {
 	}
 }
 
-// What stands in for one instance goes before what stands in for all, wherever it is written.
+// An override of one instance takes precedence over one of all instances, whatever their order.
 func TestMockOverrideOfInstance(t *testing.T) {
 	var all []Override
 	for _, text := range []string{"x_y.a", "x_y.a[0]"} {

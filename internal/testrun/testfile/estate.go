@@ -10,15 +10,15 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// EstateSuffix ends the names of files with tests of an estate.
+// EstateSuffix is the suffix of files with tests of an estate.
 const EstateSuffix = ".estatetest.hcl"
 
-// An Estate is a file with tests of the units below its folder.
+// An Estate is a file with tests of the units below its directory.
 type Estate struct {
 	Name      string
 	Runs      []*EstateRun
 	Providers map[string]*Provider // by name or name.alias; all are mocks
-	Overrides []*Override          // of resources and data sources in every unit
+	Overrides []*Override          // overrides of resources and data sources in every unit
 }
 
 // An EstateRun plans or applies units.
@@ -28,7 +28,7 @@ type EstateRun struct {
 	Command  Command
 	Filters  []string
 	Asserts  []*config.Rule
-	Snapshot bool // the plan is held against the one that a file keeps
+	Snapshot bool // the plan is compared with a stored snapshot
 }
 
 var (
@@ -42,7 +42,7 @@ var (
 	}
 )
 
-// ParseEstate reads the text of a file with tests of an estate.
+// ParseEstate parses a file with tests of an estate.
 func ParseEstate(name string, text []byte, set *source.Set) (*Estate, diag.List) {
 	layer := &source.Layer{Kind: source.Base, Name: name}
 	set.Add(&source.File{Path: name, Bytes: text, Layer: layer})

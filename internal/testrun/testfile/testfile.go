@@ -1,8 +1,8 @@
-// Package testfile reads test files: the runs of a test, and what stands in for real
-// providers, resources and modules while they run.
+// Package testfile parses test files: the runs of a test, and the mocks and overrides of
+// providers, resources and modules.
 //
-// Main types: File and Run. The one rule: nothing is evaluated here but what must be
-// known to read the file, such as addresses and keywords.
+// Main types: File and Run. The one rule: nothing is evaluated except what parsing requires, such
+// as addresses and keywords.
 package testfile
 
 import (
@@ -22,43 +22,43 @@ import (
 
 // A File is a test file.
 type File struct {
-	Name      string // as shown, relative to the working folder
+	Name      string // name in messages, relative to the working directory
 	Runs      []*Run // in the order of the file
 	Variables Variables
-	Providers map[string]*Provider // by name or name.alias, mocks among them
+	Providers map[string]*Provider // by name or name.alias; includes mocks
 	Overrides []*Override
-	Parallel  bool // runs may run at once unless they say otherwise
-	// SkipCleanup leaves what all runs made, unless a run says otherwise.
+	Parallel  bool // runs are parallel by default
+	// SkipCleanup keeps the objects of all runs, unless a run overrides it.
 	SkipCleanup bool
 }
 
-// Variables are expressions by the name of the variable.
+// Variables contains expressions by the name of the variable.
 type Variables = hcl.Attributes
 
-// A Provider is a provider configuration for the runs, real or mocked.
+// A Provider is a provider configuration for runs, real or mocked.
 type Provider struct {
 	*config.Provider
-	Mock *Mock // nil for a real one
+	Mock *Mock // nil for a real provider
 }
 
-// A Mock says what a mocked provider answers.
+// A Mock contains the values that a mocked provider returns.
 type Mock struct {
 	Resources map[string]*Values // by type
 	Data      map[string]*Values
 	Overrides []*Override
-	Source    string // a folder with more of the same, as written; "" for none
+	Source    string // directory with further mocks, as written; "" means none
 	SourceAt  *source.Range
-	AtApply   *bool // whether generated values are known only after apply; nil: as its user says
+	AtApply   *bool // generated values are unknown until apply; nil means the default of the caller
 }
 
-// Values are what computed attributes have. Value is nil if nothing is set.
+// Values contains the values of computed attributes. A nil Value sets none.
 type Values struct {
 	Value   hcl.Expression
 	At      source.Range
-	AtApply *bool // nil: as the mock says
+	AtApply *bool // nil means the setting of the mock
 }
 
-// An Override stands in for one object.
+// An Override sets the values of one object.
 type Override struct {
 	Kind     Kind
 	Target   addr.Target
@@ -66,7 +66,7 @@ type Override struct {
 	Values
 }
 
-// A Kind is what an override stands in for.
+// A Kind is the kind of object that an override applies to.
 type Kind uint8
 
 // The kinds.
@@ -76,12 +76,12 @@ const (
 	Module
 )
 
-// BlockType is the type of the block that overrides the kind.
+// BlockType returns the type of the block that overrides the kind.
 func (k Kind) BlockType() string {
 	return [...]string{"override_resource", "override_data", "override_module"}[k]
 }
 
-// A Command is what a run does.
+// A Command is the operation of a run.
 type Command uint8
 
 // The commands.
@@ -90,17 +90,17 @@ const (
 	Plan
 )
 
-// A Run is one run block.
+// A Run is a run block.
 type Run struct {
 	Name      string
 	At        source.Range
 	Command   Command
 	Variables Variables
 	Providers []Passed
-	Mapped    bool // it says which providers it uses
+	Mapped    bool // the run has a providers argument
 	Expected  []hcl.Traversal
 	Asserts   []*config.Rule
-	Module    *Call // nil: the module under test
+	Module    *Call // nil means the module under test
 	Overrides []*Override
 
 	RefreshOnly bool
@@ -108,9 +108,9 @@ type Run struct {
 	Replace     []hcl.Traversal
 	Targets     []hcl.Traversal
 
-	Parallel    *bool  // nil: as the file says
-	StateKey    string // "" for that of the module
-	SkipCleanup *bool  // nil: as the file says
+	Parallel    *bool  // nil means the setting of the file
+	StateKey    string // "" means the state of the module
+	SkipCleanup *bool  // nil means the setting of the file
 }
 
 // A Passed is an entry of the providers argument of a run.
@@ -120,7 +120,7 @@ type Passed struct {
 	At   source.Range
 }
 
-// A Call is the module that a run runs in place of the one under test.
+// A Call is a module that a run executes instead of the one under test.
 type Call struct {
 	Source    string
 	Version   string
@@ -129,7 +129,8 @@ type Call struct {
 	At        source.Range
 }
 
-// Names lists the names of the runs; nil without any, which is null in JSON output.
+// Names returns the names of the runs. It returns nil if there are none, which is null in JSON
+// output.
 func (f *File) Names() []string {
 	var out []string
 	for _, r := range f.Runs {
@@ -168,8 +169,8 @@ var (
 	providerSchema = &hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: "alias"}, {Name: "for_each"}, {Name: "version"}}}
 )
 
-// Parse reads the text of a test file, which is added to the set. The file holds as much
-// as could be understood.
+// Parse parses a test file and adds its text to the set. If there are errors, the File contains
+// the valid parts.
 func Parse(name string, text []byte, set *source.Set) (*File, diag.List) {
 	layer := &source.Layer{Kind: source.Base, Name: name}
 	set.Add(&source.File{Path: name, Bytes: text, Layer: layer})
@@ -220,7 +221,7 @@ func Parse(name string, text []byte, set *source.Set) (*File, diag.List) {
 	return out, p.ds.Sort()
 }
 
-// ParseMocks reads a file of mocks, which mock_provider blocks name by its folder.
+// ParseMocks parses a file of mocks in the directory that a mock_provider block names.
 func ParseMocks(name string, text []byte, set *source.Set) (*Mock, diag.List) {
 	layer := &source.Layer{Kind: source.Base, Name: name}
 	set.Add(&source.File{Path: name, Bytes: text, Layer: layer})
@@ -234,7 +235,7 @@ func ParseMocks(name string, text []byte, set *source.Set) (*Mock, diag.List) {
 
 func newMock() *Mock { return &Mock{Resources: map[string]*Values{}, Data: map[string]*Values{}} }
 
-// Add adds what another mock says of types that this one says nothing of.
+// Add adds the values of another mock for types that this one does not mock.
 func (m *Mock) Add(o *Mock) {
 	for _, pair := range []struct{ to, from map[string]*Values }{{m.Resources, o.Resources}, {m.Data, o.Data}} {
 		for _, typ := range slices.Sorted(maps.Keys(pair.from)) {
@@ -246,7 +247,7 @@ func (m *Mock) Add(o *Mock) {
 	m.Overrides = append(m.Overrides, o.Overrides...)
 }
 
-// A parser collects what is wrong with one file.
+// A parser collects the errors in one file.
 type parser struct {
 	layer *source.Layer
 	ds    diag.List
@@ -283,7 +284,7 @@ func (p *parser) content(b hcl.Body, s *hcl.BodySchema) *hcl.BodyContent {
 	return c
 }
 
-// constant is the value of an argument that refers to nothing; NilVal without it.
+// constant returns the value of an argument without references, or NilVal if it is missing.
 func (p *parser) constant(c *hcl.BodyContent, name string, ty cty.Type) (cty.Value, source.Range) {
 	a := c.Attributes[name]
 	if a == nil {
@@ -318,7 +319,7 @@ func (p *parser) flag(c *hcl.BodyContent, name string) *bool {
 	return &b
 }
 
-// keyword is a bare word among some; the first where there is none.
+// keyword returns the index in among of a keyword argument, or 0 if it is missing.
 func (p *parser) keyword(c *hcl.BodyContent, name, those string, among ...string) int {
 	a := c.Attributes[name]
 	if a == nil {
@@ -331,7 +332,7 @@ func (p *parser) keyword(c *hcl.BodyContent, name, those string, among ...string
 	return 0
 }
 
-// word is the keyword that an expression is; in JSON a string is one.
+// word returns the keyword in an expression. In JSON a string is a keyword.
 func word(x hcl.Expression) string {
 	if w := hcl.ExprAsKeyword(x); w != "" {
 		return w
@@ -344,7 +345,8 @@ func word(x hcl.Expression) string {
 	return ""
 }
 
-// during reads override_during: whether values are known only after apply.
+// during reads override_during. It returns whether values are unknown until apply, or nil if it
+// is missing.
 func (p *parser) during(c *hcl.BodyContent) *bool {
 	if c.Attributes["override_during"] == nil {
 		return nil
@@ -462,8 +464,8 @@ func (p *parser) override(all []*Override, b *hcl.Block) []*Override {
 	return all
 }
 
-// single is override for blocks of one scope, of which no two may have the same target: the
-// order of blocks does not decide which one counts.
+// single is override for blocks of one scope. Two blocks with the same target are an error, since
+// the order of blocks does not matter.
 func (p *parser) single(all []*Override, b *hcl.Block) []*Override {
 	out := p.override(all, b)
 	if len(out) == len(all) {
@@ -517,8 +519,9 @@ func (p *parser) run(b *hcl.Block) *Run {
 	return r
 }
 
-// again reports a second run of one name, and reports whether it can be run: run.NAME is
-// the later one, but one name cannot stand for two installed modules.
+// again adds a message about a second run with the same name, and reports whether it can be
+// executed. run.NAME refers to the later one, but two runs with one name cannot have different
+// installed modules.
 func (p *parser) again(first, r *Run) bool {
 	if first.Module != nil && r.Module != nil && (first.Module.Source != r.Module.Source || first.Module.Version != r.Module.Version) {
 		p.errorf(diag.CodeTestFile, r.At, "Duplicate \"run\" block names", "This test file already has a run block named %s, at %s, with another module.", r.Name, first.At)
@@ -560,7 +563,7 @@ func (p *parser) planOptions(r *Run, b *hcl.Block) {
 	}
 }
 
-// references reads a list of references.
+// references parses a list of references.
 func (p *parser) references(a *hcl.Attribute) (out []hcl.Traversal) {
 	if a == nil {
 		return nil
@@ -577,7 +580,7 @@ func (p *parser) references(a *hcl.Attribute) (out []hcl.Traversal) {
 	return out
 }
 
-// passed reads which providers a run uses.
+// passed parses the providers argument of a run.
 func (p *parser) passed(a *hcl.Attribute) (out []Passed) {
 	if a == nil {
 		return nil
@@ -593,7 +596,7 @@ func (p *parser) passed(a *hcl.Attribute) (out []Passed) {
 	return out
 }
 
-// providerName is NAME or NAME.ALIAS.
+// providerName parses NAME or NAME.ALIAS.
 func (p *parser) providerName(x hcl.Expression) string {
 	if k, ok := x.(*hclsyntax.ObjectConsKeyExpr); ok {
 		x = k.Wrapped

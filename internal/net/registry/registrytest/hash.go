@@ -9,7 +9,7 @@ import (
 	"golang.org/x/mod/sumdb/dirhash"
 )
 
-// H1 is the h1 hash of an archive.
+// H1 returns the h1 hash of an archive.
 func H1(t testing.TB, archive []byte) string {
 	t.Helper()
 	z, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))

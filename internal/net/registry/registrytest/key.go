@@ -18,7 +18,7 @@ type Key struct {
 	conf   *packet.Config
 }
 
-// NewKey makes a key; one with a time has expired a second after that time.
+// NewKey returns a key. With a non-zero time, it expired one second after that time.
 func NewKey(t testing.TB, expired time.Time) *Key {
 	t.Helper()
 	conf := &packet.Config{Algorithm: packet.PubKeyAlgoEdDSA}
@@ -44,7 +44,7 @@ func NewKey(t testing.TB, expired time.Time) *Key {
 	return &Key{ID: e.PrimaryKey.KeyIdString(), Public: b.String(), entity: e, conf: conf}
 }
 
-// Sign makes a detached signature.
+// Sign returns a detached signature.
 func (k *Key) Sign(text []byte) []byte {
 	var b bytes.Buffer
 	if err := openpgp.DetachSign(&b, k.entity, bytes.NewReader(text), k.conf); err != nil {

@@ -7,17 +7,17 @@ import (
 	"net/url"
 )
 
-// LoginToken is the token that a login at the server gives.
+// LoginToken is the token that a login at the server returns.
 const LoginToken = "token-of-the-login"
 
-// loginService is what the server says of its login service.
+// loginService is the server's description of its login service.
 var loginService = map[string]any{
 	"client": "terraform-cli", "grant_types": []string{"authz_code"},
 	"authz": "/login/authorization", "token": "/login/token",
 }
 
-// login serves the login page, which agrees at once, and trades codes for the
-// token. A code is the challenge that the page was opened with.
+// login serves the login page, which approves at once, and exchanges codes for the token. The
+// code is the challenge with which the page was opened.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/login/authorization" {
 		q := r.URL.Query()

@@ -1,9 +1,9 @@
-// Package registrytest is a registry for tests: a server over TLS on this
-// machine that speaks the module and the provider registry protocol and the
-// network mirror protocol, with signed packages.
+// Package registrytest is a registry for tests: a TLS server on this machine with the module
+// registry protocol, the provider registry protocol and the network mirror protocol, and signed
+// packages.
 //
-// Main type: Server. The one rule: it does exactly what the protocols say; what a
-// test wants done wrong it does itself, in Server.Fault.
+// Main type: Server. The one rule: it follows the protocols exactly; tests of invalid responses
+// write them in Server.Fault.
 package registrytest
 
 import (
@@ -27,19 +27,20 @@ import (
 	"time"
 )
 
-// A Server is a registry. Add what it has before the first request.
+// A Server is a registry. Its content must be added before the first request.
 type Server struct {
 	*httptest.Server
-	Host  string // for addresses: 127.0.0.1:PORT
-	Token string // wanted in requests to the registry protocols, if not ""
+	Host  string // host in addresses: 127.0.0.1:PORT
+	Token string // token that requests to the registry protocols must have, if not ""
 
-	// Fault is asked before each request is served; true means that it wrote the answer.
+	// Fault is called before each request is served. It returns true if it wrote the response. It
+	// may be nil.
 	Fault func(w http.ResponseWriter, r *http.Request) bool
 
-	Unsigned bool     // do not list signing keys
-	NoHashes bool     // do not tell hashes of all platforms
-	Warnings []string // said of every provider
-	Login    bool     // offer a login service, which gives LoginToken
+	Unsigned bool     // omits the signing keys
+	NoHashes bool     // omits the hashes of all platforms
+	Warnings []string // warnings about every provider
+	Login    bool     // offers a login service, which returns LoginToken
 	Key      *Key
 
 	mu        sync.Mutex
@@ -48,7 +49,7 @@ type Server struct {
 	modules   map[string][]string              // versions by namespace/name/system
 	locations map[string]func() (string, bool) // by namespace/name/system/version
 	files     map[string][]byte                // by path
-	headers   map[string]http.Header           // of requests, by path, the last one
+	headers   map[string]http.Header           // headers of the last request, by path
 }
 
 // A Package is a provider package.
@@ -59,7 +60,7 @@ type Package struct {
 	H1                string // may be ""
 }
 
-// New starts a server, which ends with the test.
+// New starts a server, which is closed when the test ends.
 func New(t testing.TB) *Server {
 	s := &Server{Key: NewKey(t, time.Time{}), providers: map[string][]*Package{}, modules: map[string][]string{}, locations: map[string]func() (string, bool){}, files: map[string][]byte{}, headers: map[string]http.Header{}}
 	s.Server = httptest.NewTLSServer(http.HandlerFunc(s.serve))
@@ -79,35 +80,35 @@ func (s *Server) CAFile(t testing.TB) string {
 	return path
 }
 
-// Transport trusts the server.
+// Transport returns a transport that trusts the server.
 func (s *Server) Transport() *http.Transport {
 	pool := x509.NewCertPool()
 	pool.AddCert(s.Certificate())
 	return &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}
 }
 
-// Requests are the paths that were asked for, in order.
+// Requests returns the paths of the requests, in order.
 func (s *Server) Requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-// Header is the header of the last request for a path.
+// Header returns the headers of the last request for a path.
 func (s *Server) Header(path string) http.Header {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.headers[path]
 }
 
-// Forget forgets the requests so far.
+// Forget clears the recorded requests.
 func (s *Server) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = nil
 }
 
-// AddProvider adds a package that holds one file, and returns it.
+// AddProvider adds a package that contains one file, and returns it.
 func (s *Server) AddProvider(t testing.TB, namespace, typ, version, platform, program string) *Package {
 	t.Helper()
 	os, arch, _ := strings.Cut(platform, "_")
@@ -119,8 +120,8 @@ func (s *Server) AddProvider(t testing.TB, namespace, typ, version, platform, pr
 	return p
 }
 
-// AddModule adds a version of a module. direct says that the location is an
-// archive for which the registry's credentials count.
+// AddModule adds a version of a module. direct means that the location is an archive that needs
+// the registry's credentials.
 func (s *Server) AddModule(namespace, name, system, version, location string, direct bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +137,7 @@ func (s *Server) AddFile(path string, content []byte) {
 	s.files[path] = content
 }
 
-// Zip makes an archive of one program.
+// Zip returns an archive with one program.
 func Zip(t testing.TB, name, content string) []byte {
 	t.Helper()
 	var b bytes.Buffer
