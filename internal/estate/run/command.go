@@ -33,9 +33,9 @@ type Command struct {
 	// ChecksInputs means that the command reads the inputs and reports their errors itself. If
 	// neither NeedsInputs nor ChecksInputs is set, errors in the inputs are not reported.
 	ChecksInputs bool
-	// Fits reports whether init has to run because the backend differs from the one in the
-	// initialized directory. It is called after modules and providers are installed. It may be
-	// nil.
+	// Fits reports whether the initialized directory matches the configured backend. If it does
+	// not, init runs before the command. Fits is called after modules and providers are
+	// installed. It may be nil, which means true.
 	Fits func(ctx context.Context, u *discovery.Unit, s *Site, e *engine.Engine, values map[string]engine.InputValue) bool
 	// Do runs the command. It returns the exit status, where 2 means success with changes, and
 	// the errors that the command has already reported.

@@ -28,8 +28,8 @@ type Scheduler struct {
 	Room func(task int) bool
 	// Filled is called when all tasks that can start have started. It may be nil.
 	Filled func()
-	// Idle is called when only turns that ask are left; asking contains their tasks, sorted by
-	// name. It reports whether they continue.
+	// Idle is called when only turns that ask are left. asking contains their tasks, in the order
+	// in which they asked. Idle reports whether they continue.
 	Idle func(ctx workflow.Context, asking []int) bool
 	// Pausing reports whether no task may start for now. Run then returns false as soon as the
 	// running tasks have ended. It may be nil.
