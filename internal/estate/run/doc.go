@@ -13,22 +13,22 @@
 // preparation, module, state, hooks, errors block and workdir.Operation.Run. They differ in these
 // points:
 //
-//   - An exclude block leaves the unit out of an operation, or defers it if outputs decide. A
-//     command in the directory was asked for by name, and asks Skipped before its turn.
+//   - An exclude block excludes the unit from an operation, or defers the unit if the block
+//     depends on unknown outputs. A command ignores the block, since the user named the unit;
+//     the caller checks Estate.Skipped before.
 //   - Unknown outputs defer objects of an operation. For a command they are an error, because no
 //     later step could finish the work.
-//   - An operation makes the working directory only if something except the loader reads it,
-//     because thousands of units may not need one. A command always has it.
+//   - An operation creates the working directory only if anything except the loader reads it,
+//     because many units do not need one. A command always creates it, unless it only reads.
 //   - An operation always checks the inputs. A command checks them only if it evaluates with
 //     them, which `output` and `state list` do not.
 //   - Arguments of extra_arguments that are about one directory (-state, -out) or about the
-//     output of the command (-json) are an error in an operation. The parser of a command takes
-//     them.
-//   - `init` of a module without configuration is an error in an operation, unless there is
-//     configuration below it. For a command it is not, since -from-module may add the
-//     configuration.
-//   - An operation makes the moves between units before the plan: no unit may wait for the state
-//     of another one that waits for its own. A command makes them when the plan is approved.
+//     output of the command (-json) are an error in an operation. A command accepts them.
+//   - `init` of a module without configuration is an error in an operation, unless a directory
+//     below the module has configuration. For a command it is not, since -from-module may add
+//     the configuration.
+//   - An operation moves objects between units before the plan. Otherwise two units could wait
+//     for each other's state. A command moves them when the plan is approved.
 //   - An operation copies the lock file to the unit's directory after init. A command copies it
 //     in any case, since the command may be init.
 package run

@@ -16,7 +16,7 @@ import (
 
 // # GCS
 //
-// Objects are read through the JSON API with the token that Fetcher.GCS gives.
+// Objects are read through the JSON API with the token from Fetcher.GCS.
 
 // gcsPlace is a parsed GCS address.
 type gcsPlace struct {

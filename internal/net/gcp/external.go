@@ -94,7 +94,7 @@ func (k awsKeys) AwsSecurityCredentials(context.Context, externalaccount.Supplie
 	return &externalaccount.AwsSecurityCredentials{AccessKeyID: k.env.Get("AWS_ACCESS_KEY_ID"), SecretAccessKey: k.env.Get("AWS_SECRET_ACCESS_KEY"), SessionToken: k.env.Get("AWS_SESSION_TOKEN")}, nil
 }
 
-// A program gets tokens from a program that runs in the environment of the session.
+// A program gets tokens from a program that it runs in the environment of the session.
 type program struct {
 	s    *Session
 	file externalFile

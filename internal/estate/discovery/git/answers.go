@@ -12,11 +12,9 @@ import (
 // A worker has the files of a run, but not their git repository. The machine that starts the run
 // records git's answers to filters and sends them to the worker, so that the filters select the
 // same units there.
-//
-// Answers records or replays git's answers about a repository. Its methods may be called
-// concurrently.
 
-// Answers are what git said of a repository. Its methods may be called concurrently.
+// Answers records git's answers about a repository, or replays recorded ones. Its methods may be
+// called concurrently.
 type Answers struct {
 	mu    sync.Mutex
 	said  Record
