@@ -31,8 +31,8 @@ func open(t *testing.T, o aws.Options, s aws.Services) *aws.Session {
 	return session
 }
 
-// Keys and the region come from the first place that has them: the options, the environment,
-// the profile.
+// Keys and the region come from the first source that has them: the options, the environment, the
+// profile.
 func TestOrderOfPlaces(t *testing.T) {
 	s := services(t, "AWS_ACCESS_KEY_ID=environment", "AWS_SECRET_ACCESS_KEY=x", "AWS_REGION=eu-west-1", "AWS_EC2_METADATA_DISABLED=true")
 	profile := filepath.Join(s.Home, ".aws", "credentials")
@@ -94,7 +94,7 @@ func TestCredentialProcess(t *testing.T) {
 	}
 }
 
-// Keys of an environment that ends are asked for again, a while before their end.
+// Keys of an environment that expires are requested again before they expire.
 func TestRenewed(t *testing.T) {
 	s := services(t, "AWS_ACCESS_KEY_ID=first", "AWS_SECRET_ACCESS_KEY=x", "AWS_REGION=eu-west-1")
 	n := 0
@@ -134,7 +134,7 @@ func TestSign(t *testing.T) {
 	}
 }
 
-// A service is at the address that is given, that of a variable, or that of the region.
+// The URL of a service is the given one, the one in a variable, or that of the region.
 func TestEndpoint(t *testing.T) {
 	for _, tt := range []struct {
 		o     aws.Options
@@ -157,7 +157,8 @@ func TestEndpoint(t *testing.T) {
 	}
 }
 
-// A token of another system is traded for the keys of a role, as variables for programs.
+// A token of another system is exchanged for the keys of a role, returned as environment
+// variables.
 func TestAssume(t *testing.T) {
 	var form []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -181,7 +182,7 @@ func TestAssume(t *testing.T) {
 	}
 }
 
-// What a service answers in place of a result has a code, if need be that of its status.
+// An error response of a service has a code, which is that of its status if it contains none.
 func TestJSONError(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"__type":"com.amazonaws.dynamodb#ResourceNotFoundException","message":"no table"}`: "ResourceNotFoundException: no table",

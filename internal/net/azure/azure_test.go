@@ -19,7 +19,7 @@ func services(t *testing.T) azure.Services {
 	return azure.Services{Dir: t.TempDir(), Transport: &http.Transport{}, Run: sys.NoChildren, Now: func() time.Time { return time.Unix(1e9, 0) }}
 }
 
-// The options alone say which way is taken.
+// The options alone determine the way to log in.
 func TestWay(t *testing.T) {
 	o := azure.Options{Certificate: "x", Secret: "x", OIDC: true, ServiceConnection: "x", ManagedIdentity: true, WorkloadIdentity: true, Tool: true}
 	for _, step := range []struct {
@@ -46,7 +46,7 @@ func TestWay(t *testing.T) {
 	}
 }
 
-// az gives a token for each resource, which is kept until two minutes before its end.
+// az returns a token for each resource, which is cached until two minutes before its expiry.
 func TestTool(t *testing.T) {
 	s := services(t)
 	now := time.Unix(1e9, 0)
@@ -86,7 +86,7 @@ func TestTool(t *testing.T) {
 	}
 }
 
-// A managed identity is asked where the environment of the session says.
+// The environment of the session determines the endpoint of a managed identity.
 func TestManagedIdentity(t *testing.T) {
 	status, answer := http.StatusOK, `{"access_token":"token","expires_on":"1000003600"}`
 	var got *http.Request
@@ -121,13 +121,14 @@ func TestManagedIdentity(t *testing.T) {
 	if err := token(service...); err == nil || errors.Is(err, azure.ErrBusy) || !strings.Contains(err.Error(), "400 wait") {
 		t.Errorf("a service that refuses: %v", err)
 	}
-	// The agent of a joined machine names a file with a secret, in its own directory only.
+	// The agent of Azure Arc names a file with a secret. Only files in its own directory are
+	// accepted.
 	if err := token("IDENTITY_ENDPOINT="+server.URL, "IMDS_ENDPOINT="+server.URL); err == nil || !strings.Contains(err.Error(), "not its own") {
 		t.Errorf("a file anywhere is sent: %v", err)
 	}
 }
 
-// A request without an answer names the host and wraps what the network said.
+// An error of an unanswered request contains the host and wraps the network error.
 func TestNoAnswer(t *testing.T) {
 	s := services(t)
 	broken := errors.New("broken")

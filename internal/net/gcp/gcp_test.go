@@ -16,11 +16,11 @@ import (
 	"github.com/terrace-iac/terrace/internal/net/gcp"
 )
 
-// cloud answers requests in place of Google Cloud. It gives a refresh token the access token
-// of the same name.
+// cloud answers requests instead of Google Cloud. For a refresh token it returns an access token
+// with the same name.
 type cloud struct {
 	requests []string // METHOD HOST/PATH BEARER
-	machine  bool     // there is a metadata server
+	machine  bool     // the metadata server exists
 }
 
 func (c *cloud) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -44,7 +44,7 @@ func (c *cloud) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Status: http.StatusText(status), Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 }
 
-// account is the text of a file with credentials of a user.
+// account returns the text of a credentials file of a user.
 func account(token string) string {
 	return fmt.Sprintf(`{"type":"authorized_user","client_id":"c","client_secret":"s","refresh_token":%q}`, token)
 }
@@ -64,8 +64,8 @@ func services(t *testing.T, c *cloud) gcp.Services {
 	return gcp.Services{Dir: t.TempDir(), Home: t.TempDir(), Transport: c, Now: func() time.Time { return time.Unix(1e9, 0) }, Run: sys.NoChildren}
 }
 
-// The first place that has credentials is used: the argument, the file that the variable
-// names, gcloud's own file, the metadata server.
+// The first source that has credentials is used: the argument, the file in the variable, gcloud's
+// own file, the metadata server.
 func TestOrderOfPlaces(t *testing.T) {
 	c := &cloud{machine: true}
 	s := services(t, c)
@@ -94,7 +94,7 @@ func TestOrderOfPlaces(t *testing.T) {
 	}
 }
 
-// A token is used until a minute before its end.
+// A token is used until one minute before its expiry.
 func TestTokenIsKept(t *testing.T) {
 	c := &cloud{machine: true}
 	s := services(t, c)
@@ -120,7 +120,7 @@ func TestTokenIsKept(t *testing.T) {
 	}
 }
 
-// Another service account is asked for with the token of the credentials.
+// The token of the credentials is used to impersonate another service account.
 func TestImpersonation(t *testing.T) {
 	c := &cloud{}
 	session := gcp.Open(gcp.Options{Credentials: account("mine"), Impersonate: "robot@example.com"}, services(t, c))
@@ -136,7 +136,7 @@ func TestImpersonation(t *testing.T) {
 	}
 }
 
-// Credentials that are refused or cannot be read are not tried again; their text is not shown.
+// Rejected or unreadable credentials are not retried, and their text is not shown.
 func TestLasting(t *testing.T) {
 	for _, credentials := range []string{account("revoked"), `{"type":"secret-thing"`, `{"type":"unknown"}`, "no-such-file"} {
 		_, err := gcp.Open(gcp.Options{Credentials: credentials}, services(t, &cloud{})).Token(t.Context())
@@ -146,7 +146,7 @@ func TestLasting(t *testing.T) {
 	}
 }
 
-// A program that gives tokens runs only if the environment of the session allows it.
+// A program that prints tokens only runs if the environment of the session allows it.
 func TestProgramsAreAllowed(t *testing.T) {
 	credentials := `{"type":"external_account","audience":"me","subject_token_type":"urn:ietf:params:oauth:token-type:id_token","token_url":"https://sts.googleapis.com/v1/token","credential_source":{"executable":{"command":"give tokens"}}}`
 	for env, want := range map[string]bool{"": false, "GOOGLE_EXTERNAL_ACCOUNT_ALLOW_EXECUTABLES=1": true} {

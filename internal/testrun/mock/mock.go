@@ -78,8 +78,8 @@ func (o *Objects) add(a addr.Instance) {
 	o.made[a]++
 }
 
-// lasting is the generation of what is never made: data sources, ephemeral resources, and
-// objects that are imported.
+// lasting is the generation of objects that are never created: data sources, ephemeral resources
+// and imported objects.
 const lasting = 0
 
 // empty reports whether nothing is mocked.
@@ -341,12 +341,12 @@ func (d *decorator) look(ctx context.Context, c intercept.Call) diag.List {
 // Handle implements intercept.Handler.
 func (d *decorator) Handle(ctx context.Context, c intercept.Call) (ds diag.List) {
 	caller := provider.CallerOf(ctx)
-	switch c := c.(type) { // calls that concern no object, or every one
+	switch c := c.(type) { // calls about no object, or about any
 	case *intercept.Schema:
 		c.Answer, ds = d.back.read(ctx)
 		return ds
 	case *intercept.ValidateConfig:
-		if d.rules.config(caller.Config) != nil { // a mock takes any configuration
+		if d.rules.config(caller.Config) != nil { // a mock accepts any configuration
 			return nil
 		}
 		return d.look(ctx, c)
@@ -360,7 +360,7 @@ func (d *decorator) Handle(ctx context.Context, c intercept.Call) (ds diag.List)
 		}
 		return c.Do(ctx, p)
 	case *intercept.ValidateResource, *intercept.UpgradeIdentity, *intercept.Move, *intercept.Functions:
-		return d.look(ctx, c) // providers do these without a configuration, and do so for mocks, too
+		return d.look(ctx, c) // providers answer these without a configuration, so the real one answers them for mocks too
 	}
 	values, mocked := d.rules.answers(caller)
 	if c, ok := c.(*intercept.UpgradeState); ok {
@@ -385,7 +385,7 @@ func (d *decorator) Handle(ctx context.Context, c intercept.Call) (ds diag.List)
 		c.Answer.Result, ds = d.lasting(ctx, addr.Ephemeral, c.Request.Type, c.Request.Config, caller, values)
 	case *intercept.RenewEphemeral:
 		c.Answer.Private = c.Request.Private
-	case *intercept.Read, *intercept.CloseEphemeral: // what is mocked is as it was
+	case *intercept.Read, *intercept.CloseEphemeral: // a mocked object never changes
 	}
 	return ds
 }
@@ -402,8 +402,8 @@ func (d *decorator) configure(ctx context.Context, c provider.Caller, config cty
 	return ds
 }
 
-// current answers the upgrade of an object that a mock stored, which is of the current
-// version. It reports whether the object is one.
+// current answers the upgrade of an object that a mock stored. Such an object always has the
+// current version. current returns false for other objects.
 func (d *decorator) current(ctx context.Context, c *intercept.UpgradeState) bool {
 	if c.Request.JSON == nil {
 		return false
@@ -420,7 +420,7 @@ func (d *decorator) current(ctx context.Context, c *intercept.UpgradeState) bool
 	return true
 }
 
-// plan plans a mocked object.
+// plan returns the plan of a mocked object.
 func (d *decorator) plan(ctx context.Context, req provider.PlanRequest, c provider.Caller, values Values) (provider.PlanResponse, diag.List) {
 	if req.Proposed.IsNull() {
 		return provider.PlanResponse{Planned: req.Proposed, Private: req.Private, Identity: req.PriorIdentity}, nil
@@ -435,7 +435,7 @@ func (d *decorator) plan(ctx context.Context, req provider.PlanRequest, c provid
 	return provider.PlanResponse{Planned: planned, Private: req.Private, Identity: req.PriorIdentity}, append(ds, f.ds...)
 }
 
-// apply makes a mocked object.
+// apply returns the result of applying a mocked object.
 func (d *decorator) apply(ctx context.Context, req provider.ApplyRequest, c provider.Caller, values Values) (provider.ApplyResponse, diag.List) {
 	out := provider.ApplyResponse{State: req.Planned, Private: req.Private, Identity: req.PlannedIdentity}
 	if req.Planned.IsNull() {
@@ -453,7 +453,7 @@ func (d *decorator) apply(ctx context.Context, req provider.ApplyRequest, c prov
 	return out, append(ds, f.ds...)
 }
 
-// imported imports an object: a mock has every object that is asked for.
+// imported returns an imported object. For a mock, every object exists.
 func (d *decorator) imported(ctx context.Context, req provider.ImportRequest, c provider.Caller, values Values) ([]provider.Imported, diag.List) {
 	b, ds := d.block(ctx, addr.Managed, req.Type)
 	if ds.HasErrors() {
@@ -468,7 +468,7 @@ func (d *decorator) imported(ctx context.Context, req provider.ImportRequest, c 
 	return []provider.Imported{{Type: req.Type, State: cty.ObjectVal(vals), Identity: req.Identity}}, append(ds, f.ds...)
 }
 
-// lasting is the mocked result of a data source or an ephemeral resource.
+// lasting returns the mocked result of a data source or an ephemeral resource.
 func (d *decorator) lasting(ctx context.Context, mode addr.Mode, typ string, config cty.Value, c provider.Caller, values Values) (cty.Value, diag.List) {
 	b, ds := d.block(ctx, mode, typ)
 	if ds.HasErrors() {
