@@ -1,10 +1,10 @@
-// Package engine loads a folder of configuration, validates it, plans and
-// applies it: the facade for the command line, the estate and programs that
-// embed Terrace. Struct in, struct out.
+// Package engine loads the configuration of a directory, validates it, plans and applies it. It
+// is the facade for the command line, for runs over many units and for programs that embed
+// Terrace.
 //
-// Main types: Options, Engine, PlanOptions and ApplyOptions. The one rule: an
-// Engine works on one folder and workspace; its methods may be called one after
-// another, and only events and provider calls happen concurrently.
+// Main types: Options, Engine, PlanOptions and ApplyOptions. The one rule: an Engine works on
+// one directory and workspace. Its methods may be called one after another; only events and
+// provider calls happen concurrently.
 package engine
 
 import (
@@ -30,7 +30,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Names for callers outside this module.
+// The aliases below let callers outside this module name internal types.
 type (
 	Plan   = plan.Plan
 	Change = plan.Change
@@ -38,85 +38,85 @@ type (
 	Event  = event.Event
 )
 
-// Options says which folder to work on and with what. Dir is required.
+// Options configures an Engine. Dir is required.
 type Options struct {
-	Dir         string      // the root module's folder, as shown in messages ("." for the current one)
-	LaunchDir   string      // path.cwd: where the program was started; "" means Dir
-	DataDir     string      // ".terraform" relative to Dir if ""
-	Workspace   string      // "default" if ""
-	Environ     []string    // the complete environment for child processes, and TF_* settings
-	Set         *source.Set // receives the text of every file read; nil makes one
+	Dir         string      // the root module's directory, as shown in messages ("." for the current directory)
+	LaunchDir   string      // value of path.cwd: the directory in which the program was started; "" means Dir
+	DataDir     string      // directory for installed modules and providers; "" means ".terraform" in Dir
+	Workspace   string      // "" means "default"
+	Environ     []string    // the complete environment for child processes; TF_* settings are read from it as well
+	Set         *source.Set // records the text of every file that is read, for messages; nil makes one
 	Observe     event.Sink
-	Now         func() time.Time // nil: the system clock
-	Stderr      io.Writer        // where plugins write; nil discards
-	Parallelism int              // provider calls at once; 0 means 10
+	Now         func() time.Time // the clock; nil means the system clock
+	Stderr      io.Writer        // receives the standard error of plugins; nil discards it
+	Parallelism int              // maximum number of concurrent provider calls; 0 means 10
 
-	// Providers makes instances of the providers that configuration names. The
-	// command line passes installed plugins; tests pass doubles. The built-in
-	// provider is always there.
+	// Providers returns the factories of the providers that the configuration requires. The
+	// command line passes installed plugins, tests pass doubles. The built-in provider is
+	// always available.
 	Providers ProviderSource
 
-	// Value gives a root variable the value that sources and versions of modules are made
-	// with, while the engine opens; it is asked for those variables alone. nil: none has one.
+	// Value returns the value of a root variable while the engine opens, for module sources and
+	// versions that refer to variables. It is called for those variables only. nil means that
+	// no variable has a value.
 	Value ValueFunc
 
-	// Overlay replaces files under Dir in memory; nil reads the disk alone.
+	// Overlay replaces files under Dir by contents in memory, by file name. nil means that all
+	// files are read from disk.
 	Overlay map[string][]byte
 
-	// ReadFile reads what is no configuration: the files that functions name, and the list of
-	// installed modules. It must be safe to call concurrently, and give what the files hold
-	// now. nil: they are read from disk each time.
+	// ReadFile reads files that are not configuration: those that functions name, and the list
+	// of installed modules. It must be safe for concurrent use and return the current contents.
+	// nil reads from disk each time.
 	ReadFile func(path string) ([]byte, error)
 
-	// Sources, if not nil, is where configuration is read in place of Dir and
-	// Overlay. Engines that share it read and parse each file once; their Set must
-	// then be the same, too.
+	// Sources, if not nil, provides the configuration files in place of Dir and Overlay.
+	// Engines that share it read and parse each file once. They must also share Set.
 	Sources *Sources
 
-	// Root is the root module where it is another one than that of Dir, or not as it is
-	// written.
+	// Root selects another root module than Dir, or changes the modules that are loaded.
 	Root RootModule
 
-	// Decorate, if not nil, is given the factory of every provider that is needed, also of
-	// the built-in one, and returns what is used in its place; nil: it is used as it is.
-	// Providers that are decorated are not shared with other engines.
+	// Decorate, if not nil, receives the factory of every required provider, including the
+	// built-in one. It returns the factory to use instead, or nil to use the original.
+	// Decorated providers are not shared with other engines.
 	Decorate func(addr.Provider, provider.Factory) provider.Factory
 
 	Services
 }
 
-// A RootModule says what is run in a folder. The zero value is the module of the
-// folder as it is written.
+// A RootModule selects the root module of a run, and may change the loaded modules. The zero
+// value is the module in Options.Dir, unchanged.
 type RootModule struct {
-	Dir string // the folder of the root module, relative to that of the options; "" for that
-	Key string // what stands before the keys of its calls in the list of installed modules
-	// Change returns what is run in place of a module that was loaded, which it must not
-	// change itself; nil: all are run as they are written.
+	Dir string // the root module's directory, relative to Options.Dir; "" means Options.Dir
+	Key string // prefix of its module calls' keys in the list of installed modules
+	// Change returns the module to run in place of a loaded one. It must not modify m. nil runs
+	// all modules as they are written.
 	Change func(path addr.Module, m *config.Module) *config.Module
 }
 
-// Services are what an engine uses of the program around it.
+// Services are the parts of the surrounding program that an engine uses.
 type Services struct {
-	// Provisioners runs provisioner blocks; nil makes them errors.
+	// Provisioners runs provisioner blocks. nil makes such blocks errors.
 	Provisioners Provisioners
 
-	// ReadState serves the data source terraform_remote_state; nil makes it an error.
+	// ReadState reads states for the data source terraform_remote_state. nil makes that data
+	// source an error.
 	ReadState ReadState
 
-	// Processes, if not nil, has the provider processes that several engines share;
-	// it must outlive the engine. Calls of engines with one Turn wait in one line.
+	// Processes, if not nil, owns provider processes that several engines share. It must
+	// outlive the engine. Engines with the same Turn wait in one queue for their provider
+	// calls.
 	Processes *Processes
 	Turn      string
 }
 
-// A ReadState reads the latest state of a workspace out of a backend. The
-// configuration is an object or null. A nil State means that there is none.
-// Messages about one argument have Attr set to its path in config. With
-// workspace "" the backend takes its default one. Where check is set, only the
-// configuration is checked and nothing is read.
+// A ReadState reads the latest state of a workspace from a backend. It returns a nil State if
+// the backend has none. Messages about one argument have Attr set to the argument's path in
+// Config.
 type ReadState func(ctx context.Context, req ReadStateRequest) (*state.State, diag.List)
 
-// builtin is the function as the built-in provider calls it.
+// builtin returns f with the signature that the built-in provider expects.
 func (f ReadState) builtin() builtin.ReadState {
 	if f == nil {
 		return nil
@@ -126,82 +126,85 @@ func (f ReadState) builtin() builtin.ReadState {
 	}
 }
 
-// A ReadStateRequest names a state.
+// A ReadStateRequest selects the state that a ReadState reads.
 type ReadStateRequest struct {
 	Backend   string
 	Config    cty.Value // an object, or null of any type
-	Workspace string    // "" for the default one
-	Address   string    // of the data source; "" where it is not known
-	Check     bool      // check Backend and Config alone; nothing is read and the State is nil
+	Workspace string    // "" means the backend's default workspace
+	Address   string    // address of the data source; "" if it is not known
+	Check     bool      // only validate Backend and Config: nothing is read and the returned State is nil
 }
 
-// Processes are provider processes of several engines. See NewProcesses. The methods may
-// be called concurrently.
+// Processes owns the provider processes of several engines. See NewProcesses. The methods are
+// safe for concurrent use.
 type Processes struct{ host *manager.Host }
 
-// ProcessOptions are the settings of NewProcesses; the zero value is usable. They are those
-// of the package that keeps processes, which is internal: its name would hide what they are.
-// The compiler holds the two to each other.
+// ProcessOptions configures NewProcesses. The zero value is usable. It repeats the options of
+// an internal package, so that their documentation is visible to callers outside this module. A
+// conversion fails to compile if the two types differ.
 type ProcessOptions struct {
-	// Dir is where providers start that are indifferent to their folder.
+	// Dir is the working directory of providers that do not depend on the working directory.
 	Dir string
-	// FolderIndependent tells whether a provider is indifferent to its folder; nil: none is.
+	// FolderIndependent reports whether a provider works the same in any working directory. nil
+	// means that none does.
 	FolderIndependent func(addr.Provider) bool
-	// Needed tells whether units that are still to come may need a provider, so that
-	// its processes are kept; nil: they may need any. It must not call the host.
+	// Needed reports whether units that have not started yet may need a provider; if so, its
+	// processes are kept. nil means that every provider may be needed. It must not call the
+	// host.
 	Needed func(addr.Provider) bool
-	// Calls is how many calls of providers may run at once, over all pools, which
-	// take turns; 0 means any number.
+	// Calls is the maximum number of concurrent provider calls over all pools, which take
+	// turns. 0 means no limit.
 	Calls int
-	// CallsOf is how many calls may run at once of a provider with one configuration;
-	// nil, or 0: any number.
+	// CallsOf returns the maximum number of concurrent calls of a provider with one
+	// configuration. A nil function or a result of 0 means no limit.
 	CallsOf func(addr.Provider) int
-	// CountPerEngine counts the calls of CallsOf for each pool by itself: the others that use a
-	// configuration are counted elsewhere.
+	// CountPerEngine applies the limit of CallsOf to each pool separately. It is for runs that
+	// count the other users of a configuration elsewhere.
 	CountPerEngine bool
 }
 
-// NewProcesses makes an empty set of processes. Who makes it says with Expect and
-// Done how many engines are still to come, and closes it.
+// NewProcesses returns an empty set of processes. The caller reports with Expect and Done how
+// many engines are still expected, and calls Close at the end.
 func NewProcesses(o ProcessOptions) *Processes {
 	return &Processes{manager.NewHost(manager.Options(o))}
 }
 
-// Expect says that more engines are to come, so that processes that they may share are
-// kept running for them.
+// Expect announces that more engines will be opened. Processes that those may share are kept
+// running.
 func (p *Processes) Expect(engines int) { p.host.Expect(engines) }
 
-// Done says that one of the engines that were expected has ended, or will not come.
+// Done reports that one of the expected engines has ended or will not be opened.
 func (p *Processes) Done() { p.host.Done() }
 
-// Close ends all processes.
+// Close stops all processes.
 func (p *Processes) Close() { p.host.Close() }
 
-// A Program is what a provider runs as; see ProgramSource.
+// A Program describes the executable that a provider runs as; see ProgramSource.
 type Program = provider.Program
 
-// A ProgramSource is a ProviderSource whose providers engines can share.
+// A ProgramSource is a ProviderSource whose providers can be shared by engines.
 type ProgramSource = provider.ProgramSource
 
-// Sources are the configuration files of one or several engines.
+// Sources gives access to the configuration files of one or more engines.
 type Sources struct {
 	// FS reads files by their names relative to an engine's Dir.
 	FS config.FS
-	// Parses keeps the files that were parsed, for other Sources with files
-	// that lie at the same place; nil: for these alone.
+	// Parses caches parsed files for all Sources that use the same files. nil means that this
+	// Sources has its own cache.
 	Parses *config.Parses
 
 	loads module.Loads
 	trees parallel.Cache[string, builtTree]
 }
 
-// A builtTree is a tree of modules with its messages.
+// A builtTree is a tree of modules with the messages from building it.
 type builtTree struct {
 	tree *module.Tree
 	ds   diag.List
 }
 
-// build builds the tree of an engine, once for all of them if it is the same for all.
+// build builds the module tree of an engine. If the tree is the same for all engines of s, it
+// is built once.
 func (s *Sources) build(ctx context.Context, dir string, o module.Options) (*module.Tree, diag.List) {
 	if s == nil || o.Change != nil {
 		return module.Build(ctx, dir, o)
@@ -221,45 +224,45 @@ func (s *Sources) build(ctx context.Context, dir string, o module.Options) (*mod
 	return got.tree, slices.Clone(got.ds)
 }
 
-// Load is the configuration of a folder, read once for all that share the
-// sources. The module must not be changed.
+// Load returns the configuration of a directory, which is read once for all engines that share
+// s. The caller must not modify the module.
 func (s *Sources) Load(dir string, set *source.Set) (*config.Module, diag.List) {
 	return s.loads.Load(dir, config.Options{FS: s.FS, Set: set, Parses: s.Parses})
 }
 
-// Loads are the loaded folders.
+// Loads returns the cache of loaded directories.
 func (s *Sources) Loads() *ModuleLoads { return &s.loads }
 
-// Provisioners knows the types of provisioners and runs them. Schema is nil for a type that is
-// not known. config and connection are values of the schemas, wholly known when they run, and
-// connection is null without a connection block.
+// Provisioners validates and runs provisioners. Schema returns nil for an unknown type. config
+// and connection conform to the schemas and are wholly known when a provisioner runs.
+// connection is null if there is no connection block.
 type Provisioners interface {
 	Schema(typ string) *schema.Block
 	ConnectionSchema() *schema.Block
-	// Validate checks what the schemas cannot say; parts may be unknown.
+	// Validate checks rules that a schema cannot express. Parts of the values may be unknown.
 	Validate(typ string, config, connection cty.Value) diag.List
 	Run(ctx context.Context, typ string, config, connection cty.Value, output func(line string)) diag.List
 }
 
-// A ProviderSource gives the factory of a provider.
+// A ProviderSource returns the factory of a provider.
 type ProviderSource interface {
 	Factory(addr.Provider) (provider.Factory, diag.List)
 }
 
-// InputValue is the value of a root variable and where it came from.
+// InputValue is the value of a root variable with its source.
 type InputValue struct {
-	Value cty.Value     // used as it is if Text is nil
-	Text  *string       // text of the command line or environment, parsed by the variable's type
-	At    *source.Range // in a variable file; nil otherwise
-	From  source.Layer  // environment, variable file, flag, prompt
+	Value cty.Value     // used unchanged if Text is nil
+	Text  *string       // text from the command line or environment, parsed according to the variable's type; nil if Value is set
+	At    *source.Range // the range in the variable file; nil for other sources
+	From  source.Layer  // the kind of source: environment, variable file, flag or prompt
 }
 
-// ValueFunc returns the value of a root variable; ok is false if the variable has none. It
-// is called when an expression that is evaluated before planning refers to the variable, by
-// one goroutine at a time.
+// ValueFunc returns the value of a root variable; ok is false if the variable has none. It is
+// called when an expression that is evaluated before planning refers to the variable. Calls are
+// never concurrent.
 type ValueFunc func(ctx context.Context, v *config.Variable) (in InputValue, ok bool)
 
-// Given returns values of root variables by name.
+// Given returns a ValueFunc that looks up values by name.
 func Given(values map[string]InputValue) ValueFunc {
 	return func(_ context.Context, v *config.Variable) (InputValue, bool) {
 		in, ok := values[v.Name]
@@ -267,35 +270,36 @@ func Given(values map[string]InputValue) ValueFunc {
 	}
 }
 
-// PlanOptions are a plan's options and what it is made with; the zero value is a normal plan.
+// PlanOptions configures Plan. The zero value makes a normal plan.
 type PlanOptions struct {
 	plan.Options
 	Variables map[string]InputValue
-	// Readings are what earlier plans found, and which of it may stand for new readings.
+	// Readings are results of earlier plans that may replace reading an object again.
 	Readings plan.Readings
-	// Stop, when closed, gives the plan up, as the end of the context does.
+	// Stop cancels planning when it is closed, like cancelling the context.
 	Stop <-chan struct{}
 }
 
-// ApplyOptions are the knobs of an apply.
+// ApplyOptions configures Apply.
 type ApplyOptions struct {
-	Variables map[string]InputValue // ephemeral ones of a saved plan
-	// State keeps what comes of the apply; nil: the result alone has it.
+	Variables map[string]InputValue // values of ephemeral variables, which a saved plan does not contain
+	// State stores the new state during the apply. nil means that the state is only returned in
+	// the result.
 	State state.Manager
-	Every time.Duration // how often the whole state is written meanwhile; 0 means 20 s
-	// Stop, when closed, lets running operations end and starts nothing more.
+	Every time.Duration // interval between writes of the whole state; 0 means 20 s
+	// Stop, when closed, starts no further operations; running ones may finish.
 	Stop <-chan struct{}
 }
 
-// ApplyResult is what came of an apply.
+// ApplyResult is the result of an apply.
 type ApplyResult struct {
 	State   *state.State // never nil
-	Counts  plan.Counts  // of what was done
-	Stopped bool         // a stop left actions undone
-	Started bool         // the state was ready for it: state.Manager.Start did not fail
-	// Providers say what the providers were configured with.
+	Counts  plan.Counts  // objects that the apply changed
+	Stopped bool         // some actions were not carried out because of Stop
+	Started bool         // state.Manager.Start succeeded, so the apply began
+	// Providers contains a digest of each provider's configuration.
 	Providers map[addr.ProviderConfig]state.Digest
 }
 
-// A Module is loaded configuration, for callers that need no more.
+// A Module is the loaded configuration of one module.
 type Module = config.Module

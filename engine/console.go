@@ -13,18 +13,18 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// ConsoleOptions say what expressions are evaluated with.
+// ConsoleOptions configures Console.
 type ConsoleOptions struct {
-	Variables map[string]InputValue // those that are missing are unknown
-	State     *state.State          // nil: none
-	// Plan makes a plan first, so that values are those that an apply would bring about.
+	Variables map[string]InputValue // variables that are missing are unknown
+	State     *state.State          // nil means no state
+	// Plan makes a plan first. Expressions then have the values that an apply would produce.
 	Plan bool
-	// Fallback answers references that the module does not, nil for none.
+	// Fallback resolves references that the root module does not define; nil means none.
 	Fallback func(ref hcl.Traversal) (v cty.Value, used int, ds diag.List, ok bool)
 }
 
-// A Console evaluates expressions as the root module sees them. It changes nothing and is
-// used by one goroutine.
+// A Console evaluates expressions in the scope of the root module. It changes nothing. It is
+// not safe for concurrent use.
 type Console struct {
 	e       *Engine
 	in      planner.Input
@@ -32,7 +32,8 @@ type Console struct {
 	planned *planner.Session // nil without a plan
 }
 
-// Console makes a console; only without errors it is usable. Close it when done.
+// Console returns a console, which is usable only if there are no errors. The caller must close
+// it.
 func (e *Engine) Console(ctx context.Context, o ConsoleOptions) (*Console, diag.List) {
 	vars, ds := e.inputsOrUnknown(o.Variables)
 	if ds.HasErrors() {
@@ -57,12 +58,12 @@ func (e *Engine) Console(ctx context.Context, o ConsoleOptions) (*Console, diag.
 	return c, ds
 }
 
-// Eval evaluates an expression. The value has its marks.
+// Eval evaluates an expression. The result has its marks.
 func (c *Console) Eval(ctx context.Context, x hcl.Expression) (cty.Value, diag.List) {
 	if c.planned != nil {
 		return c.planned.Eval(x)
 	}
-	s, ds := planner.NewSession(ctx, c.in, false, c.o.Fallback) // a fresh one, so that messages come again
+	s, ds := planner.NewSession(ctx, c.in, false, c.o.Fallback) // a new session, so that its messages are reported again
 	if ds.HasErrors() {
 		return cty.DynamicVal, ds
 	}
@@ -70,7 +71,7 @@ func (c *Console) Eval(ctx context.Context, x hcl.Expression) (cty.Value, diag.L
 	return v, append(append(ds, more...), s.Close()...)
 }
 
-// Close lets go of what a plan has opened.
+// Close releases the resources that a plan has opened.
 func (c *Console) Close() diag.List {
 	if c.planned == nil {
 		return nil
@@ -78,7 +79,7 @@ func (c *Console) Close() diag.List {
 	return c.planned.Close()
 }
 
-// Names are what references begin with, for completion: with their kinds in front.
+// Names returns the beginnings of valid references, such as "var.name", for completion.
 func (c *Console) Names() []string {
 	m := c.e.tree.Root.Config
 	out := []string{"path.cwd", "path.module", "path.root", "terraform.workspace"}

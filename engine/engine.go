@@ -37,7 +37,7 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// An Engine works on one folder. Close it when done.
+// An Engine works on the configuration of one directory. The caller must close it.
 type Engine struct {
 	o    Options
 	dir  string // absolute
@@ -49,8 +49,8 @@ type Engine struct {
 	planTime time.Time
 }
 
-// Open loads the root module and every module it calls. It evaluates no value
-// but those of module sources. The engine is usable only without errors.
+// Open loads the root module and every module that it calls. It evaluates module sources and
+// versions only. The engine is usable only if there are no errors.
 func Open(ctx context.Context, o Options) (*Engine, diag.List) {
 	e := &Engine{o: o}
 	if err := e.defaults(); err != nil {
@@ -101,27 +101,27 @@ func (e *Engine) defaults() error {
 	return nil
 }
 
-// rootDir is the folder of the root module, relative to that of the engine.
+// rootDir returns the directory of the root module relative to the engine's directory.
 func (e *Engine) rootDir() string { return cmp.Or(e.o.Root.Dir, ".") }
 
-// Close ends every provider that the engine started.
+// Close stops every provider that the engine started.
 func (e *Engine) Close() { e.pool.Close() }
 
-// Root is the configuration of the root module.
+// Root returns the configuration of the root module.
 func (e *Engine) Root() *config.Module { return e.tree.Root.Config }
 
-// A ModuleTree is the modules of a folder, and a ModuleNode one of them, with its
-// configuration and the calls in it. ModuleLoads are the folders that were loaded.
+// A ModuleTree contains all modules of a configuration. A ModuleNode is one of them, with its
+// configuration and module calls. ModuleLoads caches loaded directories.
 type (
 	ModuleTree  = config.Tree
 	ModuleNode  = config.Node
 	ModuleLoads = config.Loads
 )
 
-// Tree is the tree of modules.
+// Tree returns the tree of modules.
 func (e *Engine) Tree() *ModuleTree { return e.tree }
 
-// Dir is the folder that the engine works on, absolute.
+// Dir returns the absolute path of the engine's directory.
 func (e *Engine) Dir() string { return e.dir }
 
 func (e *Engine) moduleOptions(ctx context.Context, manifest map[string]module.Installed, value ValueFunc) module.Options {
@@ -158,7 +158,7 @@ func (e *Engine) moduleOptions(ctx context.Context, manifest map[string]module.I
 	}
 }
 
-// manifest reads what module installation recorded.
+// manifest reads the list of installed modules.
 func (e *Engine) manifest() (map[string]module.Installed, diag.List) {
 	path := filepath.Join(e.o.DataDir, "modules", "modules.json")
 	raw, err := folder{e.dir, e.o.Overlay, e.o.ReadFile}.ReadFile(path)
@@ -181,20 +181,20 @@ func (e *Engine) manifest() (map[string]module.Installed, diag.List) {
 	return out, nil
 }
 
-// Schema returns the schema of a provider, starting it where that is needed.
+// Schema returns the schema of a provider. It starts the provider if necessary.
 func (e *Engine) Schema(ctx context.Context, a addr.Provider) (*schema.Provider, diag.List) {
 	return e.pool.Schema(ctx, a)
 }
 
-// Static evaluates an expression of the root module early, before planning. The value
-// may be unknown and have marks, which the caller judges. value returns the values of the
-// variables that the expression refers to, also through locals; nil means that none has one.
+// Static evaluates an expression of the root module before planning. The result may be unknown
+// and may have marks. value returns the values of variables that the expression refers to,
+// directly or through locals. nil means that no variable has a value.
 func (e *Engine) Static(ctx context.Context, value ValueFunc, x hcl.Expression) (cty.Value, diag.List) {
 	return module.StaticValue(e.tree.Root, x, e.moduleOptions(ctx, nil, value))
 }
 
-// Requirements lists the providers that configuration needs, with every version
-// constraint on them.
+// Requirements returns the providers that the configuration requires, each with all its version
+// constraints.
 func (e *Engine) Requirements() map[addr.Provider][]config.Constraint {
 	out := map[addr.Provider][]config.Constraint{}
 	seen := map[*config.Module]bool{}
@@ -213,13 +213,13 @@ func (e *Engine) Requirements() map[addr.Provider][]config.Constraint {
 	return out
 }
 
-// Validate holds configuration to every rule that needs neither state nor values.
+// Validate checks every rule that needs neither state nor values of variables.
 func (e *Engine) Validate(ctx context.Context) diag.List {
 	return validate.Run(ctx, validate.Input{Tree: e.tree, Providers: e.pool, Functions: e.functions(time.Time{}, true), Provisioners: e.o.Provisioners, Cwd: e.o.LaunchDir, Also: imports.Validate})
 }
 
-// Plan compares configuration with a state, which may be nil, and says what has
-// to be done. With errors the plan is marked as errored and cannot be applied.
+// Plan compares the configuration with a state, which may be nil, and returns the necessary
+// changes. With errors the plan is marked as errored and cannot be applied.
 func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*plan.Plan, diag.List) {
 	vars, ds := e.inputs(o.Variables)
 	if e.o.Provisioners != nil {
@@ -247,7 +247,7 @@ func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*p
 		KeepHosts: e.getenv("OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION") == "0",
 	})
 	ds = append(ds, more...)
-	if len(p.Drift) > 0 { // it tells which of that matters
+	if len(p.Drift) > 0 { // relevant attributes select which drift is shown
 		p.Relevant = relevantattrs.Attributes(p, e.tree, typeSchemas{ctx, e}, nil)
 	}
 	if o.GenerateTo != "" && !ds.HasErrors() {
@@ -256,8 +256,8 @@ func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*p
 	return p, ds
 }
 
-// validateBeforePlan finds what configuration and the values of variables show, before any provider
-// is asked to read or plan.
+// validateBeforePlan reports errors that the configuration and the values of variables show,
+// before any provider is called to read or plan.
 func (e *Engine) validateBeforePlan(ctx context.Context, in eval.Options, prev *state.State, o *PlanOptions) (validate.Validated, diag.List) {
 	var ds diag.List
 	destroy := o.Mode == plan.Destroy
@@ -268,10 +268,10 @@ func (e *Engine) validateBeforePlan(ctx context.Context, in eval.Options, prev *
 		Tree: e.tree, Providers: e.pool, Functions: in.Functions, Provisioners: e.o.Provisioners, Cwd: e.o.LaunchDir, Compiled: in.Compiled,
 		Wants: planner.Selects(in, o.Targets, o.Excludes), Uses: configurationsOf(prev),
 	}, destroy)
-	return valid, append(ds, more...).Once() // the rules of variables are looked at by both
+	return valid, append(ds, more...).Once() // both steps check the rules of variables
 }
 
-// configurationsOf reports whether an object in a state has a provider configuration.
+// configurationsOf returns a test whether an object in s uses a provider configuration.
 func configurationsOf(s *state.State) func(addr.ProviderConfig) bool {
 	used := map[addr.ProviderConfig]bool{}
 	if s != nil {
@@ -284,7 +284,8 @@ func configurationsOf(s *state.State) func(addr.ProviderConfig) bool {
 	return func(a addr.ProviderConfig) bool { return used[a] }
 }
 
-// evaluation is what configuration is evaluated with at a time.
+// evaluation returns the options for evaluating the configuration. now is the result of
+// plantimestamp().
 func (e *Engine) evaluation(vars map[string]eval.Input, now time.Time, planning, deferring bool) eval.Options {
 	return eval.Options{
 		Tree: e.tree, Variables: vars, Workspace: e.o.Workspace, RootDir: e.rootDir(), Cwd: e.o.LaunchDir,
@@ -292,13 +293,13 @@ func (e *Engine) evaluation(vars map[string]eval.Input, now time.Time, planning,
 	}
 }
 
-// providers is how the running providers are called.
+// providers returns the options for calling the running providers.
 func (e *Engine) providers() resourceclient.Options {
 	return resourceclient.Options{Providers: e.pool, Observe: e.o.Observe, Parallelism: e.o.Parallelism}
 }
 
-// WriteGenerated writes the configuration that a plan made for imported objects to a file,
-// which must not exist. A plan that made none writes nothing.
+// WriteGenerated writes the configuration that a plan generated for imported objects to a file,
+// which must not exist. If the plan generated none, it writes nothing.
 func WriteGenerated(p *plan.Plan, path string) diag.List {
 	var text strings.Builder
 	for _, c := range p.Changes {
@@ -324,9 +325,9 @@ func WriteGenerated(p *plan.Plan, path string) diag.List {
 	return nil
 }
 
-// Apply carries out a plan that was made by this engine, or by one on the same
-// configuration. The result's state is what is known, with errors too. A plan that is
-// errored, or that defers something, is refused: nothing begins.
+// Apply carries out a plan that was made by this engine, or by one on the same configuration.
+// The result contains the known state, also with errors. Apply refuses a plan that is errored
+// or has deferred objects, before anything is changed.
 func (e *Engine) Apply(ctx context.Context, p *plan.Plan, o ApplyOptions) (ApplyResult, diag.List) {
 	if p.Errored {
 		return ApplyResult{State: p.Prior}, diag.Errorf(diag.CodeCLIPlanErrors, nil, "Plan has errors", "The plan was not made to its end, since there were errors. Plan again.")
@@ -373,7 +374,7 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan, o ApplyOptions) (Apply
 	return out, ds
 }
 
-// onStop calls a function when stop is closed; the returned function ends the watch.
+// onStop calls f when stop is closed. The returned function ends the watch and waits for f.
 func onStop(stop <-chan struct{}, f func()) (end func()) {
 	if stop == nil {
 		return func() {}
@@ -381,7 +382,7 @@ func onStop(stop <-chan struct{}, f func()) (end func()) {
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Add(1)
-	go func() { // owned by Plan or Apply, which ends and awaits it
+	go func() { // owned by Plan or Apply, which ends it and waits for it
 		defer wg.Done()
 		select {
 		case <-stop:
@@ -395,8 +396,7 @@ func onStop(stop <-chan struct{}, f func()) (end func()) {
 	}
 }
 
-// inputs turns given values into those of the root variables. Values of
-// variables that are not declared are left out.
+// inputs converts given values to values of the root variables. It skips undeclared variables.
 func (e *Engine) inputs(given map[string]InputValue) (map[string]eval.Input, diag.List) {
 	out := make(map[string]eval.Input, len(given))
 	var ds diag.List
@@ -412,7 +412,8 @@ func (e *Engine) inputs(given map[string]InputValue) (map[string]eval.Input, dia
 	return out, ds
 }
 
-// Incomplete is what to say after the apply of a plan that was not about everything.
+// Incomplete returns the warnings to show after the apply of a plan that did not cover
+// everything.
 func Incomplete(p *plan.Plan) diag.List {
 	if len(p.Targets) == 0 && len(p.Excludes) == 0 {
 		return nil

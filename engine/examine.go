@@ -19,13 +19,12 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// An Examiner finds what is wrong with configuration that is not about to run yet: its
-// folder may not be there, modules and providers need not be installed, and files that
-// it reads may be written later. What it finds, no run gets past. It may be used
-// concurrently.
+// An Examiner finds errors in configuration that does not run yet: its directory may not exist,
+// modules and providers may not be installed, and files that it reads may be created later. It
+// only reports errors that every run would have. It is safe for concurrent use.
 type Examiner struct{ functions map[string]function.Function }
 
-// NewExaminer makes an Examiner; now is the time that functions get.
+// NewExaminer returns an Examiner. now returns the time that functions such as timestamp() use.
 func NewExaminer(now func() time.Time) *Examiner {
 	all := maps.Clone(funcs.Table(funcs.Config{Now: now, PureOnly: true}))
 	unknown := resourceclient.UnknownFunction()
@@ -38,10 +37,10 @@ func NewExaminer(now func() time.Time) *Examiner {
 	return &Examiner{all}
 }
 
-// Module tells the errors in a root module and all that it calls. Only the built-in
-// provider is asked. Nothing is said where sources of modules depend on values.
+// Module returns the errors in a root module and all modules that it calls. It calls the
+// built-in provider only. It reports nothing if a module source depends on values.
 func (x *Examiner) Module(ctx context.Context, o Options) diag.List {
-	o.ReadState = func(context.Context, ReadStateRequest) (*state.State, diag.List) { return nil, nil } // no state is looked for
+	o.ReadState = func(context.Context, ReadStateRequest) (*state.State, diag.List) { return nil, nil } // no state is read
 	e, ds := Open(ctx, o)
 	if e == nil {
 		return ds.Errors()
@@ -60,7 +59,7 @@ func (x *Examiner) Module(ctx context.Context, o Options) diag.List {
 	}).Errors()
 }
 
-// computedSources reports whether which modules are called depends on values.
+// computedSources reports whether a module source or version depends on values.
 func computedSources(t *module.Tree) bool {
 	found := false
 	t.Walk(func(n *module.Node) {
@@ -73,8 +72,8 @@ func computedSources(t *module.Tree) bool {
 	return found
 }
 
-// Inputs tells which of the values given to variables of a root module do not pass
-// their validation rules, as far as that is known.
+// Inputs returns errors for given values of root variables that fail the variables' validation
+// rules. It ignores rules whose result is unknown.
 func (x *Examiner) Inputs(ctx context.Context, root *config.Module, given map[string]InputValue) diag.List {
 	values := map[string]eval.Input{}
 	some := false

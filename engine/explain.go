@@ -19,37 +19,37 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// An Explanation is the way from a value to the text that set it. What it is made of, and
-// what gives a module its inputs, package explanation names.
+// An Explanation describes how a value was computed, back to the text that set it. See package
+// explanation.
 type Explanation = explanation.Explanation
 
-// ExplainOptions are what configuration alone does not know. The zero value is
-// enough for an answer.
+// ExplainOptions is the information for Explain that is not in the configuration. The zero
+// value is usable.
 type ExplainOptions struct {
-	Variables map[string]InputValue // those that are missing are unknown
+	Variables map[string]InputValue // missing variables are unknown
 
-	// Lost lists values of a variable that those in Variables won over, the next
-	// best first. Nil if nobody collected them.
+	// Lost returns the values of a variable that were overridden by the value in Variables, in
+	// order of precedence. nil means that they are not known.
 	Lost func(name string) []InputValue
 
-	// State has values that only providers know. They are shown where the
-	// provider's schema can be had, since it says what is sensitive. Nil for none.
+	// State contains values that only providers know. They are shown if the provider's schema
+	// is available, because the schema marks sensitive attributes. nil means none.
 	State *state.State
 
-	// Unit is what gives the module its inputs, with the text of its files, and Show
-	// the names of files for readers. Nil in a plain folder.
+	// Unit describes the unit that sets the inputs of the module, with the text of its files.
+	// Show returns the displayed name of a file. Both are nil in a directory without units.
 	Unit    explanation.Unit
 	UnitSet *source.Set
 	Show    func(file string) (name, layer string)
 
-	// Installed is called once, before the first schema is asked for, to find the
-	// programs of providers. Nil if they are found already.
+	// Installed is called once, before the first schema is needed, to locate the executables of
+	// providers. nil means that they are located already.
 	Installed func()
 }
 
-// Explain tells where the value at ADDRESS[.PATH] comes from. Of the providers on
-// the way there, those that are installed are started, to learn from their schemas
-// what must not be shown; without them the names of arguments decide.
+// Explain explains the value at ADDRESS[.PATH]. It starts installed providers that are
+// involved, because their schemas mark sensitive attributes. For other providers the names of
+// arguments decide whether a value is hidden.
 func (e *Engine) Explain(ctx context.Context, address string, o ExplainOptions) (*Explanation, diag.List) {
 	vars, ds := e.inputsOrUnknown(o.Variables)
 	if ds.HasErrors() {
@@ -67,7 +67,7 @@ func (e *Engine) Explain(ctx context.Context, address string, o ExplainOptions) 
 	x.File = func(name string) (string, []byte, bool) {
 		path := filepath.Clean(name)
 		text, err := files.Read(path)
-		return path, text, err == nil && !strings.HasPrefix(name, "~") // which is the user's home
+		return path, text, err == nil && !strings.HasPrefix(name, "~") // "~" is the user's home directory
 	}
 	if o.Lost != nil {
 		x.Lost = func(name string) (out []origin.Given) {
@@ -85,8 +85,8 @@ func (e *Engine) Explain(ctx context.Context, address string, o ExplainOptions) 
 	return out, append(ds, more...)
 }
 
-// schemas asks providers for their schemas, each once; nil where that fails.
-// Explaining is one task, and so nothing is locked.
+// schemas returns a function that gets the schema of a provider once, or nil on failure.
+// Explain runs in one task, so there is no lock.
 func (e *Engine) schemas(ctx context.Context, installed func()) func(addr.Provider) *schema.Provider {
 	x := resourceclient.New(ctx, resourceclient.Options{Providers: e.pool})
 	cache := map[addr.Provider]*schema.Provider{}
@@ -107,8 +107,8 @@ func (e *Engine) schemas(ctx context.Context, installed func()) func(addr.Provid
 	}
 }
 
-// known reads instances in a state. What cannot be read, or whose schema cannot
-// be had, is not known.
+// known returns a function that reads instances from a state. The result is unknown if the
+// instance cannot be decoded or its schema is not available.
 func (e *Engine) known(ctx context.Context, s *state.State, schemas func(addr.Provider) *schema.Provider) func(addr.Instance) cty.Value {
 	if s == nil {
 		return nil

@@ -13,11 +13,11 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 )
 
-// folder reads files below the engine's folder by the names that messages show.
+// folder reads files below the engine's directory by the names that appear in messages.
 type folder struct {
 	dir     string
 	overlay map[string][]byte
-	read    func(path string) ([]byte, error) // nil: readfile.Whole
+	read    func(path string) ([]byte, error) // nil means readfile.Whole
 }
 
 func (f folder) path(name string) string {
@@ -67,7 +67,7 @@ func (f folder) ReadDir(name string) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-// overlayEntry is a file that exists in memory alone.
+// overlayEntry is a file that exists in memory only.
 type overlayEntry string
 
 func (o overlayEntry) Name() string               { return string(o) }
@@ -75,7 +75,8 @@ func (o overlayEntry) IsDir() bool                { return false }
 func (o overlayEntry) Type() fs.FileMode          { return 0 }
 func (o overlayEntry) Info() (fs.FileInfo, error) { return nil, fs.ErrNotExist }
 
-// unmade is a folder that is not on disk, as functions read it.
+// unmade is the file system of a directory that does not exist on disk, for functions that read
+// files.
 type unmade struct{ config.FS }
 
 // Open implements fs.FS.

@@ -11,15 +11,15 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// ImportOptions say which object is taken over, and to which address.
+// ImportOptions selects the object to import and its address.
 type ImportOptions struct {
 	Variables map[string]InputValue
-	Addr      addr.Instance // of a managed resource
-	ID        string        // as the provider knows it
+	Addr      addr.Instance // of a managed resource instance
+	ID        string        // the import ID that the provider expects
 }
 
-// Import takes an existing object over into a state, which may be nil, without planning
-// anything. The state that it returns is to be written; with errors it is nil.
+// Import adds an existing object to a state, which may be nil, without planning. It returns the
+// new state, which the caller must write. With errors the state is nil.
 func (e *Engine) Import(ctx context.Context, prev *state.State, o ImportOptions) (*state.State, diag.List) {
 	vars, ds := e.inputs(o.Variables)
 	if ds.HasErrors() {

@@ -14,9 +14,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// inputValue reads a given value by the variable's declaration: text is the
-// value itself for primitive and untyped variables, else an expression without
-// references (OpenTofu's rule for the command line and the environment).
+// inputValue converts a given value by the variable's declaration. For primitive and untyped
+// variables the text is the value itself. Otherwise it is an expression without references.
+// This is OpenTofu's rule for the command line and the environment.
 func inputValue(v *config.Variable, in InputValue) (eval.Input, diag.List) {
 	out := eval.Input{Value: in.Value, At: in.At, From: describeSource(v.Name, in.From)}
 	if in.Text == nil {
@@ -44,7 +44,7 @@ func inputValue(v *config.Variable, in InputValue) (eval.Input, diag.List) {
 	return out, nil
 }
 
-// describeSource says where a value came from.
+// describeSource returns the source of a variable's value in words.
 func describeSource(name string, l source.Layer) string {
 	switch l.Kind {
 	case source.Environment:
@@ -65,7 +65,7 @@ func describeSource(name string, l source.Layer) string {
 
 func systemClock() time.Time { return time.Now() }
 
-// inputsOrUnknown is inputs with unknown values for the required variables that have none.
+// inputsOrUnknown is like inputs, with unknown values for required variables that have none.
 func (e *Engine) inputsOrUnknown(values map[string]InputValue) (map[string]eval.Input, diag.List) {
 	out, ds := e.inputs(values)
 	if ds.HasErrors() {
@@ -77,7 +77,7 @@ func (e *Engine) inputsOrUnknown(values map[string]InputValue) (map[string]eval.
 	return out, ds
 }
 
-// Missing are the required variables of a module that have no value, by name.
+// Missing returns the required variables of a module that have no value, sorted by name.
 func Missing(values map[string]InputValue, declared map[string]*config.Variable) []*config.Variable {
 	var out []*config.Variable
 	for name, d := range declared {

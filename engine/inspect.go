@@ -20,19 +20,19 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// InspectOptions say which values the objects of a configuration have: those that a plan gives
-// them, or what a state has.
+// InspectOptions selects the values that objects have in an Inspection: those of a state, or
+// those that a plan will produce.
 type InspectOptions struct {
 	Variables map[string]InputValue
-	State     *state.State // what objects are; nil with a Plan
-	Plan      *plan.Plan   // what they will be; nil: as in State
-	// Names answers the references that the configuration does not know, before it is
-	// asked; nil: none. known is false for those that are not its own.
+	State     *state.State // current values of objects; nil with a Plan
+	Plan      *plan.Plan   // planned values of objects; nil means the values in State
+	// Names resolves references before the configuration does. known is false for references
+	// that it does not define. nil means none.
 	Names func(ref hcl.Traversal, at *source.Range) (v cty.Value, used int, known bool, ds diag.List)
 }
 
-// An Inspection evaluates expressions as if they stood in the root module, whose outputs
-// they may name too (output.NAME). It is used by one goroutine.
+// An Inspection evaluates expressions in the scope of the root module, including its outputs
+// (output.NAME). It is not safe for concurrent use.
 type Inspection struct {
 	root     *eval.Module
 	ev       *eval.Evaluator
@@ -42,7 +42,7 @@ type Inspection struct {
 	returned map[*diag.Message]bool // messages of the graph that were returned already
 }
 
-// Inspect makes an Inspection. Nothing is evaluated before it is asked for.
+// Inspect returns an Inspection. Values are computed when they are needed.
 func (e *Engine) Inspect(ctx context.Context, o InspectOptions) (*Inspection, diag.List) {
 	vars, ds := e.inputs(o.Variables)
 	if ds.HasErrors() {
@@ -61,7 +61,7 @@ func (e *Engine) Inspect(ctx context.Context, o InspectOptions) (*Inspection, di
 		}
 	}
 	in := e.evaluation(vars, now, true, false)
-	if o.Plan == nil && o.State == nil { // values for a run, which are the same in its plan and its apply
+	if o.Plan == nil && o.State == nil { // values of one run, which are the same in its plan and its apply
 		in.Functions = e.functions(e.o.Now(), false)
 	}
 	in.Phase = w
@@ -77,20 +77,20 @@ func (i *Inspection) Value(x hcl.Expression) (cty.Value, diag.List) {
 	return v, append(i.news(), ds...)
 }
 
-// Output is the value of a root output.
+// Output returns the value of a root output.
 func (i *Inspection) Output(name string) (cty.Value, diag.List) {
 	v, _ := i.root.Output(i.task, name)
 	return v, i.news()
 }
 
-// CodeCheckOpen is the code of the warning that a plan leaves an assertion of a check block
-// to apply.
+// CodeCheckOpen is the code of the warning that an assertion of a check block can only be
+// evaluated during apply.
 const CodeCheckOpen = eval.CheckOpen
 
-// A Verdict is what came of a condition.
+// A Verdict is the result of a condition.
 type Verdict uint8
 
-// The verdicts: it holds, it does not, nobody can tell yet, or it cannot be evaluated.
+// The verdicts: true, false, not known yet, or failed to evaluate.
 const (
 	Holds Verdict = iota
 	Broken
@@ -98,8 +98,8 @@ const (
 	Invalid
 )
 
-// Condition evaluates a condition. If it does not hold, the message says so under the
-// summary "KIND failed".
+// Condition evaluates a condition. If it is false, the returned message has the summary "KIND
+// failed".
 func (i *Inspection) Condition(kind string, r *config.Rule) (Verdict, diag.List) {
 	out, ds := i.ev.Condition(i.task, inspectionScope{i}, kind, r)
 	news := i.news()
@@ -119,7 +119,7 @@ func (i *Inspection) Condition(kind string, r *config.Rule) (Verdict, diag.List)
 	}
 }
 
-// news are the messages of evaluated objects that were not returned yet.
+// news returns the messages of evaluated objects that were not returned before.
 func (i *Inspection) news() (ds diag.List) {
 	for _, m := range i.graph.Diags() {
 		if !i.returned[m] {
@@ -130,7 +130,7 @@ func (i *Inspection) news() (ds diag.List) {
 	return ds
 }
 
-// An inspectionScope is what expressions of an Inspection may name.
+// An inspectionScope resolves the references of an Inspection's expressions.
 type inspectionScope struct{ *Inspection }
 
 // Resolve implements lang.Scope.
@@ -165,14 +165,14 @@ func (i inspectionScope) Functions(t *demand.Task, provider []string) (map[strin
 	return i.root.Functions(t, provider)
 }
 
-// objectValues are the values of objects: as a plan has them, or a state.
+// objectValues returns the values of objects from a plan or a state.
 type objectValues struct {
 	x       *resourceclient.Client
 	state   *state.State
 	planned map[addr.Instance]*plan.Change
 }
 
-// here reports whether anything is known of an instance.
+// here reports whether the plan or state contains an instance.
 func (w *objectValues) here(a addr.Instance) bool {
 	if c := w.planned[a]; c != nil {
 		return true

@@ -18,7 +18,7 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// functions is the function table of a phase.
+// functions returns the functions that expressions may call.
 func (e *Engine) functions(planTime time.Time, pure bool) map[string]function.Function {
 	e.tables.Lock()
 	defer e.tables.Unlock()
@@ -34,13 +34,14 @@ func (e *Engine) functions(planTime time.Time, pure bool) map[string]function.Fu
 	return t
 }
 
-// files is how functions read files, and explanations what functions read.
+// files returns the configuration of functions that read files. Explanations use it, too.
 func (e *Engine) files() funcs.Config {
 	return funcs.Config{BaseDir: e.dir, Folder: e.unmade(), ReadFile: e.o.ReadFile}
 }
 
-// unmade has the files of the engine's folder, for functions, where they are read from other
-// places and the folder is not on disk: that of a unit which was not run yet.
+// unmade returns the files of the engine's directory for functions, if the directory does not
+// exist on disk and its files are read from elsewhere. This is the case for a unit that has not
+// run yet.
 func (e *Engine) unmade() fs.FS {
 	if e.o.Sources == nil || e.o.Sources.FS == nil {
 		return nil
@@ -51,7 +52,8 @@ func (e *Engine) unmade() fs.FS {
 	return unmade{e.o.Sources.FS}
 }
 
-// templateDepth limits how deep templates call each other: TF_TEMPLATE_RECURSION_DEPTH, or 0.
+// templateDepth returns the maximum depth of nested template calls from
+// TF_TEMPLATE_RECURSION_DEPTH, or 0.
 func (e *Engine) templateDepth() int {
 	n, err := strconv.Atoi(e.getenv("TF_TEMPLATE_RECURSION_DEPTH"))
 	if err != nil || n < 1 {
@@ -76,7 +78,7 @@ func (e *Engine) getenv(name string) string {
 	return ""
 }
 
-// sources adds the built-in provider to those of the options.
+// sources adds the built-in provider to the provider source of the options.
 type sources struct{ e *Engine }
 
 func (s sources) Factory(a addr.Provider) (provider.Factory, diag.List) {
@@ -90,7 +92,7 @@ func (s sources) Factory(a addr.Provider) (provider.Factory, diag.List) {
 	return f, ds
 }
 
-// plain is the factory of a provider before it is decorated.
+// plain returns the factory of a provider before Decorate.
 func (s sources) plain(a addr.Provider) (provider.Factory, diag.List) {
 	if a.IsBuiltIn() {
 		return builtin.Factory(s.e.o.ReadState.builtin()), nil
@@ -101,7 +103,8 @@ func (s sources) plain(a addr.Provider) (provider.Factory, diag.List) {
 	return s.e.o.Providers.Factory(a)
 }
 
-// Program tells what a provider runs as. The built-in one belongs to its engine.
+// Program describes the executable of a provider. The built-in provider belongs to its engine
+// and is not shared.
 func (s sources) Program(ctx context.Context, a addr.Provider) (manager.Program, diag.List) {
 	if p, ok := s.e.o.Providers.(ProgramSource); ok && !a.IsBuiltIn() && !s.decorated(a) {
 		return p.Program(ctx, a)
@@ -109,7 +112,7 @@ func (s sources) Program(ctx context.Context, a addr.Provider) (manager.Program,
 	return manager.Program{}, nil
 }
 
-// decorated reports whether a provider is not used as it is.
+// decorated reports whether Decorate replaces a provider's factory.
 func (s sources) decorated(a addr.Provider) bool {
 	if s.e.o.Decorate == nil {
 		return false
@@ -118,8 +121,8 @@ func (s sources) decorated(a addr.Provider) bool {
 	return ds.HasErrors() || s.e.o.Decorate(a, f) != nil
 }
 
-// typeSchemas serves what looks at a plan's configuration. What cannot be had
-// was reported where it was needed.
+// typeSchemas returns the schemas of resource types for the analysis of relevant attributes. It
+// returns nil for unavailable schemas, which were reported before.
 type typeSchemas struct {
 	ctx context.Context
 	e   *Engine

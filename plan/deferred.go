@@ -6,22 +6,22 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// UnknownCode is the code of errors about something that must be known before
-// anything can be planned, and is not.
+// UnknownCode is the code of errors about a value that must be known for planning, but is
+// unknown.
 const UnknownCode = diag.CodePlanUnknown
 
-// DeferReason says why something is deferred.
+// DeferReason is the reason for which a plan defers an object.
 type DeferReason string
 
-// The reasons. The words are those of the plugin protocol where it has them.
+// The reasons, in the words of the plugin protocol where it has them.
 const (
 	InstancesUnknown      DeferReason = "instance_count_unknown"
 	ProviderConfigUnknown DeferReason = "provider_config_unknown"
-	ConfigUnknown         DeferReason = "resource_config_unknown" // of a data source, which cannot be read
+	ConfigUnknown         DeferReason = "resource_config_unknown" // a data source cannot be read because its arguments are unknown
 	ImportUnknown         DeferReason = "import_unknown"
 )
 
-// Text says the reason in words, to go behind "because".
+// Text returns the reason as a clause that follows "because".
 func (r DeferReason) Text() string {
 	switch r {
 	case InstancesUnknown:
@@ -36,17 +36,17 @@ func (r DeferReason) Text() string {
 	return string(r)
 }
 
-// A Deferred is something that cannot be planned before root variables are known
-// that hold something unknown now. A plan with any is not to be applied: make
-// another when they are known.
+// A Deferred is a module, resource or instance that cannot be planned because root variables
+// contain unknown values. A plan that defers anything cannot be applied. A new plan is
+// necessary when the variables are known.
 type Deferred struct {
 	Addr      string // of a module, a resource or an instance
 	Reason    DeferReason
-	At        source.Range // what has to be known
-	Variables []string     // the root variables that it waits for, sorted
+	At        source.Range // the expression that must become known
+	Variables []string     // the root variables with unknown values, sorted
 }
 
-// Covers reports whether an instance is, or is part of, what is deferred.
+// Covers reports whether an instance is deferred by d, or is part of what d defers.
 func (d *Deferred) Covers(a addr.Instance) bool {
 	t, err := addr.ParseTarget(d.Addr)
 	return err == nil && t.Contains(a)

@@ -6,52 +6,53 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 )
 
-// Options say what a plan is about. The zero value is a normal plan of everything. The flags
-// of commands set them; the engine, the planner and runs over many units take them.
+// Options configures a plan. The zero value makes a normal plan of everything. Command flags
+// set them. The engine, the planner and runs over many units use them.
 type Options struct {
 	Mode Mode
-	// SkipRefresh plans from the state alone: no object is read.
+	// SkipRefresh plans from the stored state. No object is read.
 	SkipRefresh bool
-	// MinimalRefresh reads an object only if the plan that is made from its state has a
-	// change for it, and then plans it again, or if its schema has another version. What the
-	// configuration no longer contains is not read.
+	// MinimalRefresh skips reading an object if the plan from stored state has no change for
+	// it. Otherwise the object is read and planned again. Objects with another schema version
+	// are always read. Objects that the configuration no longer contains are not read.
 	MinimalRefresh bool
-	// MinimalData reads a data source only if its arguments are not those of the last time, or
-	// if something that it depends on changes.
+	// MinimalData reads a data source only if its arguments changed since the last read, or if
+	// an object that it depends on changes.
 	MinimalData bool
-	// RefreshMaxAge is how old a reading by an earlier command may be to stand for a new one;
-	// 0 means that everything is read.
+	// RefreshMaxAge is the maximum age at which a reading by an earlier command replaces a new
+	// one. 0 means that everything is read.
 	RefreshMaxAge time.Duration
 
-	Targets  []addr.Target // limits the plan to these and what they depend on; nil: everything
-	Excludes []addr.Target // leaves these and what depends on them out
+	Targets  []addr.Target // limits the plan to these and their dependencies; nil means everything
+	Excludes []addr.Target // omits these and everything that depends on them
 	Replace  []addr.Instance
 
-	// GenerateTo is the file for generated configuration of import blocks whose resource has
-	// none; "" generates nothing.
+	// GenerateTo is the file for generated configuration of import blocks without a resource
+	// block. "" generates nothing.
 	GenerateTo string
-	// Defer defers what cannot be planned because variables contain something unknown
-	// (Plan.Deferred). Otherwise that is an error. Such a plan cannot be applied.
+	// Defer defers objects that cannot be planned because variables contain unknown values; see
+	// Plan.Deferred. Without Defer that is an error. A plan that defers objects cannot be
+	// applied.
 	Defer bool
-	// Time is the result of plantimestamp(); zero means now. A plan that replaces another one
-	// has the time of that.
+	// Time is the result of plantimestamp(). Zero means now. A plan that replaces another plan
+	// uses the time of that plan.
 	Time time.Time
-	// Forget lets a plan to destroy everything leave objects behind that are not to be
-	// destroyed; otherwise its apply ends with an error.
+	// Forget allows a plan to destroy everything to leave objects that must not be destroyed.
+	// Without Forget its apply ends with an error.
 	Forget bool
 }
 
-// Readings are what earlier plans found (Plan.Readings), and which of it may stand for new
-// readings.
+// Readings are results of earlier plans (Plan.Readings) that may replace reading an object
+// again.
 type Readings struct {
-	// Recent are those that stand for new ones, if the state still contains what it contained
-	// then and the plan does not change the object otherwise than Expected says.
+	// Recent readings replace new ones if the state still contains the same object, and the
+	// plan makes no change to the object other than those that Expected accepts.
 	Recent map[addr.Object]Reading
-	// Data are those of data sources, however old, for MinimalData.
+	// Data are readings of data sources of any age, for MinimalData.
 	Data map[addr.Object]Reading
-	// Expected reports whether a change that was planned with a recent reading is known
-	// already, so that there is no reason to read again; nil: none is.
+	// Expected reports whether a change that was planned with a recent reading is already
+	// known, so that reading the object again is not necessary. nil means that no change is.
 	Expected func(*Change) bool
-	// Note adds the readings of this plan to it.
+	// Note adds the readings of this plan to the plan.
 	Note bool
 }

@@ -1,10 +1,10 @@
-// Package plan is what has to be done: a Plan, which is data alone. The planner
-// makes it, apply carries it out, and views show it.
+// Package plan defines the Plan, which describes what an apply will do. The planner makes
+// plans, package apply carries them out, and views show them.
 //
-// Main types: Plan, Change (what becomes of one object, as it is shown) and
-// Action (one step of carrying it out, with the steps that it needs first).
-// The one rule: nothing in a Plan is a function or a connection, so that it can
-// be printed, saved, compared and applied by another process.
+// Main types: Plan, Change (the effect on one object, as it is shown) and Action (one step of
+// an apply, with the steps that must come first). The one rule: a Plan contains only data, no
+// functions or connections, so that it can be printed, saved, compared and applied by another
+// process.
 package plan
 
 import (
@@ -17,17 +17,17 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Mode is the kind of plan.
+// Mode is the kind of a plan.
 type Mode uint8
 
-// The modes; they exclude one another.
+// The modes, which are mutually exclusive.
 const (
 	Normal Mode = iota
 	Destroy
 	RefreshOnly
 )
 
-// Op is what happens to an object.
+// Op is the operation on an object.
 type Op = event.Op
 
 // The operations. The last three are shown as one change and carried out as two actions.
@@ -43,8 +43,8 @@ const (
 	ForgetThenCreate = event.ForgetThenCreate
 )
 
-// Reason says why an operation was chosen, in the words of the JSON plan
-// format ("replace_because_tainted"); "" is none.
+// Reason is the reason for an operation, in the words of the JSON plan format, such as
+// "replace_because_tainted". "" means none.
 type Reason string
 
 // The reasons.
@@ -67,121 +67,122 @@ const (
 	ForgotDestroyConfig    Reason = "forgot_because_lifecycle_destroy_in_config"
 )
 
-// A Change is what becomes of one object. Values carry no marks; which parts
-// are sensitive stands beside them.
+// A Change describes what happens to one object. The values have no marks. Separate fields list
+// the sensitive parts.
 type Change struct {
 	Addr     addr.Instance
 	Deposed  addr.DeposedKey // "" for the current object
-	Prev     addr.Instance   // where state had it before moves; equal to Addr if it did not move
+	Prev     addr.Instance   // address in the state before moves; equal to Addr if the object did not move
 	Provider addr.ProviderConfig
 	Op       Op
 	Reason   Reason
 
-	Before          cty.Value // null where there is no object; of the schema's type
-	After           cty.Value // null where there will be none; unknown parts are known after apply
+	Before          cty.Value // null if there is no object yet; has the schema's type
+	After           cty.Value // null if no object remains; unknown parts become known during apply
 	BeforeSensitive []cty.Path
 	AfterSensitive  []cty.Path
-	Undeclared      []cty.Path // of AfterSensitive, in its order: what planned_values of the JSON form does not tell
-	ReplacePaths    []cty.Path // what forces replacement
+	Undeclared      []cty.Path // the paths of AfterSensitive, in the same order, that planned_values in JSON output omits
+	ReplacePaths    []cty.Path // arguments that force the replacement
 
-	Import         *Import // nil unless the object is imported
+	Import         *Import // nil if the object is not imported
 	BeforeIdentity cty.Value
 	AfterIdentity  cty.Value
 
 	Handling
 }
 
-// Handling is what carrying out a change goes by, and what is never shown.
+// Handling is the information for carrying out a change. It is never shown.
 type Handling struct {
-	Private      []byte                // of the provider, for the call that makes the change
-	Dependencies []addr.ConfigResource // for the state of the new object
-	ForcedCBD    bool                  // create_before_destroy by configuration or propagation
+	Private      []byte                // the provider's private data, passed to the call that makes the change
+	Dependencies []addr.ConfigResource // stored with the new object
+	ForcedCBD    bool                  // create_before_destroy is set, in the configuration or by a dependent resource
 	SkipDestroy  bool                  // lifecycle.destroy = false
-	ConfigKnown  bool                  // the configuration was wholly known, so that this is the final plan for the object
+	ConfigKnown  bool                  // the configuration was wholly known, so this is the object's final plan
 }
 
-// Moved reports whether the object had another address before.
+// Moved reports whether the object's address changes.
 func (c *Change) Moved() bool { return c.Prev != c.Addr }
 
-// Outlives reports whether the object is forgotten since its lifecycle says that it is not
-// to be destroyed, in configuration or in state.
+// Outlives reports whether the object is removed from state without being destroyed, because
+// its lifecycle in configuration or state forbids destroying it.
 func (c *Change) Outlives() bool {
 	return c.Op == Forget && (c.Reason == ForgotDestroyConfig || c.Reason == ForgotDestroyState)
 }
 
-// An Import names the existing object that a change takes over.
+// An Import identifies the existing object that a change imports.
 type Import struct {
 	ID              string
-	Identity        cty.Value // cty.NilVal if by ID
+	Identity        cty.Value // cty.NilVal if the import uses an ID
 	GeneratedConfig string
 }
 
-// An OutputChange is what becomes of a root output.
+// An OutputChange describes what happens to a root output.
 type OutputChange struct {
 	Name            string
 	Op              Op // NoOp, Create, Update or Delete
 	Before, After   cty.Value
 	BeforeSensitive bool
 	AfterSensitive  bool // the output is declared sensitive
-	Left            bool // the plan leaves it out: it stays as state has it
+	Left            bool // the plan does not cover the output, which keeps its value in state
 	Deprecated      string
 }
 
-// Kind is what a step does.
+// Kind is the kind of an action.
 type Kind uint8
 
-// The steps. A replacement is a StepDelete and a StepCreate; StepDepose moves
-// the current object aside before a create-before-destroy create.
+// The kinds of actions. A replacement consists of StepDelete and StepCreate. StepDepose marks
+// the current object as deposed before a create-before-destroy create.
 const (
-	StepJoin   Kind = iota // nothing; others need it in place of many
-	StepCreate             // create, or the create of a replacement
+	StepJoin   Kind = iota // no operation; lets many actions depend on one instead of many
+	StepCreate             // create an object, also as part of a replacement
 	StepUpdate
-	StepRead   // data source deferred to apply
-	StepDelete // current object
+	StepRead   // read a data source that was deferred to apply
+	StepDelete // delete the current object
 	StepDeleteDeposed
 	StepForget
-	StepNoOp  // write planned metadata into state without a call
-	StepCheck // hold an unchanged object to conditions that were not known
+	StepNoOp  // write planned metadata to state without a provider call
+	StepCheck // evaluate conditions of an unchanged object that were unknown in the plan
 )
 
-// An Action is one step of carrying out a plan.
+// An Action is one step of an apply.
 type Action struct {
 	Kind   Kind
-	Change int   // index into Plan.Changes; -1 for StepJoin
-	Needs  []int // indexes into Plan.Actions
+	Change int   // index in Plan.Changes; -1 for StepJoin
+	Needs  []int // indexes in Plan.Actions of the actions that must come first
 }
 
-// CheckStatus is what came of a check.
+// CheckStatus is the result of a check.
 type CheckStatus = string
 
-// A Plan is everything that has to be done, and what it was computed from.
+// A Plan contains all changes that an apply will make, and the inputs from which it was
+// computed.
 type Plan struct {
 	Mode      Mode
-	Changes   []*Change   // sorted by address; no-ops included
-	Drift     []*Change   // what was found changed outside, compared with the last run
-	Deferred  []*Deferred // what cannot be planned yet, by address; none unless that was allowed
+	Changes   []*Change   // sorted by address, including no-ops
+	Drift     []*Change   // changes made outside of Terrace since the last apply
+	Deferred  []*Deferred // objects that cannot be planned yet, sorted by address; empty unless Options.Defer is set
 	Outputs   []*OutputChange
 	Actions   []Action
 	Checks    []state.CheckResult
-	Prior     *state.State // after moves and refresh; what apply starts from
-	PrevRun   *state.State // as it was found in the store
+	Prior     *state.State // state after moves and refresh, from which an apply starts
+	PrevRun   *state.State // state as read from the store
 	Relevant  []RelevantAttr
-	Modules   []CalledModule // the instances that are wanted, as far as that was asked for, by address
-	Transfers []Transfer     // moves between this state and those of other units, which come first
+	Modules   []CalledModule // the module instances in the configuration that were evaluated, sorted by address
+	Transfers []Transfer     // moves between this state and those of other units, which happen first
 	Reads     Reads
-	Readings  []Reading // by address, where they were asked for; never saved
+	Readings  []Reading // sorted by address; only with Readings.Note; never saved
 	Timestamp time.Time
 	Errored   bool
-	Refused   bool // with Errored: nothing was looked at, as configuration or what was asked for is wrong
+	Refused   bool // with Errored: nothing was planned, because the configuration or the request is invalid
 	Workspace string
 
 	Request
 }
 
-// A Request is what the user asked for beside the mode.
+// A Request contains the user's inputs of a plan besides the mode.
 type Request struct {
-	Variables         map[string]cty.Value // root variables as given; ephemeral ones are null
-	Ephemeral         []string             // names of root variables that must be given again
+	Variables         map[string]cty.Value // given values of root variables; ephemeral ones are null
+	Ephemeral         []string             // names of root variables that must be given again for apply
 	Targets, Excludes []addr.Target
 	Replace           []addr.Instance
 }
@@ -195,27 +196,28 @@ type RelevantAttr struct {
 // A CalledModule is an instance of a called module.
 type CalledModule struct {
 	Addr addr.ModuleInstance
-	Null []string // its outputs that are null, which counts as no change
+	Null []string // names of its outputs that are null, which do not count as changes
 }
 
-// Counts says how many objects a plan changes, or an apply changed, as the summary line has it.
+// Counts contains the numbers of objects that a plan or an apply changes, as shown in the
+// summary line.
 type Counts struct{ Add, Change, Destroy, Import, Forget int }
 
-// A Transfer is an object that moves from the state of one unit into that of another. What
-// the plan starts from shows it as done.
+// A Transfer moves an object between the states of two units. The prior state of the plan shows
+// the move as done.
 type Transfer struct {
-	Addr  addr.Instance // in this state
-	Unit  string        // the other one
-	Other addr.Instance // in the other's state
-	Out   bool          // it leaves this state
+	Addr  addr.Instance // address in this state
+	Unit  string        // the other unit
+	Other addr.Instance // address in the other unit's state
+	Out   bool          // the object leaves this state
 }
 
-// Plus adds counts.
+// Plus returns the sums of n and m.
 func (n Counts) Plus(m Counts) Counts {
 	return Counts{n.Add + m.Add, n.Change + m.Change, n.Destroy + m.Destroy, n.Import + m.Import, n.Forget + m.Forget}
 }
 
-// Counts counts the plan's changes.
+// Counts returns the numbers of changes in the plan.
 func (p *Plan) Counts() Counts {
 	var n Counts
 	for _, c := range p.Changes {
@@ -245,8 +247,8 @@ func (p *Plan) Counts() Counts {
 	return n
 }
 
-// HasChanges reports whether applying the plan would do anything: to objects,
-// to outputs, or to addresses in state. What is deferred counts.
+// HasChanges reports whether an apply would change objects, outputs or addresses in state.
+// Deferred objects count as changes.
 func (p *Plan) HasChanges() bool {
 	if len(p.Deferred)+len(p.Transfers) > 0 {
 		return true
@@ -264,9 +266,9 @@ func (p *Plan) HasChanges() bool {
 	return p.Mode == RefreshOnly && len(p.Drift) > 0
 }
 
-// OnlyMoves reports whether a refresh-only plan found objects that are as they were
-// under other addresses, and nothing else. It is shown and carried out, but does
-// not count as one with changes: nobody is asked, as in OpenTofu 1.12.6.
+// OnlyMoves reports whether a refresh-only plan found nothing but moved objects. Such a plan is
+// shown and applied without asking for approval, and does not count as having changes. Source:
+// OpenTofu 1.12.6.
 func (p *Plan) OnlyMoves() bool {
 	return p.Mode == RefreshOnly && len(p.Drift) > 0 &&
 		!slices.ContainsFunc(p.Drift, func(c *Change) bool { return c.Op != NoOp }) &&

@@ -7,26 +7,27 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// Reads says how many objects were planned without asking their providers what they are
-// like. Zero where the plan was to read everything.
+// Reads counts the objects that were planned without reading them from their providers. It is
+// zero if the plan had to read everything.
 type Reads struct {
-	Objects int // managed objects in state, deposed ones among them
-	Spared  int // those that were not read, as the plan changes nothing of them
-	Recent  int // those that were not read, as an earlier command did lately
-	Ending  int // those that were not read, as the plan does away with them
-	Data    int // data sources that are known well enough to be read
-	Kept    int // those that were not read, as what they are read with is that of the last time
+	Objects int // managed objects in state, including deposed ones
+	Spared  int // objects not read because the plan does not change them
+	Recent  int // objects not read because an earlier command read them recently
+	Ending  int // objects not read because the plan removes them
+	Data    int // data sources whose arguments are known, so that they can be read
+	Kept    int // data sources not read because their inputs have not changed since the last read
 }
 
-// Add sums up the reads of several plans.
+// Add returns the sums of r and o.
 func (r Reads) Add(o Reads) Reads {
 	return Reads{r.Objects + o.Objects, r.Spared + o.Spared, r.Recent + o.Recent, r.Ending + o.Ending, r.Data + o.Data, r.Kept + o.Kept}
 }
 
-// NotRefreshed is how many objects were not read.
+// NotRefreshed returns the number of managed objects that were not read.
 func (r Reads) NotRefreshed() int { return r.Spared + r.Recent + r.Ending }
 
-// Lines say what was not read, each a sentence without its full stop; none if all was.
+// Lines returns sentences without a full stop about what was not read. It is empty if
+// everything was read.
 func (r Reads) Lines() []string {
 	var out []string
 	say := func(n, of int, what, why string) {
@@ -41,14 +42,14 @@ func (r Reads) Lines() []string {
 	return out
 }
 
-// A Reading is what a provider said of an object while a plan was made.
+// A Reading is the result of reading an object during a plan.
 type Reading struct {
 	Object addr.Object
-	Stored state.Digest  // of what state held before; of a data source, of what was read
-	Found  *state.Object // what there was; nil if it was as stored, or did not exist any more
+	Stored state.Digest  // digest of the object in state before the read; for a data source, digest of the object that was read
+	Found  *state.Object // the object that was read; nil if it equals the stored one or no longer exists
 	Gone   bool
-	// With is what the provider was configured with and, for a data source, its arguments and
-	// the objects that it depends on. Zero where that is not known; then the reading stands
-	// for no other.
+	// With is a digest of the provider's configuration. For a data source it includes the
+	// arguments and the objects that it depends on. If it is zero, these are not known and the
+	// reading cannot replace another one.
 	With state.Digest
 }

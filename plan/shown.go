@@ -7,9 +7,9 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 )
 
-// Shown puts changes that are sorted by address into the order in which they are
-// shown, to people and to programs, as OpenTofu does: modules that are nested
-// deeper behind the others, and in each the data sources first. cs is not changed.
+// Shown returns changes in the order in which they are shown and written to JSON output. cs
+// must be sorted by address and is not modified. As in OpenTofu, deeper modules come last, and
+// within a module data sources come first.
 func Shown(cs []*Change) []*Change {
 	depths := map[addr.ModuleInstance]int{}
 	other := false

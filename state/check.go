@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// CheckKind is the kind of thing that conditions are written on.
+// CheckKind is the kind of block that contains conditions.
 type CheckKind string
 
-// The kinds, as state files have them.
+// The kinds, as spelled in state files.
 const (
 	CheckResource CheckKind = "resource"
 	CheckOutput   CheckKind = "output"
@@ -16,10 +16,10 @@ const (
 	CheckVariable CheckKind = "var"
 )
 
-// CheckStatus is how a check went.
+// CheckStatus is the result of a check.
 type CheckStatus string
 
-// The statuses, as state files have them.
+// The statuses, as spelled in state files.
 const (
 	CheckPass    CheckStatus = "pass"
 	CheckFail    CheckStatus = "fail"
@@ -27,23 +27,23 @@ const (
 	CheckUnknown CheckStatus = "unknown"
 )
 
-// A CheckResult is how the conditions of one configuration block went.
+// A CheckResult is the combined result of the conditions in one configuration block.
 type CheckResult struct {
 	Kind    CheckKind
-	Addr    string // the block's address without instance keys
+	Addr    string // address of the block without instance keys
 	Status  CheckStatus
-	Objects []CheckObject // nil: it is not known which objects there are
+	Objects []CheckObject // nil means that the instances are not known
 }
 
-// A CheckObject is how the conditions of one instance of the block went.
+// A CheckObject is the combined result of the conditions for one instance of the block.
 type CheckObject struct {
 	Addr     string
 	Status   CheckStatus
-	Failures []string // error messages of the conditions that failed
+	Failures []string // error messages of the failed conditions
 }
 
-// SortChecks orders results by kind and address, and their objects by address,
-// in place: the order in which checks ran means nothing.
+// SortChecks sorts results by kind and address, and their objects by address, in place. The
+// order in which checks ran has no meaning.
 func SortChecks(cs []CheckResult) {
 	slices.SortFunc(cs, func(a, b CheckResult) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Addr, b.Addr))

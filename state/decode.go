@@ -12,12 +12,12 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// errSlow makes Decode start again with cty's own reader, which is slower but
-// knows every conversion and has messages with paths.
+// errSlow makes Decode fall back to cty's decoder, which is slower but supports every
+// conversion and reports paths in errors.
 var errSlow = errors.New("not of the usual form")
 
-// Decode reads a value of type ty from JSON that Encode or OpenTofu wrote. A
-// missing attribute is null, one that ty does not have is an error.
+// Decode reads a value of type ty from JSON that was written by Encode or OpenTofu. A missing
+// attribute becomes null. An attribute that ty does not have is an error.
 func Decode(raw []byte, ty cty.Type) (cty.Value, error) {
 	if rawjson.Deeper(raw, maxDepth) {
 		return cty.NilVal, fmt.Errorf("the value is nested more than %d deep", maxDepth)
@@ -31,12 +31,12 @@ func Decode(raw []byte, ty cty.Type) (cty.Value, error) {
 	return decodeSlow(raw, ty)
 }
 
-// maxDepth bounds the nesting of stored values: reading one takes time in
-// proportion to its length times its depth.
+// maxDepth is the maximum nesting depth of stored values. Decoding takes time proportional to
+// length times depth.
 const maxDepth = 500
 
-// decoder is what values are decoded with. It knows the type that it read last: what is
-// stored with its type mostly has the type of what was read before.
+// decoder decodes values. It caches the last type that it decoded, since values stored with
+// their type mostly have the same type as the previous one.
 type decoder struct {
 	raw string
 	ty  cty.Type
@@ -44,7 +44,7 @@ type decoder struct {
 
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
-// typeOf is decodeType.
+// typeOf is like decodeType with a cache of the last type.
 func (d *decoder) typeOf(raw []byte) (cty.Type, error) {
 	if d.raw == string(raw) && d.raw != "" {
 		return d.ty, nil
@@ -56,7 +56,7 @@ func (d *decoder) typeOf(raw []byte) (cty.Type, error) {
 	return ty, err
 }
 
-// longestType is the length of a type that is kept.
+// longestType is the length, in bytes, of the longest type that is cached.
 const longestType = 4 << 10
 
 func (d *decoder) decodeAll(raw []byte, ty cty.Type) (cty.Value, error) {
@@ -68,8 +68,8 @@ func (d *decoder) decodeAll(raw []byte, ty cty.Type) (cty.Value, error) {
 	return v, err
 }
 
-// decodeSlow is cty's reader. It panics where elements of a collection differ
-// in type, which a stored "dynamic" makes possible.
+// decodeSlow decodes with cty's decoder and recovers from its panics. cty panics if elements of
+// a collection have different types, which a stored dynamic value makes possible.
 func decodeSlow(raw []byte, ty cty.Type) (v cty.Value, err error) {
 	defer func() {
 		if recover() != nil {
@@ -120,11 +120,10 @@ func (d *decoder) decode(s *rawjson.Scanner, ty cty.Type) (cty.Value, error) {
 	return cty.NilVal, errSlow
 }
 
-// errNumber says that a number has too many digits: to print 1e99999999 takes
-// minutes.
+// errNumber is the error for numbers with too many digits: printing 1e99999999 takes minutes.
 var errNumber = errors.New("the value holds a number with too many digits")
 
-// maxDigits bounds the digits of a number, written without an exponent.
+// maxDigits is the maximum number of digits of a number, written without an exponent.
 const maxDigits = 10000
 
 func parseNumber(text []byte) (cty.Value, error) {
@@ -140,7 +139,7 @@ func parseNumber(text []byte) (cty.Value, error) {
 	return cty.ParseNumberVal(string(text))
 }
 
-// decodeDynamic reads {"value":…,"type":…}, in whichever order.
+// decodeDynamic reads {"value":…,"type":…} with the properties in any order.
 func (d *decoder) decodeDynamic(s *rawjson.Scanner) (cty.Value, error) {
 	var rawType, rawValue []byte
 	err := s.Object(func(key []byte) (err error) {
@@ -164,7 +163,7 @@ func (d *decoder) decodeDynamic(s *rawjson.Scanner) (cty.Value, error) {
 	return d.decodeAll(rawValue, ty)
 }
 
-// DecodeType reads a type from JSON that EncodeType or OpenTofu wrote.
+// DecodeType reads a type from JSON that was written by EncodeType or OpenTofu.
 func DecodeType(raw []byte) (cty.Type, error) {
 	if rawjson.Deeper(raw, maxDepth) {
 		return cty.NilType, fmt.Errorf("the type is nested more than %d deep", maxDepth)
@@ -187,8 +186,8 @@ func decodeType(raw []byte) (cty.Type, error) {
 	return typeSlow(raw)
 }
 
-// typeSlow is cty's reader. It panics where an attribute is optional that the
-// type does not have.
+// typeSlow decodes a type with cty's decoder and recovers from its panics. cty panics if an
+// optional attribute is not declared.
 func typeSlow(raw []byte) (ty cty.Type, err error) {
 	defer func() {
 		if recover() != nil {

@@ -8,10 +8,10 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// A Digest stands for an object as state holds it, or for arguments.
+// A Digest identifies the content of a stored object, or of arguments.
 type Digest [sha256.Size]byte
 
-// DigestOf is that of an object; zero for nil.
+// DigestOf returns the digest of an object; zero for nil.
 func DigestOf(o *Object) Digest {
 	if o == nil {
 		return Digest{}
@@ -22,12 +22,12 @@ func DigestOf(o *Object) Digest {
 		h.Write(part)
 	}
 	if o.JSON == nil {
-		fmt.Fprint(h, o.Flat) // in the order of its keys
+		fmt.Fprint(h, o.Flat) // sorted by key
 	}
 	return Digest(h.Sum(nil))
 }
 
-// DigestArgs is that of arguments, which are wholly known.
+// DigestArgs returns the digest of arguments, which must be wholly known.
 func DigestArgs(v cty.Value) Digest {
 	v, _ = v.UnmarkDeep()
 	text, err := ctyjson.Marshal(v, v.Type())
@@ -37,8 +37,7 @@ func DigestArgs(v cty.Value) Digest {
 	return sha256.Sum256(text)
 }
 
-// With stands for the same together with something else; zero if either is the zero Digest or
-// empty.
+// With returns a digest of d combined with more. It is zero if d is zero or more is empty.
 func (d Digest) With(more []byte) Digest {
 	if d == (Digest{}) || len(more) == 0 {
 		return Digest{}

@@ -7,27 +7,26 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 )
 
-// A Change sets or removes one object.
+// A Change sets or removes one object in a state.
 type Change struct {
 	Object   addr.Object
-	Provider addr.ProviderConfig // with Key; not looked at where New is nil
-	New      *Object             // nil removes
+	Provider addr.ProviderConfig // includes the Key; ignored if New is nil
+	New      *Object             // nil removes the object
 }
 
-// A Draft makes a new snapshot out of an old one. What it does not change it
-// shares with the old one: the first change copies the map of resources, the
-// first change in a resource its map of instances. A Draft is used by one
-// goroutine at a time.
+// A Draft builds a new snapshot from an existing one. It shares unchanged parts with the old
+// snapshot: the first change copies the map of resources, and the first change in a resource
+// copies its map of instances. It is not safe for concurrent use.
 type Draft struct {
 	s       *State
-	own     bool // s was made by this draft and did not leave it yet
+	own     bool // s was copied by this draft and not returned yet
 	ownRes  bool
 	ownOuts bool
 	owned   map[*Resource]bool
 }
 
-// Edit starts a draft with the content, lineage, serial and version of s. A
-// nil State is edited as an empty one.
+// Edit returns a draft with the content, lineage, serial and version of s. A nil State is
+// treated as an empty one.
 func (s *State) Edit() *Draft {
 	if s == nil {
 		s = New()
@@ -35,18 +34,18 @@ func (s *State) Edit() *Draft {
 	return &Draft{s: s}
 }
 
-// Freeze returns the draft's content as a snapshot. The draft can be used on;
-// what it changes later does not show in the snapshot. Without a change since
-// the last snapshot the same one is returned.
+// Freeze returns the draft's content as a snapshot. The draft remains usable; later changes do
+// not affect the snapshot. Without changes since the last call, Freeze returns the same
+// snapshot.
 func (d *Draft) Freeze() *State {
 	d.own, d.ownRes, d.ownOuts, d.owned = false, false, false, nil
 	return d.s
 }
 
-// Object returns an object as the draft has it now.
+// Object returns an object with the draft's changes applied.
 func (d *Draft) Object(a addr.Object) (*Object, addr.ProviderConfig, bool) { return d.s.Object(a) }
 
-// state returns the State of the draft, made its own.
+// state returns the draft's own copy of the State.
 func (d *Draft) state() *State {
 	if !d.own {
 		d.s = &State{Lineage: d.s.Lineage, Serial: d.s.Serial, TerraformVersion: d.s.TerraformVersion,
@@ -70,7 +69,8 @@ func (d *Draft) resources() map[addr.AbsResource]*Resource {
 	return s.Resources
 }
 
-// resource returns the draft's own copy of a resource, made if there is none.
+// resource returns the draft's own copy of a resource. It creates the resource if there is
+// none.
 func (d *Draft) resource(a addr.AbsResource) *Resource {
 	rs := d.resources()
 	r := rs[a]
@@ -97,9 +97,9 @@ func (d *Draft) adopt(r *Resource) {
 	d.owned[r] = true
 }
 
-// Apply sets or removes an object. An instance without objects and a resource
-// without instances are removed. Setting an object sets the provider of its
-// resource and the provider key of its instance too.
+// Apply sets or removes an object. It also removes an instance without objects and a resource
+// without instances. Setting an object also sets the provider of its resource and the provider
+// key of its instance.
 func (d *Draft) Apply(c Change) {
 	a := c.Object.Instance
 	if c.New == nil {
@@ -145,8 +145,8 @@ func (d *Draft) remove(o addr.Object) {
 	d.removeInstance(r, o.Instance.Key)
 }
 
-// removeInstance removes an instance of an owned resource, and the resource
-// with the last one.
+// removeInstance removes an instance of a resource that the draft owns. It removes the resource
+// with its last instance.
 func (d *Draft) removeInstance(r *Resource, k addr.Key) {
 	delete(r.Instances, k)
 	if len(r.Instances) == 0 {
@@ -162,8 +162,8 @@ func (d *Draft) RemoveResource(a addr.AbsResource) {
 	}
 }
 
-// SetProvider sets the provider configuration of a resource; keys of instances
-// stay. It does nothing if the resource does not exist.
+// SetProvider sets the provider configuration of a resource. The provider keys of instances are
+// unchanged. It does nothing if the resource does not exist.
 func (d *Draft) SetProvider(a addr.AbsResource, p addr.ProviderConfig) {
 	p.Key = addr.Key{}
 	if r := d.s.Resource(a); r != nil && r.Provider != p {
@@ -171,8 +171,8 @@ func (d *Draft) SetProvider(a addr.AbsResource, p addr.ProviderConfig) {
 	}
 }
 
-// MoveResource gives a resource with all its instances another address. It
-// reports whether it could: from must exist and to must not.
+// MoveResource moves a resource with all its instances to another address. It returns false and
+// does nothing if from does not exist or to exists.
 func (d *Draft) MoveResource(from, to addr.AbsResource) bool {
 	r := d.s.Resource(from)
 	if r == nil || from == to || d.s.Resource(to) != nil {
@@ -185,9 +185,9 @@ func (d *Draft) MoveResource(from, to addr.AbsResource) bool {
 	return true
 }
 
-// MoveInstance gives an instance with all its objects another address. It
-// reports whether it could: from must exist and to must not. A resource that
-// comes into being by it gets the provider of the one that it comes from.
+// MoveInstance moves an instance with all its objects to another address. It returns false and
+// does nothing if from does not exist or to exists. A resource created for the target gets the
+// provider of the source.
 func (d *Draft) MoveInstance(from, to addr.Instance) bool {
 	i := d.s.Instance(from)
 	if i == nil || from == to || d.s.Instance(to) != nil {
@@ -225,8 +225,7 @@ func (d *Draft) SetOutput(name string, o *Output) {
 	s.Outputs[name] = o
 }
 
-// SetChecks replaces the results of all checks. The slice is the draft's from
-// then on, and is sorted.
+// SetChecks replaces all check results. The draft takes ownership of cs and sorts it.
 func (d *Draft) SetChecks(cs []CheckResult) {
 	if len(cs) == 0 {
 		cs = nil
@@ -237,9 +236,9 @@ func (d *Draft) SetChecks(cs []CheckResult) {
 	}
 }
 
-// Diff lists what must be applied to old to get the objects of new, in order
-// of their addresses. Outputs and checks are no part of it; a resource or
-// instance without objects does not show. nil is an empty State.
+// Diff returns the changes that turn the objects of old into those of new, sorted by address.
+// It ignores outputs, checks, and resources and instances without objects. nil means an empty
+// State.
 func Diff(old, new *State) []Change {
 	differ := make(map[addr.AbsResource]*Resource)
 	if old != nil {

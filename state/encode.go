@@ -11,9 +11,9 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// Encode writes a wholly known value without marks as JSON of the form that
-// state files have: compact, properties in order, and what is dynamic in ty
-// as {"value":…,"type":…}. v must conform to ty.
+// Encode writes a wholly known value without marks in the JSON form of state files: compact,
+// with sorted properties, and with {"value":…,"type":…} where ty is dynamic. v must conform to
+// ty.
 func Encode(v cty.Value, ty cty.Type) ([]byte, error) {
 	return appendValue(make([]byte, 0, 256), v, ty)
 }
@@ -51,8 +51,8 @@ func appendValue(b []byte, v cty.Value, ty cty.Type) ([]byte, error) {
 	return nil, fmt.Errorf("a value of type %s cannot be stored", ty.FriendlyName())
 }
 
-// sameShape tells whether the outermost kinds agree, so that the accessors
-// that are used for ty do not panic on a value of type have.
+// sameShape reports whether the outermost kinds of two types agree. If they do, the accessors
+// for ty do not panic on a value of type have.
 func sameShape(have, ty cty.Type) bool {
 	switch {
 	case ty.IsListType():
@@ -80,7 +80,7 @@ func appendDynamic(b []byte, v cty.Value) ([]byte, error) {
 	return append(append(append(b, `,"type":`...), ty...), '}'), nil
 }
 
-// EncodeType writes a type as JSON, as state files have it.
+// EncodeType writes a type in the JSON form of state files.
 func EncodeType(ty cty.Type) ([]byte, error) {
 	return appendType(nil, ty)
 }
@@ -143,7 +143,7 @@ func appendNumber(b []byte, v cty.Value) ([]byte, error) {
 	if f.IsInf() {
 		return nil, fmt.Errorf("infinity cannot be stored")
 	}
-	const bits = maxDigits * 4 // a digit has 3.3
+	const bits = maxDigits * 4 // a decimal digit has 3.3 bits
 	if exp := f.MantExp(nil); exp > bits || exp < -bits {
 		return nil, errNumber
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Equal reports whether two snapshots have the same content: resources, outputs
-// and checks. Lineage, serial and version do not count. nil equals an empty one.
+// Equal reports whether two snapshots have the same resources, outputs and checks. It ignores
+// lineage, serial and version. nil equals an empty state.
 func (s *State) Equal(o *State) bool {
 	if s == o {
 		return true
@@ -77,8 +77,8 @@ func (i *Instance) equal(j *Instance) bool {
 	return true
 }
 
-// equalJSON compares bytes first; only where these differ it looks whether the
-// documents mean the same.
+// equalJSON reports whether two documents have the same meaning. It compares the bytes first,
+// and the decoded documents only if the bytes differ.
 func equalJSON(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true

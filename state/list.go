@@ -6,16 +6,15 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 )
 
-// A Listed is an object with what is to be known around it.
+// A Listed is an object with its address and provider.
 type Listed struct {
 	Addr     addr.Object
 	Object   *Object
 	Provider addr.ProviderConfig
 }
 
-// List lists the objects in the order in which states are shown: modules in
-// order, in each data sources first, of an instance the current object before
-// the deposed ones.
+// List returns the objects in the order in which states are shown: sorted by module; within a
+// module, data sources first; within an instance, the current object before the deposed ones.
 func (s *State) List() []Listed {
 	n := 0
 	for _, r := range s.Resources {

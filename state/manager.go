@@ -6,18 +6,19 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 )
 
-// A Manager keeps the state of an apply so that a crash at any moment loses nothing: Start
-// comes before the first call of a provider, Begin before each of them, Answer before its
-// answer counts, Write now and then, and End at the end, with errors too. If Start fails,
-// nothing is applied and nothing else is called. Begin, Answer, Sync and Write may be called
-// concurrently. State files and journals on disk are kept this way by the root package.
+// A Manager stores the state during an apply, so that a crash at any moment loses nothing. The
+// caller calls Start before the first provider call, Begin before each provider call, Answer
+// before the response has any effect, Write periodically, and End at the end, also with errors.
+// If Start fails, nothing is applied and no other method is called. Begin, Answer, Sync and
+// Write may be called concurrently. The root package has an implementation for state files and
+// journals on disk.
 type Manager interface {
-	// Start gets how many changes there are, and how many of them make objects where there
-	// were none.
+	// Start receives the number of changes, and how many of them create an object where there
+	// was none.
 	Start(ctx context.Context, changes, created int) diag.List
 	Begin(id int, address, action string) error
 	Answer(id int, changes []Change) error
-	Sync() error // returns when all that was noted is safe
+	Sync() error // returns when everything noted so far is on stable storage
 	Write(ctx context.Context, s *State) diag.List
 	End(final *State) diag.List
 }

@@ -11,17 +11,16 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// An Object is what is known of one real object. It never changes after it
-// left its maker; two snapshots share it.
+// An Object is the stored record of one real object. It is immutable, and snapshots share it.
 type Object struct {
 	Tainted       bool
 	SchemaVersion int64
-	JSON          []byte            // attributes as stored: compact, escaped as encoding/json does; nil if Flat holds them
-	Flat          map[string]string // attributes as formats before 4 have them
-	Value         cty.Value         // decoded and without marks, if that was known to the maker; else cty.NilVal
-	Sensitive     []cty.Path        // where the value is sensitive, beyond what the schema says
+	JSON          []byte            // attributes as stored: compact, escaped like encoding/json; nil if Flat is set
+	Flat          map[string]string // attributes in the form of state versions before 4
+	Value         cty.Value         // decoded attributes without marks; cty.NilVal if they have not been decoded
+	Sensitive     []cty.Path        // paths of sensitive values, in addition to those that the schema marks
 
-	Private      []byte // the provider's own; never shown
+	Private      []byte // the provider's private data; never shown
 	Dependencies []addr.ConfigResource
 
 	CreateBeforeDestroy bool
@@ -31,10 +30,10 @@ type Object struct {
 	IdentityVersion int64
 }
 
-// NewObject makes an object of a wholly known value whose type conforms to ty,
-// the implied type of its schema. Marks are taken off: where v was sensitive or
-// hidden becomes Sensitive. The caller sets the other fields before it hands
-// the object on. An ephemeral or unknown value is an error.
+// NewObject returns an object with the attributes v, whose type must conform to ty, the implied
+// type of its schema. It removes marks: Sensitive lists the paths that were marked as
+// sensitive. An ephemeral or unknown value is an error. The caller sets the other fields before
+// sharing the object.
 func NewObject(v cty.Value, ty cty.Type) (*Object, error) {
 	o := &Object{Value: v}
 	if value.Marked(v) {
@@ -60,8 +59,8 @@ func NewObject(v cty.Value, ty cty.Type) (*Object, error) {
 	return o, nil
 }
 
-// Decode returns the attributes as a value of type ty, without marks. An
-// object whose attributes are in Flat form must be upgraded first.
+// Decode returns the attributes as a value of type ty, without marks. Attributes in Flat form
+// must be upgraded first.
 func (o *Object) Decode(ty cty.Type) (cty.Value, error) {
 	if o.Value != cty.NilVal && ty.Equals(o.Value.Type()) {
 		return o.Value, nil
@@ -72,7 +71,7 @@ func (o *Object) Decode(ty cty.Type) (cty.Value, error) {
 	return Decode(o.JSON, ty)
 }
 
-// Equal reports whether two objects are the same in everything that is stored.
+// Equal reports whether all stored parts of two objects are equal.
 func (o *Object) Equal(p *Object) bool {
 	if o == p {
 		return true
@@ -94,7 +93,7 @@ func equalPaths(a, b []cty.Path) bool {
 	return slices.EqualFunc(a, b, func(a, b cty.Path) bool { return a.Equals(b) })
 }
 
-// SortPaths orders paths, so that a state file does not depend on chance.
+// SortPaths sorts paths, so that state files are deterministic.
 func SortPaths(ps []cty.Path) {
 	slices.SortFunc(ps, comparePaths)
 }

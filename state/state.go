@@ -1,10 +1,10 @@
-// Package state is the model of what is known of real objects: resources with
-// their instances and objects, outputs and results of checks.
+// Package state is the model of a state: resources with their instances and objects, outputs,
+// and results of checks.
 //
-// Main types: State, an immutable snapshot; Draft, which makes a new snapshot
-// out of an old one; Object, what is known of one real object. The one rule: a
-// State, and everything that depends on it, never changes after it left its
-// maker, so it may be read by any number of goroutines; to change it, Edit it.
+// Main types: State, an immutable snapshot; Draft, which builds a new snapshot from an old one;
+// Object, the record of one real object. The one rule: a State and everything in it is
+// immutable once it is returned, so that any number of goroutines may read it. To change it,
+// use Edit.
 package state
 
 import (
@@ -18,11 +18,11 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A State is one immutable snapshot. A State without lineage was never written.
+// A State is an immutable snapshot. A State without a lineage was never written.
 type State struct {
-	Lineage          string // UUID given at the first write; "" before it
-	Serial           uint64 // goes up by one with each write of changed content
-	TerraformVersion string // language version of the program that wrote it
+	Lineage          string // UUID assigned at the first write; "" before
+	Serial           uint64 // increases by one with each write of changed content
+	TerraformVersion string // language version of the program that wrote the state
 	Outputs          map[string]*Output
 	Resources        map[addr.AbsResource]*Resource
 	Checks           []CheckResult // sorted; nil is written as null
@@ -34,31 +34,32 @@ type State struct {
 type Output struct {
 	Value      cty.Value // wholly known and without marks
 	Sensitive  bool
-	Deprecated string // "" if it is not deprecated
+	Deprecated string // deprecation message; "" if the output is not deprecated
 }
 
-// A Resource is the instances of one resource in one module instance.
+// A Resource contains the instances of one resource in one module instance.
 type Resource struct {
 	Addr      addr.AbsResource
-	Provider  addr.ProviderConfig // its Key is zero: keys belong to instances
+	Provider  addr.ProviderConfig // Key is zero: keys belong to instances
 	Instances map[addr.Key]*Instance
 }
 
-// An Instance is the objects of one resource instance.
+// An Instance contains the objects of one resource instance.
 type Instance struct {
-	ProviderKey addr.Key // of a provider configuration with for_each; the zero Key if it has none
-	Current     *Object  // nil if only deposed objects are left
+	ProviderKey addr.Key // key of a provider configuration with for_each; otherwise zero
+	Current     *Object  // nil if only deposed objects remain
 	Deposed     map[addr.DeposedKey]*Object
 }
 
-// Config is the provider configuration of one instance of the resource.
+// Config returns the provider configuration of one instance of the resource.
 func (r *Resource) Config(i *Instance) addr.ProviderConfig {
 	p := r.Provider
 	p.Key = i.ProviderKey
 	return p
 }
 
-// Keys returns the keys of the instances: none, numbers, strings, each in order.
+// Keys returns the keys of the instances: no key first, then sorted numbers, then sorted
+// strings.
 func (r *Resource) Keys() []addr.Key {
 	keys := make([]addr.Key, 0, len(r.Instances))
 	for k := range r.Instances {
@@ -76,15 +77,15 @@ func (i *Instance) DeposedKeys() []addr.DeposedKey {
 	return slices.Sorted(maps.Keys(i.Deposed))
 }
 
-// LanguageVersion is the version of the language that this program implements.
-// Every state that it writes carries it.
+// LanguageVersion is the OpenTofu language version that this program implements. Every state
+// that it writes contains it.
 const LanguageVersion = "1.12.6"
 
 // New returns a State without content and lineage.
 func New() *State { return &State{} }
 
-// WithMeta returns the same content under another lineage, serial and version.
-// It shares everything with s.
+// WithMeta returns the same content with another lineage, serial and version. It shares all
+// content with s.
 func (s *State) WithMeta(lineage string, serial uint64, version string) *State {
 	out := &State{Lineage: lineage, Serial: serial, TerraformVersion: version,
 		Outputs: s.Outputs, Resources: s.Resources, Checks: s.Checks}
@@ -92,13 +93,13 @@ func (s *State) WithMeta(lineage string, serial uint64, version string) *State {
 	return out
 }
 
-// Empty reports whether there are neither resources nor outputs. A nil State is
-// empty. (Results of checks alone do not count: nothing is lost with them.)
+// Empty reports whether there are neither resources nor outputs. A nil State is empty. Check
+// results are ignored, because they can be computed again.
 func (s *State) Empty() bool {
 	return s == nil || len(s.Resources) == 0 && len(s.Outputs) == 0
 }
 
-// Resource returns a resource, or nil. A nil State has none.
+// Resource returns a resource, or nil if it does not exist. A nil State has no resources.
 func (s *State) Resource(a addr.AbsResource) *Resource {
 	if s == nil {
 		return nil
@@ -106,7 +107,7 @@ func (s *State) Resource(a addr.AbsResource) *Resource {
 	return s.Resources[a]
 }
 
-// Instance returns a resource instance, or nil.
+// Instance returns a resource instance, or nil if it does not exist.
 func (s *State) Instance(a addr.Instance) *Instance {
 	if r := s.Resource(a.Abs()); r != nil {
 		return r.Instances[a.Key]
@@ -114,8 +115,7 @@ func (s *State) Instance(a addr.Instance) *Instance {
 	return nil
 }
 
-// Object returns the current or a deposed object and the configuration of its
-// provider, with key.
+// Object returns a current or deposed object and its provider configuration, including the key.
 func (s *State) Object(a addr.Object) (*Object, addr.ProviderConfig, bool) {
 	r := s.Resource(a.Instance.Abs())
 	if r == nil {
@@ -135,8 +135,8 @@ func (s *State) Object(a addr.Object) (*Object, addr.ProviderConfig, bool) {
 	return o, r.Config(i), true
 }
 
-// Sorted returns the resources ordered by module, mode, type and name. The
-// slice is shared: do not change it.
+// Sorted returns the resources sorted by module, mode, type and name. The slice is shared and
+// must not be modified.
 func (s *State) Sorted() []*Resource {
 	if s == nil {
 		return nil
@@ -149,7 +149,7 @@ func (s *State) Sorted() []*Resource {
 	return out
 }
 
-// Instances yields every instance, ordered by resource and key.
+// Instances yields every instance, sorted by resource and key.
 func (s *State) Instances() iter.Seq2[addr.Instance, *Instance] {
 	return func(yield func(addr.Instance, *Instance) bool) {
 		for _, r := range s.Sorted() {
@@ -162,8 +162,8 @@ func (s *State) Instances() iter.Seq2[addr.Instance, *Instance] {
 	}
 }
 
-// Objects yields every object with the configuration of its provider: per
-// instance the current one, then the deposed ones by key.
+// Objects yields every object with its provider configuration. Within an instance the current
+// object comes first, then the deposed ones sorted by key.
 func (s *State) Objects() iter.Seq2[addr.Object, *Object] {
 	return func(yield func(addr.Object, *Object) bool) {
 		for a, i := range s.Instances() {
@@ -179,8 +179,8 @@ func (s *State) Objects() iter.Seq2[addr.Object, *Object] {
 	}
 }
 
-// sortResources orders by module first with every module path taken apart
-// once, since comparing two paths takes both apart.
+// sortResources sorts by module, mode, type and name. It parses every module path once, since
+// comparing two paths would parse both each time.
 func sortResources(rs map[addr.AbsResource]*Resource) []*Resource {
 	type module struct {
 		steps []addr.Step

@@ -2,22 +2,22 @@ package state
 
 import "github.com/terrace-iac/terrace/addr"
 
-// legacyNamespace is what providers have in states of the versions 1 to 3,
-// which know them by type alone.
+// legacyNamespace is the namespace of providers in states of versions 1 to 3, which name
+// providers by type only.
 const legacyNamespace = "-"
 
-// TranslateProviders returns the state with the provider addresses that
-// configuration means; required are the providers that it names, and hosts says
-// whether to look at those of the other peer. Without anything to translate it
-// returns s.
+// TranslateProviders returns the state with provider addresses that match the configuration.
+// required contains the providers that the configuration requires. hosts enables the
+// translation of registry hosts. If nothing changes, it returns s.
 //
-// Providers of registry.terraform.io become those of registry.opentofu.org,
-// since a state that the other peer wrote means the same providers, unless they
-// are required with their host: OpenTofu's rule, reference section 5.1, which
-// OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION=0 turns off.
-// Providers of old states become the required provider of their type, or the
-// default one if none is required or several are. (OpenTofu refuses such a state
-// until its owner has named a provider for each.)
+// Providers of registry.terraform.io become those of registry.opentofu.org, since both names
+// mean the same providers in a state that Terraform wrote. Providers that are required with
+// their host stay. This is OpenTofu's rule (reference section 5.1), which
+// OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION=0 disables.
+//
+// Providers of old states become the required provider of their type. If none or several are
+// required, they become the default provider. OpenTofu instead refuses such a state until the
+// user has named a provider for each.
 func (s *State) TranslateProviders(required map[addr.Provider]bool, hosts bool) *State {
 	if s == nil {
 		return nil
@@ -39,7 +39,7 @@ func (s *State) TranslateProviders(required map[addr.Provider]bool, hosts bool) 
 	return d.Freeze()
 }
 
-// ofType finds the only required provider of a type.
+// ofType returns the required provider of a type if there is exactly one.
 func ofType(typ string, required map[addr.Provider]bool) addr.Provider {
 	found, n := addr.DefaultProvider(typ), 0
 	for p := range required {

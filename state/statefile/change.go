@@ -9,9 +9,9 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// AppendChange appends a change of one object as a compact JSON object:
-// a resource as a state has it, but with "instance" instead of "instances", or
-// with "remove", which holds index_key and deposed alone.
+// AppendChange appends a change of one object as a compact JSON object. Its form is that of a
+// resource in a state file with "instance" instead of "instances". A removal has "remove"
+// instead, which contains only index_key and deposed.
 func AppendChange(dst []byte, c state.Change) ([]byte, error) {
 	e := &encoder{b: dst}
 	a := c.Object.Instance
@@ -29,7 +29,7 @@ func AppendChange(dst []byte, c state.Change) ([]byte, error) {
 	return append(e.b, '}'), nil
 }
 
-// ParseChange reads what AppendChange wrote. b may be used again afterwards.
+// ParseChange reads a change that AppendChange wrote. It does not retain b.
 func ParseChange(b []byte) (state.Change, error) {
 	p := &parser{doc: b}
 	var h header

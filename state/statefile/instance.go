@@ -15,10 +15,10 @@ import (
 
 // An instance is one element of "instances": one object of a resource instance.
 type instance struct {
-	at          int // offset, for messages
+	at          int // offset in the document, for messages
 	key         addr.Key
 	deposed     addr.DeposedKey
-	provider    []byte // nil if the resource names it
+	provider    []byte // nil if the resource names the provider
 	providerKey addr.Key
 	obj         *state.Object
 }
@@ -91,7 +91,7 @@ func (p *parser) instanceField(s *rawjson.Scanner, key []byte, i *instance) (err
 	return err
 }
 
-// attributes keeps the attributes of an object; of an outline the id.
+// attributes reads the attributes of an object. In an outline it keeps only the id.
 func (p *parser) attributes(s *rawjson.Scanner) (out []byte, err error) {
 	if !p.outline || s.Peek() != '{' {
 		return p.keep(s)
@@ -107,14 +107,14 @@ func (p *parser) attributes(s *rawjson.Scanner) (out []byte, err error) {
 	return out, err
 }
 
-// The memory that values share is claimed in pieces, of which each is twice as large as the
-// one before: most states are small, and a run has many of them in memory.
+// Values share memory that is allocated in blocks. Each block is twice as large as the previous
+// one: most states are small, and a run has many of them in memory.
 const (
 	firstChunk = 8 << 10
 	mostChunk  = 256 << 10
 )
 
-// keep copies a value in canonical form into memory that many values share.
+// keep copies a value in canonical form into a shared block of memory.
 func (p *parser) keep(s *rawjson.Scanner) ([]byte, error) {
 	s.Peek()
 	if cap(p.arena)-len(p.arena) < 4<<10 {
@@ -129,7 +129,7 @@ func (p *parser) keep(s *rawjson.Scanner) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cap(out) != cap(room) { // it did not fit and has memory of its own
+	if cap(out) != cap(room) { // the value did not fit into the block and has its own memory
 		return slices.Clip(bytes.Clone(out)), nil
 	}
 	p.arena = p.arena[:len(p.arena)+len(out)]
@@ -152,7 +152,7 @@ func (p *parser) key(s *rawjson.Scanner) (addr.Key, error) {
 		if n, err := strconv.ParseUint(string(text), 10, 53); err == nil {
 			return addr.Int(int(n)), nil
 		}
-		if len(text) < 18 { // a float such as 1e0 or 1.0 is a whole number too
+		if len(text) < 18 { // floats such as 1e0 or 1.0 are whole numbers, too
 			f, _, err := big.ParseFloat(string(text), 10, 64, big.ToNearestEven)
 			if n, exact := f.Int64(); err == nil && exact == big.Exact && n >= 0 {
 				return addr.Int(int(n)), nil

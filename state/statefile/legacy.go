@@ -17,9 +17,9 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// Versions 1 to 3 were written by Terraform before 0.12: resources depend on
-// modules, attributes are flat maps of strings, and providers have no source
-// address, so that they get the namespace "-" here.
+// Terraform before 0.12 wrote state versions 1 to 3. In these versions resources depend on
+// modules, attributes are flat maps of strings, and providers have no source address. They get
+// the namespace "-" here.
 
 type legacyState struct {
 	TerraformVersion string         `json:"terraform_version"`
@@ -37,7 +37,7 @@ type legacyModule struct {
 type legacyResource struct {
 	Type     string            `json:"type"`
 	Primary  *legacyInstance   `json:"primary"`
-	Tainted  []*legacyInstance `json:"tainted"` // version 1 and the first of version 2
+	Tainted  []*legacyInstance `json:"tainted"` // in version 1 and early version 2
 	Deposed  []*legacyInstance `json:"deposed"`
 	Provider string            `json:"provider"`
 }
@@ -57,7 +57,7 @@ type legacyOutput struct {
 // legacy reads versions 1 to 3.
 func (p *parser) legacy(version int) *state.State {
 	var in legacyState
-	if err := p.valid(); err != nil { // for its messages with a place
+	if err := p.valid(); err != nil { // for messages with a position
 		p.syntax(err)
 		return nil
 	}
@@ -119,8 +119,8 @@ func (p *parser) legacyOutputs(version int, in map[string]json.RawMessage) map[s
 	return out
 }
 
-// legacyValue makes a list or a map of elements with one type, which is what
-// the language had then; what is further inside has the type that it implies.
+// legacyValue decodes a list or map whose elements have one type, as in the language of that
+// time. Nested values have the types that they imply.
 func legacyValue(raw []byte) (cty.Value, error) {
 	if rawjson.Deeper(raw, 100) {
 		return cty.NilVal, errors.New("it is nested too deeply")
@@ -195,7 +195,7 @@ func (p *parser) legacyResource(out *state.State, module addr.ModuleInstance, na
 	r.Instances[a.Key] = i
 }
 
-// legacyAddress reads "type.name", "type.name.0" and the same after "data.".
+// legacyAddress parses "type.name" and "type.name.0", also after "data.".
 func legacyAddress(module addr.ModuleInstance, name string) (addr.Instance, error) {
 	a := addr.Instance{Module: module}
 	rest, isData := strings.CutPrefix(name, "data.")
@@ -217,8 +217,8 @@ func legacyAddress(module addr.ModuleInstance, name string) (addr.Instance, erro
 	return a, nil
 }
 
-// legacyProvider reads "provider.aws.alias", the same behind a module path,
-// "aws.alias" of the same module, and "" for the one that the type implies.
+// legacyProvider parses "provider.aws.alias", optionally after a module path, "aws.alias" for
+// the same module, and "" for the provider that the type implies.
 func legacyProvider(a addr.Instance, text string) (addr.ProviderConfig, error) {
 	relative := false
 	switch {

@@ -4,8 +4,8 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 )
 
-// names remembers what addresses mean: a large state names few providers and
-// modules many times, and parsing an address costs more than the rest of its line.
+// names caches parsed addresses. A large state contains the same few providers and modules many
+// times, and parsing an address takes longer than parsing the rest of its line.
 type names struct {
 	modules   map[string]addr.ModuleInstance
 	providers map[string]addr.ProviderConfig
@@ -58,7 +58,7 @@ func (n *names) block(text []byte) (addr.ConfigResource, error) {
 	return r, nil
 }
 
-// string returns text as a string, the same one for the same text.
+// string converts text to a string. Equal texts share one string.
 func (n *names) string(text []byte) string {
 	if s, ok := n.strings[string(text)]; ok {
 		return s
@@ -71,8 +71,8 @@ func (n *names) string(text []byte) string {
 	return s
 }
 
-// parseProvider holds the names of formats before 4 (provider.aws) to the same
-// rules as source addresses, since they are written as such.
+// parseProvider parses a provider address. Names of formats before 4 (provider.aws) must follow
+// the rules of source addresses, since they are written as such.
 func parseProvider(text string) (addr.ProviderConfig, error) {
 	p, err := addr.ParseProviderConfig(text)
 	if err == nil && p.Provider.Namespace == "-" {

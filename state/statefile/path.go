@@ -28,7 +28,7 @@ func (p *parser) paths(s *rawjson.Scanner) ([]cty.Path, error) {
 	return out, err
 }
 
-// step returns nil after it added a message.
+// step reads one step. It returns nil after it reported an error.
 func (p *parser) step(s *rawjson.Scanner) (cty.PathStep, error) {
 	var typ string
 	var raw []byte
@@ -68,7 +68,7 @@ func (p *parser) step(s *rawjson.Scanner) (cty.PathStep, error) {
 	return nil, nil
 }
 
-// appendPaths writes what paths reads.
+// appendPaths appends paths in the form that the method paths reads.
 func appendPaths(b []byte, paths []cty.Path) ([]byte, error) {
 	b = append(b, '[')
 	for i, path := range paths {

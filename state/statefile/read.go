@@ -12,11 +12,11 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// errVersion is the error of a document that does not begin with version 4.
+// errVersion is the error for a document that does not begin with version 4.
 var errVersion = errors.New("the version is not 4")
 
-// v4 reads a document of version 4. With first, the version must stand in front, as every
-// program writes it.
+// v4 reads a document of version 4. If first is set, the version must be the first property,
+// where every program writes it.
 func (p *parser) v4(s *rawjson.Scanner, first bool) (*state.State, error) {
 	out := state.New()
 	err := s.Object(func(key []byte) error {
@@ -128,7 +128,7 @@ func (p *parser) output(s *rawjson.Scanner, name string, out *state.State) error
 		return nil
 	}
 	if o.Value, err = state.Decode(rawValue, ty); err != nil {
-		// The error may quote the value, which may be a secret.
+		// The error is omitted because it may quote the value, which may be a secret.
 		p.errorf(diag.CodeStateInvalidFile, at, "Invalid output in state", "The value of the output %q does not have the type that is stored with it.", name)
 		return nil
 	}
@@ -174,7 +174,7 @@ func (p *parser) check(s *rawjson.Scanner, out *state.State) error {
 	case state.CheckResource, state.CheckOutput, state.CheckBlock, state.CheckVariable:
 		out.Checks = append(out.Checks, c)
 	}
-	return nil // results of kinds that are not known are left out, as OpenTofu does
+	return nil // skips results of unknown kinds, as OpenTofu does
 }
 
 func (p *parser) checkObject(s *rawjson.Scanner, c *state.CheckResult) error {
@@ -206,7 +206,7 @@ func (p *parser) checkObject(s *rawjson.Scanner, c *state.CheckResult) error {
 	return err
 }
 
-// status takes a missing word, or one that it does not know, for "unknown".
+// status parses a check status. A missing or unrecognized word becomes "unknown".
 func status(text string) state.CheckStatus {
 	switch s := state.CheckStatus(text); s {
 	case state.CheckPass, state.CheckFail, state.CheckError:
@@ -319,7 +319,7 @@ func (p *parser) address(at int, h *header) (addr.AbsResource, bool) {
 	return a, true
 }
 
-// attach adds an instance's object to a resource.
+// attach adds the object of an instance to a resource.
 func (p *parser) attach(r *state.Resource, i *instance) {
 	where := r.Addr.Instance(i.key)
 	if i.provider != nil {
@@ -366,7 +366,7 @@ func optString(s *rawjson.Scanner) (string, error) {
 	return string(b), err
 }
 
-// optBytes reads a string; null is nil.
+// optBytes reads a string; null becomes nil.
 func optBytes(s *rawjson.Scanner) ([]byte, error) {
 	if s.Null() {
 		return nil, nil
@@ -374,10 +374,10 @@ func optBytes(s *rawjson.Scanner) ([]byte, error) {
 	return s.Bytes()
 }
 
-// optBytes reads a string that is kept while the scanner goes on.
+// optBytes reads a string that remains valid while the scanner advances.
 func (p *parser) optBytes(s *rawjson.Scanner) ([]byte, error) { return p.lasting(optBytes(s)) }
 
-// lasting copies a part of the document if it would not stay.
+// lasting copies b if the scanner would overwrite it.
 func (p *parser) lasting(b []byte, err error) ([]byte, error) {
 	if p.stream && b != nil {
 		b = append(make([]byte, 0, len(b)), b...)

@@ -1,13 +1,12 @@
-// Package statefile reads and writes state as JSON: version 4 of the format,
-// as OpenTofu 1.12 and Terraform 1.x have it, and on reading versions 1 to 3.
+// Package statefile reads and writes state as JSON. It writes version 4 of the format, like
+// OpenTofu 1.12 and Terraform 1.x, and also reads versions 1 to 3.
 //
-// Main functions: Parse and Write; AppendChange and ParseChange do the same for
-// one object of a state, for a journal. The one rule: what is written is, byte
-// by byte, what OpenTofu 1.12.6 writes of the same content, and what passes
-// through unchanged is never decoded on the way.
+// Main functions: Parse and Write; AppendChange and ParseChange read and write one object for a
+// journal. The one rule: for the same content the output is identical to that of OpenTofu
+// 1.12.6, byte for byte, and unchanged values are never decoded.
 //
-// The format is described in the reference, section 6.1; where that leaves a
-// question open, what OpenTofu 1.12.6 does was looked at.
+// Section 6.1 of the reference describes the format. Details that it leaves open follow the
+// behaviour of OpenTofu 1.12.6.
 package statefile
 
 import (
@@ -26,12 +25,11 @@ import (
 // Version is the language version that written states carry.
 const Version = state.LanguageVersion
 
-// maxMessages bounds how many messages one broken state gives.
+// maxMessages is the maximum number of messages about one invalid state.
 const maxMessages = 50
 
-// Parse reads a state. An empty document is no state: nil without a message.
-// With errors the result is nil too. name is the file that messages name. b
-// may be used again afterwards.
+// Parse reads a state. An empty document returns nil without a message. With errors the result
+// is nil, too. name is the file name in messages. Parse does not retain b.
 func Parse(name string, b []byte) (*state.State, diag.List) {
 	if len(b) == 0 {
 		return nil, nil
@@ -62,11 +60,10 @@ func Parse(name string, b []byte) (*state.State, diag.List) {
 	return s, p.ds
 }
 
-// ParseStream reads a state of version 4 as Parse does, while it is read from r: the text
-// is not in memory as a whole. Of anything else, and of a state with an error, it says
-// nothing but that ok is false: Parse tells what is wrong. An outline has of the attributes
-// of objects the id alone, if it is a string, and neither private data nor identities nor
-// dependencies.
+// ParseStream reads a state of version 4 from r without having the whole text in memory. For
+// any other document, and for a state with an error, it returns only ok == false; Parse reports
+// the errors. With outline set, objects have only their id, if that is a string, and no private
+// data, identities or dependencies.
 func ParseStream(r io.Reader, outline bool) (s *state.State, ok bool) {
 	p := &parser{stream: true, outline: outline}
 	in := rawjson.NewReader(r)
@@ -74,8 +71,8 @@ func ParseStream(r io.Reader, outline bool) (s *state.State, ok bool) {
 	return out, err == nil && in.Err() == nil && len(p.ds) == 0
 }
 
-// version finds the version of the format. It reads no more than it needs: the
-// version stands in front in every file that a program wrote.
+// version returns the version of the format. It stops reading at the version, which is the
+// first property in every file that a program wrote.
 func (p *parser) version() (int, bool) {
 	var version []byte
 	encrypted := false
@@ -127,7 +124,7 @@ func (p *parser) version() (int, bool) {
 	return 0, false
 }
 
-// valid checks the whole document.
+// valid checks the syntax of the whole document.
 func (p *parser) valid() error {
 	s := rawjson.NewScanner(p.doc)
 	if _, err := s.Skip(); err != nil {
@@ -136,7 +133,7 @@ func (p *parser) valid() error {
 	return s.End()
 }
 
-// writer tells which program wrote a state, for a message.
+// writer returns the name of the program that wrote a state, for a message.
 func (p *parser) writer() string {
 	s := rawjson.NewScanner(p.doc)
 	var v string
@@ -154,10 +151,10 @@ func (p *parser) writer() string {
 	return " (written by version " + strconv.Quote(v) + ")"
 }
 
-// A parser is one pass over one document.
+// A parser reads one document once.
 type parser struct {
 	name string
-	doc  []byte // nil if it is not in memory
+	doc  []byte // nil if the document is not in memory
 	ds   diag.List
 
 	stream  bool // the document is not in memory
@@ -170,15 +167,15 @@ type parser struct {
 // EncryptedCode is the code of the message that a state is encrypted.
 const EncryptedCode = diag.CodeStateEncrypted
 
-// errorf adds a message about the place at an offset.
+// errorf adds a message about a position in the document.
 func (p *parser) errorf(code string, offset int, summary, format string, args ...any) {
 	if len(p.ds) >= maxMessages {
-		return // the first ones say enough
+		return // the first messages suffice
 	}
 	p.ds = append(p.ds, diag.Errorf(code, p.at(offset), summary, format, args...)...)
 }
 
-// syntax adds the message for text that is not JSON or not of the form of a state.
+// syntax adds the message for text that is not JSON, or does not have the form of a state.
 func (p *parser) syntax(err error) {
 	var se *rawjson.SyntaxError
 	if errors.As(err, &se) {
@@ -188,10 +185,10 @@ func (p *parser) syntax(err error) {
 	p.errorf(diag.CodeStateInvalidFile, 0, "Invalid state file", "The state cannot be read: %s.", reason(err))
 }
 
-// reason is an error as the end of a sentence.
+// reason returns the error's text without a final full stop.
 func reason(err error) string { return strings.TrimSuffix(err.Error(), ".") }
 
-// at makes the place of an offset; nil without a file name.
+// at returns the range at an offset; nil without a file name.
 func (p *parser) at(offset int) *source.Range {
 	if p.name == "" {
 		return nil

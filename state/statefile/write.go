@@ -14,21 +14,21 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// flushAt is how much text is gathered before it is written.
+// flushAt is the number of bytes that are buffered before they are written.
 const flushAt = 64 << 10
 
-// Write writes a state as version 4. With indent it has the form of local
-// files, indented by two spaces and with an empty line at the end, else that
-// of every other place: compact, with a line break at the end.
+// Write writes a state as version 4. With indent the output has the form of local state files:
+// indented by two spaces, with an empty line at the end. Otherwise it has the form for all
+// other stores: compact, with a line break at the end.
 //
-// An error is that of w, or says which value cannot be stored.
+// Write returns an error of w, or an error that names the value that cannot be stored.
 func Write(w io.Writer, s *state.State, indent bool) error {
 	guess := (1 + len(s.Resources)) << 10
 	e := &encoder{w: w, indent: indent, b: make([]byte, 0, min(guess, flushAt+flushAt/4))}
 	return e.state(s)
 }
 
-// An encoder makes compact text; flush indents it on the way out.
+// An encoder produces compact text; flush indents it if required.
 type encoder struct {
 	w      io.Writer
 	indent bool
@@ -36,7 +36,7 @@ type encoder struct {
 	b      []byte
 	out    []byte
 
-	blocks    map[addr.ConfigResource][]byte // their addresses as JSON strings
+	blocks    map[addr.ConfigResource][]byte // addresses as JSON strings
 	providers map[addr.ProviderConfig][]byte
 }
 
@@ -116,7 +116,7 @@ func (e *encoder) outputs(os map[string]*state.Output) error {
 	return nil
 }
 
-// inFileOrder sorts by module, mode, type and name, each as text.
+// inFileOrder sorts by module, mode, type and name, each compared as text.
 func inFileOrder(rs map[addr.AbsResource]*state.Resource) []*state.Resource {
 	return slices.SortedFunc(maps.Values(rs), func(a, b *state.Resource) int {
 		return cmp.Or(
@@ -177,7 +177,7 @@ func (e *encoder) resource(r *state.Resource) error {
 	return nil
 }
 
-// header writes an opened object with the address of a resource.
+// header writes the beginning of a resource object, with the address of the resource.
 func (e *encoder) header(a addr.AbsResource) {
 	e.b = append(e.b, '{')
 	if a.Module != "" {
@@ -214,7 +214,7 @@ func (e *encoder) block(r addr.ConfigResource) []byte {
 	return text
 }
 
-// instance writes one object. provider is a JSON string, or nil to leave it out.
+// instance writes one object. provider is a JSON string; nil omits the property.
 func (e *encoder) instance(k addr.Key, d addr.DeposedKey, provider []byte, o *state.Object) error {
 	b := append(e.b, '{')
 	b = appendKey(b, k)

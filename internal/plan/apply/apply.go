@@ -1,8 +1,8 @@
-// Package apply carries out a plan: it runs the plan's list of actions, each
-// after those that it needs, and makes a new state.
+// Package apply carries out a plan: it runs the plan's actions in the order of their needs, and
+// computes the new state.
 //
-// Main types: Input and Result. The one rule: what a provider answered is in
-// the journal before it is reported and before anything that needs it starts.
+// Main types: Input and Result. The one rule: a provider's response is written to the journal
+// before it is reported, and before any action that depends on it starts.
 package apply
 
 import (
@@ -24,27 +24,27 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Input is what an apply starts from.
+// Input contains everything that an apply needs.
 type Input struct {
 	Plan         *plan.Plan
-	Eval         eval.Options // the workspace is the plan's, the phase the apply's
+	Eval         eval.Options // the workspace is that of the plan; apply sets the phase
 	Providers    resourceclient.Options
-	State        state.Manager   // nil: none. It was started, and is ended by the caller
-	Every        time.Duration   // 0: 20 s
-	Stop         <-chan struct{} // closed: nothing more is started
+	State        state.Manager   // nil means none; the caller starts and ends it
+	Every        time.Duration   // interval between writes of the whole state; 0 means 20 s
+	Stop         <-chan struct{} // when closed, no further action starts
 	Now          func() time.Time
-	Provisioners provision.Types // nil: none
+	Provisioners provision.Types // nil means that provisioners are errors
 }
 
-// A Result is what came of an apply.
+// A Result is the result of an apply.
 type Result struct {
 	State     *state.State
 	Counts    plan.Counts
-	Stopped   bool                                 // whether a stop left actions undone
-	Providers map[addr.ProviderConfig]state.Digest // what they were configured with
+	Stopped   bool                                 // some actions were not carried out because of Stop
+	Providers map[addr.ProviderConfig]state.Digest // digests of the provider configurations
 }
 
-// applier is one run: the phase that answers with new values.
+// applier is one run. As the phase it returns new values.
 type applier struct {
 	in     Input
 	ctx    context.Context
@@ -54,31 +54,31 @@ type applier struct {
 	client *resourceclient.Client
 	ops    *resourceclient.Operations
 	runner *provision.Runner
-	made   map[addr.Instance]int // change that makes an instance
+	made   map[addr.Instance]int // index of the change that produces an instance
 
-	ephemeral func() bool // whether there are ephemeral resources
+	ephemeral func() bool // whether the configuration has ephemeral resources
 
 	mu sync.Mutex
 	ledger
 }
 
-// ledger is what the actions of one run have done. It is held by the lock of the run.
+// ledger records the results of a run's actions. The lock of the run protects it.
 type ledger struct {
 	draft   *state.Draft
-	frozen  *state.State                // of draft, nil after a change
-	values  map[addr.Instance]cty.Value // what actions made, with marks
-	tainted map[addr.Instance]cty.Value // what the plan knew of new objects that are not whole
+	frozen  *state.State                // snapshot of draft; nil after a change
+	values  map[addr.Instance]cty.Value // new values of instances, with marks
+	tainted map[addr.Instance]cty.Value // planned values of incomplete new objects
 	failed  map[addr.Instance]bool
-	unread  map[addr.Instance]string // data sources of checks, and why they could not be read
-	deposed map[int]addr.DeposedKey  // change to the key that its old object got
-	left    int                      // actions that were never started, though nothing stopped the run
+	unread  map[addr.Instance]string // data sources of checks that could not be read, with the reason
+	deposed map[int]addr.DeposedKey  // index of a change to the key of its deposed object
+	left    int                      // number of actions that were never started although the run was not stopped
 	result  Result
 	outcome []checks.Result
-	dead    error // the journal cannot be written: nothing more may be started
+	dead    error // the journal cannot be written, so that no further action may start
 }
 
-// Run carries out a plan. The state in the result is never nil, and with errors
-// tells what is known.
+// Run carries out a plan. The state in the result is never nil. With errors it contains what is
+// known.
 func Run(ctx context.Context, in Input) (Result, diag.List) {
 	provisioning, end := untilStopped(ctx, in.Stop)
 	defer end()
@@ -104,9 +104,9 @@ func Run(ctx context.Context, in Input) (Result, diag.List) {
 	return a.result, ds
 }
 
-// needed drops errors in configuration from the messages of a destroy that carried out its
-// whole plan: the plan warned of them. What blocks say of an object that is about to be
-// destroyed is looked for, and need not be found.
+// needed removes configuration errors from the messages of a destroy that carried out its whole
+// plan, since the plan reported them as warnings. A destroy uses the block of an object if
+// there is one, but does not require it.
 func (a *applier) needed(ds diag.List) diag.List {
 	if a.in.Plan.Mode != plan.Destroy || a.anyFailed() || a.left > 0 || a.dead != nil {
 		return ds
@@ -116,8 +116,8 @@ func (a *applier) needed(ds diag.List) diag.List {
 	})
 }
 
-// undone is the error that something was not carried out though nothing was found
-// wrong, so that no apply ever ends as if it were complete.
+// undone returns an error if an action was not carried out without any other error, so that an
+// incomplete apply never ends successfully.
 func (a *applier) undone() diag.List {
 	if len(a.failed) == 0 && a.left == 0 {
 		return nil
@@ -168,8 +168,8 @@ func newApplier(ctx, provisioning context.Context, in Input) *applier {
 	return a
 }
 
-// startJournal records what moves and refresh changed, since the journal starts
-// from state as it lies in the store.
+// startJournal records the changes of moves and refresh, because the journal starts from the
+// state in the store.
 func (a *applier) startJournal() diag.List {
 	if a.in.State == nil {
 		return nil
@@ -188,7 +188,7 @@ func (a *applier) startJournal() diag.List {
 	return nil
 }
 
-// change records what an action did, in the journal and in state.
+// change records the result of an action in the journal and in state.
 func (a *applier) change(id int, changes ...state.Change) {
 	if a.in.State != nil {
 		if err := a.in.State.Answer(id, changes); err != nil {
@@ -206,14 +206,14 @@ func (a *applier) change(id int, changes ...state.Change) {
 	a.frozen = nil
 }
 
-// die notes that the journal cannot be written any more: nothing is started then.
+// die records that the journal cannot be written. No further action starts.
 func (a *applier) die(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.dead = err
 }
 
-// snapshot is state as it is now.
+// snapshot returns the current state.
 func (a *applier) snapshot() *state.State {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -224,8 +224,8 @@ func (a *applier) snapshot() *state.State {
 	return a.frozen
 }
 
-// background starts the heartbeat of long operations and the regular writes of
-// state; the returned function ends both and waits for them.
+// background starts the progress reports of long operations and the periodic writes of state.
+// The returned function ends both and waits for them.
 func (a *applier) background() (stop func()) {
 	done := make(chan struct{})
 	var wg sync.WaitGroup
@@ -254,7 +254,7 @@ func (a *applier) background() (stop func()) {
 	}
 }
 
-// finish evaluates what stands at the end: root outputs and checks.
+// finish evaluates the root outputs and checks at the end.
 func (a *applier) finish() {
 	t := a.graph.Task(a.ctx)
 	a.mu.Lock()
@@ -284,14 +284,14 @@ func (a *applier) finish() {
 			if !plain.IsWhollyKnown() && a.refused(o.Name) {
 				continue
 			}
-			plain = cty.UnknownAsNull(plain) // it reads what is destroyed, or not created yet
+			plain = cty.UnknownAsNull(plain) // it reads objects that were destroyed or not created
 		}
 		if plain.IsNull() {
 			if v.IsKnown() {
 				draft.SetOutput(o.Name, nil)
 				continue
 			}
-			plain = cty.NullVal(v.Type()) // stays as that, as in OpenTofu
+			plain = cty.NullVal(v.Type()) // a null of this type is kept, as in OpenTofu
 		}
 		draft.SetOutput(o.Name, &state.Output{Value: plain, Sensitive: o.AfterSensitive || sensitive, Deprecated: o.Deprecated})
 	}
@@ -307,9 +307,8 @@ func (a *applier) finish() {
 	draft.SetChecks(results)
 }
 
-// refused reports, of an output that was computed, whether a precondition of it failed, or
-// one of an output that it reads. Of a value that is not known such an output stays as
-// it was.
+// refused reports whether a precondition failed for an output, or for an output that it reads.
+// Such an output keeps its old value if its value is unknown.
 func (a *applier) refused(output string) bool {
 	failed := a.ev.RefusedOutputs()
 	seen := map[*demand.Node]bool{}
@@ -329,8 +328,8 @@ func (a *applier) refused(output string) bool {
 	return false
 }
 
-// leftBehind tells the outputs that read what a destroy could not destroy: they stay,
-// since it may take them to go on.
+// leftBehind returns a test whether an output reads objects that a destroy could not destroy.
+// Such outputs are kept, since the rest of the destroy may need them.
 func (a *applier) leftBehind(draft *state.Draft) func(output string) bool {
 	if a.in.Plan.Mode != plan.Destroy || !a.anyFailed() {
 		return func(string) bool { return false }
@@ -347,8 +346,8 @@ func (a *applier) leftBehind(draft *state.Draft) func(output string) bool {
 	}
 }
 
-// checked is what came of everything that has conditions besides resources. With
-// targets or exclusions nothing is evaluated for that.
+// checked returns the results of all conditions that are not part of resources. With targets or
+// exclusions nothing is evaluated for that.
 func (a *applier) checked(t *demand.Task) []checks.Result {
 	if len(a.in.Plan.Targets)+len(a.in.Plan.Excludes) > 0 {
 		return checks.Values(a.ev)
@@ -358,9 +357,9 @@ func (a *applier) checked(t *demand.Task) []checks.Result {
 	return out
 }
 
-// checkData tells what is known of the data source of a check: one that was not
-// to be read and is not in state could not be read while planning, and the
-// plan's result stands.
+// checkData returns the result of reading the data source of a check. If the data source was
+// not part of the apply and is not in state, it could not be read while planning, and the
+// plan's result is used.
 func (a *applier) checkData(d *eval.Desired) (failure string, known bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -369,8 +368,8 @@ func (a *applier) checkData(d *eval.Desired) (failure string, known bool) {
 	return a.unread[d.Addr()], planned || stored
 }
 
-// dropData takes the data sources out of state when everything else is destroyed. With
-// exclusions, those stay that are excluded, and those that an object that stays depends on.
+// dropData removes data sources from state when everything else is destroyed. It keeps excluded
+// data sources, and those that a remaining object depends on.
 func (a *applier) dropData(draft *state.Draft) {
 	if a.anyFailed() {
 		return
@@ -407,13 +406,13 @@ func (a *applier) anyFailed() bool {
 	return len(a.failed) > 0 || a.result.Stopped
 }
 
-// untilStopped is a context that ends with another, or when stop is closed, or when end is
-// called. Provisioners may wait for ever for what they run, so they do not go on after a
-// stop as calls of providers do.
+// untilStopped returns a context that is cancelled with ctx, when stop is closed, or when end
+// is called. Provisioners use it, because unlike provider calls they may wait forever for their
+// command.
 func untilStopped(ctx context.Context, stop <-chan struct{}) (within context.Context, end context.CancelFunc) {
 	within, end = context.WithCancel(ctx)
 	if stop != nil {
-		go func() { // until end is called
+		go func() { // runs until end is called
 			defer end()
 			select {
 			case <-stop:

@@ -8,9 +8,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/lang/module"
 )
 
-// openBefore opens the ephemeral resources that depends_on of an instance, or of its
-// module, leads to: a tunnel that it needs is there without a reference to its value.
-// Those that arguments refer to are opened when those are evaluated.
+// openBefore opens the ephemeral resources that the depends_on of an instance or of its module
+// refers to, such as a tunnel that is needed without a reference to its value. Ephemeral
+// resources in arguments are opened when those are evaluated.
 func (a *applier) openBefore(t *demand.Task, d *eval.Desired) diag.List {
 	if !a.ephemeral() || !d.Resource.HasDependsOn() {
 		return nil
@@ -21,7 +21,7 @@ func (a *applier) openBefore(t *demand.Task, d *eval.Desired) diag.List {
 	return nil
 }
 
-// opened reports whether no ephemeral resource that a node reads failed.
+// opened reports whether all ephemeral resources that a node reads were opened successfully.
 func opened(n *demand.Node, seen map[*demand.Node]bool) bool {
 	if seen[n] {
 		return true
@@ -31,7 +31,7 @@ func opened(n *demand.Node, seen map[*demand.Node]bool) bool {
 		switch what := r.Node.What.(type) {
 		case *eval.Desired:
 			if what.Resource.Config().Addr.Mode != addr.Ephemeral {
-				continue // it was made before
+				continue // it was created before
 			}
 			if !r.Node.OK() {
 				return false
@@ -48,7 +48,7 @@ func opened(n *demand.Node, seen map[*demand.Node]bool) bool {
 	return true
 }
 
-// hasEphemeral reports whether a tree has ephemeral resources.
+// hasEphemeral reports whether a module tree has ephemeral resources.
 func hasEphemeral(tree *module.Tree) (found bool) {
 	tree.Walk(func(n *module.Node) {
 		for r := range n.Config.Resources {

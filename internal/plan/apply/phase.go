@@ -11,8 +11,8 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// phase answers what evaluation asks: values of instances by a function, schemas and
-// functions by the running providers.
+// phase implements eval.Phase with a function for the values of instances. Schemas and
+// functions come from running providers.
 type phase struct {
 	x     *resourceclient.Client
 	value func(*demand.Task, *eval.Desired) (cty.Value, diag.List)

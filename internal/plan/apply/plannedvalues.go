@@ -12,16 +12,16 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// plannedEvaluation evaluates configuration with what the plan says of everything. A
-// delete runs when what the block's count or for_each reads need not have been
-// made yet, and what is asked too early stays failed for whoever asks in time.
+// plannedEvaluation evaluates the configuration with planned values. A delete may run before
+// the objects that its block's count or for_each reads exist. With new values the evaluation
+// would fail, and later readers would get the same error.
 type plannedEvaluation struct {
 	graph   demand.Graph
 	ev      *eval.Evaluator
 	planned map[addr.Instance]*plan.Change
 }
 
-// newPlannedEvaluation makes the evaluator when it is first needed.
+// newPlannedEvaluation returns a function that creates the evaluator when it is first called.
 func (a *applier) newPlannedEvaluation(o eval.Options) func() *plannedEvaluation {
 	return sync.OnceValue(func() *plannedEvaluation {
 		b := &plannedEvaluation{planned: make(map[addr.Instance]*plan.Change, len(a.in.Plan.Changes))}
@@ -36,7 +36,7 @@ func (a *applier) newPlannedEvaluation(o eval.Options) func() *plannedEvaluation
 	})
 }
 
-// plannedValue is the planned value of an instance.
+// plannedValue returns the planned value of an instance.
 func (a *applier) plannedValue(b *plannedEvaluation, t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
 	s, ds := d.Resource.Schema(t)
 	if ds.HasErrors() {
@@ -53,11 +53,10 @@ func (a *applier) plannedValue(b *plannedEvaluation, t *demand.Task, d *eval.Des
 	return resourceclient.WithSensitive(v, obj.Sensitive, s), append(ds, more...)
 }
 
-// blockOf finds what configuration says of an instance that is about to be
-// destroyed, nil if it does not want it. What is wrong with it was reported while
-// planning.
+// blockOf returns the configuration of an instance that is about to be destroyed, or nil if the
+// instance is not in the configuration. Errors are ignored, since the plan reported them.
 func (a *applier) blockOf(t *demand.Task, i addr.Instance) *eval.Desired {
-	if a.in.Plan.Mode == plan.Destroy { // nothing is made: all values are there
+	if a.in.Plan.Mode == plan.Destroy { // nothing is created, so that all values are available
 		return a.ev.Desired(t, i)
 	}
 	b := a.before()

@@ -10,8 +10,8 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// readPlanned reads a data source that had to wait. What a check finds wrong
-// with its own does not stop the apply.
+// readPlanned reads a data source that was deferred to apply. An error of a data source in a
+// check does not stop the apply.
 func (a *applier) readPlanned(t *demand.Task, id int, c *plan.Change) diag.List {
 	ds := a.read(t, id, c)
 	d := a.ev.Desired(t, c.Addr)
@@ -26,7 +26,7 @@ func (a *applier) readPlanned(t *demand.Task, id int, c *plan.Change) diag.List 
 	return ds
 }
 
-// read reads a data source that had to wait.
+// read reads a data source that was deferred to apply.
 func (a *applier) read(t *demand.Task, id int, c *plan.Change) diag.List {
 	x, ds := a.wanted(t, id, c)
 	if ds.HasErrors() {
@@ -51,8 +51,7 @@ func (a *applier) read(t *demand.Task, id int, c *plan.Change) diag.List {
 	return append(ds, a.accept(t, x, v)...)
 }
 
-// recheck holds an instance that stays as it is to the conditions that were not known
-// while planning.
+// recheck evaluates the conditions of an unchanged instance that were unknown while planning.
 func (a *applier) recheck(t *demand.Task, c *plan.Change) diag.List {
 	d := a.ev.Desired(t, c.Addr)
 	if d == nil {

@@ -30,7 +30,7 @@ func (a *applier) remove(t *demand.Task, id int, act plan.Action, c *plan.Change
 	}
 	d := a.blockOf(t, c.Addr)
 	run := a.ops.Begin(obj, plan.Delete, sub.Called(c.Before, c.BeforeSensitive))
-	if obj.Deposed == "" && c.Op != plan.CreateThenDelete && !stored.Tainted { // what is tainted was perhaps never made whole
+	if obj.Deposed == "" && c.Op != plan.CreateThenDelete && !stored.Tainted { // a tainted object may be incomplete
 		ds = append(ds, a.runner.Destroying(t, c.Addr, sub.Marked(c.Before, c.BeforeSensitive))...)
 		if ds.HasErrors() {
 			run.End(false, nil)
@@ -54,8 +54,8 @@ func (a *applier) remove(t *demand.Task, id int, act plan.Action, c *plan.Change
 	return ds
 }
 
-// removed records the answer to a destroy: destroyed, or what is left of the object
-// that stood in state.
+// removed records the response to a destroy: the object is gone, or something remains of the
+// stored object stood.
 func (a *applier) removed(id int, stood state.Change, sub *resourceclient.Subject, got resourceclient.Answer) (ds diag.List) {
 	old := stood.New
 	stood.New = nil
@@ -75,14 +75,14 @@ func (a *applier) removed(id int, stood state.Change, sub *resourceclient.Subjec
 		stood.New = next
 		a.change(id, stood)
 	case got.Failed && (!said || !got.Value.IsNull()):
-		a.change(id) // answered: nothing changed
+		a.change(id) // completed without a change
 	default:
 		a.change(id, stood)
 	}
 	return ds
 }
 
-// adopt writes an imported object that needs no change into state.
+// adopt writes an imported object without changes to state.
 func (a *applier) adopt(id int, t *demand.Task, c *plan.Change) diag.List {
 	x, ds := a.wanted(t, id, c)
 	if ds.HasErrors() {

@@ -7,12 +7,12 @@ import (
 	"github.com/terrace-iac/terrace/plan"
 )
 
-// schedule runs the actions: each when all that it needs are done, lowest index
-// first among those that are ready. What needs a failed action is not run.
+// schedule runs the actions. An action runs when all actions that it needs are done; ready
+// actions run in the order of their index. Actions that need a failed action are skipped.
 //
-// What changed something is done for those that need it only once the journal's
-// record of it is on disk. No worker waits for that: one goroutine syncs for all
-// that were answered since its last sync, and the workers go on with what is ready.
+// An action that changed something counts as done only when its journal record is on disk.
+// Workers do not wait for that: one goroutine syncs for all actions that completed since the
+// last sync, while workers continue with ready actions.
 func (a *applier) schedule() {
 	list := a.in.Plan.Actions
 	s := newScheduler(list)
@@ -54,15 +54,15 @@ type scheduler struct {
 	mu       sync.Mutex
 	wake     sync.Cond
 	ready    intHeap
-	waiting  []int // unfinished needs
+	waiting  []int // per action: the number of its unfinished needs
 	users    [][]int
-	needed   []bool // an action that is not a join needs it, be it through joins
-	bad      []bool // the action failed, or needs one that did
-	unsynced []int  // carried out, and not known to be on disk; they count as busy
+	needed   []bool // per action: an action other than a join needs it, directly or through joins
+	bad      []bool // per action: it failed, or needs one that did
+	unsynced []int  // carried out, but perhaps not on disk; they count as busy
 	left     int
 	busy     int
 	stopped  bool
-	answered chan struct{} // there is something in unsynced; nil without a journal
+	answered chan struct{} // signals that unsynced is not empty; nil without a journal
 }
 
 func newScheduler(list []plan.Action) *scheduler {
@@ -85,7 +85,7 @@ func newScheduler(list []plan.Action) *scheduler {
 	return s
 }
 
-// markNeeded marks what an action needs.
+// markNeeded marks the actions that an action needs.
 func (s *scheduler) markNeeded(list []plan.Action, i int) {
 	todo := []int{i}
 	for len(todo) > 0 {
@@ -125,26 +125,26 @@ func (s *scheduler) work(a *applier, list []plan.Action) {
 		} else if !ok && list[i].Kind != plan.StepJoin {
 			a.skip(list[i])
 		}
-		s.call(min(s.done(i, ok), len(s.ready)-1)) // one of them is for this worker
+		s.call(min(s.done(i, ok), len(s.ready)-1)) // this worker takes one of them
 	}
 }
 
-// changes reports whether a step changes something that no second look would show.
+// changes reports whether a kind of action changes something that cannot be found by reading
+// again.
 func changes(k plan.Kind) bool {
 	return k != plan.StepJoin && k != plan.StepRead && k != plan.StepNoOp && k != plan.StepCheck
 }
 
-// later leaves it to the syncer to say that an action is done.
+// later passes a completed action to the syncer, which will report it as done.
 func (s *scheduler) later(i int) {
 	s.unsynced = append(s.unsynced, i)
 	select {
 	case s.answered <- struct{}{}:
-	default: // it knows
+	default: // the syncer has been signalled already
 	}
 }
 
-// sync sees to it that what was answered is on disk before anything that needs it
-// starts.
+// sync writes completed actions to disk, before any action that needs them starts.
 func (s *scheduler) sync(a *applier) {
 	for range s.answered {
 		s.mu.Lock()
@@ -165,7 +165,7 @@ func (s *scheduler) sync(a *applier) {
 	}
 }
 
-// done notes the end of an action, and returns how many are ready by it.
+// done records the end of an action. It returns the number of actions that became ready.
 func (s *scheduler) done(i int, ok bool) int {
 	s.left--
 	woken := 0
@@ -181,7 +181,7 @@ func (s *scheduler) done(i int, ok bool) int {
 	return woken
 }
 
-// call wakes so many workers, or all if it is over.
+// call wakes n workers, or all of them at the end of the run.
 func (s *scheduler) call(n int) {
 	if s.busy == 0 && len(s.ready) == 0 {
 		s.wake.Broadcast()

@@ -11,8 +11,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// value is the value of an instance: new values where something was made, else what
-// state had when the apply began.
+// value returns the value of an instance: the new value if one was produced, otherwise the
+// value in state when the apply began.
 func (a *applier) value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
 	i := d.Addr()
 	if i.Resource.Mode == addr.Ephemeral {
@@ -34,9 +34,9 @@ func (a *applier) value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) 
 		return cty.DynamicVal, ds
 	}
 	if planned && d.Resource.Config().Check != "" {
-		return cty.UnknownVal(s.Block.ImpliedType()), ds // that it could not be read was reported
+		return cty.UnknownVal(s.Block.ImpliedType()), ds // the error of reading it was reported
 	}
-	if planned { // it failed, or something before it did
+	if planned { // its action failed or was skipped
 		return cty.UnknownVal(s.Block.ImpliedType()), demand.Fail()
 	}
 	obj, _, ok := a.in.Plan.Prior.Object(addr.Object{Instance: i})
@@ -44,9 +44,9 @@ func (a *applier) value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) 
 		if a.in.Plan.Mode == plan.Destroy || d.Resource.Config().Check != "" {
 			return cty.UnknownVal(s.Block.ImpliedType()), ds
 		}
-		if a.in.Plan.Mode == plan.RefreshOnly { // destroyed, or not created yet
+		if a.in.Plan.Mode == plan.RefreshOnly { // destroyed or not created yet
 			if i.Module == "" && i.Resource.Mode == addr.Managed {
-				return cty.DynamicVal, ds // an output that reads it has no type of it, as in OpenTofu
+				return cty.DynamicVal, ds // an output that reads it has a dynamic type, as in OpenTofu
 			}
 			return cty.UnknownVal(s.Block.ImpliedType()), ds
 		}
@@ -56,8 +56,8 @@ func (a *applier) value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) 
 	return resourceclient.WithSensitive(v, obj.Sensitive, s), append(ds, more...)
 }
 
-// here reports whether an instance is there for outputs that read its resource as
-// a whole, in a plan with targets or exclusions: if it was planned, or is in state.
+// here reports whether outputs that read a whole resource see an instance. In a plan with
+// targets or exclusions it must be planned or in state.
 func (a *applier) here(_ *demand.Task, d *eval.Desired) bool {
 	i := d.Addr()
 	if _, planned := a.made[i]; planned {
@@ -67,8 +67,8 @@ func (a *applier) here(_ *demand.Task, d *eval.Desired) bool {
 	return ok
 }
 
-// inState reports whether state has an instance that is wanted, which alone counts when
-// a refresh-only plan is applied.
+// inState reports whether state contains an instance of the configuration. When a refresh-only
+// plan is applied, only these instances count.
 func (a *applier) inState(_ *demand.Task, d *eval.Desired) bool {
 	if d.Key() == (addr.Key{}) && d.Resource.Config().Repeat.Enabled == nil || d.Addr().Resource.Mode != addr.Managed {
 		return true
@@ -77,7 +77,7 @@ func (a *applier) inState(_ *demand.Task, d *eval.Desired) bool {
 	return ok
 }
 
-// notWanted lists the instances that state has and nothing wants.
+// notWanted returns the instances that are in state but not in the configuration.
 func (a *applier) notWanted(t *demand.Task, r *eval.Resource, in *eval.Instances) []eval.NotWanted {
 	had := a.in.Plan.Prior.Resource(r.Addr())
 	if had == nil || r.Config().Addr.Mode != addr.Managed {
@@ -108,7 +108,7 @@ func (a *applier) open(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
 	})
 }
 
-// keep makes a new value available to what reads the instance.
+// keep makes the new value of an instance available to other objects.
 func (a *applier) keep(x *target, v cty.Value) {
 	a.keepValue(x.c.Addr, resourceclient.WithSensitive(v, x.sensitive(v), x.sub.Schema))
 }

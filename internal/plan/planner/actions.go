@@ -9,34 +9,37 @@ import (
 	"github.com/terrace-iac/terrace/plan"
 )
 
-// An actionList says in what order changes are carried out:
+// An actionList computes the order in which changes are carried out. An action needs another
+// one if that must come first:
 //
-//   - What makes an object (create, update, read) needs what makes the objects
-//     that it reads, found over recorded reads; a read of many is one join.
-//   - A delete needs the deletes of everything that depended on the object, as
-//     state has it, and in a plan to destroy as configuration has it now, and a delete of something that configuration dropped needs
-//     the updates of what used to depend on it, which let go of it.
-//   - Delete-then-create: the create needs the delete.
-//   - Create-then-delete: the delete needs the create, and everything that
-//     depends on the object, before or after. So does the delete of a deposed object,
-//     where that closes no cycle: it may still be in use, until there is a new object
-//     and its users have it.
-//   - Data sources of checks are read after everything else, but for the deletes of what
-//     they read that is replaced by something new.
-//   - What a provider's configuration reads is deleted after everything that is
+//   - An action that produces an object (create, update, read) needs the actions that produce
+//     the objects it reads, found in the recorded reads. If it reads many, it needs one join of
+//     them.
+//   - A delete needs the deletes of everything that depended on the object according to state.
+//     In a plan to destroy it also needs the deletes of everything that depends on it in the
+//     configuration.
+//   - A delete of an object without a resource block needs the updates of the objects that
+//     depended on it, which stop using it.
+//   - In delete-then-create, the create needs the delete.
+//   - In create-then-delete, the delete needs the create and the actions on everything that
+//     depends on the object, before or after. So does the delete of a deposed object, unless that
+//     closes a cycle: the object may be in use until its users have switched to the new object.
+//   - Data sources of checks are read after everything else, except the deletes of replaced
+//     objects that they read.
+//   - Resources that a provider configuration reads are deleted after everything that is
 //     deleted with that provider.
 //
-// Needs grow with instances plus references: whatever many need, or needs many,
-// goes through one join.
+// The number of needs is proportional to instances plus references. Where many actions need
+// many others, there is a join in between.
 type actionList struct {
 	p      *planner
 	plan   *plan.Plan
 	out    []plan.Action
 	byNode map[*demand.Node]int
-	soft   map[int][]int // needs that give way if they close a cycle
+	soft   map[int][]int // needs that are dropped if they close a cycle
 }
 
-// actions makes the list of a plan.
+// actions returns the actions of a plan.
 func (p *planner) actions(of *plan.Plan) []plan.Action {
 	if p.in.Mode == plan.RefreshOnly {
 		return nil
@@ -54,10 +57,10 @@ func (b *actionList) add(k plan.Kind, change int, needs ...int) int {
 	return len(b.out) - 1
 }
 
-// halves are the actions of one change.
+// halves are the indexes of the actions of one change.
 type halves struct{ forward, delete int }
 
-// forward adds the actions of every change and the needs of what makes objects.
+// forward adds the actions that produce objects, with their needs.
 func (b *actionList) forward() {
 	index := make(map[*plan.Change]int, len(b.plan.Changes))
 	for i, c := range b.plan.Changes {
@@ -107,9 +110,9 @@ func (b *actionList) forward() {
 	}
 }
 
-// last lets the data sources of checks wait for all the rest: a check judges what is there
-// when everything is done. What waits for them, such as the delete of an object that they read
-// until there was a new one, comes after them.
+// last makes the data sources of checks wait for all other actions, because a check evaluates
+// the final state. Actions that need such a data source come after it, for example the delete
+// of an object that it reads.
 func (b *actionList) last() {
 	var reads, rest []int
 	of := make(map[*plan.Change]bool)
@@ -120,7 +123,7 @@ func (b *actionList) last() {
 	}
 	for i, a := range b.out {
 		switch {
-		case a.Kind == plan.StepJoin: // what it joins is among the rest
+		case a.Kind == plan.StepJoin: // the actions that it joins are waited for
 		case of[b.plan.Changes[a.Change]]:
 			reads = append(reads, i)
 		default:
@@ -156,13 +159,13 @@ func (b *actionList) last() {
 	}
 }
 
-// open reports whether conditions of the instance are not known yet.
+// open reports whether conditions of the instance are still unknown.
 func (ip *instancePlan) open() bool {
 	unknown := func(o eval.Outcome) bool { return o.Status == eval.Unknown }
 	return slices.ContainsFunc(ip.pre, unknown) || slices.ContainsFunc(ip.post, unknown)
 }
 
-// needs lists the distinct actions behind reads.
+// needs returns the distinct actions behind the nodes that were read.
 func (b *actionList) needs(reads []demand.Read, self int) []int {
 	var out []int
 	for _, r := range reads {
@@ -177,13 +180,13 @@ func (b *actionList) needs(reads []demand.Read, self int) []int {
 	return out
 }
 
-// need is the action behind one node: its own, the only one that it reads, or a
-// join of several; -1 for none.
+// need returns the action behind one node: the node's own action, the only action that it
+// reads, or a join of several. It returns -1 if there is none.
 func (b *actionList) need(n *demand.Node) int {
 	if i, ok := b.byNode[n]; ok {
 		return i
 	}
-	b.byNode[n] = -1 // ends a cycle, which was reported
+	b.byNode[n] = -1 // ends the recursion in a cycle, which was reported
 	i := -1
 	if d, ok := n.What.(*eval.Desired); ok && n == d.Node() {
 		if ip := b.p.found.instance(d); ip != nil {
@@ -203,7 +206,7 @@ func (b *actionList) need(n *demand.Node) int {
 	return i
 }
 
-// backward adds deletes and their needs.
+// backward adds the deletes and their needs.
 func (b *actionList) backward() {
 	forward := make([]int, len(b.plan.Changes))
 	for i := range forward {
@@ -215,7 +218,7 @@ func (b *actionList) backward() {
 		}
 	}
 	hs := make([]halves, len(b.plan.Changes))
-	gone := map[addr.ConfigResource]bool{} // blocks of which something is deleted
+	gone := map[addr.ConfigResource]bool{} // blocks of which an object is deleted
 	for i, c := range b.plan.Changes {
 		hs[i] = halves{forward[i], -1}
 		if c.Addr.Resource.Mode != addr.Managed {
@@ -252,15 +255,15 @@ func (b *actionList) addNeed(action, on int) {
 	}
 }
 
-// dependents are the actions on what depends on a resource block.
+// dependents are the actions on everything that depends on a resource block.
 type dependents struct {
 	deletes, makes group
-	later          group // deletes of what depends on it by what configuration says now
-	users          []int // what makes objects that depend on it now
-	all            group // all three, once asked for
+	later          group // deletes of dependents according to the current configuration
+	users          []int // actions that produce current dependents
+	all            group // the union of the three; computed on demand
 }
 
-// every is every action on what depends on the block.
+// every returns all actions on dependents of the block.
 func (d *dependents) every() *group {
 	if d.all.of == nil {
 		d.all.of = slices.Concat(d.deletes.of, d.makes.of, d.users)
@@ -268,11 +271,11 @@ func (d *dependents) every() *group {
 	return &d.all
 }
 
-// A group is actions that many others may need.
+// A group is a set of actions that many other actions may need.
 type group struct {
 	of      []int
-	settled bool // of is sorted, without doubles, and complete
-	join    int  // the action that joins them, 0 until one is needed: a join is never the first
+	settled bool // of is complete, sorted and without duplicates
+	join    int  // the action that joins the group; 0 until it is needed, since a join is never the first action
 }
 
 // order adds the needs of deletes.
@@ -315,7 +318,7 @@ func (b *actionList) order(hs []halves, gone map[addr.ConfigResource]bool) {
 		}
 	}
 	b.readAfter(hs)
-	making := map[addr.Instance]int{} // what makes the current object of an instance that something goes of
+	making := map[addr.Instance]int{} // the action that produces the current object of an instance that loses an object
 	for i, c := range b.plan.Changes {
 		if hs[i].forward >= 0 && by[c.Addr.Config()] != nil {
 			making[c.Addr] = hs[i].forward
@@ -346,7 +349,7 @@ func (b *actionList) order(hs []halves, gone map[addr.ConfigResource]bool) {
 	}
 }
 
-// readAfter lets data sources be read after the end of what they refer to.
+// readAfter makes data sources wait for the deletes of objects that they refer to.
 func (b *actionList) readAfter(hs []halves) {
 	var ends map[addr.ConfigResource]*group
 	for _, ip := range b.p.found.plans {
@@ -374,14 +377,14 @@ func (b *actionList) readAfter(hs []halves) {
 	}
 }
 
-// needAll makes an action need a group.
+// needAll makes an action need all actions of a group.
 func (b *actionList) needAll(action int, g *group) {
 	needs := b.through(action, g)
 	b.out[action].Needs = append(b.out[action].Needs, needs...)
 }
 
-// through is what an action needs to need a group: its members where they are
-// few, else one join of them. No action needs itself.
+// through returns the needs that make an action wait for a group: its members if they are few,
+// otherwise one join. No action needs itself.
 func (b *actionList) through(action int, g *group) []int {
 	if !g.settled {
 		slices.Sort(g.of)
@@ -396,7 +399,8 @@ func (b *actionList) through(action int, g *group) []int {
 	return []int{g.join}
 }
 
-// providerReads lists, for each configuration in use, the resources it reads that are going away.
+// providerReads returns, for each provider configuration in use, the resources that it reads
+// and that are deleted.
 func (b *actionList) providerReads(gone map[addr.ConfigResource]bool) map[addr.ProviderConfig][]addr.ConfigResource {
 	out := map[addr.ProviderConfig][]addr.ConfigResource{}
 	for pc, node := range b.p.client.Live() {

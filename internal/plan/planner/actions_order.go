@@ -11,7 +11,7 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// priorDependencies is what the object of a change depended on when it was made.
+// priorDependencies returns the stored dependencies of the object of a change.
 func (b *actionList) priorDependencies(c *plan.Change) []addr.ConfigResource {
 	if c.Before.IsNull() {
 		return nil
@@ -19,9 +19,9 @@ func (b *actionList) priorDependencies(c *plan.Change) []addr.ConfigResource {
 	return dependenciesIn(b.p.prior, c)
 }
 
-// laterDependencies are those that configuration has got since state was written,
-// in a plan to destroy. They must not be held against those of state: together
-// they may close a cycle.
+// laterDependencies returns, in a plan to destroy, the dependencies in the configuration that
+// the stored object does not have. They are separate from the stored ones, because both
+// together may close a cycle.
 func (b *actionList) laterDependencies(c *plan.Change, prior []addr.ConfigResource) []addr.ConfigResource {
 	if b.plan.Mode != plan.Destroy {
 		return nil
@@ -45,7 +45,7 @@ func dependenciesIn(s *state.State, c *plan.Change) []addr.ConfigResource {
 	return obj.Dependencies
 }
 
-// finish adds the soft needs, but for those that are on a cycle.
+// finish adds the soft needs that are not on a cycle.
 func (b *actionList) finish() {
 	if len(b.soft) > 0 {
 		plain := make(map[int][]int, len(b.soft))
@@ -66,11 +66,11 @@ func (b *actionList) finish() {
 	}
 }
 
-// breakCycles takes the soft needs out that are on a cycle: those within one knot of
-// actions that all lead to one another. Of a join in a knot stays what lies outside.
+// breakCycles removes the soft needs within a strongly connected component. If a join is in the
+// component, the need is replaced by those of its members that are outside.
 func (b *actionList) breakCycles(plain map[int][]int) {
 	knot := cycles(b.out)
-	outside := map[int]int{} // by join: one of its members that are in no knot with it, -1 if there are none
+	outside := map[int]int{} // per join: one member outside its component; -1 if there is none
 	rest := func(join int) int {
 		i, known := outside[join]
 		if !known {
@@ -100,13 +100,13 @@ func (b *actionList) breakCycles(plain map[int][]int) {
 	}
 }
 
-// cycles numbers the actions so that two have the same number if each needs the
-// other, directly or through others (Tarjan's strongly connected components).
+// cycles numbers the strongly connected components: two actions have the same number if each
+// needs the other, directly or indirectly. It uses Tarjan's algorithm.
 func cycles(list []plan.Action) []int {
 	type visit struct{ action, next int }
 	knot, low := make([]int, len(list)), make([]int, len(list)) // low is 0 before the first visit
 	count, found := 0, 0
-	var open []int // visited, and in no knot yet
+	var open []int // visited actions that have no component yet
 	for start := range list {
 		if low[start] != 0 {
 			continue
@@ -114,7 +114,7 @@ func cycles(list []plan.Action) []int {
 		var path []visit
 		enter := func(i int) {
 			count++
-			low[i], knot[i] = count, -1-count // as a negative number the order of visits, until the knot is known
+			low[i], knot[i] = count, -1-count // the negative visit order until the component is known
 			open, path = append(open, i), append(path, visit{i, 0})
 		}
 		enter(start)
@@ -151,7 +151,7 @@ func cycles(list []plan.Action) []int {
 	return knot
 }
 
-// acyclic reports whether the list can be carried out.
+// acyclic reports whether the needs have no cycle, so that the list can be carried out.
 func acyclic(list []plan.Action) bool {
 	waiting := make([]int, len(list))
 	users := make([][]int, len(list))
@@ -179,8 +179,8 @@ func acyclic(list []plan.Action) bool {
 	return done == len(list)
 }
 
-// readResources lists the resources that a node reads, directly or through
-// nodes that are no resources.
+// readResources returns the resources that a node reads, directly or through nodes that are not
+// resources.
 func readResources(n *demand.Node) []*eval.Resource {
 	var out []*eval.Resource
 	seen := map[*demand.Node]bool{n: true}

@@ -14,7 +14,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// assemble makes the plan from what the tasks found, when all of them are done.
+// assemble returns the plan with the findings of all tasks. It must be called after all tasks
+// are done.
 func (p *driver) assemble() *plan.Plan {
 	out := &plan.Plan{
 		Mode: p.in.Mode, PrevRun: p.in.State, Timestamp: p.in.Time, Workspace: p.in.Eval.Workspace,
@@ -34,7 +35,7 @@ func (p *driver) assemble() *plan.Plan {
 	}
 	p.found.gather(out)
 	if p.in.Mode == plan.Destroy {
-		out.Drift = nil // what goes is shown as it is now
+		out.Drift = nil // a plan to destroy shows the objects as they are now
 	}
 	slices.SortFunc(out.Drift, compareChanges)
 	slices.SortStableFunc(out.Changes, compareChanges)
@@ -60,7 +61,7 @@ func compareChanges(a, b *plan.Change) int {
 	return 0
 }
 
-// calledModules adds the instances of the modules that a module calls, at any depth.
+// calledModules appends the instances of all modules that a module calls, at any depth.
 func calledModules(out []plan.CalledModule, m *eval.Module) []plan.CalledModule {
 	for _, call := range m.Calls() {
 		for _, child := range call.Known() {
@@ -70,7 +71,7 @@ func calledModules(out []plan.CalledModule, m *eval.Module) []plan.CalledModule 
 	return out
 }
 
-// variables records the root variables that were given.
+// variables records the given root variables.
 func (p *planner) variables(out *plan.Plan) {
 	for name, in := range p.in.Eval.Variables {
 		cfg := p.in.Eval.Tree.Root.Config.Variables[name]
@@ -87,7 +88,7 @@ func (p *planner) variables(out *plan.Plan) {
 	slices.Sort(out.Ephemeral)
 }
 
-// refreshedState is state after moves and refresh: what apply starts from.
+// refreshedState returns the state after moves and refresh, from which an apply starts.
 func (p *planner) refreshedState() *state.State {
 	d := p.prior.Edit()
 	changed := false
@@ -138,7 +139,7 @@ func (p *driver) outputs() []*plan.OutputChange {
 		}
 		if p.in.Mode == plan.Destroy {
 			p.lastOutput(t, c)
-			c.Left = c.Before.IsNull() // goes without a word
+			c.Left = c.Before.IsNull() // removed without being shown
 			if o != nil && !p.scope.limited() {
 				out = append(out, c)
 			}
@@ -153,7 +154,7 @@ func (p *driver) outputs() []*plan.OutputChange {
 		}
 		v, ok := p.ev.Root.Output(t, name)
 		if !ok {
-			if p.scope.limited() && !c.Before.IsNull() { // it reads what is not there
+			if p.scope.limited() && !c.Before.IsNull() { // it reads objects that are not in the plan
 				c.After, c.AfterSensitive, c.Left = c.Before, c.BeforeSensitive, true
 				out = append(out, c)
 			}
@@ -178,8 +179,8 @@ func (p *driver) outputs() []*plan.OutputChange {
 	return out
 }
 
-// lastOutput is the output when everything is destroyed. Its errors are ignored: they
-// must not stop a destroy.
+// lastOutput evaluates an output of a plan to destroy everything. It ignores errors, which must
+// not prevent a destroy.
 func (p *planner) lastOutput(t *demand.Task, c *plan.OutputChange) {
 	c.Op = plan.Delete
 	if p.in.SkipRefresh || p.scope.limited() || len(p.in.State.Sorted()) == 0 {
@@ -203,12 +204,12 @@ func outputOp(c *plan.OutputChange, existed bool) plan.Op {
 	case c.After.RawEquals(c.Before) && c.AfterSensitive == c.BeforeSensitive:
 		return plan.NoOp
 	default:
-		return plan.Update // to null as well: the output is still declared
+		return plan.Update // also for null: the output is still declared
 	}
 }
 
-// outputScope tells the outputs that are planned: with targets or exclusions
-// those that read something, all of which is planned.
+// outputScope returns a test whether an output is planned. With targets or exclusions an output
+// is planned if it reads something and everything that it reads is planned.
 func (p *planner) outputScope() func(name string) bool {
 	if !p.scope.limited() {
 		return func(string) bool { return true }
@@ -237,8 +238,8 @@ func (p *planner) outputScope() func(name string) bool {
 	}
 }
 
-// readOutputs evaluates the root outputs that are planned where nothing has
-// asked for them yet, so that what is wrong with them is reported.
+// readOutputs evaluates the planned root outputs that were not evaluated yet, so that their
+// errors are reported.
 func (p *driver) readOutputs() {
 	if !p.scope.limited() || p.in.Mode == plan.Destroy {
 		return
@@ -252,9 +253,9 @@ func (p *driver) readOutputs() {
 	}
 }
 
-// runChecks evaluates check blocks, after everything else. Whether the plan has changes is
-// found out before: where it has none, the data sources of checks are read now, and their
-// reads are no changes either.
+// runChecks evaluates check blocks after everything else. It first records whether the plan has
+// changes. If there are none, the data sources of checks are read now, and these reads do not
+// count as changes.
 func (p *driver) runChecks() {
 	if p.scope.limited() {
 		return
@@ -277,7 +278,7 @@ func (ip *instancePlan) whyFailed() string {
 	return ip.failure
 }
 
-// checks groups the results of conditions by block.
+// checks returns the results of conditions, grouped by block.
 func (p *driver) checks() []state.CheckResult {
 	root := p.in.Eval.Tree.Root
 	if p.in.Mode == plan.Destroy {
@@ -288,7 +289,7 @@ func (p *driver) checks() []state.CheckResult {
 		all = checks.Values(p.ev)
 	}
 	var last *eval.Resource
-	for _, ip := range p.found.plans { // in the order of addresses
+	for _, ip := range p.found.plans { // sorted by address
 		r := ip.d.Resource
 		if !ip.checked || !r.HasRules() {
 			continue
@@ -302,8 +303,8 @@ func (p *driver) checks() []state.CheckResult {
 	return checks.Complete(checks.Group(all), root, p.empty())
 }
 
-// empty tells the blocks of which it is known that none is wanted: all that there are no
-// results of, but for those that targets or exclusions leave out.
+// empty returns a test whether a block is known to have no instances. Blocks without results
+// have none, unless targets or exclusions omit them.
 func (p *planner) empty() func(*module.Node, state.CheckKind, string) bool {
 	if !p.scope.limited() {
 		return func(*module.Node, state.CheckKind, string) bool { return true }
@@ -318,7 +319,7 @@ func (p *planner) empty() func(*module.Node, state.CheckKind, string) bool {
 	}
 }
 
-// unseen reports the instances of a resource that are left out of the plan.
+// unseen returns results for the instances of a resource that are not in the plan.
 func (p *driver) unseen(r *eval.Resource) []checks.Result {
 	in, ok := r.Instances(p.graph.Task(p.ctx))
 	if !ok {
@@ -333,7 +334,7 @@ func (p *driver) unseen(r *eval.Resource) []checks.Result {
 	return out
 }
 
-// modulesWithoutInstances are the modules of which it was found that there are no instances.
+// modulesWithoutInstances returns the modules that are known to have no instances.
 func (p *planner) modulesWithoutInstances() map[*module.Node]bool {
 	out := map[*module.Node]bool{}
 	var walk func(*eval.Module)

@@ -59,8 +59,8 @@ func (p *planner) data(t *demand.Task, d *eval.Desired) (*instancePlan, cty.Valu
 	}
 	if reason != "" && p.in.Mode == plan.Normal {
 		planned := s.Block.SetUnknowns(config)
-		ip.touched = true                   // what state has is what was read before: until it is read again there is nothing
-		if reason == plan.ReadCheckNested { // shown as it is now, and read again when all is done
+		ip.touched = true                   // the stored object is outdated and dropped until the data source is read again
+		if reason == plan.ReadCheckNested { // shown with its current value, and read again at the end of the apply
 			obj, now, more := p.readData(t, d, pc, config, sensitive)
 			ip.refreshed = obj
 			if ds = append(ds, more...); !more.HasErrors() {
@@ -76,12 +76,12 @@ func (p *planner) data(t *demand.Task, d *eval.Desired) (*instancePlan, cty.Valu
 			p.postpone(d.Addr().String(), plan.ConfigUnknown, &eval.Deferral{At: d.Resource.Config().At, Variables: names})
 		}
 		out := resourceclient.WithSensitive(planned, c.AfterSensitive, s)
-		ip.post, more = d.Postconditions(t, out) // those that need nothing of what is read show now
+		ip.post, more = d.Postconditions(t, out) // postconditions that do not depend on the result are evaluated now
 		return ip, out, append(ds, more...)
 	}
-	if reason != "" { // it cannot be read, but conditions may need nothing of it
+	if reason != "" { // it cannot be read, but some conditions may not depend on the result
 		if reason == plan.ReadConfigUnknown && !p.in.SkipRefresh {
-			ip.touched = true // what was read before says nothing any more
+			ip.touched = true // the stored object is outdated
 		}
 		ip.post, more = d.Postconditions(t, resourceclient.WithSensitive(s.Block.SetUnknowns(config), sensitive, s))
 		return ip, unknown, append(ds, more...)
@@ -105,8 +105,8 @@ func (p *planner) data(t *demand.Task, d *eval.Desired) (*instancePlan, cty.Valu
 	return ip, out, append(ds, more...)
 }
 
-// readData reads a data source with a configuration without marks. The object is what state
-// keeps of it, nil if it cannot be read.
+// readData reads a data source. config must not have marks. It returns the object to store, or
+// nil if reading fails.
 func (p *planner) readData(t *demand.Task, d *eval.Desired, pc *eval.ProviderConfig, config cty.Value, sensitive []cty.Path) (*state.Object, cty.Value, diag.List) {
 	s, ds := d.Resource.Schema(t)
 	if ds.HasErrors() {
@@ -134,13 +134,12 @@ func (p *planner) readData(t *demand.Task, d *eval.Desired, pc *eval.ProviderCon
 	if ds = append(ds, more.Under(&d.Resource.Config().At)...); more.HasErrors() {
 		return nil, unknown, ds
 	}
-	obj.Sensitive = resourceclient.Present(v, sensitive) // the schema's own are not stored for data sources, as upstream
+	obj.Sensitive = resourceclient.Present(v, sensitive) // as in OpenTofu, paths that the schema marks are not stored for data sources
 	return obj, resourceclient.WithSensitive(v, obj.Sensitive, s), ds
 }
 
-// dataForDestroy reads a data source anew before a destroy, since providers may
-// be configured with what it says now. Where that cannot be, what state holds
-// has to do, and fresh is false.
+// dataForDestroy reads a data source before a destroy, since provider configurations may depend
+// on its current value. If it cannot be read, the stored object is used and fresh is false.
 func (p *planner) dataForDestroy(t *demand.Task, d *eval.Desired, pc *eval.ProviderConfig) (obj *state.Object, fresh bool, v cty.Value, ds diag.List) {
 	s, ds := d.Resource.Schema(t)
 	if ds.HasErrors() {
@@ -170,11 +169,10 @@ func (p *planner) dataForDestroy(t *demand.Task, d *eval.Desired, pc *eval.Provi
 	return stored, false, resourceclient.WithSensitive(v, stored.Sensitive, s), append(ds, more...)
 }
 
-// pendingBefore reports whether anything that the instance explicitly depends on is to
-// change. A resource in depends_on of its own block counts alone, and a data source there
-// does not count, as in OpenTofu. A module in it counts with everything that it depends on,
-// and so does depends_on of the call of the module that the instance is in. Where the
-// instance has conditions, everything counts.
+// pendingBefore reports whether an explicit dependency of the instance has pending changes. Of
+// the resources in its own depends_on only managed ones count, without their dependencies, as
+// in OpenTofu. A module in depends_on counts with everything that it depends on, and so does
+// the depends_on of the instance's module call. If conditions is set, all dependencies count.
 func (p *planner) pendingBefore(t *demand.Task, d *eval.Desired, conditions bool) bool {
 	if !d.Resource.HasDependsOn() {
 		return false
@@ -192,9 +190,9 @@ func (p *planner) pendingBefore(t *demand.Task, d *eval.Desired, conditions bool
 	return false
 }
 
-// pendingDirect reports whether a managed resource is to change that the block of the
-// instance, which is being computed, refers to by itself. What it takes from values
-// counts as far as it is known, as in OpenTofu.
+// pendingDirect reports whether a managed resource that the block refers to directly has
+// pending changes. References through values count if they are known, as in OpenTofu. It is
+// called while the instance is computed.
 func (p *planner) pendingDirect(t *demand.Task, d *eval.Desired) bool {
 	return slices.ContainsFunc(append(demand.ReadsOf(t), d.Resource.CountNode().Reads()...), func(read demand.Read) bool {
 		r, ok := read.Node.What.(*eval.Resource)
@@ -202,7 +200,7 @@ func (p *planner) pendingDirect(t *demand.Task, d *eval.Desired) bool {
 	})
 }
 
-// pendingBlock reports whether a managed resource is to change.
+// pendingBlock reports whether a managed resource has pending changes.
 func (p *planner) pendingBlock(t *demand.Task, r *eval.Resource) bool {
 	if r.Config().Addr.Mode != addr.Managed {
 		return false
@@ -214,7 +212,7 @@ func (p *planner) pendingBlock(t *demand.Task, r *eval.Resource) bool {
 	return in.Deferred != nil || slices.ContainsFunc(in.All, func(other *eval.Desired) bool { return p.found.instance(other).pending() })
 }
 
-// pending looks for a change over recorded reads.
+// pending searches the recorded reads for an object with pending changes.
 func (p *planner) pending(n *demand.Node, seen map[*demand.Node]bool) bool {
 	stack := []*demand.Node{n}
 	for len(stack) > 0 {
@@ -239,7 +237,7 @@ func (p *planner) pending(n *demand.Node, seen map[*demand.Node]bool) bool {
 	return false
 }
 
-// validate asks the provider about a configuration, unless it was asked already.
+// validate lets the provider validate a configuration, unless it has done so already.
 func (p *planner) validate(sub *resourceclient.Subject, d *eval.Desired, config cty.Value) diag.List {
 	if p.in.Validated != nil && p.in.Validated(d.Resource.Config(), config) {
 		return nil

@@ -12,13 +12,13 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// postpone notes that something is deferred.
+// postpone records that an object is deferred.
 func (p *planner) postpone(what string, why plan.DeferReason, d *eval.Deferral) {
 	add(&p.found, &p.found.deferred, &plan.Deferred{Addr: what, Reason: why, At: d.At, Variables: d.Variables})
 }
 
-// deferInstance defers one instance. Its value is what its configuration says, and
-// unknown for the rest.
+// deferInstance defers one instance. Its value has the configured arguments; all other
+// attributes are unknown.
 func (p *planner) deferInstance(t *demand.Task, d *eval.Desired, why plan.DeferReason, wait *eval.Deferral) (*instancePlan, cty.Value, diag.List) {
 	ip := newInstancePlan(d)
 	s, ds := d.Resource.Schema(t)
@@ -37,7 +37,7 @@ func (p *planner) deferInstance(t *demand.Task, d *eval.Desired, why plan.DeferR
 	return ip, resourceclient.WithSensitive(planned, resourceclient.Present(planned, sensitive), s), ds
 }
 
-// sortDeferred orders what is deferred by address.
+// sortDeferred sorts deferred objects by address.
 func sortDeferred(all []*plan.Deferred) []*plan.Deferred {
 	slices.SortFunc(all, func(a, b *plan.Deferred) int { return cmp.Compare(a.Addr, b.Addr) })
 	return all

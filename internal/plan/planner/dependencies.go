@@ -10,9 +10,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/lang/module"
 )
 
-// dependencies finds, for each resource, the resources that it depends on,
-// directly or through others, out of the recorded reads. Sets are shared: most
-// nodes read what another one reads already, so equal unions are made once.
+// dependencies computes the resources that each resource depends on, directly and indirectly,
+// from the recorded reads. Equal sets are shared: most nodes read what another node reads
+// already, so each union is computed once.
 type dependencies struct {
 	ids     map[addr.ConfigResource]int32
 	names   []addr.ConfigResource
@@ -21,28 +21,28 @@ type dependencies struct {
 	configs map[*eval.Resource]addr.ConfigResource
 	unions  map[[2]*depSet]*depSet
 	static  map[addr.ModuleInstance]addr.Module
-	total   int    // how many ids the closures hold, shared ones once
-	met     []bool // by id, while gather collects; all false otherwise
-	sorted  int32  // ids below it are in the order of the names
+	total   int    // number of ids in all closures, counting shared ones once
+	met     []bool // by id, used by gather; all false otherwise
+	sorted  int32  // ids below this number are in the order of names
 
 	tree    *module.Tree
-	written func(addr.ConfigResource) []addr.ConfigResource // dependencies by the text; nil until asked for
-	outputs func(addr.Module, string) []addr.ConfigResource // of an output by the text; nil until asked for
+	written func(addr.ConfigResource) []addr.ConfigResource // dependencies according to the configuration's text; nil until needed
+	outputs func(addr.Module, string) []addr.ConfigResource // dependencies of an output according to the text; nil until needed
 }
 
 // depSet is an immutable set of resource blocks.
 type depSet struct {
 	ids    []int32 // sorted
 	refs   []*eval.Resource
-	list   []addr.ConfigResource // made when asked for
-	closed *depSet               // with what those depend on, and so on; nil: not asked for yet
+	list   []addr.ConfigResource // created on demand
+	closed *depSet               // closure over dependencies; nil until needed
 }
 
-// maxTotal bounds how many blocks all dependencies together name, since state and the
-// journal would grow with the square of a chain's length: 10,000 resources in a row
-// make 50 million names, and a million names are 40 MB of state. Beyond the bound a
-// resource keeps its direct dependencies only, which order a destroy just as well as
-// long as all of them are in state.
+// maxTotal is the maximum number of resource blocks in all dependency lists together. Without
+// it, state and journal grow with the square of a chain's length: a chain of 10,000 resources
+// has 50 million entries, and a million entries are 40 MB of state. Above the limit a resource
+// keeps only its direct dependencies. They order a destroy just as well if all of them are in
+// state.
 const maxTotal = 1_000_000
 
 func newDependencies(tree *module.Tree) *dependencies {
@@ -56,8 +56,8 @@ func newDependencies(tree *module.Tree) *dependencies {
 
 var emptySet = &depSet{}
 
-// know gives the blocks of resources their ids in the order of their names, before
-// there are others, so that the sets that hold only these need no sorting.
+// know assigns ids to resource blocks in the order of their names, before all others. Sets that
+// contain only these need no sorting.
 func (d *dependencies) know(all []*instancePlan) {
 	texts := make(map[string]addr.ConfigResource)
 	var last *eval.Resource
@@ -101,7 +101,7 @@ func (d *dependencies) config(r *eval.Resource) addr.ConfigResource {
 
 func (d *dependencies) single(r *eval.Resource) *depSet {
 	id := d.id(d.config(r))
-	// Instances of a module share block names; each resource is its own reference.
+	// Instances of a module share block names, so each resource is a separate reference.
 	return &depSet{ids: []int32{id}, refs: []*eval.Resource{r}}
 }
 
@@ -125,8 +125,7 @@ func (d *dependencies) union(a, b *depSet) *depSet {
 	return u
 }
 
-// joinRefs adds to a list what it does not hold of another one. It is a itself if
-// that is all of it.
+// joinRefs returns the union of a and b. It returns a itself if that contains all of b.
 func joinRefs(a, b []*eval.Resource) []*eval.Resource {
 	has := func(r *eval.Resource) bool { return slices.Contains(a, r) }
 	if len(a)*len(b) > 64 {
@@ -136,7 +135,7 @@ func joinRefs(a, b []*eval.Resource) []*eval.Resource {
 		}
 		has = func(r *eval.Resource) bool { return all[r] }
 	}
-	out := a[:len(a):len(a)] // what is added goes elsewhere
+	out := a[:len(a):len(a)] // limits the capacity so that append copies
 	for _, r := range b {
 		if !has(r) {
 			out = append(out, r)
@@ -161,12 +160,13 @@ func mergeIDs(a, b []int32) []int32 {
 	return append(append(out, a[i:]...), b[j:]...)
 }
 
-// reads is what a node reads directly, through nodes that are no resources.
+// reads returns the resources that a node reads, directly or through nodes that are not
+// resources.
 func (d *dependencies) reads(n *demand.Node) *depSet {
 	if s, ok := d.direct[n]; ok {
 		return s
 	}
-	d.direct[n] = emptySet // a cycle was reported; here it must only end
+	d.direct[n] = emptySet // ends the recursion in a cycle, which was reported
 	var sets []*depSet
 	for _, r := range n.Reads() {
 		if res, ok := r.Node.What.(*eval.Resource); ok {
@@ -193,8 +193,9 @@ func (d *dependencies) reads(n *demand.Node) *depSet {
 	return s
 }
 
-// ofModuleWithoutInstances is what lies in a module without instances, and what that depends on, by the
-// text alone: who depends on the module depends on it.
+// ofModuleWithoutInstances returns the resources in a module without instances and their
+// dependencies according to the text. They count as dependencies of whatever depends on the
+// module.
 func (d *dependencies) ofModuleWithoutInstances(n *module.Node) *depSet {
 	if d.written == nil {
 		d.written = eval.StaticDependents(d.tree).Dependencies()
@@ -215,8 +216,8 @@ func (d *dependencies) ofModuleWithoutInstances(n *module.Node) *depSet {
 	return d.byText(inside)
 }
 
-// ofOutputWithoutInstances is what an output of a module without instances refers to, and what that
-// depends on, by the text alone.
+// ofOutputWithoutInstances returns the resources that an output of a module without instances
+// refers to, and their dependencies, according to the text.
 func (d *dependencies) ofOutputWithoutInstances(n *module.Node, name string) *depSet {
 	if d.written == nil {
 		d.written = eval.StaticDependents(d.tree).Dependencies()
@@ -227,7 +228,7 @@ func (d *dependencies) ofOutputWithoutInstances(n *module.Node, name string) *de
 	return d.byText(d.outputs(n.Path, name))
 }
 
-// byText is a set of blocks with what they depend on by the text.
+// byText returns a set of blocks with their dependencies according to the text.
 func (d *dependencies) byText(blocks []addr.ConfigResource) *depSet {
 	all := reach(blocks, d.written)
 	for _, c := range blocks {
@@ -241,7 +242,7 @@ func (d *dependencies) byText(blocks []addr.ConfigResource) *depSet {
 	return s
 }
 
-// join is the union of many sets: a few by remembered pairs, many at once.
+// join returns the union of sets. Unions of a few sets are cached by pairs.
 func (d *dependencies) join(sets []*depSet) *depSet {
 	if len(sets) <= 4 {
 		s := emptySet
@@ -266,7 +267,7 @@ func (d *dependencies) join(sets []*depSet) *depSet {
 	return out
 }
 
-// own is what a resource depends on directly.
+// own returns the direct dependencies of a resource.
 func (d *dependencies) own(r *eval.Resource) *depSet {
 	var sets []*depSet
 	known := map[*depSet]bool{}
@@ -279,7 +280,7 @@ func (d *dependencies) own(r *eval.Resource) *depSet {
 	return d.join(sets)
 }
 
-// of is what a resource depends on, directly and through others.
+// of returns the direct and indirect dependencies of a resource.
 func (d *dependencies) of(r *eval.Resource) *depSet {
 	if s, ok := d.all[r]; ok {
 		return s
@@ -295,16 +296,16 @@ func (d *dependencies) of(r *eval.Resource) *depSet {
 	return s
 }
 
-// closure adds to a set what its resources depend on. Many resources read the
-// same, so it is made once for each set.
+// closure returns a set with the dependencies of its resources. The result is computed once for
+// each set, since many resources read the same ones.
 func (d *dependencies) closure(direct *depSet) *depSet {
 	switch {
 	case len(direct.refs) == 0:
-		return direct // it may be the set that all share
+		return direct // direct may be the shared empty set
 	case direct.closed != nil:
 		return direct.closed
 	}
-	direct.closed = direct // ends a cycle, which was reported
+	direct.closed = direct // ends the recursion in a cycle, which was reported
 	used := make([]dependency, 0, len(direct.refs))
 	for _, r := range direct.refs {
 		if more := d.of(r); len(more.ids) > 0 {
@@ -320,14 +321,14 @@ func (d *dependencies) closure(direct *depSet) *depSet {
 	return s
 }
 
-// dependency is a resource that another one reads, with what it depends on itself.
+// dependency is a resource that is read, with its own dependencies.
 type dependency struct {
 	id  int32
 	all *depSet
 }
 
-// gather joins a set with what its resources depend on, the largest first: one
-// that is in the set of another brings nothing that is not there.
+// gather returns the union of a set with the dependencies of its resources. It starts with the
+// largest, so that resources that are contained in it add nothing.
 func (d *dependencies) gather(direct *depSet, used []dependency) []int32 {
 	if len(d.met) < len(d.names) {
 		d.met = make([]bool, 2*len(d.names))
@@ -355,7 +356,8 @@ func (d *dependencies) gather(direct *depSet, used []dependency) []int32 {
 	return out
 }
 
-// ofInstance lists what an instance depends on, as state has it: by block, sorted.
+// ofInstance returns the dependencies of an instance as they are stored in state: resource
+// blocks, sorted.
 func (d *dependencies) ofInstance(w *eval.Desired) []addr.ConfigResource {
 	s := d.of(w.Resource)
 	if s.list == nil && len(s.ids) > 0 {

@@ -13,8 +13,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// orphanPlan is what planning found out about objects in state that nothing in
-// configuration wants.
+// orphanPlan is the plan for the objects of an instance that is in state but not in the
+// configuration.
 type orphanPlan struct {
 	addr      addr.Instance
 	provider  addr.ProviderConfig
@@ -23,18 +23,18 @@ type orphanPlan struct {
 	refreshed *state.Object
 	touched   bool
 	how       reading
-	with      state.Digest // what it is read with
+	with      state.Digest // digest of the inputs of the read
 	failed    bool
 	deposed   []*plan.Change
 }
 
-// planDestroy plans the end of an instance that configuration knows, in destroy mode.
+// planDestroy plans the destruction of an instance of the configuration, in destroy mode.
 func (m *managedPlan) planDestroy(now resourceclient.Object) (cty.Value, diag.List) {
 	if now.Value.IsNull() {
 		return cty.UnknownVal(m.sub.Schema.Block.ImpliedType()), nil
 	}
 	if !m.p.scope.goes(m.sub.Addr) {
-		return resourceclient.WithSensitive(now.Value, now.Sensitive(), m.sub.Schema), nil // it was to be looked at alone
+		return resourceclient.WithSensitive(now.Value, now.Sensitive(), m.sub.Schema), nil // the instance is only refreshed
 	}
 	life := m.d.Resource.Config().Lifecycle
 	skip := life.Destroy != nil && !*life.Destroy
@@ -50,7 +50,7 @@ func (m *managedPlan) planDestroy(now resourceclient.Object) (cty.Value, diag.Li
 	return v, append(ds, m.preventReplace(c)...)
 }
 
-// planDelete plans a delete, or a forget where the object must not be destroyed.
+// planDelete plans a delete. It plans a forget if the object must not be destroyed.
 func (p *planner) planDelete(sub *resourceclient.Subject, now resourceclient.Object, skip bool) (*plan.Change, diag.List) {
 	c := &plan.Change{Addr: sub.Addr, Prev: p.prev(sub.Addr), Provider: sub.Of, Op: plan.Delete, Before: now.Value, After: sub.Null(), BeforeIdentity: now.Identity, Handling: plan.Handling{Private: now.Private}}
 	c.BeforeSensitive = resourceclient.SensitivePaths(sub.Schema, now.Value, now.Sensitive())
@@ -63,8 +63,8 @@ func (p *planner) planDelete(sub *resourceclient.Subject, now resourceclient.Obj
 	return c, ds
 }
 
-// planDeposed plans the end of the deposed objects of an instance. For one that does not exist
-// there is nothing to do: apply starts from a state without it.
+// planDeposed plans the deletes of the deposed objects of an instance. A deposed object that no
+// longer exists needs no change, since apply starts from a state without it.
 func (p *planner) planDeposed(sub *resourceclient.Subject) ([]*plan.Change, diag.List) {
 	inst := p.prior.Instance(sub.Addr)
 	if inst == nil || len(inst.Deposed) == 0 || p.in.Mode == plan.Destroy && !p.scope.goes(sub.Addr) {
@@ -114,7 +114,7 @@ func (p *planner) planDeposed(sub *resourceclient.Subject) ([]*plan.Change, diag
 	return out, ds
 }
 
-// forgotten warns of an object that goes on existing without state.
+// forgotten warns about an object that continues to exist but is removed from state.
 func (p *planner) forgotten(c *plan.Change, fromBlock bool) diag.List {
 	if c.Op != plan.Forget || p.in.Mode != plan.Normal && !fromBlock {
 		return nil
@@ -122,12 +122,12 @@ func (p *planner) forgotten(c *plan.Change, fromBlock bool) diag.List {
 	return diag.Warnf(diag.CodePlanForgotten, nil, "Resource will be removed from the state", "After this plan is applied, Terrace will no longer manage these objects: %s. They go on existing; to manage them again, import them.", addr.Object{Instance: c.Addr, Deposed: c.Deposed})
 }
 
-// noteMissing notes that a deposed object does not exist any more.
+// noteMissing records that a deposed object no longer exists.
 func (p *planner) noteMissing(o addr.Object) {
 	add(&p.found, &p.found.vanished, o)
 }
 
-// walkOrphans plans the end of everything in state that was not wanted.
+// walkOrphans plans the deletes of all objects in state that are not in the configuration.
 func (p *driver) walkOrphans(w *parallel.Work[job]) {
 	done := make(map[addr.Instance]bool, len(p.found.plans))
 	for _, ip := range p.found.plans {
@@ -149,7 +149,7 @@ func (p *driver) walkOrphans(w *parallel.Work[job]) {
 			w.Add(func(t *demand.Task) {
 				for _, k := range part {
 					if p.in.Mode == plan.RefreshOnly {
-						p.refreshOrphan(t, r, k) // outputs may have asked for it
+						p.refreshOrphan(t, r, k) // an output may have planned it already
 					} else {
 						p.orphan(t, r, k)
 					}
@@ -159,7 +159,7 @@ func (p *driver) walkOrphans(w *parallel.Work[job]) {
 	}
 }
 
-// orphan plans the end of one instance that nothing wants.
+// orphan plans the delete of one instance that is not in the configuration.
 func (p *planner) orphan(t *demand.Task, r *state.Resource, k addr.Key) *orphanPlan {
 	a := r.Addr.Instance(k)
 	inst := r.Instances[k]
@@ -168,12 +168,12 @@ func (p *planner) orphan(t *demand.Task, r *state.Resource, k addr.Key) *orphanP
 		why = plan.DeleteNoMoveTarget
 	}
 	if wanted {
-		return nil // its expansion failed or is deferred, or the check it stands in was not run: nothing is known
+		return nil // its count or for_each failed or is deferred, or its check was not run, so it may still be wanted
 	}
 	op := &orphanPlan{addr: a, provider: r.Config(inst)}
 	add(&p.found, &p.found.orphans, op)
 	if a.Resource.Mode == addr.Data {
-		return op // data sources that nothing reads any more are dropped without a word
+		return op // unused data sources are removed without being shown
 	}
 	ds := p.planOrphan(t, op, inst, why)
 	if op.failed = ds.HasErrors(); op.failed {
@@ -244,8 +244,8 @@ func (p *planner) planOrphan(t *demand.Task, op *orphanPlan, inst *state.Instanc
 	return append(ds, p.forgotten(c, forget)...)
 }
 
-// keptByLifecycle reports whether there still is a block for an instance that is not
-// wanted any more, and it says that what it makes is not to be destroyed.
+// keptByLifecycle reports whether an instance that is not wanted still has a block, and that
+// block's lifecycle forbids destroying it.
 func (p *planner) keptByLifecycle(a addr.Instance) bool {
 	n := p.in.Eval.Tree.Node(a.Module)
 	if n == nil || n.Config.Resources[a.Resource] == nil {
@@ -255,9 +255,9 @@ func (p *planner) keptByLifecycle(a addr.Instance) bool {
 	return destroy != nil && !*destroy
 }
 
-// preventOrphan stops a delete that prevent_destroy forbids, of an instance that is not
-// wanted any more and whose block is still there. Where the instance of its module is
-// destroyed too, only a constant is known.
+// preventOrphan returns an error if prevent_destroy forbids deleting an instance that is not
+// wanted but still has a block. If the instance's module instance is also destroyed, only a
+// constant prevent_destroy counts.
 func (p *planner) preventOrphan(t *demand.Task, c *plan.Change) diag.List {
 	n := p.in.Eval.Tree.Node(c.Addr.Module)
 	if n == nil || n.Config.Resources[c.Addr.Resource] == nil {
@@ -286,8 +286,8 @@ func (p *planner) preventOrphan(t *demand.Task, c *plan.Change) diag.List {
 	return nil
 }
 
-// blockOf is the resource block of an instance that configuration does not want, in its
-// module instance; nil if that does not exist any more.
+// blockOf returns the resource block of an instance in its module instance. It is nil if one of
+// the two no longer exists.
 func (p *planner) blockOf(t *demand.Task, a addr.Instance) *eval.Resource {
 	m := p.ev.Root
 	for _, step := range a.Module.Steps() {
@@ -306,7 +306,7 @@ func (p *planner) blockOf(t *demand.Task, a addr.Instance) *eval.Resource {
 	return m.Resource(a.Resource)
 }
 
-// orphanNow finds what is really there of an object that nothing wants.
+// orphanNow reads the current object of an instance that is not in the configuration.
 func (p *planner) orphanNow(sub *resourceclient.Subject, op *orphanPlan, stored *state.Object) (resourceclient.Object, diag.List) {
 	old, ds := sub.Stored(stored)
 	if ds.HasErrors() {
@@ -332,9 +332,9 @@ func (p *planner) orphanNow(sub *resourceclient.Subject, op *orphanPlan, stored 
 	return now, append(ds, more...)
 }
 
-// whyOrphan says why nothing wants an instance. wanted is true where that
-// cannot be said because computing what is wanted failed. A plan to destroy does not
-// need to know which instances are wanted: all of them go.
+// whyOrphan returns the reason for which an instance is not wanted. wanted is true if the
+// reason is unknown because evaluating the configuration failed. A plan to destroy does not
+// need it, because it destroys all instances.
 func (p *planner) whyOrphan(t *demand.Task, a addr.Instance) (why plan.Reason, wanted bool) {
 	m := p.ev.Root
 	for _, step := range a.Module.Steps() {
@@ -373,8 +373,9 @@ func (p *planner) whyOrphan(t *demand.Task, a addr.Instance) (why plan.Reason, w
 	}
 }
 
-// unneeded makes warnings of errors in configuration that a plan to destroy does not need.
-// Errors remain if an object could not be planned, and those about an object in state.
+// unneeded turns errors into warnings if they concern configuration that a plan to destroy does
+// not need. It keeps errors about objects in state, and all errors if an object could not be
+// planned.
 func (p *driver) unneeded(ds diag.List) diag.List {
 	if p.in.Mode != plan.Destroy || p.unplanned.Load() || p.ctx.Err() != nil {
 		return ds

@@ -10,15 +10,17 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// destroyedByModule is what state has that is not wanted any more, found when it is first asked for.
+// destroyedByModule indexes the instances in state that are not wanted. It is computed on
+// demand.
 type destroyedByModule struct {
 	once    sync.Once
-	below   map[addr.ModuleInstance][]*state.Resource // resources in a module instance and those below it
+	below   map[addr.ModuleInstance][]*state.Resource // resources in a module instance and below
 	modules sync.Map                                  // *eval.Call to []addr.ConfigResource
 }
 
-// readsDestroyed lists the blocks that a data source refers to in its own block, in depends_on or
-// in conditions, of which state has instances that go with this plan. It is read after that.
+// readsDestroyed returns the blocks that a data source refers to in its block, depends_on or
+// conditions and that lose instances in this plan. The data source is read after those are
+// destroyed.
 func (p *planner) readsDestroyed(t *demand.Task, d *eval.Desired, conditions *demand.Node) []addr.ConfigResource {
 	if p.in.Mode != plan.Normal || len(p.prior.Resources) == 0 {
 		return nil
@@ -66,8 +68,8 @@ func (p *planner) readsDestroyed(t *demand.Task, d *eval.Desired, conditions *de
 	return out
 }
 
-// losesInstances reports whether state has instances of a managed resource that are not wanted
-// any more, and go with this plan.
+// losesInstances reports whether this plan destroys instances of a managed resource that are no
+// longer wanted.
 func (p *planner) losesInstances(t *demand.Task, r *eval.Resource, in *eval.Instances) bool {
 	had := p.prior.Resource(r.Addr())
 	if had == nil || r.Config().Addr.Mode != addr.Managed || in.Deferred != nil {
@@ -81,7 +83,7 @@ func (p *planner) losesInstances(t *demand.Task, r *eval.Resource, in *eval.Inst
 	return false
 }
 
-// willBeDestroyed reports whether an instance in state is not wanted, and the plan ends it.
+// willBeDestroyed reports whether an instance in state is not wanted and this plan destroys it.
 func (p *planner) willBeDestroyed(t *demand.Task, a addr.Instance) bool {
 	if !p.scope.target(a) || !p.scope.allows(a) {
 		return false
@@ -90,8 +92,8 @@ func (p *planner) willBeDestroyed(t *demand.Task, a addr.Instance) bool {
 	return !wanted
 }
 
-// destroyedIn lists the blocks in the module of a call, and in those that it calls, of
-// which something goes.
+// destroyedIn returns the blocks in a called module and in all modules below it that lose
+// instances.
 func (p *planner) destroyedIn(t *demand.Task, call *eval.Call) []addr.ConfigResource {
 	if known, ok := p.destroyed.modules.Load(call); ok {
 		return known.([]addr.ConfigResource)
@@ -104,7 +106,7 @@ func (p *planner) destroyedIn(t *demand.Task, call *eval.Call) []addr.ConfigReso
 			}
 			path := addr.ModuleInstance("")
 			for _, step := range r.Addr.Module.Steps() {
-				every := path.Child(step.Name, addr.Key{}) // stands for all instances of the call
+				every := path.Child(step.Name, addr.Key{}) // represents all instances of the call
 				p.destroyed.below[every] = append(p.destroyed.below[every], r)
 				path = path.Child(step.Name, step.Key)
 			}

@@ -8,8 +8,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// ephemeral opens an ephemeral resource, or leaves it unknown where its
-// arguments are not known yet.
+// ephemeral opens an ephemeral resource. If its arguments are unknown, its value is unknown.
 func (p *planner) ephemeral(t *demand.Task, d *eval.Desired) (*instancePlan, cty.Value, diag.List) {
 	ip := newInstancePlan(d)
 	v, ds := p.client.Open(t, p.ev, d, resourceclient.Opening{
@@ -26,7 +25,8 @@ func (p *planner) ephemeral(t *demand.Task, d *eval.Desired) (*instancePlan, cty
 	return ip, v, ds
 }
 
-// ephemeralWaits says why an ephemeral resource cannot be opened yet; "": it can.
+// ephemeralWaits returns the reason for which an ephemeral resource cannot be opened yet, or
+// "".
 func (p *planner) ephemeralWaits(t *demand.Task, d *eval.Desired, config cty.Value, pc *eval.ProviderConfig) string {
 	switch {
 	case !config.IsWhollyKnown():

@@ -10,25 +10,25 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// findings are what the tasks found, in any order: each hands in what it found of an
-// instance when it is done with that, and others read it from then on. Once all tasks are
-// done the fields are read without the lock.
+// findings collects the results of tasks, in any order. A task adds the result for an instance
+// when it is complete; from then on other tasks may read it. After all tasks are done, the
+// fields may be read without the lock.
 type findings struct {
 	mu         sync.RWMutex
 	byInstance map[*eval.Desired]*instancePlan
 
 	plans        []*instancePlan
 	orphans      []*orphanPlan
-	vanished     []addr.Object // deposed objects that do not exist any more
+	vanished     []addr.Object // deposed objects that no longer exist
 	generated    []*generatedPlan
 	deferred     []*plan.Deferred
-	none         []addr.ConfigResource // blocks without instances that -target or -exclude leaves in the plan
+	none         []addr.ConfigResource // blocks without instances that -target or -exclude leave in the plan
 	checkResults []checks.Result
 	digests      sync.Map // *state.Object to state.Digest
 }
 
-// digest is that of what state holds of an instance after the refresh. Many data sources may
-// depend on the same objects.
+// digest returns the digest of an object after the refresh. It is cached, because many data
+// sources may depend on the same objects.
 func (f *findings) digest(o *state.Object) state.Digest {
 	if d, ok := f.digests.Load(o); ok {
 		return d.(state.Digest)
@@ -38,7 +38,7 @@ func (f *findings) digest(o *state.Object) state.Digest {
 	return d
 }
 
-// instance is what was found of an instance, nil if nothing was yet.
+// instance returns the finding for an instance, or nil if there is none yet.
 func (f *findings) instance(d *eval.Desired) *instancePlan {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -55,8 +55,8 @@ func (f *findings) addInstance(ip *instancePlan) {
 	f.plans = append(f.plans, ip)
 }
 
-// gather adds the changes and the drift that were found so far to a plan. Data sources of
-// other checks may still be added meanwhile.
+// gather adds all changes and drift found so far to a plan. Data sources of checks may still be
+// added meanwhile.
 func (f *findings) gather(out *plan.Plan) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -83,36 +83,36 @@ func (f *findings) gather(out *plan.Plan) {
 	}
 }
 
-// add hands in a finding for one of the lists.
+// add appends a finding to one of the lists.
 func add[T any](f *findings, list *[]T, x T) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	*list = append(*list, x)
 }
 
-// An instancePlan is what planning found out about one wanted instance. The task that
-// computes the instance makes it, and hands it in as a whole.
+// An instancePlan is the result of planning one instance of the configuration. The task that
+// computes the instance creates it and adds it to the findings when it is complete.
 type instancePlan struct {
 	d         *eval.Desired
 	change    *plan.Change
 	drift     *plan.Change
-	refreshed *state.Object // what state holds after refresh; nil if nothing
-	touched   bool          // whether refreshed differs from what state held
+	refreshed *state.Object // the object in state after the refresh; nil if there is none
+	touched   bool          // refreshed differs from the stored object
 	provider  addr.ProviderConfig
 	deposed   []*plan.Change
 	pre, post []eval.Outcome
 	checked   bool
-	looked    bool // it was planned, not just read from state
+	looked    bool // the instance was planned, not only read from state
 	how       reading
-	with      state.Digest // what it is read with, or was: see plan.Reading
-	deferred  bool         // it cannot be planned yet
-	failure   string       // of a check's data source: why it could not be read
-	order     int          // index of the action that makes the new object, -1 without one
+	with      state.Digest // digest of the inputs of the read; see plan.Reading
+	deferred  bool         // the instance cannot be planned yet
+	failure   string       // for a data source in a check: the reason for which it could not be read
+	order     int          // index of the action that produces the new object; -1 if there is none
 
-	ends []addr.ConfigResource // of a data source: blocks it refers to of which something goes, before it is read
+	ends []addr.ConfigResource // for a data source: blocks that it refers to and of which objects are destroyed before it is read
 }
 
-// pending reports whether an instance is to change, or may be when it can be planned.
+// pending reports whether an instance has changes, or may have some when it can be planned.
 func (ip *instancePlan) pending() bool {
 	return ip != nil && (ip.deferred || ip.change != nil && ip.change.Op != plan.NoOp)
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// generateImports takes over objects for which there is no resource block yet,
-// and writes the block that describes each of them.
+// generateImports plans imports of objects without a resource block, and generates the blocks.
 func (p *driver) generateImports() {
 	if p.in.GenerateTo == "" {
 		return
@@ -30,7 +29,7 @@ func (p *driver) generateImports() {
 	}
 }
 
-// unmetImports reports imports for instances that configuration does not want.
+// unmetImports reports imports to instances that are not in the configuration.
 func (p *driver) unmetImports() {
 	if p.imports == nil || p.in.Mode != plan.Normal {
 		return
@@ -53,7 +52,7 @@ func (p *driver) unmetImports() {
 	}
 }
 
-// A generatedPlan is the plan for an object whose block was written for it.
+// A generatedPlan is the plan for an object with a generated block.
 type generatedPlan struct {
 	change *plan.Change
 	stored *state.Object
@@ -95,8 +94,7 @@ func (p *planner) generate(t *demand.Task, it *imports.Target) (*generatedPlan, 
 	return &generatedPlan{c, stored}, append(ds, more...)
 }
 
-// planGenerated plans an imported object by the block that was written for it,
-// as if that stood in configuration already.
+// planGenerated plans an imported object as if its generated block were in the configuration.
 func planGenerated(sub *resourceclient.Subject, obj resourceclient.Object, imp *plan.Import) (*plan.Change, diag.List) {
 	c := &plan.Change{
 		Addr: sub.Addr, Prev: sub.Addr, Provider: sub.Of, Op: plan.NoOp, Import: imp, Before: obj.Value, After: obj.Value, Handling: plan.Handling{Private: obj.Private, ConfigKnown: true},

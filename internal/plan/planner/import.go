@@ -13,10 +13,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Import takes one existing object over into a state, without a plan: the import command.
-// Only what the provider configuration and the keys of the instance are made of is
-// evaluated, from what state holds: nothing else is read, planned or changed. The mode
-// of the input is not looked at.
+// Import adds one existing object to a state without a plan, for the import command. It
+// evaluates only the provider configuration and the instance keys, with values from state.
+// Nothing else is read, planned or changed. The mode of the input is ignored.
 func Import(ctx context.Context, in Input, a addr.Instance, id string) (*state.State, diag.List) {
 	in.Mode, in.SkipRefresh = plan.RefreshOnly, true
 	p := newDriver(ctx, in)
@@ -40,7 +39,7 @@ func (p *driver) importOne(t *demand.Task, a addr.Instance, id string) (*state.C
 	d := p.ev.Desired(t, a)
 	if d == nil {
 		if p.graph.Diags().HasErrors() {
-			return nil, nil // they say why it is not known
+			return nil, nil // the messages contain the reason
 		}
 		return nil, diag.Errorf(diag.CodePlanImportNoConfiguration, nil, "Configuration for import target does not exist", "The configuration for the given import %s does not exist. All target instances must have an associated configuration to be imported.", a)
 	}
@@ -67,7 +66,7 @@ func (p *driver) importOne(t *demand.Task, a addr.Instance, id string) (*state.C
 	return &state.Change{Object: addr.Object{Instance: a}, Provider: pc.Addr, New: stored}, ds
 }
 
-// importWith finds the schema and the provider configuration of an instance.
+// importWith returns the schema and the provider configuration of an instance.
 func (p *planner) importWith(t *demand.Task, d *eval.Desired) (*schema.Resource, *eval.ProviderConfig, diag.List) {
 	s, ds := d.Resource.Schema(t)
 	if ds.HasErrors() {

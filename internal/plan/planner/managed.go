@@ -12,13 +12,13 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// managedPlan is the planning of one instance of a managed resource, by one task.
+// managedPlan plans one instance of a managed resource, in one task.
 type managedPlan struct {
 	p     *planner
 	t     *demand.Task
 	d     *eval.Desired
 	sub   *resourceclient.Subject
-	found *instancePlan // handed in when the instance is planned
+	found *instancePlan // added to the findings when the instance is planned
 }
 
 // managed plans one instance of a managed resource and returns its planned value.
@@ -30,7 +30,7 @@ func (p *planner) managed(t *demand.Task, d *eval.Desired) (*instancePlan, cty.V
 	}
 	unknown := cty.UnknownVal(s.Block.ImpliedType())
 	if p.in.Mode == plan.Destroy && p.prior.Instance(d.Addr()) == nil {
-		return ip, unknown, ds // there is nothing to destroy, so its provider need not be configured
+		return ip, unknown, ds // there is nothing to destroy, so that its provider need not be configured
 	}
 	pc, more := d.Provider(t)
 	if ds = append(ds, more...); more.HasErrors() {
@@ -57,7 +57,7 @@ func (p *planner) managed(t *demand.Task, d *eval.Desired) (*instancePlan, cty.V
 	return m.found, v, append(ds, more...)
 }
 
-// plan plans the instance once its provider runs.
+// plan plans the instance after its provider has started.
 func (m *managedPlan) plan() (cty.Value, diag.List) {
 	p, t, d := m.p, m.t, m.d
 	unknown := cty.UnknownVal(m.sub.Schema.Block.ImpliedType())
@@ -108,7 +108,7 @@ func (m *managedPlan) plan() (cty.Value, diag.List) {
 	return v, append(ds, more...)
 }
 
-// update plans what becomes of an instance, and holds that to its postconditions.
+// update plans the change of an instance and evaluates its postconditions.
 func (m *managedPlan) update(now resourceclient.Object, imp *plan.Import) (cty.Value, diag.List) {
 	v, ds := m.planUpdate(now, imp)
 	if ds = m.blame(ds); ds.HasErrors() {
@@ -123,12 +123,12 @@ func (m *managedPlan) blame(ds diag.List) diag.List {
 	return resourceclient.Blame(m.d, m.sub.Schema, ds)
 }
 
-// afterRefresh is the end of a refresh-only plan for an instance.
+// afterRefresh completes a refresh-only plan for an instance.
 func (m *managedPlan) afterRefresh(now resourceclient.Object, ds diag.List) (cty.Value, diag.List) {
 	m.found.checked = true
 	pre, more := m.d.Preconditions(m.t)
 	m.found.pre, ds = pre, append(ds, more...)
-	v := cty.UnknownVal(m.sub.Schema.Block.ImpliedType()) // destroyed, or not created yet: its value is not known
+	v := cty.UnknownVal(m.sub.Schema.Block.ImpliedType()) // destroyed or not created yet: the value is unknown
 	if !now.Value.IsNull() {
 		v = resourceclient.WithSensitive(now.Value, now.Sensitive(), m.sub.Schema)
 	}
@@ -137,7 +137,7 @@ func (m *managedPlan) afterRefresh(now resourceclient.Object, ds diag.List) (cty
 	return v, ds
 }
 
-// priorObject reads the instance's current object out of state, in the form of the current schema.
+// priorObject decodes the current object from state with the current schema.
 func (m *managedPlan) priorObject() (resourceclient.Object, diag.List) {
 	a := m.sub.Addr
 	stored, pc, ok := m.p.prior.Object(addr.Object{Instance: a})
@@ -150,7 +150,7 @@ func (m *managedPlan) priorObject() (resourceclient.Object, diag.List) {
 	return m.sub.Stored(stored)
 }
 
-// current finds what is really there: imported, or refreshed from what state has.
+// current returns the real object: imported, refreshed, or as stored.
 func (m *managedPlan) current(old resourceclient.Object) (resourceclient.Object, *plan.Import, diag.List) {
 	p := m.p
 	if old.Value.IsNull() {
@@ -182,12 +182,12 @@ func (m *managedPlan) current(old resourceclient.Object) (resourceclient.Object,
 	return now, nil, ds
 }
 
-// expected reports whether a change that was planned with a recent reading is known.
+// expected reports whether a change that was planned with a recent reading is already known.
 func (m *managedPlan) expected() bool {
 	return m.found.how == recent && m.found.change != nil && m.p.in.Readings.Expected != nil && m.p.in.Readings.Expected(m.found.change)
 }
 
-// refresh asks the provider what an object is like now.
+// refresh reads the current object from the provider.
 func (m *managedPlan) refresh(old resourceclient.Object) (resourceclient.Object, diag.List) {
 	now, ds := m.sub.Refresh(old, "")
 	if ds.HasErrors() {
@@ -197,7 +197,7 @@ func (m *managedPlan) refresh(old resourceclient.Object) (resourceclient.Object,
 	return now, append(ds, more...)
 }
 
-// keep notes what there is now of an object.
+// keep records the result of reading an object.
 func (m *managedPlan) keep(old, now resourceclient.Object) (resourceclient.Object, diag.List) {
 	var ds diag.List
 	m.found.refreshed, m.found.touched, ds = m.sub.Keep(old, now)
@@ -208,12 +208,12 @@ func (m *managedPlan) keep(old, now resourceclient.Object) (resourceclient.Objec
 	return now, ds
 }
 
-// refreshes reports whether it is asked what an instance is like now.
+// refreshes reports whether an instance is read from its provider.
 func (p *planner) refreshes(a addr.Instance) bool {
 	return !p.in.SkipRefresh && p.scope.looksAt(a)
 }
 
-// importObject takes over an existing object.
+// importObject imports an existing object.
 func (m *managedPlan) importObject(it *imports.Target) (resourceclient.Object, *plan.Import, diag.List) {
 	imp, ds := it.ID(m.t, m.sub.Schema)
 	if ds.HasErrors() {
@@ -232,8 +232,8 @@ func (m *managedPlan) importObject(it *imports.Target) (resourceclient.Object, *
 	return obj, imp, ds
 }
 
-// importDeferral says why it is not known yet which object the instance takes
-// over, nil if it is or if that is not for want of a root variable.
+// importDeferral returns the reason for which the object to import is unknown. It is nil if the
+// object is known, or if no root variable is missing.
 func (m *managedPlan) importDeferral(old resourceclient.Object) *eval.Deferral {
 	it := m.p.imports.Of(m.sub.Addr)
 	if it == nil || !m.p.in.Eval.Deferring || !old.Value.IsNull() {
@@ -253,13 +253,14 @@ func (p *planner) driftChange(sub *resourceclient.Subject, old, now resourceclie
 			if p.in.Mode != plan.RefreshOnly || c.Prev == c.Addr {
 				return nil
 			}
-			c.Op = plan.NoOp // it has moved, and that is all
+			c.Op = plan.NoOp // a move is the only change
 		}
 	}
 	return c
 }
 
-// prev is where state had an instance. A refresh before a destroy has moved it already.
+// prev returns the address of an instance in the state before moves. A refresh before a destroy
+// has applied the moves already.
 func (p *planner) prev(a addr.Instance) addr.Instance {
 	if from, ok := p.moved[a]; ok && (p.in.Mode != plan.Destroy || p.in.SkipRefresh) {
 		return from

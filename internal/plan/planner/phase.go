@@ -10,8 +10,8 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// phase answers what evaluation asks while planning: an instance has its planned value,
-// and schemas and functions are those of the running providers.
+// phase implements eval.Phase during planning. Instances have their planned values. Schemas and
+// functions come from running providers.
 type phase struct{ p *planner }
 
 // Value implements eval.Phase.

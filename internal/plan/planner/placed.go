@@ -7,21 +7,22 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// placed is a resource block in one instance of its module. Dependencies in state name
-// blocks alone; what two of them have of their modules in common is the same instance.
+// placed is a resource block in one module instance. Dependencies in state contain blocks
+// without module instances. Two blocks depend on each other within the same instances of their
+// common modules.
 type placed struct {
 	block  addr.ConfigResource
 	module addr.ModuleInstance
 }
 
-// places are the module instances that each block has objects in.
+// places indexes the module instances in which each block has objects.
 type places struct {
 	in     map[addr.ConfigResource][]addr.ModuleInstance
 	shared map[sharing][]addr.ModuleInstance
 	done   map[addr.ConfigResource]map[int]bool
 }
 
-// sharing is what of its module a block has in common with another one.
+// sharing identifies the part of a module path that a block has in common with another block.
 type sharing struct {
 	block  addr.ConfigResource
 	prefix addr.ModuleInstance
@@ -40,7 +41,8 @@ func placesOf(s *state.State) *places {
 	return p
 }
 
-// beside lists where a block is in the module instances that a module instance is in, too.
+// beside returns the module instances of a block that agree with m in the modules common to
+// both.
 func (p *places) beside(c addr.ConfigResource, m addr.ModuleInstance) []addr.ModuleInstance {
 	steps := m.Steps()
 	calls := c.Module.Calls()
@@ -71,8 +73,8 @@ func prefix(steps []addr.Step, n int) (m addr.ModuleInstance) {
 	return m
 }
 
-// reach is what lies behind some blocks by any number of steps, instance by instance of
-// their modules.
+// reach returns everything that can be reached from some blocks in any number of steps,
+// separately for each module instance.
 func (p *places) reach(from []placed, step map[addr.ConfigResource][]addr.ConfigResource) map[placed]bool {
 	seen := map[placed]bool{}
 	for queue := slices.Clone(from); len(queue) > 0; {

@@ -1,10 +1,10 @@
-// Package planner makes plans: it compares what configuration wants with what is
-// there, and says what has to be done.
+// Package planner makes plans: it compares configuration with state and real objects, and
+// computes the necessary changes.
 //
-// Main types: Input, and Make, which turns it into a plan.Plan. The one rule:
-// only the driver starts tasks and asks about the plan as a whole, and it demands
-// everything that configuration declares and every orphan in state, so that nothing
-// goes unreported.
+// Main types: Input, and Make, which turns it into a plan.Plan. The one rule: only the driver
+// starts tasks and makes decisions about the whole plan. It demands everything that the
+// configuration declares and every orphan in state, so that every change and every error is
+// reported.
 package planner
 
 import (
@@ -30,51 +30,51 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Input is what a plan is made from.
+// Input contains everything that a plan is made from.
 type Input struct {
-	plan.Options              // Time is set
-	Eval         eval.Options // the phase is the planner's
+	plan.Options              // Time must be set
+	Eval         eval.Options // the planner sets the phase
 	Providers    resourceclient.Options
-	// Validated reports whether the provider has nothing to say of a block's configuration,
-	// as it was asked before; nil: it was not.
+	// Validated reports whether the provider has already validated a block's configuration
+	// without messages. nil means that none was validated.
 	Validated func(*config.Resource, cty.Value) bool
-	State     *state.State // as found in the store; nil: none
+	State     *state.State // state as read from the store; nil means none
 	Readings  plan.Readings
-	KeepHosts bool // providers of the other peer's registry in state are not taken for those of ours
+	KeepHosts bool // keep registry.terraform.io in state instead of translating it to registry.opentofu.org
 }
 
-// driver is one run of planning: it starts the tasks that demand things, and asks what
-// concerns the plan as a whole when they are done.
+// driver runs one plan: it starts the tasks that demand values. When they are done, it makes
+// the decisions about the whole plan.
 type driver struct {
 	*planner
 	ctx   context.Context
 	graph *demand.Graph
 }
 
-// planner is what cells use of a run of planning: the phase that answers with planned
-// values. It has neither the graph nor the context of the run. A cell that started a task
-// with them would hide a cycle, and wait for ever.
+// planner is the part of a run that cells use. As the phase it returns planned values. It has
+// no access to the graph and the context of the run: a cell that started a task with them would
+// hide a cycle and wait forever.
 type planner struct {
 	in        Input
 	ev        *eval.Evaluator
-	prior     *state.State                    // after moves
-	moved     map[addr.Instance]addr.Instance // new address to old
-	moves     []refactoring.Open              // errors of moved blocks that count if a module has instances
-	entered   sync.Map                        // addr.Module of those that have an instance which was walked
+	prior     *state.State                    // state after moves
+	moved     map[addr.Instance]addr.Instance // new address to old address
+	moves     []refactoring.Open              // errors in moved blocks that only count if a module has instances
+	entered   sync.Map                        // addr.Module of the modules that have an instance that was walked
 	scope     scopeFilter
 	client    *resourceclient.Client
 	imports   *imports.Set
 	removed   refactoring.Removals
 	replace   map[addr.Instance]bool
 	walked    bool     // everything that is planned was demanded
-	unwanted  sync.Map // addr.Instance to *demand.Cell[*orphanPlan], of a refresh-only plan
+	unwanted  sync.Map // addr.Instance to *demand.Cell[*orphanPlan]; in a refresh-only plan
 	destroyed destroyedByModule
 	found     findings
-	changes   bool        // the plan has changes, reads of data sources in checks aside; known when checks begin
-	unplanned atomic.Bool // a plan to destroy: what is to become of an object in state could not be planned
+	changes   bool        // the plan has changes other than reads by checks; set before checks run
+	unplanned atomic.Bool // in a plan to destroy: an object in state could not be planned
 }
 
-// Make makes a plan. With errors the plan holds what could be planned and is
+// Make makes a plan. With errors the plan contains everything that could be planned, and is
 // marked as errored.
 func Make(ctx context.Context, in Input) (*plan.Plan, diag.List) {
 	p := newDriver(ctx, in)
@@ -108,8 +108,8 @@ func newDriver(ctx context.Context, in Input) *driver {
 	}
 	switch {
 	case in.Mode == plan.Destroy && (len(in.State.Resources) == 0 || in.MinimalRefresh):
-		p.in.SkipRefresh = true // nothing is destroyed with what data sources say; or nothing is to be read before
-	case in.Mode == plan.RefreshOnly: // it is there to read everything
+		p.in.SkipRefresh = true // reading is disabled, or no destroy depends on the values of data sources
+	case in.Mode == plan.RefreshOnly: // a refresh-only plan reads everything
 		p.in.MinimalRefresh, p.in.MinimalData, p.in.Readings = false, false, plan.Readings{Note: in.Readings.Note}
 	}
 	o := in.Eval
@@ -125,12 +125,12 @@ func newDriver(ctx context.Context, in Input) *driver {
 	return p
 }
 
-// prepare does what comes before the first value is demanded: moves, imports, targets.
+// prepare handles moves, imports and targets before the first value is demanded.
 func (p *driver) prepare() diag.List {
 	tree := p.in.Eval.Tree
 	ds := module.CheckProviders(tree)
 	if ds.HasErrors() {
-		return ds // the rest would only say the same of each resource
+		return ds // continuing would repeat the errors for each resource
 	}
 	p.prior = p.in.State.TranslateProviders(tree.RequiredProviders(), !p.in.KeepHosts)
 	moved, more := refactoring.Apply(tree, p.in.Eval.Early(), p.prior)
@@ -155,8 +155,8 @@ func (p *driver) prepare() diag.List {
 	return ds
 }
 
-// walk demands everything that configuration declares and every orphan in
-// state. Tasks are started here and nowhere else.
+// walk demands everything that the configuration declares and every orphan in state. It is the
+// only function that starts tasks.
 func (p *driver) walk() {
 	var w parallel.Work[job]
 	work := func(do job) { do(p.graph.Task(p.ctx)) }
@@ -180,9 +180,9 @@ func (p *driver) walk() {
 
 type job func(*demand.Task)
 
-// shares cuts the instances of one resource into jobs. Calls of providers take time,
-// and as many of them run at once as may, so that a job has more than one of them
-// only where there are very many.
+// shares divides the instances of one resource into jobs. Provider calls take time and should
+// run concurrently up to the limit. A job therefore has more than one instance only if there
+// are very many.
 func shares[T any](all []T, parallelism int) iter.Seq[[]T] {
 	return slices.Chunk(all, min(max(1, len(all)/(16*parallelism)), 64))
 }
@@ -243,7 +243,7 @@ func (p *driver) walkResource(w *parallel.Work[job], t *demand.Task, r *eval.Res
 	var first []*eval.Desired
 	for part := range shares(in.All, p.in.Providers.Parallelism) {
 		if first == nil {
-			first = part // is done here, below
+			first = part // the first part is processed by this task, below
 			continue
 		}
 		rest = append(rest, func(t *demand.Task) { p.walkInstances(t, part) })
@@ -263,9 +263,10 @@ func (p *planner) walkInstances(t *demand.Task, all []*eval.Desired) {
 	}
 }
 
-// value is the value of an instance while planning. What is found on the way is handed in.
+// value returns the value of an instance during planning. It records the result of planning the
+// instance.
 func (p *planner) value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
-	if p.walked { // an output reads what nothing else asked for, and that is not planned any more
+	if p.walked { // an output reads an instance that was not demanded and is no longer planned
 		_, v, ds := p.fromState(t, d)
 		return v, ds
 	}
@@ -294,15 +295,15 @@ func (p *planner) plan(t *demand.Task, d *eval.Desired) (ip *instancePlan, v cty
 	ds = ds.About(a.String())
 	if d.Resource.Config().Check != "" && ds.HasErrors() {
 		ip.failure = checks.Soften(ds)
-		ip.refreshed, ip.touched = nil, true // what was read before says nothing any more
+		ip.refreshed, ip.touched = nil, true // the stored object is outdated
 	}
 	return ip, v, ds
 }
 
 func newInstancePlan(d *eval.Desired) *instancePlan { return &instancePlan{d: d, order: -1} }
 
-// here reports whether an output may read an instance: with targets or exclusions
-// only if it is planned or in state.
+// here reports whether an output may read an instance. With targets or exclusions the instance
+// must be planned or in state.
 func (p *planner) here(_ *demand.Task, d *eval.Desired) bool {
 	if !p.walked {
 		return true
@@ -315,8 +316,8 @@ func (p *planner) here(_ *demand.Task, d *eval.Desired) bool {
 	return ok
 }
 
-// messages are those of the graph, and those about the end. Where an interrupt ended planning they say so, also if
-// nothing but waits of tasks for one another was given up.
+// messages returns the messages of the graph and those in end. If an interrupt ended planning,
+// the messages report it, even if only waits between tasks were cancelled.
 func (p *driver) messages(end diag.List) diag.List {
 	ds := append(p.unneeded(p.graph.Diags()), end...).Sort()
 	if p.graph.Stopped() {
@@ -325,8 +326,8 @@ func (p *driver) messages(end diag.List) diag.List {
 	return Halted(p.ctx, ds)
 }
 
-// Halted takes the messages out about each instance and call that was given up, and
-// says once that the plan was.
+// Halted replaces the messages about each cancelled instance and call by one message that the
+// plan was cancelled.
 func Halted(ctx context.Context, ds diag.List) diag.List {
 	if ctx.Err() == nil {
 		return ds
@@ -338,7 +339,7 @@ func Halted(ctx context.Context, ds diag.List) diag.List {
 	return append(left, &diag.Message{Severity: diag.Error, Code: diag.CodePlanInterrupted, Summary: "Execution halted", Detail: "Planning was interrupted before everything was looked at."})
 }
 
-// fromState answers for an instance that is left out of the plan: what state has.
+// fromState returns the stored value of an instance that is not in the plan.
 func (p *planner) fromState(t *demand.Task, d *eval.Desired) (*instancePlan, cty.Value, diag.List) {
 	ip := newInstancePlan(d)
 	s, ds := d.Resource.Schema(t)

@@ -16,19 +16,19 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// readsLess reports whether anything may be left out that is otherwise read.
+// readsLess reports whether an option allows skipping reads.
 func (in *Input) readsLess() bool {
 	return in.MinimalRefresh || in.MinimalData || len(in.Readings.Recent) > 0
 }
 
-// reading is how an object came to be known.
+// reading is the source of what is known about an object.
 type reading uint8
 
 const (
-	asked  reading = iota // its provider was asked, or is not to be
-	spared                // state holds it, and the plan does not change it
-	recent                // there is a reading that is recent enough
-	ending                // nothing wants it any more, and such objects are not to be read
+	asked  reading = iota // the provider was called, or need not be
+	spared                // from state, because the plan does not change the object
+	recent                // from a recent reading
+	ending                // not read, because the object is not wanted and such objects need not be read
 )
 
 // upgraded reports whether an object was stored with another version of its schema.
@@ -42,13 +42,13 @@ func (m *managedPlan) spares(old resourceclient.Object) bool {
 	return p.in.MinimalRefresh && p.in.Mode == plan.Normal && !old.Moved && !upgraded(old.Stored, m.sub.Schema) && !old.Stored.Tainted && !p.replace[m.sub.Addr]
 }
 
-// readsOrphan reports whether an object that nothing wants is read before its end is
-// planned.
+// readsOrphan reports whether an object that is not in the configuration is read before its
+// delete is planned.
 func (p *planner) readsOrphan(a addr.Instance) bool {
 	return p.refreshes(a) && !p.in.MinimalRefresh
 }
 
-// recent finds what is known of an object by a recent reading.
+// recent returns the object of a recent reading, if there is one.
 func (p *planner) recent(sub *resourceclient.Subject, old resourceclient.Object, with state.Digest) (now resourceclient.Object, ok bool, ds diag.List) {
 	r, ok := p.in.Readings.Recent[addr.Object{Instance: sub.Addr}]
 	if !ok || with == (state.Digest{}) || r.With != with || p.in.Mode == plan.RefreshOnly || old.Moved || upgraded(old.Stored, sub.Schema) || r.Stored != state.DigestOf(old.Stored) {
@@ -65,9 +65,9 @@ func (p *planner) recent(sub *resourceclient.Subject, old resourceclient.Object,
 	return now, !ds.HasErrors(), ds
 }
 
-// keepsData finds what a data source said when it was read last, if it would say that
-// again: it is read with the same, which is all that a provider is shown, and the objects
-// that it depends on are those of then.
+// keepsData returns the last result of a data source if reading it again would give the same:
+// the arguments and provider configuration are equal, and the objects that it depends on have
+// not changed.
 func (p *planner) keepsData(t *demand.Task, d *eval.Desired, pc *eval.ProviderConfig, config cty.Value, sensitive []cty.Path, with dataWith) (*state.Object, cty.Value, bool) {
 	s, ds := d.Resource.Schema(t)
 	if ds.HasErrors() || p.in.Mode != plan.Normal || d.Resource.Config().Check != "" {
@@ -96,24 +96,24 @@ func (p *planner) keepsData(t *demand.Task, d *eval.Desired, pc *eval.ProviderCo
 		return nil, cty.NilVal, false
 	}
 	kept := *obj
-	kept.Sensitive = resourceclient.Present(v, sensitive) // variables may be sensitive now that were not
+	kept.Sensitive = resourceclient.Present(v, sensitive) // variables may have become sensitive since then
 	return &kept, resourceclient.WithSensitive(v, kept.Sensitive, s), true
 }
 
-// takesNothing reports whether a provider cannot be configured: its data sources are read with
-// their arguments alone.
+// takesNothing reports whether a provider has no configuration, so that its data sources depend
+// on their arguments only.
 func (p *planner) takesNothing(pc *eval.ProviderConfig) bool {
 	ps, ds := p.client.Schema(pc.Addr.Provider)
 	return !ds.HasErrors() && len(ps.Config.Attributes)+len(ps.Config.Blocks) == 0
 }
 
-// dataWith is what a data source is read with.
+// dataWith is a digest of the inputs of a data source.
 type dataWith struct {
-	digest state.Digest // of the arguments, the provider's configuration and the objects that it depends on; zero if that is not known
-	alone  bool         // it depends on no object
+	digest state.Digest // digest of arguments, provider configuration and dependencies; zero if unknown
+	alone  bool         // the data source depends on no object
 }
 
-// readsWith finds what a data source is read with. Its own reads are those of the task.
+// readsWith returns the inputs of a data source. The dependencies are the reads of the task.
 func (p *planner) readsWith(t *demand.Task, d *eval.Desired, pc *eval.ProviderConfig, config cty.Value) dataWith {
 	objects := map[addr.Instance]state.Digest{}
 	managed := func(d *eval.Desired) {
@@ -173,9 +173,9 @@ func (p *planner) readsWith(t *demand.Task, d *eval.Desired, pc *eval.ProviderCo
 	return dataWith{with, len(objects) == 0}
 }
 
-// sameArguments reports whether an object was surely read with a configuration. Of an
-// argument that is left out and that the provider may fill in, it is not known whether it
-// was left out then.
+// sameArguments reports whether an object was certainly read with a configuration. For an
+// optional argument that the provider may compute, it is not known whether the argument was
+// omitted then.
 func sameArguments(b *schema.Block, v, config cty.Value) bool {
 	v, _ = v.UnmarkDeep()
 	if !b.ProposedNew(v, config).RawEquals(v) {
@@ -189,7 +189,7 @@ func sameArguments(b *schema.Block, v, config cty.Value) bool {
 	return true
 }
 
-// reads counts what was read of the objects that state has.
+// reads counts how the objects in state became known.
 func (p *planner) reads() plan.Reads {
 	var n plan.Reads
 	if !p.in.readsLess() {
@@ -206,7 +206,7 @@ func (p *planner) reads() plan.Reads {
 			n.Ending++
 		}
 	}
-	end := func(how reading) reading { // of what the plan does away with
+	end := func(how reading) reading { // for objects that the plan removes
 		if p.in.MinimalRefresh {
 			return ending
 		}
@@ -244,7 +244,7 @@ func (p *planner) reads() plan.Reads {
 	return n
 }
 
-// readings are what providers said of objects, or what recent readings say.
+// readings returns the new and reused readings of this plan.
 func (p *planner) readings() []plan.Reading {
 	if !p.in.Readings.Note || p.in.SkipRefresh {
 		return nil
@@ -253,7 +253,7 @@ func (p *planner) readings() []plan.Reading {
 	note := func(a addr.Instance, refreshed *state.Object, touched bool, with state.Digest) {
 		o := addr.Object{Instance: a}
 		stored, pc, ok := p.prior.Object(o)
-		if !ok || pc.Provider.IsBuiltIn() { // they cost nothing
+		if !ok || pc.Provider.IsBuiltIn() { // reading them costs nothing
 			return
 		}
 		r := plan.Reading{Object: o, Stored: state.DigestOf(stored), With: with}

@@ -11,10 +11,10 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A refresh-only plan makes and destroys nothing, so what reads a resource as a whole
-// sees the instances that state has, not those that configuration wants.
+// A refresh-only plan creates and destroys nothing. References to a whole resource therefore
+// return the instances in state, not those in the configuration.
 
-// inState reports whether state has an instance that is wanted.
+// inState reports whether state contains an instance of the configuration.
 func (p *planner) inState(t *demand.Task, d *eval.Desired) bool {
 	if d.Key() == (addr.Key{}) && d.Resource.Config().Repeat.Enabled == nil || d.Addr().Resource.Mode != addr.Managed {
 		return true
@@ -24,7 +24,7 @@ func (p *planner) inState(t *demand.Task, d *eval.Desired) bool {
 	return ip == nil || ip.refreshed != nil || !ip.looked
 }
 
-// notWanted lists the instances that state has and nothing wants.
+// notWanted returns the instances that are in state but not in the configuration.
 func (p *planner) notWanted(t *demand.Task, r *eval.Resource, in *eval.Instances) []eval.NotWanted {
 	had := p.prior.Resource(r.Addr())
 	if had == nil || r.Config().Addr.Mode != addr.Managed {
@@ -53,7 +53,7 @@ func (p *planner) notWanted(t *demand.Task, r *eval.Resource, in *eval.Instances
 	return out
 }
 
-// decoded is the value of an object in state.
+// decoded returns the value of an object in state.
 func (p *planner) decoded(t *demand.Task, r *eval.Resource, a addr.Instance, o *state.Object) (v cty.Value, failed bool) {
 	s, ds := r.Schema(t)
 	if ds.HasErrors() {
@@ -63,7 +63,7 @@ func (p *planner) decoded(t *demand.Task, r *eval.Resource, a addr.Instance, o *
 	return resourceclient.WithSensitive(v, o.Sensitive, s), ds.HasErrors()
 }
 
-// refreshOrphan looks at an instance that nothing wants, once for all who ask.
+// refreshOrphan refreshes an instance that is not in the configuration, once for all callers.
 func (p *planner) refreshOrphan(t *demand.Task, r *state.Resource, k addr.Key) (*orphanPlan, bool) {
 	a := r.Addr.Instance(k)
 	cell, _ := p.unwanted.LoadOrStore(a, demand.NewCell(demand.Subject(unwanted(a)), nil, func(t *demand.Task) (*orphanPlan, diag.List) {
@@ -72,7 +72,7 @@ func (p *planner) refreshOrphan(t *demand.Task, r *state.Resource, k addr.Key) (
 	return cell.(*demand.Cell[*orphanPlan]).Get(t, nil)
 }
 
-// unwanted is the subject of an instance that nothing wants.
+// unwanted is the subject of an instance that is not in the configuration.
 type unwanted addr.Instance
 
 func (u unwanted) Describe() (string, *source.Range) { return addr.Instance(u).String(), nil }

@@ -13,26 +13,27 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// scopeFilter is what -target and -exclude leave in a plan. With targets, only
-// what they name is demanded, and what that refers to by its text, whether the
-// value is read or not, as in OpenTofu. With excludes, what they name and everything
-// that depends on it is left as state has it.
+// scopeFilter implements -target and -exclude. With targets, the plan contains the targets and
+// everything that they refer to in the configuration's text, whether the value is read or not,
+// as in OpenTofu. With exclusions, the excluded resources and everything that depends on them
+// keep their state.
 //
-// A plan to destroy turns the filter round: with a target goes what depends on
-// it, and with an exclude stays what it depends on, both as state has it. What is
-// looked at before is what another plan would look at, as in OpenTofu: so some
-// of what goes is not refreshed, and some of what stays is.
+// In a plan to destroy the direction is reversed: the targets are destroyed with everything
+// that depends on them, and the excluded resources are kept with everything that they depend
+// on, both according to state. As in OpenTofu, the refresh before covers the objects that a
+// normal plan would cover. Some destroyed objects are therefore not refreshed, and some kept
+// ones are.
 type scopeFilter struct {
 	targets, excludes []addr.Target
-	dropped           map[addr.ConfigResource]bool // what depends on something excluded
+	dropped           map[addr.ConfigResource]bool // blocks that depend on excluded ones
 	destroy           bool
 
-	needed map[addr.ConfigResource]bool // what the targets depend on by the configuration
+	needed map[addr.ConfigResource]bool // blocks that the targets depend on in the configuration
 
-	// For a plan to destroy alone.
-	also       map[placed]bool              // goes with the targets, since it depends on them
-	alsoConfig map[addr.ConfigResource]bool // the blocks of it
-	kept       map[placed]bool              // stays, since something excluded depends on it
+	// The following fields are only set in a plan to destroy.
+	also       map[placed]bool              // destroyed with the targets because they depend on them
+	alsoConfig map[addr.ConfigResource]bool // the blocks of also
+	kept       map[placed]bool              // kept because excluded objects depend on them
 }
 
 func newScopeFilter(o eval.Options, targets, excludes []addr.Target) scopeFilter {
@@ -50,8 +51,9 @@ func newScopeFilter(o eval.Options, targets, excludes []addr.Target) scopeFilter
 	return f
 }
 
-// Selects returns the test whether a plan with targets and exclusions demands a resource
-// block, which is not a plan to destroy; nil without either.
+// Selects returns a test whether a plan with targets and exclusions demands a resource block.
+// It is for plans other than plans to destroy. It returns nil if there are no targets and
+// exclusions.
 func Selects(o eval.Options, targets, excludes []addr.Target) func(addr.ConfigResource) bool {
 	if len(targets)+len(excludes) == 0 {
 		return nil
@@ -60,7 +62,7 @@ func Selects(o eval.Options, targets, excludes []addr.Target) func(addr.ConfigRe
 	return f.wantsBlock
 }
 
-// named lists the resource blocks that any of the targets covers.
+// named returns the resource blocks that any of the targets covers.
 func named(deps *eval.Dependents, by []addr.Target) []addr.ConfigResource {
 	var out []addr.ConfigResource
 	for _, r := range deps.Resources() {
@@ -71,7 +73,7 @@ func named(deps *eval.Dependents, by []addr.Target) []addr.ConfigResource {
 	return out
 }
 
-// reach is what lies behind some blocks by any number of steps.
+// reach returns the blocks that can be reached from others in any number of steps.
 func reach(from []addr.ConfigResource, step func(addr.ConfigResource) []addr.ConfigResource) map[addr.ConfigResource]bool {
 	seen := map[addr.ConfigResource]bool{}
 	for queue := slices.Clone(from); len(queue) > 0; {
@@ -87,11 +89,12 @@ func reach(from []addr.ConfigResource, step func(addr.ConfigResource) []addr.Con
 	return seen
 }
 
-// limited reports whether anything is left out.
+// limited reports whether the plan does not cover everything.
 func (f *scopeFilter) limited() bool { return len(f.targets)+len(f.excludes) > 0 }
 
-// wants reports whether the driver demands a resource. One that an exclude leaves as it
-// is, whichever instances it has, is not asked which it has: that need not be known.
+// wants reports whether the driver demands a resource. It is false for a resource that is
+// excluded with all its instances. The instances of such a resource are not evaluated and need
+// not be known.
 func (f *scopeFilter) wants(r *eval.Resource) bool { return f.wantsBlock(r.Addr().Config()) }
 
 func (f *scopeFilter) wantsBlock(c addr.ConfigResource) bool {
@@ -132,25 +135,25 @@ func (f *scopeFilter) wantsInstance(a addr.Instance) bool {
 	return f.needed[a.Config()] || f.target(a)
 }
 
-// wantsOrphan reports whether an instance that nothing wants any more is planned: with
-// targets also one of a block that they refer to.
+// wantsOrphan reports whether an instance that is not in the configuration is planned. With
+// targets this includes instances of blocks that the targets refer to.
 func (f *scopeFilter) wantsOrphan(a addr.Instance) bool {
 	return f.target(a) || !f.destroy && f.needed[a.Config()]
 }
 
-// target reports whether an instance is named by a target, or goes with one.
+// target reports whether an instance is targeted, or is destroyed with a target.
 func (f *scopeFilter) target(a addr.Instance) bool {
 	return len(f.targets) == 0 || f.also[placed{a.Config(), a.Module}] || slices.ContainsFunc(f.targets, func(t addr.Target) bool { return t.Contains(a) })
 }
 
-// forDestroy turns the filter round. read tells the data sources that are read before,
-// whether state has them or not.
+// forDestroy reverses the filter for a plan to destroy. read reports whether a data source is
+// read before the destroy, even if it is not in state.
 func (f *scopeFilter) forDestroy(s *state.State, read func(addr.ConfigResource) bool) {
 	f.destroy = true
 	uses := make(map[addr.ConfigResource][]addr.ConfigResource)
 	users := make(map[addr.ConfigResource][]addr.ConfigResource)
 	var targeted, excluded []placed
-	last := make(map[addr.ConfigResource]addr.ConfigResource) // a user of the block that was entered last
+	last := make(map[addr.ConfigResource]addr.ConfigResource) // the last user of the block that was added
 	for x, obj := range s.Objects() {
 		c := x.Instance.Config()
 		if slices.ContainsFunc(f.targets, func(t addr.Target) bool { return t.Contains(x.Instance) }) {
@@ -160,7 +163,7 @@ func (f *scopeFilter) forDestroy(s *state.State, read func(addr.ConfigResource) 
 			excluded = append(excluded, placed{c, x.Instance.Module})
 		}
 		for _, dep := range obj.Dependencies {
-			if last[dep] != c { // instances of one block come one after the other
+			if last[dep] != c { // instances of one block are adjacent
 				last[dep] = c
 				uses[c], users[dep] = append(uses[c], dep), append(users[dep], c)
 			}
@@ -185,8 +188,8 @@ func (f *scopeFilter) forDestroy(s *state.State, read func(addr.ConfigResource) 
 	}
 }
 
-// allows reports whether an instance that was demanded is planned; while
-// destroying, whether it goes or is looked at.
+// allows reports whether a demanded instance is planned. In a plan to destroy the instance must
+// be destroyed or refreshed.
 func (f *scopeFilter) allows(a addr.Instance) bool {
 	if f.destroy {
 		return f.goes(a) || f.looksAt(a)
@@ -194,7 +197,7 @@ func (f *scopeFilter) allows(a addr.Instance) bool {
 	return !f.left(a)
 }
 
-// left reports whether an exclude leaves an instance as it is, were it not for a destroy.
+// left reports whether an instance is excluded in a plan that does not destroy.
 func (f *scopeFilter) left(a addr.Instance) bool {
 	return len(f.excludes) > 0 && (f.dropped[a.Config()] || slices.ContainsFunc(f.excludes, func(t addr.Target) bool { return t.Contains(a) }))
 }
@@ -204,8 +207,8 @@ func (f *scopeFilter) goes(a addr.Instance) bool {
 	return f.target(a) && !f.kept[placed{a.Config(), a.Module}] && !slices.ContainsFunc(f.excludes, func(t addr.Target) bool { return t.Contains(a) })
 }
 
-// looksAt reports whether an instance is refreshed: in a plan to destroy if
-// another plan would do so.
+// looksAt reports whether an instance is refreshed. A plan to destroy refreshes the instances
+// that a normal plan would refresh.
 func (f *scopeFilter) looksAt(a addr.Instance) bool {
 	if !f.destroy {
 		return true
@@ -216,7 +219,7 @@ func (f *scopeFilter) looksAt(a addr.Instance) bool {
 	return len(f.targets) == 0 || f.needed[a.Config()] || slices.ContainsFunc(f.targets, func(t addr.Target) bool { return t.Contains(a) })
 }
 
-// check warns that the plan is not the whole.
+// check warns that the plan does not cover everything.
 func (f *scopeFilter) check() diag.List {
 	if !f.limited() {
 		return nil
@@ -224,8 +227,8 @@ func (f *scopeFilter) check() diag.List {
 	return diag.Warnf(diag.CodePlanTargeting, nil, "Resource targeting is in effect", "You are creating a plan with either the -target option or the -exclude option, which means that the result of this plan may not represent all of the changes requested by the current configuration.\n\nThe -target and -exclude options are not for routine use, and are provided only for exceptional situations such as recovering from errors or mistakes, or when Terrace specifically suggests to use it as part of an error message.")
 }
 
-// checkMoved holds targets and exclusions to what has moved: an instance moves in state
-// whether it is planned or not, so both of its addresses have to be in the plan.
+// checkMoved checks that targets and exclusions cover both addresses of a moved instance: the
+// instance moves in state whether it is planned or not.
 func (f *scopeFilter) checkMoved(from map[addr.Instance]addr.Instance) diag.List {
 	if !f.limited() || len(from) == 0 {
 		return nil
@@ -261,7 +264,8 @@ func (f *scopeFilter) checkMoved(from map[addr.Instance]addr.Instance) diag.List
 	return nil
 }
 
-// checkReplace holds -replace to instances that exist or will.
+// checkReplace returns errors for -replace addresses of instances that neither exist nor will
+// exist.
 func (p *planner) checkReplace() diag.List {
 	var ds diag.List
 	for _, a := range p.in.Replace {
@@ -283,12 +287,11 @@ func (p *planner) checkReplace() diag.List {
 	return ds
 }
 
-// mostNear is how many instances a message lists.
+// mostNear is the maximum number of instances in a message.
 const mostNear = 20
 
-// instancesOf lists, as options, the instances in state that an address covers
-// if it leaves out keys; failing those, all of the resource in all instances of
-// its module.
+// instancesOf returns, as options, the instances in state that match an address without keys.
+// If there are none, it returns those of the resource in all instances of its module.
 func (p *planner) instancesOf(a addr.Instance) []string {
 	var covered, others []string
 	if p.prior == nil {

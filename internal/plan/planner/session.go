@@ -12,21 +12,21 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A Session evaluates expressions in the root module, for the console: against what state
-// holds, or against what a plan would make of it. It is used by one goroutine.
+// A Session evaluates expressions in the root module for the console, with values from state or
+// from a plan. It is not safe for concurrent use.
 type Session struct {
 	p        *driver
 	fallback Fallback
-	reported int // messages of the graph that were given out
+	reported int // number of messages of the graph that were returned
 }
 
-// Fallback answers references that the module does not. ok is false for those that it does
-// not know either.
+// Fallback resolves references that the module does not define. ok is false for references that
+// it does not know either.
 type Fallback func(ref hcl.Traversal) (v cty.Value, used int, ds diag.List, ok bool)
 
-// NewSession makes a session. With planned the whole configuration is planned first, in
-// the mode of the input; else nothing is read or planned, and what state does not hold is
-// unknown. fallback may be nil.
+// NewSession returns a session. If planned is set, it first plans the whole configuration in
+// the mode of the input. Otherwise nothing is read or planned, and values that are not in state
+// are unknown. fallback may be nil.
 func NewSession(ctx context.Context, in Input, planned bool, fallback Fallback) (*Session, diag.List) {
 	if !planned {
 		in.Mode, in.SkipRefresh = plan.RefreshOnly, true
@@ -47,7 +47,7 @@ func NewSession(ctx context.Context, in Input, planned bool, fallback Fallback) 
 	return s, append(ds, s.fresh()...)
 }
 
-// fresh are the messages of the graph since they were asked for last.
+// fresh returns the messages of the graph that were not returned before.
 func (s *Session) fresh() diag.List {
 	all := s.p.messages(nil)
 	if len(all) <= s.reported {
@@ -57,16 +57,16 @@ func (s *Session) fresh() diag.List {
 	return all
 }
 
-// Eval evaluates an expression. The value has its marks.
+// Eval evaluates an expression. The result has its marks.
 func (s *Session) Eval(x hcl.Expression) (cty.Value, diag.List) {
 	v, ds := lang.Eval(s.p.graph.Task(s.p.ctx), sessionScope{s.p.ev.Root, s.fallback}, lang.Compile(x), cty.DynamicPseudoType)
 	return v, append(s.fresh(), ds...)
 }
 
-// Close lets go of what was opened.
+// Close releases the resources that were opened.
 func (s *Session) Close() diag.List { return s.p.client.Close() }
 
-// sessionScope is the root module with what lies fallback.
+// sessionScope is the scope of the root module, extended by fallback.
 type sessionScope struct {
 	lang.Scope
 	fallback Fallback

@@ -9,8 +9,8 @@ import (
 	"github.com/terrace-iac/terrace/plan"
 )
 
-// settle decides the order of replacements: create_before_destroy holds for
-// everything that such a resource depends on, too.
+// settle decides the order of replacements: create_before_destroy also applies to everything
+// that such a resource depends on.
 func (p *planner) settle(deps *dependencies) {
 	needs := p.written(deps)
 	for _, ip := range p.found.plans {
@@ -35,8 +35,9 @@ func (p *planner) settle(deps *dependencies) {
 	}
 }
 
-// promise keeps in state how the object is to be destroyed and after what, as
-// configuration has it now: what it says is lost with the block when the object is destroyed.
+// promise stores in state how the object must be destroyed: its order, dependencies and
+// lifecycle as currently configured. The block may no longer exist when the object is
+// destroyed.
 func (ip *instancePlan) promise(createFirst, skip bool, needs func(*eval.Desired, []addr.ConfigResource) []addr.ConfigResource) {
 	o := ip.refreshed
 	if o == nil || !ip.looked {
@@ -51,15 +52,15 @@ func (ip *instancePlan) promise(createFirst, skip bool, needs func(*eval.Desired
 	ip.refreshed, ip.touched = &kept, true
 }
 
-// needs is what configuration says of the order of things.
+// needs is the order of operations according to the configuration.
 type needs struct {
-	forced map[addr.ConfigResource]bool // create_before_destroy holds for it, since it does for what depends on it
-	// of lists what an instance depends on, if it is not what state has.
+	forced map[addr.ConfigResource]bool // blocks to which create_before_destroy applies because of a dependent
+	// of returns the dependencies of an instance if they differ from those in state.
 	of func(d *eval.Desired, have []addr.ConfigResource) []addr.ConfigResource
 }
 
-// written finds the needs: from what was read, or where configuration was not
-// evaluated from its text.
+// written returns the needs according to recorded reads. Where the configuration was not
+// evaluated, it uses the configuration's text.
 func (p *planner) written(deps *dependencies) needs {
 	switch {
 	case p.in.Mode == plan.Normal:
@@ -99,7 +100,7 @@ func (p *planner) written(deps *dependencies) needs {
 	}}
 }
 
-// covers reports whether a list holds all of another.
+// covers reports whether a list contains all elements of another.
 func covers(have, all []addr.ConfigResource) bool {
 	if len(all) == 0 {
 		return true
@@ -114,9 +115,9 @@ func covers(have, all []addr.ConfigResource) bool {
 	return len(missing) == 0
 }
 
-// forced is what resources with create_before_destroy depend on, directly or
-// through others. It follows the resources one by one, as the lists of
-// dependencies need not be whole (see maxTotal).
+// forced returns the direct and indirect dependencies of resources with create_before_destroy.
+// It follows the resources one by one, because the lists of dependencies may be truncated (see
+// maxTotal).
 func (p *planner) forced(deps *dependencies) map[addr.ConfigResource]bool {
 	var todo []*eval.Resource
 	met := map[*eval.Resource]bool{}

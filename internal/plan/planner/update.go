@@ -14,7 +14,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// planUpdate plans what becomes of an instance that configuration wants.
+// planUpdate plans the change of an instance of the configuration.
 func (m *managedPlan) planUpdate(now resourceclient.Object, imp *plan.Import) (cty.Value, diag.List) {
 	s := m.sub.Schema
 	unknown := cty.UnknownVal(s.Block.ImpliedType())
@@ -50,7 +50,7 @@ func (m *managedPlan) planUpdate(now resourceclient.Object, imp *plan.Import) (c
 		c.AfterSensitive = resourceclient.SensitivePaths(s, resp.Planned, resourceclient.Present(resp.Planned, sensitive))
 	}
 	ds = append(ds, m.decide(c, now, prior, resp, written)...)
-	if c.Op.IsReplace() && !prior.Value.IsNull() { // planned anew: the schema's own are not marked, as in OpenTofu
+	if c.Op.IsReplace() && !prior.Value.IsNull() { // planned again: paths that the schema marks are not included, as in OpenTofu
 		given := resourceclient.Present(c.After, sensitive)
 		c.AfterSensitive = resourceclient.SensitivePaths(s, c.After, given)
 		c.Undeclared = resourceclient.BySchema(c.AfterSensitive, given)
@@ -66,14 +66,14 @@ func (m *managedPlan) planUpdate(now resourceclient.Object, imp *plan.Import) (c
 	return v, append(ds, m.preventReplace(c)...)
 }
 
-// decide chooses the operation and, for a replacement, plans the new object by
-// the configuration as it is written: there is nothing to ignore changes against.
+// decide chooses the operation. For a replacement it plans the new object with the
+// configuration as written, without ignore_changes.
 func (m *managedPlan) decide(c *plan.Change, now, prior resourceclient.Object, resp resourceclient.Planned, written cty.Value) diag.List {
 	if now.Value.IsNull() {
 		c.Op = plan.Create
 		hit, ds := m.triggered()
 		if hit {
-			c.Reason = plan.ReplaceByTriggers // reported for a new object as well, as in OpenTofu
+			c.Reason = plan.ReplaceByTriggers // also reported for a new object, as in OpenTofu
 		}
 		return ds
 	}
@@ -108,8 +108,8 @@ func (m *managedPlan) decide(c *plan.Change, now, prior resourceclient.Object, r
 	return ds
 }
 
-// unchanged reports whether two objects of a type are the same. An argument of any
-// type that is null is the same whatever type the null has: not all know it.
+// unchanged reports whether two objects of a type are equal. Null arguments of dynamic type are
+// equal whatever type the null has, since some providers do not keep it.
 func unchanged(a, b cty.Value) bool {
 	if a.IsNull() || b.IsNull() || !a.IsKnown() || !b.IsKnown() || !a.Type().IsObjectType() || !b.Type().IsObjectType() {
 		return false
@@ -126,8 +126,8 @@ func unchanged(a, b cty.Value) bool {
 	return true
 }
 
-// replaceReason says why an object must be replaced, or "", and which arguments
-// force it. Of several reasons the plan gives replace_triggered_by, as in OpenTofu.
+// replaceReason returns the reason for replacing an object, or "", and the arguments that force
+// the replacement. If there are several reasons, replace_triggered_by wins, as in OpenTofu.
 func (m *managedPlan) replaceReason(now, prior resourceclient.Object, resp resourceclient.Planned) (plan.Reason, []cty.Path, diag.List) {
 	tainted := now.Stored != nil && now.Stored.Tainted
 	var paths []cty.Path
@@ -148,8 +148,8 @@ func (m *managedPlan) replaceReason(now, prior resourceclient.Object, resp resou
 	return "", nil, ds
 }
 
-// touchTriggers records reads of what replace_triggered_by names, so that the
-// order of actions and the dependencies in state know of it.
+// touchTriggers records reads of the references in replace_triggered_by, so that they count for
+// the order of actions and the dependencies in state.
 func (m *managedPlan) touchTriggers() diag.List {
 	t, d := m.t, m.d
 	var ds diag.List
@@ -163,7 +163,7 @@ func (m *managedPlan) touchTriggers() diag.List {
 	return ds
 }
 
-// triggered reports whether anything that replace_triggered_by names is to change.
+// triggered reports whether a reference in replace_triggered_by has changes.
 func (m *managedPlan) triggered() (bool, diag.List) {
 	t, d := m.t, m.d
 	var ds diag.List
@@ -206,7 +206,7 @@ func attrDiffers(rest hcl.Traversal, before, after cty.Value) bool {
 	return !value.Same(b, a)
 }
 
-// preventReplace stops a replacement that lifecycle.prevent_destroy forbids.
+// preventReplace returns an error if lifecycle.prevent_destroy forbids a replacement.
 func (m *managedPlan) preventReplace(c *plan.Change) diag.List {
 	t, d := m.t, m.d
 	if c.Op != plan.DeleteThenCreate && c.Op != plan.CreateThenDelete && c.Op != plan.Delete {
@@ -219,7 +219,7 @@ func (m *managedPlan) preventReplace(c *plan.Change) diag.List {
 	return append(ds, prevented(c.Addr, d.Resource.Config(), at))
 }
 
-// prevented is the message about a delete that prevent_destroy forbids.
+// prevented returns the error about a delete that prevent_destroy forbids.
 func prevented(a addr.Instance, r *config.Resource, at *source.Range) *diag.Message {
 	return &diag.Message{Code: diag.CodePlanPreventDestroy, Severity: diag.Error, Summary: "Resource instance cannot be destroyed", At: &r.At,
 		Detail: fmt.Sprintf("Resource %s has lifecycle.prevent_destroy set, but the plan calls for this resource to be destroyed. To avoid this error and continue with the plan, either disable lifecycle.prevent_destroy or exclude this resource instance using the -exclude=%s option.", a, quoteAddr(a)),

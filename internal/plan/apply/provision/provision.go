@@ -1,8 +1,8 @@
-// Package provision runs the provisioners of instances: what configuration, or a
-// removed block, wants to be run when an object was made or is to be destroyed.
+// Package provision runs the provisioners of an instance when its object was created or is
+// about to be destroyed. They are in the resource block or in a removed block.
 //
-// Main type: Runner. The one rule: where anything secret goes into a provisioner,
-// nothing that it says is shown.
+// Main type: Runner. The one rule: if a provisioner's configuration contains a secret, its
+// output is not shown.
 package provision
 
 import (
@@ -26,32 +26,32 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// Types knows the types of provisioners and runs them.
+// Types validates and runs the types of provisioners.
 type Types interface {
 	Schema(typ string) *schema.Block
 	ConnectionSchema() *schema.Block
 	Run(ctx context.Context, typ string, config, connection cty.Value, output func(string)) diag.List
 }
 
-// A Runner runs the provisioners of one evaluation. It may be used by many tasks
-// at once.
+// A Runner runs the provisioners of one evaluation. It is safe for concurrent use by many
+// tasks.
 type Runner struct {
 	ctx     context.Context
 	types   Types
 	observe event.Sink
 	ev      *eval.Evaluator
-	removed func() refactoring.Removals // read when first needed
+	removed func() refactoring.Removals // computed on demand
 }
 
-// New makes a runner; types may be nil, and then each provisioner is an error.
+// New returns a runner. If types is nil, each provisioner is an error.
 func New(ctx context.Context, types Types, observe event.Sink, ev *eval.Evaluator) *Runner {
 	return &Runner{ctx: ctx, types: types, observe: observe, ev: ev, removed: sync.OnceValue(func() refactoring.Removals {
-		all, _ := refactoring.ReadRemovals(ev.Tree(), ev.ModuleOptions()) // what is wrong with them was reported by the plan
+		all, _ := refactoring.ReadRemovals(ev.Tree(), ev.ModuleOptions()) // the plan reported the errors
 		return all
 	})}
 }
 
-// AfterCreate reports whether anything runs after a create.
+// AfterCreate reports whether an instance has create provisioners.
 func AfterCreate(d *eval.Desired) bool {
 	for _, p := range d.Resource.Config().Provisioners {
 		if !p.OnDestroy {
@@ -61,8 +61,8 @@ func AfterCreate(d *eval.Desired) bool {
 	return false
 }
 
-// Created runs the create provisioners of an instance, in order. self is the new
-// object, with marks.
+// Created runs the create provisioners of an instance in order. self is the new object, with
+// marks.
 func (r *Runner) Created(t *demand.Task, d *eval.Desired, self cty.Value) diag.List {
 	cfg := d.Resource.Config()
 	if len(cfg.Provisioners) == 0 {
@@ -71,9 +71,9 @@ func (r *Runner) Created(t *demand.Task, d *eval.Desired, self cty.Value) diag.L
 	return r.all(&runs{t, d.Addr(), cfg.Connection, d.Scope(self)}, cfg.Provisioners, false)
 }
 
-// Destroying runs the destroy provisioners of an instance, in order, whether it is wanted
-// still or not: those of a removed block about it, or else of the block that it was made
-// by. self is the object that is to be destroyed, with marks.
+// Destroying runs the destroy provisioners of an instance in order. They come from a removed
+// block for the instance, otherwise from its resource block. self is the object that will be
+// destroyed, with marks.
 func (r *Runner) Destroying(t *demand.Task, a addr.Instance, self cty.Value) diag.List {
 	list, conn := r.removed().Provisioners(a)
 	in := r.ev.Root
@@ -90,11 +90,11 @@ func (r *Runner) Destroying(t *demand.Task, a addr.Instance, self cty.Value) dia
 	return r.all(&runs{t, a, conn, &destroyScope{key: a.Key, self: self, in: in}}, list, true)
 }
 
-// runs is what the provisioners of one instance have in common.
+// runs contains the common inputs of one instance's provisioners.
 type runs struct {
 	t     *demand.Task
 	addr  addr.Instance
-	conn  *config.Block // nil unless the block of the instance has one
+	conn  *config.Block // the connection block of the instance's resource; nil if there is none
 	scope lang.Scope
 }
 
@@ -164,8 +164,7 @@ func (r *Runner) one(x *runs, p *config.Provisioner) diag.List {
 	return append(ds, more.Under(&p.At)...)
 }
 
-// conceal takes out of the messages of a provisioner what its configuration, a
-// command or its output says.
+// conceal removes configuration, commands and output from the messages of a provisioner.
 func conceal(ds diag.List) {
 	for _, m := range ds {
 		if s, ok := m.Extra.(interface{ Concealed() string }); ok {
@@ -174,7 +173,7 @@ func conceal(ds diag.List) {
 	}
 }
 
-// evalBlock evaluates a body and reports whether anything in it is secret.
+// evalBlock evaluates a body and reports whether it contains secrets.
 func evalBlock(t *demand.Task, body hcl.Body, b *schema.Block, scope lang.Scope) (cty.Value, secrecy, diag.List) {
 	c, ds := lang.CompileBody(body, b)
 	if ds.HasErrors() {
@@ -192,7 +191,7 @@ func evalBlock(t *demand.Task, body hcl.Body, b *schema.Block, scope lang.Scope)
 	return v, why, append(ds, more...)
 }
 
-// secrecy says why what a provisioner prints is not shown; 0: it is.
+// secrecy is the reason for which a provisioner's output is hidden; 0 means that it is shown.
 type secrecy uint8
 
 const (
@@ -207,8 +206,8 @@ func (s secrecy) String() string {
 	return "sensitive"
 }
 
-// destroyScope is what a destroy provisioner may refer to: self, its own key,
-// path and terraform, since everything else may be destroyed.
+// destroyScope resolves the references that a destroy provisioner may use: self, its own key,
+// path and terraform. Other objects may be destroyed already.
 type destroyScope struct {
 	key  addr.Key
 	self cty.Value
