@@ -1,7 +1,7 @@
-// Package checks is what came of conditions and of check blocks, as plans and
-// state record it.
+// Package checks converts the results of conditions and check blocks to the form in which plans
+// and state record them.
 //
-// Main type: Result. The one rule: what a check finds wrong never stops anything.
+// Main type: Result. The one rule: a failed check never stops anything.
 package checks
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// Result is what came of the conditions of one instance of a block.
+// Result is the combined result of the conditions of one instance of a block.
 type Result struct {
 	kind     state.CheckKind
 	config   string
@@ -21,7 +21,7 @@ type Result struct {
 	outcomes []eval.Outcome
 }
 
-// Group makes state's form of results.
+// Group converts results to the form of state.
 func Group(all []Result) []state.CheckResult {
 	var out []state.CheckResult
 	index := map[blockKey]int{}
@@ -48,7 +48,7 @@ func Group(all []Result) []state.CheckResult {
 	return out
 }
 
-// worse is the graver of two statuses.
+// worse returns the more severe of two statuses.
 func worse(a, b state.CheckStatus) state.CheckStatus {
 	rank := func(s state.CheckStatus) int {
 		return slices.Index([]state.CheckStatus{state.CheckStatus(eval.Pass), state.CheckStatus(eval.Unknown), state.CheckStatus(eval.Fail), state.CheckStatus(eval.Failed)}, s)
@@ -59,14 +59,14 @@ func worse(a, b state.CheckStatus) state.CheckStatus {
 	return a
 }
 
-// Of is what came of the conditions of an instance.
+// Of returns the result for an instance with the given outcomes of its conditions.
 func Of(d *eval.Desired, out []eval.Outcome) Result {
 	return Result{state.CheckResource, d.Resource.Addr().Config().String(), d.Addr().String(), out}
 }
 
-// Run evaluates the check blocks of every module instance. data tells why
-// the data source of a check could not be read, "" if it could, and whether
-// anything is known of it; a check of which nothing is known is left out.
+// Run evaluates the check blocks of every module instance. data returns the reason for which
+// the data source of a check could not be read, or "". known is false if nothing is known about
+// the data source; Run then omits the check.
 func Run(t *demand.Task, ev *eval.Evaluator, data func(*eval.Desired) (failure string, known bool)) ([]Result, diag.List) {
 	var out []Result
 	var ds diag.List
@@ -79,7 +79,7 @@ func Run(t *demand.Task, ev *eval.Evaluator, data func(*eval.Desired) (failure s
 				continue
 			}
 			outcomes, more := c.Run(t)
-			if len(failures) > 0 { // that was reported, and is why nothing more is known
+			if len(failures) > 0 { // a reported error, because of which nothing more is known
 				more = slices.DeleteFunc(more, func(m *diag.Message) bool { return m.Code == eval.CheckOpen })
 			}
 			outcomes = append(failures, outcomes...)
@@ -99,7 +99,7 @@ func Run(t *demand.Task, ev *eval.Evaluator, data func(*eval.Desired) (failure s
 	return out, ds
 }
 
-// checkData has the data source of a check read.
+// checkData reads the data source of a check.
 func checkData(t *demand.Task, c *eval.Check, data func(*eval.Desired) (string, bool)) (failures []eval.Outcome, known bool) {
 	r := c.Data()
 	if r == nil {
@@ -129,7 +129,7 @@ func moduleName(m *eval.Module, rest string) string {
 	return string(m.Addr) + "." + rest
 }
 
-// Merge puts newer results in place of older ones of the same objects.
+// Merge replaces older results by newer ones of the same objects.
 func Merge(old []state.CheckResult, newer []Result) []state.CheckResult {
 	if len(newer) == 0 {
 		return old
@@ -185,8 +185,8 @@ func Merge(old []state.CheckResult, newer []Result) []state.CheckResult {
 	return out
 }
 
-// Soften makes the errors of a check's data source warnings, since what a
-// check finds wrong never stops anything, and returns the first of them.
+// Soften turns the errors of a check's data source into warnings, since a failed check never
+// stops anything. It returns the text of the first error.
 func Soften(ds diag.List) (failure string) {
 	for _, m := range ds {
 		if m.Severity == diag.Error && failure == "" {

@@ -7,9 +7,9 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// Complete adds to some results every block of a module tree that has conditions
-// and of which there is none: state names them all, whatever was evaluated. Those of
-// which none is wanted pass, as empty tells; of the others nothing is known.
+// Complete adds every block of a module tree that has conditions but no result, since state
+// lists all of them. If empty reports that such a block has no instances, its status is "pass";
+// otherwise it is "unknown".
 func Complete(some []state.CheckResult, root *module.Node, empty func(*module.Node, state.CheckKind, string) bool) []state.CheckResult {
 	have := make(map[blockKey]bool, len(some))
 	for _, c := range some {
@@ -29,8 +29,8 @@ func Complete(some []state.CheckResult, root *module.Node, empty func(*module.No
 	return out
 }
 
-// Unevaluated is what a plan to destroy says of the conditions of a module tree:
-// nothing. whole tells that everything goes, the outputs of the root among it.
+// Unevaluated returns results without a status for all conditions of a module tree, for a plan
+// to destroy. whole means that everything is destroyed, including the root outputs.
 func Unevaluated(root *module.Node, whole bool) []state.CheckResult {
 	var ends []state.CheckResult
 	for name, o := range root.Config.Outputs {
@@ -43,7 +43,7 @@ func Unevaluated(root *module.Node, whole bool) []state.CheckResult {
 	return Complete(ends, root, nil)
 }
 
-// blockKey names a block that has conditions, or an instance of one.
+// blockKey identifies a block that has conditions, or an instance of one.
 type blockKey struct {
 	kind state.CheckKind
 	addr string
@@ -81,8 +81,8 @@ func under(m addr.Module, rest string) string {
 	return string(m) + "." + rest
 }
 
-// Values is what came of the conditions of variables and outputs, as far as they
-// were evaluated already: nothing is demanded.
+// Values returns the results for the conditions of variables and outputs that were evaluated.
+// It evaluates nothing.
 func Values(ev *eval.Evaluator) []Result {
 	var out []Result
 	var walk func(m *eval.Module)
@@ -98,8 +98,8 @@ func Values(ev *eval.Evaluator) []Result {
 	return out
 }
 
-// values is what came of the conditions of a module instance's variables and
-// outputs; some leaves out the outputs of which nothing came.
+// values returns the results for the conditions of a module instance's variables and outputs.
+// If some is set, outputs without results are omitted.
 func values(m *eval.Module, some bool) []Result {
 	var out []Result
 	for name, outcomes := range m.VariableRules() {
@@ -113,7 +113,7 @@ func values(m *eval.Module, some bool) []Result {
 	return out
 }
 
-// Unseen is what is known of an instance whose conditions were not evaluated.
+// Unseen returns the result for an instance whose conditions were not evaluated.
 func Unseen(r *eval.Resource, a addr.Instance) Result {
 	return Result{state.CheckResource, r.Addr().Config().String(), a.String(), []eval.Outcome{{Status: eval.Unknown}}}
 }

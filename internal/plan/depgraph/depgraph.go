@@ -1,8 +1,8 @@
-// Package depgraph draws what needs what in a configuration, a state and a plan, in the DOT
-// language with the names that OpenTofu has for the nodes.
+// Package depgraph writes the dependency graph of a configuration, state and plan in the DOT
+// language, with OpenTofu's node names.
 //
-// Main types: Input and Graph. The one rule: it reads the text of the configuration and
-// evaluates nothing.
+// Main types: Input and Graph. The one rule: it analyses the configuration's text and evaluates
+// nothing.
 package depgraph
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// Type is the operation that a graph is of.
+// Type is the operation that a graph describes.
 type Type string
 
 // The types.
@@ -30,26 +30,26 @@ const (
 	Apply       Type = "apply"
 )
 
-// Input is what a graph is made from.
+// Input contains everything that a graph is made from.
 type Input struct {
 	Type    Type
 	Tree    *module.Tree
-	State   *state.State   // for Destroy, and what is destroyed by Changes; nil: none
+	State   *state.State   // for Destroy, and for the objects that Changes destroys; nil means none
 	Changes []*plan.Change // for Apply
 }
 
-// kind is what a node stands for.
+// kind is the kind of a node.
 type kind uint8
 
 const (
 	other    kind = iota
-	value         // a variable, local value or output of a module, or how many there are of a module
+	value         // a variable, local value or output of a module, or the repetition of a module call
 	output        // of the root module
-	end           // of a module, behind all that stands in it
-	block         // of a resource, drawn as a box
-	object        // an instance of a resource, a box too
-	provider      // a diamond
-	variable      // of the root module, a note
+	end           // the end of a module, which depends on everything in the module
+	block         // a resource block, drawn as a box
+	object        // an instance of a resource, drawn as a box
+	provider      // drawn as a diamond
+	variable      // a root variable, drawn as a note
 )
 
 type node struct {
@@ -58,7 +58,7 @@ type node struct {
 	needs map[string]bool
 }
 
-// A Graph has nodes by name.
+// A Graph contains nodes by name.
 type Graph struct {
 	nodes map[string]*node
 	typ   Type
@@ -71,7 +71,7 @@ const (
 	report = " (report)"
 )
 
-// Make makes the graph, reduced to the edges that say something.
+// Make returns the graph without redundant edges.
 func Make(in Input) *Graph {
 	g := &Graph{nodes: map[string]*node{}, typ: in.Type, users: map[string][]string{}}
 	if in.Type == Destroy {
@@ -104,7 +104,7 @@ func (g *Graph) add(name string, k kind, label string) *node {
 	return n
 }
 
-// in is a name in a module.
+// in returns a name qualified by its module.
 func in(path addr.Module, name string) string {
 	if path == "" {
 		return name
@@ -112,7 +112,7 @@ func in(path addr.Module, name string) string {
 	return string(path) + "." + name
 }
 
-// module adds what stands in a module.
+// module adds the contents of a module.
 func (g *Graph) module(tree *module.Tree, n *module.Node) {
 	var all []string
 	add := func(name string, k kind, label string) *node {
@@ -185,7 +185,7 @@ func (g *Graph) module(tree *module.Tree, n *module.Node) {
 	}
 }
 
-// call adds what a call takes for the module that it calls.
+// call adds the arguments of a module call.
 func (g *Graph) call(n *module.Node, c *config.Call, child *module.Node) {
 	begin := g.add(string(child.Path)+expand, value, "")
 	g.setting(begin, n, c.Repeat.Count)
@@ -224,7 +224,7 @@ func (g *Graph) refs(x *node, n *module.Node, refs []hcl.Traversal) {
 	}
 }
 
-// target is the node that a reference leads to, "" for none.
+// target returns the node that a reference refers to, or "".
 func (g *Graph) target(n *module.Node, ref hcl.Traversal) string {
 	name := ""
 	if len(ref) > 1 {
@@ -265,7 +265,7 @@ func (g *Graph) target(n *module.Node, ref hcl.Traversal) string {
 	return in(n.Path, a.String()+expand)
 }
 
-// resourceIn is the resource that a reference names.
+// resourceIn returns the resource that a reference names.
 func resourceIn(ref hcl.Traversal) (addr.Resource, bool) {
 	mode := addr.Managed
 	switch ref.RootName() {
@@ -293,7 +293,7 @@ func resourceIn(ref hcl.Traversal) (addr.Resource, bool) {
 	return addr.Resource{}, false
 }
 
-// uses notes which provider a resource needs.
+// uses records the provider of a resource.
 func (g *Graph) uses(user string, n *module.Node, r *config.Resource) {
 	ref := config.ProviderRef{Name: r.LocalProvider()}
 	if r.Provider != nil {
@@ -313,11 +313,12 @@ func (g *Graph) uses(user string, n *module.Node, r *config.Resource) {
 	g.users[name] = append(g.users[name], user)
 }
 
-// providers closes each provider behind all that use it.
+// providers adds the closing node of each provider, which depends on everything that uses the
+// provider.
 func (g *Graph) providers() {
 	for name, users := range g.users {
 		if g.nodes[name] == nil {
-			continue // nobody who uses it is left
+			continue // no user of the provider is left
 		}
 		last := g.add(name+closed, other, "")
 		last.needs[name] = true
@@ -329,7 +330,7 @@ func (g *Graph) providers() {
 	}
 }
 
-// root adds the node that needs all that nothing else needs.
+// root adds the root node, which depends on all nodes that nothing else depends on.
 func (g *Graph) root() {
 	needed := map[string]bool{}
 	for _, n := range g.nodes {
@@ -346,8 +347,8 @@ func (g *Graph) root() {
 	g.nodes["root"] = root
 }
 
-// prune takes out what an apply has no use for: values and blocks that nothing needs which
-// is done or shown, and the providers of these alone.
+// prune removes the nodes that an apply does not need: values and blocks that no executed or
+// shown node depends on, and providers that only those use.
 func (g *Graph) prune() {
 	for again := true; again; {
 		again = false
@@ -367,7 +368,7 @@ func (g *Graph) prune() {
 	}
 }
 
-// keeps reports whether a node is kept for the sake of one that needs it.
+// keeps reports whether a node that depends on n prevents its removal.
 func (g *Graph) keeps(user string, n *node, users map[string][]string) bool {
 	u := g.nodes[user]
 	switch {
@@ -381,7 +382,7 @@ func (g *Graph) keeps(user string, n *node, users map[string][]string) bool {
 	return true
 }
 
-// reduce takes out every edge that a longer way makes up for. In a cycle all stay.
+// reduce removes every edge that is implied by a longer path. It keeps all edges of cycles.
 func (g *Graph) reduce() {
 	for _, n := range g.nodes {
 		maps.DeleteFunc(n.needs, func(to string, _ bool) bool { return g.nodes[to] == nil })
@@ -393,7 +394,7 @@ func (g *Graph) reduce() {
 			return r
 		}
 		r := map[string]bool{}
-		reach[name] = r // what leads back here adds nothing
+		reach[name] = r // edges back to this node add nothing
 		for to := range g.nodes[name].needs {
 			r[to] = true
 			maps.Copy(r, from(to))

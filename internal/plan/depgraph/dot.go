@@ -8,7 +8,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 )
 
-// shape is how the kinds are drawn; others appear in edges alone.
+// shape returns the DOT shape of a kind. Kinds without a shape appear in edges only.
 func (k kind) shape() string {
 	switch k {
 	case block, object:
@@ -21,8 +21,8 @@ func (k kind) shape() string {
 	return ""
 }
 
-// DOT is the graph in the DOT language. With cycles, the edges of each cycle are drawn in
-// color.
+// DOT returns the graph in the DOT language. With cycles set, the edges of each cycle are
+// coloured.
 func (g *Graph) DOT(cycles bool) string {
 	var b strings.Builder
 	b.WriteString("digraph {\n\tcompound = \"true\"\n\tnewrank = \"true\"\n\tsubgraph \"root\" {\n")
@@ -55,7 +55,7 @@ func (g *Graph) DOT(cycles bool) string {
 
 func quoted(name string) string { return addr.Quote("[root] " + name) }
 
-// Cycles lists one way around for each group of nodes that need each other.
+// Cycles returns one cycle for each group of nodes that depend on each other.
 func (g *Graph) Cycles() [][]string {
 	var out [][]string
 	done := map[string]bool{}
@@ -73,7 +73,7 @@ func (g *Graph) Cycles() [][]string {
 	return out
 }
 
-// around is the shortest way from a node back to it, nil if there is none.
+// around returns the shortest path from a node back to itself, or nil if there is none.
 func (g *Graph) around(start string) []string {
 	from := map[string]string{}
 	queue := []string{start}

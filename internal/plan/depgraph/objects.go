@@ -11,8 +11,8 @@ import (
 
 const destroyed = " (destroy)"
 
-// destroy adds the objects in the state, which go after all that depends on them, and the
-// names of what is evaluated no more.
+// destroy adds the objects in state, each deleted after everything that depends on it. It marks
+// the values that are not evaluated any more.
 func (g *Graph) destroy(from Input) {
 	from.Tree.Walk(func(n *module.Node) {
 		if n.Path != "" {
@@ -43,7 +43,7 @@ func (g *Graph) destroy(from Input) {
 	g.destroyOrder(from.State)
 }
 
-// destroyOrder makes what is destroyed wait for all that depends on it and is destroyed.
+// destroyOrder makes each destroyed object wait for the destroyed objects that depend on it.
 func (g *Graph) destroyOrder(s *state.State) {
 	byConfig := map[addr.ConfigResource][]string{}
 	each := func(f func(name string, c addr.ConfigResource, o *state.Object)) {
@@ -73,7 +73,7 @@ func parent(m addr.Module) addr.Module {
 	return addr.Module("module." + strings.Join(calls[:len(calls)-1], ".module."))
 }
 
-// changes adds the instances that a plan does something with beside their blocks.
+// changes adds the instances that a plan changes, next to their blocks.
 func (g *Graph) changes(all []*plan.Change) {
 	for _, c := range all {
 		if c.Op == plan.NoOp || c.Op == plan.Read || c.Op == plan.Forget {
@@ -109,7 +109,7 @@ func (g *Graph) changes(all []*plan.Change) {
 	}
 }
 
-// provided notes which provider an object needs.
+// provided records the provider of an object.
 func (g *Graph) provided(name string, p addr.ProviderConfig, n *node) {
 	p.Key = addr.Key{}
 	g.add(p.String(), provider, p.String())

@@ -8,8 +8,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/digraph"
 )
 
-// SVG draws the graph: resources, root variables and providers, with a line wherever one
-// needs another, be it through local values, outputs and variables of modules.
+// SVG draws the graph of resources, root variables and providers. A line is a dependency,
+// direct or through local values, outputs and variables of modules.
 func (g *Graph) SVG(w io.Writer, title string) error {
 	var nodes []digraph.Node
 	place := map[string]int{}
@@ -25,7 +25,7 @@ func (g *Graph) SVG(w io.Writer, title string) error {
 	return digraph.SVG(w, title, nodes)
 }
 
-// drawn are the places of the nodes that are drawn and that a node needs.
+// drawn returns the positions of the drawn nodes that a node depends on.
 func (g *Graph) drawn(name string, place map[string]int) []int {
 	var out []int
 	seen := map[string]bool{name: true}

@@ -1,8 +1,8 @@
-// Package imports reads import blocks, and writes the resource blocks of what is
-// imported without one.
+// Package imports reads import blocks, and generates resource blocks for imported objects that
+// have none.
 //
-// Main types: Set and Target. The one rule: what is to be imported is known before
-// anything is planned; only which object that is may wait.
+// Main types: Set and Target. The one rule: the addresses of imports are known before anything
+// is planned. Only the IDs of the objects may be computed later.
 package imports
 
 import (
@@ -24,27 +24,27 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A Set is what the import blocks of a root module name. A nil set is empty.
+// A Set contains the targets of the import blocks of a root module. A nil set is empty.
 type Set struct {
 	ev *eval.Evaluator
 	by map[addr.Instance]*Target
 }
 
-// A Target is one instance that is to take over an existing object.
+// A Target is one instance to which an existing object is imported.
 type Target struct {
 	Addr  addr.Instance
 	Block *config.ImportBlock
 
 	ev    *eval.Evaluator
 	id    *lang.Expr
-	ident *lang.Expr // nil if by id
+	ident *lang.Expr // nil if the block has an id
 	each  *eachValue
-	reads []demand.Read // of its for_each
+	reads []demand.Read // reads of its for_each
 }
 
 type eachValue struct{ key, value cty.Value }
 
-// Of is what is imported to an address, or nil.
+// Of returns the import to an address, or nil.
 func (s *Set) Of(a addr.Instance) *Target {
 	if s == nil {
 		return nil
@@ -52,7 +52,7 @@ func (s *Set) Of(a addr.Instance) *Target {
 	return s.by[a]
 }
 
-// Sorted lists the targets by address.
+// Sorted returns the targets sorted by address.
 func (s *Set) Sorted() []*Target {
 	if s == nil {
 		return nil
@@ -60,9 +60,9 @@ func (s *Set) Sorted() []*Target {
 	return slices.SortedFunc(maps.Values(s.by), func(a, b *Target) int { return a.Addr.Compare(b.Addr) })
 }
 
-// Read evaluates for_each and to of the import blocks of the root module.
-// generating allows targets for which there is no resource block yet. Blocks for resources
-// that wants refuses are left out, with what is wrong with them.
+// Read evaluates for_each and to of the import blocks of the root module. generating allows
+// targets without a resource block. Blocks for resources that wants rejects are skipped without
+// reporting their errors.
 func Read(t *demand.Task, ev *eval.Evaluator, generating bool, wants func(addr.ConfigResource) bool) (*Set, diag.List) {
 	out := &Set{ev: ev, by: map[addr.Instance]*Target{}}
 	var ds diag.List
@@ -76,8 +76,8 @@ func Read(t *demand.Task, ev *eval.Evaluator, generating bool, wants func(addr.C
 	return out, ds
 }
 
-// into returns the resource block that an import block names, whatever its index is; ok is
-// false if that is not known before for_each is evaluated.
+// into returns the resource block of an import block's target, for any index. ok is false if
+// the resource is only known after for_each is evaluated.
 func into(b *config.ImportBlock) (c addr.ConfigResource, ok bool) {
 	index := cty.StringVal("")
 	ctx := &hcl.EvalContext{Variables: map[string]cty.Value{"each": cty.ObjectVal(map[string]cty.Value{"key": index, "value": index})}}
@@ -93,7 +93,7 @@ type importReader struct {
 	set        *Set
 	block      *config.ImportBlock
 	generating bool
-	reads      []demand.Read // of its for_each
+	reads      []demand.Read // reads of its for_each
 }
 
 func (r *importReader) read(t *demand.Task) diag.List {
@@ -127,7 +127,7 @@ type importEach struct{ block *config.ImportBlock }
 
 func (e importEach) Describe() (string, *source.Range) { return "import", &e.block.At }
 
-// each evaluates the block's for_each, and notes what it read.
+// each evaluates the block's for_each and records what it reads.
 func (r *importReader) each(t *demand.Task) (v cty.Value, ds diag.List) {
 	cell := demand.NewCell(importEach{r.block}, cty.DynamicVal, func(t *demand.Task) (cty.Value, diag.List) {
 		var v cty.Value
@@ -139,7 +139,7 @@ func (r *importReader) each(t *demand.Task) (v cty.Value, ds diag.List) {
 	return v, ds
 }
 
-// add notes the target of the block, or of one element of its for_each.
+// add adds the target of the block, or of one element of its for_each.
 func (r *importReader) add(t *demand.Task, each *eachValue) diag.List {
 	b := r.block
 	it := &Target{Block: b, ev: r.set.ev, each: each, reads: r.reads}
@@ -172,7 +172,7 @@ func (r *importReader) add(t *demand.Task, each *eachValue) diag.List {
 	return append(ds, r.withoutConfig(it)...)
 }
 
-// withoutConfig reports an import for which there is no resource block.
+// withoutConfig reports an import whose target has no resource block.
 func (r *importReader) withoutConfig(it *Target) diag.List {
 	n := r.set.ev.Tree().Node(it.Addr.Module)
 	if n != nil && n.Config.Resources[it.Addr.Resource] != nil {
@@ -184,13 +184,13 @@ func (r *importReader) withoutConfig(it *Target) diag.List {
 	return it.Unmet()
 }
 
-// Unmet is the message that configuration has nothing for the target.
+// Unmet returns the error that the configuration has no resource for the target.
 func (it *Target) Unmet() diag.List {
 	at := it.Block.To.Range()
 	return diag.Errorf(diag.CodePlanImportNoConfiguration, &at, "Configuration for import target does not exist", "The configuration for the given import target %s does not exist. All target instances must have an associated configuration to be imported; run with -generate-config-out=FILE to have it written for resources of the root module.", it.Addr)
 }
 
-// importScope is the root module's scope with each of an import block.
+// importScope is the root module's scope, extended by each of an import block.
 type importScope struct {
 	*eval.Module
 	each *eachValue
@@ -212,8 +212,8 @@ func (s importScope) Resolve(t *demand.Task, ref hcl.Traversal, at *source.Range
 	return s.Module.Resolve(t, ref, at)
 }
 
-// Provider is the provider configuration that imports an object whose resource
-// block is yet to be written.
+// Provider returns the provider configuration for an import whose resource block has not been
+// generated yet.
 func (it *Target) Provider(t *demand.Task) (*eval.ProviderConfig, diag.List) {
 	ref := config.ProviderRef{Name: config.ImpliedProvider(it.Addr.Resource.Type), At: it.Block.At}
 	if it.Block.Provider != nil {
@@ -222,8 +222,8 @@ func (it *Target) Provider(t *demand.Task) (*eval.ProviderConfig, diag.List) {
 	return it.ev.Root.ResolveProvider(t, ref, it.scope())
 }
 
-// Deferral says why it is not known yet which object is taken over, nil if it is
-// or if that is not for want of a root variable.
+// Deferral returns the reason for which the object to import is unknown. It is nil if the
+// object is known, or if no root variable is missing.
 func (it *Target) Deferral(t *demand.Task) *eval.Deferral {
 	x := it.id
 	if it.ident != nil {
@@ -231,7 +231,7 @@ func (it *Target) Deferral(t *demand.Task) *eval.Deferral {
 	}
 	v, ds := lang.Eval(t, it.scope(), x, cty.DynamicPseudoType)
 	if ds.HasErrors() || v.IsWhollyKnown() {
-		return nil // ID tells what is wrong
+		return nil // ID reports the error
 	}
 	if names := it.ev.WaitsFor(append(demand.ReadsOf(t), it.reads...)); names != nil {
 		return &eval.Deferral{At: x.Range(), Variables: names}
@@ -239,7 +239,7 @@ func (it *Target) Deferral(t *demand.Task) *eval.Deferral {
 	return nil
 }
 
-// ID evaluates the id or identity of the object, which is of a type with the schema s.
+// ID evaluates the id or identity of the object. s is the schema of its type.
 func (it *Target) ID(t *demand.Task, s *schema.Resource) (*plan.Import, diag.List) {
 	if it.ident != nil {
 		return it.identity(t, s)
@@ -270,8 +270,8 @@ func (it *Target) ID(t *demand.Task, s *schema.Resource) (*plan.Import, diag.Lis
 	return &plan.Import{ID: v.AsString(), Identity: cty.NilVal}, ds
 }
 
-// Check tells what is wrong with the identity that is given for an object which is
-// there already, and so is not imported.
+// Check returns errors in the identity of an object that is already in state and is therefore
+// not imported.
 func (it *Target) Check(t *demand.Task, s *schema.Resource) diag.List {
 	if it.ident == nil {
 		return nil
@@ -303,7 +303,8 @@ func (it *Target) identity(t *demand.Task, s *schema.Resource) (*plan.Import, di
 	return &plan.Import{Identity: v}, ds
 }
 
-// fit makes a value without marks an identity of the type; what may be left out is null.
+// fit converts a value without marks to the identity type. Omitted optional attributes become
+// null.
 func (it *Target) fit(v cty.Value, s *schema.Resource) (cty.Value, diag.List) {
 	v, err := (&schema.Block{Attributes: s.Identity.Attributes}).Coerce(v)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Validate finds what is wrong with the ids and identities of import blocks without
-// state, and whether or not the objects are there already. Blocks with for_each or
-// an index that is computed are left to the plan, and so are values that are null.
+// Validate returns errors in the ids and identities of import blocks. It does not need state,
+// and it checks objects that are already in state, too. It skips blocks with for_each or a
+// computed index, and null values, which the plan checks.
 func Validate(t *demand.Task, ev *eval.Evaluator) diag.List {
 	var ds diag.List
 	for _, b := range ev.Tree().Root.Config.Imports {
@@ -26,7 +26,7 @@ func Validate(t *demand.Task, ev *eval.Evaluator) diag.List {
 func validateBlock(t *demand.Task, ev *eval.Evaluator, b *config.ImportBlock) diag.List {
 	target, ds := refactoring.ReadAddress(b.To, nil)
 	if ds.HasErrors() || target.IsModule() {
-		return nil // a plan tells
+		return nil // the plan reports it
 	}
 	it := &Target{Addr: target.Instance(), Block: b, ev: ev}
 	if b.Identity == nil {
@@ -45,7 +45,7 @@ func validateBlock(t *demand.Task, ev *eval.Evaluator, b *config.ImportBlock) di
 	}
 	s, more := r.Schema(t)
 	if more.HasErrors() || s.Identity == nil {
-		return ds // reported with the resource, or by a plan
+		return ds // reported with the resource or by the plan
 	}
 	_, more = it.fit(plain, s)
 	return append(ds, more...)

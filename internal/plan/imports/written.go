@@ -20,7 +20,7 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// GeneratedValue is the configuration that GenerateConfig wrote, as a value.
+// GeneratedValue returns the value of a configuration that GenerateConfig generated.
 func GeneratedValue(text string, s *schema.Resource) (cty.Value, diag.List) {
 	f, hclDiags := hclsyntax.ParseConfig([]byte(text), "generated configuration", hcl.InitialPos)
 	ds := diag.FromHCL(hclDiags)
@@ -41,7 +41,7 @@ func GeneratedValue(text string, s *schema.Resource) (cty.Value, diag.List) {
 	return v, append(ds, more...)
 }
 
-// constants is a scope in which nothing can be referred to.
+// constants is a scope without any names.
 type constants struct{}
 
 func (constants) Resolve(_ *demand.Task, ref hcl.Traversal, at *source.Range) (cty.Value, int, diag.List) {
@@ -52,9 +52,8 @@ func (constants) Functions(*demand.Task, []string) (map[string]function.Function
 	return nil, nil
 }
 
-// GenerateConfig writes the resource block that describes an object: every
-// argument that configuration can set and that has a value. Sensitive values are
-// left out with a comment.
+// GenerateConfig returns a resource block that describes an object. It contains every
+// configurable argument that has a value. Sensitive values are replaced by a comment.
 func GenerateConfig(r addr.Resource, ref *config.ProviderRef, s *schema.Resource, v cty.Value) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "resource %q %q {\n", r.Type, r.Name)
@@ -121,7 +120,7 @@ func generateBlocks(b *strings.Builder, name string, nb *schema.NestedBlock, v c
 	}
 }
 
-// settable leaves out the nested attributes that only the provider sets.
+// settable removes the nested attributes that only the provider sets.
 func settable(a *schema.Attribute, v cty.Value) cty.Value {
 	if a.Nested == nil || v.IsNull() {
 		return v

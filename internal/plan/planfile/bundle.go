@@ -11,17 +11,17 @@ import (
 
 // # Plans of many units
 //
-// A bundle is a zip archive as well. Its members, in this order:
+// A bundle is a zip archive, like a plan file. Its members, in this order:
 //
-//	format               "terrace estate plan", the format's number and the program's version, a line each
-//	about                what the caller has to say about all of it
-//	parts/NUMBER/NAME    what it holds of one unit, by name: "plan" is its plan without the states
+//	format               "terrace estate plan", the format's number and the program's version, one per line
+//	about                the caller's data about the whole bundle
+//	parts/NUMBER/NAME    the data of one unit, by name: "plan" is its plan without the states
 //
-// Numbers count from 0, and the names of a part are in alphabetical order. Members are
-// packed one by one as the caller has them, and unpacked one by one when they are asked
-// for, so that a bundle takes no more memory than its file.
+// Numbers count from 0, and the names of a part are in alphabetical order. Members are packed
+// one by one as the caller provides them, and unpacked one by one on demand. A bundle therefore
+// needs no more memory than its file.
 
-// A Bundle holds the plans of many units.
+// A Bundle contains the plans of many units.
 type Bundle struct {
 	About []byte
 	Parts []*Part
@@ -33,7 +33,7 @@ const (
 	planMember  = "plan"
 )
 
-// IsBundle reports whether a file of size bytes is a bundle, of whatever version.
+// IsBundle reports whether a file of size bytes is a bundle of any version.
 func IsBundle(r io.ReaderAt, size int64) bool {
 	z, err := zip.NewReader(r, size)
 	if err != nil || !begins(z) {
@@ -43,7 +43,7 @@ func IsBundle(r io.ReaderAt, size int64) bool {
 	return err == nil && strings.HasPrefix(string(head), bundleMagic+"\n")
 }
 
-// WriteBundle saves a bundle. version is that of the program.
+// WriteBundle writes a bundle. version is the version of the program.
 func WriteBundle(w io.Writer, about []byte, parts iter.Seq[*Part], version string) error {
 	z := zip.NewWriter(w)
 	plain := func(name string, body []byte) error {
@@ -68,8 +68,8 @@ func WriteBundle(w io.Writer, about []byte, parts iter.Seq[*Part], version strin
 	return z.Close()
 }
 
-// ReadBundle reads a bundle of size bytes. The error wraps ErrNotPlan, ErrFolder or
-// ErrVersion where these apply. Parts are not unpacked: Part.Check tells whether one can be.
+// ReadBundle reads a bundle of size bytes. The error wraps ErrNotPlan, ErrFolder or ErrVersion
+// where these apply. It does not unpack the parts; use Part.Check to verify them.
 func ReadBundle(r io.ReaderAt, size int64, version string) (*Bundle, error) {
 	z, err := zip.NewReader(r, size)
 	if err != nil {
@@ -103,8 +103,8 @@ func ReadBundle(r io.ReaderAt, size int64, version string) (*Bundle, error) {
 	return b, nil
 }
 
-// take takes a member in, which has as many bytes as are left at most: members that lie
-// over each other are none of ours.
+// take adds a member, whose size must not exceed left. The limit rejects archives with
+// overlapping members.
 func (b *Bundle) take(m *zip.File, left *int64) error {
 	name, mine := strings.CutPrefix(m.Name, fmt.Sprintf("parts/%06d/", len(b.Parts)-1))
 	if !mine {

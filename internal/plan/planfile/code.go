@@ -12,10 +12,10 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// The binary form: numbers as unsigned varints, strings and byte slices with
-// their length in front, lists with their length in front. A string is written
-// once and later by its number. A value is the number of its type and its
-// msgpack form; types are written once, as JSON.
+// The binary form of a plan uses unsigned varints for numbers. Strings, byte slices and lists
+// begin with their length. A string is written once, and then referred to by its number. A
+// value is the number of its type followed by its msgpack encoding; a type is written once, as
+// JSON.
 
 var errTorn = errors.New("the plan file is damaged")
 
@@ -23,13 +23,13 @@ type encoder struct {
 	buf     []byte
 	strings map[string]uint64
 	types   map[string]*typed
-	last    *typed // of the value that was written last
-	key     []byte // room for a type
-	packed  []byte // room for a value
+	last    *typed // type of the value that was written last
+	key     []byte // buffer for a type
+	packed  []byte // buffer for a value
 	err     error
 }
 
-// typed is a type with its number.
+// typed is a type with its number in the file.
 type typed struct {
 	n     uint64
 	codec *value.Codec
@@ -56,7 +56,7 @@ func (e *encoder) bytes(b []byte) {
 	e.buf = append(e.buf, b...)
 }
 
-// str writes 0 and the string, or 1 + its number.
+// str writes 0 and the string, or 1 + the number of a string that was written before.
 func (e *encoder) str(s string) {
 	if n, ok := e.strings[s]; ok {
 		e.uint(n + 1)
@@ -68,7 +68,8 @@ func (e *encoder) str(s string) {
 	e.buf = append(e.buf, s...)
 }
 
-// value writes 0 for cty.NilVal, 1 and a new type, or 2 + the number of its type.
+// value writes 0 for cty.NilVal, 1 and a new type, or 2 + the number of a type that was written
+// before.
 func (e *encoder) value(v cty.Value) {
 	if v == cty.NilVal {
 		e.uint(0)
@@ -101,7 +102,7 @@ func (e *encoder) fail(err error) {
 	}
 }
 
-// appendType writes a type so that different types are written differently.
+// appendType appends an encoding of a type that is unique to the type.
 func appendType(b []byte, ty cty.Type) []byte {
 	switch {
 	case ty == cty.String:
@@ -188,8 +189,7 @@ func (e *encoder) provider(p addr.ProviderConfig) {
 	e.instanceKey(p.Key)
 }
 
-// A decoder reads what an encoder wrote. After the first error everything it
-// returns is zero.
+// A decoder reads the output of an encoder. After the first error all results are zero.
 type decoder struct {
 	buf     []byte
 	strings []string
@@ -214,7 +214,7 @@ func (d *decoder) uint() uint64 {
 	return n
 }
 
-// int reads a number that is no greater than limit.
+// int reads a number and checks that it does not exceed limit.
 func (d *decoder) int(limit int) int {
 	n := d.uint()
 	if n > uint64(limit) {
@@ -224,7 +224,7 @@ func (d *decoder) int(limit int) int {
 	return int(n)
 }
 
-// length reads the length of a list whose elements take a byte at least.
+// length reads the length of a list whose elements take at least one byte each.
 func (d *decoder) length() int { return d.int(len(d.buf)) }
 
 func (d *decoder) byte() byte {
@@ -246,7 +246,7 @@ func (d *decoder) bytes() []byte {
 	return b
 }
 
-// blob is bytes, copied, nil for none.
+// blob returns a copy of bytes; nil if the length is 0.
 func (d *decoder) blob() []byte {
 	b := d.bytes()
 	if len(b) == 0 {
@@ -325,7 +325,7 @@ func (d *decoder) paths() []cty.Path {
 	return list(d, d.path)
 }
 
-// list reads a list; nil if it is empty.
+// list reads a list; nil if the length is 0.
 func list[T any](d *decoder, one func() T) []T {
 	n := d.length()
 	if n == 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// encodePlan writes everything of a plan but its states, field by field in the
-// order of the types in package plan.
+// encodePlan encodes a plan without its states, field by field in the order of the types in
+// package plan.
 func encodePlan(p *plan.Plan, b Backend) ([]byte, error) {
 	e := newEncoder()
 	e.str(b.Type)
@@ -81,7 +81,7 @@ func (e *encoder) changes(cs []*plan.Change) {
 	}
 }
 
-// The bits of a change that say what else is written of it.
+// The bits in the first byte of a change: they mark the optional parts that follow.
 const (
 	hasMove = 1 << iota
 	hasImport
@@ -89,7 +89,7 @@ const (
 	isForcedCBD
 	isSkipDestroy
 	hasPaths
-	isSame // After is Before
+	isSame // After equals Before
 )
 
 func (e *encoder) change(c *plan.Change) {
@@ -201,7 +201,7 @@ func (e *encoder) deferred(all []*plan.Deferred) {
 }
 
 func (d *decoder) deferred() *plan.Deferred {
-	const limit = math.MaxInt32 // of a position, on all platforms
+	const limit = math.MaxInt32 // limit of a position, the same on all platforms
 	pos := func() hcl.Pos { return hcl.Pos{Line: d.int(limit), Column: d.int(limit), Byte: d.int(limit)} }
 	x := &plan.Deferred{Addr: d.str(), Reason: plan.DeferReason(d.str())}
 	x.At.Filename = d.str()
@@ -228,7 +228,7 @@ func (d *decoder) output() *plan.OutputChange {
 	}
 }
 
-// actions writes needs as the distance back, since most are near.
+// actions encodes needs as the distance to an earlier action, since most distances are small.
 func (e *encoder) actions(as []plan.Action) {
 	e.int(len(as))
 	for _, a := range as {
@@ -314,7 +314,7 @@ func (d *decoder) targets() []addr.Target {
 	})
 }
 
-// decodePlan reads what encodePlan wrote.
+// decodePlan decodes the output of encodePlan.
 func decodePlan(src []byte) (*plan.Plan, Backend, error) {
 	d := &decoder{buf: src}
 	b := Backend{Type: d.str(), Config: d.value(), Workspace: d.str()}

@@ -17,39 +17,40 @@ import (
 	"github.com/terrace-iac/terrace/plan"
 )
 
-// A Packer packs and unpacks what plan files hold. The zero Packer is ready, and it may
-// be used concurrently. What it works with takes a megabyte, and is used again.
+// A Packer compresses and decompresses the contents of plan files. The zero value is usable. It
+// is safe for concurrent use. It reuses its buffers, which take about a megabyte.
 type Packer struct{ writers, readers sync.Pool }
 
-// A Part is what a bundle holds of one unit: texts by their names, packed. It must not
-// be used while something is put into it.
+// A Part contains the data of one unit in a bundle: compressed texts by name. It must not be
+// used while a text is added.
 type Part struct {
-	// Sealer encrypts what is put from then on, and decrypts what is asked for; nil does
-	// neither.
+	// Sealer encrypts texts in later calls of Put, and decrypts texts that are read. nil
+	// disables encryption.
 	Sealer sealing.Sealer
 
 	by      *Packer
-	members []packed // by name
+	members []packed // sorted by name
 }
 
-// sealedSuffix ends the names of members that are encrypted.
+// sealedSuffix ends the names of encrypted members.
 const sealedSuffix = ".sealed"
 
-// packed is a member of an archive as it stands there.
+// packed is a member in the form in which it is stored in the archive.
 type packed struct {
 	name string
 	body []byte
-	size uint64 // unpacked
-	sum  uint32 // of what was packed
+	size uint64 // size before compression, in bytes
+	sum  uint32 // checksum of the text before compression
 }
 
-// stamp is the time that all members of archives bear: equal plans are equal files.
+// stamp returns the modification time of all archive members. It is constant, so that equal
+// plans result in equal files.
 func stamp() time.Time { return time.Unix(1<<30, 0).UTC() }
 
 func (m *packed) write(z *zip.Writer, name string) error {
 	h := &zip.FileHeader{Name: name, Method: zip.Deflate, Modified: stamp(), CRC32: m.sum, CompressedSize64: uint64(len(m.body)), UncompressedSize64: m.size}
 	if utf8.ValidString(name) {
-		h.Flags = 1 << 11 // says so
+		h.Flags = 1 << 11 // the flag for names in UTF-8
 	}
 	w, err := z.CreateRaw(h)
 	if err == nil {
@@ -79,11 +80,11 @@ func (k *Packer) pack(name string, body []byte) (packed, error) {
 	return packed{name: name, body: bytes.Clone(b.Bytes()), size: uint64(len(body)), sum: crc32.ChecksumIEEE(body)}, nil
 }
 
-// NewPart is a part without anything in it.
+// NewPart returns an empty part.
 func (k *Packer) NewPart() *Part { return &Part{by: k} }
 
-// Put packs a text, in place of what the part had of that name, encrypted if the part has
-// a sealer.
+// Put stores a text under a name and replaces an earlier one. The text is encrypted if the part
+// has a sealer.
 func (p *Part) Put(name string, body []byte) error {
 	if p.Sealer == nil {
 		return p.PutPlain(name, body)
@@ -95,7 +96,7 @@ func (p *Part) Put(name string, body []byte) error {
 	return p.PutPlain(name+sealedSuffix, sealed)
 }
 
-// PutPlain packs a text that is never encrypted.
+// PutPlain stores a text without encryption.
 func (p *Part) PutPlain(name string, body []byte) error {
 	m, err := p.by.pack(name, body)
 	if err != nil {
@@ -110,7 +111,7 @@ func (p *Part) PutPlain(name string, body []byte) error {
 	return nil
 }
 
-// PutPlan packs a plan, without its states, in place of the one that the part had.
+// PutPlan stores a plan without its states, and replaces an earlier one.
 func (p *Part) PutPlan(what *plan.Plan) error {
 	body, err := encodePlan(what, Backend{})
 	if err != nil {
@@ -119,14 +120,14 @@ func (p *Part) PutPlan(what *plan.Plan) error {
 	return p.Put(planMember, body)
 }
 
-// Empty reports whether nothing was put into the part.
+// Empty reports whether the part contains no texts.
 func (p *Part) Empty() bool { return len(p.members) == 0 }
 
 func (p *Part) find(name string) (int, bool) {
 	return slices.BinarySearchFunc(p.members, name, func(m packed, name string) int { return strings.Compare(m.name, name) })
 }
 
-// Get is what a part has of a name; nil if there is nothing.
+// Get returns the text with a name, or nil if there is none.
 func (p *Part) Get(name string) ([]byte, error) {
 	sealed, err := p.GetPlain(name + sealedSuffix)
 	switch {
@@ -144,13 +145,13 @@ func (p *Part) Get(name string) ([]byte, error) {
 	return p.GetPlain(name)
 }
 
-// Sealed reports whether the plan of a part is encrypted.
+// Sealed reports whether the plan of the part is encrypted.
 func (p *Part) Sealed() bool {
 	_, ok := p.find(planMember + sealedSuffix)
 	return ok
 }
 
-// GetPlain is what a part has of a name as PutPlain packed it; nil if there is nothing.
+// GetPlain returns a text that PutPlain stored, or nil if there is none.
 func (p *Part) GetPlain(name string) ([]byte, error) {
 	i, ok := p.find(name)
 	if !ok {
@@ -162,7 +163,7 @@ func (p *Part) GetPlain(name string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// Plan is the plan of a part, without its states; nil if it has none.
+// Plan returns the plan of the part without its states, or nil if it has none.
 func (p *Part) Plan() (*plan.Plan, error) {
 	body, err := p.Get(planMember)
 	if body == nil || err != nil {
@@ -172,7 +173,7 @@ func (p *Part) Plan() (*plan.Plan, error) {
 	return out, err
 }
 
-// Check unpacks everything, and reports an error if it is not as it was packed.
+// Check unpacks all members and returns an error if one is damaged.
 func (p *Part) Check() error {
 	for i := range p.members {
 		if err := p.unpack(i, io.Discard); err != nil {
@@ -182,7 +183,8 @@ func (p *Part) Check() error {
 	return nil
 }
 
-// unpack hands out what was packed: no more than its size says, and whole.
+// unpack decompresses a member. It returns an error if the text has another size than recorded,
+// or is damaged.
 func (p *Part) unpack(i int, into io.Writer) error {
 	m := &p.members[i]
 	if m.size > maxMember {

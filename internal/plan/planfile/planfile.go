@@ -1,23 +1,23 @@
-// Package planfile saves plans to files and reads them back.
+// Package planfile writes plans to files and reads them.
 //
-// Main types: File, with Write and Read. The one rule: a plan file is readable
-// by the program of exactly the version that wrote it, and whatever else is in
-// a file, reading it ends in an error and never in a panic or without bounds.
+// Main types: File, with Write and Read. The one rule: only the version of the program that
+// wrote a plan file can read it. For any other content, Read returns an error: it never panics,
+// and its memory use is bounded.
 //
 // # Layout
 //
 // A plan file is a zip archive with these members, in this order:
 //
-//	format               "terrace plan", the format's number and the program's version, a line each
-//	plan                 the plan, as encode.go tells it
-//	tfstate              the state that apply starts from, in the format of state files
-//	tfstate-prev         the state as the last run left it; missing if it is the same
-//	tfconfig/PATH        the configuration files, by their path from the root module's folder
+//	format               "terrace plan", the format's number and the program's version, one per line
+//	plan                 the plan, as encoded in encode.go
+//	tfstate              the state from which apply starts, in the format of state files
+//	tfstate-prev         the state after the previous run; missing if it is the same
+//	tfconfig/PATH        the configuration files, by their path from the root module's directory
 //	.terraform.lock.hcl  the dependency lock file; missing if there was none
 //
-// Paths of configuration outside the root module's folder begin with "../",
-// which zip forbids; they are stored as "tfconfig/^/", once for each step up.
-// For the same File the bytes are the same.
+// Configuration paths outside the root module's directory begin with "../", which zip does not
+// allow. They are stored as "tfconfig/^/", with one "^/" for each step up. Equal Files result
+// in equal bytes.
 package planfile
 
 import (
@@ -35,15 +35,15 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A File is a saved plan and what is needed to apply it.
+// A File is a saved plan with everything that is needed to apply it.
 type File struct {
 	Plan    *plan.Plan
-	Config  map[string][]byte // files of all modules, by slashed path from the root module's folder
+	Config  map[string][]byte // files of all modules, by slash-separated path from the root module's directory
 	Lock    []byte            // nil if there was none
 	Backend Backend
 }
 
-// A Backend is where the state lives that the plan was made from.
+// A Backend describes the backend of the state that the plan was made from.
 type Backend struct {
 	Type      string
 	Config    cty.Value // wholly known, without marks; cty.NilVal if there is none
@@ -54,11 +54,11 @@ const (
 	magic  = "terrace plan"
 	format = "7"
 
-	maxMember = 1 << 30 // bytes of one member, unpacked
+	maxMember = 1 << 30 // maximum size of one member in bytes, uncompressed
 	maxFiles  = 100_000
 )
 
-// The errors that callers tell apart.
+// The errors that callers distinguish.
 var (
 	ErrNotPlan = errors.New("it is not a saved plan")
 	ErrVersion = errors.New("the plan was saved by another version")
@@ -67,10 +67,10 @@ var (
 	ErrSealed  = errors.New("it is encrypted")
 )
 
-// IsPlan reports whether a file that begins with these bytes may be a saved plan.
+// IsPlan reports whether a file that begins with head may be a saved plan.
 func IsPlan(head []byte) bool { return bytes.HasPrefix(head, []byte("PK\x03\x04")) }
 
-// Write saves a plan. version is that of the program.
+// Write writes a plan. version is the version of the program.
 func Write(w io.Writer, f *File, version string) error {
 	var k Packer
 	z := zip.NewWriter(w)
@@ -111,7 +111,7 @@ func Write(w io.Writer, f *File, version string) error {
 	return z.Close()
 }
 
-// head is the member that files begin with.
+// head returns the content of a file's first member.
 func head(magic, version string) []byte { return []byte(magic + "\n" + format + "\n" + version + "\n") }
 
 func writeStates(member func(string, []byte) error, p *plan.Plan) error {
@@ -142,8 +142,8 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// Read reads a saved plan of size bytes. version is that of the program. The
-// error wraps ErrNotPlan or ErrVersion where these apply.
+// Read reads a saved plan of size bytes. version is the version of the program. The error wraps
+// ErrNotPlan or ErrVersion where these apply.
 func Read(r io.ReaderAt, size int64, version string) (*File, error) {
 	z, err := zip.NewReader(r, size)
 	if err != nil {
@@ -168,11 +168,10 @@ func Read(r io.ReaderAt, size int64, version string) (*File, error) {
 	return readMembers(z.File[1:])
 }
 
-// begins reports whether an archive begins with the member "format". What is left
-// of a bundle that was cut off ends with the plan of a unit, which zip takes for an
-// archive with something in front.
+// begins reports whether an archive begins with the member "format". A truncated bundle may end
+// with the plan of a unit, which zip accepts as an archive with other data before it.
 func begins(z *zip.Reader) bool {
-	const header = 30 // of a member, without its name
+	const header = 30 // size of a member's header without its name
 	if len(z.File) == 0 || z.File[0].Name != "format" {
 		return false
 	}

@@ -14,15 +14,15 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Configuration writes the configuration alone.
+// Configuration writes the configuration as a separate document.
 func Configuration(t *module.Tree, schemas Schemas) (Document, error) {
 	w := new(writer)
 	err := writeConfiguration(w, t, schemas)
 	return w.document(), err
 }
 
-// Module writes one module alone, as `show -module` has it, without the modules that it calls.
-// text evaluates the source and the version of a call; ok is false if it has none.
+// Module writes one module without the modules that it calls, for `show -module`. text
+// evaluates the source and the version of a call; ok is false if they have no value.
 func Module(n *module.Node, text func(hcl.Expression) (s string, ok bool)) (Document, error) {
 	c := &configWriter{writer: new(writer), alone: text}
 	c.begin('{')
@@ -50,9 +50,9 @@ func (c *configWriter) tree(t *module.Tree) {
 type configWriter struct {
 	*writer
 	schemas Schemas
-	alone   func(hcl.Expression) (string, bool) // that of Module; nil: called modules are written too
-	refs    relevantattrs.References            // of the blocks without blocks in them, if they are asked for
-	vars    []hcl.Traversal                     // of the expressions written since it was set
+	alone   func(hcl.Expression) (string, bool) // the text function of Module; nil means that called modules are written, too
+	refs    relevantattrs.References            // collects the references in the arguments of resource blocks; nil if not needed
+	vars    []hcl.Traversal                     // references in the expressions that were written since the field was last reset
 	err     error
 }
 
@@ -64,7 +64,7 @@ func (c *configWriter) fail(err error) {
 
 func keys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// module writes what stands in a module.
+// module writes the contents of a module.
 func (c *configWriter) module(n *module.Node) {
 	m := n.Config
 	c.begin('{')
@@ -222,8 +222,8 @@ func (c *configWriter) resource(n *module.Node, r *config.Resource) {
 	c.end('}')
 }
 
-// resourceBody writes the body of a resource block, and keeps its references if they are
-// asked for.
+// resourceBody writes the body of a resource block. It collects the body's references if c.refs
+// is set.
 func (c *configWriter) resourceBody(r *config.Resource, b *schema.Block) {
 	content, _, _ := r.Body.PartialContent(b.Reading().HCL)
 	if content == nil || len(content.Blocks) > 0 {
@@ -266,7 +266,7 @@ func (c *configWriter) repeat(r config.Repeat) {
 	}
 }
 
-// callAlone writes a call whose module was not loaded.
+// callAlone writes a call of a module that was not loaded.
 func (c *configWriter) callAlone(call *config.Call) {
 	c.begin('{')
 	if call.Source != nil {

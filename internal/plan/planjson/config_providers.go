@@ -9,7 +9,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/lang/module"
 )
 
-// providers writes the provider configurations that are in use.
+// providers writes the provider configurations that are used.
 func (c *configWriter) providers(t *module.Tree) {
 	list := map[string]func(){}
 	t.Walk(func(n *module.Node) {
@@ -29,7 +29,7 @@ func (c *configWriter) providers(t *module.Tree) {
 		}
 		for _, name := range keys(n.Config.RequiredProviders) {
 			for _, ref := range n.Config.RequiredProviders[name].Aliases {
-				if key := ref.String(); list[key] == nil { // expected of the caller
+				if key := ref.String(); list[key] == nil { // the caller must pass it
 					list[key] = func() { c.provider(n, ref.Name, "", nil) }
 				}
 			}
@@ -61,12 +61,12 @@ func (c *configWriter) providers(t *module.Tree) {
 	c.end('}')
 }
 
-// passed reports whether a module is given a provider configuration by its caller.
+// passed reports whether the caller passes a provider configuration to a module.
 func passed(n *module.Node, key string) bool {
 	return slices.ContainsFunc(n.Call.Providers, func(p config.PassedProvider) bool { return p.Child.String() == key })
 }
 
-// implied adds the default configurations that only child modules use.
+// implied adds default provider configurations that only child modules use.
 func (c *configWriter) implied(t *module.Tree, list map[string]func()) {
 	t.Walk(func(n *module.Node) {
 		if n.Parent == nil {
@@ -124,15 +124,15 @@ func providerKeyIn(n *module.Node, key string) string {
 	return string(n.Path) + ":" + key
 }
 
-// providerKey is the key of the configuration that a reference in a module means.
+// providerKey returns the key of the configuration that a reference in a module refers to.
 func providerKey(n *module.Node, ref config.ProviderRef) string {
 	n, ref = providerOf(n, ref)
 	return providerKeyIn(n, ref.String())
 }
 
-// providerOf finds the configuration that a reference in a module means: its own, what
-// its call passes, or for default configurations that of its parent, if the parent has
-// anything of that provider.
+// providerOf returns the configuration that a reference in a module refers to: the module's
+// own, the one that its call passes, or for a default configuration that of its parent if the
+// parent uses the provider.
 func providerOf(n *module.Node, ref config.ProviderRef) (*module.Node, config.ProviderRef) {
 	for {
 		key := ref.String()
@@ -157,7 +157,7 @@ func providerOf(n *module.Node, ref config.ProviderRef) (*module.Node, config.Pr
 	}
 }
 
-// localName is the name by which a module knows a provider.
+// localName returns the local name of a provider in a module.
 func localName(m *config.Module, source addr.Provider, otherwise string) string {
 	if m.Source(otherwise) == source {
 		return otherwise
@@ -170,7 +170,7 @@ func localName(m *config.Module, source addr.Provider, otherwise string) string 
 	return otherwise
 }
 
-// mentions reports whether a module has anything of a provider.
+// mentions reports whether a module uses a provider.
 func mentions(m *config.Module, local string) bool {
 	if m.Providers[local] != nil || m.RequiredProviders[local] != nil {
 		return true

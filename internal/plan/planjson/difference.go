@@ -8,8 +8,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Difference writes the two sides of a failed condition. What is secret is null
-// in them, where the peer tells it; that it was there stands beside.
+// Difference writes the two sides of a failed condition. Secret values are null, and a separate
+// member marks them. (The tofu binary shows them.)
 func Difference(d *diag.Difference) json.RawMessage {
 	before, after := value.NewPathSet(d.BeforeSecret), value.NewPathSet(d.AfterSecret)
 	w := new(writer)
@@ -32,7 +32,7 @@ func Difference(d *diag.Difference) json.RawMessage {
 	return w.b
 }
 
-// hide puts null in the place of secret parts.
+// hide replaces secret parts by null.
 func hide(v cty.Value, p *value.PathSet) cty.Value {
 	switch {
 	case p == nil:

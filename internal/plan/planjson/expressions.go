@@ -11,8 +11,8 @@ import (
 	"github.com/terrace-iac/terrace/schema"
 )
 
-// An expression has "constant_value" if its value is known without anything else, and
-// "references" if it refers to something, as false && var.x does besides its value.
+// An expression has the member "constant_value" if its value is known without a scope, and
+// "references" if it refers to something. An expression such as false && var.x has both.
 
 func (c *configWriter) expression(x hcl.Expression) {
 	c.begin('{')
@@ -20,7 +20,7 @@ func (c *configWriter) expression(x hcl.Expression) {
 	if c.refs != nil {
 		c.vars = append(c.vars, vars...)
 	}
-	_, native := x.(hclsyntax.Node) // a JSON string without a context is its own text
+	_, native := x.(hclsyntax.Node) // a JSON string that is evaluated without a context is a literal
 	if native && !asks(x) || len(vars)+len(called) == 0 {
 		if v, diags := x.Value(nil); !diags.HasErrors() && v.IsWhollyKnown() && !v.ContainsMarked() {
 			c.name("constant_value")
@@ -38,9 +38,8 @@ func (c *configWriter) expression(x hcl.Expression) {
 	c.end('}')
 }
 
-// asks reports whether no value of an expression is known without a scope, as its
-// form shows: one of the parts that are always evaluated is a reference. Telling that
-// is much cheaper than the errors of evaluating it.
+// asks reports whether an expression certainly has no value without a scope, because a part
+// that is always evaluated is a reference. This check is much cheaper than a failed evaluation.
 func asks(x hcl.Expression) bool {
 	switch x := x.(type) {
 	case *hclsyntax.ScopeTraversalExpr:
@@ -61,8 +60,8 @@ func asks(x hcl.Expression) bool {
 
 func anyAsks(x hclsyntax.Expression) bool { return asks(x) }
 
-// providerFunctions names the functions of providers that an expression calls, each
-// as often as it does. JSON syntax keeps them in its texts.
+// providerFunctions returns the provider functions that an expression calls, once for each
+// call. In JSON syntax they are within strings.
 func providerFunctions(x hcl.Expression) []string {
 	n, ok := x.(hclsyntax.Node)
 	if !ok {
@@ -78,7 +77,8 @@ func providerFunctions(x hcl.Expression) []string {
 	return out
 }
 
-// expressionMember writes an expression as a member, unless nothing is known of it.
+// expressionMember writes an expression as a member. It omits the member if there is nothing to
+// write.
 func (c *configWriter) expressionMember(name string, x hcl.Expression) {
 	before, comma := len(c.b), c.comma
 	c.name(name)
@@ -89,8 +89,8 @@ func (c *configWriter) expressionMember(name string, x hcl.Expression) {
 	}
 }
 
-// references names what a traversal refers to: as far as it goes, then step by
-// step less, down to the object; of an instance then its resource too.
+// references returns the names that a traversal refers to: the whole traversal, then shorter
+// prefixes down to the object. For an instance its resource follows.
 func references(t hcl.Traversal) []string {
 	subject, resource := relevantattrs.Subject(t)
 	if subject == 0 {
@@ -106,8 +106,7 @@ func references(t hcl.Traversal) []string {
 	return out
 }
 
-// blockMember writes the arguments and blocks of a body by a schema, as a
-// member, if there are any.
+// blockMember writes the arguments and blocks of a body as a member, if there are any.
 func (c *configWriter) blockMember(name string, body hcl.Body, b *schema.Block) {
 	before, comma := len(c.b), c.comma
 	c.name(name)

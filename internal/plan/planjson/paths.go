@@ -6,7 +6,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// sensitive adds to the paths of a value what the schema declares sensitive.
+// sensitive returns the paths in list and those that the schema marks as sensitive.
 func sensitive(list []cty.Path, v cty.Value, b *schema.Block) *value.PathSet {
 	p := value.NewPathSet(list)
 	if b == nil || v == cty.NilVal || !v.IsKnown() || v.IsNull() || !v.Type().IsObjectType() || !b.HasSensitive() {
@@ -39,7 +39,7 @@ func (s *declared) attrs(v cty.Value, attrs map[string]*schema.Attribute, path c
 	for name, a := range attrs {
 		at := append(path[:len(path):len(path)], cty.GetAttrStep{Name: name})
 		switch {
-		case !v.Type().HasAttribute(name): // a value of another version of the provider
+		case !v.Type().HasAttribute(name): // a value of another schema version
 		case a.Sensitive:
 			s.mark(at)
 		case a.Nested != nil && a.Nested.HasSensitive():
@@ -52,7 +52,7 @@ func (s *declared) nesting(v cty.Value, n schema.Nesting, path cty.Path, f func(
 	if !v.IsKnown() || v.IsNull() {
 		return
 	}
-	if !v.CanIterateElements() { // a value of another version of the provider
+	if !v.CanIterateElements() { // a value of another schema version
 		return
 	}
 	switch n {

@@ -1,10 +1,9 @@
-// Package planjson writes plans, states and configuration as JSON, in the form
-// that `show -json` of OpenTofu 1.12 has, and reads the plans that services give in it.
+// Package planjson writes plans, states and configuration as JSON in the form of `show -json`
+// of OpenTofu 1.12. It also reads plans of remote services in this form.
 //
-// Main functions: Plan, State and Configuration, and ReadPlan. The one rule: it is a form for
-// other programs to read, so member names, their order and what is left out
-// follow the reference, section 7.5; sensitive values stand in it in the clear
-// beside a tree that tells which they are.
+// Main functions: Plan, State, Configuration and ReadPlan. The one rule: other programs read
+// this form, so that member names, their order and omitted members follow section 7.5 of the
+// reference. Sensitive values are written in clear text; a separate tree marks them.
 package planjson
 
 import (
@@ -25,29 +24,28 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// The versions of the forms.
+// The versions of the formats.
 const (
 	PlanVersion  = "1.2"
 	StateVersion = "1.0"
 )
 
-// Schemas finds the schema of a resource type or of a provider's
-// configuration; nil if it is not known.
+// Schemas returns the schema of a resource type or of a provider's configuration; nil if it is
+// not known.
 type Schemas interface {
 	Resource(p addr.Provider, mode addr.Mode, typ string) *schema.Resource
 	ProviderConfig(p addr.Provider) *schema.Block
 }
 
-// Input is what a plan is written from.
+// Input contains everything that is written about a plan.
 type Input struct {
 	Plan    *plan.Plan
-	Tree    *module.Tree // the configuration; nil leaves it out
+	Tree    *module.Tree // the configuration; nil omits it
 	Schemas Schemas
-	Version string // of the language
+	Version string // the language version
 }
 
-// Plan writes a plan. The configuration, and what is found in it alone, is written beside
-// the rest.
+// Plan writes a plan. The configuration is written concurrently with the rest.
 func Plan(in Input) (Document, error) {
 	w := &planWriter{Input: in}
 	c := &configWriter{writer: new(writer), schemas: in.Schemas}
@@ -74,7 +72,7 @@ func Plan(in Input) (Document, error) {
 	return w.document(), w.err
 }
 
-// objects writes what the JSON has of objects and outputs.
+// objects writes the objects and outputs.
 func (w *planWriter) objects() error {
 	p := w.Plan
 	w.begin('{')
@@ -101,7 +99,7 @@ func (w *planWriter) objects() error {
 	return nil
 }
 
-// rest writes what is left to say of the plan.
+// rest writes the remaining members of the plan.
 func (w *planWriter) rest() {
 	p := w.Plan
 	writeChecks(&w.writer, p.Checks)
@@ -138,8 +136,8 @@ func (w *planWriter) rest() {
 	w.end('}')
 }
 
-// priorState is what the plan starts from. In the form, its outputs are those
-// that planning found, as far as they are known.
+// priorState returns the state from which the plan starts. As in the format, its outputs are
+// those that planning computed, if known.
 func priorState(p *plan.Plan) *state.State {
 	prior := p.Prior
 	if prior == nil {
@@ -147,7 +145,7 @@ func priorState(p *plan.Plan) *state.State {
 	}
 	d := prior.Edit()
 	for _, o := range p.Outputs {
-		if p.Mode != plan.Destroy && o.Op == plan.Delete { // no longer declared: it is as it was
+		if p.Mode != plan.Destroy && o.Op == plan.Delete { // no longer declared: it keeps its value
 			continue
 		}
 		out := &state.Output{Value: o.After, Sensitive: o.AfterSensitive, Deprecated: o.Deprecated}
@@ -173,7 +171,7 @@ type planWriter struct {
 	err error
 }
 
-// variables writes the root variables, with their defaults where none were given.
+// variables writes the root variables. Variables without a given value have their default.
 func (w *planWriter) variables() {
 	values := maps.Clone(w.Plan.Variables)
 	if values == nil {
@@ -213,7 +211,7 @@ func (w *planWriter) block(p addr.ProviderConfig, a addr.Instance) *schema.Resou
 	return w.Schemas.Resource(p.Provider, a.Resource.Mode, a.Resource.Type)
 }
 
-// names writes the members that name a resource instance.
+// names writes the members that identify a resource instance.
 func (w *writer) names(a addr.Instance, withModule bool, prev string) {
 	w.name("address")
 	w.str(a.String())
@@ -258,7 +256,7 @@ func (w *planWriter) changes(cs []*plan.Change) {
 	w.end(']')
 }
 
-// Actions are the names of what an operation does.
+// Actions returns the names of an operation's actions.
 func Actions(o plan.Op) []string {
 	switch o {
 	case plan.DeleteThenCreate:
@@ -314,7 +312,8 @@ func (w *planWriter) change(c *plan.Change) {
 
 func known(v cty.Value) bool { return v != cty.NilVal && v.IsKnown() && !v.IsNull() }
 
-// objectTree is tree for a whole object; a missing one has its own form.
+// objectTree is like tree for a whole object. missing is the text for an object that does not
+// exist.
 func (w *writer) objectTree(v cty.Value, p *value.PathSet, test flag, missing string) {
 	if v == cty.NilVal || v.IsKnown() && v.IsNull() {
 		w.raw(missing)
@@ -398,7 +397,7 @@ func (w *planWriter) outputChanges() {
 	w.end('}')
 }
 
-// relevant writes attributes as relevantattrs finds them: by resource.
+// relevant writes relevant attributes, which must be grouped by resource.
 func (w *planWriter) relevant(list []plan.RelevantAttr) {
 	if len(list) == 0 {
 		return
@@ -417,7 +416,7 @@ func (w *planWriter) relevant(list []plan.RelevantAttr) {
 	w.end(']')
 }
 
-// typeJSON is a type in JSON.
+// typeJSON returns a type as JSON.
 func typeJSON(ty cty.Type) (string, error) {
 	src, err := ctyjson.MarshalType(ty)
 	return string(src), err

@@ -11,14 +11,14 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// planned writes what there will be after the plan is carried out.
+// planned writes the values after the plan is applied.
 func (w *planWriter) planned() {
 	w.begin('{')
 	w.plannedOutputs()
 	w.name("root_module")
 	var cs []*plan.Change
 	for _, c := range plan.Shown(w.Plan.Changes) {
-		forgotten := c.Op == plan.Forget // goes on existing, and is listed without values, as in OpenTofu
+		forgotten := c.Op == plan.Forget // the object continues to exist and is listed without values, as in OpenTofu
 		if c.Deposed == "" && c.Op != plan.Delete && (forgotten || c.After.IsKnown() && !c.After.IsNull()) {
 			cs = append(cs, c)
 		}
@@ -107,8 +107,8 @@ func (w *planWriter) plannedResource(c *plan.Change) {
 	w.end('}')
 }
 
-// hasKnown reports whether an object has an attribute that is known at least in part: the
-// rest is left out.
+// hasKnown reports whether an object has an attribute that is at least partly known. Other
+// attributes are omitted.
 func hasKnown(v cty.Value) bool {
 	v, _ = v.Unmark()
 	if !v.Type().IsObjectType() || !v.IsKnown() || v.IsNull() {
@@ -122,7 +122,7 @@ func hasKnown(v cty.Value) bool {
 	return false
 }
 
-// without is a list of paths without some of them, which stand in it in the same order.
+// without returns paths without those in some, which must be in the same order.
 func without(all, some []cty.Path) []cty.Path {
 	return slices.DeleteFunc(slices.Clone(all), func(path cty.Path) bool {
 		if len(some) == 0 || !some[0].Equals(path) {
@@ -133,7 +133,7 @@ func without(all, some []cty.Path) []cty.Path {
 	})
 }
 
-// writeModules writes items that are sorted by module as a tree of modules.
+// writeModules writes items as a tree of modules. The items must be sorted by module.
 func writeModules[T any](w *writer, items []T, moduleOf func(T) addr.ModuleInstance, one func(T)) {
 	root := &moduleNode[T]{}
 	nodes := map[addr.ModuleInstance]*moduleNode[T]{"": root}

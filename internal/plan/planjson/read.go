@@ -17,12 +17,12 @@ import (
 
 // # Plans of services
 //
-// A service that plans gives the result as JSON: what becomes of objects and outputs, and
-// the schemas of the providers that it used. Sensitive values are left out there. ReadPlan
-// makes of it what can be shown, and nothing that could be applied.
+// A service that plans returns the result as JSON: the changes of objects and outputs, and the
+// schemas of the providers. Sensitive values are omitted. ReadPlan converts it to a plan that
+// can be shown, but not applied.
 //
-// The text came from outside, so nothing in it is believed: a value that does not fit its
-// schema is an error, and who shows the plan falls back on the lines of the log.
+// The text comes from another system and is not trusted: a value that does not conform to its
+// schema is an error. The caller then shows the lines of the log instead.
 
 type planDocument struct {
 	Resources []changeDocument       `json:"resource_changes"`
@@ -58,12 +58,12 @@ type valueChange struct {
 
 // A ServicePlan is a plan that a service has made.
 type ServicePlan struct {
-	Plan    *plan.Plan // what is shown: changes, drift, outputs and what is relevant
+	Plan    *plan.Plan // changes, drift, outputs and relevant attributes, to be shown
 	schemas map[string]*providerSchema
 	known   map[string]*schema.Resource
 }
 
-// Resource is the schema of a resource type, nil if the text does not have it.
+// Resource returns the schema of a resource type, or nil if the text does not contain it.
 func (f *ServicePlan) Resource(p addr.Provider, mode addr.Mode, typ string) *schema.Resource {
 	return f.known[schemaKey(p.String(), mode, typ)]
 }
@@ -173,7 +173,7 @@ func (f *ServicePlan) change(d changeDocument) (*plan.Change, error) {
 	return c, nil
 }
 
-// find decodes the schema of a resource type once.
+// find returns the schema of a resource type, which is decoded once.
 func (f *ServicePlan) find(provider string, a addr.Instance) (*schema.Resource, error) {
 	key := schemaKey(provider, a.Resource.Mode, a.Resource.Type)
 	if s, ok := f.known[key]; ok {
@@ -263,7 +263,7 @@ func nestingOf(name string) (schema.Nesting, error) {
 	return schema.NestingInvalid, fmt.Errorf("the nesting %q is not known", name)
 }
 
-// operation is what Actions has names of.
+// operation returns the operation whose Actions are names.
 func operation(names []string) (plan.Op, error) {
 	for o := plan.NoOp; o <= plan.ForgetThenCreate; o++ {
 		if slices.Equal(Actions(o), names) {
@@ -273,8 +273,8 @@ func operation(names []string) (plan.Op, error) {
 	return plan.NoOp, fmt.Errorf("the actions %q are not known", names)
 }
 
-// reading is a value of a type. unknown has true where a part is not known yet, and such
-// parts are missing in v.
+// reading decodes a value of type ty. unknown contains true for each unknown part, which is
+// missing in v.
 func reading(v, unknown any, ty cty.Type) (cty.Value, error) {
 	if unknown == true {
 		return cty.UnknownVal(ty), nil
@@ -304,9 +304,9 @@ func reading(v, unknown any, ty cty.Type) (cty.Value, error) {
 	return cty.NilVal, errors.New("a value of an unknown kind")
 }
 
-// printable reports whether a number can be written out: 1e1000000000 cannot.
+// printable reports whether a number can be printed in reasonable time: 1e1000000000 cannot.
 func printable(n cty.Value) bool {
-	const most = 1 << 14 // binary digits
+	const most = 1 << 14 // in binary digits
 	exp := n.AsBigFloat().MantExp(nil)
 	return -most < exp && exp < most
 }
@@ -315,7 +315,7 @@ func fitting(v cty.Value, ty cty.Type) (cty.Value, error) {
 	switch {
 	case ty == cty.DynamicPseudoType || ty.Equals(v.Type()):
 		return v, nil
-	case ty == cty.Number && v.Type() == cty.String: // numbers that JSON cannot hold
+	case ty == cty.Number && v.Type() == cty.String: // numbers that JSON cannot represent are strings
 		if n, err := cty.ParseNumberVal(v.AsString()); err == nil && printable(n) {
 			return n, nil
 		}
@@ -415,7 +415,7 @@ func readObject(v, unknown map[string]any, ty cty.Type) (cty.Value, error) {
 	return cty.MapVal(out), nil
 }
 
-// step is the step of a path to a part of a value.
+// step returns the path step to a part of a value, and the type of the part.
 func step(name string, ty cty.Type) (cty.PathStep, cty.Type) {
 	switch {
 	case ty.IsMapType():
@@ -426,9 +426,9 @@ func step(name string, ty cty.Type) (cty.PathStep, cty.Type) {
 	return cty.GetAttrStep{Name: name}, cty.DynamicPseudoType
 }
 
-// marked are the paths to what a tree says is sensitive.
+// marked returns the paths that a tree marks as sensitive.
 func marked(tree any, ty cty.Type, at cty.Path, out []cty.Path) []cty.Path {
-	if ty.IsSetType() && tree != false { // elements of a set have no path
+	if ty.IsSetType() && tree != false { // elements of a set have no path, so the whole set is sensitive
 		if holdsTrue(tree) {
 			out = append(out, slices.Clone(at))
 		}
@@ -459,7 +459,7 @@ func marked(tree any, ty cty.Type, at cty.Path, out []cty.Path) []cty.Path {
 	return out
 }
 
-// holdsTrue reports whether there is a true in a tree.
+// holdsTrue reports whether a tree contains true.
 func holdsTrue(tree any) bool {
 	switch tree := tree.(type) {
 	case bool:
@@ -476,7 +476,7 @@ func holdsTrue(tree any) bool {
 	return false
 }
 
-// pathIn is a path, as far as it can be read.
+// pathIn decodes a path up to the first step that it cannot decode.
 func pathIn(list []json.RawMessage, ty cty.Type) cty.Path {
 	var out cty.Path
 	for _, raw := range list {

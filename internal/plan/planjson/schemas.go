@@ -10,11 +10,11 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// SchemasVersion is the version of the document that ProviderSchemas writes.
+// SchemasVersion is the format version of the ProviderSchemas document.
 const SchemasVersion = "1.0"
 
-// ProviderSchemas is the document of "providers schema -json": everything that
-// providers declare. A resource type whose schema cannot be used is an error.
+// ProviderSchemas returns the document of `providers schema -json` with everything that
+// providers declare. A resource type with an invalid schema is an error.
 func ProviderSchemas(ps map[addr.Provider]*schema.Provider) ([]byte, error) {
 	doc := struct {
 		Format  string                     `json:"format_version"`
@@ -26,7 +26,7 @@ func ProviderSchemas(ps map[addr.Provider]*schema.Provider) ([]byte, error) {
 			return nil, fmt.Errorf("provider %s: %w", a, err)
 		}
 		if a.IsBuiltIn() {
-			one.Provider.Block = nil // it has no configuration at all
+			one.Provider.Block = nil // the provider has no configuration
 		}
 		doc.Schemas[a.String()] = one
 	}
@@ -132,10 +132,10 @@ func newProviderSchema(p *schema.Provider) (*providerSchema, error) {
 	return out, s.err
 }
 
-// A schemaWriter keeps the first error, so that schemas are built in one go.
+// A schemaWriter keeps the first error, so that its methods need not return errors.
 type schemaWriter struct{ err error }
 
-// top is the block of a provider's configuration, nil for a provider without schema.
+// top returns the block of a provider's configuration, or nil if the provider has no schema.
 func (s *schemaWriter) top(b *schema.Block) *blockSchema {
 	if b == nil {
 		return nil
@@ -201,7 +201,7 @@ func (s *schemaWriter) identity(o *schema.Object) map[string]*identityAttribute 
 	return out
 }
 
-// nestingNames are the words of the document.
+// nestingNames are the names of nesting modes in the document.
 var nestingNames = map[schema.Nesting]string{
 	schema.Single: "single", schema.Group: "group", schema.List: "list", schema.Set: "set", schema.Map: "map",
 }
@@ -213,8 +213,8 @@ func textKind(markdown bool) string {
 	return "plain"
 }
 
-// deprecation splits what a schema says: providers that give no message have the
-// word alone.
+// deprecation returns whether a schema element is deprecated, and the message. Providers
+// without a message only give the word.
 func deprecation(text string) (on bool, message string) {
 	if text == "deprecated" {
 		return true, ""

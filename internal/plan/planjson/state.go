@@ -14,14 +14,14 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// State writes a state; nil is no state.
+// State writes a state. nil means that there is no state.
 func State(s *state.State, schemas Schemas, version string) (Document, error) {
 	w := new(writer)
 	err := writeState(w, s, schemas, version, true)
 	return w.document(), err
 }
 
-// writeState writes a state, with the results of its checks if they are asked for.
+// writeState writes a state. checks includes the results of its checks.
 func writeState(w *writer, s *state.State, schemas Schemas, version string, checks bool) error {
 	w.begin('{')
 	w.name("format_version")
@@ -121,7 +121,7 @@ func (w *stateWriter) object(o state.Listed) {
 	w.end('}')
 }
 
-// values writes the attributes, by the schema where it is known.
+// values writes the attributes of an object. s is nil if the schema is not known.
 func (w *stateWriter) values(o state.Listed, s *schema.Resource) {
 	var block *schema.Block
 	if s != nil {
@@ -140,8 +140,8 @@ func (w *stateWriter) values(o state.Listed, s *schema.Resource) {
 	w.objectTree(v, sensitive(o.Object.Sensitive, v, block), isMarked, "{}")
 }
 
-// Decode decodes the attributes of an object by its schema, or without one by
-// what they look like.
+// Decode decodes the attributes of an object. Without a schema, types are inferred from the
+// JSON.
 func Decode(o *state.Object, s *schema.Resource) (cty.Value, error) {
 	if s != nil {
 		return o.Decode(s.Block.ImpliedType())
@@ -156,7 +156,7 @@ func Decode(o *state.Object, s *schema.Resource) (cty.Value, error) {
 	return ctyjson.Unmarshal(o.JSON, ty)
 }
 
-// writeChecks writes the results of checks, if there are any.
+// writeChecks writes check results, if there are any.
 func writeChecks(w *writer, checks []state.CheckResult) {
 	if len(checks) == 0 {
 		return
@@ -216,7 +216,7 @@ func (w *writer) checkAddress(c state.CheckResult) {
 	w.end('}')
 }
 
-// splitCheck takes the address of an output, check or variable apart.
+// splitCheck splits the address of an output, check or variable.
 func splitCheck(a string) (module, name string) {
 	i := strings.LastIndexByte(a, '.')
 	if i < 0 {

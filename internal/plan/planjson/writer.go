@@ -11,19 +11,18 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A writer writes JSON in the order of its calls: members of objects as name
-// and value, elements of arrays as value. It knows where a comma is needed.
+// A writer writes JSON in the order of its calls: object members as name and value, array
+// elements as value. It inserts commas.
 type writer struct {
 	b     []byte
 	comma bool
-	done  Document // what stands before b
+	done  Document // the pieces before b
 }
 
-// A Document is JSON text in pieces, since one stretch that grows would be copied again
-// and again.
+// A Document is JSON text in pieces. A single growing slice would be copied repeatedly.
 type Document [][]byte
 
-// WriteTo writes it.
+// WriteTo writes the document to w.
 func (d Document) WriteTo(w io.Writer) (n int64, err error) {
 	for _, piece := range d {
 		m, err := w.Write(piece)
@@ -34,13 +33,14 @@ func (d Document) WriteTo(w io.Writer) (n int64, err error) {
 	return n, nil
 }
 
-// Bytes is the document in one piece.
+// Bytes returns the document as one slice.
 func (d Document) Bytes() []byte { return slices.Concat(d...) }
 
-// pieceSize is how long a piece is about.
+// pieceSize is the approximate size of a piece in bytes.
 const pieceSize = 64 << 10
 
-// piece ends a piece if it is long enough, where nothing is taken back that was written.
+// piece ends the current piece if it is long enough. It must not be called where written text
+// may be taken back.
 func (w *writer) piece() {
 	if len(w.b) >= pieceSize {
 		w.done = append(w.done, w.b)
@@ -48,7 +48,7 @@ func (w *writer) piece() {
 	}
 }
 
-// append writes a value that was written elsewhere.
+// append adds a value from another document.
 func (w *writer) append(d Document) {
 	w.sep()
 	w.done = append(append(w.done, w.b), d...)
@@ -95,7 +95,7 @@ func (w *writer) int(n int64) { w.raw(strconv.FormatInt(n, 10)) }
 
 func (w *writer) bool(v bool) { w.raw(strconv.FormatBool(v)) }
 
-// field writes a string member, unless it is empty.
+// field writes a string member, unless the string is empty.
 func (w *writer) field(name, s string) {
 	if s != "" {
 		w.name(name)
@@ -112,7 +112,7 @@ func (w *writer) strs(name string, list []string) {
 	w.end(']')
 }
 
-// appendString writes a string as encoding/json does.
+// appendString appends a string in the encoding of encoding/json.
 func appendString(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
@@ -126,9 +126,9 @@ func appendString(b []byte, s string) []byte {
 	return append(append(append(b, '"'), s...), '"')
 }
 
-// value writes a value, with what is unknown left out of objects and maps and
-// null in the place of unknown elements. A value that is unknown itself is
-// null too: callers leave its member out.
+// value writes a value. It omits unknown members of objects and maps, and writes null for
+// unknown elements and for a value that is itself unknown. Callers omit the member of an
+// unknown value.
 func (w *writer) value(v cty.Value) {
 	ty := v.Type()
 	switch {
@@ -166,20 +166,19 @@ func (w *writer) number(f *big.Float) {
 	w.b = value.AppendNumber(w.b, f)
 }
 
-// each calls f for the parts of an object or map by name.
+// each calls f for the parts of an object or map, sorted by name.
 func each(v cty.Value, f func(name string, e cty.Value)) {
-	for it := v.ElementIterator(); it.Next(); { // in the order of the names
+	for it := v.ElementIterator(); it.Next(); { // in the order of names
 		name, e := it.Element()
 		f(name.AsString(), e)
 	}
 }
 
-// A flag says whether something is true of a part of a value.
+// A flag reports whether a part of a value has a property.
 type flag func(v cty.Value, p *value.PathSet) bool
 
-// tree writes a value of true and false in the form of v: true where test says
-// so, and below that nothing more. Of objects and maps, members that would be
-// false are left out.
+// tree writes a tree of booleans with the structure of v: true where test returns true, without
+// descending further. It omits members of objects and maps that would be false.
 func (w *writer) tree(v cty.Value, p *value.PathSet, test flag) {
 	switch kind := kindOf(v); {
 	case test(v, p):

@@ -1,8 +1,7 @@
-// Package plantest has what tests of planning and of its neighbors need: module
-// trees out of text and a provider of a few types that does what its configuration says.
+// Package plantest contains helpers for tests of planning and related packages: module trees
+// from text, and a provider with a few types whose behaviour the configuration controls.
 //
-// Main functions: Tree and New. The one rule: nothing here touches the disk or
-// starts a process.
+// Main functions: Tree and New. The one rule: it neither reads the disk nor starts processes.
 package plantest
 
 import (
@@ -22,8 +21,8 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// Tree builds the module tree of a folder; errors of loading end the test. What
-// stands before the first file header is main.tf.
+// Tree returns the module tree of a directory in txtar form. Loading errors end the test. Text
+// before the first file header is main.tf.
 func Tree(t testing.TB, text string) *module.Tree {
 	t.Helper()
 	a := txtar.Parse([]byte(text))
@@ -38,11 +37,11 @@ func Tree(t testing.TB, text string) *module.Tree {
 	return tree
 }
 
-// Providers answers for every provider with instances of one script.
+// Providers returns instances of one script for every provider.
 type Providers struct{ *fake.Script }
 
-// New is a provider with the resource type x_thing, whose argument new forces
-// replacement, and the data source x_thing.
+// New returns a provider with the resource type x_thing, whose argument new forces replacement,
+// and the data source x_thing.
 func New() Providers {
 	block := func() *schema.Resource {
 		return &schema.Resource{Block: &schema.Block{Attributes: map[string]*schema.Attribute{

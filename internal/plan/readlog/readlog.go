@@ -1,9 +1,9 @@
-// Package readlog remembers when commands read objects from their providers last, so that
-// a plan need not read them again.
+// Package readlog records when commands last read objects from their providers, so that a plan
+// need not read them again.
 //
-// Main type: Log. The one rule: a log is a help and no more: where there is none, or it
-// cannot be read, or it is of another state, everything is read. It holds no values, but
-// digests of what state held and of what data sources were read with.
+// Main type: Log. The one rule: a log is only an optimization. If it is missing, unreadable or
+// belongs to another state, everything is read. It contains no values, only digests of stored
+// objects and of the inputs of data sources.
 package readlog
 
 import (
@@ -25,7 +25,7 @@ import (
 
 const version = 2
 
-// A Log is what is known of the objects of one state.
+// A Log contains the readings of the objects of one state.
 type Log struct {
 	dir     string
 	entries map[string]entry // by address
@@ -33,8 +33,8 @@ type Log struct {
 
 type entry struct {
 	At     time.Time `json:"at"`
-	Stored []byte    `json:"stored"` // the digest of what state held
-	With   []byte    `json:"with"`   // the digest of what it was read with
+	Stored []byte    `json:"stored"` // digest of the stored object
+	With   []byte    `json:"with"`   // digest of the inputs of the read
 }
 
 type file struct {
@@ -42,9 +42,8 @@ type file struct {
 	Objects map[string]entry `json:"objects"`
 }
 
-// Open reads the log of a state, which is nil or without a lineage if there is none yet, in a
-// folder for the logs of all states. One that cannot be used is empty. With the folder ""
-// there are no logs.
+// Open reads the log of a state from dir, which contains the logs of all states. of may be nil
+// or without a lineage. A log that is missing or unusable is empty. dir "" disables logs.
 func Open(dir string, of *state.State) *Log {
 	l := &Log{dir: dir, entries: map[string]entry{}}
 	if dir == "" || of == nil || of.Lineage == "" {
@@ -61,19 +60,19 @@ func Open(dir string, of *state.State) *Log {
 	return l
 }
 
-// path is that of the log of a lineage: states that are copies of each other have the same
-// objects.
+// path returns the file of the log for a lineage. Copies of a state share a log, since they
+// contain the same objects.
 func (l *Log) path(lineage string) string {
 	sum := sha256.Sum256([]byte(lineage))
 	return filepath.Join(l.dir, hex.EncodeToString(sum[:])+".json")
 }
 
-// Recent are the objects that were found as state has them, in a stretch of time.
+// Recent returns the readings between since and now that agree with state.
 func (l *Log) Recent(since, now time.Time) map[addr.Object]plan.Reading {
 	return l.readings(func(_ addr.Instance, e entry) bool { return !e.At.Before(since) && !e.At.After(now) })
 }
 
-// Data are the data sources, however long ago they were read.
+// Data returns the readings of data sources, of any age.
 func (l *Log) Data() map[addr.Object]plan.Reading {
 	return l.readings(func(a addr.Instance, _ entry) bool { return a.Resource.Mode == addr.Data })
 }
@@ -98,10 +97,11 @@ func (l *Log) note(a addr.Instance, stored, with state.Digest, at time.Time) {
 	}
 }
 
-// Read notes what a plan found while state was as it is. Of what is not as state has it,
-// nothing is known: the plan is not in the state. Data sources are, by the digest of what they
-// said, unless it is known what they were read with when they said what state has. What was
-// read after the plan was begun counts as read then: it may have been asked about for hours.
+// Read records the readings of a plan. now is the state when the plan was made. Objects that
+// differ from state are removed from the log, because the plan has not been applied. Data
+// sources are recorded by the digest of their result, unless their inputs for the stored result
+// are known. All readings have the time begun, since the user may take hours to approve the
+// plan.
 func (l *Log) Read(readings []plan.Reading, now *state.State, begun time.Time) {
 	for _, r := range readings {
 		a := r.Object.Instance
@@ -120,10 +120,9 @@ func (l *Log) Read(readings []plan.Reading, now *state.State, begun time.Time) {
 	}
 }
 
-// Applied notes what an apply left in state: providers, configured so, answered for what it
-// changed, and what the plan had found differing is in the state now. After one that failed,
-// nothing is known of what it was to change. What depends on something that changed may be
-// another now.
+// Applied records the result of an apply. Changed objects, and objects that the plan found to
+// differ, are now in state as the providers returned them. After a failed action nothing is
+// known about its object. Data sources that depend on a changed object are removed.
 func (l *Log) Applied(p *plan.Plan, done Applied) {
 	note := func(a addr.Instance, at time.Time) {
 		delete(l.entries, a.String())
@@ -155,15 +154,16 @@ func (l *Log) Applied(p *plan.Plan, done Applied) {
 	}
 }
 
-// Applied is how an apply ended.
+// Applied is the result of an apply: when it ended, and which objects it changed.
 type Applied struct {
 	State     *state.State
 	Begun     time.Time
 	Failed    bool
-	Providers map[addr.ProviderConfig]state.Digest // what they were configured with
+	Providers map[addr.ProviderConfig]state.Digest // digests of the provider configurations
 }
 
-// Keep notes what a plan has read, and what became of its apply, nil where there was none.
+// Keep records the readings of a plan and the result of its apply; done is nil if there was
+// none.
 func Keep(dir string, p *plan.Plan, done *Applied) error {
 	if dir == "" || p == nil || len(p.Readings) == 0 && done == nil {
 		return nil
@@ -179,7 +179,7 @@ func Keep(dir string, p *plan.Plan, done *Applied) error {
 	return l.Save(at)
 }
 
-// Save writes the log. What state has no more is left out.
+// Save writes the log. It omits objects that are no longer in state.
 func (l *Log) Save(now *state.State) error {
 	if l.dir == "" || now == nil || now.Lineage == "" {
 		return nil

@@ -1,8 +1,8 @@
 // Package refactoring reads moved and removed blocks and changes the addresses in state
-// as they say.
+// accordingly.
 //
-// Main types: Moved and Removals. The one rule: the blocks are held to what makes
-// their order irrelevant, so that any order gives the same state.
+// Main types: Moved and Removals. The one rule: the blocks must satisfy rules that make their
+// order irrelevant, so that any order results in the same state.
 package refactoring
 
 import (
@@ -18,15 +18,15 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// Moved is state after moves.
+// Moved is the state after moves.
 type Moved struct {
 	State *state.State
-	From  map[addr.Instance]addr.Instance // new address to old, for those that moved
+	From  map[addr.Instance]addr.Instance // new address to old address of moved instances
 	Open  []Open
 }
 
-// Apply changes the addresses in state as moved blocks say, and where count
-// was added to a block or taken away.
+// Apply moves instances in state according to moved blocks. It also moves instances if count
+// was added to or removed from a block.
 func Apply(tree *module.Tree, early module.Options, s *state.State) (Moved, diag.List) {
 	out := Moved{State: s, From: map[addr.Instance]addr.Instance{}}
 	stmts, ds := moveStatements(tree, early)
@@ -37,7 +37,7 @@ func Apply(tree *module.Tree, early module.Options, s *state.State) (Moved, diag
 	}
 	index := newIndex(stmts)
 	var blocked []string
-	target := map[addr.Instance]addr.Instance{} // old to new
+	target := map[addr.Instance]addr.Instance{} // old address to new address
 	reached := map[addr.Instance]bool{}
 	for _, r := range s.Sorted() {
 		for _, k := range r.Keys() {
@@ -55,7 +55,7 @@ func Apply(tree *module.Tree, early module.Options, s *state.State) (Moved, diag
 	impliedMoves(tree, s, target, reached)
 	if len(target) > 0 {
 		d := s.Edit()
-		for _, a := range slices.SortedFunc(maps.Keys(target), addr.Instance.Compare) { // none of the new addresses is taken
+		for _, a := range slices.SortedFunc(maps.Keys(target), addr.Instance.Compare) { // none of the new addresses is occupied
 			d.MoveInstance(a, target[a])
 			out.From[target[a]] = a
 		}
@@ -64,7 +64,7 @@ func Apply(tree *module.Tree, early module.Options, s *state.State) (Moved, diag
 	return out, append(ds, unresolved(blocked)...)
 }
 
-// unresolved warns of what could not move.
+// unresolved warns about moves that are blocked.
 func unresolved(blocked []string) diag.List {
 	if len(blocked) == 0 {
 		return nil
@@ -72,9 +72,9 @@ func unresolved(blocked []string) diag.List {
 	return diag.Warnf(diag.CodePlanMoves, nil, "Unresolved resource instance address changes", "Terrace tried to adjust resource instance addresses in the prior state based on change information recorded in the configuration, but some adjustments did not succeed due to existing objects already at the intended addresses:\n\n%s\n\nTerrace has planned to destroy these objects. If this is not what you want, give the objects other addresses with \"terrace state mv\".", strings.Join(blocked, "\n"))
 }
 
-// index finds the statements that may be about an address. Of several that fit, the most
-// specific one comes first, wherever it stands: what moves an instance goes before what
-// moves all of them, and what moves a module within another before what moves that one.
+// index finds the statements that may apply to an address. The most specific statement comes
+// first, in any order of blocks: a move of one instance precedes a move of all instances, and a
+// move of a nested module precedes a move of its parent.
 type index struct {
 	count     int
 	modules   []*moveStatement
@@ -97,17 +97,16 @@ func newIndex(stmts []*moveStatement) *index {
 	return x
 }
 
-// specificFirst orders statements: the longer address first, and of addresses with the
-// same length the one that says more of the keys.
+// specificFirst sorts statements: longer addresses first, then addresses with more keys.
 func specificFirst(a, b *moveStatement) int {
 	depthA, keysA := a.specificity()
 	depthB, keysB := b.specificity()
 	return cmp.Or(cmp.Compare(depthB, depthA), cmp.Compare(keysB, keysA), cmp.Compare(len(a.in.Path), len(b.in.Path)))
 }
 
-// specificity returns the length of the from address as seen from the root module, and
-// the number of its parts that have to be one key: a step into the module of the statement
-// may have any, and so may the last part unless the statement is about one instance.
+// specificity returns the length of the from address as seen from the root module, and the
+// number of its steps that require a certain key. Steps into the statement's module match any
+// key, and so does the last step unless the statement is about one instance.
 func (s *moveStatement) specificity() (depth, keys int) {
 	steps := len(s.from.Module.Steps())
 	depth, keys = len(s.in.Path.Calls())+steps, steps
@@ -120,11 +119,10 @@ func (s *moveStatement) specificity() (depth, keys int) {
 	return depth, keys
 }
 
-// follow applies statements to an address until none fits any more or the next
-// address is taken: a statement that moves something to an address comes before
-// the one that moves what is there on, so that each object goes as far as there
-// is room when its turn comes. next is where it should have moved, to itself if
-// nothing was in the way.
+// follow applies statements to an address until none matches or the next address is occupied.
+// The statement that moves an object away from an address is processed before one that moves
+// another object there, so that each object moves as far as possible. next is the address to
+// which it should have moved; it equals to if nothing is in the way.
 func (x *index) follow(a addr.Instance, taken func(addr.Instance) bool) (to, next addr.Instance) {
 	for range x.count {
 		next = x.step(a)
@@ -136,7 +134,7 @@ func (x *index) follow(a addr.Instance, taken func(addr.Instance) bool) (to, nex
 	return a, a
 }
 
-// step applies the statement that fits.
+// step applies the matching statement once.
 func (x *index) step(a addr.Instance) addr.Instance {
 	for _, list := range [][]*moveStatement{x.resources[a.Resource], x.modules} {
 		for _, s := range list {
@@ -148,7 +146,7 @@ func (x *index) step(a addr.Instance) addr.Instance {
 	return a
 }
 
-// apply moves one address if the statement is about it.
+// apply moves an address if the statement matches it.
 func (s *moveStatement) apply(a addr.Instance) (addr.Instance, bool) {
 	steps := a.Module.Steps()
 	base := len(s.in.Path.Calls())
@@ -192,8 +190,8 @@ func (s *moveStatement) apply(a addr.Instance) (addr.Instance, bool) {
 	return out, out != a
 }
 
-// matchSteps compares a module path with a statement's; the last step may have
-// any key unless the statement is exact.
+// matchSteps compares a module path with that of a statement. The last step may have any key
+// unless exact is set.
 func matchSteps(want, have []addr.Step, exact bool) (addr.Key, bool) {
 	last := len(want) - 1
 	for i := range want {
@@ -204,8 +202,8 @@ func matchSteps(want, have []addr.Step, exact bool) (addr.Key, bool) {
 	return have[last].Key, true
 }
 
-// impliedMoves moves between the instance without a key and the first counted
-// one where configuration changed between the two forms.
+// impliedMoves adds moves between the instance without a key and the first counted instance
+// where the configuration changed from one form to the other.
 func impliedMoves(tree *module.Tree, s *state.State, target map[addr.Instance]addr.Instance, reached map[addr.Instance]bool) {
 	for _, r := range s.Sorted() {
 		for _, k := range r.Keys() {

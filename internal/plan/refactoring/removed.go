@@ -18,25 +18,24 @@ type removedStatement struct {
 	in    *module.Node
 	from  addr.Target
 	block *config.Removed
-	order int // position in the order of the blocks; decides which of them a message names first
+	order int // position of the block; decides which block a message names first
 }
 
-// Removals are the removed blocks of a tree. The zero value holds none. They may
-// be asked by many goroutines at once.
+// Removals contains the removed blocks of a module tree. The zero value is empty. It is safe
+// for concurrent use.
 type Removals struct {
 	by    map[removedPlace][]*removedStatement
 	count int
 }
 
-// removedPlace is where the statements about an instance are looked for: by what
-// they name and by the last keys that they give, since for_each makes many that
-// differ in these alone.
+// removedPlace is the index key for statements about an instance. It contains the last keys,
+// because for_each creates many statements that differ only in these.
 type removedPlace struct {
 	module   addr.Module
 	resource addr.Resource // zero for a statement about a module
-	key      addr.Key      // of the resource
+	key      addr.Key      // instance key of the resource
 	keyed    bool
-	step     addr.Key // of the innermost module; without one all of its instances are meant
+	step     addr.Key // key of the innermost module; zero means all of its instances
 }
 
 func (s *removedStatement) place() removedPlace {
@@ -57,8 +56,8 @@ func (r *Removals) add(s *removedStatement) {
 	r.by[p] = append(r.by[p], s)
 }
 
-// covering returns the statements whose address covers an instance, in the order of
-// their blocks.
+// covering returns the statements whose address covers an instance, in the order of their
+// blocks.
 func (r Removals) covering(a addr.Instance) []*removedStatement {
 	if len(r.by) == 0 {
 		return nil
@@ -86,9 +85,9 @@ func (r Removals) covering(a addr.Instance) []*removedStatement {
 	return out
 }
 
-// deciding returns the statements with the most specific addresses among those that
-// cover an instance. There is more than one if the same address was given twice, or
-// if none of two addresses contains the other, as with module.a["k"] and module.a.module.b.
+// deciding returns the statements with the most specific addresses among those that cover an
+// instance. There can be several: two with the same address, or two of which neither contains
+// the other, such as module.a["k"] and module.a.module.b.
 func (r Removals) deciding(a addr.Instance) []*removedStatement {
 	all := r.covering(a)
 	if len(all) < 2 {
@@ -99,8 +98,8 @@ func (r Removals) deciding(a addr.Instance) []*removedStatement {
 	})
 }
 
-// contains reports whether a statement covers every instance that o covers. Both must
-// cover one instance, so their names and keys agree.
+// contains reports whether a statement covers every instance that o covers. Both must cover one
+// common instance, so that their names and keys agree.
 func (s *removedStatement) contains(o *removedStatement) bool {
 	mine, other := s.steps(), o.steps()
 	if len(mine) > len(other) {
@@ -120,11 +119,11 @@ func (s *removedStatement) contains(o *removedStatement) bool {
 	return !s.from.HasKey || o.from.HasKey
 }
 
-// destroys reports whether a block destroys what it removes, rather than forgets it.
+// destroys reports whether a block destroys its objects instead of forgetting them.
 func destroys(b *config.Removed) bool { return b.Destroy != nil && *b.Destroy }
 
-// steps returns the module path of a statement from the root. A step without a key
-// stands for every instance of the call.
+// steps returns the module path of a statement from the root. A step without a key matches
+// every instance of the call.
 func (s *removedStatement) steps() []addr.Step {
 	var out []addr.Step
 	for _, name := range s.in.Path.Calls() {
@@ -133,7 +132,7 @@ func (s *removedStatement) steps() []addr.Step {
 	return append(out, s.from.Module.Steps()...)
 }
 
-// address is the address of a statement as seen from the root module.
+// address returns the address of a statement as seen from the root module.
 func (s *removedStatement) address() string {
 	if s.in.Path == "" {
 		return s.from.String()
@@ -141,8 +140,8 @@ func (s *removedStatement) address() string {
 	return string(s.in.Path) + "." + s.from.String()
 }
 
-// contradicts returns an error if two blocks say different things about the objects
-// that both cover.
+// contradicts returns an error if two blocks have different instructions for objects that both
+// cover.
 func (s *removedStatement) contradicts(o *removedStatement) diag.List {
 	if s.block == o.block {
 		return nil
@@ -165,7 +164,7 @@ func (s *removedStatement) contradicts(o *removedStatement) diag.List {
 	return diag.Errorf(diag.CodePlanRemovedConflict, &s.block.At, "Contradictory removed blocks", "%s Remove one of the blocks, or let both say the same.", why).Note(&o.block.At, "the other block")
 }
 
-// keysOf are a key and what stands for all.
+// keysOf returns a key, and the zero key that matches all keys.
 func keysOf(k addr.Key) []addr.Key {
 	if k.Kind == addr.NoKey {
 		return []addr.Key{k}
@@ -173,9 +172,9 @@ func keysOf(k addr.Key) []addr.Key {
 	return []addr.Key{k, {}}
 }
 
-// Of looks for the block about an instance that nothing wants; forget says that the
-// object is to stay. The block with the most specific address counts, wherever it
-// stands. Blocks that contradict each other are an error.
+// Of returns the instruction for an instance that is not in the configuration. forget means
+// that the object is not destroyed. The block with the most specific address wins, in any order
+// of blocks. Contradictory blocks are an error.
 func (r Removals) Of(a addr.Instance) (forget, found bool, ds diag.List) {
 	list := r.deciding(a)
 	if len(list) == 0 {
@@ -191,8 +190,8 @@ func (r Removals) Of(a addr.Instance) (forget, found bool, ds diag.List) {
 	return !destroys(list[0].block), true, nil
 }
 
-// Provisioners are the destroy provisioners that a block gives for an instance,
-// and their connection. The block is the one that Of follows.
+// Provisioners returns the destroy provisioners in the block for an instance, and their
+// connection. It uses the same block as Of.
 func (r Removals) Provisioners(a addr.Instance) ([]*config.Provisioner, *config.Block) {
 	for _, s := range r.deciding(a) {
 		if len(s.block.Provisioners) > 0 {
@@ -202,8 +201,8 @@ func (r Removals) Provisioners(a addr.Instance) ([]*config.Provisioner, *config.
 	return nil, nil
 }
 
-// StillWanted refuses a block about an instance that configuration wants, at the
-// given place. Blocks without for_each were held to this when they were read.
+// StillWanted returns an error for a block about an instance of the configuration that is
+// declared at at. Blocks without for_each were checked when they were read.
 func (r Removals) StillWanted(a addr.Instance, at source.Range) diag.List {
 	all := r.covering(a)
 	i := slices.IndexFunc(all, func(s *removedStatement) bool { return s.block.ForEach != nil })
@@ -228,7 +227,7 @@ func (s *removedStatement) covers(a addr.Instance) bool {
 	return s.from.Contains(rel)
 }
 
-// ReadRemovals reads the removed blocks of a tree and holds them to their rules.
+// ReadRemovals reads and checks the removed blocks of a module tree.
 func ReadRemovals(tree *module.Tree, early module.Options) (Removals, diag.List) {
 	var out Removals
 	var ds diag.List
@@ -254,10 +253,10 @@ func ReadRemovals(tree *module.Tree, early module.Options) (Removals, diag.List)
 	return out, ds
 }
 
-// sameAddress has the statements that were read so far, by address.
+// sameAddress contains the statements that were read so far, by address.
 type sameAddress map[string][]*removedStatement
 
-// add returns an error if an earlier block says something else about the address of s.
+// add returns an error if an earlier block has another instruction for the address of s.
 func (x sameAddress) add(s *removedStatement) diag.List {
 	a := s.address()
 	for _, o := range x[a] {

@@ -9,8 +9,8 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// Check holds moved and removed blocks to their rules, as far as that does not depend on
-// which instances modules have.
+// Check checks moved and removed blocks, except for rules that depend on the instances of
+// modules.
 func Check(tree *module.Tree, early module.Options) diag.List {
 	stmts, ds := moveStatements(tree, early)
 	more, _ := checkMoves(stmts)
@@ -19,15 +19,15 @@ func Check(tree *module.Tree, early module.Options) diag.List {
 	return append(ds, more...)
 }
 
-// Open is an error about moved blocks in a module that count, for_each or enabled repeats. It
-// counts if that module has an instance, as in OpenTofu.
+// Open is an error in moved blocks of a module with count, for_each or enabled. It only counts
+// if the module has an instance, as in OpenTofu.
 type Open struct {
 	In  addr.Module
 	Err diag.List
 }
 
-// checkMoves holds statements to the rules that make their order irrelevant. Errors that count
-// only if a module has instances are returned by themselves.
+// checkMoves checks the rules that make the order of statements irrelevant. It returns errors
+// that only count if a module has instances separately.
 func checkMoves(stmts []*moveStatement) (ds diag.List, open []Open) {
 	say := func(s *moveStatement, more diag.List) {
 		if repeated(s.in) {
@@ -70,7 +70,8 @@ func checkMoves(stmts []*moveStatement) (ds diag.List, open []Open) {
 	return append(ds, moveCycles(stmts, abs)...), open
 }
 
-// repeated reports whether a module, or one that it is called by, may have no instances.
+// repeated reports whether a module may have no instances, because of its call or that of a
+// parent.
 func repeated(n *module.Node) bool {
 	for ; n.Parent != nil; n = n.Parent {
 		if r := n.Call.Repeat; r.Count != nil || r.ForEach != nil || r.Enabled != nil {
@@ -87,8 +88,8 @@ func kindOf(s *moveStatement) string {
 	return "resource"
 }
 
-// stillDeclared finds the block of a statement's from address. An address with a
-// key that configuration's repetition does not give counts as removed.
+// stillDeclared returns the block of a statement's from address. An address with a key that
+// does not match the block's kind of repetition counts as removed.
 func stillDeclared(s *moveStatement) *source.Range {
 	n := s.in
 	steps := s.from.Module.Steps()
@@ -112,7 +113,7 @@ func stillDeclared(s *moveStatement) *source.Range {
 		return nil
 	}
 	if s.exact && (s.from.Key.Kind != addr.NoKey || !keyFits(s.from.Key, r.Repeat.Count != nil, r.Repeat.ForEach != nil)) {
-		return nil // whether a keyed instance still exists is known only once count and for_each are
+		return nil // whether a keyed instance exists is only known after count and for_each are evaluated
 	}
 	return &r.At
 }
@@ -128,7 +129,7 @@ func keyFits(k addr.Key, counted, keyed bool) bool {
 	}
 }
 
-// moveCycles reports statements that lead back to where they start.
+// moveCycles reports statements that form a cycle.
 func moveCycles(stmts []*moveStatement, abs func(*moveStatement, addr.Target) string) diag.List {
 	next := map[string]*moveStatement{}
 	for _, s := range stmts {

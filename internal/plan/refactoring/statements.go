@@ -11,18 +11,18 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// moveStatement is one moved block, or one element of its for_each, in a module.
-// Its addresses are relative to instances of that module.
+// moveStatement is one moved block, or one element of its for_each, in a module. Its addresses
+// are relative to instances of the module.
 type moveStatement struct {
 	in       *module.Node
 	from, to addr.Target
-	// exact says that the statement is about one instance: one of the two
-	// addresses has a key, so one without a key means the instance without a key.
+	// exact means that the statement is about one instance. One of its addresses has a key, so
+	// that an address without a key is the instance without a key.
 	exact bool
 	at    source.Range
 }
 
-// moveStatements reads the moved blocks of a tree.
+// moveStatements reads the moved blocks of a module tree.
 func moveStatements(tree *module.Tree, early module.Options) ([]*moveStatement, diag.List) {
 	var out []*moveStatement
 	var ds diag.List
@@ -54,8 +54,8 @@ func newMove(n *module.Node, from, to addr.Target, at source.Range) *moveStateme
 	return s
 }
 
-// eachMove makes one statement for each element of for_each, which must be
-// known from constants, variables and locals.
+// eachMove returns one statement for each element of for_each. Only constants, variables and
+// locals may occur in for_each.
 func eachMove(n *module.Node, early module.Options, m *config.Moved) ([]*moveStatement, diag.List) {
 	var out []*moveStatement
 	ds := eachElement(n, early, m.ForEach.Expr, func(ctx *hcl.EvalContext) diag.List {
@@ -69,7 +69,7 @@ func eachMove(n *module.Node, early module.Options, m *config.Moved) ([]*moveSta
 	return out, ds
 }
 
-// eachElement calls f for each element of a for_each that is known early.
+// eachElement calls f for each element of a for_each that is known before planning.
 func eachElement(n *module.Node, early module.Options, each hcl.Expression, f func(*hcl.EvalContext) diag.List) diag.List {
 	v, ds := module.Static(n, each, early)
 	at := each.Range()
@@ -90,7 +90,8 @@ func eachElement(n *module.Node, early module.Options, each hcl.Expression, f fu
 	return ds
 }
 
-// ReadAddress reads an address whose indexes may be expressions; nil: they may not.
+// ReadAddress parses an address whose indexes may be expressions. ctx nil allows only constant
+// indexes.
 func ReadAddress(x hcl.Expression, ctx *hcl.EvalContext) (addr.Target, diag.List) {
 	at := x.Range()
 	tr, ds := lang.AddressTraversal(x, ctx)

@@ -1,7 +1,7 @@
-// Package relevantattrs finds the attributes that the changes of a plan were made from.
+// Package relevantattrs finds the attributes that contributed to the changes of a plan.
 //
-// Main function: Attributes. The one rule: it looks at configuration as text and
-// at the plan, and asks no provider for anything but schemas.
+// Main function: Attributes. The one rule: it analyses the configuration's text and the plan,
+// and needs nothing from providers but schemas.
 package relevantattrs
 
 import (
@@ -21,26 +21,24 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// The relevant attributes of a plan are those that its changes were made from:
-// the references in the arguments of every object that changes and in every
-// output that does, followed through locals, variables, and outputs of modules
-// down to attributes of resources. What is found on the way by a longer
-// reference than the named value (local.x.y) counts as a whole. A reference to
-// a whole resource leads on to those in its arguments, and one to an argument of a
-// resource to those in that argument.
+// The relevant attributes of a plan contributed to its changes. They are found by following the
+// references in the arguments of every changed object and in every changed output, through
+// locals, variables and outputs of modules, down to attributes of resources. If a reference is
+// longer than the named value (local.x.y), the whole value is followed. A reference to a whole
+// resource is followed to the references in its arguments; a reference to one argument is
+// followed to the references in that argument.
 //
-// Outputs of called modules are not compared with what they were, so all of
-// those that are planned and not null count as changes; a destroy plans none of them, a plan
-// with targets those that they and the outputs that are planned refer to, and one with
-// exclusions those that something refers to which is not excluded.
+// Outputs of called modules are not compared with earlier values. All that are planned and not
+// null count as changes. A plan to destroy plans none of them. A plan with targets plans those
+// that the targets and planned outputs refer to. A plan with exclusions plans those that
+// something not excluded refers to.
 //
-// In a destroy the data sources that state holds go as well, though the plan does not
-// list them.
+// A plan to destroy also removes the data sources in state, although it does not list them.
 
-// attribute is one relevant attribute, as text, so that equal ones are found.
+// attribute is one relevant attribute as text, so that duplicates are found.
 type attribute struct{ resource, path string }
 
-// follower follows references. Each named value of a module instance is followed once.
+// follower follows references. It follows each named value of a module instance once.
 type follower struct {
 	schemas Schemas
 	found   map[attribute]plan.RelevantAttr
@@ -48,35 +46,34 @@ type follower struct {
 	done    map[place]bool
 	bodies  References
 	queue   []step
-	outputs bool                       // of called modules count as changes
-	read    map[eval.ModuleOutput]bool // outputs of called modules that count; nil: all
+	outputs bool                       // outputs of called modules count as changes
+	read    map[eval.ModuleOutput]bool // outputs of called modules that count; nil means all
 }
 
-// place is a named value of a module instance: "local.x", "var.y", an output or
-// the call of a module.
+// place is a named value of a module instance: "local.x", "var.y", an output or a module call.
 type place struct {
 	module addr.ModuleInstance
 	what   string
 }
 
-// step is a reference that is to be followed.
+// step is a reference to follow.
 type step struct {
 	node   *module.Node
 	module addr.ModuleInstance
 	ref    hcl.Traversal
-	each   *config.Resource // what each.key, each.value and count.index belong to; nil: to nothing
+	each   *config.Resource // the block of each.key, each.value and count.index; nil if there is none
 }
 
-// Schemas finds the schema of a resource type; nil if it is not known.
+// Schemas returns the schema of a resource type; nil if it is not known.
 type Schemas interface {
 	Resource(p addr.Provider, mode addr.Mode, typ string) *schema.Resource
 }
 
-// References are those in the arguments of resource blocks.
+// References contains the references in the arguments of resource blocks.
 type References map[*config.Resource][]hcl.Traversal
 
-// Attributes finds what the changes of a plan were made from, by resource. The references
-// that are known already (known may be nil) are not looked for again.
+// Attributes returns the attributes that contributed to the changes of a plan, sorted by
+// resource. known contains references that were computed before; it may be nil.
 func Attributes(p *plan.Plan, tree *module.Tree, schemas Schemas, known References) []plan.RelevantAttr {
 	if known == nil {
 		known = References{}
@@ -114,7 +111,7 @@ func Attributes(p *plan.Plan, tree *module.Tree, schemas Schemas, known Referenc
 	return out
 }
 
-// changes begins with the objects that change and the outputs of the called modules.
+// changes adds the changed objects and the outputs of called modules as starting points.
 func (f *follower) changes(p *plan.Plan, tree *module.Tree) {
 	nodes := map[addr.ModuleInstance]*module.Node{"": tree.Root}
 	seen := map[addr.AbsResource]bool{}
@@ -139,7 +136,7 @@ func (f *follower) changes(p *plan.Plan, tree *module.Tree) {
 	}
 }
 
-// data begins with the data sources in state.
+// data adds the data sources in state as starting points.
 func (f *follower) data(p *plan.Plan, nodes map[addr.ModuleInstance]*module.Node) {
 	if p.PrevRun == nil {
 		return
@@ -163,7 +160,7 @@ func (f *follower) data(p *plan.Plan, nodes map[addr.ModuleInstance]*module.Node
 	}
 }
 
-// called begins with the outputs of an instance of a called module.
+// called adds the outputs of an instance of a called module as starting points.
 func (f *follower) called(nodes map[addr.ModuleInstance]*module.Node, m plan.CalledModule) {
 	n := f.module(nodes, m.Addr)
 	if n == nil {
@@ -176,7 +173,7 @@ func (f *follower) called(nodes map[addr.ModuleInstance]*module.Node, m plan.Cal
 	}
 }
 
-// module finds the node of a module instance, nil if there is none now.
+// module returns the node of a module instance, or nil if it no longer exists.
 func (f *follower) module(nodes map[addr.ModuleInstance]*module.Node, m addr.ModuleInstance) *module.Node {
 	n, ok := nodes[m]
 	if ok {
@@ -191,7 +188,7 @@ func (f *follower) module(nodes map[addr.ModuleInstance]*module.Node, m addr.Mod
 	return n
 }
 
-// body lists the references in the arguments of a resource block.
+// body returns the references in the arguments of a resource block.
 func (f *follower) body(n *module.Node, r *config.Resource) []hcl.Traversal {
 	if _, ok := f.bodies[r]; !ok && f.schemas != nil {
 		if s := f.schemas.Resource(n.Config.Source(r.LocalProvider()), r.Addr.Mode, r.Addr.Type); s != nil {
@@ -202,7 +199,7 @@ func (f *follower) body(n *module.Node, r *config.Resource) []hcl.Traversal {
 }
 
 func bodyReferences(body hcl.Body, b *schema.Block) (refs []hcl.Traversal) {
-	compiled, _ := lang.CompileBody(body, b) // what is wrong with it was said while planning
+	compiled, _ := lang.CompileBody(body, b) // planning reported the errors
 	compiled.Exprs(func(x *lang.Expr) { refs = append(refs, x.Variables()...) })
 	return refs
 }
@@ -215,7 +212,7 @@ func (f *follower) follow() {
 	}
 }
 
-// first reports whether a named value is seen for the first time.
+// first reports whether a named value is visited for the first time.
 func (f *follower) first(m addr.ModuleInstance, what string) bool {
 	at := place{m, what}
 	if f.done[at] {
@@ -262,7 +259,7 @@ func (f *follower) reference(s step) {
 	}
 }
 
-// repeat follows what makes the instances of a resource.
+// repeat follows the expression that creates the instances of a resource, such as count.
 func (f *follower) repeat(s step, from func(config.Repeat) *config.Setting) {
 	if s.each == nil {
 		return
@@ -272,7 +269,7 @@ func (f *follower) repeat(s step, from func(config.Repeat) *config.Setting) {
 	}
 }
 
-// variable follows an argument of the call that made a module.
+// variable follows an argument of the module's call.
 func (f *follower) variable(s step, name string) {
 	parent, _, ok := s.module.Parent()
 	if !ok || s.node.Call == nil || !f.first(s.module, "var."+name) {
@@ -283,19 +280,19 @@ func (f *follower) variable(s step, name string) {
 	}
 }
 
-// call follows a reference to a module: to one output, or to all.
+// call follows a reference to a module: to one output or to all.
 func (f *follower) call(s step) {
 	name, at, key := nameAt(s.ref, 1), 2, addr.Key{}
 	n := s.node.Calls[name]
 	if n == nil {
 		return
 	}
-	if c := s.node.Config.Calls[name]; isIndex(s.ref, at) && (c == nil || c.Repeat.Count != nil || c.Repeat.ForEach != nil) { // otherwise it is an output
+	if c := s.node.Config.Calls[name]; isIndex(s.ref, at) && (c == nil || c.Repeat.Count != nil || c.Repeat.ForEach != nil) { // otherwise an index selects an output
 		key, at = keyAt(s.ref, at), at+1
 	}
 	m := s.module.Child(name, key)
 	output := nameAt(s.ref, at)
-	if isIndex(s.ref, at) { // module.m["x"] of a single instance
+	if isIndex(s.ref, at) { // module.m["x"] for a module without repetition
 		output = keyAt(s.ref, at).Str
 	}
 	if o := n.Config.Outputs[output]; o != nil {
@@ -307,7 +304,7 @@ func (f *follower) call(s step) {
 	}
 }
 
-// resource notes an attribute of a resource.
+// resource adds an attribute of a resource.
 func (f *follower) resource(s step, subject, resource int) {
 	names := s.ref[:resource]
 	a := addr.Resource{Mode: addr.Managed}
@@ -324,7 +321,7 @@ func (f *follower) resource(s step, subject, resource int) {
 	}
 	r := s.node.Config.Resources[a]
 	if r == nil {
-		return // the name of a dynamic block's iterator, as a rule
+		return // usually the iterator of a dynamic block
 	}
 	i := addr.Instance{Module: s.module, Resource: a}
 	if subject > resource {
@@ -352,7 +349,7 @@ func (f *follower) resource(s step, subject, resource int) {
 	}
 }
 
-// argument is the expression that a call gives an input of its module.
+// argument returns the expression for an input in a module call.
 func argument(body hcl.Body, name string) hcl.Expression {
 	content, _, _ := body.PartialContent(&hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: name}}})
 	if content == nil || content.Attributes[name] == nil {
@@ -361,7 +358,7 @@ func argument(body hcl.Body, name string) hcl.Expression {
 	return content.Attributes[name].Expr
 }
 
-// nameAt is the name that step i of a traversal gives; "" if it is not a name.
+// nameAt returns the name at step i of a traversal; "" if the step is not a name.
 func nameAt(t hcl.Traversal, i int) string {
 	if i < len(t) {
 		if a, ok := t[i].(hcl.TraverseAttr); ok {
@@ -371,14 +368,14 @@ func nameAt(t hcl.Traversal, i int) string {
 	return ""
 }
 
-// keyAt is the instance key at step i of a traversal.
+// keyAt returns the instance key at step i of a traversal.
 func keyAt(t hcl.Traversal, i int) addr.Key {
 	x, _ := t[i].(hcl.TraverseIndex)
 	k, _ := addr.KeyFromValue(x.Key)
 	return k
 }
 
-// pathOf is the path that the steps of a traversal walk.
+// pathOf returns the path that consists of the steps of a traversal.
 func pathOf(t hcl.Traversal) (p cty.Path) {
 	for _, step := range t {
 		switch s := step.(type) {
@@ -391,8 +388,8 @@ func pathOf(t hcl.Traversal) (p cty.Path) {
 	return p
 }
 
-// Subject is how many steps of a traversal name an object, and of a resource
-// instance how many name its resource. 0 is for what is no reference.
+// Subject returns how many steps of a traversal name an object, and for a resource instance how
+// many name its resource. Both are 0 if the traversal is not a reference.
 func Subject(t hcl.Traversal) (subject, resource int) {
 	if len(t) == 0 || t.IsRelative() {
 		return 0, 0

@@ -11,18 +11,17 @@ import (
 
 // # Without providers
 //
-// Much of what is wrong with a module shows without the schemas of its providers: what
-// refers to something that there is not, what a call of a module lacks or gives too
-// much, what no function takes. What belongs to a provider that is left out may be
-// anything: each expression in it is evaluated by itself, and which values its objects
-// have is not known.
+// Many errors in a module are visible without provider schemas: references to undeclared
+// objects, missing or unexpected arguments of module calls, invalid function arguments. Blocks
+// of skipped providers may have any arguments: each expression in them is evaluated separately,
+// and the values of their objects are unknown.
 
-// leavesOut reports whether nothing is to be asked of a provider.
+// leavesOut reports whether a provider is skipped.
 func (v *validator) leavesOut(a addr.Provider) bool {
 	return v.in.Without != nil && v.in.Without(a)
 }
 
-// alone is Value for an instance whose provider is left out.
+// alone is Value for an instance whose provider is skipped.
 func (v *validator) alone(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
 	out := cty.DynamicVal
 	if d.Addr().Resource.Mode == addr.Ephemeral {

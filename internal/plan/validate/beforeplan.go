@@ -17,25 +17,25 @@ import (
 
 // # Before a plan
 //
-// What configuration alone shows is reported before any provider is asked to read or plan.
-// What stands in a folder is looked at once however many calls name it, what was read of
-// the files is kept for the plan (eval.Compiled), and so is what providers found right,
-// so that the plan need not ask them again (Validated).
+// Configuration errors are reported before any provider is called to read or plan. A directory
+// is validated once, however many module calls refer to it. The plan reuses the compiled files
+// (eval.Compiled), and the configurations that providers accepted, so that it need not validate
+// them again (Validated).
 
-// Validated is which configurations of blocks their providers found right and had
-// nothing to say of.
+// Validated contains the configurations of blocks that their providers accepted without
+// messages.
 type Validated map[*config.Resource]cty.Value
 
-// Has reports whether a configuration is one of them. Unknown values are equal to
-// nothing: a provider may say more of them later.
+// Has reports whether a configuration was accepted. Unknown values equal nothing, since a
+// provider may have messages when they are known.
 func (v Validated) Has(r *config.Resource, written cty.Value) bool {
 	known, ok := v[r]
 	return ok && known.RawEquals(written)
 }
 
-// BeforePlan finds the errors in configuration that a plan would run into, and others that
-// it would not. A plan to destroy needs little of configuration: what is wrong with the
-// rest gives warnings.
+// BeforePlan returns the errors in configuration that a plan would have, and others that it
+// would not find. A plan to destroy needs only little of the configuration; errors in the rest
+// become warnings.
 func BeforePlan(ctx context.Context, in Input, destroy bool) (Validated, diag.List) {
 	v := newValidator(ctx, in, true)
 	v.destroy, v.validated = destroy, Validated{}
@@ -65,14 +65,14 @@ func (v *validator) valueBeforePlan(t *demand.Task, d *eval.Desired) (cty.Value,
 		return out, ds
 	}
 	more := v.block(t, d, s, out)
-	if v.mild { // who reads it goes on with what the schema says of it
+	if v.mild { // readers continue with what the schema contains
 		v.graph.Report(more)
 		return out, ds
 	}
 	return out, append(ds, more...)
 }
 
-// anything is what an instance may be by its schema alone.
+// anything returns the value of an instance that is only known by its schema.
 func (v *validator) anything(d *eval.Desired, s *schema.Resource) cty.Value {
 	key := anyOf{s, d.Addr().Resource.Mode}
 	if out, ok := v.instances.Load(key); ok {
@@ -83,7 +83,7 @@ func (v *validator) anything(d *eval.Desired, s *schema.Resource) cty.Value {
 	return out
 }
 
-// anyOf is a type of resources in a mode.
+// anyOf identifies a resource type in a mode.
 type anyOf struct {
 	schema *schema.Resource
 	mode   addr.Mode
@@ -106,7 +106,7 @@ func anything(of anyOf) cty.Value {
 	return out
 }
 
-// block is what is wrong with a resource block.
+// block returns the errors in a resource block.
 func (v *validator) block(t *demand.Task, d *eval.Desired, s *schema.Resource, self cty.Value) diag.List {
 	pc, ds := d.Provider(t)
 	if pc != nil && v.limited() != nil {
@@ -119,7 +119,7 @@ func (v *validator) block(t *demand.Task, d *eval.Desired, s *schema.Resource, s
 	}
 	first := v.first(d.Resource.Config())
 	asked := first && !acceptsAll(d)
-	if !asked || b.Dynamic() { // what dynamic blocks hold is evaluated only if there are any
+	if !asked || b.Dynamic() { // the contents of dynamic blocks are only evaluated if there are any
 		more = resourceclient.Blame(d, s, b.Static(t, d.Scope(cty.NilVal)))
 		ds = append(ds, more...)
 	}
@@ -136,13 +136,14 @@ func (v *validator) block(t *demand.Task, d *eval.Desired, s *schema.Resource, s
 	return append(ds, made(t, d, self)...)
 }
 
-// acceptsAll reports whether the provider of an instance refuses nothing that fits its schema.
+// acceptsAll reports whether the provider of an instance accepts every configuration that
+// conforms to its schema.
 func acceptsAll(d *eval.Desired) bool {
 	return d.Resource.Provider().IsBuiltIn() && d.Addr().Resource.Mode == addr.Managed
 }
 
-// configuration is what the provider says of the block as far as its text alone tells
-// it, and notes if that is nothing.
+// configuration lets the provider validate the block, as far as its text determines the values.
+// It records configurations without messages.
 func (v *validator) configuration(t *demand.Task, d *eval.Desired, s *schema.Resource) diag.List {
 	written, _, ds := resourceclient.ConfigValue(t, d, s)
 	if ds = resourceclient.Blame(d, s, ds); ds.HasErrors() {

@@ -1,8 +1,8 @@
-// Package validate holds a module tree to every rule that can be checked
-// without state, variables and configured providers.
+// Package validate checks a module tree without state, values of variables and configured
+// providers.
 //
-// Main function: Run. The one rule: every block is looked at once, with unknown
-// repetition, so that what it costs does not depend on how many instances there are.
+// Main function: Run. The one rule: every block is checked once with unknown repetition, so
+// that the cost does not depend on the number of instances.
 package validate
 
 import (
@@ -26,27 +26,28 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// Input is what is validated and with what.
+// Input contains the module tree and what is needed to validate it.
 type Input struct {
 	Tree         *module.Tree
 	Providers    resourceclient.Providers
 	Functions    map[string]function.Function
 	Provisioners Provisioners
 	Cwd          string
-	// Without says of which providers nothing is asked; nil: of none. What belongs to
-	// them is taken for anything, and Cwd and the workspace for unknown.
+	// Without reports whether a provider is skipped; nil means that none is. Blocks of skipped
+	// providers may have any arguments, and path.cwd and the workspace are unknown.
 	Without  func(addr.Provider) bool
-	Compiled *eval.Compiled // see there; nil: none
-	// Wants reports whether a plan needs a resource block; nil: it needs all. What is wrong with
-	// other blocks is not looked at before the plan.
+	Compiled *eval.Compiled // see eval.Compiled; nil means none
+	// Wants reports whether a plan needs a resource block; nil means that it needs all. Before
+	// a plan, other blocks are not checked.
 	Wants func(addr.ConfigResource) bool
-	// Uses reports whether a plan to destroy uses a provider configuration; nil: it uses all.
+	// Uses reports whether a plan to destroy uses a provider configuration; nil means that it
+	// uses all.
 	Uses func(addr.ProviderConfig) bool
-	// Also checks more of the root module, with the same evaluation; nil: nothing.
+	// Also runs further checks of the root module with the same evaluation; nil means none.
 	Also func(*demand.Task, *eval.Evaluator) diag.List
 }
 
-// Provisioners knows the types of provisioners.
+// Provisioners validates types of provisioners.
 type Provisioners interface {
 	Schema(typ string) *schema.Block
 	ConnectionSchema() *schema.Block
@@ -61,22 +62,22 @@ type validator struct {
 	graph  *demand.Graph
 
 	early   bool // see Early
-	destroy bool // early, and before a plan to destroy: the provider configurations that it uses
-	mild    bool // early, and before a plan to destroy: all, for warnings
+	destroy bool // early, before a plan to destroy: check only the provider configurations that it uses
+	mild    bool // early, before a plan to destroy: check everything, for warnings
 
 	mu        sync.Mutex
-	done      map[any]bool // blocks and folders that were looked at
-	validated Validated    // early
-	redundant diag.List    // early: warnings that no plan gives
-	instances sync.Map     // early: cty.Value by anyOf
+	done      map[any]bool // blocks and directories that were checked
+	validated Validated    // set if early
+	redundant diag.List    // if early: warnings that the plan does not repeat
+	instances sync.Map     // if early: cty.Value by anyOf
 }
 
-// Run validates a tree.
+// Run validates a module tree.
 func Run(ctx context.Context, in Input) diag.List {
 	v := newValidator(ctx, in, false)
 	v.graph.Report(module.CheckProviders(in.Tree))
 	if ds := v.graph.Diags(); ds.HasErrors() {
-		return ds // the rest would only say the same of each resource
+		return ds // continuing would repeat the errors for each resource
 	}
 	if in.Provisioners != nil {
 		v.graph.Report(module.CheckProvisioners(in.Tree, func(typ string) bool { return in.Provisioners.Schema(typ) != nil }))
@@ -100,7 +101,7 @@ func newValidator(ctx context.Context, in Input, early bool) *validator {
 	return v
 }
 
-// run walks the modules from the root.
+// run visits the modules from the root.
 func (v *validator) run() {
 	var w parallel.Work[job]
 	v.graph.Rest = w.Break
@@ -111,7 +112,7 @@ func (v *validator) run() {
 
 type job func(*demand.Task)
 
-// module demands what there is in a module instance, and in those that it calls.
+// module demands everything in a module instance and in the modules that it calls.
 func (v *validator) module(w *parallel.Work[job], m *eval.Module) {
 	first := !v.early || v.first(m.Node.Config)
 	var all []job
@@ -133,7 +134,7 @@ func (v *validator) module(w *parallel.Work[job], m *eval.Module) {
 		})
 	}
 	all = append(all, func(t *demand.Task) {
-		if first && v.limited() == nil { // else with the resources that use them
+		if first && v.limited() == nil { // otherwise with the resources that use them
 			for _, pc := range m.ProviderInstances(t) {
 				if !v.destroy || v.in.Uses == nil || v.in.Uses(pc.Addr) {
 					v.graph.Report(v.provider(t, pc))
@@ -151,8 +152,8 @@ func (v *validator) module(w *parallel.Work[job], m *eval.Module) {
 	w.Add(all...)
 }
 
-// outputs demands the root outputs that a plan with targets or exclusions may make: those
-// that read something, all of which it needs.
+// outputs demands the root outputs that a plan with targets or exclusions may compute: those
+// that read something, all of which is in the plan.
 func (v *validator) outputs(t *demand.Task, root *eval.Module) {
 	reads := eval.StaticOutputs(v.in.Tree)
 	for _, name := range root.Outputs() {
@@ -163,8 +164,8 @@ func (v *validator) outputs(t *demand.Task, root *eval.Module) {
 	}
 }
 
-// limited is what the plan needs alone, nil if that is everything. Before a plan to destroy
-// all of configuration is looked at, for warnings.
+// limited returns the test whether the plan needs a resource; nil if it needs everything.
+// Before a plan to destroy everything is checked, for warnings.
 func (v *validator) limited() func(addr.ConfigResource) bool {
 	if v.destroy || v.mild || !v.early {
 		return nil
@@ -177,12 +178,12 @@ func (v *validator) wants(c addr.ConfigResource) bool {
 	return f == nil || f(c)
 }
 
-// entersCall reports whether anything is demanded in a called module.
+// entersCall reports whether anything in a called module is checked.
 func (v *validator) entersCall(n *module.Node) bool {
 	switch f := v.limited(); {
 	case n == nil:
 		return true
-	case v.destroy: // of modules that are called once: others have no provider configurations of their own
+	case v.destroy: // only modules without repetition, since others cannot have provider configurations
 		r := n.Call.Repeat
 		return r.Count == nil && r.ForEach == nil && r.Enabled == nil && configures(n)
 	case f == nil:
@@ -217,8 +218,8 @@ func configures(n *module.Node) bool {
 	return false
 }
 
-// values demands the values of a module instance: its inputs alone where another instance
-// with the same text was looked at.
+// values demands the values of a module instance. If another instance with the same text was
+// checked before, only its inputs are demanded.
 func (v *validator) values(t *demand.Task, m *eval.Module, first bool) {
 	if !first {
 		for _, f := range m.Inputs() {
@@ -284,8 +285,8 @@ func (v *validator) Schema(_ *demand.Task, a addr.Provider) (*schema.Provider, d
 	return v.client.Schema(a)
 }
 
-// Value implements eval.Phase: the configuration with unknowns where the
-// provider decides.
+// Value implements eval.Phase. It returns the configuration, with unknown values for attributes
+// that the provider computes.
 func (v *validator) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
 	if v.leavesOut(d.Resource.Provider()) {
 		return v.alone(t, d)
@@ -306,7 +307,7 @@ func (v *validator) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List
 	ds = append(ds, more...)
 	_, more = d.Preconditions(t)
 	ds = append(ds, notFailures(more)...)
-	if b, more := d.Resource.Body(s); b.Dynamic() && !more.HasErrors() { // what such blocks hold is evaluated only if there are any
+	if b, more := d.Resource.Body(s); b.Dynamic() && !more.HasErrors() { // the contents of dynamic blocks are only evaluated if there are any
 		if more = b.Static(t, d.Scope(cty.NilVal)); more.HasErrors() {
 			return unknown, append(ds, resourceclient.Blame(d, s, more)...)
 		}
@@ -347,7 +348,7 @@ func (v *validator) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List
 	return out, append(ds, made(t, d, out)...)
 }
 
-// made is what is wrong with what is said of an instance as it will be.
+// made returns the errors in expressions that refer to the future instance.
 func made(t *demand.Task, d *eval.Desired, out cty.Value) diag.List {
 	_, more := d.Postconditions(t, out)
 	ds := notFailures(more)
@@ -360,8 +361,8 @@ func made(t *demand.Task, d *eval.Desired, out cty.Value) diag.List {
 	return ds
 }
 
-// notFailures drops conditions that fail: with unknown values that says nothing
-// yet, and where all is known, planning tells.
+// notFailures removes failed conditions: with unknown values a failure means nothing, and with
+// known values the plan reports it.
 func notFailures(ds diag.List) diag.List {
 	var out diag.List
 	for _, m := range ds {
@@ -382,7 +383,8 @@ func onlyOf(ds diag.List, code string) diag.List {
 	return out
 }
 
-// onlyKnown drops the complaint that prevent_destroy is not known: variables have no values here.
+// onlyKnown removes the error that prevent_destroy is unknown, since variables have no values
+// during validation.
 func onlyKnown(ds diag.List) diag.List {
 	var out diag.List
 	for _, m := range ds {
@@ -393,7 +395,7 @@ func onlyKnown(ds diag.List) diag.List {
 	return out
 }
 
-// deprecated warns of arguments and blocks that the provider calls deprecated.
+// deprecated warns about arguments and blocks that the provider has deprecated.
 func (v *validator) deprecated(d *eval.Desired, s *schema.Resource, config cty.Value) diag.List {
 	if !v.first(d.Resource.Config()) {
 		return nil
@@ -436,7 +438,7 @@ func sentence(text string) string {
 	return text
 }
 
-// ignored holds ignore_changes to what an object of the resource has.
+// ignored checks the references in ignore_changes against the schema.
 func (v *validator) ignored(d *eval.Desired, s *schema.Resource) diag.List {
 	var ds, redundant diag.List
 	for _, ref := range d.Resource.Config().Lifecycle.IgnoreChanges {
@@ -472,7 +474,7 @@ func (v *validator) provisioners(t *demand.Task, d *eval.Desired, self cty.Value
 	for _, p := range cfg.Provisioners {
 		b := v.in.Provisioners.Schema(p.Type)
 		if b == nil {
-			continue // was reported at the beginning
+			continue // reported at the beginning
 		}
 		scope := d.Scope(self)
 		config, more := evalBody(t, p.Body, b, scope)
@@ -485,7 +487,7 @@ func (v *validator) provisioners(t *demand.Task, d *eval.Desired, self cty.Value
 		if block != nil {
 			conn, more = evalBody(t, block.Body, v.in.Provisioners.ConnectionSchema(), scope)
 			if bad = bad || more.HasErrors(); block != cfg.Connection || p == cfg.Provisioners[0] {
-				ds = append(ds, more...) // those of the resource's connection once
+				ds = append(ds, more...) // messages about the resource's connection appear once
 			}
 		}
 		if !bad {
@@ -513,7 +515,7 @@ func (v *validator) Function(_ *demand.Task, a addr.Provider, pc *eval.ProviderC
 	return resourceclient.ProviderFunction(v.ctx, prov, a, name, false)
 }
 
-// evalBody reads a body with a schema and evaluates it to a value without marks.
+// evalBody decodes a body with a schema and evaluates it to a value without marks.
 func evalBody(t *demand.Task, body hcl.Body, b *schema.Block, s lang.Scope) (cty.Value, diag.List) {
 	c, ds := lang.CompileBody(body, b)
 	if ds.HasErrors() {
