@@ -8,8 +8,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Difference writes the two sides of a failed condition. Secret values are null, and a separate
-// member marks them. (The tofu binary shows them.)
+// Difference writes the two sides of a failed condition. Secret values are null, although
+// OpenTofu writes them; separate members mark them as sensitive.
 func Difference(d *diag.Difference) json.RawMessage {
 	before, after := value.NewPathSet(d.BeforeSecret), value.NewPathSet(d.AfterSecret)
 	w := new(writer)

@@ -201,8 +201,9 @@ func (r Removals) Provisioners(a addr.Instance) ([]*config.Provisioner, *config.
 	return nil, nil
 }
 
-// StillWanted returns an error for a block about an instance of the configuration that is
-// declared at at. Blocks without for_each were checked when they were read.
+// StillWanted returns an error for a removed block about an instance that the configuration
+// declares; at is the position of the declaration. Blocks without for_each were checked when
+// they were read.
 func (r Removals) StillWanted(a addr.Instance, at source.Range) diag.List {
 	all := r.covering(a)
 	i := slices.IndexFunc(all, func(s *removedStatement) bool { return s.block.ForEach != nil })

@@ -61,7 +61,7 @@ type validator struct {
 	ev     *eval.Evaluator
 	graph  *demand.Graph
 
-	early   bool // see Early
+	early   bool // validation runs before a plan; see BeforePlan
 	destroy bool // early, before a plan to destroy: check only the provider configurations that it uses
 	mild    bool // early, before a plan to destroy: check everything, for warnings
 

@@ -15,15 +15,15 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/sealing"
 )
 
-// Whether the run that writes a journal is still at work, its file tells: the run
-// holds a lock on it, which the system drops when the process ends, however it ends.
-// That holds whatever the state is locked with, and if it is not locked at all.
+// The file of a journal shows whether its run is still working: the run holds a lock on it,
+// which the operating system releases when the process ends in any way. This is independent of
+// how or whether the state is locked.
 //
-// Who only looks asks for a shared lock for a moment, and takes nothing. Who folds a
-// journal in for good claims it, that is, locks it as the run did, so that of two
-// who come at once one folds it in and no run begins meanwhile.
+// A process that only reads a journal takes a shared lock briefly. A process that merges a
+// journal permanently claims it, that is, it takes the same lock as the run. Of two such
+// processes only one merges the journal, and no run can begin meanwhile.
 
-// A Run tells who writes a journal.
+// A Run describes the run that writes a journal.
 type Run struct {
 	Operation string // e.g. "OperationTypeApply"
 	Who       string // user@host
@@ -31,7 +31,7 @@ type Run struct {
 	Since     time.Time
 }
 
-// String tells a user of the run.
+// String returns a description for the user.
 func (r Run) String() string {
 	if r == (Run{}) {
 		return "another run"
@@ -40,13 +40,14 @@ func (r Run) String() string {
 	return fmt.Sprintf("another run (%s by %s, process %d, since %s)", what, r.Who, r.Process, r.Since.UTC().Format("2006-01-02 15:04:05 MST"))
 }
 
-// printable is the run with texts that can be shown on a terminal, whoever wrote them.
+// printable returns the run with texts that are safe to show on a terminal, whatever their
+// origin.
 func (r Run) printable() Run {
 	r.Operation, r.Who = printable(r.Operation), printable(r.Who)
 	return r
 }
 
-// printable drops control characters, and what is longer than any name.
+// printable removes control characters and truncates long texts.
 func printable(text string) string {
 	const most = 4096
 	if len(text) > most {
@@ -60,15 +61,15 @@ func printable(text string) string {
 	}, text)
 }
 
-// errBusy says that somebody else has the lock.
+// errBusy is the error that another process holds the lock.
 var errBusy = errors.New("another process has locked it")
 
-// A LiveError says that a journal belongs to a run that is at work.
+// A LiveError reports that a journal belongs to a run that is still working.
 type LiveError struct{ Run Run }
 
 func (e *LiveError) Error() string { return "it belongs to a run that is at work: " + e.Run.String() }
 
-// lock takes the lock of a new journal. Who only looks may have it for a moment.
+// lock takes the lock of a new journal. A reader may hold a shared lock briefly.
 func lock(f *os.File) error {
 	for try := 0; ; try++ {
 		err := tryLock(f, false)
@@ -79,7 +80,7 @@ func lock(f *os.File) error {
 	}
 }
 
-// stillAt reports whether an open file has this name.
+// stillAt reports whether path is the name of an open file.
 func stillAt(f *os.File, path string) bool {
 	have, err := f.Stat()
 	if err != nil {
@@ -89,9 +90,9 @@ func stillAt(f *os.File, path string) bool {
 	return err == nil && os.SameFile(have, now)
 }
 
-// Inspect reads a journal and leaves everything as it is. Recovered.Live tells whether its
-// run is at work, Recovered.Foreign whether it is that of another user than u. Without a file
-// the error is fs.ErrNotExist.
+// Inspect reads a journal without changing anything. Recovered.Live reports whether its run is
+// still working, and Recovered.Foreign whether it belongs to another user than u. If there is
+// no file, the error is fs.ErrNotExist.
 func Inspect(path string, sealer sealing.Sealer, u User) (*Recovered, error) {
 	if err := notLinked(path); err != nil {
 		return nil, err
@@ -106,13 +107,14 @@ func Inspect(path string, sealer sealing.Sealer, u User) (*Recovered, error) {
 		return nil, fs.ErrNotExist // its run has just ended
 	}
 	rec, err := read(f, path, sealer, &u)
-	if rec != nil && live { // what is just being written may look damaged
+	if rec != nil && live { // a record that is being written may look damaged
 		rec.Live, rec.Bad, rec.BadTail = true, nil, 0
 	}
 	return rec, err
 }
 
-// read reads a journal and its tail. u is the user whose journal it may be; nil: nobody asks.
+// read reads a journal and its tail. u is the user to whom it must belong; nil means that this
+// is not checked.
 func read(f *os.File, path string, sealer sealing.Sealer, u *User) (*Recovered, error) {
 	b, err := io.ReadAll(f)
 	if err != nil {
@@ -125,14 +127,14 @@ func read(f *os.File, path string, sealer sealing.Sealer, u *User) (*Recovered, 
 	rec, err := parse(b, func(old bool) ([][]byte, int) { return readTail(tailPath(path), old) }, sealer, j)
 	if err == nil && u != nil {
 		if t := rec.Transfer; t != nil && t.Decision == filepath.Base(path)+"-moved-"+t.ID {
-			t.Into = true // format 2 said it so
+			t.Into = true // the record in format 2
 		}
 		err = rec.decide(*u)
 	}
 	return rec, err
 }
 
-// notLinked refuses a link in the place of a journal: it could lead to the journal of
+// notLinked returns an error if a journal is a link, which could refer to the journal of
 // another state.
 func notLinked(path string) error {
 	info, err := os.Lstat(path)
@@ -147,14 +149,14 @@ func notLinked(path string) error {
 	return err
 }
 
-// A Claim is a journal whose run has ended, and which nobody else can claim.
+// A Claim is a journal whose run has ended, locked so that no other process can claim it.
 type Claim struct {
 	path string
 	f    *os.File
 }
 
-// TakeOver claims a journal whose run has ended. The error is a *LiveError if it has
-// not, and fs.ErrNotExist if there is no journal. The caller calls Close at the end.
+// TakeOver claims a journal whose run has ended. The error is a *LiveError if the run is still
+// working, and fs.ErrNotExist if there is no journal. The caller must call Close.
 func TakeOver(path string, sealer sealing.Sealer) (*Claim, error) {
 	for {
 		if err := notLinked(path); err != nil {
@@ -176,7 +178,7 @@ func TakeOver(path string, sealer sealing.Sealer) (*Claim, error) {
 				rec = &Recovered{}
 			}
 			return nil, &LiveError{rec.Run}
-		} // where files cannot be locked, the lock of the state must do
+		} // file systems without locks rely on the lock of the state
 		if stillAt(f, path) {
 			return &Claim{path, f}, nil
 		}
@@ -184,7 +186,8 @@ func TakeOver(path string, sealer sealing.Sealer) (*Claim, error) {
 	}
 }
 
-// Recover reads the journal. Recovered.Foreign tells whether it is that of another user than u.
+// Recover reads the journal. Recovered.Foreign reports whether it belongs to another user than
+// u.
 func (c *Claim) Recover(sealer sealing.Sealer, u User) (*Recovered, error) {
 	if _, err := c.f.Seek(0, io.SeekStart); err != nil {
 		return nil, err
@@ -192,8 +195,8 @@ func (c *Claim) Recover(sealer sealing.Sealer, u User) (*Recovered, error) {
 	return read(c.f, c.path, sealer, &u)
 }
 
-// Discard removes the journal once the state that it was folded into is written, or
-// what it knew is saved apart.
+// Discard removes the journal. The caller must have written the state with its contents, or
+// saved them to a separate file.
 func (c *Claim) Discard() error {
 	if !removeOpen {
 		c.Close()
@@ -204,8 +207,7 @@ func (c *Claim) Discard() error {
 	return removeTail(tailPath(c.path))
 }
 
-// KeepAside gives a journal that is damaged another name, for who wants to look into
-// it, and returns that.
+// KeepAside renames a damaged journal, so that it can be examined, and returns the new name.
 func (c *Claim) KeepAside() (string, error) {
 	if !removeOpen {
 		c.Close()
@@ -217,7 +219,7 @@ func (c *Claim) KeepAside() (string, error) {
 	return aside, os.Rename(c.path, aside)
 }
 
-// asideOf is a name that is free for a damaged journal.
+// asideOf returns an unused name for a damaged journal.
 func asideOf(path string) string {
 	for n := 1; ; n++ {
 		if aside := fmt.Sprintf("%s.damaged.%d", path, n); !Exists(aside) {
@@ -226,12 +228,12 @@ func asideOf(path string) string {
 	}
 }
 
-// KeepCopy puts the bytes of a damaged journal that is no file into one beside where
-// that would be, and returns its name.
+// KeepCopy writes the bytes of a damaged journal that is not a file to a new file next to path,
+// and returns its name.
 func KeepCopy(path string, b []byte) (string, error) {
 	aside := asideOf(path)
 	return aside, os.WriteFile(aside, b, 0o600)
 }
 
-// Close gives the claim up. It may be called more than once.
+// Close releases the claim. It may be called more than once.
 func (c *Claim) Close() { _ = c.f.Close() }

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryLock takes a lock on an open file that ends with its process, or gives errBusy.
-// It belongs to this opening of the file: opening and closing the file elsewhere in
-// the process does not drop it.
+// tryLock locks an open file until the process ends, or returns errBusy. The lock belongs to
+// this open file description: opening and closing the file elsewhere in the process does not
+// release it.
 func tryLock(f *os.File, shared bool) error {
 	how := unix.LOCK_EX
 	if shared {
@@ -29,5 +29,5 @@ func tryLock(f *os.File, shared bool) error {
 	}
 }
 
-// removeOpen: a file that is open can be removed and renamed.
+// removeOpen is true because an open file can be removed and renamed.
 const removeOpen = true

@@ -4,7 +4,8 @@ package journal
 
 import "os"
 
-// tryLock has no lock to take here: the lock of the state alone tells who is at work.
+// tryLock does nothing, because this system has no suitable lock. Only the lock of the state
+// protects the journal.
 func tryLock(*os.File, bool) error { return nil }
 
 const removeOpen = true

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// tryLock takes a lock that ends with its process, or gives errBusy. What it covers
-// lies behind everything that is ever written, since nobody could read it otherwise.
+// tryLock locks a file until the process ends, or returns errBusy. The locked range is beyond
+// the end of the file, since other processes could not read it otherwise.
 func tryLock(f *os.File, shared bool) error {
 	flags := uint32(windows.LOCKFILE_FAIL_IMMEDIATELY)
 	if !shared {
@@ -21,5 +21,5 @@ func tryLock(f *os.File, shared bool) error {
 	return err
 }
 
-// A file that is open cannot be removed or renamed.
+// removeOpen is false because an open file cannot be removed or renamed.
 const removeOpen = false

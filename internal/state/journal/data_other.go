@@ -4,5 +4,5 @@ package journal
 
 import "os"
 
-// syncData brings what was written to a file to disk.
+// syncData writes the contents of a file to disk.
 func syncData(f *os.File) error { return f.Sync() }

@@ -1,18 +1,16 @@
-// Package journal remembers what an apply does while it does it, so that a run
-// that is killed loses nothing that a provider answered.
+// Package journal records the actions of an apply while they happen, so that a killed run loses
+// no provider response.
 //
-// Main types: Journal, which a run writes, and Recovered, which the next
-// command reads and folds into the state. The one rule: Begin before a call
-// that changes something, Answer before its result is used; both are in the
-// file when they return, which a killed process cannot undo. On disk they are
-// at most SyncDelay later, and at once after Sync; one sync serves all that was
-// noted until it begins.
+// Main types: Journal, which a run writes, and Recovered, which the next command reads and
+// merges into the state. The one rule: Begin is called before a call that changes something,
+// and Answer before its result is used. Both have written to the file when they return, which
+// survives the death of the process. The record is on disk at most SyncDelay later, and
+// immediately after Sync; one sync covers all records written before it.
 //
-// A journal is a file beside the state, for its owner alone, and bound to the user that
-// wrote it and to its path (user.go). It holds records
-// with a checksum each. What a crash left torn at the end is not read; bytes
-// elsewhere that are no record are stepped over, reported, and kept. How a record
-// looks stands in record.go, how a journal is read in parse.go.
+// A journal is a file next to the state, readable by its owner only. It is bound to its path
+// and to the user that wrote it (user.go). It contains records with checksums. A record that a
+// crash truncated at the end is ignored. Damaged bytes elsewhere are skipped, reported and
+// kept. record.go describes records, and parse.go how a journal is read.
 package journal
 
 import (
@@ -31,17 +29,18 @@ import (
 	"github.com/terrace-iac/terrace/state/statefile"
 )
 
-// SyncDelay is how long a record may stay in the memory of the system only.
+// SyncDelay is the maximum time for which a record may be only in the memory of the operating
+// system.
 const SyncDelay = 100 * time.Millisecond
 
-// A Header names the state that a journal continues: that of the store when
-// the run began, "" and 0 if there was none.
+// A Header identifies the state that a journal continues: the state in the store when the run
+// began. It is "" and 0 if there was none.
 type Header struct {
 	Lineage string
 	Serial  uint64
 }
 
-// HeaderOf is the header for a run that begins with a state; nil is none.
+// HeaderOf returns the header for a run that begins with a state; nil means none.
 func HeaderOf(s *state.State) Header {
 	if s == nil {
 		return Header{}
@@ -49,57 +48,55 @@ func HeaderOf(s *state.State) Header {
 	return Header{Lineage: s.Lineage, Serial: s.Serial}
 }
 
-// A Mirror keeps what is written to a journal in a second place. Its methods are called
-// one at a time.
+// A Mirror is a second copy of a journal. Its methods are not called concurrently.
 type Mirror interface {
-	// Append returns once bytes that follow those before them are safe there.
+	// Append appends bytes to the copy. It returns when they are stored safely.
 	Append(b []byte) error
-	// Discard removes everything: the state that was written holds it.
+	// Discard removes the copy, because the written state contains all of it.
 	Discard() error
 }
 
-// A Journal is open for writing. Its methods may be called concurrently.
+// A Journal is open for writing. It is safe for concurrent use.
 type Journal struct {
 	path   string
 	sealer sealing.Sealer
-	codes  *binding // nil: the journal is bound to nobody
+	codes  *binding // nil means that the journal is not bound to a user
 	tail   *tail
 
-	mirror Mirror // nil for none
+	mirror Mirror // nil means none
 
 	mu     sync.Mutex
 	f      *os.File // nil after Close
-	size   int64    // what is wholly written
-	number uint32   // of the last record
-	safe   int64    // what is on disk; 0: not even the name
-	broken error    // a record could not be written and not be taken back
-	plain  []byte   // scratch
+	size   int64    // number of bytes that are completely written
+	number uint32   // number of the last record
+	safe   int64    // number of bytes on disk; 0 means that not even the file's name is
+	broken error    // error after a record was written in part and could not be removed
+	plain  []byte   // buffer
 	out    []byte
-	unsent []byte // what the mirror has not got yet
-	busy   bool   // a sync is under way
+	unsent []byte // bytes that the mirror does not have yet
+	busy   bool   // a sync is in progress
 
-	syncing    chan struct{} // one place, taken by who syncs or closes, before mu
+	syncing    chan struct{} // semaphore of one, held for a sync or close and taken before mu
 	background sync.WaitGroup
-	timer      *time.Timer // of the next sync in the background; nil if none is due
-	failed     error       // of a sync
+	timer      *time.Timer // the next sync in the background; nil if none is due
+	failed     error       // error of a sync
 }
 
-// ErrExists says that there is a journal already, which must be recovered first.
+// ErrExists is the error that a journal exists already and must be recovered first.
 var ErrExists = errors.New("there is a journal of another run")
 
-// Options say what a journal begins with. The zero value is one of a run without a
-// state, of which nothing is known.
+// Options configures Create. The zero value describes an unknown run without a state.
 type Options struct {
 	Header
 	Run     Run
-	Sealer  sealing.Sealer // nil: nothing is sealed
-	Mirror  Mirror         // nil: the file is all there is
-	User    User           // who the journal is bound to
-	Store   string         // names the place of the state, for the copy in the Mirror
-	Answers int            // how many are expected, about: fewer take less memory, and more cost time alone; 0: many
+	Sealer  sealing.Sealer // nil means no encryption
+	Mirror  Mirror         // nil means that there is only the file
+	User    User           // the user to whom the journal is bound
+	Store   string         // identifies the location of the state, for the copy in the Mirror
+	Answers int            // expected number of answers, for allocating memory; 0 means many. A wrong number only costs time
 }
 
-// Create starts a journal. The file must not exist: the error is ErrExists then.
+// Create creates a journal. If the file exists, the error is ErrExists.
 func Create(path string, o Options) (*Journal, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -108,12 +105,12 @@ func Create(path string, o Options) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := lock(f); errors.Is(err, errBusy) || !stillAt(f, path) { // another run took it for one that was left
+	if err := lock(f); errors.Is(err, errBusy) || !stillAt(f, path) { // another run claimed the new file as an abandoned journal
 		f.Close()
 		return nil, ErrExists
 	}
-	// A tail may have been left by who was killed while removing an earlier journal.
-	// As long as there is no header, nobody reads it.
+	// A process that was killed while it removed an earlier journal may have left a tail.
+	// Without a header no process reads it.
 	if err := removeTail(tailPath(path)); err != nil {
 		os.Remove(path)
 		f.Close()
@@ -149,12 +146,12 @@ func (j *Journal) start(h start) error {
 	if err := j.twice(kindHeader, h); err != nil || j.mirror == nil {
 		return err
 	}
-	return j.Sync() // so that a second place that does not work is found before anything is done
+	return j.Sync() // finds out whether the mirror works before anything is changed
 }
 
-// Begin notes that an action is about to be asked for. id tells the actions of
-// one run apart. With a Mirror it is there when Begin returns: who finds the journal on
-// another machine then knows at least what may have happened.
+// Begin records that an action is about to be requested. id is unique within the run. With a
+// Mirror, Begin returns when the mirror has the record, so that a command on another machine
+// knows at least what may have happened.
 func (j *Journal) Begin(id int, address, action string) error {
 	err := j.append(kindBegin, func(b []byte) ([]byte, error) {
 		return appendJSON(b, Intent{ID: id, Address: address, Action: action})
@@ -165,9 +162,9 @@ func (j *Journal) Begin(id int, address, action string) error {
 	return j.Sync()
 }
 
-// Answer notes what an action that was begun brought about; without changes,
-// that it brought about nothing. It may be called for an id that was not begun,
-// for changes that no provider was asked for, such as moves.
+// Answer records the changes of an action that was begun, or without changes that it had no
+// effect. It may be called for an id that was not begun, for changes without a provider call,
+// such as moves.
 func (j *Journal) Answer(id int, changes []state.Change) error {
 	body, err := appendAnswer([]byte{byte(kindAnswer)}, id, changes)
 	if err != nil {
@@ -179,8 +176,8 @@ func (j *Journal) Answer(id int, changes []state.Change) error {
 	return j.answerByTail(body)
 }
 
-// answerAtOnce writes an answer if nothing can keep it waiting: no sync is under
-// way, and none begins before it is written.
+// answerAtOnce writes an answer if it does not have to wait: no sync is in progress, and none
+// begins before it is written.
 func (j *Journal) answerAtOnce(body []byte) (bool, error) {
 	if !j.mu.TryLock() {
 		return false, nil
@@ -192,7 +189,7 @@ func (j *Journal) answerAtOnce(body []byte) (bool, error) {
 	return true, j.write(kindAnswer, func(b []byte) ([]byte, error) { return append(b, body[1:]...), nil })
 }
 
-// answerByTail puts an answer where nothing waits, and then into the journal.
+// answerByTail writes an answer to the tail, which never waits, and then to the journal.
 func (j *Journal) answerByTail(body []byte) error {
 	record, err := body, error(nil)
 	if j.sealer != nil {
@@ -225,9 +222,9 @@ func appendAnswer(b []byte, id int, changes []state.Change) ([]byte, error) {
 	return b, nil
 }
 
-// Written notes that s, which holds everything that was answered so far, is
-// about to be written to the store. If the run is killed after that write and
-// before Remove, what s holds is not folded in once more.
+// Written records that s, which contains all answers so far, is about to be written to the
+// store. If the run is killed after that write and before Remove, the answers in s are not
+// merged again.
 func (j *Journal) Written(s *state.State) error {
 	sum, err := digest(s)
 	if err != nil {
@@ -236,7 +233,7 @@ func (j *Journal) Written(s *state.State) error {
 	return j.twice(kindWritten, mark{HeaderOf(s), sum})
 }
 
-// twice notes what all else depends on.
+// twice writes a record two times, because everything else depends on it.
 func (j *Journal) twice(k kind, v any) error {
 	body := func(b []byte) ([]byte, error) { return appendJSON(b, v) }
 	if err := j.append(k, body); err != nil {
@@ -251,7 +248,7 @@ func (j *Journal) append(k kind, body func([]byte) ([]byte, error)) error {
 	return j.write(k, body)
 }
 
-// write writes one record with one call of the system. The caller holds mu.
+// write writes one record with one system call. The caller holds mu.
 func (j *Journal) write(k kind, body func([]byte) ([]byte, error)) error {
 	switch {
 	case j.f == nil:
@@ -282,8 +279,7 @@ func (j *Journal) write(k kind, body func([]byte) ([]byte, error)) error {
 	return nil
 }
 
-// takeBack removes a record that was written in part, so that those after it
-// can be read.
+// takeBack removes a record that was written in part, so that later records can be read.
 func (j *Journal) takeBack(n int) {
 	if n == 0 {
 		return
@@ -297,7 +293,7 @@ func (j *Journal) takeBack(n int) {
 	}
 }
 
-// syncSoon sees to it that a sync follows. The caller holds mu.
+// syncSoon schedules a sync in the background. The caller holds mu.
 func (j *Journal) syncSoon() {
 	if j.timer != nil {
 		return
@@ -305,11 +301,11 @@ func (j *Journal) syncSoon() {
 	j.background.Add(1)
 	j.timer = time.AfterFunc(SyncDelay, func() {
 		defer j.background.Done()
-		_ = j.Sync() // what is wrong is returned by the next call
+		_ = j.Sync() // the next call returns the error
 	})
 }
 
-// stopTimer takes back the sync that is due. The caller holds mu.
+// stopTimer cancels the scheduled sync. The caller holds mu.
 func (j *Journal) stopTimer() {
 	if j.timer != nil && j.timer.Stop() {
 		j.background.Done()
@@ -317,7 +313,7 @@ func (j *Journal) stopTimer() {
 	j.timer = nil
 }
 
-// Sync returns once all that was noted before is on disk.
+// Sync returns when all earlier records are on disk.
 func (j *Journal) Sync() error {
 	j.mu.Lock()
 	want := j.size
@@ -326,7 +322,7 @@ func (j *Journal) Sync() error {
 	defer func() { <-j.syncing }()
 	j.mu.Lock()
 	f, size, known, err := j.f, j.size, j.safe, errors.Join(j.broken, j.failed)
-	if f == nil || err != nil || known >= want { // another one's sync served this one too
+	if f == nil || err != nil || known >= want { // the sync of another call included these records
 		j.mu.Unlock()
 		return err
 	}
@@ -356,8 +352,8 @@ func (j *Journal) Sync() error {
 	return nil
 }
 
-// Close closes the journal and leaves the file for the next command, as after
-// an error that kept the state from being written.
+// Close closes the journal and leaves the file for the next command, for example after the
+// state could not be written.
 func (j *Journal) Close() error {
 	defer j.background.Wait()
 	err := j.Sync()
@@ -375,8 +371,8 @@ func (j *Journal) Close() error {
 	return err
 }
 
-// Remove closes the journal and removes it: the state that was written holds
-// everything.
+// Remove closes and deletes the journal. The caller must have written a state with all of its
+// contents.
 func (j *Journal) Remove() error {
 	defer j.background.Wait()
 	j.syncing <- struct{}{}
@@ -388,7 +384,7 @@ func (j *Journal) Remove() error {
 	return err
 }
 
-// removeFile removes the file. The caller has syncing.
+// removeFile deletes the file. The caller holds syncing.
 func (j *Journal) removeFile() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -400,7 +396,7 @@ func (j *Journal) removeFile() error {
 	if f != nil && !removeOpen {
 		err = f.Close()
 	}
-	// Until it is closed it is locked: nobody takes it for one that was left.
+	// The file is locked until it is closed, so that no other process claims it.
 	if e := os.Remove(j.path); e != nil && !errors.Is(e, fs.ErrNotExist) {
 		err = errors.Join(err, e)
 	}

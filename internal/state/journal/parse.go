@@ -10,16 +10,17 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// A journal is read from the first record to the last. Where bytes are found that are no
-// record, the next record is searched that checks, so that one bad place loses what
-// stood in it and no more. Only the beginning of a record at the very end is nothing
-// to speak of: the run was killed while it wrote it, before anybody relied on it.
+// A journal is read from the first record to the last. After bytes that are not a record, the
+// next valid record is searched, so that damage in one place loses only the records there. The
+// beginning of a record at the very end is not damage: the run was killed while it wrote the
+// record, before anything depended on it.
 
-// format is what the first line of a journal tells, or if that is damaged, its records.
+// format is the format of a journal. It is taken from the first line, or if that is damaged,
+// from the records.
 type format struct {
 	old    bool // format 1
 	sealed bool
-	start  int // where the records begin
+	start  int // offset of the first record
 	bad    bool
 }
 
@@ -37,7 +38,7 @@ func (f format) torn(b []byte) bool {
 	return torn(b)
 }
 
-// next is where the next record may begin, from a place on.
+// next returns the offset at or after from where the next record may begin.
 func (f format) next(b []byte, from int) int {
 	if f.old {
 		return from
@@ -49,7 +50,7 @@ func (f format) next(b []byte, from int) int {
 	return from + i
 }
 
-// errNoJournal says that a file is none that this version can read.
+// errNoJournal is the error that a file is not a journal that this version can read.
 var errNoJournal = errors.New("its first line is not that of a journal, and nothing that follows is a record; it is damaged, or a newer version wrote it")
 
 func formatOf(b []byte) (format, error) {
@@ -62,7 +63,7 @@ func formatOf(b []byte) (format, error) {
 			return f.format, nil
 		}
 	}
-	// The records of this format can be found without the line.
+	// Records of this format can be found without the first line.
 	for at := (format{}).next(b, 0); at < len(b); at = (format{}).next(b, at+1) {
 		if r, ok := recordAt(b, at); ok {
 			return format{sealed: r.sealed, bad: true}, nil
@@ -71,14 +72,14 @@ func formatOf(b []byte) (format, error) {
 	return format{}, errNoJournal
 }
 
-// parse reads a journal. tail gives the records of its tail, and how many of them could
-// not be read, for the format of the journal. j tells whether the journal is the user's; nil:
-// the codes of records are not looked at.
+// parse reads a journal. tail returns the records of the journal's tail, and the number of
+// those that could not be read. old means that the journal has format 1. j decides whether the
+// journal belongs to the user; nil means that the codes of records are not checked.
 func parse(b []byte, tail func(old bool) ([][]byte, int), sealer sealing.Sealer, j *judge) (*Recovered, error) {
 	rec := &Recovered{}
 	for _, line := range []string{magic, sealedMagic, magic2, sealedMagic2, magic1, sealedMagic1} {
 		if strings.HasPrefix(line, string(b)) {
-			rec.Torn = int64(len(b)) // it was killed while it was made, before anything was begun
+			rec.Torn = int64(len(b)) // the run was killed while it created the journal, before it began anything
 			return rec, nil
 		}
 	}
@@ -107,21 +108,21 @@ func parse(b []byte, tail func(old bool) ([][]byte, int), sealer sealing.Sealer,
 			rec.Pending = append(rec.Pending, intent)
 		}
 	}
-	if rec.empty() { // whoever began it, there is nothing to ask about
+	if rec.empty() { // an empty journal needs no permission, whoever wrote it
 		rec.Foreign = nil
 	}
 	return rec, nil
 }
 
-// The reasons for which a journal is foreign.
+// The reasons for which a journal counts as foreign.
 var (
 	errUnbound = errors.New("it does not say who wrote it: the version of Terrace was an earlier one, or the user had no place for a key")
 	errOther   = errors.New("another user or another machine wrote it, or it is not where it was written, or it was changed since")
 	errStore   = errors.New("it was not written for this state, or by an earlier version of Terrace")
 )
 
-// bindingOf returns the binding of a journal that is the user's: that which a header of it
-// verifies with. Otherwise the error is the reason.
+// bindingOf returns the binding with which the header verifies if the journal belongs to the
+// user. Otherwise the error is the reason.
 func bindingOf(b []byte, f format, sealer sealing.Sealer, j judge) (*binding, error) {
 	why := errUnbound
 	for at := f.start; at < len(b); {
@@ -159,23 +160,23 @@ func (r record) open(sealer sealing.Sealer) ([]byte, error) {
 	return sealing.Open(sealer, r.body)
 }
 
-// A pass is one reading of a journal.
+// A pass is the state of reading a journal.
 type pass struct {
 	rec      *Recovered
 	sealer   sealing.Sealer
-	codes    *binding // nil: the codes of records are not looked at
-	opened   bool     // a record could be opened
-	unopened error    // why one could not; nil if all could
+	codes    *binding // nil means that the codes of records are not checked
+	opened   bool     // at least one record was decrypted
+	unopened error    // error of a record that could not be decrypted; nil if there was none
 	number   uint32
-	bound    bool // the header says that records have codes
+	bound    bool // the header states that records have codes
 	begun    []Intent
-	answered []bool      // of begun
-	open     map[int]int // place in begun by id
+	answered []bool      // per element of begun: it was answered
+	open     map[int]int // id to index in begun
 }
 
 // all reads the records of a journal.
 func (p *pass) all(b []byte, f format) {
-	good := f.start // the end of what was read
+	good := f.start // end of the bytes that were read
 	if f.bad {
 		good = 0
 	}
@@ -200,7 +201,8 @@ func (p *pass) all(b []byte, f format) {
 	}
 }
 
-// bad notes what could not be read before the record with a number, or at the end.
+// bad records that bytes could not be read. number is that of the record after them, or 0 at
+// the end.
 func (p *pass) bad(from, to int, number uint32) {
 	missing := uint32(1)
 	if number > 0 {
@@ -209,7 +211,7 @@ func (p *pass) bad(from, to int, number uint32) {
 	p.rec.Bad = append(p.rec.Bad, Bad{int64(from), int64(to), missing})
 }
 
-// take takes in a record that checks. It reports false where it makes no sense.
+// take processes a record with a correct checksum. It returns false if the content is invalid.
 func (p *pass) take(r record) bool {
 	if (p.sealer != nil) != r.sealed || p.codes != nil && (r.code == nil || !p.codes.verifies(r.number, r.body, r.code)) {
 		return false
@@ -223,8 +225,8 @@ func (p *pass) take(r record) bool {
 	return p.record(body) == nil
 }
 
-// late takes in the answers that were on their way into the journal. One that
-// had arrived there changes nothing when it is taken in again.
+// late processes the answers in the tail, which had not reached the journal. Processing an
+// answer again that had reached it changes nothing.
 func (p *pass) late(tail [][]byte, bad int) {
 	p.rec.BadTail = bad
 	for _, body := range tail {

@@ -13,8 +13,8 @@ import (
 	"github.com/terrace-iac/terrace/state/statefile"
 )
 
-// A journal is a line that names the format, then records. docs/journal.md tells the
-// format and what recovery promises, for who writes another implementation. A record is
+// A journal is a line with the format's name, followed by records. docs/journal.md specifies
+// the format and the guarantees of recovery for other implementations. A record is
 //
 //	marker               7 bytes
 //	form                 1 byte: 1 if the body is sealed, plus 2 if a code follows it
@@ -24,7 +24,7 @@ import (
 //	CRC-32C of the above 4 bytes
 //	body, and in its length the code of 16 bytes, if there is one (see user.go)
 //
-// with all numbers little-endian, and a body is one byte that tells its kind, then
+// All numbers are little-endian. The first byte of a body is its kind:
 //
 //	header   JSON of start; the first two records, so that no one bad record loses it
 //	begin    JSON of Intent
@@ -33,12 +33,12 @@ import (
 //	written  JSON of mark, twice for the same reason as the header
 //	transfer JSON of Transfer, twice, before the changes that are half of a move
 //
-// The marker is there to be found: whoever meets bytes that are no record searches
-// for the next one that checks. Its first byte and its fifth are in no text, so it is in no body that is not sealed.
+// The marker makes it possible to find the next record after damaged bytes. Its first and fifth
+// byte never occur in text, so no unsealed body contains it.
 //
-// There is no format 3, whose digit would be one flipped bit from others. In format 2, which
-// is still read, no record had a code. In format 1, which is read too, a
-// record had no marker, form, number and second checksum, and header and mark stood once.
+// There is no format 3, because its digit would differ from others by one bit. Format 2, which
+// can still be read, has no codes. Format 1, which can be read as well, has no marker, form,
+// number and second checksum, and header and mark occur once.
 const (
 	magic       = "terrace journal 4\n"
 	sealedMagic = "terrace journal 4 sealed\n"
@@ -73,12 +73,12 @@ func (k kind) known() bool {
 	return k == kindHeader || k == kindBegin || k == kindAnswer || k == kindWritten || k == kindTransfer
 }
 
-// start is the content of the header of a journal.
+// start is the content of a journal's header.
 type start struct {
 	Header
 	Run   Run
 	Store string `json:",omitempty"` // Options.Store
-	Nonce string `json:",omitempty"` // the random number of the run; "" if no record has a code
+	Nonce string `json:",omitempty"` // random number of the run; "" if no record has a code
 }
 
 // An Intent is an action that was begun.
@@ -88,13 +88,13 @@ type Intent struct {
 	Action  string // e.g. "create"
 }
 
-// A mark is a state that holds everything up to a place in the journal.
+// A mark identifies a state that contains all answers up to this position in the journal.
 type mark struct {
 	Header
 	Digest string
 }
 
-// digest is the same for states with the same content, lineage and serial.
+// digest returns a checksum of a state's content, lineage and serial.
 func digest(s *state.State) (string, error) {
 	h := sha256.New()
 	if err := statefile.Write(h, s, false); err != nil {
@@ -104,10 +104,10 @@ func digest(s *state.State) (string, error) {
 }
 
 func checksum(b []byte) uint32 {
-	return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) // the table is made once
+	return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) // MakeTable computes the table once
 }
 
-// seal appends the record of a body. sealer and codes may be nil.
+// seal appends a record with the given body. sealer and codes may be nil.
 func seal(dst, plain []byte, number uint32, sealer sealing.Sealer, codes *binding) ([]byte, error) {
 	start := len(dst)
 	dst = append(append(dst, marker...), make([]byte, headLen-len(marker))...)
@@ -132,17 +132,17 @@ func seal(dst, plain []byte, number uint32, sealer sealing.Sealer, codes *bindin
 	return dst, nil
 }
 
-// A record is one that checks.
+// A record is a record with correct checksums.
 type record struct {
-	at, end int // in the file
+	at, end int // offsets in the file
 	number  uint32
 	sealed  bool
 	body    []byte // without the code
-	code    []byte // nil if it has none
+	code    []byte // nil if there is none
 }
 
-// recordAt reads the record that begins at a place in a journal. ok is false if none
-// does that checks.
+// recordAt reads the record at an offset in a journal. ok is false if there is no record with
+// correct checksums.
 func recordAt(b []byte, at int) (r record, ok bool) {
 	head := b[at:]
 	if !headChecks(head) {
@@ -160,7 +160,7 @@ func recordAt(b []byte, at int) (r record, ok bool) {
 	return r, true
 }
 
-// split takes the code off the body of a record.
+// split separates the code from the body of a record.
 func (r *record) split() bool {
 	n := len(r.body) - macSize
 	if n < 1 {
@@ -174,8 +174,8 @@ func headChecks(b []byte) bool {
 	return len(b) >= headLen && string(b[:len(marker)]) == marker && b[7] <= formSealed|formBound && checksum(b[:20]) == binary.LittleEndian.Uint32(b[20:])
 }
 
-// torn reports whether bytes at the end of a journal are the beginning of a record,
-// as a process leaves it that was killed while it wrote.
+// torn reports whether bytes at the end of a journal are the beginning of a record. A process
+// that is killed while it writes leaves such bytes.
 func torn(b []byte) bool {
 	if len(b) < headLen {
 		n := min(len(b), len(marker))
@@ -198,14 +198,14 @@ func recordAt1(b []byte, at int, sealed bool) (r record, ok bool) {
 	return record{at: at, end: at + headLen1 + int(n), sealed: sealed, body: body[:n]}, true
 }
 
-// torn1 is torn for format 1, where a length is all there is to go by.
+// torn1 is torn for format 1, in which only the length can be checked.
 func torn1(b []byte) bool {
 	return len(b) < headLen1 || uint64(binary.LittleEndian.Uint32(b)) > uint64(len(b)-headLen1)
 }
 
 var errMalformed = errors.New("a record has a right checksum, but not the form of a record")
 
-// answer takes a body of kind answer apart.
+// answer decodes a body of kind answer.
 func answer(b []byte) (id int, changes []state.Change, err error) {
 	n, used := binary.Varint(b)
 	if used <= 0 {

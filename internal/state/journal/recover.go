@@ -13,55 +13,57 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// Recovered is what a journal tells.
+// Recovered is the content of a journal.
 type Recovered struct {
 	Header
 	Run     Run
-	Live    bool           // its run is at work
-	Changes []state.Change // in the order in which they were answered
-	Pending []Intent       // begun and not answered, in the order in which they were begun
-	Torn    int64          // bytes at the end that are the beginning of a record
-	Bad     []Bad          // what could not be read, in the order of the file
-	BadTail int            // answers that were on their way into the journal and could not be read
-	// Foreign is the reason why nothing in the journal is used unless the user asks for it;
-	// nil if the journal is the user's own.
+	Live    bool           // its run is still working
+	Changes []state.Change // in the order of the answers
+	Pending []Intent       // begun without an answer, in the order in which they were begun
+	Torn    int64          // number of bytes at the end that are the beginning of a record
+	Bad     []Bad          // parts that could not be read, in the order of the file
+	BadTail int            // number of answers in the tail that could not be read
+	// Foreign is the reason for which the journal is not used unless the user agrees; nil if it
+	// belongs to the user.
 	Foreign error
-	Store   string // names the state that the run worked on; "" if the journal does not say
+	Store   string // identifies the state of the run; "" if the journal does not contain that
 
 	Transfer *Transfer // nil unless the changes are half of a move between states
-	Undone   bool      // which was not decided, so that there are no changes
-	// Undecided tells that nobody knows whether the move was decided: the journal is foreign.
+	Undone   bool      // the move was not decided, so that there are no changes
+	// Undecided means that it is unknown whether the move was decided, because the journal is
+	// foreign.
 	Undecided bool
 
-	left []state.Change // of a move that was not decided, or of which that is not known
+	left []state.Change // changes of a move that was not decided, or may not have been
 
 	marks   []placed
-	started bool // it has a header
+	started bool // the journal has a header
 }
 
 // Bad is a part of a journal that could not be read.
 type Bad struct {
-	From, To int64  // in the file, To excluded; the same where only the numbers tell that something is missing
-	Records  uint32 // how many are missing; at the end of the journal, and in format 1, one at least
+	From, To int64  // offsets in the file, To excluded; equal if only the numbers show that records are missing
+	Records  uint32 // number of missing records; at the end of the journal and in format 1 at least one
 }
 
-// placed is a mark and how many changes were answered before it.
+// placed is a mark with the number of changes before it.
 type placed struct {
 	mark
 	after int
 }
 
-// ErrSealed says that a journal is encrypted and no sealer was given.
+// ErrSealed is the error that a journal is encrypted and no sealer was given.
 var ErrSealed = errors.New("the journal is encrypted, and the configuration has no encryption block to read it with")
 
-// empty reports whether a journal says nothing: its run was killed while it made it.
+// empty reports whether a journal has no content because its run was killed while it created
+// the file.
 func (rec *Recovered) empty() bool {
 	return !rec.started && len(rec.Changes) == 0 && len(rec.Pending) == 0 && rec.Transfer == nil && !rec.Damaged()
 }
 
-// Parse reads a journal that was kept by a Mirror. It is trusted as its store is, which
-// holds the state too. So it is bound to the state that it was written for, which store
-// names, and not to a user: other machines are to use it.
+// Parse reads a journal from a Mirror. It is trusted like its store, which also contains the
+// state. It is therefore not bound to a user, since other machines must be able to use it, but
+// to the state that store identifies.
 func Parse(b []byte, sealer sealing.Sealer, store string) (*Recovered, error) {
 	rec, err := parse(b, func(bool) ([][]byte, int) { return nil, 0 }, sealer, nil)
 	if err == nil && rec.Store != store && !rec.empty() {
@@ -76,17 +78,17 @@ func Exists(path string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// Fold brings a state, nil for none, up to what the journal tells. The second
-// result is false if the journal does not continue this state: then the state
-// is returned unchanged, and what the journal knows must be saved apart (see
-// StateOfJournal). The serial is not changed: the caller gives the next one when it
-// writes the result. A state without a lineage gets the one that the run gave it.
+// Fold merges the changes of a journal into a state; nil means none. The second result is false
+// if the journal does not continue this state. Then the state is returned unchanged, and the
+// journal's contents must be saved to a separate file (see StateOfJournal). The serial is
+// unchanged; the caller increments it when it writes the result. A state without a lineage gets
+// the lineage that the run gave it.
 //
-// The messages are warnings. They name the actions that were begun and not
-// answered. Of a run that is at work there is nothing to say.
+// The messages are warnings that name the actions without an answer. There are none if the run
+// is still working.
 func Fold(s *state.State, rec *Recovered) (*state.State, bool, diag.List) {
 	if len(rec.Changes) == 0 {
-		rec.left = slices.DeleteFunc(slices.Clone(rec.left), func(c state.Change) bool { // what is gone already
+		rec.left = slices.DeleteFunc(slices.Clone(rec.left), func(c state.Change) bool { // these are removed already
 			_, _, ok := s.Object(c.Object)
 			return !ok
 		})
@@ -98,14 +100,14 @@ func Fold(s *state.State, rec *Recovered) (*state.State, bool, diag.List) {
 	}
 	if len(todo) > 0 {
 		s = apply(s, todo)
-		if n := len(rec.marks); n > 0 && s.Lineage == "" { // of the state that the run was about to write
+		if n := len(rec.marks); n > 0 && s.Lineage == "" { // from the state that the run was about to write
 			s = s.WithMeta(rec.marks[n-1].Lineage, s.Serial, s.TerraformVersion)
 		}
 	}
 	return s, true, rec.warnings(todo)
 }
 
-// unwritten lists the changes that s lacks.
+// unwritten returns the changes that s does not contain.
 func (rec *Recovered) unwritten(s *state.State) ([]state.Change, bool) {
 	now := HeaderOf(s)
 	for _, m := range slices.Backward(rec.marks) {
@@ -127,16 +129,16 @@ func apply(s *state.State, changes []state.Change) *state.State {
 	return d.Freeze()
 }
 
-// The codes of the messages that Fold gives.
+// The codes of the messages of Fold.
 const (
 	RecoveredCode = diag.CodeJournalRecovered
 	PendingCode   = diag.CodeJournalPending
 )
 
-// mostNamed is how many objects a message names at most.
+// mostNamed is the maximum number of objects in a message.
 const mostNamed = 10
 
-// changed names the objects of changes, each once, in the order in which they changed last.
+// changed returns the names of changed objects, each once, in the order of their last change.
 func changed(changes []state.Change) string {
 	var names []string
 	seen := map[string]bool{}
@@ -153,7 +155,7 @@ func changed(changes []state.Change) string {
 	return strings.Join(names, ", ")
 }
 
-// warnings tells a user what a journal brought: the changes that the state lacked.
+// warnings reports the changes of a journal that the state did not contain.
 func (rec *Recovered) warnings(changes []state.Change) diag.List {
 	if rec.Live {
 		return nil
@@ -170,8 +172,8 @@ func (rec *Recovered) warnings(changes []state.Change) diag.List {
 	return append(ds, rec.Unanswered()...)
 }
 
-// Contents says what a journal contains, in full sentences, for the user who is to decide
-// whether it is used.
+// Contents describes the contents of a journal in full sentences, for a user who must decide
+// whether to use it.
 func (rec *Recovered) Contents() string {
 	text := "What it says: it was written by " + rec.Run.String()
 	switch {
@@ -197,8 +199,8 @@ func (rec *Recovered) Contents() string {
 	return text + InFlight(rec.Pending)
 }
 
-// InFlight is a sentence that names actions without an answer, with a space before it; "" if
-// there are none.
+// InFlight returns a sentence that names actions without an answer, preceded by a space. It is
+// "" if there are none.
 func InFlight(actions []Intent) string {
 	var names []string
 	for i, a := range actions {
@@ -214,12 +216,13 @@ func InFlight(actions []Intent) string {
 	return " These are under way or may have happened: " + strings.Join(names, ", ") + "."
 }
 
-// Coming announces that what a journal contains is about to be written into the state.
+// Coming returns the announcement that the contents of a journal are about to be written to the
+// state.
 func (rec *Recovered) Coming() string {
 	return "An earlier run was interrupted. The state is now written with what its journal contains: " + changed(rec.Changes) + "."
 }
 
-// Unanswered names the actions that were begun and not answered.
+// Unanswered returns a warning that names the actions without an answer.
 func (rec *Recovered) Unanswered() diag.List {
 	var ds diag.List
 	why := "An earlier run asked for it and ended before the answer came, so the state does not show it."
@@ -234,10 +237,10 @@ func (rec *Recovered) Unanswered() diag.List {
 	return ds
 }
 
-// Damaged reports whether something in the journal could not be read.
+// Damaged reports whether a part of the journal could not be read.
 func (rec *Recovered) Damaged() bool { return len(rec.Bad) > 0 || rec.BadTail > 0 }
 
-// Damage tells a user what could not be read, in full sentences.
+// Damage describes in full sentences what could not be read.
 func (rec *Recovered) Damage() string {
 	var parts []string
 	for _, b := range rec.Bad {
@@ -270,10 +273,9 @@ func (rec *Recovered) Damage() string {
 	return text + " What that held is not in the state. Every action that is known to have begun has its answer."
 }
 
-// StateOfJournal makes the state to save as errored.tfstate where the journal does not
-// continue the present state, and the message that says so. The state holds the
-// objects that the journal knows and nothing else; its lineage and serial are
-// those that the run began with.
+// StateOfJournal returns the state to save as errored.tfstate if the journal does not continue
+// the present state, and a message about it. The state contains only the objects in the
+// journal. Its lineage and serial are those with which the run began.
 func StateOfJournal(rec *Recovered, present *state.State) (*state.State, diag.List) {
 	s := apply(nil, rec.Changes)
 	s = s.WithMeta(rec.Lineage, rec.Serial, s.TerraformVersion)

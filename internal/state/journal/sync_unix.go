@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// syncDir makes a new name in a folder last.
+// syncDir writes the names in a directory to disk.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -1,4 +1,4 @@
 package journal
 
-// syncDir has nothing to do: folders cannot be synced here.
+// syncDir does nothing, because directories cannot be synced on Windows.
 func syncDir(string) error { return nil }

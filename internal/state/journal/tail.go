@@ -14,48 +14,47 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 )
 
-// A write to a file can wait in the system for as long as a sync of that file
-// takes, and a process that is killed meanwhile takes the answer along. So an
-// answer that comes during a sync is first put into a tail: a small file beside
-// the journal that is mapped into memory and never synced, where writing is
-// copying. Its place is free again when the answer is in the journal. A tail outlives the process; what
-// outlives the machine is in the journal.
+// A write to a file can block while the operating system syncs that file, and a process that is
+// killed meanwhile loses the answer. An answer that arrives during a sync is therefore first
+// copied to a tail: a small file next to the journal that is mapped into memory and never
+// synced. Its slot is free again when the answer is in the journal. The tail survives the
+// process. What must survive a crash of the machine is in the journal.
 //
-// A place holds the number of the record (8 bytes, from 1; 0: free), its length (4
-// bytes), the CRC-32C of both and the record (4 bytes), and the record, all
-// little-endian. The number is written last. A record that is too long for its place lies in a file of the
-// place's own, which is never synced either.
+// A slot contains the number of the record (8 bytes, from 1; 0 means free), its length (4
+// bytes), the CRC-32C of both and the record (4 bytes), and the record, all little-endian. The
+// number is written last. A record that is too long for a slot is in a separate file, which is
+// never synced either.
 
 const (
-	tailPlaces = 64 // at most
+	tailPlaces = 64 // maximum number of slots
 	tailPlace  = 8 << 10
 	tailHead   = 16
 )
 
-// tailPath is where the tail of a journal lies.
+// tailPath returns the path of a journal's tail.
 func tailPath(path string) string { return path + "-tail" }
 
-// asidePath is where the long record of a place of a tail lies.
+// asidePath returns the path of the file for a long record in a slot.
 func asidePath(tail string, place int) string { return tail + "-" + strconv.Itoa(place) }
 
-// tail is a file once something was put there. It has no places where the system
-// cannot map files: then every answer goes to the journal at once.
+// tail is a file that is created when the first answer is put into it. If the system cannot map
+// files, it has no slots, and every answer goes to the journal directly.
 type tail struct {
 	mu     sync.Mutex
-	places int // to be made; 0 once that was tried
+	places int // number of slots to create; 0 after that was attempted
 	memory []byte
 	free   []int
 	next   uint64
 	path   string
 	unmap  func()
-	asides map[int]bool // places that have a file
+	asides map[int]bool // slots with a separate file
 }
 
 func newTail(path string, places int) *tail {
 	return &tail{places: places, next: 1, path: path, asides: map[int]bool{}}
 }
 
-// open makes the file. The caller holds mu.
+// open creates the file. The caller holds mu.
 func (t *tail) open() {
 	if t.memory, t.unmap = mapFile(t.path, t.places*tailPlace); t.memory != nil {
 		for i := range t.places {
@@ -65,7 +64,7 @@ func (t *tail) open() {
 	t.places = 0
 }
 
-// put keeps a record and returns its place, or -1 if there is none for it.
+// put stores a record and returns its slot, or -1 if none is free.
 func (t *tail) put(record []byte) int {
 	i := t.take()
 	if i < 0 {
@@ -94,7 +93,7 @@ func (t *tail) put(record []byte) int {
 	return i
 }
 
-// take takes a free place, -1 if there is none.
+// take reserves a free slot. It returns -1 if there is none.
 func (t *tail) take() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -109,7 +108,7 @@ func (t *tail) take() int {
 	return i
 }
 
-// done frees a place.
+// done frees a slot.
 func (t *tail) done(i int) {
 	if i < 0 {
 		return
@@ -122,7 +121,7 @@ func (t *tail) done(i int) {
 	t.free = append(t.free, i)
 }
 
-// close unmaps the tail; remove takes its files away too.
+// close unmaps the tail. With remove it also deletes the files.
 func (t *tail) close(remove bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -140,7 +139,7 @@ func (t *tail) close(remove bool) {
 	}
 }
 
-// removeTail removes the files of a tail that a run left.
+// removeTail deletes the files of an abandoned tail.
 func removeTail(path string) error {
 	for i := range tailPlaces {
 		if err := os.Remove(asidePath(path, i)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -153,15 +152,15 @@ func removeTail(path string) error {
 	return nil
 }
 
-// placeChecksum is of a number and a record, so that a place that is free is not taken
-// for one that is not.
+// placeChecksum returns the checksum of a number and a record. It distinguishes used slots from
+// free ones.
 func placeChecksum(number uint64, record []byte) uint32 {
 	head := binary.LittleEndian.AppendUint64(nil, number)
 	head = binary.LittleEndian.AppendUint32(head, uint32(len(record)))
 	return crc32.Update(checksum(head), crc32.MakeTable(crc32.Castagnoli), record)
 }
 
-// moveTail gives the files of a tail that a run left other names.
+// moveTail renames the files of an abandoned tail.
 func moveTail(from, to string) error {
 	names := map[string]string{from: to}
 	for i := range tailPlaces {
@@ -175,9 +174,9 @@ func moveTail(from, to string) error {
 	return nil
 }
 
-// readTail returns the records of a tail that a run left, in the order in which
-// they were put there, and how many are not whole. old: it belongs to a journal of
-// format 1, whose checksum was the CRC-32 of the record alone.
+// readTail returns the records of an abandoned tail in the order in which they were stored, and
+// the number of damaged ones. old means that it belongs to a journal of format 1, whose
+// checksum is the CRC-32 of the record alone.
 func readTail(path string, old bool) (records [][]byte, bad int) {
 	b, err := readfile.Whole(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -211,7 +210,7 @@ func readTail(path string, old bool) (records [][]byte, bad int) {
 	return out, bad
 }
 
-// recordOf is what lies in a place of a tail, nil if that is less than the place says.
+// recordOf returns the record in a slot, or nil if it is shorter than its length field.
 func recordOf(path string, place int, b []byte) []byte {
 	size := int64(binary.LittleEndian.Uint32(b[8:]))
 	if size <= tailPlace-tailHead {

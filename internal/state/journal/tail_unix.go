@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapFile makes a file of zeros for its owner alone and maps it. The result is
-// nil where that does not work.
+// mapFile creates a file of zeros, readable by its owner only, and maps it into memory. The
+// result is nil if that fails.
 func mapFile(path string, size int) (memory []byte, unmap func()) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600) // a checkout may hold a link by that name
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600) // a checkout may contain a link with this name
 	if err != nil {
 		return nil, nil
 	}
@@ -26,7 +26,7 @@ func mapFile(path string, size int) (memory []byte, unmap func()) {
 		return nil, nil
 	}
 	for i := 0; i < size; i += 4096 {
-		memory[i] = 0 // so that the page is there, and writable, before it is needed
+		memory[i] = 0 // allocates the page and makes it writable before it is needed
 	}
 	return memory, func() { _ = unix.Munmap(memory) }
 }

@@ -15,31 +15,31 @@ import (
 
 // # Moves between two states
 //
-// A move from one state to another is noted in a journal of each, whose changes count
-// only if the move was decided. The decision is a file in the user's directory, named after the
-// move, which is made once both journals are on disk: from then on both states change, before it
-// neither does, whatever is killed. Each state is then brought up to date by its own journal,
-// by the next command that works on it, and the command that removes the last of the two
-// journals removes the decision.
+// A move from one state to another is recorded in a journal for each state. Their changes only
+// count if the move was decided. The decision is a file in the user's directory, named after
+// the move, which is created when both journals are on disk. Before that neither state changes;
+// after that both do, even if processes are killed. The next command on a state merges that
+// state's journal. The command that removes the second of the two journals removes the
+// decision.
 
-// A Transfer says that the changes of a journal are one half of a move between states.
+// A Transfer marks the changes of a journal as half of a move between states.
 type Transfer struct {
-	ID   string // tells the move from all others
-	Into bool   // the objects come into this state
+	ID   string // unique identifier of the move
+	Into bool   // the objects are moved into this state
 
-	// Decision is what format 2 had: a path, which is not followed.
+	// Decision is a path in format 2. It is never opened.
 	Decision string `json:",omitempty"`
 }
 
-// NewTransfers are the notes for the two journals of a move. id tells it from all others.
+// NewTransfers returns the records for the two journals of a move. id must be unique.
 func NewTransfers(id string) (from, into Transfer) {
 	return Transfer{ID: id}, Transfer{ID: id, Into: true}
 }
 
-// A decision is what the file says that decides a move: the paths of the two journals.
+// A decision is the content of the file that decides a move: the paths of the two journals.
 type decision struct{ From, Into string }
 
-// move is the file that decides a move. ok is false if there can be none.
+// move returns the path of the file that decides a move. ok is false if there can be none.
 func (u User) move(id string) (path string, ok bool) {
 	if u.Dir == "" || id == "" || len(id) > 64 || strings.Trim(id, "0123456789abcdef-") != "" {
 		return "", false
@@ -47,7 +47,7 @@ func (u User) move(id string) (path string, ok bool) {
 	return filepath.Join(u.Dir, movesName, id), true
 }
 
-// CanMove returns an error if the user has no place for the notes of moves.
+// CanMove returns an error if the user has no directory for decisions.
 func (u User) CanMove() error {
 	if u.Dir == "" {
 		return errNoUser
@@ -55,10 +55,11 @@ func (u User) CanMove() error {
 	return os.MkdirAll(filepath.Join(u.Dir, movesName), 0o700)
 }
 
-// Transfer notes that the changes of the journal are half of a move. It comes before them.
+// Transfer records that the changes of the journal are half of a move. It must be called before
+// they are recorded.
 func (j *Journal) Transfer(t Transfer) error { return j.twice(kindTransfer, t) }
 
-// Decide decides a move whose two journals are synced.
+// Decide decides a move. Both journals must have been synced.
 func (u User) Decide(t Transfer, from, into string) error {
 	path, ok := u.move(t.ID)
 	if !ok {
@@ -68,7 +69,7 @@ func (u User) Decide(t Transfer, from, into string) error {
 	if err != nil {
 		return err
 	}
-	if err := createWhole(path, text); err != nil { // it may be there: nobody must think so
+	if err := createWhole(path, text); err != nil { // the file may exist in spite of the error, but must not count
 		if e := os.Remove(path); e != nil && !errors.Is(e, fs.ErrNotExist) {
 			err = errors.Join(err, e)
 		}
@@ -77,7 +78,7 @@ func (u User) Decide(t Transfer, from, into string) error {
 	return nil
 }
 
-// decided reports whether a move is decided.
+// decided reports whether a move was decided.
 func (u User) decided(t *Transfer) (bool, error) {
 	path, ok := u.move(t.ID)
 	if !ok {
@@ -90,9 +91,9 @@ func (u User) decided(t *Transfer) (bool, error) {
 	return err == nil, err
 }
 
-// Settle removes the decision of a move if the other half has no journal any more. journal is
-// that of this half; the decision says where the other one is. Settle is called before and
-// after the journal of this half is removed. t may be nil.
+// Settle removes the decision of a move if the journal of the other half no longer exists.
+// journal is the path of this half's journal; the decision contains the path of the other one.
+// Settle is called before and after the journal of this half is removed. t may be nil.
 func (u User) Settle(t *Transfer, journal string) error {
 	if t == nil {
 		return nil
@@ -118,7 +119,7 @@ func (u User) Settle(t *Transfer, journal string) error {
 		other = d.Into
 	case d.Into:
 		other = d.From
-	default: // the journal was brought from another directory, where the move is still open
+	default: // the journal was copied from another directory, where the move is not complete
 		return nil
 	}
 	if Exists(filepath.FromSlash(other)) {
@@ -130,9 +131,9 @@ func (u User) Settle(t *Transfer, journal string) error {
 	return nil
 }
 
-// decide leaves out the changes of a move that was not decided. Of a foreign journal, whose
-// user's notes are not here, only what comes into the state counts if nothing is known: then
-// an object may be in both states, but it is never in none.
+// decide removes the changes of a move that was not decided. For a foreign journal the decision
+// is not available. If it is unknown, only objects that come into the state count: an object
+// may then be in both states, but is never lost.
 func (rec *Recovered) decide(u User) error {
 	if rec == nil || rec.Transfer == nil {
 		return nil
@@ -158,12 +159,12 @@ const (
 	UndecidedCode = diag.CodeJournalMoveUnknown
 )
 
-// moved tells a user what became of an interrupted move.
+// moved reports the result of an interrupted move.
 func (rec *Recovered) moved(changes int) diag.List {
 	var ds diag.List
 	switch {
 	case rec.Live:
-	case rec.Undecided && rec.Undone && len(rec.left) == 0: // they were moved
+	case rec.Undecided && rec.Undone && len(rec.left) == 0: // the objects were moved
 	case rec.Undecided && rec.Undone:
 		ds = diag.Warnf(diag.CodeJournalMoveUnknown, nil, "Interrupted move kept back", "An earlier run was to move objects from this state to another one: %s. Whether it came to that is not known here, so they were left in this state. Look whether the other state has them; if so, remove them here with \"state rm\", which destroys nothing.", changed(rec.left))
 		ds[0].Code = UndecidedCode

@@ -17,29 +17,29 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/sys"
 )
 
-// # Whose journal it is
+// # Ownership of journals
 //
-// A journal is a file of a working directory, and a working directory may come from
-// somebody else: a checkout can bring a file with the name of a journal. So a journal is
-// bound to the user that wrote it and to its path. The user has a random key, in a
-// directory of the user that no checkout contains. Each record carries a code (a truncated
-// HMAC-SHA-256) under a key that is derived from the user's key, the path of the journal
-// and a random number of the run. A journal whose header does not verify is foreign: it
-// is read to show what it contains, and is used only if the user says so.
+// A journal is a file in a working directory, and a working directory may come from another
+// person: a checkout can contain a file with the name of a journal. A journal is therefore
+// bound to its path and to the user that wrote it. The user has a random key in a user
+// directory that no checkout contains. Each record has a code (a truncated HMAC-SHA-256) with a
+// key that is derived from the user's key, the path of the journal and a random number of the
+// run. A journal whose header does not verify is foreign: its contents are shown, and used only
+// if the user agrees.
 //
-// No path is read from a journal. The note that a move between two states was decided is
-// in the user's directory too, under the ID of the move.
+// Paths in a journal are never used. The decision of a move between two states is also in the
+// user's directory, under the ID of the move.
 
-// User is where the files of a user are that journals rely on.
+// User locates the files of a user on which journals depend.
 type User struct {
-	// Dir contains the key and the notes about moves. It is absolute and outside of all
-	// working directories. "" means that the user has none: the journals of such a user are
-	// bound to nobody, and moves between two states are refused.
+	// Dir contains the key and the decisions of moves. It is absolute and outside of all
+	// working directories. "" means that the user has no such directory: journals are not
+	// bound, and moves between two states are refused.
 	Dir string
 }
 
-// UserOf returns the user that an environment names. It must be the environment that the
-// program was started with: that of a unit may be set by files of the working directory.
+// UserOf returns the user of an environment. It must be the environment of the process, because
+// files in the working directory may change that of a unit.
 func UserOf(env sys.Env) User {
 	if base := env.Get("XDG_STATE_HOME"); filepath.IsAbs(base) {
 		return User{filepath.Join(base, "terrace")}
@@ -54,14 +54,14 @@ const (
 	keyName   = "journal.key"
 	movesName = "moves"
 	keySize   = 32
-	macSize   = 16 // of the code of a record
+	macSize   = 16 // length of a record's code in bytes
 	nonceSize = 16
 )
 
 var errNoUser = errors.New("the environment names no home directory: set HOME or XDG_STATE_HOME")
 
-// key returns the key of the user. If there is none it makes one, provided that create is set;
-// otherwise the error is fs.ErrNotExist.
+// key returns the key of the user. If there is none and create is set, it creates one.
+// Otherwise the error is fs.ErrNotExist.
 func (u User) key(create bool) ([]byte, error) {
 	if u.Dir == "" {
 		return nil, errNoUser
@@ -74,7 +74,7 @@ func (u User) key(create bool) ([]byte, error) {
 	if err := u.makeKey(path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
-	return readKey(path) // that of another process, if it was first
+	return readKey(path) // another process may have created it first
 }
 
 func readKey(path string) ([]byte, error) {
@@ -92,7 +92,7 @@ func readKey(path string) ([]byte, error) {
 	return key, err
 }
 
-// makeKey makes the file of the key, wholly or not at all.
+// makeKey creates the file of the key, completely or not at all.
 func (u User) makeKey(path string) error {
 	if err := os.MkdirAll(u.Dir, 0o700); err != nil {
 		return err
@@ -102,8 +102,8 @@ func (u User) makeKey(path string) error {
 	return createWhole(path, key)
 }
 
-// createWhole makes a file for its owner alone, on disk before it has its name. If there is
-// one already, the error is fs.ErrExist.
+// createWhole creates a file that is readable by its owner only. Its content is on disk before
+// it gets its name. If the file exists, the error is fs.ErrExist.
 func createWhole(path string, content []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
 	if err != nil {
@@ -116,7 +116,7 @@ func createWhole(path string, content []byte) error {
 	}
 	if err := os.Link(f.Name(), path); errors.Is(err, fs.ErrExist) {
 		return err
-	} else if err != nil { // some file systems have no links
+	} else if err != nil { // some file systems do not support links
 		if _, there := os.Lstat(path); there == nil {
 			return fs.ErrExist
 		}
@@ -130,15 +130,15 @@ func createWhole(path string, content []byte) error {
 // A binding computes the codes of the records of one journal.
 type binding struct{ key []byte }
 
-// bind derives the key of a journal from that of the user.
+// bind derives the key of a journal from the user's key.
 func bind(key []byte, path, nonce string) *binding {
 	h := hmac.New(sha256.New, key)
 	fmt.Fprintf(h, "terrace journal\x00%s\x00%s", place(path), nonce)
 	return &binding{h.Sum(nil)}
 }
 
-// place is the absolute path of a journal with the links of its directory resolved. A
-// journal that is a link itself is not in the place of the file that it leads to.
+// place returns the absolute path of a journal, with links in its directory resolved. A journal
+// that is itself a link is not resolved.
 func place(path string) string {
 	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
 		path = filepath.Join(dir, filepath.Base(path))
@@ -146,7 +146,7 @@ func place(path string) string {
 	return filepath.ToSlash(path)
 }
 
-// sum is the code of a record. The number is 0 for records of the tail.
+// sum returns the code of a record. number is 0 for records in the tail.
 func (b *binding) sum(number uint32, body []byte) []byte {
 	h := hmac.New(sha256.New, b.key)
 	h.Write(binary.LittleEndian.AppendUint32(nil, number))
@@ -158,8 +158,8 @@ func (b *binding) verifies(number uint32, body, mac []byte) bool {
 	return hmac.Equal(b.sum(number, body), mac)
 }
 
-// bindNew binds a new journal. Without a key for it both results are zero: the run is not
-// held up for that, but its journal is foreign to everybody.
+// bindNew returns the binding for a new journal. If there is no key, both results are zero. The
+// run continues, but the journal is foreign to every user.
 func (u User) bindNew(path string) (*binding, string) {
 	key, err := u.key(true)
 	if err != nil {
@@ -171,9 +171,9 @@ func (u User) bindNew(path string) (*binding, string) {
 	return bind(key, path, nonce), nonce
 }
 
-// Sign returns a code that only this user can compute: of texts, for a purpose that no other
-// caller has. ok is false without a key. It proves that the user wrote a file of a working
-// directory.
+// Sign returns a code for texts that only this user can compute. purpose must be unique to the
+// caller. ok is false if there is no key. The code proves that the user wrote a file in a
+// working directory.
 func (u User) Sign(purpose string, texts ...string) (code string, ok bool) {
 	key, err := u.key(true)
 	if err != nil {
@@ -182,7 +182,7 @@ func (u User) Sign(purpose string, texts ...string) (code string, ok bool) {
 	return signature(key, purpose, texts), true
 }
 
-// Signed reports whether a code is the user's. It makes no key.
+// Signed reports whether a code is the user's. It never creates a key.
 func (u User) Signed(code, purpose string, texts ...string) bool {
 	key, err := u.key(false)
 	return err == nil && hmac.Equal([]byte(code), []byte(signature(key, purpose, texts)))
@@ -197,13 +197,13 @@ func signature(key []byte, purpose string, texts []string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// A judge tells the journals of a user from others, at one path.
+// A judge decides whether a journal at a path belongs to a user.
 type judge struct {
 	User
 	path string
 }
 
-// of returns the binding that a header with this number has if the journal is the user's.
+// of returns the binding for a header with this nonce if the journal belongs to the user.
 func (j judge) of(nonce string) (*binding, error) {
 	key, err := j.key(false)
 	if errors.Is(err, fs.ErrNotExist) {

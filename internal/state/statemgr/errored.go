@@ -14,19 +14,18 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// erroredName is the name that the peers use. What a migration replaces is in files of
-// its own.
+// erroredName is the file name that OpenTofu and Terraform use, too. States that a migration
+// replaces have a name of their own.
 const (
 	erroredName  = "errored.tfstate"
 	replacedName = "replaced.tfstate"
 )
 
-// writeErrored saves a whole state that could not be written to its place as
-// errored.tfstate in dir, or under a name with a number if there is one already.
-// Without errors the message is a warning that says where it is and what to do.
-// With errors the caller must give the state to the user another way, on
-// standard output in the last resort. writeConflict says that somebody else may have written
-// the state, which must not be undone.
+// writeErrored saves a whole state that could not be written to the store as errored.tfstate in
+// o.Dir. If that file exists, the name gets a number. If it succeeds, it returns a warning with
+// the file and what to do. If it fails, the caller must pass the state to the user another way,
+// on standard output as a last resort. writeConflict means that another process may have
+// written the state, and that its changes must not be overwritten.
 func writeErrored(o Options, st *state.State, writeConflict bool) (path string, ds diag.List) {
 	if path, ds = save(o, erroredName, st); ds.HasErrors() {
 		return "", ds
@@ -37,8 +36,8 @@ func writeErrored(o Options, st *state.State, writeConflict bool) (path string, 
 	return path, diag.Warnf(diag.CodeStateSaved, nil, "State saved to another file", "The state was saved to %s instead. Once the state can be written again, put it there with \"state push %s\". Until then other runs do not know of what this one did.", path, path)
 }
 
-// writeApart does the same for a state that holds only what the journal of
-// another state knew, which must not be pushed.
+// writeApart is like writeErrored for a state with only the objects in the journal of another
+// state. The user must not push it.
 func writeApart(o Options, st *state.State) (path string, ds diag.List) {
 	if path, ds = save(o, erroredName, st); ds.HasErrors() {
 		return "", ds
@@ -46,8 +45,7 @@ func writeApart(o Options, st *state.State) (path string, ds diag.List) {
 	return path, diag.Warnf(diag.CodeStateObjectsSaved, nil, "Objects saved to another file", "What the journal knew was saved to %s. Compare it with the state, import what the state lacks, and do not push it: it holds these objects alone.", path)
 }
 
-// KeepReplaced saves a state that is about to be replaced by another one with fewer
-// objects.
+// KeepReplaced saves a state that is about to be replaced by another one with fewer objects.
 func KeepReplaced(o Options, st *state.State) diag.List {
 	path, ds := save(o, replacedName, st)
 	if ds.HasErrors() {
@@ -72,8 +70,8 @@ func save(o Options, name string, st *state.State) (path string, ds diag.List) {
 	return path, nil
 }
 
-// plain is an error of the operating system without the path, which the message around
-// it names.
+// plain returns an error of the operating system without the path, which the surrounding
+// message contains.
 func plain(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
@@ -82,9 +80,9 @@ func plain(err error) error {
 	return err
 }
 
-// exclusive makes a file that did not exist, wholly or not at all.
+// exclusive creates a file that must not exist. It is created completely or not at all.
 func exclusive(path string, content func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.new") // for its owner alone
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.new") // mode 0600
 	if err != nil {
 		return err
 	}
@@ -93,7 +91,7 @@ func exclusive(path string, content func(io.Writer) error) error {
 		return err
 	}
 	err = os.Link(f.Name(), path)
-	if err != nil && !errors.Is(err, fs.ErrExist) { // some file systems have no links
+	if err != nil && !errors.Is(err, fs.ErrExist) { // some file systems do not support links
 		if _, there := os.Lstat(path); there == nil {
 			return fs.ErrExist
 		}
@@ -104,7 +102,7 @@ func exclusive(path string, content func(io.Writer) error) error {
 	}
 	d, err := os.Open(filepath.Dir(path))
 	if err != nil {
-		return nil // where folders cannot be opened they need not be synced
+		return nil // if directories cannot be opened, they need not be synced
 	}
 	_ = d.Sync()
 	return d.Close()

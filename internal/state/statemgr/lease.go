@@ -9,26 +9,28 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
-// A Lease is what a run has that another process takes over when this one falls silent:
-// what it leaves in its lock, whose lock it takes over itself, and how it learns that its
-// time is over. After that it writes nothing, not even what is already under way.
+// A Lease is the right to work on a state that another process takes over when this process
+// stops responding. It defines the information in the lock, from whom the lock may be taken
+// over, and how to find out that the lease has expired. After that nothing is written, and
+// pending requests are not repeated.
 type Lease struct {
-	// Info goes into the lock, for whoever takes over.
+	// Info is stored in the lock for a process that takes over.
 	Info string
-	// Succeeds reports whether the holder of a lock is one whose place this run takes: an
-	// earlier attempt at the same work, which has been given up.
+	// Succeeds reports whether this run may take over the lock from holder: an earlier attempt
+	// at the same work that was given up.
 	Succeeds func(holder store.LockInfo) bool
-	// Held is an error once somebody else may be at work. It is asked before everything
-	// that is written, and before each call of a provider that changes something.
+	// Held returns an error after the lease has expired, when another process may work on the
+	// state. It is called before every write and before each provider call that changes
+	// something.
 	Held func() error
-	// Note keeps what a journal said of an earlier run, for whoever takes over, before the
-	// journal goes; nil: only this process reports it.
+	// Note stores the messages about an earlier run's journal for a process that takes over. It
+	// is called before the journal is removed. nil means that only this process reports them.
 	Note func(diag.List) error
-	// Noted is what attempts that were given up had noted; nil: nothing.
+	// Noted returns the messages that earlier attempts stored; nil means none.
 	Noted func() diag.List
 }
 
-// note keeps messages about an earlier run.
+// note stores messages about an earlier run.
 func (h *State) note(ds diag.List) diag.List {
 	if len(ds) == 0 || h.o.Lease == nil || h.o.Lease.Note == nil {
 		return nil
@@ -39,7 +41,7 @@ func (h *State) note(ds diag.List) diag.List {
 	return nil
 }
 
-// noted is what earlier attempts noted, but for what this one found again.
+// noted returns the messages of earlier attempts, without those in found.
 func (h *State) noted(found diag.List) (out diag.List) {
 	if h.o.Lease == nil || h.o.Lease.Noted == nil {
 		return nil
@@ -52,7 +54,7 @@ func (h *State) noted(found diag.List) (out diag.List) {
 	return out
 }
 
-// held is the error of a lease that is over.
+// held returns an error if the lease has expired.
 func (h *State) held() error {
 	if h.o.Lease == nil {
 		return nil
@@ -63,7 +65,7 @@ func (h *State) held() error {
 	return nil
 }
 
-// fenced is a context for what is written: each request asks whether the lease is over.
+// fenced returns a context for writes. Each request first checks whether the lease has expired.
 func (h *State) fenced(ctx context.Context) context.Context {
 	if h.o.Lease == nil {
 		return ctx
@@ -71,7 +73,7 @@ func (h *State) fenced(ctx context.Context) context.Context {
 	return store.WithFence(ctx, h.held)
 }
 
-// lock locks the state, and takes the lock over from a holder that this run succeeds.
+// lock locks the state. It takes the lock over from a holder that this run succeeds.
 func (o *Options) lock(ctx context.Context) (unlock func() diag.List, ds diag.List) {
 	info := *o.Lock
 	if info.Info == "" {
@@ -92,8 +94,8 @@ func (o *Options) lock(ctx context.Context) (unlock func() diag.List, ds diag.Li
 		if !ok || holder == nil || !can || !t.Succeeds(*holder) {
 			continue
 		}
-		// Somebody else may have done so in between: then this fails, and the lock is waited
-		// for as any other.
+		// Another process may take the lock over first. Then this call fails, and the lock is
+		// waited for like any other.
 		if more := unlocker.ForceUnlock(ctx, holder.ID); more.HasErrors() {
 			return nil, more
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// Replace writes a state as it is, with its own lineage and serial, over whatever the
-// store has: for a state that a person brings. It is not for use during an apply.
+// Replace overwrites the state in the store with s, including its lineage and serial. It is for
+// a state that the user provides, and must not be called during an apply.
 func (h *State) Replace(ctx context.Context, s *state.State) diag.List {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -13,13 +13,13 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
-// A journal that is kept in the store is the same bytes as that on the machine, cut into
-// segments: objects of bounded size, PREFIX/RUN/000001 and so on, of which the last is
-// written again as it grows. Put together they are a journal, whatever record the cuts
-// go through. It is removed by writing over the first segment that it is done, so that a
-// removal that is cut off leaves nothing that looks like a journal.
+// A journal in the store has the same bytes as the journal on this machine, divided into
+// segments: objects of bounded size named PREFIX/RUN/000001 and so on. The last segment is
+// written again as it grows. The concatenation of the segments is a journal, even if a record
+// is divided. To remove a journal, its first segment is overwritten with a mark that it is
+// done; an interrupted removal therefore leaves nothing that looks like a journal.
 
-// Segments are the objects beside a state; package backend's Blobs.
+// Segments stores objects next to a state; see Blobs in package backend.
 type Segments interface {
 	PutBlob(ctx context.Context, name string, data []byte) error
 	GetBlob(ctx context.Context, name string) ([]byte, error)
@@ -29,21 +29,21 @@ type Segments interface {
 
 const (
 	segmentPrefix = "journal/"
-	segmentSize   = 128 << 10 // below what every store takes
+	segmentSize   = 128 << 10 // segmentSize is the maximum size of a segment in bytes; every store accepts it
 	doneSegment   = "done\n"
 )
 
-// A mirror is the journal of a run in the store.
+// A mirror is the copy of a run's journal in the store.
 type mirror struct {
 	ctx  context.Context
 	to   Segments
 	name string
-	n    int    // of the segment that grows
-	last []byte // what is in it
+	n    int    // number of the growing segment
+	last []byte // content of the growing segment
 	held func() error
 }
 
-// newMirror makes one that writes nothing once held is an error.
+// newMirror returns a mirror that writes nothing after held returns an error.
 func newMirror(ctx context.Context, to Segments, run journal.Run, held func() error) *mirror {
 	name := strings.ToLower(run.Since.UTC().Format("20060102t150405.000")) + "-" + store.NewID()[:8]
 	return &mirror{ctx: ctx, to: to, name: segmentPrefix + name + "/", n: 1, held: held}
@@ -83,20 +83,20 @@ func (m *mirror) Discard() error {
 	return nil
 }
 
-// A kept journal is one that was found in the store.
+// A kept journal is a journal that was found in the store.
 type kept struct {
-	names []string // of its segments, in order
+	names []string // names of its segments, in order
 	rec   *journal.Recovered
 	bytes []byte
 }
 
-// place is where the journal is, for messages.
+// place returns the location of the journal for messages.
 func (k kept) place() string {
 	return "in the store of the state, " + strings.TrimSuffix(k.names[0], "/000001")
 }
 
-// keptJournals reads the journals in the store, the oldest first. Those that are done
-// have no rec.
+// keptJournals reads the journals in the store, oldest first. Journals that are done have a nil
+// rec.
 func (o *Options) keptJournals(ctx context.Context) ([]kept, error) {
 	from := o.Segments
 	names, err := from.ListBlobs(ctx, segmentPrefix)
@@ -148,10 +148,10 @@ func (k kept) discard(ctx context.Context, from Segments) error {
 	return nil
 }
 
-// maxJournals is how many journals in a store there are at most, in reason.
+// maxJournals is the number of journals in a store above which something must be wrong.
 const maxJournals = 100
 
-// grown reads a journal again, and reports whether there is more in it now.
+// grown reads a journal again, and reports whether it has grown.
 func (k kept) grown(ctx context.Context, o *Options) (kept, bool) {
 	if k.rec == nil {
 		return k, false
@@ -168,10 +168,10 @@ func (k kept) grown(ctx context.Context, o *Options) (kept, bool) {
 	return k, false
 }
 
-// apartPrefix is where journals are kept that do not continue the state.
+// apartPrefix begins the names of journals that do not continue the state.
 const apartPrefix = "journal-apart/"
 
-// keepApart copies a journal in the store to where no run looks for one.
+// keepApart copies a journal to a name in the store where no run reads it.
 func (k kept) keepApart(ctx context.Context, in Segments) (name string, err error) {
 	name = apartPrefix + strings.TrimPrefix(k.names[0], segmentPrefix)
 	for i, b := range slices.Collect(slices.Chunk(k.bytes, segmentSize)) {
@@ -183,11 +183,12 @@ func (k kept) keepApart(ctx context.Context, in Segments) (name string, err erro
 	return name, nil
 }
 
-// recoverSegments folds the journals in the store into the state. mine is the run whose
-// journal on this machine was folded in before, of which there may be a copy. The caller
-// holds the lock, so that no run writes one. What does not continue the state is saved
-// apart on this machine, and kept under another name in the store, since the machine may
-// be lost as the one before; mineApart says that this was so of the journal here.
+// recoverSegments merges the journals in the store into the state. mine is the run whose
+// journal on this machine was merged before; the store may have a copy of it. The caller holds
+// the lock, so that no run is writing a journal. If a journal does not continue the state, its
+// objects are saved to a file on this machine. It is also kept under another name in the store,
+// since this machine may be lost, too. mineApart means that this happened to the journal on
+// this machine.
 func (h *State) recoverSegments(ctx context.Context, mine journal.Run, mineApart bool) diag.List {
 	if h.o.Segments == nil {
 		return nil
@@ -226,7 +227,7 @@ func (h *State) recoverSegments(ctx context.Context, mine journal.Run, mineApart
 			}
 			ds = append(ds, diag.Warnf(diag.CodeJournalDamaged, nil, "Damaged journal", "%s It was in the store of the state and is kept as %s. Make a plan, which looks at what there really is, and import what the state lacks; then the file can be removed.", k.rec.Damage(), aside)...)
 		}
-		if now, grown := k.grown(ctx, &h.o); grown && i < 2*maxJournals { // its run lost the lock and is still at work
+		if now, grown := k.grown(ctx, &h.o); grown && i < 2*maxJournals { // its run lost the lock and is still working
 			all = append(all, now)
 			mine = journal.Run{}
 			continue
@@ -238,14 +239,14 @@ func (h *State) recoverSegments(ctx context.Context, mine journal.Run, mineApart
 	return ds
 }
 
-// wholeCopy looks in the store for a copy of a journal that was damaged on this machine.
-// Without one it returns the journal that it was given.
+// wholeCopy returns the copy in the store of a journal that is damaged on this machine. If
+// there is none, it returns rec.
 func (h *State) wholeCopy(ctx context.Context, rec *journal.Recovered) (best *journal.Recovered, copied bool) {
 	if h.o.Segments == nil || !rec.Damaged() {
 		return rec, false
 	}
 	all, err := h.o.keptJournals(ctx)
-	if err != nil { // which is said when they are recovered
+	if err != nil { // recoverSegments reports the error
 		return rec, false
 	}
 	for _, k := range all {
@@ -260,8 +261,8 @@ func sameRun(a, b journal.Run) bool {
 	return a.Process == b.Process && a.Who == b.Who && a.Operation == b.Operation && a.Since.Equal(b.Since) && !a.Since.IsZero()
 }
 
-// lookIntoSegments folds journals in the store into what was seen, in memory. Whether
-// their runs are at work is not known here.
+// lookIntoSegments merges the journals in the store into the state in out, in memory. It cannot
+// determine whether their runs are still working.
 func lookIntoSegments(ctx context.Context, o Options, out seen, ds diag.List) (seen, diag.List) {
 	all, err := o.keptJournals(ctx)
 	if err != nil {

@@ -1,30 +1,29 @@
-// Package statemgr keeps the state of one configuration while a command works on it:
-// locked, read, brought up to date from the journal of a killed run, and written
-// as answers come in.
+// Package statemgr manages the state of one configuration during a command: it locks and reads
+// the state, merges the journal of a killed run, and writes the state as provider responses
+// arrive.
 //
-// Main type: State, made by Take. The one rule: what a provider has answered is in
-// the journal before it is reported, and the journal is removed only when a
-// state that holds all of it was written.
+// Main type: State, returned by Take. The one rule: a provider's response is in the journal
+// before it is reported, and the journal is removed only after a state with all of its content
+// was written.
 //
-// # The way of the state through a command
+// # Life of a state during a command
 //
-// Lock, read, and fold in what the journal of a killed run holds. An apply then
-// starts a journal of its own (Start), in which every answer is noted before it
-// counts, and writes the whole state now and then and at its end. Where the last
-// write fails (End), the state goes to errored.tfstate, or failing that where the
-// caller says.
+// The state is locked and read, and the journal of a killed run is merged. An apply then starts
+// its own journal (Start). Every response is written to it before it has any effect. The whole
+// state is written periodically and at the end. If the last write fails, End saves the state as
+// errored.tfstate, or as a last resort with the function of the caller.
 //
-// # Who may touch what
+// # Who may change what
 //
-// A journal is folded in for good by who holds the lock of the state, and only if the
-// run that wrote it has ended, which the journal's own lock tells (see package
-// journal). That holds for every kind of store: the lock of the state is the store's,
-// the journal and its lock are always files of this machine. A journal that is not the
-// user's own is used only if the user asks for it (Options.Adopt): it may have come with the
-// working directory. Whoever holds no lock
-// (-lock=false, and Read) folds in memory and changes no file, until it writes: then,
-// in unlocked.go, it makes sure that nobody else is at work, folds in for good, and
-// refuses if the state is another one than it was read as.
+// A journal is only merged permanently by a process that holds the lock of the state, and only
+// if the run that wrote the journal has ended. The lock of the journal file shows whether it
+// has (see package journal). This applies to every kind of store: the store has the lock of the
+// state, while the journal and its lock are files on this machine. A journal of another user is
+// only used if the user agrees (Options.Adopt), since it may have come with the working
+// directory. Without the lock (-lock=false, and Read), journals are merged in memory and no
+// file is changed. Before such a run writes, unlocked.go checks that no other run is working,
+// merges the journal permanently, and returns an error if the state has changed since it was
+// read.
 package statemgr
 
 import (
@@ -43,53 +42,54 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// Options say which state is held and how. Store, Journal and Dir are required.
+// Options configures Take. Store, Journal and Dir are required.
 type Options struct {
 	Store   store.Store
-	Journal string         // the path of the journal
-	Records sealing.Sealer // what the journal is sealed with; nil: with nothing
-	Sealer  sealing.Sealer // what errored.tfstate is sealed with, as the Store seals states; nil: with nothing
-	Dir     string         // the folder for errored.tfstate
-	User    journal.User   // whose journals are used without being asked for
-	// StateID names the place of the state and its workspace. A journal in the store is
-	// used only by commands on the state that it was written for.
+	Journal string         // path of the journal
+	Records sealing.Sealer // encrypts the journal; nil means no encryption
+	Sealer  sealing.Sealer // encrypts errored.tfstate as the Store encrypts states; nil means no encryption
+	Dir     string         // the directory for errored.tfstate
+	User    journal.User   // the user whose journals are used without asking
+	// StateID identifies the state's location and workspace. A journal in the store is only
+	// used by commands on the state for which it was written.
 	StateID string
-	// Adopt is asked before the contents of a journal are used that is not the user's own, with
-	// where it is; errors keep it from being used. nil: no such journal is used.
+	// Adopt is called before the contents of another user's journal are used, with the
+	// journal's location. If it returns errors, the journal is not used. nil means that no such
+	// journal is used.
 	Adopt func(where string, rec *journal.Recovered) diag.List
-	// Recovering is called with a sentence before the state is written with the contents of
-	// a journal. nil: only the messages that are returned tell of it.
+	// Recovering is called with a sentence before the state is written with the contents of a
+	// journal. nil means that only the returned messages report it.
 	Recovering func(sentence string)
-	// Segments are where a journal may be besides, for whoever works on the state on
-	// another machine; nil: the store has no room for one.
+	// Segments stores journals next to the state, for commands on other machines. nil means
+	// that the store cannot hold journals.
 	Segments Segments
-	// KeepSegments keeps the journal of this run there too.
+	// KeepSegments also stores the journal of this run in Segments.
 	KeepSegments bool
-	Lock         *store.LockInfo // nil: the state is not locked
-	Run          store.LockInfo  // tells others of the run where it does not lock
-	Timeout      time.Duration   // how long to try for the lock
-	Lease        *Lease          // nil: the work is this process's to its end
-	// Rescue is given the text of a state that could be written nowhere, sealed if states
-	// are; nil: there is no way left.
+	Lock         *store.LockInfo // nil means that the state is not locked
+	Run          store.LockInfo  // describes this run to others if it does not lock
+	Timeout      time.Duration   // how long to wait for the lock
+	Lease        *Lease          // nil means that no other process takes over the work
+	// Rescue receives the text of a state that could not be written anywhere, encrypted if
+	// states are. nil means that the state is lost.
 	Rescue func(text []byte) diag.List
 }
 
-// A State is held until Release. Write and the methods of a journal (Begin, Answer
-// and Sync, between Start and End) may be called concurrently.
+// A State is a state that is held until Release. Write and the journal methods Begin, Answer
+// and Sync (between Start and End) are safe for concurrent use.
 type State struct {
 	o      Options
 	unlock func() diag.List
 
 	mu            sync.Mutex
-	current       *state.State // as the store has it; nil if it has none
-	view          *state.State // with a journal folded in that is still to be folded in for good; nil if there is none
-	left          bool         // a journal in the store is part of view
-	other         error        // a *journal.LiveError if another run is at work
+	current       *state.State // the state in the store; nil if there is none
+	view          *state.State // current merged with a journal that must still be merged permanently; nil if there is none
+	left          bool         // view contains a journal from the store
+	other         error        // a *journal.LiveError if another run is working on the state
 	journal       *journal.Journal
-	failed        *state.State // what could not be written last
-	writeConflict bool         // since somebody else may have written the state
+	failed        *state.State // the state of the last failed write
+	writeConflict bool         // the write failed because another process may have written the state
 
-	abandoned atomic.Bool // the program is about to end; nothing is written any more
+	abandoned atomic.Bool // the program is about to end; nothing more is written
 }
 
 var errAbandoned = errors.New("the run was given up")
@@ -124,9 +124,10 @@ func Take(ctx context.Context, o Options) (*State, diag.List) {
 	return h, ds
 }
 
-// recover folds the journals of killed runs into the state: that of this machine, then
-// those in the store, of which the first may be a copy. Those in the store are left
-// alone where the lock was not asked for: nothing else tells whether their runs ended.
+// recover merges the journals of killed runs into the state: first the journal on this machine,
+// then those in the store, the first of which may be a copy. segments is false if the lock was
+// not requested; then the journals in the store are not merged, because nothing else shows
+// whether their runs have ended.
 func (h *State) recover(ctx context.Context, segments bool) diag.List {
 	ctx = h.fenced(ctx)
 	mine, apart, ds := h.recoverFile(ctx)
@@ -136,12 +137,11 @@ func (h *State) recover(ctx context.Context, segments bool) diag.List {
 	return append(ds, h.recoverSegments(ctx, mine, apart)...)
 }
 
-// lockText is what a peer shows that is refused, perhaps just before somebody kills this
-// run: once its process has ended, a local lock stops nobody any more.
+// lockText is the text in the lock that another tool shows when it is refused. If this run is
+// killed, a local lock ends with its process and does not protect the state any more.
 const lockText = "If this run is killed, run a Terrace command before another tool: its journal may hold what the state does not show."
 
-// Current is the state as the store has it, with what a journal adds to it; nil if
-// there is none.
+// Current returns the state in the store, merged with a journal; nil if there is none.
 func (h *State) Current() *state.State {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -151,14 +151,14 @@ func (h *State) Current() *state.State {
 	return h.current
 }
 
-// Release unlocks. A journal that was started and not brought to its end is left for
-// the next command. It may be called more than once.
+// Release unlocks the state. A journal that was started and not ended remains for the next
+// command. It may be called more than once.
 func (h *State) Release() diag.List {
 	h.mu.Lock()
 	j := h.journal
 	h.mu.Unlock()
 	if j != nil {
-		_ = j.Close() // what is in the file is what there is
+		_ = j.Close() // what was written so far remains in the file
 	}
 	if h.unlock == nil {
 		return nil
@@ -168,9 +168,9 @@ func (h *State) Release() diag.List {
 	return unlock()
 }
 
-// recoverFile folds the journal of a killed run into the state and writes it. That of a
-// run that is at work, though it does not hold the lock, is folded in memory. The run is
-// that of the journal; apart says that it was saved apart.
+// recoverFile merges the journal of a killed run into the state and writes it. If the run is
+// still working although it does not hold the lock, the journal is only merged in memory. of is
+// the run of the journal. apart means that its objects were saved to a separate file.
 func (h *State) recoverFile(ctx context.Context) (of journal.Run, apart bool, ds diag.List) {
 	claim, err := journal.TakeOver(h.o.Journal, h.o.Records)
 	var live *journal.LiveError
@@ -205,7 +205,7 @@ func (h *State) recoverFile(ctx context.Context) (of journal.Run, apart bool, ds
 			ds = append(ds, diag.Warnf(diag.CodeStateFile, nil, "Failed to remove a file", "The note that a move between two states was decided cannot be removed: %s.", err)...)
 		}
 	}()
-	_ = h.o.User.Settle(rec.Transfer, h.o.Journal) // if the other state is done; else after this one is
+	_ = h.o.User.Settle(rec.Transfer, h.o.Journal) // only if the other state is done; otherwise the other state's command settles it
 	if rec.Damaged() {
 		aside, err := claim.KeepAside()
 		if err != nil {
@@ -222,13 +222,14 @@ func (h *State) recoverFile(ctx context.Context) (of journal.Run, apart bool, ds
 	return of, apart, ds
 }
 
-// fold folds what a journal tells into the state and writes it, or saves it apart.
+// fold merges a journal into the state and writes it. If the journal does not continue the
+// state, it saves its objects to a separate file.
 func (h *State) fold(ctx context.Context, rec *journal.Recovered) (apart bool, ds diag.List) {
 	next, fits, ds := journal.Fold(h.current, rec)
 	if rec.Undone {
 		return false, ds
 	}
-	written := !fits && shows(h.current, rec.Changes) // killed before the journal was removed
+	written := !fits && shows(h.current, rec.Changes) // the run was killed before it removed the journal
 	if written {
 		ds = rec.Unanswered()
 	}
@@ -250,10 +251,11 @@ func (h *State) fold(ctx context.Context, rec *journal.Recovered) (apart bool, d
 	return true, append(ds, more...)
 }
 
-// codeForeign is the code of the error about a journal that is not the user's own.
+// codeForeign is the code of the error that a journal belongs to another user.
 const codeForeign = diag.CodeJournalForeign
 
-// mayUse returns errors if a journal is neither the user's own nor to be used all the same.
+// mayUse returns errors if a journal belongs to another user and the user does not agree to use
+// it.
 func (o *Options) mayUse(where string, rec *journal.Recovered) diag.List {
 	if rec.Foreign == nil {
 		return nil
@@ -264,7 +266,7 @@ func (o *Options) mayUse(where string, rec *journal.Recovered) diag.List {
 	return foreign(where, rec)
 }
 
-// foreign is the error that a journal is not used.
+// foreign returns the error that a journal is not used.
 func foreign(where string, rec *journal.Recovered) diag.List {
 	return diag.Errorf(codeForeign, nil, "Journal of unknown origin", "An interrupted run left a journal that may not be yours (%s): %s. Nothing in it was used, and it was kept. %s If you know this run, use the command \"state recover\" to bring it into the state. Otherwise remove the journal.", where, rec.Foreign, rec.Contents())
 }
@@ -276,7 +278,7 @@ func (h *State) unreadable(err error) diag.List {
 	return diag.Errorf(diag.CodeJournalFiles, store.PlaceOf(err), "Failed to read the journal of an interrupted run", "An earlier run was interrupted and left a journal of what it did, %s, which cannot be read: %s. Nothing was changed. If there is a copy of the file, put it back; if a newer version wrote it, use that. Otherwise give the file another name, so that it is kept, and run the command again: what the earlier run did after it had last written the state is then not in the state, so compare a plan with what exists, and import what the state lacks.", h.o.Journal, err)
 }
 
-// shows reports whether a state shows everything that a journal tells.
+// shows reports whether a state contains all changes of a journal.
 func shows(s *state.State, changes []state.Change) bool {
 	last := make(map[addr.Object]*state.Object, len(changes))
 	for _, c := range changes {

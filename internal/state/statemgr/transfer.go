@@ -10,7 +10,8 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// key orders states, so that everybody who wants two takes them in the same order.
+// key returns the sort key of a state. All processes lock two states in the order of their
+// keys.
 func (o *Options) key() string {
 	if p, ok := o.Store.(interface{ Place() string }); ok {
 		return cmp.Or(p.Place(), o.Journal)
@@ -18,7 +19,7 @@ func (o *Options) key() string {
 	return o.Journal
 }
 
-// TakePair locks and reads two states, always in the same order, so that no two runs wait
+// TakePair locks and reads two states, always in the same order, so that two runs never wait
 // for each other. With errors nothing is held.
 func TakePair(ctx context.Context, a, b Options) (x, y *State, ds diag.List) {
 	switch c := cmp.Compare(a.key(), b.key()); {
@@ -38,16 +39,15 @@ func TakePair(ctx context.Context, a, b Options) (x, y *State, ds diag.List) {
 	return x, y, ds
 }
 
-// Transfer changes two states at once: both change or neither does, whatever ends the
-// program in between. The next command on either state completes what was decided, or
-// undoes what was not. out are the changes of from, in those of into, which is
-// written first: whoever looks past the journals sees what was moved twice, and never not
-// at all.
+// Transfer changes two states atomically, even if the program is killed. The next command on
+// either state completes a move that was decided, and undoes one that was not. out are the
+// changes of from, and in those of into. into is written first: a program that ignores journals
+// may see an object twice, but never misses one.
 func Transfer(ctx context.Context, from, into *State, out, in []state.Change) diag.List {
 	return transfer(ctx, from, into, out, in, func(string) bool { return true })
 }
 
-// The steps of a transfer, after each of which it may be killed.
+// The steps of a transfer. Tests interrupt it after each of them.
 const (
 	stepFromNoted = "the journal of the source is written"
 	stepIntoNoted = "both journals are written"
@@ -58,8 +58,8 @@ const (
 	stepSettled   = "the decision is removed"
 )
 
-// transfer is Transfer with a function that tells after each step whether to go on; if not
-// everything is left as a killed run leaves it.
+// transfer implements Transfer. goOn is called after each step. If it returns false, everything
+// remains as a killed run leaves it.
 func transfer(ctx context.Context, from, into *State, out, in []state.Change, goOn func(step string) bool) diag.List {
 	for _, h := range []*State{from, into} {
 		h.mu.Lock()
@@ -68,13 +68,13 @@ func transfer(ctx context.Context, from, into *State, out, in []state.Change, go
 			return ds
 		}
 	}
-	ctx = context.WithoutCancel(ctx) // from here on it comes to its end
+	ctx = context.WithoutCancel(ctx) // from here on the transfer is not interrupted
 	if err := into.o.User.CanMove(); err != nil {
 		return diag.Errorf(diag.CodeStateFile, nil, "Failed to prepare the move", "A move between two states needs a note outside of the working directory, which completes it if the run is killed. There is no place for it: %s. Neither state was changed.", err)
 	}
 	a, b := journal.NewTransfers(store.NewID())
 	halves := []*half{{State: from, note: a, changes: out}, {State: into, note: b, changes: in}}
-	left := func() diag.List { // as the end of the process leaves it
+	left := func() diag.List { // releases the files like the end of the process
 		for _, h := range halves {
 			h.close()
 		}
@@ -129,7 +129,7 @@ func transfer(ctx context.Context, from, into *State, out, in []state.Change, go
 	return append(ds, halves[1].remove()...)
 }
 
-// half is one state of a transfer with its journal.
+// half is one of the two states of a transfer, with its journal.
 type half struct {
 	*State
 	note    journal.Transfer
@@ -137,7 +137,7 @@ type half struct {
 	j       *journal.Journal
 }
 
-// write notes the changes on disk.
+// write writes the changes to the journal on disk.
 func (h *half) write() error {
 	var err error
 	if h.j, err = journal.Create(h.o.Journal, journal.Options{Header: journal.HeaderOf(h.current), Run: h.run(), Sealer: h.o.Records, User: h.o.User, Store: h.o.StateID, Answers: 1}); err != nil {
@@ -158,18 +158,18 @@ func (h *half) store(ctx context.Context) diag.List {
 	for _, c := range h.changes {
 		d.Apply(c)
 	}
-	h.journal = h.j // which write tells of the state
+	h.journal = h.j // write notifies the journal about the state
 	defer func() { h.journal = nil }()
 	ds := h.State.write(ctx, d.Freeze())
 	if ds.HasErrors() {
-		h.failed = nil // the journal has it
+		h.failed = nil // the journal contains the state
 	}
 	return ds
 }
 
 func (h *half) close() {
 	if h.j != nil {
-		_ = h.j.Close() // what is in the file is what there is
+		_ = h.j.Close() // what was written so far remains in the file
 	}
 }
 

@@ -11,11 +11,11 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// Read reads a state for a command that changes nothing: what a journal holds is
-// folded in, and nothing is locked or written.
+// Read reads a state for a command that changes nothing. It merges journals in memory, and
+// neither locks nor writes anything.
 func Read(ctx context.Context, o Options) (*state.State, diag.List) {
 	seen, ds := look(ctx, o)
-	for _, m := range seen.foreign { // the state can be shown without it
+	for _, m := range seen.foreign { // the state can be shown without the journal
 		warning := *m
 		warning.Severity = diag.Warning
 		ds = append(ds, &warning)
@@ -26,8 +26,8 @@ func Read(ctx context.Context, o Options) (*state.State, diag.List) {
 	return seen.stored, ds
 }
 
-// ReadSummary reads a state as Read does, but without what objects consist of, where it need
-// not look into them: of attributes there is the id then. It serves to list what there is.
+// ReadSummary is like Read, but objects may have no content except their id. It is for lists of
+// objects. If a journal must be merged, the whole state is read.
 func ReadSummary(ctx context.Context, o Options) (*state.State, diag.List) {
 	from, ok := o.Store.(store.SummaryReader)
 	if !ok {
@@ -42,24 +42,24 @@ func ReadSummary(ctx context.Context, o Options) (*state.State, diag.List) {
 		names, err := o.Segments.ListBlobs(ctx, segmentPrefix)
 		there = err != nil || len(names) > 0
 	}
-	if there { // it is held to the whole state
+	if there { // a journal must be merged with the whole state
 		return Read(ctx, o)
 	}
 	return s, ds
 }
 
-// seen is a state as it looks to who holds no lock.
+// seen is the view of a state without the lock.
 type seen struct {
 	stored *state.State
-	folded *state.State // with what a journal holds; nil if nothing is folded in
-	// segments tells that a journal in the store is among that.
+	folded *state.State // merged with journals; nil if there is none
+	// segments means that folded contains a journal from the store.
 	segments bool
-	live     error // a *journal.LiveError if a run is at work
-	// foreign are errors about journals that are not used unless the user asks for it.
+	live     error // a *journal.LiveError if another run is working on the state
+	// foreign contains errors about journals that are not used unless the user agrees.
 	foreign diag.List
 }
 
-// look reads a state and its journals, and changes nothing.
+// look reads a state and its journals without changing anything.
 func look(ctx context.Context, o Options) (seen, diag.List) {
 	out, ds := lookHere(ctx, o)
 	if ds.HasErrors() || out.live != nil || o.Segments == nil {
@@ -68,8 +68,8 @@ func look(ctx context.Context, o Options) (seen, diag.List) {
 	return lookIntoSegments(ctx, o, out, ds)
 }
 
-// lookHere reads a state and its journal on this machine. State and journal are two
-// files: where a run writes one and removes the other meanwhile, it looks again.
+// lookHere reads a state and its journal on this machine. They are two files; if a run writes
+// one and removes the other meanwhile, lookHere reads both again.
 func lookHere(ctx context.Context, o Options) (seen, diag.List) {
 	for try := 0; ; try++ {
 		s, ds := o.Store.Read(ctx)
@@ -84,7 +84,7 @@ func lookHere(ctx context.Context, o Options) (seen, diag.List) {
 		rec, err := journal.Inspect(o.Journal, o.Records, o.User)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			if there && try < 4 { // its run has just ended, and may have written the state since
+			if there && try < 4 { // its run has just ended and may have written the state after it was read
 				continue
 			}
 			return out, ds
@@ -94,7 +94,7 @@ func lookHere(ctx context.Context, o Options) (seen, diag.List) {
 		if rec.Live {
 			out.live = &journal.LiveError{Run: rec.Run}
 		}
-		if rec.Foreign != nil { // which only a command that holds the lock may adopt
+		if rec.Foreign != nil { // only a command that holds the lock may adopt it
 			out.foreign = foreign(o.Journal, rec)
 			return out, ds
 		}
@@ -102,7 +102,7 @@ func lookHere(ctx context.Context, o Options) (seen, diag.List) {
 			ds = append(ds, diag.Warnf(diag.CodeJournalDamaged, nil, "Damaged journal", "%s The file is %s.", rec.Damage(), o.Journal)...)
 		}
 		next, fits, more := journal.Fold(s, rec)
-		if !fits && rec.Live && try < 4 { // it has just written the state
+		if !fits && rec.Live && try < 4 { // its run has just written the state
 			continue
 		}
 		switch {
@@ -116,7 +116,7 @@ func lookHere(ctx context.Context, o Options) (seen, diag.List) {
 	}
 }
 
-// beside tells a run that another one is at work on the state.
+// beside returns a warning that another run is working on the state.
 func (h *State) beside() diag.List {
 	var live *journal.LiveError
 	if !errors.As(h.other, &live) {
@@ -125,22 +125,22 @@ func (h *State) beside() diag.List {
 	return diag.Warnf(diag.CodeJournalOtherRun, nil, "Another run is still running", "The state is being changed by %s. What that has done so far is taken into account, what it is about to do is not.", live.Run)
 }
 
-// refused is the error that another run is at work.
+// refused returns the error that another run is working on the state.
 func (h *State) refused(live *journal.LiveError) diag.List {
 	return diag.Errorf(diag.CodeJournalOtherRun, nil, "Another run is still running", "The state is being changed by %s, and both would write over what the other one did. Its journal is %s. Wait until it has ended and try again. Nothing was changed.", live.Run, h.o.Journal)
 }
 
-// Settle makes sure that a run may change or remove the state by other ways than
-// Write, which does the same: nobody else is at work, and no journal is left.
+// Settle checks that a run may change or remove the state in other ways than with Write: no
+// other run is working on it, and no journal remains. Write makes the same checks.
 func (h *State) Settle(ctx context.Context) diag.List {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.own(ctx)
 }
 
-// own makes sure that a run without the lock may write: that no other run is at work,
-// that the journal of a run that ended is in the state, and that the state is the one
-// that was read. The caller holds mu.
+// own checks that a run without the lock may write. No other run may be working. The journal of
+// a run that has ended is merged. The state must not have changed since it was read. The caller
+// holds mu.
 func (h *State) own(ctx context.Context) diag.List {
 	if h.o.Lock != nil && h.other == nil {
 		return nil
@@ -159,7 +159,7 @@ func (h *State) own(ctx context.Context) diag.List {
 		return ds
 	}
 	for _, m := range h.recover(ctx, asked) {
-		if m.Code != journal.RecoveredCode && m.Code != journal.PendingCode { // which were said when the state was read
+		if m.Code != journal.RecoveredCode && m.Code != journal.PendingCode { // these were reported when the state was read
 			ds = append(ds, m)
 		}
 	}
@@ -176,10 +176,10 @@ func (h *State) own(ctx context.Context) diag.List {
 	return ds
 }
 
-// lockToSettle locks the state for a moment though the run has -lock=false, where a
-// journal must be folded in for good: another run may be about to do the same. Where
-// the state cannot be locked at all, the claim on the journal must do. asked tells
-// whether the lock was asked for, or is held anyway.
+// lockToSettle locks the state briefly during a run with -lock=false if a journal must be
+// merged permanently, because another run may be about to do the same. If the state cannot be
+// locked, the claim on the journal must suffice. asked reports whether the lock was requested
+// or is held.
 func (h *State) lockToSettle(ctx context.Context) (unlock func(), asked bool, ds diag.List) {
 	nothing := func() {}
 	if h.unlock != nil {
@@ -207,7 +207,7 @@ func (h *State) lockToSettle(ctx context.Context) (unlock func(), asked bool, ds
 	return func() { release() }, true, nil
 }
 
-// anyJournal reports whether there is a journal, here or in the store.
+// anyJournal reports whether there is a journal on this machine or in the store.
 func (h *State) anyJournal(ctx context.Context) (bool, diag.List) {
 	if journal.Exists(h.o.Journal) || h.left {
 		return true, nil
@@ -233,8 +233,8 @@ func changed() diag.List {
 	return overwritten("Since this run read the state, another one has written it, which it could since this run holds no lock. Nothing was changed by this run: start it again, without -lock=false.")
 }
 
-// unchanged makes sure that nobody has written the state since a run without the lock
-// read or wrote it. The caller holds mu.
+// unchanged returns an error if another process has written the state since this run without
+// the lock read or wrote it. The caller holds mu.
 func (h *State) unchanged(ctx context.Context) diag.List {
 	if h.o.Lock != nil {
 		return nil

@@ -14,22 +14,23 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// migrating is a store.Store that has read a state which is not encrypted as it is to be.
+// migrating is implemented by a store.Store that can report that the state it read is not
+// encrypted as configured.
 type migrating interface{ Migrating() bool }
 
-// otherOutput is a store that writes to another place than it reads from (-state-out) is written to
-// though nothing changed.
+// otherOutput is implemented by a store that may write to another file than it reads
+// (-state-out). Such a store is written even if nothing changed.
 type otherOutput interface{ OtherOutput() bool }
 
-// Migrating reports whether the state is to be written though nothing changed, since it is
-// not encrypted as it is to be.
+// Migrating reports whether the state must be written even if nothing changed, because it is
+// not encrypted as configured.
 func (h *State) Migrating() bool {
 	m, ok := h.o.Store.(migrating)
 	return ok && m.Migrating()
 }
 
-// Write writes a state if it differs from what the store has, or is not encrypted there
-// as it is to be.
+// Write writes a state if it differs from the one in the store, or if that is not encrypted as
+// configured.
 func (h *State) Write(ctx context.Context, s *state.State) diag.List {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -49,7 +50,7 @@ func (h *State) Write(ctx context.Context, s *state.State) diag.List {
 	return append(ds, h.write(ctx, s)...)
 }
 
-// write writes a state that this run may write. The caller holds mu.
+// write writes a state that this run is allowed to write. The caller holds mu.
 func (h *State) write(ctx context.Context, s *state.State) diag.List {
 	ctx = h.fenced(ctx)
 	next, changed := store.NextSerial(h.current, s)
@@ -85,7 +86,7 @@ func (h *State) write(ctx context.Context, s *state.State) diag.List {
 	return ds
 }
 
-// writeConflict reports whether a write was refused since somebody else has written the state,
+// writeConflict reports whether a write failed because another process has written the state,
 // or may have.
 func writeConflict(ds diag.List) bool {
 	return slices.ContainsFunc(ds.Errors(), func(m *diag.Message) bool {
@@ -97,11 +98,12 @@ func writeConflict(ds diag.List) bool {
 	})
 }
 
-// lastSerial leaves room behind it for the serial of what is saved when a write fails.
+// lastSerial is the largest serial that can be written. Two more are reserved for the state
+// that is saved after a failed write.
 const lastSerial = math.MaxUint64 - 2
 
-// exhausted reports whether no serial is left for what follows a state. One that counted
-// on would begin at 0 again, and be older than all its copies.
+// exhausted reports whether the serials after a state are used up. Incrementing further would
+// start at 0 again, which is older than all copies.
 func (h *State) exhausted(s *state.State) bool {
 	return s != nil && s.Serial > lastSerial || s != nil && s.Serial == 0 && h.current != nil && h.current.Serial > lastSerial
 }
@@ -110,11 +112,11 @@ func noSerial() diag.List {
 	return diag.Errorf(diag.CodeStateSerialExhausted, nil, "Serial of the state is exhausted", "The serial of the state is the highest that there can be, so that nothing newer can be written: somebody edited it, or it is damaged. Nothing was changed. Write the state to a file with \"state pull > state.tfstate\", set a low serial in it, and bring it back with \"state push -force state.tfstate\".")
 }
 
-// Start prepares for an apply of so many changes, of which some create objects where there
-// were none: it finds out whether the state can be written, and starts the journal. From then on the State is the journal
-// that the engine wants.
+// Start prepares for an apply with the given number of changes. created is the number of
+// changes that create objects where there were none. It checks that the state can be written
+// and starts the journal. From then on h implements the state.Manager of the engine.
 func (h *State) Start(ctx context.Context, changes, created int) diag.List {
-	const perObject = 2 << 10 // a guess at what an object takes
+	const perObject = 2 << 10 // estimated size of an object
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	ds := h.own(ctx)
@@ -157,7 +159,7 @@ func (h *State) Start(ctx context.Context, changes, created int) diag.List {
 	return ds
 }
 
-// run is what the journal tells others of this run.
+// run returns the description of this run in the journal.
 func (h *State) run() journal.Run {
 	info := h.o.Run
 	if h.o.Lock != nil {
@@ -166,8 +168,8 @@ func (h *State) run() journal.Run {
 	return journal.Run{Operation: info.Operation, Who: info.Who, Process: os.Getpid(), Since: info.Created}
 }
 
-// Begin notes that a call is about to be made. Nothing is noted once the run was
-// abandoned; that goes for Answer and Sync too.
+// Begin records that a provider call is about to be made. After Abandon, Begin, Answer and Sync
+// record nothing.
 func (h *State) Begin(id int, address, action string) error {
 	if h.abandoned.Load() {
 		return errAbandoned
@@ -178,7 +180,7 @@ func (h *State) Begin(id int, address, action string) error {
 	return h.journal.Begin(id, address, action)
 }
 
-// Answer notes what a provider answered.
+// Answer records the response to a provider call.
 func (h *State) Answer(id int, changes []state.Change) error {
 	if h.abandoned.Load() {
 		return errAbandoned
@@ -189,7 +191,7 @@ func (h *State) Answer(id int, changes []state.Change) error {
 	return h.journal.Answer(id, changes)
 }
 
-// Sync returns when all that was noted is safe.
+// Sync returns when all records are on stable storage.
 func (h *State) Sync() error {
 	if h.abandoned.Load() {
 		return errAbandoned
@@ -200,23 +202,23 @@ func (h *State) Sync() error {
 	return h.journal.Sync()
 }
 
-// Abandon leaves state and journal as they are, for a program that is about to
-// end: what becomes of the calls that are under way is not known any more, and the
-// journal is to say so. It returns when no write is under way.
+// Abandon leaves state and journal as they are, for a program that is about to end. The results
+// of pending calls are unknown, and the journal must show that. It returns when no write is in
+// progress.
 func (h *State) Abandon() {
 	h.abandoned.Store(true)
-	h.mu.Lock() // a write that has begun comes to its end
+	h.mu.Lock() // a write in progress is completed
 	defer h.mu.Unlock()
 }
 
-// End brings an apply to its end. Where the state could not be written, final (or
-// failing that what was to be written last) is saved another way.
+// End ends an apply. If the state cannot be written, it saves final another way, or if final is
+// nil the last state that could not be written.
 func (h *State) End(final *state.State) diag.List {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	j := h.journal
 	if j == nil || h.abandoned.Load() || h.held() != nil {
-		return nil // what is in the journal is for whoever comes next
+		return nil // the next command uses the journal
 	}
 	h.journal = nil
 	if h.failed == nil {
@@ -229,8 +231,8 @@ func (h *State) End(final *state.State) diag.List {
 	if final != nil {
 		last = final
 	}
-	// The next command folds the journal in and writes the serial that was to be written
-	// here; what is saved has outputs besides, and must be newer to be pushed over that.
+	// The next command merges the journal and writes the serial that was to be written here.
+	// The saved state also contains outputs. To be pushed after that, it must be newer.
 	last = last.WithMeta(h.failed.Lineage, h.failed.Serial+1, h.failed.TerraformVersion)
 	ds := diag.Errorf(diag.CodeStateFile, nil, "Failed to save state", "The state could not be written to its place. It was saved as described below, and the journal %s holds it too.", h.o.Journal)
 	_, more := writeErrored(h.o, last, h.writeConflict)

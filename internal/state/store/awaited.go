@@ -6,29 +6,29 @@ import (
 	"time"
 )
 
-// # Requests whose answers are awaited
+// # Awaited requests
 //
-// A request that is given up when a run is interrupted may have been carried out all the
-// same. Where that leaves something behind, such as a lock, its answer is waited for, and
-// nothing is asked after it.
+// A request that is cancelled when a run is interrupted may still have been carried out. If
+// that would leave something behind, such as a lock, the run waits for the response and sends
+// no further request.
 
 type awaitedKey struct{}
 
-// patience is how long an answer is waited for.
+// patience is the maximum time to wait for a response.
 const patience = 10 * time.Second
 
-// ErrUnanswered is the error of a request whose answer did not come in that time, so that
-// nobody knows what came of it.
+// ErrUnanswered is the error of a request without a response in that time, so that its result
+// is unknown.
 var ErrUnanswered = fmt.Errorf("its answer was not waited for any longer: %w", context.Canceled)
 
-// Awaited is a context for such requests.
+// Awaited returns a context for such requests.
 func Awaited(ctx context.Context) context.Context {
 	return context.WithValue(ctx, awaitedKey{}, true)
 }
 
-// Request is the context for one request, which outlives the other one for a while if that
-// is Awaited and ends meanwhile. Its cause is ErrUnanswered then. end is called when the
-// answer was read.
+// Request returns the context of one request. If ctx is Awaited, it outlives ctx for a while;
+// its cause is ErrUnanswered when that time is over. The caller calls end after it has read the
+// response.
 func Request(ctx context.Context) (request context.Context, end func()) {
 	if ctx.Value(awaitedKey{}) == nil || ctx.Err() != nil {
 		return ctx, func() {}

@@ -4,18 +4,19 @@ import "context"
 
 // # Fences
 //
-// A write is one or several requests to a service, and one that fails is sent again after a
-// pause. Whoever may lose the state to another process in the middle of that asks before
-// each of them: a process that was stopped in such a pause would write after its time.
+// A write consists of one or more requests to a service, and a failed request is repeated after
+// a pause. A process that may lose the state to another process checks before each request that
+// it still has the state. A process that was suspended during such a pause would otherwise
+// write too late.
 
 type fenceKey struct{}
 
-// WithFence is a context for writes that may be sent as long as held is no error.
+// WithFence returns a context for writes, which may be sent as long as held returns nil.
 func WithFence(ctx context.Context, held func() error) context.Context {
 	return context.WithValue(ctx, fenceKey{}, held)
 }
 
-// Fenced is an error if nothing may be written with the context any more.
+// Fenced returns an error if nothing more may be written with ctx.
 func Fenced(ctx context.Context) error {
 	if held, ok := ctx.Value(fenceKey{}).(func() error); ok {
 		return held()

@@ -1,10 +1,9 @@
-// Package store is what the engine asks of a place where state lives: read,
-// write and lock one state, and list, create and delete workspaces.
+// Package store defines the interface of places that store state: they read, write and lock one
+// state, and list, create and delete workspaces.
 //
-// Main types: Store and Workspaces, which each kind of place implements in a
-// package of its own, and LockInfo. The one rule: a state that could not be
-// read is never taken for one that does not exist, and no write leaves half of
-// a state behind. Package storetest checks that.
+// Main types: Store and Workspaces, which each kind of store implements in its own package, and
+// LockInfo. The one rule: an unreadable state never counts as missing, and no write leaves an
+// incomplete state. Package storetest checks both.
 package store
 
 import (
@@ -24,41 +23,41 @@ import (
 	"github.com/terrace-iac/terrace/state/statefile"
 )
 
-// A Store holds the state of one workspace.
+// A Store stores the state of one workspace.
 type Store interface {
 	// Read returns the state, or nil if there is none yet.
 	Read(ctx context.Context) (*state.State, diag.List)
-	// Write replaces the state, wholly or not at all. Serial and lineage are the
-	// caller's (see NextSerial). Where the store keeps backups, it keeps the
-	// state that the first write of a run replaces.
+	// Write replaces the state, completely or not at all. The caller sets serial and lineage
+	// (see NextSerial). A store with backups keeps the state that the first write of a run
+	// replaces.
 	Write(ctx context.Context, s *state.State) diag.List
-	// Lock keeps others, of both peers too, from changing the state. It tries
-	// until the timeout; 0 tries once. With errors unlock is nil. unlock is
-	// idempotent.
+	// Lock prevents other processes, including OpenTofu and Terraform, from changing the state.
+	// It retries until timeout; 0 means one attempt. With errors unlock is nil. unlock may be
+	// called more than once.
 	Lock(ctx context.Context, info LockInfo, timeout time.Duration) (unlock func() diag.List, ds diag.List)
 }
 
-// A SummaryReader is a Store that can read a state without most of what is in it: of objects
-// it has the id alone (see statefile.ParseStream).
+// A SummaryReader is a Store that can read a state without most of its content: objects have
+// only their id (see statefile.ParseStream).
 type SummaryReader interface {
 	ReadSummary(ctx context.Context) (*state.State, diag.List)
 }
 
-// A Preparer is a Store that can find out, before anything is applied, that a
-// later Write would fail, for want of room or of permission. room is a generous guess at
-// what is written meanwhile, in backup and journal too; growth at how much larger the state
-// becomes.
+// A Preparer is a Store that can check, before anything is applied, whether a later Write would
+// fail for lack of space or permission. room is a generous estimate of all bytes that will be
+// written, including backup and journal. growth estimates the growth of the state in bytes.
 type Preparer interface {
 	Prepare(ctx context.Context, room, growth int64) diag.List
 }
 
-// An Unlocker is a Store whose lock can be released by another process than the one
-// that took it, given the ID of the lock.
+// An Unlocker is a Store whose lock can be released by another process, given the ID of the
+// lock.
 type Unlocker interface {
 	ForceUnlock(ctx context.Context, id string) diag.List
 }
 
-// FileText is the text of a state file for people's eyes, encrypted if s is not nil.
+// FileText returns a function that writes the text of a state file in its readable form,
+// encrypted if s is not nil.
 func FileText(s sealing.Sealer, st *state.State) (func(io.Writer) error, error) {
 	write := func(w io.Writer) error { return statefile.Write(w, st, true) }
 	if s == nil {
@@ -67,22 +66,22 @@ func FileText(s sealing.Sealer, st *state.State) (func(io.Writer) error, error) 
 	return s.Seal(sealing.Plaintext{Write: write, Serial: st.Serial, Lineage: st.Lineage, Indent: true})
 }
 
-// Workspaces are the states of one configuration, by name.
+// Workspaces manages the states of one configuration, by workspace name.
 type Workspaces interface {
-	// List returns the names in order; "default" is always the first.
+	// List returns the names, sorted; "default" always comes first.
 	List(ctx context.Context) ([]string, diag.List)
-	// Create makes an empty workspace; one that exists is an error.
+	// Create creates an empty workspace. If it exists, that is an error.
 	Create(ctx context.Context, name string) diag.List
-	// Delete removes a workspace with its state, whatever is in it. The default
+	// Delete deletes a workspace with its state, even if that is not empty. The default
 	// workspace cannot be deleted.
 	Delete(ctx context.Context, name string) diag.List
 }
 
-// Default is the workspace that always exists.
+// Default is the name of the workspace that always exists.
 const Default = "default"
 
-// LockInfo tells who holds a lock and why, as both peers write it. Lock fills
-// in an ID, Created and Path that are empty.
+// LockInfo describes the holder of a lock, in the form that OpenTofu and Terraform use, too.
+// Lock sets ID, Created and Path if they are empty.
 type LockInfo struct {
 	ID        string
 	Operation string // e.g. "OperationTypeApply"
@@ -93,23 +92,23 @@ type LockInfo struct {
 	Path      string
 }
 
-// JSON is the info as it is kept beside a lock.
+// JSON returns the info in the form that is stored with a lock.
 func (i LockInfo) JSON() []byte {
 	b, err := json.Marshal(i)
 	if err != nil {
-		return []byte("{}") // a time with a year past 9999
+		return []byte("{}") // the year of a time is greater than 9999
 	}
 	return b
 }
 
-// ParseLockInfo reads what JSON wrote.
+// ParseLockInfo parses the result of JSON.
 func ParseLockInfo(b []byte) (LockInfo, error) {
 	var i LockInfo
 	err := json.Unmarshal(b, &i)
 	return i, err
 }
 
-// String tells the info to a user, a line a field.
+// String returns a description for the user, with one field per line.
 func (i LockInfo) String() string {
 	return "  ID:        " + i.ID +
 		"\n  Path:      " + i.Path +
@@ -120,8 +119,8 @@ func (i LockInfo) String() string {
 		"\n  Info:      " + i.Info
 }
 
-// A PlacedError is an error with the place of what it is about, such as the block of a key
-// provider. One without a file hides the places of those that it wraps.
+// A PlacedError is an error with a source range, such as the block of a key provider. Without a
+// file it hides the ranges of wrapped errors.
 type PlacedError struct {
 	At  source.Range
 	Err error
@@ -130,7 +129,7 @@ type PlacedError struct {
 func (e *PlacedError) Error() string { return e.Err.Error() }
 func (e *PlacedError) Unwrap() error { return e.Err }
 
-// PlaceOf is the place of what an error is about; nil if it names none.
+// PlaceOf returns the source range of an error, or nil if it has none.
 func PlaceOf(err error) *source.Range {
 	if e, ok := errors.AsType[*PlacedError](err); ok && e.At.Filename != "" {
 		at := e.At
@@ -139,18 +138,17 @@ func PlaceOf(err error) *source.Range {
 	return nil
 }
 
-// LockedCode is the code of the message that somebody else holds a lock.
+// LockedCode is the code of the message that another process holds a lock.
 const LockedCode = diag.CodeStateLocked
 
-// IsLocked reports whether a lock could not be taken because somebody else holds it,
-// and not because there is none to take.
+// IsLocked reports whether a lock could not be taken because another process holds it, and not
+// for another reason.
 func IsLocked(ds diag.List) bool {
 	return slices.ContainsFunc(ds, func(m *diag.Message) bool { return m.Code == LockedCode })
 }
 
-// Locked makes the message for a lock that somebody else holds. what is a sentence without
-// its period that says which state is locked, and by whom; holder is nil if nothing is known
-// of it.
+// Locked returns the message that another process holds a lock. what is a sentence without its
+// full stop that names the state and the holder. holder is nil if it is unknown.
 func Locked(what string, holder *LockInfo) diag.List {
 	m := &diag.Message{Code: LockedCode, Severity: diag.Error, Summary: "Error acquiring the state lock", Detail: what + "."}
 	if holder != nil {
@@ -161,9 +159,9 @@ func Locked(what string, holder *LockInfo) diag.List {
 	return diag.List{m}
 }
 
-// NextSerial gives a state the lineage and serial that it is to be written
-// with, where old is what the store holds now (nil: nothing). write is false if
-// nothing changed, and then the result is old.
+// NextSerial returns next with the lineage and serial with which it must be written. old is the
+// state in the store; nil means none. write is false if nothing changed; then the result is
+// old.
 func NextSerial(old, next *state.State) (out *state.State, write bool) {
 	if old == nil {
 		if next == nil {
@@ -188,7 +186,7 @@ func NextSerial(old, next *state.State) (out *state.State, write bool) {
 	return next.WithMeta(lineage, old.Serial+1, state.LanguageVersion), true
 }
 
-// NewID makes a random UUID, for a lineage or a lock.
+// NewID returns a random UUID for a lineage or a lock.
 func NewID() string {
 	var b [16]byte
 	rand.Read(b[:]) // never fails
@@ -204,8 +202,8 @@ func NewID() string {
 	return string(out[:])
 }
 
-// ValidWorkspace reports whether a workspace may have this name: what is not
-// changed when it becomes a part of the path of a URL, as the peers have it.
+// ValidWorkspace reports whether a name is valid for a workspace: it must not change when it is
+// escaped for the path of a URL. This is OpenTofu's rule.
 func ValidWorkspace(name string) bool {
 	if name == "" || name == "." || name == ".." {
 		return false

@@ -1,13 +1,12 @@
-// Package local keeps state in files, as the local backend of OpenTofu and
-// Terraform does: the same names, the same lock, the same backups.
+// Package local stores state in files, with the same names, locks and backups as the local
+// backend of OpenTofu and Terraform.
 //
-// Main types: Store, made by Open, and Workspaces. The one rule: whoever opens
-// a state file goes through this package (Store.Read, ReadFile), since with the
-// locks that the peers use, closing any descriptor of a file drops the locks
-// that the process has on it.
+// Main types: Store, returned by Open, and Workspaces. The one rule: state files are opened
+// only through this package (Store.Read, ReadFile). With the locks that OpenTofu and Terraform
+// use, closing any descriptor of a file releases the locks that the process has on it.
 //
-// How a state file is replaced while a lock is held stands in write.go, how
-// the lock works in lock.go, and who may open what in table.go.
+// write.go describes how a locked state file is replaced, lock.go how the lock works, and
+// table.go who may open which file.
 package local
 
 import (
@@ -28,36 +27,37 @@ import (
 	"github.com/terrace-iac/terrace/state/statefile"
 )
 
-// The names that the peers use.
+// The file names that OpenTofu and Terraform use.
 const (
 	DefaultPath         = "terraform.tfstate"
 	DefaultWorkspaceDir = "terraform.tfstate.d"
 )
 
-// Options say where a state lives. Relative paths count from Dir.
+// Options configures Open. Relative paths are relative to Dir.
 type Options struct {
-	Dir          string // base folder, absolute
-	Path         string // file of the default workspace; "" is DefaultPath
-	WorkspaceDir string // folder of the other workspaces; "" is DefaultWorkspaceDir
-	Workspace    string // "" is the default one
+	Dir          string // base directory, absolute
+	Path         string // file of the default workspace; "" means DefaultPath
+	WorkspaceDir string // directory of the other workspaces; "" means DefaultWorkspaceDir
+	Workspace    string // "" means the default workspace
 
-	StatePath  string // -state: the file to read, whatever the workspace; "" if not given
-	OutPath    string // -state-out: the file to write; "" is the one that is read
-	BackupPath string // -backup: "" is OutPath with ".backup", "-" is none
+	StatePath  string // -state: the file to read in any workspace; "" if not given
+	OutPath    string // -state-out: the file to write; "" means the file that is read
+	BackupPath string // -backup: "" means OutPath with ".backup", "-" means none
 
-	Unit string // names the unit that the state belongs to; two units with one file are an error. "" is no unit
+	Unit string // the unit to which the state belongs; two units with one file are an error. "" means no unit
 	Who  string // user@host, for the lock
 	Now  func() time.Time
-	// Waiting is called once if the lock is held and waited for; nil: nobody wants to know.
+	// Waiting is called once if the lock is held by another process and waited for. nil means
+	// no notification.
 	Waiting func(holder *store.LockInfo)
-	// Locate gives messages about the lock their place, that of what configures the state;
-	// nil: nothing does.
+	// Locate adds the source range of the state's configuration to messages about the lock. nil
+	// means that there is none.
 	Locate func(diag.List) diag.List
-	// Sealer encrypts the state and its backup; nil leaves them in the clear.
+	// Sealer encrypts the state and its backup. nil means no encryption.
 	Sealer sealing.Sealer
 }
 
-// A Store is one state file. Its methods may be called concurrently.
+// A Store is one state file. It is safe for concurrent use.
 type Store struct {
 	unit, who string
 	now       func() time.Time
@@ -65,15 +65,15 @@ type Store struct {
 	locate    func(diag.List) diag.List
 	sealer    sealing.Sealer
 
-	in, out string // absolute, as given: links are not resolved
-	shown   string // out as the user knows it
-	backup  string // absolute; "" for none
+	in, out string // absolute, without resolving links
+	shown   string // out in the form that is shown to the user
+	backup  string // absolute; "" means none
 
 	run     run
-	migrate atomic.Bool // what was read is not encrypted as it is to be now
+	migrate atomic.Bool // the state that was read is not encrypted as configured
 }
 
-// Open makes a Store. It touches no file.
+// Open returns a Store. It does not access any file.
 func Open(o Options) *Store {
 	in := o.StatePath
 	if in == "" {
@@ -104,7 +104,7 @@ func Open(o Options) *Store {
 	return s
 }
 
-// located are messages about the lock with their place.
+// located returns messages about the lock with their source range.
 func (s *Store) located(ds diag.List) diag.List {
 	if s.locate == nil {
 		return ds
@@ -119,10 +119,11 @@ func under(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// Path is the file that is written, absolute.
+// Path returns the absolute path of the file that is written.
 func (s *Store) Path() string { return s.out }
 
-// Place is the same with links resolved, for messages and to see whether two stores are one.
+// Place returns Path with links resolved, for messages and to find out whether two stores are
+// the same.
 func (s *Store) Place() string {
 	path, err := resolve(s.out)
 	if err != nil {
@@ -131,22 +132,21 @@ func (s *Store) Place() string {
 	return path
 }
 
-// OtherOutput reports whether the file that is written is not the one that is read.
+// OtherOutput reports whether the files that are written and read are different.
 func (s *Store) OtherOutput() bool { return s.in != s.out }
 
-// JournalPath is where the journal of an apply belongs: beside the file that is
-// written, links resolved, so that every way to the state finds it.
+// JournalPath returns the path of the journal of an apply. It is next to the file that is
+// written, with links resolved, so that every path to the state leads to the same journal.
 func (s *Store) JournalPath() string {
 	return beside(s.Place(), ".journal")
 }
 
-// beside makes the name of a hidden file that belongs to a state file.
+// beside returns the name of a hidden file that belongs to a state file.
 func beside(path, suffix string) string {
 	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+suffix)
 }
 
-// Read returns the state, or nil if there is none. It may be called with and
-// without a lock.
+// Read returns the state, or nil if there is none. It may be called with or without a lock.
 func (s *Store) Read(ctx context.Context) (*state.State, diag.List) {
 	return s.readAs(ctx, false)
 }
@@ -162,12 +162,12 @@ func (s *Store) readAs(ctx context.Context, outline bool) (*state.State, diag.Li
 	return st, ds
 }
 
-// Migrating reports whether the next write must happen even if nothing changed, since
-// what was read was not encrypted as it is to be now.
+// Migrating reports whether the next write must happen even if nothing changed, because the
+// state that was read is not encrypted as configured.
 func (s *Store) Migrating() bool { return s.migrate.Load() }
 
-// ReadFile reads a state file that is not encrypted, without disturbing a lock on it. A
-// file that does not exist or is empty gives nil.
+// ReadFile reads an unencrypted state file without affecting a lock on it. It returns nil if
+// the file does not exist or is empty.
 func ReadFile(ctx context.Context, path string) (*state.State, diag.List) {
 	st, _, ds := readFile(ctx, path, nil, false)
 	return st, ds
@@ -190,8 +190,8 @@ func readFile(ctx context.Context, path string, sealer sealing.Sealer, outline b
 		} else {
 			st, ds = statefile.Parse(path, b)
 		}
-		// The peers write a state file in place, so one that another process
-		// writes just now may be seen half done.
+		// OpenTofu and Terraform write a state file in place, so that a file may be incomplete
+		// while another process writes it.
 		again := ds.HasErrors() || len(b) == 0 && locked(path)
 		if !again || held || try >= 4 || !sleep(ctx, time.Duration(10<<try)*time.Millisecond) {
 			return st, migrate, ds
@@ -199,9 +199,9 @@ func readFile(ctx context.Context, path string, sealer sealing.Sealer, outline b
 	}
 }
 
-// streamed reads a state file without having its text in memory; of one that is encrypted
-// it is there in one form alone. With anything unusual, from no file to an error in it, ok
-// is false.
+// streamed reads a state file without having its text in memory. For an encrypted file, only
+// one form of the text is in memory at a time. In any unusual case, from a missing file to an
+// error in it, ok is false.
 func streamed(path string, sealer sealing.Sealer, outline bool) (st *state.State, migrate, ok bool) {
 	_, err := process.open(path, func(f *os.File) error {
 		before, err := f.Stat()
@@ -216,18 +216,18 @@ func streamed(path string, sealer sealing.Sealer, outline bool) (st *state.State
 		}
 		st, ok = statefile.ParseStream(content, outline)
 		after, err := f.Stat()
-		// The peers write in place.
+		// OpenTofu and Terraform write in place, so the file may have changed.
 		ok = ok && err == nil && after.Size() == before.Size() && after.ModTime().Equal(before.ModTime())
 		return err
 	})
 	return st, migrate, ok && err == nil
 }
 
-// large is from which size on a sealed file is not read before it is opened. While it is
-// read, nobody in this process can take a lock.
+// large is the size in bytes from which an encrypted file is decrypted while it is read. During
+// that time this process cannot take a lock.
 const large = 1 << 20
 
-// opened is the content of a state file in the clear.
+// opened returns the decrypted content of a state file.
 func opened(content []byte, sealer sealing.Sealer) (plain []byte, migrate bool, err error) {
 	if sealer == nil || len(content) == 0 {
 		return content, false, nil
@@ -240,13 +240,13 @@ func opened(content []byte, sealer sealing.Sealer) (plain []byte, migrate bool, 
 	return plain, migrate, err
 }
 
-// locked reports whether somebody says that they hold the lock.
+// locked reports whether there is a file with the holder of a lock.
 func locked(path string) bool {
 	_, err := os.Lstat(beside(path, ".lock.info"))
 	return err == nil
 }
 
-// sleep waits, and reports false if the context ended first.
+// sleep waits for d. It returns false if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -258,8 +258,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// reason is an error of the operating system without the path, which the
-// message around it names.
+// reason returns an error of the operating system without the path, which the surrounding
+// message contains.
 func reason(err error) string {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
@@ -272,12 +272,12 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// resolve follows links, the last one even to a file that does not exist yet.
+// resolve resolves links. The last one may refer to a file that does not exist yet.
 func resolve(path string) (string, error) {
 	for range 40 {
 		dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 		if errors.Is(err, fs.ErrNotExist) {
-			return path, nil // no folder, hence no link in it
+			return path, nil // a missing directory contains no links
 		}
 		if err != nil {
 			return "", err
@@ -285,7 +285,7 @@ func resolve(path string) (string, error) {
 		path = filepath.Join(dir, filepath.Base(path))
 		target, err := os.Readlink(path)
 		if err != nil {
-			return path, nil // no link
+			return path, nil // not a link
 		}
 		if !filepath.IsAbs(target) {
 			target = filepath.Join(dir, target)

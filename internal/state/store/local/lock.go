@@ -15,27 +15,26 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
-// The lock is the one that the peers take: an exclusive record lock on the
-// whole state file, which is made empty if there is none, and a file
-// .NAME.lock.info beside it that tells who holds it. The record lock decides,
-// the file informs (though OpenTofu waits for a lock only if the file is there).
+// The lock is the same as that of OpenTofu and Terraform: an exclusive record lock on the whole
+// state file, which is created empty if it does not exist, and a file .NAME.lock.info that
+// describes the holder. Only the record lock decides who has the lock. (OpenTofu waits for a
+// lock only if the info file exists.)
 //
-// A record lock belongs to a file, not to its name. So whoever got the lock
-// looks whether the file still has the name, and starts again if not; and a
-// file that this process puts in place of another is locked before it gets the
-// name.
+// A record lock belongs to a file and not to its name. After a process gets the lock it checks
+// that the file still has the name; if not, it starts again. A file that replaces a locked file
+// is locked before it gets the name.
 
-// run is what a Store remembers of the present run.
+// run is what a Store records about the current run.
 type run struct {
 	mu       sync.Mutex
 	backedUp bool
 	held     *held // nil without a lock
 }
 
-// errBusy says that another process has the lock.
+// errBusy is the error that another process has the lock.
 var errBusy = errors.New("another process holds the lock")
 
-// Lock takes the lock on the file that is written.
+// Lock locks the file that is written.
 func (s *Store) Lock(ctx context.Context, info store.LockInfo, timeout time.Duration) (func() diag.List, diag.List) {
 	s.complete(&info)
 	limited, cancel := context.WithTimeout(ctx, max(timeout, 0))
@@ -82,7 +81,7 @@ func (s *Store) complete(info *store.LockInfo) {
 	}
 }
 
-// holder reads who has the lock; nil if they left no word.
+// holder returns the holder of the lock, or nil if it is unknown.
 func (s *Store) holder() *store.LockInfo {
 	b, err := readfile.Whole(beside(s.out, ".lock.info"))
 	if err != nil {
@@ -95,29 +94,29 @@ func (s *Store) holder() *store.LockInfo {
 	return &i
 }
 
-// A sharedError says that two units have one state file.
+// A sharedError reports that two units have the same state file.
 type sharedError struct{ path, first, second string }
 
 func (e *sharedError) Error() string {
 	return fmt.Sprintf("The units %s and %s both keep their state in %s. Each would treat the other's resources as its own and destroy them. Give each a path of its own.", e.first, e.second, e.path)
 }
 
-// A lock is what must be undone when a lock is given up.
+// A lock contains what must be undone when a lock is released.
 type lock struct {
 	s    *Store
 	h    *held
-	info string   // file that tells who has the lock
-	made bool     // the state file did not exist before
-	dirs []string // folders that did not exist before, the innermost last
+	info string   // file that describes the holder
+	made bool     // the state file was created for the lock
+	dirs []string // directories that were created for the lock, innermost last
 }
 
-// tryLock takes the lock or says why it cannot.
+// tryLock takes the lock, or returns an error with the reason.
 func (s *Store) tryLock(info store.LockInfo) (*lock, error) {
 	path, err := resolve(s.out)
 	if err != nil {
 		return nil, err
 	}
-	s.run.mu.Lock() // always taken before the table's
+	s.run.mu.Lock() // always taken before the lock of the table
 	defer s.run.mu.Unlock()
 	process.mu.Lock()
 	defer process.mu.Unlock()
@@ -144,9 +143,9 @@ func (s *Store) tryLock(info store.LockInfo) (*lock, error) {
 	return l, nil
 }
 
-// writeInfo writes who has the lock. What is there is left over, or was put there by
-// somebody else: a checkout may hold a link by that name, which must not be written
-// through.
+// writeInfo writes the holder of the lock. An existing file is removed first: it is outdated or
+// comes from somebody else. A checkout may contain a link with this name, which must not be
+// followed.
 func writeInfo(path string, text []byte) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -159,8 +158,7 @@ func writeInfo(path string, text []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// conflict is why a file cannot be locked for a unit: this process has the lock, for the
-// same unit or for another one.
+// conflict returns an error if this process has the lock already, for the same or another unit.
 func (t *table) conflict(path, unit string) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -184,7 +182,7 @@ func unitName(unit string) string {
 	return unit
 }
 
-// open opens and locks the file that has the name at the end.
+// open opens and locks the file that has the name after it was locked.
 func (l *lock) open(path string) (*os.File, error) {
 	for range 100 {
 		info, err := os.Stat(path)
@@ -199,7 +197,7 @@ func (l *lock) open(path string) (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		// Closing it is safe: claim made sure that this process has no lock on it.
+		// Closing the file is safe: claim checked that this process has no lock on it.
 		if err := lockFile(f); err != nil {
 			f.Close()
 			return nil, err
@@ -215,27 +213,27 @@ func (l *lock) open(path string) (*os.File, error) {
 	return nil, errBusy
 }
 
-// unlock puts the state into the file that was locked first, gives the lock up
-// and takes away what it left.
+// unlock copies the state to the file that was locked first, releases the lock and removes its
+// files.
 func (l *lock) unlock() diag.List {
 	l.s.run.mu.Lock()
 	defer l.s.run.mu.Unlock()
 	l.s.run.held = nil
-	l.h.returnToFirst() // before the table is locked: it may take a while
+	l.h.returnToFirst() // before the table is locked, because it may take some time
 	process.mu.Lock()
 	defer process.mu.Unlock()
 	process.remove(l.h)
 	return l.release()
 }
 
-// release closes the files, which drops the locks.
+// release closes the files, which releases the locks.
 func (l *lock) release() diag.List {
 	var ds diag.List
 	if err := os.Remove(l.info); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		ds = diag.Warnf(diag.CodeStateLockInfo, nil, "Lock information left behind", "The file %s, which tells who has the lock, cannot be removed: %s. The lock itself is given up.", l.info, reason(err))
 	}
 	if st, err := l.h.current().Stat(); err == nil && l.made && st.Size() == 0 && isAt(l.h.current(), l.h.path) {
-		os.Remove(l.h.path) // nothing was written, and it is no file that somebody put there without asking for the lock
+		os.Remove(l.h.path) // nothing was written, and no other process has created the file without the lock
 	}
 	if l.h.spare != nil {
 		discard(l.h.spare)
@@ -248,7 +246,7 @@ func (l *lock) release() diag.List {
 	return ds
 }
 
-// removeDirs takes away folders that were made for the lock and stayed empty.
+// removeDirs removes directories that were created for the lock and are empty.
 func (l *lock) removeDirs() {
 	for i := len(l.dirs) - 1; i >= 0; i-- {
 		if os.Remove(l.dirs[i]) != nil {
@@ -257,7 +255,7 @@ func (l *lock) removeDirs() {
 	}
 }
 
-// makeDirs makes a folder and tells which ones it had to make.
+// makeDirs creates a directory with its parents, and returns those that did not exist.
 func makeDirs(dir string) ([]string, error) {
 	var missing []string
 	for d := dir; ; d = filepath.Dir(d) {

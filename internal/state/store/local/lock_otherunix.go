@@ -6,5 +6,5 @@ import "golang.org/x/sys/unix"
 
 var lockCommands = []int{unix.F_SETLK}
 
-// reserve cannot promise room here.
+// reserve does nothing, because this system cannot allocate disk space in advance.
 func reserve(uintptr, int64) error { return nil }

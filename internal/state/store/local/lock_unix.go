@@ -10,13 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockFile takes an exclusive lock on the whole file, or gives errBusy.
+// lockFile takes an exclusive lock on the whole file, or returns errBusy.
 //
-// Where the system has locks that belong to the open file instead of the
-// process, those are taken: they exclude the peers' locks just the same, but do
-// not vanish when some other part of the process, say the function that reads a
-// file into a string, closes the same file. The table of this package makes up
-// for that where they do not exist.
+// If the system has locks that belong to the open file description instead of the process, it
+// uses these. They conflict with the locks of OpenTofu and Terraform in the same way, but
+// remain when another part of the process closes the same file, for example the function that
+// reads a file. On other systems the table of this package prevents that.
 func lockFile(f *os.File) error {
 	err := setLock(f, unix.F_WRLCK)
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
@@ -25,8 +24,8 @@ func lockFile(f *os.File) error {
 	return err
 }
 
-// unlockFile gives the lock up, for a child process too that is just being
-// started and has not closed its copy of the descriptor yet.
+// unlockFile releases the lock. It also releases it for a child process that is being started
+// and still has a copy of the descriptor.
 func unlockFile(f *os.File) { _ = setLock(f, unix.F_UNLCK) }
 
 func setLock(f *os.File, typ int16) error {
@@ -40,7 +39,7 @@ func setLock(f *os.File, typ int16) error {
 	return unix.ENOLCK
 }
 
-// syncDir makes a rename in a folder last.
+// syncDir writes a rename in a directory to disk.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// lockFile takes an exclusive lock on the whole file, or gives errBusy.
+// lockFile takes an exclusive lock on the whole file, or returns errBusy.
 func lockFile(f *os.File) error {
 	err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY,
 		0, math.MaxUint32, math.MaxUint32, new(windows.Overlapped))
@@ -26,5 +26,5 @@ func syncDir(string) error { return nil }
 
 func reserve(uintptr, int64) error { return nil }
 
-// A file that is open cannot be replaced on Windows.
+// renameOverOpen is false because an open file cannot be replaced on Windows.
 const renameOverOpen = false

@@ -10,38 +10,37 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 )
 
-// process is the one table of all state files that this process has open. It
-// is a variable of the package because what it guards belongs to the process:
-// the kernel drops a lock when any descriptor of the file is closed, whoever
-// opened it.
+// process is the table of all state files that this process has open. It is a package variable
+// because locks belong to the process: the kernel releases a lock when any part of the process
+// closes any descriptor of the file.
 var process table
 
-// A table knows which state files are locked, and keeps others from opening
-// and closing them behind the lock's back.
+// A table records which state files are locked, and prevents other parts of the process from
+// opening and closing them.
 type table struct {
-	// mu is held for reading while a file that is not locked is read, and for
-	// writing while a lock is taken or given up: a lock must not come into being
-	// between somebody's open and close of the same file.
+	// mu is read-locked while an unlocked file is read, and locked while a lock is taken or
+	// released. A lock must not be taken between another goroutine's open and close of the same
+	// file.
 	mu   sync.RWMutex
 	held []*held
 }
 
 // held is one locked state file.
 type held struct {
-	path  string // resolved
+	path  string // with links resolved
 	store *Store
 
 	mu    sync.Mutex // held while the file is written
-	spare *os.File   // made and given room for the next write; nil if there is none
-	list  sync.Mutex // held for a moment to look at files or, together with mu, to change them
-	files []*os.File // every file that was at the path since the lock was taken, all locked, the present one last
+	spare *os.File   // created with disk space for the next write; nil if there is none
+	list  sync.Mutex // held briefly to read files, or together with mu to change them
+	files []*os.File // every file that had the path since the lock was taken, all locked, the current one last
 }
 
-// current is the file at the path.
+// current returns the file at the path.
 func (h *held) current() *os.File { return h.files[len(h.files)-1] }
 
-// find looks for a locked file by resolved path, or by identity where info is
-// not nil: there may be more than one way to a file. The caller holds mu.
+// find returns a locked file by its resolved path, or if info is not nil by its identity, since
+// a file can have several paths. The caller holds mu.
 func (t *table) find(path string, info fs.FileInfo) *held {
 	for _, h := range t.held {
 		if h.path == path {
@@ -54,7 +53,7 @@ func (t *table) find(path string, info fs.FileInfo) *held {
 	return nil
 }
 
-// is reports whether a file is one of those that are held open.
+// is reports whether a file is one of those in files.
 func (h *held) is(info fs.FileInfo) bool {
 	h.list.Lock()
 	defer h.list.Unlock()
@@ -66,8 +65,8 @@ func (h *held) is(info fs.FileInfo) bool {
 	return false
 }
 
-// read returns the content of a state file. held tells that this process has
-// it locked, so that nobody else writes it.
+// read returns the content of a state file. isHeld means that this process has locked it, so
+// that no other process writes it.
 func (t *table) read(path string) (b []byte, isHeld bool, err error) {
 	isHeld, err = t.open(path, func(f *os.File) (err error) {
 		b, err = readAt(f)
@@ -76,7 +75,8 @@ func (t *table) read(path string) (b []byte, isHeld bool, err error) {
 	return b, isHeld, err
 }
 
-// open lets do read a state file, whose position it must not move. held is as for read.
+// open calls do to read a state file. do must not move the file's position. isHeld is as for
+// read.
 func (t *table) open(path string, do func(*os.File) error) (isHeld bool, err error) {
 	path, err = resolve(path)
 	if err != nil {

@@ -13,13 +13,13 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
-// Workspaces are the workspaces of a folder: the default one, and a folder for
-// each of the others.
+// Workspaces manages the workspaces of a directory: the default one, and one directory for each
+// of the others.
 type Workspaces struct {
-	dir string // absolute, holds a folder for each workspace but the default one
+	dir string // absolute; contains one directory for each workspace except the default one
 }
 
-// OpenWorkspaces makes Workspaces from Dir, Path and WorkspaceDir of Options.
+// OpenWorkspaces returns the Workspaces for Dir, Path and WorkspaceDir of Options.
 func OpenWorkspaces(o Options) *Workspaces {
 	dir := o.WorkspaceDir
 	if dir == "" {
@@ -28,7 +28,7 @@ func OpenWorkspaces(o Options) *Workspaces {
 	return &Workspaces{dir: under(o.Dir, dir)}
 }
 
-// List returns the names in order, the default one first.
+// List returns the names, sorted, with the default one first.
 func (w *Workspaces) List(context.Context) ([]string, diag.List) {
 	names := []string{store.Default}
 	entries, err := os.ReadDir(w.dir)
@@ -44,7 +44,7 @@ func (w *Workspaces) List(context.Context) ([]string, diag.List) {
 	return names, nil
 }
 
-// Create makes an empty workspace.
+// Create creates an empty workspace.
 func (w *Workspaces) Create(_ context.Context, name string) diag.List {
 	if ds := checkName(name); ds != nil {
 		return ds
@@ -65,7 +65,7 @@ func (w *Workspaces) Create(_ context.Context, name string) diag.List {
 	return nil
 }
 
-// Delete removes a workspace with its state.
+// Delete deletes a workspace with its state.
 func (w *Workspaces) Delete(_ context.Context, name string) diag.List {
 	if ds := checkName(name); ds != nil {
 		return ds
@@ -78,12 +78,12 @@ func (w *Workspaces) Delete(_ context.Context, name string) diag.List {
 	if err != nil {
 		return diag.Errorf(diag.CodeStateWorkspace, nil, "Workspace does not exist", "There is no workspace %q.", name)
 	}
-	for _, e := range entries { // a link that came with a checkout can lead to any directory
+	for _, e := range entries { // a link in a checkout can refer to any directory
 		if !strings.Contains(e.Name(), "tfstate") {
 			return diag.Errorf(diag.CodeBackendWriteFailed, nil, "Failed to delete workspace", "The directory %s holds %s, which belongs to no state. It is not deleted.", dir, e.Name())
 		}
 	}
-	process.mu.RLock() // removing files closes none, but nobody may take a lock meanwhile
+	process.mu.RLock() // removing files closes none, but no lock may be taken meanwhile
 	defer process.mu.RUnlock()
 	if err := os.RemoveAll(dir); err != nil {
 		return diag.Errorf(diag.CodeBackendWriteFailed, nil, "Failed to delete workspace", "The workspace %q cannot be deleted: %s.", name, reason(err))

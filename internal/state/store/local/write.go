@@ -20,26 +20,26 @@ import (
 	"github.com/terrace-iac/terrace/state/statefile"
 )
 
-// A state file is replaced by a new one: written beside it, synced, locked if
-// the old one is, renamed, folder synced. So at every moment the name leads to
-// a whole state, and to one that is locked.
+// A state file is replaced by a new file, which is written next to it, synced, locked if the
+// old one is locked, and renamed; then the directory is synced. At every moment the name refers
+// to a complete state, and to a locked one.
 //
-// But somebody who waits for the lock (tofu plan -lock-timeout=1m) may have
-// opened the old file and wait for that: they would get the lock on a file
-// without a name, read old state from it and write new state into it, which
-// would be lost. So the first file keeps a second name, and before the lock is
-// given up it gets the content of the last one and its old name back. If that
-// fails, the last one stays: nothing is lost but the courtesy.
+// However, a process that waits for the lock (tofu plan -lock-timeout=1m) may have opened the
+// old file and wait for a lock on that. It would get the lock on a file without a name, read an
+// old state from it, and write a new state that would be lost. The first file therefore keeps a
+// second name. Before the lock is released, it gets the content of the last file and its old
+// name back. If that fails, the last file remains, and only such waiting processes are
+// affected.
 
-// keepSuffix is that of the second name, tempSuffix that of a file in the making:
-// who has the lock may take away what is there under it, since it was left by a run
-// that was killed. Who has no lock makes names of its own.
+// keepSuffix ends the second name, and tempSuffix the name of an incomplete file. The holder of
+// the lock may delete files with these names, since a killed run left them. Processes without
+// the lock use other names.
 const (
 	keepSuffix = ".lock.keep"
 	tempSuffix = ".new"
 )
 
-// tempName is the name of a file in the making that is to replace path.
+// tempName returns the name of an incomplete file that will replace path.
 func tempName(path string, locked bool) string {
 	if locked {
 		return beside(path, tempSuffix)
@@ -47,11 +47,11 @@ func tempName(path string, locked bool) string {
 	return beside(path, "."+store.NewID()+tempSuffix)
 }
 
-// cleanUp takes away what a run left that was killed. The caller holds the lock.
+// cleanUp deletes the files that a killed run left. The caller holds the lock.
 func cleanUp(path string) {
 	os.Remove(beside(path, keepSuffix))
 	os.Remove(beside(path, tempSuffix))
-	// Backups with the time in their names, which state commands make.
+	// Backups of state commands have the time in their names.
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
 		return
@@ -65,8 +65,8 @@ func cleanUp(path string) {
 	}
 }
 
-// A text writes the content of a file, as often as it is asked to: a large state is not
-// in memory as a text.
+// A text writes the content of a file, any number of times. The text of a large state is
+// therefore not in memory.
 type text func(io.Writer) error
 
 func textOf(b []byte) text {
@@ -76,7 +76,7 @@ func textOf(b []byte) text {
 	}
 }
 
-// contentOf is the text of an open file, whose position stays where it is.
+// contentOf returns the text of an open file. It does not move the file's position.
 func contentOf(f *os.File) text {
 	return func(w io.Writer) error {
 		_, err := io.CopyBuffer(w, struct{ io.Reader }{io.NewSectionReader(f, 0, math.MaxInt64)}, make([]byte, 128<<10))
@@ -97,7 +97,7 @@ func (t text) holds(f *os.File) (bool, error) {
 	return err == nil && info.Size() == c.at, err
 }
 
-// equals reports whether a reader gives this content.
+// equals reports whether a reader returns this content.
 func (t text) equals(r io.Reader) (bool, error) {
 	c := &matching{r: r, buf: make([]byte, 16<<10)}
 	switch err := t(c); {
@@ -113,7 +113,7 @@ func (t text) equals(r io.Reader) (bool, error) {
 	return n == 0, err
 }
 
-// A matching holds what is written to it to what is read.
+// A matching compares written bytes with those of a reader.
 type matching struct {
 	r   io.Reader
 	buf []byte
@@ -135,7 +135,7 @@ func (m *matching) Write(b []byte) (int, error) {
 // errDiffers ends a comparison.
 var errDiffers = errors.New("the content is another one")
 
-// A comparison holds what is written to it to a file.
+// A comparison compares written bytes with a file.
 type comparison struct {
 	f   *os.File
 	at  int64
@@ -156,8 +156,8 @@ func (c *comparison) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Write replaces the state file. The first write of a Store that changes the
-// file leaves the old content in the backup file.
+// Write replaces the state file. The first write of a Store that changes the file saves the old
+// content in the backup file.
 func (s *Store) Write(_ context.Context, st *state.State) diag.List {
 	return s.write(func(w io.Writer) error { return statefile.Write(w, st, true) }, st)
 }
@@ -169,7 +169,7 @@ func (s *Store) write(content text, st *state.State) diag.List {
 	if err != nil {
 		return s.writeError(s.out, err)
 	}
-	var before text // what the backup is to hold; nil: what the file holds
+	var before text // content of the backup; nil means the content of the file
 	if s.sealer != nil {
 		var done bool
 		if content, before, done, err = s.sealed(path, content, st); err != nil {
@@ -212,7 +212,7 @@ func (s *Store) write(content text, st *state.State) diag.List {
 	return nil
 }
 
-// keepBackup writes the backup, before the first write that changes the file.
+// keepBackup writes the backup before the first write that changes the file.
 func (s *Store) keepBackup(path string, before text) diag.List {
 	if s.run.backedUp || s.backup == "" {
 		return nil
@@ -227,15 +227,15 @@ func (s *Store) keepBackup(path string, before text) diag.List {
 	return nil
 }
 
-// sealed encrypts what is to be written, and the old content if it is not encrypted in the
-// same way, since it becomes the backup. done says that the file holds the content already,
-// and is not to be changed.
+// sealed encrypts the content to write. It also encrypts the old content if it is not encrypted
+// in the same way, since it becomes the backup. done means that the file has the content
+// already and must not be changed.
 func (s *Store) sealed(path string, content text, st *state.State) (after, before text, done bool, err error) {
 	migrate, err := s.old(path, func(plain io.Reader) (err error) {
 		done, err = content.equals(plain)
 		return err
 	})
-	// A file that cannot be opened nobody has read: another key, or no state at all.
+	// If a file cannot be decrypted, it was never read: it has another key, or is not a state.
 	if done = done && err == nil && !migrate; done {
 		return nil, nil, true, nil
 	}
@@ -248,7 +248,8 @@ func (s *Store) sealed(path string, content text, st *state.State) (after, befor
 	return sealed, before, false, err
 }
 
-// resealed is the state of the file as it is encrypted now; nil if it holds none.
+// resealed returns the state in the file with the current encryption; nil if the file contains
+// no state.
 func (s *Store) resealed(path string) (text, error) {
 	var plain []byte
 	if _, err := s.old(path, func(r io.Reader) (err error) {
@@ -264,7 +265,7 @@ func (s *Store) resealed(path string) (text, error) {
 	return s.sealer.Seal(sealing.Plaintext{Write: textOf(plain), Serial: was.Serial, Lineage: was.Lineage, Indent: true})
 }
 
-// old gives what the file holds to read, in the clear.
+// old passes the decrypted content of the file to read.
 func (s *Store) old(path string, read func(plain io.Reader) error) (migrate bool, err error) {
 	open := func(r io.Reader, size int64) error {
 		if size == 0 {
@@ -295,8 +296,8 @@ func (s *Store) old(path string, read func(plain io.Reader) error) (migrate bool
 	return migrate, err
 }
 
-// unlinkBackup removes a link that has the name of the backup, unless the user gave that
-// name: it may have come with a checkout, and what it leads to is none of ours.
+// unlinkBackup removes a link with the default name of the backup. It may have come with a
+// checkout, and its target must not be overwritten. A name that the user gave is not affected.
 func (s *Store) unlinkBackup() error {
 	if s.backup != s.out+".backup" {
 		return nil
@@ -311,7 +312,7 @@ func (s *Store) writeError(path string, err error) diag.List {
 	return diag.Errorf(diag.CodeStateFile, nil, "Failed to write state", "The state file %s cannot be written: %s. It holds what it held before.", path, reason(err))
 }
 
-// replaceUnlocked is for runs with -lock=false.
+// replaceUnlocked replaces a file in a run with -lock=false.
 func replaceUnlocked(path string, content text) error {
 	process.mu.RLock()
 	defer process.mu.RUnlock()
@@ -328,10 +329,10 @@ func replaceUnlocked(path string, content text) error {
 	return replace(path, content, modeOf(path), false)
 }
 
-// byDefault stands for the permissions that the process gives new files.
+// byDefault means the default permissions of new files.
 const byDefault fs.FileMode = 0
 
-// modeOf is the permissions that a file has.
+// modeOf returns the permissions of a file.
 func modeOf(path string) fs.FileMode {
 	if info, err := os.Stat(path); err == nil {
 		return info.Mode().Perm()
@@ -339,9 +340,8 @@ func modeOf(path string) fs.FileMode {
 	return byDefault
 }
 
-// replace puts content in the place of a file, wholly or not at all. Whoever
-// has the file open keeps the old one. locked tells whether the lock is held that
-// the file belongs to.
+// replace replaces a file by one with the given content, completely or not at all. Processes
+// that have the file open keep the old one. locked means that the lock of the file is held.
 func replace(path string, content text, mode fs.FileMode, locked bool) error {
 	path, err := resolve(path)
 	if err != nil {
@@ -362,8 +362,8 @@ func replace(path string, content text, mode fs.FileMode, locked bool) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// create makes a new file with its content safely on disk. A file of the name
-// that a killed run left is removed first.
+// create creates a new file with its content on disk. It first deletes a file with this name,
+// which a killed run left.
 func create(temp string, content text, mode fs.FileMode) (*os.File, error) {
 	f, err := temporary(temp, mode)
 	if err != nil {
@@ -372,7 +372,7 @@ func create(temp string, content text, mode fs.FileMode) (*os.File, error) {
 	return filled(f, content, mode)
 }
 
-// temporary makes a new file, in the place of one that a killed run left.
+// temporary creates a new file, and deletes one that a killed run left.
 func temporary(temp string, mode fs.FileMode) (*os.File, error) {
 	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -384,10 +384,10 @@ func temporary(temp string, mode fs.FileMode) (*os.File, error) {
 	return os.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, first)
 }
 
-// filled gives a temporary file its content. With errors the file is gone.
+// filled writes the content of a temporary file. With errors the file is deleted.
 func filled(f *os.File, content text, mode fs.FileMode) (*os.File, error) {
 	if mode != byDefault {
-		_ = f.Chmod(mode) // where that is impossible the stricter one stays
+		_ = f.Chmod(mode) // if that fails, the stricter permissions remain
 	}
 	if err := overwrite(f, content); err != nil {
 		discard(f)
@@ -396,14 +396,14 @@ func filled(f *os.File, content text, mode fs.FileMode) (*os.File, error) {
 	return f, nil
 }
 
-// discard takes a temporary file away.
+// discard deletes a temporary file.
 func discard(f *os.File) {
 	f.Close()
 	os.Remove(f.Name())
 }
 
-// reserve makes the file of the next write, with room for size bytes, having found
-// out that there is room for all bytes.
+// reserve creates the file for the next write with disk space for size bytes, after it checked
+// that there is space for all bytes.
 func (h *held) reserve(size, all int64) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -423,13 +423,12 @@ func (h *held) reserve(size, all int64) error {
 	return nil
 }
 
-// next is the file that takes the place of the present one: what was reserved for
-// that, or a new one.
+// next returns the file that replaces the current one: the reserved one, or a new one.
 func (h *held) next(content text) (*os.File, error) {
 	mode := modeOf(h.path)
 	f := h.spare
 	h.spare = nil
-	if f != nil && !isAt(f, f.Name()) { // somebody took it away
+	if f != nil && !isAt(f, f.Name()) { // another process has deleted it
 		f.Close()
 		f = nil
 	}
@@ -439,7 +438,7 @@ func (h *held) next(content text) (*os.File, error) {
 	return filled(f, content, mode)
 }
 
-// isAt reports whether an open file has this name.
+// isAt reports whether path is the name of an open file.
 func isAt(f *os.File, path string) bool {
 	have, err := f.Stat()
 	if err != nil {
@@ -449,7 +448,8 @@ func isAt(f *os.File, path string) bool {
 	return err == nil && os.SameFile(have, now)
 }
 
-// errReplaced says that somebody wrote a state file although it was locked.
+// errReplaced is the error that another program has written a state file although it was
+// locked.
 var errReplaced = errors.New("another program, which did not take the lock, has replaced the file since it was locked")
 
 // write replaces a locked file.
@@ -476,7 +476,7 @@ func (h *held) write(content text) error {
 		return err
 	}
 	if len(h.files) == 1 {
-		_ = os.Link(h.path, beside(h.path, keepSuffix)) // some file systems have no links
+		_ = os.Link(h.path, beside(h.path, keepSuffix)) // some file systems do not support links
 	}
 	if err := os.Rename(f.Name(), h.path); err != nil {
 		discard(f)
@@ -488,8 +488,8 @@ func (h *held) write(content text) error {
 	return syncDir(filepath.Dir(h.path))
 }
 
-// returnToFirst gives the file that was locked first the present content and
-// its name back.
+// returnToFirst copies the current content to the file that was locked first, and restores its
+// name.
 func (h *held) returnToFirst() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -512,7 +512,7 @@ func (h *held) returnToFirst() {
 	if now, err := os.Stat(h.path); err != nil || first.Chmod(now.Mode().Perm()) != nil {
 		return
 	}
-	// The folder need not be synced: both files hold the state, and both are on disk.
+	// The directory need not be synced: both files are on disk and contain the state.
 	_ = os.Rename(keep, h.path)
 }
 
@@ -532,10 +532,10 @@ func overwrite(f *os.File, content text) error {
 	return f.Sync()
 }
 
-// Prepare finds out whether a state of about size bytes could be written. It
-// needs the folder of the state and that of the backup to be writable, and room
-// for the new state, the backup and a journal. With a lock, the room for the
-// state is kept until it is written or the lock is given up.
+// Prepare checks that a state of about size bytes could be written. The directories of the
+// state and the backup must be writable, with disk space for the new state, the backup and a
+// journal. With a lock, the space for the state is reserved until it is written or the lock is
+// released.
 func (s *Store) Prepare(_ context.Context, size, _ int64) diag.List {
 	path, err := resolve(s.out)
 	if err != nil {
@@ -557,8 +557,8 @@ func (s *Store) Prepare(_ context.Context, size, _ int64) diag.List {
 	return nil
 }
 
-// hasRoom finds out whether there is room for a state of size bytes, its backup and a
-// journal; with a lock, that for the state is kept.
+// hasRoom checks that there is disk space for a state of size bytes, its backup and a journal.
+// With a lock, the space for the state is reserved.
 func (s *Store) hasRoom(path string, size int64) error {
 	all := 3*size + 1<<16
 	s.run.mu.Lock()
@@ -582,7 +582,7 @@ func (s *Store) isLocked() bool {
 	return s.run.held != nil
 }
 
-// probe makes a file of the given size beside path and takes it away again.
+// probe creates a file of the given size next to path and deletes it.
 func probe(path string, size int64, locked bool) error {
 	path, err := resolve(path)
 	if err != nil {
@@ -595,7 +595,7 @@ func probe(path string, size int64, locked bool) error {
 	return errors.Join(room(f, size), f.Close(), os.Remove(f.Name()))
 }
 
-// room makes a new file as large as size, where the system can promise that.
+// room allocates disk space for size bytes of a new file, if the system can do that.
 func room(f *os.File, size int64) error {
 	err := reserve(f.Fd(), size)
 	if err == nil {

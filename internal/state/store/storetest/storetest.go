@@ -1,8 +1,6 @@
-// Package storetest is the suite that every kind of store must pass: one set of
-// rules for all places where state lives.
+// Package storetest is the test suite that every kind of store must pass.
 //
-// Main function: Run. The one rule: a store's own tests test what is special
-// about it and leave the rest to this package.
+// Main function: Run. The one rule: a store's own tests only test what is specific to it.
 package storetest
 
 import (
@@ -19,23 +17,22 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A Place is one empty place for state, made for one test.
+// A Place is an empty location for state, created for one test.
 type Place struct {
-	// Open opens the state of a workspace ("" is the default one), each time
-	// anew: two Stores are two runs.
+	// Open opens the state of a workspace; "" means the default one. Each call returns a new
+	// Store, which behaves like another run.
 	Open func(workspace string) store.Store
-	// Workspaces is nil for a kind of store that has none.
+	// Workspaces is nil if the kind of store has none.
 	Workspaces store.Workspaces
-	// Locks tells that the store can lock. A store that cannot must accept Lock
-	// and do nothing.
+	// Locks means that the store can lock. Otherwise Lock must succeed and do nothing.
 	Locks bool
-	// Anonymous tells that a lock does not say who holds it.
+	// Anonymous means that a lock does not contain its holder.
 	Anonymous bool
-	// Small tells that the store cannot hold some megabytes.
+	// Small means that the store cannot store some megabytes.
 	Small bool
 }
 
-// Run runs the suite; place makes a fresh place for each test.
+// Run runs the suite. place returns a new Place for each test.
 func Run(t *testing.T, place func(t *testing.T) Place) {
 	for name, test := range map[string]func(*testing.T, Place){
 		"nothing there yet is nil":            nothing,
@@ -62,7 +59,7 @@ func Run(t *testing.T, place func(t *testing.T) Place) {
 	}
 }
 
-// Sample makes a state with n resources and serial n+1.
+// Sample returns a state with n resources and serial n+1.
 func Sample(n int) *state.State {
 	d := (&state.State{Lineage: "6f2c1d3e-0000-4000-8000-000000000000", Serial: uint64(n) + 1}).Edit()
 	d.SetOutput("n", &state.Output{Value: cty.NumberIntVal(int64(n))})
@@ -105,7 +102,7 @@ func expect(t *testing.T, s store.Store, want *state.State) {
 	}
 }
 
-// expectEmpty checks that a new workspace has no state, or an empty one.
+// expectEmpty checks that a new workspace has no state or an empty one.
 func expectEmpty(t *testing.T, s store.Store) {
 	t.Helper()
 	got, ds := s.Read(context.Background())
@@ -240,7 +237,7 @@ func twice(t *testing.T, p Place) {
 	unlock()
 	unlock()
 	second := lock(t, p.Open(""), 0)
-	unlock() // must not give up the lock of another
+	unlock() // must not release the lock of another Store
 	mustRefuse(t, p)
 	second()
 }
