@@ -13,17 +13,17 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Args reads the arguments of a configuration, with the environment and the defaults
-// behind them. What is wrong is collected and returned by Err. An argument that is
-// set to "" is set: neither environment nor default take its place.
+// Args reads the arguments of a configuration. If an argument is not set, it reads the
+// environment and then uses the default. An argument with the value "" counts as set. Errors
+// are collected and returned by Err.
 type Args struct {
 	v    cty.Value
 	env  sys.Env
-	name string // of the block that these are in, with a dot; "" for the outermost
+	name string // name of the enclosing block with a dot; "" for the outermost block
 	errs *[]error
 }
 
-// NewArgs reads cfg, as Kind.Open gets it.
+// NewArgs returns the Args of cfg, in the form that Kind.Open receives.
 func NewArgs(cfg cty.Value, env sys.Env) *Args {
 	return &Args{v: cfg, env: env, errs: new([]error)}
 }
@@ -35,11 +35,11 @@ func (a *Args) get(name string) cty.Value {
 	return a.v.GetAttr(name)
 }
 
-// IsSet reports whether an argument is set in the configuration itself.
+// IsSet reports whether an argument is set in the configuration, ignoring the environment.
 func (a *Args) IsSet(name string) bool { return !a.get(name).IsNull() }
 
-// Given is the first of some arguments that is set in the configuration itself, for
-// messages that have to name one; the last of them if none is.
+// Given returns the first of several arguments that is set in the configuration, for messages
+// that must name one. If none is set, it returns the last one.
 func (a *Args) Given(names ...string) string {
 	for _, n := range names {
 		if a.IsSet(n) {
@@ -49,7 +49,7 @@ func (a *Args) Given(names ...string) string {
 	return names[len(names)-1]
 }
 
-// text is what the configuration or the first variable that is not empty says.
+// text returns the configured value, or that of the first non-empty environment variable.
 func (a *Args) text(name string, env []string) (string, bool) {
 	if v := a.get(name); !v.IsNull() {
 		switch v.Type() {
@@ -69,7 +69,8 @@ func (a *Args) text(name string, env []string) (string, bool) {
 	return "", false
 }
 
-// String is an argument, the first of the variables that is set, or the default.
+// String returns an argument, the value of the first environment variable that is set, or the
+// default.
 func (a *Args) String(name, def string, env ...string) string {
 	if s, ok := a.text(name, env); ok {
 		return s
@@ -77,7 +78,7 @@ func (a *Args) String(name, def string, env ...string) string {
 	return def
 }
 
-// Required is a String that must not be empty.
+// Required is like String. An empty result is an error.
 func (a *Args) Required(name string, env ...string) string {
 	s, _ := a.text(name, env)
 	if s == "" {
@@ -90,7 +91,7 @@ func (a *Args) Required(name string, env ...string) string {
 	return s
 }
 
-// Bool is an argument that is true or false; variables may say 1, t, 0, f and so on.
+// Bool returns a boolean argument. Environment variables may contain 1, t, 0, f and so on.
 func (a *Args) Bool(name string, def bool, env ...string) bool {
 	s, ok := a.text(name, env)
 	if !ok || s == "" {
@@ -104,7 +105,7 @@ func (a *Args) Bool(name string, def bool, env ...string) bool {
 	return b
 }
 
-// Int is an argument that is a whole number.
+// Int returns an argument that is a whole number.
 func (a *Args) Int(name string, def int, env ...string) int {
 	s, ok := a.text(name, env)
 	if !ok || s == "" {
@@ -120,7 +121,7 @@ func (a *Args) Int(name string, def int, env ...string) int {
 	return def
 }
 
-// Map is an argument that is a map of strings; nil if it is not set.
+// Map returns an argument that is a map of strings; nil if it is not set.
 func (a *Args) Map(name string) map[string]string {
 	v := a.get(name)
 	if v.IsNull() {
@@ -138,7 +139,7 @@ func (a *Args) Map(name string) map[string]string {
 	return out
 }
 
-// Strings is an argument that is a list or set of strings; nil if it is not set.
+// Strings returns an argument that is a list or set of strings; nil if it is not set.
 func (a *Args) Strings(name string) []string {
 	v := a.get(name)
 	if v.IsNull() {
@@ -156,8 +157,8 @@ func (a *Args) Strings(name string) []string {
 	return out
 }
 
-// Block is a nested block, or an argument that is an object; nil if it is not there.
-// Of a list or set of blocks it is the first. Errors in it are those of a.
+// Block returns a nested block or an object argument; nil if it is absent. Of several blocks it
+// returns the first. a collects the errors.
 func (a *Args) Block(name string) *Args {
 	v := a.get(name)
 	if v.IsNull() {
@@ -174,7 +175,7 @@ func (a *Args) Block(name string) *Args {
 	return &Args{v: v, env: a.env, name: a.name + name + ".", errs: a.errs}
 }
 
-// Fail adds an error about an argument. The text must not show its value where that
+// Fail adds an error about an argument. The text must not contain the argument's value if that
 // may be secret.
 func (a *Args) Fail(name, format string, args ...any) {
 	at, _, nested := strings.Cut(a.name, ".")
@@ -184,10 +185,10 @@ func (a *Args) Fail(name, format string, args ...any) {
 	*a.errs = append(*a.errs, &Error{Argument: at, Code: diag.CodeBackendConfigArgument, Summary: "Invalid backend configuration", Answer: fmt.Sprintf(format, args...)})
 }
 
-// Err is all that was found to be wrong.
+// Err returns all errors that were collected.
 func (a *Args) Err() error { return errors.Join(*a.errs...) }
 
-// Optional makes the attributes of a schema from their names and types.
+// Optional returns the attributes of a schema by their names and types.
 func Optional(types map[string]cty.Type, required ...string) map[string]*schema.Attribute {
 	out := map[string]*schema.Attribute{}
 	for name, t := range types {

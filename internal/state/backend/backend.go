@@ -1,21 +1,19 @@
-// Package backend knows where state can live: a Kind has a schema and opens to a
-// Backend, which lists the workspaces of one configuration and opens the store of
-// each. Every place that names a backend goes through it: the block, the options of
-// init, remote_state of units, terraform_remote_state, saved plans and the record
-// that init keeps in the data folder.
+// Package backend defines backends: a Kind has a schema and opens to a Backend, which lists the
+// workspaces of one configuration and opens the store of each. Everything that names a backend
+// uses it: backend blocks, the options of init, remote_state of units, terraform_remote_state,
+// saved plans and the record of init in the data directory.
 //
-// Main types: Kind, Backend and Object, which a kind implements in a package of its
-// own below this one, and NewStore, which makes a store.Store of an Object. The one
-// rule: nothing outside of a kind's package asks for its name.
+// Main types: Kind, Backend and Object, which a kind implements in its own package below this
+// one, and NewStore, which converts an Object to a store.Store. The one rule: nothing outside
+// of a kind's package compares its name.
 //
-// # What an Object promises
+// # Guarantees of an Object
 //
-// An error is final: the object has repeated what may be repeated (see package
-// rest), with its own waiting, until the context ended or it gave up. It never takes
-// a state that could not be read for one that is not there. Write replaces the whole
-// state or nothing, and only where the store still holds what the caller read, if
-// the store can tell (ErrChanged). Whoever holds the lock is asked about before each
-// write: a lock that was lost is ErrLockLost, and nothing is written then.
+// An error is final: the object has repeated requests as far as possible (see package rest),
+// until the context ended or the retries were used up. An unreadable state is never reported as
+// missing. Write replaces the whole state or nothing. If the store can compare, Write only
+// replaces the content that the caller read (ErrChanged). Before each write the object checks
+// the lock of the caller. If the lock is lost, Write returns ErrLockLost and writes nothing.
 package backend
 
 import (
@@ -37,129 +35,131 @@ import (
 
 // A Kind is one kind of backend.
 type Kind struct {
-	Name string // as in `backend "NAME"`
+	Name string // the NAME in `backend "NAME"`
 
-	// Schema has exactly the arguments and blocks that the peers have, with their
-	// types: the record in the data folder and its hash depend on the set of them, so
-	// one more would keep a peer from reading the record.
+	// Schema has exactly the arguments and blocks of OpenTofu and Terraform, with their types.
+	// The record in the data directory and its hash depend on them, so that an additional
+	// argument would prevent those programs from reading the record.
 	Schema *schema.Block
-	// Ask are arguments that are needed unless one of the environment variables is set:
-	// init asks for them as for those that the schema requires.
+	// Ask lists further required arguments, each with the environment variables that can
+	// replace it. init asks the user for them like for arguments that the schema requires.
 	Ask map[string][]string
 
-	// Reached are arguments that say where the service is: messages that it is waited for name
-	// the place of the first one that is set.
+	// Reached lists arguments with the address of the service. Messages about waiting for it
+	// have the source range of the first that is set.
 	Reached []string
-	// Place is a text that is the same for configurations that lead to the same states, as
-	// far as that is known without opening them; "" where it is not. dir is
-	// what relative paths count from, "" if that is not known. nil: the arguments together.
+	// Place returns a text that is equal for configurations with the same states, as far as
+	// that is known without opening them; "" if it is not known. dir is the base of relative
+	// paths; "" means unknown. A nil Place means that all arguments together identify the
+	// states.
 	Place func(cfg cty.Value, dir string) string
-	// InFolder is the configuration that keeps state in a folder; nil but for the kind
-	// that is taken where nothing names one.
+	// InFolder returns the configuration that stores state in a directory. It is nil except for
+	// the default kind.
 	InFolder func(dir string) cty.Value
-	// Settings says that the block is no backend block: it has no options of init, and a
-	// change of it needs none either.
+	// Settings means that the kind is not configured by a backend block. It has no options of
+	// init, and changing it does not need any.
 	Settings bool
-	// Runs says that the service of the kind can carry out plans and applies.
+	// Runs means that the service of the kind can execute plans and applies.
 	Runs bool
-	// Bootstrap are the arguments of a unit's remote_state that say how the store itself
-	// is made, with their types. They are not part of the schema.
+	// Bootstrap contains arguments of a unit's remote_state about creating the store, with
+	// their types. They are not part of the schema.
 	Bootstrap map[string]cty.Type
 
-	// Open checks a configuration and makes what is needed to reach it. cfg is of the
-	// schema's implied type, wholly known and without marks, null where nothing was
-	// set; environment and defaults are the kind's to add. Errors are *Error, with the
-	// argument to look at, or several joined.
+	// Open validates a configuration and prepares access to it. cfg has the schema's implied
+	// type, is wholly known and without marks; missing arguments are null. The kind adds values
+	// from the environment and defaults. Errors are *Error with the affected argument, or
+	// several of them joined.
 	Open func(ctx context.Context, cfg cty.Value, s Services) (Backend, error)
 }
 
-// Services are the effects that a kind may use. All but Progress are set.
+// Services are the effects that a kind may use. All fields except Progress are set.
 type Services struct {
 	Env sys.Env // the complete environment
-	// Renew gives the environment again, with keys that do not end before the returned
-	// time (zero: while the process lasts); nil: it stays as it is.
+	// Renew returns a new environment with credentials that are valid until the returned time;
+	// zero means during the whole process. nil means that the environment does not change.
 	Renew func(ctx context.Context) (sys.Env, time.Time, error)
-	Dir   string // paths in configuration are relative to it; absolute
-	Start string // where the program was started, which paths are shown from; "" is Dir
-	Home  string // "" if there is none
+	Dir   string // base of relative paths in configuration; absolute
+	Start string // directory in which the program was started, relative to which paths are shown; "" means Dir
+	Home  string // the user's home directory; "" if there is none
 	Who   string // user@host, for locks
 	Now   func() time.Time
-	// Sleep waits, or returns the context's error sooner.
+	// Sleep waits for d. If the context ends first, it returns the context's error.
 	Sleep func(ctx context.Context, d time.Duration) error
-	// Run runs programs that give credentials (az, gcloud, credential_process, exec).
+	// Run runs programs that return credentials (az, gcloud, credential_process, exec).
 	Run func(ctx context.Context, c sys.Command) error
-	// Transport is the base of every HTTP connection. It is used as it is, so that many
-	// units share its connections; only to change TLS or the proxy a kind clones it (and
-	// keeps the clone in Shared). Its proxy is that of Env.
+	// Transport is the base of all HTTP connections. Kinds use it directly, so that many units
+	// share its connections. To change TLS settings or the proxy, a kind clones it and keeps
+	// the clone in Shared. Its proxy is that of Env.
 	Transport *http.Transport
-	// Answer is how long the user lets a service take to answer; 0: nobody said, so each
-	// kind takes what is usual. The Transport has it already.
+	// Answer is the user's time limit for responses of a service; 0 means that the kind uses
+	// its own. Transport has this limit already.
 	Answer time.Duration
-	// Unusable is what is wrong with what the user said of that; no backend opens then.
+	// Unusable is the error in the user's setting of Answer. If it is set, no backend can be
+	// opened.
 	Unusable error
-	// Version is the language version, as locks and requests name it.
+	// Version is the language version in locks and requests.
 	Version string
-	// Token gives the credentials that the CLI configuration has for a host, "" for none.
+	// Token returns the credentials for a host in the CLI configuration; "" if there are none.
 	Token func(ctx context.Context, host string) (string, error)
-	// Service is where a host has a service, by its discovery document.
+	// Service returns the address of a service from the discovery document of a host.
 	Service func(ctx context.Context, host, service string) (*url.URL, error)
-	// Progress is what a kind tells while something takes long; nil: nobody listens.
+	// Progress receives messages during long operations; nil ignores them.
 	Progress func(line string)
-	// Slow hears of what has not answered for SlowAfter, e.g. "the store of the state
-	// s3://bucket/key (main.tf line 3)"; nil: nobody does.
+	// Slow is called with the description of a service that has not responded for SlowAfter,
+	// for example "the store of the state s3://bucket/key (main.tf line 3)". nil ignores that.
 	Slow      func(what string)
 	SlowAfter time.Duration
-	// Reached is that argument of Kind.Reached, "" for none.
+	// Reached is the argument from Kind.Reached that applies; "" means none.
 	Reached string
-	// Shared is what outlives one configuration: a client with its credentials that
-	// serves the states of many units.
+	// Shared contains what outlives one configuration, such as a client with its credentials
+	// for the states of many units.
 	Shared *Shared
 }
 
-// Shared keeps what the configurations of a process have in common, by name. The
-// zero Shared is empty; Get may be called concurrently.
+// Shared contains objects that several configurations of a process use, by name. The zero value
+// is empty. It is safe for concurrent use.
 type Shared struct {
 	all parallel.Cache[string, any]
 }
 
-// Get returns what goes by a name, and makes it the first time. The name begins with
-// the kind's and holds everything that the thing depends on; it is never shown.
+// Get returns the object with a name. On the first call it creates the object with make. The
+// name begins with the kind's name and contains everything that the object depends on. It is
+// never shown.
 func (s *Shared) Get(name string, make func() any) any { return s.all.Pure(name, make) }
 
-// A Backend is a configuration that was opened. Its methods may be called
-// concurrently.
+// A Backend is an opened configuration. It is safe for concurrent use.
 type Backend interface {
-	// List returns the names of the workspaces, in order; those kinds that have a
-	// default workspace name it first, whether or not it has state. ErrNoWorkspaces
-	// says that there is nothing but the default one.
+	// List returns the names of the workspaces, sorted. A kind with a default workspace lists
+	// it first, even if it has no state. ErrNoWorkspaces means that there is only the default
+	// workspace.
 	List(ctx context.Context) ([]string, error)
-	// Delete removes a workspace with its state, whatever is in it, and what the kind
-	// keeps beside the state, but not a lock that somebody holds.
+	// Delete deletes a workspace with its state, even if that is not empty, and all other
+	// objects of the workspace except a lock of another process.
 	Delete(ctx context.Context, workspace string) error
-	// Store opens the state of a workspace, which need not exist. Nothing is sent.
+	// Store opens the state of a workspace, which need not exist. It sends no request.
 	Store(workspace string, o StoreOptions) (store.Store, error)
 }
 
-// StoreOptions say how a store is used.
+// StoreOptions configures Backend.Store.
 type StoreOptions struct {
-	// Sealer encrypts state; nil leaves it in the clear.
+	// Sealer encrypts state; nil means no encryption.
 	Sealer sealing.Sealer
-	// The flags -state, -state-out and -backup, for kinds of files alone.
+	// The flags -state, -state-out and -backup; only for local files.
 	StatePath, OutPath, BackupPath string
-	// Unit is the unit that the state belongs to, "" for none: two units with one file
-	// are an error.
+	// Unit is the unit to which the state belongs; "" means none. Two units with one file are
+	// an error.
 	Unit string
-	// IgnoreVersion accepts a workspace that is made for another version of the language.
+	// IgnoreVersion accepts a workspace that is configured for another language version.
 	IgnoreVersion bool
-	// Waiting is called once if the lock is held by somebody else and is waited for.
-	// holder is nil if nothing is known of them. nil: nobody wants to know.
+	// Waiting is called once if the lock is held by another process and waited for. holder is
+	// nil if it is unknown. nil means no notification.
 	Waiting func(holder *store.LockInfo)
-	// Locate gives messages of the backend their place: that of the argument which they are
-	// about (see Blame), or that of the block. nil: it stands nowhere.
+	// Locate adds a source range to messages of the backend: that of the argument (see Blame),
+	// or that of the block. nil means that there is none.
 	Locate func(diag.List) diag.List
 }
 
-// Located are messages about the backend with their place.
+// Located returns messages about the backend with their source range.
 func (o StoreOptions) Located(ds diag.List) diag.List {
 	if o.Locate == nil || len(ds) == 0 {
 		return ds
@@ -167,109 +167,107 @@ func (o StoreOptions) Located(ds diag.List) diag.List {
 	return o.Locate(ds)
 }
 
-// A Creator is a Backend in which a workspace is more than its state. In others a
-// workspace is created by writing an empty state.
+// A Creator is a Backend in which a workspace consists of more than its state. In other
+// backends a workspace is created by writing an empty state.
 type Creator interface {
 	Create(ctx context.Context, workspace string) error
 }
 
-// An Initializer is a Backend that init makes ready: what is configured and missing is
-// created.
+// An Initializer is a Backend that init prepares by creating missing configured objects.
 type Initializer interface {
 	Initialize(ctx context.Context) error
 }
 
-// A Named is a Backend whose workspaces may have names of their own.
+// A Named is a Backend that may restrict the names of workspaces.
 type Named interface {
-	// Sole is the name of the only workspace, "" where there can be several.
+	// Sole returns the name of the only workspace; "" if there can be several.
 	Sole() string
-	// HasDefault reports whether there is a workspace "default".
+	// HasDefault reports whether there is a workspace named "default".
 	HasDefault() bool
 }
 
-// HasDefault reports whether a backend has a workspace "default".
+// HasDefault reports whether a backend has a workspace named "default".
 func HasDefault(b Backend) bool {
 	n, ok := b.(Named)
 	return !ok || n.HasDefault()
 }
 
-// A VariableSource is a Backend whose workspaces have values for input variables, for what
-// runs here though the workspace is made for runs at the service.
+// A VariableSource is a Backend whose workspaces contain values of input variables. They are
+// used by commands that run here although the workspace is meant for runs on the service.
 type VariableSource interface {
 	InputVariables(ctx context.Context, workspace string) (map[string]cty.Value, error)
 }
 
-// A Clearer is a Backend whose states are emptied, with a backup, once they were
-// copied elsewhere.
+// A Clearer is a Backend whose states are emptied, with a backup, after they were copied
+// elsewhere.
 type Clearer interface {
 	Clear(ctx context.Context, workspace string, o StoreOptions) error
 }
 
-// A Placer is a store.Store that names the place of its state, so that two users of
-// one place are found. Every store of a kind is one.
+// A Placer is a store.Store that identifies the location of its state, so that two users of one
+// location are detected. The stores of all kinds implement it.
 type Placer interface {
 	Place() string
 }
 
-// A Journaler is a store.Store that says where the journal of an apply belongs,
-// because it must be found by everyone who works on the state.
+// A Journaler is a store.Store that determines the location of the journal of an apply, because
+// everyone who works on the state must find it.
 type Journaler interface {
 	JournalPath() string
 }
 
-// A Payload is what an Object holds.
+// A Payload is the content of an Object.
 type Payload struct {
 	Data []byte // nil if there is none
-	// Version names this very content where the store can tell (a generation, an ETag,
-	// an index); "" where it cannot. Of no content it may be a version too.
+	// Version identifies this content (a generation, an ETag, an index); "" if the store has no
+	// versions. Missing content may have a version, too.
 	Version string
 }
 
-// Prior is what a writer knows of the content that it replaces.
+// Prior is what a writer knows about the content that it replaces.
 type Prior struct {
-	Version string // as Read or Write returned it; "" where there is none
+	Version string // as returned by Read or Write; "" if there is none
 	Absent  bool   // there was no content
-	Unknown bool   // nothing was read, so nothing is compared
+	Unknown bool   // nothing was read, so that nothing is compared
 }
 
-// An Object holds the state of one workspace as bytes, on a service. Its methods may
-// be called concurrently.
+// An Object stores the state of one workspace as bytes, on a service. It is safe for concurrent
+// use.
 type Object interface {
-	// Read returns what there is. No object, or one without content, is a Payload
-	// without Data.
+	// Read returns the content. If the object does not exist or is empty, Data is nil.
 	Read(ctx context.Context) (Payload, error)
-	// Write replaces what there is and returns the new version, "" where the store has
-	// none. What prior says must still be so where the store can compare, or the error
-	// is ErrChanged and nothing was written; without versions the caller compares by
-	// reading. lock is the ID of the lock that the caller holds, "" for none; where it
-	// is not held any more, the error is ErrLockLost and nothing was written. A version
-	// with an error says that data was written, and something beside it was not.
+	// Write replaces the content and returns its version; "" if the store has no versions. If
+	// the store can compare, the content must still match prior. Otherwise Write returns
+	// ErrChanged and writes nothing. Without versions the caller compares by reading. lock is
+	// the ID of the caller's lock; "" means none. If that lock is no longer held, Write returns
+	// ErrLockLost and writes nothing. A version together with an error means that the data was
+	// written, but something related was not.
 	Write(ctx context.Context, data []byte, prior Prior, lock string) (version string, err error)
-	// Lock tries once. It returns the ID that Unlock takes, which may be another than
-	// info's. A lock that is held is a *LockedError. An Object without locks returns
+	// Lock makes one attempt. It returns the ID for Unlock, which may differ from info's. If
+	// the lock is held, the error is a *LockedError. An Object without locks returns
 	// ErrNoLocks.
 	Lock(ctx context.Context, info store.LockInfo) (id string, err error)
-	// Unlock releases a lock of this process, or of another that is known by its ID
-	// (force-unlock). An ID that does not hold the lock is an error that names both.
+	// Unlock releases a lock of this process, or a lock of another process with a known ID
+	// (force-unlock). If the ID is not that of the held lock, the error names both.
 	Unlock(ctx context.Context, id string) error
 }
 
-// A Limited Object cannot hold more than so many bytes, as far as it can tell before
-// writing; advice says what to do about it. Sealed bytes cannot be compressed.
+// A Limited Object has a maximum size in bytes that it knows before writing. advice is what the
+// user can do about it. Sealed bytes cannot be compressed.
 type Limited interface {
 	Limit(sealed bool) (bytes int64, advice string)
 }
 
-// Blobs are further objects beside a state, such as the segments of a journal. The
-// names are made of lower-case letters, digits, "-", "." and "/".
+// Blobs stores further objects next to a state, such as the segments of a journal. Names
+// consist of lower-case letters, digits, "-", "." and "/".
 type Blobs interface {
 	PutBlob(ctx context.Context, name string, data []byte) error
-	GetBlob(ctx context.Context, name string) ([]byte, error) // ErrNoBlob
+	GetBlob(ctx context.Context, name string) ([]byte, error) // the error is ErrNoBlob if there is none
 	ListBlobs(ctx context.Context, prefix string) ([]string, error)
 	DeleteBlob(ctx context.Context, name string) error // nil if there is none
 }
 
-// DeleteBlobs deletes all objects beside a state.
+// DeleteBlobs deletes all objects next to a state.
 func DeleteBlobs(ctx context.Context, b Blobs) error {
 	names, err := b.ListBlobs(ctx, "")
 	for _, name := range names {
@@ -280,36 +278,35 @@ func DeleteBlobs(ctx context.Context, b Blobs) error {
 	return err
 }
 
-// A Checker looks at a configured store for the command that examines one: its
-// credentials, and what the service says of versioning, encryption and the clock. What
-// all kinds have in common is examined by package doctor. It changes nothing but objects
-// of its own that it removes.
+// A Checker examines a configured store for a command: its credentials, versioning, encryption
+// and clock. Package doctor examines what all kinds have in common. A Checker only changes
+// objects of its own, which it deletes.
 type Checker interface {
-	// Check calls report for everything that was looked at; workspace is the one in use.
+	// Check calls report for each result. workspace is the selected workspace.
 	Check(ctx context.Context, workspace string, report func(Finding))
 }
 
-// A Lockless Backend says why its configuration has no locks.
+// A Lockless Backend returns the reason for which its configuration has no locks.
 type Lockless interface {
 	WhyNoLocks() string
 }
 
-// A Prober is an Object that can show whether the service keeps the conditions of writes.
+// A Prober is an Object that can test whether the service honours conditional writes.
 type Prober interface {
-	// Probe is an object beside the state, not there yet, that is written as the state is;
-	// remove takes it away.
+	// Probe returns an object next to the state that does not exist yet and is written like the
+	// state. remove deletes it.
 	Probe() (probe Object, remove func(ctx context.Context) error)
 }
 
-// A Finding is one thing that a Checker looked at.
+// A Finding is one result of a Checker.
 type Finding struct {
-	What       string // e.g. "versioning of the bucket"
+	What       string // for example "versioning of the bucket"
 	OK         bool
-	Detail     string // one line; of something good what it is, or why nothing can be said
-	Permission string // what is needed for it, in the service's words; "" if nothing is missing
+	Detail     string // one line; a description if the result is good, or the reason for an unknown result
+	Permission string // the missing permission, as named by the service; "" if none is missing
 }
 
-// Sentinel errors of kinds.
+// The sentinel errors of kinds.
 var (
 	ErrNoWorkspaces = errors.New("workspaces not supported")
 	ErrNoLocks      = errors.New("locking not supported")
@@ -318,11 +315,11 @@ var (
 	ErrNoBlob       = errors.New("no such object")
 )
 
-// A LockedError says that somebody else holds the lock.
+// A LockedError reports that another process holds the lock.
 type LockedError struct {
-	Holder *store.LockInfo // nil if nothing is known of it
-	Reason string          // "" or what else the store says, one line
-	// Again asks for another attempt at once: the holder vanished in between.
+	Holder *store.LockInfo // nil if it is unknown
+	Reason string          // further information from the store, one line; may be ""
+	// Again requests an immediate further attempt, because the lock was released in between.
 	Again bool
 }
 
@@ -338,16 +335,16 @@ func (e *LockedError) Error() string {
 	return "the state is locked"
 }
 
-// An Error is a failure of a kind, in the parts of a message to the user. It wraps
-// ErrChanged and ErrLockLost where one of them is the cause.
+// An Error is an error of a kind, divided into the parts of a message. It wraps ErrChanged and
+// ErrLockLost if one of them is the cause.
 type Error struct {
-	Argument string // the argument of the block to look at, e.g. "bucket"; "" for none
-	Code     string // of diag's table; "" takes the one of the operation
-	Summary  string // a label, e.g. "Failed to read the state"; "" lets the caller name what it did
-	Answer   string // what the service answered, in one line and without secrets
+	Argument string // the affected argument of the block, such as "bucket"; "" means none
+	Code     string // a message code of package diag; "" means the code of the operation
+	Summary  string // such as "Failed to read the state"; "" means the summary of the operation
+	Answer   string // the response of the service, in one line and without secrets
 	Advice   string // what to do, a sentence
-	// Permission is what the credentials lack, in the service's words; "" if that is not
-	// what is wrong. The advice says it too.
+	// Permission is the permission that the credentials lack, as named by the service; "" if
+	// the error has another cause. Advice contains it, too.
 	Permission string
 	Err        error // for errors.Is; not shown
 }
@@ -361,7 +358,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// AdviceOn is what to do about an answer that does not tell it, by its HTTP status.
+// AdviceOn returns advice for an HTTP status, for responses without advice.
 func AdviceOn(status int) string {
 	switch {
 	case status == http.StatusTooManyRequests:
@@ -372,15 +369,15 @@ func AdviceOn(status int) string {
 	return "What it answered says what it does not accept: compare that with the arguments of the backend, and see what \"backend doctor\" finds."
 }
 
-// NotHeld is the error of an Object whose lock nobody holds.
+// NotHeld is the error of unlocking an Object that is not locked.
 func NotHeld(id string) error {
 	return &Error{Answer: fmt.Sprintf("the lock %q is not held: the state is not locked", id), Advice: "There is nothing to release.", Err: errNotOurs}
 }
 
-// WrongID is the error of an Object whose lock has another ID.
+// WrongID is the error of unlocking an Object with the ID of another lock.
 func WrongID(id, holder string) error {
 	return &Error{Answer: fmt.Sprintf("the lock ID %q does not match that of the lock, %q", id, holder), Advice: "Give the ID of the lock, once you know that the run which holds it has ended.", Err: errNotOurs}
 }
 
-// errNotOurs is wrapped by the errors about locks that are not held, or not by who gives an ID.
+// errNotOurs is wrapped by errors about a lock that is not held, or has another ID.
 var errNotOurs = errors.New("the lock is not held")

@@ -11,28 +11,28 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// A Bootstrapper is a Backend whose store can be made: a bucket, a table of locks.
+// A Bootstrapper is a Backend that can create its store: a bucket, or a table of locks.
 type Bootstrapper interface {
-	// Site names the store that is made, which many configurations may share.
+	// Site identifies the store, which many configurations may share.
 	Site() string
-	// Bootstrap makes what is missing of the store and changes what exists to what the
-	// arguments say. Doing it again changes nothing.
+	// Bootstrap creates missing parts of the store and changes existing ones according to the
+	// arguments. It is idempotent.
 	Bootstrap(ctx context.Context, b Bootstrapping) error
-	// Versioned reports whether the store keeps what is deleted or written over.
+	// Versioned reports whether the store keeps deleted and overwritten objects.
 	Versioned(ctx context.Context) (bool, error)
 }
 
-// Bootstrapping says how a store is made.
+// Bootstrapping configures Bootstrap.
 type Bootstrapping struct {
-	Args    *Args             // those of Kind.Bootstrap
-	Require bool              // a store that does not exist is an error and is not made
-	Keep    bool              // a store that exists is left as it is
-	Did     func(what string) // called with everything that was made or changed
+	Args    *Args             // the arguments in Kind.Bootstrap
+	Require bool              // a missing store is an error and is not created
+	Keep    bool              // an existing store is not changed
+	Did     func(what string) // called for everything that was created or changed
 }
 
-// Bootstrap makes the store of a configuration, unless it was made before as the same
-// arguments say. args are those of Kind.Bootstrap, NilVal for none. can is false where
-// the kind has no store to be made.
+// Bootstrap creates the store of a configuration, unless this process has created it with the
+// same arguments before. args are those in Kind.Bootstrap; NilVal means none. can is false if
+// stores of this kind cannot be created.
 func (s *Set) Bootstrap(ctx context.Context, c Config, args cty.Value, b Bootstrapping) (can bool, ds diag.List) {
 	opened, ds := s.Open(ctx, c)
 	if ds.HasErrors() {
@@ -52,7 +52,7 @@ func (s *Set) Bootstrap(ctx context.Context, c Config, args cty.Value, b Bootstr
 		return true, append(ds, Message(diag.CodeBackendFailed, "Failed to make the store", "", err)...)
 	}
 	key := fmt.Sprintf("%s\x00%s\x00%x\x00%v%v", c.Type, maker.Site(), sha256.Sum256(text), b.Require, b.Keep)
-	s.making.Lock() // one after the other: two units may share a part of what is made
+	s.making.Lock() // one at a time, because two units may share parts of a store
 	defer s.making.Unlock()
 	if s.made[key] {
 		return true, ds
@@ -68,7 +68,7 @@ func (s *Set) Bootstrap(ctx context.Context, c Config, args cty.Value, b Bootstr
 	return true, ds
 }
 
-// bootstrapValue gives the arguments about making a store their types.
+// bootstrapValue converts the arguments about creating a store to their types.
 func bootstrapValue(k Kind, args cty.Value) (cty.Value, error) {
 	b := &schema.Block{Attributes: Optional(k.Bootstrap)}
 	all := map[string]cty.Value{}

@@ -9,8 +9,8 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 )
 
-// Failed is the finding of an error: what the service answered, what to do, and the
-// permission that is missing.
+// Failed returns the Finding for an error: the response of the service, advice, and the missing
+// permission.
 func Failed(what string, err error) Finding {
 	f := Finding{What: what, Detail: strings.Join(strings.Fields(Message(diag.CodeBackendFailed, "", "", err)[0].Detail), " ")}
 	if e, ok := errors.AsType[*Error](err); ok {
@@ -19,7 +19,7 @@ func Failed(what string, err error) Finding {
 	return f
 }
 
-// CheckVersioning is the part of a Checker about older states, where the service has them.
+// CheckVersioning reports whether the service keeps older states.
 func CheckVersioning(on bool, report func(Finding)) {
 	f := Finding{What: "versioning", OK: on, Detail: "older states can be brought back"}
 	if !on {
@@ -28,14 +28,13 @@ func CheckVersioning(on bool, report func(Finding)) {
 	report(f)
 }
 
-// CheckNoVersioning is the same for services that do not keep older states, or do not say.
+// CheckNoVersioning reports that the service does not keep older states, or does not report it.
 func CheckNoVersioning(detail string, report func(Finding)) {
 	report(Finding{What: "versioning", OK: true, Detail: detail})
 }
 
-// CheckClock is the part of a Checker about the clock of this machine, which is ahead of
-// the service's by what ahead says, where it is known. Signatures and tokens are refused
-// where the two differ by minutes.
+// CheckClock reports the difference between the clocks of this machine and the service, if it
+// is known. Signatures and tokens are rejected if the clocks differ by minutes.
 func CheckClock(service interface {
 	Clock() (ahead time.Duration, known bool)
 }, report func(Finding)) {

@@ -14,8 +14,8 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// A Set opens backends by the names of their kinds. A configuration is opened once,
-// however many units have it. Its methods may be called concurrently.
+// A Set opens backends by the names of their kinds. A configuration that many units share is
+// opened once. It is safe for concurrent use.
 type Set struct {
 	kinds    map[string]Kind
 	unknown  func(name string) diag.List
@@ -24,16 +24,16 @@ type Set struct {
 	opened parallel.Cache[string, opening]
 
 	making sync.Mutex
-	made   map[string]bool // stores that Bootstrap made
+	made   map[string]bool // stores that Bootstrap has created
 }
 
-// An opening is the result of opening a configuration.
+// An opening is the cached result of opening a configuration.
 type opening struct {
 	backend Backend
 	ds      diag.List
 }
 
-// NewSet makes a set of kinds. unknown makes the message for a name that none has.
+// NewSet returns a Set of kinds. unknown returns the message for an unknown name.
 func NewSet(kinds []Kind, unknown func(name string) diag.List, s Services) *Set {
 	set := &Set{kinds: make(map[string]Kind, len(kinds)), unknown: unknown, services: s}
 	for _, k := range kinds {
@@ -42,7 +42,7 @@ func NewSet(kinds []Kind, unknown func(name string) diag.List, s Services) *Set 
 	return set
 }
 
-// Kind is the kind of a name.
+// Kind returns the kind with a name.
 func (s *Set) Kind(name string) (Kind, diag.List) {
 	if k, ok := s.kinds[name]; ok {
 		return k, nil
@@ -50,7 +50,7 @@ func (s *Set) Kind(name string) (Kind, diag.List) {
 	return Kind{}, s.unknown(name)
 }
 
-// InFolder is the configuration of states in a folder, where nothing else is said.
+// InFolder returns the configuration of states in a directory without any other configuration.
 func (s *Set) InFolder(dir string) Config {
 	for _, k := range s.kinds {
 		if k.InFolder != nil {
@@ -60,8 +60,8 @@ func (s *Set) InFolder(dir string) Config {
 	return Config{}
 }
 
-// Place is a text that is the same for configurations that lead to the same states, ""
-// where that is not known.
+// Place returns a text that is equal for configurations with the same states; "" if it is not
+// known.
 func (s *Set) Place(c Config) string {
 	k, ds := s.Kind(c.Type)
 	if ds.HasErrors() {
@@ -80,8 +80,8 @@ func (s *Set) Place(c Config) string {
 	return c.Type + string(text)
 }
 
-// Strip takes the arguments away that are about making a store, from a remote_state's
-// configuration; they are none of the backend's own.
+// Strip removes the arguments about creating a store from a remote_state's configuration, since
+// they do not belong to the backend.
 func (s *Set) Strip(kind string, v cty.Value) cty.Value {
 	k, ok := s.kinds[kind]
 	if !ok || v == cty.NilVal || v.IsNull() || !v.IsKnown() || !v.CanIterateElements() || len(k.Bootstrap) == 0 {
@@ -97,22 +97,22 @@ func (s *Set) Strip(kind string, v cty.Value) cty.Value {
 	return cty.ObjectVal(all).WithMarks(marks)
 }
 
-// A Config says where state is: a kind, and its configuration as Kind.Open wants it.
+// A Config is the location of states: a kind, and a configuration for Kind.Open.
 type Config struct {
 	Type  string
 	Value cty.Value
-	// Dir is what relative paths count from; "" is that of the services.
+	// Dir is the base of relative paths; "" means that of the services.
 	Dir string
-	// Env is the whole environment; nil is that of the services.
+	// Env is the complete environment; nil means that of the services.
 	Env sys.Env
-	// Elsewhere says of arguments that have not the value of their block how they were given
-	// to init, e.g. "with -backend-config".
+	// Elsewhere describes, for each argument whose value differs from that in the block, how
+	// init received it, for example "with -backend-config".
 	Elsewhere map[string]string
 	// Renew is Services.Renew.
 	Renew func(ctx context.Context) (sys.Env, time.Time, error)
 }
 
-// Services are the effects for a folder and an environment; "" and nil are those of the
+// Services returns the effects for a directory and an environment. "" and nil mean those of the
 // set.
 func (s *Set) Services(dir string, env sys.Env) Services {
 	out := s.services
@@ -125,7 +125,7 @@ func (s *Set) Services(dir string, env sys.Env) Services {
 	return out
 }
 
-// Open opens a configuration. One that could not be opened is opened again by the next call.
+// Open opens a configuration. After a failure, the next call tries again.
 func (s *Set) Open(ctx context.Context, c Config) (Backend, diag.List) {
 	k, ds := s.Kind(c.Type)
 	if ds.HasErrors() {
@@ -174,7 +174,7 @@ func open(ctx context.Context, k Kind, cfg cty.Value, s Services) (Backend, diag
 	return nil, ds
 }
 
-// parts are the errors that were joined to one.
+// parts returns the errors that were joined.
 func parts(err error) []error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var out []error

@@ -22,37 +22,36 @@ import (
 	"github.com/terrace-iac/terrace/state/statefile"
 )
 
-// A Store is the store.Store of an Object: bytes become states, sealed where that is
-// wanted, locks are waited for, and no write goes over a state that was not read.
+// A Store implements store.Store for an Object. It decodes and encodes states, encrypts them if
+// required, waits for locks, and never overwrites a state that was not read.
 type Store struct {
 	object Object
-	place  string // where the state is, for messages, e.g. "s3://bucket/key"
+	place  string // location of the state for messages, such as "s3://bucket/key"
 	o      StoreOptions
 	s      Services
 
 	mu    sync.Mutex
 	prior Prior
-	sum   [sha256.Size]byte // of the content that was read or written last
-	lock  string            // the ID of the lock that is held; "" for none
-	// migrate says that what was read is not in the form that the sealer gives now.
+	sum   [sha256.Size]byte // checksum of the content that was last read or written
+	lock  string            // ID of the held lock; "" means none
+	// migrate means that the state that was read is not encrypted as configured.
 	migrate bool
-	size    int64 // of the content that was read or written last
+	size    int64 // size in bytes of the content that was last read or written
 }
 
-// NewStore makes the store of an object. place is its name in messages, without
-// secrets.
+// NewStore returns the store of an object. place is the location for messages, without secrets.
 func NewStore(object Object, place string, o StoreOptions, s Services) *Store {
 	return &Store{object: object, place: place, o: o, s: s, prior: Prior{Unknown: true}}
 }
 
-// Object is where the bytes are.
+// Object returns the object that stores the bytes.
 func (s *Store) Object() Object { return s.object }
 
-// Place is where the state is, for messages.
+// Place returns the location of the state for messages.
 func (s *Store) Place() string { return s.place }
 
-// Migrating reports whether the next write must happen even if nothing changed, since
-// what was read was not encrypted as it is to be now.
+// Migrating reports whether the next write must happen even if nothing changed, because the
+// state that was read is not encrypted as configured.
 func (s *Store) Migrating() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +91,7 @@ func (s *Store) read(ctx context.Context, outline bool) (*state.State, diag.List
 	return statefile.Parse(s.place, plain)
 }
 
-// opened decrypts a content, if it is one.
+// opened decrypts content, if there is any.
 func (s *Store) opened(content []byte, seen *reading) ([]byte, error) {
 	if s.o.Sealer == nil || len(content) == 0 {
 		return content, nil
@@ -105,21 +104,21 @@ func (s *Store) opened(content []byte, seen *reading) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// A reading is what was read, apart from the state.
+// A reading is information about content that was read.
 type reading struct {
 	digest
-	migrate bool // it is not in the form that the sealer gives
+	migrate bool // it is not encrypted as configured
 }
 
-// note keeps what a writer has to know of what was read.
+// note records what a later write must know about the content that was read.
 func (s *Store) note(version string, seen *reading) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.prior, s.sum, s.size, s.migrate = Prior{Version: version, Absent: seen.n == 0}, seen.sum(), seen.n, seen.migrate
 }
 
-// stream reads a state of the present format while it arrives. Of anything else done is
-// false: it is to be read as a whole.
+// stream decodes a state of the current format while it arrives. For anything else done is
+// false, and the content must be read as a whole.
 func (s *Store) stream(ctx context.Context, o Streamed, outline bool) (st *state.State, done bool, ds diag.List) {
 	var seen reading
 	var ok bool
@@ -149,7 +148,7 @@ func (s *Store) stream(ctx context.Context, o Streamed, outline bool) (st *state
 	return st, true, nil
 }
 
-// unsealed decrypts what is read, if it is anything.
+// unsealed decrypts content while it is read, if there is any.
 func (s *Store) unsealed(r io.Reader, size int64, seen *reading) (plain io.Reader, err error) {
 	if s.o.Sealer == nil {
 		return r, nil
@@ -162,7 +161,7 @@ func (s *Store) unsealed(r io.Reader, size int64, seen *reading) (plain io.Reade
 	return plain, err
 }
 
-// A digest is the checksum of what was read, and its size.
+// A digest computes the checksum and the size of content while it is read.
 type digest struct {
 	hash.Hash
 	n int64
@@ -180,8 +179,8 @@ func (d *digest) sum() [sha256.Size]byte {
 	return [sha256.Size]byte(d.Sum(nil))
 }
 
-// watch says that the store is waited for, and where it is configured, unless the returned
-// function is called soon.
+// watch reports that the program waits for the store, with the location of its configuration,
+// unless the returned function is called soon.
 func (s *Store) watch() (answered func()) {
 	return s.s.watch(func() string {
 		what := "the store of the state " + s.place
@@ -194,7 +193,7 @@ func (s *Store) watch() (answered func()) {
 	})
 }
 
-// shown is a path as it is shown: seen from the working folder, if it lies below.
+// shown returns a path for messages, relative to the working directory if it is below.
 func (s Services) shown(path string) string {
 	if rel, err := filepath.Rel(cmp.Or(s.Start, s.Dir), path); err == nil && filepath.IsLocal(rel) {
 		return rel
@@ -202,7 +201,8 @@ func (s Services) shown(path string) string {
 	return path
 }
 
-// watch says what is waited for, unless the returned function is called soon.
+// watch reports that the program waits for a service, unless the returned function is called
+// soon.
 func (s Services) watch(what func() string) (answered func()) {
 	if s.Slow == nil {
 		return func() {}
@@ -211,10 +211,10 @@ func (s Services) watch(what func() string) (answered func()) {
 	return func() { timer.Stop() }
 }
 
-// Watch says that the service of a backend is waited for, unless the returned function is
-// called soon: for requests that are not about one state.
+// Watch reports that the program waits for the service of a backend, unless the returned
+// function is called soon. It is for requests that do not concern one state.
 func Watch(b Backend, o StoreOptions) (answered func()) {
-	if st, err := b.Store(store.Default, o); err == nil { // sends nothing
+	if st, err := b.Store(store.Default, o); err == nil { // sends no request
 		if s, ok := st.(*Store); ok {
 			return s.watch()
 		}
@@ -259,7 +259,7 @@ func (s *Store) Write(ctx context.Context, st *state.State) diag.List {
 	return nil
 }
 
-// present is the checksum of what the store holds now.
+// present returns the checksum of the current content of the store.
 func (s *Store) present(ctx context.Context) (sum [sha256.Size]byte, err error) {
 	o, ok := s.object.(Streamed)
 	if !ok {
@@ -283,9 +283,9 @@ func (s *Store) send(ctx context.Context, t *Text) (version string, err error) {
 	return s.object.Write(ctx, data, s.prior, s.lock)
 }
 
-// Prepare implements store.Preparer: what the store cannot hold is found out before
-// anything is applied. growth is a guess at what is added to the state, of which a quarter
-// is taken for certain.
+// Prepare implements store.Preparer. It checks before an apply whether the store has a size
+// limit that would be exceeded. growth is an estimate of the bytes that are added to the state;
+// a quarter of it counts as certain.
 func (s *Store) Prepare(_ context.Context, _, growth int64) diag.List {
 	l, ok := s.object.(Limited)
 	if !ok {
@@ -296,10 +296,10 @@ func (s *Store) Prepare(_ context.Context, _, growth int64) diag.List {
 	have := s.size
 	s.mu.Unlock()
 	if s.o.Sealer != nil {
-		growth += growth / 3 // sealed text is base64
+		growth += growth / 3 // sealed text is encoded in base64
 	}
 	switch {
-	case most <= 0 || growth == 0 && have <= most: // nothing that is written is larger than what is there
+	case most <= 0 || growth == 0 && have <= most: // no written state is larger than the current one
 		return nil
 	case growth > 0 && have+growth/4 > most:
 		return s.o.Located(diag.Errorf(diag.CodeBackendTooLarge, nil, "State too large for its store", "The state takes %d bytes now and is going to take more, and %s can hold %d at most. Nothing was changed. %s", have, s.place, most, advice))
@@ -330,7 +330,7 @@ func (s *Store) Lock(ctx context.Context, info store.LockInfo, timeout time.Dura
 		answered()
 		var locked *LockedError
 		switch {
-		case err == nil && ctx.Err() != nil: // nobody is going to release it
+		case err == nil && ctx.Err() != nil: // the lock would never be released
 			ds := s.unlock(context.WithoutCancel(ctx), id)
 			if !ds.HasErrors() {
 				ds = s.fail(diag.CodeBackendLockFailed, "Error acquiring the state lock", &Error{Answer: "The run was interrupted when it had just got the lock, which was released again"})
@@ -375,7 +375,7 @@ func (s *Store) Lock(ctx context.Context, info store.LockInfo, timeout time.Dura
 	}
 }
 
-// locked makes the message for a lock that somebody else holds.
+// locked returns the message that another process holds the lock.
 func (s *Store) locked(e *LockedError) diag.List {
 	ds := store.Locked(s.place+": "+e.Error(), e.Holder)
 	if e.Holder != nil && e.Holder.ID != "" {
@@ -410,13 +410,13 @@ func (s *Store) ForceUnlock(ctx context.Context, id string) diag.List {
 	return nil
 }
 
-// fail makes the message of an error.
+// fail returns the message for an error.
 func (s *Store) fail(code, summary string, err error) diag.List {
 	return s.o.Located(Message(code, summary, s.place, err))
 }
 
-// GivenElsewhere is a sentence for a message about an argument that is not in the block, or
-// has another value there; how is that of a Config.
+// GivenElsewhere returns a sentence for messages about an argument that is not in the block, or
+// has another value there. how comes from Config.Elsewhere.
 func GivenElsewhere(argument, how string) string {
 	return fmt.Sprintf(" The argument %q was given to init %s.", argument, how)
 }
@@ -424,12 +424,12 @@ func GivenElsewhere(argument, how string) string {
 // A Blame is the Extra of a message about one argument of a backend's block.
 type Blame struct {
 	Argument   string
-	Permission string // as that of an Error
+	Permission string // see Error.Permission
 }
 
-// Message makes the message of an error that a kind returned. code and summary are those of
-// the operation that failed; the ones of an Error take their place. place is where the state
-// is, or "" if that is not known yet.
+// Message returns the message for an error of a kind. code and summary are those of the failed
+// operation; the code and summary of an Error override them. place is the location of the
+// state; "" if it is not known yet.
 func Message(code, summary, place string, err error) diag.List {
 	var e *Error
 	if !errors.As(err, &e) {

@@ -12,22 +12,23 @@ import (
 	"sync"
 )
 
-// A Streamed is an Object that passes large contents on without having them in memory.
-// Its Read and Write are Collect and Send with Bytes.
+// A Streamed is an Object that can transfer large contents without having them in memory. Its
+// Read and Write are implemented by Collect, and by Send with Bytes.
 type Streamed interface {
 	Object
-	// Fetch reads as Read does and gives the content to take, which reads it to its end. An
-	// attempt that broke off is repeated, and take is called anew: what the last call got is
-	// what counts, and only if there is no error. Of no content take may get nothing.
+	// Fetch reads the content and passes it to take, which reads it to its end. If the transfer
+	// breaks off, it is repeated and take is called again; only the last call counts, and only
+	// if there is no error. If there is no content, take may get an empty reader or not be
+	// called.
 	Fetch(ctx context.Context, take func(io.Reader) error) (version string, err error)
-	// Send is Write of a text.
+	// Send is like Write with a Text.
 	Send(ctx context.Context, t *Text, prior Prior, lock string) (version string, err error)
 }
 
-// A Sized reader knows how many bytes it gives in all.
+// A Sized reader knows its total size in bytes.
 type Sized interface{ Size() int64 }
 
-// SizeOf is how many bytes a reader gives in all, 0 if it does not know.
+// SizeOf returns the total size of a reader in bytes; 0 if it is unknown.
 func SizeOf(r io.Reader) int64 {
 	if s, ok := r.(Sized); ok {
 		return s.Size()
@@ -35,12 +36,12 @@ func SizeOf(r io.Reader) int64 {
 	return 0
 }
 
-// Tee copies what is read from r to w, as io.TeeReader does. The size is still known.
+// Tee is like io.TeeReader. The result has the size of r.
 func Tee(r io.Reader, w io.Writer) io.Reader {
 	return As(io.TeeReader(r, w), r)
 }
 
-// As gives a reader the size of another one, if that is known.
+// As returns a reader of r with the size of another reader, if that is known.
 func As(r, like io.Reader) io.Reader {
 	if s, ok := like.(Sized); ok {
 		return struct {
@@ -51,7 +52,7 @@ func As(r, like io.Reader) io.Reader {
 	return r
 }
 
-// Collect reads a Streamed as a whole.
+// Collect reads the content of a Streamed into memory.
 func Collect(ctx context.Context, o Streamed) (Payload, error) {
 	var b bytes.Buffer
 	version, err := o.Fetch(ctx, Fill(&b))
@@ -64,7 +65,7 @@ func Collect(ctx context.Context, o Streamed) (Payload, error) {
 	return Payload{Data: b.Bytes(), Version: version}, nil
 }
 
-// Fill is what a Streamed gives its content to that is kept as a whole.
+// Fill returns a function for Fetch that reads the content into a buffer.
 func Fill(b *bytes.Buffer) (take func(io.Reader) error) {
 	return func(r io.Reader) error {
 		b.Reset()
@@ -73,7 +74,7 @@ func Fill(b *bytes.Buffer) (take func(io.Reader) error) {
 	}
 }
 
-// Hash is what a Streamed gives its content to that is to be hashed.
+// Hash returns a function for Fetch that hashes the content.
 func Hash(h hash.Hash) (take func(io.Reader) error) {
 	return func(r io.Reader) error {
 		h.Reset()
@@ -82,25 +83,25 @@ func Hash(h hash.Hash) (take func(io.Reader) error) {
 	}
 }
 
-// keep is up to which size a text is kept in memory.
+// keep is the size in bytes up to which a text is kept in memory.
 const keep = 1 << 20
 
-// A Text is the content of a state that is written. A large one is made again each time
-// that it is read.
+// A Text is the content of a state to be written. A large text is encoded again each time it is
+// read.
 type Text struct {
-	data   []byte // nil if it is not kept
+	data   []byte // nil if the text is too large
 	encode func(io.Writer) error
 	size   int64
 	sha    [sha256.Size]byte
 	md5    [md5.Size]byte
 }
 
-// Bytes is a text that is in memory.
+// Bytes returns a Text with the given bytes.
 func Bytes(b []byte) *Text {
 	return &Text{data: b, size: int64(len(b)), sha: sha256.Sum256(b), md5: md5.Sum(b)}
 }
 
-// Encoded is the text that encode writes, each time the same.
+// Encoded returns the Text that encode writes. encode must write the same bytes each time.
 func Encoded(encode func(io.Writer) error) (*Text, error) {
 	first := firstPass{sha: sha256.New(), md5: md5.New()}
 	if err := encode(&first); err != nil {
@@ -115,7 +116,7 @@ func Encoded(encode func(io.Writer) error) (*Text, error) {
 	return t, nil
 }
 
-// firstPass hashes a text, and keeps a small one.
+// firstPass hashes a text and keeps a small one in memory.
 type firstPass struct {
 	sha, md5 hash.Hash
 	size     int64
@@ -133,16 +134,16 @@ func (f *firstPass) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Size is the number of bytes.
+// Size returns the number of bytes.
 func (t *Text) Size() int64 { return t.size }
 
-// SHA256 is a checksum.
+// SHA256 returns the checksum of the text.
 func (t *Text) SHA256() [sha256.Size]byte { return t.sha }
 
-// MD5 is a checksum for services that ask for it.
+// MD5 returns the checksum of the text for services that require it.
 func (t *Text) MD5() [md5.Size]byte { return t.md5 }
 
-// Bytes is the text as a whole.
+// Bytes returns the whole text.
 func (t *Text) Bytes() ([]byte, error) {
 	if t.data != nil || t.size == 0 {
 		return t.data, nil
@@ -152,7 +153,7 @@ func (t *Text) Bytes() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// Open reads the text from its beginning.
+// Open returns a reader that starts at the beginning of the text.
 func (t *Text) Open() io.ReadCloser {
 	if t.data != nil || t.size == 0 {
 		return io.NopCloser(bytes.NewReader(t.data))
@@ -160,8 +161,8 @@ func (t *Text) Open() io.ReadCloser {
 	return &textReader{encode: t.encode}
 }
 
-// A textReader reads what is encoded while it is read. Reading and closing may be done by
-// two goroutines, as HTTP does.
+// A textReader encodes the text while it is read. Reading and closing may happen in two
+// goroutines, as in package http.
 type textReader struct {
 	encode func(io.Writer) error
 
@@ -176,7 +177,7 @@ type textReader struct {
 
 var errClosed = errors.New("the text was closed")
 
-// yields is a writer that hands on what is written.
+// yields is a writer that passes written bytes to a function.
 type yields func([]byte) bool
 
 func (y yields) Write(b []byte) (int, error) {

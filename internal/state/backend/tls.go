@@ -8,12 +8,12 @@ import (
 	"net/http"
 )
 
-// A TLS is what a configuration says of the TLS connections to a service, in PEM form.
+// A TLS contains the settings of TLS connections to a service, in PEM form.
 type TLS struct {
-	Insecure   bool // the service's certificate is not checked
+	Insecure   bool // the service's certificate is not verified
 	CA         string
 	Cert, Key  string
-	ServerName string // "" is that of the address
+	ServerName string // "" means the name in the address
 }
 
 // Errors of TLS.Config.
@@ -22,7 +22,7 @@ var (
 	ErrPair = errors.New("a client certificate and its key can only be set together")
 )
 
-// Config is the configuration for crypto/tls.
+// Config returns the configuration for crypto/tls.
 func (t TLS) Config() (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: t.Insecure, ServerName: t.ServerName}
 	if t.CA != "" {
@@ -44,8 +44,8 @@ func (t TLS) Config() (*tls.Config, error) {
 	return c, nil
 }
 
-// TLSTransport is Transport with the TLS settings of a configuration. Configurations
-// with the same ones share it.
+// TLSTransport returns a Transport with TLS settings. Configurations with equal settings share
+// it.
 func (s Services) TLSTransport(t TLS) (*http.Transport, error) {
 	if t == (TLS{}) {
 		return s.Transport, nil

@@ -15,22 +15,24 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// Workspaces are the workspaces of an opened backend, for commands.
+// Workspaces manages the workspaces of an opened backend for commands.
 type Workspaces struct {
 	Backend Backend
 	Options StoreOptions
-	// Lock is how the lock is taken under which a workspace is created; nil for none.
+	// Lock is the information in the lock under which a workspace is created; nil means no
+	// lock.
 	Lock    *store.LockInfo
 	Timeout time.Duration
 }
 
-// list asks the backend, and says so if that takes long.
+// list lists the workspaces. It reports when the backend takes long.
 func (w Workspaces) list(ctx context.Context) ([]string, error) {
 	defer Watch(w.Backend, w.Options)()
 	return w.Backend.List(ctx)
 }
 
-// List returns the names in order; ErrNoWorkspaces is the default one alone.
+// List returns the names, sorted. If the backend returns ErrNoWorkspaces, it returns only the
+// default workspace.
 func (w Workspaces) List(ctx context.Context) ([]string, diag.List) {
 	names, err := w.list(ctx)
 	switch {
@@ -42,7 +44,7 @@ func (w Workspaces) List(ctx context.Context) ([]string, diag.List) {
 	return names, nil
 }
 
-// Create makes an empty workspace; one that exists is an error.
+// Create creates an empty workspace. If it exists, that is an error.
 func (w Workspaces) Create(ctx context.Context, name string) diag.List {
 	if ds := checkName(name); ds != nil {
 		return ds
@@ -71,7 +73,7 @@ func (w Workspaces) Create(ctx context.Context, name string) diag.List {
 	return w.writeEmpty(ctx, name)
 }
 
-// writeEmpty writes an empty state under the lock, as the peers do.
+// writeEmpty writes an empty state under the lock, as OpenTofu and Terraform do.
 func (w Workspaces) writeEmpty(ctx context.Context, name string) (ds diag.List) {
 	st, err := w.Backend.Store(name, w.Options)
 	if err != nil {
@@ -94,7 +96,7 @@ func (w Workspaces) writeEmpty(ctx context.Context, name string) (ds diag.List) 
 	return append(ds, st.Write(ctx, next)...)
 }
 
-// Delete removes a workspace with its state, whatever is in it. The default workspace
+// Delete deletes a workspace with its state, even if that is not empty. The default workspace
 // cannot be deleted.
 func (w Workspaces) Delete(ctx context.Context, name string) diag.List {
 	if ds := checkName(name); ds != nil {
@@ -130,7 +132,7 @@ func checkName(name string) diag.List {
 	return diag.Errorf(diag.CodeStateWorkspace, nil, "Invalid workspace name", "The workspace name %q is not allowed. It must contain only URL safe characters, and no path separators.", name)
 }
 
-// ForceUnlock releases a lock by its ID, whoever holds it.
+// ForceUnlock releases a lock by its ID, whichever process holds it.
 func ForceUnlock(ctx context.Context, st store.Store, id string) diag.List {
 	u, ok := st.(store.Unlocker)
 	if !ok {
@@ -139,8 +141,8 @@ func ForceUnlock(ctx context.Context, st store.Store, id string) diag.List {
 	return u.ForceUnlock(ctx, id)
 }
 
-// OfWorkspace says in a message about a lock which workspace's it is and what releases it,
-// for commands that lock others than the selected one.
+// OfWorkspace adds to a message about a lock the name of its workspace and how to release it,
+// for commands that lock a workspace that is not selected.
 func OfWorkspace(st store.Store, workspace string, ds diag.List) diag.List {
 	if _, ok := st.(store.Unlocker); !ok {
 		return ds
@@ -153,7 +155,7 @@ func OfWorkspace(st store.Store, workspace string, ds diag.List) diag.List {
 	return ds
 }
 
-// Describe says what is known of who holds a lock, for a line of text.
+// Describe describes the holder of a lock in one line.
 func Describe(holder *store.LockInfo) string {
 	if holder == nil || holder.Who == "" {
 		return "somebody else"
@@ -161,7 +163,7 @@ func Describe(holder *store.LockInfo) string {
 	return fmt.Sprintf("%s since %s (%s)", holder.Who, holder.Created.UTC().Format(time.RFC3339), holder.Operation)
 }
 
-// BlobsOf are the further objects beside a state, nil where its store has none.
+// BlobsOf returns the store for further objects next to a state; nil if there is none.
 func BlobsOf(st store.Store) Blobs {
 	if s, ok := st.(*Store); ok {
 		if b, ok := s.object.(Blobs); ok {
@@ -171,8 +173,8 @@ func BlobsOf(st store.Store) Blobs {
 	return nil
 }
 
-// JournalPath is where the journal of an apply on a store belongs: where the store
-// says, or else in the working folder, one for each place and workspace.
+// JournalPath returns the path of the journal of an apply. The store determines it, or it is in
+// the working directory, with one file for each location and workspace.
 func JournalPath(st store.Store, dir, workspace string) string {
 	if j, ok := st.(Journaler); ok {
 		return j.JournalPath()
@@ -180,14 +182,14 @@ func JournalPath(st store.Store, dir, workspace string) string {
 	return filepath.Join(dir, ".terraform."+StateID(st, workspace)+".journal")
 }
 
-// StateID is a short name of the place of a state and its workspace, without what the place
-// consists of.
+// StateID returns a short name for the location of a state and its workspace. It does not
+// reveal the location.
 func StateID(st store.Store, workspace string) string {
 	sum := sha256.Sum256([]byte(placeOf(st, workspace)))
 	return hex.EncodeToString(sum[:6])
 }
 
-// placeOf is a text that is another one for each place and workspace.
+// placeOf returns a text that is unique to each location and workspace.
 func placeOf(st store.Store, workspace string) string {
 	if p, ok := st.(Placer); ok {
 		return p.Place() + "\x00" + workspace
@@ -195,8 +197,8 @@ func placeOf(st store.Store, workspace string) string {
 	return workspace
 }
 
-// Homeless names a state whose journal has no room beside it where others find it; ok
-// says that it has none.
+// Homeless returns a name for a state whose store cannot determine the location of the journal.
+// ok is false if the store can.
 func Homeless(st store.Store, workspace string) (name string, ok bool) {
 	if _, beside := st.(Journaler); beside || BlobsOf(st) != nil {
 		return "", false

@@ -24,8 +24,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// An azureVault has a key vault, or a managed HSM, of Azure encrypt a key of its own
-// making.
+// An azureVault generates keys and lets an Azure key vault, or a managed HSM, encrypt them.
 // https://learn.microsoft.com/rest/api/keyvault/keys/encrypt/encrypt
 type azureVault struct {
 	vault     *url.URL
@@ -36,12 +35,12 @@ type azureVault struct {
 	login     func(ctx context.Context) (*azure.Session, error)
 
 	mu       sync.Mutex
-	session  *azure.Session // nil until the first token is needed: a cloud of somebody's own is asked where its login is
-	resource string         // what tokens are asked for; "" until the vault said so
+	session  *azure.Session // nil until the first token is needed, because a custom cloud must first be asked for its login endpoint
+	resource string         // resource for which tokens are requested; "" until the vault has named it
 }
 
-// azureMeta is what is kept beside what was encrypted. Bytes that an algorithm does not
-// have are null.
+// azureMeta is the metadata that is stored with encrypted content. Fields that the algorithm
+// does not use are null.
 type azureMeta struct {
 	Ciphertext []byte `json:"ciphertext"`
 	IV         []byte `json:"iv"`
@@ -88,7 +87,7 @@ func newAzure(a *backend.Args, s backend.Services) *azureVault {
 	return p
 }
 
-// vaultBytes are bytes as the service writes them.
+// vaultBytes are bytes in the JSON encoding of the service.
 type vaultBytes []byte
 
 func (b vaultBytes) MarshalText() ([]byte, error) {
@@ -109,9 +108,9 @@ type vaultBody struct {
 	AAD       vaultBytes `json:"aad,omitempty"`
 }
 
-// call asks for an operation. The first request of a process shows no token: the vault
-// answers which resource one is needed for, and that must be one that the vault is part
-// of, so that no other ever gets a token.
+// call sends an operation. The first request of a process has no token: the vault answers with
+// the resource for which a token is needed. The vault must belong to that resource, so that a
+// token is never sent elsewhere.
 func (p *azureVault) call(ctx context.Context, version, operation string, in vaultBody) (out vaultBody, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -151,13 +150,13 @@ func (p *azureVault) call(ctx context.Context, version, operation string, in vau
 		var doc struct {
 			Error struct{ Code, Message string }
 		}
-		_ = json.Unmarshal(resp.Body, &doc) // the status says enough where there is none
+		_ = json.Unmarshal(resp.Body, &doc) // without a body the status suffices
 		return out, fmt.Errorf("the key vault of Azure answered %d %s %s; the credentials need keys/%s on the key", resp.Status, doc.Error.Code, rest.Line([]byte(doc.Error.Message)), operation)
 	}
 	return out, errors.New("the key vault of Azure does not accept the token")
 }
 
-// challenge reads which resource a token is needed for.
+// challenge reads the resource for which a token is needed.
 func (p *azureVault) challenge(header string) (string, error) {
 	m := regexp.MustCompile(`(?:resource|scope)="([^"]+)"`).FindStringSubmatch(header)
 	if m == nil {

@@ -1,11 +1,10 @@
-// Package encryption encrypts states, plans and journals as an encryption block and
-// TF_ENCRYPTION say, in files that the peers can read and write too.
+// Package encryption encrypts states, plans and journals as configured by an encryption block
+// and TF_ENCRYPTION. OpenTofu can read and write the encrypted states.
 //
-// Main types: Config, which Parse makes of the blocks, and Target, which seals and
-// opens what one of its targets is about (it has a sealing.Sealer for each).
-// The one rule: what is written is always sealed with the target's own method; what is
-// read may be sealed with it or one of its fallbacks, and nothing is taken for plain
-// text unless the configuration allows that.
+// Main types: Config, which Parse returns, and Target, which encrypts and decrypts one kind of
+// content (it has a sealing.Sealer for each). The one rule: content is always encrypted with
+// the target's own method. It may be decrypted with that method or one of its fallbacks, and
+// counts as plain text only if the configuration allows that.
 package encryption
 
 import (
@@ -29,24 +28,24 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// A Config is what the blocks say.
+// A Config is the combined configuration of the block and the environment variable.
 type Config struct {
 	providers map[string]*definition // by "key_provider.T.N"
 	methods   map[string]*definition // by "method.T.N"
-	targets   map[string]*target     // "state", "plan", "default" and the names of data sources
+	targets   map[string]*target     // by "state", "plan", "default" and the names of data sources
 	services  backend.Services
 }
 
-// A definition is a key provider or method as it is written.
+// A definition is the block of a key provider or method.
 type definition struct {
 	typ, name string
 	at        source.Range
 	args      cty.Value
-	refs      map[string]string // names of arguments that refer to a key provider
-	alias     string            // encrypted_metadata_alias
+	refs      map[string]string // names of arguments that refer to a key provider, with the provider
+	alias     string            // value of encrypted_metadata_alias
 }
 
-// A target says with which method something is sealed.
+// A target lists the methods for one kind of content.
 type target struct {
 	at        source.Range
 	methods   []string // the method, then its fallbacks
@@ -57,18 +56,18 @@ type target struct {
 
 var label = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_-]+$`) })
 
-// Variable is the environment variable with a configuration.
+// Variable is the name of the environment variable with an encryption configuration.
 const Variable = "TF_ENCRYPTION"
 
-// Constant evaluates what refers to nothing: where there is no module.
+// Constant evaluates an expression without references, for callers without a module.
 func Constant(x hcl.Expression) (cty.Value, diag.List) {
 	v, diags := x.Value(nil)
 	return v, diag.FromHCL(diags)
 }
 
-// Parse reads the block of a root module, nil for none, and the value of
-// TF_ENCRYPTION, "" for none, which wins argument by argument. eval evaluates what
-// stands in the block. The result is nil if neither is there.
+// Parse reads the encryption block of a root module, nil for none, and the value of
+// TF_ENCRYPTION, "" for none. Arguments in the variable override those in the block. eval
+// evaluates the block's expressions. The result is nil if both are absent.
 func Parse(block hcl.Body, environment string, eval configure.Eval, s backend.Services) (*Config, diag.List) {
 	if block == nil && strings.TrimSpace(environment) == "" {
 		return nil, nil
@@ -153,10 +152,10 @@ func duplicate(at, first source.Range, what string) diag.List {
 // A kind is a type of key provider or method.
 type kind struct {
 	schema *schema.Block
-	refs   []string // arguments that name a key provider
+	refs   []string // arguments that refer to a key provider
 }
 
-// define reads a key provider or a method.
+// define reads the block of a key provider or a method.
 func (c *Config) define(b *hcl.Block, known map[string]kind, into map[string]*definition, eval configure.Eval) diag.List {
 	typ, name := b.Labels[0], b.Labels[1]
 	at := b.DefRange
@@ -200,7 +199,7 @@ func (c *Config) define(b *hcl.Block, known map[string]kind, into map[string]*de
 	return append(ds, more...)
 }
 
-// decode reads the arguments of a block; those that are secret may be.
+// decode reads the arguments of a block. Secret arguments may be sensitive.
 func decode(k *schema.Block, body hcl.Body, eval configure.Eval) (cty.Value, diag.List) {
 	v, ds := configure.Block(k, body, func(x hcl.Expression) (cty.Value, diag.List) {
 		v, ds := eval(x)
@@ -210,8 +209,8 @@ func decode(k *schema.Block, body hcl.Body, eval configure.Eval) (cty.Value, dia
 	return v, ds
 }
 
-// reference is the name of a key provider or a method, as a bare reference or, in
-// JSON, as text.
+// reference returns the name of a key provider or a method. It is a bare reference, or a string
+// in JSON.
 func reference(x hcl.Expression, root string) (string, diag.List) {
 	at := x.Range()
 	t, diags := hcl.AbsTraversalForExpr(x)
@@ -219,7 +218,7 @@ func reference(x hcl.Expression, root string) (string, diag.List) {
 		v, d := x.Value(nil)
 		if !d.HasErrors() && v.Type() == cty.String && v.IsKnown() && !v.IsNull() {
 			text := v.AsString()
-			if inner, ok := strings.CutPrefix(text, "${"); ok { // as the peers' JSON has it too
+			if inner, ok := strings.CutPrefix(text, "${"); ok { // JSON may also contain a template, as in OpenTofu
 				text = strings.TrimSuffix(inner, "}")
 			}
 			t, diags = hclsyntax.ParseTraversalAbs([]byte(strings.TrimSpace(text)), at.Filename, at.Start)
@@ -272,7 +271,7 @@ func readTarget(b *hcl.Block) (*target, diag.List) {
 	return t, ds
 }
 
-// readSources reads the targets of states that terraform_remote_state reads.
+// readSources reads the targets for states of terraform_remote_state.
 func (c *Config) readSources(b *hcl.Block) diag.List {
 	content, diags := b.Body.Content(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: "default"}, {Type: "remote_state_data_source", LabelNames: []string{"name"}}}})
 	ds := diag.FromHCL(diags)
@@ -288,7 +287,7 @@ func (c *Config) readSources(b *hcl.Block) diag.List {
 	return ds
 }
 
-// overlay lays another configuration over this one.
+// overlay overrides this configuration by another one.
 func (c *Config) overlay(over *Config) {
 	for into, from := range map[*map[string]*definition]map[string]*definition{&c.providers: over.providers, &c.methods: over.methods} {
 		for key, d := range from {
@@ -331,7 +330,7 @@ func (c *Config) overlay(over *Config) {
 	}
 }
 
-// check holds the configuration to its rules.
+// check checks the configuration.
 func (c *Config) check() diag.List {
 	var ds diag.List
 	for _, key := range sorted(c.providers) {
@@ -374,8 +373,8 @@ func (c *Config) check() diag.List {
 	return ds
 }
 
-// checkMetadata reports two key providers of a method that keep their metadata under one name.
-// Key providers of different methods may share a name, since an encrypted file contains the
+// checkMetadata reports two key providers of a method with the same metadata name. Key
+// providers of different methods may share a name, since an encrypted file contains the
 // metadata of one method.
 func (c *Config) checkMetadata(method string) diag.List {
 	used := map[string]bool{}
@@ -392,7 +391,7 @@ func (c *Config) checkMetadata(method string) diag.List {
 	return ds
 }
 
-// use adds the key providers that refs lead to.
+// use adds the key providers in refs, and those that they refer to, to used.
 func (c *Config) use(refs map[string]string, used map[string]bool) {
 	for _, r := range refs {
 		if d := c.providers[r]; d != nil && !used[r] {
@@ -402,7 +401,7 @@ func (c *Config) use(refs map[string]string, used map[string]bool) {
 	}
 }
 
-// checkArguments looks at the arguments of the key providers that the targets use.
+// checkArguments checks the arguments of the key providers that the targets use.
 func (c *Config) checkArguments() diag.List {
 	used := map[string]bool{}
 	for _, t := range c.targets {
@@ -442,7 +441,7 @@ func (c *Config) cyclic(key string, on map[string]bool) bool {
 	return false
 }
 
-// meta is the name under which the metadata of a key provider is kept.
+// meta returns the name under which the metadata of a key provider is stored.
 func (c *Config) meta(key string) string {
 	if d := c.providers[key]; d.alias != "" {
 		return d.alias
@@ -450,14 +449,14 @@ func (c *Config) meta(key string) string {
 	return key
 }
 
-// State is the target of the state; nil if it is not encrypted. c may be nil.
+// State returns the target of states; nil if they are not encrypted. c may be nil.
 func (c *Config) State(ctx context.Context) *Target { return c.target(ctx, "state") }
 
-// Plan is the target of plan files; nil if they are not encrypted. c may be nil.
+// Plan returns the target of plan files; nil if they are not encrypted. c may be nil.
 func (c *Config) Plan(ctx context.Context) *Target { return c.target(ctx, "plan") }
 
-// RemoteState is the target of the state that a data source reads, by the data
-// source's address; nil if nothing is said of it. c may be nil.
+// RemoteState returns the target of the state that a data source reads, given the data source's
+// address. It is nil if none is configured. c may be nil.
 func (c *Config) RemoteState(ctx context.Context, address string) *Target {
 	name := strings.Replace(address, "data.terraform_remote_state.", "", 1)
 	name = strings.TrimPrefix(name, "module.")

@@ -10,11 +10,11 @@ import (
 	"io"
 )
 
-// version is that of the envelope, the only one there is.
+// version is the only version of the envelope.
 const version = "v0"
 
-// An envelope is sealed content with what is needed to open it. State has serial and
-// lineage, which stay readable; a plan has neither.
+// An envelope is encrypted content with the information for decrypting it. The envelope of a
+// state also contains serial and lineage in clear text; that of a plan does not.
 type envelope struct {
 	Serial  *uint64           `json:"serial,omitempty"`
 	Lineage *string           `json:"lineage,omitempty"`
@@ -23,10 +23,10 @@ type envelope struct {
 	Version string            `json:"encryption_version"`
 }
 
-// dataName is how the name of the data stands in the text.
+// dataName is the name of the data in JSON.
 const dataName = `"encrypted_data"`
 
-// text writes an envelope, whose data becomes text while it is written.
+// text returns a function that writes the envelope. The data is encoded while it is written.
 func (e *envelope) text(indent bool) (func(io.Writer) error, error) {
 	head := *e
 	head.Data = []byte{}
@@ -40,7 +40,7 @@ func (e *envelope) text(indent bool) (func(io.Writer) error, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Metadata may have this name too, and comes before it.
+	// The metadata, which comes first, may contain this name, too.
 	at := bytes.LastIndex(b, []byte(dataName))
 	at += len(dataName) + bytes.IndexByte(b[at+len(dataName):], '"') + 1
 	return func(w io.Writer) error {
@@ -64,7 +64,7 @@ func (e *envelope) text(indent bool) (func(io.Writer) error, error) {
 	}, nil
 }
 
-// whole writes bytes.
+// whole returns a function that writes b.
 func whole(b []byte) func(io.Writer) error {
 	return func(w io.Writer) error {
 		_, err := w.Write(b)
@@ -72,7 +72,7 @@ func whole(b []byte) func(io.Writer) error {
 	}
 }
 
-// A counter counts what is written.
+// A counter counts written bytes.
 type counter int64
 
 func (c *counter) Write(b []byte) (int, error) {
@@ -82,13 +82,13 @@ func (c *counter) Write(b []byte) (int, error) {
 
 func damaged(err error) error { return fmt.Errorf("the encrypted file is damaged: %w", err) }
 
-// readEnvelope reads an envelope, whose data never is in memory as text. size is how long
-// the text is, 0 if that is not known. Of anything else it returns no envelope and what is to
-// be read in place of r.
+// readEnvelope reads an envelope. The encoded data is never in memory as a whole. size is the
+// length of the text in bytes; 0 means unknown. If the content is not an envelope, it returns
+// nil and a reader of the whole content.
 func readEnvelope(r io.Reader, size int64) (*envelope, io.Reader, error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	head, _ := in.Peek(512)
-	if first, ok := firstName(head); !ok || first == "version" { // as every state file begins
+	if first, ok := firstName(head); !ok || first == "version" { // every state file begins with the version
 		return nil, in, nil
 	}
 	o := &opening{in: in}
@@ -113,7 +113,7 @@ func readEnvelope(r io.Reader, size int64) (*envelope, io.Reader, error) {
 	return e, nil, nil
 }
 
-// firstName is the first name in a JSON object.
+// firstName returns the first name in a JSON object.
 func firstName(b []byte) (string, bool) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -127,14 +127,14 @@ func firstName(b []byte) (string, bool) {
 // An opening reads the JSON text of an envelope.
 type opening struct {
 	in    *bufio.Reader
-	text  []byte // with an empty string for the data
+	text  []byte // the text with an empty string in place of the data
 	data  []byte
-	room  int64 // how much the data is likely to take
+	room  int64 // expected size of the data
 	found bool
 }
 
-// object reads to the end. It looks for strings alone: what is between them is left to
-// who reads the text.
+// object reads the object to its end. It only interprets strings; the caller parses the text in
+// between.
 func (o *opening) object() error {
 	depth := 0
 	for {
@@ -192,7 +192,7 @@ func noEnd(err error) error {
 	return err
 }
 
-// value reads the data after its name, if it is a string.
+// value reads the data, if it is a string.
 func (o *opening) value() error {
 	for {
 		c, err := o.in.ReadByte()
@@ -204,7 +204,7 @@ func (o *opening) value() error {
 		case ' ', '\t', '\r', '\n', ':':
 			continue
 		case '"':
-		default: // no data
+		default: // not a string
 			return nil
 		}
 		break
@@ -218,7 +218,7 @@ func (o *opening) value() error {
 	return nil
 }
 
-// quoted reads what is left of a JSON string, without the quote at its end.
+// quoted reads the rest of a JSON string without the final quote.
 type quoted struct {
 	in    *bufio.Reader
 	ended bool
@@ -243,7 +243,7 @@ func (q *quoted) Read(p []byte) (int, error) {
 			err = io.EOF
 		}
 		return 0, err
-	case n == 0: // some write a slash so
+	case n == 0: // some programs escape slashes
 		two, err := q.in.Peek(2)
 		if err != nil {
 			return 0, noEnd(err)

@@ -22,7 +22,7 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// kinds are the kinds of key providers.
+// kinds returns the kinds of key providers.
 func kinds() map[string]kind {
 	aws := awsargs.Attributes()
 	aws["kms_key_id"], aws["key_spec"] = cty.String, cty.String
@@ -44,33 +44,33 @@ func kinds() map[string]kind {
 	}
 }
 
-// A provider makes keys. key is the encryption key of the chained provider, nil for
-// none.
+// A provider generates and recovers keys. chained is the encryption key of the chained
+// provider; nil means none.
 type provider interface {
-	// fresh makes a key to encrypt with, and the metadata to find it again.
+	// fresh returns a new key, and the metadata for recovering it.
 	fresh(ctx context.Context, chained []byte) (key []byte, meta any, err error)
-	// again finds the key of metadata.
+	// again recovers the key for the metadata.
 	again(ctx context.Context, meta, chained []byte) (key []byte, err error)
 }
 
-// A keyring has the keys of one key provider that were made or found: one to encrypt
-// with for the whole process, and those of the metadata that were read. Configurations
-// with the same provider share it, so that the states of an estate have one key.
+// A keyring caches the keys of one key provider: one key for encryption during the whole
+// process, and the keys recovered from metadata. Configurations with the same provider share
+// it, so that the states of many units have the same key.
 type keyring struct {
 	provider provider
-	wrong    error // with the arguments; nil if there is a provider
+	wrong    error // error in the arguments; nil if there is a provider
 
-	made  parallel.Cache[struct{}, keyed] // the key to encrypt with
-	found parallel.Cache[string, keyed]   // by metadata
+	made  parallel.Cache[struct{}, keyed] // the key for encryption
+	found parallel.Cache[string, keyed]   // recovered keys by metadata
 }
 
-// keyed is the answer of a key provider.
+// keyed is the result of a key provider.
 type keyed struct {
 	key, meta []byte
 	err       error
 }
 
-// keyring is that of a key provider.
+// keyring returns the keyring of a key provider.
 func (c *Config) keyring(name string) *keyring {
 	make := func() any {
 		r := &keyring{}
@@ -80,7 +80,7 @@ func (c *Config) keyring(name string) *keyring {
 	return c.services.Shared.Get("encryption "+c.identity(name), make).(*keyring)
 }
 
-// identity is a text that is the same for key providers that give the same keys.
+// identity returns a text that is equal for key providers that return the same keys.
 func (c *Config) identity(name string) string {
 	d := c.providers[name]
 	h := sha256.New()
@@ -92,7 +92,7 @@ func (c *Config) identity(name string) string {
 	if chain := d.refs["chain"]; chain != "" {
 		fmt.Fprintf(h, "%s\x00", c.identity(chain))
 	}
-	if d.typ != "pbkdf2" { // the others may look at the environment, and at files
+	if d.typ != "pbkdf2" { // other kinds may read the environment and files
 		fmt.Fprintf(h, "%s\x00", c.services.Dir)
 		for _, pair := range c.services.Env {
 			fmt.Fprintf(h, "%s\x00", pair)
@@ -101,8 +101,8 @@ func (c *Config) identity(name string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// encryptionKey is the key to encrypt with. The metadata of the provider, and of those
-// that it is chained to, go to meta.
+// encryptionKey returns the key for encryption. It adds the metadata of the provider and its
+// chained providers to meta.
 func (c *Config) encryptionKey(ctx context.Context, name string, meta map[string][]byte) ([]byte, error) {
 	var chained []byte
 	if r := c.providers[name].refs["chain"]; r != "" {
@@ -130,7 +130,7 @@ func (c *Config) encryptionKey(ctx context.Context, name string, meta map[string
 	return k.key, nil
 }
 
-// decryptionKey is the key of what was encrypted with this metadata.
+// decryptionKey returns the key for content that was encrypted with this metadata.
 func (c *Config) decryptionKey(ctx context.Context, name string, meta map[string][]byte) ([]byte, error) {
 	m, ok := meta[c.meta(name)]
 	if !ok {
@@ -157,12 +157,12 @@ func (c *Config) decryptionKey(ctx context.Context, name string, meta map[string
 	return k.key, nil
 }
 
-// failed is the error of a key provider, with its name and the place of its block.
+// failed returns the error of a key provider with its name and source range.
 func (c *Config) failed(name string, err error) error {
 	return &store.PlacedError{At: c.providers[name].at, Err: fmt.Errorf("%s: %w", name, err)}
 }
 
-// provider makes the key provider of a definition.
+// provider returns the key provider of a definition.
 func (c *Config) provider(d *definition) (provider, error) {
 	a := backend.NewArgs(d.args, c.services.Env)
 	var p provider
@@ -206,7 +206,7 @@ type pbkdf2Meta struct {
 	Length     int    `json:"key_length"`
 }
 
-// mostIterations bounds what metadata of a file can make this program do.
+// mostIterations limits the work that the metadata in a file can cause.
 const mostIterations = 1 << 28
 
 func newPBKDF2(a *backend.Args, chained bool) *pbkdf2Provider {
@@ -262,7 +262,7 @@ func (p *pbkdf2Provider) derive(m pbkdf2Meta, chained []byte) ([]byte, error) {
 	return pbkdf2.Key(hashes(m.Function), phrase, m.Salt, m.Iterations, m.Length)
 }
 
-// An external provider is a program.
+// An external provider runs a program.
 type external struct {
 	c       *Config
 	command []string

@@ -19,7 +19,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/backend/rest"
 )
 
-// An awsKMS asks the key management service of AWS for data keys.
+// An awsKMS gets data keys from the AWS key management service.
 // https://docs.aws.amazon.com/kms/latest/APIReference/
 type awsKMS struct {
 	key, spec string
@@ -31,7 +31,7 @@ type awsMeta struct {
 	Ciphertext []byte `json:"ciphertext_blob"`
 }
 
-// An awsSession is the result of opening a session.
+// An awsSession is the cached result of opening a session.
 type awsSession struct {
 	session *aws.Session
 	err     error
@@ -102,7 +102,7 @@ func (p *awsKMS) again(ctx context.Context, meta, _ []byte) ([]byte, error) {
 	return out.Plaintext, err
 }
 
-// An openBao asks the transit engine of OpenBao, or Vault, for data keys.
+// An openBao gets data keys from the transit engine of OpenBao or Vault.
 type openBao struct {
 	address, token, namespace, path, key string
 	length                               int
@@ -110,7 +110,7 @@ type openBao struct {
 }
 
 type baoMeta struct {
-	// Ciphertext is the bytes of a text such as "vault:v1:…".
+	// Ciphertext is the text of an encrypted key, such as "vault:v1:…", as bytes.
 	Ciphertext []byte `json:"ciphertext"`
 }
 
@@ -153,7 +153,7 @@ func (p *openBao) call(ctx context.Context, path string, in any, out any) error 
 	}
 	if resp.Status != http.StatusOK {
 		var doc struct{ Errors []string }
-		_ = json.Unmarshal(resp.Body, &doc) // the status says enough where there is none
+		_ = json.Unmarshal(resp.Body, &doc) // without a body the status suffices
 		return fmt.Errorf("OpenBao answered %d %s %s", resp.Status, http.StatusText(resp.Status), strings.Join(doc.Errors, "; "))
 	}
 	return json.Unmarshal(resp.Body, out)
@@ -182,7 +182,7 @@ func (p *openBao) again(ctx context.Context, meta, _ []byte) ([]byte, error) {
 	return out.Data.Plaintext, err
 }
 
-// A gcpKMS has the key management service of Google Cloud encrypt a key of its own making.
+// A gcpKMS generates keys and lets the Google Cloud key management service encrypt them.
 type gcpKMS struct {
 	key    string
 	length int

@@ -23,7 +23,7 @@ import (
 
 const unencrypted = "unencrypted"
 
-// methods are the kinds of methods.
+// methods returns the kinds of methods.
 func methods() map[string]kind {
 	return map[string]kind{
 		"aes_gcm":   {&schema.Block{Attributes: backend.Optional(map[string]cty.Type{"aad": cty.List(cty.Number)})}, []string{"keys"}},
@@ -47,7 +47,7 @@ func (c *Config) checkMethod(key string) diag.List {
 	return nil
 }
 
-// words is an argument that is a list of strings.
+// words returns an argument that is a list of strings.
 func words(args cty.Value, name string) []string {
 	v := args.GetAttr(name)
 	if v.IsNull() {
@@ -62,8 +62,8 @@ func words(args cty.Value, name string) []string {
 	return out
 }
 
-// encrypt encrypts size bytes that write writes with a method; the metadata of key
-// providers goes to meta.
+// encrypt encrypts the size bytes that write writes with a method. It adds the metadata of key
+// providers to meta.
 func (c *Config) encrypt(ctx context.Context, key string, size int64, write func(io.Writer) error, meta map[string][]byte) ([]byte, error) {
 	d := c.methods[key]
 	var k []byte
@@ -84,7 +84,7 @@ func (c *Config) encrypt(ctx context.Context, key string, size int64, write func
 	if err != nil {
 		return nil, &setupError{err}
 	}
-	// The text is encrypted where it is.
+	// The text is encrypted in place.
 	n := a.NonceSize()
 	text := room(int64(n) + size + int64(a.Overhead()))
 	nonce := make([]byte, n)
@@ -97,12 +97,11 @@ func (c *Config) encrypt(ctx context.Context, key string, size int64, write func
 	return b[:n+len(a.Seal(b[n:n], nonce, b[n:], aad(d.args)))], nil
 }
 
-// spacious is from which size on memory for a content counts more than time.
+// spacious is the size in bytes from which saving memory is more important than saving time.
 const spacious = 16 << 20
 
-// room is a buffer with memory for a content. A large one takes that of another one which
-// nobody needs any more, so that no two are there at once: the collector would leave it for
-// as long as the heap has not doubled.
+// room returns a buffer for size bytes. Before it allocates a large one, it runs the garbage
+// collector, so that an unused large buffer does not remain in memory.
 func room(size int64) *bytes.Buffer {
 	if size >= spacious {
 		runtime.GC()
@@ -110,8 +109,8 @@ func room(size int64) *bytes.Buffer {
 	return bytes.NewBuffer(make([]byte, 0, size))
 }
 
-// decrypt decrypts with a method. last says that the sealed bytes are not needed any more,
-// so the plain ones may take their place.
+// decrypt decrypts with a method. last means that sealed is not needed any more, so that it may
+// be overwritten.
 func (c *Config) decrypt(ctx context.Context, key string, sealed []byte, meta map[string][]byte, last bool) ([]byte, error) {
 	d := c.methods[key]
 	var k []byte
@@ -171,8 +170,8 @@ func aad(args cty.Value) []byte {
 	return out
 }
 
-// external runs a program of the method "external": it writes a line that says what it
-// is, reads {"key","payload"} and writes {"payload"}.
+// external runs a program of the method "external": the program writes a header line, reads
+// {"key","payload"} and writes {"payload"}.
 func (c *Config) external(ctx context.Context, command []string, key, payload []byte) ([]byte, error) {
 	in, err := json.Marshal(struct {
 		Key     []byte `json:"key,omitempty"`
@@ -190,7 +189,7 @@ func (c *Config) external(ctx context.Context, command []string, key, payload []
 	return out.Payload, nil
 }
 
-// run runs a program of an external method or key provider and reads its answer.
+// run runs a program of an external method or key provider and reads its response.
 func (c *Config) run(ctx context.Context, command []string, magic string, in []byte, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -219,7 +218,7 @@ func (c *Config) run(ctx context.Context, command []string, magic string, in []b
 	return nil
 }
 
-// strict reads JSON without unknown fields.
+// strict decodes JSON and returns an error for unknown fields.
 func strict(b []byte, out any) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()

@@ -13,23 +13,22 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
-// A Target seals and opens what one target of the configuration is about. Its methods
-// may be called concurrently.
+// A Target encrypts and decrypts one kind of content. It is safe for concurrent use.
 type Target struct {
 	c       *Config
 	ctx     context.Context
-	methods []string // the one that seals, then those that open too
-	// read says that a data source reads by it, which is the place of what goes wrong.
+	methods []string // the method for encryption, then its fallbacks for decryption
+	// read means that the target belongs to a data source, to which messages refer.
 	read bool
 }
 
-// Errors of opening.
+// Errors of decryption.
 var (
 	ErrPlain      = errors.New("encountered unencrypted payload without unencrypted method configured; to encrypt what is not encrypted yet, give the target a fallback with a method \"unencrypted\" until everything was written once")
 	ErrNoMetadata = errors.New("no decryption key available: the metadata of the key provider is not in the file; if the key provider was renamed, set encrypted_metadata_alias to its old name")
 )
 
-// Sealed reports whether a file looks like one that Seal made.
+// Sealed reports whether a file looks like a state that Seal encrypted.
 func Sealed(b []byte) bool {
 	if b = bytes.TrimSpace(b); len(b) == 0 || b[0] != '{' {
 		return false
@@ -40,7 +39,7 @@ func Sealed(b []byte) bool {
 	return json.Unmarshal(b, &head) == nil && head.Version != nil
 }
 
-// SealedPlan reports whether a file looks like one that Plans made.
+// SealedPlan reports whether a file looks like a plan that Plans encrypted.
 func SealedPlan(b []byte) bool {
 	var head struct {
 		Lineage *string `json:"lineage"`
@@ -48,7 +47,7 @@ func SealedPlan(b []byte) bool {
 	return Sealed(b) && json.Unmarshal(b, &head) == nil && head.Lineage == nil
 }
 
-// plain reports whether the target writes without encryption.
+// plain reports whether the target writes unencrypted content.
 func (t *Target) plain() bool { return t.c.methods[t.methods[0]].typ == unencrypted }
 
 // Seal implements sealing.Sealer for states.
@@ -108,7 +107,7 @@ func (t *Target) Open(r io.Reader, size int64) (plain io.Reader, migrate bool, e
 	return bytes.NewReader(text), migrate, nil
 }
 
-// unsealed is an error unless the target takes what is not encrypted.
+// unsealed returns an error unless the target accepts unencrypted content.
 func (t *Target) unsealed() (migrate bool, err error) {
 	for i, m := range t.methods {
 		if t.c.methods[m].typ == unencrypted {
@@ -118,7 +117,7 @@ func (t *Target) unsealed() (migrate bool, err error) {
 	return false, ErrPlain
 }
 
-// open decrypts an envelope, whose data is not to be used afterwards.
+// open decrypts an envelope, whose data is overwritten.
 func (t *Target) open(e *envelope) (plain []byte, migrate bool, err error) {
 	if e.Version != version {
 		return nil, false, fmt.Errorf("the file is encrypted in the version %q of the form; only %q is known", e.Version, version)
@@ -152,13 +151,13 @@ func (t *Target) open(e *envelope) (plain []byte, migrate bool, err error) {
 		return nil, false, errors.New("the file is encrypted, and no method is configured that could decrypt it")
 	}
 	err = fmt.Errorf("decryption failed for all provided methods: %w", errors.Join(failed...))
-	if len(failed) > 1 { // which of them should have succeeded is not known
+	if len(failed) > 1 { // it is unknown which method should have succeeded
 		err = &store.PlacedError{Err: err}
 	}
 	return nil, false, err
 }
 
-// States seals states; nil where there is no target.
+// States returns the sealer for states; nil if t is nil.
 func (t *Target) States() sealing.Sealer {
 	if t == nil {
 		return nil
@@ -166,8 +165,7 @@ func (t *Target) States() sealing.Sealer {
 	return t
 }
 
-// Plans seals plan files, and what the plan of an estate holds of a unit; nil where there is
-// no target.
+// Plans returns the sealer for plan files and for the parts of bundles; nil if t is nil.
 func (t *Target) Plans() sealing.Sealer {
 	if t == nil {
 		return nil
@@ -175,8 +173,7 @@ func (t *Target) Plans() sealing.Sealer {
 	return plans{t}
 }
 
-// Records seals the records of the journal of a state; nil where the target does not
-// encrypt, or where there is none.
+// Records returns the sealer for journal records; nil if t is nil or does not encrypt.
 func (t *Target) Records() sealing.Sealer {
 	if t == nil || t.plain() {
 		return nil
@@ -184,7 +181,7 @@ func (t *Target) Records() sealing.Sealer {
 	return records{t}
 }
 
-// plans seals texts into envelopes with neither serial nor lineage.
+// plans encrypts texts as envelopes without serial and lineage.
 type plans struct{ t *Target }
 
 func (s plans) Seal(p sealing.Plaintext) (func(io.Writer) error, error) {
@@ -216,7 +213,8 @@ func (s plans) Open(r io.Reader, _ int64) (plain io.Reader, migrate bool, err er
 	return bytes.NewReader(text), migrate, err
 }
 
-// records seals records: the length of the metadata, the metadata as JSON, and the data.
+// records encrypts journal records: the length of the metadata, the metadata as JSON, and the
+// data.
 type records struct{ t *Target }
 
 func (s records) Seal(p sealing.Plaintext) (func(io.Writer) error, error) {
@@ -269,8 +267,8 @@ func (s records) Open(r io.Reader, _ int64) (plain io.Reader, migrate bool, err 
 	return nil, false, failed
 }
 
-// A setupError is a mistake in the configuration of a key provider or method, or a
-// service that does not answer: trying others would hide it.
+// A setupError is an error in the configuration of a key provider or method, or of a service
+// that does not respond. Trying other methods would hide it.
 type setupError struct{ err error }
 
 func (e *setupError) Error() string { return e.err.Error() }

@@ -1,10 +1,10 @@
-// Package configure makes the configuration of a backend from everything that it is
-// written in: a block, the options of init, a value (remote_state of units,
-// terraform_remote_state) and answers of the user.
+// Package configure builds the configuration of a backend from all its sources: a block, the
+// options of init, a value (remote_state of units, terraform_remote_state) and answers of the
+// user.
 //
-// Main functions: Block, Options and Value. The one rule: what comes out is of the
-// type that the kind's schema implies, wholly known and without marks; whether
-// something required is missing is asked last (Missing), when all parts are joined.
+// Main functions: Block, Options and Value. The one rule: the result has the type that the
+// kind's schema implies, wholly known and without marks. Missing required arguments are only
+// reported at the end (Missing), when all sources are combined.
 package configure
 
 import (
@@ -28,10 +28,10 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// Eval evaluates an expression before anything is planned.
+// Eval evaluates an expression before planning.
 type Eval func(hcl.Expression) (cty.Value, diag.List)
 
-// Block decodes the body of a block. Every argument counts as optional here.
+// Block decodes the body of a block. All arguments are optional here.
 func Block(k *schema.Block, body hcl.Body, eval Eval) (cty.Value, diag.List) {
 	d := &decoder{eval: eval}
 	v := d.block(k, body)
@@ -87,7 +87,7 @@ func (d *decoder) attribute(want cty.Type, name string, x hcl.Expression) cty.Va
 	if ds.HasErrors() {
 		return null
 	}
-	if b, ok := schemaOf(want); ok { // an attribute with attributes
+	if b, ok := schemaOf(want); ok { // an attribute with nested attributes
 		v, ds = b(v, name, &at)
 		d.ds = append(d.ds, ds...)
 		return v
@@ -100,7 +100,7 @@ func (d *decoder) attribute(want cty.Type, name string, x hcl.Expression) cty.Va
 	return out
 }
 
-// schemaOf is for objects, in which attributes may be left out.
+// schemaOf returns a conversion for objects in which attributes may be missing.
 func schemaOf(want cty.Type) (func(cty.Value, string, *source.Range) (cty.Value, diag.List), bool) {
 	if !want.IsObjectType() {
 		return nil, false
@@ -114,7 +114,7 @@ func schemaOf(want cty.Type) (func(cty.Value, string, *source.Range) (cty.Value,
 	}, true
 }
 
-// object gives an argument that is an object its type; attributes may be left out.
+// object converts an object argument to its type. Attributes may be missing.
 func object(v cty.Value, name string, want cty.Type) (cty.Value, error) {
 	if v.Type().IsObjectType() && !v.IsNull() {
 		for n := range v.Type().AttributeTypes() {
@@ -130,7 +130,7 @@ func object(v cty.Value, name string, want cty.Type) (cty.Value, error) {
 	return out, nil
 }
 
-// lenient is a type that lets attributes of an object be left out.
+// lenient returns a type whose object attributes are optional.
 func lenient(want cty.Type) cty.Type {
 	if !want.IsObjectType() {
 		return want
@@ -138,7 +138,7 @@ func lenient(want cty.Type) cty.Type {
 	return cty.ObjectWithOptionalAttrs(want.AttributeTypes(), slices.Collect(maps.Keys(want.AttributeTypes())))
 }
 
-// plain refuses values that must not be stored, and those that are not known.
+// plain returns an error for values that must not be stored, and for unknown values.
 func plain(v cty.Value, name string, at *source.Range) (cty.Value, diag.List) {
 	switch {
 	case value.ContainsMark(v, value.Ephemeral):
@@ -154,7 +154,7 @@ func plain(v cty.Value, name string, at *source.Range) (cty.Value, diag.List) {
 	return v, nil
 }
 
-// UnknownCode is the code of the error that an argument is not known early.
+// UnknownCode is the code of the error that an argument is unknown before planning.
 const UnknownCode = diag.CodeBackendUnknownValue
 
 func (d *decoder) blocks(name string, nb *schema.NestedBlock, given hcl.Blocks) cty.Value {
@@ -186,8 +186,8 @@ func (d *decoder) blocks(name string, nb *schema.NestedBlock, given hcl.Blocks) 
 	}
 }
 
-// Value makes a configuration of a value: an object or a map whose elements are
-// arguments, and objects where the schema has blocks. What is required must be there.
+// Value converts a value to a configuration: an object or a map of arguments, with objects in
+// place of blocks. Required arguments must be present.
 func Value(kind string, k *schema.Block, v cty.Value) (cty.Value, error) {
 	if v == cty.NilVal || v.IsNull() {
 		v = cty.EmptyObjectVal
@@ -210,7 +210,7 @@ func Value(kind string, k *schema.Block, v cty.Value) (cty.Value, error) {
 	return Partial(k, cty.ObjectVal(all))
 }
 
-// single is a value for blocks: one of them may be written as an object.
+// single converts a single object to a list of blocks.
 func single(nb *schema.NestedBlock, v cty.Value) cty.Value {
 	if nb != nil && (nb.Nesting == schema.List || nb.Nesting == schema.Set) && (v.Type().IsObjectType() || v.Type().IsMapType()) && !v.IsNull() {
 		return cty.TupleVal([]cty.Value{v})
@@ -218,7 +218,7 @@ func single(nb *schema.NestedBlock, v cty.Value) cty.Value {
 	return v
 }
 
-// Partial gives a value the type of the schema; what is required may be missing.
+// Partial converts a value to the type of the schema. Required arguments may be missing.
 func Partial(k *schema.Block, v cty.Value) (cty.Value, error) {
 	all := map[string]cty.Value{}
 	for name, a := range k.Attributes {
@@ -237,7 +237,7 @@ func Partial(k *schema.Block, v cty.Value) (cty.Value, error) {
 	return optional(k).Coerce(cty.ObjectVal(all))
 }
 
-// optional is a schema in which nothing is required.
+// optional returns the schema with all arguments optional.
 func optional(k *schema.Block) *schema.Block {
 	out := &schema.Block{Attributes: map[string]*schema.Attribute{}, Blocks: map[string]*schema.NestedBlock{}}
 	for name, a := range k.Attributes {
@@ -251,8 +251,8 @@ func optional(k *schema.Block) *schema.Block {
 	return out
 }
 
-// Missing are the required arguments that a configuration lacks and the environment
-// does not give, in order.
+// Missing returns the required arguments that neither a configuration nor the environment
+// contains, in order.
 func Missing(k backend.Kind, v cty.Value, env sys.Env) []string {
 	var out []string
 	for name, a := range k.Schema.Attributes {
@@ -266,8 +266,8 @@ func Missing(k backend.Kind, v cty.Value, env sys.Env) []string {
 	return out
 }
 
-// With sets one argument from text, as the user answered or an option says. Blocks are
-// written as an object each; the peers take them from files alone.
+// With sets one argument from text that the user entered or an option contains. Blocks are
+// written as an object each; OpenTofu and Terraform accept them in files only.
 func With(k *schema.Block, v cty.Value, name, text string) (cty.Value, error) {
 	a := k.Attributes[name]
 	if nb := k.Blocks[name]; nb != nil {
@@ -316,18 +316,19 @@ func parse(want cty.Type, text string) (cty.Value, error) {
 	return out, nil
 }
 
-// Overlay is what the options -backend-config make of a configuration.
+// Overlay is the result of applying options -backend-config to a configuration.
 type Overlay struct {
 	Value cty.Value
-	// Overridden tells that there were any, if only an empty one that clears those before it.
+	// Overridden reports whether there were any options, including an empty one that clears
+	// earlier ones.
 	Overridden bool
-	// By says of each argument that one sets how it does, for messages.
+	// By describes for each argument the option that set it, for messages.
 	By map[string]string
 }
 
-// Options lays the options -backend-config over a configuration, in their order: the
-// later wins. read reads a file by the name that the option has. Blocks stand in files
-// alone, as with the peers, unless units say them, which have no files: blocks.
+// Options applies the options -backend-config to a configuration in their order; later ones
+// win. read reads a file by the name in the option. As in OpenTofu and Terraform, blocks may
+// only occur in files, unless blocks is set: units have no such files.
 func Options(k *schema.Block, v cty.Value, options []string, blocks bool, read func(name string) (*source.File, error)) (out Overlay, ds diag.List) {
 	out = Overlay{Value: v, By: map[string]string{}}
 	for i := len(options) - 1; i >= 0; i-- {
@@ -369,7 +370,8 @@ func sentence(err error) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// file lays a file of assignments over a configuration; places are those of what it sets.
+// file applies a file of assignments to a configuration. places are the source ranges of the
+// assigned arguments.
 func file(k *schema.Block, v cty.Value, name string, read func(string) (*source.File, error)) (out cty.Value, places map[string]source.Range, ds diag.List) {
 	f, err := read(name)
 	if err != nil {
@@ -405,7 +407,7 @@ func constant(x hcl.Expression) (cty.Value, diag.List) {
 	return v, diag.FromHCL(diags)
 }
 
-// noting notes where things are set at the top of a body.
+// noting records the source ranges of top-level settings in a body.
 type noting struct {
 	hcl.Body
 	places map[string]source.Range
@@ -424,7 +426,7 @@ func (n noting) Content(s *hcl.BodySchema) (*hcl.BodyContent, hcl.Diagnostics) {
 	return c, diags
 }
 
-// Differing are the arguments whose values in two configurations of one kind are not the same.
+// Differing returns the arguments whose values differ between two configurations of one kind.
 func Differing(k *schema.Block, one, other cty.Value) []string {
 	var out []string
 	names := slices.AppendSeq(slices.Collect(maps.Keys(k.Attributes)), maps.Keys(k.Blocks))
@@ -436,7 +438,7 @@ func Differing(k *schema.Block, one, other cty.Value) []string {
 	return out
 }
 
-// Places are where the arguments and blocks of a body stand, by name.
+// Places returns the source ranges of the arguments and blocks in a body, by name.
 func Places(k *schema.Block, body hcl.Body) map[string]*source.Range {
 	out := map[string]*source.Range{}
 	content, _, _ := body.PartialContent(bodySchema(k))
@@ -454,9 +456,8 @@ func Places(k *schema.Block, body hcl.Body) map[string]*source.Range {
 	return out
 }
 
-// Locate gives messages of a kind the place of the argument that they are about, or
-// else that of the block. elsewhere is that of a backend.Config: of arguments in it that is
-// said in words.
+// Locate adds to messages of a kind the source range of the argument or of the block. elsewhere
+// comes from backend.Config: messages about these arguments get a sentence instead.
 func Locate(ds diag.List, k *schema.Block, body hcl.Body, block *source.Range, elsewhere map[string]string) diag.List {
 	places := Places(k, body)
 	for _, m := range ds {

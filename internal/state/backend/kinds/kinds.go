@@ -1,7 +1,6 @@
-// Package kinds is the list of the kinds of backends.
+// Package kinds contains the list of backend kinds.
 //
-// The one rule: it is the only package that knows them all; whoever opens a backend
-// is given this list.
+// The one rule: no other package knows all kinds. Callers that open backends receive this list.
 package kinds
 
 import (
@@ -25,7 +24,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/backend/tfe"
 )
 
-// All are the kinds, in the order of their names.
+// All returns the kinds, sorted by name.
 func All() []backend.Kind {
 	return []backend.Kind{
 		azurerm.Kind(),
@@ -45,10 +44,10 @@ func All() []backend.Kind {
 	}
 }
 
-// Default is the kind of a configuration that names none.
+// Default is the kind of a configuration without a backend.
 const Default = "local"
 
-// dropped says what to use in the place of kinds that the peers have dropped.
+// dropped contains the replacement for each kind that OpenTofu or Terraform has dropped.
 var dropped = map[string]string{
 	"artifactory": `Artifactory has no locks for this. Keep the state in "http", which can use a generic repository of Artifactory by its address, or in "s3" or "pg"`,
 	"etcd":        `The version 2 interface of etcd is gone. Keep the state in "etcdv3"`,
@@ -57,7 +56,7 @@ var dropped = map[string]string{
 	"azure":       `The backend goes by the name "azurerm" now, with the same arguments`,
 }
 
-// Unknown is the message for a name that no kind has.
+// Unknown returns the message for the name of an unknown kind.
 func Unknown(name string) diag.List {
 	m := &diag.Message{Code: diag.CodeBackendUnknown, Severity: diag.Error, Summary: "Unsupported backend type"}
 	if instead, ok := dropped[name]; ok {

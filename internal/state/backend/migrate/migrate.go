@@ -1,8 +1,8 @@
-// Package migrate copies the states of one backend to another.
+// Package migrate copies states from one backend to another.
 //
-// Main types: Migration and Side. The one rule: a copy is the same state, with its
-// lineage and serial; nothing is taken away from the old place before the new one
-// holds everything, so that a migration that was cut off can be run again.
+// Main types: Migration and Side. The one rule: a copy has the same lineage and serial as the
+// original. Nothing is removed from the old backend before the new one contains everything, so
+// that an interrupted migration can be repeated.
 package migrate
 
 import (
@@ -27,13 +27,13 @@ import (
 
 // A Side is one of the two backends.
 type Side struct {
-	Type    string // the name of the kind, for questions
+	Type    string // name of the kind, for questions
 	Backend backend.Backend
 	Options backend.StoreOptions
-	Records sealing.Sealer // what journals are sealed with; nil: with nothing
+	Records sealing.Sealer // encrypts journals; nil means no encryption
 }
 
-// sole is the name of the one workspace of a side, "" where there can be several.
+// sole returns the name of the only workspace of a side; "" if there can be several.
 func (s Side) sole() string {
 	if one, ok := s.Backend.(backend.Named); ok {
 		return one.Sole()
@@ -41,43 +41,44 @@ func (s Side) sole() string {
 	return ""
 }
 
-// A Question is asked of the user; the answer is yes or no.
+// A Question is a yes-or-no question for the user.
 type Question struct{ Title, Text string }
 
-// A Migration is what is to be done. Dir, From, To and Current are required.
+// A Migration describes what to copy. Dir, From, To and Current are required.
 type Migration struct {
 	From, To Side
 	Current  string       // the selected workspace
-	Dir      string       // the working folder, where journals of remote states are
-	User     journal.User // whose journals are used
-	Temp     string       // where two states are put for the user to compare
+	Dir      string       // the working directory, which contains the journals of remote states
+	User     journal.User // the user whose journals are used
+	Temp     string       // directory for two states that the user may compare
 
-	Force bool // every question is answered with yes
-	// Ask asks the user; nil: nobody is to be asked.
+	Force bool // answer yes to every question
+	// Ask asks the user; nil means that the user is not asked.
 	Ask func(context.Context, Question) (bool, error)
-	// Choose asks the user for a text: a name, or a pattern of names. nil as Ask is.
+	// Choose asks the user for a text: a name, or a pattern of names. nil means that the user
+	// is not asked.
 	Choose func(context.Context, Question) (string, error)
 
-	Lock    *store.LockInfo // nil: nothing is locked
+	Lock    *store.LockInfo // nil means that nothing is locked
 	Timeout time.Duration
 }
 
-// A Result is what came of it.
+// A Result is the result of a migration.
 type Result struct {
-	// Select is the workspace to select from now on; "" leaves the present one.
+	// Select is the workspace that must be selected; "" means no change.
 	Select string
-	// Copied are the workspaces of the old backend that were copied.
+	// Copied contains the copied workspaces of the old backend.
 	Copied []string
 }
 
-// A job is one state on its way.
+// A job is the copy of one state.
 type job struct {
 	from, to store.Store
-	source   string // workspace
+	source   string // name of the workspace
 	target   string
 }
 
-// Run copies the states. Nothing of the old backend is changed; see Clear.
+// Run copies the states. It does not change the old backend; see Clear.
 func Run(ctx context.Context, m Migration) (res Result, ds diag.List) {
 	source, ds := backend.Workspaces{Backend: m.From.Backend, Options: m.From.Options}.List(ctx)
 	if ds.HasErrors() {
@@ -157,8 +158,8 @@ func Run(ctx context.Context, m Migration) (res Result, ds diag.List) {
 	return res, ds
 }
 
-// rename finds the names that workspaces get where there is no default one. What has no
-// state is left out.
+// rename returns the new names of workspaces, for backends without a default workspace.
+// Workspaces without state are omitted.
 func (m *Migration) rename(ctx context.Context, source []string, unnamed bool) (map[string]string, diag.List) {
 	out := map[string]string{}
 	var full []string
@@ -211,7 +212,7 @@ func (m *Migration) rename(ctx context.Context, source []string, unnamed bool) (
 	return out, nil
 }
 
-// name asks for the name that the state of the default workspace gets.
+// name asks for the new name of the default workspace.
 func (m *Migration) name(ctx context.Context, old string) (string, diag.List) {
 	if m.Choose == nil {
 		return "", diag.Errorf(diag.CodeCloudWorkspace, nil, "The workspace needs a name", "The state of the workspace %q is to be copied to the %q backend, in which every workspace has a name of its own, and nobody can be asked for one. Run the command in a terminal, or set the name of one workspace in the configuration.", old, m.To.Type)
@@ -236,7 +237,7 @@ func (m *Migration) pattern(names []string) Question {
 	}
 }
 
-// aborted is the error where several workspaces were not to be copied.
+// aborted returns the error that several workspaces were not copied.
 func aborted(ds diag.List) diag.List {
 	if ds.HasErrors() {
 		return nil
@@ -244,8 +245,7 @@ func aborted(ds diag.List) diag.List {
 	return diag.Errorf(diag.CodeBackendMigrationAborted, nil, "Migration aborted", "Migration aborted by user. Nothing was changed.")
 }
 
-// jobs lists the states that there are to copy. They are read again when their turn
-// comes, under the locks.
+// jobs returns the states to copy. They are read again under the locks before they are copied.
 func (m *Migration) jobs(ctx context.Context, names []string, target func(string) string) ([]job, diag.List) {
 	var out []job
 	var ds diag.List
@@ -285,13 +285,13 @@ func samePlace(a, b store.Store) bool {
 	return ok && also && x.Place() == y.Place()
 }
 
-// same reports whether the new place holds the state already.
+// same reports whether the new backend has the state already.
 func same(st, there *state.State) bool {
 	return there != nil && there.Lineage == st.Lineage && there.Serial >= st.Serial && there.Equal(st)
 }
 
-// lacks reports whether a state does not have all objects of one that it replaces. Of one
-// with another lineage they must be the same objects.
+// lacks reports whether a state does not contain all objects of the one that it replaces. With
+// another lineage the objects must be equal.
 func lacks(st, there *state.State) bool {
 	if there == nil {
 		return false
@@ -317,12 +317,12 @@ func (m *Migration) held(side Side, st store.Store, workspace, operation string)
 	return o
 }
 
-// lockText is what others are shown whom the lock refuses: a migration has no journal, and
-// one that ended early is run again.
+// lockText is the text in the lock that other processes show. A migration has no journal and
+// can be repeated.
 const lockText = "If this run is killed, release its lock with force-unlock and run init -migrate-state again: the state is still in its old place."
 
-// copy copies one state under both locks. What a killed run left in a journal is part
-// of the state.
+// copy copies one state under both locks. The journal of a killed run counts as part of the
+// state.
 func (m *Migration) copy(ctx context.Context, j job, asked bool) (copied bool, ds diag.List) {
 	from, ds := statemgr.Take(ctx, m.held(m.From, j.from, j.source, "migration source state"))
 	if ds.HasErrors() {
@@ -334,7 +334,7 @@ func (m *Migration) copy(ctx context.Context, j job, asked bool) (copied bool, d
 		return false, ds
 	}
 	defer func() { ds = append(ds, to.Release()...) }()
-	for _, st := range []*statemgr.State{from, to} { // nobody is at work on either
+	for _, st := range []*statemgr.State{from, to} { // no other run may be working on either
 		if more := st.Settle(ctx); more.HasErrors() {
 			return false, append(ds, more...)
 		}
@@ -358,7 +358,7 @@ func (m *Migration) copy(ctx context.Context, j job, asked bool) (copied bool, d
 			return false, ds
 		}
 	}
-	if lacks(st, there) { // perhaps what the journal of a killed run held, of which nobody knew
+	if lacks(st, there) { // perhaps from the journal of a killed run
 		more := statemgr.KeepReplaced(m.held(m.To, j.to, j.target, ""), there)
 		if ds = append(ds, more...); more.HasErrors() {
 			return false, ds
@@ -405,13 +405,13 @@ func (m *Migration) intoEmpty() Question {
 	}
 }
 
-// overwrite is the question where both places hold a state; both are put into files
-// until done is called.
+// overwrite returns the question for the case that both backends have a state. Both states are
+// written to files until done is called.
 func (m *Migration) overwrite(st, there *state.State) (q Question, done func(), ds diag.List) {
 	fail := func(err error) (Question, func(), diag.List) {
 		return Question{}, nil, diag.Errorf(diag.CodeBackendMigrationFailed, nil, "Migration failed", "The two states cannot be put into files for comparison: %s.", err)
 	}
-	dir, err := os.MkdirTemp(m.Temp, "terraform-migrate-") // 0700
+	dir, err := os.MkdirTemp(m.Temp, "terraform-migrate-") // mode 0700
 	if err != nil {
 		return fail(err)
 	}
@@ -429,7 +429,7 @@ func (m *Migration) overwrite(st, there *state.State) (q Question, done func(), 
 	}, done, nil
 }
 
-// keep writes a state to a file for its owner alone.
+// keep writes a state to a file that is readable by its owner only.
 func keep(path string, sealer sealing.Sealer, s *state.State) error {
 	text, err := store.FileText(sealer, s)
 	if err != nil {
@@ -442,8 +442,8 @@ func keep(path string, sealer sealing.Sealer, s *state.State) error {
 	return errors.Join(text(f), f.Close())
 }
 
-// Clear empties the states that were copied, if the old backend wants that. It is
-// called once nothing leads to the old place any more.
+// Clear empties the copied states in the old backend, if that backend requires it. It must be
+// called after nothing refers to the old backend any more.
 func Clear(ctx context.Context, m Migration, r Result) diag.List {
 	v, ok := m.From.Backend.(backend.Clearer)
 	if !ok {

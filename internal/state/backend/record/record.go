@@ -1,8 +1,8 @@
-// Package record is the file in the data folder in which init notes the backend of a
-// working folder, in the form that the peers read and write.
+// Package record reads and writes the file in the data directory in which init records the
+// backend of a working directory, in the form of OpenTofu and Terraform.
 //
-// Main type: Record. The one rule: the file holds nothing that the peers do not know,
-// since they refuse it otherwise.
+// Main type: Record. The one rule: the file contains only what OpenTofu and Terraform know,
+// since they reject it otherwise.
 package record
 
 import (
@@ -21,7 +21,7 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// Name is the name of the file in the data folder.
+// Name is the name of the file in the data directory.
 const Name = "terraform.tfstate"
 
 const version = 3
@@ -29,8 +29,8 @@ const version = 3
 // A Record is the backend that init configured.
 type Record struct {
 	Type   string          `json:"type"`
-	Config json.RawMessage `json:"config"` // block, options and answers, without environment and defaults
-	Hash   uint64          `json:"hash"`   // of the block in the files alone
+	Config json.RawMessage `json:"config"` // from block, options and answers, without environment and defaults
+	Hash   uint64          `json:"hash"`   // hash of the block in the files only
 }
 
 type document struct {
@@ -38,7 +38,7 @@ type document struct {
 	Backend *Record `json:"backend,omitempty"`
 }
 
-// Of makes the record of a configuration, and of the block as it is written.
+// Of returns the record of a configuration. written is the configuration in the block only.
 func Of(c backend.Config, written cty.Value) (*Record, error) {
 	text, err := ctyjson.Marshal(c.Value, c.Value.Type())
 	if err != nil {
@@ -47,13 +47,13 @@ func Of(c backend.Config, written cty.Value) (*Record, error) {
 	return &Record{Type: c.Type, Config: text, Hash: Hash(c.Type, written)}, nil
 }
 
-// Hash is the number that the peers compute of a block.
+// Hash returns the number that OpenTofu and Terraform compute for a block.
 func Hash(kind string, written cty.Value) uint64 {
 	return uint64(cty.TupleVal([]cty.Value{cty.StringVal(kind), written}).Hash())
 }
 
-// Value is the configuration of the record. What the file lacks is null; what the
-// kind does not know is an error.
+// Value returns the configuration in the record. Missing arguments are null. An argument that
+// the kind does not have is an error.
 func (r *Record) Value(k backend.Kind) (cty.Value, error) {
 	ty := k.Schema.ImpliedType()
 	given := map[string]json.RawMessage{}
@@ -85,7 +85,7 @@ func (r *Record) Value(k backend.Kind) (cty.Value, error) {
 	return cty.ObjectVal(vals), nil
 }
 
-// Read returns nil if there is no file, or no backend in it.
+// Read reads the file. It returns nil if there is no file, or no backend in it.
 func Read(dataDir string) (*Record, error) {
 	src, err := readfile.Whole(filepath.Join(dataDir, Name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -107,7 +107,7 @@ func Read(dataDir string) (*Record, error) {
 	return doc.Backend, nil
 }
 
-// Write writes the file; nil leaves it without a backend, if there is a file.
+// Write writes the file. If r is nil, it removes the backend from an existing file.
 func Write(dataDir string, r *Record) error {
 	path := filepath.Join(dataDir, Name)
 	if r == nil {

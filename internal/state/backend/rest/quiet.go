@@ -7,29 +7,29 @@ import (
 	"time"
 )
 
-// large is from which size on a body takes a service longer than other requests: it is given
-// a second more for each of these.
+// large is the size in bytes from which a body gets additional time: one second for each
+// multiple of this size.
 const large = 1 << 20
 
-// A quiet gives up a request where the service neither takes nor sends anything for as long
-// as it may: the transport sees to that only between a request and the head of its answer.
+// A quiet cancels a request if the service neither receives nor sends anything for the maximum
+// time. The transport only checks that between a request and the header of its response.
 type quiet struct {
-	longest time.Duration // 0: as long as it likes
-	size    int64         // of the body of the request
+	longest time.Duration // maximum time; 0 means no limit
+	size    int64         // size of the request's body in bytes
 
-	timer *time.Timer // nil: nobody waits
+	timer *time.Timer // nil if there is no limit
 	end   context.CancelCauseFunc
 	ctx   context.Context
 }
 
-// errQuiet is an error of a connection that takes too long.
+// errQuiet is the error of a connection that is silent for too long.
 type errQuiet struct{}
 
 func (errQuiet) Error() string   { return "no answer in time" }
 func (errQuiet) Timeout() bool   { return true }
 func (errQuiet) Temporary() bool { return true }
 
-// quiet is how long a service may say nothing: as long as the transport lets it.
+// quiet returns the maximum silence of a service, as configured in the transport.
 func (c *Client) quiet() time.Duration {
 	if t, ok := c.HTTP.Transport.(*http.Transport); ok {
 		return t.ResponseHeaderTimeout
@@ -37,7 +37,8 @@ func (c *Client) quiet() time.Duration {
 	return 0
 }
 
-// forLarge is the client whose transport leaves it to a quiet how long an answer may take.
+// forLarge returns a client whose transport has no limit for the response, because a quiet
+// enforces it.
 func (c *Client) forLarge() *http.Client {
 	if p := c.patient.Load(); p != nil {
 		return p
@@ -52,7 +53,7 @@ func (c *Client) forLarge() *http.Client {
 	return &p
 }
 
-// within is the context of the request. done ends it.
+// within returns the context of the request. done ends it.
 func (q *quiet) within(ctx context.Context) (_ context.Context, done func()) {
 	if q.longest <= 0 {
 		return ctx, func() {}
@@ -74,7 +75,7 @@ func (q *quiet) start(d time.Duration) {
 	q.timer.Reset(d)
 }
 
-// sending watches that the body is taken, and then that there is an answer.
+// sending watches that the body is sent, and then that the response begins.
 func (q *quiet) sending(r *http.Request) {
 	q.start(q.longest)
 	watch := func(b io.ReadCloser) io.ReadCloser {
@@ -100,17 +101,17 @@ func (q *quiet) sending(r *http.Request) {
 	}
 }
 
-// receiving watches that the body of the answer arrives.
+// receiving watches that the body of the response arrives.
 func (q *quiet) receiving(r *http.Response) {
 	if q.longest <= 0 {
 		return
 	}
 	q.start(q.longest)
-	// Who reads may take longer.
+	// The time that the reader takes does not count.
 	r.Body = &watched{ReadCloser: r.Body, before: func() { q.timer.Reset(q.longest) }, after: func(error) { q.timer.Stop() }}
 }
 
-// cause is what an error came from that may be one of this context.
+// cause returns the cause of an error that may come from this context.
 func (q *quiet) cause(err error) error {
 	if err != nil && q.ctx != nil {
 		if late, ok := context.Cause(q.ctx).(errQuiet); ok {
@@ -120,10 +121,10 @@ func (q *quiet) cause(err error) error {
 	return err
 }
 
-// watched tells when something is read, and what that ended with.
+// watched calls functions before and after each read.
 type watched struct {
 	io.ReadCloser
-	before func() // nil: nobody wants to know
+	before func() // nil means none
 	after  func(error)
 }
 

@@ -10,20 +10,19 @@ import (
 	"strings"
 )
 
-// Variable is the environment variable that says how long the service of a backend may take to
-// answer.
+// Variable is the environment variable with the time limit for responses of backend services.
 const Variable = "TERRACE_STORE_TIMEOUT"
 
-// Refused reports whether a service did not accept the certificate of the client, or wants one.
+// Refused reports whether a service rejected the client's certificate, or requires one.
 func Refused(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "remote error" && op.Err != nil &&
 		(strings.Contains(op.Err.Error(), "certificate") || strings.Contains(op.Err.Error(), "unknown ca"))
 }
 
-// Reach says what to do about a service that gave no answer: what the kind of failure
-// tells, or else what the caller says. authorities is the argument or variable that names
-// the certificates of the user's own authorities.
+// Reach returns advice for an error without a response: specific to the kind of error, or
+// otherwise. authorities is the argument or variable for the user's own certificate
+// authorities.
 func Reach(err error, authorities, otherwise string) string {
 	var unknown x509.UnknownAuthorityError
 	var name x509.HostnameError
@@ -56,8 +55,8 @@ func Reach(err error, authorities, otherwise string) string {
 	return otherwise
 }
 
-// NoAnswer is how to report an answer that is no success and does not come from the
-// service, but from something before it: a page for browsers. ok is false for others.
+// NoAnswer describes a failed response that does not come from the service, but from a server
+// in front of it, such as an HTML page. ok is false for other responses.
 func NoAnswer(resp *Response) (answer, advice string, ok bool) {
 	if resp.Status/100 == 2 || !resp.Page() {
 		return "", "", false
@@ -70,14 +69,13 @@ func NoAnswer(resp *Response) (answer, advice string, ok bool) {
 	return answer, advice, true
 }
 
-// Page reports whether an answer is made for browsers. One to HEAD has no body.
+// Page reports whether a response is an HTML page. A response to HEAD has no body.
 func (r *Response) Page() bool {
 	return page(r.Body) || len(r.Body) == 0 && strings.HasPrefix(r.Header.Get("Content-Type"), "text/html")
 }
 
-// ErrPage is wrapped by the errors of requests that were answered as if they had succeeded,
-// with something that no service of ours sends.
+// ErrPage is wrapped by the errors of requests with a successful response that is an HTML page.
 var ErrPage = errors.New("it answered with a page of HTML")
 
-// ErrProxy is wrapped by the errors of requests that a proxy did not let through.
+// ErrProxy is wrapped by the errors of requests that a proxy rejected.
 var ErrProxy = errors.New("the proxy did not let the request through")

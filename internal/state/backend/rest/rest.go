@@ -1,9 +1,9 @@
-// Package rest sends the requests of the backends that speak HTTP: it repeats what
-// may be repeated, waits as the service asks, and bounds what it reads.
+// Package rest sends HTTP requests for backends. It repeats requests, waits between attempts as
+// the service requests, and limits the size of responses.
 //
-// Main types: Client, Request and Response. The one rule: a request is repeated only
-// where that is harmless (Request.Repeat) or the service said that it did nothing
-// (429, 503 with Retry-After); what comes back after that is final.
+// Main types: Client, Request and Response. The one rule: a request is only repeated if that is
+// harmless (Request.Repeat), or if the service reported that it did nothing (429, 503 with
+// Retry-After). Any other result is final.
 package rest
 
 import (
@@ -28,25 +28,25 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
-// A Client sends requests. Its methods may be called concurrently.
+// A Client sends requests. It is safe for concurrent use.
 type Client struct {
 	HTTP    *http.Client
-	Retries int           // how often a request is repeated; 0 means never
+	Retries int           // maximum number of repetitions; 0 means none
 	Min     time.Duration // the first wait; 0 means 500 ms
 	Max     time.Duration // the longest wait; 0 means 20 s
-	// Sleep waits, or returns the context's error sooner.
+	// Sleep waits for d. If the context ends first, it returns the context's error.
 	Sleep func(ctx context.Context, d time.Duration) error
 	Now   func() time.Time
-	// Prepare changes each attempt before it is sent, e.g. signs it; nil for nothing.
-	// sum is the checksum of the body.
+	// Prepare modifies each attempt before it is sent, for example to sign it. sum returns the
+	// checksum of the body. nil means no change.
 	Prepare func(ctx context.Context, r *http.Request, sum func() [sha256.Size]byte) error
 
-	ahead   atomic.Pointer[time.Duration] // of this machine's clock, by the last answer
-	patient atomic.Pointer[http.Client]   // for large bodies
+	ahead   atomic.Pointer[time.Duration] // of this machine's clock, according to the last response
+	patient atomic.Pointer[http.Client]   // client for large bodies
 }
 
-// Clock is how far the clock of this machine is ahead of the service's, by what its last
-// answer said; known is false if none did.
+// Clock returns how far the clock of this machine is ahead of the service's clock, according to
+// the last response. known is false if no response contained a time.
 func (c *Client) Clock() (ahead time.Duration, known bool) {
 	if d := c.ahead.Load(); d != nil {
 		return *d, true
@@ -54,12 +54,12 @@ func (c *Client) Clock() (ahead time.Duration, known bool) {
 	return 0, false
 }
 
-// Unprepared is a client like c whose requests are sent as they are.
+// Unprepared returns a client like c without Prepare.
 func (c *Client) Unprepared() *Client {
 	return &Client{HTTP: c.HTTP, Retries: c.Retries, Min: c.Min, Max: c.Max, Sleep: c.Sleep, Now: c.Now}
 }
 
-// Once is a Client.Prepare whose errors are Final where they are lasting ones.
+// Once wraps a Client.Prepare so that errors for which lasting returns true are Final.
 func Once(prepare func(context.Context, *http.Request, func() [sha256.Size]byte) error, lasting func(error) bool) func(context.Context, *http.Request, func() [sha256.Size]byte) error {
 	return func(ctx context.Context, r *http.Request, sum func() [sha256.Size]byte) error {
 		err := prepare(ctx, r, sum)
@@ -70,22 +70,22 @@ func Once(prepare func(context.Context, *http.Request, func() [sha256.Size]byte)
 	}
 }
 
-// A Request is what is sent.
+// A Request is an HTTP request.
 type Request struct {
 	Method string
 	URL    string
-	Header http.Header // nil for none
-	Body   []byte      // nil for none
-	// Content is a large body, in place of Body.
+	Header http.Header // nil means none
+	Body   []byte      // nil means none
+	// Content is a large body, instead of Body.
 	Content Content
-	// Into is given the body of a success, which it reads to its end, in place of the
-	// Response; where the answer breaks off and the request is repeated, once more.
+	// Into reads the body of a successful response to its end; the Response then has no body.
+	// If the response breaks off and the request is repeated, Into is called again.
 	Into func(body io.Reader) error
-	// Repeat says that sending the request twice does what sending it once does. A
-	// write with a condition is not such a request: its second attempt may fail by the
-	// success of the first.
+	// Repeat means that sending the request twice has the same effect as sending it once. This
+	// does not apply to a conditional write: its second attempt may fail because the first
+	// succeeded.
 	Repeat bool
-	// Most is how many bytes of the answer are read; 0 means 1 GiB.
+	// Most is the maximum size of the response in bytes; 0 means 1 GiB.
 	Most int64
 }
 
@@ -93,20 +93,20 @@ type Request struct {
 type Content interface {
 	Size() int64
 	SHA256() [sha256.Size]byte
-	Open() io.ReadCloser // from its beginning
+	Open() io.ReadCloser // starts at the beginning
 }
 
-// A Response is an answer that was read whole.
+// A Response is a response that was read completely.
 type Response struct {
 	Status int
 	Header http.Header
 	Body   []byte
-	// Repeated is how many attempts came before this one, whose fate may be unknown.
+	// Repeated is the number of earlier attempts, whose results may be unknown.
 	Repeated int
 }
 
-// Do sends a request. Whatever its status, an answer is no error. An error says that
-// there was no answer; it names the host and nothing of the URL's secrets.
+// Do sends a request. A response with any status is not an error. An error means that there was
+// no response. It contains the host, but no secrets of the URL.
 func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 	if r.Into == nil {
 		return c.repeat(ctx, r)
@@ -117,13 +117,13 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 		return take(body)
 	}
 	resp, err := c.repeat(ctx, r)
-	if err == nil && given && resp.Status/100 != 2 { // what an earlier attempt gave does not count
+	if err == nil && given && resp.Status/100 != 2 { // results of earlier attempts do not count
 		err = take(http.NoBody)
 	}
 	return resp, err
 }
 
-// repeat sends a request until it has an answer that counts.
+// repeat sends a request until it has a final response.
 func (c *Client) repeat(ctx context.Context, r Request) (*Response, error) {
 	for try := 0; ; try++ {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -159,27 +159,26 @@ func again(r Request, resp *Response, err error) bool {
 	return r.Repeat && (resp.Status >= 500 || resp.Status == http.StatusRequestTimeout)
 }
 
-// late reports whether nobody answered in time. Each attempt of that takes long, so that there
-// is one more and not as many as of other errors.
+// late reports whether an error is a timeout. Each such attempt takes long, so that it is only
+// repeated once.
 func late(err error) bool {
 	var e net.Error
 	return errors.As(err, &e) && e.Timeout()
 }
 
-// Final marks an error of Prepare that would be the same in another attempt, such as an
-// account that may not be used.
+// Final marks an error of Prepare that another attempt would return again, such as an account
+// without access.
 func Final(err error) error { return finalError{err} }
 
 type finalError struct{ error }
 
 func (f finalError) Unwrap() error { return f.error }
 
-// Lasting reports whether a service cannot be reached for a reason that lies in settings or
-// certificates.
+// Lasting reports whether a service cannot be reached because of settings or certificates.
 func Lasting(err error) bool { return err != nil && final(err) }
 
-// final reports whether another attempt would fail for the same reason: the mistake lies in
-// settings or certificates, not in the network or the service at this moment.
+// final reports whether another attempt would fail for the same reason: settings or
+// certificates, not the network or the present state of the service.
 func final(err error) bool {
 	var f finalError
 	var unknown x509.UnknownAuthorityError
@@ -190,8 +189,9 @@ func final(err error) bool {
 		Refused(err) || errors.As(err, &f) || errors.As(err, &unknown) || errors.As(err, &name) || errors.As(err, &invalid) || errors.As(err, &record)
 }
 
-// pause is how long to wait before the next attempt: what the service asks for, or
-// twice as long each time, less up to half of it so that many clients spread out.
+// pause returns the time to wait before the next attempt: the time that the service requested,
+// or otherwise a time that doubles with each attempt. Up to half of it is subtracted randomly,
+// so that many clients spread out.
 func (c *Client) pause(try int, resp *Response) time.Duration {
 	least, most := c.Min, c.Max
 	if least == 0 {
@@ -261,7 +261,7 @@ func (c *Client) once(ctx context.Context, r Request) (*Response, error) {
 		d := c.Now().Sub(at)
 		c.ahead.Store(&d)
 	}
-	if resp.StatusCode == http.StatusProxyAuthRequired { // no service of its own says that
+	if resp.StatusCode == http.StatusProxyAuthRequired { // only a proxy returns this status
 		return nil, fmt.Errorf("%s: %w: it answered 407 %s", req.URL.Host, ErrProxy, http.StatusText(http.StatusProxyAuthRequired))
 	}
 	most := r.Most
@@ -272,13 +272,13 @@ func (c *Client) once(ctx context.Context, r Request) (*Response, error) {
 		return into(r.Into, resp, most, q)
 	}
 	var answer bytes.Buffer
-	if n := resp.ContentLength; n > 0 && n <= most && r.Method != http.MethodHead { // a large state is not copied again and again while it arrives
+	if n := resp.ContentLength; n > 0 && n <= most && r.Method != http.MethodHead { // avoids copying a large state repeatedly while it arrives
 		answer.Grow(int(n) + bytes.MinRead)
 	}
 	_, err = answer.ReadFrom(io.LimitReader(resp.Body, most+1))
 	b := answer.Bytes()
 	if b == nil {
-		b = []byte{} // an answer without a body is an answer
+		b = []byte{} // not nil: a response with an empty body
 	}
 	if err != nil {
 		return nil, brokeOff(req, q.cause(err))
@@ -292,7 +292,7 @@ func (c *Client) once(ctx context.Context, r Request) (*Response, error) {
 	return &Response{Status: resp.StatusCode, Header: resp.Header, Body: b}, nil
 }
 
-// sum is the checksum of the body.
+// sum returns the checksum of the body.
 func (r Request) sum() [sha256.Size]byte {
 	if r.Content != nil {
 		return r.Content.SHA256()
@@ -300,7 +300,7 @@ func (r Request) sum() [sha256.Size]byte {
 	return sha256.Sum256(r.Body)
 }
 
-// size is how many bytes the body has.
+// size returns the size of the body in bytes.
 func (r Request) size() int64 {
 	if r.Content != nil {
 		return r.Content.Size()
@@ -308,11 +308,11 @@ func (r Request) size() int64 {
 	return int64(len(r.Body))
 }
 
-// into hands on the body of an answer while it arrives.
+// into passes the body of a response to take while it arrives.
 func into(take func(io.Reader) error, resp *http.Response, most int64, q *quiet) (*Response, error) {
 	limited := &io.LimitedReader{R: resp.Body, N: most + 1}
 	body := bufio.NewReaderSize(limited, 64<<10)
-	if head, _ := body.Peek(512); page(head) { // what is wrong with the body is seen by who reads it
+	if head, _ := body.Peek(512); page(head) { // take reports other errors in the body
 		return nil, fmt.Errorf("%s: %w", resp.Request.URL.Host, ErrPage)
 	}
 	content := io.Reader(body)
@@ -328,13 +328,13 @@ func into(take func(io.Reader) error, resp *http.Response, most int64, q *quiet)
 	return &Response{Status: resp.StatusCode, Header: resp.Header, Body: []byte{}}, nil
 }
 
-// sized is a body whose length was announced.
+// sized is a body with an announced length.
 type sized struct {
 	*bufio.Reader
 	size int64
 }
 
-// Size is how many bytes the body has.
+// Size returns the size of the body in bytes.
 func (s sized) Size() int64 { return s.size }
 
 func brokeOff(r *http.Request, err error) error {
@@ -345,8 +345,8 @@ func tooLarge(r *http.Request, most int64) error {
 	return fmt.Errorf("%s: the answer is larger than %d bytes", r.URL.Host, most)
 }
 
-// Plain is the error of a request, or of its transport, in words, without the URL, which may
-// hold credentials. Of a proxy that refuses a tunnel it has nothing but the text of the status.
+// Plain returns the error of a request or its transport without the URL, which may contain
+// credentials. If a proxy refuses a tunnel, the error is only the text of the status.
 func Plain(err error) error {
 	if u, ok := err.(*url.Error); ok {
 		err = u.Err
@@ -363,8 +363,8 @@ func Plain(err error) error {
 	return err
 }
 
-// Cause is what failed about a connection, without what wrapped it on the way; "" if
-// nothing did.
+// Cause returns the cause of a connection error without wrapping text; "" if it is not a
+// connection error.
 func Cause(err error) string {
 	var op *net.OpError
 	var dns *net.DNSError
@@ -376,7 +376,7 @@ func Cause(err error) string {
 		return "the proxy cannot be reached, " + innermost(op)
 	case errors.As(err, &dns):
 		return dns.Err
-	case errors.As(err, &unknown): // its own text goes on with what is tried in vain
+	case errors.As(err, &unknown): // its own text lists failed attempts
 		return "certificate signed by unknown authority"
 	case late(err):
 		return "no answer in time"
@@ -390,7 +390,7 @@ func Cause(err error) string {
 	return ""
 }
 
-// innermost is what the system said of a connection.
+// innermost returns the system's error of a connection.
 func innermost(err error) string {
 	for {
 		next := errors.Unwrap(err)
@@ -401,8 +401,7 @@ func innermost(err error) string {
 	}
 }
 
-// plainError is an error whose text names the cause alone, without what wrapped it on
-// the way.
+// plainError is an error whose text contains only the cause, without wrapping text.
 type plainError struct {
 	text string
 	error
@@ -411,7 +410,7 @@ type plainError struct {
 func (t plainError) Error() string { return t.text }
 func (t plainError) Unwrap() error { return t.error }
 
-// Line is the first line of a text answer, cut to what fits a message.
+// Line returns the first line of a text response, truncated for a message.
 func Line(b []byte) string {
 	if page(b) {
 		return "a page of HTML, which a proxy may have sent"
@@ -423,7 +422,7 @@ func Line(b []byte) string {
 	return strings.ToValidUTF8(s, "�")
 }
 
-// page reports whether an answer is made for browsers.
+// page reports whether a body is an HTML page.
 func page(b []byte) bool {
 	head := strings.ToLower(string(b[:min(len(b), 512)]))
 	return strings.HasPrefix(strings.TrimSpace(head), "<") && strings.Contains(head, "<html")

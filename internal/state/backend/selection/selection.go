@@ -1,8 +1,8 @@
-// Package selection tells which backend a working folder uses: from the block in its
-// files, the options of init, and the record that init keeps.
+// Package selection determines the backend of a working directory from the block in its files,
+// the options of init, and the record of init.
 //
-// Main types: Dir and Outcome. The one rule: commands use what init recorded, and
-// refuse where the block says something else; only init changes the record.
+// Main types: Dir and Outcome. The one rule: commands use the backend that init recorded, and
+// return an error if the block differs. Only init changes the record.
 package selection
 
 import (
@@ -29,35 +29,35 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A Dir is a working folder.
+// A Dir is a working directory.
 type Dir struct {
 	Backends *backend.Set
 	Path     string // absolute
-	Data     string // the data folder, absolute
+	Data     string // the data directory, absolute
 	Env      sys.Env
-	User     Signer // proves that the user wrote the record of init; nil: nobody did
-	Default  string // the kind of a folder without a block
+	User     Signer // proves that the user wrote the record of init; nil means that nobody did
+	Default  string // the kind of a directory without a block
 	Program  string // for messages
 	Product  string
-	// Outside gives messages their place in what configures the backend from outside of
-	// the folder, where it names their argument; nil: nothing does.
+	// Outside adds source ranges to messages about arguments that are configured outside of the
+	// directory. nil means that there are none.
 	Outside func(diag.List) diag.List
 }
 
-// A Signer signs texts for its user; package journal's User.
+// A Signer signs texts for its user; see journal.User.
 type Signer interface {
 	Sign(purpose string, texts ...string) (code string, ok bool)
 	Signed(code, purpose string, texts ...string) bool
 }
 
-// codeName is a file beside the record. It proves that the user's init wrote the record there.
+// codeName is a file next to the record. It proves that the user's own init wrote the record.
 const (
 	codeName    = "terrace-backend"
 	codePurpose = "backend of a directory"
 )
 
-// own reports whether the user's init wrote the record of this directory. A checkout can
-// bring a record that says to be of the block of the configuration.
+// own reports whether the user's own init wrote the record of this directory. A checkout can
+// contain a forged record.
 func (d Dir) own() bool {
 	text, err := readfile.Whole(filepath.Join(d.Data, record.Name))
 	if err != nil || d.User == nil {
@@ -67,7 +67,7 @@ func (d Dir) own() bool {
 	return err == nil && d.User.Signed(strings.TrimSpace(string(code)), codePurpose, d.Data, string(text))
 }
 
-// sign notes that the user wrote the record.
+// sign records that the user wrote the record.
 func (d Dir) sign() error {
 	text, err := readfile.Whole(filepath.Join(d.Data, record.Name))
 	if errors.Is(err, fs.ErrNotExist) || d.User == nil {
@@ -82,9 +82,9 @@ func (d Dir) sign() error {
 	return nil
 }
 
-// overrides are the arguments that a block sets and of which a record has another value, as
-// init -backend-config makes it. If the user's own init did not write the record, nothing
-// is to be overridden by it.
+// overrides returns the arguments that have other values in the record than in the block,
+// because of init -backend-config. If the user's own init did not write the record, it returns
+// none.
 func (d Dir) overrides(k backend.Kind, written, saved cty.Value) []string {
 	names := slices.DeleteFunc(configure.Differing(k.Schema, written, saved), func(name string) bool {
 		v, _ := written.GetAttr(name).UnmarkDeep()
@@ -97,11 +97,10 @@ func (d Dir) overrides(k backend.Kind, written, saved cty.Value) []string {
 	return names
 }
 
-// InitCode is the code of the message that init has to run first.
+// InitCode is the code of the message that init must run first.
 const InitCode = diag.CodeBackendInit
 
-// DataDir is the folder of the program's own files in an environment, relative to the
-// folder that is worked in or absolute.
+// DataDir returns the program's data directory, absolute or relative to the working directory.
 func DataDir(env sys.Env) string {
 	if dir := env.Get("TF_DATA_DIR"); dir != "" {
 		return dir
@@ -109,9 +108,8 @@ func DataDir(env sys.Env) string {
 	return ".terraform"
 }
 
-// Workspace is the workspace that is selected in a data folder: the one that TF_WORKSPACE
-// names, else the one that the folder has a note of, else the default one. Whether it has a
-// valid name is not checked.
+// Workspace returns the selected workspace: the value of TF_WORKSPACE, otherwise the one
+// recorded in the data directory, otherwise the default one. It does not check the name.
 func Workspace(env sys.Env, data string) (string, error) {
 	if name := env.Get("TF_WORKSPACE"); name != "" {
 		return name, nil
@@ -123,7 +121,7 @@ func Workspace(env sys.Env, data string) (string, error) {
 	return cmp.Or(strings.TrimSpace(string(b)), store.Default), nil
 }
 
-// none is the configuration of a folder without a block.
+// none returns the configuration of a directory without a block.
 func (d Dir) none() (backend.Config, diag.List) {
 	k, ds := d.Backends.Kind(d.Default)
 	if ds.HasErrors() {
@@ -132,7 +130,7 @@ func (d Dir) none() (backend.Config, diag.List) {
 	return backend.Config{Type: d.Default, Value: k.Schema.Empty(), Dir: d.Path, Env: d.Env}, nil
 }
 
-// Recorded is what the record says, nil if there is none.
+// Recorded returns the record of init; nil if there is none.
 func (d Dir) Recorded() (*record.Record, diag.List) {
 	r, err := record.Read(d.Data)
 	if err != nil {
@@ -141,7 +139,7 @@ func (d Dir) Recorded() (*record.Record, diag.List) {
 	return r, nil
 }
 
-// recorded is the configuration of a record.
+// recorded returns the configuration in a record.
 func (d Dir) recorded(r *record.Record) (backend.Config, diag.List) {
 	k, ds := d.Backends.Kind(r.Type)
 	if ds.HasErrors() {
@@ -154,9 +152,9 @@ func (d Dir) recorded(r *record.Record) (backend.Config, diag.List) {
 	return backend.Config{Type: r.Type, Value: v, Dir: d.Path, Env: d.Env}, nil
 }
 
-// Settled returns the backend where the states of the directory are, whatever its block says
-// by now: the one that init recorded, or without a record the local one. initialized is false
-// if there is no record.
+// Settled returns the backend that contains the states of the directory, whatever its block
+// contains now: the one that init recorded, or without a record the local one. initialized is
+// false if there is no record.
 func (d Dir) Settled() (c backend.Config, initialized bool, ds diag.List) {
 	r, ds := d.Recorded()
 	if ds.HasErrors() {
@@ -170,7 +168,7 @@ func (d Dir) Settled() (c backend.Config, initialized bool, ds diag.List) {
 	return c, true, ds
 }
 
-// Of is the configuration that a saved plan names.
+// Of returns the configuration in a saved plan.
 func (d Dir) Of(kind string, v cty.Value) (backend.Config, diag.List) {
 	k, ds := d.Backends.Kind(kind)
 	if ds.HasErrors() {
@@ -186,7 +184,7 @@ func (d Dir) Of(kind string, v cty.Value) (backend.Config, diag.List) {
 	return backend.Config{Type: kind, Value: v, Dir: d.Path, Env: d.Env}, nil
 }
 
-// Current is the backend that commands use; nil as block stands for none.
+// Current returns the backend that commands use. block is nil if there is none.
 func (d Dir) Current(block *config.Backend, eval configure.Eval) (backend.Config, diag.List) {
 	r, ds := d.Recorded()
 	if ds.HasErrors() {
@@ -230,9 +228,10 @@ func (d Dir) Current(block *config.Backend, eval configure.Eval) (backend.Config
 	return saved, ds
 }
 
-// Expected is the backend where init runs by itself before commands: the one that commands
-// use, and if they are to be refused, the one that init would set up. It is refused then if
-// init refuses it, as in a folder that was set up with something else. Nothing is changed.
+// Expected returns the backend for commands that run init automatically: the current one, or if
+// commands would be refused, the one that init would configure. If init would be refused, too,
+// it returns errors, for example in a directory that was initialized differently. It changes
+// nothing.
 func (d Dir) Expected(ctx context.Context, in Init) (backend.Config, diag.List) {
 	if cfg, ds := d.Current(in.Block, in.Eval); !ds.HasErrors() {
 		return cfg, ds
@@ -244,8 +243,8 @@ func (d Dir) Expected(ctx context.Context, in Init) (backend.Config, diag.List) 
 	return out.Config, ds
 }
 
-// elsewhere is what a configuration in force has another value of than its block, and by which
-// options of init, as far as those are known.
+// elsewhere describes the arguments whose value in force differs from that in the block, by the
+// options of init that set them, if these are known.
 func elsewhere(k backend.Kind, written, inForce cty.Value, by map[string]string) map[string]string {
 	out := map[string]string{}
 	for _, name := range configure.Differing(k.Schema, written, inForce) {
@@ -269,7 +268,7 @@ func (d Dir) initRequired(reason string, at *source.Range) diag.List {
 	}}
 }
 
-// settingsRequired is initRequired for a block that is none of a backend.
+// settingsRequired is initRequired for a block that is not a backend block.
 func (d Dir) settingsRequired(reason string, at *source.Range) diag.List {
 	return diag.List{{
 		Code: InitCode, At: at,
@@ -278,35 +277,35 @@ func (d Dir) settingsRequired(reason string, at *source.Range) diag.List {
 	}}
 }
 
-// An Init has the options of init about the backend.
+// An Init contains the options of init about the backend.
 type Init struct {
-	Block       *config.Backend // nil for none
+	Block       *config.Backend // nil means none
 	Eval        configure.Eval
-	Options     []string // -backend-config, in their order
+	Options     []string // values of -backend-config, in order
 	Read        func(name string) (*source.File, error)
 	Reconfigure bool
 	Migrate     bool
-	Force       bool // every question about copying is answered with yes
-	Pending     bool // nothing is done: what init would have to do is asked, whatever options that takes
-	// Ask asks the user for an argument; nil: nobody is to be asked.
+	Force       bool // answer yes to every question about copying
+	Pending     bool // only report what init would have to do, whatever options that requires
+	// Ask asks the user for an argument; nil means that the user is not asked.
 	Ask func(ctx context.Context, argument, description string) (string, error)
 }
 
-// An Outcome is what init makes of it.
+// An Outcome is the result of settling the backend in init.
 type Outcome struct {
 	Config backend.Config // in force from now on
-	// From is where states may be that belong into Config; nil: nowhere.
+	// From is the backend whose states belong in Config; nil means none.
 	From *backend.Config
-	// Unset tells that there was a backend and is none now.
+	// Unset means that there was a backend and is none now.
 	Unset bool
-	// Changed tells that the folder was initialized with another configuration.
+	// Changed means that the directory was initialized with another configuration.
 	Changed bool
-	// Record is to be written once states were moved, if Write is set.
+	// Record must be written after states were moved, if Write is set.
 	Record *record.Record
 	Write  bool
 }
 
-// Settle finds out what init has to do. It changes nothing.
+// Settle determines what init must do. It changes nothing.
 func (d Dir) Settle(ctx context.Context, in Init) (*Outcome, diag.List) {
 	r, ds := d.Recorded()
 	if ds.HasErrors() {
@@ -377,7 +376,7 @@ func (d Dir) Settle(ctx context.Context, in Init) (*Outcome, diag.List) {
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, ds
 	}
-	if k.Settings && r != nil && r.Type == in.Block.Type { // other settings of one service; its states stay where they are
+	if k.Settings && r != nil && r.Type == in.Block.Type { // other settings of the same service; the states are not moved
 		return out, ds
 	}
 	if same := old != nil && in.Reconfigure && old.Type == out.Config.Type && string(old.Config) == string(out.Record.Config); !same {
@@ -386,7 +385,7 @@ func (d Dir) Settle(ctx context.Context, in Init) (*Outcome, diag.List) {
 	return out, ds
 }
 
-// noOptions refuses the options of init that are about backends.
+// noOptions returns an error if init has options about backends.
 func (in Init) noOptions() diag.List {
 	const summary = "Invalid command-line option"
 	switch {
@@ -427,14 +426,14 @@ func (d Dir) settleNone(in Init, r *record.Record) (*Outcome, diag.List) {
 	return &Outcome{Config: to, From: &from, Unset: true, Write: true}, ds
 }
 
-// CodeChanged is the code of the error that a folder was set up with another backend.
+// CodeChanged is the code of the error that a directory was initialized with another backend.
 const CodeChanged = diag.CodeBackendConfigurationChanged
 
 func (d Dir) changed() diag.List {
 	return diag.Errorf(CodeChanged, nil, "Backend configuration changed", "A change in the backend configuration has been detected, which may require migrating existing state.\n\nIf you wish to attempt automatic migration of the state, use \"%s init -migrate-state\".\nIf you wish to store the current configuration with no changes to the state, use \"%[1]s init -reconfigure\".", d.Program)
 }
 
-// complete asks for the required arguments that nobody gave.
+// complete asks the user for missing required arguments.
 func (d Dir) complete(ctx context.Context, k backend.Kind, v cty.Value, in Init) (cty.Value, diag.List) {
 	var ds diag.List
 	for _, name := range configure.Missing(k, v, d.Env) {
@@ -475,8 +474,7 @@ func (d Dir) Save(o *Outcome) diag.List {
 	return nil
 }
 
-// Locate gives messages of an opened backend their place in the block; c is its
-// configuration.
+// Locate adds source ranges to messages of an opened backend with the configuration c.
 func (d Dir) Locate(ds diag.List, c backend.Config, block *config.Backend) diag.List {
 	k, unknown := d.Backends.Kind(block.Type)
 	if unknown.HasErrors() {
@@ -485,7 +483,7 @@ func (d Dir) Locate(ds diag.List, c backend.Config, block *config.Backend) diag.
 	return configure.Locate(d.outside(slices.Clone(ds)), k.Schema, block.Body, &block.At, c.Elsewhere)
 }
 
-// outside gives messages the place that Outside knows.
+// outside adds the source ranges of Outside to messages.
 func (d Dir) outside(ds diag.List) diag.List {
 	if d.Outside == nil {
 		return ds
@@ -493,7 +491,7 @@ func (d Dir) outside(ds diag.List) diag.List {
 	return d.Outside(ds)
 }
 
-// Open opens a configuration of the folder. Messages about an argument have its place
+// Open opens a configuration of the directory. Messages about an argument have its source range
 // in the block.
 func (d Dir) Open(ctx context.Context, c backend.Config, block *config.Backend) (backend.Backend, diag.List) {
 	b, ds := d.Backends.Open(ctx, c)
