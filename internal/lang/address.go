@@ -8,9 +8,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/lang/hclnative"
 )
 
-// AddressTraversal reads an expression as an address, such as a.b[each.key]:
-// names and indexes, where an index may be an expression that the context can
-// evaluate. A nil context takes constant indexes only.
+// AddressTraversal converts an expression to an address, such as a.b[each.key]: names and
+// indexes. An index may be an expression that ctx can evaluate. If ctx is nil, indexes must be
+// constants.
 func AddressTraversal(x hcl.Expression, ctx *hcl.EvalContext) (hcl.Traversal, diag.List) {
 	if e, ok := x.(*Expr); ok {
 		x = e.Expression
@@ -43,8 +43,8 @@ func AddressTraversal(x hcl.Expression, ctx *hcl.EvalContext) (hcl.Traversal, di
 	return nil, diag.Errorf(diag.CodeLangExpression, &at, "Invalid expression", "An address is needed here: names joined by dots, with instance keys in brackets.")
 }
 
-// IndexContext resolves what the index expressions of an address refer to. The
-// address itself is not a reference.
+// IndexContext resolves the references in the index expressions of an address. The address
+// itself does not count as a reference.
 func IndexContext(t *demand.Task, s Scope, x hcl.Expression) (*hcl.EvalContext, diag.List) {
 	var keys []*Expr
 	for {

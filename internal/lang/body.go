@@ -14,9 +14,9 @@ import (
 
 func quote(s string) string { return addr.Quote(s) }
 
-// A Body is a body read with a schema: which expression gives which attribute,
-// and the nested blocks. It is made once for a block of configuration and
-// evaluated once for each instance. It is immutable.
+// A Body is a body decoded with a schema: the expression of each attribute, and the nested
+// blocks. It is created once for a block of configuration and evaluated once for each instance.
+// It is immutable.
 type Body struct {
 	schema *schema.Reading
 	attrs  []bodyAttr
@@ -28,11 +28,11 @@ type bodyAttr struct {
 	name     string
 	ty       cty.Type
 	expr     *Expr
-	constant cty.Value // the converted value of a constant expression, else cty.NilVal
-	readOnly bool      // the provider alone sets it
+	constant cty.Value // converted value of a constant expression; otherwise cty.NilVal
+	readOnly bool      // only the provider sets it
 }
 
-// decided is the message about a value for what the provider alone sets, if v is one.
+// decided returns an error if v sets an attribute that only the provider may set.
 func (a *bodyAttr) decided(v cty.Value) diag.List {
 	v, _ = v.Unmark()
 	if !a.readOnly || !v.IsKnown() || v.IsNull() {
@@ -44,18 +44,18 @@ func (a *bodyAttr) decided(v cty.Value) diag.List {
 
 func readOnly(a *schema.Attribute) bool { return a != nil && a.Computed && !a.Optional && !a.Required }
 
-// bodyBlocks is the nested blocks of one type, in source order.
+// bodyBlocks are the nested blocks of one type, in source order.
 type bodyBlocks struct {
 	name   string
 	nb     *schema.NestedBlock
-	asAttr *schema.Attribute // for an attribute written as blocks: its definition
+	asAttr *schema.Attribute // definition of an attribute that is written as blocks; otherwise nil
 	items  []bodyItem
 }
 
 type bodyItem struct {
-	label   string // of a block nested as a map
+	label   string // key of a block that is nested as a map
 	body    *Body
-	dynamic *dynamic // nil for a plain block
+	dynamic *dynamic // nil for a static block
 	at      source.Range
 }
 
@@ -65,8 +65,8 @@ type dynamic struct {
 	labels   []*Expr
 }
 
-// CompileBody reads a body with a schema. Unknown arguments, missing required
-// arguments and wrong numbers of blocks are errors at their place.
+// CompileBody decodes a body with a schema. Unknown arguments, missing required arguments and
+// wrong numbers of blocks are errors with their source range.
 func CompileBody(body hcl.Body, b *schema.Block) (*Body, diag.List) {
 	p := b.Reading()
 	out := &Body{schema: p, at: body.MissingItemRange()}
@@ -119,8 +119,8 @@ func CompileBody(body hcl.Body, b *schema.Block) (*Body, diag.List) {
 	return out, ds
 }
 
-// Content is the content of a body, with expressions that are not built where the body
-// can say them so.
+// Content returns the content of a body. If the body supports it, the expressions are not built
+// yet.
 func Content(body hcl.Body, schema *hcl.BodySchema) (*hcl.BodyContent, hcl.Diagnostics) {
 	if b, ok := body.(interface {
 		LateContent(*hcl.BodySchema) (*hcl.BodyContent, hcl.Diagnostics)
@@ -240,8 +240,8 @@ func inAttribute(ds diag.List, name string) diag.List {
 	return ds
 }
 
-// Small reports whether all expressions of the body are steps, which take hardly more
-// memory than their text.
+// Small reports whether all expressions of the body are compiled to steps, which need hardly
+// more memory than their text.
 func (b *Body) Small() bool {
 	small := true
 	b.Exprs(func(x *Expr) {
@@ -269,8 +269,8 @@ func (b *Body) Exprs(f func(*Expr)) {
 	}
 }
 
-// AttrRange returns the place of the expression that gives an attribute, by the
-// first steps of a path, or of the body where nothing gives it.
+// AttrRange returns the range of the expression of an attribute, given the first steps of a
+// path. If the attribute is not set, it returns the range of the body.
 func (b *Body) AttrRange(p cty.Path) source.Range {
 	if len(p) > 0 {
 		if step, ok := p[0].(cty.GetAttrStep); ok {

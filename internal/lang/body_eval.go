@@ -12,8 +12,8 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// Eval evaluates the body in a scope to an object of the schema's implied type,
-// with marks. With errors the value holds unknowns in their place.
+// Eval evaluates the body in a scope to an object of the schema's implied type, with marks.
+// Where an error occurred, the value is unknown.
 func (b *Body) Eval(t *demand.Task, s Scope) (cty.Value, diag.List) {
 	vals := maps.Clone(b.schema.Absent)
 	var ds diag.List
@@ -74,8 +74,8 @@ func (bb *bodyBlocks) eval(t *demand.Task, s Scope) (cty.Value, diag.List) {
 		}
 	}
 	if bb.asAttr != nil && len(elems) == 0 && !unknown {
-		// Without a block the argument is not set, as if there were no dynamic block. An
-		// empty collection would ask the provider to remove what it has.
+		// Without a block the argument is not set, as without a dynamic block. An empty
+		// collection would instruct the provider to remove existing elements.
 		if bb.asAttr.Required && !ds.HasErrors() {
 			ds = append(ds, missing(bb.name, bb.items[0].at)...)
 		}
@@ -91,7 +91,7 @@ func (bb *bodyBlocks) eval(t *demand.Task, s Scope) (cty.Value, diag.List) {
 	return v, append(ds, more...)
 }
 
-// couldIterate reports whether a value of a type may have elements.
+// couldIterate reports whether values of a type may have elements.
 func couldIterate(ty cty.Type) bool {
 	return ty == cty.DynamicPseudoType || ty.IsCollectionType() || ty.IsTupleType() || ty.IsObjectType()
 }
@@ -142,7 +142,7 @@ func notIterable(coll cty.Value, at *source.Range) diag.List {
 	return diag.Errorf(diag.CodeLangDynamicBlock, at, "Invalid dynamic for_each value", "Cannot use a %s value in for_each. An iterable collection is required.", coll.Type().FriendlyName())
 }
 
-// iteration is the scope of a dynamic block's content.
+// iteration is the scope of the content of a dynamic block.
 type iteration struct {
 	Scope
 	name  string
@@ -156,7 +156,7 @@ func (s iteration) Resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) 
 	return s.Scope.Resolve(t, ref, at)
 }
 
-// collect makes the value of a nested block type from its blocks.
+// collect builds the value of a nested block type from its blocks.
 func (bb *bodyBlocks) collect(elems []element, unknown bool) (cty.Value, diag.List) {
 	nb := bb.nb
 	ty := nb.Block.ImpliedType()

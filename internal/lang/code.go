@@ -13,14 +13,14 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// # Evaluation by steps
+// # Compiled expressions
 //
-// Most expressions of native syntax are never made into HCL's trees: they are read from the
-// text into steps (hclnative.Code), which take a fraction of the memory and are kept. What
-// the steps cannot do, or what fails in them, the tree is built for and asked again, since
-// the steps know neither places nor messages.
+// Most expressions of native syntax are never converted to HCL's syntax trees. Their text is
+// compiled to steps (hclnative.Code), which need a fraction of the memory and are kept. If the
+// steps do not support an expression, or fail, its tree is built and evaluated, because the
+// steps have neither ranges nor messages.
 
-// fromCode takes an expression as steps; false if there are none for it.
+// fromCode compiles an expression to steps. It returns false if that is not supported.
 func (e *Expr) fromCode(x *hclnative.Late) bool {
 	code, ok := x.Code()
 	if !ok {
@@ -44,7 +44,7 @@ func (e *Expr) fromCode(x *hclnative.Late) bool {
 	return true
 }
 
-// whole is the expression with its tree. It is kept for as long as somebody uses it.
+// whole returns the expression with its tree. The tree is kept as long as it is used.
 func (e *Expr) whole() *Expr {
 	e.once.Do(e.find)
 	if e.tree != nil {
@@ -60,8 +60,8 @@ func (e *Expr) whole() *Expr {
 	return x
 }
 
-// run takes the steps of the expression. ok is false if one of them fails, and if the scope
-// has something to say.
+// run executes the steps of the expression. ok is false if a step fails, or if the scope
+// returns messages.
 func (e *Expr) run(t *demand.Task, scope Scope) (v cty.Value, ok bool) {
 	m := machines.Get().(*machine)
 	defer m.end()
@@ -81,18 +81,18 @@ func (e *Expr) run(t *demand.Task, scope Scope) (v cty.Value, ok bool) {
 	return m.stack[0], true
 }
 
-// machine is one run of the steps of an expression.
+// machine is the state of running the steps of an expression.
 type machine struct {
 	expr  *Expr
-	refs  []resolved // as those of the expression
+	refs  []resolved // as in the expression
 	stack []cty.Value
 }
 
-// machines are used again. A scope that is asked may evaluate something else meanwhile,
-// with a machine of its own.
+// machines is a pool. A scope that is called during a run may evaluate other expressions with
+// another machine.
 var machines = sync.Pool{New: func() any { return new(machine) }}
 
-// mostRoom is the length of a stack that is kept.
+// mostRoom is the maximum length of a stack that is kept in the pool.
 const mostRoom = 64
 
 func (m *machine) end() {
@@ -107,7 +107,7 @@ func (m *machine) end() {
 
 func (m *machine) push(v cty.Value) { m.stack = append(m.stack, v) }
 
-// pop takes the last n values. They are good until the next push.
+// pop removes the last n values. They are valid until the next push.
 func (m *machine) pop(n int) []cty.Value {
 	rest := len(m.stack) - n
 	out := m.stack[rest:]
@@ -168,7 +168,7 @@ func (m *machine) result(v cty.Value, ok bool) bool {
 	return ok
 }
 
-// take goes into a value.
+// take follows a path into a value.
 func (m *machine) take(v cty.Value, path hcl.Traversal) bool {
 	if len(path) == 0 {
 		m.push(v)
@@ -179,8 +179,8 @@ func (m *machine) take(v cty.Value, path hcl.Traversal) bool {
 	return len(diags) == 0
 }
 
-// template writes values one behind the other, and leaves it to HCL to say what becomes of
-// unknown, null and marked ones.
+// template concatenates values. It returns false for unknown, null and marked values, which HCL
+// must handle.
 func template(parts []cty.Value) (cty.Value, bool) {
 	var b strings.Builder
 	for _, v := range parts {

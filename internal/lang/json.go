@@ -10,12 +10,12 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// nativeTree makes an expression of native syntax of one of JSON syntax, with the same
-// value and the same places, so that its templates are parsed once, and its strings
-// without templates never: JSON's own expression does it for each question, and three are
-// asked before the value. It is not ok for an expression of native syntax, and where only
-// JSON's own expression says what is wrong: with a template that does not parse, with one
-// in a key, or with two equal keys.
+// nativeTree converts an expression of JSON syntax to native syntax with the same value and the
+// same ranges. Templates are then parsed once, and strings without templates never. JSON's own
+// expression would parse them for each of the three calls before evaluation, and again for
+// evaluation. It returns false for expressions of native syntax, and where only JSON's own
+// expression reports the correct error: for a template that does not parse, a template in a
+// key, and two equal keys.
 func nativeTree(x hcl.Expression) (tree hclsyntax.Expression, ok bool) {
 	if !hcljson.IsJSONExpression(x) {
 		return nil, false
@@ -37,7 +37,7 @@ func nativeTree(x hcl.Expression) (tree hclsyntax.Expression, ok bool) {
 			return out, true
 		}
 	}
-	v, diags := x.Value(nil) // a string as it is written
+	v, diags := x.Value(nil) // the literal string
 	if diags.HasErrors() {
 		return nil, false
 	}
@@ -45,7 +45,7 @@ func nativeTree(x hcl.Expression) (tree hclsyntax.Expression, ok bool) {
 		return &hclsyntax.LiteralValueExpr{Val: v, SrcRange: at}, true
 	}
 	start := at.Start
-	start.Byte++ // behind the quote
+	start.Byte++ // after the quote
 	start.Column++
 	tree, diags = hclsyntax.ParseTemplate([]byte(v.AsString()), at.Filename, start)
 	return tree, !diags.HasErrors()
@@ -70,7 +70,7 @@ func nativeObject(pairs []hcl.KeyValuePair, at hcl.Range) (hclsyntax.Expression,
 	return out, true
 }
 
-// isPlain reports whether a string is its own value as a template.
+// isPlain reports whether a string contains no template syntax.
 func isPlain(s string) bool {
 	return !strings.Contains(s, "${") && !strings.Contains(s, "%{") && utf8.ValidString(s)
 }

@@ -1,10 +1,9 @@
-// Package lang evaluates expressions and bodies of the configuration language
-// in a scope: it finds the references of an expression, asks the scope for
-// their values, and lets HCL do the rest.
+// Package lang evaluates expressions and bodies of the configuration language in a scope: it
+// finds the references of an expression, gets their values from the scope, and evaluates the
+// expression with HCL.
 //
-// Main types: Expr, Body and Scope. The one rule: a failed reference has been
-// reported by whoever failed, so an expression that reads it yields a
-// placeholder and adds no message.
+// Main types: Expr, Body and Scope. The one rule: the owner of a failed object reports its
+// error. An expression that refers to the object has an unknown value and adds no message.
 package lang
 
 import (
@@ -26,67 +25,65 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// A Scope gives references their meaning.
+// A Scope resolves references.
 type Scope interface {
-	// Resolve returns the value of the first used steps of a reference. Messages
-	// of a failed reference come once, from its owner; here they are those about
-	// the reference itself, or demand.Fail. at is the place of the reference, as
-	// recorded reads keep it.
+	// Resolve returns the value of the first used steps of a reference. Messages of a failed
+	// object are reported once, by its owner. ds contains only messages about the reference
+	// itself, or demand.Fail. at is the range of the reference, which recorded reads contain.
 	Resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) (v cty.Value, used int, ds diag.List)
-	// Functions returns the function table, with the provider functions of the
-	// given names (with colons) added.
+	// Functions returns the functions by name, including provider functions with the given
+	// names (with colons).
 	Functions(t *demand.Task, provider []string) (map[string]function.Function, diag.List)
 }
 
-// An Expr is an expression with its references, which are found when they are
-// first asked for: much of a large configuration may never be. It may be used
-// concurrently.
+// An Expr is an expression with its references, which are determined on first use, since much
+// of a large configuration may never be evaluated. It is safe for concurrent use.
 type Expr struct {
 	hcl.Expression
 
 	once     sync.Once
-	constant bool        // neither references nor functions
-	named    bool        // it is a reference and nothing else
+	constant bool        // has neither references nor function calls
+	named    bool        // is a single reference
 	stepless atomic.Bool // the steps fail where the tree does not
 	refs     []Ref
-	provider []string        // provider-defined functions, by full name
-	code     *hclnative.Code // what is evaluated; nil if that is the tree
+	provider []string        // full names of the provider-defined functions that it calls
+	code     *hclnative.Code // used for evaluation if not nil; otherwise tree is
 	tree     *tree           // nil if there are steps
-	last     lastWhole       // the expression with its tree, if there are steps
+	last     lastWhole       // cached expression with its tree, if there are steps
 }
 
-// tree is an expression that is evaluated by its tree.
+// tree is an expression that is evaluated with its syntax tree.
 type tree struct {
-	root  hcl.Expression              // of native syntax, if there is a way to say it
-	at    map[*hcl.Traverser]int      // the index in refs of each reference, by its first step; nil where there are few
-	huge  *hclsyntax.LiteralValueExpr // that cannot be worked with; nil if there is none
+	root  hcl.Expression              // converted to native syntax if possible
+	at    map[*hcl.Traverser]int      // index in refs of each reference, by its first step; nil if there are few
+	huge  *hclsyntax.LiteralValueExpr // a number that is too large to use; nil if there is none
 	loops *value.Loops                // nil if the expression has none
 }
 
-// lastWhole is an expression that may be dropped while nobody uses it.
+// lastWhole is an expression that the garbage collector may remove while it is not used.
 type lastWhole struct {
 	mu sync.Mutex
 	x  weak.Pointer[Expr]
 }
 
-// Refs are the references of the expression: each distinct prefix that scopes
-// look at, once.
+// Refs returns the references of the expression without duplicates, shortened to the steps that
+// scopes use.
 func (e *Expr) Refs() []Ref {
 	e.once.Do(e.find)
 	return e.refs
 }
 
-// OfProviders reports whether the expression calls functions of providers.
+// OfProviders reports whether the expression calls provider functions.
 func (e *Expr) OfProviders() bool {
 	e.once.Do(e.find)
 	return len(e.provider) > 0
 }
 
-// A Ref is a reference and its place. The steps of one of an expression that is evaluated
-// by steps have no places of their own.
+// A Ref is a reference with its range. The steps of a reference in a compiled expression have
+// no ranges of their own.
 type Ref = hclnative.Ref
 
-// Compile makes an Expr of an expression. A nil expression gives nil.
+// Compile returns the Expr of an expression. For nil it returns nil.
 func Compile(x hcl.Expression) *Expr {
 	if x == nil {
 		return nil
@@ -97,10 +94,10 @@ func Compile(x hcl.Expression) *Expr {
 	return &Expr{Expression: x}
 }
 
-// manyRefs is how many references are looked through to find one again.
+// manyRefs is the maximum number of references that are searched linearly.
 const manyRefs = 8
 
-// find looks through the expression.
+// find collects the references and functions of the expression.
 func (e *Expr) find() {
 	if late, ok := e.Expression.(*hclnative.Late); ok {
 		if e.fromCode(late) {
@@ -156,15 +153,15 @@ func (e *Expr) fromTree(root hcl.Expression) {
 	e.constant = len(e.refs) == 0 && len(calls) == 0
 }
 
-// provided notes the name of a function if it is one of a provider.
+// provided records a function name if it is that of a provider function.
 func (e *Expr) provided(name string) {
 	if strings.HasPrefix(name, "provider::") && !slices.Contains(e.provider, name) {
 		e.provider = append(e.provider, name)
 	}
 }
 
-// distinct drops references that are the same as one before, as far as scopes look at
-// them. It is for few.
+// distinct removes duplicate references, comparing the steps that scopes use. It is for short
+// lists.
 func distinct(refs []hcl.Traversal) []hcl.Traversal {
 	out := refs[:0]
 	for _, ref := range refs {
@@ -175,8 +172,8 @@ func distinct(refs []hcl.Traversal) []hcl.Traversal {
 	return out
 }
 
-// same is the index in refs of the reference that is the same as far as scopes look at
-// it, len(refs) if there is none. It is for few.
+// same returns the index in refs of an equal reference, comparing the steps that scopes use. It
+// returns len(refs) if there is none. It is for short lists.
 func (e *Expr) same(ref hcl.Traversal) int {
 	for i := range e.refs {
 		if &e.refs[i].Traversal[0] == &ref[0] || sameRef(e.refs[i].Traversal, ref) {
@@ -186,8 +183,8 @@ func (e *Expr) same(ref hcl.Traversal) int {
 	return len(e.refs)
 }
 
-// index is the index in refs of a reference of the tree; false for one that is none, as
-// the name of the element inside of a for expression.
+// index returns the index in refs of a reference in the tree. It returns false if it is not a
+// reference, such as the variable of a for expression.
 func (e *Expr) index(ref hcl.Traversal) (int, bool) {
 	if e.tree.at != nil {
 		i, ok := e.tree.at[&ref[0]]
@@ -203,8 +200,8 @@ func (e *Expr) Constant() bool {
 	return e.constant
 }
 
-// Eval evaluates an expression and converts the result to a type;
-// cty.DynamicPseudoType keeps it as it is. With errors the value is unknown.
+// Eval evaluates an expression and converts the result to a type; cty.DynamicPseudoType means
+// no conversion. With errors the value is unknown.
 func Eval(t *demand.Task, s Scope, x hcl.Expression, want cty.Type) (cty.Value, diag.List) {
 	e := Compile(x)
 	v, ds := evalRaw(t, s, e)
@@ -230,7 +227,8 @@ func Eval(t *demand.Task, s Scope, x hcl.Expression, want cty.Type) (cty.Value, 
 	return out, ds
 }
 
-// evalRaw evaluates an expression, and refuses results that would fill the memory.
+// evalRaw evaluates an expression. It returns an error for values that are too large for
+// memory.
 func evalRaw(t *demand.Task, s Scope, e *Expr) (cty.Value, diag.List) {
 	e.once.Do(e.find)
 	if e.tree == nil {
@@ -255,10 +253,10 @@ func evalRaw(t *demand.Task, s Scope, e *Expr) (cty.Value, diag.List) {
 	return v, ds
 }
 
-// bounded says why a value of the expression cannot be worked with.
+// bounded returns an error if a value of the expression is too large.
 func (e *Expr) bounded(v cty.Value) error {
 	err := value.Bounded(v)
-	if err == nil && !e.named && (!e.constant || e.tree != nil && e.tree.loops != nil) { // what is written out cannot be that long
+	if err == nil && !e.named && (!e.constant || e.tree != nil && e.tree.loops != nil) { // a literal cannot be that long
 		err = value.Measured(v)
 	}
 	return err
@@ -306,27 +304,27 @@ func evalUnbounded(t *demand.Task, s Scope, e *Expr) (cty.Value, diag.List) {
 	return v, append(in.ds, diag.FromHCL(diags)...)
 }
 
-// valueIn has HCL evaluate the expression.
+// valueIn evaluates the expression with HCL.
 func (e *Expr) valueIn(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	if _, late := e.Expression.(*hclnative.Late); late {
-		return e.tree.root.Value(ctx) // built already
+		return e.tree.root.Value(ctx) // the tree exists already
 	}
 	return e.Value(ctx)
 }
 
-// Absent makes the message of a scope about something that a reference names and that does not
-// exist, if it depends on the expression whether that is a mistake: try() may ask for it. The
-// value that comes with the message lacks what was asked for.
+// Absent returns the message of a scope that a reference names something that does not exist,
+// if the expression decides whether that is an error: try() may handle it. The value that the
+// scope returns with it lacks the missing part.
 func Absent(at *source.Range, summary, format string, args ...any) diag.List {
 	ds := diag.Errorf(diag.CodeLangUnsupportedAttribute, at, summary, format, args...)
 	ds[0].Extra = absent{}
 	return ds
 }
 
-// absent is the Extra of a message of Absent.
+// absent is the Extra of the messages that Absent returns.
 type absent struct{}
 
-// IsAbsent reports whether messages are one of Absent.
+// IsAbsent reports whether the only messages are those of Absent.
 func IsAbsent(ds diag.List) bool {
 	if len(ds) != 1 {
 		return false
@@ -335,8 +333,7 @@ func IsAbsent(ds diag.List) bool {
 	return ok
 }
 
-// Context resolves the references of expressions and returns what HCL needs to
-// evaluate them.
+// Context resolves the references of expressions and returns the evaluation context for HCL.
 func Context(t *demand.Task, s Scope, es ...*Expr) (*hcl.EvalContext, diag.List) {
 	var root variables
 	var provider []string
@@ -361,7 +358,7 @@ func Context(t *demand.Task, s Scope, es ...*Expr) (*hcl.EvalContext, diag.List)
 	return &hcl.EvalContext{Variables: root.values(), Functions: fns}, append(ds, more...)
 }
 
-// functionsOf is the function table of a scope for an expression.
+// functionsOf returns the functions of a scope for an expression.
 func functionsOf(t *demand.Task, s Scope, provider []string, e *Expr) (map[string]function.Function, diag.List) {
 	fns, ds := s.Functions(t, provider)
 	if len(ds) > 0 {
@@ -371,7 +368,7 @@ func functionsOf(t *demand.Task, s Scope, provider []string, e *Expr) (map[strin
 	return fns, ds
 }
 
-// variables collects resolved references by their steps.
+// variables is a tree of resolved references by their steps.
 type variables struct {
 	names []string
 	subs  []*variables
@@ -380,7 +377,7 @@ type variables struct {
 }
 
 func (n *variables) put(ref hcl.Traversal, v cty.Value) {
-	partial := ref.RootName() == "module" // the one kind of object of which scopes return parts
+	partial := ref.RootName() == "module" // scopes return partial objects only for modules
 	for _, step := range ref {
 		name := addr.StepName(step)
 		i := slices.Index(n.names, name)
@@ -397,8 +394,8 @@ func (n *variables) put(ref hcl.Traversal, v cty.Value) {
 	n.value, n.leaf = v, true
 }
 
-// union joins two partial values of one object, as scopes return them where
-// only a part was asked for.
+// union merges two partial values of one object. Scopes return partial values if a reference
+// uses only a part.
 func union(a, b cty.Value) cty.Value {
 	switch {
 	case a.IsMarked() || b.IsMarked() || !a.IsKnown() || !b.IsKnown() || a.IsNull() || b.IsNull():
@@ -440,7 +437,7 @@ func (n *variables) object() cty.Value {
 	return cty.ObjectVal(n.values())
 }
 
-// ErrorText writes an error about a value with the path inside it, as in
+// ErrorText returns the text of an error about a value with the path in the value, such as
 // `attribute "a": string required`.
 func ErrorText(err error) string {
 	if pe, ok := err.(cty.PathError); ok {
@@ -451,7 +448,7 @@ func ErrorText(err error) string {
 	return err.Error()
 }
 
-// PathText writes a path inside a value as in configuration: `a.b[0]["k"]`.
+// PathText formats a path in a value as in configuration: `a.b[0]["k"]`.
 func PathText(p cty.Path) string {
 	var b strings.Builder
 	for _, step := range p {

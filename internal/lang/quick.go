@@ -12,28 +12,28 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// evaluation is one evaluation of an expression: what its references stand for, and
-// what HCL needs besides, which is made when HCL is asked for a part.
+// evaluation is one evaluation of an expression: the values of its references, and the context
+// for HCL, which is created when it is needed.
 type evaluation struct {
 	t     *demand.Task
 	scope Scope
 	expr  *Expr
 
-	refs   []resolved // as those of the expression
+	refs   []resolved // as in the expression
 	absent diag.List  // messages of Absent
 	ds     diag.List  // all other messages
 	ctx    *hcl.EvalContext
 	fns    map[string]function.Function
 }
 
-// resolved is the value of the first used steps of a reference; 0 for a reference of
-// which nothing is known.
+// resolved is the value of the first used steps of a reference; used is 0 if the value is
+// unknown.
 type resolved struct {
 	value cty.Value
 	used  int
 }
 
-// resolve asks the scope for all references.
+// resolve resolves all references with the scope.
 func (in *evaluation) resolve() {
 	refs := in.expr.Refs()
 	if len(refs) == 0 {
@@ -53,7 +53,7 @@ func (in *evaluation) resolve() {
 	}
 }
 
-// into adds what the references stand for to the variables of HCL.
+// into adds the values of references to the variables for HCL.
 func (in *evaluation) into(root *variables) {
 	for i, r := range in.refs {
 		if r.used > 0 {
@@ -62,7 +62,8 @@ func (in *evaluation) into(root *variables) {
 	}
 }
 
-// functions is the function table; nil if there is none, with messages that say why.
+// functions returns the functions; nil if they are not available, with messages that contain
+// the reason.
 func (in *evaluation) functions() map[string]function.Function {
 	if in.fns == nil {
 		fns, ds := functionsOf(in.t, in.scope, in.expr.provider, in.expr)
@@ -74,7 +75,8 @@ func (in *evaluation) functions() map[string]function.Function {
 	return in.fns
 }
 
-// context is what HCL needs; nil if that cannot be had, with messages that say why.
+// context returns the context for HCL; nil if it is not available, with messages that contain
+// the reason.
 func (in *evaluation) context() *hcl.EvalContext {
 	if in == nil || in.ds.HasErrors() {
 		return nil
@@ -92,12 +94,11 @@ func (in *evaluation) context() *hcl.EvalContext {
 	return in.ctx
 }
 
-// quick evaluates an expression as HCL does where nothing is out of the ordinary, and
-// leaves everything else to HCL: ok is false when something fails, and then HCL has to
-// say what, or that it does not count, as in a branch that is not taken. It spares what HCL makes for each evaluation whatever the expression is: an
-// object of all that is referred to, with its type. For the writing of numbers into
-// templates HCL turns 512 bits into decimals, digit by digit. in is nil for an
-// expression without references and functions.
+// quick evaluates the common forms of expressions with the same result as HCL. Everything else
+// is left to HCL. If something fails, ok is false: HCL must then create the message, or ignore
+// the failure, for example in a branch that is not taken. quick avoids the object of all
+// referenced values and its type, which HCL needs for each evaluation, and HCL's slow
+// conversion of numbers to text. in is nil for an expression without references and functions.
 func quick(x hcl.Expression, in *evaluation) (v cty.Value, ok bool) {
 	switch x := x.(type) {
 	case *hclsyntax.ObjectConsExpr:
@@ -132,7 +133,7 @@ func quick(x hcl.Expression, in *evaluation) (v cty.Value, ok bool) {
 	return asHCL(x, in)
 }
 
-// asHCL has HCL evaluate an expression.
+// asHCL evaluates an expression with HCL.
 func asHCL(x hcl.Expression, in *evaluation) (cty.Value, bool) {
 	ctx := in.context()
 	if ctx == nil && in != nil {
@@ -171,8 +172,8 @@ func quickIndex(x *hclsyntax.IndexExpr, in *evaluation) (cty.Value, bool) {
 	return v, len(diags) == 0
 }
 
-// computed has HCL evaluate an expression of literals: what stands for one of which the
-// parts were evaluated. So nothing is made of all that is referred to.
+// computed evaluates an expression with HCL after its parts were evaluated and replaced by
+// literals. HCL then needs no variables.
 func computed(x hclsyntax.Expression) (cty.Value, bool) {
 	v, diags := x.Value(nil)
 	return v, len(diags) == 0
@@ -221,7 +222,7 @@ func quickRelative(x *hclsyntax.RelativeTraversalExpr, in *evaluation) (cty.Valu
 	return v, len(diags) == 0
 }
 
-// plain reports whether a value is known and neither null nor marked.
+// plain reports whether a value is known, not null and not marked.
 func plain(v cty.Value) bool { return !v.IsMarked() && v.IsKnown() && !v.IsNull() }
 
 func quickBinary(x *hclsyntax.BinaryOpExpr, in *evaluation) (cty.Value, bool) {
@@ -236,7 +237,7 @@ func quickBinary(x *hclsyntax.BinaryOpExpr, in *evaluation) (cty.Value, bool) {
 	return binary(x.Op, a, b)
 }
 
-// binary computes with plain numbers, and leaves the rest to HCL.
+// binary computes with plain numbers, and leaves everything else to HCL.
 func binary(op *hclsyntax.Operation, a, b cty.Value) (cty.Value, bool) {
 	if a.Type() != cty.Number || b.Type() != cty.Number || !plain(a) || !plain(b) || a.AsBigFloat().IsInf() || b.AsBigFloat().IsInf() {
 		return computed(&hclsyntax.BinaryOpExpr{LHS: literal(a), Op: op, RHS: literal(b)})
@@ -263,7 +264,7 @@ func binary(op *hclsyntax.Operation, a, b cty.Value) (cty.Value, bool) {
 	return a.Modulo(b), true
 }
 
-// quickCall calls a function whose arguments are written out.
+// quickCall calls a function with a fixed number of arguments.
 func quickCall(x *hclsyntax.FunctionCallExpr, in *evaluation) (cty.Value, bool) {
 	if in == nil || x.ExpandFinal {
 		return asHCL(x, in)
@@ -310,8 +311,8 @@ func call(f function.Function, given []cty.Value) (cty.Value, bool) {
 	return v, err == nil
 }
 
-// takesExpressions reports whether a function is given expressions in place of values,
-// as try() and can() are.
+// takesExpressions reports whether a function receives expressions instead of values, like
+// try() and can().
 func takesExpressions(params []function.Parameter, more *function.Parameter) bool {
 	for i := range params {
 		if params[i].Type.IsCapsuleType() {
@@ -321,14 +322,14 @@ func takesExpressions(params []function.Parameter, more *function.Parameter) boo
 	return more != nil && more.Type.IsCapsuleType()
 }
 
-// keyName is the key of an item of an object whose key is a plain name.
+// keyName returns the key of an object item if it is a plain name.
 func keyName(item *hclsyntax.ObjectConsItem) string {
 	k, ok := item.KeyExpr.(*hclsyntax.ObjectConsKeyExpr)
 	if !ok {
 		return ""
 	}
 	if literal, ok := k.Wrapped.(*hclsyntax.LiteralValueExpr); ok && literal.Val.Type() == cty.String {
-		return literal.Val.AsString() // of JSON syntax
+		return literal.Val.AsString() // from JSON syntax
 	}
 	if k.ForceNonLiteral {
 		return ""
@@ -382,7 +383,7 @@ func quickTemplate(x *hclsyntax.TemplateExpr, in *evaluation) (cty.Value, bool) 
 	return template(parts)
 }
 
-// primitiveText writes a known value of a primitive type as a string.
+// primitiveText converts a known primitive value to a string.
 func primitiveText(v cty.Value) (string, bool) {
 	switch v.Type() {
 	case cty.String:

@@ -9,11 +9,11 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/value"
 )
 
-// looked is how many steps of a reference scopes look at: to find mistakes they follow
-// it into nested attributes.
+// looked is the number of steps of a reference that scopes use. They follow it into nested
+// attributes to find errors.
 const looked = 8
 
-// sameRef reports whether two references are the same as far as scopes look at them.
+// sameRef reports whether two references are equal in the steps that scopes use.
 func sameRef(a, b hcl.Traversal) bool {
 	for i := range looked {
 		if i == len(a) || i == len(b) {
@@ -38,7 +38,7 @@ func sameStep(a, b hcl.Traverser) bool {
 	return addr.StepName(a) == addr.StepName(b)
 }
 
-// refKey tells references apart as sameRef does.
+// refKey returns a key that is equal for references that sameRef considers equal.
 func refKey(ref hcl.Traversal) string {
 	if len(ref) > looked {
 		ref = ref[:looked]
@@ -46,8 +46,8 @@ func refKey(ref hcl.Traversal) string {
 	return addr.Text(ref)
 }
 
-// parts collects the references and the function calls of an expression. JSON
-// expressions keep their templates to themselves and list both on their own.
+// parts collects the references and function calls of an expression. JSON expressions do not
+// expose their templates, but list both.
 func (f *finder) parts(x hcl.Expression) {
 	switch x := x.(type) {
 	case *hclsyntax.LiteralValueExpr:
@@ -63,22 +63,22 @@ func (f *finder) parts(x hcl.Expression) {
 			f.calls = append(f.calls, call.RootName())
 		}
 	default:
-		f.calls = []string{"?"} // unknown kind of expression: never constant
+		f.calls = []string{"?"} // unknown kind of expression: not constant
 	}
 	f.refs = slices.Clone(x.Variables())
 }
 
-// finder collects references and calls. What a for expression calls its element
-// is no reference inside it.
+// finder collects references and calls. The variables of a for expression do not count as
+// references in it.
 type finder struct {
 	refs  []hcl.Traversal
 	calls []string
-	huge  *hclsyntax.LiteralValueExpr // a number that nobody could write out; nil if there is none
+	huge  *hclsyntax.LiteralValueExpr // a number that is too large to print; nil if there is none
 	local []map[string]struct{}
 	loops *value.Loops // nil if there are none
 }
 
-// look walks a node, without HCL's help where the node is of a plain kind.
+// look visits a node. It handles common kinds of nodes without HCL's walk.
 func (f *finder) look(n hclsyntax.Node) {
 	switch n := n.(type) {
 	case *hclsyntax.LiteralValueExpr:
@@ -118,14 +118,14 @@ func (f *finder) look(n hclsyntax.Node) {
 			f.look(n.Items[i].ValueExpr)
 		}
 	default:
-		w := finder{huge: f.huge, local: f.local, loops: f.loops} // apart, since it goes to the heap
+		w := finder{huge: f.huge, local: f.local, loops: f.loops} // a separate variable, since it escapes to the heap
 		_ = hclsyntax.Walk(n, &w)
 		f.refs, f.calls = append(f.refs, w.refs...), append(f.calls, w.calls...)
 		f.huge, f.loops = w.huge, w.loops
 	}
 }
 
-// reference notes a reference, if it is not the name of an element.
+// reference adds a reference, unless it is a variable of a for expression.
 func (f *finder) reference(n *hclsyntax.ScopeTraversalExpr) {
 	name := n.Traversal.RootName()
 	for _, names := range f.local {

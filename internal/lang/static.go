@@ -11,15 +11,15 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// # What text alone shows
+// # Static checks
 //
-// Most expressions are references, and templates, lists and objects of them: what can
-// be wrong with those shows when the references are resolved and the types are looked
-// at. Only what calls functions, computes or iterates is evaluated for it. A scope in
-// which nothing is known of objects finds the same mistakes whichever branch runs.
+// Most expressions are references, or templates, lists and objects of references. Their errors
+// are found by resolving references and checking types. Only expressions that call functions,
+// compute or iterate are evaluated. In a scope in which objects are unknown, this finds the
+// same errors in all branches.
 
-// Static finds what is wrong with an expression in a scope in which little is known,
-// without evaluating more of it than that takes. want is as for Eval.
+// Static returns the errors of an expression in a scope in which most values are unknown. It
+// evaluates as little as possible. want is as for Eval.
 func Static(t *demand.Task, s Scope, e *Expr, want cty.Type) diag.List {
 	if e.Constant() {
 		_, ds := Eval(t, s, e, want)
@@ -51,7 +51,7 @@ func Static(t *demand.Task, s Scope, e *Expr, want cty.Type) diag.List {
 	return append(ds, more...)
 }
 
-// static returns the type of an expression, cty.DynamicPseudoType if it is not known.
+// static returns the type of an expression; cty.DynamicPseudoType if it is unknown.
 func static(t *demand.Task, s Scope, x hcl.Expression) (cty.Type, diag.List) {
 	switch x := x.(type) {
 	case *hclsyntax.LiteralValueExpr:
@@ -90,8 +90,8 @@ func static(t *demand.Task, s Scope, x hcl.Expression) (cty.Type, diag.List) {
 	return v.Type(), ds
 }
 
-// staticParts looks at the parts of a template; plain says that all of them can be
-// written into one.
+// staticParts checks the parts of a template. plain means that all of them can be converted to
+// text.
 func staticParts(t *demand.Task, s Scope, x *hclsyntax.TemplateExpr) (ds diag.List, plain bool) {
 	plain = true
 	for _, part := range x.Parts {
@@ -109,15 +109,15 @@ func staticRef(t *demand.Task, s Scope, x *hclsyntax.ScopeTraversalExpr) (cty.Ty
 		return cty.DynamicPseudoType, ds
 	}
 	out, diags := x.Traversal[used:].TraverseRel(v)
-	if diags.HasErrors() { // reported with all that belongs to it
+	if diags.HasErrors() { // reported together with the rest
 		_, more := Eval(t, s, x, cty.DynamicPseudoType)
 		return cty.DynamicPseudoType, append(ds, more...)
 	}
 	return out.Type(), ds
 }
 
-// Static finds what is wrong with the expressions of the body, those in the content of
-// dynamic blocks among them, whether or not there would be such blocks.
+// Static returns the errors of the body's expressions, including those in dynamic blocks, even
+// if a dynamic block has no elements.
 func (b *Body) Static(t *demand.Task, s Scope) diag.List {
 	var ds diag.List
 	for i := range b.attrs {
@@ -142,7 +142,7 @@ func (b *Body) Static(t *demand.Task, s Scope) diag.List {
 	return ds
 }
 
-// Dynamic reports whether there are dynamic blocks in the body.
+// Dynamic reports whether the body contains dynamic blocks.
 func (b *Body) Dynamic() bool {
 	for i := range b.blocks {
 		for j := range b.blocks[i].items {

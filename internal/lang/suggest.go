@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Suggest proposes the name that is nearest to a wrong one, as ` Did you mean
-// "x"?`, or "" if none is near.
+// Suggest returns ` Did you mean "x"?` for the name that is most similar to a wrong one, or ""
+// if none is similar.
 func Suggest[V any](name string, among map[string]V) string {
 	best := Nearest(name, among)
 	if best == "" {
@@ -16,8 +16,8 @@ func Suggest[V any](name string, among map[string]V) string {
 	return fmt.Sprintf(" Did you mean %q?", best)
 }
 
-// Nearest is the key that differs from a name by the fewest letters, "" if none is
-// near enough to be meant.
+// Nearest returns the key with the smallest edit distance from a name, or "" if none is
+// similar.
 func Nearest[V any](name string, among map[string]V) string {
 	best, least := "", 3
 	for _, n := range slices.Sorted(maps.Keys(among)) {
@@ -28,10 +28,10 @@ func Nearest[V any](name string, among map[string]V) string {
 	return best
 }
 
-// distance counts the letters to insert, remove or replace to turn a into b.
+// distance returns the edit distance: the number of letters to insert, remove or replace.
 func distance(a, b string) int {
 	if d := len(a) - len(b); d > 3 || d < -3 {
-		return 4 // further than anybody asks for
+		return 4 // more than any caller accepts
 	}
 	row := make([]int, len(b)+1)
 	for j := range row {

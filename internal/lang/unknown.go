@@ -7,16 +7,16 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// single reports whether there is at most one block of the type.
+// single reports whether the type has at most one block.
 func single(nb *schema.NestedBlock) bool {
 	return nb.Nesting == schema.Single || nb.Nesting == schema.Group
 }
 
-// markEach gives each block the marks of the collection that it was made for,
-// and returns those that all blocks together must have: the elements of a set
-// cannot have their own. A single block has what its arguments take from the
-// collection, and for an argument that is written as blocks the marks go to what
-// the content sets, as in OpenTofu.
+// markEach adds to each block of a dynamic block the marks of its collection. It returns the
+// marks for the whole collection of blocks, because elements of a set cannot have marks. If the
+// type has at most one block, only the arguments that use the collection are marked. For an
+// attribute that is written as blocks, the arguments that the content sets are marked, as in
+// OpenTofu.
 func (bb *bodyBlocks) markEach(it *bodyItem, made []element, marks cty.ValueMarks) (all cty.ValueMarks) {
 	switch {
 	case single(bb.nb):
@@ -34,7 +34,7 @@ func (bb *bodyBlocks) markEach(it *bodyItem, made []element, marks cty.ValueMark
 	return nil
 }
 
-// markSet marks the parts of the body's value that the body sets.
+// markSet marks the parts of a value that the body sets.
 func (b *Body) markSet(v cty.Value, marks cty.ValueMarks) cty.Value {
 	vals := v.AsValueMap()
 	for i := range b.attrs {
@@ -46,9 +46,9 @@ func (b *Body) markSet(v cty.Value, marks cty.ValueMarks) cty.Value {
 	return cty.ObjectVal(vals)
 }
 
-// unknown is the block that a dynamic block may turn out to give: its arguments
-// are unknown, and those that it does not set are null. As in OpenTofu, a type
-// with at most one block is taken to have it until more is known.
+// unknown returns a block that a dynamic block with an unknown collection may produce. Its
+// arguments are unknown; those that it does not set are null. As in OpenTofu, a type with at
+// most one block is assumed to have one.
 func (b *Body) unknown() cty.Value {
 	vals := maps.Clone(b.schema.Absent)
 	for i := range b.attrs {
@@ -70,6 +70,6 @@ func (bb *bodyBlocks) unknown() cty.Value {
 		elems[i] = element{bb.items[i].label, bb.items[i].body.unknown()}
 		unknown = unknown || bb.items[i].dynamic != nil
 	}
-	v, _ := bb.collect(elems, unknown) // what is wrong with the number is said where it is known
+	v, _ := bb.collect(elems, unknown) // errors about the number of blocks are reported when it is known
 	return v
 }

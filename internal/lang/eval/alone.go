@@ -18,16 +18,16 @@ import (
 
 // # Without schemas
 //
-// What is written in the block of a resource or a provider can be evaluated expression
-// by expression where nobody says what belongs there.
+// If the schema of a resource or provider is not available, the expressions in its block are
+// evaluated separately.
 
-// Expressions evaluates every expression of the instance's block by itself, but for
-// those in the content of dynamic blocks.
+// Expressions evaluates every expression of the instance's block separately, except those in
+// dynamic blocks.
 func (d *Desired) Expressions(t *demand.Task) diag.List {
 	return within(t, d.Scope(cty.NilVal), d.Resource.code.cfg.Body)
 }
 
-// Expressions evaluates every expression of the block by itself.
+// Expressions evaluates every expression of the block separately.
 func (p *ProviderConfig) Expressions(t *demand.Task) diag.List {
 	if p.cfg == nil {
 		return nil
@@ -44,12 +44,11 @@ func within(t *demand.Task, s lang.Scope, body hcl.Body) diag.List {
 	return ds
 }
 
-// CheckInputs holds given values of a root module's variables to their validation
-// rules. Variables that none is given for may be anything, and so may resources and
-// what modules give.
+// CheckInputs checks given values of a root module's variables with their validation rules.
+// Variables without a value, resources and outputs of modules are unknown.
 func CheckInputs(ctx context.Context, root *config.Module, given map[string]Input, functions map[string]function.Function) diag.List {
 	cfg := root
-	if !rulesReachOut(root) { // most do not, and then nothing else has to be looked at
+	if !rulesReachOut(root) { // most rules do not, and then nothing else is evaluated
 		cfg = &config.Module{Dir: root.Dir, Variables: root.Variables}
 	}
 	tree := &module.Tree{Root: &module.Node{Config: cfg, Dir: ".", Calls: map[string]*module.Node{}}}
@@ -62,8 +61,8 @@ func CheckInputs(ctx context.Context, root *config.Module, given map[string]Inpu
 	return g.Diags()
 }
 
-// CheckRoot holds the values of all root variables, given or not, to what is said of
-// them, as far as it takes nothing but variables to do so.
+// CheckRoot checks the values of all root variables, given or default, as far as the rules
+// depend on variables only.
 func CheckRoot(ctx context.Context, root *config.Module, given map[string]Input, functions map[string]function.Function) diag.List {
 	cfg := &config.Module{Dir: root.Dir, Variables: root.Variables}
 	tree := &module.Tree{Root: &module.Node{Config: cfg, Dir: ".", Calls: map[string]*module.Node{}}}
@@ -82,7 +81,7 @@ func CheckRoot(ctx context.Context, root *config.Module, given map[string]Input,
 	return g.Diags()
 }
 
-// onlyVariables reports whether rules ask for nothing but variables.
+// onlyVariables reports whether rules refer to variables only.
 func onlyVariables(rules []*ruleCode) bool {
 	for _, r := range rules {
 		for _, x := range []*lang.Expr{r.cond, r.msg} {
@@ -109,7 +108,7 @@ func rulesReachOut(m *config.Module) bool {
 	return false
 }
 
-// anything is a Phase to which nothing is known.
+// anything is a Phase in which everything is unknown.
 type anything struct{}
 
 // Value implements Phase.

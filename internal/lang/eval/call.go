@@ -23,24 +23,24 @@ type Call struct {
 	Node     *module.Node // the called module; nil if it could not be loaded
 	children demand.Cell[*Children]
 	whole    demand.Cell[cty.Value]
-	complete demand.Cell[struct{}] // everything in the called module
-	gate     demand.Cell[struct{}] // what everything in the called module waits for
+	complete demand.Cell[struct{}] // depends on everything in the called module
+	gate     demand.Cell[struct{}] // everything in the called module depends on it
 
 	unmadeMu sync.Mutex
-	unmade   map[string]*demand.Cell[struct{}] // outputs that were read where there is no instance
+	unmade   map[string]*demand.Cell[struct{}] // by name: outputs that were read while there is no instance
 }
 
 // Children are the instances of a called module.
 type Children struct {
 	Form    Form
-	Unknown bool // validating: one instance stands for all
+	Unknown bool // during validation: one instance represents all
 	All     []*Module
 	byKey   map[addr.Key]*Module
 
-	Deferred *Deferral // which instances there are is not known yet
+	Deferred *Deferral // the reason for which the instances are unknown; nil if they are known
 }
 
-// Get returns the instance of a key, or nil.
+// Get returns the instance with a key, or nil.
 func (c *Children) Get(k addr.Key) *Module { return c.byKey[k] }
 
 func newCall(m *Module, code *callCode) *Call {
@@ -69,19 +69,19 @@ func (ev *Evaluator) readInputs(code *callCode, node *module.Node) {
 	}
 }
 
-// Name is the name of the call.
+// Name returns the name of the call.
 func (c *Call) Name() string { return c.code.cfg.Name }
 
-// Addr is the address of the call.
+// Addr returns the address of the call.
 func (c *Call) Addr() string { return c.mod.name("module." + c.code.cfg.Name) }
 
-// Config is the module block.
+// Config returns the module block.
 func (c *Call) Config() *config.Call { return c.code.cfg }
 
-// Children computes the instances; ok is false if that failed.
+// Children computes the instances. ok is false if that failed.
 func (c *Call) Children(t *demand.Task) (*Children, bool) { return c.children.Get(t, nil) }
 
-// Known are the instances as far as they were computed already.
+// Known returns the instances that were computed already.
 func (c *Call) Known() []*Module {
 	ch, ok := c.children.Peek()
 	if !ok {
@@ -90,7 +90,7 @@ func (c *Call) Known() []*Module {
 	return ch.All
 }
 
-// Empty reports whether it was computed already that there are no instances.
+// Empty reports whether the call is already known to have no instances.
 func (c *Call) Empty() bool {
 	ch, ok := c.children.Peek()
 	return ok && len(ch.All) == 0 && ch.Deferred == nil
@@ -98,12 +98,12 @@ func (c *Call) Empty() bool {
 
 func (c *Call) input(name string) *lang.Expr { return c.code.inputs[name] }
 
-// completion is the subject of everything in a called module.
+// completion is the subject of the cell that depends on everything in a called module.
 type completion Call
 
 func (c *completion) Describe() (string, *source.Range) { return (*Call)(c).Addr(), &c.code.cfg.At }
 
-// Completed returns the call whose module as a whole a node stands for, or nil.
+// Completed returns the call if a node represents a whole called module; otherwise nil.
 func Completed(n *demand.Node) *Call {
 	c, _ := n.What.(*completion)
 	return (*Call)(c)
@@ -119,8 +119,8 @@ func (o *outputWithoutInstances) Describe() (string, *source.Range) {
 	return o.call.Addr() + "." + o.name, &o.call.code.cfg.At
 }
 
-// OutputWithoutInstances returns the called module and its output that a node stands for, where
-// that module has no instances; nil for other nodes.
+// OutputWithoutInstances returns the called module and the output name if a node represents an
+// output of a module without instances; otherwise nil and "".
 func OutputWithoutInstances(n *demand.Node) (*module.Node, string) {
 	if o, ok := n.What.(*outputWithoutInstances); ok {
 		return o.call.Node, o.name
@@ -128,7 +128,7 @@ func OutputWithoutInstances(n *demand.Node) (*module.Node, string) {
 	return nil, ""
 }
 
-// readWithoutInstances records that an output is read that no instance of the module has.
+// readWithoutInstances records that an output was read although the module has no instances.
 func (c *Call) readWithoutInstances(t *demand.Task, name string, at *source.Range) {
 	c.unmadeMu.Lock()
 	cell := c.unmade[name]
@@ -144,7 +144,7 @@ func (c *Call) readWithoutInstances(t *demand.Task, name string, at *source.Rang
 	cell.Get(t, at)
 }
 
-// scope is where the inputs of one instance are evaluated.
+// scope returns the scope in which the inputs of one instance are evaluated.
 func (c *Call) scope(inst instance) lang.Scope {
 	if c.code.repeat.none() {
 		return c.mod
@@ -174,8 +174,8 @@ func (c *Call) expand(t *demand.Task) (*Children, diag.List) {
 	return out, ds
 }
 
-// touchInputs records reads of what the arguments refer to, where there is no module
-// instance that would take them.
+// touchInputs records reads of the references in the arguments, for a call without instances
+// that would read them.
 func (c *Call) touchInputs(t *demand.Task) {
 	s := c.AnyScope()
 	for _, name := range slices.Sorted(maps.Keys(c.code.inputs)) {
@@ -186,7 +186,7 @@ func (c *Call) touchInputs(t *demand.Task) {
 	}
 }
 
-// tellInputs returns the messages about the call's arguments to the first who asks.
+// tellInputs returns the messages about the call's arguments once, to the first caller.
 func (c *Call) tellInputs() diag.List {
 	if len(c.code.ds) == 0 {
 		return nil
@@ -197,8 +197,8 @@ func (c *Call) tellInputs() diag.List {
 	return slices.Clone(c.code.ds)
 }
 
-// value is what a reference to the whole module yields. Who reads that waits for
-// everything in the module, as one who reads a single output does not.
+// value returns the value of a reference to the whole module. It waits for everything in the
+// module, unlike a reference to a single output.
 func (c *Call) value(t *demand.Task) (cty.Value, diag.List) {
 	ch, ok := c.children.Get(t, nil)
 	if !ok {
@@ -226,8 +226,8 @@ func (c *Call) value(t *demand.Task) (cty.Value, diag.List) {
 	return collection(ch.Form, ch.Unknown, objs, func(i int) string { return ch.All[i].inst.key.Str }), ds
 }
 
-// unknown is the value of a repeated call whose instances are not known: a list or map of
-// objects with the module's outputs, as in OpenTofu.
+// unknown returns the value of a repeated call with unknown instances: a list or map of objects
+// with the module's outputs, as in OpenTofu.
 func (c *Call) unknown(f Form) cty.Value {
 	attrs := make(map[string]cty.Type, len(c.Node.Config.Outputs))
 	for name := range c.Node.Config.Outputs {
@@ -243,7 +243,8 @@ func (c *Call) unknown(f Form) cty.Value {
 	}
 }
 
-// collection makes what a reference to a repeated block yields from its instances.
+// collection returns the value of a reference to a repeated block, given the values of its
+// instances.
 func collection(form Form, unknown bool, vals []cty.Value, key func(int) string) cty.Value {
 	switch {
 	case unknown && (form != One || len(vals) == 0):
@@ -265,11 +266,10 @@ func collection(form Form, unknown bool, vals []cty.Value, key func(int) string)
 	}
 }
 
-// finish reads everything in the called module, with its variables, whether or not anything
-// uses them, and what that waits for: who names a module in depends_on or refers to the
-// whole of it waits for all that, also where nothing is in it. The data sources of checks
-// are left out, since checks come after everything else: their reads ask whether anything
-// changes, and what reads the module is a part of the answer.
+// finish reads everything in the called module, including unused variables, and everything that
+// the module waits for. A depends_on or a reference to the whole module waits for all of that,
+// even if the module is empty. Data sources of checks are excluded, because checks come after
+// everything else: whether they are read depends on whether anything changes.
 func (c *Call) finish(t *demand.Task) (struct{}, diag.List) {
 	ch, ok := c.children.Get(t, nil)
 	if !ok {
@@ -298,8 +298,8 @@ func (c *Call) finish(t *demand.Task) (struct{}, diag.List) {
 	return struct{}{}, nil
 }
 
-// resolve answers a reference module.NAME…: a single output where the reference
-// names one, so that outputs of one module do not wait for one another.
+// resolve resolves a reference module.NAME…. If it names one output, only that is computed, so
+// that the outputs of a module do not wait for one another.
 func (c *Call) resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) (cty.Value, int, diag.List) {
 	rest := ref[2:]
 	if len(rest) == 0 {
@@ -309,7 +309,7 @@ func (c *Call) resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) (cty
 	if !ok {
 		return cty.DynamicVal, 2, demand.Fail()
 	}
-	if len(c.code.after) > 0 { // who reads an output comes after what the module does
+	if len(c.code.after) > 0 { // a reader of an output depends on the depends_on of the call
 		c.gate.Get(t, at)
 	}
 	if ch.Deferred != nil {
@@ -347,9 +347,9 @@ func (c *Call) resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) (cty
 	return whole(t, &c.whole, at)
 }
 
-// part answers module.NAME[KEY].OUTPUT with a collection in which only that
-// output of that instance is computed: who reads one output does not wait for the others.
-// Where the instances are not known it is the output of the one that stands for all.
+// part resolves module.NAME[KEY].OUTPUT. The result is a collection in which only this output
+// of this instance is computed, so that the reader does not wait for others. If the instances
+// are unknown, it is the output of the instance that represents all.
 func (c *Call) part(t *demand.Task, ch *Children, idx hcl.TraverseIndex, a hcl.TraverseAttr, at *source.Range) (cty.Value, diag.List, bool) {
 	k, err := addr.KeyFromValue(idx.Key)
 	if err != nil || ch.Form != Counted && ch.Form != Keyed {
@@ -412,7 +412,7 @@ func indexName(f Form) string {
 	return "count.index"
 }
 
-// whole reads a cell that stands for a whole block.
+// whole reads the cell of a whole block.
 func whole(t *demand.Task, c *demand.Cell[cty.Value], at *source.Range) (cty.Value, int, diag.List) {
 	v, ok := c.Get(t, at)
 	if !ok {

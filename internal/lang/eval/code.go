@@ -16,8 +16,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// code is what is known of a module's configuration before any instance of it
-// is evaluated. It is made once for a folder, however many calls name it.
+// code is the preprocessed configuration of a module before any instance is evaluated. It is
+// created once for a directory, even if several calls refer to it.
 type code struct {
 	cfg       *config.Module
 	variables []*varCode
@@ -33,7 +33,7 @@ type code struct {
 
 type varCode struct {
 	cfg        *config.Variable
-	own, other []*ruleCode // validations that refer to this variable alone, and the rest
+	own, other []*ruleCode // validations that refer to this variable only, and all others
 }
 
 func (v *varCode) hasRules() bool { return len(v.own)+len(v.other) > 0 }
@@ -41,8 +41,8 @@ func (v *varCode) hasRules() bool { return len(v.own)+len(v.other) > 0 }
 type localCode struct {
 	cfg  *config.Local
 	expr *lang.Expr
-	// fixed is the value where the expression refers to nothing, once it is known: it is
-	// the same for all instances of the module, before a plan and in it.
+	// fixed is the value of an expression without references after it was computed. It is the
+	// same for all instances of the module, in validation and planning.
 	fixed atomic.Pointer[cty.Value]
 }
 
@@ -57,7 +57,7 @@ type callCode struct {
 	cfg    *config.Call
 	repeat repeatCode
 	inputs map[string]*lang.Expr
-	ds     diag.List // about the inputs
+	ds     diag.List // messages about the inputs
 	after  []refCode
 }
 
@@ -66,16 +66,16 @@ type resourceCode struct {
 	repeat    repeatCode
 	pre, post []*ruleCode
 	after     []refCode
-	provision []refCode // what provisioners that run after a create refer to
+	provision []refCode // references of provisioners that run after a create
 	prevent   *lang.Expr
 	triggers  []*lang.Expr
 	ofCheck   bool
 
 	once   sync.Once
-	inBody []refCode // what the arguments refer to; see bodyRefs
+	inBody []refCode // references of the arguments; see bodyRefs
 }
 
-// bodyRefs are the references of the block's own arguments.
+// bodyRefs returns the references of the block's own arguments.
 func (r *resourceCode) bodyRefs() []refCode {
 	r.once.Do(func() { r.inBody = compileRefs(config.References(r.cfg.Body)) })
 	return r.inBody
@@ -127,9 +127,9 @@ func compileRepeat(r config.Repeat) repeatCode {
 	return repeatCode{compileSetting(r.Count), compileSetting(r.ForEach), compileSetting(r.Enabled)}
 }
 
-// Compiled is what was read of configuration: the zero value is empty and ready.
+// Compiled caches preprocessed configuration. The zero value is empty and usable.
 type Compiled struct {
-	// Keep keeps the bodies of blocks that a check reads for the plan that comes next.
+	// Keep keeps the bodies of blocks that validation decodes for the plan that follows.
 	Keep bool
 
 	mu     sync.Mutex
@@ -137,7 +137,7 @@ type Compiled struct {
 	bodies map[bodyKey]*body
 }
 
-// code returns the compiled form of a module's configuration.
+// code returns the preprocessed form of a module's configuration.
 func (ev *Evaluator) code(cfg *config.Module) *code {
 	all := ev.compiled
 	all.mu.Lock()
@@ -219,7 +219,8 @@ func isAttr(t hcl.Traversal, root, name string) bool {
 	return ok && a.Name == name
 }
 
-// dependsOn is depends_on of a block. That it names itself means nothing, as in OpenTofu.
+// dependsOn returns the depends_on of a block. A reference to the block itself is ignored, as
+// in OpenTofu.
 func dependsOn(r *config.Resource) []hcl.Traversal {
 	return slices.DeleteFunc(slices.Clone(r.DependsOn), func(ref hcl.Traversal) bool {
 		a, _, ok := resourceOf(ref)
@@ -239,9 +240,8 @@ func compileResource(r *config.Resource) *resourceCode {
 	return out
 }
 
-// provisionRefs are the references of provisioners that run after a create, and of the
-// connections that they use, in the order of the text. Those that every instance has
-// for itself are not among them, nor is what is opened anew when it is needed.
+// provisionRefs returns the references of provisioners that run after a create and of their
+// connections, in source order. It omits self, count, each and ephemeral objects.
 func provisionRefs(r *config.Resource) []refCode {
 	var refs []hcl.Traversal
 	for _, p := range r.Provisioners {
@@ -268,7 +268,7 @@ func provisionRefs(r *config.Resource) []refCode {
 	return compileRefs(refs)
 }
 
-// read reads the arguments of a call by the variables of the called module.
+// read decodes the arguments of a call by the variables of the called module.
 func (c *callCode) read(child *config.Module) {
 	hs := &hcl.BodySchema{}
 	for name := range child.Variables {
@@ -291,25 +291,24 @@ func (c *callCode) read(child *config.Module) {
 	}
 }
 
-// bodyKey says with which schema a block was read.
+// bodyKey identifies a block and the schema with which it was decoded.
 type bodyKey struct {
 	body   any
 	schema *schema.Block
 }
 
-// body is a body that was read. What was read for a check is kept for the plan behind it,
-// if it is small. Other than that it may be dropped when nobody uses it, and is read again
-// then.
+// body is a decoded body. If it is small, a body from validation is kept for the plan.
+// Otherwise the garbage collector may remove it when it is not used, and it is decoded again.
 type body struct {
 	mu    sync.Mutex
-	kept  *lang.Body // nil if it may be dropped
+	kept  *lang.Body // nil if it may be removed
 	b     weak.Pointer[lang.Body]
 	small bool
 	read  bool
-	ds    diag.List // of the first time; those of others are the same
+	ds    diag.List // messages of the first decoding; they are always the same
 }
 
-// get reads the body; more says that it will be asked for again, by another evaluation.
+// get returns the decoded body. more means that another evaluation will need it again.
 func (b *body) get(src hcl.Body, s *schema.Block, more bool) *lang.Body {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -328,7 +327,7 @@ func (b *body) get(src hcl.Body, s *schema.Block, more bool) *lang.Body {
 	return out
 }
 
-// compileBody reads a body with a schema. Its messages are returned to the first caller only.
+// compileBody decodes a body with a schema. Only the first caller gets the messages.
 func (ev *Evaluator) compileBody(owner any, src hcl.Body, s *schema.Block) (*lang.Body, diag.List) {
 	k := bodyKey{owner, s}
 	all := ev.compiled
@@ -351,7 +350,7 @@ func (ev *Evaluator) compileBody(owner any, src hcl.Body, s *schema.Block) (*lan
 	return out, nil
 }
 
-// bodyFailed reports whether reading the body of a block had errors.
+// bodyFailed reports whether decoding the body of a block had errors.
 func (ev *Evaluator) bodyFailed(owner any, s *schema.Block) bool {
 	all := ev.compiled
 	all.mu.Lock()

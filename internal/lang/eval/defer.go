@@ -7,23 +7,23 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// # Putting off what cannot be planned yet
+// # Deferral
 //
-// In a run over many units an input may hold an output that another unit does
-// not have yet. What depends on it for more than a value (how many instances there
-// are, which provider they go to) cannot be planned before that unit is applied,
-// and is deferred instead of being an error. Whether it is the input that is
-// missing, or something that this configuration makes by itself, the recorded
-// reads tell: only what reaches an unknown root variable is deferred.
+// In a run over many units an input may be an output that another unit does not have yet. If
+// more than a value depends on it (the number of instances, or a provider configuration), the
+// object cannot be planned before that unit is applied. It is deferred instead of being an
+// error. The recorded reads show the cause: an object is only deferred if it depends on an
+// unknown root variable, and not on something unknown in this configuration.
 
-// A Deferral says that something cannot be planned before root variables are known.
+// A Deferral is the reason for which an object cannot be planned before root variables are
+// known.
 type Deferral struct {
-	At        source.Range // the expression that has to be known
-	Variables []string     // the root variables that it waits for, sorted
+	At        source.Range // the expression that must become known
+	Variables []string     // the unknown root variables, sorted
 }
 
-// WaitsFor lists the root variables with something unknown in them that reads
-// lead to, directly or through others, sorted. It is nil unless Deferring is set.
+// WaitsFor returns the root variables with unknown parts that reads lead to, directly or
+// indirectly, sorted. It is nil unless Deferring is set.
 func (ev *Evaluator) WaitsFor(reads []demand.Read) []string {
 	if len(ev.unknown) == 0 {
 		return nil
@@ -49,8 +49,8 @@ func (ev *Evaluator) WaitsFor(reads []demand.Read) []string {
 	return out
 }
 
-// deferral is why the cell being computed cannot be planned yet; nil if that is
-// not for want of an input.
+// deferral returns the reason for which the current cell cannot be planned yet; nil if no input
+// is missing.
 func (ev *Evaluator) deferral(t *demand.Task, at source.Range) *Deferral {
 	names := ev.WaitsFor(demand.ReadsOf(t))
 	if names == nil {
@@ -62,7 +62,7 @@ func (ev *Evaluator) deferral(t *demand.Task, at source.Range) *Deferral {
 	return &Deferral{At: at, Variables: names}
 }
 
-// Deferred reports whether a node stands for instances that are deferred.
+// Deferred reports whether a node represents deferred instances.
 func (ev *Evaluator) Deferred(n *demand.Node) bool {
 	if len(ev.unknown) == 0 {
 		return false
@@ -71,7 +71,7 @@ func (ev *Evaluator) Deferred(n *demand.Node) bool {
 	return ok
 }
 
-// unknownInputs are the root variables that are given with something unknown in them.
+// unknownInputs returns the given root variables with unknown parts.
 func unknownInputs(o Options) map[string]bool {
 	if !o.Deferring {
 		return nil
@@ -85,8 +85,8 @@ func unknownInputs(o Options) map[string]bool {
 	return out
 }
 
-// Deferral says why the provider cannot be configured yet: its arguments, or
-// which of its instances is meant, are not known. It is nil if it can be.
+// Deferral returns the reason for which the provider cannot be configured yet: its arguments,
+// or the selected instance, are unknown. It is nil if it can be configured.
 func (p *ProviderConfig) Deferral(t *demand.Task) *Deferral {
 	if p.deferred != nil || len(p.mod.ev.unknown) == 0 {
 		return p.deferred

@@ -13,14 +13,14 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// deprecate marks a value that comes from something deprecated.
+// deprecate marks a value that comes from a deprecated object.
 func (ev *Evaluator) deprecate(v cty.Value, from, message string) cty.Value {
 	ev.deprecated.Store(true)
 	return v.Mark(value.Deprecation{Message: message, Source: from})
 }
 
-// used warns of what is deprecated in a value that is used at a place, and
-// takes those marks off: the warning is not repeated for whoever reads the result.
+// used returns warnings about deprecated parts of a value that is used at a source range. It
+// removes their marks, so that readers of the result do not repeat the warnings.
 func (ev *Evaluator) used(v cty.Value, at source.Range) (cty.Value, diag.List) {
 	if !ev.deprecated.Load() {
 		return v, nil
@@ -36,12 +36,12 @@ func (ev *Evaluator) used(v cty.Value, at source.Range) (cty.Value, diag.List) {
 	return value.WithoutDeprecations(v), ds
 }
 
-// An oldPart is what a provider calls deprecated of a type, or of a part of it.
+// An oldPart describes the deprecated parts of a type.
 type oldPart struct {
-	old     bool // the part itself, or each of the blocks
+	old     bool // the part itself is deprecated, or each of the blocks
 	message string
-	single  bool                // it is an object, not a collection of them
-	parts   map[string]*oldPart // of the object or of each element; those alone that hold anything
+	single  bool                // one object instead of a collection
+	parts   map[string]*oldPart // parts of the object or of each element that are deprecated or contain deprecated parts
 }
 
 func newPart(deprecated string) *oldPart {
@@ -52,7 +52,7 @@ func newPart(deprecated string) *oldPart {
 	return p
 }
 
-// add puts a part under its name if it holds anything.
+// add adds a part under its name if it contains anything deprecated.
 func (p *oldPart) add(name string, part *oldPart) {
 	if part.old || len(part.parts) > 0 {
 		p.parts[name] = part
@@ -81,7 +81,7 @@ func oldBlock(b *schema.Block) *oldPart {
 	return p
 }
 
-// deprecatedParts is what a provider calls deprecated of a type.
+// deprecatedParts returns the deprecated parts of a resource type.
 func (ev *Evaluator) deprecatedParts(s *schema.Resource) *oldPart {
 	if have, ok := ev.oldParts.Load(s); ok {
 		return have.(*oldPart)
@@ -91,8 +91,8 @@ func (ev *Evaluator) deprecatedParts(s *schema.Resource) *oldPart {
 	return p
 }
 
-// markDeprecated marks what the provider calls deprecated in an instance's
-// value, and the whole of it where that is the type.
+// markDeprecated marks the deprecated parts of an instance's value, or the whole value if the
+// type is deprecated.
 func (d *Desired) markDeprecated(t *demand.Task, v cty.Value) cty.Value {
 	s, ds := d.Resource.Schema(t)
 	if ds.HasErrors() {
@@ -123,7 +123,7 @@ func (p *oldPart) markObject(ev *Evaluator, v cty.Value, path string) cty.Value 
 	return cty.ObjectVal(all).WithMarks(marks)
 }
 
-// mark marks a part. Where it is a collection of blocks, none is no use of them.
+// mark marks a part. An empty collection of blocks does not count as a use.
 func (p *oldPart) mark(ev *Evaluator, v cty.Value, path string) cty.Value {
 	x, marks := v.Unmark()
 	ty := x.Type()
@@ -133,7 +133,7 @@ func (p *oldPart) mark(ev *Evaluator, v cty.Value, path string) cty.Value {
 		return v
 	case p.single:
 		v = p.markObject(ev, v, path)
-	case ty.IsSetType() && x.LengthInt() > 0: // there are no marks inside of sets
+	case ty.IsSetType() && x.LengthInt() > 0: // elements of a set cannot have marks
 		for _, d := range p.sources(path + "[...]") {
 			v = ev.deprecate(v, d.Source, d.Message)
 		}
@@ -178,7 +178,7 @@ func (p *oldPart) markElements(ev *Evaluator, v cty.Value, path string) cty.Valu
 	return v
 }
 
-// sources lists what is deprecated in a part.
+// sources returns the deprecations in a part.
 func (p *oldPart) sources(path string) []value.Deprecation {
 	var out []value.Deprecation
 	if p.old {

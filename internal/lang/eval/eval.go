@@ -1,10 +1,9 @@
-// Package eval says what a module tree wants: the resource instances, with
-// their configuration, and the values of variables, locals and outputs, all
-// computed on demand.
+// Package eval evaluates a module tree on demand: the resource instances with their
+// configuration, and the values of variables, locals and outputs.
 //
-// Main types: Evaluator, Module (one module instance) and Desired (one wanted
-// resource instance). The one rule: eval knows neither state nor plugins; what
-// value a resource instance has, its Phase says.
+// Main types: Evaluator, Module (one module instance) and Desired (one configured resource
+// instance). The one rule: eval knows neither state nor plugins. The Phase determines the value
+// of a resource instance.
 package eval
 
 import (
@@ -21,61 +20,63 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// A Phase supplies what configuration alone does not know. Plan answers with
-// planned values, apply with new ones, validate with unknowns.
+// A Phase supplies the information that is not in configuration. A plan returns planned values,
+// an apply new values, and validation unknown values.
 type Phase interface {
-	// Value is what a reference to a wanted instance yields; marks included.
+	// Value returns the value of a configured instance for references, including marks.
 	Value(t *demand.Task, d *Desired) (cty.Value, diag.List)
 	// Schema returns the schema of a provider.
 	Schema(t *demand.Task, p addr.Provider) (*schema.Provider, diag.List)
-	// Function calls a provider-defined function. cfg is nil for an unconfigured provider.
+	// Function returns a provider-defined function. cfg is nil for an unconfigured provider.
 	Function(t *demand.Task, p addr.Provider, cfg *ProviderConfig, name string) (function.Function, diag.List)
 }
 
-// Options are what an evaluation starts from.
+// Options configures an evaluation.
 type Options struct {
 	Tree      *module.Tree
 	Phase     Phase
-	Variables map[string]Input // of the root module
+	Variables map[string]Input // values of root variables
 	Workspace string
-	RootDir   string // path.root
-	Cwd       string // path.cwd
+	RootDir   string // value of path.root
+	Cwd       string // value of path.cwd
 	Functions map[string]function.Function
-	// Compiled keeps what was read of configuration, for evaluations of one tree that
-	// come one after another; nil: for this one alone.
+	// Compiled caches preprocessed configuration for successive evaluations of one tree. nil
+	// means that this evaluation has its own cache.
 	Compiled *Compiled
-	// Validating evaluates every block once with unknown repetition, and root
-	// variables as unknown values of their types.
+	// Validating evaluates every block once with unknown repetition. Root variables are unknown
+	// values of their types.
 	Validating bool
-	// Alone takes the root module for one that another will call: provider configurations
-	// that it takes from a caller count as given.
+	// Alone validates the root module as a module that another module will call: provider
+	// configurations that the caller must pass count as passed.
 	Alone bool
-	// Applying makes terraform.applying true, and unknown in none.
+	// Applying is the value of terraform.applying.
 	Applying bool
-	// Deferring defers what depends on unknown root variables and cannot be planned
-	// before they are known, where that is an error otherwise.
+	// Deferring defers objects that cannot be planned before root variables are known.
+	// Otherwise that is an error.
 	Deferring bool
-	// Exists reports whether an instance is there for those who read its resource as
-	// a whole: with targets some are neither planned nor in state. nil: all are.
+	// Exists reports whether a reference to a whole resource includes an instance. With
+	// targets, instances that are neither planned nor in state are excluded. nil means that all
+	// are included.
 	Exists func(*demand.Task, *Desired) bool
-	// Kept lists the instances of a resource that are not wanted, but there for those
-	// who read it as a whole: in a refresh-only plan what state has. nil: none.
+	// Kept returns the instances of a resource that are not in the configuration, but included
+	// in references to the whole resource. In a refresh-only plan these are the instances in
+	// state. nil means none.
 	Kept func(*demand.Task, *Resource, *Instances) []NotWanted
-	// Lenient makes warnings of conditions that fail, as a refresh-only plan has it.
+	// Lenient turns failed conditions into warnings, as in a refresh-only plan.
 	Lenient bool
-	// Narrow reads nothing for the arguments of a module without instances: with targets
-	// only what something planned needs is asked for.
+	// Narrow does not read the references in the arguments of a module call without instances.
+	// With targets only the dependencies of planned objects are read.
 	Narrow bool
 }
 
-// An Input is the value of a root variable. Its place is nil outside files.
+// An Input is the value of a root variable. At is nil unless it comes from a file.
 type Input struct {
 	Value cty.Value
 	At    *source.Range
-	From  string // where it came from, for messages: `the environment variable TF_VAR_x`
+	From  string // origin for messages, such as `the environment variable TF_VAR_x`
 }
 
-// An Evaluator is one evaluation of a tree. It may be used by many tasks at once.
+// An Evaluator is one evaluation of a tree. It is safe for concurrent use by many tasks.
 type Evaluator struct {
 	Root *Module
 	o    Options
@@ -85,16 +86,16 @@ type Evaluator struct {
 	compiled *Compiled
 	reported sync.Map // *body and *callCode whose messages were reported
 
-	deprecated atomic.Bool // whether anything was marked as deprecated
-	oldParts   sync.Map    // *schema.Resource to what its provider calls deprecated
+	deprecated atomic.Bool // a value was marked as deprecated
+	oldParts   sync.Map    // *schema.Resource to its *oldPart
 
 	metas sync.Map // *config.ProviderMeta to *providerMeta
 
-	unknown  map[string]bool // root variables with something unknown in them; nil unless deferring
-	deferred sync.Map        // *demand.Node of instances that are deferred
+	unknown  map[string]bool // root variables with unknown parts; nil unless Deferring is set
+	deferred sync.Map        // *demand.Node of deferred instances
 }
 
-// New prepares an evaluation; nothing is evaluated before it is asked for.
+// New returns an Evaluator. Nothing is evaluated before it is needed.
 func New(g *demand.Graph, o Options) *Evaluator {
 	ev := &Evaluator{report: g.Report, o: o, compiled: o.Compiled, unknown: unknownInputs(o)}
 	if ev.compiled == nil {
@@ -104,13 +105,13 @@ func New(g *demand.Graph, o Options) *Evaluator {
 	return ev
 }
 
-// Tree is the tree that is evaluated.
+// Tree returns the tree that is evaluated.
 func (ev *Evaluator) Tree() *module.Tree { return ev.o.Tree }
 
-// instance is one repetition of a block: its key and each.value.
+// instance is one repetition of a block with its key and each.value.
 type instance struct {
 	key     addr.Key
-	each    cty.Value // each.value; cty.NilVal without for_each
-	eachKey cty.Value // each.key where it is not the key's text: unknown while validating
-	count   cty.Value // count.index where it is not the key's number
+	each    cty.Value // cty.NilVal without for_each
+	eachKey cty.Value // value of each.key if it differs from the key: unknown during validation
+	count   cty.Value // value of count.index if it differs from the key
 }

@@ -20,7 +20,7 @@ func (m *Module) Call(name string) *Call {
 	return nil
 }
 
-// Find returns the module instance of an address, or nil if it is not wanted.
+// Find returns the module instance with an address, or nil if it is not in the configuration.
 func (ev *Evaluator) Find(t *demand.Task, a addr.ModuleInstance) *Module {
 	m := ev.Root
 	for _, step := range a.Steps() {
@@ -39,7 +39,7 @@ func (ev *Evaluator) Find(t *demand.Task, a addr.ModuleInstance) *Module {
 	return m
 }
 
-// Desired returns the wanted instance of an address, or nil.
+// Desired returns the configured instance with an address, or nil.
 func (ev *Evaluator) Desired(t *demand.Task, a addr.Instance) *Desired {
 	m := ev.Find(t, a.Module)
 	if m == nil {
@@ -56,8 +56,8 @@ func (ev *Evaluator) Desired(t *demand.Task, a addr.Instance) *Desired {
 	return in.Get(a.Key)
 }
 
-// ProviderAt finds the configuration that state names for an object which
-// configuration no longer wants.
+// ProviderAt returns the provider configuration that state contains for an object that is not
+// in the configuration.
 func (ev *Evaluator) ProviderAt(t *demand.Task, a addr.ProviderConfig, user addr.Instance) (*ProviderConfig, diag.List) {
 	m := ev.Root
 	for _, name := range a.Module.Calls() {
@@ -77,7 +77,7 @@ func (ev *Evaluator) ProviderAt(t *demand.Task, a addr.ProviderConfig, user addr
 		m = ch.All[0]
 	}
 	if m == nil {
-		if a.Alias == "" { // a default configuration of a module that was removed: the one above serves
+		if a.Alias == "" { // a default configuration in a removed module: the one of the parent is used
 			return ev.Root.defaultConfig(t, a)
 		}
 		return nil, absent(a, user)
@@ -101,7 +101,7 @@ func (ev *Evaluator) ProviderAt(t *demand.Task, a addr.ProviderConfig, user addr
 	return m.defaultConfig(t, a)
 }
 
-// defaultConfig is the un-aliased configuration of a provider as a module sees it.
+// defaultConfig returns the default configuration of a provider for a module.
 func (m *Module) defaultConfig(t *demand.Task, a addr.ProviderConfig) (*ProviderConfig, diag.List) {
 	root := m.ev.Root
 	for _, cfg := range root.Node.Config.Providers {
@@ -116,8 +116,8 @@ func absent(a addr.ProviderConfig, user addr.Instance) diag.List {
 	return diag.Errorf(diag.CodeEvalNoProviderConfiguration, nil, "Provider configuration not present", "To work with %s its original provider configuration at %s is required, but it has been removed. This occurs when a provider configuration is removed while objects created by that provider still exist in the state. Re-add the provider configuration to destroy %s, after which you can remove the provider configuration again.", user, a, user)
 }
 
-// TriggerTarget finds what an element of replace_triggered_by names: instances,
-// and the steps behind them for a reference to an attribute.
+// TriggerTarget returns the instances to which an element of replace_triggered_by refers. For a
+// reference to an attribute it also returns the remaining steps.
 func (d *Desired) TriggerTarget(t *demand.Task, x *lang.Expr) ([]*Desired, hcl.Traversal, diag.List) {
 	at := x.Range()
 	ref, key, rest, ok := triggerRef(x.Expression)
@@ -166,8 +166,8 @@ func (d *Desired) TriggerTarget(t *demand.Task, x *lang.Expr) ([]*Desired, hcl.T
 	return []*Desired{target}, rest, nil
 }
 
-// triggerMistake finds what is wrong with an element of replace_triggered_by by its
-// text and the schema alone.
+// triggerMistake returns errors in an element of replace_triggered_by that are visible from its
+// text and the schema.
 func (r *Resource) triggerMistake(t *demand.Task, tail hcl.Traversal, key hcl.Expression, rest hcl.Traversal, at *source.Range) diag.List {
 	if key == nil {
 		if ds := r.formMistake(tail, 0, at); ds != nil {
@@ -185,7 +185,7 @@ func (r *Resource) triggerMistake(t *demand.Task, tail hcl.Traversal, key hcl.Ex
 	return r.staticMistake(t, append(hcl.Traversal{hcl.TraverseIndex{Key: cty.DynamicVal, SrcRange: *at}}, rest...), at)
 }
 
-// triggerRef takes apart a.b[KEY].c, where KEY may be an expression.
+// triggerRef splits a.b[KEY].c, where KEY may be an expression.
 func triggerRef(x hcl.Expression) (ref hcl.Traversal, key hcl.Expression, rest hcl.Traversal, ok bool) {
 	if tr, diags := hcl.AbsTraversalForExpr(x); !diags.HasErrors() {
 		return tr, nil, nil, true
@@ -202,7 +202,7 @@ func triggerRef(x hcl.Expression) (ref hcl.Traversal, key hcl.Expression, rest h
 	return ref, idx.Key, rest, !diags.HasErrors()
 }
 
-// ConfigOf returns the resource block of a wanted or unwanted instance, or nil.
+// ConfigOf returns the resource block of an instance, or nil.
 func (ev *Evaluator) ConfigOf(a addr.Instance) *config.Resource {
 	n := ev.o.Tree.Root
 	for _, s := range a.Module.Steps() {

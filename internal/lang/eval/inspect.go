@@ -6,16 +6,17 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// What a reader of the configuration needs who follows a value to the text that
-// set it: where things stand and in which scope they are evaluated.
+// The methods below are for explanations, which follow a value to the text that set it. They
+// return positions and scopes.
 
-// Parent is the module instance that the call stands in; nil for the root.
+// Parent returns the module instance that contains the call; nil for the root.
 func (m *Module) Parent() *Module { return m.parent }
 
-// CalledBy is the call that made the module instance; nil for the root.
+// CalledBy returns the call that created the module instance; nil for the root.
 func (m *Module) CalledBy() *Call { return m.call }
 
-// CallScope is where the inputs of the module instance are evaluated; nil for the root.
+// CallScope returns the scope in which the inputs of the module instance are evaluated; nil for
+// the root.
 func (m *Module) CallScope() lang.Scope {
 	if m.call == nil {
 		return nil
@@ -29,13 +30,13 @@ func (ev *Evaluator) Input(name string) (in Input, ok bool) {
 	return in, ok
 }
 
-// anyInstance stands for every instance of a repeated block: its keys are unknown.
+// anyInstance represents every instance of a repeated block. Its keys are unknown.
 func anyInstance() instance {
 	return instance{each: cty.DynamicVal, eachKey: cty.UnknownVal(cty.String), count: cty.UnknownVal(cty.Number)}
 }
 
-// AnyScope is where arguments of the resource are evaluated when no instance is
-// meant, or none is known: each.key, each.value and count.index are unknown.
+// AnyScope returns a scope for the arguments of the resource without a certain instance:
+// each.key, each.value and count.index are unknown.
 func (r *Resource) AnyScope() lang.Scope {
 	if r.code.repeat.none() {
 		return r.Mod
@@ -43,7 +44,8 @@ func (r *Resource) AnyScope() lang.Scope {
 	return &instanceScope{Module: r.Mod, inst: anyInstance()}
 }
 
-// AnyScope is the same for the inputs of a module call.
+// AnyScope returns a scope for the inputs of a module call without a certain instance:
+// each.key, each.value and count.index are unknown.
 func (c *Call) AnyScope() lang.Scope {
 	if c.code.repeat.none() {
 		return c.mod
@@ -51,9 +53,8 @@ func (c *Call) AnyScope() lang.Scope {
 	return &instanceScope{Module: c.mod, inst: anyInstance()}
 }
 
-// AnyChild is a module instance that stands for all instances of the call, for
-// when they are not known. Each call makes a new one. It is nil if the called
-// module could not be loaded.
+// AnyChild returns a module instance that represents all instances of the call if these are
+// unknown. Each call creates a new one. It is nil if the called module could not be loaded.
 func (c *Call) AnyChild() *Module {
 	if c.Node == nil {
 		return nil
@@ -65,8 +66,9 @@ func (c *Call) AnyChild() *Module {
 	return c.mod.ev.newModule(c.mod, c, c.Node, c.mod.Addr.Child(c.code.cfg.Name, inst.key), inst)
 }
 
-// Any is a module instance that stands for those of an address, whether they are wanted
-// or not, with nothing evaluated. It is nil if no configuration was loaded for it.
+// Any returns a module instance that represents those with an address, whether they are
+// configured or not. Nothing is evaluated. It is nil if no configuration was loaded for the
+// address.
 func (ev *Evaluator) Any(a addr.ModuleInstance) *Module {
 	m := ev.Root
 	for _, step := range a.Steps() {
@@ -79,10 +81,10 @@ func (ev *Evaluator) Any(a addr.ModuleInstance) *Module {
 	return m
 }
 
-// Module is the module instance that the call stands in.
+// Module returns the module instance that contains the call.
 func (c *Call) Module() *Module { return c.mod }
 
-// Scope is where the configuration's own arguments are evaluated.
+// Scope returns the scope in which the configuration's own arguments are evaluated.
 func (p *ProviderConfig) Scope() lang.Scope {
 	if p.cfg == nil || p.cfg.ForEach == nil {
 		return p.mod

@@ -31,8 +31,8 @@ type Module struct {
 	resources []*Resource
 	checks    []*Check
 	providers providers
-	outcomes  [][]Outcome // of output preconditions, by output; each is written by its output's cell
-	validated [][]Outcome // of validations, by variable; nil without any. The variable's cell writes first, then Demands
+	outcomes  [][]Outcome // results of preconditions, by output; the output's cell writes them
+	validated [][]Outcome // results of validations, by variable; nil without any. The variable's cell writes first, then Demands
 }
 
 func (ev *Evaluator) newModule(parent *Module, call *Call, node *module.Node, a addr.ModuleInstance, inst instance) *Module {
@@ -95,7 +95,7 @@ func (m *Module) local(t *demand.Task, l *localCode) (cty.Value, diag.List) {
 	return v, ds
 }
 
-// item is the subject of variables, locals and outputs.
+// item is the subject of a variable, local or output.
 type item struct {
 	mod        *Module
 	kind, name string
@@ -134,8 +134,8 @@ func (m *Module) Resource(a addr.Resource) *Resource {
 // Checks returns the check blocks.
 func (m *Module) Checks() []*Check { return m.checks }
 
-// Demands returns what has to be asked for so that nothing of the module goes
-// unreported, resources and calls excepted.
+// Demands returns functions that demand everything in the module except resources and calls, so
+// that all errors are reported.
 func (m *Module) Demands() []func(*demand.Task) {
 	out := m.Inputs()
 	for i := range m.locals {
@@ -147,7 +147,7 @@ func (m *Module) Demands() []func(*demand.Task) {
 	return out
 }
 
-// Inputs is the part of Demands that is about variables.
+// Inputs returns the part of Demands for variables.
 func (m *Module) Inputs() []func(*demand.Task) {
 	var out []func(*demand.Task)
 	for i := range m.variables {
@@ -156,8 +156,8 @@ func (m *Module) Inputs() []func(*demand.Task) {
 	return out
 }
 
-// Validations is the part of Demands that is about variables with validation rules, of
-// those that only says.
+// Validations returns the part of Demands for variables with validation rules for which only
+// returns true.
 func (m *Module) Validations(only func(name string) bool) []func(*demand.Task) {
 	var out []func(*demand.Task)
 	for i, v := range m.code.variables {
@@ -177,7 +177,7 @@ func (m *Module) Outputs() []string {
 	return names
 }
 
-// Output computes one output; ok is false if it failed or there is none.
+// Output computes one output. ok is false if it failed or does not exist.
 func (m *Module) Output(t *demand.Task, name string) (v cty.Value, ok bool) {
 	i, found := m.code.outputIndex[name]
 	if !found {
@@ -186,7 +186,7 @@ func (m *Module) Output(t *demand.Task, name string) (v cty.Value, ok bool) {
 	return m.outputs[i].Get(t, nil)
 }
 
-// NullOutputs lists the outputs that were computed and are null.
+// NullOutputs returns the names of the outputs that were computed and are null.
 func (m *Module) NullOutputs() []string {
 	var out []string
 	for i, o := range m.code.outputs {
@@ -197,7 +197,8 @@ func (m *Module) NullOutputs() []string {
 	return out
 }
 
-// RefusedOutputs are the outputs that were computed though a precondition failed.
+// RefusedOutputs returns the nodes of outputs that were computed although a precondition
+// failed.
 func (ev *Evaluator) RefusedOutputs() map[*demand.Node]bool {
 	out := map[*demand.Node]bool{}
 	var walk func(*Module)
@@ -217,13 +218,13 @@ func (ev *Evaluator) RefusedOutputs() map[*demand.Node]bool {
 	return out
 }
 
-// OutputNode is the node of an output, to look at its reads.
+// OutputNode returns the node of an output, to inspect its reads.
 func (m *Module) OutputNode(name string) *demand.Node {
 	return &m.outputs[m.code.outputIndex[name]].Node
 }
 
-// OutputRules returns the names of the outputs that have preconditions, and what
-// came of those that were computed.
+// OutputRules returns the results of output preconditions, by output. Outputs that were not
+// computed have no results.
 func (m *Module) OutputRules() map[string][]Outcome {
 	var out map[string][]Outcome
 	for i, o := range m.code.outputs {
@@ -238,8 +239,7 @@ func (m *Module) OutputRules() map[string][]Outcome {
 	return out
 }
 
-// VariableRules returns what came of the validations of variables, by name, as
-// far as they were computed.
+// VariableRules returns the results of variable validations that were computed, by variable.
 func (m *Module) VariableRules() map[string][]Outcome {
 	out := map[string][]Outcome{}
 	for i, outcomes := range m.validated {
@@ -268,8 +268,8 @@ func (m *Module) Variable(t *demand.Task, name string) (v cty.Value, ok bool) {
 	return m.variables[i].Get(t, nil)
 }
 
-// variable computes the value of an input variable: what the caller gives,
-// converted, or the default; then its validations.
+// variable computes the value of an input variable: the value that the caller gives, converted,
+// or the default. Then it evaluates the validations.
 func (m *Module) variable(t *demand.Task, v *varCode) (cty.Value, diag.List) {
 	cfg := v.cfg
 	ty := cfg.Type.WithoutOptionalAttributesDeep()
@@ -314,13 +314,13 @@ func (m *Module) variable(t *demand.Task, v *varCode) (cty.Value, diag.List) {
 	if len(v.own) > 0 {
 		ds = append(ds, m.validate(t, v, v.own, Input{out, at, from})...)
 	}
-	if m.ev.o.Validating && m.parent != nil { // a module is held to its rules whatever it is called with
+	if m.ev.o.Validating && m.parent != nil { // rules of a module are checked with whatever value it is called
 		out = m.marked(cfg.Sensitive, cfg.Ephemeral, unknown)
 	}
 	return out, ds
 }
 
-// given returns what the caller gives for a variable, or cty.NilVal.
+// given returns the value that the caller gives to a variable, or cty.NilVal.
 func (m *Module) given(t *demand.Task, v *varCode) (val cty.Value, at *source.Range, from string, ds diag.List) {
 	if m.parent == nil {
 		if in, ok := m.ev.o.Variables[v.cfg.Name]; ok {
@@ -337,7 +337,7 @@ func (m *Module) given(t *demand.Task, v *varCode) (val cty.Value, at *source.Ra
 	}
 	r := x.Range()
 	if !m.call.code.repeat.none() {
-		m.call.children.Get(t, &r) // each.value and the like come out of it
+		m.call.children.Get(t, &r) // each.value and count.index depend on it
 	}
 	val, ds = lang.Eval(t, m.call.scope(m.inst), x, cty.DynamicPseudoType)
 	val, more := m.ev.used(val, r)
@@ -394,7 +394,7 @@ func applyDefaults(apply func(cty.Value) cty.Value, v cty.Value) cty.Value {
 	return apply(plain).MarkWithPaths(pvm)
 }
 
-// output computes an output value and holds it to the rules of outputs.
+// output computes an output value and checks the rules of outputs.
 func (m *Module) output(t *demand.Task, o *outputCode) (cty.Value, diag.List) {
 	cfg := o.cfg
 	var ds diag.List

@@ -7,8 +7,8 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// Early is what expressions are evaluated with that must be known before anything
-// else: the for_each of moved and removed blocks.
+// Early returns the options for expressions that must be known before anything else, such as
+// for_each of moved and removed blocks.
 func (o Options) Early() module.Options {
 	return module.Options{
 		Functions: func() map[string]function.Function { return o.Functions },
@@ -22,5 +22,5 @@ func (o Options) Early() module.Options {
 	}
 }
 
-// ModuleOptions is what expressions of the tree are evaluated with before anything else.
+// ModuleOptions returns the options for expressions that must be known before anything else.
 func (ev *Evaluator) ModuleOptions() module.Options { return ev.o.Early() }

@@ -17,19 +17,19 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A ProviderConfig is one provider configuration, or one instance of it where
-// it has for_each: what one configured provider process is made of.
+// A ProviderConfig is one provider configuration, or one instance of a configuration with
+// for_each. Each corresponds to one configured provider process.
 type ProviderConfig struct {
 	Addr addr.ProviderConfig
-	mod  *Module          // where the block stands; the root for an implied one
-	cfg  *config.Provider // nil: no block, an empty configuration
+	mod  *Module          // the module that contains the block; the root for an implied configuration
+	cfg  *config.Provider // nil means an empty configuration without a block
 	inst instance
 	cell demand.Cell[cty.Value]
 
-	deferred *Deferral // which instance is meant is not known yet
+	deferred *Deferral // the reason for which the selected instance is unknown; nil if it is known
 }
 
-// providers are the provider configurations of a module instance that were asked for.
+// providers caches the provider configurations of a module instance that were requested.
 type providers struct {
 	mu    sync.Mutex
 	made  map[addr.ProviderConfig]*ProviderConfig
@@ -37,20 +37,21 @@ type providers struct {
 	each  map[string]*demand.Cell[expansion]
 }
 
-// binding is what a reference to a provider configuration means: the block and
-// the module that it stands in, and the key expression with the scope for it.
+// binding is the target of a reference to a provider configuration: the block, its module, and
+// the key expression with its scope.
 type binding struct {
 	node *module.Node
 	cfg  *config.Provider
 	src  addr.Provider
 	key  hcl.Expression
-	// taken: the root module takes it from its caller (configuration_aliases) and has none.
+	// taken means that the root module takes the configuration from its caller
+	// (configuration_aliases) and has none.
 	taken bool
-	// keyIn is the call whose instance scope evaluates key; nil for the resource's own.
+	// keyIn is the call whose instance scope evaluates key; nil means that of the resource.
 	keyIn *module.Node
 }
 
-// Describe names the configuration.
+// Describe returns the name and the source range of the configuration.
 func (p *ProviderConfig) Describe() (string, *source.Range) {
 	if p.cfg == nil {
 		return p.Addr.String(), nil
@@ -58,16 +59,16 @@ func (p *ProviderConfig) Describe() (string, *source.Range) {
 	return p.Addr.String(), &p.cfg.At
 }
 
-// Block is the provider block, or nil.
+// Block returns the provider block, or nil.
 func (p *ProviderConfig) Block() *config.Provider { return p.cfg }
 
-// Value computes the configuration to a value of the schema's type.
+// Value computes the configuration as a value of the schema's type.
 func (p *ProviderConfig) Value(t *demand.Task) (cty.Value, bool) { return p.cell.Get(t, nil) }
 
-// Node is the node of the configuration, to look at its reads.
+// Node returns the node of the configuration, to inspect its reads.
 func (p *ProviderConfig) Node() *demand.Node { return &p.cell.Node }
 
-// AttrRange finds the place of a part of the configuration.
+// AttrRange returns the source range of a part of the configuration.
 func (p *ProviderConfig) AttrRange(path cty.Path, s *schema.Provider) *source.Range {
 	if p.cfg == nil {
 		return nil
@@ -79,7 +80,7 @@ func (p *ProviderConfig) AttrRange(path cty.Path, s *schema.Provider) *source.Ra
 	return &p.cfg.At
 }
 
-// Provider finds the configuration that an instance uses.
+// Provider returns the provider configuration of an instance.
 func (d *Desired) Provider(t *demand.Task) (*ProviderConfig, diag.List) {
 	cfg := d.Resource.code.cfg
 	ref := config.ProviderRef{Name: cfg.LocalProvider(), At: cfg.At}
@@ -89,8 +90,8 @@ func (d *Desired) Provider(t *demand.Task) (*ProviderConfig, diag.List) {
 	return d.Resource.Mod.ResolveProvider(t, ref, d.Scope(cty.NilVal))
 }
 
-// ResolveProvider finds the configuration that a reference in this module
-// means. A key in the reference is evaluated in the given scope.
+// ResolveProvider returns the configuration to which a reference in this module refers. A key
+// in the reference is evaluated in keyScope.
 func (m *Module) ResolveProvider(t *demand.Task, ref config.ProviderRef, keyScope lang.Scope) (*ProviderConfig, diag.List) {
 	b, ds := m.bind(ref)
 	if ds.HasErrors() {
@@ -121,17 +122,17 @@ func (m *Module) ResolveProvider(t *demand.Task, ref config.ProviderRef, keyScop
 // instanceRef is a reference to an instance of a provider configuration.
 type instanceRef struct {
 	ref   config.ProviderRef
-	key   hcl.Expression // nil: it has none
-	scope lang.Scope     // of the key
+	key   hcl.Expression // nil if there is none
+	scope lang.Scope     // scope of the key
 }
 
-// keyedProvider picks the instance of a configuration with for_each.
+// keyedProvider returns one instance of a configuration with for_each.
 func (m *Module) keyedProvider(t *demand.Task, def *Module, b *binding, a addr.ProviderConfig, r instanceRef) (*ProviderConfig, diag.List) {
 	ref, key, s := r.ref, r.key, r.scope
 	if key == nil {
 		return nil, diag.Errorf(diag.CodeEvalProviderConfiguration, &ref.At, "Invalid provider configuration", "The provider configuration %s uses for_each, so a reference to it needs an instance key, as in %s[each.key].", ref, ref)
 	}
-	if b.keyIn != nil { // written in the providers argument of a call above
+	if b.keyIn != nil { // the key is in the providers argument of a call
 		up := m
 		for up.Node != b.keyIn {
 			up = up.parent
@@ -172,7 +173,7 @@ func (m *Module) keyedProvider(t *demand.Task, def *Module, b *binding, a addr.P
 	return nil, append(ds, diag.Errorf(diag.CodeEvalProviderKey, &at, "Invalid provider instance key", "The provider configuration %s has no instance with the key %q.", ref, kv.AsString()).Note(&b.cfg.At, "the configuration is here")...)
 }
 
-// ProviderInstances returns every configuration that stands in this module instance.
+// ProviderInstances returns every configuration in this module instance.
 func (m *Module) ProviderInstances(t *demand.Task) []*ProviderConfig {
 	var out []*ProviderConfig
 	for _, name := range slices.Sorted(maps.Keys(m.Node.Config.Providers)) {
@@ -250,7 +251,7 @@ func (p *ProviderConfig) compute(t *demand.Task) (cty.Value, diag.List) {
 	return v, append(ds, more...)
 }
 
-// bind finds the block that a reference means, walking up through calls.
+// bind finds the block to which a reference refers, following module calls upwards.
 func (m *Module) bind(ref config.ProviderRef) (*binding, diag.List) {
 	k := ref.String()
 	m.providers.mu.Lock()
@@ -275,8 +276,8 @@ func (m *Module) bind(ref config.ProviderRef) (*binding, diag.List) {
 	return b, nil
 }
 
-// Bind finds the block that a reference in a module means: its own, one that a
-// call passes, or, for the default configuration, the nearest above.
+// Bind finds the block to which a reference in a module refers: its own block, one that a call
+// passes, or for the default configuration the nearest in a parent.
 func Bind(n *module.Node, ref config.ProviderRef) (*binding, diag.List) {
 	src := n.Config.Source(ref.Name)
 	b := &binding{src: src}
@@ -291,7 +292,7 @@ func Bind(n *module.Node, ref config.ProviderRef) (*binding, diag.List) {
 			}
 			name, alias, n = passed.Name, passed.Alias, n.Parent
 			continue
-		case cfg != nil && (n.Parent == nil || !cfg.Empty || alias != ""): // an empty one of a name of its own stands for itself if none is passed
+		case cfg != nil && (n.Parent == nil || !cfg.Empty || alias != ""): // an empty block for a name is used itself if the call passes none
 			b.node, b.cfg = n, cfg
 			return b, nil
 		case alias != "" && n.Parent == nil && takes(n.Config, name, alias):
@@ -312,13 +313,13 @@ func notPresent(ref config.ProviderRef, src addr.Provider) diag.List {
 	return diag.Errorf(diag.CodeEvalNoProviderConfiguration, &ref.At, "Provider configuration not present", "There is no provider configuration %s for %s: declare it with a provider block, or pass it to the module in the \"providers\" argument of its call.", config.ProviderRef{Name: ref.Name, Alias: ref.Alias}, src.Display())
 }
 
-// takes reports whether a module says that it takes a configuration from its caller.
+// takes reports whether a module declares that it takes a configuration from its caller.
 func takes(m *config.Module, name, alias string) bool {
 	rp := m.RequiredProviders[name]
 	return rp != nil && slices.ContainsFunc(rp.Aliases, func(a config.ProviderRef) bool { return a.Alias == alias })
 }
 
-// passedTo is what the call of a module passes for a configuration, or nil.
+// passedTo returns the configuration that the call of a module passes, or nil.
 func passedTo(n *module.Node, name, alias string) *config.ProviderRef {
 	if n.Call == nil {
 		return nil
@@ -331,7 +332,7 @@ func passedTo(n *module.Node, name, alias string) *config.ProviderRef {
 	return nil
 }
 
-// localName is what a module calls a provider by default.
+// localName returns the default local name of a provider in a module.
 func localName(cfg *config.Module, src addr.Provider, like string) string {
 	if cfg.Source(like) == src {
 		return like

@@ -11,16 +11,15 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// providerMeta is a provider_meta block, read once for all instances of its module.
+// providerMeta is a provider_meta block, decoded once for all instances of its module.
 type providerMeta struct {
 	once  sync.Once
 	value cty.Value
 }
 
-// ProviderMeta is the provider_meta of the module that an instance stands in, for
-// the provider of the instance, or cty.NilVal. Its arguments are constants. The
-// schema is asked for only where there is something to read; what is wrong is
-// reported once for the block, which then counts as none.
+// ProviderMeta returns the provider_meta of an instance's module for the instance's provider,
+// or cty.NilVal. Its arguments are constants. ask is only called if there is a block. Errors
+// are reported once for the block, which then counts as missing.
 func (ev *Evaluator) ProviderMeta(a addr.Instance, of addr.Provider, ask func() (*schema.Provider, diag.List)) cty.Value {
 	n := ev.o.Tree.Node(a.Module)
 	if n == nil || len(n.Config.ProviderMetas) == 0 {
@@ -47,7 +46,7 @@ func (ev *Evaluator) ProviderMeta(a addr.Instance, of addr.Provider, ask func() 
 func readMeta(pm *config.ProviderMeta, of addr.Provider, ask func() (*schema.Provider, diag.List)) (cty.Value, diag.List) {
 	s, ds := ask()
 	if ds.HasErrors() {
-		return cty.NilVal, nil // reported to who asks for the instance
+		return cty.NilVal, nil // reported to the caller that computes the instance
 	}
 	if s.Meta == nil {
 		return cty.NilVal, diag.Errorf(diag.CodeEvalProviderMeta, &pm.At, "Provider "+of.String()+" doesn't support provider_meta", "Resources of this module belong to a provider that takes no provider_meta block. Remove the block.")

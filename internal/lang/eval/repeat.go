@@ -13,18 +13,19 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Form says what kind of repetition a block has, and so what a reference to it yields.
+// Form is the kind of repetition of a block. It determines the value of a reference to the
+// block.
 type Form uint8
 
 // The forms.
 const (
-	One      Form = iota // no repetition: the object itself
-	Counted              // count: a tuple
-	Keyed                // for_each: an object
-	Disabled             // enabled = false: null
+	One      Form = iota // no repetition: the value is the object itself
+	Counted              // count: the value is a tuple
+	Keyed                // for_each: the value is an object
+	Disabled             // enabled = false: the value is null
 )
 
-// takes reports whether an instance of that key belongs to a block of the form.
+// takes reports whether a block of the form may have an instance with that key.
 func (f Form) takes(k addr.Key) bool {
 	switch f {
 	case Counted:
@@ -36,13 +37,13 @@ func (f Form) takes(k addr.Key) bool {
 	}
 }
 
-// expansion is the instances of a repeated block.
+// expansion contains the instances of a repeated block.
 type expansion struct {
 	form    Form
-	unknown bool // validating: there is one instance that stands for all
+	unknown bool // during validation: one instance represents all
 	all     []instance
 
-	deferred *Deferral // the instances are not known yet; there are none here
+	deferred *Deferral // the reason for which the instances are unknown; then there are none here
 }
 
 // expand evaluates count, for_each or enabled. what is the block's name for messages.
@@ -63,14 +64,14 @@ func (m *Module) unknownCount() expansion {
 	return expansion{form: Counted, unknown: true, all: []instance{{count: cty.UnknownVal(cty.Number)}}}
 }
 
-// unknownKeys has a value of any type for all: there may be none that a reference to
-// each.value could be wrong for.
+// unknownKeys returns an expansion for validation. each.value has an unknown type, because no
+// use of it is certainly wrong.
 func (m *Module) unknownKeys() expansion {
 	return expansion{form: Keyed, unknown: true, all: []instance{{eachKey: cty.UnknownVal(cty.String), each: cty.DynamicVal}}}
 }
 
-// maxInstances is how many instances one count may make. A state with more objects is
-// beyond what can be planned; a mistyped number would take all memory.
+// maxInstances is the maximum result of count. A state with more objects cannot be planned, and
+// a mistyped number would use all memory.
 const maxInstances = 1_000_000
 
 func (m *Module) expandCount(t *demand.Task, x *lang.Expr, what string) (expansion, diag.List) {
@@ -112,7 +113,7 @@ func (m *Module) expandCount(t *demand.Task, x *lang.Expr, what string) (expansi
 	case n > maxInstances:
 		return bad("The given \"count\" argument value is unsuitable: %d instances are more than can be handled.", n)
 	}
-	if m.ev.o.Validating { // one stands for all
+	if m.ev.o.Validating { // one instance represents all
 		return m.unknownCount(), ds
 	}
 	out := expansion{form: Counted, all: make([]instance, n)}
@@ -137,7 +138,7 @@ func (m *Module) expandForEach(t *demand.Task, x *lang.Expr, what string) (expan
 	if value.HasMark(v, value.Ephemeral) {
 		return bad("Ephemeral values cannot be used as for_each arguments, since instance keys are stored from one run to the next.")
 	}
-	if strings.HasPrefix(what, "module.") && !m.ev.o.Validating { // nobody reports that of a resource, as in OpenTofu 1.12.6
+	if strings.HasPrefix(what, "module.") && !m.ev.o.Validating { // for a resource OpenTofu 1.12.6 does not report it either
 		var more diag.List
 		v, more = m.ev.used(v, at)
 		ds = append(ds, more...)
@@ -183,14 +184,14 @@ func (m *Module) expandForEach(t *demand.Task, x *lang.Expr, what string) (expan
 			out.all = append(out.all, instance{key: addr.Str(k.AsString()), each: el})
 		}
 	}
-	if m.ev.o.Validating { // one stands for all
+	if m.ev.o.Validating { // one instance represents all
 		return m.unknownKeys(), ds
 	}
 	slices.SortFunc(out.all, func(a, b instance) int { return strings.Compare(a.key.Str, b.key.Str) })
 	return out, ds
 }
 
-// explained adds the values of the references in an expression to a message about it.
+// explained adds to a message the values of the references in an expression.
 func (m *Module) explained(t *demand.Task, x *lang.Expr, ds diag.List) diag.List {
 	if ctx, more := lang.Context(t, m, x); !more.HasErrors() {
 		ds[0].Values = diag.Explain(x.Expression, ctx)
@@ -232,7 +233,7 @@ func (m *Module) expandEnabled(t *demand.Task, x *lang.Expr, what string) (expan
 	if problem != "" {
 		return one, append(ds, m.explained(t, x, diag.Errorf(diag.CodeEvalEnabled, &at, "Invalid enabled argument", "The \"enabled\" value %s.", problem))...)
 	}
-	if v, _ = v.Unmark(); v.False() && !m.ev.o.Validating { // then what it would hold is looked at all the same
+	if v, _ = v.Unmark(); v.False() && !m.ev.o.Validating { // during validation the contents are evaluated anyway
 		return expansion{form: Disabled}, ds
 	}
 	return one, ds

@@ -24,17 +24,17 @@ type Resource struct {
 	after     demand.Cell[struct{}]
 }
 
-// Instances are the wanted instances of a resource.
+// Instances are the configured instances of a resource.
 type Instances struct {
 	Form    Form
-	Unknown bool // validating: one instance stands for all
+	Unknown bool // during validation: one instance represents all
 	All     []*Desired
 	byKey   map[addr.Key]*Desired
 
-	Deferred *Deferral // which instances there are is not known yet
+	Deferred *Deferral // the reason for which the instances are unknown; nil if they are known
 }
 
-// Get returns the wanted instance of a key, or nil.
+// Get returns the configured instance with a key, or nil.
 func (in *Instances) Get(k addr.Key) *Desired {
 	if in.byKey == nil {
 		for _, d := range in.All {
@@ -46,7 +46,7 @@ func (in *Instances) Get(k addr.Key) *Desired {
 	return in.byKey[k]
 }
 
-// A Desired is one wanted resource instance.
+// A Desired is one resource instance of the configuration.
 type Desired struct {
 	Resource *Resource
 	inst     instance
@@ -71,8 +71,8 @@ func newResource(m *Module, code *resourceCode) *Resource {
 	return r
 }
 
-// resourceCount is the subject of a resource's instances, resourceDependsOn that of
-// what it explicitly depends on.
+// resourceCount is the subject of a resource's instances, and resourceDependsOn that of its
+// explicit dependencies.
 type (
 	resourceCount     Resource
 	resourceDependsOn Resource
@@ -83,31 +83,31 @@ func (r *resourceDependsOn) Describe() (string, *source.Range) {
 	return (*Resource)(r).Describe()
 }
 
-// Describe names the resource.
+// Describe returns the address and the source range of the resource.
 func (r *Resource) Describe() (string, *source.Range) { return r.Addr().String(), &r.code.cfg.At }
 
-// Describe names the instance.
+// Describe returns the address and the source range of the instance.
 func (d *Desired) Describe() (string, *source.Range) {
 	return d.Addr().String(), &d.Resource.code.cfg.At
 }
 
 const selfReferential = "Self-referential block"
 
-// SelfReference implements demand.SelfReferencer, as those of the others do.
+// SelfReference implements demand.SelfReferencer.
 func (r *Resource) SelfReference() string          { return selfReferential }
 func (r *resourceCount) SelfReference() string     { return selfReferential }
 func (r *resourceDependsOn) SelfReference() string { return selfReferential }
 func (d *Desired) SelfReference() string           { return selfReferential }
 
-// Addr is the resource's address.
+// Addr returns the resource's address.
 func (r *Resource) Addr() addr.AbsResource {
 	return addr.AbsResource{Module: r.Mod.Addr, Resource: r.code.cfg.Addr}
 }
 
-// Config is the resource block.
+// Config returns the resource block.
 func (r *Resource) Config() *config.Resource { return r.code.cfg }
 
-// Provider is the source address of the resource's provider.
+// Provider returns the source address of the resource's provider.
 func (r *Resource) Provider() addr.Provider {
 	return r.Mod.Node.Config.Source(r.code.cfg.LocalProvider())
 }
@@ -136,22 +136,22 @@ func (r *Resource) Schema(t *demand.Task) (*schema.Resource, diag.List) {
 	return s, nil
 }
 
-// Instances computes the wanted instances; ok is false if that failed.
+// Instances computes the configured instances. ok is false if that failed.
 func (r *Resource) Instances(t *demand.Task) (*Instances, bool) { return r.instances.Get(t, nil) }
 
-// Value computes what a reference to the resource yields.
+// Value computes the value of a reference to the resource.
 func (r *Resource) Value(t *demand.Task) (cty.Value, bool) { return r.valueCell.Get(t, nil) }
 
-// ValueNode is the node of the resource as a whole.
+// ValueNode returns the node of the whole resource.
 func (r *Resource) ValueNode() *demand.Node { return &r.valueCell.Node }
 
-// DependsOn computes what the resource explicitly depends on, and returns its node.
+// DependsOn computes the explicit dependencies of the resource and returns their node.
 func (r *Resource) DependsOn(t *demand.Task) *demand.Node {
 	r.after.Get(t, nil)
 	return &r.after.Node
 }
 
-// HasDependsOn reports whether there is anything that the resource explicitly depends on.
+// HasDependsOn reports whether the resource may have explicit dependencies.
 func (r *Resource) HasDependsOn() bool { return len(r.code.after) > 0 || r.Mod.call != nil }
 
 func (r *Resource) expand(t *demand.Task) (*Instances, diag.List) {
@@ -177,14 +177,14 @@ func (r *Resource) expand(t *demand.Task) (*Instances, diag.List) {
 }
 
 func (d *Desired) compute(t *demand.Task) (cty.Value, diag.List) {
-	d.Resource.instances.Get(t, nil) // an instance depends on what its repetition reads, and on that of its module
+	d.Resource.instances.Get(t, nil) // an instance depends on the repetition of its block and its module
 	if call := d.Resource.Mod.call; call != nil {
 		call.children.Get(t, nil)
 	}
 	if d.Resource.HasDependsOn() {
 		d.Resource.after.Get(t, nil)
 	}
-	for i := range d.Resource.code.provision { // what is wrong with it is reported where it is evaluated
+	for i := range d.Resource.code.provision { // errors are reported where the references are evaluated
 		ref := &d.Resource.code.provision[i]
 		_, _, _ = d.Resource.Mod.Resolve(t, ref.Traversal, &ref.At)
 	}
@@ -220,7 +220,7 @@ func (r *Resource) value(t *demand.Task) (cty.Value, diag.List) {
 	return collection(in.Form, in.Unknown, vals, func(i int) string { return in.All[i].inst.key.Str }), ds
 }
 
-// null is what a reference to a resource yields that is not enabled.
+// null returns the value of a reference to a resource that is not enabled.
 func (r *Resource) null(t *demand.Task) cty.Value {
 	if s, ds := r.Schema(t); !ds.HasErrors() {
 		return cty.NullVal(s.Block.ImpliedType())
@@ -228,16 +228,16 @@ func (r *Resource) null(t *demand.Task) cty.Value {
 	return cty.NullVal(cty.DynamicPseudoType)
 }
 
-// NotWanted is an instance that is not wanted, but there for those who read its resource
-// as a whole.
+// NotWanted is an instance that is not in the configuration, but included in references to the
+// whole resource.
 type NotWanted struct {
 	Key   addr.Key
 	Value cty.Value
 	OK    bool // false if computing the value failed
 }
 
-// valueOfThose is the value of the instances that are there, as OpenTofu 1.12.6 has
-// it: of a counted resource up to the last, with something unknown in the gaps.
+// valueOfThose returns the value of the existing instances. As in OpenTofu 1.12.6, a counted
+// resource has elements up to the last instance, with unknown values in gaps.
 func (r *Resource) valueOfThose(t *demand.Task, in *Instances) (cty.Value, diag.List) {
 	var there []NotWanted
 	for _, d := range in.All {
@@ -277,8 +277,8 @@ func (r *Resource) valueOfThose(t *demand.Task, in *Instances) (cty.Value, diag.
 	return collection(form, in.Unknown, vals, func(i int) string { return there[i].Key.Str }), ds
 }
 
-// misses reports whether a reference names an instance that is wanted, but not in
-// the value of the whole resource, since it is not there.
+// misses reports whether a reference names a configured instance that is missing in the value
+// of the whole resource, because it does not exist.
 func (r *Resource) misses(rest hcl.Traversal, whole cty.Type) bool {
 	in, ok := r.instances.Peek()
 	if r.Mod.ev.o.Exists == nil || len(rest) == 0 || !ok {
@@ -306,22 +306,22 @@ func (r *Resource) misses(rest hcl.Traversal, whole cty.Type) bool {
 	}
 }
 
-// Addr is the instance's address.
+// Addr returns the instance's address.
 func (d *Desired) Addr() addr.Instance { return d.Resource.Addr().Instance(d.inst.key) }
 
-// Key is the instance's key.
+// Key returns the instance's key.
 func (d *Desired) Key() addr.Key { return d.inst.key }
 
-// Value computes the instance; ok is false if that failed.
+// Value computes the instance. ok is false if that failed.
 func (d *Desired) Value(t *demand.Task, at *source.Range) (cty.Value, bool) {
 	return d.value.Get(t, at)
 }
 
-// Node is the instance's node, to look at its reads.
+// Node returns the instance's node, to inspect its reads.
 func (d *Desired) Node() *demand.Node { return &d.value.Node }
 
-// Scope is where the instance's configuration is evaluated; self is its value
-// for postconditions, provisioners and connections, or cty.NilVal.
+// Scope returns the scope of the instance's configuration. self is its value for
+// postconditions, provisioners and connections, or cty.NilVal.
 func (d *Desired) Scope(self cty.Value) lang.Scope {
 	if d.Resource.code.repeat.none() && self == cty.NilVal {
 		return d.Resource.Mod
@@ -329,8 +329,8 @@ func (d *Desired) Scope(self cty.Value) lang.Scope {
 	return &instanceScope{Module: d.Resource.Mod, inst: d.inst, self: self, of: d}
 }
 
-// Config evaluates the instance's own arguments to a value of the schema's
-// type, marks included.
+// Config evaluates the instance's own arguments to a value of the schema's type, including
+// marks.
 func (d *Desired) Config(t *demand.Task, s *schema.Resource) (cty.Value, diag.List) {
 	b, ds := d.Resource.Body(s)
 	if ds.HasErrors() || d.Resource.Mod.ev.bodyFailed(d.Resource.code, s.Block) {
@@ -340,24 +340,24 @@ func (d *Desired) Config(t *demand.Task, s *schema.Resource) (cty.Value, diag.Li
 	return v, append(ds, more...)
 }
 
-// Body is the resource's body read with its schema. The messages come once.
+// Body returns the resource's body decoded with its schema. Only the first call returns
+// messages.
 func (r *Resource) Body(s *schema.Resource) (*lang.Body, diag.List) {
 	return r.Mod.ev.compileBody(r.code, r.code.cfg.Body, s.Block)
 }
 
-// Preconditions holds the instance to its preconditions.
+// Preconditions evaluates the preconditions of the instance.
 func (d *Desired) Preconditions(t *demand.Task) ([]Outcome, diag.List) {
 	return d.rules(t, d.Resource.code.pre, cty.NilVal, "Resource precondition")
 }
 
-// Postconditions holds the instance to its postconditions, with self.
+// Postconditions evaluates the postconditions of the instance with self.
 func (d *Desired) Postconditions(t *demand.Task, self cty.Value) ([]Outcome, diag.List) {
 	return d.rules(t, d.Resource.code.post, self, "Resource postcondition")
 }
 
-// Conditions records reads of what the block of an instance with pre- or postconditions
-// refers to, as what the instance depends on, and returns the node that read it; nil
-// without conditions.
+// Conditions records the references in the block of an instance with conditions as dependencies
+// of the instance. It returns the node of these reads; nil if there are no conditions.
 func (d *Desired) Conditions(t *demand.Task) *demand.Node {
 	code := d.Resource.code
 	if !d.Resource.HasRules() {
@@ -371,7 +371,7 @@ func (d *Desired) Conditions(t *demand.Task) *demand.Node {
 					continue
 				}
 				refs := x.Refs()
-				for i := range refs { // what is wrong with them is reported where they are evaluated
+				for i := range refs { // errors are reported where the references are evaluated
 					_, _, _ = s.Resolve(t, refs[i].Traversal, &refs[i].At)
 				}
 			}
@@ -384,8 +384,8 @@ func (d *Desired) Conditions(t *demand.Task) *demand.Node {
 	return &cell.Node
 }
 
-// touchBody records reads of what the arguments refer to, where there is no instance to
-// read it: who reads the resource depends on that all the same.
+// touchBody records reads of the references in the arguments, for a resource without instances
+// that would read them. A reader of the resource depends on them anyway.
 func (r *Resource) touchBody(t *demand.Task) {
 	s := r.AnyScope()
 	refs := r.code.bodyRefs()
@@ -394,10 +394,10 @@ func (r *Resource) touchBody(t *demand.Task) {
 	}
 }
 
-// CountNode is the node that says which instances there are.
+// CountNode returns the node that determines the instances.
 func (r *Resource) CountNode() *demand.Node { return &r.instances.Node }
 
-// HasRules reports whether the block has pre- or postconditions.
+// HasRules reports whether the block has preconditions or postconditions.
 func (r *Resource) HasRules() bool { return len(r.code.pre)+len(r.code.post) > 0 }
 
 func (d *Desired) rules(t *demand.Task, rules []*ruleCode, self cty.Value, kind string) ([]Outcome, diag.List) {
@@ -407,10 +407,10 @@ func (d *Desired) rules(t *demand.Task, rules []*ruleCode, self cty.Value, kind 
 	return d.Resource.Mod.ev.Rules(t, d.Scope(self), kind, rules, d.Addr().String())
 }
 
-// CodePreventDestroy is the code of the error that the value of prevent_destroy cannot be used.
+// CodePreventDestroy is the code of the error that the value of prevent_destroy is invalid.
 const CodePreventDestroy = diag.CodeEvalPreventDestroy
 
-// PreventDestroy evaluates lifecycle.prevent_destroy; false without one.
+// PreventDestroy evaluates lifecycle.prevent_destroy. It returns false if it is not set.
 func (r *Resource) PreventDestroy(t *demand.Task) (bool, *source.Range, diag.List) {
 	x := r.code.prevent
 	if x == nil {
@@ -431,7 +431,7 @@ func (r *Resource) PreventDestroy(t *demand.Task) (bool, *source.Range, diag.Lis
 // Triggers returns the expressions of lifecycle.replace_triggered_by.
 func (d *Desired) Triggers() []*lang.Expr { return d.Resource.code.triggers }
 
-// InstanceValues are the values that count.index and each.key have in an instance.
+// InstanceValues returns the values of count.index and each.key in an instance.
 func (d *Desired) InstanceValues() (count, eachKey cty.Value) {
 	return d.inst.index(), d.inst.keyValue()
 }
@@ -458,8 +458,8 @@ func (i instance) keyValue() cty.Value {
 
 func (d *Desired) String() string { return fmt.Sprint(d.Addr()) }
 
-// Nodes returns the nodes that decide what the resource is: its repetition, what
-// it explicitly depends on, and its instances as far as they are known.
+// Nodes returns the nodes that determine the resource: its repetition, its explicit
+// dependencies, and its instances if they are known.
 func (r *Resource) Nodes() []*demand.Node {
 	out := []*demand.Node{&r.instances.Node, &r.after.Node}
 	if in, ok := r.instances.Peek(); ok {

@@ -18,10 +18,10 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// Status is what came of a condition.
+// Status is the result of a condition.
 type Status string
 
-// The statuses, in the words of the state format.
+// The statuses, as spelled in state files.
 const (
 	Pass    Status = "pass"
 	Fail    Status = "fail"
@@ -29,14 +29,14 @@ const (
 	Unknown Status = "unknown"
 )
 
-// An Outcome is what came of one condition.
+// An Outcome is the result of one condition.
 type Outcome struct {
 	Status  Status
-	Message string // of a failed condition
+	Message string // error message of a failed condition
 }
 
-// Rules evaluates conditions. A failed one is an error (or a warning, see Lenient) whose
-// summary names the kind of condition; about is the object that it belongs to.
+// Rules evaluates conditions. A failed condition is an error (with Lenient a warning) whose
+// summary contains kind. about is the object that has the conditions.
 func (ev *Evaluator) Rules(t *demand.Task, s lang.Scope, kind string, rules []*ruleCode, about string) ([]Outcome, diag.List) {
 	out := make([]Outcome, len(rules))
 	var ds diag.List
@@ -45,7 +45,7 @@ func (ev *Evaluator) Rules(t *demand.Task, s lang.Scope, kind string, rules []*r
 		out[i], more = ev.rule(t, s, kind, r)
 		ds = append(ds, more.About(about)...)
 	}
-	if ev.o.Lenient && about != "" { // of variables they stay errors
+	if ev.o.Lenient && about != "" { // failed validations of variables remain errors
 		for _, m := range ds {
 			if m.Code == diag.Condition {
 				m.Severity = diag.Warning
@@ -62,14 +62,14 @@ func (ev *Evaluator) Rules(t *demand.Task, s lang.Scope, kind string, rules []*r
 	return out, ds
 }
 
-// Condition evaluates one condition that stands outside of the module tree, in a scope.
+// Condition evaluates one condition that is not in the module tree, in a scope.
 func (ev *Evaluator) Condition(t *demand.Task, s lang.Scope, kind string, r *config.Rule) (Outcome, diag.List) {
 	return ev.rule(t, s, kind, &ruleCode{cfg: r, cond: lang.Compile(r.Condition), msg: lang.Compile(r.ErrorMessage)})
 }
 
 func (ev *Evaluator) rule(t *demand.Task, s lang.Scope, kind string, r *ruleCode) (Outcome, diag.List) {
 	cond, ds := lang.Eval(t, s, r.cond, cty.DynamicPseudoType)
-	if ev.o.Validating && r.msg != nil { // while planning it is evaluated only where the condition fails
+	if ev.o.Validating && r.msg != nil { // while planning it is only evaluated if the condition fails
 		_, more := lang.Eval(t, s, r.msg, cty.String)
 		ds = append(ds, more...)
 	}
@@ -110,7 +110,7 @@ func (ev *Evaluator) rule(t *demand.Task, s lang.Scope, kind string, r *ruleCode
 	return Outcome{Status: Fail, Message: text}, append(ds, m)
 }
 
-// difference is the two sides of a condition that is nothing but an ==.
+// difference returns the two sides of a condition that consists of a single ==.
 func difference(x hcl.Expression, ctx *hcl.EvalContext) *diag.Difference {
 	eq, ok := x.(*hclsyntax.BinaryOpExpr)
 	if !ok || eq.Op != hclsyntax.OpEqual {
@@ -127,7 +127,7 @@ func difference(x hcl.Expression, ctx *hcl.EvalContext) *diag.Difference {
 	return d
 }
 
-// bare takes the marks off a value and tells which parts are not to be shown.
+// bare removes the marks of a value and returns the paths that must not be shown.
 func bare(v cty.Value) (plain cty.Value, secret []cty.Path) {
 	for _, m := range []any{value.Sensitive, value.Ephemeral, value.Hidden} {
 		secret = append(secret, value.PathsWith(v, m)...)
@@ -160,13 +160,13 @@ func (ev *Evaluator) ruleMessage(t *demand.Task, s lang.Scope, r *ruleCode) (str
 	return strings.TrimSpace(v.AsString()), ds
 }
 
-// validate holds a variable's value to its validation rules.
+// validate evaluates a variable's validation rules.
 func (m *Module) validate(t *demand.Task, v *varCode, rules []*ruleCode, in Input) diag.List {
 	s := &ownScope{Module: m, name: v.cfg.Name, value: in.Value}
 	outcomes, ds := m.ev.Rules(t, s, "Invalid value for variable", rules, "")
 	i := m.code.varIndex[v.cfg.Name]
 	m.validated[i] = append(m.validated[i], outcomes...)
-	if m.ev.o.Validating && m.parent == nil && !in.Value.IsKnown() { // the value that comes may pass
+	if m.ev.o.Validating && m.parent == nil && !in.Value.IsKnown() { // the actual value may satisfy them
 		ds = slices.DeleteFunc(ds, func(d *diag.Message) bool { return d.Code == diag.Condition })
 	}
 	for _, msg := range ds {
@@ -174,7 +174,7 @@ func (m *Module) validate(t *demand.Task, v *varCode, rules []*ruleCode, in Inpu
 			continue
 		}
 		msg.Extra = diag.Checked(m.name("var." + v.cfg.Name))
-		if in.At != nil || in.From != "" { // what is handed in is not shown
+		if in.At != nil || in.From != "" { // values without a known origin are not shown
 			msg.Values, msg.Diff = nil, nil
 		}
 		if in.At != nil {
@@ -187,7 +187,7 @@ func (m *Module) validate(t *demand.Task, v *varCode, rules []*ruleCode, in Inpu
 	return ds
 }
 
-// validateOthers holds a variable to the rules that refer to more than itself.
+// validateOthers evaluates the rules of a variable that refer to other objects, too.
 func (m *Module) validateOthers(t *demand.Task, v *varCode) {
 	if len(v.other) == 0 {
 		return
@@ -206,7 +206,7 @@ func (m *Module) validateOthers(t *demand.Task, v *varCode) {
 	t.Report(ds)
 }
 
-// ownScope answers a variable's own name while its cell is being computed.
+// ownScope resolves a variable's own name while its cell is being computed.
 type ownScope struct {
 	*Module
 	name  string
@@ -226,15 +226,15 @@ type Check struct {
 	code *checkCode
 }
 
-// Describe names the check.
+// Describe returns the name and the source range of the check.
 func (c *Check) Describe() (string, *source.Range) {
 	return c.Mod.name("check." + c.code.cfg.Name), &c.code.cfg.At
 }
 
-// Config is the check block.
+// Config returns the check block.
 func (c *Check) Config() *config.Check { return c.code.cfg }
 
-// Data is the scoped data source, or nil.
+// Data returns the scoped data source, or nil.
 func (c *Check) Data() *Resource {
 	if c.code.cfg.Data == nil {
 		return nil
@@ -242,7 +242,7 @@ func (c *Check) Data() *Resource {
 	return c.Mod.Resource(*c.code.cfg.Data)
 }
 
-// Run evaluates the assertions. Failures are warnings. It is to be called once.
+// Run evaluates the assertions. Failures are warnings. It must be called once.
 func (c *Check) Run(t *demand.Task) ([]Outcome, diag.List) {
 	name, _ := c.Describe()
 	var ds diag.List
@@ -254,17 +254,17 @@ func (c *Check) Run(t *demand.Task) ([]Outcome, diag.List) {
 	})
 	out, _ := cell.Get(t, nil)
 	for _, m := range ds {
-		if m.Alone = true; !c.Mod.ev.o.Validating || m.Code == diag.CodeEvalCondition { // there, what cannot be evaluated is a mistake
+		if m.Alone = true; !c.Mod.ev.o.Validating || m.Code == diag.CodeEvalCondition { // during validation an assertion that cannot be evaluated is an error
 			m.Severity = diag.Warning
 		}
 	}
 	return out, ds
 }
 
-// CheckOpen is the code of the warning that a plan leaves an assertion to apply.
+// CheckOpen is the code of the warning that an assertion can only be evaluated during apply.
 const CheckOpen = diag.CodeEvalCheckOpen
 
-// open warns of assertions that a plan leaves to apply.
+// open warns about assertions that can only be evaluated during apply.
 func (c *Check) open(out []Outcome) (ds diag.List) {
 	if c.Mod.ev.o.Validating || c.Mod.ev.o.Applying {
 		return nil
@@ -279,7 +279,7 @@ func (c *Check) open(out []Outcome) (ds diag.List) {
 	return ds
 }
 
-// providerFunction finds a function named provider::NAME::FUNCTION or
+// providerFunction returns the function with the name provider::NAME::FUNCTION or
 // provider::NAME::ALIAS::FUNCTION.
 func (m *Module) providerFunction(t *demand.Task, name string) (function.Function, diag.List) {
 	parts := strings.Split(name, "::")
@@ -301,7 +301,7 @@ func (m *Module) providerFunction(t *demand.Task, name string) (function.Functio
 		return function.Function{}, ds
 	}
 	var cfg *ProviderConfig
-	if b.cfg != nil { // declared here, passed by a call, or above
+	if b.cfg != nil { // declared here, passed by a call, or in a parent
 		if cfg, ds = m.ResolveProvider(t, ref, m); ds.HasErrors() {
 			return function.Function{}, ds
 		}

@@ -16,12 +16,12 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// instanceScope is a module's scope with each, count and self of one instance.
+// instanceScope is a module's scope, extended by each, count and self of one instance.
 type instanceScope struct {
 	*Module
 	inst instance
 	self cty.Value
-	of   *Desired // whose self that is
+	of   *Desired // the instance to which self belongs
 }
 
 func (s *instanceScope) Resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) (cty.Value, int, diag.List) {
@@ -51,9 +51,9 @@ func (s *instanceScope) Resolve(t *demand.Task, ref hcl.Traversal, at *source.Ra
 	return s.Module.Resolve(t, ref, at)
 }
 
-// own is what a reference by address to the resource itself yields, where there is a self
-// already: in provisioners and connections, since conditions must not have one. Other
-// instances are not known, since nothing says that they come first.
+// own resolves a reference to the resource's own address where self is available: in
+// provisioners and connections, but not in conditions. Other instances of the resource are
+// unknown, since they need not come first.
 func (s *instanceScope) own(t *demand.Task, ref hcl.Traversal, used int, at *source.Range) (cty.Value, diag.List) {
 	r, rest := s.of.Resource, ref[used:]
 	in, ok := r.instances.Get(t, at)
@@ -79,7 +79,7 @@ func (s *instanceScope) own(t *demand.Task, ref hcl.Traversal, used int, at *sou
 	return collection(in.Form, false, vals, func(i int) string { return in.All[i].inst.key.Str }), nil
 }
 
-// named answers ROOT.NAME from a fixed set of names.
+// named resolves ROOT.NAME in a fixed set of names.
 func named(ref hcl.Traversal, at *source.Range, vals map[string]cty.Value) (cty.Value, int, diag.List) {
 	name, ds := second(ref, at)
 	if ds != nil {
@@ -165,7 +165,7 @@ func (m *Module) Resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) (c
 	}
 }
 
-// fact is what the options say, which is not known while validating if they do not.
+// fact returns a value from the options. During validation it is unknown if it is not set.
 func (m *Module) fact(text string) cty.Value {
 	if text == "" && m.ev.o.Validating {
 		return cty.UnknownVal(cty.String).RefineNotNull()
@@ -215,7 +215,7 @@ func (m *Module) label() string {
 	return string(m.Addr)
 }
 
-// resourceOf takes the resource address at the front of a reference.
+// resourceOf returns the resource address at the beginning of a reference.
 func resourceOf(ref hcl.Traversal) (r addr.Resource, used int, ok bool) {
 	used = 2
 	switch ref.RootName() {
@@ -269,8 +269,8 @@ func (m *Module) resolveResource(t *demand.Task, ref hcl.Traversal, at *source.R
 	return v, used, nil
 }
 
-// formMistake finds a reference to an attribute of a counted or keyed resource
-// without an index, where HCL's own message would not say what to do.
+// formMistake returns an error for a reference to an attribute of a counted or keyed resource
+// without an index. HCL's own message would not contain advice.
 func (r *Resource) formMistake(ref hcl.Traversal, used int, at *source.Range) diag.List {
 	if len(ref) <= used {
 		return nil
@@ -284,13 +284,14 @@ func (r *Resource) formMistake(ref hcl.Traversal, used int, at *source.Range) di
 		return nil
 	}
 	if in.Form == Keyed && (in.Deferred != nil || !in.Unknown && in.Get(addr.Str(a.Name)) != nil) {
-		return nil // a keyed resource yields an object, so its keys can be written as attributes
+		return nil // keys of a keyed resource can be written like attributes
 	}
 	return diag.Errorf(diag.CodeEvalMissingKey, at, "Missing resource instance key", "Because %s has %q set, its attributes must be accessed on specific instances.\n\nFor example, to correlate with indices of a referring resource, use:\n    %s[%s]", r.code.cfg.Addr, formName(in.Form), r.code.cfg.Addr, indexName(in.Form))
 }
 
-// staticMistake finds what is wrong with the steps of a reference behind the name of a
-// resource, by its schema alone: whichever way the expression goes that holds it.
+// staticMistake returns errors in the steps of a reference after the name of a resource that
+// are visible from its schema. They apply even if the expression does not evaluate the
+// reference.
 func (r *Resource) staticMistake(t *demand.Task, rest hcl.Traversal, at *source.Range) diag.List {
 	in, ok := r.instances.Peek()
 	if !ok || len(rest) == 0 {
@@ -309,7 +310,8 @@ func (r *Resource) staticMistake(t *demand.Task, rest hcl.Traversal, at *source.
 	return AttributeMistake(rest, s.Block.ImpliedType(), at)
 }
 
-// AttributeMistake finds a step of a reference that no object of a type has.
+// AttributeMistake returns an error if a step of a reference names an attribute that the type
+// does not have.
 func AttributeMistake(rest hcl.Traversal, ty cty.Type, at *source.Range) diag.List {
 	if len(rest) == 0 || ty == cty.DynamicPseudoType {
 		return nil
@@ -373,7 +375,7 @@ func describeResource(a addr.Resource) string {
 	}
 }
 
-// touch records reads of what depends_on names, without using a value.
+// touch records reads of the objects in depends_on, without using their values.
 func (m *Module) touch(t *demand.Task, refs []refCode) {
 	for i := range refs {
 		ref, at := refs[i].Traversal, &refs[i].At
@@ -398,7 +400,7 @@ func (m *Module) touch(t *demand.Task, refs []refCode) {
 	}
 }
 
-// CheckReferences reports elements of depends_on that name nothing.
+// CheckReferences reports elements of depends_on that refer to nothing.
 func (m *Module) CheckReferences() diag.List {
 	var ds diag.List
 	check := func(refs []refCode) {

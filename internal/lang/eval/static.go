@@ -11,21 +11,21 @@ import (
 	"github.com/terrace-iac/terrace/internal/lang/module"
 )
 
-// Dependents is which resource blocks refer to which others, directly or
-// through variables, locals, outputs and module calls, by the text alone:
-// nothing is evaluated. It answers what -exclude has to leave out.
+// Dependents is the graph of references between resource blocks, direct or through variables,
+// locals, outputs and module calls. It is computed from text without evaluation. It determines
+// what -exclude leaves out.
 type Dependents struct {
 	users map[addr.ConfigResource][]addr.ConfigResource
 	all   []addr.ConfigResource
 }
 
-// Resources returns every resource block of the tree.
+// Resources returns all resource blocks of the tree.
 func (d *Dependents) Resources() []addr.ConfigResource { return d.all }
 
 // Dependents returns the blocks that refer to a block.
 func (d *Dependents) Dependents(r addr.ConfigResource) []addr.ConfigResource { return d.users[r] }
 
-// Dependencies turns the references round: it tells the blocks that a block refers to.
+// Dependencies returns a function that returns the blocks to which a block refers.
 func (d *Dependents) Dependencies() func(addr.ConfigResource) []addr.ConfigResource {
 	used := make(map[addr.ConfigResource][]addr.ConfigResource, len(d.users))
 	for _, r := range d.all {
@@ -36,7 +36,7 @@ func (d *Dependents) Dependencies() func(addr.ConfigResource) []addr.ConfigResou
 	return func(r addr.ConfigResource) []addr.ConfigResource { return used[r] }
 }
 
-// thing is anything that can be referred to in a module.
+// thing is an object of a module to which expressions can refer.
 type thing struct {
 	path addr.Module
 	kind string // "var", "local", "output", "call", "resource", "provider"
@@ -48,7 +48,7 @@ type staticGraph struct {
 	reads map[thing][]thing
 }
 
-// StaticDependents reads the references of a whole tree.
+// StaticDependents collects the references of a whole tree.
 func StaticDependents(tree *module.Tree) *Dependents {
 	g := &staticGraph{reads: map[thing][]thing{}}
 	out := &Dependents{users: map[addr.ConfigResource][]addr.ConfigResource{}}
@@ -177,7 +177,8 @@ func (g *staticGraph) node(n *module.Node) {
 				g.reads[call] = append(g.reads[call], given)
 			}
 		}
-		// count, for_each and depends_on of a call hold for everything in it.
+		// The count, for_each and depends_on of a call apply to everything in the called
+		// module.
 		gate := thing{path: child.Path, kind: "gate"}
 		g.setting(gate, n, cfg.Repeat.Count)
 		g.setting(gate, n, cfg.Repeat.ForEach)
@@ -200,7 +201,7 @@ func (g *staticGraph) node(n *module.Node) {
 	}
 }
 
-// Written is what the text of a resource block refers to.
+// Written returns the references in the text of a resource block.
 func Written(r *config.Resource) []hcl.Traversal {
 	refs := slices.Concat(r.DependsOn, config.References(r.Body))
 	for _, s := range []*config.Setting{r.Repeat.Count, r.Repeat.ForEach, r.Repeat.Enabled} {
@@ -231,7 +232,7 @@ func (g *staticGraph) rules(from thing, n *module.Node, rules []*config.Rule) {
 	}
 }
 
-// provider adds what the resource's provider configuration reads.
+// provider adds the reads of the resource's provider configuration.
 func (g *staticGraph) provider(from thing, n *module.Node, r *config.Resource) {
 	ref := config.ProviderRef{Name: r.LocalProvider()}
 	if r.Provider != nil {
@@ -249,14 +250,14 @@ func (g *staticGraph) provider(from thing, n *module.Node, r *config.Resource) {
 	g.reads[from] = append(g.reads[from], p)
 }
 
-// StaticOutputs returns what lists the resource blocks that a root output refers
-// to, by the text alone.
+// StaticOutputs returns a function that returns the resource blocks to which a root output
+// refers, according to the text.
 func StaticOutputs(tree *module.Tree) func(name string) []addr.ConfigResource {
 	of := StaticModuleOutputs(tree)
 	return func(name string) []addr.ConfigResource { return of("", name) }
 }
 
-// StaticModuleOutputs does the same for the outputs of any module.
+// StaticModuleOutputs is like StaticOutputs for the outputs of any module.
 func StaticModuleOutputs(tree *module.Tree) func(m addr.Module, name string) []addr.ConfigResource {
 	g := &staticGraph{reads: map[thing][]thing{}}
 	tree.Walk(g.node)
@@ -271,11 +272,12 @@ type ModuleOutput struct {
 	Name   string
 }
 
-// StaticReadOutputs finds the outputs of called modules that a plan with targets or
-// exclusions looks at, by the text alone: with targets those that they refer to, directly
-// or through others (those of a targeted module are not among them for that alone), and
-// those that the root outputs refer to that are planned; with exclusions those that root outputs
-// or resource blocks refer to, but for what depends on something excluded.
+// StaticReadOutputs returns the outputs of called modules that a plan with targets or
+// exclusions reads, according to the text. With targets these are the outputs to which the
+// targets refer, directly or indirectly, and those to which planned root outputs refer. The
+// outputs of a targeted module do not count by themselves. With exclusions these are the
+// outputs to which root outputs or resource blocks refer, except those that depend on something
+// excluded.
 func StaticReadOutputs(tree *module.Tree, targets, excludes []addr.Target, planned []string) map[ModuleOutput]bool {
 	g := &staticGraph{reads: map[thing][]thing{}}
 	var blocks, outputs []thing
@@ -334,9 +336,9 @@ func StaticReadOutputs(tree *module.Tree, targets, excludes []addr.Target, plann
 	return out
 }
 
-// StaticProvider is the provider configuration that a reference in a module leads to, by
-// the text alone, with its block and the module that it stands in. The block is nil where
-// none is written. ok is false if the reference leads nowhere.
+// StaticProvider returns the provider configuration to which a reference in a module refers,
+// according to the text, with its block and module. The block is nil if there is none. ok is
+// false if the reference is invalid.
 func StaticProvider(n *module.Node, ref config.ProviderRef) (a addr.ProviderConfig, block *config.Provider, in *module.Node, ok bool) {
 	b, ds := Bind(n, ref)
 	if ds.HasErrors() {

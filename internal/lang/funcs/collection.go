@@ -10,8 +10,8 @@ import (
 	"github.com/zclconf/go-cty/cty/function/stdlib"
 )
 
-// collections is the functions that build and take apart lists, sets and maps;
-// those that look for something in them are in search.go.
+// collections returns the functions that build and split lists, sets and maps. The functions
+// that search in them are in search.go.
 func collections() family {
 	return family{
 		"alltrue":         boolsFunc("Tells whether all elements of a list are true; true for an empty list.", true),
@@ -35,14 +35,14 @@ func collections() family {
 		"setsubtract":     stdlib.SetSubtractFunc,
 		"setunion":        setUnion(),
 		"slice":           stdlib.SliceFunc,
-		"transpose":       guarded(transposeFunc()), // its errors name keys
+		"transpose":       guarded(transposeFunc()), // its errors contain keys
 		"values":          stdlib.ValuesFunc,
 		"zipmap":          stdlib.ZipmapFunc,
 	}
 }
 
-// boolsFunc makes alltrue (all = true) or anytrue (all = false). A null element
-// counts as false. One element that decides makes unknown ones not matter.
+// boolsFunc returns alltrue (all = true) or anytrue (all = false). A null element counts as
+// false. If one element decides the result, unknown elements are ignored.
 func boolsFunc(about string, all bool) function.Function {
 	return function.New(&function.Spec{
 		Description:  about,
@@ -130,7 +130,7 @@ func distinctFunc() function.Function {
 // valueSet is a set of wholly known values of one type without marks, by hash.
 type valueSet map[int][]cty.Value
 
-// add adds v and tells whether it is new.
+// add adds v and reports whether it is new.
 func (s valueSet) add(v cty.Value) bool {
 	h := v.Hash()
 	if s.in(h, v) {
@@ -258,7 +258,7 @@ func transpose(in cty.Value) (cty.Value, error) {
 	return cty.MapVal(lists), nil
 }
 
-// removed is the functions that are there only to say what took their place.
+// removed returns functions that only return an error with their replacement.
 func removed() family {
 	gone := func(text string) function.Function {
 		fail := func([]cty.Value) (cty.Type, error) { return cty.NilType, errors.New(text) }

@@ -12,7 +12,7 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// conversion is the functions that convert a value to a type.
+// conversion returns the functions that convert a value to a type.
 func conversion() family {
 	return family{
 		"tobool":   toFunc(cty.Bool),
@@ -48,7 +48,7 @@ func toFunc(want cty.Type) function.Function {
 	})
 }
 
-// whyNot says why v, of a type that can be converted, is a value that cannot.
+// whyNot returns the reason for which v cannot be converted, although its type can.
 func whyNot(v cty.Value, want cty.Type) error {
 	bare, marks := v.Unmark()
 	what := bare.Type().FriendlyName()
@@ -72,11 +72,11 @@ func cannotConvert(what string, want cty.Type, hint string) error {
 	return function.NewArgErrorf(0, "cannot convert %s to %s%s", what, want.FriendlyNameForConstraint(), hint)
 }
 
-// typeValue is the type of what the console's function type gives.
+// typeValue is the type of the results of the console's function type.
 var typeValue = cty.Capsule("type", reflect.TypeFor[cty.Type]())
 
-// typeFunc is the console's function type. Its result is of a type that nothing
-// else accepts, so that it cannot become part of another value's text.
+// typeFunc returns the console's function type. No other function accepts its result, so that
+// it cannot become part of another value.
 func typeFunc() function.Function {
 	return function.New(&function.Spec{
 		Description: "Describes the type of a value; only in the console.",
@@ -89,8 +89,8 @@ func typeFunc() function.Function {
 	})
 }
 
-// DescribedType returns the type that v describes, if v is what the console's
-// function type gave.
+// DescribedType returns the type that v describes, if v is a result of the console's function
+// type.
 func DescribedType(v cty.Value) (cty.Type, bool) {
 	v, _ = v.Unmark()
 	if v.Type() != typeValue || !v.IsKnown() || v.IsNull() {
@@ -99,8 +99,8 @@ func DescribedType(v cty.Value) (cty.Type, bool) {
 	return *v.EncapsulatedValue().(*cty.Type), true
 }
 
-// ContainsType tells whether what the console's function type gave is v or is
-// anywhere inside of it, where it must not be.
+// ContainsType reports whether v is or contains a result of the console's function type, where
+// that is not allowed.
 func ContainsType(v cty.Value) bool {
 	for _, part := range cty.DeepValues(v) {
 		if part.Type() == typeValue {
@@ -110,8 +110,8 @@ func ContainsType(v cty.Value) bool {
 	return false
 }
 
-// TypeString writes a type as the console shows it: structural types over
-// several lines, an attribute or element a line.
+// TypeString formats a type for the console: structural types have several lines, one for each
+// attribute or element.
 func TypeString(ty cty.Type) string {
 	var b strings.Builder
 	writeType(&b, ty, 0)

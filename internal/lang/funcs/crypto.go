@@ -19,7 +19,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// digest computes a hash over bytes and writes it as text.
+// digest computes a hash of bytes and returns it as text.
 type digest func([]byte) string
 
 func hexMD5(b []byte) string    { h := md5.Sum(b); return hex.EncodeToString(h[:]) }
@@ -35,7 +35,7 @@ func base64SHA512(b []byte) string {
 	return base64.StdEncoding.EncodeToString(h[:])
 }
 
-// hashes is the functions of cryptography that give the same result each time.
+// hashes returns the cryptographic functions with reproducible results.
 func hashes() family {
 	of := func(what string, d digest) function.Function {
 		return onStrings("Returns the "+what+" of the UTF-8 bytes of a string.", cty.String,
@@ -55,8 +55,8 @@ func hashes() family {
 	}
 }
 
-// random is the functions that give another result each time. A plan cannot
-// know what they will give while applying.
+// random returns the functions with a different result for each call. A plan cannot know their
+// results during apply.
 func random(c Config) family {
 	fs := family{"bcrypt": bcryptFunc(), "uuid": uuidFunc()}
 	for name, f := range fs {
@@ -104,7 +104,7 @@ func bcryptFunc() function.Function {
 				return cty.NilVal, function.NewArgErrorf(2, "bcrypt() takes no more than two arguments")
 			}
 			hash, err := bcrypt.GenerateFromPassword([]byte(args[0].AsString()), cost)
-			if err != nil { // names the cost or the length, never the string
+			if err != nil { // contains the cost or the length, but not the string
 				return cty.NilVal, errors.New("cannot compute the hash: " + diag.Reason(err))
 			}
 			return cty.StringVal(string(hash)), nil
@@ -132,7 +132,7 @@ func uuidV5(c call) (cty.Value, error) {
 	return cty.StringVal(uuid.NewSHA1(space, []byte(c.text(1))).String()), nil
 }
 
-// rsaDecrypt takes private keys in PEM: PKCS #1, PKCS #8 and OpenSSH.
+// rsaDecrypt accepts private keys in PEM: PKCS #1, PKCS #8 and OpenSSH.
 func rsaDecrypt(c call) (cty.Value, error) {
 	encrypted, err := base64.StdEncoding.DecodeString(c.text(0))
 	if err != nil {

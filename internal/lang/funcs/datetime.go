@@ -9,7 +9,7 @@ import (
 	"github.com/zclconf/go-cty/cty/function/stdlib"
 )
 
-// datetime is the functions on given times, which are strings as in RFC 3339.
+// datetime returns the functions for given times, which are strings as in RFC 3339.
 func datetime() family {
 	return family{
 		"formatdate": guarded(stdlib.FormatDateFunc),
@@ -31,9 +31,8 @@ func timeCompare(c call) (cty.Value, error) {
 	return cty.NumberIntVal(int64(a.Compare(b))), nil
 }
 
-// parseTime reads argument i of c. That it is a time in the strict form of RFC
-// 3339 is found out by adding nothing to it, so that all functions take the
-// same times and refuse others in the same words.
+// parseTime parses argument i of c. It uses timeadd to accept exactly the strict form of RFC
+// 3339, so that all functions accept the same times and return the same errors.
 func parseTime(c call, i int) (time.Time, error) {
 	if _, err := stdlib.TimeAdd(c.args[i], cty.StringVal("0s")); err != nil {
 		if c.secret[i] {
@@ -48,7 +47,7 @@ func parseTime(c call, i int) (time.Time, error) {
 	return t, nil
 }
 
-// clock is the functions that ask what time it is.
+// clock returns the functions that depend on the current time.
 func clock(c Config) family {
 	now := timeFunc("Returns the time at which it is called, in UTC, as in RFC 3339.", func() (cty.Value, error) {
 		if c.Now == nil {

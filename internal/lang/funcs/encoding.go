@@ -19,7 +19,7 @@ import (
 	"golang.org/x/text/encoding/ianaindex"
 )
 
-// encoding is the functions between texts and their encoded forms.
+// encoding returns the functions that convert between texts and their encoded forms.
 func encoding() family {
 	return family{
 		"base64decode": onStrings("Decodes a Base64 string into the text that it encodes, which must be UTF-8.", cty.String, base64Decode, "str"),
@@ -44,7 +44,7 @@ func encoding() family {
 	}
 }
 
-// describe gives a function of one parameter a description.
+// describe sets the description of a function with one parameter.
 func describe(f function.Function, about string) function.Function {
 	return f.WithNewDescriptions(about, []string{""})
 }
@@ -73,8 +73,8 @@ func base64Decode(c call) (cty.Value, error) {
 	return cty.StringVal(string(b)), nil
 }
 
-// base64Gzip flushes before it closes: the extra empty block is part of the
-// result that state files and plans out there hold.
+// base64Gzip flushes before it closes, which adds an empty block. Existing state files and
+// plans contain this form.
 func base64Gzip(c call) (cty.Value, error) {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
@@ -91,7 +91,8 @@ func base64Gzip(c call) (cty.Value, error) {
 	return base64Value(b.Bytes()), nil
 }
 
-// maxGunzip keeps a small argument from becoming a text that fills the memory.
+// maxGunzip limits the result in bytes, since a small argument can be the compressed form of a
+// very large text.
 const maxGunzip = 256 << 20
 
 func base64Gunzip(c call) (cty.Value, error) {
@@ -133,8 +134,7 @@ func urlDecode(c call) (cty.Value, error) {
 	return cty.StringVal(s), nil
 }
 
-// charset is the character encoding that argument 1 of c names, with its
-// preferred name.
+// charset returns the character encoding in argument 1 of c and its preferred name.
 func charset(c call) (textenc.Encoding, string, error) {
 	enc, err := ianaindex.IANA.Encoding(c.text(1))
 	if err != nil || enc == nil {
@@ -175,8 +175,7 @@ func textDecodeBase64(c call) (cty.Value, error) {
 		}
 		return cty.NilVal, function.NewArgErrorf(0, "the given value is not valid base64")
 	}
-	// Decoders put the replacement character in the place of what they cannot
-	// decode, and say nothing.
+	// Decoders replace invalid input by the replacement character without an error.
 	b, err = enc.NewDecoder().Bytes(b)
 	if err != nil || strings.ContainsRune(string(b), utf8.RuneError) {
 		return cty.NilVal, function.NewArgErrorf(0, "the given string contains symbols that are not defined for %s", name)

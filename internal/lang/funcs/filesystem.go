@@ -18,7 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 )
 
-// filesystem is the functions on files and paths.
+// filesystem returns the functions for files and paths.
 func filesystem(s *scope) family {
 	fs := family{
 		"abspath": onStrings("Makes a path absolute; it starts from the working folder.", cty.String, s.absPath, "path"),
@@ -49,7 +49,7 @@ func filesystem(s *scope) family {
 	return both
 }
 
-// fileFunc makes a function that gives d of the bytes of a file.
+// fileFunc returns a function that applies d to the content of a file.
 func (s *scope) fileFunc(what string, d digest) function.Function {
 	return onStrings("Returns the "+what+" of a file.", cty.String, func(c call) (cty.Value, error) {
 		b, err := s.read(c, 0)
@@ -60,7 +60,7 @@ func (s *scope) fileFunc(what string, d digest) function.Function {
 	}, "path")
 }
 
-// at is a path as the process sees it.
+// at returns a path relative to the working directory of the process, or absolute.
 func (s *scope) at(path string) string { return s.config.at(path) }
 
 func (c *Config) at(path string) string {
@@ -70,7 +70,7 @@ func (c *Config) at(path string) string {
 	return filepath.Join(c.BaseDir, path)
 }
 
-// inFolder is the name in config.Folder of a path that leads into it.
+// inFolder returns the name in config.Folder of a path inside of it.
 func (s *scope) inFolder(path string) (name string, ok bool) { return s.config.inFolder(path) }
 
 func (c *Config) inFolder(path string) (name string, ok bool) {
@@ -81,7 +81,7 @@ func (c *Config) inFolder(path string) (name string, ok bool) {
 	return filepath.ToSlash(rel), err == nil && filepath.IsLocal(rel)
 }
 
-// Read reads a file as the functions do, by a path that counts from BaseDir.
+// Read reads a file like the functions do. path is relative to BaseDir.
 func (c *Config) Read(path string) ([]byte, error) {
 	path = c.at(path)
 	if name, ok := c.inFolder(path); ok {
@@ -93,7 +93,7 @@ func (c *Config) Read(path string) ([]byte, error) {
 	return readfile.Whole(path)
 }
 
-// readFile reads a file by its path as the process sees it.
+// readFile reads a file by a path that at returned.
 func (s *scope) readFile(path string) ([]byte, error) { return s.config.Read(path) }
 
 func (s *scope) stat(path string) (fs.FileInfo, error) {
@@ -103,7 +103,7 @@ func (s *scope) stat(path string) (fs.FileInfo, error) {
 	return os.Stat(path)
 }
 
-// read reads the file that argument i of c names.
+// read reads the file in argument i of c.
 func (s *scope) read(c call, i int) ([]byte, error) {
 	expanded, err := s.expand(c.text(i))
 	if err != nil {
@@ -119,7 +119,7 @@ func (s *scope) read(c call, i int) ([]byte, error) {
 	return nil, function.NewArgErrorf(i, "failed to read file %s: %s", c.quoted(i), reason(err))
 }
 
-// reason is what the operating system says of a path, without the path.
+// reason returns the operating system's error about a path, without the path.
 func reason(err error) string {
 	var at *fs.PathError
 	if errors.As(err, &at) {
@@ -128,7 +128,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// readText reads the file that argument i of c names as text.
+// readText reads the file in argument i of c as text.
 func (s *scope) readText(c call, i int) (string, error) {
 	b, err := s.read(c, i)
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *scope) readText(c call, i int) (string, error) {
 	return string(b), nil
 }
 
-// expand replaces a ~ at the beginning of path.
+// expand replaces ~ at the beginning of path.
 func (s *scope) expand(path string) (string, error) {
 	if !strings.HasPrefix(path, "~") {
 		return path, nil
@@ -205,10 +205,9 @@ func notRegular(mode fs.FileMode) string {
 	return "not a regular file"
 }
 
-// fileSet gives paths with forward slashes. The pattern may lead out of the
-// folder by `..`; symbolic links are followed. A folder that does not exist
-// holds nothing. What an apply keeps beside a state file is left out, so that
-// the answer is the same while planning and after.
+// fileSet returns paths with forward slashes. The pattern may contain `..` to leave the
+// directory; symbolic links are followed. A directory that does not exist is empty. Files that
+// exist only during an apply are omitted, so that the result is the same in plan and apply.
 func (s *scope) fileSet(c call) (cty.Value, error) {
 	dir := s.at(c.text(0))
 	pattern := path.Clean(strings.TrimLeft(filepath.ToSlash(c.text(1)), "/"))
@@ -257,9 +256,9 @@ func (s *scope) fileSet(c call) (cty.Value, error) {
 	return cty.SetVal(found), nil
 }
 
-// ofRun reports whether a file is there for the time of an apply: its journal with its tail,
-// and the reserved room for the next state, beside the state file or, of a state that is kept
-// elsewhere, in the working folder.
+// ofRun reports whether a file exists only during an apply: its journal with the tail, and the
+// reserved space for the next state. They are next to the state file, or for other stores in
+// the working directory.
 func (s *scope) ofRun(dir, name string) bool {
 	hidden, ok := strings.CutPrefix(path.Base(name), ".")
 	if !ok {
@@ -281,7 +280,7 @@ func (s *scope) ofRun(dir, name string) bool {
 	return err == nil
 }
 
-// filesBelow is the files below a folder.
+// filesBelow returns the files below a directory.
 func (s *scope) filesBelow(dir string) fs.FS {
 	if name, ok := s.inFolder(dir); ok {
 		if sub, err := fs.Sub(s.config.Folder, name); err == nil {
@@ -291,17 +290,18 @@ func (s *scope) filesBelow(dir string) fs.FS {
 	return os.DirFS(dir)
 }
 
-// walked is the files below a folder, where no link leads back up.
+// walked is the file system below a directory. It follows links, except those that lead back to
+// a parent.
 type walked struct {
 	fs.FS
-	seen map[string]fs.FileInfo // the folders that were read; nil: nothing is looked for
-	loop string                 // a folder that leads by a link to one that it lies in
+	seen map[string]fs.FileInfo // the directories that were read; nil disables the check
+	loop string                 // a directory that contains itself through a link
 }
 
 // Stat implements [fs.StatFS].
 func (w *walked) Stat(name string) (fs.FileInfo, error) { return fs.Stat(w.FS, name) }
 
-// ReadDir implements [fs.ReadDirFS]. What leads back up holds nothing.
+// ReadDir implements [fs.ReadDirFS]. A link back to a parent is an empty directory.
 func (w *walked) ReadDir(name string) ([]fs.DirEntry, error) {
 	if w.seen == nil {
 		return fs.ReadDir(w.FS, name)

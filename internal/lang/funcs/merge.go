@@ -6,8 +6,8 @@ import (
 	"github.com/zclconf/go-cty/cty/function/stdlib"
 )
 
-// mergeFunc is merge, which makes the attributes of objects one object without working out
-// its type beforehand: that takes several times as long as the merge itself.
+// mergeFunc returns merge. It merges objects without computing the result type first, which
+// takes several times as long as the merge itself.
 func mergeFunc() function.Function {
 	slow := stdlib.MergeFunc
 	params, rest := opened(slow)
@@ -43,8 +43,7 @@ func mergeFunc() function.Function {
 	})
 }
 
-// plainObjects reports whether there are objects alone, all of them known and without marks
-// of their own.
+// plainObjects reports whether all arguments are known objects without marks of their own.
 func plainObjects(args []cty.Value) bool {
 	for _, arg := range args {
 		if !arg.Type().IsObjectType() || arg.IsMarked() || !arg.IsKnown() || arg.IsNull() {

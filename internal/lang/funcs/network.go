@@ -13,7 +13,7 @@ import (
 	"github.com/zclconf/go-cty/cty/gocty"
 )
 
-// network is the functions on IP addresses and prefixes in CIDR notation.
+// network returns the functions for IP addresses and prefixes in CIDR notation.
 func network() family {
 	return family{
 		"cidrcontains": onStrings("Tells whether a prefix contains an address or another prefix.",
@@ -27,7 +27,7 @@ func network() family {
 	}
 }
 
-// cidrFunc makes a function of a prefix and numbers.
+// cidrFunc returns a function of a prefix and numbers.
 func cidrFunc(about string, ret cty.Type, f func(call) (cty.Value, error), numbers ...string) function.Function {
 	params := stringParams("prefix")
 	for _, name := range numbers {
@@ -38,7 +38,7 @@ func cidrFunc(about string, ret cty.Type, f func(call) (cty.Value, error), numbe
 	})
 }
 
-// prefix reads argument i of c.
+// prefix parses argument i of c.
 func prefix(c call, i int) (*net.IPNet, error) {
 	_, network, err := net.ParseCIDR(withoutZeros(c.text(i)))
 	if err != nil {
@@ -47,9 +47,8 @@ func prefix(c call, i int) (*net.IPNet, error) {
 	return network, nil
 }
 
-// withoutZeros drops leading zeros of the decimal parts of an IPv4 address:
-// they were allowed, without a meaning, when these functions were made, and
-// parsers of today refuse them.
+// withoutZeros removes leading zeros from the decimal parts of an IPv4 address. They were
+// allowed and ignored when these functions were introduced; current parsers reject them.
 func withoutZeros(s string) string {
 	if !strings.Contains(s, ".") {
 		return s
@@ -86,7 +85,7 @@ func cidrHost(c call) (cty.Value, error) {
 	return cty.StringVal(ip.String()), nil
 }
 
-// whole reads argument i of c, a whole number that may number an address.
+// whole returns argument i of c, a whole number that may be the number of an address.
 func whole(c call, i int) (*big.Int, error) {
 	f := c.args[i].AsBigFloat()
 	if f.IsInf() || f.MantExp(nil) > 8*net.IPv6len+1 {
@@ -145,8 +144,7 @@ func cidrSubnetsFunc() function.Function {
 	})
 }
 
-// maxNewBits is the most that one subnet of cidrsubnets may extend the prefix,
-// as documented.
+// maxNewBits is the documented maximum by which a subnet of cidrsubnets may extend the prefix.
 const maxNewBits = 32
 
 func cidrSubnets(c call) (cty.Value, error) {
@@ -166,7 +164,7 @@ func cidrSubnets(c call) (cty.Value, error) {
 			return cty.NilVal, err
 		}
 		if last == nil {
-			// The one before the first of that size: its next is the first.
+			// The subnet before the first of that size, so that the next is the first.
 			last, err = cidr.Subnet(network, bits, 0)
 			if err != nil {
 				return cty.NilVal, function.NewArgErrorf(i, "%s", c.because(err))
@@ -190,7 +188,7 @@ func lastText(c call, last *net.IPNet) string {
 	return last.String()
 }
 
-// subnetBits reads argument i of c, the bits of one subnet of network.
+// subnetBits returns argument i of c, the additional bits of one subnet of network.
 func subnetBits(c call, i int, network *net.IPNet) (int, error) {
 	var bits int
 	if err := gocty.FromCtyValue(c.args[i], &bits); err != nil {

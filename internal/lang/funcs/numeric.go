@@ -10,7 +10,7 @@ import (
 	"github.com/zclconf/go-cty/cty/function/stdlib"
 )
 
-// numeric is the functions on numbers.
+// numeric returns the functions for numbers.
 func numeric() family {
 	return family{
 		"abs":      stdlib.AbsoluteFunc,
@@ -26,8 +26,8 @@ func numeric() family {
 	}
 }
 
-// onFloats makes a function of two numbers that is computed with the precision
-// of float64, as the language has it for log and pow.
+// onFloats returns a function of two numbers that is computed with the precision of float64, as
+// the language specifies for log and pow.
 func onFloats(about string, f func(a, b float64) (float64, error), names ...string) function.Function {
 	return function.New(&function.Spec{
 		Description:  about,
@@ -85,7 +85,7 @@ func sumFunc() function.Function {
 	})
 }
 
-// sum adds the elements of a known sequence that is not empty.
+// sum returns the sum of a known, non-empty sequence.
 func sum(list cty.Value) (cty.Value, error) {
 	wrong := function.NewArgErrorf(0, "argument must be list, set, or tuple of number values")
 	total := cty.Zero
@@ -94,7 +94,7 @@ func sum(list cty.Value) (cty.Value, error) {
 		if err != nil || number.IsNull() {
 			return cty.NilVal, wrong
 		}
-		total, err = stdlib.Add(total, number) // infinities of both signs are an error there
+		total, err = stdlib.Add(total, number) // adding infinities of both signs is an error
 		if err != nil {
 			return cty.NilVal, wrong
 		}
@@ -102,7 +102,7 @@ func sum(list cty.Value) (cty.Value, error) {
 	return total, nil
 }
 
-// isSequence tells whether values of the type have elements without keys.
+// isSequence reports whether values of a type have elements without keys.
 func isSequence(ty cty.Type) bool {
 	return ty.IsListType() || ty.IsSetType() || ty.IsTupleType()
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// regular is the functions that know regular expressions (RE2). They share
-// their compiled patterns, since one pattern is mostly used for many instances.
+// regular returns the functions with regular expressions (RE2). They share a cache of compiled
+// patterns, since a pattern is usually used for many instances.
 func regular() family {
 	ps := &patterns{}
 	return family{
@@ -24,7 +24,7 @@ func regular() family {
 	}
 }
 
-// patterns keeps compiled regular expressions, at most maxPatterns of them.
+// patterns caches at most maxPatterns compiled regular expressions.
 type patterns struct {
 	mu   sync.Mutex
 	kept map[string]*regexp.Regexp
@@ -52,8 +52,8 @@ func (ps *patterns) compile(pattern string) (*regexp.Regexp, error) {
 	return re, nil
 }
 
-// groups is a pattern with the type that a match of it has: a string without
-// capture groups, a tuple with unnamed ones, an object with named ones.
+// groups is a pattern with the type of its matches: a string without capture groups, a tuple
+// with unnamed groups, an object with named groups.
 type groups struct {
 	re    *regexp.Regexp
 	match cty.Type
@@ -106,11 +106,11 @@ func matchType(re *regexp.Regexp) (cty.Type, error) {
 	return cty.Object(named), nil
 }
 
-// value is what one match, given by its indices in str, yields.
+// value returns the value of one match, given its indices in str.
 func (g groups) value(str string, at []int) cty.Value {
 	group := func(i int) cty.Value {
 		if at[2*i] < 0 {
-			return cty.NullVal(cty.String) // the group took no part in the match
+			return cty.NullVal(cty.String) // the group is not part of the match
 		}
 		return cty.StringVal(str[at[2*i]:at[2*i+1]])
 	}
@@ -132,8 +132,8 @@ func (g groups) value(str string, at []int) cty.Value {
 	return cty.ObjectVal(vs)
 }
 
-// patternType is the result type of a function whose argument 0 is a pattern:
-// dynamic, unless the pattern is known and says it.
+// patternType returns the result type of a function whose argument 0 is a pattern. It is
+// dynamic if the pattern is unknown.
 func (ps *patterns) patternType(args []cty.Value) (cty.Type, error) {
 	pattern, marks := args[0].Unmark()
 	if !pattern.IsKnown() {
@@ -213,14 +213,14 @@ func replaceFunc(ps *patterns) function.Function {
 		}, "str", "substr", "replace")
 }
 
-// replacedSize measures what comes of a replacement, of which each $ may stand for a match.
+// replacedSize estimates the size of a replacement, in which each $ may be replaced by a match.
 func replacedSize(re *regexp.Regexp, str, with string) error {
 	most := (float64(len(str)) + 1) * float64(len(with)+1)
 	if most <= value.MaxText {
 		return nil
 	}
 	size, groups := float64(len(str)), float64(strings.Count(with, "$"))
-	for _, at := range re.FindAllStringIndex(str, value.MaxText/(len(with)+1)+1) { // more than that is too much anyhow
+	for _, at := range re.FindAllStringIndex(str, value.MaxText/(len(with)+1)+1) { // any more matches exceed the limit anyway
 		size += float64(len(with)) + groups*float64(at[1]-at[0])
 	}
 	return textBound(size)

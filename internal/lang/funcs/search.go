@@ -10,7 +10,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/value"
 )
 
-// searching is the functions that look for something in a collection.
+// searching returns the functions that search in a collection.
 func searching() family {
 	return family{
 		"contains":  containsFunc(),
@@ -20,7 +20,7 @@ func searching() family {
 	}
 }
 
-// containsFunc takes null for the value: whether a list holds null is known.
+// containsFunc returns contains. It accepts null as the value to search.
 func containsFunc() function.Function {
 	v := plain("value", cty.DynamicPseudoType)
 	v.AllowNull, v.AllowDynamicType = true, true
@@ -50,7 +50,7 @@ func containsFunc() function.Function {
 	})
 }
 
-// equal is a.Equals(b), sooner for the strings that lists mostly hold.
+// equal is a.Equals(b), with a fast path for strings.
 func equal(a, b cty.Value) cty.Value {
 	if a.Type() == cty.String && b.Type() == cty.String && a.IsKnown() && b.IsKnown() && !a.IsNull() && !b.IsNull() {
 		return cty.BoolVal(a.AsString() == b.AsString())
@@ -117,7 +117,7 @@ func lookupFunc() function.Function {
 	})
 }
 
-// lookup finds an element of a known map or object.
+// lookup returns an element of a known map or object.
 func lookup(from, key cty.Value) (cty.Value, bool) {
 	if from.Type().IsObjectType() {
 		if !from.Type().HasAttribute(key.AsString()) {
@@ -163,7 +163,7 @@ func errBadDefault() error {
 	return function.NewArgErrorf(2, "the default value must have the same type as the map elements")
 }
 
-// shown is a known string as it may stand in an error.
+// shown returns a known string in the form in which errors contain it.
 func shown(v cty.Value) string {
 	bare, marks := v.Unmark()
 	return call{args: []cty.Value{bare}, secret: []bool{secretMarks(marks)}}.quoted(0)
@@ -182,7 +182,7 @@ func matchKeysFunc() function.Function {
 			if ty, _ := convert.UnifyUnsafe([]cty.Type{args[1].Type(), args[2].Type()}); ty == cty.NilType {
 				return cty.NilType, errors.New("keys and searchset must be of the same type")
 			}
-			return args[0].Type(), nil // values are returned as they are
+			return args[0].Type(), nil // values are returned unchanged
 		},
 		RefineResult: notNull,
 		Impl: func(args []cty.Value, ret cty.Type) (cty.Value, error) {

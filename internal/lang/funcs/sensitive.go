@@ -7,7 +7,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/value"
 )
 
-// marking is the functions that set, take off and ask for marks.
+// marking returns the functions that set, remove and test marks.
 func marking() family {
 	return family{
 		"ephemeralasnull": ephemeralAsNullFunc(),
@@ -21,7 +21,7 @@ func marking() family {
 	}
 }
 
-// anything is a parameter that takes every value as it is.
+// anything returns a parameter that accepts every value unchanged.
 func anything(name string) function.Parameter {
 	return function.Parameter{
 		Name: name, Type: cty.DynamicPseudoType,
@@ -29,7 +29,7 @@ func anything(name string) function.Parameter {
 	}
 }
 
-// remarkFunc makes a function that changes nothing but marks.
+// remarkFunc returns a function that only changes marks.
 func remarkFunc(about string, f func(cty.Value) cty.Value) function.Function {
 	return function.New(&function.Spec{
 		Description: about,
@@ -39,8 +39,8 @@ func remarkFunc(about string, f func(cty.Value) cty.Value) function.Function {
 	})
 }
 
-// isSensitiveFunc answers unknown for an unknown value, since a value that
-// becomes known may become sensitive with it.
+// isSensitiveFunc returns issensitive. The result for an unknown value is unknown, since the
+// value may be sensitive when it is known.
 func isSensitiveFunc() function.Function {
 	return function.New(&function.Spec{
 		Description:  "Tells whether a value is sensitive; sensitive parts of it do not count.",
@@ -71,7 +71,7 @@ func ephemeralAsNullFunc() function.Function {
 				}
 				bare, marks := v.Unmark()
 				delete(marks, value.Ephemeral)
-				if bare.IsKnown() { // what is unknown stays so until it is known
+				if bare.IsKnown() { // an unknown value remains unknown
 					bare = cty.NullVal(bare.Type())
 				}
 				return bare.WithMarks(marks), nil

@@ -10,8 +10,7 @@ import (
 	"github.com/zclconf/go-cty/cty/gocty"
 )
 
-// text is the functions on strings; those with regular expressions are in
-// regexp.go.
+// text returns the functions for strings. Those with regular expressions are in regexp.go.
 func text() family {
 	return family{
 		"chomp":       chompFunc(),
@@ -36,7 +35,7 @@ func text() family {
 	}
 }
 
-// testFunc makes a function that asks something about two strings.
+// testFunc returns a function that compares two strings.
 func testFunc(about string, f func(a, b string) bool, names ...string) function.Function {
 	return function.New(&function.Spec{
 		Description:  about,
@@ -49,8 +48,8 @@ func testFunc(about string, f func(a, b string) bool, names ...string) function.
 	})
 }
 
-// startsWithFunc also answers for an unknown string of which the beginning is
-// known.
+// startsWithFunc returns startswith. The result is also known for an unknown string with a
+// known prefix.
 func startsWithFunc() function.Function {
 	str := plain("str", cty.String)
 	str.AllowUnknown = true
@@ -88,7 +87,7 @@ func chompFunc() function.Function {
 	})
 }
 
-// maxIndent keeps a mistaken number from filling the memory.
+// maxIndent limits the number of spaces, since a wrong number could use all memory.
 const maxIndent = 1 << 20
 
 func indentFunc() function.Function {

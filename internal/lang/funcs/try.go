@@ -11,10 +11,10 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// attempts is try and can, which take expressions instead of values. They catch
-// errors of evaluating; whoever makes the evaluation context reports references
-// that cannot be right whatever the values are. Each expression is evaluated
-// once a call, so that nesting costs nothing extra.
+// attempts returns try and can, which receive expressions instead of values. They catch
+// evaluation errors. References that are invalid for all values are reported when the
+// evaluation context is created. Each expression is evaluated once in a call, so that nesting
+// causes no additional cost.
 func attempts() family {
 	return family{
 		"can": function.New(&function.Spec{
@@ -27,7 +27,7 @@ func attempts() family {
 				case ds.HasErrors():
 					return cty.False, nil
 				case !v.IsWhollyKnown():
-					return cty.UnknownVal(cty.Bool), nil // it may yet fail once it is known
+					return cty.UnknownVal(cty.Bool), nil // it may fail when it is known
 				}
 				return cty.True, nil
 			},
@@ -53,8 +53,8 @@ func try(args []cty.Value) (cty.Value, error) {
 		case ds.HasErrors():
 			continue
 		case !v.IsWhollyKnown():
-			// Once it is known it may fail, and another expression may be the
-			// result, of another type.
+			// When the value is known, the expression may fail. The result is then that of
+			// another expression, which may have another type.
 			_, marks := v.Unmark()
 			return cty.DynamicVal.WithMarks(marks), nil
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/zclconf/go-cty/cty/function/stdlib"
 )
 
-// setUnion is the union of sets, made at once where all is known: joining one set after the
-// other takes time that grows with the square of their number.
+// setUnion returns setunion. If all sets are known, it merges them in one pass. Merging one set
+// after the other takes time that is quadratic in their number.
 func setUnion() function.Function {
 	slow := stdlib.SetUnionFunc
 	params, rest := opened(slow)

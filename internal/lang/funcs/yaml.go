@@ -1,10 +1,9 @@
 package funcs
 
-// YAML often comes from elsewhere (a file, the answer of a server), and two
-// kinds of small texts can take all time or memory: brackets nested very deep,
-// in whose depth the parser is quadratic, and aliases of aliases, whose
-// expansion is exponential in their number. Both are measured before parsing,
-// from above: a text may be taken for larger than it is, never for smaller.
+// YAML often comes from other sources (a file, the response of a server). Two kinds of small
+// texts can use all time or memory: deeply nested brackets, for which the parser takes
+// quadratic time, and aliases of aliases, whose expansion is exponential. Both are estimated
+// before parsing. The estimate may be too high, but never too low.
 
 import (
 	"math"
@@ -35,8 +34,8 @@ func yamlDecodeFunc() function.Function {
 }
 
 const (
-	maxNesting   = 10000    // brackets open at once
-	maxExpansion = 64 << 20 // bytes of the text with its aliases written out
+	maxNesting   = 10000    // maximum nesting depth of brackets
+	maxExpansion = 64 << 20 // maximum size in bytes of the text with expanded aliases
 )
 
 func tooLarge(text string) error {
@@ -49,8 +48,7 @@ func tooLarge(text string) error {
 	return nil
 }
 
-// nesting is the most brackets in s that are open at once, those in strings
-// counted as well.
+// nesting returns the maximum nesting depth of brackets in s, including those in strings.
 func nesting(s string) int {
 	depth, most := 0, 0
 	for i := range len(s) {
@@ -65,24 +63,24 @@ func nesting(s string) int {
 	return most
 }
 
-// anchor is a place that aliases refer to. Its node ends before the next line
-// that is not indented deeper, and before the first alias of it.
+// anchor is the target of aliases. Its node ends before the next line that is not indented
+// more, and before the first alias of it.
 type anchor struct {
 	name   string
 	indent int
-	item   bool    // in a line that starts with a dash
+	item   bool    // on a line that starts with a dash
 	from   float64 // size of the text before it
-	size   float64 // once closed
+	size   float64 // valid after it is closed
 	closed bool
 }
 
-// expansion is about how many bytes s has with its aliases written out. It is a
-// float64, which has room for exponential growth and ends in infinity.
+// expansion returns the approximate size in bytes of s with expanded aliases. It is a float64,
+// which can represent exponential growth up to infinity.
 func expansion(s string) float64 {
 	if !strings.Contains(s, "*") {
 		return float64(len(s))
 	}
-	var open []*anchor // indent never falls towards the end
+	var open []*anchor // sorted by indent
 	named := make(map[string]*anchor)
 	total := 0.0
 	for line := range strings.Lines(s) {
@@ -117,10 +115,10 @@ func expansion(s string) float64 {
 	return math.Max(total, float64(len(s)))
 }
 
-// ends tells whether the node of a has ended where a line starts with indent.
+// ends reports whether the node of a ends before a line with this indent.
 func ends(a *anchor, indent int, item bool) bool {
 	if indent == a.indent && item && !a.item {
-		return false // a list may stand as deep as its key
+		return false // a list may have the same indent as its key
 	}
 	return indent <= a.indent
 }

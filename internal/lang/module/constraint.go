@@ -9,16 +9,15 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A Constraint is what a call's version argument says. The zero Constraint
-// allows every released version.
+// A Constraint is the version constraint of a module call. The zero Constraint allows every
+// released version.
 type Constraint struct {
-	Text  string           // as written, "" without one
-	Exact *version.Version // of a single exact constraint
+	Text  string           // as written; "" if there is none
+	Exact *version.Version // set if the constraint is a single exact version
 	all   version.Constraints
 }
 
-// ParseConstraint understands the value of a version argument that stands at a
-// place.
+// ParseConstraint parses the value of a version argument at a source range.
 func ParseConstraint(text string, at source.Range) (Constraint, diag.List) {
 	all, err := version.NewConstraint(text)
 	if err != nil {
@@ -33,8 +32,8 @@ func ParseConstraint(text string, at source.Range) (Constraint, diag.List) {
 	return c, nil
 }
 
-// Allows reports whether a version meets the constraint. A prerelease does so
-// only if it is the one that is named alone.
+// Allows reports whether a version satisfies the constraint. A prerelease only satisfies it if
+// the constraint consists of exactly this version.
 func (c Constraint) Allows(text string) bool {
 	v, err := version.NewVersion(text)
 	if err != nil {
@@ -46,8 +45,8 @@ func (c Constraint) Allows(text string) bool {
 	return c.all == nil || c.all.Check(v)
 }
 
-// CallVersion is what the version argument of a node's call allows. given is
-// false if the call has none, or one that is null.
+// CallVersion returns the version constraint of a node's call. given is false if the call has
+// none, or its value is null.
 func CallVersion(n *Node, o Options) (c Constraint, given bool, ds diag.List) {
 	b := &builder{o: o}
 	return b.version(n)

@@ -9,9 +9,9 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// providerKeys holds for_each of the provider blocks in a module and in what it
-// calls to what is known before anything is planned: which providers there are is
-// settled by then. Each message comes once, however often a module is called.
+// providerKeys checks that for_each of provider blocks is known before planning, because the
+// set of providers must be known then. Each message is returned once, even if a module is
+// called several times.
 func providerKeys(root *Node) diag.List {
 	var ds diag.List
 	reported := map[source.Range]bool{}
@@ -39,8 +39,8 @@ func providerKeys(root *Node) diag.List {
 	return ds
 }
 
-// constInputs holds what calls give to variables with const = true to what is known
-// before anything is planned. Each message comes once, however often a module is called.
+// constInputs checks that calls give variables with const = true values that are known before
+// planning. Each message is returned once, even if a module is called several times.
 func constInputs(root *Node) diag.List {
 	var ds diag.List
 	reported := map[source.Range]bool{}
@@ -76,13 +76,13 @@ func constInputs(root *Node) diag.List {
 	return ds
 }
 
-// within reports whether a place lies in another one.
+// within reports whether one range contains another.
 func within(at, in source.Range) bool {
 	return at.Filename == in.Filename && at.Start.Byte >= in.Start.Byte && at.End.Byte <= in.End.Byte
 }
 
-// staticReads follows the references of an expression that must be known early,
-// through values, and notes those that lead to something that is not.
+// staticReads follows the references of an expression that must be known early, and records
+// those that lead to something that is not.
 type staticReads struct {
 	seen map[staticName]bool
 	ds   diag.List
@@ -102,7 +102,7 @@ func (s *staticReads) expr(n *Node, x hcl.Expression) {
 
 func (s *staticReads) follow(n *Node, ref hcl.Traversal) {
 	if len(ref) < 2 {
-		return // that a name must follow is reported where it is evaluated
+		return // an incomplete reference is reported where it is evaluated
 	}
 	a, _ := ref[1].(hcl.TraverseAttr)
 	id := staticName{n, ref.RootName(), a.Name}

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// ResolveLinks resolves the links in a slash-separated path that counts from
-// root. The result is relative unless an absolute link led away.
+// ResolveLinks resolves the links in a slash-separated path relative to root. The result is
+// relative unless there is an absolute link.
 func ResolveLinks(root, rel string) string {
 	open := func(p string) string {
 		if filepath.IsAbs(p) {

@@ -11,9 +11,9 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// CheckProviders holds the providers that modules are given to what the modules
-// ask for: reference section 2.2. Each call is looked at once, however often the
-// module that it stands in is used.
+// CheckProviders checks that calls pass the provider configurations that modules require
+// (reference section 2.2). Each call is checked once, even if its module is called several
+// times.
 func CheckProviders(t *Tree) diag.List {
 	c := &providerCheck{calls: map[*config.Call]bool{}, blocks: map[*config.Provider]bool{}, metas: map[*config.ProviderMeta]bool{}}
 	t.Walk(func(n *Node) {
@@ -43,7 +43,7 @@ func (c *providerCheck) errorf(code string, at *source.Range, summary, detail st
 	c.ds = append(c.ds, diag.Errorf(code, at, summary, detail, args...)...)
 }
 
-// blocksOf checks the provider blocks that stand in a module which is called.
+// blocksOf checks the provider blocks in a called module.
 func (c *providerCheck) blocksOf(n *Node) {
 	for _, key := range slices.Sorted(maps.Keys(n.Config.Providers)) {
 		p := n.Config.Providers[key]
@@ -63,8 +63,8 @@ func (c *providerCheck) blocksOf(n *Node) {
 	}
 }
 
-// together warns of what would lose its provider in the same step as its place
-// in configuration: instances over the same elements as those of the provider.
+// together warns if removing an element would remove instances and their provider configuration
+// in the same step: for_each of both is the same expression.
 func (c *providerCheck) together(n *Node) {
 	check := func(kind string, forEach *config.Setting, ref config.ProviderRef) {
 		p := n.Config.Providers[ref.String()]
@@ -89,8 +89,7 @@ func (c *providerCheck) together(n *Node) {
 	}
 }
 
-// sameExpr reports whether two expressions are written alike, as far as
-// references and calls of functions go.
+// sameExpr reports whether two expressions contain the same references and function calls.
 func sameExpr(a, b hcl.Expression) bool {
 	switch x := a.(type) {
 	case *hclsyntax.ScopeTraversalExpr:
@@ -120,7 +119,7 @@ func sameRef(a, b hcl.Traversal) bool {
 	})
 }
 
-// meta holds provider_meta blocks to constants.
+// meta checks that provider_meta blocks contain constants only.
 func (c *providerCheck) meta(n *Node) {
 	for _, name := range slices.Sorted(maps.Keys(n.Config.ProviderMetas)) {
 		m := n.Config.ProviderMetas[name]
@@ -138,7 +137,7 @@ func (c *providerCheck) meta(n *Node) {
 	}
 }
 
-// repeated says which argument makes a call one that may yield no module.
+// repeated returns the argument because of which a call may have no instances.
 func repeated(call *config.Call) (what string, at *source.Range) {
 	for _, s := range []struct {
 		name string
@@ -154,7 +153,7 @@ func repeated(call *config.Call) (what string, at *source.Range) {
 	return "", nil
 }
 
-// passed checks what a call passes.
+// passed checks the provider configurations that a call passes.
 func (c *providerCheck) passed(n *Node) {
 	given := map[string]bool{}
 	for _, p := range n.Call.Providers {
@@ -185,7 +184,7 @@ func (c *providerCheck) passed(n *Node) {
 	}
 }
 
-// takes reports whether a module asks for a configuration at all.
+// takes reports whether a module requires a configuration.
 func (c *providerCheck) takes(n *Node, child config.ProviderRef) bool {
 	if declares(n.Config, child) {
 		return true
@@ -198,7 +197,7 @@ func (c *providerCheck) takes(n *Node, child config.ProviderRef) bool {
 	return true
 }
 
-// declares reports whether a module says that it has or takes a configuration.
+// declares reports whether a module declares that it has or requires a configuration.
 func declares(m *config.Module, ref config.ProviderRef) bool {
 	if m.Providers[config.ProviderRef{Name: ref.Name, Alias: ref.Alias}.String()] != nil {
 		return true
@@ -210,7 +209,7 @@ func declares(m *config.Module, ref config.ProviderRef) bool {
 	return rp != nil && slices.ContainsFunc(rp.Aliases, func(a config.ProviderRef) bool { return a.Alias == ref.Alias })
 }
 
-// missing checks that a call passes the configurations that its module has no default for.
+// missing checks that a call passes the configurations for which its module has no default.
 func (c *providerCheck) missing(n *Node) {
 	for _, name := range slices.Sorted(maps.Keys(n.Config.RequiredProviders)) {
 		for _, a := range n.Config.RequiredProviders[name].Aliases {

@@ -8,8 +8,8 @@ import (
 	"github.com/terrace-iac/terrace/config"
 )
 
-// Requirements lists the providers that a module needs itself, called modules
-// aside, with the constraints on their versions in the order of their places.
+// Requirements returns the providers that a module itself requires, without called modules. The
+// version constraints are in source order.
 func Requirements(m *config.Module) map[addr.Provider][]config.Constraint {
 	out := map[addr.Provider][]config.Constraint{}
 	for name, rp := range m.RequiredProviders {
@@ -30,7 +30,7 @@ func Requirements(m *config.Module) map[addr.Provider][]config.Constraint {
 	return out
 }
 
-// ByPlace puts constraints in the order of their places.
+// ByPlace compares constraints by their source ranges.
 func ByPlace(a, b config.Constraint) int {
 	return cmp.Or(cmp.Compare(a.At.Filename, b.At.Filename), cmp.Compare(a.At.Start.Byte, b.At.Start.Byte))
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 )
 
-// CheckProvisioners holds the provisioners of a tree to the types that there are.
-// A plan does so too: when the first of a type would run, much is done already.
+// CheckProvisioners reports provisioners of unknown types. Planning would report them too late,
+// when the first provisioner runs and much is already done.
 func CheckProvisioners(t *Tree, known func(typ string) bool) diag.List {
 	var ds diag.List
 	check := func(all []*config.Provisioner) {

@@ -17,19 +17,18 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// StaticFunctions gives the functions that early evaluation may call.
+// StaticFunctions returns the functions that early evaluation may call.
 type StaticFunctions func() map[string]function.Function
 
-// Static evaluates an expression of a module early: before anything is
-// planned, from variables, locals, path.* and terraform.workspace alone
-// (OpenTofu's early evaluation).
+// Static evaluates an expression of a module before planning. It may only use variables,
+// locals, path.* and terraform.workspace. This is OpenTofu's early evaluation.
 func Static(n *Node, x hcl.Expression, o Options) (cty.Value, diag.List) {
 	b := &builder{o: o}
 	return b.static(n, x, "expression")
 }
 
-// StaticValue is Static for those who judge the value by themselves: it may have
-// marks and be unknown.
+// StaticValue is like Static, but the value may have marks and be unknown; the caller must
+// handle that.
 func StaticValue(n *Node, x hcl.Expression, o Options) (cty.Value, diag.List) {
 	return (&builder{o: o}).value(n, x)
 }
@@ -39,7 +38,7 @@ func (b *builder) value(n *Node, x hcl.Expression) (cty.Value, diag.List) {
 }
 
 func (b *builder) static(n *Node, x hcl.Expression, what string) (cty.Value, diag.List) {
-	if _, diags := x.Value(nil); diags.HasErrors() { // it needs names
+	if _, diags := x.Value(nil); diags.HasErrors() { // it contains references
 		b.asked = true
 	}
 	v, ds := b.value(n, x)
@@ -61,11 +60,11 @@ func (b *builder) static(n *Node, x hcl.Expression, what string) (cty.Value, dia
 }
 
 // CodeNotEarly is the code of the error that a variable without a value is needed before
-// anything is planned.
+// planning.
 const CodeNotEarly = diag.CodeModuleNotEarly
 
-// staticScope resolves references for early evaluation. It follows references
-// by recursion and keeps the trail to find cycles.
+// staticScope resolves references for early evaluation. It evaluates them recursively and
+// records the path to find cycles.
 type staticScope struct {
 	b     *builder
 	node  *Node

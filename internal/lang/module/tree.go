@@ -1,7 +1,7 @@
 // Package module builds the tree of module calls from installed modules.
 //
-// Main types: Tree and Node. The one rule: a folder is loaded once, however
-// many calls name it, so nodes share their configuration and must not change it.
+// Main types: Tree and Node. The one rule: a directory is loaded once, even if several calls
+// refer to it. Nodes therefore share their configuration and must not modify it.
 package module
 
 import (
@@ -19,41 +19,41 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// maxDepth bounds how deep calls nest, so that a module that calls itself ends in an error.
+// maxDepth is the maximum nesting depth of calls, so that a module that calls itself results in
+// an error.
 const maxDepth = 200
 
-// The tree that is built.
+// The types of the tree.
 type (
 	Node  = config.Node
 	Tree  = config.Tree
 	Loads = config.Loads
 )
 
-// Options say how to build a tree.
+// Options configures Build.
 type Options struct {
 	Config    config.Options
-	Manifest  map[string]Installed             // what is installed, by call path ("a.b")
-	Functions StaticFunctions                  // for early evaluation; nil allows none
-	Variables func(*config.Variable) cty.Value // values of root variables for early evaluation; cty.NilVal: the default
+	Manifest  map[string]Installed             // installed modules by call path ("a.b")
+	Functions StaticFunctions                  // for early evaluation; nil means none
+	Variables func(*config.Variable) cty.Value // values of root variables for early evaluation; cty.NilVal means the default
 	Workspace string
-	// Canonical writes a source address as the manifest has it; versioned says
-	// whether the call has a version argument. Nil: only the host of registry
-	// addresses is filled in.
+	// Canonical converts a source address to the form in the manifest. versioned means that the
+	// call has a version argument. nil only adds the default host to registry addresses.
 	Canonical func(src string, versioned bool) string
-	// Links resolves the links in a folder's name, for called modules beside their
-	// callers; nil: names stay as they are. See ResolveLinks.
+	// Links resolves links in the name of a local module's directory; nil means that names are
+	// unchanged. See ResolveLinks.
 	Links func(dir string) string
-	// Loads keeps the folders that were loaded, for several trees on the same
-	// files with the same Config; nil: for this tree alone.
+	// Loads caches loaded directories for several trees of the same files with the same Config.
+	// nil means that this tree has its own cache.
 	Loads *Loads
-	// KeyPrefix stands before the keys of all calls in the manifest.
+	// KeyPrefix begins the manifest keys of all calls.
 	KeyPrefix string
-	// Change returns what takes the place of a module that was loaded, which it must not
-	// change itself; nil: nothing does.
+	// Change returns a replacement for a loaded module, which it must not modify. nil means no
+	// replacement.
 	Change func(path addr.Module, m *config.Module) *config.Module
 }
 
-// key is the key of a call in the manifest.
+// key returns the manifest key of a call.
 func (o Options) key(path addr.Module) string {
 	if o.KeyPrefix == "" {
 		return path.Key()
@@ -72,20 +72,20 @@ type builder struct {
 	o     Options
 	root  string
 	loads *Loads
-	calls map[*config.Call]callFacts // those that are the same for every node of the module
-	links map[string]string          // folders with their links resolved
-	asked bool                       // an expression asked for more than its own text
+	calls map[*config.Call]callFacts // facts that are the same for every node of the module
+	links map[string]string          // directories with their links resolved
+	asked bool                       // an expression needed more than its own text
 }
 
-// callFacts is what a call says of its module.
+// callFacts are the evaluated source and version of a call.
 type callFacts struct {
 	source    string
-	canonical string // as the manifest has it
+	canonical string // in the form of the manifest
 	versioned bool
 	want      Constraint
 }
 
-// Build loads the root folder and every module that it calls.
+// Build loads the root directory and every module that it calls.
 func Build(ctx context.Context, dir string, o Options) (*Tree, diag.List) {
 	b := &builder{o: o, root: dir, loads: o.Loads, calls: map[*config.Call]callFacts{}, links: map[string]string{}}
 	if b.loads == nil {
@@ -122,7 +122,7 @@ func (b *builder) children(ctx context.Context, n *Node, depth int, seen map[*co
 
 func (b *builder) child(n *Node, call *config.Call, depth int, seen map[*config.Module]bool) (*Node, diag.List) {
 	if call.Source == nil {
-		return nil, nil // the missing argument was reported when the block was read
+		return nil, nil // decoding the block reported the missing argument
 	}
 	child := &Node{Path: n.Path.Child(call.Name), Call: call, Parent: n, Calls: map[string]*Node{}}
 	says, ds := b.facts(child)
@@ -145,7 +145,7 @@ func (b *builder) child(n *Node, call *config.Call, depth int, seen map[*config.
 	if b.o.Change != nil {
 		child.Config = b.o.Change(child.Path, mod)
 	}
-	if !seen[mod] { // each folder's messages once
+	if !seen[mod] { // the messages of each directory once
 		seen[mod] = true
 		if config.Unread(more) {
 			return nil, coded(unreadable, diag.Errorf(diag.CodeFilesRead, &at, "Unreadable module directory", "The folder %q, which this call names, does not exist or cannot be read.", child.Dir))
@@ -156,7 +156,7 @@ func (b *builder) child(n *Node, call *config.Call, depth int, seen map[*config.
 	return child, ds
 }
 
-// onlyInRoot reports what a called module may not have.
+// onlyInRoot reports blocks that a called module must not have.
 func onlyInRoot(m *config.Module, call *config.Call) diag.List {
 	var ds diag.List
 	if m.Backend != nil {
@@ -168,7 +168,7 @@ func onlyInRoot(m *config.Module, call *config.Call) diag.List {
 	return ds
 }
 
-// IsLocal reports whether a module source is a folder beside the calling module.
+// IsLocal reports whether a module source is a path relative to the calling module.
 func IsLocal(src string) bool {
 	for _, p := range []string{"./", "../", `.\`, `..\`} {
 		if strings.HasPrefix(src, p) {
@@ -182,7 +182,7 @@ func joinDir(dir, src string) string {
 	return filepath.ToSlash(filepath.Join(dir, strings.ReplaceAll(src, `\`, "/")))
 }
 
-// normal writes a source address with the default registry host, as modules.json has it.
+// normal adds the default registry host to a source address, as in modules.json.
 func normal(src string) string {
 	if strings.Count(strings.SplitN(src, "//", 2)[0], "/") == 2 && !strings.Contains(src, ":") {
 		return addr.DefaultHost + "/" + src
@@ -190,23 +190,23 @@ func normal(src string) string {
 	return src
 }
 
-// The codes of errors about modules that are not here.
+// The codes of errors about missing modules.
 const (
 	notInstalled = diag.CodeModuleNotInstalled
 	outgrown     = diag.CodeModuleVersionChanged
 	unreadable   = diag.CodeModuleUnreadable
 )
 
-// NotInstalled is the error about a module that has to be installed first.
+// NotInstalled returns the error that a module must be installed first.
 func NotInstalled() diag.List {
 	return coded(notInstalled, diag.Errorf(diag.CodeModuleNotInstalled, nil, "Module not installed", "This module is not yet installed. Run \"terrace init\" to install all modules required by this configuration."))
 }
 
-// NeedsInstall reports whether an error says that modules are to be installed.
+// NeedsInstall reports whether an error means that modules must be installed.
 func NeedsInstall(m *diag.Message) bool { return m.Code == notInstalled || m.Code == outgrown }
 
-// Missing reports whether an error says that a called module is not here: not
-// installed, or a folder that does not exist.
+// Missing reports whether an error means that a called module is missing: not installed, or a
+// directory that does not exist.
 func Missing(m *diag.Message) bool { return NeedsInstall(m) || m.Code == unreadable }
 
 func coded(code string, ds diag.List) diag.List {
@@ -216,8 +216,8 @@ func coded(code string, ds diag.List) diag.List {
 	return ds
 }
 
-// locate finds the folder of a called module: beside the caller, or where the
-// manifest says that it is installed.
+// locate finds the directory of a called module: relative to the caller, or as recorded in the
+// manifest.
 func (b *builder) locate(child *Node, says callFacts, at *source.Range) diag.List {
 	if IsLocal(says.source) {
 		child.Dir = b.local(joinDir(child.Parent.Dir, says.source))
@@ -240,8 +240,8 @@ func (b *builder) locate(child *Node, says callFacts, at *source.Range) diag.Lis
 	return nil
 }
 
-// local is the name of a folder with its links resolved, as the peers have it in
-// path.module. Many calls name one folder, so it is asked for once.
+// local returns the name of a directory with its links resolved, as OpenTofu has it in
+// path.module. The result is cached, since many calls refer to one directory.
 func (b *builder) local(dir string) string {
 	if b.o.Links == nil {
 		return dir
@@ -255,8 +255,8 @@ func (b *builder) local(dir string) string {
 	return name
 }
 
-// facts is what the call of a node says. Most calls are literal: they say the
-// same wherever their module is called from, and are read once.
+// facts evaluates the source and version of a node's call. Most calls have literal arguments;
+// these are evaluated once for all callers.
 func (b *builder) facts(child *Node) (callFacts, diag.List) {
 	call := child.Call
 	if f, ok := b.calls[call]; ok {

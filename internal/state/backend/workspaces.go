@@ -197,8 +197,8 @@ func placeOf(st store.Store, workspace string) string {
 	return workspace
 }
 
-// Homeless returns a name for a state whose store cannot determine the location of the journal.
-// ok is false if the store can.
+// Homeless returns a name for the state of a store that can neither locate nor store a journal.
+// ok is false for other stores.
 func Homeless(st store.Store, workspace string) (name string, ok bool) {
 	if _, beside := st.(Journaler); beside || BlobsOf(st) != nil {
 		return "", false

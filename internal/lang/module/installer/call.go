@@ -16,34 +16,34 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// maxDepth bounds how deep calls nest.
+// maxDepth is the maximum nesting depth of calls.
 const maxDepth = 200
 
-// A call is one module call on its way to be installed.
+// A call is one module call that is being installed.
 type call struct {
 	key    string
-	node   *module.Node // the child; its Config is set when it is loaded
-	parent *call        // nil for calls of the root module
+	node   *module.Node // the called module; its Config is set when it is loaded
+	parent *call        // nil for calls in the root module
 	depth  int
-	at     source.Range // of the source argument
+	at     source.Range // range of the source argument
 	addr   fetch.Address
 	want   module.Constraint
-	vAt    source.Range // of the version argument
+	vAt    source.Range // range of the version argument
 
-	dir        string // relative to the root folder, as the manifest has it
-	version    string // of a registry module
-	packageDir string // where the package is, for remote modules
-	reuse      bool   // what is installed fits
+	dir        string // relative to the root directory, as in the manifest
+	version    string // selected version of a registry module
+	packageDir string // directory of the package of a remote module
+	reuse      bool   // the installed module is still suitable
 	hash       lock.Hash
 	ds         diag.List
 }
 
 func (c *call) failed() bool { return c.ds.HasErrors() }
 
-// call evaluates a call's source and version and settles where the module is to be.
+// call evaluates a call's source and version and determines the directory of the module.
 func (in *installer) call(p *module.Node, cfg *config.Call) (*call, diag.List) {
 	if cfg.Source == nil {
-		return nil, nil // reported when the block was read
+		return nil, nil // reported when the block was decoded
 	}
 	c := &call{
 		node: &module.Node{Path: p.Path.Child(cfg.Name), Call: cfg, Parent: p, Calls: map[string]*module.Node{}},
@@ -61,7 +61,7 @@ func (in *installer) call(p *module.Node, cfg *config.Call) (*call, diag.List) {
 		return nil, diag.Errorf(diag.CodeModuleDepth, &c.at, "Module calls nest too deep", "The call %s nests more than %d modules deep.", shortKey(c.key), maxDepth)
 	}
 	if in.testRuns[p] {
-		c.node.Parent = nil // a run has a tree of its own, in which the module under test may be called
+		c.node.Parent = nil // a test run has its own tree, in which the module under test may be called
 	}
 	c.node.Source = c.addr.String()
 	if c.addr.Kind == fetch.Local {
@@ -69,7 +69,7 @@ func (in *installer) call(p *module.Node, cfg *config.Call) (*call, diag.List) {
 		if c.parent != nil {
 			from = c.parent.dir
 		}
-		c.dir = module.ResolveLinks(in.root, path.Join(from, c.addr.Path)) // as the peers do
+		c.dir = module.ResolveLinks(in.root, path.Join(from, c.addr.Path)) // as OpenTofu does
 		c.node.Dir = c.dir
 	} else {
 		in.installed(c)
@@ -118,7 +118,7 @@ func (in *installer) text(p *module.Node, s *config.Setting) (string, diag.List)
 	return v.AsString(), nil
 }
 
-// installed looks whether what is installed already fits the call.
+// installed checks whether the installed module is still suitable for the call.
 func (in *installer) installed(c *call) {
 	base := path.Join(filepath.ToSlash(in.relativeOf(in.data)), "modules", c.key)
 	c.packageDir = in.absolute(base)
@@ -133,7 +133,7 @@ func (in *installer) installed(c *call) {
 		c.node.Dir = c.dir
 		return
 	}
-	if dir := path.Clean(rec.Dir); dir != base && !strings.HasPrefix(dir, base+"/") { // the list can come with a checkout
+	if dir := path.Clean(rec.Dir); dir != base && !strings.HasPrefix(dir, base+"/") { // the manifest may come with a checkout
 		c.node.Dir = c.dir
 		return
 	}
@@ -145,8 +145,8 @@ func (in *installer) installed(c *call) {
 	c.node.Dir, c.node.Version = rec.Dir, rec.Version
 }
 
-// changed reports whether the module of a call is a remote one that is installed
-// anew in this run; what is below it is then installed anew too.
+// changed reports whether the module of a call is a remote module that is installed again in
+// this run. Modules below it are then installed again, too.
 func (c *call) changed() bool {
 	for p := c; p != nil; p = p.parent {
 		if p.addr.Kind != fetch.Local {
@@ -161,8 +161,8 @@ func parentKey(key string) string {
 	return key[:max(i, 0)]
 }
 
-// cycle refuses calls of a module that is among the callers: nothing in the
-// language could end that.
+// cycle returns an error if the module of a call is one of its callers: the language has no way
+// to end the recursion.
 func (c *call) cycle() diag.List {
 	same := func(p *call) bool {
 		if c.addr.Kind == fetch.Local || p.addr.Kind == fetch.Local {
@@ -181,7 +181,7 @@ func (c *call) cycle() diag.List {
 	return c.node.Endless()
 }
 
-// absolute is a folder of the manifest as it is to be opened.
+// absolute returns the path for opening a directory in the manifest.
 func (in *installer) absolute(dir string) string {
 	return folder(in.root).path(filepath.FromSlash(dir))
 }

@@ -23,63 +23,63 @@ import (
 	"github.com/terrace-iac/terrace/internal/settings/lock"
 )
 
-// A Registry lists the modules of registries.
+// A Registry provides modules from registries.
 type Registry interface {
-	// PackageKey is what the package of a version is known as in the cache.
+	// PackageKey returns the cache key of the package of a version.
 	PackageKey(a fetch.Address, version string) string
-	// ModuleVersions lists the versions of a module.
+	// ModuleVersions returns the versions of a module.
 	ModuleVersions(ctx context.Context, a fetch.Address) ([]string, error)
-	// ModuleLocation tells where the package of a version is.
+	// ModuleLocation returns the location of the package of a version.
 	ModuleLocation(ctx context.Context, a fetch.Address, version string) (fetch.Location, error)
 }
 
-// Options say how to install.
+// Options configures Install.
 type Options struct {
-	DataDir  string // .terraform, absolute or relative to the root folder; "" means .terraform
-	Upgrade  bool   // ask anew for everything that is remote
+	DataDir  string // absolute or relative to the root directory; "" means .terraform
+	Upgrade  bool   // check all remote modules for newer versions
 	Lenient  bool   // errors in the configuration of modules are warnings
 	Tree     module.Options
 	Packages *fetch.Fetcher
-	Read     *readfile.Kept // reads the manifest; nil: from disk each time
+	Read     *readfile.Kept // reads the manifest; nil reads from disk each time
 	Registry Registry
-	Workers  int         // packages fetched at once; below 1 means 8
-	Progress func(Event) // one call at a time; may be nil
+	Workers  int         // number of concurrent downloads; below 1 means 8
+	Progress func(Event) // calls are not concurrent; may be nil
 
-	Lock        *lock.File // the dependency lock file as it is; may be nil
-	LockModules bool       // pin remote modules in it; they stay pinned once one is
-	LockOnly    bool       // the lock file may not change
+	Lock        *lock.File // the current dependency lock file; may be nil
+	LockModules bool       // pin remote modules in it; they remain pinned once one is
+	LockOnly    bool       // the lock file must not change
 
-	// Tests are calls beside those of the root module, of test files, by the keys that they
-	// are installed under.
+	// Tests contains module calls of test files by their manifest keys, which are installed in
+	// addition to those of the root module.
 	Tests map[string]*config.Call
 }
 
-// Result is what Install did.
+// Result is the result of Install.
 type Result struct {
 	Manifest Manifest
-	Lock     *lock.File // as the lock file should be from now on; its providers are as they were
+	Lock     *lock.File // the new lock file; its providers are unchanged
 	Root     *config.Module
-	Calls    int // of modules, all together
+	Calls    int // total number of module calls
 }
 
-// An EventKind says what happened to a module.
+// An EventKind is the kind of an Event.
 type EventKind uint8
 
-// The kinds.
+// The kinds of events.
 const (
-	Downloading EventKind = iota // Source and Version are being fetched
-	Ready                        // the module is in Dir
+	Downloading EventKind = iota // the download of Source and Version begins
+	Ready                        // the module is available in Dir
 )
 
-// An Event tells about one call.
+// An Event reports progress about one call.
 type Event struct {
 	Kind            EventKind
-	Key             string // call path
+	Key             string // path of the call
 	Source, Version string
 	Dir             string
 }
 
-// Text is the event as a line of init.
+// Text returns the event as a line of init's output.
 func (e Event) Text() string {
 	if e.Kind == Downloading {
 		if e.Version != "" {
@@ -94,18 +94,18 @@ func (e Event) Text() string {
 type installer struct {
 	o    Options
 	root string
-	data string // data folder, absolute or relative like root
+	data string // data directory, absolute or relative like root
 
 	old, next Manifest
 	loads     *module.Loads
 	versions  parallel.Cache[string, versionList]
-	placed    map[string]string // folder of a placed package, by what it is
+	placed    map[string]string // directory of a placed package, by package key
 	pins      *pins
-	calls     map[*module.Node]*call // by the node that a call made
+	calls     map[*module.Node]*call // by the node that a call created
 	seen      map[*config.Module]bool
-	testRuns  map[*module.Node]bool // the nodes that tests made: what they call is the root module of a test run
+	testRuns  map[*module.Node]bool // nodes of tests: the modules that they call are root modules of test runs
 
-	mu sync.Mutex // around Progress
+	mu sync.Mutex // protects Progress
 }
 
 type loaded struct {
@@ -113,11 +113,11 @@ type loaded struct {
 	ds  diag.List
 }
 
-// Install loads the root folder, which must be absolute, installs every module
-// that it calls, directly or through others, and writes the manifest. After an
-// error the manifest tells what is installed all the same, so that the next run
-// goes on from there. Messages name files relative to the root folder. Where
-// o.Tree.Config has an FS, it must resolve relative names against the root folder.
+// Install loads the root directory, which must be absolute, installs every module that it calls
+// directly or indirectly, and writes the manifest. After an error the manifest contains what
+// was installed, so that the next run continues from there. Messages contain file names
+// relative to the root directory. If o.Tree.Config has an FS, it must resolve names relative to
+// the root directory.
 func Install(ctx context.Context, root string, o Options) (Result, diag.List) {
 	in := &installer{o: o, root: root, next: Manifest{}, placed: map[string]string{}, seen: map[*config.Module]bool{}, testRuns: map[*module.Node]bool{}, calls: map[*module.Node]*call{}}
 	in.data = in.dataDir()
@@ -129,7 +129,7 @@ func Install(ctx context.Context, root string, o Options) (Result, diag.List) {
 	}
 	var ds diag.List
 	if in.old, ds = ReadManifest(o.Read, in.data); ds.HasErrors() {
-		in.old, ds = Manifest{}, nil // it is written anew
+		in.old, ds = Manifest{}, nil // it is written from scratch
 	}
 	in.pins = newPins(o)
 	if in.loads = o.Tree.Loads; in.loads == nil {
@@ -161,7 +161,7 @@ func Install(ctx context.Context, root string, o Options) (Result, diag.List) {
 	}
 	res.Manifest = in.next
 	if ds.HasErrors() && len(in.next) == 0 && len(in.old) == 0 {
-		return res, ds // nothing to go on from
+		return res, ds // without the root module there is nothing to install
 	}
 	if err := in.next.write(o.Read, in.data); err != nil {
 		ds = append(ds, diag.Errorf(diag.CodeFilesWrite, nil, "Failed to update module manifest", "The list of installed modules cannot be written: %s.", err)...)
@@ -174,7 +174,7 @@ func Install(ctx context.Context, root string, o Options) (Result, diag.List) {
 	return res, ds
 }
 
-// tests makes a module for each call of a test file, which stands where the key says.
+// tests returns a module for each call of a test file. Its path is that of the key.
 func (in *installer) tests() []*module.Node {
 	var out []*module.Node
 	for _, key := range slices.Sorted(maps.Keys(in.o.Tests)) {
@@ -203,7 +203,7 @@ func (in *installer) dataDir() string {
 	return filepath.Join(in.root, d)
 }
 
-// folder is a file system in which relative names count from a folder.
+// folder is a file system with names relative to a directory.
 type folder string
 
 func (f folder) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(f.path(name)) }
@@ -216,7 +216,7 @@ func (f folder) path(name string) string {
 	return filepath.Join(string(f), name)
 }
 
-// keepOld keeps what the old manifest knows of calls that were not reached.
+// keepOld keeps the entries of the old manifest for calls that were not reached.
 func (in *installer) keepOld() {
 	for key, e := range in.old {
 		if _, ok := in.next[key]; !ok {
@@ -225,8 +225,8 @@ func (in *installer) keepOld() {
 	}
 }
 
-// keepTests keeps what a peer installed for its test files, whose keys begin with
-// "test.", unless a call of that name wants them.
+// keepTests keeps modules that OpenTofu or Terraform installed for test files. Their keys begin
+// with "test.". A call with the same key replaces the entry.
 func (in *installer) keepTests() {
 	if _, taken := in.next["test"]; taken {
 		return
@@ -238,7 +238,7 @@ func (in *installer) keepTests() {
 	}
 }
 
-// configMessages makes errors in a configuration warnings where that is wanted.
+// configMessages turns errors in configuration into warnings if Lenient is set.
 func (in *installer) configMessages(ds diag.List) diag.List {
 	if !in.o.Lenient {
 		return ds
@@ -252,7 +252,7 @@ func (in *installer) configMessages(ds diag.List) diag.List {
 	return out
 }
 
-// level installs what the modules of one depth call and returns the called.
+// level installs the modules that the modules of one depth call, and returns them.
 func (in *installer) level(ctx context.Context, parents []*module.Node) ([]*module.Node, diag.List) {
 	var calls []*call
 	var ds diag.List
@@ -291,7 +291,7 @@ func (in *installer) level(ctx context.Context, parents []*module.Node) ([]*modu
 	return out, ds
 }
 
-// check reports what is wrong with a loaded module, each folder's own messages once.
+// check returns the errors of a loaded module. The messages of a directory are returned once.
 func (in *installer) check(c *call, l loaded) diag.List {
 	if config.Unread(l.ds) {
 		ds := diag.Errorf(diag.CodeFilesRead, &c.at, "Unreadable module directory", "The module %q cannot be loaded: the folder %s does not exist or cannot be read.", c.key, c.dir)
@@ -307,8 +307,7 @@ func (in *installer) check(c *call, l loaded) diag.List {
 	return in.configMessages(l.ds)
 }
 
-// leavesPackage reports whether a local path leads out of the package that the
-// caller was installed with.
+// leavesPackage reports whether a local path leaves the package of the caller.
 func (in *installer) leavesPackage(c *call) bool {
 	for p := c.parent; p != nil; p = p.parent {
 		if p.packageDir != "" {
@@ -328,7 +327,7 @@ func (in *installer) tell(e Event) {
 	in.o.Progress(e)
 }
 
-// shortKey is a call path for messages: module.a.module.b.
+// shortKey formats a call path for messages: module.a.module.b.
 func shortKey(key string) string {
 	return "module." + strings.ReplaceAll(key, ".", ".module.")
 }

@@ -1,9 +1,9 @@
-// Package installer brings the modules that a configuration calls to where they
-// are loaded from, and keeps the manifest of them as the peers do.
+// Package installer installs the modules that a configuration calls, and maintains the same
+// manifest as OpenTofu and Terraform.
 //
-// Main function: Install. Main types: Options, Manifest. The one rule: what is
-// installed already and still fits is left alone, so that a second run neither
-// asks the network nor changes a file.
+// Main function: Install. Main types: Options, Manifest. The one rule: a suitable installed
+// module is left unchanged, so that a second run neither accesses the network nor changes a
+// file.
 package installer
 
 import (
@@ -21,11 +21,11 @@ import (
 	"github.com/terrace-iac/terrace/internal/lang/module"
 )
 
-// A Manifest tells which modules are installed, by call path ("a.b"); the root
-// module is not in it. Folders are relative to the root module's.
+// A Manifest contains the installed modules by call path ("a.b"), without the root module.
+// Directories are relative to the root module's.
 type Manifest map[string]module.Installed
 
-// manifestName is the manifest's name below the data folder.
+// manifestName is the path of the manifest in the data directory.
 const manifestName = "modules/modules.json"
 
 type manifestFile struct {
@@ -39,8 +39,8 @@ type manifestEntry struct {
 	Dir     string
 }
 
-// ReadManifest reads the manifest in a data folder (.terraform), by files if that is not nil.
-// One that does not exist is empty.
+// ReadManifest reads the manifest in a data directory (.terraform), with files if that is not
+// nil. If the file does not exist, the manifest is empty.
 func ReadManifest(files *readfile.Kept, dataDir string) (Manifest, diag.List) {
 	path := filepath.Join(dataDir, filepath.FromSlash(manifestName))
 	text, err := files.Whole(path)
@@ -71,7 +71,7 @@ func parseManifest(text []byte) (Manifest, error) {
 	return out, nil
 }
 
-// Bytes is the manifest as the peers write it.
+// Bytes returns the manifest in the form of OpenTofu and Terraform.
 func (m Manifest) Bytes() []byte {
 	f := manifestFile{Modules: []manifestEntry{{Dir: "."}}}
 	for _, key := range slices.Sorted(maps.Keys(m)) {
@@ -80,12 +80,12 @@ func (m Manifest) Bytes() []byte {
 	}
 	text, err := json.Marshal(f)
 	if err != nil {
-		return nil // there is nothing in it that cannot be written
+		return nil // encoding these types cannot fail
 	}
 	return text
 }
 
-// write replaces the manifest, unless it says the same already.
+// write replaces the manifest, unless it is unchanged.
 func (m Manifest) write(files *readfile.Kept, dataDir string) error {
 	path := filepath.Join(dataDir, filepath.FromSlash(manifestName))
 	have, err := files.Whole(path)

@@ -16,16 +16,15 @@ import (
 
 // # Pinned modules
 //
-// A module entry of the lock file pins the content of a package by hash: of a
-// registry module with its version, of any other by its address. Once one is
-// there, all remote modules are kept pinned.
+// A module entry of the lock file pins the content of a package by hash: a registry module with
+// its version, any other by its address. If there is one entry, all remote modules are pinned.
 type pins struct {
 	old   *lock.File
 	on    bool // modules are pinned
-	fixed bool // the lock file may not change
+	fixed bool // the lock file must not change
 	up    bool
 	next  map[[2]string]lock.Hash
-	mu    sync.Mutex // around next
+	mu    sync.Mutex // protects next
 }
 
 func newPins(o Options) *pins {
@@ -34,7 +33,7 @@ func newPins(o Options) *pins {
 	return p
 }
 
-// version is the newest pinned version that a call allows, or "".
+// version returns the newest pinned version that a call allows, or "".
 func (p *pins) version(c *call) string {
 	if !p.on || p.old == nil {
 		return ""
@@ -54,13 +53,14 @@ func (p *pins) version(c *call) string {
 	return best.String()
 }
 
-// keeps reports whether an installed module is what is pinned, and notes it.
+// keeps reports whether an installed module has the pinned content, and adds it to the new lock
+// file.
 func (p *pins) keeps(ctx context.Context, c *call) bool {
 	if !p.on {
 		return true
 	}
 	if st, err := os.Lstat(c.packageDir); err == nil && st.Mode()&os.ModeSymlink != 0 {
-		return true // the user's own folder
+		return true // a local directory of the user
 	}
 	h, err := fetch.HashTree(ctx, c.packageDir)
 	return err == nil && p.check(c, h) == nil
@@ -70,7 +70,7 @@ type pinError struct{ msg string }
 
 func (e *pinError) Error() string { return e.msg }
 
-// check compares content with what is pinned and notes it for the new lock file.
+// check compares content with its pin and adds it to the new lock file.
 func (p *pins) check(c *call, h lock.Hash) error {
 	if !p.on || h == "" {
 		return nil
@@ -97,7 +97,7 @@ func hashTexts(hs []lock.Hash) []string {
 	return out
 }
 
-// lockFile is the lock file with the modules that were installed.
+// lockFile returns the lock file with the installed modules.
 func (p *pins) lockFile() (*lock.File, diag.List) {
 	out := p.old.Clone()
 	if !p.on {

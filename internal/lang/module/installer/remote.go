@@ -21,8 +21,8 @@ type versionList struct {
 	err      error
 }
 
-// remote installs the remote calls of a level: versions are looked up, each
-// package is fetched once, and then placed for every call that wants it.
+// remote installs the remote calls of one depth. It selects versions, downloads each package
+// once, and places it for every call that uses it.
 func (in *installer) remote(ctx context.Context, calls []*call) {
 	var todo []*call
 	for _, c := range calls {
@@ -80,7 +80,7 @@ func (in *installer) workers() int {
 	return in.o.Workers
 }
 
-// packageKey is what a package is known as: its address, and its version in a registry.
+// packageKey identifies a package: its address, and for a registry its version.
 func packageKey(c *call) string {
 	if c.version == "" {
 		return c.addr.Package()
@@ -100,7 +100,7 @@ func (in *installer) pick(ctx context.Context, c *call) {
 	}
 	if c.want.Exact != nil && in.o.Packages != nil && !in.o.Upgrade {
 		if v := c.want.Exact.String(); in.o.Packages.Has(ctx, in.o.Registry.PackageKey(c.addr, v)) {
-			c.version = v // nobody need be asked what there is
+			c.version = v // no request for the versions is needed
 			return
 		}
 	}
@@ -144,7 +144,7 @@ func noVersion(c *call, have []*version.Version) diag.List {
 	return diag.Errorf(diag.CodeModuleFetch, &c.vAt, "Unresolvable module version constraint", "There is no available version of module %q (%s) which matches the given version constraint %q. The newest available version is %s.", c.key, c.addr.Package(), c.want.Text, have[0])
 }
 
-// group fetches one package and places it for every call that wants it.
+// group downloads one package and places it for every call that uses it.
 func (in *installer) group(ctx context.Context, calls []*call, sibling string) {
 	first := calls[0]
 	for _, c := range calls {
@@ -156,7 +156,7 @@ func (in *installer) group(ctx context.Context, calls []*call, sibling string) {
 	}
 	if err != nil {
 		if ctx.Err() != nil {
-			return // the whole installation was called off, which is said once
+			return // the cancellation of the installation is reported once
 		}
 		for _, c := range calls {
 			c.ds = in.failed(c, err)
@@ -172,13 +172,13 @@ func (in *installer) group(ctx context.Context, calls []*call, sibling string) {
 	if sh.Sibling = first.packageDir; first.failed() {
 		sh.Sibling = ""
 	}
-	for _, c := range rest { // one by one: they would wait for each other in the folder's lock
+	for _, c := range rest { // not concurrently, because they share the lock of the directory
 		in.place(ctx, c, pkg, sh)
 	}
 }
 
-// pinned checks a package against the module lock. If it does not match, the
-// source is asked once more, since the cache may be what is out of date.
+// pinned compares a package with the module lock. If they differ, it downloads the package
+// again, since the cache may be outdated.
 func (in *installer) pinned(ctx context.Context, c *call, pkg fetch.Package) (fetch.Package, error) {
 	err := in.pins.check(c, pkg.Hash)
 	if err == nil || pkg.Live || in.o.Upgrade {
@@ -238,7 +238,7 @@ func (in *installer) failed(c *call, err error) diag.List {
 	return diag.Errorf(diag.CodeModuleFetch, &c.at, "Failed to download module", "Could not download module %q source code from %q: %s.", c.key, c.addr.Package(), strings.TrimSuffix(diag.Reason(err), "."))
 }
 
-// place puts a package where the call's module is loaded from.
+// place puts a package in the directory from which the call's module is loaded.
 func (in *installer) place(ctx context.Context, c *call, pkg fetch.Package, sh fetch.Sharing) {
 	if err := in.o.Packages.Place(ctx, pkg, c.packageDir, sh); err != nil {
 		c.ds = append(c.ds, diag.Errorf(diag.CodeModuleFetch, &c.at, "Failed to install module", "Module %q cannot be put into %s: %s.", c.key, c.packageDir, err)...)
@@ -257,7 +257,7 @@ func (in *installer) place(ctx context.Context, c *call, pkg fetch.Package, sh f
 	}
 }
 
-// relativeOf is relative without resolving links, for folders of our own.
+// relativeOf is relative without resolving links, for directories of this program.
 func (in *installer) relativeOf(dir string) string {
 	rel, err := filepath.Rel(in.root, dir)
 	if err != nil {
@@ -266,7 +266,7 @@ func (in *installer) relativeOf(dir string) string {
 	return rel
 }
 
-// expandSubdir resolves a sub-folder that is a pattern.
+// expandSubdir resolves a subdirectory that is a pattern.
 func expandSubdir(dir, sub string) (string, error) {
 	if !strings.ContainsAny(sub, "*?[") {
 		return sub, nil

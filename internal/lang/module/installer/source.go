@@ -9,9 +9,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/net/fetch"
 )
 
-// Source brings the module at a source address onto this machine, as if a call
-// had named it, and returns the folder of its files, which must only be read. Of
-// a module in a registry it takes the newest release. A local path counts from root.
+// Source downloads the module with a source address, as for a call, and returns its directory,
+// which must only be read. For a registry module it uses the newest release. A local path is
+// relative to root.
 func Source(ctx context.Context, root, src string, o Options) (string, diag.List) {
 	a, err := fetch.Detect(src, false)
 	if err != nil {
@@ -36,7 +36,7 @@ func Source(ctx context.Context, root, src string, o Options) (string, diag.List
 	return filepath.Join(pkg.Dir, filepath.FromSlash(sub)), nil
 }
 
-// noPlace takes away places that are those of no call.
+// noPlace removes source ranges, since there is no call.
 func noPlace(ds diag.List) diag.List {
 	for _, m := range ds {
 		m.At = nil
