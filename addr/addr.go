@@ -1,10 +1,9 @@
-// Package addr names things: module instances, resources, resource instances,
-// provider sources and provider configurations. It parses and prints names and
-// does nothing else.
+// Package addr defines addresses: of module instances, resources, resource instances, provider
+// sources and provider configurations. It parses and formats them.
 //
-// Every type is a small comparable value, so that it can be the key of a map;
-// its String is what users type and what state and plan files hold. The one
-// rule: make them with the constructors and parsers here, never from text by hand.
+// Every type is a small comparable value, so that it can be the key of a map. String returns
+// the form that users type and that state and plan files contain. The one rule: create
+// addresses with the constructors and parsers of this package, never from concatenated text.
 package addr
 
 import (
@@ -15,17 +14,17 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Mode tells managed resources, data sources and ephemeral resources apart.
+// Mode distinguishes managed resources, data sources and ephemeral resources.
 type Mode uint8
 
-// The modes, in the order in which they are listed to users.
+// The modes, in the order in which they are listed.
 const (
 	Managed Mode = iota
 	Data
 	Ephemeral
 )
 
-// String returns "managed", "data" or "ephemeral", as state and plan files have it.
+// String returns "managed", "data" or "ephemeral", as in state and plan files.
 func (m Mode) String() string {
 	switch m {
 	case Data:
@@ -37,7 +36,7 @@ func (m Mode) String() string {
 	}
 }
 
-// Prefix is what the mode puts before an address: "", "data." or "ephemeral.".
+// Prefix returns the prefix of addresses in the mode: "", "data." or "ephemeral.".
 func (m Mode) Prefix() string {
 	switch m {
 	case Data:
@@ -58,12 +57,12 @@ type Resource struct {
 
 func (r Resource) String() string { return r.Mode.Prefix() + r.Type + "." + r.Name }
 
-// Compare orders resources by mode, type and name.
+// Compare compares resources by mode, type and name.
 func (r Resource) Compare(o Resource) int {
 	return cmp.Or(cmp.Compare(r.Mode, o.Mode), cmp.Compare(r.Type, o.Type), cmp.Compare(r.Name, o.Name))
 }
 
-// KeyKind tells the three kinds of instance keys apart.
+// KeyKind is the kind of an instance key.
 type KeyKind uint8
 
 // The kinds, in sort order.
@@ -73,21 +72,21 @@ const (
 	StringKey
 )
 
-// A Key tells the instances of one block apart. The zero Key is that of a
-// block without count and for_each.
+// A Key identifies an instance of a block. The zero Key is that of a block without count and
+// for_each.
 type Key struct {
 	Kind KeyKind
 	Int  int
 	Str  string
 }
 
-// Int makes the key of an instance made by count.
+// Int returns the key of an instance of a block with count.
 func Int(n int) Key { return Key{Kind: IntKey, Int: n} }
 
-// Str makes the key of an instance made by for_each.
+// Str returns the key of an instance of a block with for_each.
 func Str(s string) Key { return Key{Kind: StringKey, Str: s} }
 
-// String returns "", "[0]" or `["a"]`; quotes, `${` and `%{` are escaped as in HCL.
+// String returns "", "[0]" or `["a"]`. Quotes, `${` and `%{` are escaped as in HCL.
 func (k Key) String() string {
 	switch k.Kind {
 	case IntKey:
@@ -99,7 +98,7 @@ func (k Key) String() string {
 	}
 }
 
-// Value is the key as a value, or cty.NilVal for the zero Key.
+// Value returns the key as a value, or cty.NilVal for the zero Key.
 func (k Key) Value() cty.Value {
 	switch k.Kind {
 	case IntKey:
@@ -111,13 +110,13 @@ func (k Key) Value() cty.Value {
 	}
 }
 
-// Compare orders keys: none, numbers, strings.
+// Compare compares keys: no key first, then numbers, then strings.
 func (k Key) Compare(o Key) int {
 	return cmp.Or(cmp.Compare(k.Kind, o.Kind), cmp.Compare(k.Int, o.Int), cmp.Compare(k.Str, o.Str))
 }
 
-// Quote writes a string as an HCL template literal: quotes, backslashes and
-// control characters escaped, `${` and `%{` doubled.
+// Quote returns a string as an HCL template literal: quotes, backslashes and control characters
+// are escaped, `${` and `%{` are doubled.
 func Quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -154,8 +153,8 @@ func hex4(r rune) string {
 	return strings.Repeat("0", 4-len(s)) + s
 }
 
-// A Module is the path of module calls from the root, without instance keys:
-// "" for the root, else "module.a.module.b".
+// A Module is the path of module calls from the root, without instance keys: "" for the root,
+// otherwise "module.a.module.b".
 type Module string
 
 // Child returns the path of a call in this module.
@@ -174,14 +173,14 @@ func (m Module) Calls() []string {
 	return out
 }
 
-// Key is the path as modules.json has it: "a.b".
+// Key returns the path in the form of modules.json: "a.b".
 func (m Module) Key() string { return strings.Join(m.Calls(), ".") }
 
-// Resource names a resource block in this module.
+// Resource returns the address of a resource block in this module.
 func (m Module) Resource(r Resource) ConfigResource { return ConfigResource{m, r} }
 
-// A ModuleInstance is the path of module instances from the root: "" for the
-// root, else `module.a[0].module.b["k"]`. Its text is canonical.
+// A ModuleInstance is the path of module instances from the root: "" for the root, otherwise
+// `module.a[0].module.b["k"]`. Its text is canonical.
 type ModuleInstance string
 
 // Child returns the instance of a call in this module instance.
@@ -189,7 +188,7 @@ func (m ModuleInstance) Child(name string, key Key) ModuleInstance {
 	return ModuleInstance(join(string(m), "module."+name+key.String()))
 }
 
-// A Step is one call of a module instance's path.
+// A Step is one call in the path of a module instance.
 type Step struct {
 	Name string
 	Key  Key
@@ -206,7 +205,7 @@ func (m ModuleInstance) Steps() []Step {
 	return out
 }
 
-// cutStep takes the first step off the text of a module's address.
+// cutStep removes the first step from the text of a module's address.
 func cutStep(rest string) (Step, string) {
 	rest = strings.TrimPrefix(rest, "module.")
 	end := strings.IndexAny(rest, ".[")
@@ -221,7 +220,7 @@ func cutStep(rest string) (Step, string) {
 	return step, strings.TrimPrefix(rest, ".")
 }
 
-// ModuleFromSteps is the inverse of Steps.
+// ModuleFromSteps returns the module instance with the given steps.
 func ModuleFromSteps(steps []Step) ModuleInstance {
 	var m ModuleInstance
 	for _, s := range steps {
@@ -230,7 +229,7 @@ func ModuleFromSteps(steps []Step) ModuleInstance {
 	return m
 }
 
-// Static is the path without instance keys.
+// Static returns the path without instance keys.
 func (m ModuleInstance) Static() Module {
 	if !strings.Contains(string(m), "[") {
 		return Module(m)
@@ -253,7 +252,7 @@ func (m ModuleInstance) Parent() (parent ModuleInstance, last Step, ok bool) {
 	return ModuleInstance(strings.TrimSuffix(strings.TrimSuffix(string(m), text), ".")), last, true
 }
 
-// Contains reports whether o is m or lies below it.
+// Contains reports whether o is m or below m.
 func (m ModuleInstance) Contains(o ModuleInstance) bool {
 	if m == "" || m == o {
 		return true
@@ -262,8 +261,8 @@ func (m ModuleInstance) Contains(o ModuleInstance) bool {
 	return ok && rest[0] == '.'
 }
 
-// Compare orders module instances step by step: the parent before the child,
-// calls by name, then by key.
+// Compare compares module instances step by step: a parent comes before its child; calls are
+// compared by name, then by key.
 func (m ModuleInstance) Compare(o ModuleInstance) int {
 	if m == o {
 		return 0
@@ -277,10 +276,10 @@ func (m ModuleInstance) Compare(o ModuleInstance) int {
 			return c
 		}
 	}
-	return cmp.Compare(len(a), len(b)) // at most one has steps left
+	return cmp.Compare(len(a), len(b)) // at most one has remaining steps
 }
 
-// A ConfigResource is a resource block in a module, whatever its instances.
+// A ConfigResource is a resource block in a module, without instances.
 type ConfigResource struct {
 	Module   Module
 	Resource Resource
@@ -288,7 +287,7 @@ type ConfigResource struct {
 
 func (r ConfigResource) String() string { return join(string(r.Module), r.Resource.String()) }
 
-// An AbsResource is a resource in one module instance: all its instances.
+// An AbsResource is a resource in one module instance, with all its instances.
 type AbsResource struct {
 	Module   ModuleInstance
 	Resource Resource
@@ -296,15 +295,15 @@ type AbsResource struct {
 
 func (r AbsResource) String() string { return join(string(r.Module), r.Resource.String()) }
 
-// Instance names one of its instances.
+// Instance returns the address of one instance.
 func (r AbsResource) Instance(k Key) Instance { return Instance{r.Module, r.Resource, k} }
 
-// Config is the block that it comes from.
+// Config returns the address of the resource block.
 func (r AbsResource) Config() ConfigResource {
 	return ConfigResource{r.Module.Static(), r.Resource}
 }
 
-// Compare orders by module, then resource.
+// Compare compares by module, then resource.
 func (r AbsResource) Compare(o AbsResource) int {
 	return cmp.Or(r.Module.Compare(o.Module), r.Resource.Compare(o.Resource))
 }
@@ -320,19 +319,19 @@ func (i Instance) String() string {
 	return join(string(i.Module), i.Resource.String()+i.Key.String())
 }
 
-// Abs is the resource that it is an instance of.
+// Abs returns the resource of the instance.
 func (i Instance) Abs() AbsResource { return AbsResource{i.Module, i.Resource} }
 
-// Config is the block that it comes from.
+// Config returns the address of the resource block.
 func (i Instance) Config() ConfigResource { return i.Abs().Config() }
 
-// Compare orders by module, resource and key.
+// Compare compares by module, resource and key.
 func (i Instance) Compare(o Instance) int {
 	return cmp.Or(i.Module.Compare(o.Module), i.Resource.Compare(o.Resource), i.Key.Compare(o.Key))
 }
 
-// DeposedKey names an object that was replaced but not destroyed yet: eight
-// hexadecimal digits, or "" for the current object.
+// DeposedKey identifies an object that was replaced but not destroyed yet: eight hexadecimal
+// digits, or "" for the current object.
 type DeposedKey string
 
 // An Object is the current or a deposed object of a resource instance.
@@ -341,7 +340,8 @@ type Object struct {
 	Deposed  DeposedKey
 }
 
-// String is the instance's address, with " (deposed object 1a2b3c4d)" where it is deposed.
+// String returns the instance's address, followed by " (deposed object 1a2b3c4d)" for a deposed
+// object.
 func (o Object) String() string {
 	if o.Deposed == "" {
 		return o.Instance.String()

@@ -9,17 +9,18 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// maxAddress bounds what the parsers take, since addresses come from outside too.
+// maxAddress is the maximum length of an address in bytes, since addresses may come from
+// outside.
 const maxAddress = 64 << 10
 
-// A Target is what -target, -exclude, moved and removed blocks and the state
-// commands name: a module, a resource in a module, or one instance of either.
+// A Target is the address in -target, -exclude, moved and removed blocks and state commands: a
+// module, a resource in a module, or one instance of either.
 type Target struct {
 	Module    ModuleInstance
-	ModuleKey bool     // whether the last step of Module has a key or Module is exact
-	Resource  Resource // the zero Resource for a whole module
+	ModuleKey bool     // the last step of Module has a key, or Module is exact
+	Resource  Resource // zero for a whole module
 	Key       Key
-	HasKey    bool // whether Key was given
+	HasKey    bool // Key was given
 }
 
 // IsModule reports whether the target is a whole module.
@@ -32,11 +33,11 @@ func (t Target) String() string {
 	return Instance{t.Module, t.Resource, t.Key}.String()
 }
 
-// Instance returns the resource instance that the target names exactly.
+// Instance returns the resource instance with exactly the target's address.
 func (t Target) Instance() Instance { return Instance{t.Module, t.Resource, t.Key} }
 
-// Contains reports whether a resource instance is covered by the target. A step
-// without a key covers every instance of the call or resource.
+// Contains reports whether the target covers a resource instance. A step without a key covers
+// every instance of the call or resource.
 func (t Target) Contains(i Instance) bool {
 	if !coversModule(t.Module, i.Module, t.IsModule()) {
 		return false
@@ -93,7 +94,7 @@ func ParseInstance(s string) (Instance, error) {
 	return t.Instance(), nil
 }
 
-// ParseModuleInstance parses a module instance address; "" is the root.
+// ParseModuleInstance parses the address of a module instance; "" is the root.
 func ParseModuleInstance(s string) (ModuleInstance, error) {
 	if s == "" {
 		return "", nil
@@ -108,8 +109,8 @@ func ParseModuleInstance(s string) (ModuleInstance, error) {
 	return t.Module, nil
 }
 
-// ParseConfigResource parses the address of a resource without instance keys,
-// as the dependencies in a state file have it.
+// ParseConfigResource parses the address of a resource without instance keys, as in the
+// dependencies of a state file.
 func ParseConfigResource(s string) (ConfigResource, error) {
 	t, err := ParseTarget(s)
 	if err != nil {
@@ -132,8 +133,8 @@ func parseTraversal(s string) (hcl.Traversal, error) {
 	return t, nil
 }
 
-// TargetFromTraversal reads an address from a traversal in configuration, such
-// as the from and to arguments of a moved block.
+// TargetFromTraversal converts a traversal in configuration to a target, such as the from and
+// to arguments of a moved block.
 func TargetFromTraversal(t hcl.Traversal) (Target, error) {
 	target, rest, err := splitTarget(t)
 	if err != nil {
@@ -145,7 +146,8 @@ func TargetFromTraversal(t hcl.Traversal) (Target, error) {
 	return target, nil
 }
 
-// splitTarget takes the address at the front of a traversal and returns the steps behind it.
+// splitTarget converts the beginning of a traversal to a target, and returns the remaining
+// steps.
 func splitTarget(t hcl.Traversal) (Target, hcl.Traversal, error) {
 	var out Target
 	for len(t) > 0 && StepName(t[0]) == "module" {
@@ -203,7 +205,7 @@ func takeKey(t *hcl.Traversal) (Key, bool, error) {
 	return k, err == nil, err
 }
 
-// KeyFromValue makes a key from a known string or a known whole number.
+// KeyFromValue returns the key for a known string or a known whole number.
 func KeyFromValue(v cty.Value) (Key, error) {
 	v, _ = v.Unmark()
 	if !v.IsKnown() || v.IsNull() {
@@ -224,7 +226,7 @@ func KeyFromValue(v cty.Value) (Key, error) {
 	}
 }
 
-// StepName is the name of a step of a traversal, or "" for a step without one.
+// StepName returns the name in a step of a traversal, or "" if the step has none.
 func StepName(step hcl.Traverser) string {
 	switch s := step.(type) {
 	case hcl.TraverseRoot:
@@ -235,7 +237,7 @@ func StepName(step hcl.Traverser) string {
 	return ""
 }
 
-// Text writes a traversal as in configuration.
+// Text returns a traversal in the form of configuration.
 func Text(t hcl.Traversal) string {
 	var b strings.Builder
 	for _, step := range t {
@@ -257,7 +259,7 @@ func Text(t hcl.Traversal) string {
 	return b.String()
 }
 
-// cutKey takes a bracketed key in canonical form from the front of s.
+// cutKey removes a bracketed key in canonical form from the beginning of s.
 func cutKey(s string) (Key, string) {
 	if strings.HasPrefix(s, `["`) {
 		for i := 2; i < len(s); i++ {
@@ -285,7 +287,7 @@ func cutKey(s string) (Key, string) {
 	return Int(n), s[end+1:]
 }
 
-// unquote reads a quoted literal with its escapes.
+// unquote decodes a quoted literal with escapes.
 func unquote(quoted string) string {
 	x, diags := hclsyntax.ParseExpression([]byte(quoted), "", hcl.InitialPos)
 	if diags.HasErrors() {

@@ -7,11 +7,10 @@ import (
 	"github.com/hashicorp/hcl/v2"
 )
 
-// DefaultHost is the registry of provider and module addresses that name none.
+// DefaultHost is the registry host of provider and module addresses without a host.
 const DefaultHost = "registry.opentofu.org"
 
-// OtherDefaultHost is what the other peer takes for its default; state files
-// written by it name it.
+// OtherDefaultHost is the default registry host of Terraform, which occurs in its state files.
 const OtherDefaultHost = "registry.terraform.io"
 
 // A Provider is the source address of a provider.
@@ -21,10 +20,10 @@ type Provider struct {
 	Type      string
 }
 
-// BuiltIn is the provider that is part of the program.
+// BuiltIn is the provider that is part of this program.
 var BuiltIn = Provider{Host: "terraform.io", Namespace: "builtin", Type: "terraform"}
 
-// DefaultProvider is the provider that a local name means without an entry in required_providers.
+// DefaultProvider returns the provider of a local name without an entry in required_providers.
 func DefaultProvider(local string) Provider {
 	if local == "terraform" {
 		return BuiltIn
@@ -32,10 +31,10 @@ func DefaultProvider(local string) Provider {
 	return Provider{Host: DefaultHost, Namespace: "hashicorp", Type: local}
 }
 
-// String is the full address: "registry.opentofu.org/hashicorp/time".
+// String returns the full address: "registry.opentofu.org/hashicorp/time".
 func (p Provider) String() string { return p.Host + "/" + p.Namespace + "/" + p.Type }
 
-// Display leaves out the default host.
+// Display returns the address without the default host.
 func (p Provider) Display() string {
 	if p.Host == DefaultHost {
 		return p.Namespace + "/" + p.Type
@@ -46,16 +45,16 @@ func (p Provider) Display() string {
 // IsZero reports whether p is the zero Provider.
 func (p Provider) IsZero() bool { return p == Provider{} }
 
-// IsBuiltIn reports whether the provider is part of the program.
+// IsBuiltIn reports whether the provider is part of this program.
 func (p Provider) IsBuiltIn() bool { return p == BuiltIn }
 
-// A ProviderConfig is a provider configuration in a module, as a state file
-// names it: `module.a.provider["registry.opentofu.org/hashicorp/time"].alias["key"]`.
+// A ProviderConfig is a provider configuration in a module, as in a state file:
+// `module.a.provider["registry.opentofu.org/hashicorp/time"].alias["key"]`.
 type ProviderConfig struct {
 	Module   Module
 	Provider Provider
 	Alias    string
-	Key      Key // for a configuration with for_each
+	Key      Key // key of a configuration with for_each
 }
 
 func (p ProviderConfig) String() string {
@@ -66,8 +65,8 @@ func (p ProviderConfig) String() string {
 	return join(string(p.Module), s)
 }
 
-// ParseProvider parses [host/][namespace/]type. Parts are lower case letters,
-// digits, dashes; the host needs a dot (or a port) unless it is localhost.
+// ParseProvider parses [host/][namespace/]type. The parts consist of lower case letters, digits
+// and dashes. The host must contain a dot or a port unless it is localhost.
 func ParseProvider(s string) (Provider, error) {
 	parts := strings.Split(s, "/")
 	p := Provider{Host: DefaultHost, Namespace: "hashicorp"}
@@ -149,7 +148,7 @@ func validHost(h string) bool {
 	return true
 }
 
-// ParseProviderConfig parses what String prints.
+// ParseProviderConfig parses the result of String.
 func ParseProviderConfig(s string) (ProviderConfig, error) {
 	t, err := parseTraversal(s)
 	if err != nil {

@@ -9,34 +9,34 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// A Body is the arguments of one block that belong to somebody else (a provider,
-// a child module), as given by several places: the block in a base file, its _
-// block, and the blocks of override files.
+// A Body contains the arguments of one block that a provider or a child module defines. They
+// come from several places: the block in a base file, its _ block, and the blocks in override
+// files.
 //
-// The bodies are merged without a schema: a name that a higher layer gives,
-// as an argument, a block, a dynamic block or a JSON property, hides everything
-// of that name in the layers below. Whoever decodes the Body supplies the schema,
-// and sees one body. Each layer keeps all it was given, so that Setting can tell
-// what was replaced. A Body is never changed and may be used concurrently.
+// The bodies are merged without a schema: if a higher layer contains a name as an argument, a
+// block, a dynamic block or a JSON property, it hides everything with that name in lower
+// layers. The caller that decodes the Body supplies the schema and sees one body. Each layer
+// keeps its original content, so that Setting can return what was replaced. A Body is immutable
+// and safe for concurrent use.
 type Body struct {
 	layers []bodyLayer // base first
 }
 
 var _ hcl.Body = (*Body)(nil)
 
-// bodyLayer is what one place gives.
+// bodyLayer is the content from one place.
 type bodyLayer struct {
-	body    hcl.Body // without the names of the block's own kind
+	body    hcl.Body // without the arguments and blocks that the language defines
 	layer   *source.Layer
-	escaped bool     // whether it is the _ block of the layer below it
-	open    hcl.Body // body without the names given above
+	escaped bool     // it is the _ block of the layer below
+	open    hcl.Body // body without the names that higher layers hide
 }
 
-// newBody merges layers, base first.
+// newBody returns the merged layers, base first.
 func newBody(layers []bodyLayer) *Body {
 	hidden := map[string]bool{}
 	for i := len(layers) - 1; i >= 0; {
-		// A block and its _ block do not hide one another.
+		// A block and its _ block do not hide each other.
 		low := i
 		if layers[i].escaped {
 			low--
@@ -52,7 +52,7 @@ func newBody(layers []bodyLayer) *Body {
 	return &Body{layers}
 }
 
-// addNames adds the names that the layer gives.
+// addNames adds the names in the layer.
 func (l *bodyLayer) addNames(names map[string]bool) {
 	switch b := l.body.(type) {
 	case *hclnative.Body:
@@ -120,7 +120,7 @@ func jsonDynamics(body hcl.Body) hcl.Blocks {
 	return content.Blocks
 }
 
-// jsonWithout hides names of a JSON body: the library hides what was asked for.
+// jsonWithout hides names of a JSON body: the HCL library hides names that were decoded before.
 func jsonWithout(body hcl.Body, hidden map[string]bool) hcl.Body {
 	attrs, _ := body.JustAttributes()
 	schema := &hcl.BodySchema{}
@@ -148,9 +148,9 @@ func jsonWithout(body hcl.Body, hidden map[string]bool) hcl.Body {
 	return body
 }
 
-// dynamicBody is a JSON body with some of its dynamic blocks taken away.
+// dynamicBody is a JSON body without some of its dynamic blocks.
 type dynamicBody struct {
-	hcl.Body            // without any dynamic
+	hcl.Body            // without dynamic blocks
 	kept     hcl.Blocks // at least one
 }
 
@@ -193,13 +193,13 @@ func wantsDynamic(schema *hcl.BodySchema) bool {
 	})
 }
 
-// Content decodes the merged body; names that the schema does not know are errors.
+// Content decodes the merged body. Names that are not in the schema are errors.
 func (b *Body) Content(schema *hcl.BodySchema) (*hcl.BodyContent, hcl.Diagnostics) {
 	return b.content(schema, hcl.Body.Content)
 }
 
-// LateContent is Content with expressions that are not built, where the text is native
-// syntax (hclnative.Late).
+// LateContent is like Content, but expressions of native syntax are not built yet
+// (hclnative.Late).
 func (b *Body) LateContent(schema *hcl.BodySchema) (*hcl.BodyContent, hcl.Diagnostics) {
 	return b.content(schema, func(layer hcl.Body, schema *hcl.BodySchema) (*hcl.BodyContent, hcl.Diagnostics) {
 		if native, ok := layer.(*hclnative.Body); ok {
@@ -226,7 +226,7 @@ func (b *Body) content(schema *hcl.BodySchema, of func(hcl.Body, *hcl.BodySchema
 	return out, append(diags, b.missing(schema, out)...)
 }
 
-// PartialContent decodes the names that the schema knows and returns the rest.
+// PartialContent decodes the names in the schema and returns the rest.
 func (b *Body) PartialContent(schema *hcl.BodySchema) (*hcl.BodyContent, hcl.Body, hcl.Diagnostics) {
 	out := &hcl.BodyContent{Attributes: hcl.Attributes{}, MissingItemRange: b.MissingItemRange()}
 	var diags hcl.Diagnostics
@@ -253,7 +253,7 @@ func (b *Body) JustAttributes() (hcl.Attributes, hcl.Diagnostics) {
 	return out, diags
 }
 
-// MissingItemRange is that of the base block.
+// MissingItemRange returns the range of the base block for missing items.
 func (b *Body) MissingItemRange() hcl.Range { return b.layers[0].body.MissingItemRange() }
 
 func addContent(out, c *hcl.BodyContent) hcl.Diagnostics {
@@ -261,8 +261,8 @@ func addContent(out, c *hcl.BodyContent) hcl.Diagnostics {
 	return addAttributes(out.Attributes, c.Attributes)
 }
 
-// addAttributes adds the arguments of one layer. None can be there already but
-// that of a block whose _ block repeats it.
+// addAttributes adds the arguments of one layer. A duplicate can only come from a block and its
+// _ block.
 func addAttributes(out, more hcl.Attributes) (diags hcl.Diagnostics) {
 	for name, a := range more {
 		if have := out[name]; have != nil {
@@ -279,8 +279,8 @@ func addAttributes(out, more hcl.Attributes) (diags hcl.Diagnostics) {
 	return diags
 }
 
-// withoutRequired is the schema with every argument optional, since one layer
-// need not be complete.
+// withoutRequired returns the schema with all arguments optional, since one layer may be
+// incomplete.
 func withoutRequired(schema *hcl.BodySchema) *hcl.BodySchema {
 	if !slices.ContainsFunc(schema.Attributes, func(a hcl.AttributeSchema) bool { return a.Required }) {
 		return schema
@@ -307,8 +307,8 @@ func (b *Body) missing(schema *hcl.BodySchema, c *hcl.BodyContent) hcl.Diagnosti
 	return diags
 }
 
-// Setting returns an argument of the body with what it replaced, or nil if no
-// layer gives it as an argument. Blocks do not count.
+// Setting returns an argument of the body with the settings that it replaced. It returns nil if
+// no layer contains the argument. Blocks are ignored.
 func (b *Body) Setting(name string) *Setting {
 	schema := &hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: name}}}
 	var s *Setting
@@ -321,14 +321,14 @@ func (b *Body) Setting(name string) *Setting {
 		}
 		names := map[string]bool{}
 		if l.addNames(names); names[name] {
-			s = nil // a block took its place
+			s = nil // a block replaced it
 		}
 	}
 	return s
 }
 
-// Setting returns an argument of a body of this module with what it replaced,
-// or nil if the body has no such argument.
+// Setting returns an argument of a body of this module with the settings that it replaced, or
+// nil if the body does not contain the argument.
 func (m *Module) Setting(body hcl.Body, name string) *Setting {
 	if b, ok := body.(*Body); ok {
 		return b.Setting(name)

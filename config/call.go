@@ -45,7 +45,7 @@ func decodeProvider(o *object) (*Provider, diag.List) {
 	return p, e.ds
 }
 
-// emptyBody reports whether a body holds nothing at all.
+// emptyBody reports whether a body has no content.
 func emptyBody(body hcl.Body) bool {
 	if b, ok := body.(*hclnative.Body); ok {
 		return len(b.Attrs) == 0 && len(b.Blocks) == 0

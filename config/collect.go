@@ -10,19 +10,18 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// Loading has three steps. Files are parsed in parallel, each cut into its
-// top-level blocks. The blocks are then collected into objects in load order:
-// base files append, override files add a part to an object that exists. Last,
-// every object is merged and decoded, again in parallel, since none needs
-// another's result.
+// Loading has three steps. First, files are parsed concurrently and split into top-level
+// blocks. Second, the blocks are collected into objects in load order: base files add objects,
+// and override files add a part to an existing object. Third, every object is merged and
+// decoded, again concurrently, since objects do not depend on each other.
 
-// object is one thing that the module declares, with the parts it is made from.
+// object is one declared object of the module, with the parts from which it is merged.
 type object struct {
 	key   objectKey
 	parts []part
-	base  [1]part // where parts starts
-	check string  // for a data source in a check block
-	out   any     // what decode made
+	base  [1]part // initial array of parts
+	check string  // name of the check block that contains the data source
+	out   any     // result of decode
 	ds    diag.List
 }
 
@@ -31,7 +30,7 @@ type objectKey struct {
 	a, b string
 }
 
-// collector gathers the blocks of all files.
+// collector collects the blocks of all files.
 type collector struct {
 	m       *Module
 	objects []*object
@@ -53,7 +52,7 @@ func (m *Module) hasOverrides() bool {
 	return slices.ContainsFunc(m.Files, func(f FileRole) bool { return f.Role == RoleOverride })
 }
 
-// collect does the first two steps.
+// collect runs the first two steps of loading.
 func collect(dir string, names []string, read func(string) ([]byte, error), o Options) *collector {
 	m := &Module{Dir: dir, Set: o.Set, Files: filesOf(dir, names)}
 	m.init()
@@ -68,8 +67,8 @@ func collect(dir string, names []string, read func(string) ([]byte, error), o Op
 	return c
 }
 
-// decode does the last step. A module for another version of the language has
-// that one message, since all others may come of it.
+// decode runs the last step of loading. If the module is for another version of the language,
+// it returns only that message, because all others may be consequences.
 func (c *collector) decode(o Options) diag.List {
 	c.m.RequiredVersion = c.tf.version
 	fatal, ds := c.tf.gate(o.Version)
@@ -86,7 +85,7 @@ func (c *collector) decode(o Options) diag.List {
 	return append(ds, c.m.duplicateImports()...).Sort()
 }
 
-// parseAll reads and parses the files to be loaded, in load order.
+// parseAll reads and parses the files to load, in load order.
 func parseAll(roles []FileRole, read func(string) ([]byte, error), o Options) []*parsed {
 	base := &source.Layer{Kind: source.Base}
 	var files []FileRole
@@ -104,7 +103,7 @@ func parseAll(roles []FileRole, read func(string) ([]byte, error), o Options) []
 	})
 }
 
-// add takes one top-level block of a file.
+// add adds one top-level block of a file.
 func (c *collector) add(typ string, p part) {
 	switch typ {
 	case "terraform":
@@ -129,7 +128,7 @@ func (c *collector) add(typ string, p part) {
 	}
 }
 
-// addObject appends a base block, or puts an override on top of its base.
+// addObject adds a base block, or adds an override to its base.
 func (c *collector) addObject(p part, key objectKey) {
 	have := c.index[key]
 	switch {
@@ -142,7 +141,7 @@ func (c *collector) addObject(p part, key objectKey) {
 	default:
 		c.ds = append(c.ds, duplicate(key, p, have.parts[0])...)
 		second := &object{key: key, parts: []part{p}}
-		second.decode() // it is wrong anyway, but what else is wrong in it wants to be known
+		second.decode() // it is an error, but further errors in it are reported, too
 		c.ds = append(c.ds, second.ds...)
 	}
 }
@@ -165,7 +164,7 @@ func (c *collector) addStatement(p part, typ string) {
 	c.once = append(c.once, &object{key: objectKey{kind: typ}, parts: []part{p}})
 }
 
-// addCheck registers a check, and its data source with all other data sources.
+// addCheck adds a check, and its data source to all other data sources.
 func (c *collector) addCheck(p part) {
 	if p.isOverride() {
 		c.ds = append(c.ds, errorAt(diag.CodeConfigCannotOverride, p.head, "Can't override check blocks",
@@ -182,7 +181,7 @@ func (c *collector) addCheck(p part) {
 	if len(data.Blocks) == 0 {
 		return
 	}
-	b := partsOf(data.Blocks[:1], p.layer)[0].part // decodeCheck reports more
+	b := partsOf(data.Blocks[:1], p.layer)[0].part // decodeCheck reports further ones
 	dkey := objectKey{"data", b.labels[0], b.labels[1]}
 	fresh := c.index[dkey] == nil
 	c.addObject(b, dkey)
@@ -191,7 +190,7 @@ func (c *collector) addCheck(p part) {
 	}
 }
 
-// addLocals takes every value of a locals block as an object of its own.
+// addLocals adds each value of a locals block as an object.
 func (c *collector) addLocals(p part) {
 	attrs, diags := p.body.JustAttributes()
 	c.ds = append(c.ds, diag.FromHCL(diags)...)
@@ -216,7 +215,7 @@ func (c *collector) addLocals(p part) {
 	}
 }
 
-// addProvider needs the alias to know which configuration a block means.
+// addProvider adds a provider block. It reads the alias, which is part of the object's key.
 func (c *collector) addProvider(p part) {
 	content, _, _ := p.body.PartialContent(&hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: "alias"}}})
 	key := objectKey{kind: "provider", a: p.labels[0]}
@@ -233,14 +232,14 @@ func (c *collector) addProvider(p part) {
 		key.b = alias
 	}
 	if c.index[key] == nil && key.b == "" && p.isOverride() {
-		// The default configuration exists, empty, without a block.
+		// The default configuration exists even without a block. It is then empty.
 		c.newObject(p, key)
 		return
 	}
 	c.addObject(p, key)
 }
 
-// label is how messages call the object.
+// label returns the name of the object for messages.
 func (k objectKey) label() string {
 	switch k.kind {
 	case "resource", "ephemeral":

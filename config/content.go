@@ -8,8 +8,8 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// part is what one place gives to a block: the block of a base file, or one of
-// an override file with the same header.
+// part is the content of a block from one place: the block in a base file, or one in an
+// override file with the same header.
 type part struct {
 	body   hcl.Body
 	layer  *source.Layer
@@ -17,7 +17,7 @@ type part struct {
 	labels []string
 }
 
-// typedPart is a block within another, or at the top of a file.
+// typedPart is a nested block, or a block at the top of a file.
 type typedPart struct {
 	typ string
 	part
@@ -25,22 +25,22 @@ type typedPart struct {
 
 func (p part) isOverride() bool { return p.layer != nil && p.layer.Kind == source.Override }
 
-// content is one block after merging: its own arguments with what they
-// replaced, its own nested blocks, and the rest.
+// content is one block after merging: its own arguments with what they replaced, its own nested
+// blocks, and the rest.
 type content struct {
 	kind   *kind
 	head   hcl.Range
-	at     hcl.Range // where a missing argument is missed
+	at     hcl.Range // range for errors about missing arguments
 	args   map[string]*Setting
 	nested []blockSet
 	rest   hcl.Body // nil unless the kind is open
 }
 
-// blockSet is the nested blocks of one type, each as the parts that it is merged from.
+// blockSet contains the nested blocks of one type, each as the parts from which it is merged.
 type blockSet struct {
 	typ  string
 	list [][]part
-	gone []Place // what they took the place of, the nearest first
+	gone []Place // blocks that they replaced, nearest first
 }
 
 // blocks returns the nested blocks of a type.
@@ -53,8 +53,8 @@ func (c *content) blocks(typ string) [][]part {
 	return nil
 }
 
-// merge applies the rules of the kind to the parts of one block, base first.
-// There is at least one part.
+// merge merges the parts of one block according to the rules of the kind, base first. There
+// must be at least one part.
 func (k *kind) merge(parts []part) (*content, diag.List) {
 	c := &content{kind: k, head: parts[0].head, at: parts[0].body.MissingItemRange()}
 	var ds diag.List
@@ -88,7 +88,7 @@ func (k *kind) merge(parts []part) (*content, diag.List) {
 	return c, ds
 }
 
-// addArg puts an argument on top of those below.
+// addArg adds an argument, which replaces or extends the one of lower layers.
 func (c *content) addArg(p part, s *Setting, base hcl.Range) diag.List {
 	switch r := c.kind.attrs[s.Name]; {
 	case r == reserved:
@@ -105,10 +105,10 @@ func (c *content) addArg(p part, s *Setting, base hcl.Range) diag.List {
 	return nil
 }
 
-// addBlocks puts nested blocks in place of, or into, those below, and returns
-// the body of the block named _.
+// addBlocks adds nested blocks, which replace or extend those of lower layers. It returns the
+// body of the block named _.
 func (c *content) addBlocks(p part, blocks []typedPart, base hcl.Range) (own hcl.Body, ds diag.List) {
-	var given []blockSet // of this part
+	var given []blockSet // from this part
 	var first hcl.Range
 	for _, b := range blocks {
 		r := c.kind.blocks[b.typ].rule
@@ -139,7 +139,7 @@ func (c *content) addBlocks(p part, blocks []typedPart, base hcl.Range) (own hcl
 	return own, ds
 }
 
-// put merges the blocks of one type that a part gives onto those below.
+// put merges the blocks of one type in a part with those of lower layers.
 func (c *content) put(set blockSet) {
 	i := slices.IndexFunc(c.nested, func(s blockSet) bool { return s.typ == set.typ })
 	if i < 0 {
@@ -166,7 +166,7 @@ func (c *content) put(set blockSet) {
 	}
 }
 
-// replacedParts lists blocks that others take the place of.
+// replacedParts returns the positions of blocks that are replaced.
 func replacedParts(blocks [][]part) []Place {
 	var out []Place
 	for _, parts := range blocks {
@@ -175,7 +175,7 @@ func replacedParts(blocks [][]part) []Place {
 	return out
 }
 
-// inner merges the content of one nested block of a type, or returns nil.
+// inner merges the content of the only nested block of a type. It returns nil if there is none.
 func (c *content) inner(typ string, k *kind) (*content, diag.List) {
 	list := c.blocks(typ)
 	if len(list) == 0 {
@@ -189,7 +189,7 @@ func notInOverride(at, base hcl.Range, detail string) diag.List {
 		Note(&base, "the block that it overrides")
 }
 
-// notes tell what a setting replaced.
+// notes returns notes for messages about a setting, which list the settings that it replaced.
 func (s *Setting) notes() []diag.Note {
 	var out []diag.Note
 	for u := s.Under; u != nil; u = u.Under {
@@ -198,7 +198,7 @@ func (s *Setting) notes() []diag.Note {
 	return out
 }
 
-// explain adds to messages about a setting what it replaced.
+// explain adds to messages about a setting the settings that it replaced.
 func (s *Setting) explain(ds diag.List) diag.List {
 	if s.Under == nil {
 		return ds

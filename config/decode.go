@@ -4,8 +4,8 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 )
 
-// decode merges the parts of an object and reads it; the result is in out, nil
-// if nothing usable came of it.
+// decode merges the parts of an object and decodes it. The result is stored in out; it is nil
+// if the object is unusable.
 func (o *object) decode() {
 	switch o.key.kind {
 	case "variable":
@@ -29,7 +29,7 @@ func (o *object) decode() {
 	}
 }
 
-// store puts a decoded object into its place.
+// store adds a decoded object to the module.
 func (m *Module) store(out any) {
 	switch x := out.(type) {
 	case *Variable:
@@ -64,13 +64,13 @@ type errs struct{ ds diag.List }
 
 func (e *errs) add(ds diag.List) { e.ds = append(e.ds, ds...) }
 
-// take returns the result of a step and keeps its messages.
+// take returns the result of a step and collects its messages.
 func take[T any](e *errs, v T, ds diag.List) T {
 	e.ds = append(e.ds, ds...)
 	return v
 }
 
-// keep is take for results that the messages come with.
+// keep is like take, for a call that returns both the result and the messages.
 func keep[T any](e *errs) func(T, diag.List) T {
 	return func(v T, ds diag.List) T { return take(e, v, ds) }
 }

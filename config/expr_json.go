@@ -12,8 +12,8 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// jsonText writes an argument as a JSON value. Where the reader could take an
-// object or a list for blocks, it stands in a template.
+// jsonText returns an argument as a JSON value. If a reader could take an object or a list for
+// blocks, it is wrapped in a template.
 func (p *printer) jsonText(a *hcl.Attribute, f form, sure bool) string {
 	if f == literal {
 		v, diags := a.Expr.Value(nil)
@@ -40,7 +40,7 @@ func (p *printer) jsonText(a *hcl.Attribute, f form, sure bool) string {
 	return jsonExpr(x, s, sure)
 }
 
-// jsonExpr writes an expression, whose source is within s.
+// jsonExpr returns an expression as JSON. s contains its source.
 func jsonExpr(x hclsyntax.Expression, s string, sure bool) string {
 	src := sourceOf(x, s)
 	if paren, ok := x.(*hclsyntax.ParenthesesExpr); ok && strings.Contains(src, "\n") {
@@ -77,7 +77,7 @@ func jsonExpr(x hclsyntax.Expression, s string, sure bool) string {
 	return jsonString(wrapped(src))
 }
 
-// wrapped makes a template of an expression.
+// wrapped returns a template that contains an expression.
 func wrapped(src string) string {
 	src = pretty(src)
 	if strings.Contains(src, "\n") {
@@ -86,13 +86,14 @@ func wrapped(src string) string {
 	return "${" + src + "}"
 }
 
-// sourceOf is the text of an expression, with the end that its range may lack.
+// sourceOf returns the source of an expression, including the end that its range may omit.
 func sourceOf(x hclsyntax.Expression, s string) string {
 	r := x.Range()
 	return s[r.Start.Byte:min(r.End.Byte, len(s))]
 }
 
-// allScalar reports whether a list is not empty and holds only what cannot be taken for a block.
+// allScalar reports whether a list is not empty and has no element that could be taken for a
+// block.
 func allScalar(x *hclsyntax.TupleConsExpr) bool {
 	for _, e := range x.Exprs {
 		switch e := e.(type) {
@@ -108,7 +109,7 @@ func allScalar(x *hclsyntax.TupleConsExpr) bool {
 	return len(x.Exprs) > 0
 }
 
-// jsonKey writes the key of an object: a bare word is a string, anything else a template.
+// jsonKey returns the key of an object: a bare word becomes a string, anything else a template.
 func jsonKey(x hclsyntax.Expression, s string) string {
 	k, ok := x.(*hclsyntax.ObjectConsKeyExpr)
 	if ok && !k.ForceNonLiteral {
@@ -127,7 +128,7 @@ func jsonKey(x hclsyntax.Expression, s string) string {
 	return out
 }
 
-// jsonNames writes references and keywords as their text.
+// jsonNames returns references and keywords as text.
 func jsonNames(x hclsyntax.Expression, s string) string {
 	switch x := x.(type) {
 	case *hclsyntax.TupleConsExpr:
@@ -152,8 +153,8 @@ func jsonNames(x hclsyntax.Expression, s string) string {
 	return jsonString(pretty(sourceOf(x, s)))
 }
 
-// templateText is what a native string says as the text of a template. It is
-// not ok where escapes leave no simple way to say it.
+// templateText converts a native string to the text of a template. It returns false if escapes
+// have no simple form there.
 func templateText(src string) (string, bool) {
 	tokens, diags := hclsyntax.LexExpression([]byte(src), "", hcl.Pos{Line: 1, Column: 1})
 	if diags.HasErrors() || len(tokens) < 2 || tokens[0].Type != hclsyntax.TokenOQuote {
@@ -180,7 +181,7 @@ func templateText(src string) (string, bool) {
 			}
 			b.WriteString(s)
 		case t.Type == hclsyntax.TokenCQuote:
-			return b.String(), i == len(tokens)-3 || i == len(tokens)-2 // the end of the file follows
+			return b.String(), i == len(tokens)-3 || i == len(tokens)-2 // the end-of-file token follows
 		}
 	}
 	return "", false
@@ -193,7 +194,7 @@ func unescape(s string) (string, bool) {
 	return strings.NewReplacer(`\n`, "\n", `\r`, "\r", `\t`, "\t", `\"`, `"`, `\\`, `\`).Replace(s), true
 }
 
-// jsonValue writes a constant.
+// jsonValue returns a constant as JSON.
 func jsonValue(v cty.Value) string {
 	out, err := ctyjson.Marshal(v, v.Type())
 	if err != nil {
@@ -210,11 +211,11 @@ func jsonValue(v cty.Value) string {
 
 func jsonString(s string) string { return jsonAny(s) }
 
-// jsonAny writes what came from JSON, without the escapes that only HTML needs.
+// jsonAny encodes a decoded JSON value, without escapes for HTML.
 func jsonAny(x any) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(x) // what came from JSON cannot fail
+	_ = enc.Encode(x) // encoding a decoded JSON value cannot fail
 	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -10,19 +10,19 @@ import (
 	hcljson "github.com/hashicorp/hcl/v2/json"
 )
 
-// Writing a module needs every expression in both syntaxes. What a JSON string
-// means depends on the argument: a template, a name, or just itself.
+// To write a module, every expression must be converted to both syntaxes. The meaning of a JSON
+// string depends on the argument: a template, a name, or the literal text.
 
-// form says what stands in an argument.
+// form is the form of an argument's value.
 type form uint8
 
 const (
-	template form = iota // an expression, in JSON a template
-	names                // references or keywords, in JSON their text
-	literal              // a constant, in JSON itself
+	template form = iota // an expression; in JSON a template
+	names                // references or keywords; in JSON their text
+	literal              // a constant; in JSON the value itself
 )
 
-// formOf is the form of a kind's own argument.
+// formOf returns the form of a kind's own argument.
 func formOf(k *kind, name string) form {
 	switch name {
 	case "provider", "providers", "depends_on", "ignore_changes", "replace_triggered_by", "when", "on_failure", "from", "to", "edition", "experiments":
@@ -42,7 +42,7 @@ func formOf(k *kind, name string) form {
 	return template
 }
 
-// text is the source of an argument's expression.
+// text returns the source of an argument's expression.
 func (p *printer) text(a *hcl.Attribute) string {
 	f := p.m.Set.File(a.Range.Filename)
 	if f == nil {
@@ -59,13 +59,13 @@ func (p *printer) text(a *hcl.Attribute) string {
 	return s
 }
 
-// pretty brings native source into the usual shape, whatever it stood in.
+// pretty formats native source in the usual style.
 func pretty(s string) string {
 	out := string(hclwrite.Format([]byte("a = " + s + "\n")))
 	return strings.TrimSpace(strings.TrimPrefix(out, "a = "))
 }
 
-// nativeText writes an argument in native syntax.
+// nativeText returns an argument in native syntax.
 func (p *printer) nativeText(a *hcl.Attribute, f form) string {
 	s := p.text(a)
 	if !hcljson.IsJSONExpression(a.Expr) {
@@ -133,7 +133,7 @@ func nativeValue(b *strings.Builder, dec *json.Decoder, f form) {
 	}
 }
 
-// nativeKey writes the key of an object, which stays in quotes.
+// nativeKey writes the key of an object in quotes.
 func nativeKey(b *strings.Builder, dec *json.Decoder, f form) {
 	tok, _ := dec.Token()
 	key, _ := tok.(string)
@@ -144,8 +144,8 @@ func nativeKey(b *strings.Builder, dec *json.Decoder, f form) {
 	}
 }
 
-// nativeTemplate writes the text of a template in native syntax: what is
-// nothing but an interpolation as the expression in it.
+// nativeTemplate returns the text of a template in native syntax. If it is a single
+// interpolation, it returns the expression in it.
 func nativeTemplate(s string) string {
 	quoted := quotedTemplate(s)
 	x, diags := hclsyntax.ParseExpression([]byte(quoted), "", hcl.Pos{Line: 1, Column: 1})
@@ -161,10 +161,10 @@ func nativeTemplate(s string) string {
 	case *hclsyntax.ObjectConsExpr, *hclsyntax.TupleConsExpr, *hclsyntax.ForExpr, *hclsyntax.FunctionCallExpr, *hclsyntax.ParenthesesExpr:
 		return strings.TrimSpace(inner)
 	}
-	return "(" + inner + "\n)" // only brackets may hold line breaks
+	return "(" + inner + "\n)" // line breaks are only allowed in parentheses
 }
 
-// quotedTemplate writes the text of a template as a native string.
+// quotedTemplate returns the text of a template as a native string.
 func quotedTemplate(s string) string {
 	tokens, _ := hclsyntax.LexTemplate([]byte(s), "", hcl.Pos{Line: 1, Column: 1})
 	var b strings.Builder

@@ -6,13 +6,12 @@ import (
 	"strings"
 )
 
-// Which files count (reference: OpenTofu 1.12.6, and the pages on override
-// files and load order): the direct children of the folder with one of eight
-// suffixes; names that editors use for their own files are ignored; override
-// files are set aside and merged later; a .tofu file is read instead of the
-// .tf file that differs from it in nothing but the suffix.
+// The loaded files are the entries of the directory with one of eight suffixes (source:
+// OpenTofu 1.12.6, and the documentation of override files and load order). Files with names
+// that editors use for their own files are ignored. Override files are merged last. A .tofu
+// file replaces the .tf file with the same name.
 
-// suffixes in the order in which they are tried, each with the one that shadows it.
+// suffixes are in the order in which they are tried, each with the suffix that shadows it.
 var suffixes = [...]struct {
 	text, by string
 	test     bool
@@ -27,14 +26,14 @@ var suffixes = [...]struct {
 	{".tofutest.json", "", true},
 }
 
-// fileClass is what the name of a file tells.
+// fileClass is the classification of a file by its name.
 type fileClass struct {
 	role     Role
-	why      string // for RoleIgnored
-	shadowBy string // the name of the file that would hide this one, or ""
+	why      string // the reason for RoleIgnored
+	shadowBy string // name of the file that would shadow this one, or ""
 }
 
-// classify tells the role of a file by its base name alone, before shadowing.
+// classify returns the role of a file by its base name, before shadowing.
 func classify(name string) fileClass {
 	switch {
 	case strings.HasPrefix(name, "."):
@@ -64,8 +63,8 @@ func classify(name string) fileClass {
 	return fileClass{role: RoleIgnored, why: "the suffix is not that of a configuration file"}
 }
 
-// filesOf gives every file of a folder its role: base files in byte order of
-// their names, then override files, then those that are not loaded.
+// filesOf determines the role of every file in a directory: base files sorted by name (as
+// bytes), then override files, then files that are not loaded.
 func filesOf(dir string, names []string) []FileRole {
 	names = slices.Clone(names)
 	slices.Sort(names)
@@ -95,7 +94,7 @@ func filesOf(dir string, names []string) []FileRole {
 	return slices.Concat(base, over, rest)
 }
 
-// isTofu reports whether a file is one that the other peer does not read.
+// isTofu reports whether Terraform does not read a file.
 func isTofu(path string) bool {
 	return strings.HasSuffix(path, ".tofu") || strings.HasSuffix(path, ".tofu.json")
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// ignoredAttributes warns of attributes in a literal default value that the
-// variable's type does not have: conversion drops them without a word.
+// ignoredAttributes warns about attributes in a literal default value that the variable's type
+// does not have. The conversion drops them silently.
 func ignoredAttributes(x hcl.Expression, ty cty.Type, path string) (ds diag.List) {
 	switch x := x.(type) {
 	case *hclsyntax.TupleConsExpr:
@@ -41,7 +41,7 @@ func ignoredAttributes(x hcl.Expression, ty cty.Type, path string) (ds diag.List
 	return ds
 }
 
-// literalKey is the key of an object if it is written out, else "".
+// literalKey returns the key of an object item if it is literal, otherwise "".
 func literalKey(x hclsyntax.Expression) string {
 	v, diags := x.Value(nil)
 	if diags.HasErrors() || v.IsNull() || !v.IsKnown() || v.Type() != cty.String {

@@ -6,8 +6,8 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// merged is a block of a known kind that is merged from several parts but
-// decoded elsewhere: each kind of nested block follows its rule.
+// merged is a block of a known kind that is merged from several parts but decoded by the
+// caller. Each kind of nested block follows its rule.
 type merged struct {
 	kind  *kind
 	parts []part // base first, at least one
@@ -15,7 +15,7 @@ type merged struct {
 
 var _ hcl.Body = (*merged)(nil)
 
-// Content decodes the merged block. Names that the schema does not know are errors.
+// Content decodes the merged block. Names that are not in the schema are errors.
 func (b *merged) Content(schema *hcl.BodySchema) (*hcl.BodyContent, hcl.Diagnostics) {
 	c, ds := b.kind.merge(b.parts)
 	out, left := b.known(c, schema)
@@ -28,8 +28,8 @@ func (b *merged) Content(schema *hcl.BodySchema) (*hcl.BodyContent, hcl.Diagnost
 	return out, append(diags, b.unexpected(c, schema)...)
 }
 
-// PartialContent decodes what the schema knows. The rest is the same block;
-// asking it again for the same names gives them again.
+// PartialContent decodes the names in the schema. The rest is the same block: if the same names
+// are decoded again, the result contains them again.
 func (b *merged) PartialContent(schema *hcl.BodySchema) (*hcl.BodyContent, hcl.Body, hcl.Diagnostics) {
 	c, ds := b.kind.merge(b.parts)
 	out, left := b.known(c, schema)
@@ -68,11 +68,10 @@ func (b *merged) JustAttributes() (hcl.Attributes, hcl.Diagnostics) {
 	return out, diags
 }
 
-// MissingItemRange is that of the base block.
+// MissingItemRange returns the range of the base block for missing items.
 func (b *merged) MissingItemRange() source.Range { return b.parts[0].body.MissingItemRange() }
 
-// known takes from the block what its kind knows, and returns the part of the
-// schema that the kind does not.
+// known decodes the names that the block's kind knows, and returns the rest of the schema.
 func (b *merged) known(c *content, schema *hcl.BodySchema) (*hcl.BodyContent, *hcl.BodySchema) {
 	out := &hcl.BodyContent{Attributes: hcl.Attributes{}, MissingItemRange: b.MissingItemRange()}
 	left := &hcl.BodySchema{}
@@ -100,7 +99,7 @@ func (b *merged) known(c *content, schema *hcl.BodySchema) (*hcl.BodyContent, *h
 	return out, left
 }
 
-// unexpected reports what is in the block and known to its kind, but not to the schema.
+// unexpected reports names that the kind knows but the schema does not.
 func (b *merged) unexpected(c *content, schema *hcl.BodySchema) (diags hcl.Diagnostics) {
 	attrs, blocks := map[string]bool{}, map[string]bool{}
 	for _, a := range schema.Attributes {
@@ -128,7 +127,7 @@ func (b *merged) unexpected(c *content, schema *hcl.BodySchema) (diags hcl.Diagn
 	return diags
 }
 
-// toHCL turns messages into those of the HCL library, for callers of a body.
+// toHCL converts messages to those of the HCL library, for callers that decode a body.
 func toHCL(ds diag.List) hcl.Diagnostics {
 	out := make(hcl.Diagnostics, 0, len(ds))
 	for _, m := range ds {

@@ -8,39 +8,39 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A Setting is one argument after merging, with what it replaced.
+// A Setting is one argument after merging, with the settings that it replaced.
 type Setting struct {
 	*hcl.Attribute
-	Layer *source.Layer // the role of the file that it stands in
-	Under *Setting      // what it replaced; nil at the bottom
+	Layer *source.Layer // role of the file that contains it
+	Under *Setting      // the setting that it replaced; nil if there is none
 }
 
-// A Module is the configuration of one folder after override files were
-// merged in. It is complete: nothing in it changes after Load returned it.
+// A Module is the configuration of one directory after merging override files. It is immutable
+// after Load has returned it.
 type Module struct {
-	Dir   string      // as given to Load
-	Files []FileRole  // every file of the folder that Load looked at, in load order
+	Dir   string      // as passed to Load
+	Files []FileRole  // every file of the directory that Load examined, in load order
 	Set   *source.Set // the text of the files, for snippets
 
 	RequiredVersion   []*Setting                   // those in force after merging
 	RequiredProviders map[string]*RequiredProvider // by local name
 	ProviderMetas     map[string]*ProviderMeta     // by local name
 	Backend           *Backend                     // backend or cloud block; nil if there is none
-	Encryption        *Block                       // terraform.encryption; nil if there is none
+	Encryption        *Block                       // the encryption block in terraform; nil if there is none
 
 	Providers map[string]*Provider // by local name, or local name.alias
 	Variables map[string]*Variable
 	Locals    map[string]*Local
 	Outputs   map[string]*Output
 	Calls     map[string]*Call
-	Resources map[addr.Resource]*Resource // of all modes, those in check blocks too
+	Resources map[addr.Resource]*Resource // of all modes, including those in check blocks
 	Checks    map[string]*Check
 	Moved     []*Moved
 	Removed   []*Removed
 	Imports   []*ImportBlock
 }
 
-// Source is the provider that a local name means in this module.
+// Source returns the provider to which a local name in this module refers.
 func (m *Module) Source(local string) addr.Provider {
 	if rp, ok := m.RequiredProviders[local]; ok && !rp.Source.IsZero() {
 		return rp.Source
@@ -60,15 +60,15 @@ func (m *Module) init() {
 	m.Checks = map[string]*Check{}
 }
 
-// A Role says what a file of the folder is to the module.
+// A Role is the role of a file in the module.
 type Role uint8
 
 // The roles of files.
 const (
 	RoleBase     Role = iota // loaded and appended
-	RoleOverride             // loaded and merged, FileRole.N tells which
-	RoleShadowed             // not loaded: FileRole.By is loaded instead
-	RoleIgnored              // not loaded: FileRole.Why says why
+	RoleOverride             // loaded and merged; see FileRole.N
+	RoleShadowed             // not loaded, because FileRole.By is loaded instead
+	RoleIgnored              // not loaded; FileRole.Why is the reason
 	RoleTest                 // a test file
 )
 
@@ -88,19 +88,19 @@ func (r Role) String() string {
 	}
 }
 
-// A FileRole is one file of the folder and what it is to the module.
+// A FileRole is one file of the directory with its role in the module.
 type FileRole struct {
 	Path string // as in ranges
 	Role Role
-	N    int    // for RoleOverride: counts from 1 in load order
-	By   string // for RoleShadowed: the file that hides it
-	Why  string // for RoleIgnored
+	N    int    // for RoleOverride: position in load order, from 1
+	By   string // for RoleShadowed: the file that is loaded instead
+	Why  string // for RoleIgnored: the reason
 
 	name string
 }
 
-// A Block is a block's body with the place of its header; the body is the
-// merged one where override files had a say.
+// A Block is a block's body with the range of its header. The body is merged with those of
+// override files.
 type Block struct {
 	Body hcl.Body
 	At   source.Range
@@ -114,8 +114,8 @@ type RequiredProvider struct {
 	Version  []Constraint  // empty if not given
 	Aliases  []ProviderRef // configuration_aliases
 	At       source.Range
-	Layer    *source.Layer     // of the file that the entry stands in
-	Under    *RequiredProvider // the entry that this one replaced
+	Layer    *source.Layer     // role of the file that contains the entry
+	Under    *RequiredProvider // the entry that this one replaced; nil if there is none
 }
 
 // A Constraint is a version constraint as written.
@@ -137,7 +137,7 @@ type Backend struct {
 	Body hcl.Body
 	At   source.Range
 
-	gone []Place // what it took the place of
+	gone []Place // the blocks that it replaced
 }
 
 // A Provider is a provider configuration.
@@ -145,14 +145,14 @@ type Provider struct {
 	Name    string // local name
 	Alias   string // "" for the default configuration
 	ForEach *Setting
-	Version []Constraint // the deprecated argument
+	Version []Constraint // values of the deprecated argument version
 	Body    hcl.Body     // the provider's own arguments
-	Empty   bool         // whether the block holds nothing but meta-arguments
+	Empty   bool         // the block contains only meta-arguments
 	At      source.Range
-	Merged  []Place // the blocks that it was merged from, base first; nil if it was written once
+	Merged  []Place // the blocks that were merged, base first; nil if there is only one
 }
 
-// Key is the name under which a module knows the configuration: name or name.alias.
+// Key returns the key of the configuration in its module: name or name.alias.
 func (p *Provider) Key() string { return ProviderRef{Name: p.Name, Alias: p.Alias}.String() }
 
 // A ProviderRef is a reference to a provider configuration: name, name.alias, name.alias[key].
@@ -163,7 +163,7 @@ type ProviderRef struct {
 	At    source.Range
 }
 
-// String is the reference without its key.
+// String returns the reference without its key.
 func (r ProviderRef) String() string {
 	if r.Alias == "" {
 		return r.Name
@@ -175,9 +175,9 @@ func (r ProviderRef) String() string {
 type Variable struct {
 	Name        string
 	Type        cty.Type           // with optional attributes marked; cty.DynamicPseudoType if not given
-	Defaults    *typeexpr.Defaults // of optional attributes; nil if there are none
-	Literal     bool               // text from outside is the value itself (primitive or untyped), not an expression
-	Default     cty.Value          // converted; cty.NilVal if the variable is required
+	Defaults    *typeexpr.Defaults // defaults of optional attributes; nil if there are none
+	Literal     bool               // text from the command line or environment is the value itself (primitive or untyped), not an expression
+	Default     cty.Value          // converted to Type; cty.NilVal if the variable is required
 	Description string
 	Sensitive   bool
 	Ephemeral   bool
@@ -185,9 +185,9 @@ type Variable struct {
 	Const       *bool // nil if not given
 	Deprecated  string
 	Validations []*Rule
-	Settings    map[string]*Setting // every argument, for explain
+	Settings    map[string]*Setting // every argument, for explanations
 	At          source.Range
-	Merged      []Place // the blocks that it was merged from, base first; nil if it was written once
+	Merged      []Place // the blocks that were merged, base first; nil if there is only one
 }
 
 // Required reports whether the variable has no default.
@@ -197,7 +197,7 @@ func (v *Variable) Required() bool { return v.Default == cty.NilVal }
 type Local struct {
 	Name  string
 	Value *Setting
-	At    source.Range // of the name
+	At    source.Range // range of the name
 }
 
 // An Output is an output value.
@@ -212,7 +212,7 @@ type Output struct {
 	Preconditions []*Rule
 	Settings      map[string]*Setting
 	At            source.Range
-	Merged        []Place // the blocks that it was merged from, base first; nil if it was written once
+	Merged        []Place // the blocks that were merged, base first; nil if there is only one
 }
 
 // A Rule is a validation, precondition, postcondition or assertion.
@@ -222,8 +222,8 @@ type Rule struct {
 	At           source.Range
 }
 
-// Repeat holds the arguments that decide which instances a block has. At most
-// one of the three is set.
+// Repeat contains the arguments that determine the instances of a block. At most one of the
+// three is set.
 type Repeat struct {
 	Count   *Setting
 	ForEach *Setting
@@ -236,24 +236,24 @@ type Call struct {
 	Source    *Setting
 	Version   *Setting // nil if not given
 	Repeat    Repeat
-	Providers []PassedProvider // nil: un-aliased configurations are inherited
+	Providers []PassedProvider // nil means that default configurations are inherited
 	DependsOn []hcl.Traversal
-	Body      hcl.Body // the inputs
+	Body      hcl.Body // arguments for the module's variables
 	At        source.Range
-	Merged    []Place // the blocks that it was merged from, base first; nil if it was written once
+	Merged    []Place // the blocks that were merged, base first; nil if there is only one
 }
 
-// A PassedProvider is one item of a call's providers argument.
+// A PassedProvider is one element of a call's providers argument.
 type PassedProvider struct {
-	Child  ProviderRef // as the child module knows it
-	Parent ProviderRef // as the calling module knows it
+	Child  ProviderRef // the configuration in the called module
+	Parent ProviderRef // the configuration in the calling module
 }
 
 // A Resource is a resource, data or ephemeral block.
 type Resource struct {
 	Addr      addr.Resource
 	Repeat    Repeat
-	Provider  *ProviderRef // nil: the default configuration of the type's provider
+	Provider  *ProviderRef // nil means the default configuration of the type's provider
 	DependsOn []hcl.Traversal
 	Body      hcl.Body // the provider's own arguments
 	Lifecycle Lifecycle
@@ -262,13 +262,13 @@ type Resource struct {
 	Connection   *Block // nil if there is none
 	Provisioners []*Provisioner
 
-	Check  string // name of the check block that holds the data source, or ""
+	Check  string // name of the check block that contains the data source, or ""
 	At     source.Range
-	Merged []Place // the blocks that it was merged from, base first; nil if it was written once
+	Merged []Place // the blocks that were merged, base first; nil if there is only one
 }
 
-// TypeAt is the place of the resource's type in a header that is written as fmt writes it,
-// and of the whole header otherwise.
+// TypeAt returns the range of the resource's type if the header is formatted in the usual
+// style. Otherwise it returns the range of the whole header.
 func (r *Resource) TypeAt() source.Range {
 	at := r.At
 	labels := len(r.Addr.Type) + len(r.Addr.Name) + len(`"" ""`)
@@ -284,7 +284,7 @@ func (r *Resource) TypeAt() source.Range {
 	return at
 }
 
-// LocalProvider is the local name of the resource's provider.
+// LocalProvider returns the local name of the resource's provider.
 func (r *Resource) LocalProvider() string {
 	if r.Provider != nil {
 		return r.Provider.Name
@@ -292,12 +292,12 @@ func (r *Resource) LocalProvider() string {
 	return ImpliedProvider(r.Addr.Type)
 }
 
-// Lifecycle is the content of a lifecycle block of a managed resource, but for
-// conditions and enabled.
+// Lifecycle contains the arguments of a managed resource's lifecycle block, except conditions
+// and enabled.
 type Lifecycle struct {
 	CreateBeforeDestroy *bool    // nil if not given
 	Destroy             *bool    // nil if not given
-	PreventDestroy      *Setting // an expression
+	PreventDestroy      *Setting // expression
 	IgnoreChanges       []hcl.Traversal
 	IgnoreAll           bool
 	ReplaceTriggeredBy  []hcl.Expression
@@ -310,20 +310,20 @@ type Provisioner struct {
 	OnDestroy  bool // when = destroy
 	Continue   bool // on_failure = continue
 	Body       hcl.Body
-	Connection *Block // nil: the resource's
+	Connection *Block // nil means that of the resource
 	At         source.Range
 }
 
 // A Check is a check block.
 type Check struct {
 	Name    string
-	Data    *addr.Resource // the scoped data source, or nil
+	Data    *addr.Resource // the scoped data source; nil if there is none
 	Asserts []*Rule
 	At      source.Range
 }
 
-// A Moved is a moved block. ForEach, where given, makes one statement for each
-// element, and from and to may use each.key and each.value in their indexes.
+// A Moved is a moved block. If ForEach is set, there is one statement for each element, and
+// from and to may use each.key and each.value in their indexes.
 type Moved struct {
 	From, To hcl.Expression
 	ForEach  *Setting
@@ -350,8 +350,8 @@ type ImportBlock struct {
 	At       source.Range
 }
 
-// ImpliedProvider is the local name of a provider that a resource type implies:
-// the type up to the first underscore.
+// ImpliedProvider returns the local name of the provider that a resource type implies: the type
+// up to the first underscore.
 func ImpliedProvider(typ string) string {
 	for i := range len(typ) {
 		if typ[i] == '_' {

@@ -6,11 +6,11 @@ import (
 	"github.com/terrace-iac/terrace/internal/lang/hclnative"
 )
 
-// Bodies of native syntax are kept as hclnative's, which hold no expressions. Those of
-// files with mistakes are hclsyntax's.
+// Bodies of native syntax are kept as those of package hclnative, which contain no expressions.
+// Bodies of files with errors are those of hclsyntax.
 
-// syntaxBody is a body of native syntax with its expressions, which may be built for the call;
-// false for JSON.
+// syntaxBody returns a body of native syntax with its expressions, which may be built for the
+// call. It returns false for JSON.
 func syntaxBody(body hcl.Body) (*hclsyntax.Body, bool) {
 	switch b := body.(type) {
 	case *hclnative.Body:
@@ -21,7 +21,7 @@ func syntaxBody(body hcl.Body) (*hclsyntax.Body, bool) {
 	return nil, false
 }
 
-// nativeRange is the stretch of a body of native syntax.
+// nativeRange returns the range of a body of native syntax.
 func nativeRange(body hcl.Body) (hcl.Range, bool) {
 	switch b := body.(type) {
 	case *hclnative.Body:
@@ -32,7 +32,8 @@ func nativeRange(body hcl.Body) (hcl.Range, bool) {
 	return hcl.Range{}, false
 }
 
-// nativeName is the name that a block gives: its type, or what a dynamic block makes.
+// nativeName returns the type of a block. For a dynamic block it is the type of the blocks that
+// it creates.
 func nativeName(typ string, labels []string) string {
 	if typ == "dynamic" && len(labels) == 1 {
 		return labels[0]

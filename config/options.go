@@ -14,41 +14,42 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// FS is how Load reads: the two calls of package os of the same names. It is
-// called from several goroutines at once.
+// FS is the file system from which Load reads. The methods correspond to the functions of
+// package os. They are called concurrently.
 type FS interface {
 	ReadDir(name string) ([]fs.DirEntry, error)
 	ReadFile(name string) ([]byte, error)
 }
 
-// Options says how to load. The zero value reads from the operating system.
+// Options configures Load. The zero value reads from the operating system.
 type Options struct {
-	FS      FS          // nil: the operating system
-	Set     *source.Set // where the text of the files is recorded; nil: a new one
-	Version string      // the language version that version constraints are held against; "" means LanguageVersion
-	Workers int         // how many files and blocks are worked on at once; 0: as many as there are processors
-	// Parses keeps the files that were parsed, for several folders that have some in
-	// common; nil: for this one alone. It counts where FS is a Locator.
+	FS      FS          // nil means the operating system
+	Set     *source.Set // records the text of the files; nil means a new one
+	Version string      // language version to which version constraints apply; "" means LanguageVersion
+	Workers int         // maximum number of files and blocks that are processed concurrently; 0 means the number of processors
+	// Parses caches parsed files for several directories that have files in common. nil means
+	// no sharing. It is only used if FS is a Locator.
 	Parses *Parses
 }
 
-// A Locator is an FS that tells where the text of a file lies: a name that two
-// files have only if their texts are the same, or "".
+// A Locator is an FS that returns the location of a file: a name that two files only share if
+// their texts are equal, or "".
 type Locator interface {
 	Locate(name string) string
 }
 
-// Parses are parsed files. The zero value is empty and ready; it may be used
-// concurrently.
+// Parses caches parsed files. The zero value is empty and usable. It is safe for concurrent
+// use.
 type Parses struct {
 	known parallel.Cache[string, *syntax]
 	n     atomic.Int64
 }
 
-// Parsed is how many files were read and parsed so far.
+// Parsed returns the number of files that were read and parsed so far.
 func (p *Parses) Parsed() int { return int(p.n.Load()) }
 
-// Text is the text of a file that was read, by its path and the name that it was read by.
+// Text returns the text of a file that was read, by its path and the name under which it was
+// read.
 func (p *Parses) Text(path, name string) ([]byte, bool) {
 	s, ok := p.known.Get(path + "\x00" + name)
 	if !ok || s.err != nil {
@@ -57,7 +58,7 @@ func (p *Parses) Text(path, name string) ([]byte, bool) {
 	return s.text, true
 }
 
-// parse reads and parses a file, unless that was done before.
+// parse reads and parses a file, unless it is in the cache.
 func (o *Options) parse(path string, read func() ([]byte, error)) *syntax {
 	from, ok := o.FS.(Locator)
 	if o.Parses == nil || !ok {
@@ -74,7 +75,7 @@ func (o *Options) parse(path string, read func() ([]byte, error)) *syntax {
 	})
 }
 
-// LanguageVersion is the version of the language that this package knows.
+// LanguageVersion is the version of the language that this package implements.
 const LanguageVersion = "1.12.6"
 
 func (o Options) withDefaults() Options {
@@ -99,10 +100,9 @@ type osFS struct{}
 func (osFS) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }
 func (osFS) ReadFile(name string) ([]byte, error)       { return readfile.Whole(name) }
 
-// Load reads a folder, merges its override files and decodes every block. The
-// module is never nil and holds as much as could be understood, however many
-// errors the list has; its files are named filepath.Join(dir, name) in places.
-// Messages come in source order, whatever the timing.
+// Load reads a directory, merges its override files and decodes every block. The module is
+// never nil. With errors it contains everything that could be decoded. Source ranges have file
+// names filepath.Join(dir, name). Messages are in source order, independent of timing.
 func Load(dir string, o Options) (*Module, diag.List) {
 	o = o.withDefaults()
 	names, ds := o.names(dir)
@@ -116,8 +116,8 @@ func Load(dir string, o Options) (*Module, diag.List) {
 	}, o)
 }
 
-// LoadFiles is Load for files that are in memory, by name within the folder.
-// Nothing is read; the files must not be changed afterwards.
+// LoadFiles is like Load for files in memory, by name within the directory. Nothing is read.
+// The files must not be modified afterwards.
 func LoadFiles(dir string, files map[string][]byte, o Options) (*Module, diag.List) {
 	names := make([]string, 0, len(files))
 	for name := range files {
@@ -127,14 +127,14 @@ func LoadFiles(dir string, files map[string][]byte, o Options) (*Module, diag.Li
 	return load(dir, names, func(name string) ([]byte, error) { return files[name], nil }, o.withDefaults())
 }
 
-// Files lists the files of a folder with their roles, as Module.Files has them,
-// without reading any.
+// Files returns the files of a directory with their roles, like Module.Files, without reading
+// any.
 func Files(dir string, o Options) ([]FileRole, diag.List) {
 	names, ds := o.withDefaults().names(dir)
 	return filesOf(dir, names), ds
 }
 
-// names lists the files that lie directly in a folder.
+// names returns the names of the files in a directory.
 func (o Options) names(dir string) ([]string, diag.List) {
 	entries, err := o.FS.ReadDir(dir)
 	if err != nil {
@@ -153,8 +153,8 @@ func (o Options) names(dir string) ([]string, diag.List) {
 	return names, nil
 }
 
-// Unread reports whether Load said that it could not read the folder at all. A
-// folder that it could read and that holds no configuration is an empty module.
+// Unread reports whether Load could not read the directory. A directory without configuration
+// is not an error; it results in an empty module.
 func Unread(ds diag.List) bool { return len(ds) > 0 && ds[0].Code == unread }
 
 const (
@@ -167,9 +167,8 @@ func unreadable(ds diag.List) bool {
 	return slices.ContainsFunc(ds, func(m *diag.Message) bool { return m.Code == unread || m.Code == unreadFile })
 }
 
-// IsConfigDir reports whether a folder holds at least one configuration file
-// that Load would read. Test files do not count, and a folder that cannot be
-// read holds none.
+// IsConfigDir reports whether a directory contains at least one configuration file that Load
+// would read. Test files do not count. It returns false for a directory that cannot be read.
 func IsConfigDir(dir string, o Options) bool {
 	entries, err := o.withDefaults().FS.ReadDir(dir)
 	if err != nil {

@@ -5,18 +5,18 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// An Origin tells how a block came together: which blocks it was merged from,
-// and where its own arguments and nested blocks stand, those that the language
-// defines and not a provider or child module (for these see Setting and Replaced
-// of Module). The zero Origin is that of a block that nobody wrote.
+// An Origin describes how a block was merged: the original blocks, and the positions of its own
+// arguments and nested blocks. These are the ones that the language defines, not those of a
+// provider or child module; for the latter see Setting and Replaced of Module. The zero Origin
+// is that of a block that does not exist.
 type Origin struct {
 	c     *content
 	parts []part
 }
 
-// Origin tells how a block of this module came together, by what the module has
-// of it as At and Merged. It reads the files of the block again, as far as the
-// module's Set has their text, so that no module need keep what is rarely asked.
+// Origin returns the origin of a block of this module, given the module's At and Merged of the
+// block. It parses the files of the block again if the module's Set contains their text, so
+// that a module need not store rarely used information.
 func (m *Module) Origin(at source.Range, merged []Place) Origin {
 	if merged == nil {
 		merged = []Place{{At: at, Layer: m.Set.LayerOf(at)}}
@@ -34,11 +34,11 @@ func (m *Module) Origin(at source.Range, merged []Place) Origin {
 	return o
 }
 
-// Defines reports whether the language itself defines an argument or nested block
-// of blocks of a type, such as count of resource: whether Origin reports it.
+// Defines reports whether the language itself defines an argument or nested block in blocks of
+// a type, such as count in resource. Origin reports these.
 func Defines(typ, name string) bool { return kindOf(typ).owns(name) }
 
-// blockAt reads the block again whose header stands at a place.
+// blockAt parses the block whose header has a position.
 func (m *Module) blockAt(p Place) (typedPart, bool) {
 	f := m.Set.File(p.At.Filename)
 	if f == nil {
@@ -62,7 +62,7 @@ func (m *Module) blockAt(p Place) (typedPart, bool) {
 	return typedPart{}, false
 }
 
-// mergedFrom is what a module keeps of the parts of a block.
+// mergedFrom returns the positions of a block's parts that a module stores.
 func mergedFrom(parts []part) []Place {
 	if len(parts) < 2 {
 		return nil
@@ -70,11 +70,11 @@ func mergedFrom(parts []part) []Place {
 	return placesOf(parts)
 }
 
-// Parts lists the headers of the blocks that it was merged from, base first.
+// Parts returns the headers of the blocks that were merged, base first.
 func (o Origin) Parts() []Place { return placesOf(o.parts) }
 
-// Setting returns one of the block's own arguments, such as count, source or
-// depends_on, with what it replaced; nil if it is not set.
+// Setting returns one of the block's own arguments, such as count, source or depends_on, with
+// the settings that it replaced. It is nil if the argument is not set.
 func (o Origin) Setting(name string) *Setting {
 	if o.c == nil {
 		return nil
@@ -82,7 +82,7 @@ func (o Origin) Setting(name string) *Setting {
 	return o.c.args[name]
 }
 
-// Settings returns all of the block's own arguments. The map must not be changed.
+// Settings returns all of the block's own arguments. The map must not be modified.
 func (o Origin) Settings() map[string]*Setting {
 	if o.c == nil {
 		return nil
@@ -90,16 +90,16 @@ func (o Origin) Settings() map[string]*Setting {
 	return o.c.args
 }
 
-// A NestedOrigin is an Origin of a nested block.
+// A NestedOrigin is the Origin of a nested block.
 type NestedOrigin struct {
 	Origin
 	Type     string
 	Labels   []string
-	Replaced []Place // the blocks that it and the others of its type took the place of, the nearest first
+	Replaced []Place // the blocks that it and the others of its type replaced, nearest first
 }
 
-// Blocks lists the block's own nested blocks, such as lifecycle and provisioner,
-// in their order.
+// Blocks returns the block's own nested blocks, such as lifecycle and provisioner, in their
+// order.
 func (o Origin) Blocks() (out []NestedOrigin) {
 	if o.c == nil {
 		return nil
@@ -125,8 +125,8 @@ func placesOf(parts []part) []Place {
 	return out
 }
 
-// innerKind is the kind of a nested block of our own, or nil if it has no
-// arguments that the language defines.
+// innerKind returns the kind of a nested block that the language defines, or nil if the
+// language defines none of its arguments.
 func (k *kind) innerKind(typ string) *kind {
 	switch inner := k.blocks[typ].inner; {
 	case inner != nil:
@@ -141,8 +141,8 @@ func (k *kind) innerKind(typ string) *kind {
 	return nil
 }
 
-// Body returns the arguments of a connection or provisioner block that belong to
-// it and not to every block of its type; nil for other blocks.
+// Body returns the arguments of a connection or provisioner block that depend on its type. It
+// is nil for other blocks.
 func (n NestedOrigin) Body() hcl.Body {
 	switch n.Type {
 	case "connection":

@@ -13,7 +13,7 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// parsed is one file after parsing and the first cut into top-level blocks.
+// parsed is one file after parsing and splitting into top-level blocks.
 type parsed struct {
 	path   string
 	layer  *source.Layer
@@ -21,12 +21,12 @@ type parsed struct {
 	ds     diag.List
 }
 
-// syntax is the text of a file, parsed. Several modules may share one.
+// syntax is the parsed text of a file. Several modules may share it.
 type syntax struct {
 	text  []byte
 	err   error
-	deep  diag.List // that it nests too deeply
-	body  hcl.Body  // nil if there is nothing to work with
+	deep  diag.List // error that the text is nested too deeply
+	body  hcl.Body  // nil if nothing could be parsed
 	diags hcl.Diagnostics
 }
 
@@ -50,12 +50,12 @@ func parse(path string, read func() ([]byte, error)) *syntax {
 	return s
 }
 
-// handedIn are the blocks whose arguments may be credentials of a backend or keys. Their
-// text is never shown.
+// handedIn contains the block types whose arguments may be credentials or keys. Their text is
+// never shown.
 var handedIn = []string{"backend", "cloud", "encryption"}
 
-// parseFile makes the first cut of one file. It never fails: what could be
-// understood is in the result, and the rest is messages.
+// parseFile splits one file into top-level blocks. It returns everything that could be parsed;
+// errors are messages.
 func parseFile(f FileRole, layer *source.Layer, s *syntax, set *source.Set) *parsed {
 	p := &parsed{path: f.Path, layer: layer}
 	set.Add(&source.File{Path: f.Path, Bytes: s.text, Layer: layer, Private: handedIn})
@@ -81,8 +81,8 @@ func parseFile(f FileRole, layer *source.Layer, s *syntax, set *source.Set) *par
 	return p
 }
 
-// whyUnread is why a file cannot be read, without its path, which may be another one than the
-// message tells.
+// whyUnread returns the error of reading a file without its path, which may differ from the
+// path in the message.
 func whyUnread(err error) string {
 	var at *fs.PathError
 	if errors.As(err, &at) {

@@ -14,47 +14,45 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// PrintOptions says how to write a module.
+// PrintOptions configures Print.
 type PrintOptions struct {
-	Origins bool // tell with each argument and block where it was set, and what it replaced
-	JSON    bool // JSON syntax
+	Origins bool // add to each argument and block where it was set and what it replaced
+	JSON    bool // write JSON syntax
 
-	// Hide leaves out what may be secret: the arguments of backend, cloud and encryption
-	// blocks, and the credentials in addresses.
+	// Hide omits arguments that may be secret: those of backend, cloud and encryption blocks,
+	// and credentials in addresses.
 	Hide bool
 
-	// Addr names one object only: TYPE.NAME, data.TYPE.NAME, ephemeral.TYPE.NAME,
-	// var.NAME, local.NAME, module.NAME, provider.NAME[.ALIAS], check.NAME or
-	// output.NAME; or all blocks of a kind that have no name: terraform, language,
-	// locals, moved, removed, import. Instance keys mean nothing here: all instances
-	// of an object have the same configuration.
+	// Addr selects one object: TYPE.NAME, data.TYPE.NAME, ephemeral.TYPE.NAME, var.NAME,
+	// local.NAME, module.NAME, provider.NAME[.ALIAS], check.NAME or output.NAME. It can also
+	// select all blocks of a kind without names: terraform, language, locals, moved, removed,
+	// import. Instance keys are ignored, because all instances of an object have the same
+	// configuration.
 	Addr string
 }
 
-// Print writes the module, with its override files merged in, as configuration
-// that could replace the files of the folder.
+// Print writes the module with merged override files as configuration that could replace the
+// files of the directory.
 //
-// In JSON syntax that is one object, which can be saved as a .tf.json file. In
-// native syntax it is text for a .tf file; but a JSON property that a provider's
-// schema alone could tell to be an argument or a block stays in JSON. The blocks
-// that have one follow in a second part, and each part has a heading line,
-// "-- main.tf --" and "-- main.tf.json --", in the manner of a txtar archive.
+// In JSON syntax the output is one object, which can be saved as a .tf.json file. In native
+// syntax it is the text of a .tf file. However, only a provider's schema can distinguish
+// whether some JSON properties are arguments or blocks; they remain in JSON. Blocks with such
+// properties are in a second part. Each part then has a heading, "-- main.tf --" and "--
+// main.tf.json --", as in a txtar archive.
 //
-// With Origins each argument and each block tells its file and line, and what it
-// replaced: in a comment in native syntax, under the comment property "//" of
-// its block in JSON:
+// With Origins each argument and each block has its file and line, and what it replaced: in a
+// comment in native syntax, and in the comment property "//" of its block in JSON:
 //
 //	"//": {
-//	  "block": [PLACE, ...],         the blocks that it was merged from, base first
-//	  "overrides": [PLACE, ...],     what it took the place of, the nearest first
+//	  "block": [PLACE, ...],         the blocks that were merged, base first
+//	  "overrides": [PLACE, ...],     what it replaced, nearest first
 //	  "arguments": {"NAME": {PLACE and "overrides"}, ...}
 //	}
 //
-// where PLACE is {"file", "line", "column", "layer"} and layer is "base" or
-// "override n".
+// PLACE is {"file", "line", "column", "layer"}, where layer is "base" or "override n".
 //
-// Print returns an error for an address that the module does not define, and
-// the errors of w. A module with errors is printed as far as it was understood.
+// Print returns an error if the module does not define the address, and the errors of w. A
+// module with errors is printed as far as it could be decoded.
 func (m *Module) Print(w io.Writer, o PrintOptions) error {
 	native, js, err := m.render(o)
 	if err != nil {
@@ -76,7 +74,7 @@ func (m *Module) Print(w io.Writer, o PrintOptions) error {
 	return err
 }
 
-// render returns the native and the JSON part of the output.
+// render returns the native part and the JSON part of the output.
 func (m *Module) render(o PrintOptions) (native, js string, err error) {
 	p := m.printer(o.Origins)
 	blocks := p.blocks()
@@ -110,8 +108,8 @@ func (m *Module) render(o PrintOptions) (native, js string, err error) {
 	return string(hclwrite.Format([]byte(text.String()))), js, nil
 }
 
-// withoutKeys is an address as outBlock.addr has it: without instance keys, and
-// without the optional word in front of a managed resource.
+// withoutKeys converts an address to the form of outBlock.addr: without instance keys, and
+// without the optional word resource before a managed resource.
 func withoutKeys(address string) string {
 	t, diags := hclsyntax.ParseTraversalAbs([]byte(address), "", hcl.InitialPos)
 	if diags.HasErrors() {
@@ -131,13 +129,13 @@ func withoutKeys(address string) string {
 
 // printer writes one module.
 type printer struct {
-	m       *Module // as far as collected
+	m       *Module // only the collected blocks
 	c       *collector
 	origins bool
 }
 
-// printer reads the text again, so that a module need not keep what only
-// writing needs.
+// printer returns a printer for the module. It parses the text again, so that a module need not
+// store information that is only needed for printing.
 func (m *Module) printer(origins bool) *printer {
 	names := make([]string, len(m.Files))
 	for i, f := range m.Files {
@@ -158,13 +156,13 @@ type outBlock struct {
 	typ    string
 	labels []string
 	body   *outBody
-	heads  []source.Range // of the blocks that it was merged from, base first
-	gone   []Place        // what it took the place of, the nearest first
-	addr   string         // what PrintOptions.Addr calls it
+	heads  []source.Range // headers of the merged blocks, base first
+	gone   []Place        // what it replaced, nearest first
+	addr   string         // its address in PrintOptions.Addr
 }
 
-// hideBackends hides the arguments of those blocks in a terraform block that say where
-// state lies and how it is sealed.
+// hideBackends hides the arguments of blocks in a terraform block that configure where state is
+// stored and how it is encrypted.
 func (b *outBlock) hideBackends() {
 	if b.typ != "terraform" {
 		return
@@ -187,7 +185,7 @@ func (b *outBody) hide() {
 	}
 }
 
-// outBody is the content of a block, in the order in which it is written.
+// outBody is the content of a block in output order.
 type outBody struct {
 	items []outItem
 }
@@ -196,22 +194,23 @@ type outBody struct {
 type outItem struct {
 	set   *Setting
 	form  form
-	sure  bool // whether it is known to be an argument
+	sure  bool // it is known to be an argument
 	raw   bool // a JSON property
-	clash bool // whether JSON would take it for one of the kind's own names
+	clash bool // JSON syntax would take it for one of the kind's own names
 	block *outBlock
-	gone  []Place // what an argument took the place of, where set does not tell
+	gone  []Place // what an argument replaced, if set does not contain that
 
-	native, json string // the text, where it is not that of set
-	addr         string // for an item that can be asked for, as a local value
+	native, json string // the text, if it differs from that of set
+	addr         string // address of an item that can be selected, such as a local value
 }
 
-// keep reduces the block to what an address names and reports whether that is anything.
+// keep removes everything from the block that an address does not select. It returns false if
+// nothing remains.
 func (b *outBlock) keep(addr string) bool {
 	switch {
 	case b.addr == addr || b.typ == addr && b.addr == "":
 		return true
-	case b.typ == "check": // its data source is asked for by a name of its own
+	case b.typ == "check": // its data source has its own address
 		return slices.ContainsFunc(b.body.items, func(it outItem) bool { return it.block != nil && it.block.addr == addr })
 	case b.typ != "locals":
 		return false
@@ -220,7 +219,7 @@ func (b *outBlock) keep(addr string) bool {
 	return len(b.body.items) > 0
 }
 
-// blocks returns the whole module.
+// blocks returns the blocks of the whole module.
 func (p *printer) blocks() []*outBlock {
 	var out []*outBlock
 	out = append(out, p.terraform(&p.c.tf)...)
@@ -242,7 +241,7 @@ func (p *printer) blocks() []*outBlock {
 	return out
 }
 
-// inOrderOfKind sorts objects by kind, in a usual order, and then by place.
+// inOrderOfKind sorts objects by kind in the usual order, and then by source range.
 func inOrderOfKind(objects []*object) []*object {
 	kinds := []string{"provider", "variable", "module", "data", "ephemeral", "resource", "output", "check", "moved", "removed", "import"}
 	out := slices.Clone(objects)
@@ -252,7 +251,7 @@ func inOrderOfKind(objects []*object) []*object {
 	return out
 }
 
-// object builds one declared thing; data is that of a check block.
+// object builds one declared object. data is the data source of a check block.
 func (p *printer) object(o, data *object) *outBlock {
 	k, labels := kindOf(o.key.kind), o.parts[0].labels
 	b := &outBlock{typ: o.key.kind, labels: labels, addr: o.key.address()}
@@ -268,7 +267,7 @@ func (p *printer) object(o, data *object) *outBlock {
 	return b
 }
 
-// address is what PrintOptions.Addr calls an object.
+// address returns the address of an object in PrintOptions.Addr.
 func (k objectKey) address() string {
 	switch k.kind {
 	case "resource", "data", "ephemeral":
@@ -311,7 +310,7 @@ func kindOf(name string) *kind {
 	}
 }
 
-// locals builds one block of all local values.
+// locals builds one block with all local values.
 func (p *printer) locals() *outBlock {
 	b := &outBlock{typ: "locals", body: &outBody{}}
 	rank := map[string]int{}

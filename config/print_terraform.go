@@ -56,7 +56,7 @@ func (p *printer) terraform(tf *terraformParts) (out []*outBlock) {
 	return append(out, more...)
 }
 
-// metasBefore lists the blocks of a provider, the last first.
+// metasBefore returns the provider_meta blocks of a provider, last first.
 func (p *printer) metasBefore(metas []meta, of addr.Provider) (out []Place) {
 	for _, m := range slices.Backward(metas) {
 		if p.m.Source(m.labels[0]) == of {
@@ -88,7 +88,7 @@ func (p *printer) required() *outBlock {
 	return b
 }
 
-// setting is the entry as an argument, for its origins.
+// setting returns the entry as an argument, for its origin.
 func (rp *RequiredProvider) setting() *Setting {
 	if rp == nil {
 		return nil
@@ -96,7 +96,7 @@ func (rp *RequiredProvider) setting() *Setting {
 	return &Setting{Attribute: &hcl.Attribute{Name: rp.Name, Range: rp.At, NameRange: rp.At}, Layer: rp.Layer, Under: rp.Under.setting()}
 }
 
-// object writes an entry of required_providers in JSON.
+// object returns an entry of required_providers in JSON.
 func (rp *RequiredProvider) object() string {
 	var parts []string
 	if !rp.Source.IsZero() {
@@ -115,7 +115,7 @@ func (rp *RequiredProvider) object() string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-// native writes the same in native syntax.
+// native returns an entry of required_providers in native syntax.
 func (rp *RequiredProvider) native() string {
 	var b strings.Builder
 	b.WriteString("{\n")

@@ -13,8 +13,8 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// content builds the body of a block of our own kind. With sure, what belongs
-// to somebody else is known to be arguments, as the inputs of a module are.
+// content builds the body of a block that the language defines. sure means that other names are
+// known to be arguments, like the inputs of a module.
 func (p *printer) content(c *content, sure bool) *outBody {
 	b := &outBody{}
 	for _, s := range c.args {
@@ -45,7 +45,7 @@ func (p *printer) content(c *content, sure bool) *outBody {
 	return b
 }
 
-// name is that of the argument or block.
+// name returns the name of the argument or block.
 func (it outItem) name() string {
 	if it.block != nil {
 		return it.block.typ
@@ -53,15 +53,15 @@ func (it outItem) name() string {
 	return it.set.Name
 }
 
-// owns reports whether a name is one of the kind's own, as argument or block.
-// Native syntax tells a provider's argument connection from the block; JSON does not.
+// owns reports whether a name is one of the kind's own arguments or blocks. Native syntax
+// distinguishes a provider's argument named connection from the block; JSON does not.
 func (k *kind) owns(name string) bool {
 	_, arg := k.attrs[name]
 	_, block := k.blocks[name]
 	return arg || block
 }
 
-// nestedBlock builds a block within one of our own kind.
+// nestedBlock builds a block nested in one that the language defines.
 func (p *printer) nestedBlock(k *kind, typ string, parts []part) *outBlock {
 	inner := k.innerKind(typ)
 	if inner == nil {
@@ -71,14 +71,13 @@ func (p *printer) nestedBlock(k *kind, typ string, parts []part) *outBlock {
 	return &outBlock{typ: typ, labels: parts[0].labels, heads: heads(parts), body: p.content(c, false)}
 }
 
-// plainBlock builds a block that is nobody's but its reader's.
+// plainBlock builds a block whose content the language does not define.
 func (p *printer) plainBlock(typ string, b part) *outBlock {
 	items, _ := p.rest(b.body, typ == "provider_meta")
 	return &outBlock{typ: typ, labels: b.labels, heads: []source.Range{b.head}, body: &outBody{items: items}}
 }
 
-// rest builds what a body holds without knowing its schema; escaped is what
-// stands in _ blocks.
+// rest builds the content of a body without its schema. escaped is the content of _ blocks.
 func (p *printer) rest(body hcl.Body, sure bool) (plain, escaped []outItem) {
 	switch b := body.(type) {
 	case *Body:
@@ -118,7 +117,7 @@ func (p *printer) setting(a *hcl.Attribute) *Setting {
 	return &Setting{Attribute: a, Layer: p.m.Set.LayerOf(a.Range)}
 }
 
-// nativeBody builds arguments and blocks in the order in which they are written.
+// nativeBody builds arguments and blocks in source order.
 func (p *printer) nativeBody(b *hclsyntax.Body, sure bool) []outItem {
 	type placed struct {
 		at   int
@@ -140,8 +139,8 @@ func (p *printer) nativeBody(b *hclsyntax.Body, sure bool) []outItem {
 	return items
 }
 
-// ambiguous reports whether the body has a JSON property that could be an
-// argument or blocks, and so has no form in native syntax.
+// ambiguous reports whether the body has a JSON property that could be an argument or blocks,
+// and thus has no form in native syntax.
 func (b *outBody) ambiguous(p *printer) bool {
 	return slices.ContainsFunc(b.items, func(it outItem) bool {
 		if it.block != nil {
@@ -151,8 +150,8 @@ func (b *outBody) ambiguous(p *printer) bool {
 	})
 }
 
-// scalar reports whether a JSON value is a string, number or bool, or a list of
-// such, which no block can be.
+// scalar reports whether a JSON value is a string, number or bool, or a list of these, which
+// cannot be a block.
 func scalar(text string) bool {
 	var v any
 	if json.Unmarshal([]byte(text), &v) != nil {
@@ -206,7 +205,7 @@ func (p *printer) writeNative(w *strings.Builder, b *outBlock) {
 	w.WriteString("}\n")
 }
 
-// quotedLabel writes a label of a block, which is no template.
+// quotedLabel returns a block's label in quotes. Labels are not templates.
 func quotedLabel(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// jsonObject is an object whose properties keep their order. A property that
-// is given several times becomes a list, as blocks of one type do.
+// jsonObject is an object with ordered properties. A property that is added several times
+// becomes a list, like blocks of one type.
 type jsonObject struct {
 	names  []string
 	values map[string][]string
-	list   map[string]bool // whether the property is always a list
+	list   map[string]bool // properties that are always lists
 }
 
 func (o *jsonObject) add(name, value string, list bool) {
@@ -51,7 +51,7 @@ func (o *jsonObject) String() string {
 	return b.String()
 }
 
-// elements is a value as part of a list: a list gives its elements.
+// elements returns a value as elements of a list. A list is replaced by its elements.
 func elements(v string) string {
 	v = strings.TrimSpace(v)
 	if strings.HasPrefix(v, "[") {
@@ -60,7 +60,7 @@ func elements(v string) string {
 	return v
 }
 
-// writeJSON writes blocks as one document.
+// writeJSON returns blocks as one document.
 func (p *printer) writeJSON(blocks []*outBlock) string {
 	var doc jsonObject
 	for _, b := range blocks {
@@ -74,7 +74,7 @@ func (p *printer) writeJSON(blocks []*outBlock) string {
 	return out.String()
 }
 
-// jsonBlock writes a block within an object for each of its labels.
+// jsonBlock returns a block within one object for each of its labels.
 func (p *printer) jsonBlock(b *outBlock) string {
 	body := p.jsonBody(b)
 	for i := len(b.labels) - 1; i >= 0; i-- {
@@ -105,7 +105,7 @@ func (p *printer) jsonBody(b *outBlock) string {
 	return o.String()
 }
 
-// unclash moves what JSON would take for the kind's own into the block named _.
+// unclash moves names that JSON would take for the kind's own into the block named _.
 func (b *outBody) unclash() []outItem {
 	var plain, clash []outItem
 	for _, it := range b.items {

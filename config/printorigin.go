@@ -8,8 +8,8 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// replaced tells the items that a body prints what they took the place of. The
-// blocks of one name took the place of the same things.
+// replaced records for the items of a body what they replaced. All blocks with one name
+// replaced the same.
 func (p *printer) replaced(b *Body, items []outItem) {
 	for i := range items {
 		it := &items[i]
@@ -25,7 +25,7 @@ func (p *printer) replaced(b *Body, items []outItem) {
 	}
 }
 
-// chain is what a setting replaced, the nearest first.
+// chain returns the settings that a setting replaced, nearest first.
 func (s *Setting) chain() (out []Place) {
 	for u := s.Under; u != nil; u = u.Under {
 		out = append(out, Place{At: u.Range, Layer: u.Layer})
@@ -33,7 +33,7 @@ func (s *Setting) chain() (out []Place) {
 	return out
 }
 
-// under is what an argument took the place of.
+// under returns the settings that an argument replaced.
 func (it outItem) under() []Place {
 	if it.gone != nil {
 		return it.gone
@@ -41,12 +41,12 @@ func (it outItem) under() []Place {
 	return it.set.chain()
 }
 
-// origin tells where an argument was set and what it replaced.
+// origin returns the text about where an argument was set and what it replaced.
 func (p *printer) origin(it outItem) string {
 	return placeText(it.set.Range, it.set.Layer) + overridesText(it.under())
 }
 
-// headOrigin tells which blocks a block was merged from and what it replaced.
+// headOrigin returns the text about which blocks were merged and what they replaced.
 func (p *printer) headOrigin(b *outBlock) string {
 	out := placeText(b.heads[0], p.m.Set.LayerOf(b.heads[0]))
 	for _, h := range b.heads[1:] {
@@ -71,13 +71,13 @@ func placeText(at source.Range, l *source.Layer) string {
 	return s
 }
 
-// A jsonPlace is where something stands; Print documents the form.
+// A jsonPlace is a source position in JSON output. Print documents the form.
 type jsonPlace struct {
 	File      string      `json:"file"`
 	Line      int         `json:"line"`
 	Column    int         `json:"column"`
 	Layer     string      `json:"layer"`
-	Overrides []jsonPlace `json:"overrides,omitempty"` // of an argument
+	Overrides []jsonPlace `json:"overrides,omitempty"` // for an argument
 }
 
 func placeJSON(at source.Range, l *source.Layer) jsonPlace {
@@ -91,7 +91,7 @@ func placesJSON(gone []Place) (out []jsonPlace) {
 	return out
 }
 
-// jsonOrigins is the comment property of a block, or "".
+// jsonOrigins returns the comment property of a block, or "".
 func (p *printer) jsonOrigins(b *outBlock) string {
 	var doc struct {
 		Block     []jsonPlace          `json:"block,omitempty"`
@@ -117,7 +117,7 @@ func (p *printer) jsonOrigins(b *outBlock) string {
 		return ""
 	}
 	out, err := json.Marshal(doc)
-	if err != nil { // strings and numbers only
+	if err != nil { // cannot happen: there are only strings and numbers
 		return ""
 	}
 	return string(out)

@@ -5,7 +5,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 )
 
-// connection reads the connection block of a resource, provisioner or removed block.
+// connection decodes the connection block of a resource, provisioner or removed block.
 func connection(c *content) (*Block, diag.List) {
 	all := c.blocks("connection")
 	if len(all) == 0 {
@@ -53,7 +53,7 @@ func decodeProvisioner(parts []part) (*Provisioner, diag.List) {
 	return p, e.ds
 }
 
-// keyword reads an argument that is one of two bare words.
+// keyword decodes an argument that is one of two bare words.
 func (e *errs) keyword(s *Setting, code, summary, a, b string) string {
 	if s == nil {
 		return ""
@@ -76,8 +76,8 @@ func (e *errs) keyword(s *Setting, code, summary, a, b string) string {
 	return word
 }
 
-// onlySelf checks that what runs on destroy refers to nothing but the object
-// itself: everything else may be destroyed by then.
+// onlySelf checks that destroy provisioners only refer to the object itself. Everything else
+// may be destroyed when they run.
 func onlySelf(body hcl.Body) (ds diag.List) {
 	b, ok := syntaxBody(body)
 	if !ok {

@@ -6,9 +6,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/lang/hclnative"
 )
 
-// References lists every reference in a body of a Module, of nested and dynamic
-// blocks too, without a schema. Names that a dynamic block defines for its own
-// content may be among them.
+// References returns every reference in a body of a Module, including those in nested and
+// dynamic blocks, without a schema. The result may include iterators of dynamic blocks.
 func References(body hcl.Body) []hcl.Traversal {
 	switch b := body.(type) {
 	case nil:
@@ -43,7 +42,7 @@ func References(body hcl.Body) []hcl.Traversal {
 		}
 		return out
 	}
-	attrs, _ := body.JustAttributes() // JSON: nested blocks are properties too
+	attrs, _ := body.JustAttributes() // in JSON nested blocks are properties, too
 	var out []hcl.Traversal
 	for _, a := range attrs {
 		out = append(out, a.Expr.Variables()...)

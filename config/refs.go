@@ -7,7 +7,7 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// decodeProviderRef reads the provider argument: name, name.alias or name.alias[key].
+// decodeProviderRef decodes the provider argument: name, name.alias or name.alias[key].
 func decodeProviderRef(x hcl.Expression) (*ProviderRef, diag.List) {
 	inner, diags := native(x)
 	if diags.HasErrors() {
@@ -65,7 +65,7 @@ func providerRef(t hcl.Traversal, key hcl.Expression) (ProviderRef, diag.List) {
 	return ref, nil
 }
 
-// decodePassed reads the providers argument of a module call.
+// decodePassed decodes the providers argument of a module call.
 func decodePassed(s *Setting) (out []PassedProvider, ds diag.List) {
 	if s == nil {
 		return nil, nil
@@ -101,7 +101,7 @@ func decodePassed(s *Setting) (out []PassedProvider, ds diag.List) {
 	return out, s.explain(ds)
 }
 
-// keyExpr is the expression of an object key, which may be written as a bare name.
+// keyExpr returns the expression of an object key, which may be a bare name.
 func keyExpr(x hcl.Expression) hcl.Expression {
 	if k, ok := x.(*hclsyntax.ObjectConsKeyExpr); ok {
 		return k.Wrapped
@@ -109,7 +109,7 @@ func keyExpr(x hcl.Expression) hcl.Expression {
 	return x
 }
 
-// repeat reads the three arguments of which only one may be set.
+// repeat decodes the three arguments for repetition, of which only one may be set.
 func (c *content) repeat(enabled *Setting) (r Repeat, ds diag.List) {
 	r = Repeat{Count: c.args["count"], ForEach: c.args["for_each"], Enabled: enabled}
 	var set []*Setting
@@ -125,7 +125,7 @@ func (c *content) repeat(enabled *Setting) (r Repeat, ds diag.List) {
 	if len(set) == 3 {
 		names = quote(set[0].Name) + ", " + quote(set[1].Name) + " and " + quote(set[2].Name)
 	}
-	// Blame the one that came last: of several in one file, the later.
+	// The message refers to the last one: for several in one file, the later.
 	blame := set[0]
 	for _, s := range set[1:] {
 		if s.above(blame) {
@@ -154,7 +154,7 @@ func (c *content) repeat(enabled *Setting) (r Repeat, ds diag.List) {
 	return r, ds
 }
 
-// above reports whether a setting was read later than another.
+// above reports whether a setting has a later position than another.
 func (s *Setting) above(o *Setting) bool {
 	if a, b := s.layerN(), o.layerN(); a != b {
 		return a > b
@@ -169,7 +169,7 @@ func (s *Setting) layerN() int {
 	return s.Layer.N
 }
 
-// checkRule decodes one condition with its message. kind is what it is called.
+// checkRule decodes one condition with its message. kind is its name in messages.
 func checkRule(parts []part, kind string) (*Rule, *content, diag.List) {
 	c, ds := kinds().rule.merge(parts)
 	r := &Rule{At: c.head}
@@ -206,8 +206,8 @@ func (c *content) required(name string) (*Setting, diag.List) {
 		"The argument %q is required, but no definition was found.", name)
 }
 
-// rules decodes all conditions of a type. self is the object that they belong
-// to, which they must not refer to; nil allows every reference.
+// rules decodes all conditions of a type. self reports whether a reference refers to the object
+// that has the conditions, which is not allowed. nil allows every reference.
 func (c *content) rules(typ string, self func(hcl.Traversal) bool, label string) (out []*Rule, ds diag.List) {
 	for _, parts := range c.blocks(typ) {
 		r, _, more := checkRule(parts, typ)
@@ -231,8 +231,8 @@ func (c *content) rules(typ string, self func(hcl.Traversal) bool, label string)
 	return out, ds
 }
 
-// hasTraversal reports whether an expression is an address whose index parts
-// may be expressions: names, dots and brackets, and nothing else around them.
+// hasTraversal reports whether an expression is an address: names, dots and brackets only.
+// Indexes may be expressions.
 func hasTraversal(x hcl.Expression) bool {
 	switch x := x.(type) {
 	case *hclsyntax.ScopeTraversalExpr:

@@ -7,12 +7,12 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// A message blames one place, and whoever finds the mistake, be it the engine
-// with a provider's schema long after loading, does not know what an override had
-// to do with it. So a module answers for its places when a message is printed.
+// A message refers to one position. The code that finds an error, for example with a provider's
+// schema long after loading, does not know about overrides. The module therefore adds
+// information about a position when a message is printed.
 
-// remarks says what was replaced at a place in the module's files, and, for
-// a block as a whole, what it was merged with.
+// remarks returns what was replaced at a position in the module's files. For a whole block it
+// also returns the blocks that were merged.
 func (m *Module) remarks(at source.Range) []source.Remark {
 	if merged, body := m.mergedAt(at); merged != nil {
 		if out, ok := m.remarksIn(m.Origin(source.Range{}, merged), body, at); ok {
@@ -35,8 +35,8 @@ func (m *Module) remarks(at source.Range) []source.Remark {
 	return nil
 }
 
-// mergedAt finds the merged block with the nearest header above a place, and what
-// of it belongs to somebody else.
+// mergedAt returns the merged block with the nearest header above a position, and the part of
+// its body that the language does not define.
 func (m *Module) mergedAt(at source.Range) (merged []Place, body hcl.Body) {
 	nearest := -1
 	look := func(places []Place, of hcl.Body) {
@@ -64,8 +64,8 @@ func (m *Module) mergedAt(at source.Range) (merged []Place, body hcl.Body) {
 	return merged, body
 }
 
-// remarksIn is remarks for a place in one merged block; body is the part that belongs to
-// somebody else. ok is false if the place is not in it.
+// remarksIn is like remarks for a position in one merged block. body is the part that the
+// language does not define. ok is false if the position is outside the block.
 func (m *Module) remarksIn(o Origin, body hcl.Body, at source.Range) (out []source.Remark, ok bool) {
 	if !slices.ContainsFunc(o.parts, func(p part) bool { return mayHold(p, at) }) {
 		return nil, false
@@ -109,8 +109,8 @@ func (m *Module) remarksIn(o Origin, body hcl.Body, at source.Range) (out []sour
 	return nil, false
 }
 
-// remarks tells what a setting replaced, if the place is in it or in one that
-// was replaced itself.
+// remarks returns the settings that a setting replaced, if the position is in the setting or in
+// one of them.
 func (s *Setting) remarks(at source.Range) ([]source.Remark, bool) {
 	for ; s != nil; s = s.Under {
 		if contains(s.Range, at) {
@@ -131,8 +131,7 @@ func remarksOf(gone []Place) (out []source.Remark) {
 	return out
 }
 
-// nameAt is the name that is given at a place, and by which layer; "" if it is in
-// none.
+// nameAt returns the name that is set at a position, and its layer; "" if there is none.
 func (b *Body) nameAt(at source.Range) (string, *source.Layer) {
 	for i := range b.layers {
 		layer := b.layers[i].layer
@@ -159,7 +158,7 @@ func (b *Body) nameAt(at source.Range) (string, *source.Layer) {
 	return "", nil
 }
 
-// inBlock reports whether a place is in a block, of which JSON tells the header alone.
+// inBlock reports whether a position is in a block. JSON only has the range of the header.
 func inBlock(body hcl.Body, head, at source.Range) bool {
 	if r, ok := nativeRange(body); ok {
 		return contains(hcl.RangeBetween(head, r), at)
@@ -167,7 +166,7 @@ func inBlock(body hcl.Body, head, at source.Range) bool {
 	return contains(head, at) || body != nil && contains(body.MissingItemRange(), at)
 }
 
-// mayHold reports whether a place can be in a block.
+// mayHold reports whether a position can be in a block.
 func mayHold(p part, at source.Range) bool {
 	if _, ok := nativeRange(p.body); ok {
 		return inBlock(p.body, p.head, at)
@@ -175,7 +174,7 @@ func mayHold(p part, at source.Range) bool {
 	return p.head.Filename == at.Filename
 }
 
-// contains reports whether a place starts within a range.
+// contains reports whether a position begins within a range.
 func contains(r, at source.Range) bool {
 	return r.Filename == at.Filename && r.Start.Byte <= at.Start.Byte && (at.Start.Byte < r.End.Byte || at.Start.Byte == r.Start.Byte)
 }

@@ -7,16 +7,16 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// A Place is where a block or argument stands, with the role of its file.
+// A Place is the position of a block or argument, with the role of its file.
 type Place struct {
-	At    source.Range // the header of a block, or an argument
+	At    source.Range // range of the header of a block, or of an argument
 	Layer *source.Layer
-	Block bool // whether it is a block
+	Block bool // it is a block
 }
 
-// Replaced lists what a name stood for in a body of this module before
-// overrides gave it anew, the nearest first, blocks of one file in their order.
-// For an argument that replaced arguments, Setting tells more.
+// Replaced returns what a name in a body of this module replaced, nearest first, and blocks of
+// one file in source order. For an argument that replaced arguments, Setting returns more
+// details.
 func (m *Module) Replaced(body hcl.Body, name string) []Place {
 	b, ok := body.(*Body)
 	if !ok {
@@ -29,7 +29,7 @@ func (m *Module) Replaced(body hcl.Body, name string) []Place {
 		if won {
 			out = append(out, given...)
 		}
-		// A block and its _ block do not replace one another.
+		// A block and its _ block do not replace each other.
 		if len(given) > 0 && !b.layers[i].escaped {
 			won = true
 		} else if len(given) > 0 && i > 0 {
@@ -39,9 +39,9 @@ func (m *Module) Replaced(body hcl.Body, name string) []Place {
 	return out
 }
 
-// BlockTypes lists the types of the nested blocks of a body of this module,
-// dynamic ones under the type that they make, sorted. Blocks in JSON look like
-// arguments as long as there is no schema, and do not count.
+// BlockTypes returns the types of the nested blocks in a body of this module, sorted. Dynamic
+// blocks count as the type that they create. Blocks in JSON are ignored, because without a
+// schema they look like arguments.
 func (m *Module) BlockTypes(body hcl.Body) []string {
 	var out []string
 	add := func(body hcl.Body) {
@@ -62,7 +62,7 @@ func (m *Module) BlockTypes(body hcl.Body) []string {
 	return slices.Compact(out)
 }
 
-// given is where a layer gives a name.
+// given returns the positions at which a layer sets a name.
 func (l *bodyLayer) given(name string) []Place {
 	var out []Place
 	if b, ok := syntaxBody(l.body); ok {

@@ -12,8 +12,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// decodeRequiredProvider reads one entry of required_providers; it is nil where
-// nothing usable is in it.
+// decodeRequiredProvider decodes one entry of required_providers. It returns nil if the entry
+// is unusable.
 func decodeRequiredProvider(a *hcl.Attribute) (*RequiredProvider, diag.List) {
 	ds := providerName(a.Name, a.NameRange)
 	rp := &RequiredProvider{Name: a.Name, At: a.Range}
@@ -47,7 +47,7 @@ func decodeRequiredProvider(a *hcl.Attribute) (*RequiredProvider, diag.List) {
 	return rp, ds
 }
 
-// set takes one argument of an entry.
+// set decodes one argument of an entry.
 func (rp *RequiredProvider) set(name string, at source.Range, x hcl.Expression) diag.List {
 	switch name {
 	case "version":
@@ -101,7 +101,7 @@ func (rp *RequiredProvider) setAliases(x hcl.Expression) diag.List {
 	return ds
 }
 
-// constraint checks the text of a version constraint.
+// constraint parses the text of a version constraint.
 func constraint(text string, at source.Range) ([]Constraint, diag.List) {
 	if _, err := version.NewConstraint(text); err != nil {
 		return nil, errorAt(diag.CodeConfigVersionConstraint, at, "Invalid version constraint",
@@ -110,8 +110,8 @@ func constraint(text string, at source.Range) ([]Constraint, diag.List) {
 	return []Constraint{{Text: text, At: at}}, nil
 }
 
-// providerName checks that a provider's local name is in its normal form:
-// lower case letters, digits, and single dashes between them.
+// providerName checks that a provider's local name has its normal form: lower case letters,
+// digits, and single dashes between them.
 func providerName(name string, at source.Range) diag.List {
 	ok := name != "" && !strings.HasPrefix(name, "-") && !strings.HasSuffix(name, "-") && !strings.Contains(name, "--")
 	for _, r := range name {

@@ -50,7 +50,7 @@ func decodeResource(o *object) (*Resource, diag.List) {
 	return r, e.ds
 }
 
-// plainOnly rejects what the data source of a check cannot have.
+// plainOnly rejects arguments and blocks that are not allowed in the data source of a check.
 func (r *Resource) plainOnly(c, life *content) (ds diag.List) {
 	for _, name := range []string{"count", "for_each"} {
 		if s := c.args[name]; s != nil {
@@ -66,7 +66,7 @@ func (r *Resource) plainOnly(c, life *content) (ds diag.List) {
 	return ds
 }
 
-// decodeLifecycle reads the merged lifecycle block but for enabled.
+// decodeLifecycle decodes the merged lifecycle block, except enabled.
 func (r *Resource) decodeLifecycle(life *content, o *object) diag.List {
 	e := &errs{}
 	l := &r.Lifecycle
@@ -94,7 +94,7 @@ func (r *Resource) decodeLifecycle(life *content, o *object) diag.List {
 	return e.ds
 }
 
-// onlyEnabled rejects arguments that make sense for managed resources alone.
+// onlyEnabled rejects arguments that are only allowed in managed resources.
 func (r *Resource) onlyEnabled(life *content) (ds diag.List) {
 	what, where := "data resource", "data sources"
 	if r.Addr.Mode == addr.Ephemeral {
@@ -109,7 +109,7 @@ func (r *Resource) onlyEnabled(life *content) (ds diag.List) {
 	return ds
 }
 
-// decodeIgnore reads ignore_changes: the word all, or a list of attribute paths.
+// decodeIgnore decodes ignore_changes: the keyword all, or a list of attribute paths.
 func (l *Lifecycle) decodeIgnore(s *Setting) (ds diag.List) {
 	x, diags := native(s.Expr)
 	if diags.HasErrors() {
@@ -146,9 +146,8 @@ func isStar(x hcl.Expression) bool {
 	return !diags.HasErrors() && v.Type() == cty.String && v.IsKnown() && !v.IsNull() && v.AsString() == "*"
 }
 
-// checkTrigger checks one element of replace_triggered_by: one reference to a
-// managed resource of this module, with an index that may use count.index and
-// each.key.
+// checkTrigger checks one element of replace_triggered_by: a reference to a managed resource of
+// this module. Its index may use count.index and each.key.
 func checkTrigger(x hcl.Expression) diag.List {
 	refs := 0
 	for _, t := range x.Variables() {
@@ -172,7 +171,7 @@ func checkTrigger(x hcl.Expression) diag.List {
 	return nil
 }
 
-// member is the name of the attribute that a reference takes of its root, if any.
+// member returns the name of the attribute that follows the root of a reference, or "".
 func member(t hcl.Traversal) string {
 	if len(t) < 2 {
 		return ""
@@ -181,7 +180,7 @@ func member(t hcl.Traversal) string {
 	return step.Name
 }
 
-// refersTo reports whether a reference means a resource of this module.
+// refersTo reports whether a reference refers to a resource of this module.
 func refersTo(t hcl.Traversal, r addr.Resource) bool {
 	names := make([]string, 0, 3)
 	for _, step := range t[:min(len(t), 3)] {

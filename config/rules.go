@@ -6,15 +6,14 @@ import (
 	"github.com/hashicorp/hcl/v2"
 )
 
-// A rule is how an override file acts on one argument or nested block of a block with
-// the same header. The table below says which rule goes for which name; names
-// that it does not know belong to a provider or a child module and are replaced
-// (body.go). Source: the page on override files of the language documentation;
-// docs/override-rules.md lists the rules with an example each.
+// A rule is the effect of an override file on one argument or nested block in a block with the
+// same header. The table below contains the rule for each name. Other names belong to a
+// provider or a child module and are replaced (body.go). Source: the language documentation of
+// override files. docs/override-rules.md lists the rules with an example each.
 type rule uint8
 
 const (
-	replaces  rule = iota // what the override gives takes the place of all of that name
+	replaces  rule = iota // the override replaces everything with that name
 	merges                // at most one such block, merged argument by argument
 	byHeader              // blocks with the same labels are merged, others are added
 	forbidden             // an error in an override file
@@ -22,7 +21,7 @@ const (
 	escape                // the block named _, whose names are never meta-arguments
 )
 
-// blockRule is what is known of a nested block.
+// blockRule is the rule for a nested block.
 type blockRule struct {
 	rule   rule
 	labels []string
@@ -34,7 +33,7 @@ type kind struct {
 	name   string // as written in configuration
 	attrs  map[string]rule
 	blocks map[string]blockRule
-	open   bool // other names are not ours to judge
+	open   bool // other names are allowed and not checked
 	schema hcl.BodySchema
 }
 
@@ -55,7 +54,7 @@ func openKind(name string, attrs map[string]rule, blocks map[string]blockRule) *
 	return k
 }
 
-// kindTable holds every kind of block that has arguments of its own.
+// kindTable contains every kind of block that has arguments of its own.
 type kindTable struct {
 	resource, data, ephemeral          *kind
 	module, provider, variable, output *kind
@@ -66,7 +65,7 @@ type kindTable struct {
 	resourceLife, callLife, remLife    *kind
 }
 
-// kinds is built on first use and never changed.
+// kinds is created on first use and immutable.
 var kinds = sync.OnceValue(func() *kindTable {
 	type A = map[string]rule
 	type B = map[string]blockRule
@@ -158,9 +157,9 @@ var kinds = sync.OnceValue(func() *kindTable {
 	return t
 })
 
-// encryptionKind is the block that says how state and plan files are
-// encrypted: its parts are distinguished by header and merged argument by
-// argument; a fallback is replaced as a whole, as any nested block.
+// encryptionKind returns the kind of the block that configures the encryption of state and plan
+// files. Its nested blocks are identified by header and merged argument by argument. A fallback
+// is replaced as a whole, like any nested block.
 func encryptionKind() *kind {
 	type A = map[string]rule
 	type B = map[string]blockRule
@@ -182,7 +181,7 @@ func encryptionKind() *kind {
 	})
 }
 
-// atTop is what may stand at the top of a file.
+// atTop is the kind of a file, with the blocks that are allowed at the top.
 var atTop = sync.OnceValue(func() *kind {
 	one, two := []string{"name"}, []string{"type", "name"}
 	return newKind("file", nil, map[string]blockRule{

@@ -7,19 +7,18 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// Cutting a body into a kind's own arguments and blocks and the rest is what
-// loading does most often after parsing. Native bodies that hold nothing
-// unexpected are cut here directly; everything else, and so every complaint,
-// is left to the library.
+// Splitting a body into a kind's own arguments and blocks and the rest is the most frequent
+// operation of loading after parsing. Native bodies without unexpected content are split here.
+// All others, and thus all errors, are left to the HCL library.
 
-// cut is a body after cutting.
+// cut is the result of splitting a body.
 type cut struct {
 	args   []*Setting // Under is not set yet
 	blocks []typedPart
 	rest   hcl.Body // without the kind's own names; nil unless the kind is open
 }
 
-// settingAttr is a setting with its attribute in one piece of memory.
+// settingAttr is a setting with its attribute in one allocation.
 type settingAttr struct {
 	s Setting
 	a hcl.Attribute
@@ -31,7 +30,7 @@ func newSetting(b *hclnative.Body, a *hclnative.Attr, layer *source.Layer) *Sett
 	return &m.s
 }
 
-// split cuts the body of a part.
+// split splits the body of a part.
 func (k *kind) split(p part) (cut, hcl.Diagnostics) {
 	b, scanned := p.body.(*hclnative.Body)
 	if scanned && k.expects(b) {
@@ -49,7 +48,7 @@ func (k *kind) split(p part) (cut, hcl.Diagnostics) {
 		if scanned {
 			out.rest = k.withoutOwn(b)
 		} else if b, ok := p.body.(*hclsyntax.Body); ok {
-			out.rest = k.withoutOwnSyntax(b) // the same, but its fields hold nothing hidden
+			out.rest = k.withoutOwnSyntax(b) // the same body with no names marked as hidden
 		}
 	}
 	for _, a := range got.Attributes {
@@ -71,7 +70,7 @@ func nativePart(b *hclnative.Block, layer *source.Layer) typedPart {
 	return typedPart{b.Type, part{body: b.Body, layer: layer, head: b.DefRange(), labels: b.Labels}}
 }
 
-// expects reports whether the body has nothing that the kind would complain of.
+// expects reports whether the body contains only what the kind allows.
 func (k *kind) expects(b *hclnative.Body) bool {
 	if !k.open {
 		for i := range b.Attrs {
@@ -111,7 +110,7 @@ func (k *kind) splitNative(b *hclnative.Body, layer *source.Layer) cut {
 	return out
 }
 
-// withoutOwn is a native body without the kind's own names.
+// withoutOwn returns a native body without the kind's own names.
 func (k *kind) withoutOwn(b *hclnative.Body) *hclnative.Body {
 	return b.Only(
 		func(name string) bool { _, own := k.attrs[name]; return !own },
@@ -133,7 +132,7 @@ func (k *kind) withoutOwnSyntax(b *hclsyntax.Body) *hclsyntax.Body {
 	return out
 }
 
-// topBlocks cuts a file into its blocks.
+// topBlocks splits a file into its blocks.
 func topBlocks(body hcl.Body, layer *source.Layer) ([]typedPart, hcl.Diagnostics) {
 	b, scanned := body.(*hclnative.Body)
 	if !scanned || !atTop().expects(b) {

@@ -33,8 +33,8 @@ func decodeMoved(o *object) (*Moved, diag.List) {
 	return m, e.ds
 }
 
-// address reads an argument that is the address of an object. Unless dynamic,
-// its index parts must be constants.
+// address decodes an argument that is the address of an object. Unless dynamic is set, its
+// indexes must be constants.
 func (e *errs) address(c *content, name string, dynamic bool) hcl.Expression {
 	s := keep[*Setting](e)(c.required(name))
 	if s == nil {
@@ -97,7 +97,7 @@ func decodeRemoved(o *object) (*Removed, diag.List) {
 	return r, e.ds
 }
 
-// checkTarget checks what a removed block names.
+// checkTarget checks the address in a removed block.
 func (r *Removed) checkTarget(c *content) (ds diag.List) {
 	target, ok := staticTarget(r.From)
 	if !ok {
@@ -165,7 +165,7 @@ func decodeImport(o *object) (*ImportBlock, diag.List) {
 	return b, e.ds
 }
 
-// duplicateImports finds import blocks that name the same address.
+// duplicateImports reports import blocks with the same address.
 func (m *Module) duplicateImports() (ds diag.List) {
 	seen := map[string]*ImportBlock{}
 	for _, b := range m.Imports {
@@ -214,10 +214,10 @@ func decodeCheck(o *object) (*Check, diag.List) {
 	return ch, e.ds
 }
 
-// statementTarget reads an address in a moved, removed or import block. It begins with the
-// type of a resource, where the command line and references also take the word resource.
+// statementTarget parses the address in a moved, removed or import block. Here the word
+// resource before the type is not allowed, unlike on the command line and in references.
 func statementTarget(t hcl.Traversal) (addr.Target, error) {
-	named := false // whether the step is the name of a module call
+	named := false // the step is the name of a module call
 	for _, step := range t {
 		name := addr.StepName(step)
 		if !named && name == "resource" {

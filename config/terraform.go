@@ -12,33 +12,33 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// terraformParts gathers the settings of all terraform and language blocks.
-// Each setting is merged on its own; none needs a base.
+// terraformParts collects the settings of all terraform and language blocks. Each setting is
+// merged separately. None needs a base.
 type terraformParts struct {
-	version    []*Setting // required_version in force
-	compatible []*Setting // language.compatible_with.opentofu
+	version    []*Setting // values of required_version in force
+	compatible []*Setting // values of language.compatible_with.opentofu
 	language   []part     // language blocks
 	backend    *part      // a backend or cloud block
 	isCloud    bool
-	gone       []Place // backend and cloud blocks that it took the place of, the nearest first
+	gone       []Place // backend and cloud blocks that it replaced, nearest first
 	encryption []part
 	required   []part // required_providers, base first
 	metas      []meta // provider_meta
 }
 
-// meta is a provider_meta block and the head of the terraform block it stands in.
+// meta is a provider_meta block with the header of its terraform block.
 type meta struct {
 	part
 	in source.Range
 }
 
-// add takes one terraform block.
+// add adds one terraform block.
 func (t *terraformParts) add(p part) diag.List {
 	c, ds := kinds().terraform.merge([]part{p})
 	if s := c.args["required_version"]; s != nil {
 		t.addVersion(s, p)
 	}
-	again := false // a second one in this very block
+	again := false // a second one in the same block
 	for _, typ := range []string{"backend", "cloud"} {
 		for _, b := range c.blocks(typ) {
 			ds = append(ds, t.addBackend(b[0], typ == "cloud", again)...)
@@ -63,8 +63,8 @@ func (t *terraformParts) add(p part) diag.List {
 	return ds
 }
 
-// addVersion keeps every constraint of base files; one in an override replaces
-// all that came before.
+// addVersion adds a version constraint. Those of base files are all kept; one in an override
+// file replaces all earlier ones.
 func (t *terraformParts) addVersion(s *Setting, p part) {
 	if p.isOverride() {
 		if n := len(t.version); n > 0 {
@@ -75,9 +75,9 @@ func (t *terraformParts) addVersion(s *Setting, p part) {
 	t.version = append(t.version, s)
 }
 
-// addBackend takes a backend or cloud block. One in an override file takes the
-// place of either, as a whole; of several, each in a terraform block of its own,
-// the last counts, since overrides compound by file name and then by position.
+// addBackend adds a backend or cloud block. One in an override file replaces the earlier one of
+// either type as a whole. If there are several, each in its own terraform block, the last one
+// counts, since overrides apply in the order of file names and positions.
 func (t *terraformParts) addBackend(p part, cloud, again bool) diag.List {
 	if have := t.backend; have != nil && (!p.isOverride() || again) {
 		summary, what := "Duplicate backend configuration", "backend"
@@ -104,13 +104,13 @@ func (t *terraformParts) addEncryption(p part, again bool) diag.List {
 	return nil
 }
 
-// onlyOne reports a second block of which a module has one.
+// onlyOne reports the second of two blocks of which a module may have one.
 func onlyOne(code string, p, first part, summary, what string) diag.List {
 	return errorAt(code, p.head, summary, "A module may have only one %s block; the other is at %s.", what, first.head).
 		Note(&first.head, "first defined here")
 }
 
-// addLanguage takes a language block.
+// addLanguage adds a language block.
 func (t *terraformParts) addLanguage(p part) diag.List {
 	if p.isOverride() {
 		return errorAt(diag.CodeConfigLanguageInOverride, p.head, "Language selections in override file",
@@ -150,10 +150,10 @@ func (t *terraformParts) addLanguage(p part) diag.List {
 	return ds
 }
 
-// gate holds the module against the language version. The error stands alone,
-// since a file for another version may make no sense otherwise. It is an error
-// in files that only speak to this language, and a warning in .tf files, which
-// may have been written against the other tool's numbering.
+// gate checks the module's version constraints. If one excludes the language version, this is
+// the only error that is reported, since other errors may be consequences. It is an error in
+// files for OpenTofu only. It is a warning in .tf files, which may use the version numbers of
+// Terraform.
 func (t *terraformParts) gate(languageVersion string) (fatal bool, ds diag.List) {
 	v, err := version.NewVersion(languageVersion)
 	if err != nil {
@@ -161,7 +161,7 @@ func (t *terraformParts) gate(languageVersion string) (fatal bool, ds diag.List)
 	}
 	var errs diag.List
 	for i, s := range append(t.compatible[:len(t.compatible):len(t.compatible)], t.version...) {
-		// Where the file may speak of another tool, nothing about it is an error.
+		// In a file for either tool the constraint is not an error.
 		hard := i < len(t.compatible) || isTofu(s.Range.Filename)
 		excluded, more := s.compare(v, hard)
 		if more = s.explain(more); excluded {
@@ -178,8 +178,8 @@ func (t *terraformParts) gate(languageVersion string) (fatal bool, ds diag.List)
 	return false, ds
 }
 
-// compare holds the language version against one constraint. It is fatal where
-// the constraint, which counts if hard, excludes the version.
+// compare checks one constraint against the language version. hard means that a violation is an
+// error. fatal means that the constraint excludes the version and is hard.
 func (s *Setting) compare(v *version.Version, hard bool) (fatal bool, ds diag.List) {
 	at := s.Expr.Range()
 	text, ds := constString(s.Attribute)
@@ -205,7 +205,7 @@ func (s *Setting) compare(v *version.Version, hard bool) (fatal bool, ds diag.Li
 	}
 }
 
-// soften makes warnings of errors unless they count.
+// soften turns errors into warnings unless hard is set.
 func soften(ds diag.List, hard bool) diag.List {
 	if !hard {
 		for _, m := range ds {
@@ -215,8 +215,8 @@ func soften(ds diag.List, hard bool) diag.List {
 	return ds
 }
 
-// ineffective warns of a constraint in a compatible_with block that admits
-// versions which do not read that block.
+// ineffective warns about a constraint in a compatible_with block that allows versions which do
+// not read that block.
 func ineffective(s *Setting) diag.List {
 	text, ds := constString(s.Attribute)
 	c, err := version.NewConstraint(text)
@@ -229,7 +229,7 @@ func ineffective(s *Setting) diag.List {
 
 func hasPrerelease(constraint string) bool { return strings.Contains(constraint, "-") }
 
-// decode makes the module's settings from what was gathered.
+// decode decodes the collected settings into the module.
 func (t *terraformParts) decode(m *Module) (ds diag.List) {
 	ds = append(ds, t.decodeRequired(m)...)
 	if b := t.backend; b != nil {
@@ -246,8 +246,8 @@ func (t *terraformParts) decode(m *Module) (ds diag.List) {
 	return append(ds, t.decodeMetas(m)...)
 }
 
-// decodeMetas takes one provider_meta block for each provider; one in an
-// override file replaces that of the base.
+// decodeMetas decodes one provider_meta block for each provider. One in an override file
+// replaces that of the base.
 func (t *terraformParts) decodeMetas(m *Module) (ds diag.List) {
 	byProvider := map[addr.Provider]meta{}
 	local := map[addr.Provider]string{}
@@ -267,8 +267,8 @@ func (t *terraformParts) decodeMetas(m *Module) (ds diag.List) {
 	return ds
 }
 
-// decodeRequired reads required_providers entry by entry: one in an override
-// replaces the whole entry of the base.
+// decodeRequired decodes the entries of required_providers. One in an override file replaces
+// the whole entry of the base.
 func (t *terraformParts) decodeRequired(m *Module) (ds diag.List) {
 	for _, p := range t.required {
 		attrs, diags := p.body.JustAttributes()
@@ -290,7 +290,7 @@ func (t *terraformParts) decodeRequired(m *Module) (ds diag.List) {
 	return append(ds, twoNames(m)...)
 }
 
-// twoNames warns of a provider that is required under two local names.
+// twoNames warns about a provider that is required under two local names.
 func twoNames(m *Module) (ds diag.List) {
 	first := map[addr.Provider]*RequiredProvider{}
 	for _, name := range slices.Sorted(maps.Keys(m.RequiredProviders)) {
@@ -307,8 +307,8 @@ func twoNames(m *Module) (ds diag.List) {
 	return ds
 }
 
-// lostSource warns where an override of an entry drops the source: the entry is
-// replaced as a whole, which is easily overlooked.
+// lostSource warns if an override of an entry omits the source. The entry is replaced as a
+// whole, which is easily overlooked.
 func lostSource(rp, have *RequiredProvider) diag.List {
 	if have.Source.IsZero() || !rp.Source.IsZero() || have.Source == addr.DefaultProvider(rp.Name) {
 		return nil

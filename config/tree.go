@@ -12,30 +12,30 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// A Node is one module in the tree of calls.
+// A Node is one module in the tree of module calls.
 type Node struct {
 	Path    addr.Module
 	Config  *Module
 	Call    *Call // nil for the root
 	Parent  *Node // nil for the root
 	Calls   map[string]*Node
-	Dir     string // as shown to users and as path.module has it
-	Source  string // the source address as it was evaluated; "" for the root
-	Version string // of a registry module
+	Dir     string // as shown to users and in path.module
+	Source  string // evaluated source address; "" for the root
+	Version string // version of a registry module
 }
 
-// A Tree is the modules of a root folder.
+// A Tree contains the modules of a root directory.
 type Tree struct {
 	Root *Node
-	// Constant says that nothing but the files and the manifest went into the tree:
-	// no values of variables, no functions, not the workspace.
+	// Constant means that the tree only depends on the files and the manifest, and not on
+	// values of variables, functions or the workspace.
 	Constant bool
 }
 
-// Walk calls f for every node, parents first, siblings by name.
+// Walk calls f for every node, parents first, siblings sorted by name.
 func (t *Tree) Walk(f func(*Node)) { t.Root.walk(f) }
 
-// Node finds the module of an instance of it; nil if there is none.
+// Node returns the module of a module instance; nil if there is none.
 func (t *Tree) Node(m addr.ModuleInstance) *Node {
 	n := t.Root
 	for _, s := range m.Steps() {
@@ -46,7 +46,7 @@ func (t *Tree) Node(m addr.ModuleInstance) *Node {
 	return n
 }
 
-// Walk calls f for the node and all that it calls, parents first, siblings by name.
+// Walk calls f for the node and all nodes below it, parents first, siblings sorted by name.
 func (n *Node) Walk(f func(*Node)) { n.walk(f) }
 
 func (n *Node) walk(f func(*Node)) {
@@ -56,14 +56,14 @@ func (n *Node) walk(f func(*Node)) {
 	}
 }
 
-// Loads are loaded folders, for trees that share them. The zero value is empty
-// and ready; trees may be built on it concurrently.
+// Loads caches loaded directories for trees that share them. The zero value is empty and
+// usable. It is safe for concurrent use.
 type Loads struct {
 	cache parallel.Cache[string, loadedModule]
 }
 
-// Load loads a directory, unless it was loaded before. The result is shared and must not be
-// changed. A directory or file that could not be read is read again by the next call.
+// Load returns the module of a directory, which is loaded once. The result is shared and must
+// not be modified. If a directory or file could not be read, the next call reads it again.
 func (l *Loads) Load(dir string, o Options) (*Module, diag.List) {
 	r := l.cache.Local(dir, func() (loadedModule, bool) {
 		m, ds := Load(dir, o)
@@ -77,8 +77,8 @@ type loadedModule struct {
 	ds  diag.List
 }
 
-// Endless is the error about a call of a folder that one of the callers stands in, so that
-// there would be no end of it: nothing in the language could end that.
+// Endless returns the error that a call refers to the directory of one of its callers. The
+// language has no way to end such a recursion.
 func (n *Node) Endless() diag.List {
 	for p := n.Parent; p != nil; p = p.Parent {
 		if path.Clean(filepath.ToSlash(p.Dir)) == path.Clean(filepath.ToSlash(n.Dir)) {
@@ -88,7 +88,7 @@ func (n *Node) Endless() diag.List {
 	return nil
 }
 
-// CallsItself is the error about a call that leads to the module of one of its callers.
+// CallsItself returns the error that a call leads to the module of one of its callers.
 func (n *Node) CallsItself(caller *Node) diag.List {
 	at := n.Call.Source.Expr.Range()
 	if caller.Parent == nil {
@@ -102,7 +102,7 @@ func (n *Node) CallsItself(caller *Node) diag.List {
 	return ds
 }
 
-// Files lists the files of every module once, for snapshots.
+// Files returns the files of every module without duplicates, for snapshots.
 func (t *Tree) Files() []*source.File {
 	var out []*source.File
 	done := map[string]bool{}
@@ -117,7 +117,7 @@ func (t *Tree) Files() []*source.File {
 	return out
 }
 
-// RequiredProviders lists the providers that configuration names explicitly.
+// RequiredProviders returns the providers that the configuration names explicitly.
 func (t *Tree) RequiredProviders() map[addr.Provider]bool {
 	out := map[addr.Provider]bool{}
 	t.Walk(func(n *Node) {

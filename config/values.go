@@ -19,7 +19,7 @@ import (
 
 func quote(s string) string { return strconv.Quote(s) }
 
-// sentence makes a detail of the text of an error.
+// sentence converts the text of an error to a sentence.
 func sentence(err error) string {
 	s := err.Error()
 	if r, size := utf8.DecodeRuneInString(s); unicode.IsLower(r) {
@@ -39,7 +39,7 @@ func warnAt(code string, at source.Range, summary, format string, args ...any) d
 	return diag.Warnf(code, &at, summary, format, args...)
 }
 
-// inOrder returns attributes in the order in which they are written.
+// inOrder returns attributes in source order.
 func inOrder(attrs hcl.Attributes) []*hcl.Attribute {
 	out := make([]*hcl.Attribute, 0, len(attrs))
 	for _, a := range attrs {
@@ -51,7 +51,7 @@ func inOrder(attrs hcl.Attributes) []*hcl.Attribute {
 	return out
 }
 
-// constant evaluates an argument that must not refer to anything.
+// constant evaluates an argument that must not contain references.
 func constant(a *hcl.Attribute, want cty.Type) (cty.Value, diag.List) {
 	v, diags := a.Expr.Value(nil)
 	if diags.HasErrors() {
@@ -76,7 +76,7 @@ func constString(a *hcl.Attribute) (string, diag.List) {
 	return v.AsString(), ds
 }
 
-// constBool returns nil where there is no usable value.
+// constBool returns the value of a constant bool; nil if it is invalid.
 func constBool(a *hcl.Attribute) (*bool, diag.List) {
 	v, ds := constant(a, cty.Bool)
 	if ds.HasErrors() {
@@ -94,7 +94,7 @@ func nullConstant(a *hcl.Attribute, want string) diag.List {
 		"The argument %q needs a %s, which must not be null.", a.Name, want)
 }
 
-// constString gives the texts of constant settings; a nil setting gives the zero value.
+// constString returns the text of a constant setting. For a nil setting it returns "".
 func (s *Setting) constString() (string, diag.List) {
 	if s == nil {
 		return "", nil
@@ -111,7 +111,7 @@ func (s *Setting) constBool() (*bool, diag.List) {
 	return v, s.explain(ds)
 }
 
-// validName checks a name against the rules of identifiers.
+// validName checks that a name is a valid identifier.
 func validName(name string, at source.Range, what string) diag.List {
 	if plainName(name) || hclsyntax.ValidIdentifier(name) {
 		return nil
@@ -120,7 +120,7 @@ func validName(name string, at source.Range, what string) diag.List {
 		"A name must start with a letter or underscore and may contain only letters, digits, underscores, and dashes; %q does not.", name)
 }
 
-// plainName is the common case of an identifier, decided without the scanner.
+// plainName is a fast path for common identifiers.
 func plainName(s string) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -134,9 +134,8 @@ func plainName(s string) bool {
 	return s != ""
 }
 
-// native returns an expression of JSON as the native expression that its text
-// is, for places where a name is expected and not a value. Others are returned
-// as they are.
+// native converts a JSON expression to the native expression in its text, for arguments that
+// contain a name instead of a value. Other expressions are returned unchanged.
 func native(x hcl.Expression) (hcl.Expression, hcl.Diagnostics) {
 	if !json.IsJSONExpression(x) {
 		return x, nil
@@ -151,8 +150,8 @@ func native(x hcl.Expression) (hcl.Expression, hcl.Diagnostics) {
 	return hclsyntax.ParseExpression([]byte(v.AsString()), x.Range().Filename, start)
 }
 
-// unquoted accepts the older form in which a reference stood in quotes.
-// It reports whether the form was used.
+// unquoted accepts the older form of a reference in quotes. It reports whether the form was
+// used.
 func unquoted(x hcl.Expression) (hcl.Expression, bool) {
 	t, ok := x.(*hclsyntax.TemplateExpr)
 	if !ok || !t.IsStringLiteral() {
@@ -169,7 +168,8 @@ func unquoted(x hcl.Expression) (hcl.Expression, bool) {
 	return inner, true
 }
 
-// list returns the elements of a list expression, those of JSON as what their text means.
+// list returns the elements of a list expression. Elements in JSON are converted to native
+// expressions.
 func list(a *hcl.Attribute) ([]hcl.Expression, diag.List) {
 	items, diags := hcl.ExprList(a.Expr)
 	ds := diag.FromHCL(diags)
@@ -184,7 +184,7 @@ func list(a *hcl.Attribute) ([]hcl.Expression, diag.List) {
 	return out, ds
 }
 
-// traversals reads the list of references of a depends_on argument.
+// traversals decodes the references in a depends_on argument.
 func traversals(s *Setting) (out []hcl.Traversal, ds diag.List) {
 	if s == nil {
 		return nil, nil
@@ -208,8 +208,8 @@ func traversals(s *Setting) (out []hcl.Traversal, ds diag.List) {
 	return out, s.explain(ds)
 }
 
-// whole reports whether a reference names an object and no part of it. A key after
-// a resource or a call, and an output of a call, belong to the name.
+// whole reports whether a reference refers to a whole object. A key after a resource or a call,
+// and an output of a call, count as whole objects.
 func whole(t hcl.Traversal) bool {
 	rest := t[1:]
 	names := 1
@@ -217,7 +217,7 @@ func whole(t hcl.Traversal) bool {
 		names = 2
 	}
 	if len(rest) < names {
-		return true // what is missing is reported elsewhere
+		return true // the incomplete reference is reported elsewhere
 	}
 	rest = rest[names:]
 	if len(rest) > 0 {

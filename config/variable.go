@@ -11,7 +11,7 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// reservedVariables are the names that have a meaning inside module blocks.
+// reservedVariables are the names with a meaning in module blocks.
 var reservedVariables = []string{"source", "version", "providers", "count", "for_each", "lifecycle", "depends_on", "locals", "provider", "_"}
 
 func decodeVariable(o *object) (*Variable, diag.List) {
@@ -46,7 +46,7 @@ func decodeVariable(o *object) (*Variable, diag.List) {
 
 func isTrue(b *bool) bool { return b != nil && *b }
 
-// deprecation reads a deprecated argument, which must say something.
+// deprecation decodes a deprecated argument, which must not be empty.
 func deprecation(s *Setting) (string, diag.List) {
 	text, ds := s.constString()
 	if s != nil && !ds.HasErrors() && text == "" {
@@ -56,7 +56,7 @@ func deprecation(s *Setting) (string, diag.List) {
 	return text, ds
 }
 
-// decodeType reads the type constraint with the defaults of optional attributes.
+// decodeType decodes the type constraint with the defaults of optional attributes.
 func (v *Variable) decodeType(x hcl.Expression) diag.List {
 	inner, diags := native(x)
 	if diags.HasErrors() {
@@ -83,11 +83,11 @@ func (v *Variable) decodeType(x hcl.Expression) diag.List {
 	return diag.FromHCL(diags)
 }
 
-// decodeDefault converts the default once, to the type in force.
+// decodeDefault converts the default to the type in force.
 func (v *Variable) decodeDefault(s, typ *Setting, typeOK bool) diag.List {
 	val, diags := s.Expr.Value(nil)
 	if diags.HasErrors() {
-		v.Default = cty.DynamicVal // there is a default: the variable is not required
+		v.Default = cty.DynamicVal // the variable has a default, so it is not required
 		return s.explain(diag.FromHCL(diags))
 	}
 	v.Default = val
@@ -114,8 +114,8 @@ func isOverridden(s *Setting) bool {
 	return s != nil && s.Layer != nil && s.Layer.Kind == source.Override
 }
 
-// unfitDefault reports a default that its type does not take, at the place that
-// came last.
+// unfitDefault reports a default that does not conform to the type, at the later of the two
+// positions.
 func unfitDefault(s, typ *Setting, err error) diag.List {
 	const code, summary = diag.CodeConfigInvalidDefault, "Invalid default value for variable"
 	switch {
@@ -133,8 +133,8 @@ func unfitDefault(s, typ *Setting, err error) diag.List {
 	return s.explain(ds)
 }
 
-// decodeValidations reads the validation blocks: each condition must refer to
-// the variable itself.
+// decodeValidations decodes the validation blocks. Each condition must refer to the variable
+// itself.
 func (v *Variable) decodeValidations(c *content) (ds diag.List) {
 	for _, parts := range c.blocks("validation") {
 		r, _, more := checkRule(parts, "validation")
@@ -157,7 +157,7 @@ func (v *Variable) isReferredTo(t hcl.Traversal) bool {
 		return false
 	}
 	if len(t) < 2 {
-		return true // the whole of var
+		return true // a reference to all of var
 	}
 	switch step := t[1].(type) {
 	case hcl.TraverseAttr:

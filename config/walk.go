@@ -6,10 +6,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/lang/hclnative"
 )
 
-// Expressions calls f for every expression in a body of a Module, of nested blocks too,
-// without a schema. What an override replaced is left out, and so is the content of
-// dynamic blocks, of which there may be none, and what is written in JSON: there
-// nothing tells which properties are blocks.
+// Expressions calls f for every expression in a body of a Module, including nested blocks,
+// without a schema. It skips replaced expressions, the content of dynamic blocks, which may
+// have no elements, and JSON, in which blocks cannot be distinguished from arguments.
 func Expressions(body hcl.Body, f func(hcl.Expression)) {
 	switch b := body.(type) {
 	case *hclnative.Body:

@@ -11,11 +11,11 @@ import (
 
 // A Call is a function call that failed.
 type Call struct {
-	Name     string // as the configuration has it
+	Name     string // as in the configuration
 	Params   []Param
 	Variadic *Param   // nil if there is none
 	Returns  cty.Type // cty.DynamicPseudoType if it depends on the arguments
-	Known    bool     // false if nothing but the name is known
+	Known    bool     // false if only the name is known
 }
 
 // A Param is a parameter of a function.
@@ -25,7 +25,7 @@ type Param struct {
 	Nullable bool
 }
 
-// String is the call's head as for a reader: "substr(str, offset, length)".
+// String returns the signature for a reader: "substr(str, offset, length)".
 func (c *Call) String() string { return c.Name + c.parameters() }
 
 func (c *Call) parameters() string {
@@ -42,7 +42,7 @@ func (c *Call) parameters() string {
 	return "(" + strings.Join(names, ", ") + ")"
 }
 
-// failedCall tells which function call an HCL message is about, if any.
+// failedCall returns the function call to which an HCL message refers, or nil.
 func failedCall(d *hcl.Diagnostic) *Call {
 	extra, ok := hcl.DiagnosticExtra[hclsyntax.FunctionCallDiagExtra](d)
 	if !ok || extra.CalledFunctionName() == "" {

@@ -10,21 +10,21 @@ import (
 //go:embed codes.txt
 var codesText string
 
-// A Code is an entry of the table of codes: what every message with it is about.
+// A Code is an entry in the table of message codes.
 type Code struct {
-	Name      string   `json:"code"`      // e.g. "config/duplicate-variable"
-	Summaries []string `json:"summaries"` // of the messages that have it; * stands for what varies
-	Text      string   `json:"text"`      // what it means and what to do
+	Name      string   `json:"code"`      // such as "config/duplicate-variable"
+	Summaries []string `json:"summaries"` // summaries of the messages with the code; * represents variable text
+	Text      string   `json:"text"`      // meaning and what to do
 }
 
-// Paragraph is the explanation in lines of at most so many columns.
+// Paragraph returns the explanation in lines of at most the given number of columns.
 func (c Code) Paragraph(columns int) string { return wrap(c.Text, columns) }
 
-// A codeTable is the table of codes, with the codes of the messages of the HCL library.
+// A codeTable contains the codes, and the codes for messages of the HCL library.
 type codeTable struct {
 	codes    []Code            // sorted by name
-	exact    map[string]string // code by summary, of messages of the HCL library
-	patterns []codePattern     // of messages of the HCL library; the longest first
+	exact    map[string]string // summary of an HCL message to its code
+	patterns []codePattern     // patterns for summaries of HCL messages, longest first
 }
 
 type codePattern struct {
@@ -33,8 +33,8 @@ type codePattern struct {
 	size  int
 }
 
-// codes is read when the first message is written as JSON, explained or silenced, which few
-// runs do.
+// codes is parsed on first use: when a message is written as JSON, explained or silenced, which
+// is rare.
 var codes = sync.OnceValue(func() *codeTable {
 	t := &codeTable{exact: map[string]string{}}
 	for line := range strings.Lines(codesText) {
@@ -64,10 +64,10 @@ var codes = sync.OnceValue(func() *codeTable {
 	return t
 })
 
-// Codes is the table of codes, sorted by name.
+// Codes returns all codes, sorted by name.
 func Codes() []Code { return codes().codes }
 
-// FindCode is the entry of a code.
+// FindCode returns the entry of a code.
 func FindCode(name string) (c Code, ok bool) {
 	all := codes().codes
 	i, ok := slices.BinarySearchFunc(all, name, func(c Code, name string) int { return strings.Compare(c.Name, name) })
@@ -77,8 +77,8 @@ func FindCode(name string) (c Code, ok bool) {
 	return all[i], true
 }
 
-// CodeName is the code of the message. The HCL library makes messages without a code; theirs
-// is looked up by the summary. "" means that there is none.
+// CodeName returns the code of the message; "" means that there is none. Messages of the HCL
+// library have no code; it is found by the summary.
 func (m *Message) CodeName() string {
 	if m.Code != "" {
 		return m.Code
@@ -95,7 +95,8 @@ func (m *Message) CodeName() string {
 	return ""
 }
 
-// CodesOf are the entries of all codes that messages with a summary may have, by name.
+// CodesOf returns the entries of all codes that messages with a summary may have, sorted by
+// name.
 func CodesOf(summary string) []Code {
 	var out []Code
 	for _, c := range Codes() {

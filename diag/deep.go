@@ -2,8 +2,8 @@ package diag
 
 import "github.com/terrace-iac/terrace/source"
 
-// TooDeep is an error about a text that nests so deeply that parsing it would use up the
-// stack, which ends the program; nil for all others. It is asked before HCL is.
+// TooDeep returns an error for a text whose nesting is so deep that parsing it would overflow
+// the stack and end the program; otherwise nil. It must be called before HCL parses the text.
 func TooDeep(name string, text []byte) List {
 	at, deep := source.TooDeep(name, text)
 	if !deep {

@@ -1,9 +1,9 @@
-// Package diag holds messages to the user: errors and warnings with a place, a
-// detail that says what to do, and notes that point at other places.
+// Package diag defines messages to the user: errors and warnings with a source range, details
+// with advice, and notes that refer to other positions.
 //
-// Main types: Message and List. The one rule: a function returns its result
-// with a List and a usable placeholder, and a Go error becomes a Message in
-// exactly one place per boundary.
+// Main types: Message and List. The one rule: a function returns its result with a List and a
+// usable placeholder, and at each boundary there is exactly one place that converts a Go error
+// to a Message.
 package diag
 
 import (
@@ -16,10 +16,10 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Severity tells errors from warnings.
+// Severity distinguishes errors from warnings.
 type Severity uint8
 
-// Error comes first so that the zero Severity is the stricter one.
+// Error is the zero value, because it is stricter.
 const (
 	Error Severity = iota
 	Warning
@@ -32,26 +32,26 @@ func (s Severity) String() string {
 	return "error"
 }
 
-// A Message is one thing to tell the user.
+// A Message is one error or warning.
 type Message struct {
-	Code     string // stable, e.g. "config/duplicate-variable"; "" where nobody should rely on it
+	Code     string // stable, such as "config/duplicate-variable"; "" if programs should not depend on it
 	Severity Severity
-	Summary  string        // a label: no period, no variable parts
+	Summary  string        // a noun phrase without a full stop or variable parts
 	Detail   string        // full sentences: what, why, what to do
-	At       *source.Range // the place to blame; nil if there is none
-	Context  *source.Range // a wider stretch to show around At; nil means At alone
-	Notes    []Note        // other places that matter
-	Attr     cty.Path      // for a message about a value: the path inside it
-	Address  string        // the object that the message is about, e.g. a resource instance; may be ""
+	At       *source.Range // the source range to which the message refers; nil if there is none
+	Context  *source.Range // a larger range to show around At; nil means At only
+	Notes    []Note        // related positions
+	Attr     cty.Path      // for a message about a value: the path in the value
+	Address  string        // the object to which the message refers, such as a resource instance; may be ""
 	Values   []string      // lines such as `var.x is "a"` that explain a failed expression
-	Call     *Call         // the function call that failed; nil if none did
-	Diff     *Difference   // the two sides of an == that did not hold; nil if the message is about no such thing
-	Alone    bool          // never to be counted among similar messages, as for check blocks
-	Extra    any           // for callers that filter messages, e.g. the module that a deprecation came from
+	Call     *Call         // the failed function call; nil if there is none
+	Diff     *Difference   // the two sides of a failed ==; nil if there is none
+	Alone    bool          // must not be consolidated with similar messages, as for check blocks
+	Extra    any           // data for callers that filter messages, such as the module that contains a deprecated object
 }
 
-// String is a message in one line, with its place, for logs; diag.Printer shows it with the
-// lines of its file.
+// String returns the message in one line with its source range, for logs. Printer also shows
+// the source lines.
 func (m *Message) String() string {
 	text := m.Severity.String() + ": " + m.Summary
 	if m.Detail != "" {
@@ -63,29 +63,29 @@ func (m *Message) String() string {
 	return text
 }
 
-// Condition is the code of messages that say that a condition of configuration does not
-// hold: a validation rule, a pre- or postcondition, or an assertion of a check block.
-// Their Extra is a Checked.
+// Condition is the code of messages that a condition in configuration failed: a validation
+// rule, a precondition or postcondition, or an assertion of a check block. Their Extra is a
+// Checked.
 const Condition = CodeEvalCondition
 
-// Checked is the address of the object whose condition does not hold, such as "var.size",
-// "output.id", "check.health" or that of a resource instance.
+// Checked is the address of the object whose condition failed, such as "var.size", "output.id",
+// "check.health" or a resource instance.
 type Checked string
 
-// A Note adds a place or a remark to a message, e.g. "overridden here".
+// A Note adds a position or a remark to a message, such as "overridden here".
 type Note struct {
 	Text string
-	At   *source.Range // nil for a remark without a place
+	At   *source.Range // nil for a remark without a position
 }
 
-// A Difference is two values that were expected to be equal, without marks, and
-// which parts of them must not be shown.
+// A Difference contains two values that should be equal, without marks, and the paths that must
+// not be shown.
 type Difference struct {
 	Before, After             cty.Value
 	BeforeSecret, AfterSecret []cty.Path
 }
 
-// List is the messages of one piece of work, in the order they were found.
+// List contains the messages of one operation in the order in which they were found.
 type List []*Message
 
 // HasErrors reports whether any message is an error.
@@ -98,13 +98,13 @@ func (ds List) HasErrors() bool {
 	return false
 }
 
-// Errors returns the errors alone.
+// Errors returns only the errors.
 func (ds List) Errors() List { return ds.of(Error) }
 
-// Warnings returns the warnings alone.
+// Warnings returns only the warnings.
 func (ds List) Warnings() List { return ds.of(Warning) }
 
-// AsWarnings are the same messages, none of them an error.
+// AsWarnings returns copies of the messages in which errors are warnings.
 func (ds List) AsWarnings() List {
 	out := make(List, 0, len(ds))
 	for _, m := range ds {
@@ -125,8 +125,7 @@ func (ds List) of(s Severity) List {
 	return out
 }
 
-// Once returns each message once: those about a file that several units share are
-// found again and again.
+// Once removes duplicates: several units that share a file report the same messages.
 func (ds List) Once() List {
 	type identity struct {
 		severity             Severity
@@ -147,12 +146,12 @@ func (ds List) Once() List {
 	return out
 }
 
-// Errorf makes a list of one error. at may be nil.
+// Errorf returns a list with one error. at may be nil.
 func Errorf(code string, at *source.Range, summary, format string, args ...any) List {
 	return List{{Code: code, Severity: Error, Summary: summary, Detail: sprintf(format, args), At: at}}
 }
 
-// Warnf makes a list of one warning. at may be nil.
+// Warnf returns a list with one warning. at may be nil.
 func Warnf(code string, at *source.Range, summary, format string, args ...any) List {
 	return List{{Code: code, Severity: Warning, Summary: summary, Detail: sprintf(format, args), At: at}}
 }
@@ -161,7 +160,7 @@ func sprintf(format string, args []any) string {
 	if len(args) == 0 {
 		return source.HideCredentials(format)
 	}
-	var named []string // what the message names beside its errors
+	var named []string // other texts in the message, such as file names
 	failed := false
 	for _, a := range args {
 		if _, ok := a.(error); ok {
@@ -181,7 +180,7 @@ func sprintf(format string, args []any) string {
 	return source.HideCredentials(fmt.Sprintf(format, args...))
 }
 
-// Note adds a note to every message of the list and returns it.
+// Note adds a note to every message and returns the list.
 func (ds List) Note(at *source.Range, format string, args ...any) List {
 	for _, m := range ds {
 		m.Notes = append(m.Notes, Note{Text: sprintf(format, args), At: at})
@@ -189,9 +188,9 @@ func (ds List) Note(at *source.Range, format string, args ...any) List {
 	return ds
 }
 
-// notes are those of the message, and what the files' set has to say of the
-// place to blame: what an override replaced there. A place that has a note
-// already gets no other.
+// notes returns the notes of the message, and the remarks of the file set about its position,
+// such as what an override replaced there. It adds no remark to a position that already has a
+// note.
 func (m *Message) notes(set *source.Set) []Note {
 	if m.At == nil {
 		return m.Notes
@@ -208,7 +207,7 @@ func (m *Message) notes(set *source.Set) []Note {
 	return out
 }
 
-// Under sets the place of the messages that have none, and returns the list.
+// Under sets the source range of messages that have none, and returns the list.
 func (ds List) Under(at *source.Range) List {
 	for _, m := range ds {
 		if m.At == nil {
@@ -218,7 +217,7 @@ func (ds List) Under(at *source.Range) List {
 	return ds
 }
 
-// About sets the address of the messages that have none, and returns the list.
+// About sets the address of messages that have none, and returns the list.
 func (ds List) About(address string) List {
 	for _, m := range ds {
 		if m.Address == "" {
@@ -228,7 +227,7 @@ func (ds List) About(address string) List {
 	return ds
 }
 
-// Err returns the list as a Go error, or nil if it holds no errors.
+// Err returns the list as a Go error, or nil if it contains no errors.
 func (ds List) Err() error {
 	if !ds.HasErrors() {
 		return nil
@@ -275,8 +274,8 @@ func FromHCL(in hcl.Diagnostics) List {
 	return out
 }
 
-// Sort orders messages by file, position, severity and text, so that a report
-// does not depend on timing. Messages without a place come last.
+// Sort sorts messages by file, position, severity and text, so that the order does not depend
+// on timing. Messages without a source range come last.
 func (ds List) Sort() List {
 	slices.SortStableFunc(ds, func(a, b *Message) int {
 		switch {

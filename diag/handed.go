@@ -7,9 +7,9 @@ import (
 	"github.com/hashicorp/hcl/v2"
 )
 
-// FromValues converts messages of the HCL library about text that holds nothing but
-// values, which no message shows. Names, which other messages speak of as well, stay;
-// where the library quotes something else of the text, only the place is given.
+// FromValues converts messages of the HCL library about text that contains only values, which
+// must not be shown. Names remain, since other messages contain them, too. If the library
+// quotes other parts of the text, the detail is replaced and only the position remains.
 func FromValues(text []byte, in hcl.Diagnostics) List {
 	out := FromHCL(in)
 	for _, m := range out {
@@ -21,7 +21,7 @@ func FromValues(text []byte, in hcl.Diagnostics) List {
 	return out
 }
 
-// namesOnly are the messages whose details quote names of arguments and blocks.
+// namesOnly contains the messages whose details only quote names of arguments and blocks.
 var namesOnly = map[string]bool{
 	"Attribute redefined":      true,
 	"Duplicate argument":       true,
@@ -30,7 +30,7 @@ var namesOnly = map[string]bool{
 	"Extraneous JSON property": true,
 }
 
-// quotes reports whether a detail has words of a text in quotation marks.
+// quotes reports whether a detail contains words of a text in quotation marks.
 func quotes(detail string, text []byte) bool {
 	for i, part := range strings.Split(detail, `"`) {
 		if i%2 == 1 && len(part) > 1 && bytes.Contains(text, []byte(part)) {

@@ -8,18 +8,18 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A JSON makes messages into the objects that `validate -json` and the stream
-// of `-json` output hold. Its methods may be called concurrently.
+// A JSON converts messages to the objects in `validate -json` and in streams of `-json` output.
+// It is safe for concurrent use.
 //
-// The form is OpenTofu 1.12's, with the properties code and notes added.
+// The form is that of OpenTofu 1.12 with the additional properties code and notes.
 type JSON struct {
-	Set        *source.Set                       // where snippets are cut from; nil for none
-	Difference func(*Difference) json.RawMessage // the JSON form of a difference; nil: differences are left out
+	Set        *source.Set                       // source of snippets; nil means no snippets
+	Difference func(*Difference) json.RawMessage // the JSON form of a difference; nil omits differences
 
 	parsed parsed
 }
 
-// An Object is a message in its JSON form.
+// An Object is the JSON form of a message.
 type Object struct {
 	Severity string         `json:"severity"`
 	Code     string         `json:"code,omitempty"`
@@ -33,7 +33,7 @@ type Object struct {
 	Difference json.RawMessage `json:"difference,omitempty"`
 }
 
-// An ObjectRange is a place: lines and columns from 1, bytes from 0.
+// An ObjectRange is a source range: lines and columns from 1, bytes from 0.
 type ObjectRange struct {
 	Filename string    `json:"filename"`
 	Start    ObjectPos `json:"start"`
@@ -47,7 +47,7 @@ type ObjectPos struct {
 	Byte   int `json:"byte"`
 }
 
-// An ObjectSnippet is the source around a place.
+// An ObjectSnippet is the source around a range.
 type ObjectSnippet struct {
 	Context              *string       `json:"context"` // null if there is none
 	Code                 string        `json:"code"`
@@ -58,20 +58,20 @@ type ObjectSnippet struct {
 	FunctionCall         *ObjectCall   `json:"function_call,omitempty"`
 }
 
-// An ObjectValue tells one value of a failed expression.
+// An ObjectValue is one value in a failed expression.
 type ObjectValue struct {
 	Traversal string `json:"traversal"`
 	Statement string `json:"statement"`
 }
 
-// An ObjectNote is a note with its place, if it has one.
+// An ObjectNote is a note with its position, if it has one.
 type ObjectNote struct {
 	Text    string         `json:"text"`
 	Range   *ObjectRange   `json:"range,omitempty"`
 	Snippet *ObjectSnippet `json:"snippet,omitempty"`
 }
 
-// An ObjectCall is the function call that failed.
+// An ObjectCall is the failed function call.
 type ObjectCall struct {
 	CalledAs  string           `json:"called_as"`
 	Signature *ObjectSignature `json:"signature,omitempty"`
@@ -92,7 +92,7 @@ type ObjectParam struct {
 	Type       cty.Type `json:"type"`
 }
 
-// Objects converts a list; the result is never nil, so that it becomes [].
+// Objects converts a list. The result is never nil, so that an empty list becomes [].
 func (j *JSON) Objects(ds List) []*Object {
 	out := make([]*Object, len(ds))
 	for i, m := range ds {
@@ -132,7 +132,7 @@ func (j *JSON) Object(m *Message) *Object {
 	return o
 }
 
-// objectRange makes an empty range one character long, as editors want to underline something.
+// objectRange extends an empty range to one character, since editors underline the range.
 func objectRange(at source.Range) *ObjectRange {
 	r := &ObjectRange{
 		Filename: at.Filename,
@@ -146,7 +146,8 @@ func objectRange(at source.Range) *ObjectRange {
 	return r
 }
 
-// snippet is the source around a place, and whether values of references in it are shown.
+// snippet returns the source around a range, and whether values of references in it may be
+// shown.
 func (j *JSON) snippet(at, context *source.Range, object bool) (*ObjectSnippet, bool) {
 	s := j.parsed.snippet(j.Set, at, context, object)
 	if s == nil || s.hidden {
@@ -190,8 +191,8 @@ func objectParam(p Param) ObjectParam {
 	return ObjectParam{Name: p.Name, IsNullable: p.Nullable, Type: written(p.Type)}
 }
 
-// written is a type as JSON can tell it: what try() and can() take is a type of the
-// program's own, of which JSON knows nothing.
+// written returns a type that JSON can represent. The parameters of try() and can() have an
+// internal type, which it replaces.
 func written(ty cty.Type) cty.Type {
 	if _, err := ty.MarshalJSON(); err != nil {
 		return cty.DynamicPseudoType

@@ -17,9 +17,8 @@ import (
 	"syscall"
 )
 
-// Reason is what an error says, in the words of messages: without the names
-// that Go gives to system calls, and without the path of a file that the
-// message names already, as one of named.
+// Reason returns the text of an error in the words of messages. It removes Go's names of system
+// calls, and the paths in named, which the message already contains.
 func Reason(err error, named ...string) string {
 	text := err.Error()
 	for _, e := range causes(err) {
@@ -31,7 +30,7 @@ func Reason(err error, named ...string) string {
 	return text
 }
 
-// causes are an error and all that it wraps, the outermost first.
+// causes returns an error and all wrapped errors, outermost first.
 func causes(err error) []error {
 	out := []error{err}
 	switch e := err.(type) { //nolint:errorlint // each link of the chain is looked at
@@ -47,8 +46,8 @@ func causes(err error) []error {
 	return out
 }
 
-// reason is the plain text of one error of Go's library; ok is false for others,
-// which speak for themselves.
+// reason returns the plain text of one error of Go's standard library. ok is false for other
+// errors, whose text is used unchanged.
 func reason(err error, named []string) (text string, ok bool) {
 	switch err { //nolint:errorlint // causes has unwrapped them
 	case context.Canceled:
@@ -103,7 +102,7 @@ func reason(err error, named []string) (text string, ok bool) {
 		return fmt.Sprintf("the JSON value%s is a %s, which cannot be there", where, e.Value), true
 	}
 	if _, own := err.(syscall.Errno); own { //nolint:errorlint // causes has unwrapped them
-		return "", false // the system's words are plain
+		return "", false // the system's text is plain
 	}
 	if e, ok := err.(net.Error); ok && e.Timeout() { //nolint:errorlint // likewise
 		return "no answer came in time", true
@@ -111,7 +110,7 @@ func reason(err error, named []string) (text string, ok bool) {
 	return "", false
 }
 
-// at puts the place in front of an error, unless the message names it.
+// at returns an error preceded by a location, unless the message contains the location.
 func at(place string, err error, named []string) string {
 	text := Reason(err, named...)
 	if place == "" || slices.ContainsFunc(named, func(s string) bool { return strings.Contains(s, place) }) {

@@ -15,19 +15,19 @@ import (
 
 // # Values that no message shows
 //
-// Unit files take values from the environment and from programs. Such a value becomes a
-// part of paths, addresses and arguments, which reach messages in many ways: through our
-// own texts, and through the texts of the operating system, of git and of servers. So a
-// value is not removed where a message is made. The evaluation of unit files tells a
-// Redactor about it, with a text that names its expression and range, and every message
-// passes the Redactor before it is shown or logged.
+// Unit files take values from the environment and from programs. Such a value becomes part of
+// paths, addresses and arguments. These reach messages in many ways: through our own texts, and
+// through those of the operating system, of git and of servers. Values are therefore not
+// removed where a message is created. The evaluation of unit files adds each value to a
+// Redactor, with a text that names its expression and range. Every message passes the Redactor
+// before it is shown or logged.
 
-// A Redactor replaces values in messages by texts that name their expressions. All methods
-// may be called concurrently; those of a nil Redactor change nothing.
+// A Redactor replaces values in messages by texts that name their expressions. It is safe for
+// concurrent use. A nil Redactor changes nothing.
 type Redactor struct {
 	mu     sync.Mutex
 	known  map[string]string // the replacement of each value
-	values []string          // the keys of known, the longest first
+	values []string          // the keys of known, longest first
 	sorted bool
 	public []string
 	some   atomic.Bool
@@ -41,9 +41,9 @@ const (
 	minWithin = 8
 )
 
-// Add has a value replaced by a text from now on. The first text for a value counts. Values
-// that are shorter than four bytes, booleans and short numbers are ignored: they are no
-// secrets, and messages are full of them.
+// Add replaces a value by a text from now on. For each value the first text counts. Values that
+// are shorter than four bytes, booleans and short numbers are ignored: they are not secret, and
+// messages contain many of them.
 func (r *Redactor) Add(value, shown string) {
 	if r == nil {
 		return
@@ -63,8 +63,8 @@ func (r *Redactor) Add(value, shown string) {
 	}
 }
 
-// Publish has a text, such as the directory of a unit, count as known to everyone who sees
-// the output: values that occur in it are not replaced.
+// Publish marks a text, such as the directory of a unit, as known to all readers of the output.
+// Values that occur in it are not replaced.
 func (r *Redactor) Publish(text string) {
 	if r == nil {
 		return
@@ -88,8 +88,8 @@ func (r *Redactor) isPublic(value string) bool {
 	return slices.ContainsFunc(r.public, func(p string) bool { return strings.Contains(p, value) })
 }
 
-// forms are the texts in which a value reaches messages: as it is, quoted, and escaped in
-// an address. Of a value of several lines each line counts too.
+// forms returns the forms in which a value appears in messages: unchanged, quoted, and escaped
+// in an address. For a value with several lines, each line counts, too.
 func forms(value string) []string {
 	out := []string{value}
 	if lines := strings.Split(value, "\n"); len(lines) > 1 && len(lines) < 1000 {
@@ -126,8 +126,8 @@ func (r *Redactor) Text(s string) string {
 	return r.replace(s, r.values)
 }
 
-// replace replaces the values of a list, the longest of which comes first, so that a text
-// that was put in is not searched again.
+// replace replaces the values in a list, which must be sorted by length, longest first.
+// Inserted text is not searched again.
 func (r *Redactor) replace(s string, values []string) string {
 	for i, v := range values {
 		from := 0
@@ -149,12 +149,12 @@ func (r *Redactor) replace(s string, values []string) string {
 	return s
 }
 
-// within reports whether a value is replaced where it is a part of a word.
+// within reports whether a value is replaced when it is part of a word.
 func within(value string) bool {
 	return len(value) >= minWithin && strings.ContainsFunc(value, func(c rune) bool { return !unicode.IsLetter(c) })
 }
 
-// apart reports whether what is between two positions is a word of its own.
+// apart reports whether the text between two positions is a separate word.
 func apart(s string, start, end int) bool {
 	inWord := func(c byte) bool {
 		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '.'
@@ -162,8 +162,8 @@ func apart(s string, start, end int) bool {
 	return (start == 0 || !inWord(s[start-1])) && (end == len(s) || !inWord(s[end]))
 }
 
-// List returns messages with all values replaced, in names of files as well. Messages that
-// hold none are returned as they are.
+// List returns messages with all values replaced, including file names. Messages without such
+// values are returned unchanged.
 func (r *Redactor) List(ds List) List {
 	if r == nil || !r.some.Load() {
 		return ds
@@ -211,7 +211,8 @@ func (r *Redactor) message(m *Message) *Message {
 	return &n
 }
 
-// place is a range whose file's name shows no value; at itself if it showed none.
+// place returns a range whose file name contains no value. It returns at itself if nothing
+// changes.
 func (r *Redactor) place(at *source.Range) *source.Range {
 	if at == nil {
 		return nil

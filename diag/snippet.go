@@ -10,34 +10,34 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// maxLines is how many lines of source a snippet shows at most; more are cut
-// around the place to blame.
+// maxLines is the maximum number of source lines in a snippet. Longer ones are cut around the
+// position of the message.
 const maxLines = 40
 
-// A snippet is the lines of source around a place.
+// A snippet contains the source lines around a range.
 type snippet struct {
-	context    string   // header of the outermost block around it, or ""
+	context    string   // header of the outermost enclosing block, or ""
 	lines      []string // without line breaks
 	first      int      // number of the first line
-	start, end int      // of the highlight, as offsets into the joined lines; never outside them
-	hidden     bool     // the text is never shown: there are no lines
-	bare       bool     // the values of references in it are not shown
+	start, end int      // offsets of the highlight in the joined lines; always within them
+	hidden     bool     // the text must not be shown: there are no lines
+	bare       bool     // values of references in it are not shown
 }
 
-// code is the lines joined by line breaks.
+// code returns the lines joined by line breaks.
 func (s *snippet) code() string { return strings.Join(s.lines, "\n") }
 
-// parsed keeps the files that were parsed for block headers. Files are parsed
-// only when a message about them is shown.
+// parsed caches the files that were parsed to find block headers. A file is only parsed when a
+// message about it is shown.
 type parsed struct {
 	mu    sync.Mutex
 	files map[*source.File]*hcl.File
 }
 
-// snippet cuts out the lines of a place, or of the wider context where given.
-// It returns nil where the source is not at hand, and what has no lines where it holds
-// values that are never shown. object says that the message is about an object: its
-// header is also given for a place that is the header itself.
+// snippet returns the lines of a range, or of the larger context if given. It returns nil if
+// the source is not available. If the source contains values that must not be shown, the
+// snippet has no lines. object means that the message refers to an object: then the header is
+// also set if the range is the header itself.
 func (p *parsed) snippet(set *source.Set, at, context *source.Range, object bool) *snippet {
 	f := set.File(at.Filename)
 	if f == nil || f.Bytes == nil {
@@ -60,7 +60,7 @@ func (p *parsed) snippet(set *source.Set, at, context *source.Range, object bool
 	for n := firstLine; n <= lastLine; n++ {
 		line := f.Line(n)
 		if n > firstLine && line == "" && n == lastLine && n > at.Start.Line {
-			break // the place ends where the next line starts
+			break // the range ends where the next line starts
 		}
 		if n == at.Start.Line {
 			s.start = offset + column(f, n, at.Start.Byte, line)
@@ -78,14 +78,13 @@ func (p *parsed) snippet(set *source.Set, at, context *source.Range, object bool
 	s.start = min(s.start, total)
 	s.end = min(max(s.end, s.start), total)
 	if s.end == s.start && s.end < total {
-		s.end++ // an empty place is shown as the character that follows
+		s.end++ // an empty range is shown as the following character
 	}
 	s.hideCredentials()
 	return s
 }
 
-// hideCredentials takes them out of the lines. The highlight keeps its ends, as far as
-// what it begins and ends in is still there.
+// hideCredentials removes credentials from the lines. The highlight is adjusted.
 func (s *snippet) hideCredentials() {
 	code := s.code()
 	shown := source.HideCredentials(code)
@@ -98,12 +97,12 @@ func (s *snippet) hideCredentials() {
 	s.lines = strings.Split(shown, "\n")
 }
 
-// column is the offset of a byte of the file in line n, kept within the line.
+// column returns the offset of a byte of the file in line n, limited to the line.
 func column(f *source.File, n, offset int, line string) int {
 	return min(max(offset-f.LineStart(n), 0), len(line))
 }
 
-// header describes the outermost block around an offset: `resource "a" "b"`.
+// header returns the header of the outermost block around an offset: `resource "a" "b"`.
 func (p *parsed) header(f *source.File, offset int, object bool) string {
 	file := p.file(f)
 	if file == nil {
@@ -113,7 +112,7 @@ func (p *parsed) header(f *source.File, offset int, object bool) string {
 	if !ok {
 		return ""
 	}
-	// One to the left: a message about a header itself needs no telling where it is.
+	// One to the left: a message about a header itself does not need it.
 	if text := nav.ContextString(offset - 1); text != "" || !object {
 		return text
 	}
@@ -128,7 +127,7 @@ func (p *parsed) file(f *source.File) *hcl.File {
 	}
 	var file *hcl.File
 	if _, deep := source.TooDeep(f.Path, f.Bytes); deep {
-		// nothing is to be found out about it
+		// JSON syntax trees have no further information
 	} else if strings.HasSuffix(f.Path, ".json") {
 		file, _ = json.Parse(f.Bytes, f.Path)
 	} else {

@@ -9,30 +9,28 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// A Printer writes messages for people. The zero Printer writes plain text
-// without snippets, 78 columns wide. Its methods may be called concurrently, as
-// far as the writers allow it.
+// A Printer writes messages for people. The zero value writes plain text without snippets, 78
+// columns wide. It is safe for concurrent use if the writers are.
 //
-// The form is the one that users of OpenTofu 1.12 know, with notes added.
+// The form is that of OpenTofu 1.12 with additional notes.
 type Printer struct {
-	Set   *source.Set // where snippets are cut from; nil for none
-	Color bool        // a frame and colors, as for a terminal
-	Width int         // columns of the terminal; 0 if the text goes elsewhere
+	Set   *source.Set // source of snippets; nil means no snippets
+	Color bool        // draw a frame and use colors, for a terminal
+	Width int         // columns of the terminal; 0 if the output is not a terminal
 
-	CompactWarnings     bool                     // only summaries and places of warnings, if there are no errors
-	ConsolidateWarnings bool                     // of warnings with equal summaries only the first, with the number of the others
+	CompactWarnings     bool                     // if there are no errors, only show summaries and positions of warnings
+	ConsolidateWarnings bool                     // of warnings with equal summaries only show the first, with the number of others
 	ConsolidateErrors   bool                     // the same for errors
-	Difference          func(*Difference) string // the text of a difference; nil: differences are not shown
+	Difference          func(*Difference) string // the text of a difference; nil omits differences
 	Codes               bool                     // the last line of a message is its code
-	Program             string                   // how the user may call this program, for hints; "" means "terrace"
+	Program             string                   // the program's name in hints; "" means "terrace"
 
 	parsed parsed
 }
 
 const plainWidth = 78
 
-// Print writes all messages, warnings first, so that errors end up nearest to
-// the prompt.
+// Print writes all messages. Warnings come first, so that errors are nearest to the prompt.
 func (p *Printer) Print(w io.Writer, ds List) error { return p.Split(w, w, ds) }
 
 // Split writes warnings to one writer and errors to another.
@@ -70,17 +68,18 @@ func (p *Printer) errors(ds List) []byte {
 	return b.Bytes()
 }
 
-// Text is one message as Print writes it.
+// Text returns one message in the form of Print.
 func (p *Printer) Text(m *Message) string { return p.message(m, 0) }
 
-// similar is a run of messages that are shown as one.
+// similar is a group of messages that are shown as one.
 type similar struct {
 	first  *Message
 	others int
 }
 
-// group puts messages of equal summaries together, in the order of the first of
-// each. Messages without a place stand alone, since "elsewhere" means nothing there.
+// group groups messages with equal summaries, in the order of the first of each. Messages
+// without a source range are not grouped, because the hint about other positions would be
+// wrong.
 func group(ds List, consolidate bool) []similar {
 	var out []similar
 	index := map[string]int{}
@@ -116,7 +115,7 @@ func (p *Printer) compact(b *bytes.Buffer, groups []similar) {
 	fmt.Fprintf(b, "\nTo see the full warning notes, run %s without -compact-warnings.\n", program)
 }
 
-// message is one message, in a frame if colors are on.
+// message returns one message, in a frame if colors are enabled.
 func (p *Printer) message(m *Message, others int) string {
 	color, label := red, "Error: "
 	if m.Severity == Warning {
@@ -125,7 +124,7 @@ func (p *Printer) message(m *Message, others int) string {
 	limit := p.limit()
 	var b strings.Builder
 	head := label + clean(source.HideCredentials(m.Summary))
-	if p.Width > 0 { // elsewhere it is searched for
+	if p.Width > 0 { // other output is searched for the code
 		head = wrap(head, limit)
 	}
 	if p.Color {
@@ -154,19 +153,19 @@ func (p *Printer) message(m *Message, others int) string {
 	return p.frame(text, color)
 }
 
-// limit is how long wrapped lines may be.
+// limit returns the maximum length of wrapped lines.
 func (p *Printer) limit() int {
 	width := p.Width
 	if width == 0 {
 		width = plainWidth
 	}
 	if p.Color {
-		width -= 2 // the frame
+		width -= 2 // width of the frame
 	}
 	return max(width-1, 20)
 }
 
-// place writes which object, file and line the message is about, and the snippet.
+// place writes the object, file and line of the message, and the snippet.
 func (p *Printer) place(b *strings.Builder, m *Message) {
 	if m.Address != "" {
 		fmt.Fprintf(b, "  with %s,\n", clean(m.Address))
@@ -187,7 +186,7 @@ func (p *Printer) place(b *strings.Builder, m *Message) {
 	}
 }
 
-// source writes the lines of a snippet with their numbers.
+// source writes the lines of a snippet with line numbers.
 func (p *Printer) source(b *strings.Builder, s *snippet) {
 	if s == nil {
 		b.WriteString("  (source code not available)\n")
@@ -209,8 +208,8 @@ func (p *Printer) source(b *strings.Builder, s *snippet) {
 	}
 }
 
-// values writes what is known of the values in the expression. Those of an expression
-// that is not shown itself are not.
+// values writes the known values in the expression. hidden omits them if the expression itself
+// is hidden.
 func (p *Printer) values(b *strings.Builder, m *Message, hidden bool) {
 	lines := m.Values
 	if hidden {
@@ -230,7 +229,7 @@ func (p *Printer) values(b *strings.Builder, m *Message, hidden bool) {
 	}
 }
 
-// difference writes what two values that should be equal differ in.
+// difference writes the differences between two values that should be equal.
 func (p *Printer) difference(b *strings.Builder, d *Difference) {
 	if d == nil || p.Difference == nil {
 		return
@@ -242,7 +241,7 @@ func (p *Printer) difference(b *strings.Builder, d *Difference) {
 	}
 }
 
-// splitValue parts `var.x["a b"] is 1` before the space that ends the name.
+// splitValue splits `var.x["a b"] is 1` before the space that ends the name.
 func splitValue(line string) (name, statement string) {
 	quoted := false
 	for i := 0; i < len(line); i++ {
@@ -258,13 +257,13 @@ func splitValue(line string) (name, statement string) {
 	return line, ""
 }
 
-// A message may have thousands of notes, as when a long chain is a cycle.
+// Limits of notes: a message may have thousands, for example about a long cycle.
 const (
 	notesWithSource = 12
 	notesInAll      = 60
 )
 
-// notes writes each note with its place.
+// notes writes each note with its position.
 func (p *Printer) notes(b *strings.Builder, notes []Note) {
 	for i, n := range notes {
 		if i == notesInAll {
@@ -289,7 +288,7 @@ func (p *Printer) notes(b *strings.Builder, notes []Note) {
 	}
 }
 
-// frame draws the left rule around a message.
+// frame adds the left border of a message.
 func (p *Printer) frame(text, color string) string {
 	var b strings.Builder
 	b.WriteString(p.paint(color, "╷") + "\n")
@@ -310,7 +309,7 @@ const (
 	reset     = "\x1b[0m"
 )
 
-// paint puts each line of a text into a style, since the frame's rule stands between lines.
+// paint applies a style to each line of a text, since the border is between lines.
 func (p *Printer) paint(style, text string) string {
 	if !p.Color || text == "" {
 		return text

@@ -13,14 +13,14 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Explain tells the values of the references in an expression that was
-// evaluated in a context, a line each, without ever telling one that is marked.
+// Explain returns lines with the values of the references in an expression that was evaluated
+// in a context. It omits marked values.
 func Explain(x hcl.Expression, ctx *hcl.EvalContext) []string {
 	return explainValues(&hcl.Diagnostic{Expression: x, EvalContext: ctx})
 }
 
-// explainValues tells the values of the references in a failed expression,
-// without ever telling one that is marked.
+// explainValues returns lines with the values of the references in a failed expression. It
+// omits marked values.
 func explainValues(d *hcl.Diagnostic) []string {
 	if d.Expression == nil || d.EvalContext == nil {
 		return nil
@@ -28,7 +28,7 @@ func explainValues(d *hcl.Diagnostic) []string {
 	var lines []string
 	for _, ref := range d.Expression.Variables() {
 		v, diags := ref.TraverseAbs(d.EvalContext)
-		for diags.HasErrors() && len(ref) > 2 { // the part of it that can be had says why
+		for diags.HasErrors() && len(ref) > 2 { // the value of a shorter reference shows the reason
 			ref = ref[:len(ref)-1]
 			v, diags = ref.TraverseAbs(d.EvalContext)
 		}
@@ -46,10 +46,10 @@ func explainValues(d *hcl.Diagnostic) []string {
 	return slices.Compact(lines)
 }
 
-// duplicateKey is the summary of the one message of the HCL library that quotes a value.
+// duplicateKey is the summary of the only HCL message that quotes a value.
 const duplicateKey = "Duplicate object key"
 
-// secretKey reports whether the expression of a message gives something marked.
+// secretKey reports whether the expression of a message has a marked value.
 func secretKey(d *hcl.Diagnostic) bool {
 	if d.Expression == nil || d.EvalContext == nil {
 		return false
@@ -58,7 +58,8 @@ func secretKey(d *hcl.Diagnostic) bool {
 	return v.ContainsMarked()
 }
 
-// describe tells a value briefly: a primitive itself, of the rest the kind and size.
+// describe returns a short description of a value: a primitive itself, otherwise the kind and
+// size.
 func describe(v cty.Value) string {
 	ty := v.Type()
 	switch {

@@ -5,9 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// wrap breaks lines longer than limit at spaces. Lines that begin with a space
-// or tab are left as they are, since they are lists, code or tables, and so are
-// words that are longer than a line.
+// wrap breaks lines longer than limit at spaces. It does not change lines that begin with a
+// space or tab, since they are lists, code or tables, and does not break long words.
 func wrap(text string, limit int) string {
 	var b strings.Builder
 	for i, line := range strings.Split(text, "\n") {
@@ -47,8 +46,8 @@ func wrapLine(b *strings.Builder, line string, limit int) {
 	}
 }
 
-// clean makes text safe for a terminal: it drops escape sequences that color
-// text and shows other control characters but line breaks and tabs as \xNN.
+// clean makes text safe for a terminal: it removes escape sequences for colors, and replaces
+// other control characters except line breaks and tabs by \xNN.
 func clean(s string) string {
 	if strings.IndexFunc(s, isControl) < 0 {
 		return s
@@ -75,12 +74,12 @@ func clean(s string) string {
 	return b.String()
 }
 
-// isControl holds for C0 and C1 control characters that a terminal may obey.
+// isControl reports whether r is a C0 or C1 control character, which a terminal may interpret.
 func isControl(r rune) bool {
 	return r < 0x20 && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0
 }
 
-// colorSequence is the length of the SGR sequence that s starts with, or 0.
+// colorSequence returns the length of the SGR sequence at the beginning of s, or 0.
 func colorSequence(s string) int {
 	if !strings.HasPrefix(s, "\x1b[") {
 		return 0

@@ -1,8 +1,8 @@
-// Package event is what the engine tells while it works: one type, which the
-// human and the JSON views print, each in its way.
+// Package event defines the events that the engine sends during an operation. The human and the
+// JSON views print them.
 //
-// Main type: Event. The one rule: an event is sent after what it tells is safe,
-// so that nobody is shown an object that a crash could lose.
+// Main type: Event. The one rule: an event is sent after the change that it reports is stored
+// safely, so that users are never shown an object that a crash could lose.
 package event
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 )
 
-// Op is what is done to an object.
+// Op is the operation on an object.
 type Op uint8
 
 // The operations. The last three are shown as one change and carried out in two steps.
@@ -35,32 +35,32 @@ func (o Op) String() string { return opNames[o] }
 // IsReplace reports whether the object is replaced by another.
 func (o Op) IsReplace() bool { return o >= DeleteThenCreate }
 
-// Kind says what happened.
+// Kind is the kind of an event.
 type Kind uint8
 
 // The kinds.
 const (
 	RefreshStart Kind = iota
 	RefreshDone
-	ReadStart // a data source
+	ReadStart // of a data source
 	ReadDone
 	ImportStart
 	ImportDone
 	ApplyStart
-	ApplyProgress // every ten seconds while an operation runs
+	ApplyProgress // every ten seconds during an operation
 	ApplyDone
 	ApplyError
 	ProvisionStart
 	ProvisionOutput // Text is one line
 	ProvisionDone
 	ProvisionError
-	OpenStart // ephemeral resources
+	OpenStart // of an ephemeral resource
 	OpenDone
 	RenewStart
 	RenewDone
 	CloseStart
 	CloseDone
-	OpenDeferred // an ephemeral resource waits for apply; Text says why
+	OpenDeferred // an ephemeral resource is opened during apply; Text is the reason
 	Message      // Diag
 )
 
@@ -68,20 +68,20 @@ const (
 type Event struct {
 	Kind        Kind
 	Object      addr.Object
-	Op          Op            // for Apply*: what is done to the object
-	IDKey       string        // name of the attribute that identifies the object, "" if none
-	IDValue     string        // its value
+	Op          Op            // for Apply*: the operation on the object
+	IDKey       string        // name of the attribute that identifies the object; "" if there is none
+	IDValue     string        // value of that attribute
 	Elapsed     time.Duration // for Progress, Done and Error
-	Provisioner string        // for Provision*: its type
+	Provisioner string        // for Provision*: the type of the provisioner
 	Text        string
 	Diag        *diag.Message
-	Unit        string // the unit in an estate; "" in a plain folder
+	Unit        string // the unit in a run over many units; "" in a plain directory
 }
 
-// A Sink takes events. It may be called concurrently and must not block for long.
+// A Sink receives events. It must be safe for concurrent use and must not block for long.
 type Sink func(Event)
 
-// Send passes an event to a sink that may be nil.
+// Send sends an event to a sink, which may be nil.
 func (s Sink) Send(e Event) {
 	if s != nil {
 		s(e)

@@ -12,7 +12,7 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// Print writes an explanation for a reader. It returns the errors of w.
+// Print writes an explanation as text. It returns the errors of w.
 func (x *Explanation) Print(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	switch {
@@ -61,7 +61,8 @@ func (x *Explanation) ends(k Kind) bool {
 	return len(x.Steps) > 0 && x.Steps[len(x.Steps)-1].Kind == k
 }
 
-// print shows of a line that was just shown only the part that is meant.
+// print writes one step. If the line was shown by the previous step, it only shows the relevant
+// part.
 func (s *Step) print(b *bufio.Writer, before *Place) {
 	fmt.Fprintf(b, "%s\n", s.Text)
 	if s.At != nil {
@@ -103,7 +104,7 @@ func (p *Place) print(b *bufio.Writer, head string) {
 	}
 }
 
-// where is file, line and layer; the layer alone outside files.
+// where returns file, line and layer. Outside files it returns only the layer.
 func (p *Place) where() string {
 	if p.File == "" {
 		return p.Layer
@@ -158,9 +159,8 @@ type (
 	}
 )
 
-// MarshalJSON writes the explanation in a form of its own, for tools: the
-// properties are named as the fields. value is missing where it is not known,
-// and holds "(sensitive value)" in the place of what is not shown.
+// MarshalJSON encodes the explanation for tools. Properties are named like the fields. value is
+// omitted if it is unknown, and contains "(sensitive value)" in place of hidden parts.
 func (x *Explanation) MarshalJSON() ([]byte, error) {
 	out := jsonExplanation{
 		Format: "1.0", Address: x.Address, Known: x.Value != cty.NilVal, Sensitive: x.Sensitive, Whole: x.Whole, FromState: x.FromState, Each: x.Each, Steps: []jsonStep{},

@@ -8,36 +8,38 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A Unit is what gives the root module its inputs.
+// A Unit is the source of the root module's inputs.
 type Unit interface {
-	// Part leads to a part of the unit, such as inputs.tags.team. ok is false if
-	// the address is none of a unit; ds says that the unit has no such part.
+	// Part returns the way to a part of the unit, such as inputs.tags.team. ok is false if the
+	// address does not refer to a unit. ds contains an error if the unit does not have the
+	// part.
 	Part(address hcl.Traversal) (w Way, ok bool, ds diag.List)
-	// Given leads to the block that names a variable file, or sets an environment
-	// variable, for a command on the unit. ok is false if none does.
+	// Given returns the way to the block that names a variable file, or sets an environment
+	// variable, for a command on the unit. ok is false if there is none.
 	Given(by source.Layer, name string) (w Way, ok bool)
-	// Generated leads to what writes a line of a file. ok is false if the unit does
-	// not generate it.
+	// Generated returns the way to the source of a line in a file. ok is false if the unit does
+	// not generate the file.
 	Generated(file, line string) (w Way, ok bool)
 }
 
-// A Scope is a unit file, or one that it reads, in one evaluation. Scopes of the
-// same evaluation are equal.
+// A Scope is a unit file, or a file that it reads, in one evaluation. Scopes of the same
+// evaluation are equal.
 type Scope interface {
-	// Eval evaluates an expression of the file. names are what iterations around
-	// it define.
+	// Eval evaluates an expression of the file. names contains the variables of enclosing
+	// iterations.
 	Eval(x hcl.Expression, names map[string]cty.Value) (cty.Value, diag.List)
-	// Follow leads to what a reference names. ok is false where that is no text.
+	// Follow returns the way to the target of a reference. ok is false if the target is not
+	// text.
 	Follow(ref hcl.Traversal) (w Way, ok bool)
-	// Read leads into the file that a call reads or decodes, at a path in it. ok is
-	// false for calls that read none.
+	// Read returns the way to a path in the file that a call reads or decodes. ok is false for
+	// calls that do not read a file.
 	Read(call *hclsyntax.FunctionCallExpr, path hcl.Traversal) (w Way, ok bool)
 }
 
-// A Way is what lies between two expressions.
+// A Way contains the stops between two expressions.
 type Way struct {
 	Stops []Stop
-	Next  *Target // where it goes on; nil where it ends
+	Next  *Target // where the explanation continues; nil if it ends
 }
 
 // A Target is a part of an expression.
@@ -53,14 +55,14 @@ type Stop struct {
 	Text     string
 	At       source.Range
 	Layer    *source.Layer
-	In       Scope          // with Expr
-	Expr     hcl.Expression // what is written there; nil for the header of a block
-	Of       hcl.Expression // the whole definition that Expr is an item of; nil: Expr
-	Value    cty.Value      // of the part that is asked for, if it is known here; or NilVal
-	Path     hcl.Traversal  // with Value: which part of what stands there it is
-	Whole    bool           // a block as a whole is asked for
-	Names    bool           // what is written there names files, which is no secret
-	Bare     bool           // the line is not shown: it holds other values as well
-	Replaces []Way          // to what lost against this
-	With     []Way          // to what has a part in the value as well
+	In       Scope          // scope of Expr
+	Expr     hcl.Expression // the expression; nil for the header of a block
+	Of       hcl.Expression // the whole definition if Expr is an element of it; nil means Expr
+	Value    cty.Value      // value of the requested part, if it is known here; or NilVal
+	Path     hcl.Traversal  // with Value: path of the part
+	Whole    bool           // a whole block is requested
+	Names    bool           // the expression names files, which are not secret
+	Bare     bool           // the line is not shown, because it also contains other values
+	Replaces []Way          // ways to the overridden definitions
+	With     []Way          // ways to other definitions that contribute to the value
 }

@@ -6,22 +6,22 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// What a provider promises, checked. Source: the resource instance change
+// The functions below check the guarantees of a provider. Source: the resource instance change
 // lifecycle of the plugin protocol.
 //
-// At planning: what the configuration sets must be planned exactly so, or stay
-// exactly as it was; what it leaves out must be planned as absent unless the
-// attribute is computed; nested blocks must be those of the configuration.
+// In a plan, an argument that the configuration sets must be planned with exactly this value,
+// or keep its prior value. An argument that the configuration omits must be planned as null
+// unless the attribute is computed. Nested blocks must be those of the configuration.
 //
-// At applying: everything that was known in the plan must be so in the result.
+// In an apply, everything that the plan knows must be the same in the result.
 
-// A Mismatch is one broken promise. Its text does not show values, since they may
-// be sensitive in ways that the schema does not know; who knows may show Want and Got.
+// A Mismatch is one violated guarantee. Its text contains no values, since they may be
+// sensitive without the schema marking them. The caller may show Want and Got.
 type Mismatch struct {
 	Path      cty.Path
-	Msg       string    // a clause without values, e.g. "the value is not that of the configuration"
-	Want, Got cty.Value // cty.NilVal where there is nothing to show
-	Sensitive bool      // the schema says that neither may be shown
+	Msg       string    // a clause without values, such as "the value is not that of the configuration"
+	Want, Got cty.Value // cty.NilVal if there is nothing to show
+	Sensitive bool      // the schema marks both as sensitive
 }
 
 func (m *Mismatch) Error() string {
@@ -31,7 +31,8 @@ func (m *Mismatch) Error() string {
 	return PathString(m.Path) + ": " + m.Msg
 }
 
-// PathString prints a path as in configuration: `a.b[0]["k"]`; elements of sets as `[…]`.
+// PathString returns a path in the form of configuration: `a.b[0]["k"]`. Set elements are
+// `[…]`.
 func PathString(path cty.Path) string {
 	s := ""
 	for _, step := range path {
@@ -58,10 +59,9 @@ func PathString(path cty.Path) string {
 	return s
 }
 
-// AssertPlanValid checks a planned object against the prior one and the
-// configuration. Each error is a *Mismatch. Prior and config may be null; all
-// values must be without marks. legacy is for providers with the loose type
-// system: then only the type, what could not be used at all and write-only
+// AssertPlanValid checks a planned object against the prior object and the configuration. Each
+// error is a *Mismatch. prior and config may be null. Values must not have marks. legacy is for
+// providers with the loose type system. Then only the type, unusable values and write-only
 // attributes are checked.
 func AssertPlanValid(b *Block, prior, config, planned cty.Value, legacy bool) []error {
 	if err := conforms(b, planned); err != nil {
@@ -81,7 +81,7 @@ func AssertPlanValid(b *Block, prior, config, planned cty.Value, legacy bool) []
 	return c.errs
 }
 
-// conforms checks that a whole object is known and of the implied type.
+// conforms checks that a whole object is known and has the implied type.
 func conforms(b *Block, v cty.Value) error {
 	switch {
 	case v == cty.NilVal:
@@ -104,7 +104,7 @@ func conforms(b *Block, v cty.Value) error {
 
 type checker struct{ errs []error }
 
-// add reports something of which there are no values to show.
+// add reports a mismatch without values.
 func (c *checker) add(path cty.Path, format string, args ...any) {
 	c.errs = append(c.errs, &Mismatch{Path: path.Copy(), Msg: fmt.Sprintf(format, args...)})
 }
@@ -114,12 +114,12 @@ func (c *checker) writeOnly(path cty.Path, where string) {
 	c.errs = append(c.errs, &Mismatch{Path: path.Copy(), Msg: "a write-only attribute must be null in a " + where, Sensitive: true})
 }
 
-// differ reports that a value is not the one that it should be.
+// differ reports that a value differs from the expected one.
 func (c *checker) differ(path cty.Path, want, got cty.Value, sensitive bool, msg string) {
 	c.errs = append(c.errs, &Mismatch{Path: path.Copy(), Msg: msg, Want: want, Got: got, Sensitive: sensitive})
 }
 
-// exists reports a block that is planned where there is none, or the reverse.
+// exists reports a block that is planned but not configured, or configured but not planned.
 func (c *checker) exists(config, planned cty.Value, path cty.Path) {
 	if config.IsNull() {
 		c.add(path, "it is planned to exist, but the configuration does not have it")
@@ -128,7 +128,7 @@ func (c *checker) exists(config, planned cty.Value, path cty.Path) {
 	c.add(path, "it is planned to be absent, but the configuration has it")
 }
 
-// sides is one part of an object as it was, as it is configured and as it is planned.
+// sides contains the prior, configured and planned values of one part of an object.
 type sides struct{ prior, config, planned cty.Value }
 
 func (c *checker) planBlock(b *Block, v sides, path cty.Path) {
@@ -155,7 +155,7 @@ func (c *checker) planBlock(b *Block, v sides, path cty.Path) {
 	}
 }
 
-// field is an attribute of an object, or NilVal if there is no object.
+// field returns an attribute of an object, or NilVal if there is no object.
 func field(obj cty.Value, name string) cty.Value {
 	if absent(obj) {
 		return cty.NilVal
@@ -163,7 +163,7 @@ func field(obj cty.Value, name string) cty.Value {
 	return obj.GetAttr(name)
 }
 
-// field is an attribute of all sides; there may be no prior object.
+// field returns an attribute of all sides. There may be no prior object.
 func (v sides) field(name string) sides {
 	return sides{field(v.prior, name), v.config.GetAttr(name), v.planned.GetAttr(name)}
 }
@@ -211,15 +211,15 @@ func (c *checker) planObject(o *Object, v sides, path cty.Path) {
 	}
 }
 
-// planNester is how the elements of a nested block type or attribute are checked.
+// planNester checks the elements of a nested block type or attribute.
 type planNester struct {
 	nesting Nesting
-	what    string // in messages, in the plural
+	what    string // name in messages, plural
 	one     func(v sides, at cty.Path)
 }
 
-// planNested checks the blocks of one type, or the objects of a nested attribute.
-// Elements of sets have no identity, so only their number is checked.
+// planNested checks the blocks of one type, or the objects of a nested attribute. Elements of
+// sets have no identity; only their number is checked.
 func (c *checker) planNested(n planNester, v sides, path cty.Path) {
 	if n.nesting == Single || n.nesting == Group {
 		n.one(v, path)
@@ -240,7 +240,7 @@ func (c *checker) planNested(n planNester, v sides, path cty.Path) {
 	}
 	if n.nesting == Set {
 		a, b := config.LengthInt(), planned.LengthInt()
-		if a != b && config.IsWhollyKnown() && planned.IsWhollyKnown() { // unknown elements may turn out equal to others
+		if a != b && config.IsWhollyKnown() && planned.IsWhollyKnown() { // unknown elements may become equal to others
 			c.add(path, "the configuration has %d %s, the plan %d", a, n.what, b)
 		}
 		return
@@ -276,7 +276,7 @@ func keyed(keys []string, vals []cty.Value) map[string]cty.Value {
 	return m
 }
 
-// keyedList is the elements of a map in the order of their keys.
+// keyedList contains the elements of a map sorted by key.
 type keyedList struct {
 	keys []string
 	vals []cty.Value
@@ -305,7 +305,7 @@ func (c *checker) planMap(n planNester, prior cty.Value, config, planned keyedLi
 	}
 }
 
-// same is equality that does not look at what is known of unknown values.
+// same reports equality without comparing refinements of unknown values.
 func same(a, b cty.Value) bool {
 	if a.RawEquals(b) {
 		return true

@@ -8,11 +8,11 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Coerce conforms a loosely typed value, an object or a map, to the implied type
-// of the block: attributes are converted, those that are missing become null
-// (an error where they are required), missing nested blocks become what no
-// blocks are. A name that the block does not have is an error. Marks stay where
-// they are; null and unknown values keep being so. Errors are cty.PathError.
+// Coerce converts a loosely typed value, an object or a map, to the implied type of the block.
+// Attributes are converted. Missing attributes become null, or are an error if they are
+// required. Missing nested blocks become the value for no blocks. A name that the block does
+// not have is an error. Marks are kept, and null and unknown values are unchanged. Errors are
+// cty.PathError.
 func (b *Block) Coerce(v cty.Value) (cty.Value, error) { return b.coerce(v, nil) }
 
 func (b *Block) coerce(v cty.Value, path cty.Path) (cty.Value, error) {
@@ -57,8 +57,8 @@ func (b *Block) has(name string) bool {
 	return b.Attributes[name] != nil || b.Blocks[name] != nil
 }
 
-// fields returns a function that gives a field of an object or map, or NilVal;
-// every name that is not known is an error.
+// fields returns a function that returns a field of an object or map, or NilVal. Every unknown
+// name is an error.
 func fields(v cty.Value, path cty.Path, known func(string) bool) (func(string) cty.Value, error) {
 	ty := v.Type()
 	switch {
@@ -86,7 +86,8 @@ func fields(v cty.Value, path cty.Path, known func(string) bool) (func(string) c
 	return nil, path.NewErrorf("an object is required, not %s", ty.FriendlyName())
 }
 
-// unexpected blames the first unknown name in order, so that the text does not vary.
+// unexpected returns an error for the first unknown name in sorted order, so that the text is
+// deterministic.
 func unexpected(v cty.Value, path cty.Path, known func(string) bool) error {
 	for it := v.ElementIterator(); it.Next(); {
 		if k, _ := it.Element(); !known(k.AsString()) {
@@ -128,7 +129,7 @@ func (o *Object) coerce(ty cty.Type, v cty.Value, path cty.Path) (cty.Value, err
 	return coerceNested(o.Nesting, ty, v, path, one)
 }
 
-// coerceOne conforms one of the objects of a nested attribute.
+// coerceOne converts one object of a nested attribute.
 func (o *Object) coerceOne(v cty.Value, path cty.Path) (cty.Value, error) {
 	v, marks := v.Unmark()
 	want := (&Object{Attributes: o.Attributes, Nesting: Single}).ImpliedType()
@@ -166,14 +167,14 @@ func (nb *NestedBlock) coerceBlocks(v cty.Value, path cty.Path) (cty.Value, erro
 	default:
 		ty = cty.Map(ty)
 	}
-	if u, _ := v.Unmark(); u.IsNull() { // no blocks are never null
+	if u, _ := v.Unmark(); u.IsNull() { // the value for no blocks is never null
 		return nb.EmptyValue().WithSameMarks(v), nil
 	}
 	return coerceNested(nb.Nesting, ty, v, path, nb.Block.coerce)
 }
 
-// coerceNested conforms the elements of a collection of nested objects and
-// puts them together again as ty, which is dynamic where the elements' types may differ.
+// coerceNested converts the elements of a collection of nested objects, and returns a
+// collection of type ty. ty is dynamic if the elements' types may differ.
 func coerceNested(n Nesting, ty cty.Type, v cty.Value, path cty.Path, one func(cty.Value, cty.Path) (cty.Value, error)) (cty.Value, error) {
 	if n == Single || n == Group {
 		return one(v, path)
@@ -219,7 +220,7 @@ func structural(n Nesting) cty.Value {
 	return cty.EmptyTupleVal
 }
 
-// elementKey is the key of a path step to element i.
+// elementKey returns the key in the path step to element i.
 func elementKey(n Nesting, keys []string, vals []cty.Value, i int) cty.Value {
 	switch n {
 	case Map:
@@ -244,9 +245,9 @@ func nestingWord(n Nesting) string {
 	}
 }
 
-// Validate reports what is wrong with a schema itself, as a provider sent it:
-// types that are missing, attributes that are nothing or too much, nesting that
-// the protocol does not have. Nil means that the block can be used.
+// Validate returns an error if a schema that a provider sent is invalid: missing types,
+// attributes with contradictory or missing properties, and nesting modes that the protocol does
+// not have.
 func (b *Block) Validate() error { return b.validate("") }
 
 func (b *Block) validate(where string) error {

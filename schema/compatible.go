@@ -7,11 +7,10 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// AssertObjectCompatible checks that an object after an apply, or of a second plan
-// with more known, is what was planned: every known part of planned is the same in
-// actual, unknown parts may have become anything. Each error is a *Mismatch. Both
-// must be without marks. Providers with the loose type system are held to
-// [AssertUsable] alone.
+// AssertObjectCompatible checks that an object after an apply, or in a second plan with more
+// known values, agrees with the plan: every known part of planned is equal in actual; unknown
+// parts may have any value. Each error is a *Mismatch. Values must not have marks. For
+// providers with the loose type system only [AssertUsable] applies.
 func AssertObjectCompatible(b *Block, planned, actual cty.Value) []error {
 	if err := conforms(b, actual); err != nil {
 		return []error{err}
@@ -21,17 +20,16 @@ func AssertObjectCompatible(b *Block, planned, actual cty.Value) []error {
 	return c.errs
 }
 
-// AssertSameValue is AssertObjectCompatible for a value of which no schema is at
-// hand: every known part of planned is the same in actual.
+// AssertSameValue is like AssertObjectCompatible for a value without a schema.
 func AssertSameValue(planned, actual cty.Value) []error {
 	var c checker
 	c.gotValue(planned, actual, nil, false)
 	return c.errs
 }
 
-// AssertUsable checks what holds for every provider, also those with the loose
-// type system: the object has the type of the block, nothing write-only in it and,
-// if wantKnown, no unknown parts.
+// AssertUsable checks the guarantees of every provider, including those with the loose type
+// system. The object has the type of the block, write-only attributes are null and, if
+// wantKnown is set, there are no unknown parts.
 func AssertUsable(b *Block, v cty.Value, wantKnown bool) error {
 	if err := conforms(b, v); err != nil {
 		return err
@@ -59,7 +57,8 @@ func (c *checker) gotPresence(planned, actual cty.Value, path cty.Path, sensitiv
 	return false
 }
 
-// gotObjectAtAll checks all but the attributes, and reports whether they matter.
+// gotObjectAtAll checks everything except attributes, and reports whether the attributes must
+// be checked.
 func (c *checker) gotObjectAtAll(planned, actual cty.Value, path cty.Path) bool {
 	switch {
 	case !planned.IsKnown():
@@ -120,8 +119,8 @@ func (c *checker) gotObject(o *Object, planned, actual cty.Value, path cty.Path)
 	}
 }
 
-// became reports whether actual can be what planned, of which no schema is known, became:
-// gotValue would find nothing. Where it is false, gotValue has to look.
+// became reports whether actual agrees with planned, a value without a schema. It is a fast
+// path: if it returns false, gotValue must be called for the errors.
 func became(planned, actual cty.Value) bool {
 	switch {
 	case !planned.IsKnown():
@@ -161,7 +160,7 @@ func became(planned, actual cty.Value) bool {
 	return value.Same(planned, actual)
 }
 
-// gotValue compares two values that have no schema below.
+// gotValue compares two values without a schema.
 func (c *checker) gotValue(planned, actual cty.Value, path cty.Path, sensitive bool) {
 	switch {
 	case !planned.IsKnown():
@@ -206,7 +205,7 @@ type gotNester struct {
 	one     func(c *checker, planned, actual cty.Value, at cty.Path)
 }
 
-// blocks reports whether the elements are blocks rather than objects or values.
+// blocks reports whether the elements are blocks, not objects or values.
 func (n gotNester) blocks() bool { return n.what == "blocks" }
 
 func (c *checker) gotNested(n gotNester, planned, actual cty.Value, path cty.Path) {
@@ -222,7 +221,7 @@ func (c *checker) gotNested(n gotNester, planned, actual cty.Value, path cty.Pat
 		return
 	}
 	if n.blocks() && (planned.IsNull() || actual.IsNull()) {
-		return // OpenTofu 1.12.6 takes null blocks for whatever was planned
+		return // OpenTofu 1.12.6 accepts null blocks for any plan
 	}
 	if !c.gotPresence(planned, actual, path, false) || planned.IsNull() {
 		return
@@ -241,7 +240,7 @@ func (c *checker) gotNested(n gotNester, planned, actual cty.Value, path cty.Pat
 		c.gotMap(n, keyedList{pk, pv}, keyedList{ak, av}, path)
 		return
 	}
-	if len(pv) != len(av) && n.blocks() { // the words that suites of providers look for
+	if len(pv) != len(av) && n.blocks() { // test suites of providers search for this text
 		c.add(path, "block count changed from %d to %d", len(pv), len(av))
 		return
 	}
@@ -275,9 +274,9 @@ func (c *checker) gotMap(n gotNester, planned, actual keyedList, path cty.Path) 
 	}
 }
 
-// gotSet checks that each planned element could have become one of the actual
-// ones, and that each of these could come from a planned one. Several unknown
-// elements may have become one, so the numbers may differ.
+// gotSet checks that each planned element could have become an actual one, and that each actual
+// element could come from a planned one. The numbers may differ, since several unknown elements
+// may become equal.
 func (c *checker) gotSet(n gotNester, planned, actual cty.Value, path cty.Path) {
 	if planned.IsWhollyKnown() && planned.RawEquals(actual) {
 		return
@@ -318,14 +317,14 @@ func (c *checker) gotSet(n gotNester, planned, actual cty.Value, path cty.Path) 
 	}
 }
 
-// A setIndex finds the elements of a set that may be what a planned one became:
-// objects that agree in its known plain attributes, other values that are equal.
+// A setIndex finds the elements of a set that a planned element may have become: objects with
+// equal known plain attributes, or other values that are equal.
 type setIndex struct {
 	attrs   map[string]*Attribute
 	vals    []cty.Value
 	all     []int
 	byShape map[string]map[int][]int
-	whole   map[int][]int // by the hash of all; nil until it is needed
+	whole   map[int][]int // by the hash of the whole element; nil until it is needed
 }
 
 func newSetIndex(attrs map[string]*Attribute, vals []cty.Value) *setIndex {

@@ -7,14 +7,14 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// facts are answers about a block that every value of it asks for; they are
-// found once, since a block never changes.
+// facts contains cached properties of a block. A block is immutable, so that they are computed
+// once.
 type facts struct {
 	attrs     []string // sorted
 	blocks    []string // sorted
-	sensitive bool     // here or anywhere below
+	sensitive bool     // the block contains a sensitive attribute at any depth
 	writeOnly bool
-	holders   []string // attributes that are write-only or hold what is
+	holders   []string // attributes that are write-only or contain write-only attributes
 }
 
 func (b *Block) facts() *facts {
@@ -72,13 +72,12 @@ func (a *Attribute) anyWriteOnly() bool {
 	return false
 }
 
-// absent reports whether a value has no elements to look into.
+// absent reports whether a value has no elements.
 func absent(v cty.Value) bool { return v == cty.NilVal || v.IsNull() || !v.IsKnown() }
 
-// collect rebuilds the value of a nested block or attribute of the given nesting
-// from the values of its elements: a list of keys (for Map) and values in order.
-// like is the value that is replaced; its type decides between collection and
-// structural types.
+// collect builds the value of a nested block or attribute from the values of its elements. keys
+// are the keys for Map. like is the value that is replaced; its type determines whether the
+// result is a collection or a structural type.
 func collect(n Nesting, like cty.Value, keys []string, vals []cty.Value) cty.Value {
 	ty := like.Type()
 	switch n {
@@ -118,7 +117,7 @@ func emptyLike(ty cty.Type, empty func(cty.Type) cty.Value) cty.Value {
 	return empty(cty.DynamicPseudoType)
 }
 
-// consistent reports whether the values could be elements of one collection.
+// consistent reports whether values could be elements of one collection.
 func consistent(vals []cty.Value) bool {
 	for _, v := range vals[min(1, len(vals)):] {
 		if !v.Type().Equals(vals[0].Type()) {
@@ -128,8 +127,8 @@ func consistent(vals []cty.Value) bool {
 	return true
 }
 
-// elements lists the elements of a known, non-null collection, tuple or object
-// in cty's order, with the keys of maps and objects.
+// elements returns the elements of a known, non-null collection, tuple or object in cty's
+// order, with the keys of maps and objects.
 func elements(v cty.Value) (keys []string, vals []cty.Value) {
 	n := v.LengthInt()
 	vals = make([]cty.Value, 0, n)

@@ -4,10 +4,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// SensitivePaths returns the paths of the sensitive attributes that are present
-// in v, at every depth, in the order of the schema's names. Values in sets have
-// no path of their own: for them the path of the set is returned once. An
-// attribute of an unknown or null object is not present.
+// SensitivePaths returns the paths of the sensitive attributes in v at every depth, in the
+// order of the schema's names. Values in sets have no path; the path of the set is returned
+// once instead. Attributes of unknown or null objects are omitted.
 func (b *Block) SensitivePaths(v cty.Value) []cty.Path {
 	if !b.facts().sensitive {
 		return nil
@@ -17,7 +16,7 @@ func (b *Block) SensitivePaths(v cty.Value) []cty.Path {
 	return f.found
 }
 
-// WriteOnlyPaths is SensitivePaths for write-only attributes.
+// WriteOnlyPaths is like SensitivePaths for write-only attributes.
 func (b *Block) WriteOnlyPaths(v cty.Value) []cty.Path {
 	if !b.facts().writeOnly {
 		return nil
@@ -96,7 +95,7 @@ func (f *finder) nested(n Nesting, v cty.Value, path cty.Path, one func(cty.Valu
 	}
 }
 
-// firstWriteOnly finds a write-only attribute that is not null.
+// firstWriteOnly returns the path of a write-only attribute that is not null.
 func (b *Block) firstWriteOnly(v cty.Value) (cty.Path, bool) {
 	if !b.mayHoldWriteOnly(v) {
 		return nil, false
@@ -112,8 +111,8 @@ func (b *Block) firstWriteOnly(v cty.Value) (cty.Path, bool) {
 	return nil, true
 }
 
-// mayHoldWriteOnly is false if no write-only attribute of v is set, at any depth.
-// It does not look into nested attributes and blocks that are there.
+// mayHoldWriteOnly returns false if no write-only attribute of v is set at any depth. It does
+// not examine existing nested attributes and blocks, for which it returns true.
 func (b *Block) mayHoldWriteOnly(v cty.Value) bool {
 	if !b.facts().writeOnly || absent(v) {
 		return false
@@ -136,9 +135,8 @@ func (b *Block) mayHoldWriteOnly(v cty.Value) bool {
 	return false
 }
 
-// StripWriteOnly returns v with null for each write-only attribute, at every
-// depth. Where none of them is set it is v itself. v must conform to the block's
-// implied type and be without marks.
+// StripWriteOnly returns v with null for each write-only attribute, at every depth. If none is
+// set, it returns v itself. v must conform to the block's implied type and must not have marks.
 func (b *Block) StripWriteOnly(v cty.Value) cty.Value {
 	if !b.mayHoldWriteOnly(v) {
 		return v
@@ -173,8 +171,8 @@ func (o *Object) stripWriteOnly(v cty.Value) cty.Value {
 	return cty.ObjectVal(out)
 }
 
-// FirstUnknown returns the path of an unknown part of v; ok is false if v is
-// wholly known. Providers must not return unknown parts after an apply or a read.
+// FirstUnknown returns the path of an unknown part of v. ok is false if v is wholly known.
+// Providers must not return unknown parts after an apply or a read.
 func FirstUnknown(v cty.Value) (path cty.Path, ok bool) {
 	if v.IsWhollyKnown() {
 		return nil, false

@@ -6,22 +6,20 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// The proposed new object is what a provider is asked to plan for: the
-// configuration, with what the provider computed before in the places that the
-// configuration leaves to it. Source: the resource instance change lifecycle of
-// the plugin protocol.
+// The proposed new object is the provider's input for planning: the configuration, with prior
+// computed values for attributes that the configuration omits. Source: the resource instance
+// change lifecycle of the plugin protocol.
 //
-// Elements of nested lists are matched with their prior form by index, of maps
-// by key. Elements of sets have no key: a prior element is taken for the earlier
-// form of a configured one if the two differ only where the configuration left a
-// computed attribute out. To find it without comparing all with all, prior
-// elements are indexed by what the configured one sets.
+// Elements of nested lists are matched with prior ones by index, and those of maps by key.
+// Elements of sets have no key: a prior element matches a configured one if the two differ only
+// in computed attributes that the configuration omits. An index of prior elements by the
+// attributes that the configured element sets avoids comparing all pairs.
 
-// ProposedNew merges a configuration with the prior object. A null prior is that
-// of a create; its computed attributes stay null, as the protocol has it. A null
-// or unknown config gives prior. Write-only attributes are as configured: it is
-// the provider that must plan null for them (so OpenTofu 1.12.6 does it too).
-// Both values must conform to the block's implied type and be without marks.
+// ProposedNew merges a configuration with the prior object. A null prior means a create;
+// computed attributes then remain null, as the protocol requires. If config is null or unknown,
+// it returns prior. Write-only attributes have the configured value: the provider must plan
+// null for them, as with OpenTofu 1.12.6. Both values must conform to the block's implied type
+// and must not have marks.
 func (b *Block) ProposedNew(prior, config cty.Value) cty.Value { return b.propose(prior, config) }
 
 func (b *Block) propose(prior, config cty.Value) cty.Value {
@@ -34,7 +32,7 @@ func (b *Block) propose(prior, config cty.Value) cty.Value {
 	case absent(prior):
 		return config
 	}
-	var out map[string]cty.Value // nil as long as the result is config
+	var out map[string]cty.Value // nil as long as the result equals config
 	set := func(name string, v cty.Value) {
 		if out == nil {
 			out = config.AsValueMap()
@@ -68,7 +66,7 @@ func proposeAttrs(attrs map[string]*Attribute, prior, config cty.Value, set func
 				continue
 			}
 			p := prior.GetAttr(name)
-			if p.IsNull() { // one of a dynamic type keeps its type
+			if p.IsNull() { // a null of dynamic type keeps its type
 				if !p.Type().Equals(c.Type()) {
 					set(name, p)
 				}
@@ -109,9 +107,9 @@ func (o *Object) propose(prior, config cty.Value) cty.Value {
 	return cty.ObjectVal(out)
 }
 
-// configured reports whether a prior value of a nested attribute holds something
-// that only a configuration can have set. If such an attribute, optional and
-// computed, is absent from the configuration now, then it was removed from it.
+// configured reports whether a prior value of a nested attribute contains something that only a
+// configuration can have set. If such an optional and computed attribute is now missing in the
+// configuration, it was removed.
 func (o *Object) configured(v cty.Value) bool {
 	if absent(v) {
 		return false
@@ -184,11 +182,10 @@ func (n nester) propose(prior, config cty.Value) (v cty.Value, changed bool) {
 	return collect(n.nesting, config, ck, cv), true
 }
 
-// mergeSet replaces configured elements by their merged forms. Each prior
-// element is used once.
+// mergeSet replaces configured elements by the merged ones. Each prior element is used once.
 func (n nester) mergeSet(prior, config []cty.Value) {
 	used := make([]bool, len(prior))
-	byShape := make(map[string]map[int][]int) // by the attributes that config sets, then by their hash
+	byShape := make(map[string]map[int][]int) // by the names of the attributes that config sets, then by their hash
 	for i, c := range config {
 		if absent(c) {
 			continue
@@ -218,14 +215,14 @@ func (n nester) mergeSet(prior, config []cty.Value) {
 	}
 }
 
-// A shape is the names of attributes of set elements that must be equal.
+// A shape is the list of attribute names that must be equal in matching set elements.
 type shape struct {
 	key   string
 	names []string
 }
 
-// given returns the plain attributes of a configured element that its prior form
-// must have had the same values of.
+// given returns the plain attributes of a configured element that must have the same values in
+// its prior element.
 func (n nester) given(config cty.Value) shape {
 	var s shape
 	for it := config.ElementIterator(); it.Next(); {
@@ -249,8 +246,8 @@ func (s shape) hash(v cty.Value) int {
 	return h
 }
 
-// couldBecome reports whether prior may be the earlier form of a configured
-// element: they are equal but for computed attributes that config leaves out.
+// couldBecome reports whether prior matches a configured element: they are equal except for
+// computed attributes that config omits.
 func (b *Block) couldBecome(prior, config cty.Value) bool {
 	if absent(prior) || absent(config) {
 		return prior.RawEquals(config)
@@ -312,7 +309,7 @@ func nestedCouldBecome(n Nesting, prior, config cty.Value, one func(prior, confi
 	return true
 }
 
-// allMatched reports whether each prior element has a configured one of its own.
+// allMatched reports whether each prior element matches a different configured one.
 func allMatched(prior, config []cty.Value, one func(prior, config cty.Value) bool) bool {
 	used := make([]bool, len(prior))
 next:
@@ -328,9 +325,9 @@ next:
 	return true
 }
 
-// SetUnknowns returns config with unknown values where an attribute is computed
-// and not set, at every depth: what the object may become when it is read or
-// created and nothing is known of it. Write-only attributes become null.
+// SetUnknowns returns config with unknown values for computed attributes that are not set, at
+// every depth. It is the value of an object that will be read or created and of which nothing
+// is known. Write-only attributes become null.
 func (b *Block) SetUnknowns(config cty.Value) cty.Value {
 	return b.StripWriteOnly(b.setUnknowns(config))
 }
@@ -384,8 +381,7 @@ func (o *Object) setUnknowns(config cty.Value) cty.Value {
 	return cty.ObjectVal(out)
 }
 
-// mapElements rebuilds a value that is neither null nor unknown with each of its
-// objects changed.
+// mapElements applies a function to each object in a value that is neither null nor unknown.
 func mapElements(n Nesting, v cty.Value, one func(cty.Value) cty.Value) cty.Value {
 	if n == Single || n == Group {
 		return one(v)

@@ -7,18 +7,18 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A Reading is what reading and evaluating bodies of a block needs of its schema. Every
-// body of the block shares it: a resource type may have hundreds of attributes. It must
-// not be changed.
+// A Reading contains what decoding and evaluating bodies of a block needs from its schema. All
+// bodies of the block share it, because a resource type may have hundreds of attributes. It
+// must not be modified.
 type Reading struct {
 	HCL      *hcl.BodySchema
-	Required []string                // attributes, by name
-	Types    map[string]cty.Type     // what the expression of an attribute is converted to
+	Required []string                // names of required attributes, sorted
+	Types    map[string]cty.Type     // type to which the expression of an attribute is converted
 	AsBlocks map[string]*NestedBlock // attributes that may be written as blocks
-	Absent   map[string]cty.Value    // what each attribute and nested block type is where the body has none
+	Absent   map[string]cty.Value    // value of each attribute and nested block type that is missing in the body
 }
 
-// Reading is made when it is first asked for.
+// Reading returns the block's Reading, which is created once.
 func (b *Block) Reading() *Reading {
 	b.readingOnce.Do(func() { b.reading = readingOf(b) })
 	return b.reading
@@ -41,8 +41,8 @@ func readingOf(b *Block) *Reading {
 	return r
 }
 
-// inputType is the type that configuration of an attribute is converted to:
-// nested attributes that are not required may be left out.
+// inputType returns the type to which the configuration of an attribute is converted: nested
+// attributes that are not required are optional.
 func inputType(a *Attribute) cty.Type {
 	if a.Nested == nil {
 		return a.Type
@@ -82,8 +82,8 @@ func hclSchema(b *Block) (*hcl.BodySchema, map[string]*NestedBlock) {
 	return hs, asBlocks
 }
 
-// attrAsBlocks is the block form of an attribute whose type is a list or set of
-// objects: older provider libraries let it be written either way.
+// attrAsBlocks returns the block form of an attribute whose type is a list or set of objects.
+// Older provider libraries allow both forms.
 func attrAsBlocks(a *Attribute) *NestedBlock {
 	if a.Nested != nil || !(a.Type.IsListType() || a.Type.IsSetType()) || !a.Type.ElementType().IsObjectType() {
 		return nil

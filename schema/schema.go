@@ -1,10 +1,9 @@
-// Package schema is what a provider says of its configuration, resources and
-// functions, and what follows from it alone: the implied type of a block,
-// coercion to it, and checks of a value against it.
+// Package schema defines the schemas of providers: of their configuration, resources and
+// functions. It also contains what depends on a schema only: the implied type of a block,
+// conversion to it, and checks of a value against it.
 //
-// Main types: Provider, Resource, Block and Attribute. The one rule: a schema
-// never changes once a provider has handed it out, so that it can be shared by
-// everything that runs at the same time.
+// Main types: Provider, Resource, Block and Attribute. The one rule: a schema is immutable
+// after a provider has returned it, so that it can be shared by concurrent users.
 package schema
 
 import (
@@ -14,8 +13,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A Provider is everything that a provider declares. Resource schemas are
-// decoded when they are first asked for.
+// A Provider contains everything that a provider declares. Resource schemas are decoded on
+// first use.
 type Provider struct {
 	Config       *Block // never nil
 	Meta         *Block // provider_meta; nil if there is none
@@ -23,10 +22,10 @@ type Provider struct {
 	Capabilities Capabilities
 
 	Types  map[addr.Mode][]string            // names of the resource types, sorted
-	Decode func(addr.Mode, string) *Resource // builds one schema; nil result for an unknown type
+	Decode func(addr.Mode, string) *Resource // decodes one schema; returns nil for an unknown type
 
-	// Why tells why Resource returned nil for a type that Types has: the provider
-	// sent a schema that cannot be used. Nil if that cannot be.
+	// Why returns the reason for which Resource returned nil for a type in Types: the provider
+	// sent an invalid schema. It is nil if that cannot happen.
 	Why func(addr.Mode, string) error
 
 	mu    sync.Mutex
@@ -38,15 +37,15 @@ type typeKey struct {
 	name string
 }
 
-// Capabilities are the optional abilities that a provider announces.
+// Capabilities are optional features that a provider announces.
 type Capabilities struct {
-	PlanDestroy       bool // it wants to be asked before a destroy is planned
-	SchemaOptional    bool // it can serve other calls without the schema call first
-	MoveResourceState bool // it can take over the state of other types
+	PlanDestroy       bool // PlanResourceChange must be called before a destroy
+	SchemaOptional    bool // other calls are possible without calling the schema method first
+	MoveResourceState bool // it can move state from other resource types
 }
 
-// Resource returns the schema of a resource type, or nil if the provider does
-// not have it. It may be called concurrently and returns the same schema each time.
+// Resource returns the schema of a resource type, or nil if the provider does not have it. It
+// is safe for concurrent use and returns the same schema each time.
 func (p *Provider) Resource(mode addr.Mode, name string) *Resource {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,8 +61,8 @@ func (p *Provider) Resource(mode addr.Mode, name string) *Resource {
 	return r
 }
 
-// Invalid tells why Resource returned nil for a type that Types has; nil if it
-// did not, or if the provider does not have the type.
+// Invalid returns the reason for which Resource returned nil for a type in Types. It is nil if
+// Resource did not, or if the provider does not have the type.
 func (p *Provider) Invalid(mode addr.Mode, name string) error {
 	if p.Why == nil {
 		return nil
@@ -79,8 +78,8 @@ type Resource struct {
 	IdentityVersion int64
 }
 
-// NoMessage stands for the message where a provider calls something deprecated
-// and says no more about it.
+// NoMessage is the deprecation message if a provider marks something as deprecated without a
+// message.
 const NoMessage = "deprecated"
 
 // A Block is a group of arguments and nested blocks.
@@ -88,8 +87,8 @@ type Block struct {
 	Attributes  map[string]*Attribute
 	Blocks      map[string]*NestedBlock
 	Description string
-	Markdown    bool   // whether Description is Markdown
-	Deprecated  string // "" or the message, which may be NoMessage
+	Markdown    bool   // Description is Markdown
+	Deprecated  string // deprecation message, which may be NoMessage; "" if not deprecated
 
 	once    sync.Once
 	implied cty.Type
@@ -115,7 +114,8 @@ type Attribute struct {
 	Markdown    bool
 }
 
-// Nesting says how often a nested block or object may occur and what it becomes.
+// Nesting is the number of times that a nested block or object may occur, and the type of the
+// result.
 type Nesting uint8
 
 // The nesting modes of the plugin protocol.
@@ -125,10 +125,10 @@ const (
 	Group                  // at most one; an object, never null
 	List
 	Set
-	Map // one label, the key
+	Map // one label, which is the key
 )
 
-// of is the type that objects of a type become.
+// of returns the type of a collection of objects with this nesting.
 func (n Nesting) of(obj cty.Type) cty.Type {
 	switch n {
 	case List:
@@ -150,7 +150,7 @@ type NestedBlock struct {
 	MaxItems int // 0 means no limit
 }
 
-// An Object is an attribute's nested attributes.
+// An Object contains an attribute's nested attributes.
 type Object struct {
 	Attributes map[string]*Attribute
 	Nesting    Nesting // Single, List, Set or Map
@@ -175,7 +175,7 @@ type Parameter struct {
 	Description  string
 }
 
-// ImpliedType is the object type that values of the block have. It is computed once.
+// ImpliedType returns the object type of the block's values. It is computed once.
 func (b *Block) ImpliedType() cty.Type {
 	b.once.Do(func() {
 		attrs := make(map[string]cty.Type, len(b.Attributes)+len(b.Blocks))
@@ -207,7 +207,7 @@ func (b *Block) ImpliedType() cty.Type {
 	return b.implied
 }
 
-// ImpliedType is the type of the whole attribute that the object describes.
+// ImpliedType returns the type of the whole attribute that has the object.
 func (o *Object) ImpliedType() cty.Type {
 	attrs := make(map[string]cty.Type, len(o.Attributes))
 	for name, a := range o.Attributes {
@@ -217,7 +217,7 @@ func (o *Object) ImpliedType() cty.Type {
 	return o.Nesting.of(obj)
 }
 
-// Empty is the value of a block in which nothing is set: null attributes, empty
+// Empty returns the value of a block in which nothing is set: null attributes, empty
 // collections of nested blocks, null for Single and an empty value for Group.
 func (b *Block) Empty() cty.Value {
 	vals := make(map[string]cty.Value, len(b.Attributes)+len(b.Blocks))
@@ -230,7 +230,7 @@ func (b *Block) Empty() cty.Value {
 	return cty.ObjectVal(vals)
 }
 
-// EmptyValue is the value of a nested block type of which there are no blocks.
+// EmptyValue returns the value of a nested block type without blocks.
 func (nb *NestedBlock) EmptyValue() cty.Value {
 	ty := nb.Block.ImpliedType()
 	switch nb.Nesting {

@@ -240,8 +240,9 @@ func compileResource(r *config.Resource) *resourceCode {
 	return out
 }
 
-// provisionRefs returns the references of provisioners that run after a create and of their
-// connections, in source order. It omits self, count, each and ephemeral objects.
+// provisionRefs returns the references of provisioners that run after a create, and of their
+// connections, in source order. It keeps references to variables, locals, modules and other
+// resources that are not ephemeral.
 func provisionRefs(r *config.Resource) []refCode {
 	var refs []hcl.Traversal
 	for _, p := range r.Provisioners {
