@@ -243,7 +243,7 @@ func TestModulePaths(t *testing.T) {
 	}
 }
 
-// names are what HCL takes for a name.
+// names are valid names in HCL.
 var names = []string{"a", "b_c", "d-e", "ünï", "module", "data", "each", "x1"}
 
 func drawKey(t *rapid.T) Key {
@@ -254,10 +254,10 @@ func drawKey(t *rapid.T) Key {
 		return Int(rapid.IntRange(0, 1<<40).Draw(t, "int"))
 	}
 	text := rapid.StringOf(rapid.SampledFrom([]rune("a.[]\"\\$%{}\n\t\r\x01\x7fü🙂 "))).Draw(t, "text")
-	return Str(cty.StringVal(text).AsString()) // as values have it
+	return Str(cty.StringVal(text).AsString()) // in the normal form of values
 }
 
-// What is printed is parsed to the same.
+// A formatted address can be parsed, with the same result.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom(names)
@@ -289,7 +289,7 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// Whatever is parsed at all is printed in a form that is parsed to the same.
+// The formatted form of every parsed address is parsed to the same address.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"a.b", `module.m["x"].data.a.b[0]`, `ephemeral.a.b["$${x}\n"]`, "module.m[1].module.n", `provider["a/b"].c`, "a.b[*]", `a.b["`, "registry.example.com/a/b", "a.b[0x1]", `module.a["\u00fc"].b.c`} {
 		f.Add(s)

@@ -12,7 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/parallel"
 )
 
-// parseFolder makes n files with variables, heavy locals, resources and outputs.
+// parseFolder returns n files with variables, large locals, resources and outputs.
 func parseFolder(n int) map[string][]byte {
 	files := map[string][]byte{}
 	for i := range n {
@@ -79,7 +79,8 @@ output "o@" {
 }
 `
 
-// overrideFolder makes n resources, 50 a file, each overridden in native syntax and in JSON.
+// overrideFolder returns n resources, 50 in each file, each overridden in native syntax and in
+// JSON.
 func overrideFolder(n int) map[string][]byte {
 	files := map[string][]byte{}
 	for c := 0; c*50 < n; c++ {
@@ -101,7 +102,7 @@ func overrideFolder(n int) map[string][]byte {
 	return files
 }
 
-// bareParse is the floor: the parsers of the library, in parallel, and nothing else.
+// bareParse only runs the parsers of the HCL library concurrently. Loading cannot be faster.
 func bareParse(files map[string][]byte, workers int) []*hcl.File {
 	names := make([]string, 0, len(files))
 	for n := range files {
@@ -154,9 +155,8 @@ func BenchmarkBareParseOverrides(b *testing.B) {
 
 func BenchmarkLoadOverrides(b *testing.B) { benchSizes(b, overrideFolder, loadOrFail(b, 0)) }
 
-// BenchmarkMerge is the part of loading that merging is: cutting blocks into
-// arguments and putting overrides on top of them. It is held against
-// BenchmarkLoadParse and BenchmarkLoadOverrides.
+// BenchmarkMerge measures the merging part of loading: splitting blocks into arguments and
+// applying overrides. Compare it with BenchmarkLoadParse and BenchmarkLoadOverrides.
 func BenchmarkMerge(b *testing.B) {
 	for name, folder := range map[string]func(int) map[string][]byte{"parse": parseFolder, "overrides": overrideFolder} {
 		b.Run(name, func(b *testing.B) {
@@ -176,7 +176,8 @@ func BenchmarkMerge(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory reports how much a loaded module keeps beyond the parse trees, per byte of text.
+// BenchmarkMemory reports the memory of a loaded module besides the parse trees, per byte of
+// text.
 func BenchmarkMemory(b *testing.B) {
 	for _, folder := range []func(int) map[string][]byte{parseFolder, overrideFolder} {
 		files := folder(1000)

@@ -7,8 +7,8 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// TestTooDeep shows that files that would use up the stack are turned away
-// with a place, and that long but flat files are not.
+// TestTooDeep checks that files whose nesting would overflow the stack are rejected with a
+// position, and that long but flat files are not.
 func TestTooDeep(t *testing.T) {
 	const n = 102_000
 	line := func(s string) string { return strings.Repeat(s, 20_000) }
@@ -55,7 +55,7 @@ func TestTooDeep(t *testing.T) {
 	}
 }
 
-// TestDeepestAllowed shows that what passes the check can be loaded.
+// TestDeepestAllowed checks that the deepest allowed nesting can be loaded.
 func TestDeepestAllowed(t *testing.T) {
 	for _, x := range []string{
 		strings.Repeat("[", 4900) + strings.Repeat("]", 4900),

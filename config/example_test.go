@@ -10,7 +10,7 @@ import (
 	"github.com/terrace-iac/terrace/config"
 )
 
-// Load a folder and print its merged resources.
+// Load a directory and print its merged resources.
 func Example() {
 	m, ds := config.Load("testdata/example", config.Options{})
 	if ds.HasErrors() {
@@ -33,7 +33,7 @@ func Example() {
 	//   instance_type is set at testdata/example/example.tf:2 (base)
 }
 
-// Files in memory need no folder.
+// Files in memory need no directory.
 func ExampleLoadFiles() {
 	m, ds := config.LoadFiles(".", map[string][]byte{
 		"variables.tf": []byte(`variable "size" { default = "3" }`),
@@ -51,7 +51,7 @@ func ExampleLoadFiles() {
 	// notes.txt ignored
 }
 
-// Print writes what the files of a folder come to.
+// Print writes the merged configuration of a directory.
 func ExampleModule_Print() {
 	m, _ := config.Load("testdata/example", config.Options{})
 	if err := m.Print(os.Stdout, config.PrintOptions{Origins: true}); err != nil {
@@ -65,8 +65,8 @@ func ExampleModule_Print() {
 	// }
 }
 
-// A block that override files had a say in: what it was merged from, and what its
-// nested blocks took the place of.
+// A block that override files changed: the blocks that were merged, and what its nested blocks
+// replaced.
 func ExampleModule_Origin() {
 	m, ds := config.LoadFiles(".", map[string][]byte{
 		"main.tf": []byte(`

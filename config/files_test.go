@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// noText lists files and reads none.
+// noText lists files but reads none.
 type noText struct{ fstest.MapFS }
 
 func (n noText) ReadDir(name string) ([]fs.DirEntry, error) { return n.MapFS.ReadDir(name) }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzLoad feeds text to the parser front end: nothing may panic, every message
-// has a place, and what loads without errors can be printed and loaded again.
+// FuzzLoad loads random text: nothing panics, every message has a position, and what loads
+// without errors can be printed and loaded again.
 func FuzzLoad(f *testing.F) {
 	add := func(text string) { f.Add(text, "", "") }
 	add(everyBlock)

@@ -15,14 +15,14 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 )
 
-// The laws of merging, on folders that are made up from a random source:
+// The laws of merging, tested with random directories:
 //
-//   - the order in which the file system lists files does not matter;
-//   - neither does the order of blocks in base files, nor which of them they stand in;
-//   - an override that gives nothing changes nothing;
-//   - overriding with the whole base changes nothing but origins;
-//   - several override files mean the same as their text in one file;
-//   - what is printed can be loaded and means the same.
+//   - the order in which the file system lists files is irrelevant;
+//   - so is the order of blocks in base files, and their distribution over files;
+//   - an empty override changes nothing;
+//   - overriding with the whole base only changes origins;
+//   - several override files have the same effect as their text in one file;
+//   - the printed module can be loaded and has the same meaning.
 
 func FuzzLaws(f *testing.F) {
 	for i := range uint64(40) {
@@ -75,7 +75,7 @@ func FuzzLaws(f *testing.F) {
 	})
 }
 
-// writer makes up configuration.
+// writer generates random configuration.
 type writer struct {
 	rand  *rand.Rand
 	value int
@@ -105,7 +105,7 @@ func (s shuffled) ReadDir(string) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-// scattered puts the base blocks into several files in a random order.
+// scattered distributes the base blocks over several files in a random order.
 func (w *writer) scattered(files map[string]string) map[string]string {
 	out := maps.Clone(files)
 	delete(out, "main.tf")
@@ -123,7 +123,7 @@ func (w *writer) scattered(files map[string]string) map[string]string {
 	return out
 }
 
-// asJSON writes a fragment in JSON.
+// asJSON converts a fragment to JSON.
 func (w *writer) asJSON(t *testing.T, text string) string {
 	m, _ := LoadFiles(".", map[string][]byte{"main.tf": []byte(text)}, Options{})
 	return printed(t, m, PrintOptions{JSON: true})
@@ -134,7 +134,7 @@ type header struct {
 	body func(*writer) string
 }
 
-// headers are the objects of every base, each with the writer of its content.
+// headers are the objects of every base, each with the function that writes its content.
 var headers = []header{
 	{`resource "x" "a"`, (*writer).resource},
 	{`resource "x" "b"`, (*writer).resource},
@@ -146,7 +146,7 @@ var headers = []header{
 	{`terraform`, (*writer).terraform},
 }
 
-// fragment writes each object at most once; the base has them all.
+// fragment writes each object at most once. The base contains all of them.
 func (w *writer) fragment(base bool) string {
 	var b strings.Builder
 	order := w.rand.Perm(len(headers))
@@ -176,7 +176,7 @@ func emptyOverride() string {
 
 func (w *writer) maybe() bool { return w.rand.IntN(2) == 0 }
 
-// next is a value that was not there before.
+// next returns a value that was not used before.
 func (w *writer) next() string {
 	w.value++
 	switch w.rand.IntN(6) {
@@ -195,7 +195,7 @@ func (w *writer) next() string {
 	}
 }
 
-// some writes some of the lines, whose %s is a value.
+// some writes some of the lines, in which %s is a value.
 func (w *writer) some(lines ...string) string {
 	var b strings.Builder
 	for _, l := range lines {
@@ -206,7 +206,7 @@ func (w *writer) some(lines ...string) string {
 	return b.String()
 }
 
-// provided writes what belongs to a provider: each name in one of its forms.
+// provided writes arguments of a provider: each name in one of its forms.
 func (w *writer) provided() string {
 	var b strings.Builder
 	for _, name := range []string{"a", "b", "c"} {

@@ -45,7 +45,7 @@ func report(d *diag.Message) string {
 	return s
 }
 
-// everyBlock has each kind of block and nearly every argument.
+// everyBlock contains each kind of block and nearly every argument.
 const everyBlock = `
 -- main.tf --
 terraform {
@@ -229,7 +229,7 @@ resource "aws_instance" "web" {
 	}
 }
 
-// TestReferences shows that references are found in every form of a body.
+// TestReferences checks that references are found in every form of a body.
 func TestReferences(t *testing.T) {
 	m := mustLoad(t, `
 -- a.tf --
@@ -260,7 +260,7 @@ resource "x" "r" {
 	}
 }
 
-// TestDynamicBody decodes a JSON body of which an override took one of two dynamic blocks.
+// TestDynamicBody decodes a JSON body in which an override replaced one of two dynamic blocks.
 func TestDynamicBody(t *testing.T) {
 	m := mustLoad(t, `
 -- a.tf.json --
@@ -295,7 +295,7 @@ resource "x" "r" {
 	}
 }
 
-// TestEncryptionBody decodes the merged encryption block as its reader does.
+// TestEncryptionBody decodes the merged encryption block like its reader.
 func TestEncryptionBody(t *testing.T) {
 	m := mustLoad(t, `
 -- a.tf --

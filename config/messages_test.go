@@ -16,7 +16,7 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// elsewhere are the codes that a folder of files cannot provoke, with their tests.
+// elsewhere contains the codes that a directory of files cannot provoke, with their tests.
 var elsewhere = map[string]string{
 	"read-dir":         "TestUnreadable",
 	"read-file":        "TestUnreadable",
@@ -25,8 +25,8 @@ var elsewhere = map[string]string{
 	"duplicate-":       "the start of several codes",
 }
 
-// TestMessages provokes every message code with its minimal program, and shows
-// that there is none without one.
+// TestMessages provokes every message code with a minimal program, and checks that every code
+// has one.
 func TestMessages(t *testing.T) {
 	text, err := os.ReadFile("testdata/messages.txtar")
 	if err != nil {
@@ -60,7 +60,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// blamed reports whether a message stands on a marked line.
+// blamed reports whether the position of a message is on a marked line.
 func blamed(d *diag.Message, files map[string][]byte) bool {
 	if d.At == nil {
 		return false
@@ -96,7 +96,7 @@ type brokenFS struct{ fs.ReadDirFS }
 
 func (brokenFS) ReadFile(string) ([]byte, error) { return nil, errors.New("disk on fire") }
 
-// TestUnreadable shows what is said of folders and files that cannot be read.
+// TestUnreadable checks the messages about unreadable directories and files.
 func TestUnreadable(t *testing.T) {
 	m, ds := Load(filepath.Join(t.TempDir(), "none"), Options{})
 	if len(ds) != 1 || ds[0].Code != "config/read-dir" || m == nil || m.Variables == nil {
@@ -115,7 +115,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestLanguageVersion shows that constraints are held against the given version.
+// TestLanguageVersion checks constraints against a given version.
 func TestLanguageVersion(t *testing.T) {
 	files := map[string][]byte{"a.tofu": []byte("terraform {\n  required_version = \"~> 2.0\"\n}\nvariable \"v\" {}\n")}
 	m, ds := LoadFiles(".", files, Options{Version: "2.1.0"})
@@ -128,7 +128,7 @@ func TestLanguageVersion(t *testing.T) {
 	}
 }
 
-// TestIsConfigDir shows which files make a folder a configuration.
+// TestIsConfigDir checks which files make a directory a configuration.
 func TestIsConfigDir(t *testing.T) {
 	for name, want := range map[string]bool{"a.tf": true, "a.tofu.json": true, "override.tf": true, "a.tftest.hcl": false, ".a.tf": false, "a.txt": false} {
 		dir := t.TempDir()

@@ -20,8 +20,8 @@ func printed(t testing.TB, m *Module, o PrintOptions) string {
 	return b.String()
 }
 
-// roundTrip prints a module in both syntaxes, loads what was printed, and
-// compares the modules by their JSON form.
+// roundTrip prints a module in both syntaxes, loads the output, and compares the modules in
+// JSON form.
 func roundTrip(t testing.TB, m *Module) {
 	t.Helper()
 	native, js, err := m.render(PrintOptions{})
@@ -40,7 +40,7 @@ func roundTrip(t testing.TB, m *Module) {
 		"JSON":         {"main.tf.json": []byte(want)},
 	} {
 		if name == "with origins" && toldJSON != "" {
-			continue // comments of blocks in JSON that only a provider knows are kept as properties
+			continue // comments of provider blocks in JSON are kept as properties
 		}
 		for n, text := range files {
 			if len(text) == 0 {
@@ -58,8 +58,7 @@ func roundTrip(t testing.TB, m *Module) {
 	}
 }
 
-// unordered reads what was printed; the order of top-level blocks and of
-// arguments means nothing.
+// unordered decodes printed JSON. The order of top-level blocks and of arguments is irrelevant.
 func unordered(t testing.TB, js string) map[string]any {
 	t.Helper()
 	out := map[string]any{}
@@ -75,7 +74,7 @@ func unordered(t testing.TB, js string) map[string]any {
 	return out
 }
 
-// usualShape brings the spaces within templates into the usual shape.
+// usualShape normalizes spaces in templates.
 func usualShape(x any) any {
 	switch x := x.(type) {
 	case map[string]any:
@@ -254,8 +253,7 @@ locals {
 	roundTrip(t, m)
 }
 
-// TestPrintOriginsOfBlocks shows what nested blocks took the place of, for every
-// rule by which that happens.
+// TestPrintOriginsOfBlocks checks what nested blocks replaced, for every rule that replaces.
 func TestPrintOriginsOfBlocks(t *testing.T) {
 	m := mustLoad(t, `
 -- main.tf --
@@ -382,7 +380,7 @@ func withoutComments(x any) {
 	}
 }
 
-// TestPrintAddr asks for every kind of block by its address.
+// TestPrintAddr prints every kind of block by its address.
 func TestPrintAddr(t *testing.T) {
 	m := mustLoad(t, everyBlock)
 	for addr, want := range map[string]string{

@@ -9,8 +9,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 )
 
-// TestRemarks asks of places in merged blocks, marked by ^NAME behind them, what a
-// message that blames them has to add.
+// TestRemarks checks the remarks about positions in merged blocks, which are marked by ^NAME.
 func TestRemarks(t *testing.T) {
 	m, ds := LoadFiles(".", map[string][]byte{"main.tf": []byte(`terraform {
   backend "local" {}

@@ -17,15 +17,15 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// The conformance suite. Each archive in testdata/rules is one rule; its first
-// line says it. The files of a case stand under the case's name. What is
-// expected stands there too:
+// The conformance suite. Each archive in testdata/rules is one rule; its first line is the
+// rule's text. The files of a case are in a directory with the case's name, together with the
+// expectations:
 //
 //	# ERROR "text"  in a line of a file: an error there, whose text has that part
 //	# WARNING "text", # NOTE "text"  the same for warnings and notes
 //	CASE/messages    the same for files that cannot have comments: FILE:LINE: error: text
 //	CASE/as-if/...   files without overrides that mean the same
-//	CASE/files       the files of the folder with their roles, in load order
+//	CASE/files       the files of the directory with their roles, in load order
 //	CASE/schema      the names that a provider knows (attr, required, block), to decode resources with
 //	CASE/origin      lines "ADDRESS.ARGUMENT: origin"
 type ruleCase struct {
@@ -144,7 +144,7 @@ func (c *ruleCase) run(t *testing.T) {
 	}
 }
 
-// checkMessages compares messages with expectations, both ways.
+// checkMessages compares messages with expectations in both directions.
 func (c *ruleCase) checkMessages(t *testing.T, ds diag.List) {
 	left := slices.Clone(c.expectations)
 	met := func(kind, file string, line int, text string) bool {
@@ -233,7 +233,7 @@ func checkOrigin(t *testing.T, m *Module, line string) {
 	t.Errorf("there is no %s", what)
 }
 
-// meaning is what a module says, without places.
+// meaning returns the content of a module without positions.
 func meaning(t testing.TB, m *Module) map[string]any {
 	t.Helper()
 	out := unordered(t, printed(t, m, PrintOptions{JSON: true}))
@@ -251,8 +251,8 @@ func meaning(t testing.TB, m *Module) map[string]any {
 	return out
 }
 
-// TestRulesTable shows that the table in the documentation and the suite name
-// the same rules in the same words.
+// TestRulesTable checks that the table in the documentation and the suite contain the same
+// rules in the same words.
 func TestRulesTable(t *testing.T) {
 	doc, err := os.ReadFile("../docs/override-rules.md")
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 )
 
-// TestCodesCoverTheSource compares the table with the source: whatever makes a message gives
-// it a code of the table and a summary that the table lists for this code, and each code is
-// used.
+// TestCodesCoverTheSource compares the table with the source: every function that creates a
+// message gives it a code of the table and a summary that the table lists for this code, and
+// each code is used.
 func TestCodesCoverTheSource(t *testing.T) {
 	t.Parallel()
 	used := map[string]bool{}
@@ -29,7 +29,7 @@ func TestCodesCoverTheSource(t *testing.T) {
 	}
 	for _, s := range sites {
 		if s.code == "" {
-			// The kinds of backends leave the code to the operation that failed.
+			// The backend kinds leave the code to the failed operation.
 			if !passedOn[file(s.at)] && !strings.HasPrefix(s.at, "internal/state/backend/") {
 				t.Errorf("%s: %q has no code: add it to codes.txt", s.at, s.summary)
 			}
@@ -55,8 +55,8 @@ func TestCodesCoverTheSource(t *testing.T) {
 	}
 }
 
-// covers reports whether a summary of the table is that of a place in the source. Both are
-// patterns, in which * stands for any text.
+// covers reports whether a summary in the table matches one in the source. In both, *
+// represents any text.
 func covers(listed, made string) bool {
 	matches := func(pattern, text string) bool {
 		parts := strings.Split(pattern, "*")
@@ -68,7 +68,7 @@ func covers(listed, made string) bool {
 	return matches(listed, made) || matches(made, listed)
 }
 
-// code_names.go has a constant for each code of codes.txt.
+// code_names.go has a constant for each code in codes.txt.
 func TestCodeNames(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
@@ -100,22 +100,22 @@ func TestCodeNames(t *testing.T) {
 	}
 }
 
-// passedOn are files that pass on messages which others made.
+// passedOn contains files that pass on messages of other packages.
 var passedOn = map[string]bool{
-	"config/body.go": true, "internal/lang/format/format.go": true, // as the HCL library makes them
+	"config/body.go": true, "internal/lang/format/format.go": true, // messages of the HCL library
 	"config/merged.go": true, "diag/diag.go": true, "diag/json.go": true, "internal/state/backend/local/local.go": true, "internal/cli/explain/code.go": true, "internal/cli/remoterun/remoterun.go": true,
 	"internal/lang/module/installer/call.go": true, "internal/temporal/worker/lease.go": true, "internal/testrun/bound.go": true,
 }
 
-// byConstant are codes that are given to messages by another way than the test follows.
+// byConstant contains codes that are assigned in a way that the test does not follow.
 var byConstant = map[string]bool{
 	"module/unreadable": true, "unit/empty-path": true,
-	"config/json-property": true, "config/unexpected-block": true, // looked up, as those of the HCL library
-	"backend/changed": true, "backend/lock-lost": true, // chosen by what the store answered
-	"provider/crash": true, "provider/closed": true, // chosen by what became of the connection
+	"config/json-property": true, "config/unexpected-block": true, // found by summary, like those of the HCL library
+	"backend/changed": true, "backend/lock-lost": true, // chosen by the response of the store
+	"provider/crash": true, "provider/closed": true, // chosen by the state of the connection
 }
 
-// ofLibraries says of a code whether it is of messages that the HCL library makes.
+// ofLibraries reports whether a code belongs to messages of the HCL library.
 func ofLibraries(code string) bool {
 	return strings.HasPrefix(code, "syntax/") || slices.Contains([]string{
 		"lang/type", "lang/function", "lang/operator", "lang/index", "lang/for", "lang/condition", "lang/template-value", "lang/optional-default",
@@ -144,7 +144,7 @@ func TestCodes(t *testing.T) {
 	for summary, want := range map[string]string{
 		"Unsupported attribute":               "lang/unsupported-attribute",
 		"Error in function call":              "lang/function",
-		"Cycle":                               "", // not of the HCL library
+		"Cycle":                               "", // not from the HCL library
 		"Something that nobody has ever said": "",
 	} {
 		if got := (&diag.Message{Summary: summary}).CodeName(); got != want {
@@ -156,8 +156,8 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// TestBranchesOnCodes: what goes by the code of a message compares the one that it was made
-// with. CodeName looks a summary up, which is for those who show messages.
+// TestBranchesOnCodes checks that code which compares a message's code reads the field.
+// CodeName looks up a summary and is for code that shows messages.
 func TestBranchesOnCodes(t *testing.T) {
 	t.Parallel()
 	shows := []string{"diag/codes.go", "diag/json.go", "diag/text.go", "internal/cli/report/report.go"}

@@ -8,8 +8,8 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// What is the same comes once, where it was found first; another place or severity
-// makes it another.
+// Duplicates are removed after the first. Messages with another position or severity are not
+// duplicates.
 func TestOnce(t *testing.T) {
 	at := func(line int) *source.Range { return &source.Range{Filename: "a", Start: hcl.Pos{Line: line}} }
 	all := slices.Concat(Errorf("", at(1), "s", "d"), Errorf("", at(2), "s", "d"), Errorf("", at(1), "s", "d"), Warnf("", at(1), "s", "d"), Errorf("", nil, "s", "d"), Errorf("", nil, "s", "d"))

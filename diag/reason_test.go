@@ -19,7 +19,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 )
 
-// silent is what a client says of a server that does not answer.
+// silent returns a client's error for a server that does not respond.
 func silent(t *testing.T) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -31,7 +31,7 @@ func silent(t *testing.T) error {
 	return errors.Unwrap(err)
 }
 
-// Messages say what went wrong without Go's names of calls and types.
+// Messages contain the cause without Go's names of calls and types.
 func TestReason(t *testing.T) {
 	missing := &fs.PathError{Op: "open", Path: "/x/y", Err: syscall.ENOENT}
 	dial := &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9}, Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}

@@ -6,8 +6,8 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// A Redactor replaces the longest value, short ones as words of their own alone, and leaves
-// what everyone sees.
+// A Redactor replaces the longest value first, and short values only as separate words. It does
+// not replace published texts.
 func TestRedactor(t *testing.T) {
 	r := &Redactor{}
 	for value, shown := range map[string]string{

@@ -14,36 +14,36 @@ import (
 	"testing"
 )
 
-// A site is a place in the source that makes a message.
+// A site is a position in the source that creates a message.
 type site struct {
-	code    string // "" where the table gives it by the summary
-	summary string // a pattern: * stands for what is not known before the program runs
+	code    string // "" if the table determines it by the summary
+	summary string // a pattern: * represents text that is only known at run time
 	at      string // file:line
 }
 
-// A maker is a function that makes a message of its arguments.
+// A maker is a function that creates a message from its arguments.
 type maker struct {
-	code, summary int    // which; -1: none
-	fixed         string // the code of all that it makes; "" if there is none
+	code, summary int    // indexes of the arguments; -1 means none
+	fixed         string // the code of all its messages; "" if there is none
 }
 
-// reader reads the source: it follows summaries from where they are written, through
-// constants, variables and parameters, to where messages are made.
+// reader reads the source. It follows summaries through constants, variables and parameters to
+// the positions at which messages are created.
 type reader struct {
 	fset   *token.FileSet
-	files  map[string]map[string]*ast.File // by folder
-	consts map[string]map[string]string    // by folder
-	makers map[string]maker                // by folder and name
-	fields map[string][]ast.Expr           // values of fields named summary, by folder
+	files  map[string]map[string]*ast.File // by directory
+	consts map[string]map[string]string    // by directory
+	makers map[string]maker                // by directory and name
+	fields map[string][]ast.Expr           // values of fields named summary, by directory
 	sites  map[site]bool
 }
 
 var codeShape = regexp.MustCompile(`^[a-z0-9]+/[a-z][a-z0-9-]*$`)
 
-// notMessages are types with a field Summary that are no messages.
+// notMessages are types with a field Summary that are not messages.
 var notMessages = map[string]bool{"Function": true, "functionSchema": true, "Unit": true, "savedUnit": true}
 
-// skipped are folders without messages to users.
+// skipped are directories without messages to users.
 var skipped = regexp.MustCompile(`(^|/)(testdata|examples|bench|randconfig|testkit|plantest|backendtest|storetest|testprovider|lint|hclnative/internal|\..+)$`)
 
 func read(t *testing.T) []site {
@@ -102,7 +102,7 @@ func read(t *testing.T) []site {
 			})
 		}
 	}
-	for range 2 { // constants that are named after those of this package
+	for range 2 { // constants may refer to constants of this package
 		for dir, files := range r.files {
 			for _, f := range files {
 				for _, d := range f.Decls {
@@ -135,7 +135,7 @@ func read(t *testing.T) []site {
 			}
 		}
 	}
-	for range 4 { // makers call makers
+	for range 4 { // makers may call makers
 		clear(r.sites)
 		for dir, files := range r.files {
 			for _, f := range files {
@@ -184,7 +184,7 @@ func (r *reader) decl(dir string, f *ast.File, d ast.Decl) {
 			}
 		}
 	}
-	var coded *site // the message that a following `ds[0].Code = ` is about
+	var coded *site // the message to which a following `ds[0].Code = ` refers
 	ast.Inspect(d, func(n ast.Node) bool {
 		switch x := n.(type) {
 		case *ast.AssignStmt:
@@ -237,7 +237,7 @@ func (r *reader) decl(dir string, f *ast.File, d ast.Decl) {
 			for _, e := range x.Elts {
 				if kv, ok := e.(*ast.KeyValueExpr); ok {
 					id, ok := kv.Key.(*ast.Ident)
-					if ok && id.Name == "Description" { // of a function
+					if ok && id.Name == "Description" { // for a function
 						return true
 					}
 					if ok && id.Name == "Summary" {
@@ -281,7 +281,7 @@ func (c *scope) at(n ast.Node) string {
 	return p.Filename + ":" + strconv.Itoa(p.Line)
 }
 
-// maker says whether a call makes a message.
+// maker reports whether a call creates a message.
 func (c *scope) maker(x *ast.CallExpr) (maker, bool) {
 	switch f := x.Fun.(type) {
 	case *ast.Ident:
@@ -310,7 +310,7 @@ func (c *scope) maker(x *ast.CallExpr) (maker, bool) {
 	return maker{}, false
 }
 
-// add notes the message, or that this function is a maker.
+// add records the message, or that this function is a maker.
 func (c *scope) add(n ast.Node, codes []string, summary, code ast.Expr) *site {
 	if id, ok := summary.(*ast.Ident); ok {
 		if i, ok := c.params[id.Name]; ok {
@@ -336,7 +336,7 @@ func (c *scope) add(n ast.Node, codes []string, summary, code ast.Expr) *site {
 	}
 	var last *site
 	for _, s := range c.values(summary) {
-		if s == "" { // a default takes its place
+		if s == "" { // a default is used instead
 			continue
 		}
 		for _, code := range codes {
@@ -350,7 +350,7 @@ func (c *scope) add(n ast.Node, codes []string, summary, code ast.Expr) *site {
 	return last
 }
 
-// values are the patterns that an expression can have.
+// values returns the patterns that an expression can have.
 func (c *scope) values(x ast.Expr) []string {
 	switch x := x.(type) {
 	case *ast.BasicLit:
@@ -416,7 +416,7 @@ func (c *scope) values(x ast.Expr) []string {
 	return []string{"*"}
 }
 
-// assigned are the values that a local variable is given.
+// assigned returns the values that are assigned to a local variable.
 func (c *scope) assigned(name string) []string {
 	if c.body == nil {
 		return nil

@@ -23,9 +23,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expectations in testdata")
 
-// A case in testdata/*.txtar has source files, "messages" as JSON, and what is
-// expected of each way to print them: plain, terminal, compact, consolidated, json.
-// Places are written FILE:TEXT or FILE:N:TEXT, the first or nth TEXT in the file.
+// A case in testdata/*.txtar contains source files, "messages" as JSON, and the expected output
+// of each printer: plain, terminal, compact, consolidated, json. Positions have the form
+// FILE:TEXT or FILE:N:TEXT, for the first or nth TEXT in the file.
 func TestPrint(t *testing.T) {
 	names, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(names) == 0 {
@@ -85,7 +85,7 @@ var ways = map[string]func(*testing.T, *source.Set, List) string{
 	},
 }
 
-// text prints with a printer of the same options, escapes shown as "‹1m›".
+// text prints with a printer of the same options and shows escapes as "‹1m›".
 func text(options *Printer) func(*testing.T, *source.Set, List) string {
 	return func(t *testing.T, set *source.Set, ds List) string {
 		p := Printer{Set: set, Color: options.Color, Width: options.Width, CompactWarnings: options.CompactWarnings,
@@ -146,7 +146,7 @@ func load(t *testing.T, a *txtar.Archive) (*source.Set, List) {
 	return set, ds
 }
 
-// place finds the range that a place in a case means.
+// place returns the range of a position in a case.
 func place(t *testing.T, set *source.Set, s string) *source.Range {
 	if s == "" {
 		return nil
@@ -159,7 +159,7 @@ func place(t *testing.T, set *source.Set, s string) *source.Range {
 		}
 	}
 	f := set.File(name)
-	if f == nil { // a file that nobody has
+	if f == nil { // an unknown file
 		return &source.Range{Filename: name, Start: hcl.Pos{Line: 7, Column: 3, Byte: 80}, End: hcl.Pos{Line: 7, Column: 5, Byte: 82}}
 	}
 	start := -1
@@ -179,7 +179,7 @@ func position(b []byte, offset int) hcl.Pos {
 	return hcl.Pos{Line: strings.Count(before, "\n") + 1, Column: len([]rune(before[line:])) + 1, Byte: offset}
 }
 
-// Whatever place a message claims, it can be shown.
+// A message with any position can be shown.
 func TestPlacesOutsideOfTheFile(t *testing.T) {
 	set := new(source.Set)
 	set.Add(&source.File{Path: "a.tf", Bytes: []byte("locals {\n  é = 1\n}\n")})

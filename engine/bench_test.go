@@ -15,10 +15,10 @@ import (
 	"github.com/terrace-iac/terrace/plan"
 )
 
-// sizes are how many instances a benchmark makes; ns/instance stays flat over them.
+// sizes are the numbers of instances in benchmarks; ns/instance should be independent of them.
 var sizes = []int{100, 1000, 10000}
 
-// workloads are folders with n resource instances each.
+// workloads are directories with n resource instances each.
 var workloads = map[string]func(n int) map[string]string{
 	"flat": func(n int) map[string]string {
 		files := map[string]string{}
@@ -162,8 +162,8 @@ func BenchmarkDestroy(b *testing.B) {
 	})
 }
 
-// BenchmarkParseFloor is what reading and parsing the files of a folder takes
-// with hclsyntax alone, in parallel: the floor of Open and Validate.
+// BenchmarkParseFloor measures reading and parsing the files of a directory with hclsyntax
+// alone, concurrently. Open and Validate cannot be faster.
 func BenchmarkParseFloor(b *testing.B) {
 	each(b, func(b *testing.B, dir string, _ int) {
 		names, err := filepath.Glob(filepath.Join(dir, "*.tf"))

@@ -9,8 +9,8 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 )
 
-// A program opens a folder, plans it and applies the plan. The state is a value
-// that the program keeps where it likes.
+// A program opens a directory, plans it and applies the plan. The state is a value that the
+// program stores as it likes.
 func Example() {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {

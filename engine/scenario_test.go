@@ -24,10 +24,10 @@ import (
 
 var update = flag.Bool("update", false, "write what was found into the archives")
 
-// Each archive in testdata holds files, a list of steps and what they give. A
-// step is a mode (plan, apply, destroy, refresh) with options and variables;
-// `with FOLDER` puts the files of that folder in place first. The value ? is unknown,
-// and -defer allows to defer what depends on it.
+// Each archive in testdata contains files, a list of steps and their expected results. A step
+// is a mode (plan, apply, destroy, refresh) with options and variables; `with FOLDER` first
+// copies the files of that directory. The value ? is unknown, and -defer allows deferring
+// objects that depend on it.
 func TestScenarios(t *testing.T) {
 	archives, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(archives) == 0 {
@@ -58,7 +58,7 @@ func TestScenarios(t *testing.T) {
 type scenario struct {
 	t           *testing.T
 	dir         string
-	files       map[string]map[string][]byte // folder to files
+	files       map[string]map[string][]byte // directory to files
 	steps, want string
 	out         bytes.Buffer
 	state       *engine.State

@@ -8,8 +8,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// What the engine asks of a schema for each instance, for a type of 20 attributes
-// without nested blocks and for one with a set of 1,000 blocks.
+// The engine's operations on a schema for each instance, for a type with 20 attributes and no
+// nested blocks, and for a type with a set of 1,000 blocks.
 func BenchmarkInstance(b *testing.B) {
 	flat := &schema.Block{Attributes: map[string]*schema.Attribute{"id": {Type: cty.String, Computed: true}, "pw": {Type: cty.String, Optional: true, Sensitive: true}}}
 	for i := range 18 {

@@ -10,7 +10,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// The block that most tests use.
+// block returns the block that most tests use:
 //
 //	name   required        id    computed       size   optional and computed
 //	secret sensitive       wo    write-only     obj    nested attributes (single)
@@ -66,7 +66,7 @@ var (
 	unk  = cty.UnknownVal(cty.String)
 )
 
-// inner is a nested block; fields not given are null.
+// inner returns a nested block. Missing fields are null.
 func inner(vals m) cty.Value { return fill(m{"k": null, "id": null, "pw": null, "wo": null}, vals) }
 
 func object(vals m) cty.Value { return fill(m{"k": null, "id": null, "pw": null}, vals) }
@@ -78,7 +78,7 @@ func fill(all, vals m) cty.Value {
 	return cty.ObjectVal(all)
 }
 
-// value coerces a loose object, so that tests name only what matters.
+// value coerces a loose object, so that tests only contain the relevant fields.
 func value(t testing.TB, vals m) cty.Value {
 	t.Helper()
 	if _, ok := vals["name"]; !ok {
@@ -162,7 +162,7 @@ func TestCoerceErrors(t *testing.T) {
 func TestProposedNew(t *testing.T) {
 	for _, tt := range []struct {
 		name                string
-		prior, config, want m // prior nil: a create; want has what differs from config
+		prior, config, want m // prior nil: a create; want contains the differences from config
 	}{
 		{"create", nil, m{"size": num(1), "wo": str("x")}, m{}},
 		{"computed kept", m{"id": str("i"), "size": num(3)}, m{}, m{"id": str("i"), "size": num(3)}},

@@ -9,7 +9,7 @@ import (
 func TestTypeQuick(t *testing.T) {
 	for _, test := range []struct {
 		src  string
-		want cty.Type // cty.NilType: left to cty's reader
+		want cty.Type // cty.NilType: decoded by cty
 	}{
 		{`"dynamic"`, cty.DynamicPseudoType},
 		{`["list","string"]`, cty.List(cty.String)},
@@ -34,7 +34,7 @@ func TestTypeQuick(t *testing.T) {
 	}
 }
 
-// FuzzTypeQuick holds the quick reader to cty's.
+// FuzzTypeQuick compares the quick decoder with cty's.
 func FuzzTypeQuick(f *testing.F) {
 	f.Add([]byte(`["object",{"a":"string","b":["tuple",["number","dynamic"]]}]`))
 	f.Add([]byte(`["set",["map","bool"]]`))

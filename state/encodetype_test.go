@@ -8,7 +8,7 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// A type is written as cty writes it.
+// Types are encoded like cty encodes them.
 func TestEncodeType(t *testing.T) {
 	for _, ty := range []cty.Type{
 		cty.String, cty.Number, cty.Bool, cty.DynamicPseudoType, cty.List(cty.String), cty.Set(cty.Map(cty.DynamicPseudoType)), cty.EmptyTuple, cty.EmptyObject,

@@ -26,8 +26,8 @@ func text(t interface{ Fatal(...any) }, s *state.State) string {
 	return b.String()
 }
 
-// A snapshot never changes, whatever a draft made from it does; and the draft
-// holds what a plain map of objects holds after the same changes.
+// A snapshot never changes, whatever changes its drafts make. A draft has the same content as a
+// plain map of objects after the same changes.
 func TestDraftAgainstAPlainMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := statetest.State(t)
@@ -282,7 +282,7 @@ func TestEqualLooksAtTheMeaningOfJSON(t *testing.T) {
 	}
 }
 
-// filled makes a state with n instances in one resource, or one in each.
+// filled returns a state with n instances, either in one resource or in n resources.
 func filled(n int, one bool) *state.State {
 	d := state.New().Edit()
 	for i := range n {

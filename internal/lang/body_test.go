@@ -19,7 +19,7 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// scope knows the names of a map and no functions.
+// scope contains variables and no functions.
 type scope map[string]cty.Value
 
 func (s scope) Resolve(_ *demand.Task, ref hcl.Traversal, at *source.Range) (cty.Value, int, diag.List) {
@@ -127,8 +127,9 @@ func TestBody(t *testing.T) {
 	}
 }
 
-// An argument that may be written as blocks is null where dynamic blocks give none, which
-// leaves it to the provider, and not empty, which has the provider remove what it has.
+// An argument that may be written as blocks is null if dynamic blocks have no elements. The
+// provider then decides its value. An empty collection would make the provider remove existing
+// elements.
 func TestArgumentAsBlocks(t *testing.T) {
 	entry := map[string]cty.Type{"k": cty.String, "l": cty.String}
 	deep := cty.Object(map[string]cty.Type{"k": cty.String, "parts": cty.List(cty.Object(entry))})
@@ -205,8 +206,8 @@ func TestArgumentAsBlocks(t *testing.T) {
 	}
 }
 
-// What a secret collection gives to an argument that is written as blocks is secret, and
-// nothing beside it.
+// Values of a secret collection in an argument that is written as blocks are secret, and no
+// others.
 func TestArgumentAsBlocksSecret(t *testing.T) {
 	b := &schema.Block{Attributes: map[string]*schema.Attribute{"list": {Type: cty.List(cty.Object(map[string]cty.Type{"k": cty.String, "l": cty.String})), Optional: true}}}
 	f, diags := hclsyntax.ParseConfig([]byte("list {\n  k = 1\n}\ndynamic \"list\" {\n  for_each = secret\n  content {\n    k = 2\n  }\n}\n"), "t", hcl.InitialPos)

@@ -12,8 +12,7 @@ import (
 	"github.com/zclconf/go-cty/cty/function/stdlib"
 )
 
-// What an expression of JSON syntax is evaluated as has its value, its messages and its
-// references.
+// The native form of a JSON expression has the same value, messages and references.
 func TestNativeTreeIsJSON(t *testing.T) {
 	ctx := &hcl.EvalContext{
 		Variables: map[string]cty.Value{

@@ -34,7 +34,7 @@ func (n names) Functions(*demand.Task, []string) (map[string]function.Function, 
 	return n.ctx.Functions, nil
 }
 
-// quickIn is quick with the variables and functions of a context.
+// quickIn runs quick with the variables and functions of a context.
 func quickIn(x hcl.Expression, ctx *hcl.EvalContext) (cty.Value, bool) {
 	in := evaluation{scope: names{ctx}, expr: Compile(x)}
 	if in.resolve(); in.ds.HasErrors() {
@@ -43,7 +43,7 @@ func quickIn(x hcl.Expression, ctx *hcl.EvalContext) (cty.Value, bool) {
 	return quick(x, &in)
 }
 
-// quickContext is what the texts of quickTexts refer to.
+// quickContext returns a context with everything to which quickTexts refer.
 func quickContext() *hcl.EvalContext {
 	return &hcl.EvalContext{
 		Variables: map[string]cty.Value{
@@ -74,7 +74,7 @@ var quickTexts = []string{
 	`"a${null}b"`, `"a${o}b"`, `"a${missing}b"`, `[missing]`, `{ a = missing }`, `{ (null) = 1 }`, `"a${upper(o)}"`, `"a${1e400}"`,
 }
 
-// What is evaluated without HCL is what HCL makes of it, to the mark.
+// Evaluation without HCL has the same results as with HCL, including marks.
 func TestQuickIsHCL(t *testing.T) {
 	ctx := quickContext()
 	for _, text := range quickTexts {
@@ -96,7 +96,7 @@ func TestQuickIsHCL(t *testing.T) {
 	}
 }
 
-// stepsDiffer tells how the value of an expression by steps differs from HCL's.
+// stepsDiffer describes the difference between the value of a compiled expression and HCL's.
 func stepsDiffer(text string, ctx *hcl.EvalContext) string {
 	f, ok := hclnative.Scan([]byte("x = "+text+"\n"), "t")
 	if !ok || len(f.Body.Attrs) != 1 || len(f.Body.Blocks) > 0 {
@@ -106,7 +106,7 @@ func stepsDiffer(text string, ctx *hcl.EvalContext) string {
 	late := content.Attributes[f.Body.Attrs[0].Name].Expr.(*hclnative.Late)
 	e := Compile(late)
 	if e.Constant(); e.tree != nil && e.tree.huge != nil {
-		return "" // HCL would write it out
+		return "" // HCL would print it
 	}
 	want, diags := late.Tree().Value(ctx)
 	if e.tree == nil {
@@ -119,7 +119,7 @@ func stepsDiffer(text string, ctx *hcl.EvalContext) string {
 		}
 	}
 	got, ds := Eval(nil, names{ctx}, e, cty.DynamicPseudoType)
-	if ds.HasErrors() && !diags.HasErrors() && ds[len(ds)-1].Code != "lang/too-large" && ds[0].Detail != noSuch { // scopes are asked for all references
+	if ds.HasErrors() && !diags.HasErrors() && ds[len(ds)-1].Code != "lang/too-large" && ds[0].Detail != noSuch { // scopes resolve all references
 		return fmt.Sprintf("%s, which HCL does not say", ds[0].Detail)
 	}
 	if !ds.HasErrors() && !got.RawEquals(want) {
@@ -128,7 +128,7 @@ func stepsDiffer(text string, ctx *hcl.EvalContext) string {
 	return ""
 }
 
-// Whatever is evaluated by steps has the value that HCL gives it.
+// Compiled expressions have the same values as with HCL.
 func FuzzSteps(f *testing.F) {
 	for _, text := range quickTexts {
 		f.Add(text)

@@ -23,7 +23,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 		if err := Write(&indented, s, true); err != nil {
 			t.Fatal(err)
 		}
-		// encoding/json agrees on both forms.
+		// encoding/json must produce the same result for both forms.
 		var want bytes.Buffer
 		if err := json.Indent(&want, bytes.TrimSuffix(compact.Bytes(), []byte("\n")), "", "  "); err != nil {
 			t.Fatal(err)

@@ -42,9 +42,9 @@ func file(t testing.TB, name string) []byte {
 	return b
 }
 
-// The goldens are what OpenTofu 1.12.6 made of full.json: the compact one by
-// "state pull", the indented one by moving a resource there and back (with the
-// serial set back).
+// The golden files are OpenTofu 1.12.6's output for full.json: the compact one from "state
+// pull", the indented one from moving a resource to another address and back (with the serial
+// reset).
 func TestEveryFieldAsOpenTofuWritesIt(t *testing.T) {
 	for _, in := range []string{"full.json", "full.compact.golden", "full.indented.golden"} {
 		s := parse(t, file(t, in))
@@ -318,8 +318,8 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// A run over many units reads many small states at the same time: what one takes to read
-// goes by its size.
+// A run over many units reads many small states concurrently: the memory for reading a state
+// must be proportional to its size.
 func TestStreamOfSmallState(t *testing.T) {
 	text := `{"version":4,"terraform_version":"1.9.0","serial":1,"lineage":"l","outputs":{},"resources":[{"mode":"managed","type":"x_thing","name":"a","provider":"provider[\"registry.opentofu.org/x/x\"]","instances":[{"schema_version":0,"attributes":{"id":"1"},"sensitive_attributes":[]}]}]}`
 	res := testing.Benchmark(func(b *testing.B) {

@@ -24,7 +24,7 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// phase answers with the configuration of an instance, and an id of its address.
+// phase returns the configuration of an instance, with the address as id.
 type phase struct{ schema *schema.Resource }
 
 func (p phase) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
@@ -73,7 +73,7 @@ func evaluator(t *testing.T, text string, vars map[string]cty.Value) (*demand.Gr
 	})
 }
 
-// text shows a value as JSON, with what it is marked with.
+// text returns a value as JSON with its marks.
 func text(v cty.Value) string {
 	marks := ""
 	if value.ContainsMark(v, value.Sensitive) {
@@ -114,7 +114,7 @@ func TestOutputs(t *testing.T) {
 	for _, c := range []struct {
 		name, config string
 		vars         map[string]cty.Value
-		want         string // of the output o
+		want         string // value of the output o
 		reported     []string
 	}{
 		{name: "a chain", config: "locals {\n  a = local.b\n  b = upper(\"x\")\n}\noutput \"o\" { value = local.a }", want: `"X"`},
@@ -157,12 +157,12 @@ func TestOutputs(t *testing.T) {
 	}
 }
 
-// A condition that is an == tells its two sides, without what is secret in them.
+// The message of a failed == contains the two sides without secrets.
 func TestConditions(t *testing.T) {
 	for _, c := range []struct {
 		name, condition, message string
 		status                   eval.Status
-		reported                 string // the failure, and what differs
+		reported                 string // the failure, and the differences
 	}{
 		{"holds", `var.v == "a"`, `"m"`, eval.Pass, ""},
 		{"an ==", `var.v == "b"`, `"got ${var.v}"`, eval.Fail, `got a | "a" != "b"`},

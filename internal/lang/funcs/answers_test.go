@@ -21,17 +21,17 @@ var update = flag.Bool("update", false, "write the answers that the functions gi
 
 const answersFile = "testdata/answers.txt"
 
-// question is an expression in answersFile, with what a console prints for it.
+// question is an expression in answersFile with its expected output on a console.
 type question struct {
-	notes   string // the lines before it, as they are
+	notes   string // the preceding lines, unchanged
 	expr    string
-	differs bool // from OpenTofu, on purpose
+	differs bool // differs from OpenTofu on purpose
 	answer  string
 }
 
-// questions reads answersFile: a line for an expression, with ~ before it where
-// OpenTofu answers otherwise, and then its answer in lines that start with a
-// tab. Lines that start with # are comments; $DIR is the folder of answersFolder.
+// questions reads answersFile: a line contains an expression, with ~ before it if OpenTofu's
+// answer differs. Its answer follows in lines that begin with a tab. Lines that begin with #
+// are comments; $DIR is the directory of answersFolder.
 func questions(t *testing.T) []question {
 	text, err := os.ReadFile(answersFile)
 	if err != nil {
@@ -55,8 +55,8 @@ func questions(t *testing.T) []question {
 	return qs
 }
 
-// TestAnswers checks what the functions give for normal, null, unknown, marked
-// and wrong arguments.
+// TestAnswers checks the results of functions for normal, null, unknown, marked and wrong
+// arguments.
 func TestAnswers(t *testing.T) {
 	dir := answersFolder(t)
 	ctx := answersContext(dir)
@@ -87,7 +87,7 @@ const errorMark = "Error: "
 
 func failed(answer string) bool { return strings.HasPrefix(answer, errorMark) }
 
-// answersFolder makes a folder of files that the expressions ask about.
+// answersFolder creates a directory of files to which the expressions refer.
 func answersFolder(t *testing.T) string {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -111,8 +111,8 @@ func answersFolder(t *testing.T) string {
 	return dir
 }
 
-// answersContext is what the console has in answersFolder: an unknown resource and an
-// ephemeral variable.
+// answersContext returns the console's context in answersFolder: with an unknown resource and
+// an ephemeral variable.
 func answersContext(dir string) *hcl.EvalContext {
 	unknown := cty.UnknownVal(cty.Object(map[string]cty.Type{
 		"id": cty.String, "input": cty.DynamicPseudoType, "output": cty.DynamicPseudoType, "triggers_replace": cty.DynamicPseudoType,
@@ -126,7 +126,7 @@ func answersContext(dir string) *hcl.EvalContext {
 	}
 }
 
-// answer is what a console prints for an expression.
+// answer returns the output of a console for an expression.
 func answer(ctx *hcl.EvalContext, expr string) string {
 	x, ds := hclsyntax.ParseExpression([]byte(expr), "<console-input>", hcl.InitialPos)
 	if ds.HasErrors() {

@@ -8,7 +8,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Results that would fill the memory are refused before they are made.
+// Results that would use all memory are rejected before they are computed.
 func TestBounds(t *testing.T) {
 	fs := Table(Config{})
 	list := func(n int) cty.Value {

@@ -26,7 +26,7 @@ func str(s string) cty.Value { return cty.StringVal(s) }
 
 func secret(s string) cty.Value { return cty.StringVal(s).Mark(value.Sensitive) }
 
-// check calls a function; want is the value or a part of the error's text.
+// check calls a function. want is the value or a part of the error's text.
 func check(t *testing.T, table map[string]function.Function, name string, args []cty.Value, want any) {
 	t.Helper()
 	v, err := table[name].Call(args)
@@ -142,7 +142,7 @@ func TestFilesInBaseDir(t *testing.T) {
 	check(t, table, "fileexists", []cty.Value{str("a.txt")}, cty.True)
 	check(t, table, "fileexists", []cty.Value{str("dangling")}, cty.False)
 	check(t, table, "fileset", []cty.Value{str("."), str("**")}, set("a.txt", "[x]/b.txt", "c.d/e.txt"))
-	check(t, table, "fileset", []cty.Value{str("[x]"), str("*")}, set("b.txt")) // brackets in the folder are no pattern
+	check(t, table, "fileset", []cty.Value{str("[x]"), str("*")}, set("b.txt")) // brackets in the directory are not a pattern
 	check(t, table, "fileset", []cty.Value{str("c.d"), str("../*/*.txt")}, set("../[x]/b.txt", "../c.d/e.txt"))
 	check(t, table, "fileset", []cty.Value{str("c.d"), str("..")}, cty.SetValEmpty(cty.String))
 	check(t, table, "fileset", []cty.Value{str("c.d"), str("/../a.txt")}, set("../a.txt"))
@@ -244,7 +244,7 @@ func TestYAMLBounds(t *testing.T) {
 		check(t, table, "yamldecode", []cty.Value{str(text)}, "larger than 64 MiB")
 	}
 
-	// Many uses of one anchor at the top are nothing to fear.
+	// Many uses of one top-level anchor are not rejected.
 	text := "base: &base {a: 1, b: [x, y]}\nlist:\n" + strings.Repeat("- <<: *base\n  c: \"* & *base &base\"\n", 2000)
 	if size := expansion(text); size > 4*float64(len(text)) {
 		t.Errorf("%d bytes are taken for %g", len(text), size)
@@ -254,7 +254,7 @@ func TestYAMLBounds(t *testing.T) {
 	}
 }
 
-// TestConcurrent is for the race detector: a table is used by many at once.
+// TestConcurrent is for the race detector: a table is used concurrently.
 func TestConcurrent(t *testing.T) {
 	table := Table(Config{ReadFile: func(string) ([]byte, error) { return []byte(`${templatestring("x", {})}`), nil }})
 	var wg sync.WaitGroup

@@ -7,8 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// documented is the function index of OpenTofu 1.12, with what only the console
-// has.
+// documented is the function index of OpenTofu 1.12, with the functions of the console.
 const documented = `
 abs abspath alltrue anytrue base64decode base64encode base64gunzip base64gzip base64sha256 base64sha512 basename bcrypt
 can ceil chomp chunklist cidrcontains cidrhost cidrnetmask cidrsubnet cidrsubnets coalesce coalescelist compact concat

@@ -14,9 +14,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/value"
 )
 
-// FuzzCall calls any function with arguments from a JSON array, once as they
-// are, once all sensitive and once all unknown: no call panics, no message
-// tells a sensitive string, and a result of sensitive arguments is sensitive.
+// FuzzCall calls any function with arguments from a JSON array: unchanged, all sensitive, and
+// all unknown. No call panics, no message contains a sensitive string, and a result of
+// sensitive arguments is sensitive.
 func FuzzCall(f *testing.F) {
 	for _, seed := range []struct{ name, args string }{
 		{"cidrhost", `["10.0.0.0/8", 3]`}, {"cidrsubnet", `["fd00::/8", 8, 1e30]`}, {"cidrsubnets", `["10.0.0.0/30", 1, 1, 1]`},
@@ -72,8 +72,8 @@ func FuzzCall(f *testing.F) {
 	})
 }
 
-// arguments makes arguments of a JSON array, converted as an expression's would
-// be. Numbers whose size alone would take the time of the test are left out.
+// arguments converts a JSON array to arguments, like those of an expression. It returns false
+// for numbers whose size would make the test too slow.
 func arguments(fn function.Function, text string) ([]cty.Value, bool) {
 	if strings.ContainsAny(text, "eE") && strings.Contains(text, "99999") || len(text) > 4000 {
 		return nil, false

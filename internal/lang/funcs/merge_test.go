@@ -7,7 +7,7 @@ import (
 	"github.com/zclconf/go-cty/cty/function/stdlib"
 )
 
-// TestMerge holds merge to what cty's answers, for all pairs of some values.
+// TestMerge compares merge with cty's for all pairs of some values.
 func TestMerge(t *testing.T) {
 	s := cty.StringVal
 	obj := func(v cty.Value) cty.Value { return cty.ObjectVal(map[string]cty.Value{"a": v, "b": s("b")}) }

@@ -15,9 +15,8 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// TestPeer asks the console of OpenTofu about every expression in
-// testdata/answers.txt and compares what it prints with what the functions here
-// give. Texts of errors are only listed.
+// TestPeer evaluates every expression in testdata/answers.txt with OpenTofu's console and
+// compares the output with that of the functions here. Texts of errors are only listed.
 func TestPeer(t *testing.T) {
 	tofu := os.Getenv("TERRACE_TEST_TOFU")
 	if tofu == "" {
@@ -46,8 +45,8 @@ func TestPeer(t *testing.T) {
 	}
 }
 
-// peerAnswers asks in as few processes as there are errors, since a console
-// that reads from a pipe ends with the first.
+// peerAnswers starts one process for each error, since a console that reads from a pipe ends
+// with the first.
 func peerAnswers(t *testing.T, tofu, dir string, ask []string) []string {
 	const sep = "@@@"
 	var answers []string
@@ -75,7 +74,7 @@ func peerAnswers(t *testing.T, tofu, dir string, ask []string) []string {
 	return answers
 }
 
-// flat takes the frame off a printed error.
+// flat removes the frame from a printed error.
 func flat(s string) string {
 	s = strings.NewReplacer("│", "", "╷", "", "╵", "", "Error: ", "").Replace(s)
 	s = strings.Join(strings.Fields(s), " ")
@@ -83,8 +82,8 @@ func flat(s string) string {
 	return s
 }
 
-// TestPeerSignatures compares names, types and nullability of parameters and
-// the types of results with what OpenTofu reports of its functions.
+// TestPeerSignatures compares names, types and nullability of parameters and the types of
+// results with the signatures that OpenTofu reports.
 func TestPeerSignatures(t *testing.T) {
 	tofu := os.Getenv("TERRACE_TEST_TOFU")
 	if tofu == "" {
@@ -147,7 +146,7 @@ func TestPeerSignatures(t *testing.T) {
 		}
 		have.Return = asJSON(ret)
 		if strings.TrimPrefix(name, "core::") == "contains" {
-			want.Params[1].Nullable = have.Params[1].Nullable // takes null here
+			want.Params[1].Nullable = have.Params[1].Nullable // accepts null here
 		}
 		if d := cmp.Diff(want, have); d != "" {
 			t.Errorf("%s: %s", name, d)

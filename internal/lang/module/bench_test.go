@@ -12,7 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// The time of a call is the same whether there are a hundred or ten thousand.
+// The time per call is the same for a hundred and for ten thousand calls.
 func BenchmarkBuild(b *testing.B) {
 	for _, n := range []int{100, 2_000, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -29,7 +29,7 @@ func BenchmarkBuild(b *testing.B) {
 	}
 }
 
-// writeCalls writes n calls of a module that calls another, fifty a file.
+// writeCalls writes n calls of a module that calls another one, with fifty calls in each file.
 func writeCalls(b *testing.B, dir string, n int) {
 	files := map[string]string{
 		"mod/main.tf":       "variable \"name\" {}\nmodule \"inner\" {\n  source = \"./inner\"\n}\noutput \"name\" {\n  value = var.name\n}\n",

@@ -44,7 +44,7 @@ func TestConstraint(t *testing.T) {
 	}
 }
 
-// What is installed must be what the call asks for.
+// An installed module must satisfy the call.
 func TestBuildHoldsInstalled(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

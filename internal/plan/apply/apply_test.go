@@ -26,7 +26,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A world is a folder with a state and a provider, on which plans are made and carried out.
+// A world is a directory with a state and a provider, in which plans are made and applied.
 type world struct {
 	t         *testing.T
 	providers plantest.Providers
@@ -40,13 +40,13 @@ func newWorld(t *testing.T) *world {
 	return &world{t: t, providers: plantest.New(), journal: &journal{}}
 }
 
-// journal keeps what was begun and answered; it fails from a number of records on.
+// journal records calls and answers. It fails after a number of records.
 type journal struct {
 	mu    sync.Mutex
 	lines []string
 	fail  int
-	syncs bool  // are kept too
-	lost  error // what a sync ends with
+	syncs bool  // record syncs, too
+	lost  error // error of a sync
 }
 
 func (j *journal) Begin(_ int, address, action string) error {
@@ -89,7 +89,7 @@ func (j *journal) Sync() error {
 	return j.lost
 }
 
-// do plans and applies a configuration and returns what the plan says, in lines.
+// do plans and applies a configuration. It returns the plan in lines.
 func (w *world) do(text string, mode plan.Mode) (lines []string, res apply.Result, ds diag.List) {
 	w.t.Helper()
 	tree := plantest.Tree(w.t, text)
@@ -112,7 +112,7 @@ func (w *world) do(text string, mode plan.Mode) (lines []string, res apply.Resul
 	return lines, res, append(ds, more...)
 }
 
-// objects tells what state holds.
+// objects describes the objects in state.
 func (w *world) objects() []string {
 	var out []string
 	for _, o := range w.state.List() {
@@ -202,8 +202,8 @@ func TestLives(t *testing.T) {
 	}
 }
 
-// A replacement takes what configuration says where changes are ignored: there
-// is nothing left to ignore them against.
+// A replacement uses the configured values of arguments in ignore_changes, because there is no
+// object left to compare with.
 func TestIgnoredOnReplace(t *testing.T) {
 	w := newWorld(t)
 	text := func(n string) string {
@@ -270,7 +270,7 @@ func TestProviderBreaksPromises(t *testing.T) {
 	}
 }
 
-// Nothing is begun that the journal cannot record, and what was done is kept.
+// If the journal fails, no further action starts, and completed actions are kept.
 func TestJournalFails(t *testing.T) {
 	w := newWorld(t)
 	w.journal.fail = 2
@@ -284,7 +284,7 @@ func TestJournalFails(t *testing.T) {
 	}
 }
 
-// A check whose data source cannot be read has failed, and nothing stops.
+// A check whose data source cannot be read fails, and the apply continues.
 func TestCheckData(t *testing.T) {
 	w := newWorld(t)
 	w.providers.Data["x_thing"].Read = func(cty.Value) (cty.Value, diag.List) {
@@ -299,7 +299,8 @@ func TestCheckData(t *testing.T) {
 	}
 }
 
-// What cannot be destroyed stays, and the message has the place of its block.
+// An object that cannot be destroyed is kept, and the message has the source range of its
+// block.
 func TestDestroyFails(t *testing.T) {
 	w := newWorld(t)
 	if _, _, ds := w.do(thing+"}", plan.Normal); ds.HasErrors() {
@@ -315,8 +316,8 @@ func TestDestroyFails(t *testing.T) {
 	check(t, "state", []string{"x_thing.a"}, w.objects())
 }
 
-// A list of actions that cannot be carried out is an error, never an apply that
-// ends as if it were complete.
+// A list of actions that cannot be carried out is an error. The apply does not end as if it
+// were complete.
 func TestNothingCarriedOut(t *testing.T) {
 	w := newWorld(t)
 	tree := plantest.Tree(t, thing+"}")
@@ -331,8 +332,7 @@ func TestNothingCarriedOut(t *testing.T) {
 	}
 }
 
-// What was answered is on disk before anything starts that needs it, and nothing
-// waits that does not.
+// An answer is on disk before dependent actions start. Other actions do not wait for it.
 func TestSyncedBeforeDependents(t *testing.T) {
 	const chain = thing + "}\nresource \"x_thing\" \"b\" {\n  name = x_thing.a.id\n}\nresource \"x_thing\" \"c\" {\n  name = x_thing.b.id\n}"
 	w := newWorld(t)
@@ -357,7 +357,7 @@ func TestSyncedBeforeDependents(t *testing.T) {
 	}
 }
 
-// programs are provisioners that note in the journal of a test when they ran.
+// programs are provisioners that record in a test's journal when they ran.
 type programs struct{ in *journal }
 
 func (programs) Schema(string) *schema.Block     { return &schema.Block{} }
@@ -370,7 +370,7 @@ func (p programs) Run(context.Context, string, cty.Value, cty.Value, func(string
 	return nil
 }
 
-// A provisioner may take long, or end the machine: the object is on disk before it runs.
+// A provisioner may take long, or terminate the machine: the object is on disk before it runs.
 func TestSyncedBeforeProvisioners(t *testing.T) {
 	const made = thing + "  provisioner \"local-exec\" {}\n}"
 	w := newWorld(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/terrace-iac/terrace/plan"
 )
 
-// What tells people which object is meant is never a sensitive value, neither one
-// that configuration says is sensitive nor one of which the schema says so.
+// The name that identifies an object for users is never a sensitive value, whether the
+// configuration or the schema marks it.
 func TestSecretNamesAreNotShown(t *testing.T) {
 	w := newWorld(t)
 	w.providers.Managed["x_thing"].Schema.Block.Attributes["id"].Sensitive = true

@@ -8,8 +8,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// written is an object with arguments of every kind; null leaves out what may not
-// be written.
+// written returns an object with arguments of every kind. null omits those that must not be
+// written.
 func written(id, secret cty.Value) cty.Value {
 	return cty.ObjectVal(map[string]cty.Value{
 		"id": id, "name": cty.StringVal("n\n${x}"), "tags": cty.MapVal(map[string]cty.Value{"a b": cty.StringVal("c")}),
@@ -17,7 +17,8 @@ func written(id, secret cty.Value) cty.Value {
 	})
 }
 
-// What is written for an object gives its arguments back, but for what may not be written.
+// The generated block for an object results in the same arguments, except those that must not
+// be written.
 func TestGeneratedConfig(t *testing.T) {
 	s := &schema.Resource{Block: &schema.Block{Attributes: map[string]*schema.Attribute{
 		"id": {Type: cty.String, Computed: true}, "name": {Type: cty.String, Optional: true},

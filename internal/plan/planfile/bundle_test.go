@@ -13,7 +13,7 @@ import (
 	"github.com/terrace-iac/terrace/plan"
 )
 
-// bundle is one of three units, the second of which has no plan.
+// bundle returns a bundle of three units, the second of which has no plan.
 func bundle(t testing.TB) []byte {
 	t.Helper()
 	k := new(Packer)
@@ -85,7 +85,7 @@ func TestBundle(t *testing.T) {
 	}
 }
 
-// whole reads all of a bundle.
+// whole reads everything in a bundle.
 func whole(src []byte) error {
 	b, err := ReadBundle(bytes.NewReader(src), int64(len(src)), "1.0.0")
 	if err != nil {
@@ -99,8 +99,8 @@ func whole(src []byte) error {
 	return err
 }
 
-// TestBundleDamaged reads what is left of a bundle that was cut off, or in which a byte
-// is another one: whatever is read without an error is what was written.
+// TestBundleDamaged reads truncated bundles and bundles with a changed byte. Everything that is
+// read without an error must be unchanged.
 func TestBundleDamaged(t *testing.T) {
 	src := bundle(t)
 	if err := whole(src); err != nil {
@@ -119,7 +119,7 @@ func TestBundleDamaged(t *testing.T) {
 		other := bytes.Clone(src)
 		other[n] ^= 0x55
 		if whole(other) == nil {
-			unnoticed++ // times and the like, of which nothing is made
+			unnoticed++ // unused data such as times
 		}
 	}
 	if unnoticed > len(src)/9 {
@@ -127,7 +127,7 @@ func TestBundleDamaged(t *testing.T) {
 	}
 }
 
-// TestBundleHostile reads archives that nobody would write.
+// TestBundleHostile reads maliciously constructed archives.
 func TestBundleHostile(t *testing.T) {
 	raw := func(z *zip.Writer, name string, method uint16, size uint64, body string) {
 		w, err := z.CreateRaw(&zip.FileHeader{Name: name, Method: method, CompressedSize64: uint64(len(body)), UncompressedSize64: size})

@@ -147,7 +147,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		again, err := encodePlan(p, b)
 		if err != nil {
-			t.Skip() // a value that cannot be encoded, such as one of an odd number
+			t.Skip() // a value that cannot be encoded, such as an unusual number
 		}
 		if _, _, err := decodePlan(again); err != nil {
 			t.Fatalf("what was read cannot be read again: %v", err)

@@ -18,7 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/schema"
 )
 
-// schemas are those of the provider of plantest.
+// schemas returns the schemas of plantest's provider.
 type schemas struct{ providers plantest.Providers }
 
 func (s schemas) Resource(a addr.Provider, mode addr.Mode, typ string) *schema.Resource {
@@ -31,8 +31,7 @@ func (s schemas) ProviderConfig(a addr.Provider) *schema.Block {
 	return p.Config
 }
 
-// planned is the document of a plan to make what a configuration says, as other programs
-// read it.
+// planned returns the decoded JSON document of a plan for a configuration.
 func planned(t *testing.T, text string) map[string]any {
 	t.Helper()
 	providers, tree := plantest.New(), plantest.Tree(t, text)
@@ -58,7 +57,7 @@ func planned(t *testing.T, text string) map[string]any {
 	return doc
 }
 
-// at is what lies at a path of names and indices.
+// at returns the value at a path of names and indices.
 func at(t *testing.T, doc any, path ...any) any {
 	t.Helper()
 	for _, s := range path {
@@ -107,7 +106,7 @@ resource "x_thing" "b" {
 }
 `
 
-// Each part of the document says what the configuration above makes of it.
+// Each part of the document contains the expected content for the configuration above.
 func TestPlan(t *testing.T) {
 	doc := planned(t, text)
 	for _, test := range []struct {
@@ -144,7 +143,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// A plan of outputs alone has no changes of resources.
+// A plan with output changes only has no resource changes.
 func TestOutputsAlone(t *testing.T) {
 	doc := planned(t, "output \"a\" {\n  value = 1\n}\n")
 	if got := at(t, doc, "output_changes", "a", "after"); got != 1.0 {

@@ -25,7 +25,7 @@ func TestAcyclic(t *testing.T) {
 	}
 }
 
-// Of the soft needs only those on a cycle are left out, also where many are joined.
+// Only soft needs on a cycle are removed, also if many are joined.
 func TestSoftNeeds(t *testing.T) {
 	list := func() []plan.Action {
 		return []plan.Action{

@@ -12,8 +12,8 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// Something replaced in one order stands between two that are replaced in the
-// other; the list of actions has no cycle.
+// A resource that is replaced in one order is between two that are replaced in the other order.
+// The list of actions has no cycle.
 func TestActionsInBothOrders(t *testing.T) {
 	const text = `
 resource "x_thing" "a" {

@@ -7,8 +7,8 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 )
 
-// TestGather holds joined sets to what they are: the sorted union, whatever the
-// order, and nothing left behind for the next one.
+// TestGather checks that gather returns the sorted union of sets in any order, and leaves no
+// data for the next call.
 func TestGather(t *testing.T) {
 	set := func(ids ...int32) *depSet { return &depSet{ids: ids} }
 	for _, c := range []struct {

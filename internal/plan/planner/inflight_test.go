@@ -19,9 +19,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Who waits for another object keeps nobody from asking the provider: with chains
-// that stand one after the other, and with instances of one resource, as many calls
-// are in flight as may be.
+// A task that waits for another object does not block provider calls. With chains of resources
+// and with instances of one resource, the maximum number of calls is in flight.
 func TestCallsInFlight(t *testing.T) {
 	const chains = 10
 	var text strings.Builder
@@ -50,7 +49,7 @@ func TestCallsInFlight(t *testing.T) {
 	}
 }
 
-// Instances of one resource that nothing wants any more are read at once, too.
+// Instances of one resource that are not in the configuration are read concurrently, too.
 func TestOrphansInFlight(t *testing.T) {
 	d := state.New().Edit()
 	for i := range 30 {
@@ -68,7 +67,7 @@ func TestOrphansInFlight(t *testing.T) {
 	m.plan(providers, "provider \"x\" {}\n", d.Freeze())
 }
 
-// A meeting is a number of calls that begin at the same time.
+// A meeting waits until a number of calls are in flight at the same time.
 type meeting struct {
 	t         *testing.T
 	mu        sync.Mutex
@@ -77,7 +76,7 @@ type meeting struct {
 	open      func()
 }
 
-// attendants is how many calls may be in flight.
+// attendants is the maximum number of calls in flight.
 const attendants = 5
 
 func newMeeting(t *testing.T) *meeting {
@@ -86,7 +85,7 @@ func newMeeting(t *testing.T) *meeting {
 	return m
 }
 
-// attend is a call: the first ones wait for one another.
+// attend is called by each call: the first ones wait for one another.
 func (m *meeting) attend() {
 	m.mu.Lock()
 	m.now++
@@ -105,7 +104,7 @@ func (m *meeting) attend() {
 	m.mu.Unlock()
 }
 
-// plan makes a plan and sees to it that all were there.
+// plan makes a plan and checks that the maximum was reached.
 func (m *meeting) plan(providers plantest.Providers, text string, s *state.State) {
 	m.t.Helper()
 	_, ds := planner.Make(context.Background(), planner.Input{

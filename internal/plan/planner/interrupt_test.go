@@ -13,8 +13,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// An interrupt ends the wait of one evaluation for another, and the plan is not taken for a
-// whole one, though no provider call was given up.
+// An interrupt ends the wait of one evaluation for another. The plan is marked as incomplete
+// although no provider call was cancelled.
 func TestInterruptEndsWaits(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -23,12 +23,12 @@ func TestInterruptEndsWaits(t *testing.T) {
 	providers.Data["x_thing"].Read = func(v cty.Value) (cty.Value, diag.List) {
 		close(begun)
 		<-ctx.Done()
-		time.Sleep(50 * time.Millisecond) // those who wait give up meanwhile
+		time.Sleep(50 * time.Millisecond) // waiting tasks stop meanwhile
 		return v, nil
 	}
 	go func() {
 		<-begun
-		time.Sleep(50 * time.Millisecond) // the other task waits by now
+		time.Sleep(50 * time.Millisecond) // the other task is waiting now
 		cancel()
 	}()
 	p, ds := Make(ctx, Input{

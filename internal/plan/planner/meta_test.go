@@ -13,13 +13,13 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// What is wrong with a provider_meta block is reported once, at its place.
+// Errors in a provider_meta block are reported once, with their source range.
 func TestProviderMeta(t *testing.T) {
 	meta := &schema.Block{Attributes: map[string]*schema.Attribute{"team": {Type: cty.String, Optional: true}}}
 	for _, c := range []struct {
 		argument string
 		meta     *schema.Block
-		want     string // in the one message
+		want     string // text in the only message
 		line     int
 	}{
 		{`team = "a"`, meta, "", 0},

@@ -16,8 +16,8 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// Which action comes after which: of creating, changing, destroying and both orders of
-// replacing, of two objects of which b depends on a.
+// The order of actions for creating, updating, destroying and both kinds of replacing two
+// objects, of which b depends on a.
 func TestActionOrder(t *testing.T) {
 	was := state.New().Edit()
 	for _, o := range []struct {
@@ -63,7 +63,7 @@ func TestActionOrder(t *testing.T) {
 	}
 }
 
-// orderOf writes the actions of a plan with those that come right before them.
+// orderOf returns the actions of a plan with their direct predecessors.
 func orderOf(p *plan.Plan) (out []string) {
 	name := func(i int) string {
 		a := p.Actions[i]

@@ -19,19 +19,19 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// graphMaker draws configurations in which modules, whole and by output, depends_on and
-// checks with data sources of their own refer to one another.
+// graphMaker generates random configurations in which modules, module outputs, depends_on and
+// checks with data sources refer to one another.
 type graphMaker struct {
 	r     *rand.Rand
 	files strings.Builder
-	n     int // modules so far
+	n     int // number of modules so far
 }
 
 func (g *graphMaker) chance(of int) bool { return g.r.IntN(of) == 0 }
 
 func (g *graphMaker) one(of ...string) string { return of[g.r.IntN(len(of))] }
 
-// module is the text of a module, which has an output o and takes a variable a.
+// module returns the text of a module with an output o and a variable a.
 func (g *graphMaker) module(depth int, from string) string {
 	var b strings.Builder
 	values, names := []string{"var.a", `"x"`}, []string(nil)
@@ -41,7 +41,7 @@ func (g *graphMaker) module(depth int, from string) string {
 			fmt.Fprintf(&b, "  depends_on = [%s]\n", g.one(names...))
 		}
 	}
-	if g.chance(5) { // a name that is only declared below, or never: a cycle or an error
+	if g.chance(5) { // a name that is declared later, or never: a cycle or an error
 		values = append(values, g.one("local.l1", "module.m1", "output.o", "local.l2"))
 	}
 	b.WriteString("variable \"a\" { default = null }\n")
@@ -90,7 +90,7 @@ func (g *graphMaker) module(depth int, from string) string {
 	return b.String()
 }
 
-// Planning always ends, and which tasks run beside each other shows in nothing.
+// Planning always ends, and its result does not depend on which tasks run concurrently.
 func TestRandomChecksEnd(t *testing.T) {
 	count := 150
 	if testing.Short() {
@@ -112,7 +112,7 @@ func TestRandomChecksEnd(t *testing.T) {
 	}
 }
 
-// planWithin plans a configuration, and fails where that does not end.
+// planWithin plans a configuration. The test fails if planning does not end.
 func planWithin(t *testing.T, seed uint64, text string, parallelism int, prior *state.State) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -143,7 +143,7 @@ func planWithin(t *testing.T, seed uint64, text string, parallelism int, prior *
 	}
 }
 
-// described is what can be seen of a plan.
+// described returns a text with all visible parts of a plan.
 func described(p *plan.Plan, ds diag.List) string {
 	var b strings.Builder
 	for _, c := range p.Changes {

@@ -14,8 +14,8 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// What a resource with create_before_destroy depends on is replaced in the same
-// order, also where there is so much that the lists of dependencies are cut.
+// The dependencies of a resource with create_before_destroy are replaced in the same order,
+// even if the lists of dependencies are truncated.
 func TestCreateBeforeDestroyOfChain(t *testing.T) {
 	const n = 5
 	var text strings.Builder

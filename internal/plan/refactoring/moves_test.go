@@ -17,8 +17,8 @@ func instance(name string) addr.Instance {
 	return addr.AbsResource{Resource: addr.Resource{Mode: addr.Managed, Type: "x_thing", Name: name}}.Instance(addr.Key{})
 }
 
-// An object that two blocks are about is moved inside its module first, in
-// whatever order they stand.
+// If two blocks apply to an object, it is first moved inside its module, in any order of the
+// blocks.
 func TestApplyInModule(t *testing.T) {
 	const text = `
 module "z" { source = "./m" }
@@ -49,7 +49,7 @@ resource "x_thing" "c" {}
 	}
 }
 
-// holding is a state that holds instances with the given names.
+// holding returns a state with instances of the given names.
 func holding(names ...string) *state.State {
 	d := state.New().Edit()
 	for _, name := range names {
@@ -71,7 +71,7 @@ func TestApply(t *testing.T) {
 		name    string
 		text    string
 		have    []string
-		want    map[string]string // address to whose object is there
+		want    map[string]string // address to the original name of the object there
 		blocked []string
 	}{
 		{"one", moved("a", "b"), []string{"a"}, map[string]string{"b": "a"}, nil},

@@ -13,8 +13,8 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// Of finds what is said of an instance, wherever the block stands and whatever
-// keys it gives; of several blocks the one with the most specific address counts.
+// Of returns the instruction for an instance, in any order of blocks and for any keys. The
+// block with the most specific address wins.
 func TestRemovalsOf(t *testing.T) {
 	const text = `
 module "kept" { source = "./m" }
@@ -104,7 +104,7 @@ removed {
 	}
 }
 
-// Blocks that say different things about one address are an error, wherever they stand.
+// Blocks with different instructions for one address are an error, in any order.
 func TestContradictoryRemovals(t *testing.T) {
 	const destroy, keep = " lifecycle { destroy = true }\n", " lifecycle { destroy = false }\n"
 	const run = " provisioner \"local-exec\" {\n when = destroy\n command = \"true\"\n }\n"
@@ -136,7 +136,7 @@ func TestContradictoryRemovals(t *testing.T) {
 	}
 }
 
-// The time that an instance takes is the same however many blocks there are.
+// The time per instance is independent of the number of blocks.
 func BenchmarkRemovals(b *testing.B) {
 	for _, n := range []int{1_000, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

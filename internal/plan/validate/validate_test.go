@@ -16,7 +16,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// provisioners are the built-in ones.
+// provisioners contains the built-in types.
 type provisioners struct{}
 
 func (provisioners) Schema(typ string) *schema.Block { return provisioner.Schema(typ) }
@@ -56,7 +56,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestWithout shows what is found without providers, and what is not complained of.
+// TestWithout checks which errors are found without providers, and that there are no wrong
+// ones.
 func TestWithout(t *testing.T) {
 	for _, c := range []struct {
 		name, config string
@@ -80,7 +81,7 @@ func TestWithout(t *testing.T) {
 	}
 }
 
-// lines tells each message in a line.
+// lines returns each message as a line.
 func lines(ds diag.List) []string {
 	var out []string
 	for _, m := range ds {

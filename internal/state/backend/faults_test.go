@@ -26,12 +26,12 @@ var runs = flag.Int("faults", 60, "how many random runs with faults there are")
 
 var errService = errors.New("the service failed")
 
-// A faulty object fails now and then: before it did anything, or after.
+// A faulty object fails at random: before or after it did something.
 type faulty struct {
 	backend.Object
 	rng  *rand.Rand
-	rate float64 // of calls that fail
-	// blind hides versions and who holds the lock, so that the store must compare by
+	rate float64 // fraction of calls that fail
+	// blind hides versions and the holder of the lock, so that the store must compare by
 	// reading.
 	blind bool
 }
@@ -63,7 +63,7 @@ func (f *faulty) Write(ctx context.Context, data []byte, prior backend.Prior, lo
 	}
 	v, err := f.Object.Write(ctx, data, prior, lock)
 	if err == nil && f.before() != nil {
-		return "", errService // it was written
+		return "", errService // after writing
 	}
 	if f.blind {
 		v = ""
@@ -85,18 +85,18 @@ func (f *faulty) Unlock(ctx context.Context, id string) error {
 	return f.Object.Unlock(ctx, id)
 }
 
-// A world is one state on a service, and two machines that work on it.
+// A world is one state on a service and two machines that work on it.
 type world struct {
 	t        *testing.T
 	rng      *rand.Rand
 	services backend.Services
 	blind    bool
 	rate     float64
-	known    map[string]bool // what providers answered
+	known    map[string]bool // objects that providers answered
 }
 
-// run is what a machine does with the state: it creates so many objects, and in the
-// middle of that something may happen. killed says that it does not come to its end.
+// run describes the work of a machine on the state: it creates a number of objects, and an
+// event may happen in the middle. killed means that it is killed before the end.
 type run struct {
 	dir     string
 	name    string
@@ -132,7 +132,7 @@ func created(name string) []state.Change {
 	}}
 }
 
-// apply creates objects as an apply does.
+// apply creates objects like an apply.
 func (w *world) apply(r run) {
 	h, ds := statemgr.Take(w.t.Context(), w.options(r))
 	if ds.HasErrors() {
@@ -168,7 +168,7 @@ func (w *world) apply(r run) {
 	h.End(final)
 }
 
-// unlock releases the lock, whoever has it, as force-unlock does.
+// unlock releases the lock of any holder, like force-unlock.
 func (w *world) unlock() {
 	rate := w.rate
 	w.rate = 0
@@ -184,7 +184,7 @@ func (w *world) unlock() {
 	}
 }
 
-// found are the objects in the store and in the files that the machines left.
+// found returns the objects in the store and in the files of the machines.
 func (w *world) found(dirs ...string) map[string]bool {
 	w.rate = 0
 	out := map[string]bool{}
@@ -196,7 +196,7 @@ func (w *world) found(dirs ...string) map[string]bool {
 			out[a.Resource.Name] = true
 		}
 	}
-	for i, dir := range dirs { // what is in journals goes into the state, or apart
+	for i, dir := range dirs { // journals are merged into the state, or saved to a file
 		w.unlock()
 		h, ds := statemgr.Take(w.t.Context(), w.options(run{dir: dir, name: fmt.Sprintf("look%d", i)}))
 		if ds.HasErrors() {
@@ -225,9 +225,9 @@ func (w *world) found(dirs ...string) map[string]bool {
 	return out
 }
 
-// Whatever fails, and though the lock is taken away and another machine works on the
-// state meanwhile: what providers answered is in the state, in a journal that goes into
-// it, or in errored.tfstate, and what another run wrote is not written over.
+// Whatever fails, and even if the lock is taken away and another machine works on the state:
+// every answered object is in the state, in a journal that is merged into it, or in
+// errored.tfstate. The writes of another run are not overwritten.
 func TestNothingIsLost(t *testing.T) {
 	stolen, killed, answered := 0, 0, 0
 	for seed := range *runs {

@@ -9,7 +9,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
-// An Object whose lock somebody else holds until a time.
+// heldObject is an Object whose lock another process holds until a certain time.
 type heldObject struct {
 	Object
 	until time.Time
@@ -25,7 +25,7 @@ func (o *heldObject) Lock(context.Context, store.LockInfo) (string, error) {
 
 func (o *heldObject) Unlock(context.Context, string) error { return nil }
 
-// A lock is asked for until the timeout has passed, and the last time at its end.
+// The lock is requested until the timeout, and for the last time at its end.
 func TestLockTimeout(t *testing.T) {
 	for _, c := range []struct {
 		held, timeout, waited time.Duration

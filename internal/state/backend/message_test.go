@@ -9,7 +9,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 )
 
-// A request that an interrupt ended is reported as that, without advice about the service.
+// The message about a request that an interrupt cancelled contains no advice about the service.
 func TestMessageOfInterrupt(t *testing.T) {
 	err := &Error{Answer: "host: context canceled", Advice: "Check that the address is right.", Err: fmt.Errorf("get: %w", context.Canceled)}
 	m := Message(diag.CodeBackendReadFailed, "Failed to read the state", "https://host/state", err)[0]

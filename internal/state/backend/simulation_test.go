@@ -50,23 +50,23 @@ import (
 
 // # The simulation
 //
-// A seed is a world: two stores of the same or another kind, two machines with clocks and
-// disks, and a network between them, all in one process and in synthetic time. The
-// machines plan, apply and migrate, alone and at once; every request to a store may be
-// dropped before or after it was carried out, delayed, sent twice, or answered 429, 500,
-// 503 or 412 in place of the service, and the process that sent it may die there, with its
-// disk as it is at that moment, or with its disk lost where the journal is kept in the
-// store. Locks are taken away in the middle of runs. Then the network heals, and what the
-// stores and the disks hold is held against what providers answered.
+// A seed determines a world: two stores of the same or different kinds, two machines with
+// clocks and disks, and a network between them, all in one process and in synthetic time. The
+// machines plan, apply and migrate, alone and concurrently. Every request to a store may be
+// dropped before or after it was carried out, delayed, sent twice, or answered with 429, 500,
+// 503 or 412 instead of the service's response. The process that sent it may die at that
+// moment. Its disk then remains as it is, or is lost if the journal is kept in the store. Locks
+// are taken away during runs. Then the network recovers, and the contents of the stores and
+// disks are compared with the providers' answers.
 //
-// Everything is drawn from the seed, so a failure is run again with -simseed.
+// Everything is derived from the seed, so that -simseed reproduces a failure.
 
 var (
 	simulations = flag.Int("sim", 50, "how many worlds are simulated")
 	firstWorld  = flag.Uint64("simseed", 0, "the seed of the first world")
 )
 
-// tally counts what happened in all worlds.
+// tally counts the events in all worlds.
 type tally struct {
 	mu sync.Mutex
 	n  map[string]int
@@ -104,33 +104,33 @@ func TestSimulation(t *testing.T) {
 type simulation struct {
 	t      *testing.T
 	seed   uint64
-	rng    *rand.Rand // of the world; machines have their own
+	rng    *rand.Rand // for the world; machines have their own
 	c      *tally
 	dir    string
-	stores []place // the present one first
+	stores []place // the current one first
 	over   chan struct{}
 	trace  []string
 
 	segments bool        // journals are kept in the store
 	stolen   atomic.Bool // a lock was taken away
-	expires  bool        // a lock ends by itself where it is not renewed in time, as its holder finds out when it writes
-	// bare says that a store has no conditions of writes, and no clock but its own: who takes
-	// its lock away there while a write is on its way may lose that one, whatever is done here,
-	// and whose clock is wrong is refused.
+	expires  bool        // a lock that is not renewed in time expires, which its holder finds out when it writes
+	// bare means that a store has no conditional writes and uses its own clock. If a lock is
+	// taken away there during a write, that write may be lost in any implementation, and a
+	// client with a wrong clock is refused.
 	bare   bool
-	healed atomic.Bool // there are no faults any more
+	healed atomic.Bool // there are no more faults
 	holder *process
 
 	mu    sync.Mutex
 	known map[string]*answered
 	disks int
-	alive sync.WaitGroup // processes, those among them that wait for the end of the world
+	alive sync.WaitGroup // processes, including those that wait for the end of the world
 }
 
-// answered is an object that a provider answered with.
+// answered is an object that a provider returned.
 type answered struct {
 	by   *machine
-	safe bool // it has to outlive the disk
+	safe bool // it must survive the loss of the disk
 }
 
 // A place is a store.
@@ -152,7 +152,7 @@ func newSimulation(t *testing.T, seed uint64, dir string, c *tally) *simulation 
 	return w
 }
 
-// place makes an empty store of a random kind.
+// place creates an empty store of a random kind.
 func (w *simulation) place() place {
 	text := cty.StringVal
 	switch n := w.rng.IntN(11); n {
@@ -161,7 +161,7 @@ func (w *simulation) place() place {
 		return place{cos.Kind(), map[string]cty.Value{"bucket": text(s.Bucket), "region": text(s.Region), "prefix": text("p"), "secret_id": text(s.ID), "secret_key": text(s.Key)}, s}
 	case 9:
 		s := servers.NewOSS()
-		at := text("http://127.0.0.1") // what is reached by an address has the bucket in its paths
+		at := text("http://127.0.0.1") // a service with a custom address has the bucket in its paths
 		return place{oss.Kind(), map[string]cty.Value{
 			"bucket": text(s.Bucket), "endpoint": at, "tablestore_endpoint": at, "tablestore_table": text(s.Table), "access_key": text(s.ID), "secret_key": text(s.Key),
 		}, s}
@@ -209,13 +209,13 @@ type machine struct {
 	name string
 	rng  *rand.Rand
 	skew time.Duration
-	rate float64 // of requests that something happens to
+	rate float64 // fraction of requests with a fault
 	disk string
-	made int         // objects
-	died atomic.Bool // its last process
+	made int         // number of objects
+	died atomic.Bool // its last process died
 }
 
-// newRand draws for several goroutines.
+// newRand returns a random source for several goroutines.
 func newRand(seed, n uint64) *rand.Rand { return rand.New(&source{pcg: rand.NewPCG(seed, n)}) }
 
 type source struct {
@@ -229,13 +229,13 @@ func (s *source) Uint64() uint64 {
 	return s.pcg.Uint64()
 }
 
-// A process runs on a machine. What goes on of one that has died comes to nothing.
+// A process runs on a machine. After it has died, its remaining actions have no effect.
 type process struct {
 	*machine
-	disk string // as it was when the process began; that of the machine is another once it died
+	disk string // disk at the start of the process; the machine gets another disk when it dies
 	dead atomic.Bool
-	die  int  // the request at which it dies; 0: none
-	calm bool // nothing happens to its requests
+	die  int  // number of the request at which it dies; 0 means never
+	calm bool // its requests have no faults
 	sent atomic.Int64
 	gone chan struct{} // closed when it dies
 }
@@ -305,13 +305,13 @@ func canned(r *http.Request, status int) *http.Response {
 	return &http.Response{StatusCode: status, Status: http.StatusText(status), Header: h, Body: io.NopCloser(strings.NewReader("planted")), Request: r, ProtoMajor: 1, ProtoMinor: 1}
 }
 
-// RoundTrip sends a request through the network. A process that has died waits here for
-// the end of the world, so that it does nothing any more.
+// RoundTrip sends a request through the network. A process that has died waits here for the end
+// of the world, so that it does nothing more.
 func (x wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	m := x.m
 	var body []byte
 	if r.Body != nil {
-		body, _ = io.ReadAll(r.Body) // a buffer
+		body, _ = io.ReadAll(r.Body) // a buffer cannot fail
 		r.Body.Close()
 	}
 	if m.dead.Load() {
@@ -371,8 +371,8 @@ func (x wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	return canned(r, http.StatusPreconditionFailed), nil
 }
 
-// crash ends the process: the disk stays as it is now, or is lost where the store has
-// what matters.
+// crash ends the process. The disk remains as it is, or is lost if the store contains
+// everything important.
 func (m *process) crash() {
 	m.dead.Store(true)
 	m.died.Store(true)
@@ -380,7 +380,7 @@ func (m *process) crash() {
 	w := m.w
 	w.c.add("crashes", 1)
 	next := w.newDisk()
-	if w.segments && !w.stolen.Load() && m.rng.IntN(2) == 0 { // what a run does whose lock was taken away is safe on its machine alone
+	if w.segments && !w.stolen.Load() && m.rng.IntN(2) == 0 { // after its lock was taken away, the results of a run are only safe on its machine
 		w.c.add("burnt disks", 1)
 		w.mu.Lock()
 		for name, a := range w.known {
@@ -407,7 +407,7 @@ func (m *process) crash() {
 	m.machine.disk = next
 }
 
-// store opens a store as a new process does.
+// store opens a store like a new process.
 func (m *process) store(p place) (store.Store, backend.Backend, backend.Services) {
 	w := m.w
 	t := &http.Transport{TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}} // without HTTP/2, which would register itself
@@ -417,7 +417,7 @@ func (m *process) store(p place) (store.Store, backend.Backend, backend.Services
 		Dir: w.dir, Home: w.dir, Who: m.name, Version: "1.12.6", Env: sys.Env{}, Shared: new(backend.Shared), Transport: t, Run: sys.NoChildren,
 		Now: func() time.Time { return time.Now().Add(m.skew) },
 		Sleep: func(ctx context.Context, d time.Duration) error {
-			if d%(100*time.Millisecond) != 0 { // whatever the jitter says, so that the seed decides
+			if d%(100*time.Millisecond) != 0 { // independent of jitter, so that only the seed decides
 				d = time.Duration(1 + m.rng.IntN(2_000_000_000))
 			}
 			select {
@@ -436,9 +436,9 @@ func (m *process) store(p place) (store.Store, backend.Backend, backend.Services
 	}
 	b, err := p.kind.Open(w.t.Context(), backendtest.Config(w.t, p.kind, p.config), s)
 	switch {
-	case err != nil && (!m.calm && !w.healed.Load() || m.dead.Load()): // some kinds ask their service first
+	case err != nil && (!m.calm && !w.healed.Load() || m.dead.Load()): // some kinds send requests when they are opened
 		w.note("%s cannot open %s: %v", m.name, p.kind.Name, err)
-		runtime.Goexit() // so the process ends
+		runtime.Goexit() // the process ends
 	case err != nil:
 		w.t.Fatal(err)
 	}
@@ -453,14 +453,14 @@ func (m *process) options(p place) statemgr.Options {
 	st, _, s := m.store(p)
 	return statemgr.Options{
 		Store: st, Journal: backend.JournalPath(st, m.disk, store.Default), Dir: m.disk, Segments: backend.BlobsOf(st), StateID: backend.StateID(st, store.Default),
-		User: journal.User{Dir: m.w.dir}, Adopt: func(string, *journal.Recovered) diag.List { return nil }, // after a crash the disk is another folder
+		User: journal.User{Dir: m.w.dir}, Adopt: func(string, *journal.Recovered) diag.List { return nil }, // after a crash the disk is another directory
 		KeepSegments: m.w.segments,
 		Lock:         &store.LockInfo{Operation: "OperationTypeApply", Who: m.name, Created: s.Now()}, Timeout: time.Duration(m.rng.IntN(2)) * time.Minute,
 	}
 }
 
-// start runs something in a process on a machine, which dies at one of its requests,
-// perhaps. The result waits for its end, one way or the other.
+// start runs a function in a process on a machine, which may die at one of its requests. The
+// result waits for the end of the process.
 func (m *machine) start(f func(p *process)) (wait func()) {
 	p := &process{machine: m, disk: m.disk, gone: make(chan struct{})}
 	m.died.Store(false)
@@ -496,7 +496,7 @@ func (m *process) plan(p place) {
 	}
 }
 
-// took notes that the process holds the lock, which nobody else may hold.
+// took records that the process holds the lock, which no other process may hold.
 func (m *process) took() {
 	w := m.w
 	w.mu.Lock()
@@ -524,7 +524,7 @@ func (m *process) leaves() {
 	}
 }
 
-// apply makes objects, as an apply does.
+// apply creates objects like an apply.
 func (m *process) apply(p place) {
 	w, ctx := m.w, m.w.t.Context()
 	o := m.options(p)
@@ -562,9 +562,9 @@ func (m *process) apply(p place) {
 		name := fmt.Sprintf("%s_%d", m.name, m.made)
 		if err := h.Begin(i, name, "create"); err != nil {
 			w.note("%s cannot begin %s: %v", m.name, name, err)
-			break // nothing is asked of the provider
+			break // no further provider call
 		}
-		time.Sleep(time.Duration(1+m.rng.IntN(15_000)) * time.Millisecond) // the provider
+		time.Sleep(time.Duration(1+m.rng.IntN(15_000)) * time.Millisecond) // the provider call
 		if m.dead.Load() {
 			return
 		}
@@ -628,8 +628,8 @@ func (m *process) migrate() {
 	}
 }
 
-// unlock releases the lock of a store, whoever has it. Where a store has two, each may be
-// somebody else's.
+// unlock releases the lock of any holder. If a store has two locks, they may have different
+// holders.
 func (w *simulation) unlock(p place) {
 	op := &process{machine: &machine{w: w, name: "operator", rng: newRand(w.seed, 9)}, calm: true}
 	for range 3 {
@@ -664,7 +664,7 @@ func (w *simulation) run() {
 			m.start((*process).migrate)()
 		case 2, 3:
 			m.start(func(x *process) { x.apply(p) })()
-		default: // both at once
+		default: // both at the same time
 			first := m.start(func(x *process) { x.apply(p) })
 			time.Sleep(time.Duration(w.rng.IntN(20_000)+1) * time.Millisecond)
 			if w.rng.IntN(2) == 0 && !w.bare {
@@ -677,7 +677,7 @@ func (w *simulation) run() {
 			second()
 			w.c.add("runs at once", 1)
 		}
-		if m.died.Load() || other.died.Load() || w.rng.IntN(8) == 0 { // somebody looks after the locks
+		if m.died.Load() || other.died.Load() || w.rng.IntN(8) == 0 { // an operator releases the locks
 			w.unlock(w.stores[0])
 			w.unlock(w.stores[1])
 		}
@@ -685,10 +685,10 @@ func (w *simulation) run() {
 	w.check(a, b)
 	close(w.over)
 	w.alive.Wait()
-	time.Sleep(time.Minute) // what journals do in the background
+	time.Sleep(time.Minute) // background work of journals
 }
 
-// apart adds the objects in journals that are kept apart in a store.
+// apart adds the objects in journals that a store keeps under another name.
 func (w *simulation) apart(from statemgr.Segments, found map[string]bool) {
 	if from == nil {
 		return
@@ -713,8 +713,8 @@ func (w *simulation) apart(from statemgr.Segments, found map[string]bool) {
 	}
 }
 
-// check lets the network heal, has every machine look once more, and holds what there is
-// against what was answered.
+// check removes all faults, lets every machine run once more, and compares the result with the
+// providers' answers.
 func (w *simulation) check(machines ...*machine) {
 	w.healed.Store(true)
 	found := map[string]bool{}
@@ -742,7 +742,7 @@ func (w *simulation) check(machines ...*machine) {
 			add(s)
 			w.apart(x.options(p).Segments, found)
 		}
-		files, _ := filepath.Glob(filepath.Join(m.disk, "*.tfstate")) // errored and replaced ones
+		files, _ := filepath.Glob(filepath.Join(m.disk, "*.tfstate")) // errored and replaced states
 		for _, f := range files {
 			w.c.add("errored.tfstate", 1)
 			b, err := os.ReadFile(f)

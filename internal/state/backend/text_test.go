@@ -37,7 +37,7 @@ func TestTexts(t *testing.T) {
 		}
 		for range 2 {
 			r := text.Open()
-			if err := iotest.TestReader(r, want); err != nil && n < keep { // it reads byte by byte, too
+			if err := iotest.TestReader(r, want); err != nil && n < keep { // it also reads byte by byte
 				t.Error(err)
 			} else if got, err := io.ReadAll(text.Open()); err != nil || !bytes.Equal(got, want) {
 				t.Errorf("%d bytes: %d are read: %v", n, len(got), err)

@@ -35,7 +35,7 @@ func TestAzureMistakes(t *testing.T) {
 	}
 }
 
-// A vault that asks for a token for something else does not get one.
+// A vault that requests a token for another resource does not get one.
 func TestAzureChallenge(t *testing.T) {
 	with := services(t, t.TempDir())
 	for header, want := range map[string]string{

@@ -26,7 +26,7 @@ import (
 
 var ctx = context.Background()
 
-// static evaluates what needs no scope.
+// static evaluates an expression without a scope.
 func static(x hcl.Expression) (cty.Value, diag.List) {
 	v, diags := x.Value(nil)
 	return v, diag.FromHCL(diags)
@@ -47,7 +47,7 @@ func parse(t *testing.T, text string, s backend.Services) *Config {
 	return c
 }
 
-// opened is what a target makes of a payload, sealed0 the payload that it makes.
+// opened returns the plain text of a payload, and sealed0 the sealed payload.
 func opened(t *Target, payload []byte) (plain []byte, migrate bool, err error) {
 	r, migrate, err := t.Open(bytes.NewReader(payload), int64(len(payload)))
 	if err == nil {
@@ -66,7 +66,7 @@ func sealed0(t *Target, plain []byte, serial uint64, lineage string) ([]byte, er
 	return b.Bytes(), err
 }
 
-// vectors are the states that OpenTofu has encrypted, unpacked into folders.
+// vectors runs a test for each state that OpenTofu encrypted, extracted to a directory.
 func vectors(t *testing.T, run func(t *testing.T, dir, config string)) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) < 5 {
@@ -122,7 +122,7 @@ func TestVectors(t *testing.T) {
 	})
 }
 
-// What is sealed here is read by OpenTofu.
+// OpenTofu can read states that are encrypted here.
 func TestBeside(t *testing.T) {
 	tofu := servers.Tofu(t)
 	vectors(t, func(t *testing.T, dir, config string) {
@@ -206,7 +206,7 @@ func TestRecords(t *testing.T) {
 	target := parse(t, fast+"state {\n method = method.aes_gcm.m\n}", s).State(ctx)
 	records := target.Records()
 	start := time.Now()
-	for range 200 { // a key is derived once, not for each record
+	for range 200 { // the key is derived once, not for each record
 		sealed, err := sealing.Append(records, []byte("head"), []byte("secret"))
 		if err != nil || !bytes.HasPrefix(sealed, []byte("head")) || bytes.Contains(sealed, []byte("secret")) {
 			t.Fatalf("%q %v", sealed, err)
@@ -227,7 +227,7 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// TF_ENCRYPTION wins over the block, argument by argument.
+// TF_ENCRYPTION overrides the block, argument by argument.
 func TestOverlay(t *testing.T) {
 	s := services(t, t.TempDir())
 	f, diags := hclsyntax.ParseConfig([]byte(strings.Replace(fast, "correct-horse", "wrong-horse-x", 1)+"state {\n method = method.unencrypted.u\n fallback {\n method = method.aes_gcm.m\n}\n}"), "x.tf", hcl.InitialPos)
@@ -284,7 +284,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// Whatever a file says, opening it ends with an answer.
+// For any content, opening a file ends.
 func FuzzOpen(f *testing.F) {
 	f.Add([]byte(`{"serial":1,"lineage":"x","meta":{"key_provider.pbkdf2.p":"e30="},"encrypted_data":"AAAA","encryption_version":"v0"}`))
 	f.Add([]byte(`{"encryption_version":"v1"}`))
@@ -295,7 +295,7 @@ func FuzzOpen(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if bytes.Contains(b, []byte("iterations")) {
-			return // each number of iterations is allowed that the peers allow, and takes its time
+			return // all numbers of iterations that OpenTofu allows are allowed and take their time
 		}
 		_, _, _ = opened(c.State(ctx), b)
 	})

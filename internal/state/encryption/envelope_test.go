@@ -16,8 +16,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/sealing"
 )
 
-// Envelopes are read as a parser of JSON reads them, however they are written and in
-// whatever pieces they come; one that breaks off is an error.
+// Envelopes are read like a JSON parser reads them, in any format and in pieces of any size. A
+// truncated one is an error.
 func TestEnvelopesAreReadInPieces(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for n := range 60 {
@@ -100,7 +100,8 @@ func TestEnvelopesAreReadInPieces(t *testing.T) {
 	}
 }
 
-// A large state is in memory once when it is sealed, and once when it is opened.
+// The text of a large state is in memory once when it is encrypted, and once when it is
+// decrypted.
 func TestSealingTakesTheTextOnce(t *testing.T) {
 	target := parse(t, fast+"state {\n method = method.aes_gcm.m\n}", services(t, t.TempDir())).State(ctx)
 	const size = 32 << 20
@@ -128,7 +129,7 @@ func TestSealingTakesTheTextOnce(t *testing.T) {
 			t.Errorf("%s allocates %.2f times the text", what, times)
 		}
 	}
-	if _, err := sealed0(target, []byte("x"), 1, "l"); err != nil { // the key is made
+	if _, err := sealed0(target, []byte("x"), 1, "l"); err != nil { // creates the key
 		t.Fatal(err)
 	}
 	sealed := bytes.NewBuffer(make([]byte, 0, 3*size))
@@ -152,10 +153,10 @@ func TestSealingTakesTheTextOnce(t *testing.T) {
 	})
 }
 
-// What was opened and sealed before is not there any more when the next content is: a command
-// that reads a large state, compares and writes it has one at a time.
+// Earlier contents are released before the next one is read: a command that reads, compares and
+// writes a large state has one in memory at a time.
 func TestOneContentAtATime(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(1000)) // the collector would not come by itself
+	defer debug.SetGCPercent(debug.SetGCPercent(1000)) // so that the garbage collector does not run by itself
 	target := parse(t, fast+"state {\n method = method.aes_gcm.m\n}", services(t, t.TempDir())).State(ctx)
 	const size = 24 << 20
 	plain := append([]byte(`{"version":4,"serial":1,"lineage":"l","x":"`), bytes.Repeat([]byte("x"), size)...)

@@ -12,14 +12,14 @@ import (
 	"github.com/terrace-iac/terrace/state/statefile"
 )
 
-// A keyService is a service that a key provider asks.
+// A keyService is a service for key providers.
 type keyService struct {
 	config  string
-	env     sys.Env         // for both programs
+	env     sys.Env         // environment for Terrace and OpenTofu
 	tunnel  *servers.Tunnel // nil: it is reached by its address
-	rotate  func()          // the key has another version from then on
-	deny    func()          // nobody may use the key any more
-	needs   string          // the permission that is named then
+	rotate  func()          // gives the key a new version
+	deny    func()          // denies access to the key
+	needs   string          // the permission that the error must name
 	secrets []string
 }
 
@@ -30,7 +30,7 @@ state { method = method.aes_gcm.m }
 `
 }
 
-// keyServices are one stand-in for each key provider that asks a service.
+// keyServices returns a stand-in for the service of each key provider.
 func keyServices(t *testing.T) map[string]keyService {
 	vault := func(config string) keyService {
 		s := servers.NewAzureCloud(t, nil)
@@ -65,8 +65,8 @@ func keyServices(t *testing.T) map[string]keyService {
 	}
 }
 
-// What a key of a service sealed is opened by another process after the key was rotated;
-// without the permission, it is named.
+// Content that was sealed with a service's key can be opened by another process after the key
+// was rotated. Without the permission, the error names it.
 func TestServices(t *testing.T) {
 	for name, s := range keyServices(t) {
 		t.Run(name, func(t *testing.T) {
@@ -101,8 +101,8 @@ func TestServices(t *testing.T) {
 	}
 }
 
-// States that OpenTofu seals with a key of a service are read here, and it reads those
-// that are sealed here, before and after the key was rotated.
+// States that OpenTofu sealed with a service's key can be read here, and the other way round,
+// before and after the key was rotated.
 func TestServicesBeside(t *testing.T) {
 	tofu := servers.Tofu(t)
 	for name, s := range keyServices(t) {

@@ -15,7 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// TestAlive looks at a journal while the run that writes it is at work, and after it was killed.
+// TestAlive inspects a journal while its run is working, and after the run was killed.
 func TestAlive(t *testing.T) {
 	if path := os.Getenv("JOURNAL_ALIVE"); path != "" {
 		j, err := Create(path, Options{Run: Run{Operation: "apply", Who: "me@here", Process: 7, Since: time.Unix(0, 0)}})

@@ -17,11 +17,12 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// objects that the journals of these tests create, besides those of base.
+// created is the number of objects that the journals of these tests create, besides those of
+// base.
 const created = 5
 
-// begunAndWritten is a journal of format 1 in which objects were created, and the
-// state that was written in the middle of it.
+// begunAndWritten returns a journal of format 1 in which objects were created, and the state
+// that was written in the middle of it.
 func begunAndWritten() ([]byte, *state.State) {
 	seal1 := func(b, body []byte) []byte {
 		b = binary.LittleEndian.AppendUint32(b, uint32(len(body)))
@@ -49,7 +50,7 @@ func begunAndWritten() ([]byte, *state.State) {
 	return b, half
 }
 
-// written is the same in the present format.
+// written is like begunAndWritten in the current format.
 func written(t *testing.T, sealer sealing.Sealer) ([]byte, *state.State) {
 	j, path := create(t, HeaderOf(base()), sealer)
 	_, half := begunAndWritten()
@@ -65,9 +66,9 @@ func written(t *testing.T, sealer sealing.Sealer) ([]byte, *state.State) {
 	return b, half
 }
 
-// TestFlippedBits flips every bit of a journal in turn. One bit takes one record at
-// most, and what that held is named; what can be read is never lost, whether the state
-// is the one that the run began with or the one that it wrote.
+// TestFlippedBits flips every bit of a journal in turn. One bit affects at most one record,
+// whose content is then named. Readable content is never lost, whether the state is the one
+// with which the run began or the one that it wrote.
 func TestFlippedBits(t *testing.T) {
 	v1, half := begunAndWritten()
 	for name, c := range map[string]struct {
@@ -76,7 +77,7 @@ func TestFlippedBits(t *testing.T) {
 	}{"plain": {first(written(t, nil)), nil}, "sealed": {first(written(t, flip{})), flip{}}, "format 1": {v1, nil}} {
 		t.Run(name, func(t *testing.T) {
 			for bit := range 8 * len(c.whole) {
-				if name != "plain" && bit%8 != bit/8%8 { // a bit of each byte
+				if name != "plain" && bit%8 != bit/8%8 { // one bit of each byte
 					continue
 				}
 				b := bytes.Clone(c.whole)
@@ -84,7 +85,7 @@ func TestFlippedBits(t *testing.T) {
 				rec, err := parse(b, noTail, c.sealer, nil)
 				if err != nil {
 					if name == "format 1" && bit < 8*len(magic1) && errors.Is(err, errNoJournal) {
-						continue // nothing tells what it is
+						continue // the file cannot be recognized as a journal
 					}
 					t.Fatalf("bit %d: %v", bit, err)
 				}
@@ -107,8 +108,8 @@ func TestFlippedBits(t *testing.T) {
 	}
 }
 
-// old checks what a flipped bit does to a journal of format 1: there is one header and
-// one mark, so that it may continue no state; the objects are there all the same.
+// old checks the effect of a flipped bit in a journal of format 1. It has only one header and
+// one mark, so that it may not continue the state. The objects are never lost.
 func old(t *testing.T, bit int, rec *Recovered, half *state.State) {
 	t.Helper()
 	if !rec.Damaged() && rec.Torn == 0 {
@@ -121,7 +122,7 @@ func old(t *testing.T, bit int, rec *Recovered, half *state.State) {
 	}
 }
 
-// folded checks what comes of a journal and a state.
+// folded checks the result of merging a journal into a state.
 func folded(t *testing.T, bit int, rec *Recovered, s *state.State) {
 	t.Helper()
 	got, fits, _ := Fold(s, rec)
@@ -131,7 +132,7 @@ func folded(t *testing.T, bit int, rec *Recovered, s *state.State) {
 	missing(t, bit, rec, got)
 }
 
-// missing checks that one object is missing at most, and that it is named.
+// missing checks that at most one object is missing, and that it is named.
 func missing(t *testing.T, bit int, rec *Recovered, got *state.State) {
 	t.Helper()
 	var lost []string
@@ -152,7 +153,7 @@ func missing(t *testing.T, bit int, rec *Recovered, got *state.State) {
 
 func first[A, B any](a A, _ B) A { return a }
 
-// TestDamage cuts larger pieces out and puts others in.
+// TestDamage removes and inserts larger parts.
 func TestDamage(t *testing.T) {
 	whole, _ := written(t, nil)
 	begin := func(n int) int {
@@ -185,7 +186,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// TestKeptAside takes a damaged journal out of the way, with its tail.
+// TestKeptAside renames a damaged journal with its tail.
 func TestKeptAside(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "j")
 	for n := 1; n <= 2; n++ {
@@ -201,7 +202,7 @@ func TestKeptAside(t *testing.T) {
 	}
 }
 
-// TestTailOfAnEarlierJournal: a tail that an earlier journal left is not read.
+// TestTailOfAnEarlierJournal checks that the tail of an earlier journal is not read.
 func TestTailOfAnEarlierJournal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "j")
 	tl := newTail(tailPath(path), 2)
@@ -220,7 +221,7 @@ func TestTailOfAnEarlierJournal(t *testing.T) {
 	}
 }
 
-// TestUnreadable: who cannot read a journal says why.
+// TestUnreadable checks the error for a journal that cannot be read.
 func TestUnreadable(t *testing.T) {
 	for text, want := range map[string]string{
 		"terrace journal 3\nanything": "first line", "{}": "first line", magic1[:5] + "!" + magic1[6:]: "first line", sealedMagic + "x": "encrypted",

@@ -41,7 +41,7 @@ func base() *state.State {
 	return d.Freeze()
 }
 
-// Recover looks at a journal as if its run had ended, though the test still has it open.
+// Recover reads a journal as if its run had ended, although the test still has it open.
 func Recover(path string, sealer sealing.Sealer) (*Recovered, error) {
 	rec, err := Inspect(path, sealer, User{})
 	if rec != nil {
@@ -89,7 +89,7 @@ func TestFoldBringsBackWhatWasAnswered(t *testing.T) {
 		j.Answer(3, []state.Change{gone(1)}),
 		j.Begin(5, "t.x[4]", "create"), j.Answer(5, nil),
 	)
-	// Nothing is closed: this is what a killed run leaves.
+	// Nothing is closed, as after a killed run.
 	rec, err := Recover(path, nil)
 	must(t, err)
 	got, ok, ds := Fold(s, rec)
@@ -168,7 +168,7 @@ func TestWhatWasWrittenIsNotFoldedAgain(t *testing.T) {
 	must(t, err)
 	for name, c := range map[string]struct {
 		in   *state.State
-		want *state.State // nil: does not continue it
+		want *state.State // nil: the journal does not continue it
 	}{
 		"neither write happened":  {s, second},
 		"the first did":           {first, second},
@@ -255,7 +255,7 @@ func TestCreateRefusesASecondJournal(t *testing.T) {
 	}
 }
 
-// flip is a sealer that hides nothing but shows where it was used.
+// flip is a sealer that does not hide anything, but shows where it was used.
 type flip struct{}
 
 func (flip) Seal(p sealing.Plaintext) (func(io.Writer) error, error) {
@@ -317,8 +317,8 @@ func TestConcurrentUse(t *testing.T) {
 	}
 }
 
-// TestKilled kills a child at a random moment of its work and looks whether the
-// journal has all that the child said it had answered.
+// TestKilled kills a child process at a random moment. The journal must contain everything that
+// the child reported as answered.
 func TestKilled(t *testing.T) {
 	if path := os.Getenv("JOURNAL_CHILD"); path != "" {
 		j, err := Create(path, Options{})
@@ -389,7 +389,7 @@ func FuzzRecover(f *testing.F) {
 	f.Add(first)
 	f.Add(first[:len(first)-3])
 	f.Add(bytes.Replace(first, []byte("t.x"), []byte("t.y"), 1))
-	// Bodies alone get behind the checksum.
+	// Only bodies get past the checksum.
 	f.Add([]byte("\x00A\x02\x05\x00\x00\x00{\"a\":"))
 	s := base()
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -17,19 +17,19 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// A pageReader reads journals as docs/journal.md says, and knows nothing else of them:
-// another program could be written like it.
+// A pageReader reads journals using only the specification in docs/journal.md, like an
+// independent implementation.
 type pageReader struct {
 	lineage  string
 	serial   uint64
 	begun    []int64
-	answered map[int64]int // how many changes
-	order    []string      // kinds and ids, as they stand in the file
+	answered map[int64]int // id to number of changes
+	order    []string      // kinds and ids in file order
 	bad      bool
 
-	path string // of the journal
-	user []byte // the content of journal.key; nil: codes are ignored
-	key  []byte // of the journal, once a header verifies
+	path string // path of the journal
+	user []byte // content of journal.key; nil means that codes are ignored
+	key  []byte // key of the journal, after a header verified
 }
 
 var pageTable = crc32.MakeTable(crc32.Castagnoli)
@@ -47,7 +47,7 @@ func (r *pageReader) read(b []byte) error {
 	for at := 0; r.user != nil && r.key == nil; at++ {
 		next := bytes.Index(rest[at:], marker)
 		if next < 0 {
-			return nil // it is foreign, or was killed before it did anything
+			return nil // foreign, or killed before it did anything
 		}
 		at += next
 		r.header(rest[at:])
@@ -57,7 +57,7 @@ func (r *pageReader) read(b []byte) error {
 		if len(rest) >= 24 && bytes.HasPrefix(rest, marker) && (rest[7] == 0 || rest[7] == 2) && binary.LittleEndian.Uint32(rest[20:]) == crc32.Checksum(rest[:20], pageTable) {
 			number, length := binary.LittleEndian.Uint32(rest[8:]), int(binary.LittleEndian.Uint32(rest[12:]))
 			if len(rest) < 24+length {
-				return nil // what a kill leaves
+				return nil // truncated by a kill
 			}
 			whole := rest[24 : 24+length]
 			body = whole
@@ -89,7 +89,7 @@ func (r *pageReader) read(b []byte) error {
 	return nil
 }
 
-// header takes the key of the journal from a record, if it is a header that verifies.
+// header derives the key of the journal from a header record that verifies.
 func (r *pageReader) header(b []byte) {
 	if len(b) < 24 || b[7] != 2 {
 		return
@@ -177,8 +177,8 @@ func (r *pageReader) record(kind byte, body []byte) error {
 	return nil
 }
 
-// What is written can be read by a reader that was made from the page alone: whole, cut
-// off anywhere, and with a byte that is not what was written.
+// A reader that follows the specification can read all journals that are written: complete,
+// truncated anywhere, and with a changed byte.
 func TestPageIsEnough(t *testing.T) {
 	for round := range 40 {
 		rnd := rand.New(rand.NewPCG(uint64(round), 13))

@@ -22,14 +22,14 @@ func tailOf(path string) [][]byte {
 	return records
 }
 
-// during has a journal take what comes for what comes during a sync.
+// during makes a journal treat answers as if a sync were in progress.
 func during(j *Journal) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.busy = true
 }
 
-// Only an answer that could have to wait goes by the tail, and is safe while it waits.
+// Only an answer that might have to wait uses the tail, and is safe while it waits.
 func TestAnswersThatWaitAreSafe(t *testing.T) {
 	j, path := create(t, HeaderOf(nil), flip{})
 	must(t, j.Begin(1, "t.x[0]", "create"), j.Answer(1, []state.Change{set(0, `{}`)}), j.Begin(2, "t.x[1]", "create"), j.Begin(3, "t.x[2]", "create"))
@@ -41,7 +41,7 @@ func TestAnswersThatWaitAreSafe(t *testing.T) {
 	if _, err := os.Stat(tailPath(path)); err != nil {
 		t.Errorf("an answer during a sync did not go by the tail: %v", err)
 	}
-	j.mu.Lock() // as somebody whose write waits for the sync
+	j.mu.Lock() // like a write that waits for the sync
 	var wg sync.WaitGroup
 	wg.Go(func() { must(t, j.Answer(3, []state.Change{set(2, `{}`)})) })
 	for len(tailOf(path)) == 0 {
@@ -56,7 +56,7 @@ func TestAnswersThatWaitAreSafe(t *testing.T) {
 	}
 }
 
-// An answer that was on its way into the journal when the run was killed is not lost.
+// An answer in the tail of a killed run is not lost.
 func TestTailKeepsWhatWasOnItsWay(t *testing.T) {
 	j, path := create(t, HeaderOf(nil), nil)
 	must(t, j.Begin(1, "t.x[0]", "create"), j.Begin(2, "t.x[1]", "create"), j.Begin(3, "t.x[2]", "create"), j.Answer(3, []state.Change{set(2, `{}`)}))
@@ -90,7 +90,7 @@ func TestTailPlacesAreUsedAgain(t *testing.T) {
 	must(t, j.Remove())
 }
 
-// An answer that is too long for a place is as safe, and leaves nothing behind.
+// An answer that is too long for a slot is just as safe, and leaves no file behind.
 func TestTailKeepsLongRecords(t *testing.T) {
 	j, path := create(t, HeaderOf(nil), flip{})
 	must(t, j.Begin(1, "t.x[0]", "create"), j.Begin(2, "t.x[1]", "create"))
@@ -129,7 +129,7 @@ func TestTailKeepsLongRecords(t *testing.T) {
 	}
 }
 
-// A torn place, or one that means something else, is left out.
+// A damaged slot is skipped.
 func TestTailReadsOnlyWholePlaces(t *testing.T) {
 	path := t.TempDir() + "/tail"
 	tl := newTail(path, tailPlaces)
@@ -142,7 +142,7 @@ func TestTailReadsOnlyWholePlaces(t *testing.T) {
 	if d := cmp.Diff([][]byte{[]byte("third")}, got); d != "" || bad != 1 {
 		t.Error(d, bad)
 	}
-	binary.LittleEndian.PutUint64(tl.memory[a*tailPlace:], 1<<40) // a flipped bit, and a free place holds a number
+	binary.LittleEndian.PutUint64(tl.memory[a*tailPlace:], 1<<40) // a flipped bit, so that a free slot contains a number
 	if got, bad := readTail(path, false); len(got) != 1 || bad != 2 {
 		t.Errorf("a free place was read: %q, %d", got, bad)
 	}
@@ -152,7 +152,7 @@ func TestTailReadsOnlyWholePlaces(t *testing.T) {
 	}
 }
 
-// A journal that was made for few answers takes more of them, too.
+// A journal that was created for few answers accepts more of them, too.
 func TestFewPlaces(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	j, err := Create(path, Options{Answers: 2})

@@ -13,7 +13,7 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// leave leaves the journal of a user as a killed run does, with an answer also in its tail.
+// leave leaves the journal of a user like a killed run, with an answer in its tail.
 func leave(t *testing.T, path string, u User, sealer sealing.Sealer) {
 	t.Helper()
 	j, err := Create(path, Options{Header: HeaderOf(base()), User: u, Sealer: sealer, Store: "state"})
@@ -22,8 +22,8 @@ func leave(t *testing.T, path string, u User, sealer sealing.Sealer) {
 	must(t, err, j.answerByTail(body), j.Close())
 }
 
-// A journal is the user's own in the place where the user wrote it, and nowhere else; and
-// what is not the user's own can be read all the same.
+// A journal belongs to the user only at the path where the user wrote it. A foreign journal can
+// still be read.
 func TestWhoseJournal(t *testing.T) {
 	for _, sealer := range []sealing.Sealer{nil, flip{}} {
 		dir, me, them := t.TempDir(), User{t.TempDir()}, User{t.TempDir()}
@@ -67,8 +67,8 @@ func TestWhoseJournal(t *testing.T) {
 	}
 }
 
-// No record of somebody else counts in the user's own journal: neither one that was changed,
-// with right checksums, nor one that was added, in the journal or in its tail.
+// A record of another person in the user's own journal is ignored: a changed record with
+// correct checksums, and an added record, in the journal or its tail.
 func TestForgedRecords(t *testing.T) {
 	me := User{t.TempDir()}
 	path := filepath.Join(t.TempDir(), "j")
@@ -120,8 +120,8 @@ func TestForgedRecords(t *testing.T) {
 	}
 }
 
-// Without a place for a key, or with one that others can read, a run goes on, and its
-// journal is foreign to everybody. Journals of earlier formats are foreign.
+// If there is no directory for the key, or others can read it, a run continues and its journal
+// is foreign to every user. Journals of earlier formats are foreign.
 func TestNoKey(t *testing.T) {
 	open := User{t.TempDir()}
 	_, err := open.key(true)
@@ -150,8 +150,8 @@ func TestNoKey(t *testing.T) {
 	}
 }
 
-// The user is that of XDG_STATE_HOME or HOME, both absolute. Processes that need the key at
-// once agree on one.
+// The user's directory is determined by XDG_STATE_HOME or HOME, which must be absolute.
+// Processes that need the key at the same time get the same one.
 func TestUserOf(t *testing.T) {
 	for env, want := range map[string]string{"": "", "HOME=/h": "/h/.local/state/terrace", "HOME=h": "", "HOME=/h XDG_STATE_HOME=/s": "/s/terrace", "HOME=/h XDG_STATE_HOME=s": "/h/.local/state/terrace"} {
 		if got := filepath.ToSlash(UserOf(sys.Env(strings.Fields(env))).Dir); runtime.GOOS != "windows" && got != want {
@@ -180,7 +180,7 @@ func TestUserOf(t *testing.T) {
 	}
 }
 
-// What a user signs is the user's, for one purpose and one list of texts.
+// A signature is valid for one user, one purpose and one list of texts.
 func TestSign(t *testing.T) {
 	me, them := User{t.TempDir()}, User{t.TempDir()}
 	if me.Signed("", "p", "a") {
@@ -198,7 +198,7 @@ func TestSign(t *testing.T) {
 	}
 }
 
-// A journal in a store is used for the state that it was written for, by any user.
+// A journal in a store is used for the state for which it was written, by any user.
 func TestParseForStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "j")
 	leave(t, path, User{t.TempDir()}, nil)
@@ -211,7 +211,7 @@ func TestParseForStore(t *testing.T) {
 	}
 }
 
-// Whoever wrote a journal, its texts are printed without what a terminal acts on.
+// Texts in a journal are printed without terminal control characters, whoever wrote it.
 func TestPrintable(t *testing.T) {
 	if got := printable("a\x1b[2Jb\r\n\u202ec"); got != "a[2Jbc" {
 		t.Errorf("%q", got)

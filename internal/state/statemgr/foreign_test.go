@@ -11,8 +11,8 @@ import (
 
 func adopted(string, *journal.Recovered) diag.List { return nil }
 
-// The journal of another user is used by nobody who did not ask for it, with or without the
-// lock, and stays.
+// The journal of another user is only used if the user agrees, with or without the lock, and is
+// kept.
 func TestForeignJournal(t *testing.T) {
 	o := options(t.TempDir())
 	h := begun(t, o)
@@ -49,7 +49,7 @@ func TestForeignJournal(t *testing.T) {
 	must(t, h.Release().Err())
 }
 
-// Before the user's own journal is written into the state, that is said.
+// A message is sent before the user's own journal is written into the state.
 func TestRecoveringIsSaid(t *testing.T) {
 	o := options(t.TempDir())
 	h := begun(t, o)
@@ -67,7 +67,7 @@ func TestRecoveringIsSaid(t *testing.T) {
 	must(t, h.Release().Err())
 }
 
-// A journal in the store that was written for another state is used only by who asks.
+// A journal in the store that was written for another state is only used if the user agrees.
 func TestForeignSegments(t *testing.T) {
 	shared, s := t.TempDir(), &shelf{all: map[string][]byte{}, left: -1}
 	h := begun(t, machine(t, shared, s, 1))
@@ -91,8 +91,8 @@ func TestForeignSegments(t *testing.T) {
 	must(t, h.Release().Err())
 }
 
-// Where the notes about a killed move are lost, with the home directory of a container for
-// example, whoever takes the journals over has everything in one of the states at least.
+// If the decision of a killed move is lost, for example with the home directory of a container,
+// each object is in at least one of the states after the journals are merged.
 func TestForeignTransfer(t *testing.T) {
 	for _, step := range []string{stepFromNoted, stepIntoNoted, stepDecided, stepInto, stepFrom, stepFromDone} {
 		for _, order := range [][2]int{{0, 1}, {1, 0}} {
@@ -118,7 +118,7 @@ func TestForeignTransfer(t *testing.T) {
 	}
 }
 
-// Without a place for its note a move is refused, before anything is changed.
+// Without a directory for its decision, a move is refused before anything changes.
 func TestTransferWithoutHome(t *testing.T) {
 	from, into := pair(t)
 	from.User, into.User = journal.User{}, journal.User{}

@@ -19,11 +19,11 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// A shelf is Segments in memory. After so many writes its machine is gone.
+// A shelf implements Segments in memory. After a number of writes its machine is lost.
 type shelf struct {
 	mu   sync.Mutex
 	all  map[string][]byte
-	left int // writes; negative: no end
+	left int // remaining writes; negative means no limit
 }
 
 var errBurnt = errors.New("the machine is gone")
@@ -68,7 +68,8 @@ func (s *shelf) DeleteBlob(_ context.Context, name string) error {
 	return nil
 }
 
-// machine is a run on a machine of its own: with another folder for its journal.
+// machine returns the options of a run on a separate machine: with another directory for its
+// journal.
 func machine(t *testing.T, shared string, s *shelf, n int) Options {
 	st := local.Open(local.Options{Dir: shared, Who: "me@here", Now: time.Now})
 	dir := t.TempDir()
@@ -78,8 +79,8 @@ func machine(t *testing.T, shared string, s *shelf, n int) Options {
 	}
 }
 
-// Whenever the machine is gone, the next run on another one has everything that was
-// answered and synced, and names what may have happened.
+// Whenever the machine is lost, the next run on another machine has everything that was
+// answered and synced, and names the calls whose results are unknown.
 func TestMachineGone(t *testing.T) {
 	const calls = 12
 	for n := range 60 {
@@ -117,14 +118,14 @@ func TestMachineGone(t *testing.T) {
 	}
 }
 
-// gone runs until its machine is gone: so many calls were begun, so many answers were
-// safe.
+// gone runs until its machine is lost. It returns the number of calls that were begun, and of
+// answers that were safe.
 func gone(t *testing.T, o Options, calls int) (begun, safe int, ended bool) {
 	h, ds := Take(t.Context(), o)
 	if ds.HasErrors() {
 		t.Fatal(ds.Err())
 	}
-	defer h.Release() // what the service of a lock does for a machine that is gone
+	defer h.Release() // the lock service releases the lock of a lost machine
 	if ds := h.Start(t.Context(), calls, calls); ds.HasErrors() {
 		return 0, 0, false
 	}
@@ -151,7 +152,7 @@ func gone(t *testing.T, o Options, calls int) (begun, safe int, ended bool) {
 	return begun, safe, len(h.End(final)) == 0
 }
 
-// A journal that is larger than a segment is cut and put together again.
+// A journal that is larger than a segment is divided and joined again.
 func TestSegmentsAreJoined(t *testing.T) {
 	s := &shelf{all: map[string][]byte{}, left: -1}
 	m := newMirror(t.Context(), s, journal.Run{}, func() error { return nil })
@@ -176,8 +177,8 @@ func TestSegmentsAreJoined(t *testing.T) {
 	}
 }
 
-// A journal in the store that does not continue the state is saved apart on this machine,
-// and stays in the store under another name: this machine may be lost, too.
+// A journal in the store that does not continue the state is saved to a file on this machine.
+// It remains in the store under another name, since this machine may be lost, too.
 func TestJournalKeptApart(t *testing.T) {
 	shared := t.TempDir()
 	s := &shelf{all: map[string][]byte{}, left: 7}
@@ -186,7 +187,7 @@ func TestJournalKeptApart(t *testing.T) {
 	}
 	s.left = -1
 	o := machine(t, shared, s, 2)
-	o.Segments, o.KeepSegments = nil, false // another run, which does not know of the journal
+	o.Segments, o.KeepSegments = nil, false // another run, which does not know about the journal
 	h, ds := Take(t.Context(), o)
 	if ds.HasErrors() {
 		t.Fatal(ds.Err())
@@ -212,9 +213,9 @@ func TestJournalKeptApart(t *testing.T) {
 	}
 }
 
-// One flipped bit of a journal in the store takes one object at most, which is said: each
-// object that was answered is in the state afterwards, or the damage is reported, the
-// object is named, and the bytes are kept on this machine.
+// One flipped bit in a journal in the store affects at most one object: each answered object is
+// in the state afterwards, or the damage is reported, the object is named, and the bytes are
+// kept on this machine.
 func TestFlippedBitsInStore(t *testing.T) {
 	const calls = 8
 	shared := t.TempDir()
@@ -240,7 +241,7 @@ func TestFlippedBitsInStore(t *testing.T) {
 			seen, ds := Read(t.Context(), o)
 			checkFlipped(t, fmt.Sprintf("read, %s bit %d", name, bit), seen, ds, safe)
 			h, ds := Take(t.Context(), o)
-			if ds.HasErrors() { // nothing is touched then
+			if ds.HasErrors() { // then nothing is changed
 				if !slices.Equal(there.all[name], damaged) {
 					t.Errorf("%s bit %d: refused, and the journal was changed: %v", name, bit, ds.Err())
 				}
@@ -261,7 +262,7 @@ func TestFlippedBitsInStore(t *testing.T) {
 	}
 }
 
-// checkFlipped checks that one object is missing at most, and that it is named then.
+// checkFlipped checks that at most one object is missing, and that it is then named.
 func checkFlipped(t *testing.T, when string, s *state.State, ds diag.List, safe int) {
 	t.Helper()
 	if !slices.ContainsFunc(ds, func(m *diag.Message) bool { return m.Summary == "Damaged journal" }) {

@@ -50,7 +50,7 @@ func must(t *testing.T, errs ...error) {
 	}
 }
 
-// begun is a state in which a first call was answered and a second was not.
+// begun returns a state in which a first call was answered and a second was not.
 func begun(t *testing.T, o Options) *State {
 	t.Helper()
 	h, _ := take(t, o)
@@ -63,8 +63,8 @@ func has(s *state.State, n int) bool {
 	return ok
 }
 
-// A run that was given up leaves its journal, which who only reads sees folded in,
-// and the next who takes the state writes.
+// An abandoned run leaves its journal. Readers merge it in memory, and the next command that
+// takes the state writes it.
 func TestAbandoned(t *testing.T) {
 	o := options(t.TempDir())
 	h := begun(t, o)
@@ -126,8 +126,8 @@ func (full) Write(context.Context, *state.State) diag.List {
 	return diag.Errorf(diag.CodeBackendWriteFailed, nil, "Failed to write", "The disk is full.")
 }
 
-// A state that cannot be written goes to errored.tfstate, or to who rescues it; the
-// journal stays.
+// A state that cannot be written is saved as errored.tfstate, or passed to Rescue. The journal
+// is kept.
 func TestNotWritten(t *testing.T) {
 	for _, dir := range []string{t.TempDir(), ""} {
 		o := options(t.TempDir())
@@ -163,7 +163,7 @@ func TestNotWritten(t *testing.T) {
 	}
 }
 
-// Where what a journal holds cannot be written, the journal stays as it is.
+// If a merged journal cannot be written to the state, the journal remains unchanged.
 func TestNotFoldedIn(t *testing.T) {
 	o := options(t.TempDir())
 	h := begun(t, o)
@@ -179,14 +179,14 @@ func TestNotFoldedIn(t *testing.T) {
 	if after, err := os.ReadFile(o.Journal); err != nil || string(after) != string(before) {
 		t.Errorf("the journal was touched: %v", err)
 	}
-	h, _ = take(t, o) // there is room again
+	h, _ = take(t, o) // writing is possible again
 	if !has(h.Current(), 0) || journal.Exists(o.Journal) {
 		t.Error("it was not folded in")
 	}
 	must(t, h.Release().Err())
 }
 
-// What was saved as errored.tfstate is newer than what the journal makes of the state.
+// The state in errored.tfstate is newer than the state merged with the journal.
 func TestErroredIsNewer(t *testing.T) {
 	o := options(t.TempDir())
 	broken := o
@@ -205,9 +205,9 @@ func TestErroredIsNewer(t *testing.T) {
 	must(t, h.Release().Err())
 }
 
-// A run that ends between the write of the state and the removal of the journal loses no
-// word of what was under way: the next one finds it in the journal again. Where there is a
-// lease, it has the words before the state is written.
+// If a run ends between writing the state and removing the journal, the messages about pending
+// calls are not lost: the next run finds them in the journal again. With a lease, they are
+// noted before the state is written.
 func TestFoldedInAndEnded(t *testing.T) {
 	o := options(t.TempDir())
 	h := begun(t, o)
@@ -229,7 +229,7 @@ func TestFoldedInAndEnded(t *testing.T) {
 	if len(noted) != 2 || len(ds) != 2 {
 		t.Fatalf("noted %v, said %v", noted, ds)
 	}
-	must(t, os.WriteFile(o.Journal, text, 0o600)) // it ended before it had removed the journal
+	must(t, os.WriteFile(o.Journal, text, 0o600)) // the run ended before it removed the journal
 	o.Lease.Note, o.Lease.Noted = nil, func() diag.List { return noted }
 	h, ds = take(t, o)
 	must(t, h.Release().Err())
@@ -241,7 +241,7 @@ func TestFoldedInAndEnded(t *testing.T) {
 		t.Errorf("the next one says %v", ds)
 	}
 
-	must(t, os.WriteFile(o.Journal, text, 0o600)) // and where nobody noted anything
+	must(t, os.WriteFile(o.Journal, text, 0o600)) // the same without notes
 	o.Lease = nil
 	h, ds = take(t, o)
 	must(t, h.Release().Err())
@@ -249,7 +249,7 @@ func TestFoldedInAndEnded(t *testing.T) {
 		t.Errorf("without a lease: %v", ds)
 	}
 
-	must(t, os.WriteFile(o.Journal, text, 0o600)) // what cannot be noted is not folded in
+	must(t, os.WriteFile(o.Journal, text, 0o600)) // a journal whose messages cannot be noted is not merged
 	o.Lease = &Lease{Held: func() error { return nil }, Note: func(diag.List) error { return errors.New("no network") }}
 	if h, ds := Take(t.Context(), o); h != nil || !ds.HasErrors() || !journal.Exists(o.Journal) {
 		t.Errorf("taken: %v", ds)

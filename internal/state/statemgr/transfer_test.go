@@ -13,8 +13,8 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// pair are two states in folders of one estate: the first has x[0] and x[1], the second
-// nothing.
+// pair returns two states in directories of one estate. The first contains x[0] and x[1]; the
+// second is empty.
 func pair(t *testing.T) (from, into Options) {
 	t.Helper()
 	root := t.TempDir()
@@ -33,7 +33,7 @@ func pair(t *testing.T) (from, into Options) {
 	return from, into
 }
 
-// moveOne moves x[0] and is killed after a step; "" is none.
+// moveOne moves x[0] and is killed after a step; "" means that it is not killed.
 func moveOne(t *testing.T, from, into Options, killed string) diag.List {
 	t.Helper()
 	a, b, ds := TakePair(t.Context(), from, into)
@@ -43,7 +43,7 @@ func moveOne(t *testing.T, from, into Options, killed string) diag.List {
 	return ds
 }
 
-// clean reports what is in the folders of two states besides them and their backups.
+// clean reports files in the directories of two states other than the states and their backups.
 func clean(t *testing.T, all ...Options) string {
 	t.Helper()
 	var left []string
@@ -59,8 +59,8 @@ func clean(t *testing.T, all ...Options) string {
 	return strings.Join(left, " ")
 }
 
-// Whatever step a move is killed after, both states have changed or neither has, for who
-// only looks and for who takes them, in whatever order, and nothing is left.
+// After whichever step a move is killed, both states have changed or neither has, for readers
+// and for commands that take them in any order. Nothing is left over.
 func TestTransferKilled(t *testing.T) {
 	for step, moved := range map[string]bool{
 		"": true, stepFromNoted: false, stepIntoNoted: false, stepDecided: true, stepInto: true, stepFrom: true, stepFromDone: true, stepSettled: true,
@@ -93,7 +93,7 @@ func TestTransferKilled(t *testing.T) {
 	}
 }
 
-// A killed move that is begun again by the same command comes to its end.
+// A killed move completes when the same command runs again.
 func TestTransferAgain(t *testing.T) {
 	for _, step := range []string{stepFromNoted, stepIntoNoted} {
 		from, into := pair(t)
@@ -113,7 +113,7 @@ func (failing) Write(context.Context, *state.State) diag.List {
 	return diag.Errorf("", nil, "Disk full", "There is no room.")
 }
 
-// A store that cannot be written once the move is decided gets its part later.
+// If a store cannot be written after the move was decided, it gets its changes later.
 func TestTransferUnwritable(t *testing.T) {
 	for _, bad := range []int{0, 1} {
 		from, into := pair(t)
@@ -135,7 +135,7 @@ func TestTransferUnwritable(t *testing.T) {
 	}
 }
 
-// Two runs that want the same two states the other way round never wait for each other.
+// Two runs that take the same two states in opposite order never wait for each other.
 func TestTakePair(t *testing.T) {
 	from, into := pair(t)
 	if _, _, ds := TakePair(t.Context(), from, from); !ds.HasErrors() || ds[0].Code != "state/same" {

@@ -14,7 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// unlocked is a run with -lock=false.
+// unlocked returns the options of a run with -lock=false.
 func unlocked(o Options) Options {
 	o.Lock, o.Run = nil, store.LockInfo{Operation: "other", Who: "you@there"}
 	return o
@@ -45,7 +45,7 @@ func text(ds diag.List) string {
 	return b.String()
 }
 
-// Beside a run that is at work nothing is written, whether that run has the lock or not.
+// While another run is working, nothing is written, whether that run has the lock or not.
 func TestBesideARunAtWork(t *testing.T) {
 	for _, locked := range []bool{true, false} {
 		o := options(t.TempDir())
@@ -86,7 +86,7 @@ func TestBesideARunAtWork(t *testing.T) {
 	}
 }
 
-// Who holds no lock folds in for good what a run left that ended, once it writes.
+// A run without the lock permanently merges the journal of an ended run when it writes.
 func TestUnlockedFoldsInWhenItWrites(t *testing.T) {
 	o := options(t.TempDir())
 	h := begun(t, o)
@@ -110,15 +110,15 @@ func TestUnlockedFoldsInWhenItWrites(t *testing.T) {
 	must(t, other.Write(t.Context(), with(1)).Err(), other.End(with(1)).Err())
 }
 
-// What somebody else wrote meanwhile is not written over.
+// Changes by another process are not overwritten.
 func TestUnlockedNoticesOthers(t *testing.T) {
 	o := options(t.TempDir())
 	other, _ := take(t, unlocked(o))
 	working, _ := take(t, unlocked(o))
 	must(t, working.Start(t.Context(), 1, 1).Err(), working.Begin(0, "terraform_data.x[0]", "create"), working.Answer(0, answer(0)))
-	h, _ := take(t, options(o.Dir)) // with the lock, while the journal of another is at work
+	h, _ := take(t, options(o.Dir)) // with the lock, while there is the journal of a working run
 	must(t, h.Release().Err())
-	must(t, o.Store.Write(t.Context(), with(7).WithMeta("l", 9, "")).Err()) // as tofu -lock=false would
+	must(t, o.Store.Write(t.Context(), with(7).WithMeta("l", 9, "")).Err()) // like tofu -lock=false
 	if ds := other.Start(t.Context(), 1, 1); !ds.HasErrors() {
 		t.Errorf("a run began on a state that is not there any more")
 	}
@@ -137,14 +137,14 @@ func TestUnlockedNoticesOthers(t *testing.T) {
 	}
 }
 
-// Without the lock, a journal that a run on another machine keeps in the store is left alone.
+// Without the lock, a journal in the store of a run on another machine is not changed.
 func TestUnlockedLeavesSegmentsAlone(t *testing.T) {
 	shared, s := t.TempDir(), &shelf{all: map[string][]byte{}, left: -1}
 	other, ds := take(t, unlocked(machine(t, shared, s, 1)))
 	if len(ds) > 0 {
 		t.Fatal(ds)
 	}
-	h := begun(t, machine(t, shared, s, 2)) // after the other has looked
+	h := begun(t, machine(t, shared, s, 2)) // after the other has read
 	names, _ := s.ListBlobs(t.Context(), "")
 	if ds := other.Start(t.Context(), 1, 1); !store.IsLocked(ds) {
 		t.Errorf("a second apply was started: %v", ds)
@@ -155,7 +155,7 @@ func TestUnlockedLeavesSegmentsAlone(t *testing.T) {
 	must(t, h.Answer(1, answer(1)), h.Write(t.Context(), with(1)).Err(), h.End(with(1)).Err(), h.Release().Err())
 }
 
-// A damaged journal in the store is kept in the folder.
+// A damaged journal in the store is kept in the directory.
 func TestDamagedSegments(t *testing.T) {
 	shared, s := t.TempDir(), &shelf{all: map[string][]byte{}, left: -1}
 	h := begun(t, machine(t, shared, s, 1))
@@ -171,7 +171,7 @@ func TestDamagedSegments(t *testing.T) {
 	must(t, h.Release().Err())
 }
 
-// A journal that was damaged on this machine is taken from its copy in the store.
+// A journal that was damaged on this machine is replaced by its copy in the store.
 func TestDamagedHereWholeInStore(t *testing.T) {
 	shared, s := t.TempDir(), &shelf{all: map[string][]byte{}, left: -1}
 	o := machine(t, shared, s, 1)
@@ -190,9 +190,9 @@ func TestDamagedHereWholeInStore(t *testing.T) {
 	must(t, h.Release().Err())
 }
 
-// Whichever byte of a journal is damaged, on this machine or in the store: what was
-// answered is in the state or named, it is said that something is wrong, and what cannot be
-// read is kept, also where nobody holds the lock.
+// Whichever byte of a journal is damaged, on this machine or in the store: every answered
+// object is in the state or named, the damage is reported, and unreadable bytes are kept, also
+// without the lock.
 func TestDamagedAnywhere(t *testing.T) {
 	shared, s := t.TempDir(), &shelf{all: map[string][]byte{}, left: -1}
 	first := machine(t, shared, s, 1)
@@ -215,7 +215,7 @@ func TestDamagedAnywhere(t *testing.T) {
 			blobs := &shelf{all: map[string][]byte{}, left: -1}
 			o := machine(t, dir, blobs, 2)
 			if in == "file" {
-				o.Journal, o.User = first.Journal, first.User // which the journal is bound to
+				o.Journal, o.User = first.Journal, first.User // the user to whom the journal is bound
 				damaged := bytes.Clone(here)
 				damaged[at] ^= 1 << (at % 8)
 				must(t, os.WriteFile(o.Journal, damaged, 0o600))
@@ -228,7 +228,7 @@ func TestDamagedAnywhere(t *testing.T) {
 			if !says(ds, "Damaged journal") || !has(seen, 0) && !says(ds, "x[0]") {
 				t.Fatalf("%s, byte %d, read: %s", in, at, text(ds))
 			}
-			if at%16 != 0 { // the rest takes time
+			if at%16 != 0 { // testing all takes too long
 				continue
 			}
 			h, ds := take(t, o)

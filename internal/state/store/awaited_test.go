@@ -10,8 +10,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
-// An awaited request outlives an interrupt by ten seconds, another one does not; none
-// begins after it.
+// An awaited request continues for ten seconds after an interrupt; another one does not. No
+// request begins after the interrupt.
 func TestRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		run, interrupt := context.WithCancel(t.Context())

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// BenchmarkHundredCalls installs a hundred calls of one git module of 5 MB, with
-// an empty cache, with a full one, and where everything is installed already.
+// BenchmarkHundredCalls installs a hundred calls of one git module of 5 MB: with an empty
+// cache, with a full one, and if everything is already installed.
 func BenchmarkHundredCalls(b *testing.B) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	repo := filepath.Join(b.TempDir(), "repo")

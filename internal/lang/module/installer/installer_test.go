@@ -21,7 +21,7 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// A bench is a working folder.
+// A bench is a working directory.
 type bench struct {
 	Options
 	t      *testing.T
@@ -114,7 +114,7 @@ func (b *bench) manifestIs(want string) {
 	}
 }
 
-// repository makes a git repository of the files, with the tag v1.
+// repository creates a git repository of the files with the tag v1.
 func repository(t *testing.T, archive string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "repo")
@@ -187,7 +187,7 @@ func TestLocalModules(t *testing.T) {
 	}
 }
 
-// As OpenTofu 1.12.6 has it.
+// As in OpenTofu 1.12.6.
 func TestLinkedFolders(t *testing.T) {
 	b := newBench(t, "-- main.tf --\nmodule \"a\" {\n  source = \"./l\"\n}\nmodule \"b\" {\n  source = \"./out\"\n}\n-- real/main.tf --\nmodule \"in\" {\n  source = \"./in\"\n}\n-- real/in/main.tf --\n")
 	out := t.TempDir()
@@ -257,7 +257,7 @@ func TestGitModules(t *testing.T) {
 	if !slices.Contains(b.events, "Downloading "+src+"?ref=v1 for a...") {
 		t.Error(b.events)
 	}
-	// Again: nothing is asked, nothing changes.
+	// A second run sends no requests and changes nothing.
 	if err := os.Rename(repo, repo+".gone"); err != nil {
 		t.Fatal(err)
 	}
@@ -299,10 +299,10 @@ func TestEscape(t *testing.T) {
 	newBench(t, "-- main.tf --\nmodule \"a\" {\n  source = \"git::file://"+repo+"\"\n}\n").fails("Local module path escapes module package")
 }
 
-// fakeRegistry has modules that are git repositories.
+// fakeRegistry contains modules that are git repositories.
 type fakeRegistry struct {
 	versions map[string][]string
-	where    map[string]string // by package@version
+	where    map[string]string // locations by package@version
 	asked    []string
 }
 
@@ -349,14 +349,14 @@ func TestRegistryModules(t *testing.T) {
 	if len(r.asked) > 0 {
 		t.Error("asked again:", r.asked)
 	}
-	// An exact version that the cache has needs no registry.
+	// An exact version in the cache needs no registry.
 	other := newBench(t, main("  source = \"ns/net/aws//one\"\n  version = \"1.10.0\"\n"))
 	other.Packages, other.Registry = newFetcher(t, b.Packages.Dir), r
 	other.must()
 	if len(r.asked) > 0 {
 		t.Error("asked:", r.asked)
 	}
-	// What is installed no longer fits.
+	// The installed module no longer satisfies the call.
 	b.files(main("  source = \"ns/net/aws\"\n  version = \"~> 1.0, < 1.10\"\n"))
 	b.must()
 	if !strings.Contains(b.manifest(), `"Version":"1.2.0"`) {
@@ -396,7 +396,7 @@ func TestModuleLock(t *testing.T) {
 	if m := b.lock.Module(pkg, "1.0.0"); m == nil || len(m.Hashes) != 1 || len(b.lock.Modules) != 2 {
 		t.Fatalf("%s", b.lock.Bytes())
 	}
-	// From now on it is kept up, and the pinned version is preferred.
+	// From now on it is maintained, and the pinned version is preferred.
 	b.LockModules = false
 	r.versions[pkg] = []string{"1.0.0", "1.1.0"}
 	fresh := newBench(t, "")
@@ -407,7 +407,7 @@ func TestModuleLock(t *testing.T) {
 	if !strings.Contains(fresh.manifest(), `"Version":"1.0.0"`) {
 		t.Error(fresh.manifest())
 	}
-	// What is installed was changed: it is put right.
+	// The installed files were changed: they are restored.
 	path := filepath.Join(b.dir, ".terraform/modules/a/net/main.tf")
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
@@ -416,7 +416,7 @@ func TestModuleLock(t *testing.T) {
 	if _, err := os.Stat(path); err != nil {
 		t.Error(err)
 	}
-	// The content behind the address changes.
+	// The content at the address changes.
 	unpack(t, repo, "-- net/main.tf --\noutput \"changed\" {\n  value = 2\n}\n")
 	git(t, repo, "commit", "-qam", "two")
 	bad := newBench(t, "-- main.tf --\n"+string(text))
@@ -427,7 +427,7 @@ func TestModuleLock(t *testing.T) {
 	if m := bad.lock.Module(pkg, "1.1.0"); m == nil || bad.lock.Module(pkg, "1.0.0") != nil {
 		t.Errorf("%s", bad.lock.Bytes())
 	}
-	// A new remote module while the lock file may not change.
+	// A new remote module while the lock file must not change.
 	ro := newBench(t, "-- main.tf --\n"+string(text)+"module \"n\" {\n  source = \"git::file://"+repo+"?ref=v1\"\n}\n")
 	ro.Registry, ro.lock, ro.LockOnly = r, bad.lock, true
 	if _, ds := ro.install(); !ds.HasErrors() || !strings.Contains(ds.Err().Error(), "read-only") {
@@ -497,7 +497,7 @@ func TestPeer(t *testing.T) {
 					t.Fatalf("%v\n%s", err, out)
 				}
 			}
-			peer() // takes ours as it is
+			peer() // accepts our manifest unchanged
 			if d := cmp.Diff(ours, b.manifest()); d != "" {
 				t.Error(d)
 			}
@@ -513,7 +513,7 @@ func TestPeer(t *testing.T) {
 			if d := cmp.Diff(b.manifest(), want); d != "" {
 				t.Error(d)
 			}
-			b.must() // takes theirs as it is
+			b.must() // accepts OpenTofu's manifest unchanged
 			if slices.ContainsFunc(b.events, func(e string) bool { return strings.HasPrefix(e, "Downloading") }) {
 				t.Error(b.events)
 			}
@@ -550,7 +550,7 @@ func TestSource(t *testing.T) {
 	}
 }
 
-// What a peer installed for its test files stays in the list.
+// Modules that OpenTofu installed for its test files remain in the manifest.
 func TestKeepsTests(t *testing.T) {
 	root := t.TempDir()
 	unpack(t, root, "-- main.tf --\nmodule \"a\" {\n  source = \"./a\"\n}\n-- a/a.tf --\n-- .terraform/modules/modules.json --\n"+

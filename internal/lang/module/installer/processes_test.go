@@ -20,7 +20,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/net/transfer"
 )
 
-// TestMain doubles as one init process.
+// TestMain runs as one init process if a test started it.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("INSTALLER_TEST_DIR"); dir != "" {
 		f := &fetch.Fetcher{Dir: os.Getenv("INSTALLER_TEST_CACHE"), WorkDir: dir, Now: time.Now, Client: &transfer.Client{Retries: 3}}
@@ -35,8 +35,8 @@ func TestMain(m *testing.M) {
 
 var processes = flag.Int("processes", 40, "how many processes install at once")
 
-// Many processes at once with one cache: all succeed, and the package is
-// fetched once.
+// If many processes use one cache concurrently, all succeed, and the package is downloaded
+// once.
 func TestManyProcesses(t *testing.T) {
 	zip := registrytest.Zip(t, "main.tf", "output \"x\" {\n  value = 1\n}\n")
 	var n atomic.Int32

@@ -17,8 +17,7 @@ func block() *schema.Block {
 	}}
 }
 
-// An argument that is an object may lack attributes, whatever it is written in; one that
-// does not exist is refused.
+// An object argument may lack attributes in any syntax. An unknown attribute is an error.
 func TestObjects(t *testing.T) {
 	want := cty.ObjectVal(map[string]cty.Value{"arn": cty.StringVal("a"), "session": cty.NullVal(cty.String)})
 	given := cty.ObjectVal(map[string]cty.Value{"bucket": cty.StringVal("b"), "role": cty.ObjectVal(map[string]cty.Value{"arn": cty.StringVal("a")})})

@@ -16,10 +16,10 @@ import (
 	"github.com/terrace-iac/terrace/schema"
 )
 
-// The arguments, blocks and environment variables that the peers document for each kind. An
-// argument begins with its type (s, b, n, m: map, l: list, set, o: object), a block with
-// "block", and what is in an object or a block follows in braces; the packages that read
-// the variables follow the kind's own.
+// documented contains the arguments, blocks and environment variables that the documentation of
+// OpenTofu and Terraform lists for each kind. An argument begins with its type (s, b, n, m:
+// map, l: list, set, o: object), a block with "block", and the contents of an object or block
+// follow in braces. The packages that read the variables follow the kind's own.
 var documented = map[string]struct {
 	arguments string
 	variables string
@@ -111,8 +111,8 @@ var documented = map[string]struct {
 	},
 }
 
-// Every kind has the arguments that are documented, and no other, since the record that init
-// keeps depends on the set of them; and it reads the documented variables.
+// Every kind has exactly the documented arguments, since the record of init depends on them,
+// and it reads the documented variables.
 func TestArguments(t *testing.T) {
 	for _, k := range All() {
 		t.Run(k.Name, func(t *testing.T) {
@@ -142,7 +142,7 @@ func TestArguments(t *testing.T) {
 				read = append(read, literals(t, filepath.Join("..", p))...)
 			}
 			for name := range strings.FieldsSeq(d.variables) {
-				// Nothing is asked of the service IAM, so its endpoint is not needed.
+				// No request is sent to the IAM service, so that its endpoint is not needed.
 				if !slices.Contains(read, name) && !strings.HasSuffix(name, "_IAM") && name != "AWS_IAM_ENDPOINT" {
 					t.Errorf("%s is not read", name)
 				}
@@ -151,7 +151,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// described are the arguments and blocks of a kind as documented has them.
+// described returns the arguments and blocks of a kind in the form of documented.
 func described(k backend.Kind) []string {
 	var out []string
 	for name, a := range k.Schema.Attributes {
@@ -179,7 +179,7 @@ func described(k backend.Kind) []string {
 
 func braces(names []string) string { return "{" + strings.Join(names, " ") + "}" }
 
-// sortedAs are the names in the order in which they are documented, others behind them.
+// sortedAs returns the names in documented order, followed by all others.
 func sortedAs[T any](kind, of string, in map[string]T) []string {
 	var out []string
 	text := documented[kind].arguments
@@ -199,7 +199,7 @@ func sortedAs[T any](kind, of string, in map[string]T) []string {
 	return out
 }
 
-// literals are the strings in the source of a package.
+// literals returns the string literals in the source of a package.
 func literals(t *testing.T, dir string) []string {
 	t.Helper()
 	var out []string

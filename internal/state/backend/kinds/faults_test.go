@@ -30,15 +30,15 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// planted are the secrets of all blocks below.
+// planted contains the secrets in all blocks below.
 var planted = []string{"planted-secret", base64.StdEncoding.EncodeToString([]byte("planted-secret"))}
 
-// A block is a configuration of a kind, with {URL} and {HOST} for where the service is,
-// and {SCHEME} for how.
+// A block is a configuration of a kind, with {URL} and {HOST} for the address of the service,
+// and {SCHEME} for its scheme.
 type block struct {
 	kind string
 	text string
-	// tls says that the kind speaks TLS whatever the block says.
+	// tls means that the kind always uses TLS.
 	tls bool
 }
 
@@ -93,19 +93,19 @@ func blocks() []block {
 	}
 }
 
-// permissions are what the command that examines a backend says of a missing one, where
-// it is the service that refuses, and knows what it refuses.
+// permissions are the missing permissions that the command which examines a backend must name,
+// for services that report them.
 var permissions = map[string]string{
 	"s3": "s3:GetObject", "gcs": "storage.objects.get", "azurerm": "Storage Blob Data Reader", "consul": "key_prefix", "kubernetes": "get secrets", "cos": "cos:GetObject", "oss": "oss:GetObject",
 }
 
-// A wire is how a kind reaches what stands in for its service.
+// A wire describes how a kind reaches the stand-in for its service.
 type wire struct {
 	dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	proxy *url.URL
-	trust bool           // certificates are accepted
-	roots *x509.CertPool // the authorities that are accepted; nil: those of the system
-	wait  time.Duration  // for an answer; 0: a minute
+	trust bool           // all certificates are accepted
+	roots *x509.CertPool // accepted authorities; nil means those of the system
+	wait  time.Duration  // time limit for a response; 0 means a minute
 }
 
 // messagesOf runs every operation of a kind against a fault and returns the message of each.
@@ -129,7 +129,7 @@ func messagesOf(t *testing.T, b block, text string, w wire) map[string]string {
 		if diags.HasErrors() {
 			t.Fatal(diags)
 		}
-		if v.Type().IsObjectType() { // what is not set is null
+		if v.Type().IsObjectType() { // arguments that are not set are null
 			all := map[string]cty.Value{}
 			for n := range kind.Schema.Attributes[name].Type.AttributeTypes() {
 				all[n] = cty.NullVal(cty.String)
@@ -174,7 +174,7 @@ func messagesOf(t *testing.T, b block, text string, w wire) map[string]string {
 		m := ds[0]
 		var e *backend.Error
 		if _, ok := errors.AsType[*backend.LockedError](err); ok {
-			out[op] = err.Error() // store.Locked says what to do
+			out[op] = err.Error() // store.Locked adds advice
 			return
 		}
 		if !errors.As(err, &e) || e.Advice == "" {
@@ -200,7 +200,7 @@ func messagesOf(t *testing.T, b block, text string, w wire) map[string]string {
 	}
 	ctx := t.Context()
 	defer func() {
-		// The command that examines a backend names what is missing in the service's words.
+		// The command that examines a backend names the missing permission as the service does.
 		if want := permissions[b.kind]; want != "" && strings.HasSuffix(t.Name(), "/missing_permission") {
 			b, err := kind.Open(t.Context(), backendtest.Config(t, kind, set), s)
 			if err != nil {
@@ -218,7 +218,7 @@ func messagesOf(t *testing.T, b block, text string, w wire) map[string]string {
 		note("open", err)
 		return out
 	}
-	slow := kind.Name == "pg" || kind.Name == "etcdv3" // these wait for an answer
+	slow := kind.Name == "pg" || kind.Name == "etcdv3" // these wait for a response
 	if !slow {
 		_, err = opened.List(ctx)
 		note("list", err)
@@ -250,7 +250,7 @@ func messagesOf(t *testing.T, b block, text string, w wire) map[string]string {
 	return out
 }
 
-// to leads every connection to one server.
+// to connects every connection to one server.
 func to(address string) func(ctx context.Context, network, _ string) (net.Conn, error) {
 	return func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, address)
@@ -266,13 +266,13 @@ func unnamed(_ context.Context, _, address string) (net.Conn, error) {
 	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
 }
 
-// at puts a service's address into a block.
+// at replaces the placeholders for a service's address in a block.
 func (b block) at(scheme, host string) string {
 	return strings.NewReplacer("{URL}", scheme+"://"+host, "{HOST}", host, "{SCHEME}", scheme).Replace(b.text)
 }
 
-// Whatever is wrong with a service or the way to it, the message names the argument with
-// its line, what was answered in one line, and what to do, and shows no secret.
+// For every fault of a service or its connection, the message names the argument with its line,
+// contains the response in one line and advice, and shows no secret.
 func TestFaults(t *testing.T) {
 	for _, b := range blocks() {
 		check := func(name, text string, w wire, want ...string) {
@@ -336,7 +336,7 @@ func TestFaults(t *testing.T) {
 			s, scheme = secure, "https"
 		}
 		want := []string{"a page of HTML", "a portal"}
-		if b.kind == "pg" || b.kind == "etcdv3" { // these do not speak HTTP
+		if b.kind == "pg" || b.kind == "etcdv3" { // these do not use HTTP
 			want = []string{"does not speak"}
 		}
 		check("a portal in the way", b.at(scheme, host(s)), wire{dial: to(host(s)), trust: true}, want...)
@@ -351,7 +351,7 @@ func TestFaults(t *testing.T) {
 		strict := func(s *httptest.Server) string {
 			return strings.Replace(b.at("https", host(s)), "insecure = true", "", 1)
 		}
-		mute, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
+		mute, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections without responding
 		if err != nil {
 			t.Fatal(err)
 		}

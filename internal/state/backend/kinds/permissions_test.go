@@ -26,7 +26,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A guard stands before a service and refuses what the account may not do.
+// A guard is a proxy for a service that refuses requests without permission.
 type guard struct {
 	service http.Handler
 	denied  atomic.Pointer[func(w http.ResponseWriter, r *http.Request) bool]
@@ -39,13 +39,13 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.service.ServeHTTP(w, r)
 }
 
-// A right is something that an account may be allowed to do.
+// A right is a permission that an account may have.
 type right struct {
-	named string // what the doctor says where it is missing
+	named string // the permission that the doctor must report if it is missing
 	needs func(r *http.Request) bool
 }
 
-// A guarded is a kind with a service that refuses.
+// A guarded is a kind with a service behind a guard.
 type guarded struct {
 	kind   backend.Kind
 	config map[string]cty.Value
@@ -53,7 +53,8 @@ type guarded struct {
 	tunnel *servers.Tunnel // nil for none
 	refuse func(w http.ResponseWriter)
 	rights map[string]right
-	// asked answers the account's own question what it may do; nil where there is none.
+	// asked responds to the account's request for its own permissions; nil if there is no such
+	// request.
 	asked func(w http.ResponseWriter, r *http.Request, denied []string) bool
 }
 
@@ -197,8 +198,8 @@ func guardedKinds(t *testing.T) []guarded {
 	return out
 }
 
-// TestMissingPermissions takes one right of an account after the other away, and all at
-// once: the doctor names each that is missing, and looks at the rest.
+// TestMissingPermissions removes each permission of an account in turn, and then all of them.
+// The doctor names each missing permission and checks the rest.
 func TestMissingPermissions(t *testing.T) {
 	for _, g := range guardedKinds(t) {
 		t.Run(g.kind.Name, func(t *testing.T) {
@@ -262,8 +263,8 @@ func TestMissingPermissions(t *testing.T) {
 	}
 }
 
-// tells reports whether a permission that the doctor tells holds a right: also where it
-// tells several verbs at once, as in "create, update secrets".
+// tells reports whether a permission in the doctor's output contains a right. The output may
+// list several verbs, as in "create, update secrets".
 func tells(told, right string) bool {
 	verb, resource, _ := strings.Cut(right, " ")
 	verbs, ok := strings.CutSuffix(told, " "+resource)

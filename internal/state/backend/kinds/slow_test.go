@@ -16,7 +16,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// The doctor names a service that does not answer at whatever it asks, not only the first time.
+// The doctor reports a service that does not respond for each request, not only the first.
 func TestDoctorWaits(t *testing.T) {
 	var k backend.Kind
 	for _, one := range kinds.All() {

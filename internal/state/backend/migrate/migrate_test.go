@@ -20,8 +20,7 @@ import (
 	"github.com/terrace-iac/terrace/state/statefile"
 )
 
-// A cut backend fails from a certain call on, as if the program or the service ended
-// there.
+// A cut backend fails from a certain call on, as if the program or the service ended there.
 type cut struct {
 	backend.Backend
 	left *int
@@ -98,8 +97,8 @@ func get(t *testing.T, b backend.Backend, workspace string) *state.State {
 	return st
 }
 
-// shaped is a backend without workspaces, with one of a name of its own, or without a
-// default one.
+// shaped is a backend without workspaces, with one named workspace, or without a default
+// workspace.
 type shaped struct {
 	backend.Backend
 	single, noDefault bool
@@ -120,13 +119,13 @@ func (s shaped) List(ctx context.Context) ([]string, error) {
 func (s shaped) Sole() string     { return s.sole }
 func (s shaped) HasDefault() bool { return !s.noDefault }
 
-// Wherever a migration is cut off, no state is lost, and running it again ends it, from one
-// or many workspaces to one, many, and to backends whose workspaces have names of their own.
+// Wherever a migration is interrupted, no state is lost, and running it again completes it. It
+// covers one or many workspaces, to one, many, and backends with restricted names.
 func TestCutOffAnywhere(t *testing.T) {
 	for what, c := range map[string]struct {
 		names []string
 		to    shaped
-		want  map[string]string // where the state of each is then
+		want  map[string]string // the final location of each state
 	}{
 		"one to one":               {[]string{"default"}, shaped{single: true}, map[string]string{"default": "default"}},
 		"one to many":              {[]string{"default"}, shaped{}, map[string]string{"default": "default"}},
@@ -149,8 +148,8 @@ func TestCutOffAnywhere(t *testing.T) {
 	}
 }
 
-// cutOffAt cuts a migration off at a call, and runs it again. It reports whether it was cut
-// off.
+// cutOffAt interrupts a migration at a call and runs it again. It reports whether the migration
+// was interrupted.
 func cutOffAt(t *testing.T, n int, names []string, shape shaped, want map[string]string) bool {
 	t.Helper()
 	from := backendtest.Open(t, local.Kind(), backendtest.Place{Services: backendtest.Services(t)})
@@ -206,7 +205,7 @@ func cutOffAt(t *testing.T, n int, names []string, shape shaped, want map[string
 	return !whole
 }
 
-// What a migration replaces, and is not in the state that it copies, is kept in a file.
+// A state that a migration replaces is kept in a file if it is not contained in the copy.
 func TestReplacedIsKept(t *testing.T) {
 	services := backendtest.Services(t)
 	from := backendtest.Open(t, local.Kind(), backendtest.Place{Services: services})
@@ -236,7 +235,7 @@ func openStore(t *testing.T, b backend.Backend, workspace string) store.Store {
 	return st
 }
 
-// lockID is the ID of the lock that a run left, "" for none.
+// lockID returns the ID of the lock that a run left, "" for none.
 func lockID(t *testing.T, b backend.Backend, workspace string) string {
 	st := openStore(t, b, workspace)
 	unlock, ds := st.Lock(t.Context(), store.LockInfo{}, 0)

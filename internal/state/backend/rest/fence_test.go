@@ -11,13 +11,13 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
-// A write that failed is not sent again once somebody else may have the state; what only
-// reads is.
+// A failed write is not repeated after another process may have taken over the state. A read
+// is.
 func TestFence(t *testing.T) {
 	over := errors.New("somebody else has it")
 	for _, c := range []struct {
 		method string
-		want   int // requests
+		want   int // number of requests
 	}{{http.MethodPut, 1}, {http.MethodDelete, 1}, {http.MethodGet, 3}} {
 		sent := 0
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

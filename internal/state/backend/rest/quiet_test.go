@@ -14,8 +14,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/backend/rest"
 )
 
-// A service that stops in the middle, of what it takes or of what it sends, is given up. One
-// that only takes its time with a large body is not.
+// A request is cancelled if the service stops reading or sending in the middle. A service that
+// is slow with a large body is not.
 func TestServicesThatStop(t *testing.T) {
 	ended := make(chan bool)
 	defer close(ended)

@@ -14,7 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/backend/rest"
 )
 
-// What would end in the same way again is tried once; what may pass is tried again.
+// A request that would fail again is tried once. A temporary failure is retried.
 func TestAttempts(t *testing.T) {
 	drop := func(w http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) }
 	silent := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }

@@ -178,7 +178,7 @@ func TestWhatCannotBeWrittenIsFoundBefore(t *testing.T) {
 	if entries, _ := os.ReadDir(dir); len(entries) > 0 {
 		t.Errorf("left behind: %v", entries)
 	}
-	// With a lock the room stays, and is gone with the lock.
+	// With a lock, the reserved space remains until the lock is released.
 	s = Open(Options{Dir: dir, Now: clock})
 	unlock, ds := s.Lock(ctx, store.LockInfo{}, 0)
 	if ds = append(ds, s.Prepare(ctx, 1<<20, 0)...); ds.HasErrors() {
@@ -197,7 +197,7 @@ func TestWhatCannotBeWrittenIsFoundBefore(t *testing.T) {
 	if entries, _ := os.ReadDir(dir); len(entries) > 0 {
 		t.Errorf("left behind: %v", entries)
 	}
-	// What was reserved becomes the state, no longer than the state is.
+	// The reserved file becomes the state and is not longer than the state.
 	unlock, _ = s.Lock(ctx, store.LockInfo{}, 0)
 	s.Prepare(ctx, 1<<20, 0)
 	put(t, s, 1)
@@ -211,7 +211,7 @@ func TestWhatCannotBeWrittenIsFoundBefore(t *testing.T) {
 	if err := os.Remove(s.Path()); err != nil {
 		t.Fatal(err)
 	}
-	// A file where a folder is needed keeps root out too.
+	// A file in place of a directory is an error even for root.
 	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o666); err != nil {
 		t.Fatal(err)
 	}

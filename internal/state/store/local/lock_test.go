@@ -21,14 +21,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setlk is the lock that the peers take.
+// setlk takes the lock that OpenTofu and Terraform take.
 func setlk(f *os.File, typ int16) error {
 	l := unix.Flock_t{Type: typ, Whence: io.SeekStart}
 	return unix.FcntlFlock(f.Fd(), unix.F_SETLK, &l)
 }
 
-// TestChild is no test but what the other tests run as another process. It
-// works until its standard input ends.
+// TestChild is not a test. It runs in the processes that other tests start, until its standard
+// input ends.
 func TestChild(t *testing.T) {
 	path := os.Getenv("LOCAL_CHILD_PATH")
 	if path == "" {
@@ -37,19 +37,19 @@ func TestChild(t *testing.T) {
 	stop := make(chan struct{})
 	go func() { io.Copy(io.Discard, os.Stdin); close(stop) }()
 	switch os.Getenv("LOCAL_CHILD") {
-	case "hold": // the lock of a peer, and of nobody that leaves word
+	case "hold": // the lock of OpenTofu or Terraform without an info file
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 		if err == nil {
 			err = setlk(f, unix.F_WRLCK)
 		}
 		fmt.Println("locked", err)
 		<-stop
-	case "store": // our own lock
+	case "store": // the lock of this package
 		unlock, ds := Open(Options{Path: path, Who: "child@there", Now: clock}).Lock(context.Background(), store.LockInfo{Operation: "op"}, 0)
 		fmt.Println("locked", ds.Err())
 		<-stop
 		unlock()
-	case "probe": // tries again and again, each time by name
+	case "probe": // tries repeatedly, each time by name
 		tries, granted, torn := 0, 0, 0
 		for {
 			select {
@@ -75,7 +75,7 @@ func TestChild(t *testing.T) {
 				fmt.Println("started")
 			}
 		}
-	case "wait": // opens the file once and waits for the lock on it, as tofu -lock-timeout does
+	case "wait": // opens the file once and waits for its lock, like tofu -lock-timeout
 		f, err := os.OpenFile(path, os.O_RDWR, 0)
 		fmt.Println("opened", err)
 		for setlk(f, unix.F_WRLCK) != nil {
@@ -211,9 +211,9 @@ func TestRefusedByAnotherRun(t *testing.T) {
 	}
 }
 
-// At every moment of many writes a peer is refused, and whoever reads by name
-// sees a whole state; reading the file in this process, in whichever way, does
-// not drop the lock.
+// During many writes another program is always refused, and a reader that opens the file by
+// name sees a complete state. Reading the file in this process in any way does not release the
+// lock.
 func TestHoldsAtEveryMoment(t *testing.T) {
 	t.Run("as on this system", func(t *testing.T) { holds(t, runtime.GOOS == "linux") })
 	t.Run("with locks of the process", func(t *testing.T) {
@@ -237,7 +237,7 @@ func holds(t *testing.T, ownReads bool) {
 		if !ownReads {
 			continue
 		}
-		if _, err := os.ReadFile(path); err != nil { // as the function file() does
+		if _, err := os.ReadFile(path); err != nil { // like the function file()
 			t.Fatal(err)
 		}
 	}
@@ -255,8 +255,8 @@ func holds(t *testing.T, ownReads bool) {
 	}
 }
 
-// Somebody who opened the file before we wrote, and waits for the lock on it,
-// gets the file that has the name, with what we wrote.
+// A process that opened the file before it was written, and waits for the lock on it, gets the
+// file that has the name, with the written content.
 func TestWhoWaitsGetsTheLastState(t *testing.T) {
 	s, path := newStore(t)
 	write(t, s, 3)
@@ -294,7 +294,7 @@ func TestKilledWriterLeavesAWholeState(t *testing.T) {
 		if _, err := fmt.Sscanf(last, "wrote %d", &n); err == nil && got.Serial != uint64(n)+1 && got.Serial != uint64(n+1)%50+1 {
 			t.Errorf("serial %d after %q", got.Serial, last)
 		}
-		unlock := lockNow(t, s) // the lock died with its owner, and so does what it left
+		unlock := lockNow(t, s) // the lock ended with its process, and its files are removed
 		write(t, s, 3)
 		unlock()
 		entries, _ := os.ReadDir(filepath.Dir(path))
@@ -323,7 +323,7 @@ func TestTwoUnitsWithOneState(t *testing.T) {
 	if a.Place() != b.Place() {
 		t.Errorf("a run sees two places, %s and %s", a.Place(), b.Place())
 	}
-	// A later run of the same process may call the unit something else.
+	// A later run of the same process may use another name for the unit.
 	lockNow(t, b)()
 	lockNow(t, a)() // the same unit again
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// peer is OpenTofu in a folder with a configuration.
+// peer runs OpenTofu in a directory with a configuration.
 type peer struct {
 	t        *testing.T
 	dir, bin string
@@ -102,8 +102,8 @@ output "big" {
 }
 `
 
-// What OpenTofu wrote is read and written again as it was, byte by byte, and
-// OpenTofu finds no change in it; nor in what was encoded anew from values.
+// A state that OpenTofu wrote is read and written again without any change of a byte, and
+// OpenTofu finds no change. The same applies after all values were decoded and encoded.
 func TestRoundTripWithOpenTofu(t *testing.T) {
 	p := newPeer(t, peerConfig)
 	p.run(0, "apply", "-auto-approve")
@@ -119,7 +119,7 @@ func TestRoundTripWithOpenTofu(t *testing.T) {
 	if !bytes.Equal(before, again.Bytes()) {
 		t.Errorf("written again:\n%s\nby OpenTofu:\n%s", again.Bytes(), before)
 	}
-	// Take every value apart and put it together again.
+	// Decode every value and encode it again.
 	ty := cty.Object(map[string]cty.Type{"id": cty.String, "input": cty.DynamicPseudoType, "output": cty.DynamicPseudoType, "triggers_replace": cty.DynamicPseudoType})
 	d := s.Edit()
 	for a, o := range s.Objects() {
@@ -151,7 +151,7 @@ func TestRoundTripWithOpenTofu(t *testing.T) {
 		t.Fatal(ds.Err())
 	}
 	p.run(0, "plan", "-detailed-exitcode")
-	// And a state that lacks an object makes OpenTofu plan that one object.
+	// If an object is missing in the state, OpenTofu plans to create it.
 	d = same.Edit()
 	d.Apply(state.Change{Object: addr.Object{Instance: addr.Instance{Resource: addr.Resource{Type: "terraform_data", Name: "b"}}}})
 	next, _ := store.NextSerial(same, d.Freeze())
@@ -175,14 +175,14 @@ func TestOpenTofuIsRefusedAtEveryMoment(t *testing.T) {
 			}
 		}
 		write(t, s, n)
-		ReadFile(context.Background(), p.path()) // as a terraform_remote_state of it does
+		ReadFile(context.Background(), p.path()) // like terraform_remote_state
 	}
 	unlock()
 	p.run(2, "plan", "-detailed-exitcode")
 }
 
-// OpenTofu that waits for our lock continues from what we wrote, and its own
-// state is not lost.
+// An OpenTofu process that waits for our lock continues with the state that we wrote, and its
+// own state is not lost.
 func TestOpenTofuThatWaitedSeesOurState(t *testing.T) {
 	p := newPeer(t, peerConfig)
 	p.run(0, "apply", "-auto-approve")
@@ -194,7 +194,7 @@ func TestOpenTofuThatWaitedSeesOurState(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(1500 * time.Millisecond) // it has opened the file and been refused by now
+	time.Sleep(1500 * time.Millisecond) // by now it has opened the file and was refused
 	d := p.read().Edit()
 	d.SetOutput("big", nil)
 	ours, _ := store.NextSerial(p.read(), d.Freeze())
