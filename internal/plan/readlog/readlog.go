@@ -97,11 +97,11 @@ func (l *Log) note(a addr.Instance, stored, with state.Digest, at time.Time) {
 	}
 }
 
-// Read records the readings of a plan. now is the state when the plan was made. Objects that
-// differ from state are removed from the log, because the plan has not been applied. Data
-// sources are recorded by the digest of their result, unless their inputs for the stored result
-// are known. All readings have the time begun, since the user may take hours to approve the
-// plan.
+// Read records the readings of a plan. now is the current state. A managed object that differs
+// from state is removed from the log, because the plan has not been applied. A data source is
+// recorded with the digest of its result, unless the log already contains the inputs with which
+// the result in state was read. All readings have the time begun, since the user may take hours
+// to approve the plan.
 func (l *Log) Read(readings []plan.Reading, now *state.State, begun time.Time) {
 	for _, r := range readings {
 		a := r.Object.Instance
@@ -121,8 +121,9 @@ func (l *Log) Read(readings []plan.Reading, now *state.State, begun time.Time) {
 }
 
 // Applied records the result of an apply. Changed objects, and objects that the plan found to
-// differ, are now in state as the providers returned them. After a failed action nothing is
-// known about its object. Data sources that depend on a changed object are removed.
+// differ, are now in state as the providers returned them. If the apply failed, nothing is
+// known about the objects that it changed, and they are removed from the log. Objects that
+// depend on a changed block are removed, too.
 func (l *Log) Applied(p *plan.Plan, done Applied) {
 	note := func(a addr.Instance, at time.Time) {
 		delete(l.entries, a.String())
@@ -154,7 +155,8 @@ func (l *Log) Applied(p *plan.Plan, done Applied) {
 	}
 }
 
-// Applied is the result of an apply: when it ended, and which objects it changed.
+// Applied is the result of an apply: the new state, when the apply began, and whether it
+// failed.
 type Applied struct {
 	State     *state.State
 	Begun     time.Time
