@@ -229,7 +229,6 @@ const packageOrder = `
 	< internal/estate/run;
 	internal/net/registry, internal/workdir < internal/estate/modules;
 	internal/estate/check, internal/estate/run < internal/estate;
-	internal/estate, internal/estate/modules, internal/workdir/setup < estate;
 	internal/plan/planjson, diag, schema < internal/cli/view;
 	internal/base/digraph, plan < internal/cli/planhtml;
 	internal/settings/telemetry, internal/cli/view, internal/base/sys, config < internal/cli/report, internal/cli/interrupt;
@@ -240,6 +239,7 @@ const packageOrder = `
 	NONE < internal/cli/unitlog;
 	internal/cli/command, internal/cli/unitlog < internal/cli/unitflags;
 	internal/state/backend/migrate, internal/lang/module/installer, internal/workdir, internal/testrun < internal/workdir/setup;
+	internal/estate, internal/estate/modules, internal/workdir/setup < estate;
 	internal/plan/planjson, internal/cli/flags < internal/cli/project;
 	internal/workdir/setup, internal/cli/project < internal/cli/initialize;
 	internal/cli/project, internal/testrun < internal/cli/validate, internal/cli/providers;

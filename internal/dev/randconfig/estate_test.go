@@ -351,7 +351,7 @@ func TestMakeEstateIsTheSameForASeed(t *testing.T) {
 			t.Fatal(diff)
 		}
 		if len(e.Units) < 2 || len(slices.Collect(maps.Keys(e.Files))) < 2*len(e.Units) {
-			t.Fatal(fmt.Sprintf("seed %d: %d units", seed, len(e.Units)))
+			t.Fatalf("seed %d: %d units", seed, len(e.Units))
 		}
 	}
 }
