@@ -47,7 +47,7 @@ var documented = map[string]struct {
 		variables: `AWS_REGION AWS_DEFAULT_REGION AWS_SSE_CUSTOMER_KEY AWS_ENDPOINT_URL_S3 AWS_S3_ENDPOINT AWS_ENDPOINT_URL_IAM AWS_IAM_ENDPOINT AWS_ENDPOINT_URL_STS AWS_STS_ENDPOINT
 			AWS_ENDPOINT_URL_DYNAMODB AWS_DYNAMODB_ENDPOINT AWS_CA_BUNDLE AWS_SHARED_CONFIG_FILE AWS_SHARED_CREDENTIALS_FILE AWS_EC2_METADATA_SERVICE_ENDPOINT AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE
 			AWS_ROLE_ARN AWS_ROLE_SESSION_NAME AWS_WEB_IDENTITY_TOKEN AWS_WEB_IDENTITY_TOKEN_FILE AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN AWS_PROFILE`,
-		packages: []string{"s3", "awsargs", "../aws"},
+		packages: []string{"s3", "awsargs", "../../net/aws"},
 	},
 	"azurerm": {
 		arguments: `s storage_account_name, s container_name, s key, s environment, s metadata_host, s resource_group_name, s subscription_id, s tenant_id, b snapshot, n timeout_seconds,
@@ -59,13 +59,13 @@ var documented = map[string]struct {
 			ARM_ADO_PIPELINE_SERVICE_CONNECTION_ID ARM_OIDC_AZURE_SERVICE_CONNECTION_ID AZURESUBSCRIPTION_SERVICE_CONNECTION_ID SYSTEM_OIDCREQUESTURI SYSTEM_ACCESSTOKEN
 			ARM_USE_OIDC ARM_OIDC_TOKEN ARM_OIDC_TOKEN_FILE_PATH AZURE_FEDERATED_TOKEN_FILE ARM_OIDC_REQUEST_URL ACTIONS_ID_TOKEN_REQUEST_URL ARM_OIDC_REQUEST_TOKEN ACTIONS_ID_TOKEN_REQUEST_TOKEN
 			ARM_USE_MSI MSI_ENDPOINT ARM_USE_AKS_WORKLOAD_IDENTITY ARM_USE_CLI ARM_USE_AZUREAD`,
-		packages: []string{"azurerm", "azureargs", "../azure"},
+		packages: []string{"azurerm", "azureargs", "../../net/azure"},
 	},
 	"gcs": {
 		arguments: `s bucket, s prefix, s credentials, s access_token, s impersonate_service_account, l impersonate_service_account_delegates, s encryption_key, s kms_encryption_key, s storage_custom_endpoint, s universe_domain`,
 		variables: `GOOGLE_BACKEND_CREDENTIALS GOOGLE_CREDENTIALS GOOGLE_APPLICATION_CREDENTIALS GOOGLE_OAUTH_ACCESS_TOKEN GOOGLE_BACKEND_IMPERSONATE_SERVICE_ACCOUNT GOOGLE_IMPERSONATE_SERVICE_ACCOUNT
 			GOOGLE_ENCRYPTION_KEY GOOGLE_KMS_ENCRYPTION_KEY GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT GOOGLE_STORAGE_CUSTOM_ENDPOINT GOOGLE_BACKEND_UNIVERSE_DOMAIN`,
-		packages: []string{"gcs", "../gcp"},
+		packages: []string{"gcs", "../../net/gcp"},
 	},
 	"consul": {
 		arguments: `s path, s access_token, s address, s scheme, s datacenter, s http_auth, b gzip, b lock, s ca_file, s cert_file, s key_file`,
