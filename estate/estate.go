@@ -90,15 +90,12 @@ type Result struct {
 // contains the units that could be read, and Check finds the rest of what is wrong.
 func Open(ctx context.Context, o Options) (*Estate, diag.List) {
 	e := &Estate{options: o}
-	d, who, err := workdir.Embedded(workdir.Embedding{Dir: o.Dir, Environ: o.Environ, Providers: o.Providers, Observe: o.Observe, Log: o.Log})
+	d, who, err := workdir.Embedded(workdir.Embedding{Dir: o.Dir, Environ: o.Environ, NoExec: o.NoExec, Providers: o.Providers, Observe: o.Observe, Log: o.Log})
 	if err != nil {
 		e.dir = &workdir.Directory{Set: &source.Set{}}
 		return e, diag.Errorf(diag.CodeCLIFolder, nil, "Directory cannot be used", "The directory cannot be worked in: %s.", err)
 	}
 	e.dir = d
-	if o.NoExec {
-		d.WithoutPrograms()
-	}
 	plugins, ds := d.Plugins()
 	if ds.HasErrors() {
 		return e, ds

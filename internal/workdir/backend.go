@@ -15,7 +15,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 )
 
-// A OpenedBackend is where the state of the working folder lives, and how it is encrypted.
+// An OpenedBackend is where the state of the directory is kept, and how it is encrypted.
 type OpenedBackend struct {
 	Config     backend.Config
 	Opened     backend.Backend

@@ -25,6 +25,7 @@ type Embedding struct {
 	Environ      []string // the complete environment, as os.Environ returns it
 	Providers    map[addr.Provider]provider.Factory
 	Provisioners engine.Provisioners
+	NoExec       bool       // no program and no provider plugin is started
 	Observe      event.Sink // nil: nobody
 	Log          io.Writer  // gets what plugins write; nil means standard error
 }
@@ -54,6 +55,9 @@ func Embedded(o Embedding) (d *Directory, who string, err error) {
 		Dir: dir, Launch: dir, Env: o.Environ, User: journal.UserOf(o.Environ), Now: system.Now, Stderr: log, Run: system.Run, Executable: system.Executable,
 		Hashes: &install.Hashes{}, Files: &readfile.Kept{}, Providers: o.Providers, Provisioners: o.Provisioners,
 		Set: &source.Set{}, Host: embeddingHost{observe: o.Observe, log: log},
+	}
+	if o.NoExec {
+		d.WithoutPrograms() // before the backends, which may start programs too
 	}
 	backends := d.NewBackends(who)
 	d.Backends = func() *backend.Set { return backends }

@@ -45,7 +45,7 @@ type LoadOptions struct {
 	Briefly     bool            // the program ends when the configuration was looked at once
 	RootOnly    bool            // go on though other modules cannot be loaded
 	ConfigDir   string          // the folder of the configuration; "" is the working folder
-	Observe     event.Sink      // hears what happens; nil: that of the Context
+	Observe     event.Sink      // hears what happens; nil: the Host
 }
 
 // A Loaded is a loaded configuration with the values of its variables.

@@ -1,11 +1,3 @@
-// Package workdir is what commands do with a folder and its state once both are open,
-// however that was: a folder by itself, a unit alone, one of many units, or a folder that
-// another program opened.
-//
-// Main types: Place, where a state is, which is taken or read there; OpenState, a state that was
-// taken; Operation, an engine with such a state; Want and Steps, what is to come of it and
-// who has a part in that. The one rule: nothing is shown here. Who shows an operation gets
-// what came of each step.
 package workdir
 
 import (

@@ -1,10 +1,3 @@
-// Package workdir collects the values of a root module's input variables from the
-// places where users leave them: environment, variable files and flags.
-//
-// Main function: Collect, with Sources. The one rule: of two values for one
-// variable the later place in this list wins, and nothing is merged: TF_VAR_*,
-// terraform.tfvars, terraform.tfvars.json, *.auto.tfvars and *.auto.tfvars.json
-// by name, then -var and -var-file as they stand on the command line.
 package workdir
 
 import (
@@ -32,7 +25,10 @@ type VarFlag struct {
 	At    *source.Range // what added it to the command line; nil: whoever wrote that
 }
 
-// VarSources says where to look. The zero value finds nothing.
+// VarSources says where to look. Of two values for one variable, the later place in this list
+// counts, and nothing is merged: TF_VAR_*, terraform.tfvars, terraform.tfvars.json, *.auto.tfvars
+// and *.auto.tfvars.json by name, then -var and -var-file in the order of the command line.
+// The zero value finds nothing.
 type VarSources struct {
 	Dir   string         // the folder of the root module, absolute; automatic files are looked for there
 	FS    config.FS      // reads the automatic files by their names; nil: those of Dir on disk
