@@ -291,7 +291,7 @@ func FromHCL(in hcl.Diagnostics) List {
 		if d.Summary == duplicateKey && secretKey(d) {
 			m.Detail = "Two different items produced the same key in this 'for' expression, which is not shown since it is sensitive. If duplicates are expected, use the ellipsis (...) after the value expression to group them by key."
 		}
-		m.Values = explainValues(d)
+		m.Values = explainValues(d, false)
 		m.Call = failedCall(d)
 		out = append(out, m)
 	}

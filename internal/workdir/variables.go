@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
@@ -215,11 +216,15 @@ func (c *collector) given(f VarFlag) {
 
 func (c *collector) flag(f VarFlag) {
 	name, value, ok := strings.Cut(f.Value, "=")
-	if !ok { // the text may be a value
+	if !ok {
+		option := "A -var option"
+		if hclsyntax.ValidIdentifier(f.Value) { // otherwise the text may be a value
+			option = fmt.Sprintf("The -var option %q", f.Value)
+		}
 		c.ds = append(c.ds, &diag.Message{
 			Code:    diag.CodeVarsFlag,
 			Summary: "Invalid -var option",
-			Detail:  "A -var option is not correctly specified. Must be a variable name and value separated by an equals sign, like -var=\"key=value\".",
+			Detail:  option + " is not correctly specified. It must be a variable name and a value separated by an equals sign, like -var=\"key=value\".",
 			At:      f.At,
 		})
 		return
