@@ -18,7 +18,8 @@ import (
 //
 // A worktree of a commit is in the system's directory for temporary files, in a directory of its
 // own next to a lock file that its process holds. If the process is killed, the lock is released.
-// The next run that checks out a commit of the repository then removes the worktree.
+// The next run that checks out a commit of the repository then removes the worktree. A worktree
+// that no repository knows is removed by the next run in any repository.
 
 // Names in the directory of a worktree.
 const (
@@ -111,13 +112,42 @@ func (r Repo) sweep(ctx context.Context) {
 			r.discard(ctx, tree)
 			continue
 		}
-		lock := filepath.Join(dir, treeLock)
-		if _, err := os.Stat(lock); err != nil {
-			continue
-		}
-		if unlock, err := filelock.Lock(at, lock); err == nil {
-			r.discard(ctx, tree)
-			unlock()
+		ifEnded(at, dir, func() { r.discard(ctx, tree) })
+	}
+	left, _ := filepath.Glob(filepath.Join(os.TempDir(), treesPrefix+"*")) // the pattern is valid
+	for _, dir := range left {
+		if !registered(filepath.Join(dir, treeName)) {
+			ifEnded(at, dir, func() { _ = os.RemoveAll(dir) })
 		}
 	}
+}
+
+// ifEnded calls discard if the process that holds the lock of a worktree's directory has ended.
+func ifEnded(ctx context.Context, dir string, discard func()) {
+	lock := filepath.Join(dir, treeLock)
+	if st, err := os.Lstat(dir); err != nil || !st.IsDir() {
+		return
+	}
+	if _, err := os.Lstat(lock); err != nil {
+		return
+	}
+	if unlock, err := filelock.Lock(ctx, lock); err == nil {
+		discard()
+		unlock()
+	}
+}
+
+// registered reports whether a repository knows a worktree. It does not if the process was killed
+// before git created the worktree, or if the repository was deleted.
+func registered(tree string) bool {
+	text, err := os.ReadFile(filepath.Join(tree, ".git"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	dir, ok := strings.CutPrefix(strings.TrimSpace(string(text)), "gitdir: ")
+	if err != nil || !ok {
+		return true // not certainly a worktree of a deleted repository
+	}
+	_, err = os.Stat(filepath.FromSlash(dir))
+	return !errors.Is(err, fs.ErrNotExist)
 }
