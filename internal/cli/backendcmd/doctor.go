@@ -75,7 +75,10 @@ func examineBackend(ctx context.Context, c *command.Call, given []workdir.VarFla
 	info := store.LockInfo{Operation: "doctor", Who: c.Who(), Version: statefile.Version, Created: c.Now()}
 	doctor.Run(ctx, b.Opened, workspace, c.StoreOptions(ctx, b, workdir.StateFiles{}), info, func(f backend.Finding) {
 		mark := "ok     "
-		if !f.OK {
+		switch {
+		case f.Skipped:
+			mark = "skipped"
+		case !f.OK:
 			mark = "missing"
 			missing++
 		}
@@ -84,7 +87,7 @@ func examineBackend(ctx context.Context, c *command.Call, given []workdir.VarFla
 			line += "\n           needs " + f.Permission
 		}
 		c.Report.Human.Say(line + "\n")
-		c.Report.Stream.Typed(f.What, "backend_check", map[string]any{"what": f.What, "ok": f.OK, "detail": f.Detail, "permission": f.Permission})
+		c.Report.Stream.Typed(f.What, "backend_check", map[string]any{"what": f.What, "ok": f.OK, "skipped": f.Skipped, "detail": f.Detail, "permission": f.Permission})
 	})
 	if missing > 0 {
 		return c.Fail(diag.Errorf(diag.CodeCLIBackendDoctor, nil, "Backend is not as it should be", "Of what was looked at, this much is missing or could not be looked at: %d. See above.", missing))

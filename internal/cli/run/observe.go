@@ -82,7 +82,7 @@ func (t *reporter) observer(ctx context.Context) estate.Observer {
 			}
 		},
 		Again: func(u *estate.Unit, v retry.Decision, failed diag.List) {
-			text := fmt.Sprintf("failed, and is tried again in %s, as the retry block %s says: %s", v.Sleep, v.Retry, failed[0].Summary)
+			text := fmt.Sprintf("failed, and is tried again in %s, as the %s says: %s", v.Sleep, v.Rule(), failed[0].Summary)
 			t.streamOf(u.Name).Log(text)
 			t.line("warn", u.Name, text)
 		},

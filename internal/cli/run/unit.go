@@ -203,7 +203,7 @@ func (o *onUnits) options() estate.RunOptions {
 			LogErr:   func(u *estate.Unit, line string) { fmt.Fprintln(o.view(u).Stderr, line) },
 			Messages: func(u *estate.Unit, ds diag.List) { o.view(u).messages(ds) },
 			Again: func(u *estate.Unit, d retry.Decision, _ diag.List) {
-				o.view(u).Report.Say(fmt.Sprintf("\nThe command is tried again in %s, since the unit says so of this error.\n", d.Sleep))
+				o.view(u).Report.Say(fmt.Sprintf("\nThe command is tried again in %s, as the %s says.\n", d.Sleep, d.Rule()))
 			},
 			Ended: func(res *estate.Result) {
 				if res.Reason == "error ignored" {

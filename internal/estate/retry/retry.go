@@ -25,15 +25,23 @@ import (
 type Decision struct {
 	Again  bool
 	Sleep  time.Duration // delay before the retry
-	Retry  string        // label of the retry block that matched
+	Retry  string        // label of the retry block that matched; "" for Terragrunt's default list
 	Ignore *unit.Ignore  // block that turns the failure into a success; nil if none
+}
+
+// Rule names what decided on a retry, for messages.
+func (d Decision) Rule() string {
+	if d.Retry == "" {
+		return "default list of temporary errors"
+	}
+	return "retry block " + d.Retry
 }
 
 // Decide evaluates an errors block for the text of a failure. A nil block means the default
 // block. try is the number of the attempt, starting at 1. off disables retries.
 func Decide(block *unit.Errors, text string, try int, off bool) (Decision, diag.List) {
 	if block == nil {
-		block = &unit.Errors{Retry: []unit.Retry{{Name: "default", RetryableErrors: functions.DefaultRetryableErrors(), MaxAttempts: unit.DefaultMaxAttempts, SleepSeconds: unit.DefaultSleepSeconds}}}
+		block = &unit.Errors{Retry: []unit.Retry{{RetryableErrors: functions.DefaultRetryableErrors(), MaxAttempts: unit.DefaultMaxAttempts, SleepSeconds: unit.DefaultSleepSeconds}}}
 	}
 	for i := range block.Ignore {
 		ig := &block.Ignore[i]

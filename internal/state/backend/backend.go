@@ -302,6 +302,7 @@ type Prober interface {
 type Finding struct {
 	What       string // for example "versioning of the bucket"
 	OK         bool
+	Skipped    bool   // not examined, for the reason in Detail; OK is true
 	Detail     string // one line; a description if the result is good, or the reason for an unknown result
 	Permission string // the missing permission, as named by the service; "" if none is missing
 }

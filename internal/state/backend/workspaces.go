@@ -160,7 +160,14 @@ func Describe(holder *store.LockInfo) string {
 	if holder == nil || holder.Who == "" {
 		return "somebody else"
 	}
-	return fmt.Sprintf("%s since %s (%s)", holder.Who, holder.Created.UTC().Format(time.RFC3339), holder.Operation)
+	text := holder.Who
+	if !holder.Created.IsZero() {
+		text += " since " + holder.Created.UTC().Format(time.RFC3339)
+	}
+	if holder.Operation != "" {
+		text += " (" + holder.Operation + ")"
+	}
+	return text
 }
 
 // BlobsOf returns the store for further objects next to a state; nil if there is none.

@@ -110,6 +110,7 @@ func reading(ctx context.Context, st store.Store, report func(backend.Finding)) 
 // locking takes the lock and holds that a second run does not get it meanwhile.
 func (d *examination) locking(ctx context.Context, st store.Store, workspace string, info store.LockInfo) {
 	b, o, report := d.Backend, d.o, d.report
+	released := "" // the ID of a lock that the service granted and released
 	if s, ok := st.(*backend.Store); ok {
 		var id string
 		err := d.ask(func() (err error) {
@@ -126,7 +127,7 @@ func (d *examination) locking(ctx context.Context, st store.Store, workspace str
 			report(f)
 			return
 		case errors.As(err, &locked):
-			report(backend.Finding{What: "locking", OK: true, Detail: "not tried: the state is locked by " + backend.Describe(locked.Holder)})
+			report(backend.Finding{What: "locking", OK: true, Skipped: true, Detail: "the state is locked by " + backend.Describe(locked.Holder)})
 			return
 		case err == nil:
 			err = d.ask(func() error { return s.Object().Unlock(context.WithoutCancel(ctx), id) })
@@ -135,28 +136,37 @@ func (d *examination) locking(ctx context.Context, st store.Store, workspace str
 			report(backend.Failed("locking", err))
 			return
 		}
+		released = id
 	}
 	unlock, ds := st.Lock(ctx, info, 0)
 	switch {
+	case store.IsLocked(ds) && released != "":
+		report(backend.Finding{What: "locking", Detail: "the service granted and released a lock, and then reported that the state is locked: either another run took the lock in between, or the service does not release locks. Run this command again"})
+		return
 	case store.IsLocked(ds):
-		report(backend.Finding{What: "locking", OK: true, Detail: "not tried: the state is locked by somebody else"})
+		report(backend.Finding{What: "locking", OK: true, Skipped: true, Detail: "the state is locked"})
 		return
 	case ds.HasErrors():
 		report(failed("locking", ds))
 		return
 	}
 	other, err := b.Store(workspace, o)
-	f := backend.Finding{What: "locking", OK: true, Detail: "a second run is kept out"}
-	if err == nil {
+	if err != nil {
+		report(backend.Failed("locking", err))
+	} else {
 		second, ds := other.Lock(ctx, withID(info), 0)
-		if !ds.HasErrors() {
-			f = backend.Finding{What: "locking", Detail: "the lock was granted twice: the store does not provide what locks need"}
+		switch {
+		case store.IsLocked(ds):
+			report(backend.Finding{What: "locking", OK: true, Detail: "a second run is kept out"})
+		case ds.HasErrors():
+			report(failed("locking", ds))
+		default:
+			report(backend.Finding{What: "locking", Detail: "the lock was granted twice: the store does not provide what locks need"})
 			if more := second(); more.HasErrors() {
 				report(failed("unlocking", more))
 			}
 		}
 	}
-	report(f)
 	if ds := unlock(); ds.HasErrors() {
 		report(failed("unlocking", ds))
 	} else {

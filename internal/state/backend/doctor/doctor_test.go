@@ -40,6 +40,7 @@ type object struct {
 	lock  *string
 	loose bool // conditions of writes are ignored
 	stuck bool // nothing is deleted
+	kept  bool // locks are never released
 }
 
 func (o *object) Read(context.Context) (backend.Payload, error) {
@@ -67,7 +68,9 @@ func (o *object) Lock(_ context.Context, info store.LockInfo) (string, error) {
 }
 
 func (o *object) Unlock(context.Context, string) error {
-	*o.lock = ""
+	if !o.kept {
+		*o.lock = ""
+	}
 	return nil
 }
 
@@ -138,6 +141,21 @@ func TestHealthy(t *testing.T) {
 	}
 	if !maps.Equal(before, m.data) || *m.lock != "" {
 		t.Errorf("the store was changed: %v, the lock is %q", m.data, *m.lock)
+	}
+}
+
+// A lock that the service reports as released and still has is a fault; one of another run is
+// none, and the check is skipped.
+func TestKeptLock(t *testing.T) {
+	m := healthy()
+	m.kept = true
+	if f := examine(t, m)["locking"]; f.OK || f.Skipped || !strings.Contains(f.Detail, "granted and released") {
+		t.Errorf("a lock that is not released: %+v", f)
+	}
+	m = healthy()
+	*m.lock = "another"
+	if f := examine(t, m)["locking"]; !f.OK || !f.Skipped || f.Detail != "the state is locked by other@there" {
+		t.Errorf("a lock of another run: %+v", f)
 	}
 }
 
