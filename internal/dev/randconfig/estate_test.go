@@ -275,8 +275,8 @@ var estatePurposes = []estatePurpose{
 		ours.Status, ours.Hooks = theirs.Status, theirs.Hooks
 		return true
 	}},
-	{"output and plan in a unit need no outputs of units that were never applied", func(p *estatePair, step string, ours, theirs *estateOutcome) bool {
-		if !strings.Contains(step, " in ") || ours.Status == 1 || theirs.Status != 1 || !missingOutput.MatchString(theirs.text) || p.changed(ours) {
+	{"output and plan in a unit need no outputs of units that were never applied", func(_ *estatePair, step string, ours, theirs *estateOutcome) bool {
+		if !strings.Contains(step, " in ") || ours.Status == 1 || theirs.Status != 1 || !missingOutput.MatchString(theirs.text) {
 			return false
 		}
 		*ours = *theirs

@@ -82,11 +82,12 @@ func (u siteUnit) Applying(ctx context.Context, at backend.Config, workspace str
 // initUnit is the workdir.Unit for init. It provides only the inputs, and does not check them.
 type initUnit struct{ siteUnit }
 
-// All adds the values of the inputs.
+// All adds the values of the inputs. The command that follows reports the errors, if it needs the
+// inputs.
 func (u initUnit) All(_ context.Context, values workdir.Variables, root *config.Module) diag.List {
 	given, _, ds := inputs.Of(u.s.task, u.s.unit.Unit, root.Variables)
 	add(values, given)
-	return ds
+	return ds.Warnings()
 }
 
 // Moves returns nil, since init moves nothing.
