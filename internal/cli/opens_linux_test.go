@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/internal/dev/testkit"
+	"github.com/terrace-iac/terrace/internal/state/backend/backendtest/servers"
 )
 
 // opened returns how often each file in the directories was opened while run ran, as inotify
@@ -108,6 +109,72 @@ func TestEachFileOpenedOnce(t *testing.T) {
 		own("run --all "+command, all)
 		if command == "plan" || command == "apply" || command == "graph" || command == "validate" {
 			far("run --all "+command, all)
+		}
+	}
+}
+
+// TestStoreOpenedOnce checks that a command in a directory whose state is in a store opens each
+// file of the configuration once, and sends each request once. A write asks a second time for
+// the state, since this store cannot compare versions.
+func TestStoreOpenedOnce(t *testing.T) {
+	store := servers.HTTP(t)
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"main.tf":       "terraform {\n  backend \"http\" {}\n}\nmodule \"child\" {\n  source = \"./child\"\n}\nresource \"terraform_data\" \"a\" {}\noutput \"v\" {\n  value = module.child.v\n}\n",
+		"child/main.tf": "output \"v\" {\n  value = 1\n}\n",
+	} {
+		path := filepath.Join(dir, "plain", name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plain := filepath.Join(dir, "plain")
+	terrace := func(args ...string) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), "terrace", args...)
+		cmd.Dir, cmd.Env = plain, append(os.Environ(), "HOME="+dir, "TF_IN_AUTOMATION=1",
+			"TF_HTTP_ADDRESS="+store.URL+"/state", "TF_HTTP_LOCK_ADDRESS="+store.URL+"/lock", "TF_HTTP_UNLOCK_ADDRESS="+store.URL+"/lock")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("terrace %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	terrace("init")
+	terrace("apply", "-auto-approve")
+	const written = "LOCK GET GET POST UNLOCK"
+	for _, c := range []struct{ line, requests string }{
+		{"state mv terraform_data.a terraform_data.b", written},
+		{"state mv -dry-run terraform_data.b terraform_data.c", "LOCK GET UNLOCK"},
+		{"taint terraform_data.b", written},
+		{"untaint terraform_data.b", written},
+		{"state list", "GET"},
+		{"state show terraform_data.b", "GET"},
+		{"state pull", "GET"},
+		{"state rm terraform_data.b", written},
+		{"plan", "LOCK GET UNLOCK"},
+		{"output", "GET"},
+		{"show", "GET"},
+		{"providers", "GET"},
+		{"graph", "GET"},
+		{"import terraform_data.a x", written},
+		{"plan -replace=terraform_data.a", "LOCK GET UNLOCK"},
+	} {
+		before := len(store.Log())
+		got := opened(t, []string{plain, filepath.Join(plain, "child")}, func() { terrace(strings.Fields(c.line)...) })
+		for _, f := range []string{"plain/main.tf", "child/main.tf"} {
+			if got[f] != 1 {
+				t.Errorf("%s opened %s %d times", c.line, f, got[f])
+			}
+		}
+		var requests []string
+		for _, line := range store.Log()[before:] {
+			method, _, _ := strings.Cut(line, " ")
+			requests = append(requests, method)
+		}
+		if got := strings.Join(requests, " "); got != c.requests {
+			t.Errorf("%s sent %s, not %s", c.line, got, c.requests)
 		}
 	}
 }

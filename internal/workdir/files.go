@@ -28,6 +28,23 @@ func (f onDisk) ReadFile(name string) ([]byte, error)       { return readfile.Wh
 // them.
 func (c *Directory) NewSources() *engine.Sources { return &engine.Sources{FS: c.OnDisk()} }
 
+// ReadOnce makes a directory by itself read and parse each of its configuration files once, for
+// a command that does not change them.
+func (c *Directory) ReadOnce() {
+	if c.Sources == nil && c.View == nil {
+		c.Sources, c.ownSources = c.NewSources(), true
+	}
+}
+
+// Anew returns the directory with its files on disk, each of which is read once more, for init,
+// which may change them.
+func (c *Directory) Anew() *Directory {
+	n := *c
+	n.View, n.Sources, n.ownSources = nil, nil, false
+	n.ReadOnce()
+	return &n
+}
+
 // FilesOf are the files of the folder: those that a unit reads once, else those on disk.
 func (c *Directory) FilesOf() config.FS {
 	switch {
@@ -39,8 +56,12 @@ func (c *Directory) FilesOf() config.FS {
 	return c.OnDisk()
 }
 
-// Root loads the root module alone.
+// Root loads the root module alone. The caller must not modify the module.
 func (c *Directory) Root() (*config.Module, diag.List) {
+	if c.ownSources {
+		root, ds := c.Sources.Load(".", c.Set)
+		return root, slices.Clone(ds)
+	}
 	return config.Load(".", config.Options{FS: c.FilesOf(), Set: c.Set})
 }
 

@@ -38,7 +38,7 @@ type LoadOptions struct {
 	Parallelism int
 	Workspace   string          // "" for the selected one
 	Saved       *Saved          // the configuration of a saved plan, in place of the one on disk
-	Files       *engine.Sources // the working folder's files, shared with other steps; nil: read anew
+	Files       *engine.Sources // the files of the configuration; nil means those of the directory
 	Partial     bool            // go on with variables missing: they are not needed
 	Const       bool            // with Partial: but for those with const = true, whose values every folder of the tree may need
 	Unapplied   bool            // so may be those that a unit makes of outputs that do not exist yet
@@ -216,7 +216,7 @@ func EngineOptions(c *Directory, o LoadOptions) (engine.Options, *Plugins, diag.
 	var more diag.List
 	p.Plugins, more = c.Plugins()
 	ds = append(ds, more...)
-	if o.Files == nil {
+	if o.Files == nil && !c.ownSources {
 		o.Files = c.NewSources()
 	}
 	return p.engineOptions(o), p.Plugins, ds
@@ -232,7 +232,7 @@ func (p *Loaded) engineOptions(o LoadOptions) engine.Options {
 	if o.Observe != nil {
 		out.Observe = o.Observe
 	}
-	if c.Sources != nil && o.Files == nil {
+	if c.Sources != nil && o.Files == nil && o.ConfigDir == "" {
 		out.Sources = c.Sources
 	} else if files := c.View; files != nil && o.Files == nil && o.ConfigDir == "" {
 		out.Sources = &engine.Sources{FS: files}

@@ -69,6 +69,8 @@ type Directory struct {
 	// Sources are the configuration files of a unit's directory, each of which is read once;
 	// nil: they are read anew.
 	Sources *engine.Sources
+	// ownSources means that Sources are of this directory alone, so that their texts are in Set.
+	ownSources bool
 	// View is the directory of a unit for commands that only look, which is not made for
 	// them; nil: what lies on disk.
 	View config.FS
@@ -89,7 +91,7 @@ func (f *Directory) host() Host {
 func (f *Directory) In(dir string, env sys.Env, u Unit) *Directory {
 	n := *f
 	n.Dir, n.Launch, n.Env, n.Unit = dir, dir, env, u
-	n.Tolerant, n.Sources, n.View, n.Keep = false, nil, nil, ""
+	n.Tolerant, n.Sources, n.ownSources, n.View, n.Keep = false, nil, false, nil, ""
 	return &n
 }
 

@@ -203,6 +203,7 @@ func (c *Call) Do(ctx context.Context, cmd *Command, words []string) int {
 	if !c.Parse(flags, words) {
 		return 1
 	}
+	c.ReadOnce()
 	return run(ctx, c)
 }
 

@@ -40,7 +40,7 @@ stands for everything in it.`,
 		Args:     []command.Arg{{Name: "ADDRESS", Help: "A module, a resource or an instance.", Repeated: true, Complete: command.Instances}},
 		Examples: []command.Example{{Line: "state rm -dry-run module.network", Text: "Show what would be forgotten."}},
 		Prepare: func() (command.Flags, command.Run) {
-			o, dry := &common{}, false
+			o, dry := &common{stamps: true}, false
 			fs := append(command.Flags{command.Bool(&dry, "dry-run", "Print what would be removed, and change nothing.")}, o.writing()...)
 			return fs, func(ctx context.Context, c *command.Call) int {
 				if len(c.Args) == 0 {
@@ -52,9 +52,6 @@ stands for everything in it.`,
 				defer c.Report.Finish()
 				ts, ds := targets(c.Args)
 				if ds.HasErrors() {
-					return c.Fail(ds)
-				}
-				if ds := o.stamped(ctx, c); ds.HasErrors() {
 					return c.Fail(ds)
 				}
 				return o.edit(ctx, c, "state-rm", func(s *state.State) (*state.State, func(), diag.List) {
@@ -97,7 +94,7 @@ after a provider has changed its namespace.`,
 		Args:     []command.Arg{{Name: "FROM", Help: "The source address of the provider in the state."}, {Name: "TO", Help: "The one to put in its place."}},
 		Examples: []command.Example{{Line: "state replace-provider hashicorp/aws example.com/acme/aws", Text: "Use a fork."}},
 		Prepare: func() (command.Flags, command.Run) {
-			o, approved := &common{}, false
+			o, approved := &common{stamps: true}, false
 			fs := append(command.Flags{command.Bool(&approved, "auto-approve", "Do not ask.")}, o.writing()...)
 			return fs, func(ctx context.Context, c *command.Call) int {
 				if len(c.Args) != 2 {
@@ -117,9 +114,6 @@ after a provider has changed its namespace.`,
 						return c.Fail(diag.Errorf(diag.CodeCLIProviderAddress, nil, fmt.Sprintf("Invalid %q provider %q", [2]string{"from", "to"}[i], c.Arg(i)), "%s.", err))
 					}
 					ps[i] = p
-				}
-				if ds := o.stamped(ctx, c); ds.HasErrors() {
-					return c.Fail(ds)
 				}
 				return o.edit(ctx, c, "state-replace-provider", func(s *state.State) (*state.State, func(), diag.List) {
 					if s == nil {

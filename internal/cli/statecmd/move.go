@@ -37,7 +37,7 @@ completes the move or undoes it.`,
 			{Line: "state mv -state-out=../other/terraform.tfstate module.db module.db", Text: "Move a module into the state of another file."},
 		},
 		Prepare: func() (command.Flags, command.Run) {
-			m := &move{common: &common{}}
+			m := &move{common: &common{stamps: true}}
 			fs := append(command.Flags{command.Bool(&m.dry, "dry-run", "Print the move, and change nothing.")}, m.writing()...)
 			fs = append(fs,
 				command.Text(&m.fromDir, "from", "DIR", "The folder or unit whose state it leaves. The default is the one that the command runs in.").Completes(command.Folders),
@@ -93,15 +93,12 @@ func (m *move) run(ctx context.Context, c *command.Call) int {
 		}
 		return m.elsewhere(ctx, c)
 	case out != "" && c.Path(out) != c.Path(m.state.Path):
-		there := &common{vars: m.vars, state: flags.State{Lock: m.state.Lock, StateFiles: workdir.StateFiles{Path: out, Backup: m.backupOut}}}
+		there := &common{vars: m.vars, stamps: true, state: flags.State{Lock: m.state.Lock, StateFiles: workdir.StateFiles{Path: out, Backup: m.backupOut}}}
 		ds := m.across(ctx, end{m.common, c}, end{there, c})
 		if !ds.HasErrors() {
 			m.said(c, "")
 		}
 		return c.Report.Status(ds)
-	}
-	if ds := m.stamped(ctx, c); ds.HasErrors() {
-		return c.Fail(ds)
 	}
 	return m.edit(ctx, c, "state-mv", func(s *state.State) (*state.State, func(), diag.List) {
 		if s == nil {
@@ -168,9 +165,6 @@ type end struct {
 }
 
 func (e end) options(ctx context.Context) (statemgr.Options, diag.List) {
-	if ds := e.stamped(ctx, e.c); ds.HasErrors() {
-		return statemgr.Options{}, ds
-	}
 	at, _, ds := e.open(ctx, e.c)
 	return e.locking(e.c, at, "state-mv"), ds
 }

@@ -44,6 +44,8 @@ type common struct {
 	json  flags.JSON
 
 	backendConfig []string // -backend-config of force-unlock
+
+	stamps bool // the default name of the backup contains the time, as for commands that change addresses
 }
 
 func (o *common) reading() command.Flags {
@@ -64,7 +66,8 @@ func (o *common) open(ctx context.Context, c *command.Call) (at statemgr.Options
 	return at, workspace, ds
 }
 
-// openAt is open, and also returns the backend.
+// openAt is open, and also returns the backend. For a state file whose backup has the time in
+// its name, it sets the path of the backup.
 func (o *common) openAt(ctx context.Context, c *command.Call) (at statemgr.Options, place *workdir.OpenedBackend, workspace string, ds diag.List) {
 	place, ds = c.WhereState(ctx, o.vars)
 	if ds.HasErrors() {
@@ -80,7 +83,15 @@ func (o *common) openAt(ctx context.Context, c *command.Call) (at statemgr.Optio
 		}
 		workspace = store.Default
 	}
+	stamp := o.stamps && (o.state.Backup == "" || o.state.Backup == "-")
+	if stamp {
+		o.state.Backup = ""
+	}
 	st, more := c.OpenStore(ctx, place, workspace, o.state.StateFiles)
+	if file, ok := st.(interface{ Path() string }); ok && stamp {
+		o.state.Backup = stamped(c, file.Path())
+		st, more = c.OpenStore(ctx, place, workspace, o.state.StateFiles)
+	}
 	if ds = append(ds, more...); more.HasErrors() {
 		return at, place, "", ds
 	}
@@ -132,25 +143,15 @@ func (o *common) locking(c *command.Call, at statemgr.Options, operation string)
 	return at
 }
 
-// stamped sets the path of the backup to a name with the current time, as commands that change
-// addresses do. It does nothing if the state is not a file or -backup is given.
-func (o *common) stamped(ctx context.Context, c *command.Call) diag.List {
-	if o.state.Backup != "" && o.state.Backup != "-" {
-		return nil
-	}
-	o.state.Backup = ""
-	opened, _, ds := o.open(ctx, c)
-	if file, ok := opened.Store.(interface{ Path() string }); ok {
-		at := c.Now().Unix()
-		for {
-			o.state.Backup = fmt.Sprintf("%s.%d.backup", file.Path(), at)
-			if _, err := os.Lstat(o.state.Backup); err != nil {
-				break
-			}
-			at++ // a change in the same second has this name
+// stamped returns the path of a backup that does not exist yet: that of the state with the
+// current time.
+func stamped(c *command.Call, path string) string {
+	for at := c.Now().Unix(); ; at++ { // a change in the same second has the name
+		name := fmt.Sprintf("%s.%d.backup", path, at)
+		if _, err := os.Lstat(name); err != nil {
+			return name
 		}
 	}
-	return ds
 }
 
 // edit locks the state, writes the state that change returns, and unlocks it. If next is nil,

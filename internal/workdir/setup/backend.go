@@ -221,7 +221,7 @@ func (i *initializer) firstWorkspace(ctx context.Context, all backend.Workspaces
 
 // loadForBackend loads the project though modules may not be installed yet:
 // what the backend and encryption blocks need is in the root module. Variables may be missing,
-// but for those that these blocks refer to.
+// but for those that these blocks refer to. The modules are read again once they are installed.
 func (i *initializer) loadForBackend(ctx context.Context) (*workdir.Loaded, diag.List) {
-	return workdir.Load(ctx, i.c, workdir.LoadOptions{Vars: i.o.Vars, Input: i.o.Input, RootOnly: true, Partial: true})
+	return workdir.Load(ctx, i.c, workdir.LoadOptions{Vars: i.o.Vars, Input: i.o.Input, RootOnly: true, Partial: true, Files: i.c.NewSources()})
 }

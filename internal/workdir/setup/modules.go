@@ -25,7 +25,7 @@ func (i *initializer) initModules(ctx context.Context) diag.List {
 		what = "Upgrading"
 	}
 	i.view.say(what + " modules...\n")
-	return InstallModules(ctx, i.c, i.view, Modules{Vars: i.o.Vars, Upgrade: i.o.Upgrade, Readonly: i.o.Readonly, Pin: i.o.Pin, Files: i.sources, Tests: i.tests})
+	return InstallModules(ctx, i.c, i.view, Modules{Vars: i.o.Vars, Upgrade: i.o.Upgrade, Readonly: i.o.Readonly, Pin: i.o.Pin, Tests: i.tests})
 }
 
 // Modules say how modules are installed.
@@ -35,12 +35,11 @@ type Modules struct {
 	Readonly bool // the lock file may not change
 	Pin      bool // pin remote modules in the lock file
 
-	Files *engine.Sources // of the folder
 	Tests []*testfile.File
 }
 
 // InstallModules installs what the configuration calls and keeps the lock file
-// up where it pins modules.
+// up where it pins modules. c must have Sources.
 func InstallModules(ctx context.Context, c *workdir.Directory, v *View, m Modules) diag.List {
 	o, ds := moduleOptions(ctx, c, m)
 	if ds.HasErrors() {
@@ -96,7 +95,7 @@ func moduleOptions(ctx context.Context, c *workdir.Directory, m Modules) (instal
 	return installer.Options{
 		DataDir: c.DataDir(),
 		Tree: module.Options{
-			Config: config.Options{FS: c.OnDisk(), Set: c.Set}, Loads: m.Files.Loads(), Workspace: workspace,
+			Config: config.Options{FS: c.OnDisk(), Set: c.Set}, Loads: c.Sources.Loads(), Workspace: workspace,
 			Variables: func(v *config.Variable) cty.Value { return staticInput(ctx, v, value) },
 			Functions: func() map[string]function.Function {
 				return funcs.Table(funcs.Config{BaseDir: c.Dir, Home: c.HomeOrError, Now: c.Now, PureOnly: true, ReadFile: c.Files.Whole})

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/net/fetch"
 	"github.com/terrace-iac/terrace/internal/provider/install"
 	"github.com/terrace-iac/terrace/internal/testrun"
@@ -98,7 +97,7 @@ func Run(ctx context.Context, c *workdir.Directory, o Options, v *View) (cloud b
 	if v == nil {
 		v = &View{}
 	}
-	i := &initializer{c: c, o: &o, view: v}
+	i := &initializer{c: c.Anew(), o: &o, view: v}
 	ds = i.run(ctx)
 	if i.project != nil {
 		i.project.Close()
@@ -112,7 +111,6 @@ type initializer struct {
 	o       *Options
 	view    *View
 	project *workdir.Loaded
-	sources *engine.Sources // of the folder, each read once for all steps
 	tests   []*testfile.File
 	cloud   bool // the state is kept as a cloud block says
 	runs    bool // the service of the backend may have the values of variables
@@ -123,8 +121,7 @@ func (i *initializer) mayAsk() bool { return i.o.Input && i.view.Ask != nil }
 
 // run does the steps in their order: configuration, backend, modules, providers.
 func (i *initializer) run(ctx context.Context) diag.List {
-	i.sources = i.c.NewSources()
-	root, ds := i.sources.Load(".", i.c.Set)
+	root, ds := i.c.Root()
 	if ds.HasErrors() {
 		if i.view.Invalid != nil {
 			i.view.Invalid()
@@ -157,7 +154,7 @@ func (i *initializer) run(ctx context.Context) diag.List {
 			return ds
 		}
 	}
-	i.project, more = workdir.Load(ctx, i.c, workdir.LoadOptions{Vars: i.o.Vars, Input: i.o.Input, Partial: true, Const: true, Unapplied: true, Files: i.sources})
+	i.project, more = workdir.Load(ctx, i.c, workdir.LoadOptions{Vars: i.o.Vars, Input: i.o.Input, Partial: true, Const: true, Unapplied: true})
 	if ds = append(ds, more...); more.HasErrors() {
 		return ds
 	}
