@@ -105,7 +105,7 @@ func Init(ctx context.Context, o Options) diag.List {
 	if err != nil {
 		return unusable(err)
 	}
-	_, ds := setup.Run(ctx, c, setup.Options{BackendConfig: o.BackendConfig, PluginDirs: o.PluginDirs, Vars: o.flags(), Tests: testrun.DefaultDirectory, Who: who}, nil)
+	_, ds := setup.Run(ctx, c, setup.Options{BackendConfig: o.BackendConfig, PluginDirs: o.PluginDirs, Vars: o.flags(), Tests: testrun.DefaultDirectory, Who: who}, setup.Silent{})
 	return ds
 }
 

@@ -143,7 +143,7 @@ func initialize(who string) func(ctx context.Context, in estates.Installing) dia
 			}
 		}
 		in.Directory.Set.Include(in.Sources)
-		_, ds := setup.Run(ctx, in.Directory, o, nil)
+		_, ds := setup.Run(ctx, in.Directory, o, setup.Silent{})
 		return ds
 	}
 }

@@ -38,7 +38,7 @@ and fits is left alone.
 				if ds.HasErrors() {
 					return c.Fail(ds)
 				}
-				return c.Report.Status(append(ds, setup.InstallModules(ctx, c.Directory.Anew(), viewOf(c), setup.Modules{Vars: o.vars, Upgrade: o.update, Tests: tests})...))
+				return c.Report.Status(append(ds, setup.InstallModules(ctx, c.Directory.Anew(), initView{c}, setup.Modules{Vars: o.vars, Upgrade: o.update, Tests: tests})...))
 			}
 		},
 	}

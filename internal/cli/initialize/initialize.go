@@ -15,7 +15,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/project"
-	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/internal/workdir/setup"
@@ -134,7 +133,7 @@ func runInit(ctx context.Context, c *command.Call, o *initOptions) int {
 		c.Report.Say("\n\nThe directory has no " + view.Product + " configuration files. You may begin working\nwith " + view.Product + " immediately by creating " + view.Product + " configuration files.\n")
 		return 0
 	}
-	cloud, ds := setup.Run(ctx, c.Directory, o.setup(c), viewOf(c))
+	cloud, ds := setup.Run(ctx, c.Directory, o.setup(c), initView{c})
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
@@ -172,7 +171,7 @@ func Quietly(ctx context.Context, c *command.Call, words []string) diag.List {
 		}
 		o.Input, o.backendOn, o.migrate = false, o.backendOn && cloud, o.migrate || o.forceCopy
 	}
-	_, ds := setup.Run(ctx, c.Directory, o.setup(c), viewOf(c))
+	_, ds := setup.Run(ctx, c.Directory, o.setup(c), initView{c})
 	return ds
 }
 
@@ -186,31 +185,25 @@ func (o *initOptions) setup(c *command.Call) setup.Options {
 	}
 }
 
-// viewOf returns a view that prints the progress.
-func viewOf(c *command.Call) *setup.View {
-	v := &setup.View{
-		Say: c.Report.Say, Human: c.Report.Human.Say, Good: c.Report.Human.Good, Log: c.Report.Stream.Log,
-		Transfer: func() setup.Transfer {
-			t := project.NewTransfers(c)
-			if t == nil {
-				return setup.Transfer{}
-			}
-			return setup.Transfer{Package: t.Module, Provider: t.Provider, End: t.End}
-		},
+// initView shows the progress of init in the views of a call.
+type initView struct{ *command.Call }
+
+func (v initView) Say(text string) { v.Report.Say(text) }
+
+func (v initView) Human(text string) { v.Report.Human.Say(text) }
+
+func (v initView) Good(text string) { v.Report.Human.Good(text) }
+
+func (v initView) Log(text string) { v.Report.Stream.Log(text) }
+
+func (v initView) Invalid() {
+	if v.Report.Human != nil {
+		fmt.Fprint(v.Stderr, "\n"+view.Product+" encountered problems during initialization, including problems\nwith the configuration, described below.\n\n"+
+			"The "+view.Product+" configuration must be valid before initialization so that\n"+view.Product+" can determine which modules and providers need to be installed.\n")
 	}
-	if c.Prompt.May(true) {
-		v.Ask = func(ctx context.Context, title, text string) (string, error) {
-			return c.Prompt.Ask(ctx, prompt.Question{Title: title, Text: text})
-		}
-	}
-	if c.Report.Human != nil {
-		v.Invalid = func() {
-			fmt.Fprint(c.Stderr, "\n"+view.Product+" encountered problems during initialization, including problems\nwith the configuration, described below.\n\n"+
-				"The "+view.Product+" configuration must be valid before initialization so that\n"+view.Product+" can determine which modules and providers need to be installed.\n")
-		}
-	}
-	return v
 }
+
+func (v initView) Transfer() setup.Transfer { return project.NewTransfers(v.Call) }
 
 func sayNext(c *command.Call, cloud bool) {
 	text := "You may now begin working with " + view.Product + ". Try running \"" + view.Program + " plan\" to see\nany changes that are required for your infrastructure. All " + view.Product + " commands\nshould now work.\n\n" +

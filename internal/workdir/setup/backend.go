@@ -26,7 +26,7 @@ func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag
 		Read: i.c.BackendFile,
 	}
 	if i.mayAsk() {
-		in.Ask = i.askArgument
+		in.Ask = i.ask
 	}
 	var enc *encryption.Config
 	var ds diag.List
@@ -66,11 +66,11 @@ func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag
 	if out.From != nil {
 		switch {
 		case out.Unset:
-			i.view.say(fmt.Sprintf("%s has detected you're unconfiguring your previously set %q backend.\n", product, out.From.Type))
+			i.view.Say(fmt.Sprintf("%s has detected you're unconfiguring your previously set %q backend.\n", product, out.From.Type))
 		case out.Changed && out.From.Type != out.Config.Type:
-			i.view.say(fmt.Sprintf("%s detected that the backend type changed from %q to %q.\n\n", product, out.From.Type, out.Config.Type))
+			i.view.Say(fmt.Sprintf("%s detected that the backend type changed from %q to %q.\n\n", product, out.From.Type, out.Config.Type))
 		case out.Changed:
-			i.view.say("Backend configuration changed!\n\n" + product + " has detected that the configuration specified for the backend\nhas changed. " + product + " will now check for existing state in the backends.\n\n")
+			i.view.Say("Backend configuration changed!\n\n" + product + " has detected that the configuration specified for the backend\nhas changed. " + product + " will now check for existing state in the backends.\n\n")
 		}
 		if m, more = i.migration(ctx, out, to); more.HasErrors() {
 			return append(ds, more...)
@@ -107,17 +107,17 @@ func answered(values workdir.Variables) []workdir.VarFlag {
 func (i *initializer) sayConfigured(out *selection.Outcome) {
 	switch {
 	case out.Unset:
-		i.view.human("\n\n")
+		i.view.Human("\n\n")
 		if out.From != nil {
-			i.view.good(fmt.Sprintf("Successfully unset the backend %q.", out.From.Type))
+			i.view.Good(fmt.Sprintf("Successfully unset the backend %q.", out.From.Type))
 		} else {
-			i.view.good("Successfully unset the backend.")
+			i.view.Good("Successfully unset the backend.")
 		}
-		i.view.say(" " + product + " will now operate locally.\n")
+		i.view.Say(" " + product + " will now operate locally.\n")
 	case out.Write && !i.cloud:
-		i.view.human("\n")
-		i.view.good(fmt.Sprintf("Successfully configured the backend %q!", out.Config.Type))
-		i.view.say(" " + product + " will automatically\nuse this backend unless the backend configuration changes.\n")
+		i.view.Human("\n")
+		i.view.Good(fmt.Sprintf("Successfully configured the backend %q!", out.Config.Type))
+		i.view.Say(" " + product + " will automatically\nuse this backend unless the backend configuration changes.\n")
 	}
 }
 
@@ -145,19 +145,14 @@ func (i *initializer) migration(ctx context.Context, out *selection.Outcome, to 
 	}
 	if i.mayAsk() {
 		m.Choose = func(ctx context.Context, q migrate.Question) (string, error) {
-			return i.view.Ask(ctx, q.Title, q.Text)
+			return i.ask(ctx, q.Title, q.Text)
 		}
 		m.Ask = func(ctx context.Context, q migrate.Question) (bool, error) {
-			answer, err := i.view.Ask(ctx, q.Title, q.Text)
+			answer, err := i.ask(ctx, q.Title, q.Text)
 			return answer == "yes", err
 		}
 	}
 	return m, nil
-}
-
-// askArgument asks for an argument of the backend.
-func (i *initializer) askArgument(ctx context.Context, name, description string) (string, error) {
-	return i.view.Ask(ctx, name, description)
 }
 
 // checkWorkspace holds that the selected workspace is there, and lets the user select
@@ -193,7 +188,7 @@ func (i *initializer) checkWorkspace(ctx context.Context, b *workdir.OpenedBacke
 	for n, name := range names {
 		text += fmt.Sprintf("%d. %s\n", n+1, name)
 	}
-	answer, err := i.view.Ask(ctx, "Select a workspace", text)
+	answer, err := i.ask(ctx, "Select a workspace", text)
 	if err != nil {
 		return append(ds, diag.Errorf(diag.CodeStateWorkspace, nil, "No workspace selected", "Nobody selected one: %s. Select one with \""+program+" workspace select\".", err)...)
 	}
@@ -209,7 +204,7 @@ func (i *initializer) firstWorkspace(ctx context.Context, all backend.Workspaces
 	if !i.mayAsk() {
 		return diag.Errorf(diag.CodeCloudWorkspace, nil, "No workspaces", "There are no workspaces with these tags or names, and %s was asked not to ask questions. Set TF_WORKSPACE to the name of one to create, or run \"%s workspace new NAME\".", product, program)
 	}
-	name, err := i.view.Ask(ctx, "No workspaces found", "There are no workspaces with these tags or names.\nEnter the name of one to create.")
+	name, err := i.ask(ctx, "No workspaces found", "There are no workspaces with these tags or names.\nEnter the name of one to create.")
 	if err != nil {
 		return diag.Errorf(diag.CodeStateWorkspace, nil, "No workspace selected", "Nobody named one: %s. Create one with \""+program+" workspace new NAME\".", err)
 	}

@@ -24,7 +24,7 @@ func (i *initializer) initModules(ctx context.Context) diag.List {
 	if i.o.Upgrade {
 		what = "Upgrading"
 	}
-	i.view.say(what + " modules...\n")
+	i.view.Say(what + " modules...\n")
 	return InstallModules(ctx, i.c, i.view, Modules{Vars: i.o.Vars, Upgrade: i.o.Upgrade, Readonly: i.o.Readonly, Pin: i.o.Pin, Tests: i.tests})
 }
 
@@ -40,7 +40,7 @@ type Modules struct {
 
 // InstallModules installs what the configuration calls and keeps the lock file
 // up where it pins modules. c must have Sources.
-func InstallModules(ctx context.Context, c *workdir.Directory, v *View, m Modules) diag.List {
+func InstallModules(ctx context.Context, c *workdir.Directory, v View, m Modules) diag.List {
 	o, ds := moduleOptions(ctx, c, m)
 	if ds.HasErrors() {
 		return ds
@@ -58,15 +58,15 @@ func InstallModules(ctx context.Context, c *workdir.Directory, v *View, m Module
 		if have, ok := before[e.Key]; e.Kind == installer.Ready && ok && have.Dir == e.Dir && !m.Upgrade {
 			return // as it was
 		}
-		v.human(e.Text() + "\n")
+		v.Human(e.Text() + "\n")
 		if e.Kind == installer.Ready {
-			v.log("installing " + e.Key + " in " + e.Dir)
+			v.Log("installing " + e.Key + " in " + e.Dir)
 			return
 		}
-		v.log(e.Text())
+		v.Log(e.Text())
 	}
-	t := v.transfer()
-	o.Packages.Progress = t.Package
+	t := v.Transfer()
+	o.Packages.Progress = t.Module
 	res, more := installer.Install(ctx, c.Dir, o)
 	t.End()
 	if ds = append(ds, more...); more.HasErrors() {

@@ -14,7 +14,7 @@ import (
 
 // initProviders installs the providers that configuration and state need.
 func (i *initializer) initProviders(ctx context.Context) diag.List {
-	i.view.say("\nInitializing provider plugins...\n")
+	i.view.Say("\nInitializing provider plugins...\n")
 	req, ds := i.needed(ctx)
 	if ds.HasErrors() {
 		return ds
@@ -24,8 +24,8 @@ func (i *initializer) initProviders(ctx context.Context) diag.List {
 			for _, c := range req[a] {
 				ds = append(ds, diag.Errorf(diag.CodeProviderBuiltinVersion, &c.At, "Invalid dependency on built-in provider", "Cannot use %s with a version constraint: it is a part of the program and comes in one version. Remove the constraint.", a)...)
 			}
-			i.view.human("- " + a.String() + " is built in to " + product + "\n")
-			i.view.log(a.String() + " is built in to " + product)
+			i.view.Human("- " + a.String() + " is built in to " + product + "\n")
+			i.view.Log(a.String() + " is built in to " + product)
 		}
 	}
 	if ds.HasErrors() {
@@ -34,13 +34,11 @@ func (i *initializer) initProviders(ctx context.Context) diag.List {
 	pl := i.project.Plugins
 	o := pl.InstallOptions()
 	o.PluginDirs, o.Upgrade = i.o.PluginDirs, i.o.Upgrade
-	t := i.view.transfer()
+	t := i.view.Transfer()
 	defer t.End()
 	signed := false
 	o.Progress = func(e install.Event) {
-		if t.Provider != nil {
-			t.Provider(e)
-		}
+		t.Provider(e)
 		i.installed(e)
 		signed = signed || e.Auth.How == install.Signed
 	}
@@ -57,8 +55,8 @@ func (i *initializer) initProviders(ctx context.Context) diag.List {
 		return ds
 	}
 	if signed {
-		i.view.human("\nProviders are signed by their developers.\nIf you'd like to know more about provider signing, you can read about it here:\n" + signingPage + "\n")
-		i.view.log("Providers are signed by their developers. If you'd like to know more about provider signing, you can read about it here: " + signingPage)
+		i.view.Human("\nProviders are signed by their developers.\nIf you'd like to know more about provider signing, you can read about it here:\n" + signingPage + "\n")
+		i.view.Log("Providers are signed by their developers. If you'd like to know more about provider signing, you can read about it here: " + signingPage)
 	}
 	return append(ds, i.saveLock(locked, next, i.o.Readonly)...)
 }
@@ -106,8 +104,8 @@ func (i *initializer) installed(e install.Event) {
 	if text == "" {
 		return
 	}
-	i.view.human("- " + text + "\n")
-	i.view.log(text)
+	i.view.Human("- " + text + "\n")
+	i.view.Log(text)
 }
 
 // saveLock writes the dependency lock file if it changed.
@@ -125,9 +123,9 @@ func (i *initializer) saveLock(old, next *lock.File, readonly bool) diag.List {
 		return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write dependency lock file", "The dependency lock file cannot be written: %s.", err)
 	}
 	if len(old.Sorted()) == 0 {
-		i.view.say("\n" + product + " has created a lock file " + lock.Name + " to record the provider\nselections it made above. Include this file in your version control repository\nso that " + product + " can guarantee to make the same selections by default when\nyou run \"" + program + " init\" in the future.\n")
+		i.view.Say("\n" + product + " has created a lock file " + lock.Name + " to record the provider\nselections it made above. Include this file in your version control repository\nso that " + product + " can guarantee to make the same selections by default when\nyou run \"" + program + " init\" in the future.\n")
 		return nil
 	}
-	i.view.say("\n" + product + " has made some changes to the provider dependency selections recorded\nin the " + lock.Name + " file. Review those changes and commit them to your\nversion control system if they represent changes you intended to make.\n")
+	i.view.Say("\n" + product + " has made some changes to the provider dependency selections recorded\nin the " + lock.Name + " file. Review those changes and commit them to your\nversion control system if they represent changes you intended to make.\n")
 	return nil
 }

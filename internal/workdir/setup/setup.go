@@ -1,7 +1,7 @@
 // Package setup is what init does to a folder: it sets up the backend, installs modules and
 // providers, and writes the dependency lock file.
 //
-// Main types: Options; View, who hears of it and is asked; Modules, how modules are
+// Main types: Options; View, which shows the progress; Modules, how modules are
 // installed. The one rule: it can be run again at any time, and loses no state.
 package setup
 
@@ -48,56 +48,67 @@ type Options struct {
 	PluginDirs []string
 }
 
-// A View hears how it goes. Every function may be nil, and the View too.
-type View struct {
-	Say   func(text string) // to people, and as an event
-	Human func(text string) // to people alone
-	Good  func(text string) // to people, in green
-	Log   func(text string) // as an event alone
-
-	// Ask asks the user. nil: nobody can be asked.
-	Ask func(ctx context.Context, title, text string) (string, error)
-	// Invalid is called before errors of the configuration.
-	Invalid func()
-	// Transfer begins to show which packages arrive.
-	Transfer func() Transfer
+// A View shows the progress of init. Embed Silent to implement only a part of it.
+type View interface {
+	// Say shows a text to people and reports it as an event.
+	Say(text string)
+	// Human shows a text to people only.
+	Human(text string)
+	// Good shows the text of a success to people only.
+	Good(text string)
+	// Log reports a text as an event only.
+	Log(text string)
+	// Invalid introduces the errors of the configuration, which Run returns.
+	Invalid()
+	// Transfer begins to show downloads.
+	Transfer() Transfer
 }
 
-// A Transfer shows which packages arrive, until End. Every function may be nil.
-type Transfer struct {
-	Package  func(fetch.Progress)
-	Provider func(install.Event)
-	End      func()
+// A Transfer shows downloads until End. Its methods may be called concurrently.
+type Transfer interface {
+	// Module reports the progress of the package of a module.
+	Module(p fetch.Progress)
+	// Provider reports the progress of the package of a provider.
+	Provider(e install.Event)
+	End()
 }
 
-func (v *View) say(text string)   { call(v.Say, text) }
-func (v *View) human(text string) { call(v.Human, text) }
-func (v *View) good(text string)  { call(v.Good, text) }
-func (v *View) log(text string)   { call(v.Log, text) }
+// Silent is a View and a Transfer that show nothing.
+type Silent struct{}
 
-// transfer begins to show which packages arrive.
-func (v *View) transfer() (t Transfer) {
-	if v.Transfer != nil {
-		t = v.Transfer()
-	}
-	if t.End == nil {
-		t.End = func() {}
-	}
-	return t
-}
+// Say does nothing.
+func (Silent) Say(string) {}
 
-func call(f func(string), text string) {
-	if f != nil {
-		f(text)
-	}
-}
+// Human does nothing.
+func (Silent) Human(string) {}
+
+// Good does nothing.
+func (Silent) Good(string) {}
+
+// Log does nothing.
+func (Silent) Log(string) {}
+
+// Invalid does nothing.
+func (Silent) Invalid() {}
+
+// Transfer returns a silent Transfer.
+func (Silent) Transfer() Transfer { return Silent{} }
+
+// Module does nothing.
+func (Silent) Module(fetch.Progress) {}
+
+// Provider does nothing.
+func (Silent) Provider(install.Event) {}
+
+// End does nothing.
+func (Silent) End() {}
 
 // Run makes a folder ready. cloud reports that the state is kept as a cloud block says.
-func Run(ctx context.Context, c *workdir.Directory, o Options, v *View) (cloud bool, ds diag.List) {
-	if v == nil {
-		v = &View{}
+func Run(ctx context.Context, c *workdir.Directory, o Options, v View) (cloud bool, ds diag.List) {
+	i := &initializer{c: c.Anew(), o: &o, view: v, host: c.Host}
+	if i.host == nil {
+		i.host = workdir.Silent{}
 	}
-	i := &initializer{c: c.Anew(), o: &o, view: v}
 	ds = i.run(ctx)
 	if i.project != nil {
 		i.project.Close()
@@ -109,7 +120,8 @@ func Run(ctx context.Context, c *workdir.Directory, o Options, v *View) (cloud b
 type initializer struct {
 	c       *workdir.Directory
 	o       *Options
-	view    *View
+	view    View
+	host    workdir.Host
 	project *workdir.Loaded
 	tests   []*testfile.File
 	cloud   bool // the state is kept as a cloud block says
@@ -117,15 +129,18 @@ type initializer struct {
 }
 
 // mayAsk reports whether the user may be asked.
-func (i *initializer) mayAsk() bool { return i.o.Input && i.view.Ask != nil }
+func (i *initializer) mayAsk() bool { return i.o.Input && i.host.Asks() }
+
+// ask asks the user a question.
+func (i *initializer) ask(ctx context.Context, title, text string) (string, error) {
+	return i.host.Ask(ctx, workdir.Question{Title: title, Text: text})
+}
 
 // run does the steps in their order: configuration, backend, modules, providers.
 func (i *initializer) run(ctx context.Context) diag.List {
 	root, ds := i.c.Root()
 	if ds.HasErrors() {
-		if i.view.Invalid != nil {
-			i.view.Invalid()
-		}
+		i.view.Invalid()
 		return ds
 	}
 	ds, more := nil, diag.List(nil)
@@ -135,9 +150,9 @@ func (i *initializer) run(ctx context.Context) diag.List {
 			i.cloud, i.runs = !unknown.HasErrors() && k.Settings, !unknown.HasErrors() && k.Runs
 		}
 		if i.cloud {
-			i.view.say("\nInitializing cloud backend...\n")
+			i.view.Say("\nInitializing cloud backend...\n")
 		} else {
-			i.view.say("\nInitializing the backend...\n")
+			i.view.Say("\nInitializing the backend...\n")
 		}
 		if more = i.initBackend(ctx, root); more.HasErrors() {
 			return more
