@@ -20,11 +20,12 @@ import (
 // Mode is the kind of a plan.
 type Mode uint8
 
-// The modes, which are mutually exclusive.
+// The modes, which are mutually exclusive. Each is a bit, so that the flags of two modes differ
+// from the flag of one.
 const (
-	Normal Mode = iota
-	Destroy
-	RefreshOnly
+	Normal      Mode = 0
+	Destroy     Mode = 1
+	RefreshOnly Mode = 2
 )
 
 // Op is the operation on an object.

@@ -157,7 +157,7 @@ func TestStoreOpenedOnce(t *testing.T) {
 		{"output", "GET"},
 		{"show", "GET"},
 		{"providers", "GET"},
-		{"graph", "GET"},
+		{"graph", ""},
 		{"import terraform_data.a x", written},
 		{"plan -replace=terraform_data.a", "LOCK GET UNLOCK"},
 	} {

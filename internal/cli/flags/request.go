@@ -17,10 +17,7 @@ type Request struct {
 	Vars        []workdir.VarFlag
 	Input       bool // prompts are allowed
 	Parallelism int
-	Refresh     bool
-	Destroy     bool
-	RefreshOnly bool
-	Plan        plan.Options // options that the fields above and Scope do not set
+	Plan        plan.Options // without what Scope contains; Mode has several bits if the flags contradict each other
 	Reveal      bool         // show sensitive values
 	Out         string       // path of the plan file; "" for none
 	Detailed    bool         // use the exit status to report changes
@@ -34,11 +31,13 @@ type Request struct {
 // help. With always, the flags that reduce reading are left out, since the command must read
 // everything.
 func (o *Request) Planning(always bool) command.Flags {
-	o.Input, o.Refresh, o.Parallelism = true, true, 10
+	o.Input, o.Parallelism = true, 10
+	refresh := true
 	out := command.Flags{
-		command.Bool(&o.Destroy, "destroy", "Select the \"destroy\" planning mode: a plan to destroy all objects that this configuration manages."),
-		command.Bool(&o.RefreshOnly, "refresh-only", "Select the \"refresh only\" planning mode: check whether remote objects still match the most recent apply, without undoing anything."),
-		command.Bool(&o.Refresh, "refresh", "Skip checking for external changes to remote objects while creating the plan."),
+		mode(&o.Plan, plan.Destroy, "destroy", "Select the \"destroy\" planning mode: a plan to destroy all objects that this configuration manages."),
+		mode(&o.Plan, plan.RefreshOnly, "refresh-only", "Select the \"refresh only\" planning mode: check whether remote objects still match the most recent apply, without undoing anything."),
+		command.Bool(&refresh, "refresh", "Skip checking for external changes to remote objects while creating the plan.").
+			Then(func(command.Setting) { o.Plan.SkipRefresh = !refresh }),
 	}
 	if !always {
 		out[2] = out[2].Also("config", &o.Plan.MinimalRefresh)
@@ -54,6 +53,16 @@ func (o *Request) Planning(always bool) command.Flags {
 		command.Bool(&o.Reveal, "show-sensitive", "Show sensitive values."),
 		o.State.PathFlag())
 	return append(out, o.Json.Flags()...)
+}
+
+// mode returns the switch that selects a mode.
+func mode(o *plan.Options, m plan.Mode, name, help string) command.Flag {
+	on := false
+	return command.Bool(&on, name, help).Then(func(command.Setting) {
+		if o.Mode &^= m; on {
+			o.Mode |= m
+		}
+	})
 }
 
 // A Scope limits a plan to a part of the configuration.

@@ -83,7 +83,7 @@ func ApplyOver() *flags.Over {
 func DestroyOver() *flags.Over {
 	return &flags.Over{
 		Flags:   func(o *flags.Request) command.Flags { return applyFlags(o, true) },
-		Settle:  func(o *flags.Request) { o.Destroy = true },
+		Settle:  func(o *flags.Request) { o.Plan.Mode |= plan.Destroy },
 		Refused: stateFiles(),
 	}
 }
@@ -94,12 +94,12 @@ func applyOrDestroy(ctx context.Context, c *command.Call, o *applyOptions) int {
 		return c.UsageError("Too many command line arguments", "Expected at most one positional argument.")
 	case len(c.Args) == 1 && o.name == "destroy":
 		return c.Fail(diag.Errorf(diag.CodeCLIDestroyPlanFile, nil, "Destroy can't be called with a plan file", "If this plan was created using plan -destroy, apply it using:\n  %s apply %q", view.Program, c.Arg(0)))
-	case o.name == "destroy" && o.RefreshOnly:
+	case o.name == "destroy" && o.Plan.Mode&plan.RefreshOnly != 0:
 		return c.UsageError("Invalid mode option", "The -refresh-only option is not valid for \""+view.Program+" destroy\".")
 	}
 	o.file = c.Arg(0)
 	if o.name == "destroy" {
-		o.Destroy = true
+		o.Plan.Mode |= plan.Destroy
 	}
 	if !o.Json.Use(c.Report) {
 		return 1

@@ -5,6 +5,7 @@ import (
 
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/plan"
 )
 
 // Drift declares the command drift, which is a refresh-only plan.
@@ -37,7 +38,7 @@ common once. -json prints the report as events, and --html writes it as a page.`
 					return 1
 				}
 				defer c.Report.Finish()
-				o.RefreshOnly = true
+				o.Plan.Mode |= plan.RefreshOnly
 				return runPlan(ctx, c, o)
 			}
 		},
@@ -57,5 +58,5 @@ func driftFlags(o *flags.Request) command.Flags {
 
 // DriftOver returns the form of drift for many units: one refresh-only plan of all.
 func DriftOver() *flags.Over {
-	return &flags.Over{Flags: driftFlags, Settle: func(o *flags.Request) { o.RefreshOnly = true }, Refused: map[string]string{"state": flags.OneFile}}
+	return &flags.Over{Flags: driftFlags, Settle: func(o *flags.Request) { o.Plan.Mode |= plan.RefreshOnly }, Refused: map[string]string{"state": flags.OneFile}}
 }

@@ -25,21 +25,16 @@ type Flags struct{ flags.Request }
 // Options returns the options of the plan that the flags request.
 func (o *Flags) Options(c *command.Call) (plan.Options, diag.List) {
 	out := o.Plan
-	out.SkipRefresh = !o.Refresh
 	if ds := o.checkReads(); ds.HasErrors() {
 		return out, ds
 	}
 	switch {
-	case o.Destroy && o.RefreshOnly:
+	case o.Plan.Mode == plan.Destroy|plan.RefreshOnly:
 		return out, diag.Errorf(diag.CodeCLIFlags, nil, "Incompatible plan mode options", "The -destroy and -refresh-only options are mutually-exclusive.")
-	case o.RefreshOnly && !o.Refresh:
+	case o.Plan.Mode == plan.RefreshOnly && o.Plan.SkipRefresh:
 		return out, diag.Errorf(diag.CodeCLIFlags, nil, "Incompatible refresh options", "It doesn't make sense to use -refresh-only at the same time as -refresh=false, because %s would have nothing to do.", view.Product)
 	case o.Parallelism < 0:
 		return out, diag.Errorf(diag.CodeCLIFlags, nil, "Invalid parallelism", "The -parallelism option needs a number from 1 on.")
-	case o.Destroy:
-		out.Mode = plan.Destroy
-	case o.RefreshOnly:
-		out.Mode = plan.RefreshOnly
 	}
 	ds := o.resolve(c, &out)
 	if len(out.Replace) > 0 && out.Mode != plan.Normal {

@@ -6,6 +6,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/plan"
 )
 
 // checkReads returns an error for combinations of flags in which a refresh flag would have no
@@ -22,11 +23,11 @@ func (f *Flags) checkReads() diag.List {
 	for _, g := range given {
 		switch {
 		case !g.on:
-		case f.RefreshOnly:
+		case o.Mode&plan.RefreshOnly != 0:
 			return refuse(g.name, "refresh-only", "is there to read everything")
-		case !f.Refresh && g.name != "minimal-data":
+		case o.SkipRefresh && g.name != "minimal-data":
 			return refuse(g.name, "refresh=false", "reads no objects")
-		case f.Destroy && g.name == "minimal-data":
+		case o.Mode&plan.Destroy != 0 && g.name == "minimal-data":
 			return refuse(g.name, "destroy", "plans nothing with what data sources say")
 		}
 	}

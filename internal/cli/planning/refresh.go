@@ -43,7 +43,7 @@ type refreshOptions struct{ Flags }
 // runRefresh updates the state from the real objects. It is a refresh-only plan that is
 // applied without approval.
 func runRefresh(ctx context.Context, c *command.Call, o *refreshOptions) int {
-	o.RefreshOnly, o.Refresh, o.Destroy = true, true, false
+	o.Plan.Mode, o.Plan.SkipRefresh = plan.RefreshOnly, false
 	if code, done := atService(ctx, c, &o.Flags, remoterun.Request{Command: "refresh", Approved: true}); done {
 		return code
 	}

@@ -33,6 +33,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/placement"
 	"github.com/terrace-iac/terrace/internal/settings/telemetry"
 	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/source"
 )
 
@@ -164,7 +165,7 @@ func (r *estateRun) estateOptions() (estate.Options, diag.List) {
 	if ds.HasErrors() {
 		return o, ds
 	}
-	o.Discovery.Destroy, o.Discovery.Generate, o.Discovery.Whole = r.op.Destroy, !r.f.NoStackGenerate, true
+	o.Discovery.Destroy, o.Discovery.Generate, o.Discovery.Whole = r.op.Plan.Mode == plan.Destroy, !r.f.NoStackGenerate, true
 	if alone := !r.f.Many(); alone {
 		ds = r.alone(&o)
 	}
@@ -375,7 +376,6 @@ func (w *workersFile) load(dir string, set *source.Set) (*placement.File, diag.L
 func (r *estateRun) options(op estate.Op) (estate.RunOptions, diag.List) {
 	po, ds := r.op.Options(r.Call)
 	r.selected.targets, r.selected.excludes = po.Targets, po.Excludes
-	po.SkipRefresh = po.SkipRefresh && (r.name == "plan" || r.name == "apply" || r.name == "destroy")
 	every, more := project.PersistEvery(r.Call)
 	limits := estate.Limits{Units: r.f.Parallelism, Calls: r.op.Parallelism, All: r.f.Calls}
 	if r.Serving == nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/savedplan"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/plan"
 )
 
 // # The saved plan of one unit
@@ -60,7 +61,7 @@ func (r *estateRun) includeNamedUnit(ctx context.Context) (skip bool, code int) 
 			r.Report.Say("Nothing is run: " + why + ".\n")
 			return true, 0
 		}
-		if yes, _ := r.estate.Protected(ctx, u); yes && r.op.Destroy {
+		if yes, _ := r.estate.Protected(ctx, u); yes && r.op.Plan.Mode == plan.Destroy {
 			return true, r.Fail(diag.Errorf(diag.CodeCLIPreventDestroy, nil, "Unit protected from destruction", "The unit has prevent_destroy = true, so it cannot be destroyed."))
 		}
 		u.Excluded = ""

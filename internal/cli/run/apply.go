@@ -13,6 +13,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/saved"
+	"github.com/terrace-iac/terrace/plan"
 )
 
 // apply plans all units, asks for approval and applies the plan. If approval is not needed,
@@ -36,7 +37,7 @@ func (r *estateRun) apply(ctx context.Context) int {
 		return r.end(results)
 	}
 	verb := "perform these actions"
-	if r.op.Destroy {
+	if r.op.Plan.Mode == plan.Destroy {
 		verb = "destroy all resources of these units"
 	}
 	text := "Only 'yes' or 'y' will be accepted to approve."

@@ -37,7 +37,7 @@ type reporter struct {
 
 // reporter returns a reporter for an operation of the run.
 func (r *estateRun) reporter(op estate.Op) *reporter {
-	return &reporter{Call: r.Call, command: r.name, op: op, destroy: r.op.Destroy, reveal: r.op.Reveal, estate: r.estate, shown: &r.shown, page: &r.page, kept: r.kept}
+	return &reporter{Call: r.Call, command: r.name, op: op, destroy: r.op.Plan.Mode == plan.Destroy, reveal: r.op.Reveal, estate: r.estate, shown: &r.shown, page: &r.page, kept: r.kept}
 }
 
 // observer returns the observer that reports the progress of the run.

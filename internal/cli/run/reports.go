@@ -10,6 +10,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
 	runreport "github.com/terrace-iac/terrace/internal/estate/report"
+	"github.com/terrace-iac/terrace/plan"
 )
 
 // errorText returns the error messages of a unit, without colors.
@@ -46,7 +47,7 @@ func (r *estateRun) writeReports(results []*estate.Result) error {
 		}
 	}
 	o := runreport.Options{Format: format, Command: r.name, Args: r.args, Errors: r.errorText}
-	if r.name == "apply" && r.op.Destroy {
+	if r.name == "apply" && r.op.Plan.Mode == plan.Destroy {
 		o.Command = "destroy"
 		o.Args, _ = command.Flags{command.Ignored("destroy", "", "")}.Take(r.args, true)
 	}

@@ -11,12 +11,13 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/savedplan"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/saved"
+	"github.com/terrace-iac/terrace/plan"
 )
 
 // about returns the plan options to store in a saved plan.
 func (r *estateRun) about() estate.SavedRun {
 	return estate.SavedRun{
-		Destroy: r.op.Destroy, RefreshOnly: r.op.RefreshOnly, NoRefresh: !r.op.Refresh, Minimal: r.op.Plan.MinimalRefresh,
+		Destroy: r.op.Plan.Mode == plan.Destroy, RefreshOnly: r.op.Plan.Mode == plan.RefreshOnly, NoRefresh: r.op.Plan.SkipRefresh, Minimal: r.op.Plan.MinimalRefresh,
 		Targets: addresses(r.selected.targets), Excludes: addresses(r.selected.excludes), Replace: r.op.Scope.Replace, Time: r.began, Dir: filepath.Base(r.Dir),
 	}
 }
@@ -32,7 +33,7 @@ func addresses(all []addr.Target) []string {
 // readSaved reads the saved plan to apply, and sets its plan options. It fails if the command
 // line contains other plan options.
 func (r *estateRun) readSaved(name string) int {
-	if r.op.Destroy || r.op.RefreshOnly || !r.op.Refresh || r.op.Plan.MinimalRefresh || len(r.op.Scope.Targets)+len(r.op.Scope.Excludes)+len(r.op.Scope.Replace)+len(r.op.Scope.TargetFiles)+len(r.op.Scope.ExcludeFiles) > 0 {
+	if r.op.Plan.Mode != plan.Normal || r.op.Plan.SkipRefresh || r.op.Plan.MinimalRefresh || len(r.op.Scope.Targets)+len(r.op.Scope.Excludes)+len(r.op.Scope.Replace)+len(r.op.Scope.TargetFiles)+len(r.op.Scope.ExcludeFiles) > 0 {
 		return r.Fail(diag.Errorf(diag.CodeCLIPlanOptions, nil, "Can't change plan options", "A saved plan is applied with the options that it was made with, so -destroy, -minimal-refresh, -refresh, -refresh-only, -replace, -target and -exclude cannot be given with one."))
 	}
 	p, err := savedplan.Read(r.Call, name)
@@ -53,7 +54,7 @@ func (r *estateRun) applySaved(name string, p *estate.SavedPlan) int {
 		}
 	}
 	r.saved = p
-	r.op.Destroy, r.op.RefreshOnly, r.op.Refresh, r.op.Plan.MinimalRefresh = p.About.Destroy, p.About.RefreshOnly, !p.About.NoRefresh, p.About.Minimal
+	r.op.Plan.Mode, r.op.Plan.SkipRefresh, r.op.Plan.MinimalRefresh = p.About.Mode(), p.About.NoRefresh, p.About.Minimal
 	r.op.Scope.Targets, r.op.Scope.Excludes, r.op.Scope.Replace = p.About.Targets, p.About.Excludes, p.About.Replace
 	return 0
 }
