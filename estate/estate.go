@@ -120,27 +120,8 @@ func Open(ctx context.Context, o Options) (*Estate, diag.List) {
 func initialize(who string) func(ctx context.Context, in estates.Installing) diag.List {
 	return func(ctx context.Context, in estates.Installing) diag.List {
 		o := setup.Options{Who: who}
-		for _, word := range in.Words {
-			name, value, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
-			switch name {
-			case "backend":
-				o.NoBackend = value == "false"
-			case "backend-config":
-				o.BackendConfig = append(o.BackendConfig, value)
-			case "var":
-				o.Vars = append(o.Vars, workdir.VarFlag{Value: value})
-			case "var-file":
-				o.Vars = append(o.Vars, workdir.VarFlag{File: true, Value: value})
-			case "upgrade":
-				o.Upgrade = value != "false"
-			case "reconfigure":
-				o.Reconfigure = value != "false"
-			case "plugin-dir":
-				o.PluginDirs = append(o.PluginDirs, value)
-			case "input", "no-color":
-			default:
-				return diag.Errorf(diag.CodeCLIFlags, nil, "Failed to parse command-line flags", "The unit adds %q to init, which a program that embeds Terrace cannot carry out.", word)
-			}
+		if ds := o.Add(in.Words); ds.HasErrors() {
+			return ds
 		}
 		in.Directory.Set.Include(in.Sources)
 		_, ds := setup.Run(ctx, in.Directory, o, setup.Silent{})

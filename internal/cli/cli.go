@@ -51,6 +51,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/interrupt"
 	"github.com/terrace-iac/terrace/internal/cli/report"
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
 // Table returns the table of all commands. It is a function, so that the program allocates
@@ -80,11 +81,11 @@ func Table() *command.Table {
 		Topics:  help.Topics(variables),
 		Global:  globalFlags,
 		Further: []command.Arg{{Name: "--NAME", Help: "Those global options of Terragrunt that mean the same to every command, such as --working-dir=DIR and --log-level=LEVEL."}},
-		Common: func() command.Flags {
+		Common: func() flag.Flags {
 			o, off := report.Defaults(), false
 			return append(flags.View(&o), flags.NoExec(&off))
 		},
-		Units:       func() command.Flags { return (&unitflags.Flags{}).Declare() },
+		Units:       func() flag.Flags { return (&unitflags.Flags{}).Declare() },
 		Exits:       []command.Exit{{Code: unread, Help: "Nobody read what it prints to its end, as in \"| head -1\"."}},
 		Bare:        []command.Exit{{Code: command.NoCommand, Help: "The help was shown."}, {Code: 0, Help: "It was asked for, as with -help."}},
 		Environment: variables,
@@ -98,17 +99,17 @@ type globals struct {
 }
 
 // flags returns the flags of the program itself.
-func (g *globals) flags(c *command.Call) command.Flags {
-	return command.Flags{
-		command.Text(&g.dir, "chdir", "DIR", "Switch to a different working directory before executing the given subcommand.").WithEquals().Completes(command.Folders).
-			Checked(func(s command.Setting) error { return checkDir(c, s.Value) }),
-		command.Bool(&g.help, "help", "Show this help output, or the help for a specified subcommand.").Or("h"),
-		command.Bool(&g.version, "version", "An alias for the \"version\" subcommand.").Or("v"),
+func (g *globals) flags(c *command.Call) flag.Flags {
+	return flag.Flags{
+		flag.Text(&g.dir, "chdir", "DIR", "Switch to a different working directory before executing the given subcommand.").WithEquals().Completes(flag.Folders).
+			Checked(func(s flag.Setting) error { return checkDir(c, s.Value) }),
+		flag.Bool(&g.help, "help", "Show this help output, or the help for a specified subcommand.").Or("h"),
+		flag.Bool(&g.version, "version", "An alias for the \"version\" subcommand.").Or("v"),
 	}
 }
 
 // globalFlags returns all flags that are allowed before a command.
-func globalFlags() command.Flags {
+func globalFlags() flag.Flags {
 	return append((&globals{}).flags(nil), measure.Leading().Hide()...)
 }
 
@@ -240,7 +241,7 @@ func enter(ctx context.Context, c *command.Call, dir string, do command.Run) int
 	n.Env = c.System.Env // a unit's environment does not apply in another directory
 	n.Report.Open()
 	cmd := *c.Command
-	cmd.Prepare = func() (command.Flags, command.Run) { return nil, do }
+	cmd.Prepare = func() (flag.Flags, command.Run) { return nil, do }
 	n.Command = &cmd
 	if code, ok := run.AsUnits(ctx, n, &cmd, nil); ok {
 		return code
@@ -259,7 +260,7 @@ func withoutPrograms(c *command.Call, words []string) ([]string, error) {
 			c.Report.Open()
 		}
 	}
-	f := command.Flags{flags.NoExec(&off)}
+	f := flag.Flags{flags.NoExec(&off)}
 	if err := f.FromEnv(c.Env); err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
 // TestHintsNameCommands checks that every command that a message, a help text or a page of the
@@ -194,7 +195,7 @@ func wrongHint(table *command.Table, line string) string {
 		if m == nil || cmd.Name == "run" || slices.Contains([]string{"help", "h", "version", "all", "a"}, m[1]) {
 			continue
 		}
-		if !slices.ContainsFunc(known, func(f command.Flag) bool {
+		if !slices.ContainsFunc(known, func(f flag.Flag) bool {
 			return f.Name == m[1] || strings.HasPrefix(m[1], "no-") && f.Name == m[1][3:]
 		}) {
 			return "it has no flag " + w

@@ -9,6 +9,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/run"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
 // TestFlagsEverywhere runs every command with each of its flags in a directory, in a unit, and
@@ -94,7 +95,7 @@ func TestFlagsEverywhere(t *testing.T) {
 }
 
 // sample returns a value for a flag.
-func sample(f *command.Flag) string {
+func sample(f *flag.Flag) string {
 	switch {
 	case len(f.Choices) > 0:
 		return f.Choices[0]

@@ -15,6 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/backend/selection"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/state/statefile"
 )
 
@@ -31,12 +32,12 @@ Where init has yet to run, since something is missing, the backend that the
 configuration names is checked, with what -backend-config adds.`,
 		Examples: []command.Example{{Line: "backend doctor", Text: "Check the backend that init configured, or is to configure."}},
 		Exits:    []command.Exit{{Code: 0, Help: "Nothing is missing."}, {Code: 1, Help: "Something is missing, or could not be checked."}},
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			var given []workdir.VarFlag
 			var options []string
 			var json flags.JSON
-			fs := append(json.Flags(), flags.Vars(&given)...)
-			fs = append(fs, command.List(&options, "backend-config", "path", "What init is given, where it has yet to run: a file with assignments or a 'key=value'. May be repeated.").Completes(command.Files))
+			fs := append(json.Flags(), flag.Vars(&given)...)
+			fs = append(fs, flag.List(&options, "backend-config", "path", "What init is given, where it has yet to run: a file with assignments or a 'key=value'. May be repeated.").Completes(flag.Files))
 			return fs, func(ctx context.Context, c *command.Call) int {
 				if !json.Use(c.Report) {
 					return 1

@@ -9,12 +9,12 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
 // Commands declares the commands of this package.
@@ -33,13 +33,13 @@ keeps the states of units, delete a state, and move one to another unit.`,
 // unitOptions contains the flags of a command on the states of units.
 type unitOptions struct {
 	f     *unitflags.Flags
-	lock  flags.Lock
+	lock  flag.Lock
 	force bool
 }
 
 // declare returns the flags of such a command, and the function that runs it.
-func (o *unitOptions) declare(name string, run func(ctx context.Context, c *command.Call, o *unitOptions) int, own ...command.Flag) (command.Flags, command.Run) {
-	fs := append(command.Flags(own), o.f.DeclareFor(true)...)
+func (o *unitOptions) declare(name string, run func(ctx context.Context, c *command.Call, o *unitOptions) int, own ...flag.Flag) (flag.Flags, command.Run) {
+	fs := append(flag.Flags(own), o.f.DeclareFor(true)...)
 	return fs.Show("non-interactive", "fail-fast", "backend-require-bootstrap", "disable-bucket-update"), func(ctx context.Context, c *command.Call) int {
 		if err := o.f.Settle(c.Env); err != nil {
 			return c.UsageError("Failed to parse command-line flags", err.Error())
@@ -61,7 +61,7 @@ logs, a policy and no public access. A bucket that exists is updated to the
 configuration, unless disable_bucket_update is set. Running the command again
 changes nothing. Units with disable_init in remote_state are left out.`,
 		Examples: []command.Example{{Line: "backend bootstrap --all", Text: "Create the buckets and tables of all units below the folder."}},
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			o := &unitOptions{f: &unitflags.Flags{}}
 			return o.declare("backend bootstrap", runBootstrap)
 		},
@@ -77,9 +77,9 @@ func deleteState() command.Command {
 the state are not destroyed, and no longer managed. If the backend keeps no old
 versions, so that the state could not be restored, --force is needed.`,
 		Examples: []command.Example{{Line: "backend delete", Text: "Delete the state of the unit in this folder, after a confirmation."}},
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			o := &unitOptions{f: &unitflags.Flags{}}
-			own := append(o.lock.Flags(), command.Bool(&o.force, "force", "Delete the state even if it could not be restored.").WithTwoDashes().Variables("TG_FORCE"))
+			own := append(o.lock.Flags(), flag.Bool(&o.force, "force", "Delete the state even if it could not be restored.").WithTwoDashes().Variables("TG_FORCE"))
 			return o.declare("backend delete", runDelete, own...)
 		},
 	}
@@ -97,9 +97,9 @@ differ. It is an error if there is a state in the new place already. A move
 that was interrupted can be run again.`,
 		Args:     []command.Arg{{Name: "SRC-UNIT", Help: "The folder of the unit whose state is moved."}, {Name: "DST-UNIT", Help: "The folder of the unit that gets the state."}},
 		Examples: []command.Example{{Line: "backend migrate old-name new-name", Text: "Move the state of a unit that was renamed."}},
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			o := &unitOptions{f: &unitflags.Flags{}}
-			own := append(o.lock.Flags(), command.Bool(&o.force, "force", "Move the state even if its backend keeps no old versions.").WithTwoDashes().Variables("TG_FORCE"))
+			own := append(o.lock.Flags(), flag.Bool(&o.force, "force", "Move the state even if its backend keeps no old versions.").WithTwoDashes().Variables("TG_FORCE"))
 			return o.declare("backend migrate", runMove, own...)
 		},
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
 	"github.com/terrace-iac/terrace/internal/estate/catalog"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/unit"
 )
 
@@ -39,22 +40,22 @@ repository are left out.
 On a terminal the list can be browsed: arrows, / to search, tab for one kind,
 enter to read, s to scaffold the selected component, ? for all keys. Otherwise
 it is printed.`,
-		Args: []command.Arg{{Name: "SOURCE", Optional: true, Help: "A folder, a repository, or a module of a registry as tfr://HOST/NAMESPACE/NAME/SYSTEM.", Complete: command.Folders}},
+		Args: []command.Arg{{Name: "SOURCE", Optional: true, Help: "A folder, a repository, or a module of a registry as tfr://HOST/NAMESPACE/NAME/SYSTEM.", Complete: flag.Folders}},
 		Examples: []command.Example{
 			{Line: "catalog", Text: "Browse the repositories in the catalog block of the estate."},
 			{Line: "catalog github.com/acme/modules --format md", Text: "Print a whole repository as one document."},
 			{Line: "catalog 'tfr:///terraform-aws-modules/vpc/aws' --format jsonl", Text: "Print a module of a registry and its submodules as JSON lines."},
 		},
 		Mixed: true,
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			f, o := &unitflags.Flags{}, &options{root: "root.hcl"}
-			fs := command.Flags{
-				command.Text(&o.format, "format", "FORMAT", "tui, the list to browse; list; jsonl, an object a line; md, a document.").Among("tui", "list", "jsonl", "md").Variables("TG_FORMAT"),
-				command.Text(&o.ignoreFile, "ignore-file", "PATH", "More folders to leave out, in the form of .terragrunt-catalog-ignore.").Variables("TG_IGNORE_FILE").Completes(command.Files),
-				command.Text(&o.root, "root-file-name", "NAME", "The file with the catalog block, which new units include, root.hcl by default.").Variables("TG_ROOT_FILE_NAME"),
-				command.Bool(&o.noRoot, "no-include-root", "New units include no root file.").Variables("TG_NO_INCLUDE_ROOT"),
-				command.Ignored("no-shell", "", "").Variables("TG_NO_SHELL"),
-				command.Ignored("no-hooks", "", "").Variables("TG_NO_HOOKS"),
+			fs := flag.Flags{
+				flag.Text(&o.format, "format", "FORMAT", "tui, the list to browse; list; jsonl, an object a line; md, a document.").Among("tui", "list", "jsonl", "md").Variables("TG_FORMAT"),
+				flag.Text(&o.ignoreFile, "ignore-file", "PATH", "More folders to leave out, in the form of .terragrunt-catalog-ignore.").Variables("TG_IGNORE_FILE").Completes(flag.Files),
+				flag.Text(&o.root, "root-file-name", "NAME", "The file with the catalog block, which new units include, root.hcl by default.").Variables("TG_ROOT_FILE_NAME"),
+				flag.Bool(&o.noRoot, "no-include-root", "New units include no root file.").Variables("TG_NO_INCLUDE_ROOT"),
+				flag.Ignored("no-shell", "", "").Variables("TG_NO_SHELL"),
+				flag.Ignored("no-hooks", "", "").Variables("TG_NO_HOOKS"),
 			}.WithTwoDashesShown()
 			return append(fs, f.Declare().Hide().Show("working-dir", "source-map")...), func(ctx context.Context, c *command.Call) int {
 				if err := f.Settle(c.Env); err != nil {

@@ -1,9 +1,9 @@
-// Package command declares commands: the name, the help, the flags, the arguments and the
-// function to run. The parser, the help, completion, the man pages and docs/commands.md are
-// generated from the declarations.
+// Package command declares commands: the name, the help, the flags (package flag), the arguments
+// and the function to run. The help, completion, the man pages and docs/commands.md are generated
+// from the declarations.
 //
-// Main types: Command, a declaration; Flag, one of its flags, bound to a variable; Call, one
-// run of a command. The one rule: every fact about the command line is written once.
+// Main types: Command, a declaration; Call, one run of a command. The one rule: every fact about
+// the command line is written once.
 package command
 
 import (
@@ -28,6 +28,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/journal"
 	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
 // A Command is the declaration of a command. Its texts are flush left and broken into lines of
@@ -51,7 +52,7 @@ type Command struct {
 
 	// Prepare returns the flags, bound to new variables, and the function to run once they are
 	// set. The help and completion call Prepare too, so it must have no other effect.
-	Prepare func() (Flags, Run)
+	Prepare func() (flag.Flags, Run)
 }
 
 // Run runs a command and returns the exit status.
@@ -67,7 +68,7 @@ type Arg struct {
 	Optional bool
 	Repeated bool
 	Choices  []string // the allowed values; nil allows any
-	Complete Completion
+	Complete flag.Completion
 }
 
 // An Exit is an exit status of a command. A negative Code means any other status.
@@ -209,14 +210,14 @@ func (c *Call) Do(ctx context.Context, cmd *Command, words []string) int {
 
 // Parse sets flags from the words after the command's name, and stores the arguments. If the
 // words are invalid, it reports an error and returns false.
-func (c *Call) Parse(flags Flags, words []string) (ok bool) {
+func (c *Call) Parse(flags flag.Flags, words []string) (ok bool) {
 	var err error
 	if c.Args, c.given, err = flags.Parse(words, c.Env, c.Command.Mixed); err == nil {
 		return true
 	}
 	text := err.Error()
-	if unknown := (unknownFlag{}); errors.As(err, &unknown) && c.Command.Hint != "" {
-		text = "flag provided but not defined: " + unknown.word + ". " + c.Command.Hint
+	if unknown := (flag.UnknownError{}); errors.As(err, &unknown) && c.Command.Hint != "" {
+		text = "flag provided but not defined: " + unknown.Word + ". " + c.Command.Hint
 	}
 	c.UsageError("Failed to parse command-line flags", text)
 	return false
@@ -270,7 +271,7 @@ func New(ctx context.Context, system *sys.System, t *Table, h *interrupt.Handler
 
 // Group is the Prepare function of the first word of commands with two words, such as "state".
 // It reports which commands begin with that word.
-func Group() (Flags, Run) {
+func Group() (flag.Flags, Run) {
 	return nil, func(_ context.Context, c *Call) int {
 		if len(c.Args) > 0 {
 			return c.NoSuchCommand()

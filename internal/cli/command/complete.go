@@ -3,12 +3,14 @@ package command
 import (
 	"slices"
 	"strings"
+
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
 // A Source returns names from the working directory for completion. It returns quickly, with
 // no candidates if it cannot.
 type Source interface {
-	Candidates(what Completion) []string
+	Candidates(what flag.Completion) []string
 }
 
 // Complete returns the candidates for the last of words, which are the words after the
@@ -33,9 +35,9 @@ func (t *Table) Complete(words []string, from Source) (out []string, ok bool) {
 			flags = append(t.Flags(inner), flags...)
 		}
 	}
-	if name, value, has, isFlag := flagWord(last); isFlag && has {
-		if f := flags.find(last, name); f != nil {
-			list, ok := f.candidates(value, from)
+	if _, value, has, isFlag := flag.Split(last); isFlag && has {
+		if f := flags.Find(last); f != nil {
+			list, ok := candidatesOf(f, value, from)
 			head := last[:len(last)-len(value)]
 			for i := range list {
 				list[i] = head + list[i]
@@ -45,14 +47,14 @@ func (t *Table) Complete(words []string, from Source) (out []string, ok bool) {
 		return nil, true
 	}
 	if len(rest) > 0 {
-		if name, _, has, isFlag := flagWord(rest[len(rest)-1]); isFlag && !has {
-			if f := flags.find(rest[len(rest)-1], name); f != nil && !f.Switch() {
-				return f.candidates(last, from)
+		if _, _, has, isFlag := flag.Split(rest[len(rest)-1]); isFlag && !has {
+			if f := flags.Find(rest[len(rest)-1]); f != nil && !f.Switch() {
+				return candidatesOf(f, last, from)
 			}
 		}
 	}
 	if strings.HasPrefix(last, "-") {
-		return matching(flags.words(), last), true
+		return matching(flags.Words(), last), true
 	}
 	out = matching(t.names(cmd.Name+" "), last)
 	if len(cmd.Args) > 0 {
@@ -82,41 +84,21 @@ func (t *Table) names(prefix string) []string {
 	return out
 }
 
-// words returns the flags as a user types them.
-func (fs Flags) words() []string {
-	var out []string
-	for i := range fs {
-		f := &fs[i]
-		if f.Hidden && !f.Two {
-			continue
-		}
-		dashes := "-"
-		if f.Two || f.shownTwo {
-			dashes = "--"
-		}
-		text := dashes + f.Name
-		if !f.Switch() {
-			text += "="
-		}
-		out = append(out, text)
-	}
-	return out
-}
-
-func (f *Flag) candidates(value string, from Source) ([]string, bool) {
+// candidatesOf returns the candidates for the value of a flag.
+func candidatesOf(f *flag.Flag, value string, from Source) ([]string, bool) {
 	if f.Switch() {
 		return matching([]string{"false", "true"}, value), true
 	}
 	return candidates(f.Complete, f.Choices, value, from)
 }
 
-func candidates(what Completion, choices []string, value string, from Source) ([]string, bool) {
+func candidates(what flag.Completion, choices []string, value string, from Source) ([]string, bool) {
 	switch {
 	case len(choices) > 0:
 		return matching(choices, value), true
-	case what == Files || what == Folders:
+	case what == flag.Files || what == flag.Folders:
 		return nil, false
-	case what == Nothing:
+	case what == flag.Nothing:
 		return nil, true
 	}
 	return matching(from.Candidates(what), value), true

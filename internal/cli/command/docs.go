@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
 // shown returns the documented commands, sorted by name.
@@ -43,7 +45,7 @@ func (t *Table) Markdown() string {
 				fmt.Fprintf(&b, "| `%s` | %s |\n", a.Name, cell(a.Help))
 			}
 		}
-		if flags, _ := c.Prepare(); !slices.ContainsFunc(flags, func(f Flag) bool { return f.Two }) || c.Name != "run" {
+		if flags, _ := c.Prepare(); !slices.ContainsFunc(flags, func(f flag.Flag) bool { return f.Two }) || c.Name != "run" {
 			if len(flags) > 0 {
 				b.WriteString("\n")
 			}
@@ -67,7 +69,7 @@ func (t *Table) Markdown() string {
 }
 
 // rows writes a table of the flags that are not hidden.
-func rows(b *strings.Builder, flags Flags) {
+func rows(b *strings.Builder, flags flag.Flags) {
 	first := true
 	for i := range flags {
 		f := &flags[i]
@@ -122,7 +124,7 @@ func (t *Table) Man(c *Command) string {
 		}
 	}
 	flags, _ := c.Prepare()
-	if slices.ContainsFunc(flags, func(f Flag) bool { return !f.Hidden }) {
+	if slices.ContainsFunc(flags, func(f flag.Flag) bool { return !f.Hidden }) {
 		b.WriteString(".SH OPTIONS\n")
 		terms(&b, flags)
 	}
@@ -138,7 +140,7 @@ func (t *Table) Man(c *Command) string {
 	return b.String()
 }
 
-func terms(b *strings.Builder, flags Flags) {
+func terms(b *strings.Builder, flags flag.Flags) {
 	for i := range flags {
 		if f := &flags[i]; !f.Hidden {
 			fmt.Fprintf(b, ".TP\n.B %s\n%s\n", roff(f.Shown()), roff(f.Help))

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/lang"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
 // A Table is the set of all commands of a program.
@@ -15,10 +16,10 @@ type Table struct {
 	Product  string // the name in texts
 	Commands []Command
 	Former   map[string]string // former names of commands, of this or of other tools, and what replaced them
-	Global   func() Flags      // the flags before the command
+	Global   func() flag.Flags // the flags before the command
 	Further  []Arg             // other words before the command, for the help only
-	Common   func() Flags      // the flags of every command
-	Units    func() Flags      // the flags of commands on units
+	Common   func() flag.Flags // the flags of every command
+	Units    func() flag.Flags // the flags of commands on units
 	Topics   []Topic
 	Exits    []Exit // exit statuses of every command, in addition to its own
 	Bare     []Exit // exit statuses without a command
@@ -116,35 +117,26 @@ func (t *Table) Below(group string) string {
 }
 
 // Flags returns all flags of a command, including those of units and of every command.
-func (t *Table) Flags(c *Command) Flags {
-	var out Flags
+func (t *Table) Flags(c *Command) flag.Flags {
+	var out flag.Flags
 	if c.Prepare != nil {
 		out, _ = c.Prepare()
 	}
 	if (c.Units.Has(InUnit) || c.Units.Has(TakesUnitFlags)) && t.Units != nil {
 		for _, f := range t.Units() {
-			if out.find("--"+f.Name, f.Name) == nil || f.Two && !out.has(f.Name, true) {
+			if out.Find("--"+f.Name) == nil || f.Two && !slices.ContainsFunc(out, func(o flag.Flag) bool { return o.Name == f.Name && o.Two }) {
 				out = append(out, f)
 			}
 		}
 	}
 	if t.Common != nil {
 		for _, f := range t.Common() {
-			if out.find("-"+f.Name, f.Name) == nil {
+			if out.Find("-"+f.Name) == nil {
 				out = append(out, f)
 			}
 		}
 	}
 	return out
-}
-
-func (fs Flags) has(name string, two bool) bool {
-	for i := range fs {
-		if fs[i].Name == name && fs[i].Two == two {
-			return true
-		}
-	}
-	return false
 }
 
 // Unknown handles words that begin with no command: it prints the help without words, and an

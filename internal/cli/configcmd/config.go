@@ -15,18 +15,18 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/lang"
 	"github.com/terrace-iac/terrace/internal/lang/module"
 	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
 // Commands declares the commands of this package.
 func Commands() []command.Command {
-	moduleVars := func(list *[]workdir.VarFlag) command.Flags {
-		fs := flags.Vars(list)
+	moduleVars := func(list *[]workdir.VarFlag) flag.Flags {
+		fs := flag.Vars(list)
 		fs[0].Help, fs[1].Help = "Set a variable that the source of a module needs.", "Load such variables from a file."
 		return fs
 	}
@@ -36,7 +36,7 @@ func Commands() []command.Command {
 			Help: `Shows what the files of the working folder mean, with override files merged
 in. Nothing is evaluated.`,
 			Exits: []command.Exit{{Code: command.NoCommand, Help: "No command was given behind it, and the help was shown."}},
-			Prepare: func() (command.Flags, command.Run) {
+			Prepare: func() (flag.Flags, command.Run) {
 				return nil, func(_ context.Context, c *command.Call) int {
 					fmt.Fprintln(c.Stdout, c.Table.HelpOf(c.Command))
 					return command.NoCommand
@@ -49,13 +49,13 @@ in. Nothing is evaluated.`,
 			Help: `Lists the configuration files of the working folder in the order in which
 they are loaded, each with its role: base, override and which, shadowed by
 another file, a test, or ignored and why.`,
-			Prepare: func() (command.Flags, command.Run) {
+			Prepare: func() (flag.Flags, command.Run) {
 				o := &configFilesOptions{}
-				fs := command.Flags{
-					command.Bool(&o.json, "json", "Produce output in a machine-readable JSON format."),
-					command.Text(&o.module, "module", "ADDR", "List the files of the module that a call brings in, such as module.app, instead of those in the working folder."),
+				fs := flag.Flags{
+					flag.Bool(&o.json, "json", "Produce output in a machine-readable JSON format."),
+					flag.Text(&o.module, "module", "ADDR", "List the files of the module that a call brings in, such as module.app, instead of those in the working folder."),
 				}
-				return append(append(fs, moduleVars(&o.vars)...), flags.NoColor()), func(ctx context.Context, c *command.Call) int {
+				return append(append(fs, moduleVars(&o.vars)...), flag.NoColor()), func(ctx context.Context, c *command.Call) int {
 					if len(c.Args) > 0 {
 						return c.UsageError("Too many command line arguments", "Expected no positional arguments.")
 					}
@@ -76,16 +76,16 @@ var.NAME, local.NAME, module.NAME, provider.NAME, provider.NAME.ALIAS,
 check.NAME or output.NAME, with module.NAME. in front for what stands in a
 module; or all blocks of a kind without names: terraform, language, locals,
 moved, removed, import.`,
-			Args: []command.Arg{{Name: "ADDR", Help: "The object to print.", Optional: true, Complete: command.Addresses}},
-			Prepare: func() (command.Flags, command.Run) {
+			Args: []command.Arg{{Name: "ADDR", Help: "The object to print.", Optional: true, Complete: flag.Addresses}},
+			Prepare: func() (flag.Flags, command.Run) {
 				o := &configShowOptions{}
-				fs := command.Flags{
-					command.Bool(&o.json, "json", "Write JSON syntax, as for a .tf.json file."),
-					command.Bool(&o.origins, "origins", "Add a comment to each argument and block that says where it was set and what it replaced. With -json, this is the property \"//\" of each block."),
-					command.Text(&o.module, "module", "ADDR", "Print the module that a call brings in, such as module.app, instead of the one in the working folder."),
-					command.Bool(&o.reveal, "show-sensitive", "Show the arguments of backend, cloud and encryption blocks, and credentials in addresses."),
+				fs := flag.Flags{
+					flag.Bool(&o.json, "json", "Write JSON syntax, as for a .tf.json file."),
+					flag.Bool(&o.origins, "origins", "Add a comment to each argument and block that says where it was set and what it replaced. With -json, this is the property \"//\" of each block."),
+					flag.Text(&o.module, "module", "ADDR", "Print the module that a call brings in, such as module.app, instead of the one in the working folder."),
+					flag.Bool(&o.reveal, "show-sensitive", "Show the arguments of backend, cloud and encryption blocks, and credentials in addresses."),
 				}
-				return append(append(fs, moduleVars(&o.vars)...), flags.NoColor()), func(ctx context.Context, c *command.Call) int {
+				return append(append(fs, moduleVars(&o.vars)...), flag.NoColor()), func(ctx context.Context, c *command.Call) int {
 					if len(c.Args) > 1 {
 						return c.UsageError("Too many command line arguments", "Expected at most one address.")
 					}

@@ -20,18 +20,18 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/lang/funcs"
 	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 )
 
 type options struct {
-	lock  flags.Lock
+	lock  flag.Lock
 	state string
 	into  string
 	json  bool
@@ -62,16 +62,16 @@ explain does.`,
 			{Line: "console -var-file=prod.tfvars", Text: "Try expressions with the values of a file."},
 			{Line: "console -plan", Text: "Evaluate expressions with the values of a plan."},
 		},
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			o := &options{input: true}
-			fs := command.Flags{
-				command.Bool(&o.plan, "plan", "Make a plan first, and evaluate with the values of it."),
-				command.Text(&o.state, "state", "path", "A legacy option of the local backend: the state file.").Completes(command.Files),
-				command.Bool(&o.input, "input", "Do not ask for input. Variables without a value are unknown."),
+			fs := flag.Flags{
+				flag.Bool(&o.plan, "plan", "Make a plan first, and evaluate with the values of it."),
+				flag.Text(&o.state, "state", "path", "A legacy option of the local backend: the state file.").Completes(flag.Files),
+				flag.Bool(&o.input, "input", "Do not ask for input. Variables without a value are unknown."),
 			}
-			fs = append(append(fs, flags.Vars(&o.vars)...), o.lock.Flags().Hide()...)
-			fs = append(fs, command.Bool(&o.json, "json", "").Hide(),
-				command.Text(&o.into, "json-into", "path", "Write what is printed to a file too, as JSON, one object a line.").Completes(command.Files))
+			fs = append(append(fs, flag.Vars(&o.vars)...), o.lock.Flags().Hide()...)
+			fs = append(fs, flag.Bool(&o.json, "json", "").Hide(),
+				flag.Text(&o.into, "json-into", "path", "Write what is printed to a file too, as JSON, one object a line.").Completes(flag.Files))
 			return fs, func(ctx context.Context, c *command.Call) int {
 				switch {
 				case len(c.Args) > 0:

@@ -11,6 +11,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
 // Command declares exec.
@@ -25,9 +26,9 @@ of the program.`,
 		Args:     []command.Arg{{Name: "PROGRAM", Help: "The program and its arguments.", Repeated: true}},
 		Examples: []command.Example{{Line: "exec -- sh -c 'echo $TF_VAR_region'", Text: "Print an input."}},
 		Exits:    []command.Exit{{Code: 0, Help: "The program succeeded."}, {Code: 1, Help: "There was an error before the program ran, or it was ended by a signal."}, {Code: -1, Help: "The program ended with this status."}},
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			inside := false
-			fs := command.Flags{command.Bool(&inside, "in-download-dir", "Run the program where the module of the unit is, not in the folder of the unit.").WithTwoDashes()}
+			fs := flag.Flags{flag.Bool(&inside, "in-download-dir", "Run the program where the module of the unit is, not in the folder of the unit.").WithTwoDashes()}
 			return fs, func(ctx context.Context, c *command.Call) int {
 				if len(c.Args) == 0 {
 					return c.UsageError("No program given", "Name the program to run behind --, for example \"exec -- env\".")

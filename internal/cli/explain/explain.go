@@ -12,9 +12,9 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/state"
 )
@@ -47,9 +47,9 @@ Neither providers nor a state are needed. Values that only providers know
 are taken from the state if there is one. Sensitive values are never shown.
 If a provider is not installed, its schema is not known, and arguments with
 names such as password or token are treated as sensitive.`,
-		Args:     []command.Arg{{Name: "ADDRESS", Help: "What to explain.", Complete: command.Explained}},
+		Args:     []command.Arg{{Name: "ADDRESS", Help: "What to explain.", Complete: flag.Explained}},
 		Examples: []command.Example{{Line: "explain local.tags", Text: "Show which file and line set a local value."}, {Line: "explain -code eval/cycle", Text: "Show what the messages about cycles mean."}},
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			o := &Options{}
 			return o.Flags(), func(ctx context.Context, c *command.Call) int {
 				if o.Code != "" {
@@ -64,13 +64,13 @@ names such as password or token are treated as sensitive.`,
 	}
 }
 
-func (o *Options) Flags() command.Flags {
-	fs := command.Flags{
-		command.Text(&o.Code, "code", "CODE", "Explain the messages that have this code.").Completes(command.Codes),
-		command.Bool(&o.Json, "json", "Produce output in a machine-readable JSON format."),
-		command.Text(&o.state, "state", "path", "Path to the state file to read values from.").Completes(command.Files),
+func (o *Options) Flags() flag.Flags {
+	fs := flag.Flags{
+		flag.Text(&o.Code, "code", "CODE", "Explain the messages that have this code.").Completes(flag.Codes),
+		flag.Bool(&o.Json, "json", "Produce output in a machine-readable JSON format."),
+		flag.Text(&o.state, "state", "path", "Path to the state file to read values from.").Completes(flag.Files),
 	}
-	return append(append(fs, flags.Vars(&o.Vars)...), flags.NoColor())
+	return append(append(fs, flag.Vars(&o.Vars)...), flag.NoColor())
 }
 
 // Settle sets the address from the arguments. If they are invalid, it reports an error and

@@ -10,11 +10,11 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
 	"github.com/zclconf/go-cty/cty"
@@ -110,7 +110,7 @@ func settledBy(x *engine.Explanation, ds diag.List) bool {
 
 // givenWords returns the variables and variable files in words of the command line.
 func givenWords(words []string) (given []workdir.VarFlag) {
-	_, _ = flags.Vars(&given).Take(words, false) // errors are impossible: every value is accepted
+	_, _ = flag.Vars(&given).Take(words, false) // errors are impossible: every value is accepted
 	return given
 }
 

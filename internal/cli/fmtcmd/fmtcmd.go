@@ -21,8 +21,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/base/textdiff"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/lang/format"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/source"
 )
 
@@ -40,21 +40,21 @@ extensions .tf, .tofu, .tfvars, .tftest.hcl and .tofutest.hcl.
 
 A target is a file, a folder, or "-" for standard input, whose result is
 printed. Without one it is the current folder.`,
-		Args: []command.Arg{{Name: "target", Help: "A file, a folder, or \"-\".", Optional: true, Repeated: true, Complete: command.Files}},
+		Args: []command.Arg{{Name: "target", Help: "A file, a folder, or \"-\".", Optional: true, Repeated: true, Complete: flag.Files}},
 		Examples: []command.Example{
 			{Line: "fmt -recursive", Text: "Format everything below this folder."},
 			{Line: "fmt -check -diff", Text: "Show what is not formatted, and end with 3 if anything is not."},
 		},
 		Exits: []command.Exit{{Code: 0, Help: "Everything is formatted."}, {Code: 2, Help: "A file has a mistake, or cannot be read or written."}, {Code: 3, Help: "With -check: something is not formatted."}},
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			o := &options{list: true, write: true}
-			fs := command.Flags{
-				command.Bool(&o.list, "list", "List the files whose formatting differs. Always off with standard input."),
-				command.Bool(&o.write, "write", "Write the files. Always off with standard input or -check."),
-				command.Bool(&o.diff, "diff", "Show what changes."),
-				command.Bool(&o.check, "check", "Write nothing, and end with 3 if a file is not formatted."),
-				command.Bool(&o.recursive, "recursive", "Format what is in subfolders too."),
-				flags.NoColor(),
+			fs := flag.Flags{
+				flag.Bool(&o.list, "list", "List the files whose formatting differs. Always off with standard input."),
+				flag.Bool(&o.write, "write", "Write the files. Always off with standard input or -check."),
+				flag.Bool(&o.diff, "diff", "Show what changes."),
+				flag.Bool(&o.check, "check", "Write nothing, and end with 3 if a file is not formatted."),
+				flag.Bool(&o.recursive, "recursive", "Format what is in subfolders too."),
+				flag.NoColor(),
 			}
 			return fs, func(_ context.Context, c *command.Call) int { return run(c, o) }
 		},

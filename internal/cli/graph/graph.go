@@ -15,6 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/plan/depgraph"
 	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/plan"
 )
 
@@ -40,18 +41,18 @@ about its plan, "run --all plan --html".`,
 			{Line: "graph | dot -Tpng >graph.png", Text: "Draw it with Graphviz."},
 			{Line: "graph -type=plan-destroy", Text: "Show the order in which the objects in the state would be destroyed."},
 		},
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			o := &options{}
 			depth, verbose := 0, false
-			fs := command.Flags{
-				command.Text(&o.plan, "plan", "tfplan", "Draw a saved plan, with the instances that it changes.").Completes(command.Files),
-				command.Text(&o.typ, "type", "plan", "The operation: plan, plan-refresh-only, plan-destroy or apply. Defaults to plan, or to the operation of the saved plan."),
-				command.Bool(&o.cycles, "draw-cycles", "Draw the edges of cycles in color."),
-				command.Bool(&o.svg, "svg", "Print resources, variables and providers and their dependencies as one self-contained SVG image, for light and dark backgrounds."),
-				command.Int(&depth, "module-depth", "n", "Deprecated: it does nothing.").Hide(),
-				command.Bool(&verbose, "verbose", "").Hide(),
+			fs := flag.Flags{
+				flag.Text(&o.plan, "plan", "tfplan", "Draw a saved plan, with the instances that it changes.").Completes(flag.Files),
+				flag.Text(&o.typ, "type", "plan", "The operation: plan, plan-refresh-only, plan-destroy or apply. Defaults to plan, or to the operation of the saved plan."),
+				flag.Bool(&o.cycles, "draw-cycles", "Draw the edges of cycles in color."),
+				flag.Bool(&o.svg, "svg", "Print resources, variables and providers and their dependencies as one self-contained SVG image, for light and dark backgrounds."),
+				flag.Int(&depth, "module-depth", "n", "Deprecated: it does nothing.").Hide(),
+				flag.Bool(&verbose, "verbose", "").Hide(),
 			}
-			return append(fs, flags.Vars(&o.vars)...), func(ctx context.Context, c *command.Call) int {
+			return append(fs, flag.Vars(&o.vars)...), func(ctx context.Context, c *command.Call) int {
 				if len(c.Args) > 0 {
 					return c.UsageError("Unexpected argument", "Too many command line arguments. Did you mean to use -chdir?")
 				}

@@ -11,8 +11,8 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/internal/base/readfile"
-	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/unit/syntax"
 )
 
@@ -33,7 +33,7 @@ func (f folder) explained() []string {
 	}
 	out := slices.Sorted(maps.Keys(u.found))
 	if len(u.read) == 0 {
-		out = append(out, f.objects(command.Instances)...)
+		out = append(out, f.objects(flag.Instances)...)
 	}
 	return out
 }

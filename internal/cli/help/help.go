@@ -18,6 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
 // Commands declares help, completion, man and the hidden command that completion scripts call.
@@ -27,9 +28,9 @@ func Commands() []command.Command {
 			Name: "help", Synopsis: "Show help on a command or a topic", Usage: "[COMMAND | TOPIC]",
 			Help: `Shows the help of a command, as "COMMAND -help" does, or of a topic. Without
 an argument, it lists both.`,
-			Args:     []command.Arg{{Name: "COMMAND", Help: "A command or a topic.", Optional: true, Repeated: true, Complete: command.Commands}},
+			Args:     []command.Arg{{Name: "COMMAND", Help: "A command or a topic.", Optional: true, Repeated: true, Complete: flag.Commands}},
 			Examples: []command.Example{{Line: "help variables", Text: "Show where values of variables come from."}},
-			Prepare: func() (command.Flags, command.Run) {
+			Prepare: func() (flag.Flags, command.Run) {
 				return nil, func(_ context.Context, c *command.Call) int { return show(c) }
 			},
 		},
@@ -43,7 +44,7 @@ such as workspaces, addresses, units and variable files.`,
 				{Line: "completion fish > ~/.config/fish/completions/terrace.fish", Text: "For fish."},
 				{Line: "completion zsh > ~/.zfunc/_terrace", Text: "For zsh, with fpath=(~/.zfunc $fpath) before compinit in ~/.zshrc."},
 			},
-			Prepare: func() (command.Flags, command.Run) {
+			Prepare: func() (flag.Flags, command.Run) {
 				return nil, func(_ context.Context, c *command.Call) int {
 					text := c.Table.Script(c.Arg(0))
 					if len(c.Args) != 1 || text == "" {
@@ -57,9 +58,9 @@ such as workspaces, addresses, units and variable files.`,
 		{
 			Name: "man", Synopsis: "Write man pages", Usage: "<DIR>",
 			Help:     "Writes a man page for the program and one for each command to a folder.",
-			Args:     []command.Arg{{Name: "DIR", Help: "The folder, such as /usr/local/share/man/man1.", Complete: command.Folders}},
+			Args:     []command.Arg{{Name: "DIR", Help: "The folder, such as /usr/local/share/man/man1.", Complete: flag.Folders}},
 			Examples: []command.Example{{Line: "man ~/.local/share/man/man1", Text: "Write the pages to a folder that man searches."}},
-			Prepare: func() (command.Flags, command.Run) {
+			Prepare: func() (flag.Flags, command.Run) {
 				return nil, func(_ context.Context, c *command.Call) int {
 					if len(c.Args) != 1 {
 						return c.UsageError("Folder required", "Name the folder that the pages are written to.")
@@ -70,7 +71,7 @@ such as workspaces, addresses, units and variable files.`,
 		},
 		{
 			Name: "__complete", Synopsis: "Candidates for completion", Hidden: true,
-			Prepare: func() (command.Flags, command.Run) {
+			Prepare: func() (flag.Flags, command.Run) {
 				return nil, func(ctx context.Context, c *command.Call) int {
 					list, ok := c.Table.Complete(c.Args, folder{ctx, c})
 					if !ok {
@@ -140,10 +141,10 @@ type folder struct {
 }
 
 // Candidates implements command.Source.
-func (f folder) Candidates(what command.Completion) []string {
+func (f folder) Candidates(what flag.Completion) []string {
 	var out []string
 	switch what {
-	case command.Commands:
+	case flag.Commands:
 		for i := range f.c.Table.Commands {
 			if cmd := &f.c.Table.Commands[i]; !cmd.Hidden && !strings.Contains(cmd.Name, " ") {
 				out = append(out, cmd.Name)
@@ -152,7 +153,7 @@ func (f folder) Candidates(what command.Completion) []string {
 		for _, t := range f.c.Table.Topics {
 			out = append(out, t.Name)
 		}
-	case command.Workspaces:
+	case flag.Workspaces:
 		out = append(out, "default")
 		entries, _ := os.ReadDir(f.c.Path("terraform.tfstate.d"))
 		for _, e := range entries {
@@ -160,23 +161,23 @@ func (f folder) Candidates(what command.Completion) []string {
 				out = append(out, e.Name())
 			}
 		}
-	case command.VarFiles:
+	case flag.VarFiles:
 		entries, _ := os.ReadDir(f.c.Dir)
 		for _, e := range entries {
 			if name := e.Name(); strings.HasSuffix(name, ".tfvars") || strings.HasSuffix(name, ".tfvars.json") {
 				out = append(out, name)
 			}
 		}
-	case command.UnitNames:
+	case flag.UnitNames:
 		files, _ := discovery.Files(f.c.Dir)
 		for _, path := range files {
 			if rel, err := filepath.Rel(f.c.Dir, filepath.Dir(path)); err == nil && fs.ValidPath(filepath.ToSlash(rel)) {
 				out = append(out, filepath.ToSlash(rel))
 			}
 		}
-	case command.Explained:
+	case flag.Explained:
 		out = f.explained()
-	case command.Codes:
+	case flag.Codes:
 		for _, code := range diag.Codes() {
 			out = append(out, code.Name)
 		}
@@ -187,16 +188,16 @@ func (f folder) Candidates(what command.Completion) []string {
 }
 
 // objects returns the addresses in configuration and state, or the names of outputs.
-func (f folder) objects(what command.Completion) []string {
+func (f folder) objects(what flag.Completion) []string {
 	var out []string
 	root, _ := f.c.Root()
-	if root != nil && what == command.Outputs {
+	if root != nil && what == flag.Outputs {
 		for name := range root.Outputs {
 			out = append(out, name)
 		}
 		return out
 	}
-	if root != nil && what == command.Addresses {
+	if root != nil && what == flag.Addresses {
 		for a := range root.Resources {
 			out = append(out, a.String())
 		}

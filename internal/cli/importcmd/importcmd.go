@@ -20,10 +20,11 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
 type options struct {
-	state       flags.State
+	state       flag.State
 	json        flags.JSON
 	vars        []workdir.VarFlag
 	input       bool
@@ -46,22 +47,22 @@ the resource is evaluated, with the values of variables; other data sources and
 resources are not read. The next plan shows how the object differs from its
 block. "import" blocks in the configuration do the same as part of a plan.`,
 		Args: []command.Arg{
-			{Name: "ADDR", Help: "The address of the instance that will manage the object.", Complete: command.Addresses},
+			{Name: "ADDR", Help: "The address of the instance that will manage the object.", Complete: flag.Addresses},
 			{Name: "ID", Help: "The ID of the object, as its provider defines it."},
 		},
 		Examples: []command.Example{
 			{Line: "import aws_instance.a i-0123456789", Text: "Import one object."},
 			{Line: "import 'module.net.aws_subnet.all[\"b\"]' subnet-1", Text: "Import it as an instance in a module."},
 		},
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			o := &options{input: true, parallelism: 10}
-			fs := command.Flags{
-				command.Text(&o.config, "config", "path", "The folder of the configuration, if it is not the working folder.").Completes(command.Folders),
-				command.Bool(&o.input, "input", "Do not ask for input. Missing variables are errors then."),
+			fs := flag.Flags{
+				flag.Text(&o.config, "config", "path", "The folder of the configuration, if it is not the working folder.").Completes(flag.Folders),
+				flag.Bool(&o.input, "input", "Do not ask for input. Missing variables are errors then."),
 			}
-			fs = append(append(fs, o.state.Lock.Flags()...), flags.NoColor(),
-				command.Int(&o.parallelism, "parallelism", "n", "How many operations run at the same time. Defaults to 10."))
-			fs = append(append(fs, flags.Vars(&o.vars)...), o.state.PathFlag())
+			fs = append(append(fs, o.state.Lock.Flags()...), flag.NoColor(),
+				flag.Int(&o.parallelism, "parallelism", "n", "How many operations run at the same time. Defaults to 10."))
+			fs = append(append(fs, flag.Vars(&o.vars)...), o.state.PathFlag())
 			fs = append(append(fs, o.state.WriteFlags()...), o.json.Flags()...)
 			fs = append(fs, o.state.VersionFlag())
 			return fs, func(ctx context.Context, c *command.Call) int {

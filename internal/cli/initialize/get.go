@@ -7,6 +7,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/internal/workdir/setup"
 )
 
@@ -21,11 +22,11 @@ working directory, directly or by other modules. What is installed already
 and fits is left alone.
 
 "terrace init" does this too, so you should rarely need this command.`,
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			o, testDir := &getOptions{}, ""
-			fs := command.Flags{command.Bool(&o.update, "update", "Look for newer versions of the modules that are there already and install them.")}
+			fs := flag.Flags{flag.Bool(&o.update, "update", "Look for newer versions of the modules that are there already and install them.")}
 			fs = append(append(fs, o.json.Flags()...), flags.TestDirectory(&testDir))
-			fs = append(fs, flags.Vars(&o.vars)...)
+			fs = append(fs, flag.Vars(&o.vars)...)
 			return fs, func(ctx context.Context, c *command.Call) int {
 				if !o.json.Use(c.Report) {
 					return 1

@@ -17,6 +17,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/testrun"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/internal/workdir/setup"
 )
 
@@ -36,11 +37,9 @@ never deletes configuration or state.`,
 			{Line: "init -upgrade", Text: "Look for newer versions of modules and providers within their constraints."},
 			{Line: "init -backend-config=prod.hcl -reconfigure", Text: "Use another backend configuration, without a copy of the state."},
 		},
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			o := newOptions(&flags.Request{})
-			cloud := true
-			fs := o.flags(&cloud)
-			return fs, func(ctx context.Context, c *command.Call) int {
+			return o.flags(), func(ctx context.Context, c *command.Call) int {
 				if !o.Json.Use(c.Report) {
 					return 1
 				}
@@ -48,55 +47,37 @@ never deletes configuration or state.`,
 				switch {
 				case c.Given("backend") && c.Given("cloud"):
 					return c.Fail(diag.Errorf(diag.CodeCLIFlags, nil, "Wrong combination of options", "The -backend and -cloud options are aliases of one another and mutually-exclusive in their use"))
-				case o.migrate && o.reconfigure:
+				case o.setup.Migrate && o.setup.Reconfigure:
 					return c.Fail(diag.Errorf(diag.CodeCLIFlags, nil, "Wrong combination of options", "The -migrate-state and -reconfigure options are mutually-exclusive"))
-				case o.lockfile == "readonly" && o.upgrade:
+				case o.setup.Lockfile == "readonly" && o.setup.Upgrade:
 					return c.Fail(diag.Errorf(diag.CodeCLIFlags, nil, "Wrong combination of options", "The -upgrade option changes the dependency lock file, which -lockfile=readonly forbids"))
-				case o.lockfile != "" && o.lockfile != "readonly":
-					return c.Fail(diag.Errorf(diag.CodeCLIFlags, nil, "Invalid dependency lockfile mode", "The -lockfile option knows the mode \"readonly\" only, not %q.", o.lockfile))
+				case o.setup.Lockfile != "" && o.setup.Lockfile != "readonly":
+					return c.Fail(diag.Errorf(diag.CodeCLIFlags, nil, "Invalid dependency lockfile mode", "The -lockfile option knows the mode \"readonly\" only, not %q.", o.setup.Lockfile))
 				case len(c.Args) > 0:
 					return c.UsageError("Too many command line arguments", "To specify a working directory, use the global -chdir flag.")
 				}
-				o.backendOn = o.backendOn && cloud
-				o.migrate = o.migrate || o.forceCopy
 				return runInit(ctx, c, o)
 			}
 		},
 	}
 }
 
-// flags returns the flags of init. cloud is an alias of backendOn.
-func (o *initOptions) flags(cloud *bool) command.Flags {
-	fs := command.Flags{
-		command.Bool(&o.backendOn, "backend", "Leave the backend as it was initialized before. Alias: -cloud=false."),
-		command.Bool(cloud, "cloud", "").Hide(),
-		command.List(&o.backendConfig, "backend-config", "path", "Configuration to be merged with what is in the backend block: a file with assignments or a 'key=value'. May be repeated.").Completes(command.Files),
-		command.Bool(&o.forceCopy, "force-copy", "Answer \"yes\" to all questions about copying state."),
-		command.Text(&o.fromModule, "from-module", "SOURCE", "Copy the contents of the given module into the working directory first."),
-		command.Bool(&o.get, "get", "Do not install modules."),
-		command.Bool(&o.Input, "input", "Do not ask for input; what has to be asked is an error then."),
-	}
-	lock := o.State.Lock.Flags()
-	lock[0].Help = "Do not hold a state lock while state is migrated."
-	fs = append(append(fs, lock...), flags.NoColor(),
-		command.List(&o.pluginDirs, "plugin-dir", "path", "A folder with provider packages, in place of all others. May be repeated.").Completes(command.Folders),
-		command.Bool(&o.reconfigure, "reconfigure", "Take the backend configuration as it is, without regard to what was configured before."),
-		command.Bool(&o.migrate, "migrate-state", "Take the backend configuration as it is and copy existing state to it."),
-		command.Bool(&o.upgrade, "upgrade", "Install the latest module and provider versions that the constraints allow."),
-		command.Text(&o.lockfile, "lockfile", "readonly", "Fail where the dependency lock file would have to change."),
-		command.Bool(&o.lockModules, "lock-modules", "Pin remote modules in the dependency lock file, and keep them pinned from now on."))
-	fs = append(append(fs, o.Json.Flags()...), flags.Vars(&o.Vars)...)
-	fs = append(fs, flags.TestDirectory(&o.TestDirectory).Hide(), command.Bool(&o.ignoreVersion, "ignore-remote-version", "").Hide())
-	return fs
+// flags returns the flags of init, in the order of the help.
+func (o *initOptions) flags() flag.Flags {
+	fs := o.setup.Flags().
+		After("force-copy", flag.Text(&o.fromModule, "from-module", "SOURCE", "Copy the contents of the given module into the working directory first.")).
+		After("get", flag.Bool(&o.Input, "input", "Do not ask for input; what has to be asked is an error then.")).
+		After("lock-timeout", flag.NoColor())
+	more := append(o.Json.Flags(), flag.Vars(&o.Vars)...)
+	return fs.After("lock-modules", append(more, flags.TestDirectory(&o.TestDirectory).Hide())...)
 }
 
 // Over returns the form of init for many units, which installs missing modules and providers.
 // With any other flag, init runs once for each unit.
 func Over() *flags.Over {
 	return &flags.Over{
-		Flags: func(r *flags.Request) command.Flags {
-			cloud := true
-			return newOptions(r).flags(&cloud)
+		Flags: func(r *flags.Request) flag.Flags {
+			return newOptions(r).flags()
 		},
 		Together: []string{"json", "input", "var", "var-file", "no-color"},
 	}
@@ -104,22 +85,13 @@ func Over() *flags.Over {
 
 type initOptions struct {
 	*flags.Request
-	fromModule    string
-	get, upgrade  bool
-	lockfile      string
-	lockModules   bool
-	pluginDirs    []string
-	backendOn     bool
-	backendConfig []string
-	forceCopy     bool
-	reconfigure   bool
-	migrate       bool
-	ignoreVersion bool
+	setup      setup.Options // without what Request contains
+	fromModule string
 }
 
 func newOptions(r *flags.Request) *initOptions {
-	r.Input = true
-	return &initOptions{Request: r, backendOn: true, get: true}
+	r.Input, r.State.On = true, true
+	return &initOptions{Request: r}
 }
 
 func runInit(ctx context.Context, c *command.Call, o *initOptions) int {
@@ -133,7 +105,7 @@ func runInit(ctx context.Context, c *command.Call, o *initOptions) int {
 		c.Report.Say("\n\nThe directory has no " + view.Product + " configuration files. You may begin working\nwith " + view.Product + " immediately by creating " + view.Product + " configuration files.\n")
 		return 0
 	}
-	cloud, ds := setup.Run(ctx, c.Directory, o.setup(c), initView{c})
+	cloud, ds := setup.Run(ctx, c.Directory, o.complete(c), initView{c})
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
@@ -155,34 +127,27 @@ func runInit(ctx context.Context, c *command.Call, o *initOptions) int {
 // Quietly runs init with additional words. It does not prompt, and prints nothing if the call
 // has no views.
 func Quietly(ctx context.Context, c *command.Call, words []string) diag.List {
-	o := newOptions(&flags.Request{TestDirectory: testrun.DefaultDirectory, State: flags.State{Lock: flags.Lock{On: true}}})
-	o.Input = false
-	if len(words) > 0 {
-		cloud := true
-		words, err := flags.View(&c.Report.Options).Take(words, true)
-		if err == nil {
-			words, _, err = o.flags(&cloud).Parse(words, nil, false)
-		}
-		if err == nil && len(words) > 0 {
-			err = fmt.Errorf("%q is no flag", words[0])
-		}
-		if err != nil {
-			return diag.Errorf(diag.CodeCLIFlags, nil, "Failed to parse command-line flags", "What is added to init cannot be read: %s.", err)
-		}
-		o.Input, o.backendOn, o.migrate = false, o.backendOn && cloud, o.migrate || o.forceCopy
+	o := newOptions(&flags.Request{TestDirectory: testrun.DefaultDirectory})
+	words, err := flags.View(&c.Report.Options).Take(words, true)
+	if err == nil {
+		words, _, err = o.flags().Parse(words, nil, false)
 	}
-	_, ds := setup.Run(ctx, c.Directory, o.setup(c), initView{c})
+	if err == nil && len(words) > 0 {
+		err = fmt.Errorf("%q is no flag", words[0])
+	}
+	if err != nil {
+		return setup.BadWords(err)
+	}
+	o.Input = false
+	_, ds := setup.Run(ctx, c.Directory, o.complete(c), initView{c})
 	return ds
 }
 
-// setup returns the settings that the flags request.
-func (o *initOptions) setup(c *command.Call) setup.Options {
-	return setup.Options{
-		Vars: o.Vars, Input: o.Input,
-		NoBackend: !o.backendOn, BackendConfig: o.backendConfig, Reconfigure: o.reconfigure, Migrate: o.migrate, ForceCopy: o.forceCopy, IgnoreVersion: o.ignoreVersion,
-		Unlocked: !o.State.Lock.On, LockTimeout: o.State.Lock.Timeout, Who: c.Who(),
-		NoModules: !o.get, Tests: o.TestDirectory, Upgrade: o.upgrade, Readonly: o.lockfile == "readonly", Pin: o.lockModules, PluginDirs: o.pluginDirs,
-	}
+// complete returns the settings that the flags request.
+func (o *initOptions) complete(c *command.Call) setup.Options {
+	out := o.setup
+	out.Vars, out.Input, out.Tests, out.Who = o.Vars, o.Input, o.TestDirectory, c.Who()
+	return out
 }
 
 // initView shows the progress of init in the views of a call.

@@ -11,6 +11,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/estate/discovery/stacks"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
 // Check declares estate check.
@@ -20,9 +21,9 @@ func Check() command.Command {
 		Units: command.TakesUnitFlags,
 		Help: `Checks all units below the working folder, and the outputs that they read from
 each other, without state, credentials or providers.`,
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			f, j := &unitflags.Flags{}, flags.JSON{}
-			fs := append(command.Flags{command.Bool(&j.On, "json", "Print messages as JSON.")}, f.DeclareFor(false)...)
+			fs := append(flag.Flags{flag.Bool(&j.On, "json", "Print messages as JSON.")}, f.DeclareFor(false)...)
 			return fs.Show("strict"), func(ctx context.Context, c *command.Call) int {
 				if err := f.Settle(c.Env); err != nil {
 					return c.UsageError("Failed to parse command-line flags", err.Error())

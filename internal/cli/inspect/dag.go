@@ -13,6 +13,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
 // DAGGraph declares dag graph.
@@ -22,9 +23,9 @@ func DAGGraph() command.Command {
 		Units: command.TakesUnitFlags,
 		Help: `Draws the units below the working folder and what they need, in DOT or as
 SVG, a picture that every browser shows.`,
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			o := &listOptions{units: &unitflags.Flags{}}
-			fs := o.declare("dag graph", command.Bool(&o.svg, "svg", "Print one self-contained SVG image, for light and dark backgrounds."))
+			fs := o.declare("dag graph", flag.Bool(&o.svg, "svg", "Print one self-contained SVG image, for light and dark backgrounds."))
 			return fs, func(ctx context.Context, c *command.Call) int {
 				if !o.settle(c) {
 					return 1

@@ -13,6 +13,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
 // Info declares info print.
@@ -21,10 +22,10 @@ func Info() command.Command {
 		Name: "info print", Synopsis: "Show the files, folders, role and program of a unit", Usage: "[options]", Units: command.TakesUnitFlags,
 		Help: `Prints, as JSON, the configuration file of the unit, the folder that its module
 is downloaded to and runs in, the IAM role, and the program that runs it.`,
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			f, binary := &unitflags.Flags{}, ""
-			tf := command.Text(&binary, "tf-path", "PATH", "The program to name in terraform_binary.").WithTwoDashes().Variables("TG_TF_PATH").Completes(command.Files)
-			return append(command.Flags{tf}, f.DeclareFor(true).Without("tf-path").Show("all")...), func(ctx context.Context, c *command.Call) int {
+			tf := flag.Text(&binary, "tf-path", "PATH", "The program to name in terraform_binary.").WithTwoDashes().Variables("TG_TF_PATH").Completes(flag.Files)
+			return append(flag.Flags{tf}, f.DeclareFor(true).Without("tf-path").Show("all")...), func(ctx context.Context, c *command.Call) int {
 				if err := f.Settle(c.Env); err != nil {
 					return c.UsageError("Failed to parse command-line flags", err.Error())
 				}

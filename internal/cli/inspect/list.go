@@ -16,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/unit"
 )
 
@@ -35,22 +36,22 @@ func Commands() []command.Command {
 // declare returns the flags of a listing: its own, those that all listings share, and those of
 // units. Both TG_LIST_DAG, which Terragrunt reads, and TG_DAG, which its documentation names,
 // set a flag.
-func (o *listOptions) declare(name string, own ...command.Flag) command.Flags {
+func (o *listOptions) declare(name string, own ...flag.Flag) flag.Flags {
 	var ignored bool
 	o.format = "text"
-	fs := append(command.Flags(own),
-		command.Bool(&o.dag, "dag", "Sort units by their dependencies, as they would run."),
-		command.Bool(&o.noHidden, "no-hidden", "Leave out units in hidden folders."),
-		command.Bool(&o.dependencies, "dependencies", "Add the dependencies of each unit."),
-		command.Text(&o.as, "as", "COMMAND", "Select and sort units as a run of this command would.").Completes(command.Commands),
-		command.Text(&o.as, "queue-construct-as", "COMMAND", "").Hide(),
-		command.Bool(&ignored, "hidden", "").Hide(),
-		command.Bool(&o.units.External, "external", "Also list units outside of the working folder that others depend on."))
-	for _, x := range []command.Flag{
-		command.Bool(&o.json, "json", "").Or("j"), command.Bool(&o.excluded, "exclude", ""), command.Bool(&o.included, "include", ""), command.Bool(&o.reading, "reading", ""),
-		command.Bool(&o.long, "long", "").Or("l"), command.Bool(&o.tree, "tree", "").Or("T"), command.Bool(&o.svg, "svg", ""), command.Text(&o.format, "format", "FORMAT", ""),
+	fs := append(flag.Flags(own),
+		flag.Bool(&o.dag, "dag", "Sort units by their dependencies, as they would run."),
+		flag.Bool(&o.noHidden, "no-hidden", "Leave out units in hidden folders."),
+		flag.Bool(&o.dependencies, "dependencies", "Add the dependencies of each unit."),
+		flag.Text(&o.as, "as", "COMMAND", "Select and sort units as a run of this command would.").Completes(flag.Commands),
+		flag.Text(&o.as, "queue-construct-as", "COMMAND", "").Hide(),
+		flag.Bool(&ignored, "hidden", "").Hide(),
+		flag.Bool(&o.units.External, "external", "Also list units outside of the working folder that others depend on."))
+	for _, x := range []flag.Flag{
+		flag.Bool(&o.json, "json", "").Or("j"), flag.Bool(&o.excluded, "exclude", ""), flag.Bool(&o.included, "include", ""), flag.Bool(&o.reading, "reading", ""),
+		flag.Bool(&o.long, "long", "").Or("l"), flag.Bool(&o.tree, "tree", "").Or("T"), flag.Bool(&o.svg, "svg", ""), flag.Text(&o.format, "format", "FORMAT", ""),
 	} { // each listing accepts the flags of the others
-		if !slices.ContainsFunc(fs, func(f command.Flag) bool { return f.Name == x.Name }) {
+		if !slices.ContainsFunc(fs, func(f flag.Flag) bool { return f.Name == x.Name }) {
 			fs = append(fs, x.Hide())
 		}
 	}
@@ -86,13 +87,13 @@ func findCmd() command.Command {
 	return command.Command{
 		Name: "find", Aliases: []string{"fd"}, Synopsis: "Find the units below the working folder", Usage: "[options]",
 		Units: command.TakesUnitFlags, Help: "Lists the units and stacks below the working folder, one a line, or as JSON\nwith their dependencies and the files that they read. For reading in a\nterminal, \"list\" has more formats.",
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			o := &listOptions{units: &unitflags.Flags{}}
 			fs := o.declare("find",
-				command.Bool(&o.json, "json", "As JSON.").Or("j"),
-				command.Bool(&o.included, "include", "Add the files that each unit includes or imports (JSON only)."),
-				command.Bool(&o.reading, "reading", "Add all files that each unit reads (JSON only)."),
-				command.Bool(&o.excluded, "exclude", "Add the exclude block of each unit (JSON only)."))
+				flag.Bool(&o.json, "json", "As JSON.").Or("j"),
+				flag.Bool(&o.included, "include", "Add the files that each unit includes or imports (JSON only)."),
+				flag.Bool(&o.reading, "reading", "Add all files that each unit reads (JSON only)."),
+				flag.Bool(&o.excluded, "exclude", "Add the exclude block of each unit (JSON only)."))
 			return fs, func(ctx context.Context, c *command.Call) int {
 				if !o.settle(c) {
 					return 1
@@ -114,12 +115,12 @@ func List() command.Command {
 	return command.Command{
 		Name: "list", Aliases: []string{"ls"}, Synopsis: "List the units below the working folder", Usage: "[options]",
 		Units: command.TakesUnitFlags, Help: "Lists the units and stacks below the working folder as text, a table, a tree or\na graph in the DOT language.",
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			o := &listOptions{units: &unitflags.Flags{}}
 			fs := o.declare("list",
-				command.Bool(&o.long, "long", "A table.").Or("l"),
-				command.Bool(&o.tree, "tree", "Print a tree of folders, or with --dag a tree of dependencies.").Or("T"),
-				command.Text(&o.format, "format", "FORMAT", "text, long, tree or dot."))
+				flag.Bool(&o.long, "long", "A table.").Or("l"),
+				flag.Bool(&o.tree, "tree", "Print a tree of folders, or with --dag a tree of dependencies.").Or("T"),
+				flag.Text(&o.format, "format", "FORMAT", "text, long, tree or dot."))
 			return fs, func(ctx context.Context, c *command.Call) int {
 				if !o.settle(c) {
 					return 1

@@ -12,6 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
 	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/source"
 )
 
@@ -20,15 +21,15 @@ func Render() command.Command {
 	return command.Command{
 		Name: "render", Synopsis: "Show the effective configuration of a unit", Usage: "[options]",
 		Units: command.TakesUnitFlags, Help: "Prints the effective configuration of the unit in the working folder.",
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			o := &renderOptions{units: &unitflags.Flags{}}
-			fs := command.Flags{
-				command.Bool(&o.json, "json", "As JSON."),
-				command.Bool(&o.metadata, "with-metadata", "As JSON, with the file and line of each key."),
-				command.Bool(&o.write, "write", "Write a file terragrunt.rendered.hcl or .json beside the unit's instead, with sensitive values and credentials.").Or("w"),
-				command.Text(&o.out, "out", "NAME", "The name of that file."),
-				command.Bool(&o.reveal, "show-sensitive", "Print sensitive values, and credentials in addresses."),
-				command.Text(&o.format, "format", "FORMAT", "").Among("hcl", "json").Hide(),
+			fs := flag.Flags{
+				flag.Bool(&o.json, "json", "As JSON."),
+				flag.Bool(&o.metadata, "with-metadata", "As JSON, with the file and line of each key."),
+				flag.Bool(&o.write, "write", "Write a file terragrunt.rendered.hcl or .json beside the unit's instead, with sensitive values and credentials.").Or("w"),
+				flag.Text(&o.out, "out", "NAME", "The name of that file."),
+				flag.Bool(&o.reveal, "show-sensitive", "Print sensitive values, and credentials in addresses."),
+				flag.Text(&o.format, "format", "FORMAT", "").Among("hcl", "json").Hide(),
 			}
 			for i := range fs {
 				fs[i].Env = unitflags.VariablesOf(fs[i].Name)

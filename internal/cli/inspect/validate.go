@@ -13,6 +13,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
 // Validate declares hcl validate.
@@ -20,14 +21,14 @@ func Validate() command.Command {
 	return command.Command{
 		Name: "hcl validate", Synopsis: "Check whether unit files are valid", Usage: "[options]", Units: command.TakesUnitFlags,
 		Help: "Checks all unit and stack files below the working folder.",
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			o := &hclValidateOptions{units: &unitflags.Flags{}}
-			fs := command.Flags{command.Bool(&o.inputs, "inputs", "Compare the inputs of units with the variables of their modules instead.")}.WithTwoDashesShown()
+			fs := flag.Flags{flag.Bool(&o.inputs, "inputs", "Compare the inputs of units with the variables of their modules instead.")}.WithTwoDashesShown()
 			all := o.units.Declare().Hide().Show("strict", "filter", "feature", "working-dir")
 			all.Named("strict").Help = "With --inputs, make inputs that a module does not declare errors."
-			fs = append(append(fs, command.Flags{
-				command.Bool(&o.json, "json", "Print messages as JSON."),
-				command.Bool(&o.showPath, "show-config-path", "Print the paths of the files with errors alone."),
+			fs = append(append(fs, flag.Flags{
+				flag.Bool(&o.json, "json", "Print messages as JSON."),
+				flag.Bool(&o.showPath, "show-config-path", "Print the paths of the files with errors alone."),
 			}.WithTwoDashesShown()...), all...)
 			return fs, func(ctx context.Context, c *command.Call) int { return runHCLValidate(ctx, c, o) }
 		},

@@ -16,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/net/registry"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
 // Login declares login.
@@ -27,10 +28,10 @@ and keeps it: in the credentials helper of the CLI configuration, or without
 one in the file credentials.tfrc.json of the configuration folder.`,
 		Uses: command.Browser,
 		Args: []command.Arg{{Name: "hostname", Help: "The host to log in to."}},
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			var j flags.JSON
 			input := true
-			fs := command.Flags{command.Bool(&input, "input", "Whether questions may be asked; without them login cannot work.")}
+			fs := flag.Flags{flag.Bool(&input, "input", "Whether questions may be asked; without them login cannot work.")}
 			return append(fs, j.Flags().Hide()...), func(ctx context.Context, c *command.Call) int {
 				if !j.Use(c.Report) {
 					return 1
@@ -145,7 +146,7 @@ func Push() command.Command {
 	return command.Command{
 		Name: "push", Synopsis: "Obsolete: uploaded configuration to a service that is gone", Usage: "[options] [DIR]", Hidden: true, Mixed: true,
 		Help: "This command was for the first version of Terraform Enterprise, which has\nended. It does nothing any more.",
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			return nil, func(_ context.Context, c *command.Call) int {
 				return c.Fail(diag.Errorf(diag.CodeCLIPush, nil, "Command \""+view.Program+" push\" is no longer supported", "This command uploaded configuration to the first version of Terraform Enterprise, which has ended. To push configuration to a service of today, use its API."))
 			}

@@ -7,6 +7,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
 // Logout declares logout.
@@ -16,7 +17,7 @@ func Logout() command.Command {
 		Help: `Removes the stored API token for a host. The token itself stays valid until
 it is revoked at the host.`,
 		Args: []command.Arg{{Name: "hostname", Help: "The host to log out of."}},
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			var j flags.JSON
 			return j.Flags(), func(ctx context.Context, c *command.Call) int {
 				if !j.Use(c.Report) {

@@ -12,13 +12,14 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
 // Leading returns the flags of Terragrunt that mean the same for every command, and may
 // precede its name.
-func Leading() command.Flags {
+func Leading() flag.Flags {
 	off := false
-	out := command.Flags{command.Ignored("no-color", "", "").WithTwoDashes(), flags.NoExec(&off)}
+	out := flag.Flags{flag.Ignored("no-color", "", "").WithTwoDashes(), flags.NoExec(&off)}
 	for _, f := range (&unitflags.Flags{}).Declare() {
 		if slices.Contains(strings.Fields(unitflags.Everywhere), f.Name) || f.Name == unitflags.EveryExperiment || strings.HasPrefix(f.Name, "no-tip") {
 			out = append(out, f)

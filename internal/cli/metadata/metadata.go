@@ -16,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/lang/funcs"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 )
@@ -31,9 +32,9 @@ func Commands() []command.Command {
 		{
 			Name: "metadata functions", Synopsis: "Show signatures and descriptions for the available functions", Usage: "-json",
 			Help: "Print a JSON document of all functions: what they do, their parameters, and\nthe type of their results.",
-			Prepare: func() (command.Flags, command.Run) {
+			Prepare: func() (flag.Flags, command.Run) {
 				asJSON := false
-				fs := command.Flags{command.Bool(&asJSON, "json", "Required: JSON is the only output format.")}
+				fs := flag.Flags{flag.Bool(&asJSON, "json", "Required: JSON is the only output format.")}
 				return fs, func(_ context.Context, c *command.Call) int {
 					if !asJSON {
 						return c.UsageError("Invalid arguments", "The `"+view.Program+" metadata functions` command requires the `-json` flag.")

@@ -10,12 +10,12 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/lang/module"
 	"github.com/terrace-iac/terrace/internal/net/fetch"
 	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/source"
 )
 
@@ -25,10 +25,10 @@ func Command() command.Command {
 		Name: "modules", Synopsis: "Show the tree of module calls", Usage: "[options]",
 		Help: `Prints the tree of module calls: for each call its source, the version that
 is installed and the folder that the module is loaded from.`,
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			o := &modulesOptions{}
-			fs := command.Flags{command.Bool(&o.json, "json", "Print the calls as a JSON document, each with its caller and the place of the call.")}
-			return append(fs, flags.Vars(&o.vars)...), func(ctx context.Context, c *command.Call) int {
+			fs := flag.Flags{flag.Bool(&o.json, "json", "Print the calls as a JSON document, each with its caller and the place of the call.")}
+			return append(fs, flag.Vars(&o.vars)...), func(ctx context.Context, c *command.Call) int {
 				if len(c.Args) > 0 {
 					return c.UsageError("Unexpected argument", "Too many command line arguments. Did you mean to use -chdir?")
 				}

@@ -11,6 +11,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
@@ -27,9 +28,9 @@ func Command() command.Command {
 the value. With no additional arguments, output will display all
 the outputs for the root module. If NAME is not specified, all
 outputs are printed.`,
-		Args:     []command.Arg{{Name: "NAME", Help: "The output to print.", Optional: true, Complete: command.Outputs}},
+		Args:     []command.Arg{{Name: "NAME", Help: "The output to print.", Optional: true, Complete: flag.Outputs}},
 		Examples: []command.Example{{Line: "output -raw bucket", Text: "Print one string as it is, for a script."}},
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			o := &outputOptions{Request: &flags.Request{}}
 			return o.flags(), func(ctx context.Context, c *command.Call) int {
 				o.name = c.Arg(0)
@@ -53,15 +54,15 @@ type outputOptions struct {
 	raw  bool
 }
 
-func (o *outputOptions) flags() command.Flags {
-	fs := command.Flags{
-		command.Bool(&o.Json.On, "json", "Produce output in a machine-readable JSON format, with the values of sensitive outputs."),
-		command.Text(&o.Json.Into, "json-into", "path", "").Hide(),
-		command.Bool(&o.raw, "raw", "Print the raw string of a single string, number or boolean value."),
-		command.Bool(&o.Reveal, "show-sensitive", "Show sensitive values."),
-		command.Text(&o.State.Path, "state", "path", "Path to the state file to read. Ignored with remote state.").Completes(command.Files),
+func (o *outputOptions) flags() flag.Flags {
+	fs := flag.Flags{
+		flag.Bool(&o.Json.On, "json", "Produce output in a machine-readable JSON format, with the values of sensitive outputs."),
+		flag.Text(&o.Json.Into, "json-into", "path", "").Hide(),
+		flag.Bool(&o.raw, "raw", "Print the raw string of a single string, number or boolean value."),
+		flag.Bool(&o.Reveal, "show-sensitive", "Show sensitive values."),
+		flag.Text(&o.State.Path, "state", "path", "Path to the state file to read. Ignored with remote state.").Completes(flag.Files),
 	}
-	return append(append(fs, flags.Vars(&o.Vars)...), flags.NoColor())
+	return append(append(fs, flag.Vars(&o.Vars)...), flag.NoColor())
 }
 
 // Over returns the form of output for many units: it prints the outputs of all units, either
@@ -69,7 +70,7 @@ func (o *outputOptions) flags() command.Flags {
 // about one state, output runs once for each unit.
 func Over() *flags.Over {
 	return &flags.Over{
-		Flags:    func(r *flags.Request) command.Flags { return (&outputOptions{Request: r}).flags() },
+		Flags:    func(r *flags.Request) flag.Flags { return (&outputOptions{Request: r}).flags() },
 		Together: []string{"json", "show-sensitive", "var", "var-file", "no-color"}, Alone: true,
 	}
 }

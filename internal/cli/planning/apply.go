@@ -14,6 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/remoterun"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/state"
 )
@@ -31,12 +32,12 @@ By default, Terrace will generate a new plan and present it for your
 approval before taking any action. You can optionally provide a plan file
 created by a previous call to "terrace plan", in which case Terrace will
 take the actions described in that plan without any confirmation prompt.`,
-		Args: []command.Arg{{Name: "PLAN", Help: "A plan that \"plan -out\" saved.", Optional: true, Complete: command.Files}},
+		Args: []command.Arg{{Name: "PLAN", Help: "A plan that \"plan -out\" saved.", Optional: true, Complete: flag.Files}},
 		Examples: []command.Example{
 			{Line: "apply", Text: "Plan, show the plan, ask, and apply it."},
 			{Line: "apply tfplan", Text: "Apply a saved plan, without a question."},
 		},
-		Prepare: func() (command.Flags, command.Run) { return prepareApply("apply") },
+		Prepare: func() (flag.Flags, command.Run) { return prepareApply("apply") },
 	}
 }
 
@@ -54,35 +55,35 @@ This command is a convenience alias for:
 This command also accepts many of the plan-customization options accepted by
 the "terrace plan" command. For more information on those options, run:
     terrace plan -help`,
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			fs, run := prepareApply("destroy")
 			return fs.Hide(), run
 		},
 	}
 }
 
-func prepareApply(name string) (command.Flags, command.Run) {
+func prepareApply(name string) (flag.Flags, command.Run) {
 	o := &applyOptions{name: name}
 	return applyFlags(&o.Request, name == "destroy"), func(ctx context.Context, c *command.Call) int { return applyOrDestroy(ctx, c, o) }
 }
 
-func applyFlags(o *flags.Request, destroy bool) command.Flags {
-	fs := append(o.Planning(destroy), command.Bool(&o.Approved, "auto-approve", "Skip interactive approval of the plan before applying."))
+func applyFlags(o *flags.Request, destroy bool) flag.Flags {
+	fs := append(o.Planning(destroy), flag.Bool(&o.Approved, "auto-approve", "Skip interactive approval of the plan before applying."))
 	fs = append(append(fs, o.State.WriteFlags()...), o.State.JournalFlag())
-	return append(fs, command.Bool(&o.Plan.Forget, "suppress-forget-errors", "Take a destroy that leaves objects behind, because of lifecycle.destroy = false, for success."))
+	return append(fs, flag.Bool(&o.Plan.Forget, "suppress-forget-errors", "Take a destroy that leaves objects behind, because of lifecycle.destroy = false, for success."))
 }
 
 // ApplyOver returns the form of apply for many units: the user approves one plan of all units,
 // or gives a saved one.
 func ApplyOver() *flags.Over {
-	return &flags.Over{Flags: func(o *flags.Request) command.Flags { return applyFlags(o, false) }, Refused: stateFiles()}
+	return &flags.Over{Flags: func(o *flags.Request) flag.Flags { return applyFlags(o, false) }, Refused: stateFiles()}
 }
 
 // DestroyOver returns the form of destroy for many units. Dependents are destroyed before
 // their dependencies.
 func DestroyOver() *flags.Over {
 	return &flags.Over{
-		Flags:   func(o *flags.Request) command.Flags { return applyFlags(o, true) },
+		Flags:   func(o *flags.Request) flag.Flags { return applyFlags(o, true) },
 		Settle:  func(o *flags.Request) { o.Plan.Mode |= plan.Destroy },
 		Refused: stateFiles(),
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/plan"
 )
 
@@ -28,7 +29,7 @@ common once. -json prints the report as events, and --html writes it as a page.`
 			{Code: 1, Help: "There was an error."},
 			{Code: 2, Help: "With -detailed-exitcode: something has changed."},
 		},
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			o := &Flags{}
 			return driftFlags(&o.Request), func(ctx context.Context, c *command.Call) int {
 				if len(c.Args) > 0 {
@@ -45,7 +46,7 @@ common once. -json prints the report as events, and --html writes it as a page.`
 	}
 }
 
-func driftFlags(o *flags.Request) command.Flags {
+func driftFlags(o *flags.Request) flag.Flags {
 	fs := o.Planning(true)
 	for i := range fs {
 		switch fs[i].Name {
@@ -53,7 +54,7 @@ func driftFlags(o *flags.Request) command.Flags {
 			fs[i] = fs[i].Hide()
 		}
 	}
-	return append(fs, command.Bool(&o.Detailed, "detailed-exitcode", "Return detailed exit codes when the command exits: 0 means that nothing has changed, 1 an error, 2 that something has."))
+	return append(fs, flag.Bool(&o.Detailed, "detailed-exitcode", "Return detailed exit codes when the command exits: 0 means that nothing has changed, 1 an error, 2 that something has."))
 }
 
 // DriftOver returns the form of drift for many units: one refresh-only plan of all.

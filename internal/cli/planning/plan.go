@@ -22,6 +22,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/plan/planfile"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/plan"
 )
 
@@ -46,7 +47,7 @@ You can optionally save the plan to a file, which you can then pass to the
 			{Code: 1, Help: "There was an error."},
 			{Code: 2, Help: "With -detailed-exitcode: the plan was made and has changes."},
 		},
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			o := &Flags{}
 			return planFlags(&o.Request), func(ctx context.Context, c *command.Call) int {
 				if len(c.Args) > 0 {
@@ -62,11 +63,11 @@ You can optionally save the plan to a file, which you can then pass to the
 	}
 }
 
-func planFlags(o *flags.Request) command.Flags {
+func planFlags(o *flags.Request) flag.Flags {
 	fs := append(o.Planning(false),
-		command.Bool(&o.Detailed, "detailed-exitcode", "Return detailed exit codes when the command exits: 0 means succeeded with an empty plan, 1 an error, 2 succeeded with changes."),
-		command.Text(&o.Plan.GenerateTo, "generate-config-out", "path", "(Experimental) If import blocks are present in configuration, write configuration for resources that have none to this file, which must not exist.").Completes(command.Files),
-		command.Text(&o.Out, "out", "path", "Write the plan to a file, as input for the \"apply\" command.").Completes(command.Files))
+		flag.Bool(&o.Detailed, "detailed-exitcode", "Return detailed exit codes when the command exits: 0 means succeeded with an empty plan, 1 an error, 2 succeeded with changes."),
+		flag.Text(&o.Plan.GenerateTo, "generate-config-out", "path", "(Experimental) If import blocks are present in configuration, write configuration for resources that have none to this file, which must not exist.").Completes(flag.Files),
+		flag.Text(&o.Out, "out", "path", "Write the plan to a file, as input for the \"apply\" command.").Completes(flag.Files))
 	return append(fs, o.State.WriteFlags().Hide()...)
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/remoterun"
 	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/plan"
 )
 
@@ -22,7 +23,7 @@ physical resources they are tracking.
 This will not modify your infrastructure, but it can modify your state file
 to update metadata. This metadata might cause new changes to occur when you
 generate a plan or call apply next.`,
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			o := &refreshOptions{}
 			return append(o.Planning(true), o.State.WriteFlags().Hide()...), func(ctx context.Context, c *command.Call) int {
 				if len(c.Args) > 0 {

@@ -7,14 +7,14 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
 // Begin opens the backend, locks and reads the state, and returns an operation on it. The
 // caller has not selected providers yet. If the open state is nil, nothing is locked.
-func (p *Project) Begin(ctx context.Context, f flags.State, what string) (*workdir.Operation, *workdir.OpenState, diag.List) {
+func (p *Project) Begin(ctx context.Context, f flag.State, what string) (*workdir.Operation, *workdir.OpenState, diag.List) {
 	at, ds := p.Backend(ctx)
 	if ds.HasErrors() {
 		return nil, nil, ds
@@ -34,7 +34,7 @@ func (p *Project) Begin(ctx context.Context, f flags.State, what string) (*workd
 
 // Locked returns the options for locking and reading the state of the project. what is the
 // operation named in the lock.
-func (p *Project) Locked(ctx context.Context, b *workdir.OpenedBackend, f flags.State, what string) (statemgr.Options, diag.List) {
+func (p *Project) Locked(ctx context.Context, b *workdir.OpenedBackend, f flag.State, what string) (statemgr.Options, diag.List) {
 	l := workdir.Lock{Off: !f.On, Timeout: f.Timeout, Operation: what, Who: p.Who(), Now: p.Now()}
 	return p.Loaded.Locked(ctx, b, f.StateFiles, f.Journal, l)
 }

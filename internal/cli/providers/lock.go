@@ -15,6 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/settings/cliconfig"
 	"github.com/terrace-iac/terrace/internal/settings/lock"
 	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
 // Lock declares providers lock.
@@ -28,14 +29,14 @@ registries that the providers belong to, whatever the CLI configuration says
 of installation methods. Without addresses it does so for every provider of
 the configuration.`,
 		Args: []command.Arg{{Name: "providers", Help: "Source addresses of providers.", Optional: true, Repeated: true}},
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			o := &providersLockOptions{}
-			fs := command.Flags{
-				command.Text(&o.fsMirror, "fs-mirror", "dir", "Take the packages from a filesystem mirror instead.").Completes(command.Folders),
-				command.Text(&o.netMirror, "net-mirror", "url", "Take the packages from a network mirror instead."),
-				command.List(&o.platforms, "platform", "os_arch", "The platform to get checksums for, such as linux_amd64; the current platform by default. May be repeated."),
+			fs := flag.Flags{
+				flag.Text(&o.fsMirror, "fs-mirror", "dir", "Take the packages from a filesystem mirror instead.").Completes(flag.Folders),
+				flag.Text(&o.netMirror, "net-mirror", "url", "Take the packages from a network mirror instead."),
+				flag.List(&o.platforms, "platform", "os_arch", "The platform to get checksums for, such as linux_amd64; the current platform by default. May be repeated."),
 			}
-			return append(append(fs, o.json.Flags()...), flags.Vars(&o.vars)...), func(ctx context.Context, c *command.Call) int {
+			return append(append(fs, o.json.Flags()...), flag.Vars(&o.vars)...), func(ctx context.Context, c *command.Call) int {
 				if !o.json.Use(c.Report) {
 					return 1
 				}

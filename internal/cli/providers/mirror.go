@@ -14,6 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/provider/install"
 	"github.com/terrace-iac/terrace/internal/settings/lock"
 	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
 // Mirror declares providers mirror.
@@ -24,11 +25,11 @@ func Mirror() command.Command {
 		Help: `Fills a folder with the packages of all providers that the configuration
 needs. It serves as a filesystem mirror and, published by a web server, as a
 network mirror. Packages come from the registries that the providers belong to.`,
-		Args: []command.Arg{{Name: "target-dir", Help: "The folder to fill.", Complete: command.Folders}},
-		Prepare: func() (command.Flags, command.Run) {
+		Args: []command.Arg{{Name: "target-dir", Help: "The folder to fill.", Complete: flag.Folders}},
+		Prepare: func() (flag.Flags, command.Run) {
 			o := &providersMirrorOptions{}
-			fs := command.Flags{command.List(&o.platforms, "platform", "os_arch", "The platform to get packages for, such as linux_amd64; the current platform by default. May be repeated.")}
-			return append(append(fs, o.json.Flags()...), flags.Vars(&o.vars)...), func(ctx context.Context, c *command.Call) int {
+			fs := flag.Flags{flag.List(&o.platforms, "platform", "os_arch", "The platform to get packages for, such as linux_amd64; the current platform by default. May be repeated.")}
+			return append(append(fs, o.json.Flags()...), flag.Vars(&o.vars)...), func(ctx context.Context, c *command.Call) int {
 				if !o.json.Use(c.Report) {
 					return 1
 				}

@@ -22,6 +22,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/internal/testrun/testfile"
 	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/state"
 )
 
@@ -33,10 +34,10 @@ func Command() command.Command {
 		Help: `Prints the tree of modules with the providers that each of them needs and
 the constraints on their versions, those that test files need, and the
 providers that the state needs.`,
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			var given []workdir.VarFlag
 			testDir := ""
-			fs := append(command.Flags{flags.TestDirectory(&testDir)}, flags.Vars(&given)...)
+			fs := append(flag.Flags{flags.TestDirectory(&testDir)}, flag.Vars(&given)...)
 			return fs, func(ctx context.Context, c *command.Call) int {
 				if len(c.Args) > 0 {
 					return c.UsageError("Unexpected argument", "Too many command line arguments. Did you mean to use -chdir?")

@@ -8,11 +8,11 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/parallel"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/plan/planjson"
 	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/schema"
 )
 
@@ -22,11 +22,11 @@ func Schema() command.Command {
 		Name: "providers schema", Synopsis: "Show schemas for the providers used in the configuration", Usage: "[options] -json", Uses: command.Providers,
 		Help: `Prints the schemas of all providers that configuration and state use, as a
 JSON document.`,
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			var given []workdir.VarFlag
 			asJSON := false
-			fs := command.Flags{command.Bool(&asJSON, "json", "Required: JSON is the only output format.")}
-			return append(fs, flags.Vars(&given)...), func(ctx context.Context, c *command.Call) int {
+			fs := flag.Flags{flag.Bool(&asJSON, "json", "Required: JSON is the only output format.")}
+			return append(fs, flag.Vars(&given)...), func(ctx context.Context, c *command.Call) int {
 				if !asJSON {
 					return c.UsageError("Output only in json is allowed", "The `"+view.Program+" providers schema` command requires the `-json` flag.")
 				}

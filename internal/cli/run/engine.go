@@ -16,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/estate/placement"
 	"github.com/terrace-iac/terrace/internal/estate/remote"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
 // Worker declares the command worker.
@@ -35,7 +36,7 @@ TERRACE_TEMPORAL_TLS_CERT, _TLS_KEY, _TLS_CA and _TLS_SERVER_NAME (three files
 and a name), for Temporal Cloud TERRACE_TEMPORAL_API_KEY. The temporal block of
 the CLI configuration can say all of that but the key, too.`,
 		Examples: []command.Example{{Line: "worker --temporal localhost:7233 --namespace default --queue terrace", Text: "Take turns from a server on this machine."}},
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			w := NewWorkerFlags()
 			return w.Declare(), func(ctx context.Context, c *command.Call) int {
 				if len(c.Args) > 0 {
@@ -76,17 +77,17 @@ func NewWorkerFlags() *WorkerFlags {
 }
 
 // Declare returns the flags, bound to the fields.
-func (w *WorkerFlags) Declare() command.Flags {
-	return command.Flags{
-		command.Text(&w.Temporal, "temporal", "HOST:PORT", "The Temporal server, localhost:7233 by default.").WithTwoDashes(),
-		command.Text(&w.Namespace, "namespace", "NAME", "Its namespace, default by default.").WithTwoDashes(),
-		command.Text(&w.Queue, "queue", "NAME,…", "The queues that turns are taken from, by default the one named as this program.").WithTwoDashes(),
-		command.Text(&w.Blobs, "blobs", "PLACE", "Where files and plans lie, a folder or KIND:ARGUMENT=VALUE,… of a backend.").WithTwoDashes(),
-		command.Text(&w.Dir, "dir", "PATH", "Where this worker unpacks the files of estates.").WithTwoDashes().Completes(command.Folders),
-		command.AtLeast(&w.Slots, 1, "slots", "N", "How many units run here at once, 4 by default.").WithTwoDashes(),
-		command.Duration(&w.Grace, "grace", "DURATION", "How long turns may take that are under way at the end, 10m by default.").WithTwoDashes(),
-		command.Duration(&w.Idle, "idle", "DURATION", "How long an estate stays open of which no unit is asked for, 2m by default.").WithTwoDashes(),
-		command.AtLeast(&w.Memory, 0, "memory", "MIB", "How much memory turns may take together, as the estate's "+placement.FileName+" counts it. Without it nobody counts.").WithTwoDashes(),
+func (w *WorkerFlags) Declare() flag.Flags {
+	return flag.Flags{
+		flag.Text(&w.Temporal, "temporal", "HOST:PORT", "The Temporal server, localhost:7233 by default.").WithTwoDashes(),
+		flag.Text(&w.Namespace, "namespace", "NAME", "Its namespace, default by default.").WithTwoDashes(),
+		flag.Text(&w.Queue, "queue", "NAME,…", "The queues that turns are taken from, by default the one named as this program.").WithTwoDashes(),
+		flag.Text(&w.Blobs, "blobs", "PLACE", "Where files and plans lie, a folder or KIND:ARGUMENT=VALUE,… of a backend.").WithTwoDashes(),
+		flag.Text(&w.Dir, "dir", "PATH", "Where this worker unpacks the files of estates.").WithTwoDashes().Completes(flag.Folders),
+		flag.AtLeast(&w.Slots, 1, "slots", "N", "How many units run here at once, 4 by default.").WithTwoDashes(),
+		flag.Duration(&w.Grace, "grace", "DURATION", "How long turns may take that are under way at the end, 10m by default.").WithTwoDashes(),
+		flag.Duration(&w.Idle, "idle", "DURATION", "How long an estate stays open of which no unit is asked for, 2m by default.").WithTwoDashes(),
+		flag.AtLeast(&w.Memory, 0, "memory", "MIB", "How much memory turns may take together, as the estate's "+placement.FileName+" counts it. Without it nobody counts.").WithTwoDashes(),
 	}
 }
 
@@ -99,10 +100,10 @@ func (w *WorkerFlags) words() []string {
 }
 
 // AboutFlags returns the flags of run that select the engine.
-func AboutFlags(on, blobs *string) command.Flags {
-	return command.Flags{
-		command.Text(on, "on", "URL", "The engine.").WithTwoDashes(),
-		command.Text(blobs, "blobs", "PLACE", "Where files and plans lie.").WithTwoDashes(),
+func AboutFlags(on, blobs *string) flag.Flags {
+	return flag.Flags{
+		flag.Text(on, "on", "URL", "The engine.").WithTwoDashes(),
+		flag.Text(blobs, "blobs", "PLACE", "Where files and plans lie.").WithTwoDashes(),
 	}
 }
 

@@ -5,11 +5,11 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/unitview"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
 	runreport "github.com/terrace-iac/terrace/internal/estate/report"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/plan"
 )
 
@@ -49,7 +49,7 @@ func (r *estateRun) writeReports(results []*estate.Result) error {
 	o := runreport.Options{Format: format, Command: r.name, Args: r.args, Errors: r.errorText}
 	if r.name == "apply" && r.op.Plan.Mode == plan.Destroy {
 		o.Command = "destroy"
-		o.Args, _ = command.Flags{command.Ignored("destroy", "", "")}.Take(r.args, true)
+		o.Args, _ = flag.Flags{flag.Ignored("destroy", "", "")}.Take(r.args, true)
 	}
 	if r.f.Graph { // Terragrunt's report of a run with --graph is relative to the graph root
 		o.Root = r.estate.Found.GraphRoot()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
 // Command declares the command run.
@@ -41,7 +42,7 @@ TG_TELEMETRY_TRACE_EXPORTER and TG_TELEMETRY_METRIC_EXPORTER (console,
 otlpHttp, otlpGrpc) export traces and metrics with OpenTelemetry, as part of
 the trace in TRACEPARENT.`,
 		Hint: "Flags of the command that is run go after its name, as in \"run --all plan -refresh=false\".",
-		Args: []command.Arg{{Name: "COMMAND", Help: "The command to run, with its flags and arguments.", Repeated: true, Complete: command.Commands}},
+		Args: []command.Arg{{Name: "COMMAND", Help: "The command to run, with its flags and arguments.", Repeated: true, Complete: flag.Commands}},
 		Examples: []command.Example{
 			{Line: "run --all plan", Text: "Plan every unit below the working folder."},
 			{Line: "run --filter 'prod/**' apply -auto-approve", Text: "Apply the units in one folder."},
@@ -52,7 +53,7 @@ the trace in TRACEPARENT.`,
 			{Code: 2, Help: "With -detailed-exitcode: some unit has changes, and none an error."},
 			{Code: -1, Help: "Without --all and the like: the status of the command that is run."},
 		},
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			f := &unitflags.Flags{}
 			return f.Declare(), func(ctx context.Context, c *command.Call) int { return Words(ctx, c, f) }
 		},

@@ -24,6 +24,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/retry"
 	"github.com/terrace-iac/terrace/internal/settings/telemetry"
 	"github.com/terrace-iac/terrace/internal/testrun/testfile"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
@@ -332,7 +333,7 @@ func writesEvents(cmd *command.Command) bool {
 }
 
 // declared returns the flags of a command, for parsing its words.
-func declared(cmd *command.Command) command.Flags {
+func declared(cmd *command.Command) flag.Flags {
 	fs, _ := cmd.Prepare()
 	return fs
 }

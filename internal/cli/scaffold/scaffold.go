@@ -26,6 +26,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
 	"github.com/terrace-iac/terrace/internal/estate/catalog"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
 	"github.com/zclconf/go-cty/cty"
@@ -43,18 +44,18 @@ this machine.
 
 Where the source is a unit or a stack, its files are copied into the working
 folder, with a terragrunt.values.hcl of the values that they ask for.`,
-		Args: []command.Arg{{Name: "MODULE", Help: "The source of the module, as in a terraform block.", Complete: command.Folders}},
+		Args: []command.Arg{{Name: "MODULE", Help: "The source of the module, as in a terraform block.", Complete: flag.Folders}},
 		Examples: []command.Example{
 			{Line: "scaffold ../../modules/vpc", Text: "A unit for a module of the same repository."},
 			{Line: "scaffold 'github.com/acme/modules//vpc?ref=v1.2.0'", Text: "A unit for a released module."},
 			{Line: "scaffold 'github.com/acme/catalog//units/app'", Text: "A copy of a unit."},
 		},
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			f, o := &unitflags.Flags{}, &options{root: "root.hcl"}
-			fs := command.Flags{
-				command.Text(&o.folder, "output-folder", "PATH", "Where the file is written, the working folder by default.").Completes(command.Folders),
-				command.Text(&o.root, "root-file-name", "NAME", "The file that the unit includes, root.hcl by default.").Variables("TG_ROOT_FILE_NAME"),
-				command.Bool(&o.noRoot, "no-include-root", "Include no root file.").Variables("TG_NO_INCLUDE_ROOT"),
+			fs := flag.Flags{
+				flag.Text(&o.folder, "output-folder", "PATH", "Where the file is written, the working folder by default.").Completes(flag.Folders),
+				flag.Text(&o.root, "root-file-name", "NAME", "The file that the unit includes, root.hcl by default.").Variables("TG_ROOT_FILE_NAME"),
+				flag.Bool(&o.noRoot, "no-include-root", "Include no root file.").Variables("TG_NO_INCLUDE_ROOT"),
 			}.WithTwoDashesShown()
 			return append(fs, f.Declare().Hide().Show("working-dir", "source-map")...), func(ctx context.Context, c *command.Call) int {
 				if err := f.Settle(c.Env); err != nil {

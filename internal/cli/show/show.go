@@ -23,6 +23,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/plan/planfile"
 	"github.com/terrace-iac/terrace/internal/plan/planjson"
 	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/state/statefile"
 	"github.com/zclconf/go-cty/cty"
@@ -36,21 +37,21 @@ func Command() command.Command {
 		Units: command.InUnit | command.OnlyReads,
 		Help: `Reads and outputs a Terrace state or plan file in a human-readable
 form. If no path is specified, the current state will be shown.`,
-		Args: []command.Arg{{Name: "PATH", Help: "A plan or a state.", Optional: true, Complete: command.Files}},
-		Prepare: func() (command.Flags, command.Run) {
+		Args: []command.Arg{{Name: "PATH", Help: "A plan or a state.", Optional: true, Complete: flag.Files}},
+		Prepare: func() (flag.Flags, command.Run) {
 			o := &showOptions{}
-			fs := command.Flags{
-				command.Bool(&o.state, "state", "Show the latest state snapshot of the current workspace. This is the default."),
-				command.Text(&o.plan, "plan", "FILE", "Show the plan in a saved plan file.").Completes(command.Files),
-				command.Bool(&o.config, "config", "Show the configuration of the working folder. Only with -json."),
-				command.Text(&o.module, "module", "DIR", "Show the configuration of one module alone. Only with -json.").Completes(command.Folders),
+			fs := flag.Flags{
+				flag.Bool(&o.state, "state", "Show the latest state snapshot of the current workspace. This is the default."),
+				flag.Text(&o.plan, "plan", "FILE", "Show the plan in a saved plan file.").Completes(flag.Files),
+				flag.Bool(&o.config, "config", "Show the configuration of the working folder. Only with -json."),
+				flag.Text(&o.module, "module", "DIR", "Show the configuration of one module alone. Only with -json.").Completes(flag.Folders),
 			}
 			json := o.json.Flags()
 			json[0].Help = "Produce output in a machine-readable JSON format, with sensitive values."
 			fs = append(append(fs, json...),
-				command.Text(&o.html, "html", "FILE", "Write the saved plan of all units as one page for a browser, in place of showing it.").Completes(command.Files),
-				command.Bool(&o.reveal, "show-sensitive", "Show sensitive values."), flags.NoColor())
-			return append(fs, flags.Vars(&o.vars)...), func(ctx context.Context, c *command.Call) int {
+				flag.Text(&o.html, "html", "FILE", "Write the saved plan of all units as one page for a browser, in place of showing it.").Completes(flag.Files),
+				flag.Bool(&o.reveal, "show-sensitive", "Show sensitive values."), flag.NoColor())
+			return append(fs, flag.Vars(&o.vars)...), func(ctx context.Context, c *command.Call) int {
 				targets := 0
 				for _, name := range []string{"state", "plan", "config", "module"} {
 					if c.Given(name) {

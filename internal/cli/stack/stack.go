@@ -20,6 +20,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/unit"
 )
 
@@ -32,7 +33,7 @@ func Commands() []command.Command {
 			Name: "stack generate", Synopsis: "Generate the units of stack files", Usage: "[options]", Units: command.TakesUnitFlags,
 			Help: `Generates the units and stacks of all stack files below the working folder, in
 folders .terragrunt-stack beside them.`,
-			Prepare: func() (command.Flags, command.Run) {
+			Prepare: func() (flag.Flags, command.Run) {
 				f := &unitflags.Flags{}
 				return f.Declare().Hide().Show("filter", "working-dir"), stackRun(f, func(ctx context.Context, c *command.Call) int {
 					if len(c.Args) > 0 {
@@ -47,7 +48,7 @@ folders .terragrunt-stack beside them.`,
 			Help: `Generates the units of stack files and runs a command on all units below the
 working folder, as run --all does.`,
 			Hint: run.Command().Hint, Args: run.Command().Args,
-			Prepare: func() (command.Flags, command.Run) {
+			Prepare: func() (flag.Flags, command.Run) {
 				f := &unitflags.Flags{}
 				fs := f.Declare()
 				f.All = true
@@ -62,11 +63,11 @@ working folder, as run --all does.`,
 			Help: `Shows the outputs of the units of stack files, nested as the stacks are. NAME
 is a part of them, as in unit.output or stack.unit.`,
 			Args: []command.Arg{{Name: "NAME", Help: "A part of the outputs.", Optional: true}},
-			Prepare: func() (command.Flags, command.Run) {
+			Prepare: func() (flag.Flags, command.Run) {
 				f, o := &unitflags.Flags{}, &stackOutputOptions{format: "default"}
-				fs := command.Flags{
-					command.Text(&o.format, "format", "FORMAT", "default, json or raw."),
-					command.Bool(&o.json, "json", "As JSON."), command.Bool(&o.raw, "raw", "One value, without quotes."),
+				fs := flag.Flags{
+					flag.Text(&o.format, "format", "FORMAT", "default, json or raw."),
+					flag.Bool(&o.json, "json", "As JSON."), flag.Bool(&o.raw, "raw", "One value, without quotes."),
 				}.WithTwoDashesShown()
 				return append(fs, f.Declare().Hide().Show("no-stack-generate", "working-dir")...), stackRun(f, func(ctx context.Context, c *command.Call) int {
 					return runStackOutput(ctx, c, f, o)
@@ -76,9 +77,9 @@ is a part of them, as in unit.output or stack.unit.`,
 		{
 			Name: "stack clean", Synopsis: "Remove the files generated from stack files", Usage: "[options]", Units: command.TakesUnitFlags,
 			Help: "Removes all .terragrunt-stack folders below the working folder.",
-			Prepare: func() (command.Flags, command.Run) {
+			Prepare: func() (flag.Flags, command.Run) {
 				f, force := &unitflags.Flags{}, false
-				fs := command.Flags{command.Bool(&force, "force", "Even if they hold state that still has resources in it.")}.WithTwoDashesShown()
+				fs := flag.Flags{flag.Bool(&force, "force", "Even if they hold state that still has resources in it.")}.WithTwoDashesShown()
 				return append(fs, f.Declare().Hide().Show("working-dir")...), stackRun(f, func(ctx context.Context, c *command.Call) int {
 					return runStackClean(ctx, c, f, force)
 				})

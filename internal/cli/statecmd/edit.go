@@ -17,7 +17,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/base/sealing"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/state/backend"
@@ -25,6 +24,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/encryption"
 	"github.com/terrace-iac/terrace/internal/state/stateedit"
 	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/state/statefile"
 )
@@ -37,11 +37,11 @@ func rm() command.Command {
 		Help: `Remove instances from the state, so that they are forgotten and not
 destroyed. An address of a module or of a resource with count or for_each
 stands for everything in it.`,
-		Args:     []command.Arg{{Name: "ADDRESS", Help: "A module, a resource or an instance.", Repeated: true, Complete: command.Instances}},
+		Args:     []command.Arg{{Name: "ADDRESS", Help: "A module, a resource or an instance.", Repeated: true, Complete: flag.Instances}},
 		Examples: []command.Example{{Line: "state rm -dry-run module.network", Text: "Show what would be forgotten."}},
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			o, dry := &common{stamps: true}, false
-			fs := append(command.Flags{command.Bool(&dry, "dry-run", "Print what would be removed, and change nothing.")}, o.writing()...)
+			fs := append(flag.Flags{flag.Bool(&dry, "dry-run", "Print what would be removed, and change nothing.")}, o.writing()...)
 			return fs, func(ctx context.Context, c *command.Call) int {
 				if len(c.Args) == 0 {
 					return c.UsageError("Invalid number of arguments", "At least one address is required")
@@ -93,9 +93,9 @@ func replaceProvider() command.Command {
 after a provider has changed its namespace.`,
 		Args:     []command.Arg{{Name: "FROM", Help: "The source address of the provider in the state."}, {Name: "TO", Help: "The one to put in its place."}},
 		Examples: []command.Example{{Line: "state replace-provider hashicorp/aws example.com/acme/aws", Text: "Use a fork."}},
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			o, approved := &common{stamps: true}, false
-			fs := append(command.Flags{command.Bool(&approved, "auto-approve", "Do not ask.")}, o.writing()...)
+			fs := append(flag.Flags{flag.Bool(&approved, "auto-approve", "Do not ask.")}, o.writing()...)
 			return fs, func(ctx context.Context, c *command.Call) int {
 				if len(c.Args) != 2 {
 					return c.UsageError("Invalid number of arguments", "Exactly two arguments expected")
@@ -179,11 +179,11 @@ does not replace it.`,
 
 func tainting(on bool, cmd command.Command) command.Command {
 	cmd.Uses, cmd.Units = command.State, command.InUnit|command.OneUnit
-	cmd.Args = []command.Arg{{Name: "address", Help: "The instance.", Complete: command.Instances}}
-	cmd.Prepare = func() (command.Flags, command.Run) {
+	cmd.Args = []command.Arg{{Name: "address", Help: "The instance.", Complete: flag.Instances}}
+	cmd.Prepare = func() (flag.Flags, command.Run) {
 		o, missing := &common{}, false
-		fs := append(command.Flags{command.Bool(&missing, "allow-missing", "Succeed if there is no such instance.")}, o.writing()...)
-		fs = append(fs, command.Text(&o.state.Out, "state-out", "path", "Write the state to this file, not to the one that -state names.").Completes(command.Files))
+		fs := append(flag.Flags{flag.Bool(&missing, "allow-missing", "Succeed if there is no such instance.")}, o.writing()...)
+		fs = append(fs, flag.Text(&o.state.Out, "state-out", "path", "Write the state to this file, not to the one that -state names.").Completes(flag.Files))
 		return fs, func(ctx context.Context, c *command.Call) int {
 			if len(c.Args) != 1 {
 				return c.UsageError("Invalid arguments", fmt.Sprintf("The %s command expects exactly one argument.", cmd.Name))
@@ -220,11 +220,11 @@ func push() command.Command {
 		Help: `Write a state file, or with "-" standard input, to the configured backend. A
 state with another lineage, or with a lower serial than the current one, is
 refused unless -force is given.`,
-		Args:     []command.Arg{{Name: "PATH", Help: "The file; \"-\" for standard input.", Complete: command.Files}},
+		Args:     []command.Arg{{Name: "PATH", Help: "The file; \"-\" for standard input.", Complete: flag.Files}},
 		Examples: []command.Example{{Line: "state push errored.tfstate", Text: "Save a state that an apply could not write."}},
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			o, force := &common{}, false
-			fs := append(append(command.Flags{command.Bool(&force, "force", "Write the state even if its lineage differs or its serial is lower.")}, o.state.Lock.Flags()...), flags.Vars(&o.vars)...)
+			fs := append(append(flag.Flags{flag.Bool(&force, "force", "Write the state even if its lineage differs or its serial is lower.")}, o.state.Lock.Flags()...), flag.Vars(&o.vars)...)
 			fs = append(fs, o.json.Flags()...)
 			fs = append(fs, o.state.VersionFlag())
 			return fs, func(ctx context.Context, c *command.Call) int {
@@ -355,12 +355,12 @@ state.
 The lock of an "init -migrate-state" that was given -backend-config is released
 with the same -backend-config here.`,
 		Args: []command.Arg{{Name: "LOCK_ID", Help: "The ID of the lock, from the error message about it."}},
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			o, force := &common{}, false
-			fs := append(append(command.Flags{
-				command.Bool(&force, "force", "Do not ask."),
-				command.List(&o.backendConfig, "backend-config", "path", "What the init was given that left the lock: a file with assignments or a 'key=value'. May be repeated.").Completes(command.Files),
-			}, flags.Vars(&o.vars)...), o.json.Flags()...)
+			fs := append(append(flag.Flags{
+				flag.Bool(&force, "force", "Do not ask."),
+				flag.List(&o.backendConfig, "backend-config", "path", "What the init was given that left the lock: a file with assignments or a 'key=value'. May be repeated.").Completes(flag.Files),
+			}, flag.Vars(&o.vars)...), o.json.Flags()...)
 			return fs, func(ctx context.Context, c *command.Call) int {
 				if len(c.Args) != 1 {
 					return c.UsageError("Invalid number of arguments", "Expected a single argument: LOCK_ID")

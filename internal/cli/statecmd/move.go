@@ -8,11 +8,11 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/state/stateedit"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/state"
 )
 
@@ -29,21 +29,21 @@ With -to the object moves into the state of another folder or unit, with
 -state-out into another state file. Either both states change or neither does:
 if the program is killed in between, the next command on either of them
 completes the move or undoes it.`,
-		Args: []command.Arg{{Name: "SOURCE", Help: "The address to move.", Complete: command.Instances}, {Name: "DESTINATION", Help: "Its new address.", Complete: command.Addresses}},
+		Args: []command.Arg{{Name: "SOURCE", Help: "The address to move.", Complete: flag.Instances}, {Name: "DESTINATION", Help: "Its new address.", Complete: flag.Addresses}},
 		Examples: []command.Example{
 			{Line: "state mv aws_instance.a 'aws_instance.b[0]'", Text: "Rename, and give it a key."},
 			{Line: "state mv -to=../database aws_db_instance.main aws_db_instance.main", Text: "Move a resource into the state of another unit, or of another folder."},
 			{Line: "state mv -from=app -to=network module.vpc module.vpc", Text: "The same from anywhere, for a module."},
 			{Line: "state mv -state-out=../other/terraform.tfstate module.db module.db", Text: "Move a module into the state of another file."},
 		},
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			m := &move{common: &common{stamps: true}}
-			fs := append(command.Flags{command.Bool(&m.dry, "dry-run", "Print the move, and change nothing.")}, m.writing()...)
+			fs := append(flag.Flags{flag.Bool(&m.dry, "dry-run", "Print the move, and change nothing.")}, m.writing()...)
 			fs = append(fs,
-				command.Text(&m.fromDir, "from", "DIR", "The folder or unit whose state it leaves. The default is the one that the command runs in.").Completes(command.Folders),
-				command.Text(&m.toDir, "to", "DIR", "The folder or unit whose state it goes into. The default is the one that the command runs in.").Completes(command.Folders),
-				command.Text(&m.state.Out, "state-out", "path", "The state file to move to, for the local backend.").Completes(command.Files),
-				command.Text(&m.backupOut, "backup-out", "path", "Where to back up the state file that is moved to.").Completes(command.Files))
+				flag.Text(&m.fromDir, "from", "DIR", "The folder or unit whose state it leaves. The default is the one that the command runs in.").Completes(flag.Folders),
+				flag.Text(&m.toDir, "to", "DIR", "The folder or unit whose state it goes into. The default is the one that the command runs in.").Completes(flag.Folders),
+				flag.Text(&m.state.Out, "state-out", "path", "The state file to move to, for the local backend.").Completes(flag.Files),
+				flag.Text(&m.backupOut, "backup-out", "path", "Where to back up the state file that is moved to.").Completes(flag.Files))
 			return fs, func(ctx context.Context, c *command.Call) int {
 				if len(c.Args) != 2 {
 					return c.UsageError("Invalid number of arguments", "Exactly two arguments expected")
@@ -93,7 +93,7 @@ func (m *move) run(ctx context.Context, c *command.Call) int {
 		}
 		return m.elsewhere(ctx, c)
 	case out != "" && c.Path(out) != c.Path(m.state.Path):
-		there := &common{vars: m.vars, stamps: true, state: flags.State{Lock: m.state.Lock, StateFiles: workdir.StateFiles{Path: out, Backup: m.backupOut}}}
+		there := &common{vars: m.vars, stamps: true, state: flag.State{Lock: m.state.Lock, StateFiles: workdir.StateFiles{Path: out, Backup: m.backupOut}}}
 		ds := m.across(ctx, end{m.common, c}, end{there, c})
 		if !ds.HasErrors() {
 			m.said(c, "")

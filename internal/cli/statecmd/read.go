@@ -18,6 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/plan/planjson"
 	"github.com/terrace-iac/terrace/internal/state/stateedit"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/state/statefile"
 )
@@ -29,11 +30,11 @@ func list() command.Command {
 		Units: command.InUnit | command.OnlyReads,
 		Help: `List the instances in the state, or those that addresses of modules,
 resources or instances cover.`,
-		Args:     []command.Arg{{Name: "ADDRESS", Help: "A module, a resource or an instance.", Optional: true, Repeated: true, Complete: command.Instances}},
+		Args:     []command.Arg{{Name: "ADDRESS", Help: "A module, a resource or an instance.", Optional: true, Repeated: true, Complete: flag.Instances}},
 		Examples: []command.Example{{Line: "state list module.network", Text: "List what is in a module."}},
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			o, id := &common{}, ""
-			fs := append(o.reading(), command.Text(&id, "id", "ID", "List only instances whose attribute \"id\" is this."))
+			fs := append(o.reading(), flag.Text(&id, "id", "ID", "List only instances whose attribute \"id\" is this."))
 			return fs, func(ctx context.Context, c *command.Call) int {
 				if !o.json.Use(c.Report) {
 					return 1
@@ -103,13 +104,13 @@ func identities() command.Command {
 		Help: `Print the resource identities of the instances in the state, or of those that
 addresses of modules, resources or instances cover, as a JSON object by
 address. Instances without an identity are left out.`,
-		Args:     []command.Arg{{Name: "ADDRESS", Help: "A module, a resource or an instance.", Optional: true, Repeated: true, Complete: command.Instances}},
+		Args:     []command.Arg{{Name: "ADDRESS", Help: "A module, a resource or an instance.", Optional: true, Repeated: true, Complete: flag.Instances}},
 		Examples: []command.Example{{Line: "state identities -json module.network", Text: "Print the identities of what is in a module."}},
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			o, id, asJSON := &common{}, "", false
-			fs := append(append(command.Flags{o.state.PathFlag()}, flags.Vars(&o.vars)...), flags.NoColor(),
-				command.Bool(&asJSON, "json", "Print JSON, which is the only form; required."),
-				command.Text(&id, "id", "ID", "Print only instances whose attribute \"id\" is this."))
+			fs := append(append(flag.Flags{o.state.PathFlag()}, flag.Vars(&o.vars)...), flag.NoColor(),
+				flag.Bool(&asJSON, "json", "Print JSON, which is the only form; required."),
+				flag.Text(&id, "id", "ID", "Print only instances whose attribute \"id\" is this."))
 			return fs, func(ctx context.Context, c *command.Call) int {
 				if !asJSON {
 					return c.UsageError("Missing -json", "The identities are printed as JSON alone: give -json")
@@ -175,10 +176,10 @@ func show() command.Command {
 		Uses:  command.State | command.Providers,
 		Units: command.InUnit | command.OnlyReads,
 		Help:  `Shows the attributes of one instance in the state.`,
-		Args:  []command.Arg{{Name: "ADDRESS", Help: "The instance.", Complete: command.Instances}},
-		Prepare: func() (command.Flags, command.Run) {
+		Args:  []command.Arg{{Name: "ADDRESS", Help: "The instance.", Complete: flag.Instances}},
+		Prepare: func() (flag.Flags, command.Run) {
 			o, reveal := &common{}, false
-			fs := append(o.reading(), command.Bool(&reveal, "show-sensitive", "Show sensitive values."))
+			fs := append(o.reading(), flag.Bool(&reveal, "show-sensitive", "Show sensitive values."))
 			return fs, func(ctx context.Context, c *command.Call) int {
 				if len(c.Args) != 1 {
 					return c.UsageError("Invalid number of arguments", "Exactly one argument expected")
@@ -250,9 +251,9 @@ func pull() command.Command {
 		Uses:  command.State,
 		Units: command.InUnit | command.OnlyReads,
 		Help:  `Print the current state as JSON, in the format of state files.`,
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			o := &common{}
-			return flags.Vars(&o.vars), func(ctx context.Context, c *command.Call) int {
+			return flag.Vars(&o.vars), func(ctx context.Context, c *command.Call) int {
 				if len(c.Args) > 0 {
 					return c.UsageError("Too many command line arguments", "No arguments are expected.")
 				}

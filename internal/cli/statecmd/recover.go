@@ -8,6 +8,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/state/journal"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
 func recoverJournal() command.Command {
@@ -25,9 +26,9 @@ earlier version. This command shows what such a journal contains, asks, and
 then uses it by the same rules: onto the state that it continues; otherwise its
 objects are saved to errored.tfstate.`,
 		Examples: []command.Example{{Line: "state recover", Text: "Show what a journal contains, and take it over after a question."}},
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			o, approved := &common{}, false
-			fs := append(command.Flags{command.Bool(&approved, "auto-approve", "Do not ask.")}, o.writing()...)
+			fs := append(flag.Flags{flag.Bool(&approved, "auto-approve", "Do not ask.")}, o.writing()...)
 			return fs, func(ctx context.Context, c *command.Call) int {
 				if len(c.Args) > 0 {
 					return c.UsageError("Invalid number of arguments", "No arguments expected")

@@ -19,6 +19,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/state/statefile"
 )
@@ -39,7 +40,7 @@ state file, a backup is kept.`,
 
 // common contains the flags that these commands share.
 type common struct {
-	state flags.State
+	state flag.State
 	vars  []workdir.VarFlag
 	json  flags.JSON
 
@@ -48,14 +49,14 @@ type common struct {
 	stamps bool // the default name of the backup contains the time, as for commands that change addresses
 }
 
-func (o *common) reading() command.Flags {
-	return append(append(command.Flags{o.state.PathFlag()}, flags.Vars(&o.vars)...), append(o.json.Flags(), flags.NoColor())...)
+func (o *common) reading() flag.Flags {
+	return append(append(flag.Flags{o.state.PathFlag()}, flag.Vars(&o.vars)...), append(o.json.Flags(), flag.NoColor())...)
 }
 
-func (o *common) writing() command.Flags {
+func (o *common) writing() flag.Flags {
 	fs := append(o.state.Lock.Flags(), o.reading()...)
 	return append(fs,
-		command.Text(&o.state.Backup, "backup", "path", "Where to back up the existing state file before it changes.").Completes(command.Files),
+		flag.Text(&o.state.Backup, "backup", "path", "Where to back up the existing state file before it changes.").Completes(flag.Files),
 		o.state.VersionFlag())
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/internal/testrun/testfile"
 	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
 // Command declares test.
@@ -53,18 +54,18 @@ mocked, and all states live in memory.`,
 			{Code: 0, Help: "Every test passed."},
 			{Code: 1, Help: "A test failed, or there was an error."},
 		},
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			o := &options{}
-			fs := command.Flags{
-				command.List(&o.filters, "filter", "testfile", "Run this test file only, named relative to the working directory. May be repeated.").Completes(command.Files),
-				command.Text(&o.junit, "junit-xml", "path", "Write a report in the JUnit XML format to this file.").Completes(command.Files),
-				command.Bool(&o.verbose, "verbose", "Print the plan or the state of each run."),
-				command.Int(&o.parallelism, "run-parallelism", "n", "How many test files run at once, as far as they are independent: of files with real providers only those that say so."),
-				command.Bool(&o.update, "update-snapshots", "Write the snapshots of tests of an estate, to be reviewed, in place of comparing plans with them."),
+			fs := flag.Flags{
+				flag.List(&o.filters, "filter", "testfile", "Run this test file only, named relative to the working directory. May be repeated.").Completes(flag.Files),
+				flag.Text(&o.junit, "junit-xml", "path", "Write a report in the JUnit XML format to this file.").Completes(flag.Files),
+				flag.Bool(&o.verbose, "verbose", "Print the plan or the state of each run."),
+				flag.Int(&o.parallelism, "run-parallelism", "n", "How many test files run at once, as far as they are independent: of files with real providers only those that say so."),
+				flag.Bool(&o.update, "update-snapshots", "Write the snapshots of tests of an estate, to be reviewed, in place of comparing plans with them."),
 				flags.TestDirectory(&o.directory),
 			}
-			fs = append(append(fs, o.json.Flags()...), flags.Vars(&o.vars)...)
-			return append(fs, flags.NoColor()), func(ctx context.Context, c *command.Call) int {
+			fs = append(append(fs, o.json.Flags()...), flag.Vars(&o.vars)...)
+			return append(fs, flag.NoColor()), func(ctx context.Context, c *command.Call) int {
 				if !o.json.Use(c.Report) {
 					return 1
 				}

@@ -26,6 +26,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/estate/discovery/filter"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
 	"github.com/terrace-iac/terrace/unit/migrate"
@@ -49,14 +50,14 @@ func hclFormatCmd() command.Command {
 		Help: `Rewrites all *.hcl files below the working folder into the canonical format,
 and lists those that changed. Copies below .terragrunt-cache and
 .terragrunt-stack are left alone.`,
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			o := &formatOptions{units: &unitflags.Flags{}}
-			fs := command.Flags{
-				command.Bool(&o.check, "check", "Write nothing; the status is 1 if a file needs formatting."),
-				command.Bool(&o.diff, "diff", "Show what changes."),
-				command.Text(&o.file, "file", "PATH", "Format this file alone.").Completes(command.Files),
-				command.Bool(&o.stdin, "stdin", "Format what comes from stdin, to stdout."),
-				command.List(&o.exclude, "exclude-dir", "PATH", "Leave a folder out. May be repeated.").Completes(command.Folders),
+			fs := flag.Flags{
+				flag.Bool(&o.check, "check", "Write nothing; the status is 1 if a file needs formatting."),
+				flag.Bool(&o.diff, "diff", "Show what changes."),
+				flag.Text(&o.file, "file", "PATH", "Format this file alone.").Completes(flag.Files),
+				flag.Bool(&o.stdin, "stdin", "Format what comes from stdin, to stdout."),
+				flag.List(&o.exclude, "exclude-dir", "PATH", "Leave a folder out. May be repeated.").Completes(flag.Folders),
 			}.WithTwoDashesShown()
 			all := o.units.Declare().Hide().Show("filter", "working-dir")
 			all.Named("filter").Help = "Take the files that a path or name matches; ! in front leaves them out. May be repeated."

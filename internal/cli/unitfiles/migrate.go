@@ -14,6 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
 	"github.com/terrace-iac/terrace/unit/migrate"
@@ -31,7 +32,7 @@ reason. Comments and formatting are kept, and no state moves.
 PATH is a unit file, or a folder with units below it; the working folder if
 none is given. Other units of the repository that use the same files come out
 as before too. Without an option, the files are listed and nothing is written.`,
-		Args:    []command.Arg{{Name: "PATH", Help: "A unit file or a folder.", Optional: true, Repeated: true, Complete: command.Files}},
+		Args:    []command.Arg{{Name: "PATH", Help: "A unit file or a folder.", Optional: true, Repeated: true, Complete: flag.Files}},
 		Prepare: preparing(migrate.Imports),
 	}
 }
@@ -50,7 +51,7 @@ Comments outside of import blocks and formatting are kept, and no state moves.
 
 PATH is a unit file, or a folder with units below it; the working folder if
 none is given. Without an option, the files are listed and nothing is written.`,
-		Args:    []command.Arg{{Name: "PATH", Help: "A unit file or a folder.", Optional: true, Repeated: true, Complete: command.Files}},
+		Args:    []command.Arg{{Name: "PATH", Help: "A unit file or a folder.", Optional: true, Repeated: true, Complete: flag.Files}},
 		Prepare: preparing(migrate.Includes),
 	}
 }
@@ -59,10 +60,10 @@ none is given. Without an option, the files are listed and nothing is written.`,
 type planner func(ctx context.Context, env unit.Env, units, others []string) (*migrate.Plan, error)
 
 // preparing returns the Prepare function of a migration.
-func preparing(plan planner) func() (command.Flags, command.Run) {
-	return func() (command.Flags, command.Run) {
+func preparing(plan planner) func() (flag.Flags, command.Run) {
+	return func() (flag.Flags, command.Run) {
 		f, diff, write := &unitflags.Flags{}, false, false
-		fs := command.Flags{command.Bool(&diff, "diff", "Show what changes."), command.Bool(&write, "write", "Write the changes.")}.WithTwoDashesShown()
+		fs := flag.Flags{flag.Bool(&diff, "diff", "Show what changes."), flag.Bool(&write, "write", "Write the changes.")}.WithTwoDashesShown()
 		return append(fs, f.Declare().Hide().Show("working-dir")...), func(ctx context.Context, c *command.Call) int {
 			if err := f.Settle(c.Env); err != nil {
 				return c.UsageError("Failed to parse command-line flags", err.Error())

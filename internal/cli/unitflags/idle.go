@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
 // An unusedFlag is a flag of Terragrunt that has no effect here.
@@ -44,21 +44,21 @@ func idle() []unusedFlag {
 const idleExperiments = "azure-backend block-iteration browse-tui iac-engine mutable-generate slow-task-reporting symlinks"
 
 // unusedFlags returns the unused flags. They record that they were given.
-func (f *Flags) unusedFlags() command.Flags {
-	var out command.Flags
+func (f *Flags) unusedFlags() flag.Flags {
+	var out flag.Flags
 	for _, x := range idle() {
 		value := ""
 		if x.takes {
 			value = "VALUE"
 		}
-		flag := command.Ignored(x.name, value, "").WithTwoDashes().Variables(VariablesOf(x.name)...)
-		out = append(out, flag.Then(func(s command.Setting) { f.noteIdle(x, s) }))
+		ignored := flag.Ignored(x.name, value, "").WithTwoDashes().Variables(VariablesOf(x.name)...)
+		out = append(out, ignored.Then(func(s flag.Setting) { f.noteIdle(x, s) }))
 	}
 	return out
 }
 
 // noteIdle records an unused flag, unless it is a switch that is turned off.
-func (f *FlagUse) noteIdle(x unusedFlag, s command.Setting) {
+func (f *FlagUse) noteIdle(x unusedFlag, s flag.Setting) {
 	if !s.Variable {
 		f.noteOld(x.name)
 	}

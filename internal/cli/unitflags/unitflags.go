@@ -17,6 +17,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/remote"
 
 	"github.com/terrace-iac/terrace/internal/base/sys"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
 // Flags are the flags of commands on units. They need two dashes: --parallelism limits units,
@@ -117,16 +118,16 @@ type SigningIn struct {
 }
 
 // Declare returns the flags, in the order in which the help of run lists them.
-func (f *Flags) Declare() command.Flags {
-	return slices.Concat(command.Flags{f.flag(command.Bool(&f.All, "all", "Run on every unit below the working folder.").Or("a"))},
+func (f *Flags) Declare() flag.Flags {
+	return slices.Concat(flag.Flags{f.flag(flag.Bool(&f.All, "all", "Run on every unit below the working folder.").Or("a"))},
 		f.choosing(), f.aboutUnit(), f.aboutRun(), f.aboutReports(), f.unusedFlags())
 }
 
 // flag makes x a flag of units: it needs two dashes, may follow arguments, has environment
 // variables, and is recorded if given.
-func (f *Flags) flag(x command.Flag) command.Flag {
+func (f *Flags) flag(x flag.Flag) flag.Flag {
 	x = x.WithTwoDashes().Variables(VariablesOf(x.Name)...)
-	return x.Then(func(s command.Setting) {
+	return x.Then(func(s flag.Setting) {
 		switch {
 		case !s.Variable:
 			f.noteOld(x.Name)
@@ -138,7 +139,7 @@ func (f *Flags) flag(x command.Flag) command.Flag {
 }
 
 // noEnv is flag for a flag without environment variables.
-func (f *Flags) noEnv(x command.Flag) command.Flag {
+func (f *Flags) noEnv(x flag.Flag) flag.Flag {
 	x = f.flag(x)
 	x.Env = nil
 	return x
@@ -151,7 +152,7 @@ func (f *FlagUse) noteOld(name string) {
 	}
 }
 
-func (f *Flags) each(all ...command.Flag) command.Flags {
+func (f *Flags) each(all ...flag.Flag) flag.Flags {
 	for i := range all {
 		all[i] = f.flag(all[i])
 	}
@@ -159,124 +160,124 @@ func (f *Flags) each(all ...command.Flag) command.Flags {
 }
 
 // choosing returns the flags that select units.
-func (f *Flags) choosing() command.Flags {
+func (f *Flags) choosing() flag.Flags {
 	return f.each(
-		command.List(&f.Filters, "filter", "QUERY", "Select the units that match a query. May be repeated.").Completes(command.UnitNames),
-		command.Bool(&f.Affected, "filter-affected", "Select the units that differ from the main branch of the repository."),
-		command.Text(&f.FiltersFile, "filters-file", "PATH", "A file with one query a line. Defaults to .terragrunt-filters.").Completes(command.Files),
-		command.Bool(&f.NoFiltersFile, "no-filters-file", "Do not read .terragrunt-filters."),
-		command.Bool(&f.Graph, "graph", "Select the unit in the working folder and all units that depend on it."),
-		command.Text(&f.GraphRoot, "graph-root", "PATH", "With --graph: the folder in which dependent units are looked for. Defaults to the git repository.").Completes(command.Folders),
-		command.Text(&f.Boundary, "discovery-boundary", "PATH", "The folder that filters do not leave when they follow dependencies, with --experiment bounded-discovery.").Completes(command.Folders),
-		command.List(&f.IncludeDirs, "queue-include-dir", "PATH", "Select the units in a folder. May be repeated.").Completes(command.Folders),
-		command.List(&f.ExcludeDirs, "queue-exclude-dir", "PATH", "Leave out the units in a folder. May be repeated.").Completes(command.Folders),
-		command.Text(&f.ExcludesFile, "queue-excludes-file", "PATH", "A file with one folder to leave out a line. Defaults to .terragrunt-excludes.").Completes(command.Files),
-		command.Bool(&f.External, "queue-include-external", "Also select units outside of the working folder that others depend on."),
-		command.List(&f.ReadingFiles, "queue-include-units-reading", "PATH", "Select the units that include or read a file. May be repeated.").Completes(command.Files),
-		command.List(&f.IncludingFiles, "units-that-include", "PATH", "The same as --queue-include-units-reading.").Completes(command.Files),
-		command.Text(&f.Config, "config", "PATH", "The unit file. Defaults to terragrunt.hcl in the working folder.").Completes(command.Files),
-		command.List(&f.Features, "feature", "NAME=VALUE", "Set a feature flag. May be repeated.").Then(func(s command.Setting) {
+		flag.List(&f.Filters, "filter", "QUERY", "Select the units that match a query. May be repeated.").Completes(flag.UnitNames),
+		flag.Bool(&f.Affected, "filter-affected", "Select the units that differ from the main branch of the repository."),
+		flag.Text(&f.FiltersFile, "filters-file", "PATH", "A file with one query a line. Defaults to .terragrunt-filters.").Completes(flag.Files),
+		flag.Bool(&f.NoFiltersFile, "no-filters-file", "Do not read .terragrunt-filters."),
+		flag.Bool(&f.Graph, "graph", "Select the unit in the working folder and all units that depend on it."),
+		flag.Text(&f.GraphRoot, "graph-root", "PATH", "With --graph: the folder in which dependent units are looked for. Defaults to the git repository.").Completes(flag.Folders),
+		flag.Text(&f.Boundary, "discovery-boundary", "PATH", "The folder that filters do not leave when they follow dependencies, with --experiment bounded-discovery.").Completes(flag.Folders),
+		flag.List(&f.IncludeDirs, "queue-include-dir", "PATH", "Select the units in a folder. May be repeated.").Completes(flag.Folders),
+		flag.List(&f.ExcludeDirs, "queue-exclude-dir", "PATH", "Leave out the units in a folder. May be repeated.").Completes(flag.Folders),
+		flag.Text(&f.ExcludesFile, "queue-excludes-file", "PATH", "A file with one folder to leave out a line. Defaults to .terragrunt-excludes.").Completes(flag.Files),
+		flag.Bool(&f.External, "queue-include-external", "Also select units outside of the working folder that others depend on."),
+		flag.List(&f.ReadingFiles, "queue-include-units-reading", "PATH", "Select the units that include or read a file. May be repeated.").Completes(flag.Files),
+		flag.List(&f.IncludingFiles, "units-that-include", "PATH", "The same as --queue-include-units-reading.").Completes(flag.Files),
+		flag.Text(&f.Config, "config", "PATH", "The unit file. Defaults to terragrunt.hcl in the working folder.").Completes(flag.Files),
+		flag.List(&f.Features, "feature", "NAME=VALUE", "Set a feature flag. May be repeated.").Then(func(s flag.Setting) {
 			f.FeaturesFrom = ""
 			if s.Variable {
 				f.FeaturesFrom = s.As
 			}
 		}),
-		command.Text(&f.Working, "working-dir", "PATH", "The folder to work in.").Completes(command.Folders),
-		command.Text(&f.DownloadDir, "download-dir", "PATH", "The folder for working copies of modules. Defaults to .terragrunt-cache.").Completes(command.Folders),
-		command.Bool(&f.NoStackGenerate, "no-stack-generate", "Do not generate the units of stack files before the command."),
+		flag.Text(&f.Working, "working-dir", "PATH", "The folder to work in.").Completes(flag.Folders),
+		flag.Text(&f.DownloadDir, "download-dir", "PATH", "The folder for working copies of modules. Defaults to .terragrunt-cache.").Completes(flag.Folders),
+		flag.Bool(&f.NoStackGenerate, "no-stack-generate", "Do not generate the units of stack files before the command."),
 	)
 }
 
 // aboutUnit returns the flags about the content of units.
-func (f *Flags) aboutUnit() command.Flags {
-	module := f.noEnv(command.Text(&f.Module, "module", "NAME", "The module of an environment file that the command is about."))
-	return append(command.Flags{module}, f.each(
-		command.Text(&f.Source, "source", "URL", "The source of the module, instead of the one in the unit file."),
-		command.List(&f.SourceMap, "source-map", "FROM=TO", "Replace the part of source addresses before the //. May be repeated."),
-		command.Text(&f.AuthCommand, "auth-provider-cmd", "COMMAND", "A program that prints the credentials for each unit."),
-		command.Bool(&f.NoDiscoveryAuth, "no-discovery-auth-provider-cmd", "Do not run that program during discovery."),
-		command.Text(&f.Role, "iam-assume-role", "ARN", "The IAM role to assume."),
-		command.AtLeast(&f.RoleSeconds, 0, "iam-assume-role-duration", "SECONDS", "How long the session of the role lasts."),
-		command.Text(&f.RoleSession, "iam-assume-role-session-name", "NAME", "The name of the session of the role."),
-		command.Text(&f.WebToken, "iam-assume-role-web-identity-token", "TOKEN", "The web identity token to assume the role with, or the absolute path of a file that holds it."),
-		command.Bool(&f.NoDeprecation, "no-deprecation-warnings", "Do not warn about deprecated parts of unit files."),
-		command.Bool(&f.strictMode, "strict-mode", "Treat all deprecated features as errors."),
-		command.List(&f.strictNames, "strict-control", "NAME", "Treat one deprecated feature as an error. May be repeated."),
-		command.List(&f.Experiments, "experiment", "NAME", "An experiment of Terragrunt. What it enables is always on here. May be repeated."),
+func (f *Flags) aboutUnit() flag.Flags {
+	module := f.noEnv(flag.Text(&f.Module, "module", "NAME", "The module of an environment file that the command is about."))
+	return append(flag.Flags{module}, f.each(
+		flag.Text(&f.Source, "source", "URL", "The source of the module, instead of the one in the unit file."),
+		flag.List(&f.SourceMap, "source-map", "FROM=TO", "Replace the part of source addresses before the //. May be repeated."),
+		flag.Text(&f.AuthCommand, "auth-provider-cmd", "COMMAND", "A program that prints the credentials for each unit."),
+		flag.Bool(&f.NoDiscoveryAuth, "no-discovery-auth-provider-cmd", "Do not run that program during discovery."),
+		flag.Text(&f.Role, "iam-assume-role", "ARN", "The IAM role to assume."),
+		flag.AtLeast(&f.RoleSeconds, 0, "iam-assume-role-duration", "SECONDS", "How long the session of the role lasts."),
+		flag.Text(&f.RoleSession, "iam-assume-role-session-name", "NAME", "The name of the session of the role."),
+		flag.Text(&f.WebToken, "iam-assume-role-web-identity-token", "TOKEN", "The web identity token to assume the role with, or the absolute path of a file that holds it."),
+		flag.Bool(&f.NoDeprecation, "no-deprecation-warnings", "Do not warn about deprecated parts of unit files."),
+		flag.Bool(&f.strictMode, "strict-mode", "Treat all deprecated features as errors."),
+		flag.List(&f.strictNames, "strict-control", "NAME", "Treat one deprecated feature as an error. May be repeated."),
+		flag.List(&f.Experiments, "experiment", "NAME", "An experiment of Terragrunt. What it enables is always on here. May be repeated."),
 	)...)
 }
 
 // aboutRun returns the flags that control a run.
-func (f *Flags) aboutRun() command.Flags {
+func (f *Flags) aboutRun() flag.Flags {
 	out := f.each(
-		command.AtLeast(&f.Parallelism, 1, "parallelism", "N", "How many units run at once. Defaults to 16. (-parallelism limits the provider calls within one unit.)"),
-		command.AtLeast(&f.Calls, 1, "provider-calls", "N", "How many provider calls run at once in all units together. There is no limit by default."),
-		command.List(&f.Sharing, "share-provider", "SOURCE", "Let units share the processes of a provider although they run in different folders. May be repeated."),
-		command.Bool(&f.NonInteractive, "non-interactive", "Ask nothing, and assume yes."),
-		command.Bool(&f.NoAutoApprove, "no-auto-approve", "Ask before apply and destroy over several units, also with --non-interactive."),
-		command.Bool(&f.NoAutoInit, "no-auto-init", "Do not run init for units that need it."),
-		command.Bool(&f.NoRetry, "no-auto-retry", "Do not retry units that failed."),
-		command.Bool(&f.NoHooks, "no-hooks", "Run no hooks."),
-		command.Bool(&f.FailFast, "fail-fast", "Start no more units after one has failed."),
-		command.Bool(&f.IgnoreErrors, "queue-ignore-errors", "Run units even if units that they depend on failed."),
-		command.Bool(&f.IgnoreOrder, "queue-ignore-dag-order", "Ignore dependencies between units when ordering the run."),
-		command.Bool(&f.AllowDestroy, "filter-allow-destroy", "Let apply destroy the resources of units that a git filter finds to be removed."),
-		command.Bool(&f.CheckDependents, "destroy-dependencies-check", "Before a unit is destroyed, list the units that depend on it, and ask."),
-		command.Bool(&f.Bootstrap, "backend-bootstrap", "Create the buckets and tables that remote_state describes before they are used."),
-		command.Bool(&f.RequireBootstrap, "backend-require-bootstrap", "Fail if a bucket does not exist, instead of creating it."),
-		command.Bool(&f.KeepBucket, "disable-bucket-update", "Do not change the settings of buckets that exist."),
-		command.Bool(&f.UseMocks, "use-mocks", "Prefer mock_outputs over planned outputs."),
-		command.Bool(&f.NoOutputs, "no-dependency-outputs", "Treat the outputs of other units as unknown."))
+		flag.AtLeast(&f.Parallelism, 1, "parallelism", "N", "How many units run at once. Defaults to 16. (-parallelism limits the provider calls within one unit.)"),
+		flag.AtLeast(&f.Calls, 1, "provider-calls", "N", "How many provider calls run at once in all units together. There is no limit by default."),
+		flag.List(&f.Sharing, "share-provider", "SOURCE", "Let units share the processes of a provider although they run in different folders. May be repeated."),
+		flag.Bool(&f.NonInteractive, "non-interactive", "Ask nothing, and assume yes."),
+		flag.Bool(&f.NoAutoApprove, "no-auto-approve", "Ask before apply and destroy over several units, also with --non-interactive."),
+		flag.Bool(&f.NoAutoInit, "no-auto-init", "Do not run init for units that need it."),
+		flag.Bool(&f.NoRetry, "no-auto-retry", "Do not retry units that failed."),
+		flag.Bool(&f.NoHooks, "no-hooks", "Run no hooks."),
+		flag.Bool(&f.FailFast, "fail-fast", "Start no more units after one has failed."),
+		flag.Bool(&f.IgnoreErrors, "queue-ignore-errors", "Run units even if units that they depend on failed."),
+		flag.Bool(&f.IgnoreOrder, "queue-ignore-dag-order", "Ignore dependencies between units when ordering the run."),
+		flag.Bool(&f.AllowDestroy, "filter-allow-destroy", "Let apply destroy the resources of units that a git filter finds to be removed."),
+		flag.Bool(&f.CheckDependents, "destroy-dependencies-check", "Before a unit is destroyed, list the units that depend on it, and ask."),
+		flag.Bool(&f.Bootstrap, "backend-bootstrap", "Create the buckets and tables that remote_state describes before they are used."),
+		flag.Bool(&f.RequireBootstrap, "backend-require-bootstrap", "Fail if a bucket does not exist, instead of creating it."),
+		flag.Bool(&f.KeepBucket, "disable-bucket-update", "Do not change the settings of buckets that exist."),
+		flag.Bool(&f.UseMocks, "use-mocks", "Prefer mock_outputs over planned outputs."),
+		flag.Bool(&f.NoOutputs, "no-dependency-outputs", "Treat the outputs of other units as unknown."))
 	out = append(out,
-		f.noEnv(command.Text(&f.On, "on", "URL", "With --all: run the units on the workers of a Temporal server, temporal://HOST:PORT/NAMESPACE/QUEUE, or temporal for the one of the CLI configuration.")),
-		f.noEnv(command.Text(&f.Blobs, "blobs", "PLACE", "With --on: where the files and plans for the workers are kept: a folder, or KIND:ARGUMENT=VALUE,… of a backend.").Completes(command.Folders)),
-		f.noEnv(command.Bool(&f.InPlace, "in-place", "With --on: the workers have the files under the same path, so that none are copied.")),
-		f.noEnv(command.Bool(&f.Detach, "detach", "With --on: start the run, print its ID, and do not wait for it.")))
-	out = append(out, f.noEnv(command.Bool(&f.Strict, "strict", "Treat inputs that the module does not declare as errors.")))
+		f.noEnv(flag.Text(&f.On, "on", "URL", "With --all: run the units on the workers of a Temporal server, temporal://HOST:PORT/NAMESPACE/QUEUE, or temporal for the one of the CLI configuration.")),
+		f.noEnv(flag.Text(&f.Blobs, "blobs", "PLACE", "With --on: where the files and plans for the workers are kept: a folder, or KIND:ARGUMENT=VALUE,… of a backend.").Completes(flag.Folders)),
+		f.noEnv(flag.Bool(&f.InPlace, "in-place", "With --on: the workers have the files under the same path, so that none are copied.")),
+		f.noEnv(flag.Bool(&f.Detach, "detach", "With --on: start the run, print its ID, and do not wait for it.")))
+	out = append(out, f.noEnv(flag.Bool(&f.Strict, "strict", "Treat inputs that the module does not declare as errors.")))
 	return append(out, f.each(
-		command.Bool(&f.SourceUpdate, "source-update", "Download modules again."),
-		command.Bool(&f.ProviderCache, "provider-cache", "Share provider downloads between units, in one folder."),
-		command.Text(&f.ProviderCacheDir, "provider-cache-dir", "PATH", "The folder for shared provider downloads.").Completes(command.Folders),
-		command.Bool(&f.NoPluginCache, "no-auto-provider-cache-dir", "Do not share provider downloads between units."),
-		command.Bool(&f.InputsDebug, "inputs-debug", "Write the inputs of each unit to a file in the folder of the unit."),
+		flag.Bool(&f.SourceUpdate, "source-update", "Download modules again."),
+		flag.Bool(&f.ProviderCache, "provider-cache", "Share provider downloads between units, in one folder."),
+		flag.Text(&f.ProviderCacheDir, "provider-cache-dir", "PATH", "The folder for shared provider downloads.").Completes(flag.Folders),
+		flag.Bool(&f.NoPluginCache, "no-auto-provider-cache-dir", "Do not share provider downloads between units."),
+		flag.Bool(&f.InputsDebug, "inputs-debug", "Write the inputs of each unit to a file in the folder of the unit."),
 	)...)
 }
 
 // aboutReports returns the flags about reports and logs.
-func (f *Flags) aboutReports() command.Flags {
-	page := f.noEnv(command.Text(&f.HTML, "html", "FILE", "With plan: write the plan of all units as one page for a browser: a map, each unit's changes, where its inputs come from, and a search.").Completes(command.Files))
+func (f *Flags) aboutReports() flag.Flags {
+	page := f.noEnv(flag.Text(&f.HTML, "html", "FILE", "With plan: write the plan of all units as one page for a browser: a map, each unit's changes, where its inputs come from, and a search.").Completes(flag.Files))
 	out := f.each(
-		command.Text(&f.OutDir, "out-dir", "PATH", "With plan: save the plan of each unit to a file in this folder. With apply: apply these plans.").Completes(command.Folders),
-		command.Text(&f.JSONOutDir, "json-out-dir", "PATH", "With plan: write the plan of each unit to this folder as JSON.").Completes(command.Folders))
+		flag.Text(&f.OutDir, "out-dir", "PATH", "With plan: save the plan of each unit to a file in this folder. With apply: apply these plans.").Completes(flag.Folders),
+		flag.Text(&f.JSONOutDir, "json-out-dir", "PATH", "With plan: write the plan of each unit to this folder as JSON.").Completes(flag.Folders))
 	return append(append(out, page), f.each(
-		command.Text(&f.Report, "report-file", "PATH", "Write a report of the run to a file, as CSV or JSON.").Completes(command.Files),
-		command.Text(&f.ReportFormat, "report-format", "FORMAT", "The format of the report, csv or json. Defaults to the extension of the file.").Among("csv", "json"),
-		command.Text(&f.ReportSchema, "report-schema-file", "PATH", "Write the JSON Schema of reports to a file.").Completes(command.Files),
-		command.Bool(&f.SummaryOff, "summary-disable", "Do not print a summary at the end."),
-		command.Bool(&f.SummaryPerUnit, "summary-per-unit", "List the units in the summary, with how long they took."),
-		command.Text(&f.logLevel, "log-level", "LEVEL", "Which log lines are printed: stderr, stdout, error, warn, info, debug or trace.").Among(unitlog.Levels()...),
-		command.Text(&f.logFormat, "log-format", "FORMAT", "The format of log lines: bare, pretty, json or key-value.").Among("bare", "pretty", "json", "key-value"),
-		command.Text(&f.logCustom, "log-custom-format", "FORMAT", "A format of your own for log lines, such as \"%time %prefix %msg\"."),
-		command.Bool(&f.logOff, "log-disable", "Print no log lines."),
-		command.Bool(&f.absPaths, "log-show-abs-paths", "Print absolute paths in log lines."),
-		command.Bool(&f.Forward, "tf-forward-stdout", "Print the output of units without the name of the unit before each line."),
-		command.Text(&f.Profile.CPU, "profile-cpu", "PATH", "Write a CPU profile of the program, for go tool pprof.").Completes(command.Files),
-		command.Text(&f.Profile.Memory, "profile-mem", "PATH", "Write a memory profile.").Completes(command.Files),
-		command.Text(&f.Profile.Goroutines, "profile-goroutine", "PATH", "Write a goroutine profile.").Completes(command.Files),
-		command.Text(&f.ProfileDir, "profile-dir", "PATH", "Write all profiles into this folder.").Completes(command.Folders),
+		flag.Text(&f.Report, "report-file", "PATH", "Write a report of the run to a file, as CSV or JSON.").Completes(flag.Files),
+		flag.Text(&f.ReportFormat, "report-format", "FORMAT", "The format of the report, csv or json. Defaults to the extension of the file.").Among("csv", "json"),
+		flag.Text(&f.ReportSchema, "report-schema-file", "PATH", "Write the JSON Schema of reports to a file.").Completes(flag.Files),
+		flag.Bool(&f.SummaryOff, "summary-disable", "Do not print a summary at the end."),
+		flag.Bool(&f.SummaryPerUnit, "summary-per-unit", "List the units in the summary, with how long they took."),
+		flag.Text(&f.logLevel, "log-level", "LEVEL", "Which log lines are printed: stderr, stdout, error, warn, info, debug or trace.").Among(unitlog.Levels()...),
+		flag.Text(&f.logFormat, "log-format", "FORMAT", "The format of log lines: bare, pretty, json or key-value.").Among("bare", "pretty", "json", "key-value"),
+		flag.Text(&f.logCustom, "log-custom-format", "FORMAT", "A format of your own for log lines, such as \"%time %prefix %msg\"."),
+		flag.Bool(&f.logOff, "log-disable", "Print no log lines."),
+		flag.Bool(&f.absPaths, "log-show-abs-paths", "Print absolute paths in log lines."),
+		flag.Bool(&f.Forward, "tf-forward-stdout", "Print the output of units without the name of the unit before each line."),
+		flag.Text(&f.Profile.CPU, "profile-cpu", "PATH", "Write a CPU profile of the program, for go tool pprof.").Completes(flag.Files),
+		flag.Text(&f.Profile.Memory, "profile-mem", "PATH", "Write a memory profile.").Completes(flag.Files),
+		flag.Text(&f.Profile.Goroutines, "profile-goroutine", "PATH", "Write a goroutine profile.").Completes(flag.Files),
+		flag.Text(&f.ProfileDir, "profile-dir", "PATH", "Write all profiles into this folder.").Completes(flag.Folders),
 	)...)
 }
 
 // DeclareFor returns the flags for a command about units themselves. Its help shows the flags
 // that select units and, with whole, those about the content of units.
-func (f *Flags) DeclareFor(whole bool) command.Flags {
+func (f *Flags) DeclareFor(whole bool) flag.Flags {
 	all := f.Declare()
 	shown := f.choosing()
 	if whole {
-		shown = append(append(shown, f.aboutUnit()...), command.Flag{Name: "all"})
+		shown = append(append(shown, f.aboutUnit()...), flag.Flag{Name: "all"})
 	}
 	for i := range all {
-		if !slices.ContainsFunc(shown, func(x command.Flag) bool { return x.Name == all[i].Name }) {
+		if !slices.ContainsFunc(shown, func(x flag.Flag) bool { return x.Name == all[i].Name }) {
 			all[i].Hidden = true
 		}
 	}
@@ -284,7 +285,7 @@ func (f *Flags) DeclareFor(whole bool) command.Flags {
 }
 
 // Under adds the variables TG_WORD_NAME to the flags. They have precedence over TG_NAME.
-func Under(word string, fs command.Flags) command.Flags {
+func Under(word string, fs flag.Flags) flag.Flags {
 	for i := range fs {
 		if env := fs[i].Env; len(env) > 0 && strings.HasPrefix(env[0], "TG_") {
 			fs[i].Env = append([]string{"TG_" + word + "_" + strings.TrimPrefix(env[0], "TG_")}, env...)

@@ -15,7 +15,6 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/unitlog"
 	"github.com/terrace-iac/terrace/internal/estate"
@@ -28,6 +27,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/unit"
 )
 
@@ -169,7 +169,7 @@ func variables(words []string) int { return len(variablesIn(words)) }
 // variablesIn returns the variables and variable files in words of the command line.
 func variablesIn(words []string) []workdir.VarFlag {
 	var given []workdir.VarFlag
-	_, _ = flags.Vars(&given).Take(words, false) // errors are impossible: every value is accepted
+	_, _ = flag.Vars(&given).Take(words, false) // errors are impossible: every value is accepted
 	return given
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
 // Command declares validate.
@@ -30,8 +31,8 @@ provider APIs, etc.
 Validate runs checks that verify whether a configuration is syntactically
 valid and internally consistent, regardless of any provided variables or
 existing state.`,
-		Args: []command.Arg{{Name: "DIR", Help: "The folder to validate, the working folder by default.", Optional: true, Complete: command.Folders}},
-		Prepare: func() (command.Flags, command.Run) {
+		Args: []command.Arg{{Name: "DIR", Help: "The folder to validate, the working folder by default.", Optional: true, Complete: flag.Folders}},
+		Prepare: func() (flag.Flags, command.Run) {
 			o := &flags.Request{}
 			return declare(o), func(ctx context.Context, c *command.Call) int {
 				if len(c.Args) > 1 {
@@ -46,11 +47,11 @@ existing state.`,
 	}
 }
 
-func declare(o *flags.Request) command.Flags {
+func declare(o *flags.Request) flag.Flags {
 	fs := o.Json.Flags()
 	fs[1] = fs[1].Hide()
-	fs = append(fs, command.Bool(&o.NoTests, "no-tests", "Do not validate test files."), flags.TestDirectory(&o.TestDirectory))
-	return append(append(fs, flags.Vars(&o.Vars)...), flags.NoColor())
+	fs = append(fs, flag.Bool(&o.NoTests, "no-tests", "Do not validate test files."), flags.TestDirectory(&o.TestDirectory))
+	return append(append(fs, flag.Vars(&o.Vars)...), flag.NoColor())
 }
 
 // Over returns the form of validate for many units: it validates the module of each unit, and

@@ -16,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/settings/lock"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
 // Command declares version.
@@ -23,11 +24,11 @@ func Command() command.Command {
 	return command.Command{
 		Name: "version", Synopsis: "Show the current Terrace version", Usage: "[options]",
 		Help: "Displays the version of Terrace and all installed plugins.",
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			o, ignored := &versionOptions{}, false
-			return command.Flags{
-				command.Bool(&o.json, "json", "Output the version information as a JSON object."),
-				command.Bool(&ignored, "version", "").Or("v").Hide(),
+			return flag.Flags{
+				flag.Bool(&o.json, "json", "Output the version information as a JSON object."),
+				flag.Bool(&ignored, "version", "").Or("v").Hide(),
 			}, func(ctx context.Context, c *command.Call) int { return runVersion(ctx, c, *o) }
 		},
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
 // workspaceOptions contains the flags of the commands on workspaces.
@@ -23,7 +24,7 @@ type workspaceOptions struct {
 	name     string
 	vars     []workdir.VarFlag
 	json     flags.JSON
-	lock     flags.Lock
+	lock     flag.Lock
 	state    string
 	force    bool
 	orCreate bool
@@ -35,16 +36,16 @@ type workspaceCmd struct {
 	units                       command.Units
 	uses                        command.Uses
 	named                       bool // the command takes the name of a workspace
-	flags                       func(*workspaceOptions) command.Flags
+	flags                       func(*workspaceOptions) flag.Flags
 	run                         func(context.Context, *command.Call, *workspaceOptions) int
 }
 
 // Commands declares the commands of this package.
 func Commands() []command.Command {
-	plain := func(o *workspaceOptions) command.Flags { return o.json.Flags().Hide() }
+	plain := func(o *workspaceOptions) flag.Flags { return o.json.Flags().Hide() }
 	out := []command.Command{{
 		Name: "workspace", Synopsis: "Workspace management", Help: "new, list, show, select and delete Terrace workspaces.",
-		Prepare: func() (command.Flags, command.Run) {
+		Prepare: func() (flag.Flags, command.Run) {
 			return nil, func(_ context.Context, c *command.Call) int {
 				if len(c.Args) > 0 {
 					return c.NoSuchCommand()
@@ -55,20 +56,20 @@ func Commands() []command.Command {
 		},
 	}}
 	for _, w := range []workspaceCmd{
-		{"list", "List Workspaces", "[options]", "List workspaces.", command.OnlyReads, command.Backends, false, func(o *workspaceOptions) command.Flags {
+		{"list", "List Workspaces", "[options]", "List workspaces.", command.OnlyReads, command.Backends, false, func(o *workspaceOptions) flag.Flags {
 			json := o.json.Flags()
 			json[1] = json[1].Hide()
 			return json
 		}, runWorkspaceList},
-		{"new", "Create a new workspace", "[options] NAME", "Create a new Terrace workspace.", 0, command.State, true, func(o *workspaceOptions) command.Flags {
-			return append(append(o.lock.Flags(), command.Text(&o.state, "state", "path", "Copy an existing state file into the new workspace.").Completes(command.Files)), plain(o)...)
+		{"new", "Create a new workspace", "[options] NAME", "Create a new Terrace workspace.", 0, command.State, true, func(o *workspaceOptions) flag.Flags {
+			return append(append(o.lock.Flags(), flag.Text(&o.state, "state", "path", "Copy an existing state file into the new workspace.").Completes(flag.Files)), plain(o)...)
 		}, runWorkspaceNew},
-		{"select", "Select a workspace", "[options] NAME", "Select a different Terrace workspace.", 0, command.Backends, true, func(o *workspaceOptions) command.Flags {
-			return append(command.Flags{command.Bool(&o.orCreate, "or-create", "Create the workspace if it doesn't exist.")}, plain(o)...)
+		{"select", "Select a workspace", "[options] NAME", "Select a different Terrace workspace.", 0, command.Backends, true, func(o *workspaceOptions) flag.Flags {
+			return append(flag.Flags{flag.Bool(&o.orCreate, "or-create", "Create the workspace if it doesn't exist.")}, plain(o)...)
 		}, runWorkspaceSelect},
-		{"show", "Show the name of the current workspace", "", "Show the name of the current workspace.", command.OnlyReads | command.Uninitialized, 0, false, func(*workspaceOptions) command.Flags { return nil }, runWorkspaceShow},
-		{"delete", "Delete a workspace", "[options] NAME", "Delete a Terrace workspace.", 0, command.State, true, func(o *workspaceOptions) command.Flags {
-			fs := command.Flags{command.Bool(&o.force, "force", "Remove a workspace that still holds resources; these are then no longer managed.")}
+		{"show", "Show the name of the current workspace", "", "Show the name of the current workspace.", command.OnlyReads | command.Uninitialized, 0, false, func(*workspaceOptions) flag.Flags { return nil }, runWorkspaceShow},
+		{"delete", "Delete a workspace", "[options] NAME", "Delete a Terrace workspace.", 0, command.State, true, func(o *workspaceOptions) flag.Flags {
+			fs := flag.Flags{flag.Bool(&o.force, "force", "Remove a workspace that still holds resources; these are then no longer managed.")}
 			return append(append(fs, o.lock.Flags()...), plain(o)...)
 		}, runWorkspaceDelete},
 	} {
@@ -87,7 +88,7 @@ func Commands() []command.Command {
 func former(cmd command.Command) command.Command {
 	prepare := cmd.Prepare
 	cmd.Name, cmd.Hidden = "env"+strings.TrimPrefix(cmd.Name, "workspace"), true
-	cmd.Prepare = func() (command.Flags, command.Run) {
+	cmd.Prepare = func() (flag.Flags, command.Run) {
 		fs, run := prepare()
 		return fs, func(ctx context.Context, c *command.Call) int {
 			c.Report.WarnBeside(diag.Warnf(diag.CodeCLIEnv, nil, "The \""+view.Program+" env\" family of commands is deprecated", "What was called an environment is called a workspace now, since there are other things of that name. Use the \"%s workspace\" commands instead.", view.Program))
@@ -102,11 +103,11 @@ func (w workspaceCmd) command() command.Command {
 	want, detail := 0, "Expected no positional arguments."
 	if w.named {
 		want, detail = 1, "Expected a single argument: the name of a workspace."
-		cmd.Args = []command.Arg{{Name: "NAME", Help: "The workspace.", Complete: command.Workspaces}}
+		cmd.Args = []command.Arg{{Name: "NAME", Help: "The workspace.", Complete: flag.Workspaces}}
 	}
-	cmd.Prepare = func() (command.Flags, command.Run) {
+	cmd.Prepare = func() (flag.Flags, command.Run) {
 		o := &workspaceOptions{}
-		return append(w.flags(o), flags.Vars(&o.vars)...), func(ctx context.Context, c *command.Call) int {
+		return append(w.flags(o), flag.Vars(&o.vars)...), func(ctx context.Context, c *command.Call) int {
 			if len(c.Args) != want {
 				return c.UsageError("Unexpected argument", detail)
 			}

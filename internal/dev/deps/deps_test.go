@@ -209,7 +209,8 @@ const packageOrder = `
 	internal/estate/glob, diag < internal/estate/discovery/filter;
 	internal/base/filelock, internal/base/sys < internal/estate/discovery/git;
 	unit < internal/estate/retry;
-	unit, internal/workdir < internal/estate/arguments;
+	internal/workdir < internal/workdir/flag;
+	unit, internal/workdir/flag < internal/estate/arguments;
 	unit, internal/settings/telemetry < internal/estate/hooks;
 	unit, internal/base/parallel, internal/base/sys < internal/estate/credentials;
 	unit, engine < internal/estate/inputs;
@@ -234,11 +235,11 @@ const packageOrder = `
 	internal/settings/telemetry, internal/cli/view, internal/base/sys, config < internal/cli/report, internal/cli/interrupt;
 	internal/cli/report < internal/cli/prompt;
 	internal/estate/report, internal/state/statemgr, internal/state/backend, internal/base/atomicfile < internal/estate/remote;
-	internal/workdir, internal/estate/remote, internal/cli/prompt, internal/cli/interrupt < internal/cli/command;
+	internal/workdir/flag, internal/estate/remote, internal/cli/prompt, internal/cli/interrupt < internal/cli/command;
 	internal/cli/command < internal/cli/flags;
 	NONE < internal/cli/unitlog;
 	internal/cli/command, internal/cli/unitlog < internal/cli/unitflags;
-	internal/state/backend/migrate, internal/lang/module/installer, internal/workdir, internal/testrun < internal/workdir/setup;
+	internal/state/backend/migrate, internal/lang/module/installer, internal/workdir/flag, internal/testrun < internal/workdir/setup;
 	internal/estate, internal/estate/modules, internal/workdir/setup < estate;
 	internal/plan/planjson, internal/cli/flags < internal/cli/project;
 	internal/workdir/setup, internal/cli/project < internal/cli/initialize;

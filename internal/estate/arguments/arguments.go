@@ -7,17 +7,17 @@ package arguments
 
 import (
 	"cmp"
+	"errors"
 	"maps"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
@@ -35,8 +35,6 @@ type Extra struct {
 	Backend []string // values of -backend-config, in their order
 
 	plan plan.Options // options of plan and apply
-
-	at *source.Range // the block that is being read; nil means the environment
 }
 
 // Lock configures the locking of state. The zero value locks and does not wait.
@@ -64,11 +62,8 @@ func Init(env sys.Env, blocks []unit.ExtraArguments, locate func(name string) st
 
 func read(words []string, blocks []unit.ExtraArguments, locate func(name string) string, commands ...string) Extra {
 	var x Extra
-	file := func(name string) {
-		x.Vars = append(x.Vars, workdir.VarFlag{File: true, Value: locate(name), At: x.at})
-		x.Words = append(x.Words, "-var-file="+locate(name))
-	}
-	x.read(words, file)
+	r := newReader(&x, locate, slices.Contains(commands, "init"))
+	r.read(words)
 	for _, block := range blocks {
 		if !About(block, commands...) {
 			continue
@@ -76,22 +71,16 @@ func read(words []string, blocks []unit.ExtraArguments, locate func(name string)
 		for _, k := range slices.Sorted(maps.Keys(block.EnvVars)) {
 			x.Env = append(x.Env, k+"="+block.EnvVars[k])
 		}
-		x.at = block.At
-		x.read(block.Arguments, file)
+		r.at = block.At
+		r.read(block.Arguments)
 		for _, name := range block.RequiredVarFiles {
-			file(name)
+			r.read([]string{"-var-file=" + name})
 		}
 		for _, name := range block.OptionalVarFiles {
 			if _, err := os.Stat(locate(name)); err == nil {
-				file(name)
+				r.read([]string{"-var-file=" + name})
 			}
 		}
-	}
-	if !slices.Contains(commands, "init") { // only init has the flag
-		for _, text := range x.Backend {
-			x.Other = append(x.Other, "-backend-config="+text)
-		}
-		x.Backend = nil
 	}
 	return x
 }
@@ -101,77 +90,96 @@ func About(block unit.ExtraArguments, commands ...string) bool {
 	return slices.ContainsFunc(commands, func(name string) bool { return slices.Contains(block.Commands, name) })
 }
 
-// read parses arguments.
-func (x *Extra) read(args []string, file func(name string)) {
-	for i := 0; i < len(args); i++ {
-		name, value, has := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
-		takes := name == "var" || name == "var-file" || name == "lock-timeout" || name == "parallelism" || name == "backend-config" || name == "target" || name == "exclude" || name == "replace"
-		if takes && !has && i+1 < len(args) {
-			i++
-			value = args[i]
-		}
-		if name == "var-file" {
-			file(value)
-			continue
-		}
-		x.Words = append(x.Words, args[i])
-		if takes && !has {
-			x.Words[len(x.Words)-1] = "-" + name + "=" + value
-		}
-		if !x.means(name, value) {
-			x.Other = append(x.Other, args[i])
-		}
-	}
+// A reader adds words to an Extra.
+type reader struct {
+	*Extra
+	locate func(name string) string
+	flags  flag.Flags
+	at     *source.Range // the block that is being read; nil means the environment
+
+	lock  flag.Lock
+	scope flag.Scope
 }
 
-// means parses one argument. It returns false if a run over several units does not support it.
-func (x *Extra) means(name, value string) bool {
-	if x.Lock == nil && (name == "lock" || name == "lock-timeout") {
-		x.Lock = &Lock{}
+// newReader returns a reader. init says that the command is init. The reader knows the flags that
+// a run over several units can apply to one of them.
+func newReader(x *Extra, locate func(name string) string, init bool) *reader {
+	r := &reader{Extra: x, locate: locate}
+	r.flags = slices.Concat(
+		flag.Vars(&x.Vars), r.lock.Flags(), flag.Refresh(&x.plan, true), r.scope.Flags().Without("target-file", "exclude-file"),
+		flag.Flags{flag.Parallelism(&x.Calls)},
+	)
+	if init {
+		r.flags = append(r.flags, flag.BackendConfig(&x.Backend))
 	}
-	switch name {
-	case "var":
-		x.Vars = append(x.Vars, workdir.VarFlag{Value: value, At: x.at})
-	case "input", "no-color", "compact-warnings", "concise", "auto-approve":
-	case "target", "exclude":
-		t, err := addr.ParseTarget(value)
-		if name == "target" {
-			x.plan.Targets = append(x.plan.Targets, t)
-		} else {
-			x.plan.Excludes = append(x.plan.Excludes, t)
-		}
-		return err == nil
-	case "replace":
-		i, err := addr.ParseInstance(value)
-		x.plan.Replace = append(x.plan.Replace, i)
-		return err == nil
-	case "backend-config":
-		x.Backend = append(x.Backend, value)
-	case "lock":
-		x.Lock.Off = value == "false"
-	case "lock-timeout":
-		d, err := time.ParseDuration(value)
-		x.Lock.Timeout = d
-		return err == nil
-	case "parallelism":
-		n, err := strconv.Atoi(value)
-		x.Calls = n
-		return err == nil && n > 0
-	case "refresh":
-		x.plan.SkipRefresh, x.plan.MinimalRefresh = value == "false", value == "config"
-	case "minimal-refresh":
-		x.plan.MinimalRefresh = value != "false"
-	case "minimal-data":
-		x.plan.MinimalData = value != "false"
-	case "refresh-max-age":
-		d, err := time.ParseDuration(value)
-		x.plan.RefreshMaxAge = d
-		return err == nil && d >= 0
-	default:
-		return false
+	for _, name := range []string{"input", "no-color", "compact-warnings", "concise", "auto-approve"} { // the run itself has them
+		r.flags = append(r.flags, flag.Ignored(name, "", ""))
 	}
-	return true
+	return r
 }
+
+// read parses words. What follows a -- is not available in a run over several units.
+func (r *reader) read(words []string) {
+	var rest []string
+	if i := slices.Index(words, "--"); i >= 0 {
+		words, rest = words[:i], words[i:]
+	}
+	for f, value := range r.flags.Read(words) {
+		word := value
+		if f != nil {
+			err := f.Set(value)
+			if err == nil {
+				value, err = r.settle(f.Name, value)
+			}
+			if word = "-" + f.Name; !f.Switch() || value != "true" {
+				word += "=" + value
+			}
+			if err == nil {
+				r.Words = append(r.Words, word)
+				continue
+			}
+		}
+		r.Words, r.Other = append(r.Words, word), append(r.Other, word)
+	}
+	r.Words, r.Other = append(r.Words, rest...), append(r.Other, rest...)
+}
+
+// settle completes what a flag has set. It returns the value as a command in the unit's directory
+// gets it.
+func (r *reader) settle(name, value string) (shown string, err error) {
+	switch name {
+	case "var", "var-file":
+		v := &r.Vars[len(r.Vars)-1]
+		if v.At = r.at; v.File {
+			v.Value = r.locate(value)
+		}
+		return v.Value, nil
+	case "target", "exclude":
+		var t addr.Target
+		if t, err = addr.ParseTarget(value); name == "target" {
+			r.plan.Targets = append(r.plan.Targets, t)
+		} else {
+			r.plan.Excludes = append(r.plan.Excludes, t)
+		}
+	case "replace":
+		var i addr.Instance
+		i, err = addr.ParseInstance(value)
+		r.plan.Replace = append(r.plan.Replace, i)
+	case "lock", "lock-timeout":
+		r.Lock = &Lock{Off: !r.lock.On, Timeout: r.lock.Timeout}
+	case "parallelism":
+		if r.Calls < 1 {
+			err = errRange
+		}
+	case "refresh-max-age":
+		if r.plan.RefreshMaxAge < 0 {
+			err = errRange
+		}
+	}
+	return value, err
+}
+
+var errRange = errors.New("out of range")
 
 // Plan returns the options o of a run, extended by those that the blocks add.
 func (x *Extra) Plan(o plan.Options) plan.Options {

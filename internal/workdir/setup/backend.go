@@ -22,7 +22,7 @@ import (
 // the configuration, and moves state where the user wants it.
 func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag.List {
 	in := selection.Init{
-		Block: root.Backend, Options: i.o.BackendConfig, Reconfigure: i.o.Reconfigure, Migrate: i.o.Migrate, Force: i.o.ForceCopy,
+		Block: root.Backend, Options: i.o.BackendConfig, Reconfigure: i.o.Reconfigure, Migrate: i.o.Migrate || i.o.ForceCopy, Force: i.o.ForceCopy,
 		Read: i.c.BackendFile,
 	}
 	if i.mayAsk() {

@@ -25,7 +25,7 @@ func (i *initializer) initModules(ctx context.Context) diag.List {
 		what = "Upgrading"
 	}
 	i.view.Say(what + " modules...\n")
-	return InstallModules(ctx, i.c, i.view, Modules{Vars: i.o.Vars, Upgrade: i.o.Upgrade, Readonly: i.o.Readonly, Pin: i.o.Pin, Tests: i.tests})
+	return InstallModules(ctx, i.c, i.view, Modules{Vars: i.o.Vars, Upgrade: i.o.Upgrade, Readonly: i.readonly(), Pin: i.o.Pin, Tests: i.tests})
 }
 
 // Modules say how modules are installed.

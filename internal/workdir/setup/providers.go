@@ -58,7 +58,7 @@ func (i *initializer) initProviders(ctx context.Context) diag.List {
 		i.view.Human("\nProviders are signed by their developers.\nIf you'd like to know more about provider signing, you can read about it here:\n" + signingPage + "\n")
 		i.view.Log("Providers are signed by their developers. If you'd like to know more about provider signing, you can read about it here: " + signingPage)
 	}
-	return append(ds, i.saveLock(locked, next, i.o.Readonly)...)
+	return append(ds, i.saveLock(locked, next, i.readonly())...)
 }
 
 // signingPage explains what it means that a provider is signed.

@@ -7,6 +7,7 @@ package setup
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/terrace-iac/terrace/diag"
@@ -15,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/internal/testrun/testfile"
 	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
 // How messages name the program.
@@ -33,7 +35,7 @@ type Options struct {
 	BackendConfig []string // what is added to the backend block
 	Reconfigure   bool     // the backend is taken as it is, without regard to the one before
 	Migrate       bool     // states are copied to the backend
-	ForceCopy     bool     // without questions
+	ForceCopy     bool     // states are copied to the backend, without questions
 	IgnoreVersion bool     // of the program that wrote a state at a service
 
 	Unlocked    bool // states are not locked while they are copied
@@ -43,9 +45,49 @@ type Options struct {
 	NoModules  bool
 	Tests      string // the folder of test files, whose modules and providers are installed too
 	Upgrade    bool   // newer versions are looked for
-	Readonly   bool   // the dependency lock file may not change
+	Lockfile   string // "readonly": the dependency lock file may not change
 	Pin        bool   // remote modules are pinned in the dependency lock file
 	PluginDirs []string
+}
+
+// Flags returns the flags of init that set o. The caller adds those that it shares with other
+// commands.
+func (o *Options) Flags() flag.Flags {
+	return flag.Flags{
+		flag.Off(&o.NoBackend, "backend", "Leave the backend as it was initialized before. Alias: -cloud=false."),
+		flag.Off(&o.NoBackend, "cloud", "").Hide(),
+		flag.BackendConfig(&o.BackendConfig),
+		flag.Bool(&o.ForceCopy, "force-copy", "Answer \"yes\" to all questions about copying state."),
+		flag.Off(&o.NoModules, "get", "Do not install modules."),
+		flag.Off(&o.Unlocked, "lock", "Do not hold a state lock while state is migrated."),
+		flag.LockTimeout(&o.LockTimeout),
+		flag.List(&o.PluginDirs, "plugin-dir", "path", "A folder with provider packages, in place of all others. May be repeated.").Completes(flag.Folders),
+		flag.Bool(&o.Reconfigure, "reconfigure", "Take the backend configuration as it is, without regard to what was configured before."),
+		flag.Bool(&o.Migrate, "migrate-state", "Take the backend configuration as it is and copy existing state to it."),
+		flag.Bool(&o.Upgrade, "upgrade", "Install the latest module and provider versions that the constraints allow."),
+		flag.Text(&o.Lockfile, "lockfile", "readonly", "Fail where the dependency lock file would have to change."),
+		flag.Bool(&o.Pin, "lock-modules", "Pin remote modules in the dependency lock file, and keep them pinned from now on."),
+		flag.Bool(&o.IgnoreVersion, "ignore-remote-version", "").Hide(),
+	}
+}
+
+// Add sets o from the words that unit files and the environment add to an init that a program
+// runs by itself. -input has no effect.
+func (o *Options) Add(words []string) diag.List {
+	fs := append(o.Flags(), flag.Vars(&o.Vars)...)
+	rest, _, err := append(fs, flag.NoColor(), flag.Ignored("input", "", "")).Parse(words, nil, false)
+	if err == nil && len(rest) > 0 {
+		err = fmt.Errorf("%q is no flag", rest[0])
+	}
+	if err != nil {
+		return BadWords(err)
+	}
+	return nil
+}
+
+// BadWords returns the error for words that are added to init and that cannot be parsed.
+func BadWords(err error) diag.List {
+	return diag.Errorf(diag.CodeCLIFlags, nil, "Failed to parse command-line flags", "What is added to init cannot be read: %s.", err)
 }
 
 // A View shows the progress of init. Embed Silent to implement only a part of it.
@@ -127,6 +169,9 @@ type initializer struct {
 	cloud   bool // the state is kept as a cloud block says
 	runs    bool // the service of the backend may have the values of variables
 }
+
+// readonly reports whether the dependency lock file may not change.
+func (i *initializer) readonly() bool { return i.o.Lockfile == "readonly" }
 
 // mayAsk reports whether the user may be asked.
 func (i *initializer) mayAsk() bool { return i.o.Input && i.host.Asks() }

@@ -1,4 +1,4 @@
-package command
+package flag
 
 import (
 	"errors"
@@ -38,7 +38,7 @@ func (fs Flags) Parse(words []string, env sys.Env, mixed bool) (args []string, g
 		if word == "--" {
 			return append(args, words[1:]...), given, nil
 		}
-		name, value, has, isFlag := flagWord(word)
+		name, value, has, isFlag := Split(word)
 		if !isFlag {
 			if !mixed {
 				return append(args, words...), given, nil
@@ -51,7 +51,7 @@ func (fs Flags) Parse(words []string, env sys.Env, mixed bool) (args []string, g
 		}
 		f := fs.find(word, name)
 		if f == nil {
-			return nil, given, unknownFlag{word, name, fs.suggest(name)}
+			return nil, given, UnknownError{word, name, fs.suggest(name)}
 		}
 		if words, err = f.take(words, value, has, given); err != nil {
 			return nil, given, err
@@ -60,10 +60,14 @@ func (fs Flags) Parse(words []string, env sys.Env, mixed bool) (args []string, g
 	return args, given, nil
 }
 
-// An unknownFlag is the error for a word that names no flag.
-type unknownFlag struct{ word, name, hint string }
+// An UnknownError is the error for a word that names no flag.
+type UnknownError struct {
+	Word string
 
-func (e unknownFlag) Error() string {
+	name, hint string
+}
+
+func (e UnknownError) Error() string {
 	return "flag provided but not defined: -" + e.name + e.hint
 }
 
@@ -92,7 +96,7 @@ func (fs Flags) take(words []string, keep bool, given map[string]bool) (rest []s
 			}
 			return append(rest, words...), nil
 		}
-		name, value, has, isFlag := flagWord(word)
+		name, value, has, isFlag := Split(word)
 		var f *Flag
 		if isFlag {
 			f = fs.find(word, name)
@@ -111,7 +115,7 @@ func (fs Flags) take(words []string, keep bool, given map[string]bool) (rest []s
 // Leading splits words after the last flag of fs at the front. It sets nothing.
 func (fs Flags) Leading(words []string) (flags, rest []string) {
 	for len(words) > 0 {
-		name, _, has, isFlag := flagWord(words[0])
+		name, _, has, isFlag := Split(words[0])
 		var f *Flag
 		if isFlag {
 			f = fs.find(words[0], name)
@@ -136,7 +140,7 @@ func (fs Flags) Read(words []string) iter.Seq2[*Flag, string] {
 		for len(words) > 0 && words[0] != "--" {
 			word := words[0]
 			words = words[1:]
-			name, value, has, isFlag := flagWord(word)
+			name, value, has, isFlag := Split(word)
 			var f *Flag
 			if isFlag {
 				f = fs.find(word, name)
@@ -174,7 +178,7 @@ func (f *Flag) Stands(words []string) bool {
 		if word == "--" {
 			return false
 		}
-		if name, _, has, isFlag := flagWord(word); isFlag && !has && (Flags{*f}).find(word, name) != nil {
+		if name, _, has, isFlag := Split(word); isFlag && !has && (Flags{*f}).find(word, name) != nil {
 			return true
 		}
 	}
@@ -218,8 +222,9 @@ func (f *Flag) variable(env sys.Env) (value, name string) {
 	return "", ""
 }
 
-// flagWord parses a word. ok is false if it is not a flag.
-func flagWord(word string) (name, value string, has, ok bool) {
+// Split parses a word. has reports whether it contains a value. ok is false if the word is not a
+// flag.
+func Split(word string) (name, value string, has, ok bool) {
 	if len(word) < 2 || word[0] != '-' {
 		return "", "", false, false
 	}
@@ -232,6 +237,15 @@ func flagWord(word string) (name, value string, has, ok bool) {
 		name = "="
 	}
 	return name, value, has, true
+}
+
+// Find returns the flag that a word names, or nil.
+func (fs Flags) Find(word string) *Flag {
+	name, _, _, ok := Split(word)
+	if !ok {
+		return nil
+	}
+	return fs.find(word, name)
 }
 
 // find returns the flag that a word names, or nil. After two dashes, a flag with Two has

@@ -1,4 +1,10 @@
-package command
+// Package flag declares and parses the flags of commands, for the command line and for the words
+// that unit files and the environment add to a command.
+//
+// Main types: Flag, a declaration that is bound to a variable; Flags; Lock, State and Scope, which
+// several commands share. The one rule: a flag with the same meaning in two commands is declared
+// here, and everything that reads words reads them with Flags.
+package flag
 
 import (
 	"errors"
@@ -77,6 +83,12 @@ func Bool(into *bool, name, help string) Flag {
 		*into = b
 		return nil
 	}}
+}
+
+// Off returns a switch that is on unless into is set. It sets into to the opposite of its value.
+func Off(into *bool, name, help string) Flag {
+	on := !*into
+	return Bool(&on, name, help).Then(func(Setting) { *into = !on })
 }
 
 func truth(b bool) string {
@@ -197,6 +209,11 @@ func (f Flag) Checked(check func(Setting) error) Flag {
 	return f
 }
 
+// Set sets the flag to a value, as an occurrence that is not the first one.
+func (f *Flag) Set(value string) error {
+	return f.set(Setting{Value: value, Has: true, As: "-" + f.Name})
+}
+
 // Then calls do after each setting that took effect.
 func (f Flag) Then(do func(Setting)) Flag {
 	set := f.set
@@ -272,6 +289,33 @@ func (fs Flags) Show(names ...string) Flags {
 		}
 	}
 	return fs
+}
+
+// Words returns the flags as a user types them.
+func (fs Flags) Words() []string {
+	var out []string
+	for i := range fs {
+		f := &fs[i]
+		if f.Hidden && !f.Two {
+			continue
+		}
+		dashes := "-"
+		if f.Two || f.shownTwo {
+			dashes = "--"
+		}
+		text := dashes + f.Name
+		if !f.Switch() {
+			text += "="
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// After returns the flags with more after the named one.
+func (fs Flags) After(name string, more ...Flag) Flags {
+	at := slices.IndexFunc(fs, func(f Flag) bool { return f.Name == name })
+	return slices.Insert(slices.Clone(fs), at+1, more...)
 }
 
 // Named returns the flag with the name, or nil.
