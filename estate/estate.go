@@ -217,7 +217,7 @@ func (e *Estate) Plan(ctx context.Context, o plan.Options) []Result {
 		return nil
 	}
 	found := e.opened.Run(ctx, run.Options{
-		Op: run.Plan, Plan: o, Limits: run.Limits{Units: e.options.Parallelism}, Observe: run.Observer{Event: e.options.Observe}, Stop: ctx.Done(),
+		Op: run.Plan, Plan: o, Limits: run.Limits{Units: e.options.Parallelism}, Observe: observer{sink: e.options.Observe}, Stop: ctx.Done(),
 	})
 	out := make([]Result, len(found))
 	for i, r := range found {
@@ -231,6 +231,18 @@ func (e *Estate) Plan(ctx context.Context, o plan.Options) []Result {
 		}
 	}
 	return out
+}
+
+// observer passes the events of a run to the program.
+type observer struct {
+	run.Silent
+	sink event.Sink // nil: nobody
+}
+
+func (o observer) Event(e event.Event) {
+	if o.sink != nil {
+		o.sink(e)
+	}
 }
 
 // Explain returns where the value at an address comes from: of a unit, such as inputs.tags and

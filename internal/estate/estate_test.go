@@ -136,7 +136,7 @@ func TestApproved(t *testing.T) {
 func TestStop(t *testing.T) {
 	e := open(t, options(tree(t, chain), "apply"))
 	stop := make(chan struct{})
-	results := e.Run(t.Context(), estate.RunOptions{Op: estate.Apply, Stop: stop, Observe: estate.Observer{Ended: func(r *estate.Result) {
+	results := e.Run(t.Context(), estate.RunOptions{Op: estate.Apply, Stop: stop, Observe: estate.Watch{OnEnded: func(r *estate.Result) {
 		if r.Unit.Name == "a" {
 			close(stop)
 		}
@@ -159,8 +159,8 @@ func TestParallelism(t *testing.T) {
 	var now, most atomic.Int32
 	full := make(chan struct{}) // closed when the maximum number of units run; each unit waits for that
 	fill := sync.OnceFunc(func() { close(full) })
-	e.Run(t.Context(), estate.RunOptions{Op: estate.Plan, Limits: estate.Limits{Units: limit}, Observe: estate.Observer{
-		Started: func(*estate.Unit) {
+	e.Run(t.Context(), estate.RunOptions{Op: estate.Plan, Limits: estate.Limits{Units: limit}, Observe: estate.Watch{
+		OnStarted: func(*estate.Unit) {
 			n := now.Add(1)
 			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
 			}
@@ -172,7 +172,7 @@ func TestParallelism(t *testing.T) {
 			case <-time.After(time.Minute):
 			}
 		},
-		Ended: func(*estate.Result) { now.Add(-1) },
+		OnEnded: func(*estate.Result) { now.Add(-1) },
 	}})
 	if n := most.Load(); n != limit {
 		t.Errorf("%d units at once, want %d", n, limit)

@@ -25,6 +25,7 @@ type (
 	Limits     = run.Limits
 	Inputs     = run.Inputs
 	Observer   = run.Observer
+	Silent     = run.Silent
 	Command    = run.Command
 	Site       = run.Site
 	Host       = run.Host

@@ -47,18 +47,26 @@ resource "terraform_data" "x" {
 		reported = append(reported, "runs "+c.Path)
 		return nil
 	}
-	results := open(t, o).Run(t.Context(), estate.RunOptions{Op: estate.Apply, Limits: estate.Limits{Units: 1}, Observe: estate.Observer{
-		Hook: func(u *estate.Unit, name string) { reported = append(reported, u.Name+" hook "+name) },
-		Applied: func(r *estate.Result, s *state.State) {
+	results := open(t, o).Run(t.Context(), estate.RunOptions{Op: estate.Apply, Limits: estate.Limits{Units: 1}, Observe: estate.Watch{
+		OnHook: func(u *estate.Unit, name string) { reported = append(reported, u.Name+" hook "+name) },
+		OnApplied: func(r *estate.Result, s *state.State) {
 			reported = append(reported, fmt.Sprint(r.Unit.Name, " applied, ", r.Counts.Add, " added, ", len(s.Outputs), " output"))
 		},
-		Ended: func(r *estate.Result) { reported = append(reported, r.Unit.Name+" "+string(r.Status)) },
+		OnEnded: func(r *estate.Result) { reported = append(reported, r.Unit.Name+" "+string(r.Status)) },
 	}})
 	want := "a hook tidy\nruns tidy\na hook \na applied, 1 added, 1 output\na succeeded\nb failed"
 	if d := cmp.Diff(want, strings.Join(reported, "\n")); d != "" {
 		t.Error(d, statuses(results))
 	}
 }
+
+// apartWatch receives the standard error of hooks apart.
+type apartWatch struct {
+	estate.Observer
+	onLogErr func(u *estate.Unit, line string)
+}
+
+func (w apartWatch) LogErr(u *estate.Unit, line string) { w.onLogErr(u, line) }
 
 // An observer receives the lines of a hook while it runs, in their order, or the two streams
 // separately. It does not receive suppressed output.
@@ -86,10 +94,10 @@ terraform {
 			reported = append(reported, "still runs")
 			return nil
 		}
-		watch := estate.Observer{Log: func(u *estate.Unit, line string) { reported = append(reported, u.Name+": "+line) }}
+		var watch estate.Observer = estate.Watch{OnLog: func(u *estate.Unit, line string) { reported = append(reported, u.Name+": "+line) }}
 		want := []string{"a: loud out", "a: loud err", "still runs", "a: quiet err", "still runs"}
 		if apart {
-			watch.LogErr = func(u *estate.Unit, line string) { reported = append(reported, u.Name+"! "+line) }
+			watch = apartWatch{watch, func(u *estate.Unit, line string) { reported = append(reported, u.Name+"! "+line) }}
 			want[1], want[3] = "a! loud err", "a! quiet err"
 		}
 		results := open(t, o).Run(t.Context(), estate.RunOptions{Op: estate.Plan, Observe: watch})

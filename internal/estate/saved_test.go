@@ -13,8 +13,8 @@ import (
 func savedPlan(t *testing.T, dir string) []byte {
 	t.Helper()
 	var s estate.Saving
-	results := open(t, options(dir, "plan")).Run(t.Context(), estate.RunOptions{Op: estate.Plan, Saving: &s, Observe: estate.Observer{
-		Ended: func(r *estate.Result) { s.Note(r.Unit.Name, "note", []byte("of "+r.Unit.Name)) },
+	results := open(t, options(dir, "plan")).Run(t.Context(), estate.RunOptions{Op: estate.Plan, Saving: &s, Observe: estate.Watch{
+		OnEnded: func(r *estate.Result) { s.Note(r.Unit.Name, "note", []byte("of "+r.Unit.Name)) },
 	}})
 	p, err := s.Save(estate.SavedRun{Dir: "live"}, results)
 	if err != nil {

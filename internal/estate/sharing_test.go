@@ -66,7 +66,7 @@ func TestEachThingOnce(t *testing.T) {
 	}
 	var mu sync.Mutex
 	trees := map[*module.Tree]int{}
-	observe := Observer{Planned: func(_ *Unit, g *engine.Engine, _ *engine.Plan) {
+	observe := Watch{OnPlanned: func(_ *Unit, g *engine.Engine, _ *engine.Plan) {
 		mu.Lock()
 		defer mu.Unlock()
 		trees[g.Tree()]++

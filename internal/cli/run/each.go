@@ -138,13 +138,20 @@ func eachUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *uni
 		}
 		return true, append(ds, bareIncludes(ctx, e, &f.FlagUse, u)...)
 	}
-	ended := o.Observe.Ended
-	o.Observe.Ended = func(res *estate.Result) {
-		ended(res)
-		blocked(res)
-		failedWith(res)
-	}
+	o.Observe = eachObserver{on, blocked}
 	return e.Run(ctx, o)
+}
+
+// eachObserver observes a command that runs in one unit after the other.
+type eachObserver struct {
+	*onUnits
+	blocked func(*estate.Result)
+}
+
+func (x eachObserver) Ended(res *estate.Result) {
+	x.onUnits.Ended(res)
+	x.blocked(res)
+	failedWith(res)
 }
 
 // oneOf returns a call for one of several units. It logs the name of the unit to Stderr, so

@@ -42,59 +42,79 @@ func (r *estateRun) reporter(op estate.Op) *reporter {
 
 // observer returns the observer that reports the progress of the run.
 func (t *reporter) observer(ctx context.Context) estate.Observer {
-	op := t.op
-	return estate.Observer{
-		Started: func(u *estate.Unit) {
-			t.shown.live.Start(u.Name, map[estate.Op]string{estate.Validate: "validating", estate.Init: "getting ready"}[op])
-			if op == estate.Plan || op == estate.Apply {
-				t.shown.live.Note(u.Name, "planning")
-			}
-		},
-		Event: func(e engine.Event) {
-			text := view.Text(e, op == estate.Apply)
-			t.watch(e, text)
-			if text != "" {
-				if t.Report.Human != nil && !t.Report.Human.Concise && op == estate.Apply {
-					t.line("stdout", e.Unit, text)
-				}
-			}
-			t.streamOf(e.Unit).Event(e)
-		},
-		Planned: func(u *estate.Unit, e *engine.Engine, p *engine.Plan) {
-			if op == estate.Plan {
-				t.planned(ctx, u, e, p)
-			} else {
-				t.streamOf(u.Name).Plan(p)
-				t.shown.live.Note(u.Name, "applying")
-			}
-		},
-		Applied: t.applied,
-		Hook: func(u *estate.Unit, name string) {
-			if name != "" {
-				name = "hook " + name
-			}
-			t.shown.live.Meanwhile(u.Name, name)
-		},
-		Ended: func(res *estate.Result) {
-			t.ended(res)
-			if t.command == "plan" {
-				t.page.Note(ctx, t.estate, res)
-			}
-		},
-		Again: func(u *estate.Unit, v retry.Decision, failed diag.List) {
-			text := fmt.Sprintf("failed, and is tried again in %s, as the %s says: %s", v.Sleep, v.Rule(), failed[0].Summary)
-			t.streamOf(u.Name).Log(text)
-			t.line("warn", u.Name, text)
-		},
-		Log: func(u *estate.Unit, line string) {
-			line = t.Report.Redactor.Text(line)
-			t.streamOf(u.Name).Log(line)
-			if t.shown.live != nil {
-				line = view.Foreign(line)
-			}
-			t.line("stdout", u.Name, line)
-		},
+	return runObserver{reporter: t, ctx: ctx}
+}
+
+// runObserver reports the progress of a run.
+type runObserver struct {
+	estate.Silent
+	*reporter
+	ctx context.Context
+}
+
+func (t runObserver) Started(u *estate.Unit) {
+	t.shown.live.Start(u.Name, map[estate.Op]string{estate.Validate: "validating", estate.Init: "getting ready"}[t.op])
+	if t.op == estate.Plan || t.op == estate.Apply {
+		t.shown.live.Note(u.Name, "planning")
 	}
+}
+
+func (t runObserver) Event(e engine.Event) {
+	text := view.Text(e, t.op == estate.Apply)
+	t.watch(e, text)
+	if text != "" {
+		if t.Report.Human != nil && !t.Report.Human.Concise && t.op == estate.Apply {
+			t.line("stdout", e.Unit, text)
+		}
+	}
+	t.streamOf(e.Unit).Event(e)
+}
+
+func (t runObserver) Planned(u *estate.Unit, e *engine.Engine, p *engine.Plan) {
+	if t.op == estate.Plan {
+		t.planned(t.ctx, u, e, p)
+	} else {
+		t.streamOf(u.Name).Plan(p)
+		t.shown.live.Note(u.Name, "applying")
+	}
+}
+
+// Applied writes the result of a unit's apply to the stream.
+func (t runObserver) Applied(res *estate.Result, s *state.State) {
+	st := t.streamOf(res.Unit.Name)
+	st.Summary(t.command, plan.Counts(res.Counts))
+	if s != nil && t.command != "destroy" {
+		st.Outputs(s.Outputs)
+	}
+}
+
+func (t runObserver) Hook(u *estate.Unit, name string) {
+	if name != "" {
+		name = "hook " + name
+	}
+	t.shown.live.Meanwhile(u.Name, name)
+}
+
+func (t runObserver) Ended(res *estate.Result) {
+	t.ended(res)
+	if t.command == "plan" {
+		t.page.Note(t.ctx, t.estate, res)
+	}
+}
+
+func (t runObserver) Again(u *estate.Unit, v retry.Decision, failed diag.List) {
+	text := fmt.Sprintf("failed, and is tried again in %s, as the %s says: %s", v.Sleep, v.Rule(), failed[0].Summary)
+	t.streamOf(u.Name).Log(text)
+	t.line("warn", u.Name, text)
+}
+
+func (t runObserver) Log(u *estate.Unit, line string) {
+	line = t.Report.Redactor.Text(line)
+	t.streamOf(u.Name).Log(line)
+	if t.shown.live != nil {
+		line = view.Foreign(line)
+	}
+	t.line("stdout", u.Name, line)
 }
 
 // watch updates the activity of an object in the live view.
@@ -162,15 +182,6 @@ func (t *reporter) goLive(units int) (stop func()) {
 // streamOf returns the stream whose lines contain the unit. It is nil without -json.
 func (t *reporter) streamOf(unit string) *view.Stream {
 	return t.Report.Stream.For(unit, t.estate.Sources())
-}
-
-// applied writes the result of a unit's apply to the stream.
-func (t *reporter) applied(res *estate.Result, s *state.State) {
-	st := t.streamOf(res.Unit.Name)
-	st.Summary(t.command, plan.Counts(res.Counts))
-	if s != nil && t.command != "destroy" {
-		st.Outputs(s.Outputs)
-	}
 }
 
 // planned renders a plan now, because provider schemas are not available later.

@@ -145,7 +145,7 @@ func (r *estateRun) remotely(ctx context.Context, o *estate.RunOptions, approved
 		x.stop()
 		return nil, noWorker(err)
 	}
-	o.Scheduler, o.Elsewhere, o.Observe = x, x.turn, x.observer(o.Observe)
+	o.Scheduler, o.Elsewhere, o.Observe = x, x.turn, remoteObserver{remoteScheduler: x, local: o.Observe}
 	return x, nil
 }
 
@@ -518,19 +518,23 @@ func (x *remoteScheduler) turn(_ context.Context, res *estate.Result, ask func()
 	}
 }
 
-// observer returns an observer that prints units without a report from a worker with o. The
-// reports of workers are already printed.
-func (x *remoteScheduler) observer(o estate.Observer) estate.Observer {
-	return estate.Observer{Ended: func(res *estate.Result) {
-		x.mu.Lock()
-		reported := x.remote[res.Unit.Name]
-		x.mu.Unlock()
-		if reported {
-			x.run.end(res)
-			return
-		}
-		o.Ended(res)
-	}}
+// remoteObserver reports units without a report from a worker to local. The reports of workers
+// are already printed.
+type remoteObserver struct {
+	estate.Silent
+	*remoteScheduler
+	local estate.Observer
+}
+
+func (x remoteObserver) Ended(res *estate.Result) {
+	x.mu.Lock()
+	reported := x.remote[res.Unit.Name]
+	x.mu.Unlock()
+	if reported {
+		x.run.end(res)
+		return
+	}
+	x.local.Ended(res)
 }
 
 // answered sends the user's answer about deferred changes to the engine.

@@ -102,7 +102,7 @@ func (r *estateRun) serve(ctx context.Context) int {
 			v.r.shown.summary.Folds.Add(u.Name, view.Pieces(v.style(), p, project.NewSchemas(ctx, e), r.op.Reveal))
 		}
 	}
-	o.Scheduler, o.Computed, o.Observe, o.DropPlans = x, x.made, x.observer(), true
+	o.Scheduler, o.Computed, o.Observe, o.DropPlans = x, x.made, servedObserver{served: x}, true
 	r.estate.Run(ctx, o)
 	return 0
 }
@@ -311,38 +311,50 @@ func (w chunkWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// observer returns an observer that passes each event to the view of its unit.
-func (x *served) observer() estate.Observer {
-	return estate.Observer{
-		Started: func(u *estate.Unit) { x.view(u.Name).observe.Started(u) },
-		Event: func(e engine.Event) {
-			v := x.view(e.Unit)
-			if text := view.Text(e, x.op == estate.Apply); text != "" && v.tell != nil {
-				v.tell(strings.TrimSpace(text))
-			}
-			v.observe.Event(e)
-		},
-		Planned: func(u *estate.Unit, e *engine.Engine, p *plan.Plan) { x.view(u.Name).observe.Planned(u, e, p) },
-		Applied: func(res *estate.Result, s *state.State) { x.view(res.Unit.Name).observe.Applied(res, s) },
-		Hook:    func(u *estate.Unit, name string) { x.view(u.Name).observe.Hook(u, name) },
-		Again: func(u *estate.Unit, d retry.Decision, failed diag.List) {
-			x.view(u.Name).observe.Again(u, d, failed)
-		},
-		Log: func(u *estate.Unit, line string) { x.view(u.Name).observe.Log(u, line) },
-		Ended: func(res *estate.Result) {
-			v := x.view(res.Unit.Name)
-			if v.asked { // the unit will run again after approval
-				return
-			}
-			v.result = res
-			shown := *res
-			shown.Diags = nil
-			for _, m := range res.Diags {
-				if !repeatable(m) || v.r.Report.Human == nil {
-					shown.Diags = append(shown.Diags, m)
-				}
-			}
-			v.observe.Ended(&shown)
-		},
+// servedObserver passes each event to the view of its unit.
+type servedObserver struct {
+	estate.Silent
+	*served
+}
+
+func (x servedObserver) Started(u *estate.Unit) { x.view(u.Name).observe.Started(u) }
+
+func (x servedObserver) Event(e engine.Event) {
+	v := x.view(e.Unit)
+	if text := view.Text(e, x.op == estate.Apply); text != "" && v.tell != nil {
+		v.tell(strings.TrimSpace(text))
 	}
+	v.observe.Event(e)
+}
+
+func (x servedObserver) Planned(u *estate.Unit, e *engine.Engine, p *plan.Plan) {
+	x.view(u.Name).observe.Planned(u, e, p)
+}
+
+func (x servedObserver) Applied(res *estate.Result, s *state.State) {
+	x.view(res.Unit.Name).observe.Applied(res, s)
+}
+
+func (x servedObserver) Hook(u *estate.Unit, name string) { x.view(u.Name).observe.Hook(u, name) }
+
+func (x servedObserver) Again(u *estate.Unit, d retry.Decision, failed diag.List) {
+	x.view(u.Name).observe.Again(u, d, failed)
+}
+
+func (x servedObserver) Log(u *estate.Unit, line string) { x.view(u.Name).observe.Log(u, line) }
+
+func (x servedObserver) Ended(res *estate.Result) {
+	v := x.view(res.Unit.Name)
+	if v.asked { // the unit will run again after approval
+		return
+	}
+	v.result = res
+	shown := *res
+	shown.Diags = nil
+	for _, m := range res.Diags {
+		if !repeatable(m) || v.r.Report.Human == nil {
+			shown.Diags = append(shown.Diags, m)
+		}
+	}
+	v.observe.Ended(&shown)
 }

@@ -179,8 +179,10 @@ func unitTurn(ctx context.Context, c *command.Call, cmd *command.Command, f *uni
 	return e, res, res.Code
 }
 
-// onUnits is a command that runs in the directories of units. Each unit has a view.
+// onUnits is a command that runs in the directories of units. Each unit has a view. It observes
+// the run.
 type onUnits struct {
+	estate.Silent
 	call *command.Call
 	cmd  *command.Command
 	f    *unitflags.Flags
@@ -199,19 +201,24 @@ func (o *onUnits) options() estate.RunOptions {
 				return o.view(u).do(ctx, s, o.cmd, o.args)
 			},
 		},
-		Observe: estate.Observer{
-			Log:      func(u *estate.Unit, line string) { hookLine(o.view(u).Call, o.cmd, o.args, line) },
-			LogErr:   func(u *estate.Unit, line string) { fmt.Fprintln(o.view(u).Stderr, line) },
-			Messages: func(u *estate.Unit, ds diag.List) { o.view(u).messages(ds) },
-			Again: func(u *estate.Unit, d retry.Decision, _ diag.List) {
-				o.view(u).Report.Say(fmt.Sprintf("\nThe command is tried again in %s, as the %s says.\n", d.Sleep, d.Rule()))
-			},
-			Ended: func(res *estate.Result) {
-				if res.Reason == "error ignored" {
-					o.view(res.Unit).Report.Tell(diag.Warnf(diag.CodeCLIFailureIgnored, nil, "Failure ignored", "The command failed, which the ignore block %q of the unit takes for success. %s", res.Cause, res.Message))
-				}
-			},
-		},
+		Observe: o,
+	}
+}
+
+// Log prints a line of a hook.
+func (o *onUnits) Log(u *estate.Unit, line string) { hookLine(o.view(u).Call, o.cmd, o.args, line) }
+
+func (o *onUnits) LogErr(u *estate.Unit, line string) { fmt.Fprintln(o.view(u).Stderr, line) }
+
+func (o *onUnits) Messages(u *estate.Unit, ds diag.List) { o.view(u).messages(ds) }
+
+func (o *onUnits) Again(u *estate.Unit, d retry.Decision, _ diag.List) {
+	o.view(u).Report.Say(fmt.Sprintf("\nThe command is tried again in %s, as the %s says.\n", d.Sleep, d.Rule()))
+}
+
+func (o *onUnits) Ended(res *estate.Result) {
+	if res.Reason == "error ignored" {
+		o.view(res.Unit).Report.Tell(diag.Warnf(diag.CodeCLIFailureIgnored, nil, "Failure ignored", "The command failed, which the ignore block %q of the unit takes for success. %s", res.Cause, res.Message))
 	}
 }
 

@@ -148,6 +148,32 @@ func (x *Test) rules() (*mock.Rules, diag.List) {
 	return rules, ds
 }
 
+// A recorder keeps what the assertions of a run refer to.
+type recorder struct {
+	estate.Silent
+	ctx      context.Context
+	x        *Test
+	snapshot bool
+	seen     *seen
+}
+
+func (r recorder) Planned(u *estate.Unit, eng *engine.Engine, p *plan.Plan) {
+	f := &found{inputs: p.Variables, changes: changes(p), outputs: map[string]cty.Value{}, counts: p.Counts()}
+	for _, c := range p.Outputs {
+		f.outputs[c.Name] = secret(c.After, c.AfterSensitive)
+	}
+	if r.snapshot && r.x.Render != nil {
+		f.text = r.x.Render(r.ctx, eng, p)
+	}
+	r.seen.put(u.Name, f)
+}
+
+func (r recorder) Applied(res *estate.Result, st *state.State) {
+	if st != nil {
+		r.seen.applied(res.Unit.Name, st)
+	}
+}
+
 // one executes one run.
 func (x *Test) one(ctx context.Context, res *Result, shared *mocks, rules *mock.Rules) {
 	command, op := "plan", estate.Plan
@@ -167,23 +193,7 @@ func (x *Test) one(ctx context.Context, res *Result, shared *mocks, rules *mock.
 		return
 	}
 	seen := &seen{units: map[string]*found{}}
-	res.Of = e.Run(ctx, estate.RunOptions{Op: op, Stop: x.Stop, DropPlans: true, Observe: estate.Observer{
-		Planned: func(u *estate.Unit, eng *engine.Engine, p *plan.Plan) {
-			f := &found{inputs: p.Variables, changes: changes(p), outputs: map[string]cty.Value{}, counts: p.Counts()}
-			for _, c := range p.Outputs {
-				f.outputs[c.Name] = secret(c.After, c.AfterSensitive)
-			}
-			if res.Run.Snapshot && x.Render != nil {
-				f.text = x.Render(ctx, eng, p)
-			}
-			seen.put(u.Name, f)
-		},
-		Applied: func(r *estate.Result, st *state.State) {
-			if st != nil {
-				seen.applied(r.Unit.Name, st)
-			}
-		},
-	}})
+	res.Of = e.Run(ctx, estate.RunOptions{Op: op, Stop: x.Stop, DropPlans: true, Observe: recorder{ctx: ctx, x: x, snapshot: res.Run.Snapshot, seen: seen}})
 	for _, r := range res.Of {
 		if r.Status == estate.Failed && r.Diags.HasErrors() {
 			res.Status = testrun.Error

@@ -52,14 +52,19 @@ type Context struct {
 	UnitDir string
 }
 
-// Output receives the output of hooks. Its functions may be nil.
-type Output struct {
+// Output receives the output of hooks.
+type Output interface {
 	// Hook is called with the name of a hook when it begins, and with "" when it ends.
-	Hook func(name string)
-	// Log receives the standard output of hooks, line by line while they run, and LogErr their
-	// standard error. If LogErr is nil, Log receives both, in the order in which they were
-	// written.
-	Log, LogErr func(line string)
+	Hook(name string)
+	// Log receives the output, line by line while the hook runs. Standard output and standard
+	// error are in the order in which they were written.
+	Log(line string)
+}
+
+// SplitOutput receives standard error apart. Log then receives only the standard output.
+type SplitOutput interface {
+	Output
+	LogErr(line string)
 }
 
 // A Result is the result of running hooks.
@@ -166,10 +171,8 @@ func (r *Runner) program(ctx context.Context, h *unit.Hook, kind, command string
 			dir = filepath.Join(r.Dir, dir)
 		}
 	}
-	if r.Output.Hook != nil {
-		r.Output.Hook(h.Name)
-		defer r.Output.Hook("")
-	}
+	r.Output.Hook(h.Name)
+	defer r.Output.Hook("")
 	env := r.Env(ctx).With(r.variables(h, kind, command)...)
 	var written output
 	stdout, stderr := r.streams(&written, h)
@@ -219,15 +222,16 @@ func (r *Runner) variables(h *unit.Hook, kind, command string) []string {
 // streams returns the output streams of a hook. Both are the same stream if they are logged the
 // same way.
 func (r *Runner) streams(out *output, h *unit.Hook) (stdout, stderr *stream) {
-	errs := r.Output.LogErr
-	if errs == nil {
-		errs = r.Output.Log
+	split, apart := r.Output.(SplitOutput)
+	if apart {
+		stderr = out.open(split.LogErr)
+	} else {
+		stderr = out.open(r.Output.Log)
 	}
-	stderr = out.open(errs)
 	switch {
 	case h.SuppressStdout:
 		return out.open(nil), stderr
-	case r.Output.LogErr == nil:
+	case !apart:
 		return stderr, stderr
 	}
 	return out.open(r.Output.Log), stderr

@@ -212,9 +212,9 @@ func (x *execution) begin(ctx context.Context, res *report.Result) (goOn bool) {
 	return goOn
 }
 
-// tell passes messages to Observe.Messages, if it is set, and returns them.
+// tell passes messages to the observer, and returns them.
 func (x *execution) tell(u *discovery.Unit, ds diag.List) diag.List {
-	if x.o.Observe.Messages != nil && len(ds) > 0 {
+	if len(ds) > 0 {
 		x.o.Observe.Messages(u, ds)
 	}
 	return ds

@@ -34,16 +34,10 @@ func (h *unitHooks) any() bool { return !h.x.NoHooks && h.at.dir.HasHooks() }
 
 // runner returns the runner of the unit's hooks.
 func (h *unitHooks) runner() *hooks.Runner {
-	u, dir, observe := h.at.unit, h.at.dir, &h.x.o.Observe
-	out := hooks.Output{}
-	if tell := observe.Hook; tell != nil {
-		out.Hook = func(name string) { tell(u, name) }
-	}
-	if log := observe.Log; log != nil {
-		out.Log = func(line string) { log(u, line) }
-	}
-	if log := observe.LogErr; log != nil {
-		out.LogErr = func(line string) { log(u, line) }
+	u, dir := h.at.unit, h.at.dir
+	var out hooks.Output = hookOutput{u, h.x.o.Observe}
+	if errs, ok := h.x.o.Observe.(ErrorObserver); ok {
+		out = splitOutput{hookOutput{u, errs}, errs}
 	}
 	return &hooks.Runner{
 		Unit: u.Called(), Blocks: dir.Terraform, Dir: dir.Path, Exec: h.x.Machine.Run, Env: h.at.ofPrograms, Output: out,

@@ -91,7 +91,7 @@ func (m *unitModule) options(at *workdir.Directory) engine.Options {
 		calls = most
 	}
 	o := m.at.engine(at, m.plugins, m.encryption)
-	o.Parallelism, o.Observe = calls, m.observe()
+	o.Parallelism, o.Observe = calls, m.observe
 	o.Processes, o.Turn = m.x.procs, m.at.unit.Name
 	return o
 }
@@ -102,16 +102,10 @@ func (m *unitModule) encryption(ctx context.Context) (*encryption.Config, diag.L
 	return m.x.States.Encryption(m.at.dir, m.root(), m.at.static(ctx, m.engine, m.values), m.at.Environ())
 }
 
-// observe returns the sink for events of the unit's engine, which adds the unit's name to them.
-// nil means that nothing observes the run.
-func (m *unitModule) observe() event.Sink {
-	if m.x.o.Observe.Event == nil {
-		return nil
-	}
-	return func(ev event.Event) {
-		ev.Unit = m.at.unit.Name
-		m.x.o.Observe.Event(ev)
-	}
+// observe passes an event of the unit's engine to the observer, with the name of the unit.
+func (m *unitModule) observe(ev event.Event) {
+	ev.Unit = m.at.unit.Name
+	m.x.o.Observe.Event(ev)
 }
 
 // chooseMore finds the packages of providers that the state needs and the configuration does not

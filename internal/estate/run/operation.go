@@ -233,7 +233,7 @@ func (w *operationWork) planAndApply(ctx context.Context) diag.List {
 	}
 	op := &workdir.Operation{
 		Engine: w.module.engine, Env: w.at.Environ(), Values: w.module.values, Moves: siteUnit{w.at}.Moves(), Stop: w.o.Stop,
-		Host:  turnHost{w.Host.of(w.at.unit.Name), w.module.observe(), w.Changing},
+		Host:  turnHost{w.Host.of(w.at.unit.Name), w.module.observe, w.Changing},
 		Reads: w.reads(), Choose: w.module.chooseMore,
 	}
 	generate, more := w.generateTo()
@@ -263,7 +263,7 @@ func (w *operationWork) planAndApply(ctx context.Context) diag.List {
 		Span: w.at.span,
 	})
 	ds = append(ds, more...)
-	if _, err := os.Stat(generate); generate != "" && err == nil && w.o.Observe.Log != nil {
+	if _, err := os.Stat(generate); generate != "" && err == nil {
 		w.o.Observe.Log(w.Unit, "Configuration was generated and written to "+generate)
 	}
 	w.res.Diags = append(w.res.Diags, done.Released...)
@@ -274,7 +274,7 @@ func (w *operationWork) planAndApply(ctx context.Context) diag.List {
 	if done.Applied || done.Began {
 		w.Computed.Set(w.Unit.ID, w.made())
 	}
-	if done.Applied && w.o.Observe.Applied != nil {
+	if done.Applied {
 		w.o.Observe.Applied(w.res, done.State)
 	}
 	return ds
@@ -349,9 +349,7 @@ func (w *operationWork) notePlan(p *plan.Plan, by sealing.Sealer) {
 	if w.o.Saving != nil {
 		w.o.Saving.Take(w.Unit.Name, w.digest(), by, p)
 	}
-	if w.o.Observe.Planned != nil {
-		w.o.Observe.Planned(w.Unit, w.module.engine, p)
-	}
+	w.o.Observe.Planned(w.Unit, w.module.engine, p)
 	if w.o.Op == Apply || w.o.DropPlans || w.o.Saving != nil {
 		w.res.Plan = nil // plans are large
 	}

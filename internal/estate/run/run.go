@@ -10,7 +10,6 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
-	"github.com/terrace-iac/terrace/event"
 	"github.com/terrace-iac/terrace/internal/base/parallel"
 	"github.com/terrace-iac/terrace/internal/estate/arguments"
 	"github.com/terrace-iac/terrace/internal/estate/credentials"
@@ -25,7 +24,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/workcopy"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/source"
-	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/unit"
 )
 
@@ -109,7 +107,7 @@ type Options struct {
 	DropPlans bool
 	// Stop, when closed, lets running units end and prevents others from starting.
 	Stop    <-chan struct{}
-	Observe Observer
+	Observe Observer // nil means Silent
 	// Scheduler decides when units run. nil means schedule.Local, which runs them in this
 	// process.
 	Scheduler schedule.Scheduler
@@ -132,29 +130,6 @@ type Limits struct {
 	// unit.
 	Of             map[addr.Provider]int
 	CountPerEngine bool
-}
-
-// Observer receives the events of a run. Its functions may be nil, and are called concurrently.
-type Observer struct {
-	Started func(*discovery.Unit)
-	Event   event.Sink
-	// Planned is called with each plan, while the engine that made it is open.
-	Planned func(u *discovery.Unit, e *engine.Engine, p *plan.Plan)
-	// Applied is called when an apply has ended without errors, before Ended. The state is the
-	// one after the apply; nil means that there is none.
-	Applied func(*report.Result, *state.State)
-	Ended   func(*report.Result)
-	// Hook is called with the name of a hook when it begins, and with "" when it ends.
-	Hook func(u *discovery.Unit, name string)
-	// Again is called when a unit failed and its errors block makes the run retry it.
-	Again func(u *discovery.Unit, d retry.Decision, failed diag.List)
-	// Log receives the standard output of hooks, line by line while they run, and LogErr their
-	// standard error. If LogErr is nil, Log receives both, in the order in which they were
-	// written.
-	Log, LogErr func(u *discovery.Unit, line string)
-	// Messages is called with each message of a run with a Command as soon as the message exists.
-	// The result contains the messages too.
-	Messages func(u *discovery.Unit, ds diag.List)
 }
 
 // GivenWarnings drops warnings that were already reported for the same source range, as happens
@@ -202,6 +177,9 @@ func (r *Runner) Run(ctx context.Context, units []*discovery.Unit, o Options) []
 	if places <= 0 {
 		places = defaultPlaces
 	}
+	if o.Observe == nil {
+		o.Observe = Silent{}
+	}
 	x := &execution{Runner: r, o: o}
 	results := make([]*report.Result, len(units))
 	ctx, end := x.traceRun(ctx, places, results)
@@ -232,9 +210,7 @@ func (r *Runner) Run(ctx context.Context, units []*discovery.Unit, o Options) []
 		}
 		res.Diags, res.Cause, res.Message = r.Redactor.List(res.Diags), r.Redactor.Text(res.Cause), r.Redactor.Text(res.Message)
 		results[i] = res
-		if o.Observe.Ended != nil {
-			o.Observe.Ended(res)
-		}
+		o.Observe.Ended(res)
 		x.over(units[i])
 	}
 	scheduler.Run(ctx, tasks, o.Queue, schedule.Work{
@@ -324,9 +300,7 @@ func (x *execution) stopping(ctx context.Context) bool {
 // turn runs one unit, and retries it as its errors block requires.
 func (x *execution) turn(ctx context.Context, res *report.Result, pause schedule.Pause) {
 	u := res.Unit
-	if x.o.Observe.Started != nil {
-		x.o.Observe.Started(u)
-	}
+	x.o.Observe.Started(u)
 	ctx, s := x.trace(ctx, u)
 	defer traced(s, res)
 	if !x.begin(ctx, res) {
@@ -361,9 +335,7 @@ func (x *execution) turn(ctx context.Context, res *report.Result, pause schedule
 			return
 		case decision.Again && !x.stopping(ctx):
 			label = decision.Retry
-			if x.o.Observe.Again != nil {
-				x.o.Observe.Again(u, decision, ds.Errors())
-			}
+			x.o.Observe.Again(u, decision, ds.Errors())
 			if retry.Pause(ctx, x.o.Stop, decision.Sleep) {
 				continue
 			}
