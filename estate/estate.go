@@ -107,8 +107,7 @@ func Open(ctx context.Context, o Options) (*Estate, diag.List) {
 		Who:       who,
 		Sources:   workcopy.Sources{Fetch: modules.Fetch(d, plugins.Config, false)},
 		Host: estates.Host{
-			Plugins: plugins, Backends: d.Backends(), Texts: d.Set, Init: initialize(who),
-			Of: func(string) workdir.Host { return d.Host },
+			Plugins: plugins, Backends: d.Backends(), Texts: d.Set, Program: program{d.Host, who},
 		},
 	}
 	var more diag.List
@@ -116,17 +115,23 @@ func Open(ctx context.Context, o Options) (*Estate, diag.List) {
 	return e, append(ds, more...)
 }
 
-// initialize installs the modules and providers of a unit, as "terrace init" does.
-func initialize(who string) func(ctx context.Context, in estates.Installing) diag.List {
-	return func(ctx context.Context, in estates.Installing) diag.List {
-		o := setup.Options{Who: who}
-		if ds := o.Add(in.Words); ds.HasErrors() {
-			return ds
-		}
-		in.Directory.Set.Include(in.Sources)
-		_, ds := setup.Run(ctx, in.Directory, o, setup.Silent{})
+// program is the embedding program.
+type program struct {
+	host workdir.Host
+	who  string // user@host
+}
+
+func (p program) UnitHost(string) workdir.Host { return p.host }
+
+// Init installs the modules and providers of a unit, as "terrace init" does.
+func (p program) Init(ctx context.Context, in estates.Installing) diag.List {
+	o := setup.Options{Who: p.who}
+	if ds := o.Add(in.Words); ds.HasErrors() {
 		return ds
 	}
+	in.Directory.Set.Include(in.Sources)
+	_, ds := setup.Run(ctx, in.Directory, o, setup.Silent{})
+	return ds
 }
 
 // Units returns the units, each after those that it needs, otherwise by name.

@@ -135,7 +135,7 @@ func newEstate(o Options) *Estate {
 		Command: o.Request.Command, DownloadDir: o.Request.DownloadDir, Sources: sources,
 		RoleGiven: o.Credentials.Role.ARN != "", CheckedOut: checkedOut, Backends: o.Host.Backends, Data: selection.DataDir(o.Machine.Environ), OnDisk: o.Discovery.Overlay.Locate, Read: o.Host.Files(),
 	})
-	e.states = states.NewKeeper(states.Settings{Who: o.Who, Now: o.Machine.Now, Environ: o.Machine.Environ, CheckedOut: checkedOut, OwnDir: e.dirs.StateDir, Backends: o.Host.Backends, Host: o.Host.Of, User: o.Host.User(o.Machine.Environ), Lease: o.Host.Lease, CopiedTo: o.Host.CopiedTo, KeepSegments: o.Host.KeepSegments, Journals: o.Host.Journals, Bootstrap: o.Host.Bootstrap, Throwaway: o.Throwaway})
+	e.states = states.NewKeeper(states.Settings{Who: o.Who, Now: o.Machine.Now, Environ: o.Machine.Environ, CheckedOut: checkedOut, OwnDir: e.dirs.StateDir, Backends: o.Host.Backends, Hosts: o.Host.Program, User: o.Host.User(o.Machine.Environ), Worker: o.Host.Worker, CopiedTo: o.Host.CopiedTo, KeepSegments: o.Host.KeepSegments, Bootstrap: o.Host.Bootstrap, Throwaway: o.Throwaway})
 	e.reader = &outputs.Reader{
 		Found: e.Found, Loader: func() *unit.Loader { return e.loader }, Off: o.Skip.Outputs, Tolerant: o.Tolerant,
 		State: e.readState,

@@ -29,6 +29,7 @@ type (
 	Command    = run.Command
 	Site       = run.Site
 	Host       = run.Host
+	Program    = run.Program
 	FlagVars   = run.FlagVars
 	Installing = run.Installing
 	Queue      = schedule.Rules

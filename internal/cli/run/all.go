@@ -176,7 +176,7 @@ func (r *estateRun) estateOptions() (estate.Options, diag.List) {
 	}
 	switch o.At = r.Now().UTC(); {
 	case r.Serving != nil:
-		o.At, o.Host.Lease, o.Host.Journals = r.Serving.Job.At, r.Serving.Lease, r.Serving.Journals
+		o.At, o.Host.Worker = r.Serving.Job.At, r.Serving
 		o.Host.KeepSegments = max(o.Host.KeepSegments, workdir.WhereRoom)
 		if r.Serving.Job.Tree != "" {
 			o.Host.CopiedTo = r.Serving.Local

@@ -1,20 +1,9 @@
 package units
 
 import (
-	"context"
-
-	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/initialize"
 	"github.com/terrace-iac/terrace/internal/estate"
 )
-
-// initUnit runs init in the working directory of a unit, without output.
-func initUnit(ctx context.Context, c *command.Call, in estate.Installing) diag.List {
-	inner := c.Inside(in.Directory)
-	inner.Report.Set.Include(in.Sources)
-	return initialize.Quietly(ctx, inner, in.Words)
-}
 
 // CallIn returns a call in the working directory of the unit, with the unit's values and
 // environment.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/initialize"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/unitlog"
 	"github.com/terrace-iac/terrace/internal/estate"
@@ -101,30 +102,39 @@ func options(c *command.Call, f *unitflags.Flags, about string, args []string, f
 	c.Interrupts.Removes(o.Worktrees.Remove)
 	ds = append(ds, shareProviders(f.Sharing, &o)...)
 	o.Host = estateHost(c, plugins, flags, variables(args[:own]))
-	o.Host.Bootstrap = states.Bootstrapping{On: f.Bootstrap || f.RequireBootstrap, Require: f.RequireBootstrap, Keep: f.KeepBucket, Did: func(unit, what string) {
-		c.Report.Human.Say(About(unit, what) + "\n")
-		c.Report.Stream.Log(About(unit, what))
-	}}
+	o.Host.Bootstrap = states.Bootstrapping{On: f.Bootstrap || f.RequireBootstrap, Require: f.RequireBootstrap, Keep: f.KeepBucket}
 	o.Credentials.AssumeRole = assumeRole(c)
-	if f.NoAutoInit && about != "init" {
-		o.Host.Init = nil
-	}
+	o.Host.NoInit = f.NoAutoInit && about != "init"
 	return o, ds
 }
 
-// estateHost returns the functions that the program provides to an estate. The first flags
+// estateHost returns what the program provides to an estate. The first flags
 // come from the environment; first is their number.
 func estateHost(c *command.Call, plugins *workdir.Plugins, flags []workdir.VarFlag, first int) estate.Host {
 	out := estate.Host{
 		Plugins: plugins, Texts: c.Report.Set, Vars: estate.FlagVars{Flags: absolute(c, flags), First: min(first, len(flags))},
-		Init:     func(ctx context.Context, in estate.Installing) diag.List { return initUnit(ctx, c, in) },
+		Program:  program{c},
 		Backends: c.Backends(), KeepSegments: workdir.KeepSegmentsOf(c.Env.Get("TERRACE_JOURNAL"), plugins.Config.JournalInStore),
-		Of: func(unit string) workdir.Host { return unitHost{Host: c.Host, c: c, unit: unit} },
 	}
 	if path, err := c.Executable(); err == nil {
-		out.Program = path
+		out.Executable = path
 	}
 	return out
+}
+
+// program is the program around an estate.
+type program struct{ c *command.Call }
+
+// UnitHost implements estate.Program.
+func (p program) UnitHost(unit string) workdir.Host {
+	return unitHost{Host: p.c.Host, c: p.c, unit: unit}
+}
+
+// Init runs init in the working directory of a unit.
+func (p program) Init(ctx context.Context, in estate.Installing) diag.List {
+	inner := p.c.Inside(in.Directory)
+	inner.Report.Set.Include(in.Sources)
+	return initialize.Quietly(ctx, inner, in.Words)
 }
 
 // unitHost is the Host of a unit. Its messages contain the name of the unit.

@@ -97,19 +97,26 @@ type mocks struct {
 	made map[string]*mock.Objects
 }
 
-// in returns the function for run.Host.Decorate.
-func (m *mocks) in(rules *mock.Rules) func(dir string) func(addr.Provider, provider.Factory) provider.Factory {
-	return func(dir string) func(addr.Provider, provider.Factory) provider.Factory {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		if m.made[dir] == nil {
-			m.made[dir] = &mock.Objects{}
-		}
-		of := *rules
-		of.Objects = m.made[dir]
-		return m.Decorate(&of)
-	}
+// ruledMocks are the mocks of a run.
+type ruledMocks struct {
+	*mocks
+	rules *mock.Rules
 }
+
+// Decorate implements run.Mocks.
+func (m ruledMocks) Decorate(dir string) func(addr.Provider, provider.Factory) provider.Factory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.made[dir] == nil {
+		m.made[dir] = &mock.Objects{}
+	}
+	of := *m.rules
+	of.Objects = m.made[dir]
+	return m.Shared.Decorate(&of)
+}
+
+// Provisioners implements run.Mocks.
+func (ruledMocks) Provisioners(p engine.Provisioners) engine.Provisioners { return silent{p} }
 
 // rules returns the rules of the mocks: every provider is mocked, with the values in the file.
 func (x *Test) rules() (*mock.Rules, diag.List) {
@@ -185,8 +192,7 @@ func (x *Test) one(ctx context.Context, res *Result, shared *mocks, rules *mock.
 		return
 	}
 	o.Skip.Hooks = true
-	o.Host.Decorate = shared.in(rules)
-	o.Host.Provisioners = func(p engine.Provisioners) engine.Provisioners { return silent{p} }
+	o.Host.Mocks = ruledMocks{shared, rules}
 	e, ds := estate.Open(ctx, o)
 	res.Estate = e
 	if res.Diags = append(res.Diags, ds.Errors()...); ds.HasErrors() {

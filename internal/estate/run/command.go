@@ -143,7 +143,7 @@ func (w *commandWork) nothingLeft(ctx context.Context) bool {
 // initialize runs init in the working directory if modules, providers or the backend are not set
 // up. It leaves all other errors to the command.
 func (w *commandWork) initialize(ctx context.Context) diag.List {
-	if w.Host.Init == nil {
+	if !w.Host.initializes() {
 		return nil
 	}
 	installed, ds := w.module.open(ctx)

@@ -42,7 +42,7 @@ func (h *unitHooks) runner() *hooks.Runner {
 	return &hooks.Runner{
 		Unit: u.Called(), Blocks: dir.Terraform, Dir: dir.Path, Exec: h.x.Machine.Run, Env: h.at.ofPrograms, Output: out,
 		Context: hooks.Context{
-			Program: cmp.Or(h.x.Host.Program, "terrace"), UnitDir: u.Dir,
+			Program: cmp.Or(h.x.Host.Executable, "terrace"), UnitDir: u.Dir,
 			Source: cmp.Or(h.x.Dirs.Source(u.Unit, dir.Terraform), "."),
 		},
 		Prepare: func() diag.List {
@@ -75,7 +75,7 @@ func (h *unitHooks) first(ctx context.Context) diag.List {
 	module := tf.Source != nil && (hooks.Wanted(tf.Before, hooks.Module) || hooks.Wanted(tf.After, hooks.Module))
 	before, after := hooks.Wanted(tf.Before, hooks.Init), hooks.Wanted(tf.After, hooks.Init)
 	byUser := h.x.Command == hooks.Init // the hooks of init then run as those of the command
-	if h.x.Host.Init == nil {
+	if !h.x.Host.initializes() {
 		before, after = false, false // without init there is nothing to run them around
 	}
 	ds := h.took(run.After(ctx, hooks.Config, nil))

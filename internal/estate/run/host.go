@@ -12,7 +12,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/journal"
-	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/provider"
 	"github.com/terrace-iac/terrace/source"
@@ -31,36 +30,47 @@ type Host struct {
 	// VarsOfCommand contains the values that the user gives to a Command, which reads its flags
 	// itself.
 	VarsOfCommand FlagVars
-	// Init installs modules and providers into the working directory of a unit; the hooks of init
-	// run around it. nil means that neither happens, except for the init command itself.
-	Init func(ctx context.Context, in Installing) diag.List
-	// Provisioners replaces the provisioners of the program. nil keeps them.
-	Provisioners func(engine.Provisioners) engine.Provisioners
+	// Program is asked by units, and initializes their working directories. nil means that units
+	// have the host workdir.Silent, and that neither init nor its hooks run.
+	Program Program
+	// NoInit means that neither init nor its hooks run, except for the init command itself.
+	NoInit bool
+	// Mocks replaces providers and provisioners. nil keeps them.
+	Mocks Mocks
 	// Backends contains the types of backends. Each is opened once for all units.
 	Backends *backend.Set
-	// Of returns the workdir.Host of a unit, given the name of the unit in messages. nil means
-	// workdir.Silent.
-	Of func(unit string) workdir.Host
-	// Lease returns the lease that limits how long the turn of a unit may work on its state. nil
-	// means that turns have no limit.
-	Lease func(unit string) *statemgr.Lease
+	// Worker limits turns and stores journals if the run is a worker's. nil means that it is not.
+	Worker states.Worker
 	// CopiedTo is the directory that contains a copy of the estate's files from another machine.
 	// "" means that the estate is used in its original directory.
 	CopiedTo string
 	// KeepSegments configures whether journals of applies are also kept in the stores of the
 	// states.
 	KeepSegments workdir.KeepSegments
-	// Journals returns the storage for the journal of a state whose store cannot hold one. nil
-	// disables these journals.
-	Journals func(state string) statemgr.Segments
 	// Bootstrap configures whether the stores of states are created before they are used.
 	Bootstrap states.Bootstrapping
-	// Decorate returns the engine's Decorate function for a unit's working directory. nil means
-	// that engines use providers unchanged.
-	Decorate func(dir string) func(addr.Provider, provider.Factory) provider.Factory
-	// Program is the path of the program, for hooks that call it. "" means "terrace".
-	Program string
+	// Executable is the path of the program, for hooks that call it. "" means "terrace".
+	Executable string
 }
+
+// A Program is the program around an estate. Its methods may be called concurrently.
+type Program interface {
+	states.Hosts
+	// Init installs modules and providers into the working directory of a unit. The hooks of init
+	// run around it.
+	Init(ctx context.Context, in Installing) diag.List
+}
+
+// Mocks replaces parts of engines, for tests.
+type Mocks interface {
+	// Decorate returns the engine's Decorate function for a unit's working directory.
+	Decorate(dir string) func(addr.Provider, provider.Factory) provider.Factory
+	// Provisioners returns the provisioners that replace p.
+	Provisioners(p engine.Provisioners) engine.Provisioners
+}
+
+// initializes reports whether init runs by itself.
+func (h *Host) initializes() bool { return h.Program != nil && !h.NoInit }
 
 // FlagVars contains the values of variables that the user gives by flags. Paths in it are
 // absolute.
@@ -89,10 +99,10 @@ func (h *Host) In(dir string, env sys.Env, u workdir.Unit) *workdir.Directory {
 
 // of returns the workdir.Host of a unit, which is never nil.
 func (h *Host) of(unit string) workdir.Host {
-	if h.Of == nil {
+	if h.Program == nil {
 		return workdir.Silent{}
 	}
-	return h.Of(unit)
+	return h.Program.UnitHost(unit)
 }
 
 // User returns the user whose journals are used: the user of the program's directory or, without
@@ -115,14 +125,14 @@ func (h *Host) Files() *readfile.Kept {
 // Engine returns the options of an engine in the directory of a unit.
 func (h *Host) Engine(at *workdir.Directory, plugins *workdir.Plugins, encrypted workdir.Encrypted) engine.Options {
 	out := at.Engine(plugins, encrypted)
-	if h.Decorate != nil {
-		out.Decorate = h.Decorate(at.Dir)
+	if h.Mocks != nil {
+		out.Decorate = h.Mocks.Decorate(at.Dir)
 	}
 	switch {
 	case h.Plugins == nil:
 		out.Services = engine.Services{}
-	case h.Provisioners != nil:
-		out.Provisioners = h.Provisioners(out.Provisioners)
+	case h.Mocks != nil:
+		out.Provisioners = h.Mocks.Provisioners(out.Provisioners)
 	}
 	return out
 }

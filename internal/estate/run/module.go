@@ -38,7 +38,7 @@ func (m *unitModule) open(ctx context.Context) (installed bool, ds diag.List) {
 		m.plugins = host.Plugins.In(at)
 	}
 	e, ds := engine.Open(ctx, m.options(at))
-	if notInstalled(ds) && host.Init != nil {
+	if notInstalled(ds) && host.initializes() {
 		if e != nil {
 			e.Close()
 		}
@@ -121,7 +121,7 @@ func (m *unitModule) chooseMore(ctx context.Context, needed map[addr.Provider][]
 // choose finds the provider packages. If any are missing it runs init, and then reports
 // installed.
 func (m *unitModule) choose(ctx context.Context, needed map[addr.Provider][]config.Constraint) (installed bool, ds diag.List) {
-	if ds = m.plugins.Choose(ctx, needed); !ds.HasErrors() || m.x.Host.Init == nil {
+	if ds = m.plugins.Choose(ctx, needed); !ds.HasErrors() || !m.x.Host.initializes() {
 		return false, ds
 	}
 	if ds := m.install(ctx); ds.HasErrors() {
@@ -155,7 +155,7 @@ func (m *unitModule) install(ctx context.Context) diag.List {
 			words = append(words, "-backend-config="+text)
 		}
 	}
-	ds = m.x.Host.Init(ctx, Installing{
+	ds = m.x.Host.Program.Init(ctx, Installing{
 		Directory: init.directory(initUnit{siteUnit{init}}), Words: words, Sources: m.x.Loader.Sources(),
 	})
 	ended(s, ds)

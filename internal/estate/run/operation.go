@@ -208,7 +208,7 @@ func (w *operationWork) settle(ctx context.Context) (idle bool, ds diag.List) {
 func (w *operationWork) operate(ctx context.Context) diag.List {
 	switch w.o.Op {
 	case Init:
-		if _, ds := w.module.place(ctx, w.module.values); w.Host.Init != nil && slices.ContainsFunc(ds, states.Changed) {
+		if _, ds := w.module.place(ctx, w.module.values); w.Host.initializes() && slices.ContainsFunc(ds, states.Changed) {
 			return w.module.install(ctx)
 		}
 		return nil // init does not check the rest of the state's configuration

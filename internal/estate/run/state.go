@@ -36,7 +36,7 @@ func (s *unitState) lock() arguments.Lock {
 // where runs init, which fails too unless extra arguments such as -reconfigure allow the change.
 func (s *unitState) where(ctx context.Context, m *unitModule) (states.Place, diag.List) {
 	p, ds := m.place(ctx, m.values)
-	if s.x.Host.Init == nil || !slices.ContainsFunc(ds, states.Changed) {
+	if !s.x.Host.initializes() || !slices.ContainsFunc(ds, states.Changed) {
 		return p, ds
 	}
 	if ds = m.install(ctx); ds.HasErrors() {

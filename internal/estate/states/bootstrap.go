@@ -17,8 +17,6 @@ type Bootstrapping struct {
 	On      bool // Prepare creates stores
 	Require bool // a store that does not exist is an error
 	Keep    bool // an existing store is not changed
-	// Did is called with a description of what was created or changed for a unit. It may be nil.
-	Did func(unit, what string)
 }
 
 // Prepare creates the store of a unit's state, if the settings require that before the store is
@@ -50,11 +48,7 @@ func (k *Keeper) Bootstrap(ctx context.Context, name string, d *workcopy.Dir, en
 	if rs.Config != cty.NilVal && !rs.Config.IsNull() {
 		args, _ = rs.Config.UnmarkDeep()
 	}
-	b := backend.Bootstrapping{Require: k.s.Bootstrap.Require, Keep: k.s.Bootstrap.Keep, Did: func(what string) {
-		if k.s.Bootstrap.Did != nil {
-			k.s.Bootstrap.Did(name, what)
-		}
-	}}
+	b := backend.Bootstrapping{Require: k.s.Bootstrap.Require, Keep: k.s.Bootstrap.Keep, Did: k.host(name).Note}
 	done, more := k.s.Backends.Bootstrap(ctx, cfg, args, b)
 	if !done {
 		nothing = fmt.Sprintf("stores of the kind %q are made elsewhere", rs.Backend)

@@ -47,27 +47,35 @@ type Settings struct {
 	CheckedOut func(path string) string  // see workcopy.Settings
 	OwnDir     func(u *unit.Unit) string // returns the directory for the state of a unit from an environment file
 	Backends   *backend.Set
-	// Host returns the workdir.Host of a unit, given its name in messages. nil means
-	// workdir.Silent.
-	Host func(unit string) workdir.Host
+	Hosts      Hosts // nil means workdir.Silent for each unit
 	// User is the user whose journals and notes are used.
 	User journal.User
-	// Lease returns the lease that limits how long the turn of a unit may work on its state. nil
-	// means no limit.
-	Lease func(unit string) *statemgr.Lease
+	// Worker is the worker that the run belongs to. nil means none.
+	Worker Worker
 	// CopiedTo is the directory that contains a copy of the estate's files from another machine.
 	// No state may be stored there. "" means that the estate is used in its original directory.
 	CopiedTo string
 	// KeepSegments configures whether journals are also kept in the stores.
 	KeepSegments workdir.KeepSegments
-	// Journals returns the storage for the journal of a state whose store cannot hold one. nil
-	// disables these journals.
-	Journals func(state string) statemgr.Segments
 	// Bootstrap configures whether stores are created before they are used.
 	Bootstrap Bootstrapping
 	// Throwaway is a directory for temporary data of the run. If it is set, all states are kept
 	// in memory and discarded after the run. "" means that real states are used.
 	Throwaway string
+}
+
+// Hosts returns the hosts of units.
+type Hosts interface {
+	// UnitHost returns the workdir.Host of a unit, given the name of the unit in messages.
+	UnitHost(unit string) workdir.Host
+}
+
+// A Worker carries out turns for a run on another machine.
+type Worker interface {
+	// Lease returns the lease that limits how long the turn of a unit may work on its state.
+	Lease(unit string) *statemgr.Lease
+	// Journals returns the storage for the journal of a state whose store cannot hold one.
+	Journals(state string) statemgr.Segments
 }
 
 // A Keeper finds, reads and locks states. Create it with NewKeeper. Its methods may be called
@@ -383,7 +391,7 @@ func (k *Keeper) Open(ctx context.Context, p Place) (store.Store, diag.List) {
 	st, more := workdir.OpenStore(b, p.Workspace, backend.StoreOptions{
 		Unit: p.Unit, Sealer: p.Encryption.State(ctx).States(),
 		Waiting: func(holder *store.LockInfo) {
-			k.host(p).Waiting(holder)
+			k.host(p.named()).Waiting(holder)
 		},
 		Locate: func(ds diag.List) diag.List { return p.located(ds) },
 	})
@@ -433,21 +441,21 @@ func (k *Keeper) Workspace(dir string, env sys.Env) string {
 	return name
 }
 
-// host returns the workdir.Host of the unit whose state is at a place.
-func (k *Keeper) host(p Place) workdir.Host {
-	if k.s.Host == nil {
+// host returns the workdir.Host of a unit.
+func (k *Keeper) host(unit string) workdir.Host {
+	if k.s.Hosts == nil {
 		return workdir.Silent{}
 	}
-	return k.s.Host(p.named())
+	return k.s.Hosts.UnitHost(unit)
 }
 
 // at opens the state at a place.
 func (k *Keeper) at(ctx context.Context, p Place) (workdir.StatePlace, diag.List) {
 	st, ds := k.Open(ctx, p)
-	at := workdir.StatePlace{Store: st, Workspace: p.Workspace, Dir: p.Dir, Encryption: p.Encryption, KeepSegments: k.s.KeepSegments, User: k.s.User, Host: k.host(p)}
-	if k.s.Journals != nil && st != nil {
+	at := workdir.StatePlace{Store: st, Workspace: p.Workspace, Dir: p.Dir, Encryption: p.Encryption, KeepSegments: k.s.KeepSegments, User: k.s.User, Host: k.host(p.named())}
+	if k.s.Worker != nil && st != nil {
 		if name, homeless := backend.Homeless(st, p.Workspace); homeless {
-			at.Segments, at.KeepSegments = k.s.Journals(name), workdir.Always
+			at.Segments, at.KeepSegments = k.s.Worker.Journals(name), workdir.Always
 		}
 	}
 	return at, ds
@@ -482,8 +490,8 @@ func (k *Keeper) Options(ctx context.Context, p Place, l arguments.Lock, what st
 		return statemgr.Options{}, ds
 	}
 	o := at.Locked(ctx, workdir.Lock{Off: l.Off, Timeout: l.Timeout, Operation: what, Who: k.s.Who, Now: k.s.Now()})
-	if k.s.Lease != nil {
-		o.Lease = k.s.Lease(p.Unit)
+	if k.s.Worker != nil {
+		o.Lease = k.s.Worker.Lease(p.Unit)
 	}
 	return o, ds
 }
