@@ -145,23 +145,19 @@ type Processes struct{ host *manager.Host }
 type ProcessOptions struct {
 	// Dir is the working directory of providers that do not depend on the working directory.
 	Dir string
-	// FolderIndependent reports whether a provider works the same in any working directory. nil
-	// means that none does.
-	FolderIndependent func(addr.Provider) bool
-	// Needed reports whether units that have not started yet may need a provider; if so, its
-	// processes are kept. nil means that every provider may be needed. It must not call the
-	// host.
-	Needed func(addr.Provider) bool
+	// Sharing describes the providers. nil means that none works the same in any working
+	// directory, that every one may be needed, and that calls are not limited by configuration.
+	Sharing Sharing
 	// Calls is the maximum number of concurrent provider calls over all pools, which take
 	// turns. 0 means no limit.
 	Calls int
-	// CallsOf returns the maximum number of concurrent calls of a provider with one
-	// configuration. A nil function or a result of 0 means no limit.
-	CallsOf func(addr.Provider) int
-	// CountPerEngine applies the limit of CallsOf to each pool separately. It is for runs that
+	// CountPerEngine applies the limit of Sharing.CallsOf to each pool separately. It is for runs that
 	// count the other users of a configuration elsewhere.
 	CountPerEngine bool
 }
+
+// Sharing describes how engines share the processes of providers.
+type Sharing = manager.Sharing
 
 // NewProcesses returns an empty set of processes. The caller reports with Expect and Done how
 // many engines are still expected, and calls Close at the end.

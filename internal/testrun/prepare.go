@@ -74,7 +74,7 @@ func (s *step) prepare(ctx context.Context) diag.List {
 // of the file, and these over values from outside.
 func (s *step) variables(ctx context.Context, plain *engine.Engine) diag.List {
 	declared := plain.Root().Variables
-	given, ds := s.Given(s.file, declared)
+	given, ds := s.Program.Given(s.file, declared)
 	s.given = given
 	if s.given == nil {
 		s.given = map[string]engine.InputValue{}
@@ -215,8 +215,8 @@ func (s *step) foreign(root *config.Module) func(hcl.Expression) bool {
 func (s *step) mocked(look *engine.Inspection, p *testfile.Provider) (*mock.Config, diag.List) {
 	var ds diag.List
 	m := p.Mock
-	if m.Source != "" && s.Mocks != nil {
-		from, more := s.Mocks(m.Source)
+	if m.Source != "" {
+		from, more := s.Program.Mocks(m.Source)
 		for _, d := range more {
 			if d.At == nil {
 				d.At = m.SourceAt

@@ -31,18 +31,7 @@ type Suite struct {
 	Engine engine.Options // options of the module under test
 	Files  []*testfile.File
 
-	// Given returns the values of variables from outside for a file. It omits variables that the
-	// module does not declare.
-	Given func(file *testfile.File, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List)
-	// Select finds the packages of the providers that engines need. It may be nil.
-	Select func(context.Context, []*engine.Engine) diag.List
-	// Mocks reads the mocks of the directory that a mock_provider block names.
-	Mocks func(folder string) (*testfile.Mock, diag.List)
-	// Begin is called when everything is loaded, before the first run. It may be nil.
-	Begin func()
-	// Report is called for each file when it is done, one after another in the order of Files.
-	// The engines of its runs are still open. It may be nil.
-	Report func(*Result)
+	Program Program
 	// Stop, when closed, ends the tests. Their objects are destroyed.
 	Stop        <-chan struct{}
 	Parallelism int  // concurrent files; below 1 means 1
@@ -50,6 +39,23 @@ type Suite struct {
 
 	shared mock.Shared
 	plain  map[root]opened // unmodified modules
+}
+
+// A Program is the program that runs a Suite.
+type Program interface {
+	// Given returns the values of variables from outside for a file. It omits variables that the
+	// module does not declare. It may be called concurrently.
+	Given(file *testfile.File, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List)
+	// Select finds the packages of the providers that engines need.
+	Select(ctx context.Context, engines []*engine.Engine) diag.List
+	// Mocks reads the mocks of the directory that a mock_provider block names. It may be called
+	// concurrently.
+	Mocks(dir string) (*testfile.Mock, diag.List)
+	// Begin is called when everything is loaded, before the first run.
+	Begin()
+	// Report is called for each file when it is done, one after another in the order of
+	// Suite.Files. The engines of its runs are still open.
+	Report(ctx context.Context, r *Result)
 }
 
 // A root identifies the root module of runs: the module under test, or another one.
@@ -136,9 +142,7 @@ func (s *Suite) Run(ctx context.Context) ([]*Result, diag.List) {
 			o.e.Close()
 		}
 	}()
-	if s.Begin != nil {
-		s.Begin()
-	}
+	s.Program.Begin()
 	out := make([]*Result, len(s.Files))
 	var alone sync.Mutex // held by files that are not independent
 	var telling sync.Mutex
@@ -154,9 +158,7 @@ func (s *Suite) Run(ctx context.Context) ([]*Result, diag.List) {
 		defer telling.Unlock()
 		out[i], done[i] = f.result, f
 		for ; next < len(done) && done[next] != nil; next++ {
-			if s.Report != nil {
-				s.Report(done[next].result)
-			}
+			s.Program.Report(ctx, done[next].result)
 			done[next].close()
 		}
 	})
@@ -216,14 +218,14 @@ func (s *Suite) open(ctx context.Context) (ds diag.List) {
 			ds = append(ds, load(rootOf(f, r), r.Module)...)
 		}
 	}
-	if ds.HasErrors() || s.Select == nil {
+	if ds.HasErrors() {
 		return ds.Once()
 	}
 	engines := make([]*engine.Engine, 0, len(s.plain))
 	for _, o := range s.plain {
 		engines = append(engines, o.e)
 	}
-	return append(ds, s.Select(ctx, engines)...)
+	return append(ds, s.Program.Select(ctx, engines)...)
 }
 
 // rootOf returns the root module of a run.

@@ -22,6 +22,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/estatetest"
 	"github.com/terrace-iac/terrace/internal/lang/funcs"
+	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/internal/testrun/testfile"
 	"github.com/terrace-iac/terrace/internal/workdir"
@@ -65,38 +66,48 @@ func runEstates(ctx context.Context, c *command.Call, o *options, files []*testf
 	fns := funcs.Table(funcs.Config{BaseDir: c.Dir, Home: c.Directory.HomeOrError, Now: c.Now, PureOnly: true})
 	var all []*testrun.Result
 	for i, f := range files {
-		backends := c.OpenBackends()
-		dir := filepath.Join(temp, fmt.Sprint(i))
 		t := &estatetest.Test{
-			File: f, Functions: fns, Now: c.Now, Stop: stop,
-			Options: func(command string, filters []string) (estate.Options, diag.List) {
-				uf := &unitflags.Flags{}
-				uf.Declare()
-				uf.All, uf.Filters, uf.NonInteractive = true, filters, true
-				if uf.DownloadDir == "" {
-					uf.DownloadDir = filepath.Join(dir, "units")
-				}
-				eo, ds := units.Options(c, uf, command, nil, nil)
-				eo.Throwaway, eo.Host.Backends, eo.Host.KeepSegments = filepath.Join(dir, "states"), backends, workdir.NoSegments
-				eo.Discovery.Generate, eo.Discovery.Whole, eo.At = true, true, c.Now().UTC()
-				return eo, ds
-			},
-			Render: func(ctx context.Context, e *engine.Engine, pl *plan.Plan) string {
-				var b bytes.Buffer
-				_ = view.Plan(&b, view.Style{}, pl, project.NewSchemas(ctx, e), false)
-				return b.String()
-			},
-			Snapshot: func(name string) (string, bool) {
-				text, err := readfile.Whole(c.Path(name))
-				return string(text), err == nil
-			},
-		}
-		if o.update {
-			t.Keep = func(name, text string) error { return atomicfile.Write(c.Path(name), []byte(text), 0o644) }
+			File: f, Functions: fns, Now: c.Now, Stop: stop, Keep: o.update,
+			Program: estateProgram{c, filepath.Join(temp, fmt.Sprint(i)), c.OpenBackends()},
 		}
 		all = append(all, p.estate(f, t.Run(ctx, func(r *estatetest.Result) { p.units(f, r) })))
 	}
 	return all, p.end(all)
+}
+
+// estateProgram implements estatetest.Program.
+type estateProgram struct {
+	*command.Call
+	dir      string // for what units write
+	backends *backend.Set
+}
+
+func (x estateProgram) Options(command string, filters []string) (estate.Options, diag.List) {
+	uf := &unitflags.Flags{}
+	uf.Declare()
+	uf.All, uf.Filters, uf.NonInteractive = true, filters, true
+	if uf.DownloadDir == "" {
+		uf.DownloadDir = filepath.Join(x.dir, "units")
+	}
+	eo, ds := units.Options(x.Call, uf, command, nil, nil)
+	eo.Throwaway, eo.Host.Backends, eo.Host.KeepSegments = filepath.Join(x.dir, "states"), x.backends, workdir.NoSegments
+	eo.Discovery.Generate, eo.Discovery.Whole, eo.At = true, true, x.Now().UTC()
+	return eo, ds
+}
+
+func (x estateProgram) Render(ctx context.Context, e *engine.Engine, pl *plan.Plan) string {
+	var b bytes.Buffer
+	_ = view.Plan(&b, view.Style{}, pl, project.NewSchemas(ctx, e), false)
+	return b.String()
+}
+
+func (x estateProgram) Snapshot(name string) (string, bool) {
+	text, err := readfile.Whole(x.Path(name))
+	return string(text), err == nil
+}
+
+func (x estateProgram) Write(name, text string) error {
+	return atomicfile.Write(x.Path(name), []byte(text), 0o644)
 }
 
 // units reports a run of units.

@@ -88,8 +88,7 @@ type options struct {
 }
 
 func run(ctx context.Context, c *command.Call, o *options) int {
-	fsys := c.OnDisk()
-	files, ds := testrun.Load(fsys, o.directory, c.Report.Set)
+	files, ds := testrun.Load(c.OnDisk(), o.directory, c.Report.Set)
 	estates, more := loadEstates(c, o.filters)
 	if ds = append(ds, more...); ds.HasErrors() {
 		return c.Fail(ds)
@@ -97,7 +96,7 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	var results []*testrun.Result
 	code := 0
 	if len(estates) == 0 || len(files) > 0 {
-		results, code = runModule(ctx, c, o, fsys, files, ds)
+		results, code = runModule(ctx, c, o, files, ds)
 	} else {
 		c.Report.Tell(ds)
 	}
@@ -114,7 +113,7 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 }
 
 // runModule runs the tests of the module in the working directory.
-func runModule(ctx context.Context, c *command.Call, o *options, fsys config.FS, files []*testfile.File, ds diag.List) ([]*testrun.Result, int) {
+func runModule(ctx context.Context, c *command.Call, o *options, files []*testfile.File, ds diag.List) ([]*testrun.Result, int) {
 	if len(o.filters) > 0 {
 		files = slices.DeleteFunc(files, func(f *testfile.File) bool {
 			return !slices.ContainsFunc(o.filters, func(name string) bool { return filepath.ToSlash(filepath.Clean(name)) == f.Name })
@@ -137,20 +136,7 @@ func runModule(ctx context.Context, c *command.Call, o *options, fsys config.FS,
 	eo.Processes, eo.Observe = processes, nil
 	c.Report.Tell(ds)
 	p := &printer{Call: c, options: o}
-	s := &testrun.Suite{
-		Engine: eo, Files: files, Keep: o.verbose, Parallelism: o.parallelism, Begin: func() { p.begin(files) }, Report: func(r *testrun.Result) { p.file(ctx, r) },
-		Given: values.forFile,
-		Mocks: func(dir string) (*testfile.Mock, diag.List) { return testrun.LoadMocks(fsys, dir, c.Report.Set) },
-		Select: func(ctx context.Context, engines []*engine.Engine) diag.List {
-			req := map[addr.Provider][]config.Constraint{}
-			for _, e := range engines {
-				for a, cs := range e.Requirements() {
-					req[a] = append(req[a], cs...)
-				}
-			}
-			return plugins.Choose(ctx, req).Errors()
-		},
-	}
+	s := &testrun.Suite{Engine: eo, Files: files, Keep: o.verbose, Parallelism: o.parallelism, Program: &suiteProgram{printer: p, given: values, files: files, plugins: plugins}}
 	if s.Parallelism < 1 {
 		s.Parallelism = runtime.GOMAXPROCS(0)
 	}
@@ -164,6 +150,36 @@ func runModule(ctx context.Context, c *command.Call, o *options, fsys config.FS,
 		return nil, c.Fail(ds)
 	}
 	return results, p.end(results)
+}
+
+// suiteProgram implements testrun.Program.
+type suiteProgram struct {
+	*printer
+	given   *given
+	files   []*testfile.File
+	plugins *workdir.Plugins
+}
+
+func (x *suiteProgram) Begin() { x.begin(x.files) }
+
+func (x *suiteProgram) Report(ctx context.Context, r *testrun.Result) { x.file(ctx, r) }
+
+func (x *suiteProgram) Mocks(dir string) (*testfile.Mock, diag.List) {
+	return testrun.LoadMocks(x.OnDisk(), dir, x.Call.Report.Set)
+}
+
+func (x *suiteProgram) Given(f *testfile.File, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List) {
+	return x.given.forFile(f, declared)
+}
+
+func (x *suiteProgram) Select(ctx context.Context, engines []*engine.Engine) diag.List {
+	req := map[addr.Provider][]config.Constraint{}
+	for _, e := range engines {
+		for a, cs := range e.Requirements() {
+			req[a] = append(req[a], cs...)
+		}
+	}
+	return x.plugins.Choose(ctx, req).Errors()
 }
 
 // given contains the values of variables from outside of the test files.

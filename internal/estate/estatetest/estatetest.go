@@ -33,19 +33,25 @@ import (
 // A Test is a test file. All fields are set before Run.
 type Test struct {
 	File *testfile.Estate
-	// Options returns the options of the estate for a command and filters, with a directory for
-	// Throwaway. The test replaces providers by mocks and skips hooks in any case.
-	Options func(command string, filters []string) (estate.Options, diag.List)
 	// Functions contains the functions of the configuration language.
 	Functions map[string]function.Function
-	// Render returns the text of a unit's plan for snapshots. Snapshot returns the stored
-	// snapshot with a name; ok is false if there is none.
-	Render   func(ctx context.Context, e *engine.Engine, p *plan.Plan) string
-	Snapshot func(name string) (text string, ok bool)
-	// Keep writes a snapshot. nil means that plans are compared with stored snapshots.
-	Keep func(name, text string) error
-	Now  func() time.Time
-	Stop <-chan struct{}
+	Program   Program
+	Keep      bool // write snapshots; otherwise plans are compared with stored snapshots
+	Now       func() time.Time
+	Stop      <-chan struct{}
+}
+
+// A Program is the program that runs a Test.
+type Program interface {
+	// Options returns the options of the estate for a command and filters, with a directory for
+	// Throwaway. The test replaces providers by mocks and skips hooks in any case.
+	Options(command string, filters []string) (estate.Options, diag.List)
+	// Render returns the text of a unit's plan for snapshots.
+	Render(ctx context.Context, e *engine.Engine, p *plan.Plan) string
+	// Snapshot returns the stored snapshot with a name; ok is false if there is none.
+	Snapshot(name string) (text string, ok bool)
+	// Write writes a snapshot.
+	Write(name, text string) error
 }
 
 // A Result is the result of a run.
@@ -169,8 +175,8 @@ func (r recorder) Planned(u *estate.Unit, eng *engine.Engine, p *plan.Plan) {
 	for _, c := range p.Outputs {
 		f.outputs[c.Name] = secret(c.After, c.AfterSensitive)
 	}
-	if r.snapshot && r.x.Render != nil {
-		f.text = r.x.Render(r.ctx, eng, p)
+	if r.snapshot {
+		f.text = r.x.Program.Render(r.ctx, eng, p)
 	}
 	r.seen.put(u.Name, f)
 }
@@ -187,7 +193,7 @@ func (x *Test) one(ctx context.Context, res *Result, shared *mocks, rules *mock.
 	if res.Run.Command == testfile.Apply {
 		command, op = "apply", estate.Apply
 	}
-	o, ds := x.Options(command, res.Run.Filters)
+	o, ds := x.Program.Options(command, res.Run.Filters)
 	if res.Diags = append(res.Diags, ds.Errors()...); ds.HasErrors() {
 		return
 	}
@@ -392,13 +398,13 @@ func (x *Test) compare(res *Result, s *seen) {
 	name := strings.TrimSuffix(x.File.Name, testfile.EstateSuffix) + "." + res.Run.Name + ".snapshot"
 	text := strings.TrimRight(b.String(), "\n") + "\n"
 	at := res.Run.At
-	if x.Keep != nil {
-		if err := x.Keep(name, text); err != nil {
+	if x.Keep {
+		if err := x.Program.Write(name, text); err != nil {
 			res.Diags = append(res.Diags, diag.Errorf(diag.CodeFilesWrite, &at, "Failed to write snapshot", "The snapshot %s cannot be written: %s.", name, err)...)
 		}
 		return
 	}
-	kept, ok := x.Snapshot(name)
+	kept, ok := x.Program.Snapshot(name)
 	switch {
 	case !ok:
 		res.Status = res.Status.Worse(testrun.Fail)

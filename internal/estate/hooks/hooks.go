@@ -35,13 +35,19 @@ type Runner struct {
 	Blocks  *unit.Terraform
 	Dir     string                                   // the working directory
 	Exec    func(context.Context, sys.Command) error // nil means that programs cannot be run
-	Env     func(context.Context) sys.Env
+	Site    Site
 	Context Context
-	// Prepare is called before each hook. It may be nil.
-	Prepare func() diag.List
 	Output  Output
-	// Span adds the attributes of the unit to the span of a hook. It may be nil.
-	Span func(*telemetry.Span)
+}
+
+// A Site is the unit whose hooks run.
+type Site interface {
+	// Environ returns the environment of hooks.
+	Environ(ctx context.Context) sys.Env
+	// Prepare is called before each hook.
+	Prepare() diag.List
+	// Describe adds the attributes of the unit to the span of a hook.
+	Describe(s *telemetry.Span)
 }
 
 // Context contains the values of the variables that a hook receives in addition to its own name
@@ -144,9 +150,7 @@ func (r *Runner) hook(ctx context.Context, h *unit.Hook, kind, command string) R
 	}
 	ctx, s := telemetry.Start(ctx, "hook_"+h.Name)
 	defer s.End()
-	if r.Span != nil {
-		r.Span(s)
-	}
+	r.Site.Describe(s)
 	s.Text("hook", h.Name).Text("dir", h.WorkingDir).Text("terraform_command", command)
 	out := r.program(ctx, h, kind, command)
 	s.Messages(out.Diags)
@@ -156,10 +160,8 @@ func (r *Runner) hook(ctx context.Context, h *unit.Hook, kind, command string) R
 // program runs the program of a hook.
 func (r *Runner) program(ctx context.Context, h *unit.Hook, kind, command string) Result {
 	out := Result{Ran: true}
-	if r.Prepare != nil {
-		if out.Diags = r.Prepare(); out.Diags.HasErrors() {
-			return out
-		}
+	if out.Diags = r.Site.Prepare(); out.Diags.HasErrors() {
+		return out
 	}
 	if r.Exec == nil {
 		out.Diags = diag.Errorf(diag.CodeEstateNoExec, h.At, "Programs cannot be run", "The hook %q cannot run here.", h.Name)
@@ -173,7 +175,7 @@ func (r *Runner) program(ctx context.Context, h *unit.Hook, kind, command string
 	}
 	r.Output.Hook(h.Name)
 	defer r.Output.Hook("")
-	env := r.Env(ctx).With(r.variables(h, kind, command)...)
+	env := r.Site.Environ(ctx).With(r.variables(h, kind, command)...)
 	var written output
 	stdout, stderr := r.streams(&written, h)
 	err := r.Exec(ctx, sys.Command{Path: h.Execute[0], Args: h.Execute[1:], Dir: dir, Env: env, Stdout: stdout, Stderr: stderr})

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/estate/hooks"
 	"github.com/terrace-iac/terrace/internal/estate/report"
 	"github.com/terrace-iac/terrace/internal/settings/telemetry"
@@ -40,20 +41,28 @@ func (h *unitHooks) runner() *hooks.Runner {
 		out = splitOutput{hookOutput{u, errs}, errs}
 	}
 	return &hooks.Runner{
-		Unit: u.Called(), Blocks: dir.Terraform, Dir: dir.Path, Exec: h.x.Machine.Run, Env: h.at.ofPrograms, Output: out,
+		Unit: u.Called(), Blocks: dir.Terraform, Dir: dir.Path, Exec: h.x.Machine.Run, Site: hookSite{h.at}, Output: out,
 		Context: hooks.Context{
 			Program: cmp.Or(h.x.Host.Executable, "terrace"), UnitDir: u.Dir,
 			Source: cmp.Or(h.x.Dirs.Source(u.Unit, dir.Terraform), "."),
 		},
-		Prepare: func() diag.List {
-			if ds := dir.Make(); ds.HasErrors() {
-				return ds
-			}
-			dir.BeforeHook()
-			return nil
-		},
-		Span: func(s *telemetry.Span) { about(s, u) },
 	}
+}
+
+// hookSite is a unit whose hooks run.
+type hookSite struct{ at *Site }
+
+func (h hookSite) Environ(ctx context.Context) sys.Env { return h.at.ofPrograms(ctx) }
+
+func (h hookSite) Describe(s *telemetry.Span) { about(s, h.at.unit) }
+
+// Prepare creates the working directory and records its files, which the hook may change.
+func (h hookSite) Prepare() diag.List {
+	if ds := h.at.dir.Make(); ds.HasErrors() {
+		return ds
+	}
+	h.at.dir.BeforeHook()
+	return nil
 }
 
 // took records the result of hooks and returns their messages.

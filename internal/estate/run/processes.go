@@ -41,13 +41,22 @@ func indifferent(a addr.Provider) bool {
 func (x *execution) newProcesses(ctx context.Context, units []*discovery.Unit) *engine.Processes {
 	x.needs = x.expect(ctx, units)
 	p := engine.NewProcesses(engine.ProcessOptions{
-		Dir: x.Root, Calls: x.o.Limits.All, Needed: x.needs.mayCome,
-		CallsOf: func(a addr.Provider) int { return x.o.Limits.Of[a] }, CountPerEngine: x.o.Limits.CountPerEngine,
-		FolderIndependent: func(a addr.Provider) bool { return indifferent(a) || slices.Contains(x.ShareProviders, a) },
+		Dir: x.Root, Calls: x.o.Limits.All, CountPerEngine: x.o.Limits.CountPerEngine, Sharing: sharing{x},
 	})
 	p.Expect(len(units))
 	return p
 }
+
+// sharing implements engine.Sharing for a run.
+type sharing struct{ x *execution }
+
+func (s sharing) FolderIndependent(a addr.Provider) bool {
+	return indifferent(a) || slices.Contains(s.x.ShareProviders, a)
+}
+
+func (s sharing) Needed(a addr.Provider) bool { return s.x.needs.mayCome(a) }
+
+func (s sharing) CallsOf(a addr.Provider) int { return s.x.o.Limits.Of[a] }
 
 // over releases the resources of a unit that is done.
 func (x *execution) over(u *discovery.Unit) {

@@ -192,7 +192,7 @@ func TestIdle(t *testing.T) {
 	for memory, kept := range map[int64]int{0: keptIdle, 2 * idleMemory: keptIdle, idleMemory / 20: 20, idleMemory / 1000: 30} {
 		w := newWorld()
 		w.memory = memory
-		h := NewHost(Options{Dir: "/root", FolderIndependent: func(addr.Provider) bool { return true }})
+		h := NewHost(Options{Dir: "/root", Sharing: sharing{indifferent: true}})
 		defer h.Close()
 		const units = 30
 		h.Expect(units)
@@ -220,13 +220,25 @@ func TestIdle(t *testing.T) {
 	}
 }
 
+// sharing describes providers that are all alike.
+type sharing struct {
+	indifferent bool
+	needed      func() bool // nil means always
+}
+
+func (s sharing) FolderIndependent(addr.Provider) bool { return s.indifferent }
+
+func (s sharing) Needed(addr.Provider) bool { return s.needed == nil || s.needed() }
+
+func (sharing) CallsOf(addr.Provider) int { return 0 }
+
 // A process ends when the last unit is done that can need its provider.
 func TestNoLongerNeeded(t *testing.T) {
 	w := newWorld()
 	var needed atomic.Bool
 	needed.Store(true)
 	h := NewHost(Options{
-		Dir: "/root", FolderIndependent: func(addr.Provider) bool { return true }, Needed: func(addr.Provider) bool { return needed.Load() },
+		Dir: "/root", Sharing: sharing{indifferent: true, needed: needed.Load},
 	})
 	defer h.Close()
 	h.Expect(3)

@@ -10,7 +10,7 @@
 // A Host has the processes, a Pool is what one engine sees of them. Two pools get
 // one configured process only if the program, the configuration, the complete
 // environment and the working folder are equal. A provider that is indifferent to
-// the folder (Options.FolderIndependent) is started in the host's own folder, so that
+// the folder (Sharing.FolderIndependent) is started in the host's own folder, so that
 // nothing depends on which unit came first. Keys are the texts themselves, compared
 // as they are: no two different environments can be taken for one.
 //
@@ -65,20 +65,28 @@ type (
 type Options struct {
 	// Dir is where providers start that are indifferent to their folder.
 	Dir string
-	// FolderIndependent tells whether a provider is indifferent to its folder; nil: none is.
-	FolderIndependent func(addr.Provider) bool
-	// Needed tells whether units that are still to come may need a provider, so that
-	// its processes are kept; nil: they may need any. It must not call the host.
-	Needed func(addr.Provider) bool
+	// Sharing describes the providers; nil means that none is indifferent to its directory, that
+	// units may need any, and that calls are not limited by configuration.
+	Sharing Sharing
 	// Calls is how many calls of providers may run at once, over all pools, which
 	// take turns; 0 means any number.
 	Calls int
-	// CallsOf is how many calls may run at once of a provider with one configuration;
-	// nil, or 0: any number.
-	CallsOf func(addr.Provider) int
-	// CountPerEngine counts the calls of CallsOf for each pool by itself: the others that use a
+	// CountPerEngine counts the calls of Sharing.CallsOf for each pool by itself: the others that use a
 	// configuration are counted elsewhere.
 	CountPerEngine bool
+}
+
+// Sharing describes how engines share the processes of providers. Its methods may be called
+// concurrently, and must not call the Host.
+type Sharing interface {
+	// FolderIndependent reports whether a provider works the same in any working directory.
+	FolderIndependent(a addr.Provider) bool
+	// Needed reports whether units that have not started yet may need a provider; if so, its
+	// processes are kept.
+	Needed(a addr.Provider) bool
+	// CallsOf returns the maximum number of concurrent calls of a provider with one
+	// configuration. 0 means no limit.
+	CallsOf(a addr.Provider) int
 }
 
 // A Host has the provider processes of several engines. Its methods may be called
@@ -108,10 +116,10 @@ type limited struct {
 
 // limit is what counts the calls of a provider with a configuration, nil if nothing does.
 func (h *Host) limit(a addr.Provider, config cty.Value, pool *Pool) *parallel.Turns {
-	if h.o.CallsOf == nil || config == cty.NilVal {
+	if h.o.Sharing == nil || config == cty.NilVal {
 		return nil
 	}
-	n := h.o.CallsOf(a)
+	n := h.o.Sharing.CallsOf(a)
 	if n < 1 {
 		return nil
 	}
@@ -183,7 +191,7 @@ func (h *Host) Done() {
 // wanted reports whether a process that nobody uses is kept. The caller holds the lock.
 func (h *Host) wanted(p *process) bool {
 	others := p.config == cty.NilVal || p.outside || h.indifferent(p.addr) // can use it from their own folders
-	return others && p.key.owner == nil && h.expect > 0 && (h.o.Needed == nil || h.o.Needed(p.addr))
+	return others && p.key.owner == nil && h.expect > 0 && (h.o.Sharing == nil || h.o.Sharing.Needed(p.addr))
 }
 
 // Close ends every process. It is idempotent.
@@ -229,7 +237,7 @@ func (h *Host) keyOf(owner *Pool, a addr.Provider, prog *Program) key {
 }
 
 func (h *Host) indifferent(a addr.Provider) bool {
-	return h.o.Dir != "" && h.o.FolderIndependent != nil && h.o.FolderIndependent(a)
+	return h.o.Dir != "" && h.o.Sharing != nil && h.o.Sharing.FolderIndependent(a)
 }
 
 // find returns a process for a pool, which is then one of its users, and whether

@@ -195,7 +195,7 @@ func TestWhoShares(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld()
-			h := NewHost(Options{Dir: "/root", FolderIndependent: func(addr.Provider) bool { return tt.indifferent }})
+			h := NewHost(Options{Dir: "/root", Sharing: sharing{indifferent: tt.indifferent}})
 			defer h.Close()
 			h.Expect(2)
 			one, two := base, base
@@ -228,7 +228,7 @@ func TestWhoShares(t *testing.T) {
 func TestOneProcessForMany(t *testing.T) {
 	w := newWorld()
 	w.slow = time.Millisecond
-	h := NewHost(Options{Dir: "/root", FolderIndependent: func(addr.Provider) bool { return true }})
+	h := NewHost(Options{Dir: "/root", Sharing: sharing{indifferent: true}})
 	defer h.Close()
 	const units = 200
 	h.Expect(units)
