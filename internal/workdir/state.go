@@ -80,9 +80,9 @@ func (p StatePlace) Manager(ctx context.Context) statemgr.Options {
 	}
 	return statemgr.Options{
 		Store: p.Store, Journal: backend.JournalPath(p.Store, p.Dir, p.Workspace), StateID: backend.StateID(p.Store, p.Workspace),
-		User: p.User, Recovering: host.Note,
+		User: p.User, Host: host,
 		Segments: segments, KeepSegments: p.KeepSegments == Always || p.KeepSegments == WhereRoom && segments != nil,
-		Dir: p.Dir, Records: target.Records(), Sealer: target.States(), Rescue: host.Rescue,
+		Dir: p.Dir, Records: target.Records(), Sealer: target.States(),
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/state/journal"
+	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
@@ -49,6 +50,17 @@ objects are saved to errored.tfstate.`,
 	}
 }
 
+// noticing notices that a journal is merged.
+type noticing struct {
+	statemgr.Host
+	found *bool
+}
+
+func (n noticing) Note(sentence string) {
+	*n.found = true
+	n.Host.Note(sentence)
+}
+
 // recover locks the state and merges its journals into it. Without approved, it asks before it
 // merges a journal of another user.
 func (o *common) recover(ctx context.Context, c *command.Call, approved bool) int {
@@ -57,11 +69,7 @@ func (o *common) recover(ctx context.Context, c *command.Call, approved bool) in
 		return c.Fail(ds)
 	}
 	found := false
-	own := at.Recovering
-	at.Recovering = func(sentence string) {
-		found = true
-		own(sentence)
-	}
+	at.Host = noticing{at.Host, &found}
 	at.Adopt = func(where string, rec *journal.Recovered) diag.List {
 		found = true
 		c.Report.Say("Journal: " + where + "\n" + upper(rec.Foreign.Error()) + ".\n" + rec.Contents() + "\n")

@@ -41,12 +41,31 @@ func TestForeignJournal(t *testing.T) {
 	}
 	var said []string
 	adopting := me
-	adopting.Adopt, adopting.Recovering = adopted, func(text string) { said = append(said, text) }
+	adopting.Adopt, adopting.Host = adopted, testHost{note: func(text string) { said = append(said, text) }}
 	h, _ = take(t, adopting)
 	if !has(h.Current(), 0) || journal.Exists(o.Journal) || len(said) != 1 {
 		t.Errorf("adopted: %v", said)
 	}
 	must(t, h.Release().Err())
+}
+
+// testHost calls its functions, which may be nil.
+type testHost struct {
+	note   func(string)
+	rescue func([]byte) diag.List
+}
+
+func (h testHost) Note(sentence string) {
+	if h.note != nil {
+		h.note(sentence)
+	}
+}
+
+func (h testHost) Rescue(text []byte) diag.List {
+	if h.rescue == nil {
+		return nil
+	}
+	return h.rescue(text)
 }
 
 // A message is sent before the user's own journal is written into the state.
@@ -55,11 +74,11 @@ func TestRecoveringIsSaid(t *testing.T) {
 	h := begun(t, o)
 	h.Abandon()
 	must(t, h.Release().Err())
-	o.Recovering = func(text string) {
+	o.Host = testHost{note: func(text string) {
 		if now, ds := o.Store.Read(t.Context()); has(now, 0) || ds.HasErrors() || !strings.Contains(text, "terraform_data.x[0]") {
 			t.Errorf("%s, when the state has it already", text)
 		}
-	}
+	}}
 	h, _ = take(t, o)
 	if !has(h.Current(), 0) {
 		t.Error("not recovered")

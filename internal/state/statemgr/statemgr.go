@@ -57,9 +57,7 @@ type Options struct {
 	// journal's location. If it returns errors, the journal is not used. nil means that no such
 	// journal is used.
 	Adopt func(where string, rec *journal.Recovered) diag.List
-	// Recovering is called with a sentence before the state is written with the contents of a
-	// journal. nil means that only the returned messages report it.
-	Recovering func(sentence string)
+	Host  Host // nil means that only the returned messages report what happens
 	// Segments stores journals next to the state, for commands on other machines. nil means
 	// that the store cannot hold journals.
 	Segments Segments
@@ -69,9 +67,15 @@ type Options struct {
 	Run          store.LockInfo  // describes this run to others if it does not lock
 	Timeout      time.Duration   // how long to wait for the lock
 	Lease        *Lease          // nil means that no other process takes over the work
-	// Rescue receives the text of a state that could not be written anywhere, encrypted if
-	// states are. nil means that the state is lost.
-	Rescue func(text []byte) diag.List
+}
+
+// A Host is the program that works on a state.
+type Host interface {
+	// Note is called with a sentence before the state is written with the contents of a journal.
+	Note(sentence string)
+	// Rescue receives the text of a state that could not be written anywhere, encrypted if states
+	// are. It returns what to do with it.
+	Rescue(text []byte) diag.List
 }
 
 // A State is a state that is held until Release. Write and the journal methods Begin, Answer
@@ -240,8 +244,8 @@ func (h *State) fold(ctx context.Context, rec *journal.Recovered) (apart bool, d
 		return false, ds
 	}
 	if fits {
-		if next != h.current && h.o.Recovering != nil {
-			h.o.Recovering(rec.Coming())
+		if next != h.current && h.o.Host != nil {
+			h.o.Host.Note(rec.Coming())
 		}
 		return false, append(ds, h.write(ctx, next)...)
 	}

@@ -136,11 +136,11 @@ func TestNotWritten(t *testing.T) {
 		if dir == "" {
 			o.Dir = filepath.Join(t.TempDir(), "missing")
 		}
-		o.Rescue = func(text []byte) diag.List {
+		o.Host = testHost{rescue: func(text []byte) diag.List {
 			s, _ := statefile.Parse("rescued", text)
 			rescued = has(s, 0)
 			return nil
-		}
+		}}
 		h := begun(t, o)
 		d := state.New().Edit()
 		for _, c := range answer(0) {

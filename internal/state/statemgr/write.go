@@ -237,7 +237,7 @@ func (h *State) End(final *state.State) diag.List {
 	ds := diag.Errorf(diag.CodeStateFile, nil, "Failed to save state", "The state could not be written to its place. It was saved as described below, and the journal %s holds it too.", h.o.Journal)
 	_, more := writeErrored(h.o, last, h.writeConflict)
 	ds = append(ds, more...)
-	if more.HasErrors() && h.o.Rescue != nil {
+	if more.HasErrors() && h.o.Host != nil {
 		var b bytes.Buffer
 		text, err := store.FileText(h.o.Sealer, last)
 		if err == nil {
@@ -246,7 +246,7 @@ func (h *State) End(final *state.State) diag.List {
 		if err != nil {
 			return append(ds, diag.Errorf(diag.CodeBackendWriteFailed, store.PlaceOf(err), "Failed to encrypt the state", "The state cannot be printed either: %s. The journal holds it: leave it where it is.", err)...)
 		}
-		ds = append(ds, h.o.Rescue(b.Bytes())...)
+		ds = append(ds, h.o.Host.Rescue(b.Bytes())...)
 	}
 	if err := j.Close(); err != nil {
 		ds = append(ds, diag.Warnf(diag.CodeJournalFiles, nil, "Failed to close the journal", "%s.", err)...)

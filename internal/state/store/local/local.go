@@ -59,11 +59,7 @@ type Options struct {
 
 // A Store is one state file. It is safe for concurrent use.
 type Store struct {
-	unit, who string
-	now       func() time.Time
-	waiting   func(*store.LockInfo)
-	locate    func(diag.List) diag.List
-	sealer    sealing.Sealer
+	o Options
 
 	in, out string // absolute, without resolving links
 	shown   string // out in the form that is shown to the user
@@ -93,7 +89,7 @@ func Open(o Options) *Store {
 	if out == "" {
 		out = in
 	}
-	s := &Store{unit: o.Unit, who: o.Who, now: o.Now, waiting: o.Waiting, locate: o.Locate, sealer: o.Sealer, shown: out, in: under(o.Dir, in), out: under(o.Dir, out)}
+	s := &Store{o: o, shown: out, in: under(o.Dir, in), out: under(o.Dir, out)}
 	switch o.BackupPath {
 	case "":
 		s.backup = s.out + ".backup"
@@ -106,10 +102,10 @@ func Open(o Options) *Store {
 
 // located returns messages about the lock with their source range.
 func (s *Store) located(ds diag.List) diag.List {
-	if s.locate == nil {
+	if s.o.Locate == nil {
 		return ds
 	}
-	return s.locate(ds)
+	return s.o.Locate(ds)
 }
 
 func under(dir, path string) string {
@@ -157,7 +153,7 @@ func (s *Store) ReadSummary(ctx context.Context) (*state.State, diag.List) {
 }
 
 func (s *Store) readAs(ctx context.Context, outline bool) (*state.State, diag.List) {
-	st, migrate, ds := readFile(ctx, s.in, s.sealer, outline)
+	st, migrate, ds := readFile(ctx, s.in, s.o.Sealer, outline)
 	s.migrate.Store(migrate)
 	return st, ds
 }

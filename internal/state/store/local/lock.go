@@ -39,7 +39,7 @@ func (s *Store) Lock(ctx context.Context, info store.LockInfo, timeout time.Dura
 	s.complete(&info)
 	limited, cancel := context.WithTimeout(ctx, max(timeout, 0))
 	defer cancel()
-	said := s.waiting == nil
+	said := s.o.Waiting == nil
 	over := timeout <= 0
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		l, err := s.tryLock(info)
@@ -54,7 +54,7 @@ func (s *Store) Lock(ctx context.Context, info store.LockInfo, timeout time.Dura
 		}
 		if timeout > 0 && !said {
 			said = true
-			s.waiting(s.holder())
+			s.o.Waiting(s.holder())
 		}
 		if !over && !sleep(limited, wait) && ctx.Err() == nil { // the last attempt is at the end of the timeout
 			over = true
@@ -71,10 +71,10 @@ func (s *Store) complete(info *store.LockInfo) {
 		info.ID = store.NewID()
 	}
 	if info.Who == "" {
-		info.Who = s.who
+		info.Who = s.o.Who
 	}
-	if info.Created.IsZero() && s.now != nil {
-		info.Created = s.now().UTC()
+	if info.Created.IsZero() && s.o.Now != nil {
+		info.Created = s.o.Now().UTC()
 	}
 	if info.Path == "" {
 		info.Path = s.shown
@@ -120,7 +120,7 @@ func (s *Store) tryLock(info store.LockInfo) (*lock, error) {
 	defer s.run.mu.Unlock()
 	process.mu.Lock()
 	defer process.mu.Unlock()
-	if err := process.conflict(path, s.unit); err != nil {
+	if err := process.conflict(path, s.o.Unit); err != nil {
 		return nil, err
 	}
 	l := &lock{s: s, info: beside(s.out, ".lock.info")}
@@ -165,7 +165,7 @@ func (t *table) conflict(path, unit string) error {
 		info = nil
 	}
 	if h := t.find(path, info); h != nil {
-		if h.store.unit != unit {
+		if h.store.o.Unit != unit {
 			return &sharedError{path: path, first: h.store.unitName(), second: unitName(unit)}
 		}
 		return fmt.Errorf("%w, in this same process", errBusy)
@@ -173,7 +173,7 @@ func (t *table) conflict(path, unit string) error {
 	return nil
 }
 
-func (s *Store) unitName() string { return unitName(s.unit) }
+func (s *Store) unitName() string { return unitName(s.o.Unit) }
 
 func unitName(unit string) string {
 	if unit == "" {

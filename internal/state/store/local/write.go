@@ -170,7 +170,7 @@ func (s *Store) write(content text, st *state.State) diag.List {
 		return s.writeError(s.out, err)
 	}
 	var before text // content of the backup; nil means the content of the file
-	if s.sealer != nil {
+	if s.o.Sealer != nil {
 		var done bool
 		if content, before, done, err = s.sealed(path, content, st); err != nil {
 			return diag.Errorf(diag.CodeBackendWriteFailed, store.PlaceOf(err), "Failed to encrypt the state", "The state file %s was not written, since the state cannot be encrypted: %s. It holds what it held before.", path, reason(err))
@@ -244,7 +244,7 @@ func (s *Store) sealed(path string, content text, st *state.State) (after, befor
 			return nil, nil, false, err
 		}
 	}
-	sealed, err := s.sealer.Seal(sealing.Plaintext{Write: content, Serial: st.Serial, Lineage: st.Lineage, Indent: true})
+	sealed, err := s.o.Sealer.Seal(sealing.Plaintext{Write: content, Serial: st.Serial, Lineage: st.Lineage, Indent: true})
 	return sealed, before, false, err
 }
 
@@ -262,7 +262,7 @@ func (s *Store) resealed(path string) (text, error) {
 	if was == nil || ds.HasErrors() {
 		return nil, nil
 	}
-	return s.sealer.Seal(sealing.Plaintext{Write: textOf(plain), Serial: was.Serial, Lineage: was.Lineage, Indent: true})
+	return s.o.Sealer.Seal(sealing.Plaintext{Write: textOf(plain), Serial: was.Serial, Lineage: was.Lineage, Indent: true})
 }
 
 // old passes the decrypted content of the file to read.
@@ -271,7 +271,7 @@ func (s *Store) old(path string, read func(plain io.Reader) error) (migrate bool
 		if size == 0 {
 			return read(r)
 		}
-		plain, m, err := s.sealer.Open(r, size)
+		plain, m, err := s.o.Sealer.Open(r, size)
 		if err != nil {
 			return err
 		}
