@@ -26,6 +26,7 @@ type (
 	Inputs     = run.Inputs
 	Observer   = run.Observer
 	Silent     = run.Silent
+	Approver   = run.Approver
 	Command    = run.Command
 	Site       = run.Site
 	Host       = run.Host

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/saved"
 	"github.com/terrace-iac/terrace/plan"
@@ -28,6 +29,18 @@ resource "terraform_data" "each" {
 output "all" { value = { id = terraform_data.own.id, name = "${var.name}!", tags = { for k, v in local.tags : k => v if k == var.name } } }
 `
 
+// nobody is an Approver that must not be asked.
+type nobody struct{ t *testing.T }
+
+func (n nobody) Deferred(u *estate.Unit, _ *engine.Engine, _ *engine.Plan) {
+	n.t.Errorf("%s has deferred actions", u.Name)
+}
+
+func (n nobody) Approve([]*estate.Result) bool {
+	n.t.Error("somebody was asked")
+	return false
+}
+
 // TestNeverApplied plans 200 units that were never applied, without mocks. After an apply, a
 // second plan is empty, and the values that the first one showed as known are those that were
 // applied.
@@ -46,10 +59,7 @@ func TestNeverApplied(t *testing.T) {
 	}
 	e := open(t, options(tree(t, files.String()), "apply"))
 	first := e.Run(t.Context(), estate.RunOptions{Op: estate.Plan})
-	for _, r := range e.Run(t.Context(), estate.RunOptions{Op: estate.Apply, Approved: saved.Approve(first), Ask: func([]*estate.Result) bool {
-		t.Error("somebody was asked")
-		return false
-	}}) {
+	for _, r := range e.Run(t.Context(), estate.RunOptions{Op: estate.Apply, Approved: saved.Approve(first), Approver: nobody{t}}) {
 		if r.Status != estate.Succeeded {
 			t.Fatalf("%s: %s %v", r.Unit.Name, r.Status, r.Diags.Err())
 		}

@@ -359,6 +359,18 @@ func (r *estateRun) parseArgs(over *flags.Over, args []string) (rest []string, c
 	return rest, 0
 }
 
+// approver shows deferred actions that can be planned now, and asks the user about them.
+type approver struct {
+	*estateRun
+	ctx context.Context
+}
+
+func (r approver) Deferred(u *estate.Unit, e *engine.Engine, p *engine.Plan) {
+	r.shown.summary.Folds.Add(u.Name, view.Pieces(r.Report.Human.Style, p, project.NewSchemas(r.ctx, e), r.op.Reveal))
+}
+
+func (r approver) Approve(wave []*estate.Result) bool { return r.askWave(wave) }
+
 // workersFile is the workers file of the estate. It is loaded once.
 type workersFile struct {
 	file *placement.File // nil if not loaded yet
@@ -437,11 +449,7 @@ func (r *estateRun) runOn(ctx context.Context, op estate.Op, approved map[string
 		r.Report.Applying()
 		following := r.f.Following != nil && r.f.Following.Asks
 		if (approved != nil || following) && !r.op.Approved && !r.f.NonInteractive && r.Report.Human != nil {
-			o.Ask = func(wave []*estate.Result) bool { return r.askWave(wave) }
-			o.Asks = func(u *estate.Unit, e *engine.Engine, p *engine.Plan) {
-				sc := project.NewSchemas(ctx, e)
-				r.shown.summary.Folds.Add(u.Name, view.Pieces(r.Report.Human.Style, p, sc, r.op.Reveal))
-			}
+			o.Approver = approver{r, ctx}
 		}
 	}
 	units := 0
@@ -458,8 +466,8 @@ func (r *estateRun) runOn(ctx context.Context, op estate.Op, approved map[string
 			r.Report.TellFrom(r.estate.Sources(), ds)
 			return nil
 		}
-		if ask := o.Ask; ask != nil {
-			o.Ask = func(wave []*estate.Result) bool { return away.answered(ask(wave)) }
+		if o.Approver != nil {
+			o.Approver = remoteApprover{o.Approver, away}
 		}
 	}
 	if away != nil && r.f.Detach {

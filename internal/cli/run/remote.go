@@ -233,7 +233,7 @@ func (r *estateRun) startMessage(ctx context.Context, o *estate.RunOptions, appr
 	}
 	job := remote.Job{
 		Args: slices.Clone(r.System.Args[1:]), Env: travels(r.Env, r.CalledAs()), Root: root, Dir: filepath.ToSlash(rel), Repo: repo,
-		Op: string(o.Op), At: r.began, Who: r.Who(), Save: save, Asks: o.Ask != nil, Asked: asked,
+		Op: string(o.Op), At: r.began, Who: r.Who(), Save: save, Asks: o.Approver != nil, Asked: asked,
 	}
 	_, span := telemetry.Start(ctx, "distributed_run_start")
 	if span.Traced() { // makes the spans of workers children of this one
@@ -537,8 +537,14 @@ func (x remoteObserver) Ended(res *estate.Result) {
 	x.local.Ended(res)
 }
 
-// answered sends the user's answer about deferred changes to the engine.
-func (x *remoteScheduler) answered(yes bool) bool {
-	_ = x.link.Send(remote.Message{Answer: &yes})
+// remoteApprover sends the user's answers about deferred changes to the engine.
+type remoteApprover struct {
+	estate.Approver
+	away *remoteScheduler
+}
+
+func (x remoteApprover) Approve(wave []*estate.Result) bool {
+	yes := x.Approver.Approve(wave)
+	_ = x.away.link.Send(remote.Message{Answer: &yes})
 	return yes
 }

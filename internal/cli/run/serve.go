@@ -96,11 +96,7 @@ func (r *estateRun) serve(ctx context.Context) int {
 		o.Saving.Readings = !r.kept.Wanted() // the run will apply the plan next, so the readings can be reused
 	}
 	if s.Job.Asks {
-		o.Ask = x.ask
-		o.Asks = func(u *estate.Unit, e *engine.Engine, p *engine.Plan) {
-			v := x.view(u.Name)
-			v.r.shown.summary.Folds.Add(u.Name, view.Pieces(v.style(), p, project.NewSchemas(ctx, e), r.op.Reveal))
-		}
+		o.Approver = servedApprover{x, ctx}
 	}
 	o.Scheduler, o.Computed, o.Observe, o.DropPlans = x, x.made, servedObserver{served: x}, true
 	r.estate.Run(ctx, o)
@@ -197,9 +193,19 @@ func (x *served) unit(name string) *estate.Unit {
 	return nil
 }
 
-// ask answers the question of one unit. If the user has not approved the deferred changes yet,
-// the unit's run ends. The client requests the unit again after approval.
-func (x *served) ask(wave []*estate.Result) bool {
+// servedApprover answers the question of one unit. If the user has not approved the deferred
+// changes yet, the unit's run ends. The client requests the unit again after approval.
+type servedApprover struct {
+	*served
+	ctx context.Context
+}
+
+func (x servedApprover) Deferred(u *estate.Unit, e *engine.Engine, p *engine.Plan) {
+	v := x.view(u.Name)
+	v.r.shown.summary.Folds.Add(u.Name, view.Pieces(v.style(), p, project.NewSchemas(x.ctx, e), x.r.op.Reveal))
+}
+
+func (x servedApprover) Approve(wave []*estate.Result) bool {
 	v := x.view(wave[0].Unit.Name)
 	if !v.yes {
 		v.asked = true

@@ -24,7 +24,7 @@ func (w *operationWork) approved(p *plan.Plan) (yes bool, ds diag.List) {
 	if ds.HasErrors() {
 		return false, ds
 	}
-	return !later || w.o.Ask == nil || w.ask(p), nil
+	return !later || w.o.Approver == nil || w.ask(p), nil
 }
 
 // A question is a request for approval that waits for the user's answer.
@@ -38,9 +38,7 @@ type question struct {
 // for the answer. While it waits, the turn does not count against the limit of concurrent units.
 func (w *operationWork) ask(p *plan.Plan) bool {
 	w.res.Plan, w.res.Counts, w.res.Reads = p, p.Counts(), p.Reads
-	if w.o.Asks != nil {
-		w.o.Asks(w.Unit, w.module.engine, p)
-	}
+	w.o.Approver.Deferred(w.Unit, w.module.engine, p)
 	yes := w.execution.ask(&question{res: w.res}, w.pause)
 	w.res.Plan, w.res.Counts = nil, plan.Counts{}
 	return yes
@@ -74,7 +72,7 @@ func (x *execution) askAll(ctx context.Context) bool {
 	for _, q := range wave {
 		plans = append(plans, q.res)
 	}
-	yes := !x.stopping(ctx) && x.o.Ask(plans)
+	yes := !x.stopping(ctx) && x.o.Approver.Approve(plans)
 	for _, q := range wave {
 		q.yes = yes
 		q.resume()

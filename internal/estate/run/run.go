@@ -93,13 +93,9 @@ type Options struct {
 	// Approved contains the approved plan of each unit, by unit name. A unit whose plan differs
 	// now is not applied. nil means that no approval is required.
 	Approved map[string]*saved.Approval
-	// Ask asks the user whether to carry out actions that were deferred when the approved plans
-	// were made. The results are sorted by unit name and contain the plans. Ask is called when no
-	// other work is left, and again if more such plans follow. nil means yes.
-	Ask func([]*report.Result) bool
-	// Asks is called before Ask for each of these plans, while the plan's engine is open. It may
-	// be nil.
-	Asks func(u *discovery.Unit, e *engine.Engine, p *plan.Plan)
+	// Approver approves actions that were deferred when the approved plans were made. nil
+	// approves all.
+	Approver Approver
 	// Saving receives the plans to be saved; the results then contain none. nil means that no
 	// plans are saved.
 	Saving *saved.Saving
@@ -112,11 +108,21 @@ type Options struct {
 	// process.
 	Scheduler schedule.Scheduler
 	// Elsewhere runs a unit in another process and fills in its result. ask returns the user's
-	// answer about deferred actions, as Ask does. nil means that all units run in this process.
+	// answer about deferred actions, as Approver does. nil means that all units run in this process.
 	Elsewhere func(ctx context.Context, res *report.Result, ask func() bool)
 	// Computed contains the outputs that are known before the run, and receives those of the run.
 	// It may be nil.
 	Computed *outputs.Computed
+}
+
+// An Approver asks the user whether to carry out actions that were deferred when the plans of a
+// run were approved.
+type Approver interface {
+	// Deferred is called for each plan with such actions, while the plan's engine is open.
+	Deferred(u *discovery.Unit, e *engine.Engine, p *plan.Plan)
+	// Approve asks about these plans. The results are sorted by unit name and contain the plans.
+	// Approve is called when no other work is left, and again if more such plans follow.
+	Approve([]*report.Result) bool
 }
 
 // Limits contains the limits of concurrency.
