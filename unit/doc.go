@@ -17,14 +17,14 @@
 //
 // An estate runs in this order:
 //
-// 1. Find the unit files with IsUnitFile and Load them in parallel. Read stack files with
-// Stack, and generate their Items first.
-// 2. Call Exclude and Dependencies of each unit. Neither fetches outputs. An Edge contains
-// the ID of the other unit.
-// 3. Run the units in that order. Terraform, RemoteState, Generate, Inputs, Errors and
-// Scalars compute what a run needs. They fetch the outputs of a dependency with
-// Env.Outputs, once per target and only if an expression in use reads them. Values that
-// depend on an unknown output are unknown.
+//  1. Find the unit files with IsUnitFile and Load them in parallel. Read stack files with
+//     Stack, and generate their Items first.
+//  2. Call Exclude and Dependencies of each unit. Neither fetches outputs. An Edge contains
+//     the ID of the other unit.
+//  3. Run the units in that order. Terraform, RemoteState, Generate, Inputs, Errors and
+//     Scalars compute what a run needs. They fetch the outputs of a dependency with
+//     Env.Outputs, once per target and only if an expression in use reads them. Values that
+//     depend on an unknown output are unknown.
 //
 // A loader fetches the outputs of a target once. To fetch them again, for example to apply
 // after planning, use Loader.WithOutputs: the new loader shares the files and everything

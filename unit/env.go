@@ -44,8 +44,8 @@ type Env struct {
 	Redactor *diag.Redactor
 
 	Request Request
-	// Checking disables programs and requests. Functions that need missing credentials
-	// return unknown values, and so do those that return the arguments of the command.
+	// Checking means that only files are checked and no command runs. Functions that fail
+	// for lack of credentials return unknown values, and so does get_terraform_cli_args.
 	Checking bool
 	// ConfigName is the name of unit files; "" means terragrunt.hcl.
 	ConfigName string

@@ -59,7 +59,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// scenario is one tree with what it is run in.
+// scenario is one tree with its configuration.
 type scenario struct {
 	t    *testing.T
 	root string
@@ -77,7 +77,7 @@ type scenarioConfig struct {
 	Features map[string]string
 	Env      map[string]string
 	Tolerant bool
-	Shared   bool // whether credentials belong to units
+	Shared   bool // whether each unit has its own credentials
 }
 
 func newScenario(t *testing.T, files []txtar.File) *scenario {
@@ -139,7 +139,7 @@ func writeFile(t testing.TB, path string, data []byte) {
 	}
 }
 
-// run stands for all programs: it prints its folder and words.
+// run replaces all programs. It prints its directory and arguments.
 func (s *scenario) run(_ context.Context, c sys.Command) error {
 	words := strings.Join(append([]string{c.Path}, c.Args...), " ")
 	s.mu.Lock()
@@ -363,7 +363,7 @@ func (u *loadedUnit) check(name, kind, want string) {
 	}
 }
 
-// stack tells what a stack file generates, a line for each line of text.
+// stack returns what a stack file generates, one string per line of text.
 func (s *scenario) stack(path string) []string {
 	st, ds := s.l.Stack(s.task, filepath.Join(s.root, path))
 	var lines []string

@@ -6,7 +6,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Names of files with a meaning.
+// Reserved file names.
 const (
 	DefaultName          = "terragrunt.hcl"
 	DefaultJSONName      = "terragrunt.hcl.json"

@@ -9,7 +9,7 @@ import (
 
 func Quote(s string) string { return strconv.Quote(s) }
 
-// Nearest is the name that a misspelled one most likely means, or "".
+// Nearest returns the name that is most similar to a misspelled one, or "".
 func Nearest(given string, names []string) string {
 	best, bestAt := "", 3
 	if len(given) < 4 {
@@ -23,8 +23,7 @@ func Nearest(given string, names []string) string {
 	return best
 }
 
-// distance is how many letters must be added, taken or changed, counted no
-// further than limit.
+// distance returns the edit distance of two names, or at least limit if it exceeds that.
 func distance(a, b string, limit int) int {
 	if diff := len(a) - len(b); diff >= limit || -diff >= limit {
 		return limit
