@@ -17,8 +17,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// TestPeer runs the same provisioners by OpenTofu and by us against the same
-// kind of server, and compares the lines of output and what lies on the server.
+// TestPeer runs the same provisioners with OpenTofu and with Terrace against the same kind
+// of server, and compares the output and the files on the server.
 func TestPeer(t *testing.T) {
 	tofu := os.Getenv("TERRACE_TEST_TOFU")
 	if tofu == "" {
@@ -107,7 +107,7 @@ func peerLines(t *testing.T, tofu, dir, socket, typ, text string, s *server) (ou
 	return out
 }
 
-// tree lists files with mode and size.
+// tree returns the files with mode and size.
 func tree(t *testing.T, dir string) (out []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
