@@ -21,7 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// entry is one entry of an archive that a test makes.
+// entry is an entry of a test archive.
 type entry struct {
 	name, text, link string
 	typ              byte
@@ -91,7 +91,7 @@ func gz(t testing.TB, in []byte) []byte {
 	return b.Bytes()
 }
 
-// unpack unpacks into a folder and returns what is in it.
+// unpack unpacks into a directory and returns its content.
 func unpack(t testing.TB, in []byte, kind Kind, lim Limits) (map[string]string, error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -176,7 +176,7 @@ func TestUnpack(t *testing.T) {
 	}
 }
 
-// command compresses with a program of the machine, or skips that kind.
+// command compresses with an installed program. Without the program, it skips that format.
 func command(t testing.TB, in []byte, name string, args ...string) []byte {
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -332,6 +332,6 @@ func FuzzUnpack(f *testing.F) {
 		if kind < 0 || kind >= len(kinds) {
 			return
 		}
-		_, _ = unpack(t, in, kinds[kind], Limits{Bytes: 1 << 20, Files: 100}) // reports what is written outside
+		_, _ = unpack(t, in, kinds[kind], Limits{Bytes: 1 << 20, Files: 100}) // reports files that are written outside
 	})
 }

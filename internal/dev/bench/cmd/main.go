@@ -1,5 +1,5 @@
-// Command cmd writes the benchmark workloads and times one or two binaries on
-// them, in turns. See docs/benchmarks.md.
+// Command cmd writes the benchmark workloads and times one or two binaries on them,
+// alternating. See docs/benchmarks.md.
 package main
 
 import (
@@ -114,7 +114,8 @@ func parse(args []string) (*options, error) {
 	return o, nil
 }
 
-// timeOne runs all operations on one workload, the binaries in turns: a b, b a, …
+// timeOne runs all operations on one workload, alternating between the binaries: a b, b a,
+// …
 func timeOne(ctx context.Context, o *options, workload string, n int) error {
 	var sides []*bench.Bench
 	for i, binary := range o.binaries {

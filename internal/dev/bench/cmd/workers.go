@@ -13,7 +13,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/dev/bench"
 )
 
-// workers times runs of an estate on workers of a Temporal server, beside one process.
+// workers times runs of an estate on workers of a Temporal server, compared with one
+// process.
 func workers(ctx context.Context, args []string) (err error) {
 	w := &bench.Workers{}
 	flags := flag.NewFlagSet("workers", flag.ContinueOnError)
@@ -66,7 +67,7 @@ func workers(ctx context.Context, args []string) (err error) {
 	per := func(d time.Duration) string {
 		return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000/float64(w.Units))
 	}
-	var one, first *bench.WorkersFigures // in one process, and the first on workers
+	var one, first *bench.WorkersFigures // in one process, and the first run on workers
 	var firstCount int
 	for _, n := range counts {
 		if n == 0 {
