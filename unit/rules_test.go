@@ -24,23 +24,22 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// TestScenarios runs the archives in testdata/scenarios. Each holds a tree and
-// what is expected of it; $ROOT stands for the folder that the tree is written
-// out in, and a unit is named by its folder or file, with :MODULE after it for
-// a module of an environment file.
+// TestScenarios runs the archives in testdata/scenarios. Each contains a tree and the expected
+// results. $ROOT is the directory into which the tree is written. A unit is named by its
+// directory or file, followed by :MODULE for a module of an environment file.
 //
 //	want/UNIT.json    parts of the unit as rendered; "absent" keys are checked by null
-//	want/UNIT.inputs  the inputs, all of them, as JSON
-//	want/UNIT.edges   the units that it comes after
+//	want/UNIT.inputs  all inputs, as JSON
+//	want/UNIT.edges   the units that it depends on
 //	want/UNIT.files   the files that were read
 //	want/UNIT.errors  FILE:LINE TEXT for each error; want/UNIT.warnings likewise
 //	want/UNIT.failed  the errors of computing the inputs with outputs
 //	want/UNIT.notes   FILE:LINE TEXT for each note of its messages
 //	want/UNIT.hcl     the unit as rendered in HCL
 //	want/UNIT.stack   what is generated from a stack file
-//	want/runs         how often run_cmd ran, by its words
-//	want/fetched      the targets whose outputs were asked for
-//	outputs.json      outputs by target, those of others do not exist
+//	want/runs         how often run_cmd ran, by its arguments
+//	want/fetched      the targets whose outputs were fetched
+//	outputs.json      outputs by target; other targets have none
 //	config.json       {"command", "features", "env", "tolerant"}
 func TestScenarios(t *testing.T) {
 	paths, err := filepath.Glob("testdata/scenarios/*.txtar")

@@ -151,7 +151,7 @@ func (b *container) authorize(ctx context.Context, r *http.Request) error {
 	return nil
 }
 
-// has reports whether the account's key is configured.
+// has reports whether the account's key is known.
 func (b *container) has() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -115,8 +115,8 @@ var settings = []struct{ env, name string }{
 }
 
 // withEnv adds values from the environment that are not in the connection string. Without
-// sslmode, unencrypted connections are refused, as in OpenTofu and Terraform. If a service
-// file is used, its sslmode is not known here, so nothing is added.
+// sslmode, unencrypted connections are refused, as in OpenTofu and Terraform. A service
+// file may contain sslmode, so with one there is no such default.
 func withEnv(connStr string, env sys.Env) string {
 	if env.Get("PGSSLMODE") == "" && env.Get("PGSERVICE") == "" && !strings.Contains(connStr, "service=") {
 		env = env.With("PGSSLMODE=require")

@@ -13,8 +13,8 @@ import (
 )
 
 // A KeyServer is a stand-in for services that create data keys: the key management service
-// of AWS and the transit engine of OpenBao. Its encryption prepends the version of the key
-// and reverses the text.
+// of AWS and the transit engine of OpenBao. Its encryption flips bits of the text and
+// prepends the version of the key.
 type KeyServer struct {
 	URL, Token string
 
