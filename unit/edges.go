@@ -293,7 +293,7 @@ func (c *evaluator) mustExist(target Target, at *source.Range) {
 			return
 		}
 	}
-	ds := diag.Errorf(diag.CodeUnitDependencyNotFound, at, "Dependency not found", "There is no folder or file %s that could be depended on.", path)
+	ds := diag.Errorf(diag.CodeUnitDependencyNotFound, at, "Dependency not found", "There is no directory or file %s that could be depended on.", path)
 	ds[0].Code, ds[0].Extra = diag.CodeUnitDependencyNotFound, NotFound(path)
 	c.fail(ds)
 }

@@ -244,7 +244,7 @@ func (c *evaluator) configAt(path, dir string, at *source.Range, summary string)
 	if c.l.disk.IsDir(full) {
 		name := c.l.unitFile(full)
 		if name == "" {
-			c.errorf(at, diag.CodeUnitFileNotFound, summary, "There is no %s in the folder %s.", c.l.env.configName(), full)
+			c.errorf(at, diag.CodeUnitFileNotFound, summary, "There is no %s in the directory %s.", c.l.env.configName(), full)
 			return "", false
 		}
 		return name, true

@@ -41,7 +41,7 @@ func (n *depNode) withMocks(c *evaluator, v cty.Value, has bool) cty.Value {
 	}
 	target, _ := n.target(c)
 	return c.errorf(at, diag.CodeUnitNoOutputs, "Dependency without outputs", "The dependency %q (%s) has no outputs in its state, most likely since it was not applied yet or is destroyed, and this run plans none for it. "+
-		"Apply it first; or take it into the run, where its planned outputs stand in for those that do not exist yet: \"run --all plan\" in a folder above both, with --filter 'NAME...' for a unit and all that it needs; or %s.", n.label, target, mock)
+		"Apply it first; or take it into the run, where its planned outputs stand in for those that do not exist yet: \"run --all plan\" in a directory above both, with --filter 'NAME...' for a unit and all that it needs; or %s.", n.label, target, mock)
 }
 
 // mocksWithoutOutputs returns the mock outputs of a dependency that is disabled or skips its

@@ -220,7 +220,7 @@ func (c *evaluator) stackDir(p stackPart, d *decoder) (string, bool) {
 	}
 	dir := filepath.Join(root, filepath.FromSlash(path))
 	if path == "" || filepath.IsAbs(path) || dir == root || !strings.HasPrefix(dir, root+string(filepath.Separator)) {
-		c.errorf(&at, diag.CodeUnitStackPath, "Invalid path in a stack", "The path %q must be relative and lead to a folder within the stack.", path)
+		c.errorf(&at, diag.CodeUnitStackPath, "Invalid path in a stack", "The path %q must be relative and lead to a directory within the stack.", path)
 		return "", false
 	}
 	return dir, true
@@ -238,7 +238,7 @@ func (c *evaluator) distinct(items []StackItem) []StackItem {
 		}
 		names[it.Name] = it
 		if first := dirs[it.Dir]; first != nil {
-			c.add(codeErr(&it.At, diag.CodeUnitStackDuplicate, "Duplicate path in a stack", "The %s %q at %s goes to the same folder.", first.Kind, first.Name, first.At))
+			c.add(codeErr(&it.At, diag.CodeUnitStackDuplicate, "Duplicate path in a stack", "The %s %q at %s goes to the same directory.", first.Kind, first.Name, first.At))
 			continue
 		}
 		dirs[it.Dir] = it

@@ -169,7 +169,7 @@ func codeErr(at *source.Range, code, summary, format string, args ...any) diag.L
 func (l *Loader) locate(path string) (string, diag.List) {
 	if !filepath.IsAbs(path) {
 		if l.env.WorkingDir == "" {
-			return "", codeErr(nil, diag.CodeUnitRelativePath, "Relative path", "The path %q is relative, and no folder is known that it could count from.", path)
+			return "", codeErr(nil, diag.CodeUnitRelativePath, "Relative path", "The path %q is relative, and no directory is known that it could count from.", path)
 		}
 		path = filepath.Join(l.env.WorkingDir, path)
 	}

@@ -224,7 +224,7 @@ func (w *backStep) foreign(d *document) (out []reason) {
 		out = append(out, reason{d.path, at, fmt.Sprintf(format, args...)})
 	}
 	for _, b := range d.blocks("module") {
-		no(b.DefRange(), "Terragrunt has no module blocks: each module needs a folder with a unit file of its own")
+		no(b.DefRange(), "Terragrunt has no module blocks: each module needs a directory with a unit file of its own")
 	}
 	for name, a := range d.body.Attributes {
 		switch name {
@@ -415,7 +415,7 @@ func (w *backStep) rewrite(d *document, b *backDoc) (added []string, out []reaso
 			if names[name] == "include."+name {
 				d.replaceRange(ref.SourceRange(), fmt.Sprintf("get_parent_terragrunt_dir(%q)", name))
 			} else {
-				no(ref.SourceRange(), "the folder of a file that is read is not known in Terragrunt")
+				no(ref.SourceRange(), "the directory of a file that is read is not known in Terragrunt")
 			}
 			continue
 		}

@@ -106,7 +106,7 @@ func swap(path string, perm fs.FileMode, write func(io.Writer) error, sync func(
 	if err != nil {
 		_ = os.Remove(f.Name())
 		if info, statErr := os.Stat(path); statErr == nil && info.IsDir() {
-			return &fs.PathError{Op: "write", Path: path, Err: errors.New("it is a folder")}
+			return &fs.PathError{Op: "write", Path: path, Err: errors.New("it is a directory")}
 		}
 	}
 	return named(err, path)

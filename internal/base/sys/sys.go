@@ -115,7 +115,7 @@ func Real() (*System, error) {
 	withoutSamples()
 	dir, err := os.Getwd()
 	if err != nil {
-		return nil, fmt.Errorf("cannot find the working folder: %w", err)
+		return nil, fmt.Errorf("cannot find the working directory: %w", err)
 	}
 	var gc collector
 	gc.begin()

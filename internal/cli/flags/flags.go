@@ -105,7 +105,7 @@ func NoColor() command.Flag {
 // TestDirectory returns -test-directory.
 func TestDirectory(into *string) command.Flag {
 	*into = "tests"
-	return command.Text(into, "test-directory", "path", "The folder of test files, \"tests\" by default.").Completes(command.Folders)
+	return command.Text(into, "test-directory", "path", "The directory of test files, \"tests\" by default.").Completes(command.Folders)
 }
 
 // View returns the flags that every command accepts, before and after arguments.

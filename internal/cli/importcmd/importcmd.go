@@ -56,7 +56,7 @@ block. "import" blocks in the configuration do the same as part of a plan.`,
 		Prepare: func() (command.Flags, command.Run) {
 			o := &options{input: true, parallelism: 10}
 			fs := command.Flags{
-				command.Text(&o.config, "config", "path", "The folder of the configuration, if it is not the working folder.").Completes(command.Folders),
+				command.Text(&o.config, "config", "path", "The directory of the configuration, if it is not the working directory.").Completes(command.Folders),
 				command.Bool(&o.input, "input", "Do not ask for input. Missing variables are errors then."),
 			}
 			fs = append(append(fs, o.state.Lock.Flags()...), flags.NoColor(),

@@ -80,7 +80,7 @@ func (o *initOptions) flags(cloud *bool) command.Flags {
 	lock := o.State.Lock.Flags()
 	lock[0].Help = "Do not hold a state lock while state is migrated."
 	fs = append(append(fs, lock...), flags.NoColor(),
-		command.List(&o.pluginDirs, "plugin-dir", "path", "A folder with provider packages, in place of all others. May be repeated.").Completes(command.Folders),
+		command.List(&o.pluginDirs, "plugin-dir", "path", "A directory with provider packages, in place of all others. May be repeated.").Completes(command.Folders),
 		command.Bool(&o.reconfigure, "reconfigure", "Take the backend configuration as it is, without regard to what was configured before."),
 		command.Bool(&o.migrate, "migrate-state", "Take the backend configuration as it is and copy existing state to it."),
 		command.Bool(&o.upgrade, "upgrade", "Install the latest module and provider versions that the constraints allow."),

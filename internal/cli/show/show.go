@@ -42,7 +42,7 @@ form. If no path is specified, the current state will be shown.`,
 			fs := command.Flags{
 				command.Bool(&o.state, "state", "Show the latest state snapshot of the current workspace. This is the default."),
 				command.Text(&o.plan, "plan", "FILE", "Show the plan in a saved plan file.").Completes(command.Files),
-				command.Bool(&o.config, "config", "Show the configuration of the working folder. Only with -json."),
+				command.Bool(&o.config, "config", "Show the configuration of the working directory. Only with -json."),
 				command.Text(&o.module, "module", "DIR", "Show the configuration of one module alone. Only with -json.").Completes(command.Folders),
 			}
 			json := o.json.Flags()

@@ -8,9 +8,9 @@ import (
 
 // effects are names with effects outside of the program, and the alternatives.
 var effects = map[string]string{
-	"os.Getwd":                      "take the folder as an argument",
-	"os.Chdir":                      "take the folder as an argument",
-	"path/filepath.Abs":             "it asks for the working folder; take it as an argument and join",
+	"os.Getwd":                      "take the directory as an argument",
+	"os.Chdir":                      "take the directory as an argument",
+	"path/filepath.Abs":             "it asks for the working directory; take it as an argument and join",
 	"os.Getenv":                     "take a sys.Env or the value",
 	"os.LookupEnv":                  "take a sys.Env or the value",
 	"os.Environ":                    "take a sys.Env",
@@ -21,7 +21,7 @@ var effects = map[string]string{
 	"os.UserHomeDir":                "use sys.System.Home",
 	"os.UserCacheDir":               "use sys.System.Home",
 	"os.UserConfigDir":              "use sys.System.Home",
-	"os.TempDir":                    "take the folder as an argument",
+	"os.TempDir":                    "take the directory as an argument",
 	"os.Hostname":                   "use sys.System.Host",
 	"os.Executable":                 "use sys.System.Executable",
 	"os.Args":                       "use sys.System.Args",
@@ -78,9 +78,9 @@ var apart = map[string]bool{
 // excused are single uses of effects in other packages, with the reason.
 var excused = map[string]string{
 	"internal/base/filelock path/filepath.Abs":        "the table of locks of the process needs one name for a file",
-	"internal/provider/install path/filepath.Abs":     "the target of a link must not depend on the folder of the link",
-	"internal/lang/funcs path/filepath.Abs":           "only of what is absolute already, if the scope has a folder",
-	"engine path/filepath.Abs":                        "embedders may name a folder relative to their own",
+	"internal/provider/install path/filepath.Abs":     "the target of a link must not depend on the directory of the link",
+	"internal/lang/funcs path/filepath.Abs":           "only of what is absolute already, if the scope has a directory",
+	"engine path/filepath.Abs":                        "embedders may name a directory relative to their own",
 	"internal/base/readfile time.Now":                 "the deadline of a read is by the clock of the machine",
 	"internal/base/readfile time.Since":               "how old a file is, the system and its file system say by one clock",
 	"internal/dev/lint os.ReadFile":                   "the source of the module",

@@ -120,7 +120,7 @@ func forPackages(ctx context.Context, w Wanted, o Options, use func(*job, local,
 	}
 	tmp, err := os.MkdirTemp("", "terrace-providers-*")
 	if err != nil {
-		return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to make a temporary folder", "%s.", err)
+		return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to make a temporary directory", "%s.", err)
 	}
 	defer os.RemoveAll(tmp)
 	in := &installer{o: o, want: want}

@@ -35,7 +35,7 @@ func localExec(ctx context.Context, r Request) error {
 	}
 	dir := within(r.Dir, a.text("working_dir"))
 	if _, err := os.Stat(dir); err != nil { // otherwise the operating system's error would name the program
-		return commandError(command, fmt.Errorf("working folder: %w", err), "")
+		return commandError(command, fmt.Errorf("working directory: %w", err), "")
 	}
 	lines, last := newLiner(r.Output), &tail{n: outputInError}
 	out := io.MultiWriter(lines, last)

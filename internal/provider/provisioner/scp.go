@@ -189,7 +189,7 @@ func (s *sender) folder(ctx context.Context, dir string, above []string) error {
 	}
 	for _, up := range above {
 		if up == real {
-			return fmt.Errorf("%s leads back into a folder that contains it", dir)
+			return fmt.Errorf("%s leads back into a directory that contains it", dir)
 		}
 	}
 	above = append(above[:len(above):len(above)], real)
@@ -212,7 +212,7 @@ func (s *sender) folder(ctx context.Context, dir string, above []string) error {
 		case info.Mode().IsRegular():
 			err = s.path(e.Name(), path)
 		default:
-			err = fmt.Errorf("%s is neither a file nor a folder", path)
+			err = fmt.Errorf("%s is neither a file nor a directory", path)
 		}
 		if err != nil {
 			return err

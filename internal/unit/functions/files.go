@@ -180,7 +180,7 @@ func (k *call) markRead(args []string) (cty.Value, error) {
 func (k *call) markGlob(args []string) (cty.Value, error) {
 	if args[0] == "--terragrunt-boundary" {
 		if len(args) != 3 {
-			return cty.NilVal, errors.New("--terragrunt-boundary needs a folder, and the pattern after it")
+			return cty.NilVal, errors.New("--terragrunt-boundary needs a directory, and the pattern after it")
 		}
 		args = args[2:]
 	}

@@ -93,7 +93,7 @@ func (k *call) find(dir string, args []string) (cty.Value, error) {
 	if len(args) > 1 {
 		return cty.StringVal(args[1]), nil
 	}
-	return cty.NilVal, fmt.Errorf("there is no %s in any folder above %s", name, dir)
+	return cty.NilVal, fmt.Errorf("there is no %s in any directory above %s", name, dir)
 }
 
 func (k *call) includePath(label []string, from bool) (cty.Value, error) {

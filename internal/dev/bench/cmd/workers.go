@@ -21,7 +21,7 @@ func workers(ctx context.Context, args []string) (err error) {
 	flags.StringVar(&w.Terrace, "terrace", "", "the program, with terrace-worker beside it")
 	flags.StringVar(&w.Server, "server", "", "the program of examples/temporal")
 	flags.StringVar(&w.Provider, "provider", "", "the program of internal/provider/testprovider/cmd/terraform-provider-test")
-	flags.StringVar(&w.Dir, "dir", "", "a new folder to work in, and to leave everything in; a temporary folder if not given")
+	flags.StringVar(&w.Dir, "dir", "", "a new directory to work in, and to leave everything in; a temporary directory if not given")
 	flags.IntVar(&w.Units, "units", 100, "how many units there are")
 	flags.DurationVar(&w.Call, "call", 2*time.Second, "how long a call of the provider takes, one for each unit")
 	flags.IntVar(&w.Slots, "slots", 4, "how many units a worker has at once")
