@@ -91,7 +91,7 @@ func newScenario(t *testing.T, ar *txtar.Archive) *scenario {
 func (s *scenario) put(folder string) {
 	s.t.Helper()
 	if s.files[folder] == nil {
-		s.t.Fatalf("there is no folder %q", folder)
+		s.t.Fatalf("there is no directory %q", folder)
 	}
 	_ = filepath.WalkDir(s.dir, func(p string, d fs.DirEntry, _ error) error {
 		if !d.IsDir() {

@@ -72,7 +72,7 @@ func TestWorkingDir(t *testing.T) {
 		t.Errorf("a blank in a source: %s", got)
 	}
 	if got := unit.WorkingDir("/tmp/tg3", "", "/dl"); got != "/dl/ZaSP3tDKJP31BrqldPodgcivK-w/AeSuHNYCSINJXhrm3M-Lad-1MAM" {
-		t.Errorf("with a download folder: %s", got)
+		t.Errorf("with a download directory: %s", got)
 	}
 }
 

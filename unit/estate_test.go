@@ -55,7 +55,7 @@ func realEnv(root string) unit.Env {
 func TestEstate(t *testing.T) {
 	root, peer := os.Getenv("TERRACE_TEST_ESTATE"), os.Getenv("TERRACE_TEST_TERRAGRUNT")
 	if root == "" || peer == "" {
-		t.Skip("SKIP: TERRACE_TEST_ESTATE names no folder with units, or TERRACE_TEST_TERRAGRUNT no Terragrunt 1.1.3")
+		t.Skip("SKIP: TERRACE_TEST_ESTATE names no directory with units, or TERRACE_TEST_TERRAGRUNT no Terragrunt 1.1.3")
 	}
 	cacheDir := os.Getenv("TERRACE_TEST_ESTATE_CACHE")
 	files := unitFiles(t, root)
@@ -234,7 +234,7 @@ func unknownAsNull(theirs, ours any) any {
 func TestEstateSpeed(t *testing.T) {
 	root := os.Getenv("TERRACE_TEST_ESTATE_SPEED")
 	if root == "" {
-		t.Skip("SKIP: TERRACE_TEST_ESTATE_SPEED names no folder with units")
+		t.Skip("SKIP: TERRACE_TEST_ESTATE_SPEED names no directory with units")
 	}
 	files := unitFiles(t, root)
 	sort.Strings(files)

@@ -127,15 +127,15 @@ func TestFilesBeyond(t *testing.T) {
 	k.expect("estate", []string{"[live/a] plan: 1 to add"}, "plan")
 	out, err := k.on("estate/live", "plan")
 	text := strings.Join(strings.Fields(strings.ReplaceAll(out, "│", "")), " ")
-	for _, want := range []string{"Folder outside of the run's files", "a/terragrunt.hcl line 1", "needs the module " + filepath.Join(k.dir, "estate/modules/m")} {
+	for _, want := range []string{"Directory outside of the run's files", "a/terragrunt.hcl line 1", "needs the module " + filepath.Join(k.dir, "estate/modules/m")} {
 		if err == nil || !strings.Contains(text, want) {
-			t.Errorf("a module beside the folder: %v, and %q is not told:\n%s", err, want, out)
+			t.Errorf("a module beside the directory: %v, and %q is not told:\n%s", err, want, out)
 		}
 	}
 	k.write(map[string]string{"estate/live/c/terragrunt.hcl": "include \"root\" { path = find_in_parent_folders(\"up.hcl\") }\nterraform { source = \".\" }\n", "estate/live/c/main.tf": "", "estate/up.hcl": ""})
 	k.must(os.RemoveAll(filepath.Join(k.dir, "estate/live/a")))
 	out, err = k.on("estate/live", "plan")
 	if text := strings.Join(strings.Fields(strings.ReplaceAll(out, "│", "")), " "); err == nil || !strings.Contains(text, "needs the file "+filepath.Join(k.dir, "estate/up.hcl")) {
-		t.Errorf("a file above the folder: %v\n%s", err, out)
+		t.Errorf("a file above the directory: %v\n%s", err, out)
 	}
 }

@@ -158,7 +158,7 @@ func unitFiles(t testing.TB, root string) []string {
 func TestEstate(t *testing.T) {
 	root := os.Getenv("TERRACE_TEST_ESTATE")
 	if root == "" {
-		t.Skip("SKIP: TERRACE_TEST_ESTATE names no folder with units")
+		t.Skip("SKIP: TERRACE_TEST_ESTATE names no directory with units")
 	}
 	env := unit.Env{WorkingDir: root, Machine: unit.Machine{Environ: os.Environ(), Run: sys.NoChildren}}
 	plan, err := migrate.Imports(context.Background(), env, unitFiles(t, root), nil)

@@ -285,8 +285,8 @@ func TestRunRefuses(t *testing.T) {
 	if err := Run(ended, sh(t, "true")); !errors.Is(err, ErrInterrupted) || !errors.Is(err, context.Canceled) {
 		t.Errorf("context that has ended: %v", err)
 	}
-	if err := Run(t.Context(), Command{Path: "/bin/true"}); err == nil || !strings.Contains(err.Error(), "working folder") {
-		t.Errorf("no folder: %v", err)
+	if err := Run(t.Context(), Command{Path: "/bin/true"}); err == nil || !strings.Contains(err.Error(), "working directory") {
+		t.Errorf("no directory: %v", err)
 	}
 	if err := Run(t.Context(), Command{Path: "no-such-program", Dir: "/"}); !errors.Is(err, exec.ErrNotFound) {
 		t.Errorf("no program: %v", err)

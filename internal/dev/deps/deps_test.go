@@ -283,7 +283,7 @@ const packageOrder = `
 	internal/temporal/flow, internal/base/sys < internal/temporal/worker;
 	internal/cli, internal/temporal/connect, internal/temporal/follow, internal/temporal/worker < internal/temporal/program;
 	internal/temporal/program < cmd/terrace-worker;
-	# For programs that embed Terrace: what the command line does to a folder.
+	# For programs that embed Terrace: what the command line does to a directory.
 	internal/workdir/setup < .;
 
 	# Beside the house: tests of the whole and tools.

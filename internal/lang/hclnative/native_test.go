@@ -213,7 +213,7 @@ func FuzzSameAsHCL(f *testing.F) {
 func TestCorpus(t *testing.T) {
 	root := os.Getenv("HCL_CORPUS")
 	if root == "" {
-		t.Skip("HCL_CORPUS names no folder with configuration")
+		t.Skip("HCL_CORPUS names no directory with configuration")
 	}
 	var files, size, refused atomic.Int64
 	paths := make(chan string)

@@ -277,7 +277,7 @@ func TestFaults(t *testing.T) {
 				p.Zip = registrytest.Zip(t, "../../terraform-provider-aa_v1.1.0", "evil")
 			}
 			return false
-		}, "leads out of its folder"},
+		}, "leads out of its directory"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b, s, p := online(t, cliconfig.Direct)

@@ -78,7 +78,7 @@ func TestInstalledFromOnePlace(t *testing.T) {
 				_, ds = ps[aa].Exe(context.Background())
 			}
 			if ds.HasErrors() != (remembered == nil) {
-				t.Errorf("folder %d, plugin cache %q: %v", i, pluginCache, ds.Err())
+				t.Errorf("directory %d, plugin cache %q: %v", i, pluginCache, ds.Err())
 			}
 			if i == 0 {
 				locked = b.locked

@@ -189,8 +189,8 @@ func TestWhoShares(t *testing.T) {
 		{"other credentials", func(s *source) { s.env = []string{"HOME=/h", "KEY=2"} }, "x", true, 2},
 		{"more environment", func(s *source) { s.env = []string{"HOME=/h", "KEY=1", "REGION="} }, "x", true, 2},
 		{"a value that looks like two variables", func(s *source) { s.env = []string{"HOME=/h\nKEY=1"} }, "x", true, 2},
-		{"other folder", func(s *source) { s.dir = "/b" }, "x", false, 2},
-		{"other folder, which does not matter", func(s *source) { s.dir = "/b" }, "x", true, 1},
+		{"other directory", func(s *source) { s.dir = "/b" }, "x", false, 2},
+		{"other directory, which does not matter", func(s *source) { s.dir = "/b" }, "x", true, 1},
 		{"not to be shared", func(s *source) { s.path = "" }, "x", true, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

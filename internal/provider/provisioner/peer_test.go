@@ -39,7 +39,7 @@ func TestPeer(t *testing.T) {
 		{"content", "file", "content = \"x\"\ndestination = \"dest/it's\"", object{"content": str("x"), "destination": str("dest/it's")}},
 		{"folder", "file", "source = \"d\"\ndestination = \"dest\"", object{"source": str("d"), "destination": str("dest")}},
 		{"contents", "file", "source = \"d/\"\ndestination = \"dest\"", object{"source": str("d/"), "destination": str("dest")}},
-		{"new folder", "file", "source = \"d\"\ndestination = \"other\"", object{"source": str("d"), "destination": str("other")}},
+		{"new directory", "file", "source = \"d\"\ndestination = \"other\"", object{"source": str("d"), "destination": str("other")}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -157,7 +157,7 @@ func TestLocalExec(t *testing.T) {
 		{"environment wins", object{"command": str("echo $BASE"), "quiet": cty.True, "environment": cty.MapVal(object{"BASE": str("2")})}, []string{"local-exec: Executing: Suppressed by quiet=true", "2"}, ""},
 		{"status", object{"command": str("echo hi; exit 3"), "quiet": cty.True}, nil, "Error running command 'echo hi; exit 3': exit status 3. Output: hi"},
 		{"no program", object{"command": str("x"), "interpreter": strs("nonesuch-program")}, nil, `"nonesuch-program": executable file not found`},
-		{"no folder", object{"command": str("x"), "working_dir": str("nowhere")}, nil, "nowhere: no such file or directory"},
+		{"no directory", object{"command": str("x"), "working_dir": str("nowhere")}, nil, "nowhere: no such file or directory"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -750,19 +750,19 @@ func testFile(t *testing.T, host ssh.Signer, sink bool) {
 	}{
 		{"content", object{"content": str("abc"), "destination": str("c")}, "c", "abc", ""},
 		{"empty content", object{"content": str(""), "destination": str("c")}, "c", "", ""},
-		{"content into a folder", object{"content": str("abc"), "destination": str("dest")}, "dest/tf-file-content", "abc", ""},
+		{"content into a directory", object{"content": str("abc"), "destination": str("dest")}, "dest/tf-file-content", "abc", ""},
 		{"much content", object{"content": str(big), "destination": str("c")}, "c", big, ""},
 		{"replaces", object{"content": str("new"), "destination": str("old")}, "old", "new", ""},
 		{"odd name", object{"content": str("abc"), "destination": str("it's $HOME \"x\"")}, "it's $HOME \"x\"", "abc", ""},
 		{"file", object{"source": str("d/f"), "destination": str("g")}, "g", "f", ""},
-		{"file into a folder", object{"source": str("d/f"), "destination": str("dest/")}, "dest/f", "f", ""},
+		{"file into a directory", object{"source": str("d/f"), "destination": str("dest/")}, "dest/f", "f", ""},
 		{"folder", object{"source": str("d"), "destination": str("dest")}, "dest/d/sub/g.sh", "g", ""},
-		{"contents of a folder", object{"source": str("d/"), "destination": str("dest")}, "dest/sub/g.sh", "g", ""},
-		{"folder that is not there", object{"source": str("d"), "destination": str("newdest")}, "newdest/sub/g.sh", "g", ""},
+		{"contents of a directory", object{"source": str("d/"), "destination": str("dest")}, "dest/sub/g.sh", "g", ""},
+		{"directory that is not there", object{"source": str("d"), "destination": str("newdest")}, "newdest/sub/g.sh", "g", ""},
 		{"link", object{"source": str("d"), "destination": str("dest")}, "dest/d/link", "f", ""},
 		{"no parent", object{"content": str("abc"), "destination": str("nodir/x")}, "", "", "o such file or directory"},
 		{"no source", object{"source": str("nosuch"), "destination": str("x")}, "", "", "nosuch: no such file or directory"},
-		{"loop", object{"source": str("loop"), "destination": str("dest")}, "", "", "leads back into a folder that contains it"},
+		{"loop", object{"source": str("loop"), "destination": str("dest")}, "", "", "leads back into a directory that contains it"},
 	}
 	if !sink {
 		tests = append(tests, []struct {

@@ -55,7 +55,7 @@ func TestDeepMerge(t *testing.T) {
 // Paths between directories have slashes, and each default retry pattern compiles.
 func TestPathsAndPatterns(t *testing.T) {
 	if _, err := pathBetween("/a", "b", nil); err == nil {
-		t.Error("there is a path between an absolute and a relative folder")
+		t.Error("there is a path between an absolute and a relative directory")
 	}
 	if p, err := pathBetween("/a/b", "/a/c", nil); err != nil || p != "../c" {
 		t.Errorf("%s, %v", p, err)
