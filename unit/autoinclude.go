@@ -226,7 +226,7 @@ func (w *autoWriter) branch(x *hclsyntax.ConditionalExpr) hclsyntax.Expression {
 	return x.FalseResult
 }
 
-// template writes a template as a quoted string. ok is false if the template has a
+// template writes a template as a quoted string. It returns false if the template has a
 // directive that must be copied.
 func (w *autoWriter) template(x *hclsyntax.TemplateExpr) (string, bool) {
 	var out, plain strings.Builder

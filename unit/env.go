@@ -52,8 +52,8 @@ type Env struct {
 
 	// Outputs returns the outputs of a dependency. It is called on demand and at most once
 	// per target. The target is the ID of a unit or the directory of a stack. ok is false
-	// if the target has no outputs yet. An empty object means that it has none at all. nil
-	// means that no target has outputs.
+	// if there are none: the target has no outputs yet or, if v is an empty object, none at
+	// all. A nil Outputs means that no target has outputs.
 	Outputs OutputsFunc
 	// Tolerant makes missing outputs unknown instead of an error, as for render.
 	Tolerant bool

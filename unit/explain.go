@@ -223,7 +223,7 @@ func (w *walker) crossing(n node, ref hcl.Traversal, kind explanation.Kind) (exp
 }
 
 // evAt returns the evaluation of the file that contains a range. If no
-// file does, it returns the unit's evaluation and ok is false.
+// file does, it returns the unit's evaluation and false.
 func (x *explained) evAt(c *evaluator, at source.Range) (*evaluation, bool) {
 	if x.u.Path == at.Filename {
 		return x.u.e, true

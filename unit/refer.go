@@ -8,8 +8,8 @@ import (
 )
 
 // Refer computes a reference in the unit, such as local.region or
-// dependency.vpc.outputs.id. inputs contains the computed inputs. It is for callers outside
-// of the unit's file, such as a console.
+// dependency.vpc.outputs.id. The reference inputs is the
+// effective inputs. Refer is for callers outside of the unit's file, such as a console.
 func (u *Unit) Refer(t *demand.Task, ref hcl.Traversal) (cty.Value, diag.List) {
 	c := u.on(t, true)
 	var r resolved

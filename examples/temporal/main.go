@@ -114,8 +114,8 @@ func free() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// settings returns the configuration of a single-process server. at contains the addresses
-// of its parts.
+// settings returns the configuration of a single-process server, and the addresses of
+// its parts.
 func settings(host string, port int, db string) (*config.Config, map[primitives.ServiceName]static.Hosts, error) {
 	const loopback = "127.0.0.1"
 	c := &config.Config{

@@ -160,7 +160,7 @@ func statusError(resp *rest.Response) *StatusError {
 	return e
 }
 
-// document requests one document. out receives its data; nil ignores it.
+// document requests one document. It returns its data and the included resources.
 func (c *Client) document(ctx context.Context, q call) (data resource, also []resource, err error) {
 	resp, err := c.send(ctx, q)
 	if err != nil || len(resp.Body) == 0 {
