@@ -187,8 +187,8 @@ func fileOf(at *source.Range) string {
 	return at.Filename
 }
 
-// listJoin makes one list of both; with first, the upper layer's goes first, and
-// with once, equal elements stand once.
+// listJoin returns the join that concatenates two lists. If first is set, the upper layer's
+// list comes first. If once is set, each element occurs once.
 func listJoin(first, once bool) join {
 	return func(c *evaluator, _ string, lower, upper node) node {
 		a, b := lower.value(c), upper.value(c)
@@ -219,7 +219,7 @@ func listJoin(first, once bool) join {
 	}
 }
 
-// setJoin takes the upper value unless it is null, empty text or an empty list.
+// setJoin takes the upper value unless it is null, "" or an empty list.
 func setJoin(c *evaluator, _ string, lower, upper node) node {
 	v, _ := upper.value(c).Unmark()
 	if c.stuck() || !v.IsKnown() {
