@@ -209,7 +209,7 @@ func FuzzSameAsHCL(f *testing.F) {
 	})
 }
 
-// TestCorpus compares every file below the folder that HCL_CORPUS names.
+// TestCorpus compares every file below the directory that HCL_CORPUS names.
 func TestCorpus(t *testing.T) {
 	root := os.Getenv("HCL_CORPUS")
 	if root == "" {
