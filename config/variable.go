@@ -107,7 +107,7 @@ func (v *Variable) decodeDefault(s, typ *Setting, typeOK bool) diag.List {
 		return s.explain(errorAt(diag.CodeConfigInvalidDefault, s.Expr.Range(), "Invalid default value for variable",
 			"A null default value is not valid when nullable=false."))
 	}
-	return s.explain(ignoredAttributes(s.Expr, v.Type, "var."+v.Name))
+	return s.explain(IgnoredAttributes(s.Expr, v.Type, "var."+v.Name))
 }
 
 func isOverridden(s *Setting) bool {

@@ -217,6 +217,30 @@ func (ds List) Under(at *source.Range) List {
 	return ds
 }
 
+// Rename returns copies of the messages in which every range has the file name that name returns
+// for its own.
+func (ds List) Rename(name func(string) string) List {
+	move := func(at *source.Range) *source.Range {
+		if at == nil || at.Filename == "" {
+			return at
+		}
+		to := *at
+		to.Filename = name(at.Filename)
+		return &to
+	}
+	out := make(List, 0, len(ds))
+	for _, m := range ds {
+		to := *m
+		to.At, to.Context = move(m.At), move(m.Context)
+		to.Notes = slices.Clone(m.Notes)
+		for i := range to.Notes {
+			to.Notes[i].At = move(to.Notes[i].At)
+		}
+		out = append(out, &to)
+	}
+	return out
+}
+
 // About sets the address of messages that have none, and returns the list.
 func (ds List) About(address string) List {
 	for _, m := range ds {
@@ -267,7 +291,7 @@ func FromHCL(in hcl.Diagnostics) List {
 		if d.Summary == duplicateKey && secretKey(d) {
 			m.Detail = "Two different items produced the same key in this 'for' expression, which is not shown since it is sensitive. If duplicates are expected, use the ellipsis (...) after the value expression to group them by key."
 		}
-		m.Values = explainValues(d)
+		m.Values = explainValues(d, false)
 		m.Call = failedCall(d)
 		out = append(out, m)
 	}

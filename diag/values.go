@@ -14,14 +14,15 @@ import (
 )
 
 // Explain returns lines with the values of the references in an expression that was evaluated
-// in a context. It omits marked values.
-func Explain(x hcl.Expression, ctx *hcl.EvalContext) []string {
-	return explainValues(&hcl.Diagnostic{Expression: x, EvalContext: ctx})
+// in a context. It omits marked values. planning means that an unknown value becomes known
+// during apply; before a plan, for example in validate, all values of variables are unknown.
+func Explain(x hcl.Expression, ctx *hcl.EvalContext, planning bool) []string {
+	return explainValues(&hcl.Diagnostic{Expression: x, EvalContext: ctx}, planning)
 }
 
 // explainValues returns lines with the values of the references in a failed expression. It
 // omits marked values.
-func explainValues(d *hcl.Diagnostic) []string {
+func explainValues(d *hcl.Diagnostic, planning bool) []string {
 	if d.Expression == nil || d.EvalContext == nil {
 		return nil
 	}
@@ -40,7 +41,11 @@ func explainValues(d *hcl.Diagnostic) []string {
 			lines = append(lines, name+" has a value that is not shown")
 			continue
 		}
-		lines = append(lines, name+" "+describe(v))
+		if v.IsKnown() {
+			lines = append(lines, name+" "+describe(v))
+		} else if text := describeUnknown(v.Type(), planning); text != "" {
+			lines = append(lines, name+" "+text)
+		}
 	}
 	slices.Sort(lines)
 	return slices.Compact(lines)
@@ -58,15 +63,25 @@ func secretKey(d *hcl.Diagnostic) bool {
 	return v.ContainsMarked()
 }
 
-// describe returns a short description of a value: a primitive itself, otherwise the kind and
-// size.
+// describeUnknown returns a short description of an unknown value, or "" if there is nothing to
+// say about it.
+func describeUnknown(ty cty.Type, planning bool) string {
+	switch {
+	case ty == cty.DynamicPseudoType && planning:
+		return "will be known only after apply"
+	case ty == cty.DynamicPseudoType:
+		return ""
+	case planning:
+		return "is a " + ty.FriendlyName() + ", known only after apply"
+	}
+	return "is a " + ty.FriendlyName()
+}
+
+// describe returns a short description of a known value: a primitive itself, otherwise the kind
+// and size.
 func describe(v cty.Value) string {
 	ty := v.Type()
 	switch {
-	case !v.IsKnown() && ty == cty.DynamicPseudoType:
-		return "will be known only after apply"
-	case !v.IsKnown():
-		return "is a " + ty.FriendlyName() + ", known only after apply"
 	case v.IsNull():
 		return "is null"
 	case ty == cty.String:

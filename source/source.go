@@ -223,6 +223,19 @@ func (s *Set) File(path string) *File {
 	return f
 }
 
+// Adopt adds the file that another set has under a name, under a path in this set. It does nothing
+// if this set has the path already, or the other one does not have the name.
+func (s *Set) Adopt(path string, from *Set, name string) {
+	f := from.File(name)
+	if f == nil || s.File(path) != nil {
+		return
+	}
+	if from.Concealed(name) {
+		s.Conceal(path)
+	}
+	s.Add(&File{Path: path, Bytes: f.Bytes, Layer: f.Layer, Private: f.Private, Open: f.Open})
+}
+
 // LayerOf returns the layer of the file of a range, or nil.
 func (s *Set) LayerOf(at Range) *Layer {
 	if f := s.File(at.Filename); f != nil {

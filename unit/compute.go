@@ -262,9 +262,24 @@ func (c *evaluator) rawOpaque(e *evaluation, x *syntax.Expr) cty.Value {
 		if !diags.HasErrors() && v == cty.NilVal {
 			v = cty.DynamicVal
 		}
-		c.add(diag.FromHCL(diags))
+		c.add(diag.FromHCL(suggestFunctions(diags)))
 	}
 	return v
+}
+
+// suggestFunctions adds the nearest function of the unit language to messages about unknown
+// functions that contain no suggestion. The evaluation context does not have these functions.
+func suggestFunctions(diags hcl.Diagnostics) hcl.Diagnostics {
+	for _, d := range diags {
+		unknown, ok := hcl.DiagnosticExtra[hclsyntax.FunctionCallUnknownDiagExtra](d)
+		if !ok || strings.Contains(d.Detail, "Did you mean") {
+			continue
+		}
+		if near := syntax.Nearest(unknown.CalledFunctionName(), syntax.ContextFunctions()); near != "" {
+			d.Detail += fmt.Sprintf(" Did you mean %q?", near)
+		}
+	}
+	return diags
 }
 
 // tolerates reports whether a missing output is allowed here, and turns it into a warning.

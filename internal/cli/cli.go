@@ -76,6 +76,7 @@ func Table() *command.Table {
 			[]command.Command{scaffold.Command(), catalog.Command()},
 			help.Commands(),
 		),
+		Former:  former(),
 		Topics:  help.Topics(variables),
 		Global:  globalFlags,
 		Further: []command.Arg{{Name: "--NAME", Help: "Those global options of Terragrunt that mean the same to every command, such as --working-dir=DIR and --log-level=LEVEL."}},
@@ -267,4 +268,18 @@ func withoutPrograms(c *command.Call, words []string) ([]string, error) {
 		c.WithoutPrograms()
 	}
 	return words, err
+}
+
+// former returns the commands of earlier versions of Terragrunt.
+// Source: https://docs.terragrunt.com/migrate/cli-redesign/
+func former() map[string]string {
+	out := map[string]string{
+		"run-all": "run --all", "spin-up": "run --all apply", "tear-down": "run --all destroy",
+		"hclfmt": "hcl fmt", "hclvalidate": "hcl validate", "validate-inputs": "hcl validate --inputs",
+		"terragrunt-info": "info print", "render-json": "render --json -w", "output-module-groups": "find --dag --json", "graph-dependencies": "dag graph",
+	}
+	for _, name := range []string{"plan", "apply", "destroy", "output", "validate"} {
+		out[name+"-all"] = "run --all " + name
+	}
+	return out
 }

@@ -438,7 +438,7 @@ func (e *Estate) readStateOf(t *demand.Task, u *discovery.Unit, whole bool) (*st
 		return nil, ds
 	}
 	st, more := e.states.Read(t.Context(), where)
-	return st, append(ds.Errors(), more...)
+	return st, append(ds.Errors(), s.Outside(more)...)
 }
 
 // site prepares a unit for a reader of its state. The command does not run on units outside of

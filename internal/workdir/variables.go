@@ -10,11 +10,13 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/base/sys"
+	"github.com/terrace-iac/terrace/internal/lang"
 	"github.com/terrace-iac/terrace/source"
 )
 
@@ -122,14 +124,14 @@ func (g *GivenVariables) For(declared map[string]*config.Variable) (Variables, d
 			ds = append(ds, &diag.Message{
 				Code:    diag.CodeVarsUndeclaredFlag,
 				Summary: "Value for undeclared variable",
-				Detail:  fmt.Sprintf("A variable named %q was assigned %s, but the root module does not declare a variable of that name. To use this value, add a \"variable\" block to the configuration.", i.name, where),
+				Detail:  fmt.Sprintf("A variable named %q was assigned %s, but the root module does not declare a variable of that name.%s To use this value, add a \"variable\" block to the configuration.", i.name, where, lang.Suggest(i.name, declared)),
 				At:      i.added,
 			})
 		case source.VarFile:
 			strangers = append(strangers, i)
 		}
 	}
-	return out, append(ds, tellStrangers(strangers)...)
+	return out, append(ds, tellStrangers(strangers, declared)...)
 }
 
 // MissingErrors says that variables have no value, in the order of their declarations.
@@ -214,11 +216,15 @@ func (c *collector) given(f VarFlag) {
 
 func (c *collector) flag(f VarFlag) {
 	name, value, ok := strings.Cut(f.Value, "=")
-	if !ok { // the text may be a value
+	if !ok {
+		option := "A -var option"
+		if hclsyntax.ValidIdentifier(f.Value) { // otherwise the text may be a value
+			option = fmt.Sprintf("The -var option %q", f.Value)
+		}
 		c.ds = append(c.ds, &diag.Message{
 			Code:    diag.CodeVarsFlag,
 			Summary: "Invalid -var option",
-			Detail:  "A -var option is not correctly specified. Must be a variable name and value separated by an equals sign, like -var=\"key=value\".",
+			Detail:  option + " is not correctly specified. It must be a variable name and a value separated by an equals sign, like -var=\"key=value\".",
 			At:      f.At,
 		})
 		return
@@ -254,7 +260,7 @@ func (c *collector) read(layer *source.Layer, at *source.Range, text func() ([]b
 }
 
 // tellStrangers warns of the first two undeclared variables and counts the others.
-func tellStrangers(strangers []item) diag.List {
+func tellStrangers(strangers []item, declared map[string]*config.Variable) diag.List {
 	const most = 2
 	var ds diag.List
 	for i, s := range strangers {
@@ -272,8 +278,8 @@ func tellStrangers(strangers []item) diag.List {
 			Severity: diag.Warning,
 			Alone:    true,
 			Summary:  "Value for undeclared variable",
-			Detail: fmt.Sprintf("The root module does not declare a variable named %q but a value was found in file %q. If you meant to use this value, add a \"variable\" block to the configuration.\n\n"+
-				"To silence these warnings, use TF_VAR_... environment variables to provide certain \"global\" settings to all configurations in your organization. To reduce the verbosity of these warnings, use the -compact-warnings option.", s.name, s.value.From.Name),
+			Detail: fmt.Sprintf("The root module does not declare a variable named %q but a value was found in file %q.%s If you meant to use this value, add a \"variable\" block to the configuration.\n\n"+
+				"To silence these warnings, use TF_VAR_... environment variables to provide certain \"global\" settings to all configurations in your organization. To reduce the verbosity of these warnings, use the -compact-warnings option.", s.name, s.value.From.Name, lang.Suggest(s.name, declared)),
 			At: s.value.At,
 		})
 	}

@@ -66,7 +66,7 @@ block. "import" blocks in the configuration do the same as part of a plan.`,
 			fs = append(fs, o.state.VersionFlag())
 			return fs, func(ctx context.Context, c *command.Call) int {
 				if len(c.Args) != 2 {
-					return c.UsageError("Invalid number of arguments", "The import command expects two arguments")
+					return c.UsageError("Invalid number of arguments", "The import command expects two arguments, the address of a resource instance and the ID of an object"+given(c.Args)+".")
 				}
 				if !o.json.Use(c.Report) {
 					return 1
@@ -168,4 +168,15 @@ func done(c *command.Call) {
 	const rest = "The resources that were imported are shown above. These resources are now in"
 	c.Report.Human.Good("\nImport successful!\n\n" + rest + "\nyour " + view.Product + " state and will henceforth be managed by " + view.Product + ".\n\n")
 	c.Report.Stream.Log("Import successful! " + rest + " your " + view.Product + " state and will henceforth be managed by " + view.Product)
+}
+
+// given returns the end of a sentence that quotes the arguments of the command line.
+func given(args []string) string {
+	switch len(args) {
+	case 0:
+		return "; there are none"
+	case 1:
+		return fmt.Sprintf("; there is only %q", args[0])
+	}
+	return fmt.Sprintf("; there are %d", len(args))
 }

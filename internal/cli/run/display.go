@@ -30,45 +30,75 @@ func newDisplay(r *report.Reporter, command string, f *unitflags.Flags) display 
 	return display{log: &unitlog.Log{}, summary: s}
 }
 
-// repeats counts, for each warning without a source range, the units that reported it. The
-// zero value is ready to use. Its methods may be called concurrently.
+// repeats contains, for each warning, the units that reported it. The zero value is ready to use.
+// Its methods may be called concurrently.
 type repeats struct {
-	mu sync.Mutex
-	of map[[2]string]int
+	mu    sync.Mutex
+	first []repeated // in the order in which they were first reported
+	of    map[repeated][]string
 }
 
-// drop removes warnings without a source range that another unit has already reported. leftOut
-// reports their number at the end.
-func (p *repeats) drop(ds diag.List) diag.List {
+// A repeated is a warning without its position, which differs between units.
+type repeated struct{ summary, detail, address string }
+
+// drop removes the warnings of a unit that another unit has already reported. leftOut reports
+// them at the end. A warning of a check block is always kept, because its cause lies in the unit.
+func (p *repeats) drop(unit string, ds diag.List) diag.List {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.of == nil {
-		p.of = map[[2]string]int{}
+		p.of = map[repeated][]string{}
 	}
 	var out diag.List
 	for _, m := range ds {
-		if m.Severity == diag.Warning && m.At == nil && m.Address == "" {
-			key := [2]string{m.Summary, m.Detail}
-			if p.of[key]++; p.of[key] > 1 {
-				continue
-			}
+		if m.Severity != diag.Warning || m.Alone {
+			out = append(out, m)
+			continue
 		}
-		out = append(out, m)
+		key := repeated{m.Summary, m.Detail, m.Address}
+		units := p.of[key]
+		switch {
+		case len(units) == 0:
+			p.first = append(p.first, key)
+			out = append(out, m)
+		case units[0] == unit: // another place in the same unit
+			out = append(out, m)
+		}
+		if !slices.Contains(units, unit) {
+			p.of[key] = append(units, unit)
+		}
 	}
 	return out
 }
 
-// leftOut returns a text about the removed warnings, and resets the counts.
+// namedUnits is the number of units that leftOut names for each warning.
+const namedUnits = 5
+
+// leftOut returns a text about the removed warnings, and forgets them.
 func (p *repeats) leftOut() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var lines []string
-	for key, n := range p.of {
-		if n > 1 {
-			lines = append(lines, fmt.Sprintf("\nThe warning %q came up in %d more units.\n", key[0], n-1))
+	var out strings.Builder
+	for _, key := range p.first {
+		units := p.of[key][1:]
+		if len(units) == 0 {
+			continue
 		}
+		slices.Sort(units)
+		few := units[:min(len(units), namedUnits)]
+		if len(units) == 1 {
+			fmt.Fprintf(&out, "\nThe warning %q came up in 1 more unit: %s.\n", key.summary, few[0])
+			continue
+		}
+		rest := ""
+		if more := len(units) - len(few); more > 0 {
+			rest = fmt.Sprintf(" and %d more", more)
+		}
+		fmt.Fprintf(&out, "\nThe warning %q came up in %d more units: %s%s.\n", key.summary, len(units), strings.Join(few, ", "), rest)
 	}
-	slices.Sort(lines)
-	p.of = nil
-	return strings.Join(lines, "")
+	p.first, p.of = nil, nil
+	if out.Len() > 0 {
+		out.WriteString("Use -consolidate-warnings=false to see every warning.\n")
+	}
+	return out.String()
 }

@@ -3,11 +3,13 @@ package run
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
+	"github.com/terrace-iac/terrace/internal/cli/unitlog"
 	"github.com/terrace-iac/terrace/internal/cli/units"
 
 	"github.com/terrace-iac/terrace/diag"
@@ -57,16 +59,20 @@ func overUnits(ctx context.Context, c *command.Call, name string, f *unitflags.F
 		return c.Fail(diag.Errorf(diag.CodeCLICommitNotCheckedOut, nil, "Commit not checked out", "%q runs in the directories of units, and the filters are about a commit that is not checked out. Check it out first, or compare with HEAD.", name))
 	}
 	units.Beside(c, e, units.Deprecated(c, e, f, cmd.Units.Has(command.OnlyReads)))
+	log, err := unitlog.New(f.Log(), c.Dir, c.Now)
+	if err != nil {
+		return c.UsageError("Failed to parse command-line flags", err.Error())
+	}
 	rules := estate.Queue{FailFast: f.FailFast, IgnoreErrors: f.IgnoreErrors, IgnoreOrder: f.IgnoreOrder}
 	blocked := func(res *estate.Result) {
 		if res.Blocker.Name != "" {
-			fmt.Fprintf(c.Stderr, "[%s] not run, since a unit that it needs failed\n", res.Unit.Name)
+			_, _ = io.WriteString(c.Stderr, log.Lines("error", res.Unit.Name, "not run, since a unit that it needs failed"))
 		}
 	}
 	var results []*estate.Result
 	if cmd.Units.Has(command.EachFolder) {
 		results = e.Each(ctx, rules, func(res *estate.Result) {
-			n, ds := oneOf(c, cmd, res.Unit)
+			n, ds := oneOf(c, cmd, log, res.Unit)
 			if res.Diags = ds; ds.HasErrors() {
 				res.Code = c.Fail(ds)
 			} else {
@@ -75,7 +81,7 @@ func overUnits(ctx context.Context, c *command.Call, name string, f *unitflags.F
 			failedWith(res)
 		}, blocked)
 	} else {
-		results = eachUnit(ctx, c, cmd, f, rest, e, rules, blocked)
+		results = eachUnit(ctx, c, cmd, f, rest, log, e, rules, blocked)
 	}
 	afterwards(c, e, wrong, reported)
 	return r.written(results)
@@ -109,13 +115,13 @@ func failedWith(res *estate.Result) {
 }
 
 // eachUnit runs a command in one unit after the other, in the same way as in a single unit.
-func eachUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *unitflags.Flags, args []string, e *estate.Estate, rules estate.Queue, blocked func(*estate.Result)) []*estate.Result {
+func eachUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *unitflags.Flags, args []string, log *unitlog.Log, e *estate.Estate, rules estate.Queue, blocked func(*estate.Result)) []*estate.Result {
 	views := map[*estate.Unit]*unitView{}
 	on := &onUnits{call: c, cmd: cmd, f: f, args: args, view: func(u *estate.Unit) *unitView { return views[u] }}
 	o := on.options()
 	o.Queue, o.Limits.Units = rules, 1
 	o.Command.Begin = func(ctx context.Context, u *estate.Unit) (goOn bool, ds diag.List) {
-		n, ds := oneOf(c, cmd, u)
+		n, ds := oneOf(c, cmd, log, u)
 		if views[u] = (&unitView{Call: n, estate: e}); ds.HasErrors() {
 			return false, ds
 		}
@@ -141,15 +147,15 @@ func eachUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *uni
 	return e.Run(ctx, o)
 }
 
-// oneOf returns a call for one of several units. It prints the name of the unit to Stderr, so
+// oneOf returns a call for one of several units. It logs the name of the unit to Stderr, so
 // that the output of the command on Stdout is the same as in a single unit.
-func oneOf(c *command.Call, cmd *command.Command, u *estate.Unit) (*command.Call, diag.List) {
+func oneOf(c *command.Call, cmd *command.Command, log *unitlog.Log, u *estate.Unit) (*command.Call, diag.List) {
 	n := c.Below(u.Dir)
 	n.Command, n.Report.Unit = cmd, u.Name
 	n.Report.Open()
 	if _, err := os.Stat(u.Dir); err != nil {
 		return n, diag.Errorf(diag.CodeCLIUnitNotFound, nil, "Unit not found", "%s.", err)
 	}
-	fmt.Fprintf(c.Stderr, "[%s]\n", u.Name)
+	_, _ = io.WriteString(c.Stderr, log.Lines("info", u.Name, cmd.Name))
 	return n, nil
 }

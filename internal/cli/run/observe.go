@@ -221,7 +221,9 @@ func (t *reporter) ended(res *estate.Result) {
 
 // tellUnit prints messages of a unit, with the source text that they refer to.
 func (t *reporter) tellUnit(res *estate.Result, ds diag.List) {
-	ds = t.shown.repeats.drop(ds)
+	if t.Report.Options.ConsolidateWarnings {
+		ds = t.shown.repeats.drop(res.Unit.Called(), ds)
+	}
 	named := make(diag.List, len(ds))
 	for i, m := range ds {
 		c := *m // units share messages about shared files, so copy them

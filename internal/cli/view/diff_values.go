@@ -139,13 +139,11 @@ func slice(v cty.Value) []cty.Value {
 	return v.AsValueSlice()
 }
 
-// number formats a number as in JSON, without an exponent.
+// number formats a number as in JSON, without an exponent: with the fewest digits that its
+// precision distinguishes.
 func number(f *big.Float) string {
 	if n, acc := f.Int64(); acc == big.Exact {
 		return strconv.FormatInt(n, 10)
-	}
-	if f.IsInt() {
-		return f.Text('f', 0)
 	}
 	return f.Text('f', -1)
 }

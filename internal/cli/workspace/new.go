@@ -29,9 +29,9 @@ func runWorkspaceNew(ctx context.Context, c *command.Call, o *workspaceOptions) 
 		return c.Fail(ds)
 	}
 	if w.has(o.name) {
-		detail := "A workspace having the given name already exists"
+		detail := fmt.Sprintf("To use it, run \"workspace select %s\".", o.name)
 		if o.state != "" {
-			detail += fmt.Sprintf(", and its state was left as it is. If it is one that an earlier command made and could not fill, remove it first with \"workspace delete %s\".", o.name)
+			detail += fmt.Sprintf(" Its state was left as it is. If it is one that an earlier command made and could not fill, remove it first with \"workspace delete %s\".", o.name)
 		}
 		return c.Fail(append(ds, diag.Errorf(diag.CodeStateWorkspace, nil, fmt.Sprintf("Workspace %q already exists", o.name), "%s", detail)...))
 	}

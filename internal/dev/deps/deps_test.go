@@ -59,7 +59,7 @@ const packageOrder = `
 	  internal/provider/rpc/pb6;
 	internal/base/process < internal/base/sys;
 	internal/lang/hclnative < source;
-	NONE < internal/base/textdiff;
+	NONE < internal/base/textdiff, internal/base/similar;
 	source < internal/lang/format;
 
 	# messages to the user.
@@ -84,7 +84,7 @@ const packageOrder = `
 	internal/base/value, diag < internal/lang/funcs;
 
 	# expressions, module trees, providers as an interface, the state's model.
-	demand, schema, internal/base/value < internal/lang;
+	demand, schema, internal/base/value, internal/base/similar < internal/lang;
 	config, internal/lang, internal/base/parallel, internal/net/fetch < internal/lang/module;
 	internal/lang/module, internal/settings/lock, internal/base/sys, internal/net/registry < internal/lang/module/installer;
 	diag, schema < provider;
@@ -162,7 +162,7 @@ const packageOrder = `
 	diag, schema, internal/base/sys < internal/provider/provisioner;
 
 	# units know nothing of plans.
-	diag, internal/base/value < unit/syntax;
+	diag, internal/base/value, internal/base/similar < unit/syntax;
 	internal/base/process, demand, internal/lang/hclnative, internal/lang/funcs, internal/base/parallel, unit/syntax < internal/unit/functions;
 	internal/unit/functions, internal/lang, internal/net/fetch, internal/lang/origin < unit;
 	unit, internal/base/textdiff < unit/migrate;

@@ -275,6 +275,20 @@ var estatePurposes = []estatePurpose{
 		ours.Status, ours.Hooks = theirs.Status, theirs.Hooks
 		return true
 	}},
+	{"output and plan in a unit need no outputs of units that were never applied", func(p *estatePair, step string, ours, theirs *estateOutcome) bool {
+		if !strings.Contains(step, " in ") || ours.Status == 1 || theirs.Status != 1 || !missingOutput.MatchString(theirs.text) || p.changed(ours) {
+			return false
+		}
+		*ours = *theirs
+		return true
+	}},
+	{"a string in an input is no template", func(p *estatePair, _ string, ours, theirs *estateOutcome) bool {
+		if ours.Status == 1 || theirs.Status != 1 || !strings.Contains(theirs.text, "Invalid template control keyword") {
+			return false
+		}
+		*ours = *theirs
+		return true
+	}},
 	{"sensitive outputs of another unit stay sensitive", func(p *estatePair, _ string, ours, theirs *estateOutcome) bool {
 		if !p.e.Secret || ours.Status != 2 || theirs.Status != 0 || !sensitivityAlone(ours.text) {
 			return false
@@ -309,7 +323,7 @@ var estatePurposes = []estatePurpose{
 		return true
 	}},
 	{"a mistake that shows before anything runs keeps all units from running", func(p *estatePair, step string, ours, theirs *estateOutcome) bool {
-		if !strings.HasPrefix(step, "run --all") || ours.Status != 1 || theirs.Status != 1 || strings.Contains(ours.text, "Run Summary") || p.changed(ours) {
+		if !strings.HasPrefix(step, "run --all") || ours.Status != 1 || theirs.Status == 0 || strings.Contains(ours.text, "Run Summary") || p.changed(ours) {
 			return false
 		}
 		*ours = *theirs

@@ -66,7 +66,8 @@ var purposes = []purpose{
 	{"a resource that refers to itself is an error of every plan but one to destroy, which does not need it", func(s at, ours, theirs *outcome) {
 		const refers = "Error: Self-referential block"
 		switch {
-		case s.destroys() && ours.Status != 1 && slices.Equal(theirs.Messages, []string{refers}),
+		case s.destroys() && ours.Status != 1 && onlyError(theirs.Messages, refers),
+			ours.Status == 1 && theirs.Status == 1 && onlyError(ours.Messages, refers) && onlyError(theirs.Messages, refers),
 			s.has("-target", "-exclude") && theirs.Status != 1 && slices.Contains(ours.Messages, refers):
 			*ours = *theirs
 		}
@@ -170,7 +171,7 @@ var purposes = []purpose{
 		}
 	}},
 	{"with -target and -exclude, mistakes in what is left out are ignored", func(s at, ours, theirs *outcome) {
-		if s.has("-target", "-exclude") && ours.Status != 1 && theirs.Status == 1 && onlyStatic(theirs.Messages) {
+		if s.has("-target", "-exclude") && (ours.Status != 1 || onlyError(ours.Messages, "Error: Moved resource instances excluded by targeting")) && theirs.Status == 1 && onlyStatic(theirs.Messages) {
 			*ours = *theirs
 		}
 	}},
@@ -233,7 +234,7 @@ var purposes = []purpose{
 		}
 	}},
 	{"in a refresh-only plan an index of what is not made yet is unknown", func(s at, ours, theirs *outcome) {
-		if slices.Contains(s.args, "-refresh-only") && ours.Status != 1 && slices.Equal(theirs.Messages, []string{"Error: Invalid index"}) {
+		if slices.Contains(s.args, "-refresh-only") && ours.Status != 1 && onlyError(theirs.Messages, "Error: Invalid index") {
 			*ours = *theirs
 		}
 	}},
@@ -243,6 +244,15 @@ var purposes = []purpose{
 		}
 		done := slices.Concat(ours.Planned, s.planned)
 		ours.State, theirs.State = withoutPlanned(ours.State, done), withoutPlanned(theirs.State, done)
+	}},
+	{"an object is destroyed after what depended on it was changed, and stays if that fails", func(s at, ours, theirs *outcome) {
+		if s.args[0] == "apply" && ours.Status == 1 && theirs.Status == 1 && slices.Equal(ours.Messages, theirs.Messages) {
+			for _, i := range instances(ours.State) {
+				if !strings.Contains(theirs.State, i[0]+"\n") && len(instances(ours.State)) > len(instances(theirs.State)) {
+					ours.State = withoutInstance(ours.State, i[0])
+				}
+			}
+		}
 	}},
 	{"a plan that OpenTofu cannot carry out since its actions close a cycle is carried out", func(_ at, ours, theirs *outcome) {
 		cycle := func(m string) bool { return strings.HasPrefix(m, "Error: Cycle: ") }
@@ -255,13 +265,9 @@ var purposes = []purpose{
 			return
 		}
 		ours.Text, theirs.Text = untilOutputs(ours.Text), untilOutputs(theirs.Text)
-		differ := func(part string) bool { return ours.Document[part] != theirs.Document[part] }
-		others := differ("output_changes") || differ("prior_state") // from which relevant attributes are computed
 		for _, o := range []*outcome{ours, theirs} {
 			delete(o.Document, "output_changes")
-			if others {
-				delete(o.Document, "relevant_attributes")
-			}
+			delete(o.Document, "relevant_attributes") // made from both
 			if text, ok := o.Document["prior_state"]; ok {
 				o.Document["prior_state"] = managedOf(text)
 			}
@@ -293,9 +299,15 @@ var (
 	}
 	static = []string{
 		"Error: Cycle", "Error: Missing required argument", "Error: Unsupported argument", "Error: Reference to \"each\" in context without for_each",
-		"Error: Reference to undeclared input variable", "Error: Reference to undeclared local value", "Error: Reference to undeclared module", "Error: Reference to undeclared resource",
+		"Error: Self-referencing local value", "Error: Reference to undeclared input variable", "Error: Reference to undeclared local value", "Error: Reference to undeclared module", "Error: Reference to undeclared resource",
 	}
 )
+
+// onlyError reports whether a message is the only error among messages.
+func onlyError(messages []string, message string) bool {
+	errors := slices.DeleteFunc(slices.Clone(messages), func(m string) bool { return !strings.HasPrefix(m, "Error: ") })
+	return slices.Equal(errors, []string{message})
+}
 
 // onlyStatic reports whether all errors come from the text of the configuration.
 func onlyStatic(messages []string) bool {

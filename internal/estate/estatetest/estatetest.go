@@ -308,14 +308,14 @@ func (x *Test) assert(ctx context.Context, res *Result, s *seen) {
 		switch {
 		case !v.IsKnown():
 			res.Status = testrun.Error
-			res.Diags = append(res.Diags, &diag.Message{Code: diag.CodeTestAssertion, Summary: "Unknown condition run", Detail: "Condition expression could not be evaluated at this time: it depends on values that are known after apply.", At: &at, Values: diag.Explain(a.Condition, ec)})
+			res.Diags = append(res.Diags, &diag.Message{Code: diag.CodeTestAssertion, Summary: "Unknown condition run", Detail: "Condition expression could not be evaluated at this time: it depends on values that are known after apply.", At: &at, Values: diag.Explain(a.Condition, ec, true)})
 		case v.IsNull() || v.Type() != cty.Bool:
 			res.Status = testrun.Error
 			res.Diags = append(res.Diags, diag.Errorf(diag.CodeTestCondition, &at, "Invalid condition result", "Condition expression must return either true or false.")...)
 		case v.False():
 			res.Status = res.Status.Worse(testrun.Fail)
 			text, _ := a.ErrorMessage.Value(ec)
-			m := &diag.Message{Code: diag.CodeTestAssertion, Summary: "Test assertion failed", At: &at, Values: diag.Explain(a.Condition, ec)}
+			m := &diag.Message{Code: diag.CodeTestAssertion, Summary: "Test assertion failed", At: &at, Values: diag.Explain(a.Condition, ec, true)}
 			switch {
 			case value.ContainsSecret(text):
 				m.Detail = "The error message included a sensitive value, so it will not be displayed."

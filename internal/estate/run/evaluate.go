@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"path/filepath"
 
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/demand"
@@ -52,7 +53,14 @@ func (r *Runner) Site(task *demand.Task, u *discovery.Unit, beside bool, command
 // Place returns the location of the unit's state. It opens the module only if the module affects
 // the location. If whole is set, or if only the module specifies the location, a module that
 // cannot be read is an error.
+//
+// The messages have the absolute paths of files; see Outside.
 func (s *Site) Place(ctx context.Context, whole bool) (states.Place, diag.List) {
+	p, ds := s.place(ctx, whole)
+	return p, s.Outside(ds)
+}
+
+func (s *Site) place(ctx context.Context, whole bool) (states.Place, diag.List) {
 	var eng *engine.Engine
 	var root *config.Module
 	if rs := s.dir.Remote; whole || rs == nil || s.needsModule() {
@@ -69,7 +77,21 @@ func (s *Site) Place(ctx context.Context, whole bool) (states.Place, diag.List) 
 // Bootstrap creates the store of the unit's state. If there is nothing to create, nothing is the
 // reason.
 func (s *Site) Bootstrap(ctx context.Context) (nothing string, ds diag.List) {
-	return s.r.States.Bootstrap(ctx, s.unit.Name, s.dir, s.Environ())
+	nothing, ds = s.r.States.Bootstrap(ctx, s.unit.Name, s.dir, s.Environ())
+	return nothing, s.Outside(ds)
+}
+
+// Outside returns messages about the directory for a reader in another directory: file names that
+// are relative to this directory become absolute, and the reader can show the lines of the files.
+func (s *Site) Outside(ds diag.List) diag.List {
+	return ds.Rename(func(name string) string {
+		if filepath.IsAbs(name) {
+			return name
+		}
+		path := s.dir.Locate(name)
+		s.r.Loader.Sources().Adopt(path, s.dir.Parsed.Set, name)
+		return path
+	})
 }
 
 // needsModule reports whether the module affects the state in addition to remote_state: by its

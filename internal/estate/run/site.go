@@ -189,6 +189,9 @@ func (s *Site) static(ctx context.Context, eng *engine.Engine, values map[string
 // override the inputs. waits contains the inputs whose values contain an unknown.
 func (s *Site) variables(declared map[string]*config.Variable) (values map[string]engine.InputValue, waits []*unit.Setting, ds diag.List) {
 	values, waits, ds = inputs.Of(s.task, s.unit.Unit, declared)
+	if s.unchecked { // the command works without the inputs, unless the backend uses one
+		ds = ds.Warnings()
+	}
 	given, more := s.given(declared)
 	return values, inputs.Override(values, waits, given), append(ds, more...)
 }

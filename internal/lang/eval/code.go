@@ -284,6 +284,9 @@ func (c *callCode) read(child *config.Module) {
 	for name, a := range content.Attributes {
 		c.inputs[name] = lang.Compile(a.Expr)
 	}
+	for _, name := range slices.Sorted(maps.Keys(content.Attributes)) {
+		c.ds = append(c.ds, config.IgnoredAttributes(content.Attributes[name].Expr, child.Variables[name].Type, "the variable "+name+" of the module")...)
+	}
 	for name, v := range child.Variables {
 		if v.Required() && c.inputs[name] == nil {
 			at := c.cfg.Body.MissingItemRange()

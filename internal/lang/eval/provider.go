@@ -29,6 +29,9 @@ type ProviderConfig struct {
 	deferred *Deferral // the reason for which the selected instance is unknown; nil if it is known
 }
 
+// Implied reports whether the configuration is empty because there is no provider block for it.
+func (p *ProviderConfig) Implied() bool { return p.cfg == nil }
+
 // providers caches the provider configurations of a module instance that were requested.
 type providers struct {
 	mu    sync.Mutex

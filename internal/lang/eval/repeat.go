@@ -194,7 +194,7 @@ func (m *Module) expandForEach(t *demand.Task, x *lang.Expr, what string) (expan
 // explained adds to a message the values of the references in an expression.
 func (m *Module) explained(t *demand.Task, x *lang.Expr, ds diag.List) diag.List {
 	if ctx, more := lang.Context(t, m, x); !more.HasErrors() {
-		ds[0].Values = diag.Explain(x.Expression, ctx)
+		ds[0].Values = diag.Explain(x.Expression, ctx, !m.ev.o.Validating)
 	}
 	return ds
 }

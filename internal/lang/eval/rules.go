@@ -104,7 +104,7 @@ func (ev *Evaluator) rule(t *demand.Task, s lang.Scope, kind string, r *ruleCode
 		m.Detail += "\n\nThis was checked by the validation rule at " + r.cfg.At.String() + "."
 	}
 	if ctx, ctxDiags := lang.Context(t, s, r.cond); !ctxDiags.HasErrors() {
-		m.Values = diag.Explain(r.cond.Expression, ctx)
+		m.Values = diag.Explain(r.cond.Expression, ctx, true)
 		m.Diff = difference(r.cond.Expression, ctx)
 	}
 	return Outcome{Status: Fail, Message: text}, append(ds, m)

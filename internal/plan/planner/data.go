@@ -120,7 +120,7 @@ func (p *planner) readData(t *demand.Task, d *eval.Desired, pc *eval.ProviderCon
 	if prov == nil {
 		return nil, unknown, append(ds, demand.Fail()...)
 	}
-	sub := p.client.Subject(p.ev, d.Addr(), addr.ProviderConfig{Provider: d.Resource.Provider()}, s, prov)
+	sub := p.client.Subject(p.ev, d.Addr(), pc.Addr, s, prov)
 	if more := p.validate(sub, d, config); len(more) > 0 {
 		if ds = append(ds, resourceclient.Blame(d, s, more)...); more.HasErrors() {
 			return nil, unknown, ds

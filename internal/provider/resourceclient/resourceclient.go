@@ -193,6 +193,10 @@ func (x *Client) configure(t *demand.Task, pc *eval.ProviderConfig) (provider.Pr
 		}
 		ds = ds.About(pc.Addr.String())
 	}
+	if ds.HasErrors() && pc.Implied() {
+		ds = append(diag.Errorf(diag.CodeEvalProviderConfiguration, nil, "Invalid provider configuration",
+			"Provider %q requires explicit configuration. Add a provider block to the root module and configure the provider's required arguments as described in the provider documentation.", pc.Addr.Provider.Display()), ds...)
+	}
 	return prov, ds
 }
 

@@ -108,7 +108,7 @@ func (s *server) ConfigureProvider(ctx context.Context, req *pb6.ConfigureReques
 	if err != nil {
 		return nil, err
 	}
-	m := misbehavior(text(v, "misbehave"), "configure")
+	m := misbehavior(text(v, "misbehave")+","+os.Getenv("TEST_MISBEHAVE"), "configure") // the variable is for configurations without a block
 	if err := m.before(); err != nil {
 		return nil, err
 	}
