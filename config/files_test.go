@@ -22,6 +22,6 @@ func TestFiles(t *testing.T) {
 		t.Error(diff, files, ds)
 	}
 	if _, ds := Files("none", Options{FS: disk}); !ds.HasErrors() {
-		t.Error("a folder that is not there has files")
+		t.Error("a directory that is not there has files")
 	}
 }

@@ -100,10 +100,10 @@ func (brokenFS) ReadFile(string) ([]byte, error) { return nil, errors.New("disk 
 func TestUnreadable(t *testing.T) {
 	m, ds := Load(filepath.Join(t.TempDir(), "none"), Options{})
 	if len(ds) != 1 || ds[0].Code != "config/read-dir" || m == nil || m.Variables == nil {
-		t.Errorf("folder: %v", ds.Err())
+		t.Errorf("directory: %v", ds.Err())
 	}
 	if IsConfigDir(filepath.Join(t.TempDir(), "none"), Options{}) {
-		t.Error("a folder that does not exist is a configuration")
+		t.Error("a directory that does not exist is a configuration")
 	}
 	dir := os.DirFS("testdata/example").(fs.ReadDirFS)
 	m, ds = Load(".", Options{FS: brokenFS{dir}})

@@ -141,7 +141,7 @@ func (o Options) names(dir string) ([]string, diag.List) {
 		return nil, diag.List{{
 			Code:    unread,
 			Summary: "Failed to read module directory",
-			Detail:  "The folder " + quote(dir) + " does not exist or cannot be read: " + diag.Reason(err) + ".",
+			Detail:  "The directory " + quote(dir) + " does not exist or cannot be read: " + diag.Reason(err) + ".",
 		}}
 	}
 	names := make([]string, 0, len(entries))

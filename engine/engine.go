@@ -54,7 +54,7 @@ type Engine struct {
 func Open(ctx context.Context, o Options) (*Engine, diag.List) {
 	e := &Engine{o: o}
 	if err := e.defaults(); err != nil {
-		return nil, diag.Errorf(diag.CodeFilesRead, nil, "Failed to find the working folder", "The folder %q cannot be used: %s.", o.Dir, err)
+		return nil, diag.Errorf(diag.CodeFilesRead, nil, "Failed to find the working directory", "The directory %q cannot be used: %s.", o.Dir, err)
 	}
 	if e.o.Processes != nil {
 		e.pool = e.o.Processes.host.New(sources{e}, e.o.Turn)
@@ -320,7 +320,7 @@ func WriteGenerated(p *plan.Plan, path string) diag.List {
 		err = errors.Join(err, f.Close())
 	}
 	if err != nil {
-		return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write generated configuration", "The configuration for imported objects could not be written: %s. Name a file that does not exist yet in a folder that can be written.", err)
+		return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write generated configuration", "The configuration for imported objects could not be written: %s. Name a file that does not exist yet in a directory that can be written.", err)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ import (
 var update = flag.Bool("update", false, "write what was found into the archives")
 
 // Each archive in testdata contains files, a list of steps and their expected results. A step
-// is a mode (plan, apply, destroy, refresh) with options and variables; `with FOLDER` first
+// is a mode (plan, apply, destroy, refresh) with options and variables; `with DIR` first
 // copies the files of that directory. The value ? is unknown, and -defer allows deferring
 // objects that depend on it.
 func TestScenarios(t *testing.T) {
@@ -91,7 +91,7 @@ func newScenario(t *testing.T, ar *txtar.Archive) *scenario {
 func (s *scenario) put(folder string) {
 	s.t.Helper()
 	if s.files[folder] == nil {
-		s.t.Fatalf("there is no folder %q", folder)
+		s.t.Fatalf("there is no directory %q", folder)
 	}
 	_ = filepath.WalkDir(s.dir, func(p string, d fs.DirEntry, _ error) error {
 		if !d.IsDir() {

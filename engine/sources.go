@@ -66,7 +66,7 @@ func (e *Engine) home() (string, error) {
 	if h := e.getenv("HOME"); h != "" {
 		return h, nil
 	}
-	return "", errors.New("the home folder is not known: the environment variable HOME is not set")
+	return "", errors.New("the home directory is not known: the environment variable HOME is not set")
 }
 
 func (e *Engine) getenv(name string) string {

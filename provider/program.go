@@ -14,14 +14,14 @@ type ProgramSource interface {
 }
 
 // A Program is what a provider runs as. Env and Dir are its complete environment
-// and its working folder.
+// and its working directory.
 type Program struct {
 	Path string // names the binary, the same for two only if it is the same
 	Env  []string
 	Dir  string
 	// Outside says that the process is not ours: it is there already, and there is
-	// one, whatever the environment, the folder and the configuration are.
+	// one, whatever the environment, the directory and the configuration are.
 	Outside bool
-	// Start starts it in a folder.
+	// Start starts it in a directory.
 	Start func(ctx context.Context, dir string) (Provider, diag.List)
 }

@@ -129,7 +129,7 @@ func (f *File) index() {
 type Set struct {
 	mu      sync.RWMutex
 	files   map[string]*File
-	remarks map[string]func(Range) []Remark // by folder
+	remarks map[string]func(Range) []Remark // by directory
 	secret  map[string]bool                 // paths of files whose text is never shown
 	outer   *Set                            // set by Include
 }

@@ -31,7 +31,7 @@ func load(t *testing.T, l *unit.Loader, path, module string) (*demand.Task, *uni
 	return task, u
 }
 
-// The expected folders are what Terragrunt 1.1.3 says in get_working_dir().
+// The expected directories are those that Terragrunt 1.1.3 returns from get_working_dir().
 func TestWorkingDir(t *testing.T) {
 	const base = "/tmp/tg3/.terragrunt-cache/ZaSP3tDKJP31BrqldPodgcivK-w/"
 	for src, want := range map[string]string{
@@ -72,7 +72,7 @@ func TestWorkingDir(t *testing.T) {
 		t.Errorf("a blank in a source: %s", got)
 	}
 	if got := unit.WorkingDir("/tmp/tg3", "", "/dl"); got != "/dl/ZaSP3tDKJP31BrqldPodgcivK-w/AeSuHNYCSINJXhrm3M-Lad-1MAM" {
-		t.Errorf("with a download folder: %s", got)
+		t.Errorf("with a download directory: %s", got)
 	}
 }
 
@@ -116,8 +116,8 @@ func TestIsUnitFile(t *testing.T) {
 	}
 }
 
-// Outputs come once for each loader, stay unknown where they are, and carry
-// their marks.
+// A loader fetches the outputs of a target once. Unknown outputs stay unknown, and marks
+// are kept.
 func TestOutputs(t *testing.T) {
 	files := map[string]string{
 		"env.hcl":          "dependency \"d\" {\n config_path = \"d\"\n}\ninputs = { id = dependency.d.outputs.id, secret = dependency.d.outputs.secret, later = \"x-${dependency.d.outputs.later}\" }",
@@ -298,7 +298,8 @@ func TestCheckInputs(t *testing.T) {
 	}
 }
 
-// A setting keeps what it replaced, and which block brought it in.
+// A setting refers to the setting that it replaced, and to the block that imported its
+// file.
 func TestSettings(t *testing.T) {
 	l := unit.NewLoader(memory(map[string]string{
 		"a.hcl":            "inputs = { x = 1 }",
@@ -360,7 +361,7 @@ func TestIdentityRequest(t *testing.T) {
 	}
 }
 
-// Credentials that belong to units make what uses them a matter of the unit.
+// With credentials per unit, values that use them are computed separately for each unit.
 func TestUnitEnviron(t *testing.T) {
 	files := map[string]string{"lib.hcl": "inputs = { who = run_cmd(\"who\"), same = 1 }"}
 	for _, n := range []string{"a", "b"} {

@@ -18,9 +18,9 @@ func comment(text string) hclwrite.Tokens {
 	return hclwrite.Tokens{{Type: hclsyntax.TokenComment, Bytes: []byte(text)}}
 }
 
-// autoInclude is the text of an autoinclude file: everything is evaluated in
-// the stack file, but expressions that need the outputs of a dependency, which
-// are kept for the unit.
+// autoInclude returns the text of an autoinclude file. Expressions are evaluated in the
+// stack file. An expression that reads an output of a dependency is copied, because only
+// the generated unit can evaluate it.
 func (c *evaluator) autoInclude(e *evaluation, b *syntax.Block, dir string) []byte {
 	body, ok := b.Raw.(*hclsyntax.Body)
 	if !ok {
@@ -44,7 +44,7 @@ type autoWriter struct {
 	e   *evaluation
 	dir string
 
-	bound []string // the names that for expressions around an expression bind
+	bound []string // names that the enclosing for expressions define
 }
 
 func (w *autoWriter) body(out *hclwrite.Body, body *hclsyntax.Body, in string) {
@@ -108,19 +108,20 @@ func (w *autoWriter) Attr(out *hclwrite.Body, a *hclsyntax.Attribute, in string)
 	out.SetAttributeValue(a.Name, plain(v))
 }
 
-// kept writes an expression that reads a dependency, with the parts that are known
-// replaced by their values.
+// kept writes an expression that reads a dependency. Its known parts are replaced by their
+// values.
 func (w *autoWriter) kept(x hclsyntax.Expression) hclwrite.Tokens {
 	return hclwrite.Tokens{{Type: hclsyntax.TokenIdent, Bytes: []byte(w.text(x, x.Range()))}}
 }
 
-// A replacement is a text for a part of the text of a file.
+// A replacement is a new text for a range of a file.
 type replacement struct {
 	at hcl.Range
 	by string
 }
 
-// text is an expression, which stands at a place, as it is to be written.
+// text returns the text to write for an expression. at is the range of the expression in
+// the file.
 func (w *autoWriter) text(x hclsyntax.Expression, at hcl.Range) string {
 	if w.known(x) {
 		return valueText(w.value(x))
@@ -136,7 +137,8 @@ func (w *autoWriter) text(x hclsyntax.Expression, at hcl.Range) string {
 	return text
 }
 
-// replaced finds the parts of an expression that are not written as they stand.
+// replaced appends a replacement for each part of an expression that must not be copied as
+// it is written.
 func (w *autoWriter) replaced(x hclsyntax.Expression, out *[]replacement) {
 	at := func(part hclsyntax.Expression, at hcl.Range) {
 		*out = append(*out, replacement{at, w.text(part, at)})
@@ -195,7 +197,7 @@ func (w *autoWriter) replaced(x hclsyntax.Expression, out *[]replacement) {
 	}
 }
 
-// references finds the references in an expression that only the stack file knows.
+// references finds the references in an expression that only the stack file can evaluate.
 func (w *autoWriter) references(x hclsyntax.Expression, out *[]replacement) {
 	_ = hclsyntax.VisitAll(x, func(n hclsyntax.Node) hcl.Diagnostics {
 		if ref, ok := n.(*hclsyntax.ScopeTraversalExpr); ok && w.known(ref) {
@@ -208,7 +210,8 @@ func (w *autoWriter) references(x hclsyntax.Expression, out *[]replacement) {
 	})
 }
 
-// branch is what a condition that the stack file knows chooses, nil if it does not know it.
+// branch returns the branch that a condition selects, or nil if the stack file cannot
+// evaluate the condition.
 func (w *autoWriter) branch(x *hclsyntax.ConditionalExpr) hclsyntax.Expression {
 	if !w.known(x.Condition) {
 		return nil
@@ -223,13 +226,13 @@ func (w *autoWriter) branch(x *hclsyntax.ConditionalExpr) hclsyntax.Expression {
 	return x.FalseResult
 }
 
-// template writes a text with expressions in it as a quoted one. It cannot where a directive
-// has to be kept.
+// template writes a template as a quoted string. It returns false if the template has a
+// directive that must be copied.
 func (w *autoWriter) template(x *hclsyntax.TemplateExpr) (string, bool) {
 	var out, plain strings.Builder
 	flush := func(more bool) {
 		text, dollar := plain.String(), ""
-		if plain.Reset(); more && strings.HasSuffix(text, "$") { // it would escape what follows
+		if plain.Reset(); more && strings.HasSuffix(text, "$") { // it would escape the next character
 			text, dollar = strings.TrimSuffix(text, "$"), `${"$"}`
 		}
 		quoted := valueText(cty.StringVal(text))
@@ -277,15 +280,15 @@ func (w *autoWriter) template(x *hclsyntax.TemplateExpr) (string, bool) {
 	return `"` + out.String() + `"`, true
 }
 
-// quotes reports whether the text at a place is a quoted or a heredoc one, and not the inside
-// of a directive.
+// quotes reports whether the range is a quoted string or a heredoc, and not the inside of a
+// directive.
 func quotes(src []byte, at hcl.Range) bool {
 	text := string(at.SliceBytes(src))
 	return strings.HasPrefix(text, `"`) || strings.HasPrefix(text, "<<")
 }
 
-// known reports whether the stack file can tell the value of an expression: it reads no
-// dependency, and nothing that a for expression around it binds.
+// known reports whether the stack file can evaluate an expression: the expression reads no
+// dependency and no name that an enclosing for expression defines.
 func (w *autoWriter) known(x hclsyntax.Expression) bool {
 	c := w.e.file().CompileAlone(x, nil)
 	for _, ref := range x.Variables() {
@@ -296,7 +299,7 @@ func (w *autoWriter) known(x hclsyntax.Expression) bool {
 	return !w.leftToTheUnit(c)
 }
 
-// value is that of a known expression.
+// value returns the value of a known expression.
 func (w *autoWriter) value(x hclsyntax.Expression) cty.Value {
 	v, _ := w.c.raw(w.e, w.e.file().CompileAlone(x, nil)).UnmarkDeep()
 	if w.c.stuck() {
@@ -312,8 +315,8 @@ func (w *autoWriter) value(x hclsyntax.Expression) cty.Value {
 
 func valueText(v cty.Value) string { return string(hclwrite.TokensForValue(plain(v)).Bytes()) }
 
-// leftToTheUnit reports whether an expression is not known since nothing will run: the unit's
-// file has it as it is written, and there it is not known either.
+// leftToTheUnit reports whether an expression is unknown only because nothing may run
+// (Env.Checking). The unit's file then contains the expression itself.
 func (w *autoWriter) leftToTheUnit(x *syntax.Expr) bool {
 	if !w.c.l.env.Checking {
 		return false

@@ -7,14 +7,14 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Terraform is the terraform block: where the module comes from and what is
-// done around its commands.
+// Terraform is the terraform block: the source of the module, and the hooks and arguments
+// of its commands.
 type Terraform struct {
-	Source                *Setting // nil if the unit's own folder holds the module
+	Source                *Setting // nil if the module is in the unit's own directory
 	Version               string
 	IncludeInCopy         []string
 	ExcludeFromCopy       []string
-	CopyLockFile          bool // true unless the block says otherwise
+	CopyLockFile          bool // the default is true
 	Mutable               bool
 	UpdateSourceWithCAS   bool
 	ExtraArguments        []ExtraArguments
@@ -30,7 +30,7 @@ type ExtraArguments struct {
 	EnvVars          map[string]string
 	RequiredVarFiles []string
 	OptionalVarFiles []string
-	Late             bool // something in it is made of outputs that are not known yet
+	Late             bool // some argument depends on outputs that are not known yet
 	At               *source.Range
 }
 
@@ -39,12 +39,12 @@ type Hook struct {
 	Name           string
 	Commands       []string
 	Execute        []string
-	WorkingDir     string // "" is the folder that the module runs in
+	WorkingDir     string // "" is the directory that the module runs in
 	OnErrors       []string
 	RunOnError     bool
 	SuppressStdout bool
-	If             bool // false: it is not run
-	Late           bool // something in it is made of outputs that are not known yet
+	If             bool // whether the hook is run
+	Late           bool // some argument depends on outputs that are not known yet
 	At             *source.Range
 }
 
@@ -58,28 +58,28 @@ type RemoteState struct {
 	Encryption                    cty.Value // an object; NilVal if not set
 	At                            *source.Range
 	Settings                      map[string]*Setting      // each argument of the block
-	Places                        map[string]*source.Range // of the arguments in Config, by name; those that have one
+	Places                        map[string]*source.Range // ranges of the arguments in Config, by name, if they have one
 }
 
-// GenerateFile says where the remote_state block writes its backend block.
+// GenerateFile is the file into which the remote_state block writes its backend block.
 type GenerateFile struct {
 	Path, IfExists string
-	Late           bool // one of them is not known yet
-	HandedIn       bool // the name of the backend is what messages never show
+	Late           bool // an argument depends on outputs that are not known yet
+	HandedIn       bool // the type of the backend is a value that messages do not show
 }
 
 // Generate is a generate block.
 type Generate struct {
 	Name             string
-	Path             string // relative to the folder that the module runs in
+	Path             string // relative to the directory that the module runs in
 	IfExists         string // overwrite, overwrite_terragrunt, skip, error
 	IfDisabled       string // skip, remove, remove_terragrunt
 	Contents         cty.Value
-	HandedIn         bool // Contents has in it what messages never show, as a value of the environment
+	HandedIn         bool // Contents includes a value that messages do not show, such as an environment variable
 	CommentPrefix    string
 	DisableSignature bool
 	Disable          bool
-	Format           *bool // nil: by the file's ending
+	Format           *bool // nil: by the extension of the file
 	At               *source.Range
 }
 
@@ -89,13 +89,13 @@ type Exclude struct {
 	Actions             []string
 	ExcludeDependencies bool
 	NoRun               bool
-	// Set are the names of the last two where they are written, whatever their value.
+	// Set lists which of exclude_dependencies and no_run are set in the file, to any value.
 	Set  []string
-	Late bool // it is made of outputs: ask ExcludeNow when they are there; if still set, they are not known yet
+	Late bool // depends on outputs. ExcludeNow computes it with them. If Late is still set then, they are not known.
 	At   *source.Range
 }
 
-// Errors is the errors block. Both lists are in the order of the configuration.
+// Errors is the errors block. Both lists have the order of the configuration.
 type Errors struct {
 	Retry  []Retry
 	Ignore []Ignore
@@ -141,8 +141,7 @@ type Catalog struct {
 	At              *source.Range
 }
 
-// Scalars are the arguments at the top of a unit that are no blocks. nil means
-// not set.
+// Scalars are the arguments at the top of a unit. nil means that an argument is not set.
 type Scalars struct {
 	DownloadDir                 *Setting
 	PreventDestroy              *Setting
@@ -160,11 +159,12 @@ type decoder struct {
 	c    *evaluator
 	n    node
 	spec *syntax.BlockSpec
-	name string // how the block is called in errors
-	late bool   // something that was read holds an unknown
+	name string // the name of the block in errors
+	late bool   // some argument that was read has an unknown value
 }
 
-// Arg is an argument, converted; NilVal if it is not set. Marks are taken off.
+// Arg returns an argument, converted and without marks. It returns NilVal if the argument
+// is not set.
 func (d *decoder) Arg(name string) cty.Value {
 	in := d.n.child(d.c, name)
 	a := d.spec.Arg(name)
@@ -192,8 +192,8 @@ func (d *decoder) Arg(name string) cty.Value {
 	return bare
 }
 
-// incomplete reports a required argument that is missing after merging, with
-// the files that contributed (rule 12).
+// incomplete reports a required argument that is missing after merging, with the merged
+// files (rule 12).
 func (c *evaluator) incomplete(n node, spec *syntax.BlockSpec, arg, name string) {
 	_, at := n.where()
 	what := spec.Name
@@ -251,7 +251,7 @@ func (d *decoder) At() *source.Range {
 	return at
 }
 
-// each calls f for every labeled block in a group.
+// each calls f for every labeled block of a type.
 func (c *evaluator) each(n node, spec *syntax.BlockSpec, f func(label string, d *decoder)) {
 	if n == nil {
 		return
@@ -270,7 +270,7 @@ func (c *evaluator) each(n node, spec *syntax.BlockSpec, f func(label string, d 
 	}
 }
 
-// one opens a block that stands at most once; nil if there is none.
+// one opens the block of a type that may occur once. It returns nil if there is none.
 func (c *evaluator) one(n node, spec *syntax.BlockSpec) *decoder {
 	if n == nil {
 		return nil
@@ -286,7 +286,7 @@ func (c *evaluator) one(n node, spec *syntax.BlockSpec) *decoder {
 	return &decoder{c: c, n: n, spec: spec}
 }
 
-// checkArgs reports unknown members of a block that is written as an attribute.
+// checkArgs reports unsupported members of a block that is written as an attribute.
 func (c *evaluator) checkArgs(n node, spec *syntax.BlockSpec) {
 	names, _ := n.keys(c)
 	for _, k := range names {
@@ -302,8 +302,8 @@ func (c *evaluator) checkArgs(n node, spec *syntax.BlockSpec) {
 	}
 }
 
-// ignoredMember reports whether objects that were read from other files have a member
-// besides the arguments.
+// ignoredMember reports whether an object that was read from another file may have this
+// member besides the arguments.
 func ignoredMember(spec *syntax.BlockSpec, name string) bool {
 	return name == "name" && spec.Label == syntax.OneLabel || spec.Member(name) != nil || spec.ShownArg(name) != nil
 }

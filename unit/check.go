@@ -12,15 +12,14 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// The versions that version constraints of units are compared with.
+// Terrace compares the version constraints of units with these versions.
 const (
 	TerragruntVersion = "1.1.3"
 	TerraformVersion  = "1.12.6"
 )
 
-// Check computes everything that the unit declares, unused local values too, and
-// returns every message about it: what `hcl validate` tells. Outputs are not
-// fetched.
+// Check computes everything that the unit declares, including unused local values, and
+// returns all messages, as `hcl validate` reports them. It fetches no outputs.
 func (u *Unit) Check(t *demand.Task) diag.List {
 	c := u.on(t, false)
 	c.add(u.e.file().Diags)
@@ -36,12 +35,12 @@ func (u *Unit) Check(t *demand.Task) diag.List {
 	return c.ds
 }
 
-// checkBlocks reports what is wrong in the blocks that are in force: by the table of
-// blocks, and by the functions that decode them.
+// checkBlocks reports errors in the effective blocks. It checks them against the table of
+// blocks and decodes them.
 func (u *Unit) checkBlocks(t *demand.Task) diag.List {
 	c := u.on(t, false)
 	for _, b := range syntax.Language().Unit.Blocks {
-		if b.Apart || b.OnDemand { // whoever reads it checks what is read
+		if b.Apart || b.OnDemand { // the code that reads the block checks it
 			continue
 		}
 		one := c.sub(u.e, false)
@@ -62,8 +61,8 @@ func (u *Unit) checkBlocks(t *demand.Task) diag.List {
 	return c.ds
 }
 
-// checkSchema reports arguments of a block, and of its nested blocks, that are required and not
-// set after merging, that have the wrong type, or that the table does not know.
+// checkSchema reports arguments of a block, and of its nested blocks, that are missing
+// after merging, have the wrong type, or are not in the table.
 func (c *evaluator) checkSchema(n node, b *syntax.BlockSpec) {
 	body := func(_ string, d *decoder) {
 		for i := range b.Args {
@@ -80,8 +79,8 @@ func (c *evaluator) checkSchema(n node, b *syntax.BlockSpec) {
 	}
 }
 
-// CheckSelf reports a dependency that leads back to the unit itself, if something in
-// use reads it (rule 16 of the import specification).
+// CheckSelf reports a dependency on the unit itself if an expression in use reads it (rule
+// 16 of the import specification).
 func (u *Unit) CheckSelf(t *demand.Task) diag.List {
 	c := u.on(t, false)
 	w := &edgeList{u: u, used: map[string]bool{}}
@@ -93,16 +92,15 @@ func (u *Unit) CheckSelf(t *demand.Task) diag.List {
 	return slices.DeleteFunc(slices.Clone(ds), func(m *diag.Message) bool { return m.Code != selfDependency })
 }
 
-// static is the unit as it is seen before any unit runs: outputs are unknown.
+// static returns the unit with all outputs unknown, as it is before any unit runs.
 func (u *Unit) static(*demand.Task) *Unit {
 	s := *u
 	s.noOutputs = true
 	return &s
 }
 
-// CheckRunner holds Terrace to what the unit asks of whatever runs it: its version
-// constraints, compared with the versions that Terrace implements, and an engine,
-// of which a warning says that it is not used.
+// CheckRunner checks the unit's version constraints against the versions that Terrace
+// implements. It warns about an engine block, which has no effect.
 func (u *Unit) CheckRunner(t *demand.Task) diag.List {
 	s, ds := u.static(t).Scalars(t)
 	if ds.HasErrors() {
@@ -127,15 +125,14 @@ func (u *Unit) CheckRunner(t *demand.Task) diag.List {
 	return append(ds, more...)
 }
 
-// CheckInputs compares the inputs with the variables of the module: those that
-// must be given are errors if they are missing, and inputs that the module does
-// not declare are errors if strict is set, else warnings if they are written in
-// the unit's own file. required tells for each declared variable whether it has
-// no default.
+// CheckInputs compares the inputs with the variables of the module. required has the
+// declared variables: true for those without a default. A required variable without an
+// input is an error. An input that the module does not declare is an error if strict is
+// set. Otherwise it is a warning if the unit's own file sets the input.
 func (u *Unit) CheckInputs(t *demand.Task, required map[string]bool, strict bool) diag.List {
 	c := u.on(t, false)
 	in := u.inputs(c, func(string) bool { return true })
-	if c.ds.HasErrors() { // nobody knows what is given
+	if c.ds.HasErrors() { // the set of inputs is not known
 		return c.ds.Sort()
 	}
 	given := map[string]bool{}
@@ -163,9 +160,9 @@ func (u *Unit) CheckInputs(t *demand.Task, required map[string]bool, strict bool
 	return c.ds.Sort()
 }
 
-// givenWithOutputs are the names of the declared inputs where they are not known
-// without outputs, as in inputs = dependency.vpc.outputs; "" is among them where they
-// are not known with outputs either.
+// givenWithOutputs returns the declared inputs whose presence depends on outputs, as in
+// inputs = dependency.vpc.outputs. The result includes "" if further inputs cannot be
+// determined even with outputs.
 func (u *Unit) givenWithOutputs(t *demand.Task, declared map[string]bool) map[string]bool {
 	out := map[string]bool{}
 	in, ds := u.Inputs(t, func(name string) bool { return declared[name] })
@@ -187,8 +184,8 @@ func suggestion(name string, declared map[string]bool) string {
 	return ""
 }
 
-// Warnings tells what is legal and yet likely wrong about merged dependencies
-// (rule 15 of the import specification).
+// Warnings reports legal but suspicious configuration of merged dependencies (rule 15 of
+// the import specification).
 func (u *Unit) Warnings(t *demand.Task) diag.List {
 	c := u.on(t, false)
 	h := c.imports(u.e.env())
@@ -232,8 +229,8 @@ func (u *Unit) Warnings(t *demand.Task) diag.List {
 	return c.ds
 }
 
-// overriddenTargets warns where inherited inputs go on reading a dependency
-// that this file points elsewhere.
+// overriddenTargets warns if inherited inputs still read a dependency whose path this file
+// overrides.
 func (u *Unit) overriddenTargets(c *evaluator, merged func(label string) (Target, *source.Range, bool)) {
 	for _, b := range u.e.file().Root.Of("dependency") {
 		was, at, ok := merged(b.Label)
@@ -253,8 +250,8 @@ func (u *Unit) overriddenTargets(c *evaluator, merged func(label string) (Target
 	}
 }
 
-// inheritedUse is the first inherited input that reads a target through a
-// dependency of another file, or "".
+// inheritedUse returns the first inherited input that reads a target through a dependency
+// of another file, or "".
 func (u *Unit) inheritedUse(c *evaluator, was Target, label string) string {
 	n := u.field(c, "inputs")
 	if n == nil {
@@ -281,5 +278,5 @@ func (u *Unit) inheritedUse(c *evaluator, was Target, label string) string {
 	return ""
 }
 
-// Known reports whether a value is whole: nothing in it waits for outputs.
+// Known reports whether a value is set and contains no unknown values.
 func Known(v cty.Value) bool { return v != cty.NilVal && v.IsWhollyKnown() }

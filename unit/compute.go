@@ -14,7 +14,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// scopeTree collects resolved references by their steps, to hand them to HCL.
+// scopeTree collects resolved references as a tree of their steps, from which HCL's
+// variables are made.
 type scopeTree struct {
 	names []string
 	subs  []*scopeTree
@@ -51,11 +52,12 @@ func (n *scopeTree) values() map[string]cty.Value {
 	return out
 }
 
-// maxParts is how many values one of a unit may be made of: all are written out again and again.
+// maxParts is the maximum number of values within one value of a unit. Each of them is
+// rendered and copied several times.
 const maxParts = 1 << 20
 
-// raw computes an expression: in its cell, or directly where it has none. What few lines
-// make too much of is an error.
+// raw computes an expression in its cell, or directly if it has none. A value with more
+// than maxParts parts is an error.
 func (c *evaluator) raw(e *evaluation, x *syntax.Expr) cty.Value {
 	v := c.unmeasured(e, x)
 	if c.stuck() || x.Kind == syntax.Constant || x.Kind == syntax.Reference {
@@ -138,7 +140,7 @@ func (c *evaluator) rawObject(e *evaluation, x *syntax.Expr) cty.Value {
 	return cty.ObjectVal(vals).WithMarks(marks...)
 }
 
-// rawReference is the value of a plain reference.
+// rawReference returns the value of a plain reference.
 func (c *evaluator) rawReference(e *evaluation, x *syntax.Expr) cty.Value {
 	if c.deep++; c.deep > maxFollow {
 		c.add(e.cycleAt(x).ds)
@@ -160,7 +162,7 @@ func (c *evaluator) rawReference(e *evaluation, x *syntax.Expr) cty.Value {
 	return c.rest(r, x.Ref, x)
 }
 
-// rest takes the steps of a reference that HCL knows better.
+// rest applies the remaining steps of a reference, using HCL.
 func (c *evaluator) rest(r resolved, ref hcl.Traversal, x *syntax.Expr) cty.Value {
 	if r.missing != "" {
 		at := ref[r.used].SourceRange()
@@ -187,7 +189,7 @@ func (c *evaluator) rest(r resolved, ref hcl.Traversal, x *syntax.Expr) cty.Valu
 	return v
 }
 
-// ofOutputs tells references to the outputs of a dependency of the same file.
+// ofOutputs reports whether a reference reads the outputs of a dependency of the same file.
 func ofOutputs(ref hcl.Traversal) bool {
 	if ref.RootName() != "dependency" || len(ref) < 3 {
 		return false
@@ -196,8 +198,8 @@ func ofOutputs(ref hcl.Traversal) bool {
 	return name == "outputs"
 }
 
-// missingOutput warns of an output, or a part of one, that is missing where outputs
-// need not exist.
+// missingOutput warns about a missing output, or a missing part of one, if missing outputs
+// are allowed.
 func (c *evaluator) missingOutput(at *source.Range, why string) cty.Value {
 	ds := diag.Warnf(diag.CodeUnitMissingOutput, at, "Missing output", "%s", why)
 	c.add(ds)
@@ -205,8 +207,8 @@ func (c *evaluator) missingOutput(at *source.Range, why string) cty.Value {
 	return cty.DynamicVal
 }
 
-// rawOpaque lets HCL compute what only it knows, with the values of the
-// references found first.
+// rawOpaque evaluates an expression with HCL. It resolves the references in the expression
+// first.
 func (c *evaluator) rawOpaque(e *evaluation, x *syntax.Expr) cty.Value {
 	var tree scopeTree
 	var missing []resolved
@@ -217,14 +219,14 @@ func (c *evaluator) rawOpaque(e *evaluation, x *syntax.Expr) cty.Value {
 			return cty.DynamicVal
 		}
 		if r.n == nil {
-			continue // HCL tells that the name is unknown, unless try() catches it
+			continue // HCL reports the unknown name, unless try() catches the error
 		}
 		if r.missing != "" {
 			tree.put(ref[:r.used], cty.NilVal, false)
 			missing, missRefs = append(missing, r), append(missRefs, ref)
 			continue
 		}
-		if out, ok := r.n.(*outputsNode); ok && c.l.env.Rendering && r.used == len(ref) && out.without(c) { // try() notices that there are none
+		if out, ok := r.n.(*outputsNode); ok && c.l.env.Rendering && r.used == len(ref) && out.without(c) { // makes try() fail over if there are no outputs
 			r = resolved{n: out.d.noOutputs(), used: len(ref) - 1, missing: fmt.Sprintf("The dependency %q has no outputs.", out.d.label)}
 			tree.put(ref[:r.used], cty.NilVal, false)
 			missing, missRefs = append(missing, r), append(missRefs, ref)
@@ -280,8 +282,7 @@ func suggestFunctions(diags hcl.Diagnostics) hcl.Diagnostics {
 	return diags
 }
 
-// tolerates makes a warning of an output that is missing, where outputs need
-// not exist.
+// tolerates reports whether a missing output is allowed here, and turns it into a warning.
 func (c *evaluator) tolerates(r resolved, at *source.Range) bool {
 	out, ok := r.n.(*outputsView)
 	switch {
@@ -295,8 +296,8 @@ func (c *evaluator) tolerates(r resolved, at *source.Range) bool {
 	return true
 }
 
-// explainMissing makes HCL's errors about our own names tell more, and takes
-// away those that are tolerated.
+// explainMissing improves HCL's errors about names of the unit language, and removes those
+// about tolerated missing outputs.
 func (c *evaluator) explainMissing(diags hcl.Diagnostics, missing []resolved, refs []hcl.Traversal) hcl.Diagnostics {
 	var out hcl.Diagnostics
 next:
@@ -317,7 +318,7 @@ next:
 			step := refs[i][r.used].SourceRange()
 			if d.Subject.Overlaps(step) || d.Subject.Overlaps(refs[i].SourceRange()) {
 				d.Detail = r.missing
-				d.Expression, d.EvalContext = nil, nil // which holds no more than what stands before the step
+				d.Expression, d.EvalContext = nil, nil // these contain only the part before the step
 				if c.tolerates(r, d.Subject) {
 					out = out[:len(out)-1]
 				}

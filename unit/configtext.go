@@ -10,9 +10,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// configText writes arguments and blocks with values as the text of a file: the text that
-// hclwrite makes of them, but without a token tree, which takes some hundred bytes for
-// each value. Values are known all through and carry no marks.
+// configText writes arguments and blocks with values in HCL. The result is the same as that
+// of hclwrite, but without a token tree, which takes some hundred bytes per value. Values
+// must be wholly known and unmarked.
 type configText struct{ b bytes.Buffer }
 
 // attribute writes an argument of the innermost open block.
@@ -23,7 +23,7 @@ func (t *configText) attribute(name string, v cty.Value) {
 	t.b.WriteByte('\n')
 }
 
-// block opens a block, which body writes.
+// block writes a block. body writes its content.
 func (t *configText) block(kind string, labels []string, body func()) {
 	t.b.WriteString(kind)
 	for _, l := range labels {
@@ -75,7 +75,7 @@ func (t *configText) value(v cty.Value) {
 	}
 }
 
-// string writes a text in quotes.
+// string writes a quoted string.
 func (t *configText) string(s string) {
 	plain := func(c byte) bool { return c >= ' ' && c <= '~' && c != '"' && c != '\\' && c != '$' && c != '%' }
 	if slices.IndexFunc([]byte(s), func(c byte) bool { return !plain(c) }) >= 0 {
@@ -87,10 +87,10 @@ func (t *configText) string(s string) {
 	t.b.WriteByte('"')
 }
 
-// formatted is the text in its canonical form.
+// formatted returns the text in canonical format.
 func (t *configText) formatted() []byte {
 	if out, ok := hclnative.Format(t.b.Bytes(), ""); ok {
 		return out
 	}
-	return hclwrite.Format(t.b.Bytes()) // a name that is none: as it is written
+	return hclwrite.Format(t.b.Bytes()) // not a valid name: written as it is
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// TestConfigText holds that values are written as hclwrite writes them.
+// TestConfigText compares the text of random values with that of hclwrite.
 func TestConfigText(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range 3000 {
@@ -37,7 +37,7 @@ func TestConfigText(t *testing.T) {
 	}
 }
 
-// drawn is a random value of at most so many levels.
+// drawn returns a random value that is at most depth levels deep.
 func drawn(r *rand.Rand, depth int) cty.Value {
 	texts := []string{"", "plain", "two\nlines\n", "${x}", "%{if}", "$${", "\"q\" \\", "ü 日本", "\t\x00", "a.b", "null"}
 	n := 9

@@ -12,8 +12,8 @@ import (
 	"github.com/terrace-iac/terrace/unit/syntax"
 )
 
-// cycleIn is the error about an expression that needs its own value. The same
-// cycle always gives the same message, wherever it was entered.
+// cycleIn returns the error for an expression that needs its own value. A cycle gives the
+// same message wherever the evaluation entered it.
 func cycleIn(f *syntax.File, e *evaluation, x *syntax.Expr) *diag.Message {
 	steps := localCycle(f, x)
 	key := "cycle\x00" + f.Path
@@ -28,7 +28,7 @@ func cycleIn(f *syntax.File, e *evaluation, x *syntax.Expr) *diag.Message {
 
 type localStep struct {
 	name string
-	at   source.Range // of the reference to the next
+	at   source.Range // the reference to the next local value
 }
 
 func cycleMessage(f *syntax.File, x *syntax.Expr, steps []localStep) *diag.Message {
@@ -59,8 +59,8 @@ func cycleMessage(f *syntax.File, x *syntax.Expr, steps []localStep) *diag.Messa
 	return m
 }
 
-// localCycle finds the shortest cycle of local values that an expression
-// leads into, beginning with the first in alphabetical order.
+// localCycle returns the shortest cycle of local values that an expression leads to. It
+// begins with the first name in alphabetical order.
 func localCycle(f *syntax.File, x *syntax.Expr) []localStep {
 	locals := f.Root.First("locals")
 	if locals == nil {
@@ -108,13 +108,13 @@ func localCycle(f *syntax.File, x *syntax.Expr) []localStep {
 	return best
 }
 
-// maxSearched is through how many local values the shortest cycle is looked for.
+// maxSearched is the number of local values up to which the shortest cycle is searched for.
 const maxSearched = 100
 
-// onCycles leaves the names that lie on a cycle or between two: again and
-// again it takes away those that lead nowhere.
+// onCycles removes names that are on no cycle and between no cycles: it repeatedly removes
+// the names without successors.
 func onCycles(names map[string]bool, edges map[string][]localStep) {
-	left := map[string]int{} // by name: how many of those it leads to are still there
+	left := map[string]int{} // by name: the number of remaining successors
 	from := map[string][]string{}
 	for n := range names {
 		for _, s := range edges[n] {
@@ -149,9 +149,9 @@ func localName(ref hcl.Traversal) (string, bool) {
 	return syntax.StepName(ref[1])
 }
 
-// cycleThrough is the shortest way from a name back to itself.
+// cycleThrough returns the shortest path from a name back to itself.
 func cycleThrough(name string, edges map[string][]localStep) []localStep {
-	came := map[string]localStep{} // by name: who led there, and where
+	came := map[string]localStep{} // by name: the predecessor, and its reference
 	queue := []string{name}
 	for len(queue) > 0 {
 		n := queue[0]

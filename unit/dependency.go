@@ -14,12 +14,11 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A Target is what a dependency points at: the ID of a unit (its folder, or its
-// file if that has another name than usual, or folder and module name in an
-// environment file), or a folder with a stack file.
+// A Target identifies what a dependency depends on. It is the ID of a unit, or the
+// directory of a stack file. See Unit.ID.
 type Target string
 
-// depsNode is the dependency blocks that are in force for a file.
+// depsNode is the effective dependency blocks of a file.
 type depsNode struct {
 	e   *evaluation
 	raw node // nil if there are none
@@ -66,7 +65,8 @@ type depNode struct {
 	scope *evaluation
 	label string
 	raw   node
-	// refused says why the block has no outputs, if the command may not use its mock_outputs.
+	// refused is the reason why the block has no outputs, if the command may not use its
+	// mock_outputs.
 	refused string
 }
 
@@ -111,7 +111,7 @@ func (n *depNode) child(c *evaluator, key string) node {
 	return nil
 }
 
-// noInputs is dependency.X.inputs, which can no longer be read.
+// noInputs is dependency.X.inputs, which Terragrunt no longer supports.
 type noInputs struct{ d *depNode }
 
 func (n *noInputs) open(c *evaluator) node              { return n }
@@ -124,7 +124,7 @@ func (n *noInputs) lacks(string) string {
 	return "Reading inputs from dependencies is no longer supported. To take values from a dependency, read its outputs."
 }
 
-// flag is a boolean argument of the block.
+// flag returns a boolean argument of the block, or unset if it is not set.
 func (n *depNode) flag(c *evaluator, name string, unset bool) bool {
 	v := n.Arg(c, name)
 	if v == cty.NilVal || !syntax.Known(v) {
@@ -133,7 +133,8 @@ func (n *depNode) flag(c *evaluator, name string, unset bool) bool {
 	return v.True()
 }
 
-// Arg is an argument of the block, converted, without marks; NilVal if unset.
+// Arg returns an argument of the block, converted and without marks. It returns NilVal if
+// the argument is not set.
 func (n *depNode) Arg(c *evaluator, name string) cty.Value {
 	in := n.raw.child(c, name)
 	if in == nil {
@@ -159,7 +160,7 @@ func (n *depNode) Arg(c *evaluator, name string) cty.Value {
 	return v
 }
 
-// target finds what the dependency points at. ok is false after an error.
+// target returns the target of the dependency. ok is false after an error.
 func (n *depNode) target(c *evaluator) (t Target, ok bool) {
 	v := n.Arg(c, "config_path")
 	if c.stuck() {
@@ -177,7 +178,7 @@ func (n *depNode) target(c *evaluator) (t Target, ok bool) {
 	return c.l.target(n.folder(), v.AsString()), true
 }
 
-// folder is where a relative config_path counts from.
+// folder returns the directory that a relative config_path is resolved from.
 func (n *depNode) folder() string {
 	if e, _ := n.raw.where(); e != nil {
 		return e.dir
@@ -185,7 +186,7 @@ func (n *depNode) folder() string {
 	return n.scope.dir
 }
 
-// target is the ID of the unit that a path means.
+// target returns the ID of the unit at a path.
 func (l *Loader) target(dir, path string) Target {
 	full := functions.AbsPath(dir, path)
 	if base := filepath.Base(full); base == syntax.DefaultName || base == syntax.DefaultJSONName || base == l.env.configName() {
@@ -194,7 +195,7 @@ func (l *Loader) target(dir, path string) Target {
 	return Target(full)
 }
 
-// outputs is what the dependency gives, or nil if it gives nothing.
+// outputs returns the outputs of the dependency, or nil if it has none.
 func (n *depNode) outputs(c *evaluator) node {
 	e, at := n.raw.where()
 	enabled := n.flag(c, "enabled", true)
@@ -217,7 +218,7 @@ func (n *depNode) outputs(c *evaluator) node {
 	return &outputsNode{d: n}
 }
 
-// outputsNode is the outputs of a dependency: unknown until a run needs them.
+// outputsNode is the outputs of a dependency. They are unknown until a run needs them.
 type outputsNode struct{ d *depNode }
 
 func (n *outputsNode) where() (*evaluation, *source.Range) { return n.d.where() }
@@ -237,18 +238,18 @@ func (n *outputsNode) open(c *evaluator) node {
 	return &outputsView{v, fmt.Sprintf("The dependency %q", n.d.label), false}
 }
 
-// noOutputs is the outputs of a dependency that has none, where outputs need not exist:
-// try() catches that one is missing, and what else is made of it is unknown.
+// noOutputs returns the outputs of a dependency that has none, if outputs may be missing.
+// try() catches a missing output. Other expressions that use one are unknown.
 func (n *depNode) noOutputs() node {
 	e, at := n.where()
 	return &outputsView{valueNode{cty.EmptyObjectVal, e, at}, fmt.Sprintf("The dependency %q", n.label), true}
 }
 
-// outputsView is outputs that are there.
+// outputsView is outputs that were fetched.
 type outputsView struct {
 	valueNode
 	who  string
-	none bool // the dependency has none at all, which needs no warning for each
+	none bool // the dependency has no outputs at all, so that a missing one needs no warning
 }
 
 func (n *outputsView) open(*evaluator) node { return n }
@@ -262,13 +263,13 @@ func (n *outputsNode) value(c *evaluator) cty.Value {
 	return v
 }
 
-// without reports whether there are no outputs, and no mocks for them.
+// without reports whether the dependency has neither outputs nor mock outputs.
 func (n *outputsNode) without(c *evaluator) bool {
 	_, none := n.fetch(c)
 	return none && !c.stuck()
 }
 
-// fetch gets the outputs. none says that there are none, and no mocks for them.
+// fetch returns the outputs, or the mock outputs. none is true if there are neither.
 func (n *outputsNode) fetch(c *evaluator) (v cty.Value, none bool) {
 	target, ok := n.d.target(c)
 	if !ok {
@@ -326,7 +327,7 @@ func (l *Loader) outputsOf(t *demand.Task, target Target, at source.Range) (cty.
 		k.Init(k, &outputResult{v: cty.DynamicVal, ds: cycle}, func(t *demand.Task) (*outputResult, diag.List) {
 			v, has, ds := l.env.Outputs(t, string(target), at)
 			if ds.HasErrors() {
-				demand.Passing(t) // the store may answer the next time
+				demand.Passing(t) // the store may succeed at the next attempt
 			}
 			if v == cty.NilVal {
 				v = cty.DynamicVal

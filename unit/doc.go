@@ -1,12 +1,11 @@
-// Package unit reads and evaluates unit files: terragrunt.hcl, its JSON form,
-// environment files with module blocks, stack files, and what these import,
-// include or read. It knows nothing of plans and runs nothing but what the
-// files ask for.
+// Package unit reads and evaluates unit files: terragrunt.hcl, its JSON form, environment
+// files with module blocks, stack files, and the files that these import, include or read.
+// It has no notion of plans, and starts only the programs that the files call.
 //
-// The main types are Loader, which holds what is shared by an estate, and Unit,
-// one unit ready to be asked for its parts. The one rule to obey: values are
-// computed on demand and files once for all, so nothing here may change the
-// process or depend on who asks first.
+// The main types are Loader, which contains what the units of an estate share, and Unit,
+// which computes the parts of one unit. The one rule to obey: values are computed on demand
+// and shared files once, so code in this package must not change the process or depend on
+// the order of calls.
 //
 // # Use
 //
@@ -18,30 +17,27 @@
 //
 // An estate runs in this order:
 //
-//  1. Find the unit files (IsUnitFile tells which *.hcl files count) and Load
-//     them, in parallel. A stack file is read by Stack; what its Items say is to
-//     be generated before.
-//  2. Ask each unit for Exclude and Dependencies. Neither fetches outputs. An
-//     Edge names the other unit by its ID.
-//  3. Run the units in that order. Terraform, RemoteState, Generate, Inputs,
-//     Errors and Scalars compute what a run needs, with the outputs of
-//     dependencies, which come from Env.Outputs: once for each target, and only
-//     when something in use reaches them. An unknown value in what Outputs
-//     returns stays unknown in all that is made of it.
+//  1. Find the unit files with IsUnitFile and Load them in parallel. Read stack files with
+//     Stack, and generate their Items first.
+//  2. Call Exclude and Dependencies of each unit. Neither fetches outputs. An Edge contains
+//     the ID of the other unit.
+//  3. Run the units in that order. Terraform, RemoteState, Generate, Inputs, Errors and
+//     Scalars compute what a run needs. They fetch the outputs of a dependency with
+//     Env.Outputs, once per target and only if an expression in use reads them. Values that
+//     depend on an unknown output are unknown.
 //
-// Outputs are asked for once in the life of a loader. Who wants to ask anew, to
-// apply after planning for instance, takes the Loader that WithOutputs gives: it shares
-// the files and all that needs no outputs. Each task is an attempt: outputs that could not be
-// read, and programs and credentials that failed, are asked for again by tasks that begin
-// later, and a canceled task leaves nothing to others.
+// A loader fetches the outputs of a target once. To fetch them again, for example to apply
+// after planning, use Loader.WithOutputs: the new loader shares the files and everything
+// that needs no outputs. Each task is an attempt: a task that begins later retries outputs,
+// programs and credentials that failed. A canceled task leaves no results behind.
 //
-// Every function returns its result with messages. A message about a shared file
-// is the same pointer for all units that meet it; callers show each pointer once.
+// Every function returns its result with messages. A message about a shared file is the
+// same pointer for all units that use the file. Callers show each pointer once.
 //
-// Render, RenderMetadata and Explain show a unit; Check computes all of it and
-// reports everything that is wrong; Setting and Step say which file, line and
-// layer gave a part. Package unit/migrate rewrites include blocks to imports.
+// Render, RenderMetadata and Explain show a unit. Check computes all of it and reports
+// every error. Setting and Step contain the file, line and layer that a value comes from.
+// Package unit/migrate rewrites include blocks to imports.
 //
-// Sources of the rules: the import specification (rules are cited by their
-// numbers), and the reference of Terragrunt's unit language, version 1.1.3.
+// Sources of the rules: the import specification (rules are cited by their numbers), and
+// the reference of Terragrunt's unit language, version 1.1.3.
 package unit

@@ -10,10 +10,9 @@ import (
 	"testing"
 )
 
-// TestPage holds docs/units-rules.md against what there is: every section names what
-// shows it, that exists, every rule has a scenario with its number in the name, and
-// every worked example and every such scenario is on the page. The examples of the page
-// run in the tests of the command line.
+// TestPage compares docs/units-rules.md with the tests. Every section refers to an existing
+// test, every rule has a scenario with its number in the name, and every worked example and
+// scenario is on the page. The tests of the command line run the page's examples.
 func TestPage(t *testing.T) {
 	text, err := os.ReadFile("../docs/units-rules.md")
 	if err != nil {
@@ -61,7 +60,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// shownBy tells whether there is a scenario, script or tree of a name.
+// shownBy reports whether a scenario, script or tree of that name exists.
 func shownBy(name string) bool {
 	for _, path := range []string{"testdata/scenarios/" + name + ".txtar", "../internal/cli/testdata/units/" + name + ".txtar"} {
 		if _, err := os.Stat(path); err == nil {

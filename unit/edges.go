@@ -13,20 +13,20 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// An Edge says that a unit comes after another.
+// An Edge is a dependency of a unit on another unit.
 type Edge struct {
-	ID    string        // of the other unit, or the folder of a stack
-	Label string        // of the dependency block; "" for dependencies.paths
+	ID    string        // of the other unit, or the directory of a stack
+	Label string        // of the dependency block; "" for the dependencies block
 	At    *source.Range // of the block
 	// Used reports whether an expression that a run needs reads the outputs.
 	Used bool
 }
 
-// Dependencies lists the units that this one comes after (rule 16 of the import
-// specification): the targets of its own and merged dependency and dependencies
-// blocks, and those dependencies of files imported without merging that an
-// expression in use reaches. wanted tells which inputs are in use: the variables
-// that the module declares; nil means all. No outputs are fetched.
+// Dependencies returns the units that this unit depends on (rule 16 of the import
+// specification). These are the targets of its own and merged dependency and dependencies
+// blocks. A dependency of a file that is imported without merging counts if an expression
+// in use reaches it. wanted reports whether an input is in use, that is, declared by the
+// module; nil means that all are. No outputs are fetched.
 func (u *Unit) Dependencies(t *demand.Task, wanted func(name string) bool) ([]Edge, diag.List) {
 	c := u.on(t, false)
 	used := u.used(c, wanted)
@@ -38,7 +38,7 @@ func (u *Unit) Dependencies(t *demand.Task, wanted func(name string) bool) ([]Ed
 	if u.mod != nil {
 		parts = slices.Insert(parts, 0, u.dependsOn)
 	}
-	for _, part := range parts { // what is wrong with one hides nothing of the others
+	for _, part := range parts { // an error in one part does not hide those of the others
 		one := c.sub(u.e, false)
 		part(one, w)
 		c.merge(one)
@@ -67,7 +67,7 @@ func (w *edgeList) add(id, label string, at *source.Range) {
 	w.edges = append(w.edges, Edge{ID: id, Label: label, At: at, Used: w.used[id]})
 }
 
-// dropSelf takes away an edge to the unit itself if nothing in use needs it.
+// dropSelf removes an edge to the unit itself if no expression in use needs it.
 func (w *edgeList) dropSelf(c *evaluator) {
 	w.edges = slices.DeleteFunc(w.edges, func(e Edge) bool {
 		if e.ID != w.u.ID {
@@ -84,7 +84,7 @@ func (w *edgeList) dropSelf(c *evaluator) {
 	})
 }
 
-// through names the import that brought a file in.
+// through returns the name of the import that imported a file.
 func (u *Unit) through(c *evaluator, path string) string {
 	h := c.fileImports(u.e.env())
 	for _, i := range h.imports {
@@ -109,7 +109,7 @@ func (u *Unit) leadsTo(c *evaluator, e *evaluation, path string, depth int) bool
 	})
 }
 
-// used is the dependencies that the expressions which a run needs reach.
+// used returns the dependencies that expressions needed by a run reach.
 func (u *Unit) used(c *evaluator, wanted func(name string) bool) []*depUse {
 	in := c.sub(u.e, false)
 	u.touchInputs(in, wanted)
@@ -149,7 +149,7 @@ func (u *Unit) blockEdges(c *evaluator, w *edgeList) {
 				w.add(string(target), l, at)
 			}
 		}
-		one.facts = nil // reading the path of a dependency uses nothing
+		one.facts = nil // reading the path of a dependency is not a use of it
 		c.merge(one)
 	}
 }
@@ -166,7 +166,7 @@ func (u *Unit) pathEdges(c *evaluator, w *edgeList) {
 		return
 	}
 	at := placeOf(paths)
-	one := c.sub(u.e, false) // what is wrong elsewhere takes nothing from them
+	one := c.sub(u.e, false) // errors elsewhere do not affect the paths
 	v, _ := one.convert(paths.value(one), syntax.TStrings, "paths", *at).Unmark()
 	if !one.stuck() {
 		c.redact(paths, v, one.facts)
@@ -216,10 +216,10 @@ func (u *Unit) dependsOn(c *evaluator, w *edgeList) {
 	}
 }
 
-// Files lists the files beside the unit's own that its whole configuration was
-// made of: imports (transitively), includes, and what functions read or marked
-// as read. Everything that the unit declares is evaluated for that, without
-// outputs. The files of a local module do not belong to it.
+// Files returns the files, other than the unit's own, that its configuration depends on:
+// imports (transitively), includes, and files that functions read or mark as read. It
+// evaluates everything that the unit declares, without outputs. The files of a local module
+// are not included.
 func (u *Unit) Files(t *demand.Task) ([]string, diag.List) {
 	c := u.on(t, false)
 	u.everything(c)
@@ -243,7 +243,7 @@ func (u *Unit) Files(t *demand.Task) ([]string, diag.List) {
 	return files, c.ds
 }
 
-// everything computes all that the unit declares.
+// everything computes everything that the unit declares.
 func (u *Unit) everything(c *evaluator) {
 	top := u.e.env()
 	u.everyLocal(c, top)
@@ -282,7 +282,7 @@ func (u *Unit) headOf(c *evaluator) *evaluator {
 	return one
 }
 
-// mustExist reports a dependency that leads nowhere.
+// mustExist reports a dependency on a path that does not exist.
 func (c *evaluator) mustExist(target Target, at *source.Range) {
 	path := string(target)
 	if c.l.disk.Exists(path) {
@@ -293,16 +293,15 @@ func (c *evaluator) mustExist(target Target, at *source.Range) {
 			return
 		}
 	}
-	ds := diag.Errorf(diag.CodeUnitDependencyNotFound, at, "Dependency not found", "There is no folder or file %s that could be depended on.", path)
+	ds := diag.Errorf(diag.CodeUnitDependencyNotFound, at, "Dependency not found", "There is no directory or file %s that could be depended on.", path)
 	ds[0].Code, ds[0].Extra = diag.CodeUnitDependencyNotFound, NotFound(path)
 	c.fail(ds)
 }
 
-// NotFound is the Extra of a message about a dependency that leads to a path where nothing
-// is.
+// NotFound is the Extra of a message about a dependency on a path that does not exist.
 type NotFound string
 
-// moduleExists tells whether an environment file holds a module.
+// moduleExists reports whether an environment file contains a module.
 func (l *Loader) moduleExists(path, name string) bool {
 	name, _, _ = strings.Cut(name, "[")
 	f := l.file(path, syntax.Language().Unit)

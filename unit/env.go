@@ -15,77 +15,76 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Env is what unit files may reach outside of themselves. Only what is set can
-// be reached: the zero Env reads files, and everything else is an error that
-// says that it cannot be had here. An Env must not be changed once a Loader has
-// it; its functions must be safe to call concurrently.
+// Env contains the effects that the evaluation of unit files may use. The zero Env only
+// reads files; functions that need another effect fail. An Env must not be changed after
+// NewLoader. Its functions must be safe for concurrent use.
 type Env struct {
-	// WorkingDir is the absolute folder that relative paths given to the Loader
-	// count from. "" means that they must be absolute.
+	// WorkingDir is the absolute directory that relative paths passed to the Loader are
+	// resolved from. "" means that paths must be absolute.
 	WorkingDir string
 	Machine    Machine
-	// UnitEnviron, if not nil, is the environment of child processes and of the
-	// calls of cloud functions for the unit in a folder, with the credentials that
-	// belong to it. Functions that use it are then computed once a unit.
+	// UnitEnviron returns the environment, with the unit's credentials, of child processes
+	// and cloud requests for the unit in dir. Functions that use it are computed once per
+	// unit. nil means that all units use Machine.Environ.
 	UnitEnviron func(t *Task, dir string) (Environment, diag.List)
-	// Echo gets what run_cmd commands print, unless they ask to be quiet. May be nil.
+	// Echo receives the output of run_cmd commands, except with --terragrunt-quiet. nil
+	// discards it.
 	Echo func(text string)
-	// Do sends a signed request of a cloud function. Nil: the aws program is used.
+	// Do sends a signed request of a cloud function. nil means that the aws program is
+	// used.
 	Do func(*http.Request) (*http.Response, error)
 
-	// ReadFile and Stat are the file system; nil means that of the os package.
+	// ReadFile and Stat access the file system. nil means the functions of package os.
 	ReadFile func(path string) ([]byte, error)
 	Stat     func(path string) (fs.FileInfo, error)
 
-	// Redactor gets the values from the environment and from programs that flow into
-	// arguments about a unit: its messages do not show them, and no other text that is
-	// reported should. Nil: the Loader makes one.
+	// Redactor receives the values from the environment and from programs that are part of
+	// arguments of a unit. The unit's messages do not show these values, and other reported
+	// text should not either. If it is nil, the Loader creates one.
 	Redactor *diag.Redactor
 
 	Request Request
-	// Checking says that nothing is to run: what takes credentials that are not there,
-	// and the words of the command, are unknown.
+	// Checking means that only files are checked and no command runs. Functions that fail
+	// for lack of credentials return unknown values, and so does get_terraform_cli_args.
 	Checking bool
 	// ConfigName is the name of unit files; "" means terragrunt.hcl.
 	ConfigName string
 
-	// Outputs gives the outputs of a dependency, lazily and at most once for each
-	// target: target is the ID of a unit or, for a dependency on a stack, its
-	// folder. ok is false where it has none yet, or none at all, which an empty object
-	// says. Nil: nothing has outputs.
+	// Outputs returns the outputs of a dependency. It is called on demand and at most once
+	// per target. The target is the ID of a unit or the directory of a stack. ok is false
+	// if there are none: the target has no outputs yet or, if v is an empty object, none at
+	// all. A nil Outputs means that no target has outputs.
 	Outputs OutputsFunc
-	// Tolerant makes outputs that do not exist unknown instead of an error, as
-	// render wants it.
+	// Tolerant makes missing outputs unknown instead of an error, as for render.
 	Tolerant bool
 
-	// NoMocks leaves outputs that do not exist unknown where mock outputs would stand
-	// for them. It goes with Tolerant.
+	// NoMocks makes missing outputs unknown even if there are mock outputs. It requires
+	// Tolerant.
 	NoMocks bool
-	// Rendering says besides that a dependency without outputs has no output of any name,
-	// so that try() catches it, as render wants it. Else each is unknown.
+	// Rendering makes every output of a dependency without outputs missing, so that try()
+	// catches it, as render needs. Otherwise each such output is unknown.
 	Rendering bool
 }
 
 type (
-	// A Task is one sequence of evaluation, used by one goroutine. Loader.Task starts one.
+	// A Task is one sequence of evaluation, used by one goroutine. Loader.Task returns one.
 	Task = demand.Task
 	// Environment is the environment of a process, as NAME=VALUE pairs.
 	Environment = process.Env
 	// Command is a child process to run: Path, Args, Dir, Env, Stdin, Stdout, Stderr.
 	Command = process.Command
 
-	// Machine is what functions of unit files use of the machine: Environ, Run, Now, Home
-	// and Answers.
+	// Machine contains the effects of functions: Environ, Run, Now, Home and Answers.
 	Machine = functions.Machine
-	// Answers keeps the results of programs, for several loaders. The zero value is ready.
+	// Answers caches the results of programs and may be shared by several loaders. The zero
+	// value is empty.
 	Answers = functions.Answers
-	// Request is what the user asked for, as far as unit files can read it: Command, Args,
-	// Source, Features, FeaturesFrom and DownloadDir.
+	// Request is the user's command and flags, as unit files can read them.
 	Request = functions.Request
 )
 
-// OutputsFunc gives the outputs of a target as an object; see Env.Outputs. It may
-// be called from several goroutines, for different targets.
+// OutputsFunc returns the outputs of a target as an object; see Env.Outputs. Several
+// goroutines may call it concurrently, for different targets.
 type OutputsFunc func(t *Task, target string, at source.Range) (v cty.Value, ok bool, ds diag.List)
 
 func (e *Env) readFile(path string) ([]byte, error) {

@@ -26,7 +26,7 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// unitFiles lists the unit files below a folder.
+// unitFiles lists the unit files below a directory.
 func unitFiles(t testing.TB, root string) []string {
 	t.Helper()
 	var out []string
@@ -50,12 +50,12 @@ func realEnv(root string) unit.Env {
 		Request: unit.Request{Command: "render", Args: []string{"render"}}}
 }
 
-// TestEstate renders every unit of a real estate with Terragrunt and here, and
-// tells how many agree.
+// TestEstate renders every unit of a real estate with Terragrunt and Terrace, and logs how
+// many results are equal.
 func TestEstate(t *testing.T) {
 	root, peer := os.Getenv("TERRACE_TEST_ESTATE"), os.Getenv("TERRACE_TEST_TERRAGRUNT")
 	if root == "" || peer == "" {
-		t.Skip("SKIP: TERRACE_TEST_ESTATE names no folder with units, or TERRACE_TEST_TERRAGRUNT no Terragrunt 1.1.3")
+		t.Skip("SKIP: TERRACE_TEST_ESTATE names no directory with units, or TERRACE_TEST_TERRAGRUNT no Terragrunt 1.1.3")
 	}
 	cacheDir := os.Getenv("TERRACE_TEST_ESTATE_CACHE")
 	files := unitFiles(t, root)
@@ -186,8 +186,8 @@ func peerRender(peer, path, cacheDir string, more ...string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// jsonDiff compares two JSON texts; numbers as floating point, as Terragrunt
-// has them.
+// jsonDiff compares two JSON texts. Numbers are compared as floating point, which
+// Terragrunt uses.
 func jsonDiff(want, got []byte) string {
 	var w, g any
 	if i := bytes.IndexByte(want, '{'); i > 0 {
@@ -202,8 +202,8 @@ func jsonDiff(want, got []byte) string {
 	return cmp.Diff(unknownAsNull(w, g), g)
 }
 
-// unknownAsNull makes null of the empty text that Terragrunt shows for unknown
-// values, where we show null.
+// unknownAsNull replaces empty strings by null if the Terrace side has null: Terragrunt
+// renders unknown values as empty strings.
 func unknownAsNull(theirs, ours any) any {
 	switch t := theirs.(type) {
 	case string:
@@ -234,7 +234,7 @@ func unknownAsNull(theirs, ours any) any {
 func TestEstateSpeed(t *testing.T) {
 	root := os.Getenv("TERRACE_TEST_ESTATE_SPEED")
 	if root == "" {
-		t.Skip("SKIP: TERRACE_TEST_ESTATE_SPEED names no folder with units")
+		t.Skip("SKIP: TERRACE_TEST_ESTATE_SPEED names no directory with units")
 	}
 	files := unitFiles(t, root)
 	sort.Strings(files)

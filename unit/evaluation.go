@@ -12,16 +12,16 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A role is what a file is to the evaluation.
+// A role is how a file takes part in the evaluation.
 type role uint8
 
 const (
 	leafRole    role = iota // a unit
-	importRole              // imported: its own folder, once for all
-	readRole                // read by read_terragrunt_config: likewise
-	includeRole             // included: evaluated as if it stood in the includer's folder
-	autoRole                // the autoinclude file beside a unit
-	valuesRole              // the values file beside a file
+	importRole              // an imported file: evaluated in its own directory, once for all units
+	readRole                // read by read_terragrunt_config: like importRole
+	includeRole             // an included file: evaluated in the directory of the including file
+	autoRole                // the autoinclude file next to a unit
+	valuesRole              // the values file next to a unit or stack file
 	stackRole               // a stack file
 )
 
@@ -30,54 +30,55 @@ type evaluation struct {
 	l         *Loader
 	kept      keptFile
 	role      role
-	dir       string      // what get_terragrunt_dir() says
-	leaf      *evaluation // the unit that this belongs to; nil if it belongs to all
-	child     *evaluation // for includeRole and autoRole: the file that this one is included by
+	dir       string      // the result of get_terragrunt_dir()
+	leaf      *evaluation // the unit that this belongs to; nil if all units share it
+	child     *evaluation // for includeRole and autoRole: the including file
 	label     string      // for includeRole: the label of the include block
 	cells     cells       // without outputs
-	fullCells cells       // with the outputs that the loader it was made by gets
+	fullCells cells       // with the outputs of the loader that made the evaluation
 
 	id      string // of a leaf: the unit's ID
 	of      partOf
-	placing bool               // this is the placed one of another evaluation
+	placing bool               // the evaluation was made by beforePlaced
 	vals    func() *evaluation // the evaluation of the values file; nil if there is none
 	cycles  cycles
 	cache   leafCache
 }
 
-// partOf says which part of a file an evaluation is of. The zero value is all of it.
+// partOf is the part of a file that an evaluation covers. The zero value is the whole file.
 type partOf struct {
 	top  *evaluation // of a module's unit: the evaluation of the environment file
 	mod  *string     // of a module's unit: the module's name
 	each cty.Value   // of a module's unit: each.*; NilVal without for_each
 }
 
-// cycles is what is known of cycles of imports that can be reached. The zero value
-// knows nothing.
+// cycles caches whether import cycles are reachable. The zero value means that this is not
+// known.
 type cycles struct {
 	none  atomic.Bool
 	found atomic.Value // diag.List of the cycle
 }
 
-// leafCache is what a leaf has once somebody asks for it, and until what was computed is
-// let go of. mu guards the rest.
+// leafCache contains values computed on demand for a leaf. Unit.Forget empties it. mu
+// guards the other fields.
 type leafCache struct {
 	mu       sync.Mutex
-	overlays map[overlayKey]*cells // its own cells of evaluations that belong to all
-	// placed is the same leaf as it is seen while its working folder is looked for,
-	// where get_working_dir() is empty; always nil of itself.
+	overlays map[overlayKey]*cells // cells of shared evaluations, computed for this leaf
+	// placed is the leaf as it is evaluated while its working directory is computed, with
+	// an empty get_working_dir(). It is nil in such an evaluation itself.
 	placed *evaluation
-	// importedBy has, for each file that is merged, the layer of the import or include block that names it.
+	// importedBy maps each merged file to the layer of the import or include block that
+	// names it.
 	importedBy map[*evaluation]*source.Layer
 }
 
-// keptFile is a file that may be let go of and read again out of its text.
+// keptFile is a parsed file that can be dropped and parsed again from its text.
 type keptFile struct {
 	now atomic.Pointer[syntax.File]
-	src *source.File // its text once it was let go of
+	src *source.File // the text, set when the parsed file is dropped
 }
 
-// file is the file that the evaluation is of.
+// file returns the file of the evaluation.
 func (e *evaluation) file() *syntax.File {
 	if f := e.kept.now.Load(); f != nil {
 		return f
@@ -86,11 +87,11 @@ func (e *evaluation) file() *syntax.File {
 	if f.Src = e.kept.src; e.l.lenient {
 		f = readable(f)
 	}
-	e.kept.now.Store(f) // whoever reads it at the same time makes an equal one
+	e.kept.now.Store(f) // a concurrent reader parses an equal file
 	return f
 }
 
-// forgetFile lets go of a unit's own file, of which there is the text. The caller holds
+// forgetFile drops the parsed file of a unit if its text is available. The caller holds
 // cache.mu.
 func (e *evaluation) forgetFile() {
 	f := e.kept.now.Load()
@@ -110,7 +111,7 @@ func newEvaluation(l *Loader, f *syntax.File, r role, dir string) *evaluation {
 	return e
 }
 
-// beforePlaced is a leaf as it is seen while its working folder is looked for.
+// beforePlaced returns the evaluation of a leaf that computes its working directory.
 func (e *evaluation) beforePlaced() *evaluation {
 	e.cache.mu.Lock()
 	defer e.cache.mu.Unlock()
@@ -122,8 +123,8 @@ func (e *evaluation) beforePlaced() *evaluation {
 	return e.cache.placed
 }
 
-// base is the evaluation whose merged blocks are in force for this file: its
-// own, or the includer's.
+// base returns the evaluation whose merged blocks are effective for this file: its own, or
+// that of the including file.
 func (e *evaluation) base() *evaluation {
 	e = e.env()
 	for e.child != nil {
@@ -132,7 +133,7 @@ func (e *evaluation) base() *evaluation {
 	return e
 }
 
-// included makes the evaluation of a file that e includes.
+// included creates the evaluation of a file that e includes.
 func (e *evaluation) included(f *syntax.File, label string, r role) *evaluation {
 	in := newEvaluation(e.l, f, r, e.dir)
 	in.leaf, in.child, in.label, in.vals = e.leaf, e, label, e.vals
@@ -141,7 +142,7 @@ func (e *evaluation) included(f *syntax.File, label string, r role) *evaluation 
 
 func (e *evaluation) part(which int) *syntax.Expr { return &e.file().Pseudo[which] }
 
-// cellOf takes one of the pseudo cells.
+// cellOf computes one of the pseudo expressions, such as syntax.WholePart.
 func (c *evaluator) cellOf(e *evaluation, which int) *result {
 	x := e.part(which)
 	r := c.cell(e, x, false, nil)
@@ -152,7 +153,7 @@ func (c *evaluator) cellOf(e *evaluation, which int) *result {
 	return r
 }
 
-// imports is the head of a file after the check that its imports form no cycle.
+// imports returns the imports and includes of a file, after the check for import cycles.
 func (c *evaluator) imports(e *evaluation) *fileImports {
 	h := c.fileImports(e)
 	if len(h.imports) == 0 || e.cycles.none.Load() {
@@ -174,8 +175,8 @@ func (c *evaluator) imports(e *evaluation) *fileImports {
 	return &fileImports{includes: h.includes, auto: h.auto}
 }
 
-// cycleFinder follows imports in depth. Files are identified by their path
-// with links resolved.
+// cycleFinder searches imports depth-first. It identifies files by their path with symbolic
+// links resolved.
 type cycleFinder struct {
 	c     *evaluator
 	on    map[*evaluation]int
@@ -185,7 +186,7 @@ type cycleFinder struct {
 
 type cycleStep struct {
 	e  *evaluation
-	at source.Range // of the import that leads on
+	at source.Range // the import of the next file
 }
 
 func (w *cycleFinder) visit(e *evaluation) bool {
@@ -214,7 +215,7 @@ func (w *cycleFinder) visit(e *evaluation) bool {
 	return true
 }
 
-// report tells the cycle, beginning with the first file in alphabetical order.
+// report reports the cycle, beginning with the first file in alphabetical order.
 func (w *cycleFinder) report(steps []cycleStep) {
 	first := 0
 	for i, s := range steps {
@@ -241,7 +242,7 @@ func (w *cycleFinder) report(steps []cycleStep) {
 	w.ds = diag.List{m}
 }
 
-// cycleAt reports that an expression needs its own value.
+// cycleAt returns the result for an expression that needs its own value.
 func (e *evaluation) cycleAt(x *syntax.Expr) *result {
 	return &result{v: cty.DynamicVal, failed: true, cycle: true, ds: diag.List{cycleIn(e.file(), e, x)}}
 }

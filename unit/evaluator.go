@@ -13,28 +13,27 @@ import (
 
 // # How values are computed
 //
-// An evaluation is that of one file in one role. Its expressions have cells.
-// A cell is computed at most four times: for everybody or for one leaf unit,
-// and without or with the outputs of dependencies.
+// An evaluation evaluates one file in one role. Its expressions have cells. A cell is
+// computed at most four times: for all units or for one leaf unit, and without or with the
+// outputs of dependencies.
 //
-// Everybody's turn comes first, with outputs unknown. Where the computation
-// meets something that depends on the leaf (path_relative_to_import, …), it gives
-// up and says so; whoever reads that cell then asks for the leaf's own. Where
-// it meets an output it goes on with an unknown value and notes which
-// dependency that was: from these notes come the edges between units. Only what
-// depends on an output is computed again, when a run needs it, with the real ones.
+// The computation for all units comes first, with outputs unknown. If it calls a function
+// that depends on the leaf (path_relative_to_import, …), it stops and sets needsLeaf. A
+// reader of such a cell then computes the leaf's own cell. If it reads an output, it
+// continues with an unknown value and records the dependency. The edges between units come
+// from these records. A run computes the cells that depend on outputs again, with the real
+// outputs.
 //
-// So no analysis of the text decides what is shared: what was computed without
-// meeting the leaf is the same for all.
+// So sharing does not need an analysis of the text: a value that was computed without the
+// leaf is the same for all units.
 
-// An evaluator is one running computation and what it has found so far. It belongs to
-// one goroutine.
+// An evaluator is one computation with its results so far. It belongs to one goroutine.
 type evaluator struct {
 	t    *demand.Task
 	l    *Loader
-	leaf *evaluation // the leaf unit; nil while computing for everybody
-	full bool        // with the outputs of dependencies
-	deep int         // how many references were followed without a cell between
+	leaf *evaluation // the leaf unit; nil for a computation for all units
+	full bool        // whether outputs of dependencies are used
+	deep int         // the number of references followed since the last cell
 
 	needsLeaf bool
 	needsOut  bool
@@ -43,13 +42,13 @@ type evaluator struct {
 	facts     *facts
 }
 
-// result is what a cell holds.
+// result is the content of a cell.
 type result struct {
 	v         cty.Value
-	g         *group       // of the cell of the effective configuration
-	h         *fileImports // of the cell of the imports and includes
-	needsLeaf bool         // v is nothing: ask for the leaf's own
-	needsOut  bool         // v holds unknowns: ask for the one with outputs
+	g         *group       // for the cell of the effective configuration
+	h         *fileImports // for the cell of the imports and includes
+	needsLeaf bool         // v is not set: compute the leaf's own cell
+	needsOut  bool         // v contains unknowns: compute the cell with outputs
 	failed    bool
 	cycle     bool
 	ds        diag.List
@@ -58,7 +57,7 @@ type result struct {
 
 var cycleResult = &result{v: cty.DynamicVal, failed: true, cycle: true}
 
-// on starts a computation for a leaf, which may be nil.
+// on starts a computation for a leaf; nil means for all units.
 func (l *Loader) on(t *demand.Task, leaf *evaluation, full bool) *evaluator {
 	return &evaluator{t: t, l: l, leaf: leaf, full: full}
 }
@@ -71,13 +70,13 @@ func (c *evaluator) result(v cty.Value) *result {
 	return &result{v: v, needsLeaf: c.needsLeaf, needsOut: c.needsOut, failed: c.failed, ds: c.ds, facts: c.facts}
 }
 
-// fail notes errors and returns the placeholder.
+// fail adds errors and returns the placeholder value.
 func (c *evaluator) fail(ds diag.List) cty.Value {
 	c.add(ds)
 	return cty.DynamicVal
 }
 
-// add notes messages, each once.
+// add adds messages that were not added before.
 func (c *evaluator) add(ds diag.List) {
 	if len(ds) == 0 {
 		return
@@ -98,7 +97,7 @@ func (c *evaluator) errorf(at *source.Range, code, summary, format string, args 
 	return c.fail(ds)
 }
 
-// take takes over the facts of a result.
+// take adds the facts, flags and messages of a result.
 func (c *evaluator) take(r *result) {
 	if r.failed {
 		c.failed = true
@@ -109,10 +108,10 @@ func (c *evaluator) take(r *result) {
 	c.facts = c.facts.with(r.facts)
 }
 
-// stuck reports that what comes next would be of no use.
+// stuck reports whether the computation cannot continue: it failed, or needs the leaf.
 func (c *evaluator) stuck() bool { return c.failed || c.needsLeaf }
 
-// A cell is an expression of a file as computed in one evaluation.
+// A cell is one expression of a file in one evaluation.
 type cell struct {
 	demand.Cell[*result]
 	l    *Loader
@@ -153,7 +152,7 @@ func (k *cell) compute(t *demand.Task) (*result, diag.List) {
 	return r, nil
 }
 
-// cells holds the cells of one evaluation.
+// cells are the cells of one evaluation.
 type cells struct {
 	mu  sync.Mutex
 	set []*cell
@@ -180,8 +179,8 @@ func (s *cells) get(l *Loader, e, leaf *evaluation, x *syntax.Expr, full bool) *
 	return k
 }
 
-// eval is the value of an expression of a file. With errors, and while the leaf
-// is missing, it is unknown.
+// eval returns the value of an expression of a file. After an error, and if the leaf is
+// needed, the value is unknown.
 func (c *evaluator) eval(e *evaluation, x *syntax.Expr) cty.Value {
 	if e.role == valuesRole || e.role == autoRole {
 		c.notesValue(e, x)
@@ -201,7 +200,7 @@ func (c *evaluator) eval(e *evaluation, x *syntax.Expr) cty.Value {
 	return r.v
 }
 
-// cell computes everybody's cell, or else the leaf's own.
+// cell returns the cell shared by all units, or the leaf's own if that one needs the leaf.
 func (c *evaluator) cell(e *evaluation, x *syntax.Expr, full bool, at *source.Range) *result {
 	l := e.l
 	if full {
@@ -217,8 +216,8 @@ func (c *evaluator) cell(e *evaluation, x *syntax.Expr, full bool, at *source.Ra
 	return r
 }
 
-// storage is where the cells of an evaluation are kept: in itself, in the leaf
-// that they belong to, or, with outputs that are asked for anew, in the loader.
+// storage returns the cells of an evaluation: in the evaluation, in the leaf that they
+// belong to, or, for outputs of another loader, in the loader.
 func (e *evaluation) storage(l *Loader, leaf *evaluation, full bool) *cells {
 	switch {
 	case full && l != e.l:
@@ -242,19 +241,19 @@ func (e *evaluation) storage(l *Loader, leaf *evaluation, full bool) *cells {
 	return s
 }
 
-// overlayKey names the cells that a leaf has of another evaluation.
+// overlayKey identifies the cells of a shared evaluation in a leaf.
 type overlayKey struct {
 	of   *evaluation
 	full bool
 }
 
-// facts are what a computation depends on. They are never changed; nil is none.
+// facts are what a computation depends on. They are immutable; nil means none.
 type facts struct {
-	deps  []*depUse // sorted by nothing, each once
-	files []string  // absolute paths, each once
-	waits []*Wait   // outputs that are not known, each once
+	deps  []*depUse // distinct, in no order
+	files []string  // absolute paths, distinct
+	waits []*Wait   // outputs that are not known, distinct
 
-	handed []*handed // values from the environment and from programs, each once
+	handed []*handed // values from the environment and from programs, distinct
 }
 
 // depUse is one dependency block that an expression reached.
@@ -262,10 +261,10 @@ type depUse struct {
 	target Target
 	at     *source.Range // of the block
 	label  string
-	via    *evaluation // whose block it is
+	via    *evaluation // the evaluation of the file with the block
 }
 
-// with is the union of two sets of facts.
+// with returns the union of two sets of facts.
 func (f *facts) with(o *facts) *facts {
 	switch {
 	case o == nil || o == f:

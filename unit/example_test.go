@@ -49,7 +49,7 @@ inputs = {
 	l := unit.NewLoader(unit.Env{
 		WorkingDir: dir,
 		Outputs: func(t *demand.Task, target string, at source.Range) (cty.Value, bool, diag.List) {
-			// An estate reads them from the state of the unit with this ID.
+			// An estate reads the outputs from the state of the unit with this ID.
 			return cty.ObjectVal(map[string]cty.Value{"id": cty.StringVal("vpc-1")}), true, nil
 		},
 	})
@@ -84,7 +84,7 @@ inputs = {
 	//   region = "eu", from line 1 of region.hcl (import)
 }
 
-// Where a part of a unit comes from.
+// This example explains where a value of a unit comes from.
 func ExampleUnit_Explain() {
 	files := map[string]string{
 		"account.hcl":      "inputs = { tags = { team = \"core\" } }",

@@ -24,21 +24,20 @@ import (
 
 // # Explaining
 //
-// Where a part of a unit comes from is found by following the path once more
-// over the nodes that gave its value, as far as the nodes are merged blocks and
-// files: of two layers the one whose value it is, of a block the argument. At an
-// expression package origin goes on, and comes back with the references in it.
-// Nothing is kept for it meanwhile.
+// Explain follows the path again over the nodes that produced the value. Of two layers it
+// chooses the one whose value was used, and of a block the argument. At an expression,
+// package origin continues, and calls back for the references in it. The evaluation keeps
+// no data for this.
 
-// Explain tells where a part of the unit comes from. path is as in expressions, for
-// example inputs.tags.team, remote_state.config.key or local.region.
+// Explain returns where a part of the unit comes from. path is a reference, such as
+// inputs.tags.team, remote_state.config.key or local.region.
 func (u *Unit) Explain(t *demand.Task, path string) (*explanation.Explanation, diag.List) {
 	x := &origin.Explainer{Set: u.l.Sources(), Unit: u.Origin(t)}
 	return x.Explain(t, path)
 }
 
-// Origin is the unit as explanations of its module see it. The task is used
-// wherever it is, so both belong to one goroutine.
+// Origin returns the unit for explanations of its module. The result uses the task, so both
+// belong to one goroutine.
 func (u *Unit) Origin(t *demand.Task) explanation.Unit {
 	full := u.l.env.Outputs != nil && !u.noOutputs
 	return &explained{u: u, t: t, full: full, texts: map[string]*hcl.File{}}
@@ -49,10 +48,10 @@ type explained struct {
 	u     *Unit
 	t     *demand.Task
 	full  bool
-	texts map[string]*hcl.File // syntax trees of the files on the way
+	texts map[string]*hcl.File // parsed files on the path, by name
 }
 
-// evaluator starts a computation of its own: what fails in one hides nothing of others.
+// evaluator returns a new computation, so that an error in one does not affect others.
 func (x *explained) evaluator() *evaluator { return x.u.l.on(x.t, x.u.e, x.full) }
 
 // Part implements explanation.Unit.
@@ -96,7 +95,7 @@ func (x *explained) Part(ref hcl.Traversal) (explanation.Way, bool, diag.List) {
 	return way, true, nil
 }
 
-// kindOf is the kind of a part by the name that begins its address.
+// kindOf returns the kind of a part from the first name of its address.
 func kindOf(name string) explanation.Kind {
 	if name == "inputs" {
 		return explanation.Input
@@ -107,7 +106,8 @@ func kindOf(name string) explanation.Kind {
 	return explanation.Argument
 }
 
-// nothing says that the unit has no such part, and why if that is known.
+// nothing returns the error for a part that the unit does not have, with the reason if it
+// is known.
 func (x *explained) nothing(c *evaluator, ref hcl.Traversal, why string) diag.List {
 	if c.failed && len(c.ds.Errors()) > 0 {
 		return c.ds.Errors()
@@ -118,8 +118,8 @@ func (x *explained) nothing(c *evaluator, ref hcl.Traversal, why string) diag.Li
 	return codeErr(nil, diag.CodeUnitExplainPath, "Nothing to explain", "Nothing in this unit gives %s.%s", syntax.RefText(ref), why)
 }
 
-// has reports whether a path leads anywhere in a node's value; why says what is
-// missing, "" where that is not known.
+// has reports whether a path exists in a node's value. why is the missing part, or "" if
+// that is not known.
 func (x *explained) has(n node, ref hcl.Traversal) (ok bool, why string) {
 	c := x.evaluator()
 	r := c.descend(n, ref, 1)
@@ -193,7 +193,7 @@ func (s scope) Follow(ref hcl.Traversal) (explanation.Way, bool) {
 	return way, ok
 }
 
-// crossing goes through an import or include block into another file.
+// crossing follows an import or include block into another file.
 func (w *walker) crossing(n node, ref hcl.Traversal, kind explanation.Kind) (explanation.Way, bool) {
 	path := ref[1:]
 	text := ref.RootName()
@@ -222,7 +222,8 @@ func (w *walker) crossing(n node, ref hcl.Traversal, kind explanation.Kind) (exp
 	return way, ok
 }
 
-// evAt is the evaluation of the file that a place lies in.
+// evAt returns the evaluation of the file that contains a range. If no
+// file does, it returns the unit's evaluation and false.
 func (x *explained) evAt(c *evaluator, at source.Range) (*evaluation, bool) {
 	if x.u.Path == at.Filename {
 		return x.u.e, true
@@ -235,7 +236,7 @@ func (x *explained) evAt(c *evaluator, at source.Range) (*evaluation, bool) {
 	return x.u.e, false
 }
 
-// relative is a path as seen from the unit's folder, for text.
+// relative returns a path relative to the unit's directory, with slashes.
 func (x *explained) relative(path string) string {
 	if rel, err := filepath.Rel(x.u.Dir, path); err == nil {
 		return filepath.ToSlash(rel)
@@ -243,7 +244,7 @@ func (x *explained) relative(path string) string {
 	return path
 }
 
-// unitAt names a unit as seen from the one that is explained.
+// unitAt returns the name of a unit relative to the explained one.
 func (x *explained) unitAt(id string) string {
 	if name := x.relative(id); name != "." {
 		return "the unit " + name
@@ -251,7 +252,7 @@ func (x *explained) unitAt(id string) string {
 	return "this unit"
 }
 
-// each leads to the item of for_each that makes a unit of an environment file.
+// each follows each.key and each.value to the for_each of the module block.
 func (s scope) each(c *evaluator, ref hcl.Traversal) (explanation.Way, bool) {
 	s.e = s.x.u.e
 	b := c.moduleBlock(s.e.of.top, s.x.u.Module)
@@ -275,8 +276,8 @@ func (s scope) each(c *evaluator, ref hcl.Traversal) (explanation.Way, bool) {
 	return explanation.Way{Stops: []explanation.Stop{stop}, Next: &explanation.Target{In: stop.In, Expr: stop.Expr, Path: path}}, true
 }
 
-// fromStack goes on from a values file to the stack file that it was generated from, if
-// that still says the same.
+// fromStack continues from a values file in the stack file that it was generated from, if
+// generating it again gives the same text.
 func (w *walker) fromStack(e *evaluation, path hcl.Traversal, way explanation.Way) explanation.Way {
 	values := w.c.l.valuesOf(e)
 	if values == nil || values.file().Src == nil {
@@ -331,7 +332,7 @@ func (s scope) Read(call *hclsyntax.FunctionCallExpr, path hcl.Traversal) (expla
 	return w.walk(n, path)
 }
 
-// environment leads from a call of get_env to the variable, or to its default.
+// environment follows a call of get_env to the variable, or to the default.
 func (s scope) environment(call *hclsyntax.FunctionCallExpr) (explanation.Way, bool) {
 	if len(call.Args) == 0 || call.ExpandFinal {
 		return explanation.Way{}, false
@@ -352,7 +353,7 @@ func (s scope) environment(call *hclsyntax.FunctionCallExpr) (explanation.Way, b
 	return explanation.Way{Stops: []explanation.Stop{stop}, Next: &explanation.Target{In: s, Expr: call.Args[1]}}, true
 }
 
-// A walker follows a path over nodes to the expression that has the rest of it.
+// A walker follows a path over nodes to the expression that contains the rest of the path.
 type walker struct {
 	x     *explained
 	c     *evaluator
@@ -368,23 +369,23 @@ func (w *walker) At(label string, kind explanation.Kind) *walker {
 	return &n
 }
 
-// into is the walker one step further in.
+// into returns the walker after one step.
 func (w *walker) into(step hcl.Traverser) *walker {
 	return w.At(w.label+pathText(hcl.Traversal{step}), w.kind)
 }
 
-// pathText writes the steps of a path.
+// pathText returns the text of a path.
 func pathText(path hcl.Traversal) string {
 	return strings.TrimPrefix(syntax.RefText(append(hcl.Traversal{hcl.TraverseRoot{Name: "x"}}, path...)), "x")
 }
 
-// stop is the definition that an expression node stands for.
+// stop returns the definition of an expression node.
 func (w *walker) stop(n *exprNode, kind explanation.Kind, text string) explanation.Stop {
 	e, at := n.where()
 	return explanation.Stop{Kind: kind, Text: text, At: *at, Layer: w.x.u.layerOf(w.c, e), In: scope{w.x, e}, Expr: w.x.syntax(e.file(), n.x)}
 }
 
-// header is the header of a block, or another place without an expression.
+// header returns the header of a block, or another definition without an expression.
 func (w *walker) header(n node, kind explanation.Kind, text string) (explanation.Stop, bool) {
 	e, at := n.where()
 	if at == nil {
@@ -393,7 +394,7 @@ func (w *walker) header(n node, kind explanation.Kind, text string) (explanation
 	return explanation.Stop{Kind: kind, Text: text, At: *at, Layer: w.x.u.layerOf(w.c, e)}, true
 }
 
-// walk follows a path from a node on. ok is false if it leads nowhere.
+// walk follows a path from a node. ok is false if the path does not exist.
 func (w *walker) walk(n node, path hcl.Traversal) (way explanation.Way, ok bool) {
 	if w.deep > maxFollow {
 		return explanation.Way{}, false
@@ -408,7 +409,7 @@ func (w *walker) walk(n node, path hcl.Traversal) (way explanation.Way, ok bool)
 	case *exprNode:
 		stop := w.stop(n, w.kind, w.label+pathText(path))
 		all := stop.Expr
-		for len(path) > 0 { // to the item itself, as far as it is written out
+		for len(path) > 0 { // to the item itself, if it is written in the text
 			in := itemAt(n.x, path[0])
 			if in == nil {
 				break
@@ -459,8 +460,8 @@ func (w *walker) walk(n node, path hcl.Traversal) (way explanation.Way, ok bool)
 	return w.member(n, path)
 }
 
-// itemAt is the item of an object constructor that a step names, nil if its keys are
-// not all written out.
+// itemAt returns the item of an object constructor that a step names. It returns nil if
+// some keys are not literals.
 func itemAt(x *syntax.Expr, step hcl.Traverser) (found *syntax.Expr) {
 	key, ok := syntax.StepName(step)
 	if !ok {
@@ -477,7 +478,7 @@ func itemAt(x *syntax.Expr, step hcl.Traverser) (found *syntax.Expr) {
 	return found
 }
 
-// member goes on at the member that the first step names.
+// member continues in the member that the first step names.
 func (w *walker) member(n node, path hcl.Traversal) (explanation.Way, bool) {
 	if v, plain := n.(valueNode); plain || len(path) == 0 {
 		stop, ok := w.header(n, w.kind, w.label+pathText(path))
@@ -511,8 +512,8 @@ func (w *walker) member(n node, path hcl.Traversal) (explanation.Way, bool) {
 	return next.walk(in, path[1:])
 }
 
-// parts ends at something that has no place of its own, such as all local values:
-// its members are shown.
+// parts ends at a node without a definition of its own, such as all local values. It shows
+// the members.
 func (w *walker) parts(n node, path hcl.Traversal) (explanation.Way, bool) {
 	if len(path) > 0 {
 		return explanation.Way{}, false
@@ -536,7 +537,7 @@ func (w *walker) parts(n node, path hcl.Traversal) (explanation.Way, bool) {
 	return way, len(way.Stops) > 0
 }
 
-// layered chooses between two layers by the value that came of them.
+// layered chooses between two layers by the merged value.
 func (w *walker) layered(both, lower, upper node, path hcl.Traversal) (explanation.Way, bool) {
 	hasLow, hasUp := w.gives(lower, path), w.gives(upper, path)
 	switch {
@@ -579,7 +580,7 @@ func (w *walker) layered(both, lower, upper node, path hcl.Traversal) (explanati
 	return way, true
 }
 
-// nulled reports whether a layer sets the path to null and that null is in force.
+// nulled reports whether a layer sets the path to null and that null is effective.
 func (w *walker) nulled(both, upper node, path hcl.Traversal) bool {
 	return valueIsNull(w.value(both, path)) && valueIsNull(w.value(upper, path))
 }
@@ -589,13 +590,13 @@ func valueIsNull(v cty.Value) bool {
 	return v != cty.NilVal && v.IsKnown() && v.IsNull()
 }
 
-// sameValue compares values; a null is the same whatever its type.
+// sameValue reports whether two values are equal. Nulls are equal whatever their types.
 func sameValue(a, b cty.Value) bool {
 	return a.RawEquals(b) || valueIsNull(a) && valueIsNull(b)
 }
 
-// element chooses the layer that an element of a list comes from: lists are joined,
-// or one replaces the other.
+// element chooses the layer that an element of a list comes from. Lists are either joined
+// or replaced.
 func (w *walker) element(both, lower, upper node, path hcl.Traversal, i int) (explanation.Way, bool) {
 	list := func(n node) []cty.Value {
 		v, _ := w.value(n, path[:i]).Unmark()
@@ -642,8 +643,8 @@ func (w *walker) element(both, lower, upper node, path hcl.Traversal, i int) (ex
 	return w.layered(both, lower, upper, path[:i])
 }
 
-// asked walks to an element by its place in the list of one layer, and calls it by its
-// place in the joined list, which the reader asked for. The ith step is the index.
+// asked follows a path to an element by its index in the list of one layer. The explanation
+// shows the index in the joined list, which the user asked for. The ith step is the index.
 func (w *walker) asked(n node, own, asked hcl.Traversal, i int) (explanation.Way, bool) {
 	way, ok := w.walk(n, own)
 	if ok && len(way.Stops) > 0 {
@@ -655,7 +656,7 @@ func (w *walker) asked(n node, own, asked hcl.Traversal, i int) (explanation.Way
 	return way, ok
 }
 
-// gives reports whether a layer has anything at a path.
+// gives reports whether a layer has a value at a path.
 func (w *walker) gives(n node, path hcl.Traversal) bool {
 	c := w.x.evaluator()
 	for _, s := range path {
@@ -671,7 +672,7 @@ func (w *walker) gives(n node, path hcl.Traversal) bool {
 	return c.stuck() || v == cty.NilVal || !v.IsKnown() || !v.IsNull() || len(path) == 0
 }
 
-// value is what a path leads to in a node.
+// value returns the value at a path in a node.
 func (w *walker) value(n node, path hcl.Traversal) cty.Value {
 	c := w.x.evaluator()
 	for i, s := range path {
@@ -694,7 +695,7 @@ func (w *walker) value(n node, path hcl.Traversal) cty.Value {
 	return v
 }
 
-// output ends at a dependency, or goes on at the mock that stands in for its output.
+// output ends at a dependency, or continues in the mock output that replaces the output.
 func (w *walker) output(n *outputsNode, path hcl.Traversal) (explanation.Way, bool) {
 	d := n.d
 	name := "dependency." + d.label + ".outputs" + pathText(path)
@@ -750,8 +751,8 @@ func (w *walker) output(n *outputsNode, path hcl.Traversal) (explanation.Way, bo
 	return mock, true
 }
 
-// missingOutput says what outputs do not have of a path, "" if they have all of it or are
-// not known.
+// missingOutput describes the part of a path that outputs lack. It returns "" if they have
+// all of it, or are unknown.
 func missingOutput(outputs cty.Value, path hcl.Traversal) string {
 	for i, s := range path {
 		bare, _ := outputs.Unmark()
@@ -780,7 +781,7 @@ func missingOutput(outputs cty.Value, path hcl.Traversal) string {
 	return ""
 }
 
-// assignedFrom is the block that an assigned dependency was read from.
+// assignedFrom returns the block from which an assigned dependency was read.
 func (w *walker) assignedFrom(d *depNode) []explanation.Stop {
 	a, ok := d.raw.(*assigned)
 	if !ok {
@@ -810,7 +811,7 @@ func (w *walker) moduleOutput(n *moduleOutputs, path hcl.Traversal) (explanation
 	return explanation.Way{Stops: []explanation.Stop{stop}}, true
 }
 
-// feature goes on at the default of a feature flag, or ends at the command line.
+// feature continues in the default of a feature flag, or ends at the command line.
 func (w *walker) feature(n *featuresNode, path hcl.Traversal) (explanation.Way, bool) {
 	if len(path) == 0 || n.raw == nil {
 		return w.member(n, path)
@@ -842,7 +843,8 @@ func (w *walker) feature(n *featuresNode, path hcl.Traversal) (explanation.Way, 
 	return explanation.Way{Stops: []explanation.Stop{stop}}, true
 }
 
-// syntax is the expression in the text of its file: compiled ones need not have it.
+// syntax returns the HCL expression from the text of the file, because a compiled
+// expression may not keep it.
 func (x *explained) syntax(f *syntax.File, e *syntax.Expr) hcl.Expression {
 	if _, gone := e.Expression.(*syntax.Placed); !gone && e.Expression != nil {
 		return e.Expression
@@ -882,7 +884,7 @@ func (x *explained) syntax(f *syntax.File, e *syntax.Expr) hcl.Expression {
 	return found
 }
 
-// within is the innermost JSON expression that a place lies in, or nil.
+// within returns the innermost JSON expression that contains a range, or nil.
 func within(x hcl.Expression, at source.Range) hcl.Expression {
 	if own := x.Range(); at.Start.Byte < own.Start.Byte || at.End.Byte > own.End.Byte {
 		return nil

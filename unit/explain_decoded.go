@@ -11,7 +11,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/unit/functions"
 )
 
-// dataFiles are the files of data that expressions of a unit read.
+// dataFiles returns the reader of data files for the unit's expressions.
 func (s scope) dataFiles() origin.DataFiles {
 	return origin.DataFiles{
 		Eval: func(x hcl.Expression) (cty.Value, diag.List) { return s.Eval(x, nil) },

@@ -15,7 +15,8 @@ import (
 )
 
 // Given implements explanation.Unit: it finds the extra_arguments block that names a
-// variable file, gives -var or sets an environment variable. Of several the last counts.
+// variable file, passes -var or sets an environment variable. If there are several, the
+// last one is used.
 func (x *explained) Given(by source.Layer, name string) (explanation.Way, bool) {
 	c := x.evaluator()
 	tf := x.u.field(c, "terraform")
@@ -52,7 +53,7 @@ func (x *explained) Given(by source.Layer, name string) (explanation.Way, bool) 
 				if items, diags := hcl.ExprList(stop.Expr); !diags.HasErrors() && len(items) == len(d.words("arguments")) {
 					stop.At = items[i].Range()
 				}
-				stop.Bare, stop.Expr = true, nil // the line of the arguments may hold a secret
+				stop.Bare, stop.Expr = true, nil // the line of the arguments may contain a secret
 				way.Next = nil
 			}
 			return way, ok
@@ -65,7 +66,7 @@ func (x *explained) Given(by source.Layer, name string) (explanation.Way, bool) 
 			way, ok := w.walk(d.n, hcl.Traversal{hcl.TraverseAttr{Name: arg}})
 			if ok && len(way.Stops) > 0 {
 				way.Stops[0].Text = fmt.Sprintf("extra_arguments %q names the variable file", label)
-				way.Stops[0].Names = arg != "arguments" // those may hold values as well
+				way.Stops[0].Names = arg != "arguments" // the arguments may contain values as well
 				way.Next = nil
 			}
 			return way, ok
@@ -74,8 +75,7 @@ func (x *explained) Given(by source.Layer, name string) (explanation.Way, bool) 
 	return explanation.Way{}, false
 }
 
-// setsVariable is the index of the word that gives a variable its value by -var, the
-// last of several; -1 if none does.
+// setsVariable returns the index of the last word that sets a variable with -var, or -1.
 func setsVariable(words []string, name string) int {
 	for i, word := range slices.Backward(words) {
 		bare := strings.TrimLeft(word, "-")
@@ -88,8 +88,8 @@ func setsVariable(words []string, name string) int {
 
 func isVarFlag(word string) bool { return word == "-var" || word == "--var" }
 
-// Names reports whether a word of extra_arguments means a file: relative ones count
-// from a folder that may be a copy of the unit's.
+// Names reports whether a word of extra_arguments refers to a file. Relative paths are
+// resolved from the directory the module runs in, which may be a copy of the unit's.
 func (x *explained) Names(word, file string) bool {
 	word = strings.TrimLeft(word, "-")
 	word = strings.TrimPrefix(word, "var-file=")
@@ -104,8 +104,8 @@ func (x *explained) Names(word, file string) bool {
 	return file == rel || strings.HasSuffix(file, "/"+rel)
 }
 
-// Generated implements explanation.Unit: it finds the generate block, or the
-// remote_state block, that writes a line of a file.
+// Generated implements explanation.Unit: it finds the generate or remote_state block that
+// writes a line of a file.
 func (x *explained) Generated(name, line string) (explanation.Way, bool) {
 	c := x.evaluator()
 	if n := x.u.field(c, "generate"); n != nil {
@@ -141,14 +141,14 @@ func (x *explained) Generated(name, line string) (explanation.Way, bool) {
 	return w.walk(rs, nil)
 }
 
-// writes reports whether a block's path is the file.
+// writes reports whether a block writes to the file.
 func (x *explained) writes(c *evaluator, b node, name string) bool {
 	path := c.textOf(b, "path")
 	return path != "" && filepath.ToSlash(filepath.Clean(path)) == filepath.ToSlash(filepath.Clean(name))
 }
 
-// written narrows the contents of a generated file down to the line of the text that
-// gives one of its lines, and to what is put into that line.
+// written narrows the contents of a generated file down to the line of text that produces
+// the given line, and to the values in it.
 func (x *explained) written(way *explanation.Way, line string) {
 	if way.Next == nil || len(way.Next.Path) > 0 {
 		return

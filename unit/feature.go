@@ -10,14 +10,14 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A featuresNode is the feature flags that are in force for a file.
+// A featuresNode is the effective feature flags of a file.
 type featuresNode struct {
 	e   *evaluation
 	raw node
 }
 
-// features gives an included file its own flags alone, as Terragrunt does; the
-// file that includes it sees those of both.
+// features returns the feature flags of a file. As in Terragrunt, an included file sees
+// only its own flags, and the including file sees those of both.
 func (c *evaluator) features(e *evaluation) node {
 	if e.role == includeRole {
 		return &featuresNode{e, ownFields(e).members["feature"]}
@@ -59,7 +59,7 @@ func (n *featuresNode) child(c *evaluator, key string) node {
 	return g
 }
 
-// feature is the value of a flag: from the command line, else its default.
+// feature returns the value of a flag: from the command line, or else its default.
 func (c *evaluator) feature(label string, raw node) node {
 	def := raw.child(c, "default")
 	e, at := raw.where()

@@ -9,7 +9,7 @@ import (
 	"github.com/terrace-iac/terrace/unit/syntax"
 )
 
-// Names of files with a meaning.
+// Reserved file names.
 const (
 	DefaultName          = syntax.DefaultName
 	DefaultJSONName      = syntax.DefaultJSONName
@@ -19,10 +19,9 @@ const (
 	StackAutoIncludeName = syntax.StackAutoIncludeName
 )
 
-// IsUnitFile tells whether a file is one that holds units, for those who look
-// for them: unit files by their name, and any other *.hcl file that holds a
-// module block, unless its name has a meaning of its own (section 3, rule 1, of
-// the import specification).
+// IsUnitFile reports whether a file contains units. These are files with the name of unit
+// files, and *.hcl files with another name that contain a module block, unless the name is
+// reserved (section 3, rule 1, of the import specification).
 func (l *Loader) IsUnitFile(path string) bool {
 	name := filepath.Base(path)
 	switch {
@@ -38,7 +37,7 @@ func (l *Loader) IsUnitFile(path string) bool {
 	return l.file(path, syntax.Language().Unit).Root.First("module") != nil
 }
 
-// ordinaryName tells names without a meaning of their own.
+// ordinaryName reports whether a name is not reserved.
 func ordinaryName(name string) bool {
 	switch name {
 	case syntax.StackName, syntax.ValuesName, syntax.AutoIncludeName, syntax.StackAutoIncludeName:
@@ -52,6 +51,6 @@ func ordinaryName(name string) bool {
 	return !strings.HasPrefix(name, ".")
 }
 
-// Source is the text of a unit, stack or values file, of which messages show nothing
-// that is handed in.
+// Source returns the text of a unit, stack or values file, for messages. Messages do not
+// show parts of it that may contain handed-in values.
 func Source(path string, text []byte) *source.File { return syntax.Source(path, text) }

@@ -11,15 +11,15 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// TestForgetFile reads a unit's file again while another loader keeps what it computed of
-// the unit: an expression has the same number each time, so each keeps its own value.
+// TestForgetFile parses a unit's file again while another loader keeps computed values of
+// the unit. Expressions must get the same numbers again, so that each keeps its own value.
 func TestForgetFile(t *testing.T) {
 	files := map[string]string{
 		"d/terragrunt.hcl": "",
 		"u/terragrunt.hcl": "locals {\n  a = length([dependency.d.outputs.x]) == 1 ? \"../m1\" : \"\"\n  b = length([dependency.d.outputs.x]) == 1 ? \"../m2\" : \"\"\n}\n" +
 			"dependency \"d\" {\n  config_path = \"../d\"\n}\nterraform {\n  source  = local.a\n  version = local.b\n}\n",
 	}
-	for range 30 { // the order of a map is another one each time
+	for range 30 { // the iteration order of a map varies
 		l := unit.NewLoader(memory(files))
 		static := l.WithOutputs(func(*demand.Task, string, source.Range) (cty.Value, bool, diag.List) {
 			return cty.DynamicVal, true, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// rawMerge is the whole value of a call of merge or deep_merge.
+// rawMerge returns the whole value of a call of merge or deep_merge.
 func (c *evaluator) rawMerge(e *evaluation, x *syntax.Expr) cty.Value {
 	args := make([]cty.Value, len(x.Args))
 	for i, a := range x.Args {

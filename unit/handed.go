@@ -13,22 +13,21 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// # Text about values that are handed in
+// # Handed-in values
 //
-// The facts of a computation list the values that functions such as get_env gave to it.
-// Where the value of an argument leaves the evaluation, to become a path, an address or an
-// argument of a command, redact tells the Redactor of the loader about these values and
-// about the argument as a whole, since functions may have changed what they got. named is
-// the one function that builds the text that stands for such a value in a message. It is
-// made of the expression and its range.
+// Functions such as get_env hand in values. The facts of a computation list them. When the
+// value of an argument leaves the evaluation, to become a path, an address or an argument
+// of a command, redact passes these values to the loader's Redactor. It also passes the
+// argument as a whole, because functions may have changed the value. In messages, the text
+// from named replaces such a value: the expression and its range.
 //
-// Inputs are not redacted that way: they become values of the module, whose messages show
+// Inputs are not redacted that way: they become values of the module, and its messages show
 // values that are not sensitive.
 
-// handed is a value that was handed in by one call.
+// handed is a value that one call handed in.
 type handed struct {
 	values []string
-	shown  string // the text that stands for the value
+	shown  string // the text that replaces the value
 }
 
 func (h *handed) equals(o *handed) bool {
@@ -38,7 +37,7 @@ func (h *handed) equals(o *handed) bool {
 // maxNamed is the length, in bytes, of the longest expression that named shows.
 const maxNamed = 80
 
-// named is the text for a value: what computes it, and where.
+// named returns the text that replaces a value in messages: the expression and its range.
 func (l *Loader) named(what string, at source.Range) string {
 	if rel, err := filepath.Rel(l.env.WorkingDir, at.Filename); err == nil && l.env.WorkingDir != "" && filepath.IsLocal(rel) {
 		at.Filename = rel
@@ -46,8 +45,8 @@ func (l *Loader) named(what string, at source.Range) string {
 	return "(" + what + " at " + at.String() + ")"
 }
 
-// namedNode is the text for the value of a node: its expression, unless it is long or the
-// text of its lines is not shown.
+// namedNode returns the replacement text for the value of a node. It contains the
+// expression, unless the expression is longer than maxNamed or its text may not be shown.
 func (c *evaluator) namedNode(n node) string {
 	e, at := n.where()
 	if at == nil || e == nil {
@@ -67,7 +66,7 @@ func (c *evaluator) namedNode(n node) string {
 	return c.l.named(what, *at)
 }
 
-// exprOf is the expression of a node, nil if it has not exactly one.
+// exprOf returns the expression of a node, or nil if it does not have exactly one.
 func exprOf(n node) *syntax.Expr {
 	switch n := n.(type) {
 	case *exprNode:
@@ -82,8 +81,8 @@ func exprOf(n node) *syntax.Expr {
 	return nil
 }
 
-// redact has no message show what was handed in of the value of an argument. f are the
-// facts of its computation.
+// redact hides the handed-in parts of an argument's value in messages. f are the facts of
+// its computation.
 func (c *evaluator) redact(n node, v cty.Value, f *facts) {
 	if f == nil || len(f.handed) == 0 || v == cty.NilVal {
 		return
@@ -91,7 +90,7 @@ func (c *evaluator) redact(n node, v cty.Value, f *facts) {
 	c.redactPart(n, v, f, 0)
 }
 
-// maxRedacted is how deep the parts of an argument are looked at one by one.
+// maxRedacted is the depth up to which the parts of an argument are redacted separately.
 const maxRedacted = 20
 
 func (c *evaluator) redactPart(n node, v cty.Value, f *facts, depth int) {
@@ -125,7 +124,7 @@ func (c *evaluator) redactPart(n node, v cty.Value, f *facts, depth int) {
 	c.redactWhole(n, v, f)
 }
 
-// redactName redacts a key that a handed in value is a part of.
+// redactName redacts a key that contains a handed-in value.
 func (h *handed) redactName(c *evaluator, name string) {
 	if slices.ContainsFunc(h.values, func(v string) bool { return v != "" && strings.Contains(name, v) }) {
 		c.hide(name, h.shown)
@@ -141,8 +140,8 @@ func (c *evaluator) redactChild(n node, depth int) {
 	c.redactPart(n, v, one.facts, depth+1)
 }
 
-// redactWhole redacts all texts in a value, what was handed in to it, and the values of its
-// references that were.
+// redactWhole redacts all strings in a value, the values handed in to it, and the values of
+// references that depend on handed-in values.
 func (c *evaluator) redactWhole(n node, v cty.Value, f *facts) {
 	secret := false
 	for _, h := range f.handed {
@@ -172,7 +171,8 @@ func (c *evaluator) redactWhole(n node, v cty.Value, f *facts) {
 	c.hideTexts(v, c.namedNode(n))
 }
 
-// handedBy is the value of a reference, with the text for it, if any of it was handed in.
+// handedBy returns the value of a reference and its replacement text. ok is false if no
+// part of the value was handed in.
 func (c *evaluator) handedBy(e *evaluation, ref hcl.Traversal) (v cty.Value, shown string, ok bool) {
 	one := c.sub(c.leaf, c.full)
 	r := one.resolve(e, ref)
@@ -183,8 +183,8 @@ func (c *evaluator) handedBy(e *evaluation, ref hcl.Traversal) (v cty.Value, sho
 	return v, c.l.named(syntax.RefText(ref), ref.SourceRange()), !one.stuck() && one.facts != nil && len(one.facts.handed) > 0
 }
 
-// redactExpr redacts the texts in the value of an expression that takes something that was
-// handed in: the elements of a list one by one.
+// redactExpr redacts the strings in the value of an expression that uses handed-in values.
+// The elements of a list are redacted separately.
 func (c *evaluator) redactExpr(e *evaluation, x hclsyntax.Expression, v cty.Value, shown func() string) {
 	bare, _ := v.Unmark()
 	if list, ok := x.(*hclsyntax.TupleConsExpr); ok && bare.IsKnown() && !bare.IsNull() && bare.CanIterateElements() && !bare.Type().IsSetType() && bare.LengthInt() == len(list.Exprs) {
@@ -226,7 +226,7 @@ func (w *callFinder) Enter(n hclsyntax.Node) hcl.Diagnostics {
 
 func (w *callFinder) Exit(hclsyntax.Node) hcl.Diagnostics { return nil }
 
-// redactKeys redacts the keys of an object that are computed from what was handed in.
+// redactKeys redacts the keys of an object that are computed from handed-in values.
 func (c *evaluator) redactKeys(n node) {
 	x := exprOf(n)
 	if x == nil {
@@ -240,15 +240,14 @@ func (c *evaluator) redactKeys(n node) {
 	}
 }
 
-// piece is the text that an expression in a template gave.
+// piece is the text that an interpolation in a template produced.
 type piece struct {
 	text string
 	at   source.Range
 }
 
-// interpolated are the texts that the calls in a template gave: what lies between the
-// literal parts of its value. References have values of their own, which are looked at by
-// themselves.
+// interpolated returns the texts that the calls in a template produced: the text between
+// the literal parts of the value. References are redacted separately.
 func interpolated(x hcl.Expression, v cty.Value) []piece {
 	tmpl, ok := x.(*hclsyntax.TemplateExpr)
 	if v, _ = v.Unmark(); !ok || !v.IsKnown() || !syntax.IsString(v) {
@@ -275,7 +274,7 @@ func interpolated(x hcl.Expression, v cty.Value) []piece {
 	return out
 }
 
-// hideTexts redacts all texts in a value.
+// hideTexts redacts all strings in a value.
 func (c *evaluator) hideTexts(v cty.Value, shown string) {
 	v, _ = v.UnmarkDeep()
 	_ = cty.Walk(v, func(_ cty.Path, in cty.Value) (bool, error) {
@@ -287,7 +286,7 @@ func (c *evaluator) hideTexts(v cty.Value, shown string) {
 	})
 }
 
-// joinedPath is what is left of a relative path when it is joined with a directory.
+// joinedPath returns a relative path as it appears after joining it with a directory.
 func joinedPath(path string) string {
 	for {
 		rest, up := strings.CutPrefix(path, "../")
@@ -307,9 +306,9 @@ func (c *evaluator) hide(text, shown string) {
 	}
 }
 
-// quoted is the text of an argument for a message: in quotation marks, or, if it was
-// handed in, what names its expression. It is for values of any length, where those that
-// the Redactor replaces have a least length.
+// quoted returns the text of an argument for a message, in quotation marks. If the value
+// was handed in, it returns the expression instead. Unlike the Redactor, which ignores
+// short values, it works for values of any length.
 func (c *evaluator) quoted(n node, text string) string {
 	if n != nil {
 		one := c.sub(c.leaf, c.full)
@@ -321,8 +320,8 @@ func (c *evaluator) quoted(n node, text string) string {
 	return strconv.Quote(text)
 }
 
-// notesValue notes that an expression of a values or autoinclude file was read. A stack file
-// generates such files and writes the values of its expressions into them.
+// notesValue records that an expression of a values or autoinclude file was read. Stack
+// files generate these files and write handed-in values into them.
 func (c *evaluator) notesValue(e *evaluation, x *syntax.Expr) {
 	if x.Kind != syntax.Constant {
 		return

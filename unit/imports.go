@@ -12,11 +12,11 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// fileImports is what a file takes from others: its imports and includes.
+// fileImports are the imports and includes of a file.
 type fileImports struct {
 	imports  []*imported
 	includes []*included
-	auto     *evaluation // the autoinclude file's evaluation, or nil
+	auto     *evaluation // the evaluation of the autoinclude file, or nil
 }
 
 type mode uint8
@@ -41,7 +41,7 @@ type included struct {
 	e      *evaluation
 	mode   mode
 	expose bool
-	path   string // as written
+	path   string // as written in the file
 }
 
 func (h *fileImports) importOf(name string) *imported {
@@ -53,7 +53,7 @@ func (h *fileImports) importOf(name string) *imported {
 	return nil
 }
 
-// fileImports reads the imports and includes of a file, which come before all else.
+// fileImports reads the imports and includes of a file, before anything else in it is read.
 func (c *evaluator) fileImports(e *evaluation) *fileImports {
 	r := c.cellOf(e, syntax.ImportsPart)
 	if r.h == nil {
@@ -100,8 +100,8 @@ func (c *evaluator) buildImports(e *evaluation) *fileImports {
 	return h
 }
 
-// leniently is the computation for one import or include: c itself, or where files are read
-// as far as they can be, one whose failure takes nothing from the others.
+// leniently returns the computation for one import or include. For a lenient loader this is
+// a separate one, so that its failure does not affect the others.
 func (c *evaluator) leniently() *evaluator {
 	if !c.l.lenient {
 		return c
@@ -109,7 +109,8 @@ func (c *evaluator) leniently() *evaluator {
 	return c.sub(c.leaf, c.full)
 }
 
-// takeOver ends what leniently began: mistakes are left out.
+// takeOver merges the result of the computation that leniently returned, without its
+// errors.
 func (c *evaluator) takeOver(one *evaluator) {
 	if one != c {
 		one.failed, one.ds = false, nil
@@ -117,7 +118,7 @@ func (c *evaluator) takeOver(one *evaluator) {
 	}
 }
 
-// checkImports holds the rules on which blocks may stand together.
+// checkImports checks which blocks may occur together.
 func (c *evaluator) checkImports(e *evaluation, imps, incs []*syntax.Block) {
 	if len(imps) > 0 && e.role == includeRole {
 		c.errorf(&imps[0].At, diag.CodeUnitImportInIncluded, "Import in an included file",
@@ -152,8 +153,8 @@ func (c *evaluator) checkImports(e *evaluation, imps, incs []*syntax.Block) {
 	}
 }
 
-// needsNothingLater checks that an argument of an import or include block needs
-// nothing that is read later.
+// needsNothingLater checks that an argument of an import or include block does not read
+// anything that is evaluated after imports.
 func (c *evaluator) needsNothingLater(b *syntax.Block, a *syntax.Attr) bool {
 	ok := true
 	a.Expr.EachRef(func(ref hcl.Traversal) {
@@ -233,7 +234,7 @@ func (c *evaluator) importBlock(e *evaluation, b *syntax.Block) *imported {
 	return i
 }
 
-// configAt finds the file that a path means: a folder means the unit file in it.
+// configAt returns the file at a path. For a directory, it is the unit file in it.
 func (c *evaluator) configAt(path, dir string, at *source.Range, summary string) (string, bool) {
 	full := functions.AbsPath(dir, path)
 	if full == "" || path == "" {
@@ -243,7 +244,7 @@ func (c *evaluator) configAt(path, dir string, at *source.Range, summary string)
 	if c.l.disk.IsDir(full) {
 		name := c.l.unitFile(full)
 		if name == "" {
-			c.errorf(at, diag.CodeUnitFileNotFound, summary, "There is no %s in the folder %s.", c.l.env.configName(), full)
+			c.errorf(at, diag.CodeUnitFileNotFound, summary, "There is no %s in the directory %s.", c.l.env.configName(), full)
 			return "", false
 		}
 		return name, true

@@ -11,12 +11,12 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A join makes one node of what a lower and an upper layer give for a key.
+// A join merges the nodes that a lower and an upper layer have for a key.
 type join func(c *evaluator, key string, lower, upper node) node
 
 func replaceJoin(_ *evaluator, _ string, _, upper node) node { return upper }
 
-// joined is a join that is deferred until somebody asks.
+// joined is a join that is computed on demand.
 type joined struct {
 	key          string
 	lower, upper node
@@ -29,7 +29,7 @@ func (n *joined) child(c *evaluator, key string) node         { return n.open(c)
 func (n *joined) keys(c *evaluator) (names []string, ok bool) { return n.open(c).keys(c) }
 func (n *joined) where() (*evaluation, *source.Range)         { return n.upper.where() }
 
-// joinOf puts a join off, where both layers give the key.
+// joinOf returns a deferred join if both layers have the key.
 func joinOf(key string, lower, upper node, how join) node {
 	switch {
 	case lower == nil:
@@ -40,7 +40,7 @@ func joinOf(key string, lower, upper node, how join) node {
 	return &joined{key, lower, upper, how}
 }
 
-// overlay is two mappings, key by key.
+// overlay is two mappings that are merged key by key.
 type overlay struct {
 	lower, upper node
 	how          join
@@ -80,7 +80,7 @@ func (n *overlay) keys(c *evaluator) ([]string, bool) {
 	return names, true
 }
 
-// mapsJoin joins two mappings key by key; null is as good as nothing.
+// mapsJoin merges two mappings key by key. A null mapping counts as not set.
 func mapsJoin(how join) join {
 	return func(c *evaluator, key string, lower, upper node) node {
 		lo, uo := lower.open(c), upper.open(c)
@@ -136,7 +136,7 @@ func friendly(ty cty.Type) string {
 	return "a " + name
 }
 
-// deepJoin merges recursively: mappings key by key, lists one after the other.
+// deepJoin merges recursively: mappings key by key, and lists by appending.
 func deepJoin(c *evaluator, key string, lower, upper node) node {
 	lo, uo := lower.open(c), upper.open(c)
 	if c.stuck() {
@@ -187,8 +187,8 @@ func fileOf(at *source.Range) string {
 	return at.Filename
 }
 
-// listJoin makes one list of both; with first, the upper layer's goes first, and
-// with once, equal elements stand once.
+// listJoin returns the join that concatenates two lists. If first is set, the upper layer's
+// list comes first. If once is set, each element occurs once.
 func listJoin(first, once bool) join {
 	return func(c *evaluator, _ string, lower, upper node) node {
 		a, b := lower.value(c), upper.value(c)
@@ -219,7 +219,7 @@ func listJoin(first, once bool) join {
 	}
 }
 
-// setJoin takes the upper value unless it is null, empty text or an empty list.
+// setJoin takes the upper value unless it is null, "" or an empty list.
 func setJoin(c *evaluator, _ string, lower, upper node) node {
 	v, _ := upper.value(c).Unmark()
 	if c.stuck() || !v.IsKnown() {

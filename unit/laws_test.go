@@ -22,7 +22,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// memory is an environment whose file system is a map from paths below /w.
+// memory returns an environment whose file system is a map from paths below /w.
 func memory(files map[string]string) unit.Env {
 	m := fstest.MapFS{}
 	for p, text := range files {
@@ -53,7 +53,7 @@ func memory(files map[string]string) unit.Env {
 	}
 }
 
-// everything asks a unit for all of its parts.
+// everything computes all parts of a unit.
 func everything(t *demand.Task, u *unit.Unit) (string, diag.List) {
 	var all diag.List
 	note := func(ds diag.List) { all = append(all, ds...) }
@@ -73,8 +73,8 @@ func everything(t *demand.Task, u *unit.Unit) (string, diag.List) {
 	return string(out) + "\n" + string(meta) + "\n" + string(text), all
 }
 
-// FuzzFile feeds anything to the reader of unit files: it must end, without
-// panic, and name a place in each error about the text.
+// FuzzFile parses and evaluates arbitrary unit files. The reader must end without panic,
+// and each error about the text must have a range.
 func FuzzFile(f *testing.F) {
 	for _, text := range []string{
 		"", "inputs = {}", `import "a" { config_path = "a.hcl" }`, "locals {\n a = local.b\n b = local.a\n}",
@@ -92,7 +92,7 @@ func FuzzFile(f *testing.F) {
 	f.Add(`{"include": [{"path": "a.hcl"}], "locals": [], "dependency": "${local.x}"}`, "", true)
 	f.Fuzz(func(t *testing.T, text, other string, asJSON bool) {
 		if len(text) > 4096 || len(other) > 4096 || strings.Contains(text+other, "fileset") || strings.Contains(text+other, "glob") {
-			return // those two walk the real file system
+			return // these two search the real file system
 		}
 		name := "u/terragrunt.hcl"
 		if asJSON {
@@ -113,7 +113,7 @@ func FuzzFile(f *testing.F) {
 	})
 }
 
-// TestPart cuts a file off at each place: what stands whole before is read.
+// TestPart truncates a file at each offset. Everything complete before that must be read.
 func TestPart(t *testing.T) {
 	const text = "dependency \"a\" {\n  config_path = \"../a\"\n}\n" +
 		"include \"r\" {\n  path   = \"r.hcl\"\n  expose = true\n}\n" +
@@ -147,7 +147,7 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// FuzzStack feeds anything to the reader of stack files.
+// FuzzStack parses arbitrary stack files.
 func FuzzStack(f *testing.F) {
 	f.Add("unit \"a\" {\n source = \"x\"\n path = \"p\"\n values = { a = unit.a.path }\n}")
 	f.Add("unit \"a\" {\n source = unit.a.path\n path = unit.a.path\n autoinclude {\n inputs = { a = dependency.x.outputs.y }\n }\n}")
@@ -169,8 +169,8 @@ func FuzzStack(f *testing.F) {
 	})
 }
 
-// FuzzDeepMerge holds the laws of deep merging: an empty layer is neutral, the
-// later wins, and it is associative where no nulls and no kinds conflict.
+// FuzzDeepMerge checks the laws of deep merging: an empty layer is neutral, the last layer
+// wins, and merging is associative if there are neither nulls nor conflicting types.
 func FuzzDeepMerge(f *testing.F) {
 	f.Add(`{"a": 1, "l": [1], "m": {"x": {"y": 1}}}`, `{"a": 2, "l": [2], "m": {"x": {"z": 2}}}`, `{"l": [], "m": {"x": {}}}`)
 	f.Add(`{}`, `{"a": false}`, `{"a": ""}`)
@@ -231,7 +231,7 @@ func FuzzDeepMerge(f *testing.F) {
 	})
 }
 
-// oddKeys tells names that JSON brings and that are no text in HCL.
+// oddKeys reports whether a JSON value has keys that are not valid text in HCL.
 func oddKeys(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:
@@ -274,7 +274,7 @@ func hasNull(v any) bool {
 	return false
 }
 
-// wins checks that every single value of the last layer is in the result.
+// wins checks that every leaf value of the last layer is in the result.
 func wins(t *testing.T, path string, got, last any) {
 	t.Helper()
 	switch l := last.(type) {

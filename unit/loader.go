@@ -21,28 +21,28 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// A Loader reads and evaluates the unit files of an estate. Files that several
-// units share are parsed once and evaluated once. Its methods may be called
-// concurrently; each goroutine needs a task of its own.
+// A Loader reads and evaluates the unit files of an estate. It parses and evaluates shared
+// files once. Its methods may be called concurrently; each goroutine needs a task of its
+// own.
 type Loader struct {
 	*common
 	env Env
 
 	mu      sync.Mutex
 	outputs map[string]*outputCell
-	full    map[fullKey]*cells // what was computed with these outputs
+	full    map[fullKey]*cells // values computed with the outputs of this loader
 }
 
-// common is what loaders that WithOutputs made share: everything but outputs.
+// common is what a loader shares with those from WithOutputs: everything except outputs.
 type common struct {
 	graph      *demand.Graph
-	partial    func() *Loader // reads what can be read of files with mistakes in them; its own is itself
-	lenient    bool           // it is such a loader
+	partial    func() *Loader // returns the lenient loader, which reads what it can of files with errors; a lenient loader returns itself
+	lenient    bool           // whether this is a lenient loader
 	files      parallel.Cache[string, *syntax.File]
 	evs        parallel.Cache[evKey, *evaluation]
-	disk       *functions.Files // where files are
+	disk       *functions.Files // cached status of files
 	library    *functions.Library
-	tables     parallel.Cache[string, *hcl.EvalContext] // by folder
+	tables     parallel.Cache[string, *hcl.EvalContext] // by directory
 	warns      parallel.Cache[string, diag.List]
 	messages   parallel.Cache[messageKey, *diag.Message]
 	pure       func() *hcl.EvalContext
@@ -50,7 +50,7 @@ type common struct {
 	parsed     atomic.Int64
 	evaluated  atomic.Int64
 	mu         sync.Mutex
-	deprecated map[string]bool // files that hold an include block or call its functions
+	deprecated map[string]bool // files with include blocks, or calls of their functions
 }
 
 type fullKey struct{ e, leaf *evaluation }
@@ -60,7 +60,7 @@ type evKey struct {
 	role role
 }
 
-// NewLoader makes a loader. The Env must not be changed afterwards.
+// NewLoader returns a loader. The Env must not be changed afterwards.
 func NewLoader(env Env) *Loader {
 	l := &Loader{common: &common{graph: &demand.Graph{Attempts: true}, deprecated: map[string]bool{}}, env: env}
 	if env.Redactor == nil {
@@ -83,9 +83,9 @@ func NewLoader(env Env) *Loader {
 	return l
 }
 
-// newPartial makes the loader that takes what it can read of each file: no mistake in a file
-// is an error there, and no import or include that cannot be followed. It has files and
-// evaluations of its own and shares the rest.
+// newPartial returns the lenient loader. It reads what it can of each file, and ignores
+// errors in files and imports and includes that cannot be followed. It has its own files
+// and evaluations and shares everything else.
 func (l *Loader) newPartial() *Loader {
 	n := &Loader{common: &common{
 		graph: l.graph, lenient: true, disk: l.disk, library: l.library, pure: l.pure, deprecated: map[string]bool{},
@@ -94,16 +94,16 @@ func (l *Loader) newPartial() *Loader {
 	return n
 }
 
-// WithOutputs is a loader that shares the files with this one, and all that was
-// computed without outputs; it asks for outputs anew. Unit.In moves a unit to it.
-// Tasks of either may be used with both.
+// WithOutputs returns a loader that shares the files, and the values computed without
+// outputs, with l. It fetches outputs again. Unit.In moves a unit to it. Tasks of either
+// loader may be used with both.
 func (l *Loader) WithOutputs(outputs OutputsFunc) *Loader {
 	n := &Loader{common: l.common, env: l.env, outputs: map[string]*outputCell{}, full: map[fullKey]*cells{}}
 	n.env.Outputs = outputs
 	return n
 }
 
-// fullCells is the cells of an evaluation that were computed with outputs.
+// fullCells returns the cells of an evaluation that are computed with outputs.
 func (l *Loader) fullCells(e, leaf *evaluation) *cells {
 	k := fullKey{e, leaf}
 	l.mu.Lock()
@@ -116,22 +116,22 @@ func (l *Loader) fullCells(e, leaf *evaluation) *cells {
 	return s
 }
 
-// Task starts a task of evaluation, to be used by one goroutine. Tasks of one
-// loader cannot be used with another.
+// Task starts a task of evaluation, for one goroutine. A task must not be used with a
+// loader other than l and those from its WithOutputs.
 func (l *Loader) Task(ctx context.Context) *demand.Task { return l.graph.Task(ctx) }
 
-// Sources is the text of the files that were read, for showing messages.
+// Sources returns the text of the files that were read, for showing messages.
 func (l *Loader) Sources() *source.Set { return &l.set }
 
-// Parsed is how many files were read and parsed so far.
+// Parsed returns the number of files that were read and parsed so far.
 func (l *Loader) Parsed() int { return int(l.parsed.Load()) }
 
-// Evaluated is how many files were evaluated as a whole so far, each counted
-// once for every context that it needed one for.
+// Evaluated returns the number of whole files that were evaluated so far. A file counts
+// once for each context in which it was evaluated.
 func (l *Loader) Evaluated() int { return int(l.evaluated.Load()) }
 
-// Deprecated is a warning that tells how many of the files that were read use
-// include blocks or their functions, or nothing if none does.
+// Deprecated returns a warning with the number of files that use include blocks or their
+// functions, or nil if there are none.
 func (l *Loader) Deprecated() diag.List {
 	l.common.mu.Lock()
 	defer l.common.mu.Unlock()
@@ -146,8 +146,8 @@ func (l *Loader) Deprecated() diag.List {
 	return diag.Warnf(diag.CodeUnitIncludeDeprecated, nil, "Include is deprecated", "%s include blocks or the functions that belong to them (get_parent_terragrunt_dir, path_relative_to_include, path_relative_from_include). They go on working. Import blocks do the same without hidden context; \"terrace migrate imports\" rewrites them.", files)
 }
 
-// file parses a file once. One that could not be read, which then has no Src, is read again
-// by the next caller.
+// file parses a file once. A file that cannot be read has no Src, and the next call reads
+// it again.
 func (l *Loader) file(path string, spec *syntax.BlockSpec) *syntax.File {
 	return l.files.Local(path+"\x00"+spec.Name, func() (*syntax.File, bool) {
 		f := l.parse(path, spec)
@@ -155,8 +155,8 @@ func (l *Loader) file(path string, spec *syntax.BlockSpec) *syntax.File {
 	})
 }
 
-// unshared parses a unit's own file, which is not kept: of a large estate the
-// syntax trees of all units would fill the memory.
+// unshared parses a unit's own file without caching it: the syntax trees of all units of a
+// large estate would need too much memory.
 func (l *Loader) unshared(path string, spec *syntax.BlockSpec) *syntax.File {
 	if f, ok := l.files.Get(path + "\x00" + spec.Name); ok {
 		return f
@@ -184,7 +184,7 @@ func (l *Loader) parse(path string, spec *syntax.BlockSpec) *syntax.File {
 	return f
 }
 
-// readable is what could be read of a file, without the mistakes in it.
+// readable returns what could be read of a file with errors, without those errors.
 func readable(f *syntax.File) *syntax.File {
 	if f.Diags = nil; f.Root == nil {
 		f.Root = f.Part
@@ -211,7 +211,7 @@ func (l *Loader) noteDeprecated(f *syntax.File) {
 	}
 }
 
-// shared is the evaluation of a file that belongs to all who use it.
+// shared returns the evaluation of a file that all its users share.
 func (l *Loader) shared(path string, r role) *evaluation {
 	if r == importRole {
 		path = l.canonical(path)
@@ -227,9 +227,8 @@ func (l *Loader) shared(path string, r role) *evaluation {
 	})
 }
 
-// canonical is the one name under which an imported file is evaluated, whoever
-// imports it by whatever links: its identity, as seen from the working folder
-// where it lies below that.
+// canonical returns the one path under which an imported file is evaluated, whichever
+// symbolic links lead to it. It is below the working directory if the file is.
 func (l *Loader) canonical(path string) string {
 	id := l.disk.Identity(path)
 	if id == path || l.env.WorkingDir == "" {
@@ -242,10 +241,11 @@ func (l *Loader) canonical(path string) string {
 	return id
 }
 
-// IsFile reports whether a path is that of a file.
+// IsFile reports whether a path is a file.
 func (l *Loader) IsFile(path string) bool { return l.disk.Exists(path) && !l.disk.IsDir(path) }
 
-// unitFile is the unit file of a folder, or "". JSON goes first, as in Terragrunt.
+// unitFile returns the unit file of a directory, or "". As in Terragrunt, JSON has
+// precedence.
 func (l *Loader) unitFile(dir string) string {
 	names := []string{syntax.DefaultJSONName, syntax.DefaultName}
 	if l.env.ConfigName != "" && !slices.Contains(names, l.env.ConfigName) {
@@ -259,13 +259,13 @@ func (l *Loader) unitFile(dir string) string {
 	return ""
 }
 
-// table is the functions that need no unit.
+// table returns the functions that do not depend on a unit.
 func (l *Loader) table(dir string) map[string]function.Function {
 	return funcs.Table(funcs.Config{BaseDir: dir, Home: l.env.Machine.Home, Now: l.env.Machine.Now, ReadFile: l.env.ReadFile})
 }
 
-// functions is the evaluation context with the functions that a file's
-// expressions may call beside those of the unit language.
+// functions returns the evaluation context with the functions of the configuration language
+// that a file may call.
 func (l *Loader) functions(f *syntax.File, t syntax.Tables) *hcl.EvalContext {
 	switch {
 	case t&syntax.DirTable != 0:
@@ -276,7 +276,7 @@ func (l *Loader) functions(f *syntax.File, t syntax.Tables) *hcl.EvalContext {
 	return nil
 }
 
-// valuesOf is the evaluation of the values file beside a file.
+// valuesOf returns the evaluation of the values file next to a file, or nil.
 func (l *Loader) valuesOf(e *evaluation) *evaluation {
 	path := filepath.Join(e.dir, syntax.ValuesName)
 	if e.role == valuesRole || !l.disk.Exists(path) {
@@ -290,8 +290,8 @@ func (l *Loader) valuesOf(e *evaluation) *evaluation {
 
 var valuesSpec = &syntax.BlockSpec{Name: "values file", Open: true}
 
-// intern makes one message of all that say the same of the same place, whoever
-// reports it: callers compare messages by pointer.
+// intern returns the same pointer for equal messages about the same range, because callers
+// compare messages by pointer.
 func (l *Loader) intern(m *diag.Message) *diag.Message {
 	key := messageKey{code: m.Code, summary: m.Summary, detail: m.Detail}
 	if m.At != nil {
@@ -300,7 +300,7 @@ func (l *Loader) intern(m *diag.Message) *diag.Message {
 	return l.messages.Pure(key, func() *diag.Message { return m })
 }
 
-// messageKey is what messages that say the same of the same place have in common.
+// messageKey identifies equal messages about the same range.
 type messageKey struct {
 	code, summary, detail string
 	at                    source.Range

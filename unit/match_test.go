@@ -30,7 +30,7 @@ func (u *loadedUnit) compareValue(name, want string, got cty.Value) {
 	}
 }
 
-// restrict takes from got what want speaks of.
+// restrict removes from got what want does not contain.
 func restrict(got, want any) any {
 	g, ok := got.(map[string]any)
 	w, wok := want.(map[string]any)
@@ -65,7 +65,7 @@ func (s *scenario) same(name, want string, got []string) {
 	}
 }
 
-// match wants each line to be a part of one message, and no other messages.
+// match checks that each line is part of one message, and that there are no other messages.
 func (s *scenario) match(name, want string, got []string) {
 	s.t.Helper()
 	rest := slices.Clone(got)

@@ -2,9 +2,8 @@ package unit
 
 import "github.com/terrace-iac/terrace/unit/syntax"
 
-// merged is a file's effective configuration: its own arguments and blocks joined
-// with those of the files that it merges, by name. The joins are deferred until
-// somebody asks for a value.
+// merged returns a file's effective configuration: its own arguments and blocks, joined by
+// name with those of the files that it merges. The joins are computed on demand.
 func (c *evaluator) merged(e *evaluation) *group {
 	r := c.cellOf(e, syntax.MergedPart)
 	if r.g == nil {
@@ -31,7 +30,7 @@ func (c *evaluator) buildMerged(e *evaluation) *group {
 	return g
 }
 
-// ownFields is what a file gives itself.
+// ownFields returns the arguments and blocks that a file itself contains.
 func ownFields(e *evaluation) *group {
 	g := newGroup(e, nil)
 	if e.file().Root == nil {
@@ -54,8 +53,8 @@ func ownFields(e *evaluation) *group {
 	return g
 }
 
-// mergeImports joins the merging imports in the order written, and the file
-// itself last (rules 9 and 10 of the import specification).
+// mergeImports joins the merging imports in the order in which they are written, and the
+// file itself last (rules 9 and 10 of the import specification).
 func (c *evaluator) mergeImports(e *evaluation, h *fileImports, own *group) *group {
 	type layer struct {
 		fields *group
@@ -100,7 +99,7 @@ func (c *evaluator) mergeImports(e *evaluation, h *fileImports, own *group) *gro
 	return g
 }
 
-// stays reports whether a block has no effect on files that merge its own file.
+// stays reports whether a block is ignored by files that merge its own file.
 func stays(name string) bool {
 	b := syntax.Language().Unit.Block(name)
 	return b != nil && b.Stays
@@ -120,15 +119,15 @@ func (m mode) included() syntax.Way {
 	return syntax.Include
 }
 
-// A giver is a merging import that sets a name at the top.
+// A giver is a merging import that sets an argument or block at the top.
 type giver struct {
 	n   node
 	way syntax.Way
 }
 
-// lastJoin is how a file joins its imports. What is merged key by key, such as inputs and
-// blocks with labels, is joined in the way of the import that last set the key; anything
-// else in the way of the last import that sets it.
+// lastJoin returns the join of a file with its imports. For anything merged key by key,
+// such as inputs and labeled blocks, the last import that sets the key determines the way
+// of merging. For anything else it is the last import that sets it.
 func lastJoin(name string, givers []giver) join {
 	last := givers[len(givers)-1].way
 	if (merge{way: syntax.Import}).member(name) == nil {
@@ -145,8 +144,8 @@ func lastJoin(name string, givers []giver) join {
 	})
 }
 
-// mergeIncluded joins an included file below another configuration, by the
-// rules of include blocks (section 2.3 of the unit language's reference).
+// mergeIncluded merges an included file below another configuration, by the rules of
+// include blocks (section 2.3 of the unit language's reference).
 func mergeIncluded(lower, upper *group, way syntax.Way) *group {
 	g := newGroup(upper.e, nil)
 	for _, name := range lower.names {

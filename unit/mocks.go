@@ -10,7 +10,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// withMocks puts mock outputs in the place of those that do not exist.
+// withMocks replaces missing outputs by mock outputs.
 func (n *depNode) withMocks(c *evaluator, v cty.Value, has bool) cty.Value {
 	mocks := n.Arg(c, "mock_outputs")
 	allowed := n.mocksAllowed(c)
@@ -33,7 +33,7 @@ func (n *depNode) withMocks(c *evaluator, v cty.Value, has bool) cty.Value {
 		return cty.DynamicVal
 	}
 	if v.RawEquals(cty.EmptyObjectVal) {
-		return v // it is known to have none
+		return v // a stack or unit that has no outputs at all
 	}
 	mock := "give this block mock_outputs"
 	if mocks != cty.NilVal {
@@ -41,7 +41,7 @@ func (n *depNode) withMocks(c *evaluator, v cty.Value, has bool) cty.Value {
 	}
 	target, _ := n.target(c)
 	return c.errorf(at, diag.CodeUnitNoOutputs, "Dependency without outputs", "The dependency %q (%s) has no outputs in its state, most likely since it was not applied yet or is destroyed, and this run plans none for it. "+
-		"Apply it first; or take it into the run, where its planned outputs stand in for those that do not exist yet: \"run --all plan\" in a folder above both, with --filter 'NAME...' for a unit and all that it needs; or %s.", n.label, target, mock)
+		"Apply it first; or take it into the run, where its planned outputs stand in for those that do not exist yet: \"run --all plan\" in a directory above both, with --filter 'NAME...' for a unit and all that it needs; or %s.", n.label, target, mock)
 }
 
 // mocksWithoutOutputs returns the mock outputs of a dependency that is disabled or skips its
@@ -77,7 +77,7 @@ func (n *depNode) mocksAllowed(c *evaluator) bool {
 	return slices.ContainsFunc(v.AsValueSlice(), func(w cty.Value) bool { return syntax.IsString(w) && w.AsString() == c.l.env.Request.Command })
 }
 
-// mixMocks fills real outputs up with mocks where the block asks for that.
+// mixMocks adds mock outputs to real ones if the block asks for it.
 func (n *depNode) mixMocks(c *evaluator, v, mocks cty.Value) cty.Value {
 	strategy := "no_merge"
 	if s := n.Arg(c, "mock_outputs_merge_strategy_with_state"); s != cty.NilVal && syntax.Known(s) {
@@ -98,7 +98,7 @@ func (n *depNode) mixMocks(c *evaluator, v, mocks cty.Value) cty.Value {
 	return c.errorf(at, diag.CodeUnitMockStrategy, "Unknown mock strategy", "%s is not a merge strategy of mock outputs. The strategies are no_merge, shallow and deep_map_only.", c.quoted(n.raw.child(c, "mock_outputs_merge_strategy_with_state"), strategy))
 }
 
-// fill takes what v lacks from mocks.
+// fill adds members of mocks that v does not have.
 func fill(mocks, v cty.Value, recursive bool) cty.Value {
 	bare, marks := v.Unmark()
 	names, ok := valueKeys(bare)
@@ -120,8 +120,8 @@ func fill(mocks, v cty.Value, recursive bool) cty.Value {
 	return cty.ObjectVal(vals).WithMarks(marks)
 }
 
-// mockWarning returns the one warning about the mocks of a dependency block, which stands
-// for several targets if an imported file has it. Readers of the block share the message.
+// mockWarning returns the warning about the mocks of a dependency block. In an imported
+// file, one block may have several targets. All readers of the block share the message.
 func (l *Loader) mockWarning(at *source.Range, target, text string) diag.List {
 	return l.warns.Pure(at.String()+"\x00"+target, func() diag.List {
 		return diag.Warnf(diag.CodeUnitMocksUsed, at, "Mock outputs are used", "%s", text)

@@ -16,11 +16,11 @@ import (
 
 // # Environment files
 //
-// A unit file with module blocks holds one unit for each of them (section 3 of
-// the import specification). What stands at the top is evaluated once for all;
-// each unit is a leaf of its own, so that paths that count from the leaf differ.
+// A unit file with module blocks contains one unit for each of them (section 3 of the
+// import specification). The rest of the file is evaluated once for all. Each unit is a
+// leaf of its own, so paths relative to the leaf differ.
 
-// env is the evaluation of the file that a leaf stands in.
+// env returns the evaluation of the file that contains a leaf.
 func (e *evaluation) env() *evaluation {
 	if e.of.top != nil {
 		return e.of.top
@@ -28,7 +28,7 @@ func (e *evaluation) env() *evaluation {
 	return e
 }
 
-// environment makes the units of an environment file.
+// environment returns the units of an environment file.
 func (l *Loader) environment(t *demand.Task, e *evaluation) ([]*Unit, diag.List) {
 	l.evaluated.Add(1)
 	c := l.on(t, nil, false)
@@ -53,13 +53,13 @@ func (l *Loader) environment(t *demand.Task, e *evaluation) ([]*Unit, diag.List)
 	return out, c.ds
 }
 
-// instance is one unit that a module block makes.
+// instance is one unit of a module block.
 type instance struct {
 	key  string
 	each cty.Value // NilVal without for_each
 }
 
-// instances expands a module block; none if it is disabled.
+// instances expands a module block. It returns none if the module is disabled.
 func (c *evaluator) instances(e *evaluation, name string) []instance {
 	b := c.moduleBlock(e, name)
 	if b == nil {
@@ -100,12 +100,12 @@ func (c *evaluator) instances(e *evaluation, name string) []instance {
 	return out
 }
 
-// static evaluates what must be known before any unit runs.
+// static evaluates an argument that must be known before any unit runs.
 func (c *evaluator) static(n node, ty cty.Type, name string) cty.Value {
 	_, at := n.where()
 	one := c.sub(c.leaf, c.full)
 	v, _ := one.convert(n.value(one), ty, name, *at).Unmark()
-	if !one.stuck() && name != "for_each" { // whose keys are names of units
+	if !one.stuck() && name != "for_each" { // the keys of for_each are names of units
 		c.redact(n, v, one.facts)
 	}
 	c.merge(one)
@@ -119,7 +119,7 @@ func (c *evaluator) static(n node, ty cty.Type, name string) cty.Value {
 	return v
 }
 
-// moduleBlock is the effective module block of a name, or nil.
+// moduleBlock returns the effective module block of a name, or nil.
 func (c *evaluator) moduleBlock(e *evaluation, name string) node {
 	mods := c.merged(e).members["module"]
 	if mods == nil {
@@ -162,7 +162,7 @@ func (l *Loader) moduleUnit(e *evaluation, name string, i instance) *Unit {
 	return u
 }
 
-// moduleName is how --module names the unit.
+// moduleName returns the unit's name in the --module flag.
 func (u *Unit) moduleName() string {
 	rel := strings.TrimPrefix(u.ID, u.Dir+string(filepath.Separator))
 	return filepath.ToSlash(rel)
@@ -173,11 +173,11 @@ func (u *Unit) matches(module string) bool {
 		strings.HasSuffix(u.moduleName(), "/"+module))
 }
 
-// metaArgs are the arguments of a module block that are no inputs.
+// metaArgs are the arguments of a module block that are not inputs.
 var metaArgs = []string{"source", "version", "depends_on", "for_each", "enabled", "inputs"}
 
-// moduleFields is the effective configuration of a module's unit: what stands
-// at the top of the file, with the block's source and arguments.
+// moduleFields returns the effective configuration of a module's unit: the arguments and
+// blocks at the top of the file, with the source and inputs of the module block.
 func (u *Unit) moduleFields(c *evaluator) *group {
 	top := c.merged(u.e.of.top)
 	g := newGroup(u.e, nil)
@@ -213,7 +213,7 @@ func (u *Unit) moduleFields(c *evaluator) *group {
 	return g
 }
 
-// inLeaf evaluates the expressions of a module block for one unit, with each.
+// inLeaf evaluates the expressions of a module block for one unit, with each.* defined.
 type inLeaf struct {
 	node
 	leaf *evaluation
@@ -222,7 +222,7 @@ type inLeaf struct {
 func (n *inLeaf) child(c *evaluator, key string) node { return moveTo(n.node.child(c, key), n.leaf) }
 func (n *inLeaf) open(*evaluator) node                { return n }
 
-// moveTo gives an expression of the environment file to a leaf's evaluation.
+// moveTo moves an expression of the environment file to a leaf's evaluation.
 func moveTo(n node, leaf *evaluation) node {
 	if x, ok := n.(*exprNode); ok && x.e == leaf.of.top {
 		return &exprNode{e: leaf, x: x.x, at: x.at}
@@ -230,7 +230,7 @@ func moveTo(n node, leaf *evaluation) node {
 	return n
 }
 
-// besideModules are the names of the arguments and blocks that module blocks take the place of.
+// besideModules returns the names of the arguments and blocks that module blocks replace.
 func besideModules() []string {
 	var names []string
 	spec := syntax.Language().Unit
@@ -247,7 +247,7 @@ func besideModules() []string {
 	return names
 }
 
-// checkEnvironment reports blocks that do not go with module blocks.
+// checkEnvironment reports blocks that cannot be combined with module blocks.
 func (c *evaluator) checkEnvironment(e *evaluation) {
 	root := e.file().Root
 	for _, name := range besideModules() {
@@ -280,8 +280,8 @@ func (c *evaluator) mergesModules(e *evaluation) bool {
 	return false
 }
 
-// checkEnvironmentImport reports merging imports of what does not go with
-// module blocks.
+// checkEnvironmentImport reports merging imports of arguments and blocks that cannot be
+// combined with module blocks.
 func (c *evaluator) checkEnvironmentImport(e *evaluation, i *imported, fields *group) {
 	if e.file().Root.First("module") == nil {
 		return
@@ -299,7 +299,7 @@ func (c *evaluator) checkEnvironmentImport(e *evaluation, i *imported, fields *g
 	}
 }
 
-// modulesNode is module.* in an environment file, or of an imported one.
+// modulesNode is module.* of an environment file, or of an imported one.
 func (c *evaluator) modulesNode(e *evaluation) node {
 	e = e.env()
 	n := &rootNode{group: newGroup(e, nil), what: "module"}
@@ -314,7 +314,7 @@ func (c *evaluator) modulesNode(e *evaluation) node {
 	return n
 }
 
-// moduleNode is module.NAME, or one instance of it.
+// moduleNode is module.NAME, or one of its instances.
 type moduleNode struct {
 	e     *evaluation
 	name  string

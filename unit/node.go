@@ -10,26 +10,26 @@ import (
 
 // # Nodes
 //
-// A node is a part of a configuration that can be asked for one of its members
-// without computing the others: a block, an object constructor, what several
-// files give for one name. References, merging, rendering and explaining all
-// walk over nodes.
+// A node is a part of a configuration whose members can be computed separately: a block, an
+// object constructor, or the merged values of several files. References, merging, rendering
+// and explaining all walk over nodes.
 
 type node interface {
-	// open is the node that this one stands for: of a reference, what it refers
-	// to. The result has members, or is a plain value.
+	// open resolves a reference to the node that it refers to. The result has members, or
+	// is a plain value.
 	open(c *evaluator) node
-	// value is all of it.
+	// value computes the whole value.
 	value(c *evaluator) cty.Value
-	// child is a member, or nil if there is none.
+	// child returns a member, or nil if there is none.
 	child(c *evaluator, key string) node
-	// keys lists the members, in order; ok is false for what has none.
+	// keys returns the names of the members, in order. ok is false for a node without
+	// members.
 	keys(c *evaluator) (names []string, ok bool)
-	// where is the place that gives it, and the evaluation that it belongs to.
+	// where returns the range of the definition and the evaluation of its file.
 	where() (*evaluation, *source.Range)
 }
 
-// valueNode is a value that is already known.
+// valueNode is a computed value.
 type valueNode struct {
 	v  cty.Value
 	e  *evaluation
@@ -137,8 +137,7 @@ func objectOf(c *evaluator, n node) cty.Value {
 	return cty.ObjectVal(vals)
 }
 
-// touch computes all members of a node for what they meet, and makes no value of
-// them.
+// touch computes all members of a node to record their facts, and discards the values.
 func touch(c *evaluator, n node) {
 	switch n := n.(type) {
 	case *blockNode:
@@ -163,7 +162,7 @@ func touch(c *evaluator, n node) {
 	}
 }
 
-// group is members by name, in order.
+// group is an ordered set of named members.
 type group struct {
 	names   []string
 	members map[string]node
@@ -194,7 +193,7 @@ func (g *group) child(_ *evaluator, key string) node {
 	return nil
 }
 
-// labelNodes is blocks by label; of several with one label the last counts.
+// labelNodes returns blocks by label. Of several blocks with one label the last is used.
 func labelNodes(e *evaluation, bs []*syntax.Block) node {
 	g := newGroup(e, &bs[0].At)
 	for _, b := range bs {
@@ -203,8 +202,9 @@ func labelNodes(e *evaluation, bs []*syntax.Block) node {
 	return g
 }
 
-// assigned is a block that is written as an attribute with an object: wherever
-// the object comes from, its paths count from the file that assigns it.
+// assigned is a block that is written as an attribute. Relative paths in the object are
+// resolved from the directory of the file with the attribute, wherever the object comes
+// from.
 type assigned struct {
 	n  node
 	e  *evaluation

@@ -12,7 +12,7 @@ import (
 type exprNode struct {
 	e  *evaluation
 	x  *syntax.Expr
-	at *source.Range // of the definition; nil: of the expression
+	at *source.Range // the definition; nil: the range of the expression
 }
 
 func (n *exprNode) where() (*evaluation, *source.Range) {
@@ -69,11 +69,12 @@ func (n *exprNode) open(c *evaluator) node {
 	return n.plain(c)
 }
 
-// maxFollow is how many references may lead to one another without anything
-// being computed between them.
+// maxFollow is the maximum number of references that are followed in a row without
+// computing a cell.
 const maxFollow = 20000
 
-// openMerge sees whether the arguments of a merge can be evaluated one by one.
+// openMerge returns a node that evaluates the arguments of a merge call separately, if
+// possible.
 func (n *exprNode) openMerge(c *evaluator) node {
 	var out node
 	for _, a := range n.x.Args {
@@ -85,7 +86,7 @@ func (n *exprNode) openMerge(c *evaluator) node {
 			if v, _ := an.value(c).Unmark(); v.IsKnown() && v.IsNull() {
 				continue
 			}
-			return n.plain(c) // unknown, or an error that the function tells
+			return n.plain(c) // unknown, or an error that the function reports
 		}
 		if out == nil {
 			out = an
@@ -103,8 +104,7 @@ func (n *exprNode) openMerge(c *evaluator) node {
 	return &aliasNode{node: out, whole: n}
 }
 
-// aliasNode is a node whose members are another's but whose value as a whole is
-// computed in its own way.
+// aliasNode has the members of another node, and computes its value as a whole itself.
 type aliasNode struct {
 	node
 	whole *exprNode

@@ -14,7 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// estate makes a tree of shared files and units that use them in all ways.
+// estate returns a tree of shared files and of units that import, include and read them.
 func estate(seed uint64, units int) map[string]string {
 	r := rand.New(rand.NewPCG(seed, 1))
 	files := map[string]string{
@@ -43,8 +43,8 @@ func estate(seed uint64, units int) map[string]string {
 	return files
 }
 
-// FuzzOrder evaluates the units of an estate in two orders, once in parallel:
-// each unit comes out the same.
+// FuzzOrder evaluates the units of an estate in two orders, one of them in parallel. Each
+// unit must have the same result.
 func FuzzOrder(f *testing.F) {
 	for seed := range uint64(4) {
 		f.Add(seed, uint8(12))
@@ -94,8 +94,8 @@ func FuzzOrder(f *testing.F) {
 	})
 }
 
-// FuzzImporters imports one file from many places: what it holds is the same from
-// each of them, but for the functions that mean the leaf unit.
+// FuzzImporters imports one file from many directories. Its values must be equal, except
+// for functions that depend on the leaf unit.
 func FuzzImporters(f *testing.F) {
 	f.Add(uint8(5), `"${get_terragrunt_dir()}/${basename(find_in_parent_folders("root.hcl"))}"`)
 	f.Add(uint8(3), `merge({ a = values.n }, import.below.inputs)`)
@@ -119,7 +119,7 @@ func FuzzImporters(f *testing.F) {
 		for i := range units {
 			u, ds := l.Unit(task, strings.Repeat("d/", i)+"u", "")
 			if ds.HasErrors() {
-				return // the text is no expression
+				return // the text is not an expression
 			}
 			out, ds := u.RenderJSON(task)
 			if ds.HasErrors() || leafFunctions.MatchString(x) {
@@ -134,11 +134,11 @@ func FuzzImporters(f *testing.F) {
 	})
 }
 
-// leafFunctions are those that may differ from unit to unit (rule 17).
+// leafFunctions matches the functions whose results may differ between units (rule 17).
 var leafFunctions = regexp.MustCompile(`_import|_importing_config|original|working_dir|terraform_c|aws|uuid|bcrypt|timestamp|include`)
 
-// TestEvaluatedOnce counts: a file that all units import is parsed and evaluated
-// once, and its commands run once, however many units there are.
+// TestEvaluatedOnce counts parsed and evaluated files. A file that all units import is
+// parsed and evaluated once, and its commands run once, whatever the number of units.
 func TestEvaluatedOnce(t *testing.T) {
 	const units = 300
 	files := map[string]string{

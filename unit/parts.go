@@ -11,7 +11,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Terraform is the unit's terraform block, nil if it has none.
+// Terraform returns the unit's terraform block, or nil if it has none.
 func (u *Unit) Terraform(t *demand.Task) (*Terraform, diag.List) {
 	c := u.on(t, true)
 	spec := syntax.Language().Unit.Block("terraform")
@@ -58,7 +58,7 @@ func (c *evaluator) checkHook(h Hook) {
 	}
 }
 
-// argSetting is an argument with where it comes from, nil if it is not set.
+// argSetting returns an argument with its origin, or nil if it is not set.
 func (u *Unit) argSetting(d *decoder, name string) *Setting {
 	in := d.n.child(d.c, name)
 	if in == nil {
@@ -77,7 +77,7 @@ func (u *Unit) argSetting(d *decoder, name string) *Setting {
 	return s
 }
 
-// RemoteState is the unit's remote_state block, nil if it has none.
+// RemoteState returns the unit's remote_state block, or nil if it has none.
 func (u *Unit) RemoteState(t *demand.Task) (*RemoteState, diag.List) {
 	c := u.on(t, true)
 	d := c.one(u.field(c, "remote_state"), syntax.Language().Unit.Block("remote_state"))
@@ -105,7 +105,7 @@ func (u *Unit) RemoteState(t *demand.Task) (*RemoteState, diag.List) {
 	return rs, c.ds
 }
 
-// places are where the attributes of an object stand.
+// places returns the ranges of the attributes of an object.
 func (c *evaluator) places(v cty.Value, n node) map[string]*source.Range {
 	out := map[string]*source.Range{}
 	if v == cty.NilVal || n == nil || !v.Type().IsObjectType() {
@@ -142,15 +142,15 @@ func (c *evaluator) generateFile(v cty.Value, n node) *GenerateFile {
 	return g
 }
 
-// oneOf reports an argument of another value than those that are allowed. n is its node, or that of
-// the object that holds it.
+// oneOf reports an argument whose value is not allowed. n is the node of the argument, or
+// of the object that contains it.
 func (c *evaluator) oneOf(at *source.Range, name string, n node, given string, allowed ...string) {
 	if !slices.Contains(allowed, given) {
 		c.errorf(at, diag.CodeUnitUnknownChoice, "Invalid value", "%q cannot be %s. It must be one of %v.", name, c.quoted(n, given), allowed)
 	}
 }
 
-// Generate lists the generate blocks in the order of the configuration.
+// Generate returns the generate blocks in the order of the configuration.
 func (u *Unit) Generate(t *demand.Task) ([]Generate, diag.List) {
 	c := u.on(t, true)
 	var out []Generate
@@ -182,11 +182,10 @@ func (u *Unit) Generate(t *demand.Task) ([]Generate, diag.List) {
 	return out, c.ds
 }
 
-// Exclude is the exclude block, nil if there is none, as it is before any unit
-// runs.
+// Exclude returns the exclude block, computed without outputs, or nil if there is none.
 func (u *Unit) Exclude(t *demand.Task) (*Exclude, diag.List) { return u.exclude(u.on(t, false)) }
 
-// ExcludeNow is the exclude block with the outputs of dependencies.
+// ExcludeNow returns the exclude block, computed with the outputs of dependencies.
 func (u *Unit) ExcludeNow(t *demand.Task) (*Exclude, diag.List) { return u.exclude(u.on(t, true)) }
 
 func (u *Unit) exclude(c *evaluator) (*Exclude, diag.List) {
@@ -208,8 +207,8 @@ func (u *Unit) exclude(c *evaluator) (*Exclude, diag.List) {
 	return e, c.ds
 }
 
-// Errors is the errors block, nil if there is none: then the defaults are in
-// force (functions.DefaultRetryableErrors).
+// Errors returns the errors block, or nil if there is none. In that case the defaults apply
+// (functions.DefaultRetryableErrors).
 func (u *Unit) Errors(t *demand.Task) (*Errors, diag.List) {
 	c := u.on(t, true)
 	spec := syntax.Language().Unit.Block("errors")
@@ -234,8 +233,8 @@ func (u *Unit) Errors(t *demand.Task) (*Errors, diag.List) {
 	return e, c.ds
 }
 
-// Engine is the engine block, nil if there is none, with the warning that it
-// has no effect.
+// Engine returns the engine block, with a warning that it has no effect, or nil if there is
+// none.
 func (u *Unit) Engine(t *demand.Task) (*Engine, diag.List) {
 	c := u.on(t, true)
 	d := c.one(u.field(c, "engine"), syntax.Language().Unit.Block("engine"))
@@ -248,7 +247,7 @@ func (u *Unit) Engine(t *demand.Task) (*Engine, diag.List) {
 	return e, c.ds
 }
 
-// Features lists the feature flags by name.
+// Features returns the feature flags in alphabetical order.
 func (u *Unit) Features(t *demand.Task) ([]Feature, diag.List) {
 	c := u.on(t, false)
 	var out []Feature
@@ -260,7 +259,7 @@ func (u *Unit) Features(t *demand.Task) ([]Feature, diag.List) {
 	return out, c.ds
 }
 
-// Catalog is the catalog block of the unit's own file, nil if there is none.
+// Catalog returns the catalog block of the unit's own file, or nil if there is none.
 func (u *Unit) Catalog(t *demand.Task) (*Catalog, diag.List) {
 	c := u.on(t, false)
 	d := c.one(ownFields(u.e.env()).members["catalog"], syntax.Language().Unit.Block("catalog"))
@@ -271,7 +270,7 @@ func (u *Unit) Catalog(t *demand.Task) (*Catalog, diag.List) {
 		NoHooks: d.flag("no_hooks", false), At: d.At()}, c.ds
 }
 
-// Scalars computes the arguments at the top of the unit but its inputs.
+// Scalars computes the arguments at the top of the unit, except inputs.
 func (u *Unit) Scalars(t *demand.Task) (*Scalars, diag.List) {
 	c := u.on(t, true)
 	spec := syntax.Language().Unit
@@ -285,7 +284,7 @@ func (u *Unit) Scalars(t *demand.Task) (*Scalars, diag.List) {
 	}, c.ds
 }
 
-// leafFields is the effective configuration of the leaf that is computed for.
+// leafFields returns the effective configuration of the computation's leaf.
 func (c *evaluator) leafFields() *group {
 	if c.leaf.of.mod != nil {
 		return (&Unit{l: c.l, e: c.leaf, Module: *c.leaf.of.mod}).moduleFields(c)
@@ -293,7 +292,7 @@ func (c *evaluator) leafFields() *group {
 	return c.merged(c.leaf)
 }
 
-// textOf is a string in a configuration, by the steps that lead to it, or "".
+// textOf returns the string at a path of a configuration, or "".
 func (c *evaluator) textOf(n node, steps ...string) string {
 	for _, s := range steps {
 		if n = n.open(c).child(c, s); n == nil || c.stuck() {
@@ -307,8 +306,8 @@ func (c *evaluator) textOf(n node, steps ...string) string {
 	return ""
 }
 
-// How often a unit without an errors block tries, and what it waits between. What it
-// retries on is functions.DefaultRetryableErrors.
+// Defaults for units without an errors block: the number of attempts, and the pause between
+// them. See functions.DefaultRetryableErrors for the errors.
 const (
 	DefaultMaxAttempts  = 3
 	DefaultSleepSeconds = 5

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// TestPeer renders the trees in testdata/peer with Terragrunt 1.1.3 and here.
-// Known differences are taken out of both first; see ownWays.
+// TestPeer renders the trees in testdata/peer with Terragrunt 1.1.3 and with Terrace.
+// ownWays first removes the known differences.
 func TestPeer(t *testing.T) {
 	peer := os.Getenv("TERRACE_TEST_TERRAGRUNT")
 	if peer == "" {
@@ -65,7 +65,7 @@ func comparePeer(t *testing.T, l *unit.Loader, peer, path string) {
 	compareMetadata(t, l, task, peer, path)
 }
 
-// compareMetadata compares in which file each input was found.
+// compareMetadata compares the file in which each input was found.
 func compareMetadata(t *testing.T, l *unit.Loader, task *demand.Task, peer, path string) {
 	t.Helper()
 	theirs, err := peerRender(peer, path, "", "--with-metadata")
@@ -105,9 +105,9 @@ func compareMetadata(t *testing.T, l *unit.Loader, task *demand.Task, peer, path
 	}
 }
 
-// ownWays takes out of a rendered unit what we do in another way on purpose:
-// include_in_copy and exclude_from_copy of the child are kept under shallow
-// merging, and errors blocks stand in the order of the configuration.
+// ownWays removes intended differences from a rendered unit. Terrace keeps the child's
+// include_in_copy and exclude_from_copy under shallow merging, and errors blocks in the
+// order of the configuration.
 func ownWays(t *testing.T, text []byte) []byte {
 	t.Helper()
 	var v map[string]any

@@ -12,16 +12,16 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// place is where an expression calls functions of the unit language: it answers what
-// they ask of the evaluation (functions.Place).
+// place is an expression that calls functions of the unit language. It implements
+// functions.Place.
 type place struct {
 	c  *evaluator
 	e  *evaluation
 	at source.Range // of the expression
 }
 
-// contextFunctions makes the functions that an expression calls. They know where they
-// are called, so each expression has its own.
+// contextFunctions returns the functions that an expression calls. They depend on the range
+// of the call, so each expression has its own.
 func (c *evaluator) contextFunctions(e *evaluation, x *syntax.Expr) map[string]function.Function {
 	p := &place{c: c, e: e, at: x.At()}
 	out := make(map[string]function.Function, len(x.Calls))
@@ -53,7 +53,7 @@ func (p *place) Leaf() (dir string, ok bool) {
 }
 
 func (p *place) Included(label ...string) (string, error) {
-	if p.inInclude() { // what is included is not known yet
+	if p.inInclude() { // the included file is not known yet
 		return "", nil
 	}
 	if len(label) == 0 && p.e.role == includeRole {
@@ -90,8 +90,8 @@ func (p *place) inInclude() bool {
 	})
 }
 
-// Imported counts in an included file from that file's folder as well, so that one file
-// can be included by some and imported by others.
+// Imported implements functions.Place. In an included file, it also uses that file's
+// directory, so that one file can be both included and imported.
 func (p *place) Imported(name ...string) (dir, unit string, err error) {
 	if len(name) == 0 && p.e.role == readRole {
 		return "", "", nil
@@ -130,7 +130,8 @@ func pickImport(h *fileImports, name []string) (*imported, error) {
 	return nil, errors.New("there are several imports, so the name of one must be given")
 }
 
-// WorkingDir is empty where that folder is found out by asking for it again.
+// WorkingDir returns "" while that directory is computed, because the computation may call
+// it again.
 func (p *place) WorkingDir() (string, error) {
 	if p.c.leaf.placing {
 		return "", nil
@@ -149,8 +150,8 @@ func (p *place) WorkingDir() (string, error) {
 	return p.c.leaf.runsIn(src, download), nil
 }
 
-// ReadConfig reads a file as a whole, where read_terragrunt_config is called within
-// another expression; its errors can be caught by try().
+// ReadConfig reads a whole file, for a call of read_terragrunt_config within another
+// expression. try() can catch its errors.
 func (p *place) ReadConfig(args []cty.Value) (cty.Value, error) {
 	if len(args) > 2 {
 		return cty.DynamicVal, fmt.Errorf("at most 2 arguments expected, not %d", len(args))

@@ -14,21 +14,20 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// # What is handed in
+// # Finding handed-in values
 //
-// Values of the environment, of programs, of encrypted and variable files, and of a
-// stack flow through unit files without anything saying that they are secret. They
-// work like all others; but no message and no explanation tells them. Which values
-// those are is found only once something went wrong or is explained, by following
-// references through the text.
+// Values of the environment, of programs, of encrypted and variable files, and of a stack
+// flow through unit files without a mark that they are secret. They work like other values,
+// but no message and no explanation shows them. A handover finds these values only when an
+// error is reported or a value is explained. It follows references through the text.
 
 // handingIn are the functions whose results are handed in.
 var handingIn = []string{"get_env", "run_cmd", "sops_decrypt_file", "read_tfvars_file", "get_terraform_cli_args"}
 
-// A handover finds out whether values were handed in.
+// A handover determines whether values were handed in.
 type handover struct {
 	c      *evaluator
-	quoted bool // whether what stands where no text is shown counts, such as inputs
+	quoted bool // whether arguments whose text is not shown count, such as inputs
 	seen   map[seenExpr]bool
 }
 
@@ -37,12 +36,12 @@ type seenExpr struct {
 	x *syntax.Expr
 }
 
-// handover asks in a computation of its own, so that what it meets leaves no trace.
+// handover returns a handover with a computation of its own, so that it adds no facts to c.
 func (c *evaluator) handover(quoted bool) *handover {
 	return &handover{c: c.sub(c.leaf, c.full), quoted: quoted, seen: map[seenExpr]bool{}}
 }
 
-// Of reports whether a node's value, or a part of it, was handed in.
+// Of reports whether a node's value, or part of it, was handed in.
 func (h *handover) Of(n node) bool {
 	switch n := n.(type) {
 	case *exprNode:
@@ -63,7 +62,7 @@ func (h *handover) Of(n node) bool {
 		return h.Of(n.n)
 	case *shape:
 		return h.Of(n.raw)
-	case valueNode: // of an expression that was computed as a whole
+	case valueNode: // the value of an expression that was computed as a whole
 		if n.e == nil || n.at == nil {
 			return false
 		}
@@ -73,11 +72,11 @@ func (h *handover) Of(n node) bool {
 	return false
 }
 
-// in is of for an expression of a file.
+// in is like Of, for an expression of a file.
 func (h *handover) in(e *evaluation, x *syntax.Expr) bool {
 	k := seenExpr{e, x}
 	if h.seen[k] {
-		return false // being looked at, or looked at and found to be nothing of the kind
+		return false // already visited, or being visited
 	}
 	h.seen[k] = true
 	switch at := x.At(); {
@@ -115,8 +114,8 @@ func (h *handover) refers(e *evaluation, ref hcl.Traversal) bool {
 	return r.n != nil && r.missing == "" && h.Of(r.n)
 }
 
-// withheld computes the expression again with inputs marked as sensitive, so that the
-// messages of HCL leave their values out.
+// withheld computes the expression again with the inputs marked as sensitive, so that HCL's
+// messages do not contain their values.
 func (c *evaluator) withheld(e *evaluation, x *syntax.Expr, ctx *hcl.EvalContext, diags hcl.Diagnostics) hcl.Diagnostics {
 	h := c.handover(true)
 	found := false
@@ -158,13 +157,13 @@ func (c *evaluator) withheld(e *evaluation, x *syntax.Expr, ctx *hcl.EvalContext
 	}
 	at := x.At()
 	if native, ok := x.Expression.(hclsyntax.Node); ok && at.Start.Line > 0 && !e.file().Src.Shows(at.Start.Line, at.End.Line) {
-		return withoutReasons(native, diags) // the text itself is handed in
+		return withoutReasons(native, diags) // the text itself may be handed in
 	}
 	return diags
 }
 
-// marking is a function whose results are marked. What a program answered is kept from
-// the first time, and otherwise unknown.
+// marking returns a function whose results are marked. It returns the cached output of a
+// program, and unknown if there is none.
 func marking(name string, f function.Function) function.Function {
 	return function.New(&function.Spec{
 		VarParam: &function.Parameter{Name: "args", Type: cty.String, AllowMarked: true, AllowUnknown: true},
@@ -184,9 +183,9 @@ func isNoCache(v cty.Value) bool {
 	return syntax.IsString(v) && v.AsString() == "--terragrunt-no-cache"
 }
 
-// withoutReasons takes the reasons out of messages about an expression whose text is not
-// shown, where they repeat what is written in it. Functions that take names and paths
-// keep theirs.
+// withoutReasons removes the reasons from messages about an expression whose text is not
+// shown, because they may quote the text. Functions that take names and paths keep their
+// reasons.
 func withoutReasons(x hclsyntax.Node, diags hcl.Diagnostics) hcl.Diagnostics {
 	words := literals(x)
 	out := make(hcl.Diagnostics, len(diags))
@@ -207,8 +206,8 @@ func withoutReasons(x hclsyntax.Node, diags hcl.Diagnostics) hcl.Diagnostics {
 	return out
 }
 
-// saysNoValues reports whether a message is about the call of a function that takes names
-// and paths.
+// saysNoValues reports whether a message is about a call of a function that takes names and
+// paths.
 func saysNoValues(d *hcl.Diagnostic) bool {
 	call, ok := hcl.DiagnosticExtra[hclsyntax.FunctionCallDiagExtra](d)
 	return ok && syntax.IsContextFunction(call.CalledFunctionName()) && call.CalledFunctionName() != "constraint_check"
@@ -219,8 +218,8 @@ const (
 	unknownVariable = "Unknown variable"
 )
 
-// unknownName is what is said of a name that nothing has where no text is shown: it may be
-// a string without its quotes.
+// unknownName returns the message for an unknown name in an expression whose text is not
+// shown. The name may be a string without quotes.
 func unknownName(detail string, x hcl.Expression) string {
 	if ref, ok := x.(*hclsyntax.ScopeTraversalExpr); ok && isRoot(ref.Traversal.RootName()) {
 		return detail
@@ -237,7 +236,7 @@ func isRoot(name string) bool {
 // moduleRoots are names that begin references only in modules.
 var moduleRoots = []string{"var", "data", "path", "each", "count", "self", "terraform"}
 
-// literals are the texts and numbers that are written in an expression.
+// literals returns the strings and numbers that are written in an expression.
 func literals(n hclsyntax.Node) []string {
 	if n == nil {
 		return nil

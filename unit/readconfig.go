@@ -12,7 +12,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// readConfig is what a call of read_terragrunt_config reads, nil after an error.
+// readConfig returns the file that a call of read_terragrunt_config reads, or nil after an
+// error.
 func (c *evaluator) readConfig(e *evaluation, x *syntax.Expr) node {
 	at := x.At()
 	if len(x.Args) > 2 {
@@ -49,7 +50,7 @@ func (c *evaluator) readConfig(e *evaluation, x *syntax.Expr) node {
 
 var errNoFile = errors.New("there is no such file")
 
-// readFrom opens a file for read_terragrunt_config.
+// readFrom reads a file for read_terragrunt_config.
 func (c *evaluator) readFrom(e *evaluation, path string) (node, error) {
 	full := functions.AbsPath(e.dir, path)
 	if c.l.disk.IsDir(full) {

@@ -11,8 +11,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// rebase makes the paths in a configuration mean what they meant in its folder
-// (rule 13).
+// rebase resolves the relative paths in a configuration from dir (rule 13).
 func rebase(g *group, dir string) *group {
 	out := newGroup(g.e, g.at)
 	for _, name := range g.names {
@@ -29,7 +28,7 @@ func rebase(g *group, dir string) *group {
 	return out
 }
 
-// rebaseArg rebases the arguments of a block that are paths.
+// rebaseArg resolves the arguments of a block that are paths.
 func rebaseArg(b *syntax.BlockSpec, dir string) func(string, node) node {
 	return func(key string, n node) node {
 		a := b.Arg(key)
@@ -76,8 +75,8 @@ func rebasePath(path, dir string) string {
 	return functions.AbsPath(dir, path)
 }
 
-// rebaseSource rebases the source of a module if it is a local path; the part
-// after // stays apart.
+// rebaseSource resolves the source of a module if it is a local path. The part after // is
+// kept.
 func rebaseSource(src, dir string) string {
 	if !LocalSource(src) {
 		return src
@@ -94,7 +93,7 @@ var remoteSource = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[A-Za-z0-9]+::|^[A-Za-z][A-Za-z0-9+.-]*://|^[^/@]+@[^/:]+:|^(github\.com|gitlab\.com|bitbucket\.org)/|\.amazonaws\.com/|^www\.googleapis\.com/storage/`)
 })
 
-// LocalSource tells whether the source of a module is a path on this machine.
+// LocalSource reports whether the source of a module is a local path.
 func LocalSource(src string) bool {
 	if src == "" {
 		return false

@@ -7,9 +7,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Refer computes what a reference means in the unit, as local.region or
-// dependency.vpc.outputs.id; inputs is the resolved inputs. It is for who asks from
-// outside of the unit's file, such as a console.
+// Refer computes a reference in the unit, such as local.region or
+// dependency.vpc.outputs.id. The reference inputs is the
+// effective inputs. Refer is for callers outside of the unit's file, such as a console.
 func (u *Unit) Refer(t *demand.Task, ref hcl.Traversal) (cty.Value, diag.List) {
 	c := u.on(t, true)
 	var r resolved

@@ -16,22 +16,21 @@ import (
 
 // # Rendering
 //
-// The effective configuration is shown in the shapes of `terragrunt render`:
-// as HCL, as JSON with every argument, and as JSON with where each key was
-// found. What needs outputs that do not exist is an empty text, in locals null, and secret
-// values are not shown.
+// The effective configuration is rendered in the formats of `terragrunt render`: as HCL, as
+// JSON with every argument, and as JSON with the origin of each key. A value that depends
+// on missing outputs is "", or null in locals. Secret values are not shown.
 
-// hiddenText stands in the place of values that must not be shown.
+// hiddenText replaces values that must not be shown.
 const hiddenText = "(sensitive value)"
 
-// RenderJSON is the effective configuration as JSON.
+// RenderJSON returns the effective configuration as JSON.
 func (u *Unit) RenderJSON(t *demand.Task) ([]byte, diag.List) {
 	c := u.on(t, true)
 	n := u.whole()
 	names, _ := n.keys(c)
 	vals := make(map[string]cty.Value, len(names))
 	for _, k := range names {
-		one := c.sub(u.e, c.full) // one failed part does not take the others with it
+		one := c.sub(u.e, c.full) // an error in one part does not affect the others
 		if in := n.child(one, k); in != nil {
 			vals[k] = u.shown(one, k, in)
 		}
@@ -40,7 +39,7 @@ func (u *Unit) RenderJSON(t *demand.Task) ([]byte, diag.List) {
 	return u.written(t, c, vals)
 }
 
-// written is the text of what is rendered as JSON.
+// written returns the JSON text of the rendered parts.
 func (u *Unit) written(t *demand.Task, c *evaluator, vals map[string]cty.Value) ([]byte, diag.List) {
 	var b bytes.Buffer
 	left := maxParts
@@ -51,8 +50,8 @@ func (u *Unit) written(t *demand.Task, c *evaluator, vals map[string]cty.Value) 
 	return b.Bytes(), c.ds
 }
 
-// fits reports whether a value may be written with those that were, of which left is what
-// remains.
+// fits reports whether another value may be written. left is the number of values that may
+// still be written, and is decreased.
 func (c *evaluator) fits(u *Unit, v cty.Value, left *int) bool {
 	if value.Within(v, left) {
 		return true
@@ -61,7 +60,7 @@ func (c *evaluator) fits(u *Unit, v cty.Value, left *int) bool {
 	return false
 }
 
-// revealed is a value to write: without its marks if sensitive values are written.
+// revealed returns the value to write. It has no marks if sensitive values are written.
 func (u *Unit) revealed(v cty.Value) cty.Value {
 	if u.reveal {
 		v, _ = v.UnmarkDeep()
@@ -71,8 +70,8 @@ func (u *Unit) revealed(v cty.Value) cty.Value {
 
 func (u *Unit) whole() *configNode { return &configNode{e: u.e, style: renderStyle} }
 
-// inMembers reports whether each member of a part is rendered by itself: of inputs, and of
-// a block with any arguments.
+// inMembers reports whether the members of a part are rendered separately: inputs, and a
+// block with arbitrary arguments.
 func inMembers(name string) bool {
 	spec := syntax.Language().Unit
 	if a := spec.Arg(name); a != nil {
@@ -82,8 +81,8 @@ func inMembers(name string) bool {
 	return b != nil && b.Open && b.Label == syntax.NoLabel
 }
 
-// shown is the value of a part as it is rendered: locals each by itself, so
-// that one that needs missing outputs does not take the others with it.
+// shown returns the value of a part as it is rendered. Locals are computed separately, so
+// that one that needs missing outputs does not affect the others.
 func (u *Unit) shown(c *evaluator, name string, n node) cty.Value {
 	if !inMembers(name) {
 		return blank(n.value(c))
@@ -115,13 +114,13 @@ func (u *Unit) shownMember(c *evaluator, name, k string, n node) cty.Value {
 	return v
 }
 
-// blank puts an empty text in the place of what is made of outputs that do not exist, as
-// Terragrunt does everywhere but in locals.
+// blank replaces values that depend on missing outputs by "", as Terragrunt does everywhere
+// except in locals.
 func blank(v cty.Value) cty.Value {
 	if v == cty.NilVal || v.IsWhollyKnown() {
 		return v
 	}
-	v, _ = cty.Transform(v, func(_ cty.Path, v cty.Value) (cty.Value, error) { // its function gives no error
+	v, _ = cty.Transform(v, func(_ cty.Path, v cty.Value) (cty.Value, error) { // the function returns no error
 		if v.IsKnown() || v.Type() != cty.String && v.Type() != cty.DynamicPseudoType {
 			return v, nil
 		}
@@ -130,8 +129,8 @@ func blank(v cty.Value) cty.Value {
 	return v
 }
 
-// RenderMetadata is the effective configuration as JSON, each key with the file
-// and line where it was found.
+// RenderMetadata returns the effective configuration as JSON. Each key has the file and
+// line of its definition.
 func (u *Unit) RenderMetadata(t *demand.Task) ([]byte, diag.List) {
 	c := u.on(t, true)
 	n := u.whole()
@@ -206,7 +205,8 @@ func withMeta(v cty.Value, at *source.Range) cty.Value {
 	return cty.ObjectVal(map[string]cty.Value{"metadata": meta, "value": v})
 }
 
-// relativeToUnit shows a path that was rebased as the unit would write it.
+// relativeToUnit makes an absolute path relative to the unit's directory, as the unit would
+// write it.
 func relativeToUnit(v cty.Value, dir string) cty.Value {
 	return onString(v, func(s string) string {
 		if !filepath.IsAbs(s) {
@@ -228,8 +228,8 @@ func relativeToUnit(v cty.Value, dir string) cty.Value {
 	})
 }
 
-// writeJSON writes a value as JSON: unknown ones as null, secrets not at all,
-// members in alphabetical order.
+// writeJSON writes a value as JSON, with members in alphabetical order. Unknown values are
+// null, and secret ones hiddenText.
 func writeJSON(b *bytes.Buffer, v cty.Value) {
 	if v.IsMarked() {
 		if value.Secret(v) {

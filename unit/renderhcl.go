@@ -10,7 +10,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// RenderHCL is the effective configuration as a unit file.
+// RenderHCL returns the effective configuration as a unit file.
 func (u *Unit) RenderHCL(t *demand.Task) ([]byte, diag.List) {
 	c := u.on(t, true)
 	w := &hclRenderer{c: c, u: u, n: u.whole(), spec: syntax.Language().Unit, left: maxParts}
@@ -29,7 +29,7 @@ func (u *Unit) RenderHCL(t *demand.Task) ([]byte, diag.List) {
 	}
 	c.add(u.checkBlocks(t))
 	if c.ds.HasErrors() {
-		return nil, c.ds // nobody is shown the text
+		return nil, c.ds // the text is not shown
 	}
 	return w.text.formatted(), c.ds
 }
@@ -39,7 +39,7 @@ type hclRenderer struct {
 	u    *Unit
 	n    *configNode
 	spec *syntax.BlockSpec
-	left int // how many values more may be written
+	left int // the number of values that may still be written
 	text configText
 }
 
@@ -73,8 +73,8 @@ func (w *hclRenderer) labelled(spec *syntax.BlockSpec, n node) {
 	}
 }
 
-// block writes one block: the arguments that are set to something else than
-// they are anyway, then what is in it.
+// block writes one block: first the arguments that differ from their defaults, then the
+// nested blocks.
 func (w *hclRenderer) block(spec *syntax.BlockSpec, label string, n node) {
 	var labels []string
 	if spec.Label == syntax.OneLabel {
@@ -127,7 +127,7 @@ func (w *hclRenderer) object(v cty.Value) {
 
 func (w *hclRenderer) attr(name string, v cty.Value) {
 	if w.c.ds.HasErrors() {
-		return // nobody is shown the text, and what is wrong with it may be its size
+		return // the text is not shown, and the error may be about its size
 	}
 	if !w.c.fits(w.u, v, &w.left) {
 		return
@@ -135,8 +135,8 @@ func (w *hclRenderer) attr(name string, v cty.Value) {
 	w.text.attribute(name, showable(w.u.revealed(v)))
 }
 
-// showable replaces what cannot be written: unknown values by null, secret ones
-// by a text that says so.
+// showable replaces values that cannot be written: unknown ones by null, and secret ones by
+// hiddenText.
 func showable(v cty.Value) cty.Value {
 	if v.IsMarked() {
 		if value.Secret(v) {

@@ -12,15 +12,15 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// resolved is how far a reference could be followed.
+// resolved is the result of following a reference.
 type resolved struct {
 	n       node
-	used    int    // steps that lead to n; the rest is left to HCL
-	missing string // why the next step leads nowhere; "" if it was not tried
+	used    int    // the number of steps that lead to n; HCL applies the others
+	missing string // why the next step failed; "" if it was not tried
 	names   []string
 }
 
-// resolve follows a reference as far as configurations have parts.
+// resolve follows a reference as far as there are nodes.
 func (c *evaluator) resolve(e *evaluation, ref hcl.Traversal) resolved {
 	root := c.root(e, ref.RootName())
 	if root == nil {
@@ -29,7 +29,7 @@ func (c *evaluator) resolve(e *evaluation, ref hcl.Traversal) resolved {
 	return c.descend(root, ref, 1)
 }
 
-// descend follows the steps of a reference from a node on.
+// descend follows the steps of a reference from a node.
 func (c *evaluator) descend(n node, ref hcl.Traversal, from int) resolved {
 	for i := from; i < len(ref); i++ {
 		key, ok := syntax.StepName(ref[i])
@@ -42,7 +42,7 @@ func (c *evaluator) descend(n node, ref hcl.Traversal, from int) resolved {
 		}
 		if _, plain := o.(valueNode); plain {
 			c.readsOutput(n, o, ref, i)
-			return resolved{n: o, used: i} // HCL knows what to do with values
+			return resolved{n: o, used: i} // HCL applies the remaining steps to the value
 		}
 		next := o.child(c, key)
 		if c.stuck() {
@@ -73,13 +73,13 @@ func (c *evaluator) descend(n node, ref hcl.Traversal, from int) resolved {
 	return resolved{n: n, used: len(ref)}
 }
 
-// lister marks nodes whose members are few and worth listing in an error.
+// lister is a node whose members are few enough to list in an error.
 type lister interface{ listed() }
 
 // rootNode is the first step of a reference.
 type rootNode struct {
 	*group
-	what string // what the members are, for errors
+	what string // a noun for the members, for errors
 	hint string
 	miss func(key string) string
 }
@@ -100,13 +100,14 @@ func (n *rootNode) lacks(key string) string {
 type root struct {
 	name string
 	node func(c *evaluator, e *evaluation) node
-	kind explanation.Kind // of the parts that it leads to
-	// crosses is the kind of the step into another file, "" for a root that stays in its file.
+	kind explanation.Kind // of the parts that the root leads to
+	// crosses is the kind of the step into another file. "" means that the root stays in
+	// its file.
 	crosses explanation.Kind
-	// early means that import and include blocks may read it: nothing else of the file was
-	// read then.
+	// early means that import and include blocks may read the root. They are evaluated
+	// before the rest of the file.
 	early bool
-	// only is the kind of file that has the root, if not all have it.
+	// only is the kind of file that has the root. The zero value means all files.
 	only fileKind
 }
 
@@ -118,9 +119,9 @@ const (
 	stackFiles
 )
 
-// roots is the table of names that begin references. The name each is not in it: only the
-// instances of modules have that.
-func roots() [9]root { // a value, since a variable that leads to itself cannot be initialized
+// roots is the table of names that begin references. It does not contain the name each,
+// which only the instances of modules have.
+func roots() [9]root { // a function, because a variable would have an initialization cycle
 	return [...]root{
 		{name: "local", node: func(_ *evaluator, e *evaluation) node { return &locals{e} }, kind: explanation.Local},
 		{name: "import", node: (*evaluator).importsNode, kind: explanation.Argument, crosses: explanation.Import},
@@ -144,7 +145,7 @@ func rootNamed(name string) (r root, ok bool) {
 	return root{}, false
 }
 
-// root is what the first step of a reference means, or nil if it has no meaning.
+// root returns the node of the first step of a reference, or nil if the name is unknown.
 func (c *evaluator) root(e *evaluation, name string) node {
 	if name == "each" && e.of.each != cty.NilVal {
 		return valueNode{v: e.of.each}

@@ -7,17 +7,17 @@ import (
 
 // # The rules of merging
 //
-// Which rule merges which block or argument is in the table of blocks (syntax.BlockSpec).
-// Here each rule becomes a join.
+// The table of blocks (syntax.BlockSpec) contains the merging rule of each block and
+// argument. This file implements each rule as a join.
 
-// A merge is one way of merging. lower and upper are the files that are merged. They are nil
-// for imports, of which several are merged before the file itself.
+// A merge is one way of merging. lower and upper are the merged files. They are nil for
+// imports, because several imports are merged before the file itself.
 type merge struct {
 	way          syntax.Way
 	lower, upper *group
 }
 
-// top joins what two files give for a name at the top.
+// top returns the join for an argument or block at the top.
 func (m merge) top(name string) join {
 	if per := m.member(name); per != nil {
 		return mapsJoin(per)
@@ -28,8 +28,9 @@ func (m merge) top(name string) join {
 	return m.argument(syntax.Language().Unit.Arg(name))
 }
 
-// member joins the members of a name at the top: each of the inputs, each argument of a
-// block, or the blocks of one label. It is nil for a name that is joined as a whole.
+// member returns the join for the members of an argument or block at the top: each input,
+// each argument of a block, or the blocks of one label. It returns nil for a name that is
+// joined as a whole.
 func (m merge) member(name string) join {
 	if a := syntax.Language().Unit.Arg(name); a != nil && a.Keyed {
 		return m.argument(a)
@@ -52,7 +53,7 @@ func (m merge) memberOf(b *syntax.BlockSpec) join {
 	return nil
 }
 
-// block joins the blocks of one type that two files have.
+// block returns the join for the blocks of one type in two files.
 func (m merge) block(b *syntax.BlockSpec) join {
 	if per := m.memberOf(b); per != nil {
 		return mapsJoin(per)
@@ -63,7 +64,7 @@ func (m merge) block(b *syntax.BlockSpec) join {
 	return m.redefined(b)
 }
 
-// body joins the arguments and nested blocks of a block.
+// body returns the join for the arguments and nested blocks of a block.
 func (m merge) body(b *syntax.BlockSpec) join {
 	return func(c *evaluator, key string, lower, upper node) node {
 		var how join = replaceJoin
@@ -83,7 +84,7 @@ func (m merge) argument(a *syntax.ArgSpec) join {
 	return m.rule(a.Merge.By(m.way))
 }
 
-// rule is the join of a rule for one value.
+// rule returns the join for one value.
 func (m merge) rule(r syntax.Rule) join {
 	switch r {
 	case syntax.Fills:
@@ -112,8 +113,8 @@ func (m merge) rule(r syntax.Rule) join {
 	return replaceJoin
 }
 
-// redefined takes the upper block, and of the lower one only the arguments that are not
-// replaced.
+// redefined returns the join that takes the upper block, and adds only those arguments of
+// the lower one that have a merging rule of their own.
 func (m merge) redefined(b *syntax.BlockSpec) join {
 	return func(c *evaluator, key string, lower, upper node) node {
 		lo, uo := lower.open(c), upper.open(c)
@@ -138,8 +139,8 @@ func (m merge) redefined(b *syntax.BlockSpec) join {
 	}
 }
 
-// pathsLeft joins the paths of dependencies blocks. It omits those paths of the lower block
-// that belong to a dependency that the upper file defines again.
+// pathsLeft returns the join for the paths of dependencies blocks. It omits paths of the
+// lower block that belong to a dependency that the upper file redefines.
 func (m merge) pathsLeft() join {
 	if m.lower == nil || m.lower.members["dependency"] == nil || m.upper.members["dependency"] == nil {
 		return listJoin(false, true)
@@ -170,8 +171,8 @@ func (m merge) pathsLeft() join {
 	}
 }
 
-// deepOrUpper merges recursively as includes do: of a mapping and something else it takes
-// the upper value. Imports report an error there.
+// deepOrUpper merges recursively by the rules of includes: if only one value is a mapping,
+// it takes the upper value. Imports report an error in that case.
 func deepOrUpper(c *evaluator, key string, lower, upper node) node {
 	lo, uo := lower.open(c), upper.open(c)
 	if c.stuck() {
@@ -188,7 +189,7 @@ func deepOrUpper(c *evaluator, key string, lower, upper node) node {
 	return deepJoin(c, key, lower, upper)
 }
 
-// mappingsOrUpper merges two mappings recursively. Of anything else it takes the upper value.
+// mappingsOrUpper merges two mappings recursively. For other values it takes the upper one.
 func mappingsOrUpper(c *evaluator, key string, lower, upper node) node {
 	_, lok := lower.keys(c)
 	_, uok := upper.keys(c)
@@ -198,7 +199,7 @@ func mappingsOrUpper(c *evaluator, key string, lower, upper node) node {
 	return upper
 }
 
-// setNumber is setJoin for numbers, of which 0 is as good as none.
+// setNumber is setJoin for numbers: 0 counts as not set.
 func setNumber(c *evaluator, key string, lower, upper node) node {
 	v, _ := upper.value(c).Unmark()
 	if !c.stuck() && syntax.Known(v) && v.Type() == cty.Number && v.AsBigFloat().Sign() == 0 {

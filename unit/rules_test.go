@@ -24,23 +24,22 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// TestScenarios runs the archives in testdata/scenarios. Each holds a tree and
-// what is expected of it; $ROOT stands for the folder that the tree is written
-// out in, and a unit is named by its folder or file, with :MODULE after it for
-// a module of an environment file.
+// TestScenarios runs the archives in testdata/scenarios. Each contains a tree and the expected
+// results. $ROOT is the directory into which the tree is written. A unit is named by its
+// directory or file, followed by :MODULE for a module of an environment file.
 //
 //	want/UNIT.json    parts of the unit as rendered; "absent" keys are checked by null
-//	want/UNIT.inputs  the inputs, all of them, as JSON
-//	want/UNIT.edges   the units that it comes after
+//	want/UNIT.inputs  all inputs, as JSON
+//	want/UNIT.edges   the units that it depends on
 //	want/UNIT.files   the files that were read
 //	want/UNIT.errors  FILE:LINE TEXT for each error; want/UNIT.warnings likewise
 //	want/UNIT.failed  the errors of computing the inputs with outputs
 //	want/UNIT.notes   FILE:LINE TEXT for each note of its messages
 //	want/UNIT.hcl     the unit as rendered in HCL
 //	want/UNIT.stack   what is generated from a stack file
-//	want/runs         how often run_cmd ran, by its words
-//	want/fetched      the targets whose outputs were asked for
-//	outputs.json      outputs by target, those of others do not exist
+//	want/runs         how often run_cmd ran, by its arguments
+//	want/fetched      the targets whose outputs were fetched
+//	outputs.json      outputs by target; other targets have none
 //	config.json       {"command", "features", "env", "tolerant"}
 func TestScenarios(t *testing.T) {
 	paths, err := filepath.Glob("testdata/scenarios/*.txtar")
@@ -59,7 +58,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// scenario is one tree with what it is run in.
+// scenario is one tree with its configuration.
 type scenario struct {
 	t    *testing.T
 	root string
@@ -77,7 +76,7 @@ type scenarioConfig struct {
 	Features map[string]string
 	Env      map[string]string
 	Tolerant bool
-	Shared   bool // whether credentials belong to units
+	Shared   bool // whether each unit has its own credentials
 }
 
 func newScenario(t *testing.T, files []txtar.File) *scenario {
@@ -139,7 +138,7 @@ func writeFile(t testing.TB, path string, data []byte) {
 	}
 }
 
-// run stands for all programs: it prints its folder and words.
+// run replaces all programs. It prints its directory and arguments.
 func (s *scenario) run(_ context.Context, c sys.Command) error {
 	words := strings.Join(append([]string{c.Path}, c.Args...), " ")
 	s.mu.Lock()
@@ -363,7 +362,7 @@ func (u *loadedUnit) check(name, kind, want string) {
 	}
 }
 
-// stack tells what a stack file generates, a line for each line of text.
+// stack returns what a stack file generates, one string per line of text.
 func (s *scenario) stack(path string) []string {
 	st, ds := s.l.Stack(s.task, filepath.Join(s.root, path))
 	var lines []string

@@ -12,7 +12,7 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// shape is a block as an object with every argument that its kind has.
+// shape is a block as an object with every argument of its type.
 type shape struct {
 	raw   node
 	spec  *syntax.BlockSpec
@@ -52,7 +52,7 @@ func (n *shape) keys(c *evaluator) ([]string, bool) {
 // hasName reports whether the object has the block's label as its name.
 func (n *shape) hasName() bool { return n.spec.Label == syntax.OneLabel && !n.spec.Unnamed }
 
-// computed is a computed member of a block (syntax.BlockSpec.Computed).
+// computed returns a computed member of a block (syntax.BlockSpec.Computed).
 func (n *shape) computed(c *evaluator, name string) node {
 	switch name {
 	case "outputs":
@@ -115,8 +115,8 @@ func (n *shape) child(c *evaluator, key string) node {
 	return n.of.shaped(in, sub, "")
 }
 
-// absent is a required argument of a file that is imported without merging:
-// reading it is the error (rule 12).
+// absent is a missing required argument of a file that is imported without merging. Only
+// reading it is an error (rule 12).
 func (c *evaluator) absent(n *shape, a *syntax.ArgSpec) node {
 	_, at := n.where()
 	c.errorf(at, diag.CodeUnitMissingArgument, "Missing required argument",
@@ -151,7 +151,7 @@ func typed(n node, a *syntax.ArgSpec) node {
 
 var errHuge = errors.New("the number has too many digits")
 
-// convert converts a value; the error stands at the argument.
+// convert converts a value. An error refers to the range at.
 func (c *evaluator) convert(v cty.Value, ty cty.Type, name string, at source.Range) cty.Value {
 	if c.stuck() {
 		return cty.UnknownVal(ty)
@@ -173,7 +173,8 @@ func (c *evaluator) convert(v cty.Value, ty cty.Type, name string, at source.Ran
 	return out
 }
 
-// path shows a path that an import rebased as the unit would write it.
+// path makes a path that an import rebased relative to the unit again, as the unit would
+// write it.
 func (n *shape) path(out, in node, a *syntax.ArgSpec) node {
 	if e, _ := in.where(); n.of.style != renderStyle || a.Path == syntax.NoPath || e == nil || e.role != importRole {
 		return out

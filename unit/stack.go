@@ -14,10 +14,10 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// StackDir is the folder below a stack file that its units are generated in.
+// StackDir is the directory next to a stack file in which its units are generated.
 const StackDir = ".terragrunt-stack"
 
-// A Stack is a stack file: the units and stacks that are generated from it.
+// A Stack is a stack file: the units and stacks that it generates.
 type Stack struct {
 	Dir  string
 	Path string
@@ -29,21 +29,22 @@ type Stack struct {
 type StackItem struct {
 	Kind   string // unit or stack
 	Name   string
-	Source string // as for modules, relative to the stack file's folder
-	Dir    string // where it goes, absolute
-	// Values is the text of the values file, nil if the block has no values.
+	Source string // the address of the unit, as for modules; relative to the directory of the stack file
+	Dir    string // the absolute directory in which the item is generated
+	// Values is the text of the values file. nil means that the block has no values.
 	Values []byte
-	// AutoInclude is the text of the autoinclude file, nil if there is none.
+	// AutoInclude is the text of the autoinclude file. nil means that there is none.
 	AutoInclude []byte
-	// Validate is false if what was fetched need not hold a unit or stack file: with
-	// no_validation, and beside the stack file, where it may be any folder.
+	// Validate reports whether the fetched directory must contain a unit or stack file. It
+	// is false with no_validation, and for items generated next to the stack file, which
+	// may be any directory.
 	Validate            bool
 	Mutable             bool
 	UpdateSourceWithCAS bool
 	At                  source.Range
 }
 
-// AutoIncludeFile is the name of the autoinclude file of an item.
+// AutoIncludeFile returns the name of the autoinclude file of an item.
 func (i *StackItem) AutoIncludeFile() string {
 	if i.Kind == "stack" {
 		return syntax.StackAutoIncludeName
@@ -51,7 +52,7 @@ func (i *StackItem) AutoIncludeFile() string {
 	return syntax.AutoIncludeName
 }
 
-// Stack reads the stack file of a folder.
+// Stack reads the stack file at path, which is the file or its directory.
 func (l *Loader) Stack(t *demand.Task, path string) (*Stack, diag.List) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(l.env.WorkingDir, path)
@@ -69,11 +70,10 @@ func (l *Loader) Stack(t *demand.Task, path string) (*Stack, diag.List) {
 	return &Stack{Dir: e.file().Dir, Path: e.file().Path, l: l, e: e}, e.file().Diags
 }
 
-// Items evaluates the unit and stack blocks, those of included stack files too,
-// in the order of the configuration. With errors those are there with which nothing is
-// wrong.
+// Items evaluates the unit and stack blocks, including those of included stack files, in
+// the order of the configuration. If there are errors, it returns the items without errors.
 func (s *Stack) Items(t *demand.Task) ([]StackItem, diag.List) {
-	c := s.l.on(t, s.e, false) // for functions, a stack is what a unit is: get_original_terragrunt_dir() is its folder
+	c := s.l.on(t, s.e, false) // functions treat a stack as a unit: get_original_terragrunt_dir() returns its directory
 	var out []StackItem
 	for _, p := range c.stackBlocks(s.e) {
 		if it, ok := c.stackItem(s.e, p); ok {
@@ -83,15 +83,15 @@ func (s *Stack) Items(t *demand.Task) ([]StackItem, diag.List) {
 	return c.distinct(out), c.ds
 }
 
-// stackPart is a unit or stack block and the evaluation that it belongs to.
+// stackPart is a unit or stack block with its evaluation.
 type stackPart struct {
 	e *evaluation
 	b *syntax.Block
 }
 
-// stackBlocks lists the blocks of a stack file, of the autoinclude file beside
-// it, and of those that it includes. A block in the autoinclude file takes the
-// place of one with its name.
+// stackBlocks returns the blocks of a stack file, of the autoinclude file next to it, and
+// of included stack files. A block in the autoinclude file replaces the block of the same
+// name.
 func (c *evaluator) stackBlocks(e *evaluation) []stackPart {
 	var out []stackPart
 	add := func(e *evaluation) {
@@ -177,7 +177,7 @@ func isNullValue(v cty.Value) bool {
 	return v.IsKnown() && v.IsNull()
 }
 
-// noPaths reports references to where units go in what decides where they go.
+// noPaths reports references to the paths of units in arguments that determine those paths.
 func (c *evaluator) noPaths(a *syntax.Attr, name string) {
 	for _, ref := range syntax.RefsOf(a.Expr) {
 		if r := ref.RootName(); r == "unit" || r == "stack" {
@@ -187,8 +187,8 @@ func (c *evaluator) noPaths(a *syntax.Attr, name string) {
 	}
 }
 
-// placeable tells whether the path of a block can be computed without those of
-// others; the error is reported where the block is evaluated.
+// placeable reports whether the path of a block can be computed without those of other
+// blocks. The error is reported when the block is evaluated.
 func placeable(b *syntax.Block) bool {
 	for _, name := range [...]string{"path", "no_dot_terragrunt_stack"} {
 		a := b.Attr(name)
@@ -204,7 +204,7 @@ func placeable(b *syntax.Block) bool {
 	return true
 }
 
-// stackDir is where an item is generated.
+// stackDir returns the directory in which an item is generated.
 func (c *evaluator) stackDir(p stackPart, d *decoder) (string, bool) {
 	path := d.text("path")
 	if c.failed {
@@ -220,14 +220,13 @@ func (c *evaluator) stackDir(p stackPart, d *decoder) (string, bool) {
 	}
 	dir := filepath.Join(root, filepath.FromSlash(path))
 	if path == "" || filepath.IsAbs(path) || dir == root || !strings.HasPrefix(dir, root+string(filepath.Separator)) {
-		c.errorf(&at, diag.CodeUnitStackPath, "Invalid path in a stack", "The path %q must be relative and lead to a folder within the stack.", path)
+		c.errorf(&at, diag.CodeUnitStackPath, "Invalid path in a stack", "The path %q must be relative and lead to a directory within the stack.", path)
 		return "", false
 	}
 	return dir, true
 }
 
-// distinct reports names and folders that are given twice, and leaves out the second of
-// two items.
+// distinct reports duplicate names and directories, and omits the second of two such items.
 func (c *evaluator) distinct(items []StackItem) []StackItem {
 	names, dirs := map[string]*StackItem{}, map[string]*StackItem{}
 	var out []StackItem
@@ -239,7 +238,7 @@ func (c *evaluator) distinct(items []StackItem) []StackItem {
 		}
 		names[it.Name] = it
 		if first := dirs[it.Dir]; first != nil {
-			c.add(codeErr(&it.At, diag.CodeUnitStackDuplicate, "Duplicate path in a stack", "The %s %q at %s goes to the same folder.", first.Kind, first.Name, first.At))
+			c.add(codeErr(&it.At, diag.CodeUnitStackDuplicate, "Duplicate path in a stack", "The %s %q at %s goes to the same directory.", first.Kind, first.Name, first.At))
 			continue
 		}
 		dirs[it.Dir] = it
@@ -248,7 +247,7 @@ func (c *evaluator) distinct(items []StackItem) []StackItem {
 	return out
 }
 
-// valuesFile is the text of a values file.
+// valuesFile returns the text of a values file.
 func (c *evaluator) valuesFile(v cty.Value, at source.Range) []byte {
 	v, _ = v.UnmarkDeep()
 	names, ok := valueKeys(v)
@@ -270,7 +269,7 @@ func (c *evaluator) valuesFile(v cty.Value, at source.Range) []byte {
 	return text.formatted()
 }
 
-// stackNode is unit.* or stack.* in a stack file: where each goes.
+// stackNode is unit.* or stack.* in a stack file: the directories of the items.
 func (c *evaluator) stackNode(e *evaluation, kind string) node {
 	if e.file().Root == nil || e.role != stackRole {
 		return nil

@@ -14,50 +14,49 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A Unit is one unit file, or one module of an environment file, ready to be
-// asked for its parts. Nothing of it is computed before it is asked for. A Unit
-// may be used concurrently, each goroutine with its own task.
+// A Unit is one unit file, or one module of an environment file. Its parts are computed on
+// demand. A Unit may be used concurrently, by goroutines with a task each.
 type Unit struct {
-	// ID tells the unit from all others: its folder; its file, if that is not
-	// called as unit files usually are; in an environment file the folder, the
-	// file's stem unless it is terragrunt, and the module's name and key.
+	// ID identifies the unit. It is the unit's directory, or the file if that does not have
+	// the default name. In an environment file, it consists of the directory, the file's
+	// stem (unless it is terragrunt), and the module's name and key.
 	ID   string
-	Dir  string // the folder of the file, absolute
-	Path string // the file
-	// Module and Key name the module block of an environment file. Module is ""
-	// for an ordinary unit, Key where the module has no for_each.
+	Dir  string // the absolute directory of the file
+	Path string // the absolute path of the file
+	// Module is the name of the module block in an environment file, "" for an ordinary
+	// unit. Key is its for_each key, "" without for_each.
 	Module string
 	Key    string
 
 	l   *Loader
 	e   *evaluation   // the leaf
 	mod *syntax.Block // nil for an ordinary unit
-	// noOutputs makes everything be computed without outputs.
+	// noOutputs means that everything is computed without outputs.
 	noOutputs bool
-	within    *evaluation            // the evaluation of its file as a whole
-	wanted    func(name string) bool // which inputs its module takes; nil: all
+	within    *evaluation            // the evaluation of the whole file
+	wanted    func(name string) bool // the inputs that the module declares; nil: all
 	reveal    bool                   // whether rendering writes sensitive values
 }
 
-// Revealing is the same unit, whose Render methods write sensitive values as they are. They
-// write a text in their place otherwise.
+// Revealing returns the same unit with Render methods that write sensitive values.
+// Otherwise they write hiddenText instead.
 func (u *Unit) Revealing() *Unit {
 	n := *u
 	n.reveal = true
 	return &n
 }
 
-// Using is the same unit, whose module takes some inputs alone: the others are not in
-// use. nil means that it takes all.
+// Using returns the same unit for a module that declares only some inputs. Other inputs are
+// not in use. nil means that all are.
 func (u *Unit) Using(wanted func(name string) bool) *Unit {
 	n := *u
 	n.wanted = wanted
 	return &n
 }
 
-// Load reads the unit of a folder or file: one for an ordinary unit, one for
-// each module of an environment file. The unit's imports and includes are read;
-// their values and its own are not computed.
+// Load reads the unit file at path, or in the directory path. It returns one unit, or one
+// for each module of an environment file. It reads imports and includes, but computes no
+// values.
 func (l *Loader) Load(t *demand.Task, path string) ([]*Unit, diag.List) {
 	path, ds := l.locate(path)
 	if ds.HasErrors() {
@@ -84,10 +83,10 @@ func (l *Loader) Load(t *demand.Task, path string) ([]*Unit, diag.List) {
 	return []*Unit{u}, c.ds
 }
 
-// Part reads what can be read of a unit if mistakes in its file, or in the files that it
-// imports and includes, keep Load from reading it. It is for callers that only list units
-// and their dependencies. Part returns nil if nothing can be read, and for environment
-// files. Load reports the mistakes. Tasks of l may be used with the unit.
+// Part reads a unit as far as possible if errors in its file, or in imported or included
+// files, prevent Load from reading it. It is for callers that only list units and their
+// dependencies. Part returns nil if nothing can be read, and for environment files. It
+// reports no errors, since Load does. Tasks of l may be used with the unit.
 func (l *Loader) Part(path string) *Unit {
 	path, ds := l.locate(path)
 	if ds.HasErrors() {
@@ -106,16 +105,16 @@ func (l *Loader) Part(path string) *Unit {
 	return u
 }
 
-// In is the same unit, to be computed with another loader: with the one that it
-// came from, or with one that WithOutputs made of that.
+// In returns the same unit for another loader: the one that loaded the unit, or one from
+// its WithOutputs.
 func (u *Unit) In(l *Loader) *Unit {
 	n := *u
 	n.l = l
 	return &n
 }
 
-// Forget lets go of what was computed for the unit alone. It is computed again when
-// it is asked for, so this is for estates with so many units that memory counts.
+// Forget discards the values that were computed for the unit alone. They are computed again
+// on demand. This saves memory in large estates.
 func (u *Unit) Forget() {
 	u.e.cells.drop()
 	u.e.fullCells.drop()
@@ -124,20 +123,19 @@ func (u *Unit) Forget() {
 	u.e.cache.overlays, u.e.cache.placed, u.e.cache.importedBy = nil, nil, nil
 }
 
-// ForgetFile lets go of what was read in the unit's own file, too, but for its text, of
-// which that is read again when it is asked for.
+// ForgetFile also discards the parsed file of the unit. It keeps the text and parses it
+// again on demand.
 func (u *Unit) ForgetFile() {
 	u.Forget()
 	u.e.cache.mu.Lock()
 	defer u.e.cache.mu.Unlock()
-	if u.mod == nil { // the modules of an environment file have one file
+	if u.mod == nil { // the modules of an environment file share the file
 		u.e.forgetFile()
 	}
 }
 
-// Unit reads the only unit of a folder or file. An environment file is an error
-// that lists its modules, unless module names one of them, as in vpc or
-// svc["a"].
+// Unit reads the only unit at a path. For an environment file, module selects the unit, for
+// example vpc or svc["a"]. If module is "", the result is an error that lists the modules.
 func (l *Loader) Unit(t *demand.Task, path, module string) (*Unit, diag.List) {
 	units, ds := l.Load(t, path)
 	if len(units) == 0 {
@@ -167,11 +165,11 @@ func codeErr(at *source.Range, code, summary, format string, args ...any) diag.L
 	return diag.Errorf(code, at, summary, format, args...)
 }
 
-// locate finds the file that a path means.
+// locate returns the file at a path.
 func (l *Loader) locate(path string) (string, diag.List) {
 	if !filepath.IsAbs(path) {
 		if l.env.WorkingDir == "" {
-			return "", codeErr(nil, diag.CodeUnitRelativePath, "Relative path", "The path %q is relative, and no folder is known that it could count from.", path)
+			return "", codeErr(nil, diag.CodeUnitRelativePath, "Relative path", "The path %q is relative, and no directory is known that it could count from.", path)
 		}
 		path = filepath.Join(l.env.WorkingDir, path)
 	}
@@ -189,7 +187,7 @@ func (l *Loader) locate(path string) (string, diag.List) {
 	return path, nil
 }
 
-// place is the path that the leaf is known by.
+// place returns the path by which functions identify the leaf.
 func (e *evaluation) place() string {
 	if e.id != "" && e.of.mod != nil {
 		return e.id
@@ -197,23 +195,23 @@ func (e *evaluation) place() string {
 	return e.dir
 }
 
-// A Setting is one part of a unit with where it comes from.
+// A Setting is one part of a unit with its origin.
 type Setting struct {
 	Name  string
 	Value cty.Value
-	At    *source.Range // of the definition, or of the value where it has none of its own
+	At    *source.Range // the definition, or the value if it has no definition of its own
 	Layer *source.Layer // the role of its file: base, or import with the block that brought it in
-	Under *Setting      // what it replaced or was merged over; nil at the bottom. Its Value is not computed.
-	Waits []Wait        // for an input: the outputs that it reads and that are not known yet
+	Under *Setting      // the setting that this one replaced or was merged with; nil for the lowest. Its Value is not computed.
+	Waits []Wait        // for an input: the unknown outputs that it reads
 
-	shown string // the text for messages of a value that was handed in; "" for others
+	shown string // the text for messages if the value was handed in, otherwise ""
 }
 
-// Own reports whether the setting stands in the unit's own file.
+// Own reports whether the setting is in the unit's own file.
 func (u *Unit) Own(s *Setting) bool { return s.At != nil && s.At.Filename == u.Path }
 
-// Quoted is the text of a setting for messages, in quotation marks. In the place of a value
-// from the environment or from a program it names the expression.
+// Quoted returns the text of a setting for messages, in quotation marks. For a value from
+// the environment or from a program it returns the expression.
 func (s *Setting) Quoted() string {
 	if s != nil && s.shown != "" {
 		return s.shown
@@ -221,7 +219,7 @@ func (s *Setting) Quoted() string {
 	return strconv.Quote(s.Text())
 }
 
-// Shown is Quoted without quotation marks.
+// Shown is like Quoted, without quotation marks.
 func (s *Setting) Shown() string {
 	if s != nil && s.shown != "" {
 		return s.shown
@@ -229,7 +227,8 @@ func (s *Setting) Shown() string {
 	return s.Text()
 }
 
-// Text is the text of a setting, "" if it is nil or not known, or no text.
+// Text returns the string value of a setting. It returns "" if the setting is nil, unknown
+// or not a string.
 func (s *Setting) Text() string {
 	if s == nil || !Known(s.Value) {
 		return ""
@@ -244,7 +243,7 @@ func (s *Setting) Text() string {
 // on starts a computation for the unit.
 func (u *Unit) on(t *demand.Task, full bool) *evaluator { return u.l.on(t, u.e, full && !u.noOutputs) }
 
-// fields is the unit's effective configuration.
+// fields returns the unit's effective configuration.
 func (u *Unit) fields(c *evaluator) *group {
 	if u.mod != nil {
 		return u.moduleFields(c)
@@ -252,13 +251,13 @@ func (u *Unit) fields(c *evaluator) *group {
 	return c.merged(u.e)
 }
 
-// field is one name of it, or nil.
+// field returns one part of the effective configuration, or nil.
 func (u *Unit) field(c *evaluator, name string) node { return u.fields(c).members[name] }
 
-// Inputs computes the inputs, in alphabetical order, with the outputs of the
-// dependencies that they need. wanted tells which ones to compute: the variables
-// that the module declares; nil means all. Where the inputs as a whole depend on
-// something unknown there is one setting with no name and an unknown value.
+// Inputs computes the inputs, in alphabetical order, with the outputs of the dependencies
+// that they need. wanted reports whether an input is computed, that is, declared by the
+// module; nil means all. If the set of inputs depends on something unknown, the result
+// contains one setting without a name and with an unknown value.
 func (u *Unit) Inputs(t *demand.Task, wanted func(name string) bool) ([]*Setting, diag.List) {
 	c := u.on(t, true)
 	out := u.inputs(c, wanted)
@@ -275,13 +274,13 @@ func (u *Unit) inputs(c *evaluator, wanted func(name string) bool) []*Setting {
 	return out
 }
 
-// touchInputs computes the inputs for what they meet alone.
+// touchInputs computes the inputs to record their facts.
 func (u *Unit) touchInputs(c *evaluator, wanted func(name string) bool) {
 	u.eachInput(c, wanted, func(string, node, cty.Value, *facts) {})
 }
 
-// eachInput computes the inputs by name, with the facts about each of them; the name
-// is empty where they depend on something unknown as a whole.
+// eachInput computes the inputs and calls f with the name, value and facts of each. The
+// name is "" if the set of inputs is unknown.
 func (u *Unit) eachInput(c *evaluator, wanted func(name string) bool, f func(name string, n node, v cty.Value, about *facts)) {
 	n := u.field(c, "inputs")
 	if n == nil || c.stuck() {
@@ -316,14 +315,14 @@ func (u *Unit) eachInput(c *evaluator, wanted func(name string) bool, f func(nam
 				h.redactName(c, k)
 			}
 		}
-		one := c.sub(u.e, c.full) // one failed input does not take the others with it
+		one := c.sub(u.e, c.full) // an error in one input does not affect the others
 		v := in.value(one)
 		c.merge(one)
 		f(k, in, v, one.facts)
 	}
 }
 
-// merge takes over the facts of another computation.
+// merge adds the facts and messages of another computation.
 func (c *evaluator) merge(o *evaluator) {
 	c.failed = c.failed || o.failed
 	c.needsOut = c.needsOut || o.needsOut
@@ -332,7 +331,7 @@ func (c *evaluator) merge(o *evaluator) {
 	c.facts = c.facts.with(o.facts)
 }
 
-// setting tells where a node comes from.
+// setting returns the setting of a node.
 func (u *Unit) setting(c *evaluator, name string, n node, v cty.Value) *Setting {
 	e, at := n.where()
 	s := &Setting{Name: name, Value: v, At: at, Layer: u.layerOf(c, e)}
@@ -342,7 +341,7 @@ func (u *Unit) setting(c *evaluator, name string, n node, v cty.Value) *Setting 
 	return s
 }
 
-// below is what a node was put over.
+// below returns the node that a node replaced or was merged with.
 func below(c *evaluator, n node) node {
 	switch n := n.(type) {
 	case *joined:
@@ -379,7 +378,7 @@ func (u *Unit) layerOf(c *evaluator, e *evaluation) *source.Layer {
 	return baseLayer
 }
 
-// layers finds, for each file that is merged in, the block that brought it in.
+// layers returns, for each merged file, the block that imports or includes it.
 func (u *Unit) layers(c *evaluator) map[*evaluation]*source.Layer {
 	e := u.within
 	e.cache.mu.Lock()
@@ -414,7 +413,7 @@ func (u *Unit) layers(c *evaluator) map[*evaluation]*source.Layer {
 	return have
 }
 
-// Imported lists the files that the unit's evaluation takes in, by how.
+// Imported is an import or include block of a unit.
 type Imported struct {
 	Label string // of the block
 	Path  string
@@ -424,7 +423,7 @@ type Imported struct {
 	Merge   string
 }
 
-// Imports lists the import and include blocks of the unit's own file.
+// Imports returns the import and include blocks of the unit's own file.
 func (u *Unit) Imports(t *demand.Task) ([]Imported, diag.List) {
 	c := u.on(t, false)
 	h := c.fileImports(u.e.env())

@@ -11,10 +11,10 @@ import (
 
 // # Files as objects
 //
-// A file can be read as an object: by an import, by an exposed include, by
-// read_terragrunt_config, and by render. The members are the same, what is
-// unset differs: an import has {} for collections and null for the rest, the
-// others leave blocks out, as Terragrunt does.
+// A file is read as an object by an import, by an exposed include, by
+// read_terragrunt_config, and by render. The members are the same. They differ in unset
+// members: an import has {} for collections and null for other values. The others omit
+// blocks, as Terragrunt does.
 
 type style uint8
 
@@ -36,7 +36,7 @@ func (n *configNode) open(*evaluator) node                { return n }
 func (n *configNode) where() (*evaluation, *source.Range) { return n.e, n.at }
 func (n *configNode) listed()                             {}
 
-// value is computed in a cell of the file, since many may ask for it.
+// value computes the object in a cell of the file, because several readers may need it.
 func (n *configNode) value(c *evaluator) cty.Value {
 	if n.style == readStyle && n.e.role != leafRole {
 		r := c.cellOf(n.e, syntax.WholePart)
@@ -91,8 +91,8 @@ func (n *configNode) lacks(key string) string {
 	return fmt.Sprintf("An imported file has no part named %q.", key)
 }
 
-// unreachable reports whether a name is a block that takes in other files, which other files
-// cannot reach.
+// unreachable reports whether a block takes in other files. Other files cannot read such
+// blocks.
 func unreachable(name string) bool {
 	r, _ := rootNamed(name)
 	return r.crosses != ""
@@ -104,7 +104,7 @@ func (n *configNode) child(c *evaluator, key string) node {
 	}
 	switch key {
 	case "locals":
-		if n.style != importStyle && !hasLocals(n.e) { // the others say null
+		if n.style != importStyle && !hasLocals(n.e) { // imports have null instead
 			return valueNode{cty.NullVal(cty.DynamicPseudoType), n.e, nil}
 		}
 		return n.data(&locals{n.e.env()})
@@ -139,8 +139,8 @@ func hasLocals(e *evaluation) bool {
 	return b != nil && len(b.Attrs) > 0
 }
 
-// fields is the effective configuration, with paths that mean the same for the
-// reader as for the file.
+// fields returns the effective configuration, with relative paths resolved from the file's
+// directory.
 func (n *configNode) fields(c *evaluator) *group {
 	switch {
 	case n.e.of.mod != nil:
@@ -183,8 +183,8 @@ func (n *configNode) Block(sub *syntax.BlockSpec, raw node) node {
 	return &mapped{raw, func(label string, b node) node { return n.shaped(b, sub, label) }}
 }
 
-// others are the dependencies but for those that lead back to the unit itself: these
-// are in force nowhere (rule 16 of the import specification).
+// others are the dependencies except those on the unit itself, which have no effect (rule
+// 16 of the import specification).
 type others struct {
 	node
 	leaf *evaluation
@@ -206,8 +206,8 @@ func (n *configNode) shaped(raw node, sub *syntax.BlockSpec, label string) node 
 	return &shape{raw: raw, spec: sub, label: label, of: n}
 }
 
-// data gives values to another file: as plain data, where Terragrunt lost the
-// types, and as they are for imports.
+// data returns values for another file: unchanged for imports, and otherwise as plain data,
+// because Terragrunt loses the types.
 func (n *configNode) data(in node) node {
 	if n.style == importStyle || n.style == renderStyle {
 		return in
@@ -215,7 +215,7 @@ func (n *configNode) data(in node) node {
 	return &plainNode{in}
 }
 
-// plainNode turns sets, lists and maps into what JSON would have made of them.
+// plainNode converts sets, lists and maps to the types that decoding JSON would give.
 type plainNode struct{ n node }
 
 func (n *plainNode) open(c *evaluator) node {

@@ -10,16 +10,15 @@ import (
 	"github.com/terrace-iac/terrace/unit/syntax"
 )
 
-// A Wait is an output of another unit that is not known yet where it is read.
+// A Wait is a read of an output of another unit that is not known yet.
 type Wait struct {
 	ID  string       // of the other unit
 	Ref string       // such as dependency.net.outputs.id
-	At  source.Range // where it is read
+	At  source.Range // the range of the reference
 }
 
-// Waits lists the outputs that one part of the unit, such as remote_state, reads
-// and that are not known yet, in the order of their places. Inputs have their own
-// (see Setting).
+// Waits returns the unknown outputs that one part of the unit, such as remote_state, reads,
+// sorted by range. For inputs, see Setting.Waits.
 func (u *Unit) Waits(t *demand.Task, part string) []Wait {
 	c := u.on(t, true)
 	if n := u.field(c, part); n != nil {
@@ -28,7 +27,7 @@ func (u *Unit) Waits(t *demand.Task, part string) []Wait {
 	return c.facts.waiting()
 }
 
-// waiting is the list of waits, sorted.
+// waiting returns the list of waits, sorted.
 func (f *facts) waiting() []Wait {
 	if f == nil || len(f.waits) == 0 {
 		return nil
@@ -43,8 +42,8 @@ func (f *facts) waiting() []Wait {
 	return out
 }
 
-// readsOutput notes that a reference leads to an output that is not known, where
-// that is so. n is the node before step i, and next what the step leads to.
+// readsOutput records a reference to an output if that output is not known. n is the node
+// before step i, and next is the node after it.
 func (c *evaluator) readsOutput(n, next node, ref hcl.Traversal, i int) {
 	if !c.full {
 		return

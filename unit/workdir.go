@@ -10,10 +10,10 @@ import (
 	"github.com/terrace-iac/terrace/internal/unit/functions"
 )
 
-// WorkingDir is the folder in which the module of a unit runs: below the
-// download folder, by hashes of the unit's folder and of the module's source
-// (section 4.9 of the unit language's reference). It is that of Terragrunt 1.1.3,
-// so that state and caches that are there are found. download may be "".
+// WorkingDir returns the directory in which the module of a unit runs: below the download
+// directory, named by hashes of the unit's directory and of the module's source (section
+// 4.9 of the unit language's reference). It is the directory of Terragrunt 1.1.3, so that
+// Terrace finds existing state and caches. download may be "" for the default.
 func WorkingDir(dir, src, download string) string {
 	if download == "" {
 		download = ".terragrunt-cache"
@@ -33,9 +33,9 @@ func WorkingDir(dir, src, download string) string {
 	return filepath.Join(functions.AbsPath(dir, download), hash(dir), hash(asURL(root)), filepath.FromSlash(sub))
 }
 
-// asURL is an address as a URL is written, with blanks and what is not ASCII
-// escaped: that is what Terragrunt hashes. One that is no URL, or would be another
-// one (a local folder with # or ? in its name), stays as it is.
+// asURL returns an address as Terragrunt hashes it: with blanks and non-ASCII characters
+// escaped as in a URL. An address that is not a URL, or would change its meaning (a local
+// directory with # or ? in its name), is returned unchanged.
 func asURL(address string) string {
 	way, rest := "", address
 	if i := strings.Index(address, "::"); i >= 0 && !strings.Contains(address[:i], "/") {
@@ -48,8 +48,8 @@ func asURL(address string) string {
 	return way + u.String()
 }
 
-// RunsIn is the folder in which the unit's module runs: WorkingDir of an ordinary
-// unit; of a module of an environment file a folder of its own below .terrace.
+// RunsIn returns the directory in which the unit's module runs: WorkingDir for an ordinary
+// unit, and a directory below .terrace for a module of an environment file.
 func (u *Unit) RunsIn(src, download string) string { return u.e.runsIn(src, download) }
 
 func (e *evaluation) runsIn(src, download string) string {
@@ -60,7 +60,8 @@ func (e *evaluation) runsIn(src, download string) string {
 	return filepath.Join(e.dir, ".terrace", "work", url.PathEscape(e.below()), filepath.FromSlash(sub))
 }
 
-// below is what the ID of a module's unit adds to the folder of its file.
+// below returns the suffix that the ID of a module's unit adds to the directory of its
+// file.
 func (e *evaluation) below() string {
 	rel, err := filepath.Rel(e.dir, e.id)
 	if err != nil {
@@ -69,13 +70,13 @@ func (e *evaluation) below() string {
 	return filepath.ToSlash(rel)
 }
 
-// SplitSource splits the source of a module at its //: what is fetched as a
-// whole, and the folder in it. A query stays with the first part.
+// SplitSource splits the source of a module at its //: into the package to fetch, and the
+// subdirectory in it. A query stays with the first part.
 func SplitSource(src string) (root, sub string) {
 	from := 0
 	if i := strings.Index(src, "://"); i >= 0 {
 		from = i + 3
-		if strings.HasPrefix(src[from:], "/") { // tfr:///…: no host
+		if strings.HasPrefix(src[from:], "/") { // tfr:///… has no host
 			from++
 		}
 	}
@@ -90,8 +91,8 @@ func SplitSource(src string) (root, sub string) {
 	return root, sub
 }
 
-// Getter writes the short forms of module sources (github.com/…, git@host:…) in
-// full, with the way of fetching in front. Others are returned as they are.
+// Getter expands the short forms of module sources (github.com/…, git@host:…) and adds the
+// prefix of the getter. Other sources are returned unchanged.
 func Getter(src string) string {
 	rest := strings.TrimPrefix(src, "git::")
 	for _, host := range [...]string{"github.com/", "gitlab.com/", "bitbucket.org/"} {
@@ -113,8 +114,8 @@ func Getter(src string) string {
 	return "git::ssh://" + user + "@" + host + "/" + path
 }
 
-// hosted writes a repository on a known host: the first two parts of the path
-// name it, what follows is a folder in it.
+// hosted expands a repository on a known host. The first two parts of the path are the
+// repository, and the rest is a subdirectory.
 func hosted(host, path string) string {
 	path, query, asked := strings.Cut(path, "?")
 	parts := strings.SplitN(path, "/", 3)

@@ -10,7 +10,7 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// The zero Env reads files, and says of everything else that it cannot be had.
+// The zero Env reads files, and returns an error for every other effect.
 func TestZeroEnv(t *testing.T) {
 	path := filepath.Join(t.TempDir(), unit.DefaultName)
 	if err := os.WriteFile(path, []byte("inputs = { a = 1, b = run_cmd(\"true\") }\n"), 0o600); err != nil {

@@ -1,5 +1,6 @@
-// Command terrace-worker takes turns of units from a Temporal server, and speaks with it for
-// terrace, whose start is not slowed down by its client.
+// Command terrace-worker executes tasks of a Temporal server and connects terrace to it. It
+// is a separate program, because the Temporal client would slow down every start of
+// terrace.
 package main
 
 import (

@@ -24,7 +24,8 @@ import (
 )
 
 // besideConfig has an object that exists before the apply (old), one that the apply has
-// made when the others look (a), and one that it is about to make until the file go is there.
+// created when the other commands run (a), and one that it is creating until the file go
+// exists.
 const besideConfig = `
 variable "root" { default = "%s" }
 resource "terraform_data" "old" { input = "old" }
@@ -38,15 +39,17 @@ resource "terraform_data" "b" {
 output "old" { value = terraform_data.old.output }
 `
 
-// A besider is a command that is run beside an apply.
+// A besider is a command that runs concurrently with an apply.
 type besider struct {
 	args  string
 	stdin string
-	// locks says that the command takes -lock=false: without it, it must be refused.
+	// locks means that the command supports -lock=false. Without this flag, it must be
+	// refused.
 	locks bool
-	// want is what it does without the lock: "reads" ends with 0 or 2 and knows what the
-	// apply has done so far, "works" ends with 0 and has nothing to do with that,
-	// "refused" ends with 1 and says that another run is at work or that the state is locked.
+	// want is the expected result without the lock. "reads": it ends with 0 or 2 and sees
+	// what the apply has done so far. "works": it ends with 0 and is independent of the
+	// apply. "refused": it ends with 1 and reports that another run is working or that the
+	// state is locked.
 	want string
 }
 
@@ -54,11 +57,11 @@ const (
 	reads   = "reads"
 	works   = "works"
 	refused = "refused"
-	looks   = "looks" // ends as it likes
+	looks   = "looks" // any result is accepted
 )
 
-// besiders are the commands that read or write the state of a folder. {} stands for the
-// folder.
+// besiders are the commands that read or write the state of a directory. {} is replaced by
+// the directory.
 var besiders = []besider{
 	{args: "plan", locks: true, want: reads},
 	{args: "plan -refresh-only", locks: true, want: works},
@@ -129,35 +132,36 @@ var besiders = []besider{
 	{args: "workspace delete -force default", want: looks},
 }
 
-// untrue is what nobody may say of a run that is at work.
+// untrue matches texts that are false while the apply is working.
 var untrue = regexp.MustCompile(`(?i)earlier run|was interrupted|interrupted run|may have happened|was killed`)
 
-// mayBe is said where a journal is in the store and nobody can tell whether its run is at work.
+// mayBe is the text if a journal is in the store and it is unknown whether its run is
+// working.
 const mayBe = "A run that has not ended, or was interrupted"
 
-// atWork is what a command says that may not go on.
+// atWork matches the messages of a command that is refused.
 var atWork = regexp.MustCompile(`(?s)Another run is still running|Error acquiring the state lock|state is (already )?locked|State locked by another local process|Failed to unlock`)
 
-// lockLost is what an apply says whose lock was taken away.
+// lockLost matches the message of an apply whose lock was taken away.
 var lockLost = regexp.MustCompile(`not\s+held\s+any\s+more`)
 
-// A besideStore is a place where the state of the apply lies.
+// A besideStore is a store for the state of the apply.
 type besideStore struct {
-	backend  string            // block
-	env      []string          // of the folder's commands
-	touched  func() string     // what the store holds, and its lock
-	lockID   func() string     // of the apply
-	mirrored bool              // the journal is in the store, too
-	remote   bool              // its lock can be taken away by its ID
-	skip     func(string) bool // commands that mean something else there; may be nil
+	backend  string            // the backend block
+	env      []string          // of the commands in the directory
+	touched  func() string     // the content of the store, with its lock
+	lockID   func() string     // the ID of the apply's lock
+	mirrored bool              // the store also has the journal
+	remote   bool              // its lock can be released by its ID
+	skip     func(string) bool // commands with another meaning there; may be nil
 }
 
 var besideAll = flag.Bool("beside", false, "commands beside an apply also on S3 and PostgreSQL, and with a configuration that changes meanwhile")
 
-// TestBesideApply runs every command that reads or writes state beside an apply that is
-// in the middle, with and without -lock=false. Nothing of the apply is touched, nobody
-// says that it has ended, and it ends as if it had been alone; or, where its lock was taken
-// away at last, without writing over anything.
+// TestBesideApply runs every command that reads or writes state during an apply, with and
+// without -lock=false. The commands change nothing of the apply, do not report that it has
+// ended, and it ends as if it had been alone. Finally its lock is taken away, and the apply
+// overwrites nothing.
 func TestBesideApply(t *testing.T) {
 	terrace := testkit.Terrace(t)
 	for name, open := range map[string]func(t *testing.T, dir string) besideStore{
@@ -203,7 +207,7 @@ func besideHTTP(t *testing.T, _ string) besideStore {
 			_ = json.Unmarshal([]byte(service.Lock()), &info)
 			return info.ID
 		},
-		// Who holds the ID may take this lock away, which unlock tries at the end.
+		// A process with the ID may release this lock, which unlock tests at the end.
 		skip: func(args string) bool {
 			return strings.Contains(args, "{lock}") || strings.HasPrefix(args, "workspace ")
 		},
@@ -266,7 +270,7 @@ func (b *beside) run(backend string) {
 	b.write("backend.tf", backend)
 	b.write("terragrunt.hcl", "")
 	b.write("x.tftest.hcl", "run \"r\" {\n  command = plan\n}\n")
-	// The commands say what a plain folder is asked for, but with run.
+	// The expected results are those of a plain directory, but with run.
 	b.env = append(b.env, "TERRACE_AS=tofu")
 	b.ok("init")
 	b.ok("apply", "-auto-approve", "-target=terraform_data.old")
@@ -326,7 +330,7 @@ func (b *beside) run(backend string) {
 	}
 }
 
-// all runs the commands, and looks after each whether what belongs to the apply is as it was.
+// all runs the commands, and checks after each that the files of the apply are unchanged.
 func (b *beside) all(said func() string) {
 	b.t.Helper()
 	before := b.seen()
@@ -350,8 +354,8 @@ func (b *beside) all(said func() string) {
 	}
 }
 
-// meanwhiles are changes of the configuration while the apply goes on: what they put in place
-// of a resource, and behind all.
+// meanwhiles are changes of the configuration during the apply: the replacement of a
+// resource, and an addition.
 var meanwhiles = []struct{ name, instead, by, more string }{
 	{"moved", `"terraform_data" "old"`, `"terraform_data" "other"`, "moved {\n  from = terraform_data.old\n  to   = terraform_data.other\n}\n"},
 	{"moved that the apply has made", `"terraform_data" "a"`, `"terraform_data" "other"`, "moved {\n  from = terraform_data.a\n  to   = terraform_data.other\n}\n"},
@@ -359,7 +363,7 @@ var meanwhiles = []struct{ name, instead, by, more string }{
 	{"import", "", "", "resource \"terraform_data\" \"c\" {}\nimport {\n  to = terraform_data.c\n  id = \"x\"\n}\n"},
 }
 
-// meanwhile changes the configuration in the middle of the apply, and runs commands on that.
+// meanwhile changes the configuration during the apply, and runs commands with it.
 func (b *beside) meanwhile() {
 	b.t.Helper()
 	written := fmt.Sprintf(besideConfig, b.dir)
@@ -392,7 +396,7 @@ func (b *beside) meanwhile() {
 	}
 }
 
-// migrate moves the state to another place, or tries to.
+// migrate moves the state to another backend, or tries to.
 func (b *beside) migrate(backend string) {
 	b.t.Helper()
 	before := b.seen()
@@ -409,14 +413,14 @@ func (b *beside) migrate(backend string) {
 	b.must(os.WriteFile(record, noted, 0o644))
 }
 
-// lost looks at an apply whose lock was taken away: it writes nothing over what another run
-// may have written, and all that it did is there for the next command.
+// lost checks an apply whose lock was taken away: it does not overwrite what another run
+// may have written, and the next command has everything that it did.
 func (b *beside) lost(err error, said string) {
 	b.t.Helper()
 	if err == nil || !lockLost.MatchString(said) {
 		b.t.Errorf("the apply without its lock: %v, left %v\n%s", err, b.left(), said)
 	}
-	said = strings.Join(strings.Fields(said), " ") // lines are broken anywhere
+	said = strings.Join(strings.Fields(said), " ") // lines may be wrapped anywhere
 	if strings.Contains(said, "state push") || !strings.Contains(said, "undo what somebody else has written") {
 		b.t.Errorf("the apply without its lock says what to do with its state as if nobody else had written: %s", said)
 	}
@@ -430,8 +434,8 @@ func (b *beside) lost(err error, said string) {
 	}
 }
 
-// unlock takes the lock of the apply away, where that is possible. Whoever comes then, on
-// this machine, is held off by the journal.
+// unlock releases the lock of the apply, if that is possible. On this machine, the journal
+// then keeps other runs from writing.
 func (b *beside) unlock() {
 	b.t.Helper()
 	if !b.store.remote {
@@ -458,7 +462,7 @@ func (b *beside) one(c besider, lock bool, want string) {
 	args := strings.Fields(strings.NewReplacer("{}", b.dir, "{lock}", b.store.lockID()).Replace(c.args))
 	if !lock {
 		at := len(args)
-		for i, a := range args { // behind the last word of the command
+		for i, a := range args { // after the last word of the command
 			if i > 0 && (strings.HasPrefix(a, "-") && a != "--all" || strings.ContainsAny(a, "./")) {
 				at = i
 				break
@@ -487,7 +491,8 @@ func (b *beside) one(c besider, lock bool, want string) {
 	}
 }
 
-// seen is what belongs to the apply: its files here, with their inodes, and what is in the store.
+// seen returns the data of the apply: its local files with their inodes, and the content of
+// the store.
 func (b *beside) seen() string {
 	b.t.Helper()
 	out, err := exec.CommandContext(context.Background(), "sh", "-c", "cd '"+b.dir+"' && ls -i -d terraform.tfstate .terraform.* 2>/dev/null; cksum terraform.tfstate .terraform.*journal .terraform.*.lock.info 2>/dev/null; true").CombinedOutput()
@@ -495,7 +500,8 @@ func (b *beside) seen() string {
 	return string(out) + b.store.touched()
 }
 
-// noted reports whether all that the apply has to write down by then is in its journals.
+// noted reports whether the journals contain everything that the apply must have recorded
+// by then.
 func (b *beside) noted() bool {
 	const made = `"name":"b"`
 	names, err := filepath.Glob(filepath.Join(b.dir, ".terraform.*journal"))
@@ -509,7 +515,7 @@ func (b *beside) noted() bool {
 	return len(names) > 0 && (!b.store.mirrored || strings.Contains(b.store.touched(), made))
 }
 
-// left is what a run leaves that did not end well.
+// left returns the files that a failed run leaves.
 func (b *beside) left() []string {
 	b.t.Helper()
 	var out []string

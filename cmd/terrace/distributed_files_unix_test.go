@@ -19,7 +19,7 @@ const (
 	commitModule = "variable \"in\" { type = string }\nresource \"terraform_data\" \"x\" { input = var.in }\n"
 )
 
-// travelers is an estate whose files travel to a worker, which has a folder of its own.
+// travelers is an estate whose files are sent to a worker in another directory.
 type travelers struct {
 	workersKiller
 	server *temporal
@@ -59,7 +59,7 @@ func (k *travelers) git(args ...string) {
 	}
 }
 
-// on runs a command over all units on the worker, in a folder.
+// on runs a command on all units with the worker, in a directory.
 func (k *travelers) on(in string, args ...string) (string, error) {
 	c := k.command(append([]string{"run", "--all", "--non-interactive", "--blobs", k.blobs, "--on", k.url}, args...)...)
 	c.Dir = filepath.Join(k.dir, in)
@@ -80,8 +80,8 @@ func (k *travelers) expect(in string, want []string, args ...string) {
 	}
 }
 
-// Filters are about commits that a worker does not have: what git says of them travels, and
-// so do the files of a commit that is not checked out, and of units that are no longer there.
+// Filters refer to commits that a worker does not have. The results of git are sent to it,
+// with the files of commits that are not checked out, and of removed units.
 func TestFiltersTravel(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("SKIP: there is no git")
@@ -105,20 +105,20 @@ func TestFiltersTravel(t *testing.T) {
 	k.git("add", "-A")
 	k.git("commit", "-qm", "three")
 
-	// That commit is not checked out.
+	// This commit is not checked out.
 	k.expect("estate/live", []string{"[a] plan: 0 to add, 1 to change, 0 to destroy", "[gone] plan: 0 to add, 0 to change, 1 to destroy"}, "plan", "--filter", "[HEAD~2...HEAD~1]")
 	k.expect("estate/live", []string{"[gone] destroyed 1 object"}, "apply", "--filter-allow-destroy", "--filter", "[HEAD~2...HEAD~1]")
 	k.expect("estate/live", []string{"[a] plan: 0 to add, 1 to change, 0 to destroy", "[b] no changes"}, "plan")
 
-	// A worktree of the repository has a file in place of its folder.
+	// A worktree of the repository has a file instead of its .git directory.
 	k.git("worktree", "add", "-q", "--detach", filepath.Join(k.dir, "tree"), "HEAD~1")
 	k.write(map[string]string{"tree/live/root/terragrunt.hcl": "terraform { source = \"../..//modules/m\" }\n" + fmt.Sprintf(sealedBackend, filepath.Join(k.dir, "states/root")) + "inputs = { in = get_repo_root() == \"\" ? \"\" : \"x\" }\n"})
 	k.expect("tree/live", []string{"[a] no changes", "[root] plan: 1 to add"}, "plan")
 	k.expect("tree/live", []string{"[a] no changes"}, "plan", "--filter", "[HEAD~1]")
 }
 
-// Without a repository the files below the folder of the command travel. What units need
-// besides is named before anything runs, with its place.
+// Without a repository, the files below the command's directory are sent. Other files that
+// units need are reported before anything runs, with their source ranges.
 func TestFilesBeyond(t *testing.T) {
 	k := newTravelers(t)
 	k.work()
@@ -127,15 +127,15 @@ func TestFilesBeyond(t *testing.T) {
 	k.expect("estate", []string{"[live/a] plan: 1 to add"}, "plan")
 	out, err := k.on("estate/live", "plan")
 	text := strings.Join(strings.Fields(strings.ReplaceAll(out, "│", "")), " ")
-	for _, want := range []string{"Folder outside of the run's files", "a/terragrunt.hcl line 1", "needs the module " + filepath.Join(k.dir, "estate/modules/m")} {
+	for _, want := range []string{"Directory outside of the run's files", "a/terragrunt.hcl line 1", "needs the module " + filepath.Join(k.dir, "estate/modules/m")} {
 		if err == nil || !strings.Contains(text, want) {
-			t.Errorf("a module beside the folder: %v, and %q is not told:\n%s", err, want, out)
+			t.Errorf("a module beside the directory: %v, and %q is not told:\n%s", err, want, out)
 		}
 	}
 	k.write(map[string]string{"estate/live/c/terragrunt.hcl": "include \"root\" { path = find_in_parent_folders(\"up.hcl\") }\nterraform { source = \".\" }\n", "estate/live/c/main.tf": "", "estate/up.hcl": ""})
 	k.must(os.RemoveAll(filepath.Join(k.dir, "estate/live/a")))
 	out, err = k.on("estate/live", "plan")
 	if text := strings.Join(strings.Fields(strings.ReplaceAll(out, "│", "")), " "); err == nil || !strings.Contains(text, "needs the file "+filepath.Join(k.dir, "estate/up.hcl")) {
-		t.Errorf("a file above the folder: %v\n%s", err, out)
+		t.Errorf("a file above the directory: %v\n%s", err, out)
 	}
 }

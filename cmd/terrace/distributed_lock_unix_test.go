@@ -17,14 +17,14 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/backend/backendtest/servers"
 )
 
-// lockedUnit is one unit whose state is in a store. Three objects are made at once, then
-// one more.
+// lockedUnit is a unit with its state in a store. Three objects are created concurrently,
+// and then a fourth one.
 const lockedUnit = "terraform {\n  source = \"../modules//m\"\n}\nremote_state {\n  backend = %q\n  config = {\n%s  }\n}\ninputs = {\n  unit   = \"app\"\n  before = \"first\"\n}\n"
 
 // stateStore is a store of states for a test.
 type stateStore struct {
 	kind, config, blobs string
-	lock                func() string // what the holder of the lock left there; nil: nobody can look
+	lock                func() string // returns the content of the lock; nil: it cannot be read
 	setLock             func(text string)
 }
 
@@ -58,9 +58,9 @@ func stateStores() map[string]func(t *testing.T) stateStore {
 }
 
 // TestLockIsTakenOver kills the worker that has the lock of a state in a remote store. The
-// next one takes the lock over, and the journal from the store: what the provider had
-// answered is not made again, what was on its way is named. A lock of anybody else is left
-// alone, be it that of another run or of another unit.
+// next worker takes over the lock, and the journal from the store. Objects for which the
+// provider has responded are not created again, and pending calls are reported. A lock of
+// another run or unit is not taken over.
 func TestLockIsTakenOver(t *testing.T) {
 	server := aTemporal(t)
 	for name, open := range stateStores() {
@@ -102,7 +102,7 @@ func TestLockIsTakenOver(t *testing.T) {
 			k.must(c.Start())
 			ended := make(chan error, 1)
 			go func() { ended <- c.Wait() }()
-			// The first three are answered, and the last one is on its way.
+			// Wait until the first three calls have returned and the last one is running.
 			for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
 				if raw, _ := os.ReadFile(k.record); bytes.Contains(raw, []byte("begin\tcreate\tapp-3")) {
 					break
@@ -134,7 +134,7 @@ func TestLockIsTakenOver(t *testing.T) {
 			raw, err = os.ReadFile(k.record)
 			k.must(err)
 			for name, want := range map[string]int{"app-0": 1, "app-1": 1, "app-2": 1, "app-3": 2} {
-				// On a busy machine the second attempt may be given up, too.
+				// On a busy machine the second attempt may be given up too.
 				if got := bytes.Count(raw, []byte("begin\tcreate\t"+name+"\n")); got < want || got > 1 && want == 1 {
 					t.Errorf("%s was made %d times, want %d\n%s", name, got, want, raw)
 				}

@@ -37,13 +37,13 @@ const (
 	troubledUnit    = "terraform {\n  source = \"../modules//m\"\n}\nremote_state {\n  backend = \"s3\"\n  config = {\n    bucket = \"states\"\n    key = \"${get_env(\"TG_TRY\")}/%[1]s.tfstate\"\n    region = \"us-east-1\"\n    use_path_style = true\n    use_lockfile = true\n  }\n}\ninputs = {\n  unit   = %[1]q\n  before = %[2]s\n}\n"
 )
 
-// TestWorkersInTrouble applies an estate on three workers whose states, journals, files
-// and plans are in a store, while workers, the client, the server, the network between
-// them and the store are killed, stopped or cut at random. Each process has its own way
-// to the server and to the store, so that each can be cut off, and the store knows who
-// writes. Whatever happens, nothing is written by who does not have the lock; what the
-// provider answered is not asked for again; what was on its way then is named; and the
-// run, or one more, ends well with everything in the states once.
+// TestWorkersInTrouble applies an estate on three workers, with states, journals, files and
+// plans in a store. Workers, the client, the server, the network and the store are killed,
+// stopped or disconnected at random. Each process has its own connections to the server and
+// to the store, so that each can be cut off, and the store knows which process writes. In
+// every case, only the holder of the lock writes, objects for which the provider has
+// responded are not created again, and pending calls are reported. The run, or the next
+// one, succeeds, and each object is in the states exactly once.
 func TestWorkersInTrouble(t *testing.T) {
 	k := &trouble{estateKiller: estateKiller{killer{t: t, terrace: testkit.Terrace(t), dir: t.TempDir()}}, server: aTemporal(t), store: newGuarded(t)}
 	k.setUp()
@@ -57,7 +57,7 @@ func TestWorkersInTrouble(t *testing.T) {
 	t.Logf("%d runs of %d units from seed %d on in %s: %s", *troubledRuns, *troubledUnits, k.seed, time.Since(begin).Round(time.Second), k.sum.String())
 }
 
-// sums counts what has happened.
+// sums counts the events.
 type sums struct {
 	kinds                        map[string]int
 	well, more, again, attempted int
@@ -72,14 +72,14 @@ func (s *sums) String() string {
 	return fmt.Sprintf("%s; %d runs ended well by themselves, %d with one more; %d objects were on their way and made again, all of them named", strings.Join(out, ", "), s.well, s.more, s.again)
 }
 
-// A guarded store is one that knows who writes, and whether he has the lock.
+// A guarded store identifies the writing process, and checks that it has the lock.
 type guarded struct {
 	*servers.AWSServer
 	t *testing.T
 
 	mu      sync.Mutex
 	holders map[string]string // of locks, by the key of the state
-	down    map[string]bool   // who does not reach it; "" for nobody does
+	down    map[string]bool   // processes that cannot reach the store; "" means all of them
 	wrong   []string
 	writes  int
 }
@@ -90,7 +90,7 @@ func newGuarded(t *testing.T) *guarded {
 	return g
 }
 
-// way is the address of the store for a process.
+// way returns the address of the store for a process.
 func (g *guarded) way(who string) (url string) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.serve(w, r, who) }))
 	g.t.Cleanup(s.Close)
@@ -136,7 +136,7 @@ func (g *guarded) serve(w http.ResponseWriter, r *http.Request, who string) {
 	}
 }
 
-// a process is one of the program, with its own ways.
+// A process is a process of the program, with its own connections.
 type process struct {
 	name string
 	wire *wire // to the server
@@ -154,11 +154,11 @@ type trouble struct {
 
 	workers []*process
 	client  *process
-	number  int // of workers so far
+	number  int // number of workers so far
 
 	mu    sync.Mutex
 	said  bytes.Buffer // all output of clients
-	log   []string     // what was done to whom
+	log   []string     // the injected faults
 	begun time.Time
 }
 
@@ -189,7 +189,7 @@ func (k *trouble) setUp() {
 	k.client = k.process("client")
 }
 
-// process makes the ways of a process.
+// process creates the connections of a process.
 func (k *trouble) process(name string) *process {
 	w := newWire(k.t, k.server.address)
 	return &process{name: name, wire: w, env: append(slices.Clip(k.env), "AWS_ENDPOINT_URL_S3="+k.store.way(name))}
@@ -203,7 +203,7 @@ func (k *trouble) run(p *process, args ...string) *exec.Cmd {
 	return c
 }
 
-// worker starts a worker. All that it starts is in its process group.
+// worker starts a worker in its own process group.
 func (k *trouble) worker() {
 	k.t.Helper()
 	k.number++
@@ -230,7 +230,7 @@ func (k *trouble) note(format string, args ...any) {
 	k.log = append(k.log, fmt.Sprintf("%6.2fs ", time.Since(k.begun).Seconds())+fmt.Sprintf(format, args...))
 }
 
-// Write takes what clients tell.
+// Write receives the output of clients.
 func (k *trouble) Write(b []byte) (int, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -253,7 +253,7 @@ func (k *trouble) failf(format string, args ...any) {
 
 var runID = regexp.MustCompile(`terrace-apply-estate-[0-9a-f]+`)
 
-// try applies the estate from nothing, in trouble.
+// try applies the estate from nothing, with faults.
 func (k *trouble) try(n int) {
 	k.t.Helper()
 	k.sum.attempted = n
@@ -295,7 +295,8 @@ func (k *trouble) try(n int) {
 	k.t.Logf("run %d, seed %d, %s: %s", n, k.seed+uint64(n), time.Since(k.begun).Round(time.Second), k.sum.String())
 }
 
-// follow begins a run and follows it to its end, with another client if one is killed.
+// follow starts a run and follows it to its end. If a client is killed, another one
+// continues.
 func (k *trouble) follow(killClient chan struct{}) error {
 	k.t.Helper()
 	on := k.server.url(k.client.wire.address(), troubledQueue)
@@ -316,7 +317,7 @@ func (k *trouble) follow(killClient chan struct{}) error {
 			case err = <-ended:
 				over = true
 			case <-killClient:
-				if runID.MatchString(k.text()[before:]) { // else nobody could follow it
+				if runID.MatchString(k.text()[before:]) { // without the ID the run cannot be followed
 					k.note("the client is killed")
 					killed = true
 					_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
@@ -344,11 +345,11 @@ func (k *trouble) follow(killClient chan struct{}) error {
 	}
 }
 
-// make makes trouble until it is stopped, and ends what it has made.
+// make injects faults until it is stopped, and then removes them.
 func (k *trouble) make(stop <-chan struct{}, killClient chan<- struct{}) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	wait := func(ms int) bool { // reports whether it is to go on
+	wait := func(ms int) bool { // reports whether to continue
 		select {
 		case <-stop:
 			return false
@@ -357,7 +358,7 @@ func (k *trouble) make(stop <-chan struct{}, killClient chan<- struct{}) {
 		}
 	}
 	pause := func(least, most int) bool { return wait(least + k.draw.IntN(most-least)) }
-	for range 100 { // until something goes on
+	for range 100 { // until a process makes progress
 		if raw, _ := os.ReadFile(k.record); len(raw) > 0 || !wait(150) {
 			break
 		}
@@ -418,7 +419,7 @@ func (k *trouble) make(stop <-chan struct{}, killClient chan<- struct{}) {
 	}
 }
 
-// judge looks at what the provider wrote down, at the states and at who wrote.
+// judge checks the provider's record, the states, and who wrote them.
 func (k *trouble) judge() {
 	k.t.Helper()
 	said := map[string]bool{}
@@ -427,7 +428,7 @@ func (k *trouble) judge() {
 			Unit       string
 			Diagnostic struct{ Detail string }
 		}
-		if json.Unmarshal([]byte(line), &m) != nil { // of a client that was killed
+		if json.Unmarshal([]byte(line), &m) != nil { // from a client that was killed
 			continue
 		}
 		for _, named := range mayHaveHappenedTo.FindAllStringSubmatch(m.Diagnostic.Detail, -1) {
@@ -450,7 +451,7 @@ func (k *trouble) judge() {
 			k.failf("%s of %s", f[1], f[2])
 		}
 		made[f[2]]++
-		for name := range made { // what needs it had begun: so it had arrived
+		for name := range made { // a dependent call had begun, so the response had arrived
 			if made[f[2]] > 1 && slices.Contains(k.needs(name), f[2]) {
 				k.failf("%s was there when %s was begun, and was made again", f[2], name)
 			}

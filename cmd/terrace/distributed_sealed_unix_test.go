@@ -32,11 +32,10 @@ const (
 	sealedBackend = "remote_state {\n  backend = \"local\"\n  config  = { path = %q }\n  generate = { path = \"backend.tf\", if_exists = \"overwrite_terragrunt\" }\n}\n"
 )
 
-// The server stands behind TLS that wants a certificate of each client, and the CLI
-// configuration says so to command and workers. A worker with another key takes turns from a
-// queue of the same name: it gets none, and no run ends for it. Of what runs hold, outputs,
-// variables and the texts of errors, nothing is readable in the server's database, nor in the
-// place for files.
+// The server is behind TLS and requires client certificates. The CLI configuration contains
+// the settings for the command and the workers. A worker with another key uses a queue of
+// the same name. It gets no tasks, and does not make any run fail. Outputs, variables and
+// error texts are not readable in the server's database or in the file store.
 func TestSealedRun(t *testing.T) {
 	const secret = "planted-secret-of-the-run"
 	k := newTravelers(t)
@@ -70,7 +69,7 @@ func TestSealedRun(t *testing.T) {
 		})
 	}
 	begin(append(slices.Clone(env), otherKey), "others")
-	time.Sleep(2 * time.Second) // so that it is there first
+	time.Sleep(2 * time.Second) // so that it starts first
 	begin(env, "ours")
 	for range 3 {
 		out, err := run(env, "run", "--all", "--non-interactive", "--on", "temporal", "apply", "--queue-exclude-dir", "c")
@@ -123,7 +122,7 @@ func TestSealedRun(t *testing.T) {
 	}
 }
 
-// tlsFront is TLS in front of a server.
+// tlsFront is a TLS proxy in front of a server.
 type tlsFront struct{ address, dir string }
 
 func (f *tlsFront) path(name string) string { return filepath.Join(f.dir, name) }

@@ -30,10 +30,10 @@ const (
 	turnPaused = 8 * time.Second
 )
 
-// TestWorkersKilled applies an estate on two workers of a Temporal server, and kills one of them in the middle,
-// or stops it for longer than it has its units. The run ends well all the same; everything
-// is in the states once, and no object is made twice unless it was on its way when its
-// worker was killed, which the run says.
+// TestWorkersKilled applies an estate on two workers of a Temporal server. It kills one of
+// them, or stops it for longer than its tasks are reserved. The run succeeds, each object
+// is in the states exactly once, and an object is only created twice if its call was
+// pending when the worker was killed, which the run reports.
 func TestWorkersKilled(t *testing.T) {
 	server := aTemporal(t)
 	k := &workersKiller{killer: killer{t: t, terrace: testkit.Terrace(t), dir: t.TempDir()}, host: server.address, namespace: server.namespace, queue: turnQueue}
@@ -55,10 +55,10 @@ func TestWorkersKilled(t *testing.T) {
 type workersKiller struct {
 	killer
 	url, host, namespace, queue, blobs string
-	stderr                             *os.File // of workers; nil: nowhere
+	stderr                             *os.File // of workers; nil: discarded
 }
 
-// estate writes a module whose objects take a while, without units.
+// estate writes a module whose objects take some time, without units.
 func (k *workersKiller) estate(delay int) {
 	k.t.Helper()
 	plugins := filepath.Join(k.dir, "plugins")
@@ -89,7 +89,7 @@ func (k *workersKiller) setUp() {
 	k.write(files)
 }
 
-// write writes files below the folder of the test.
+// write writes files below the directory of the test.
 func (k *killer) write(files map[string]string) {
 	k.t.Helper()
 	for name, text := range files {
@@ -109,7 +109,7 @@ func (k *workersKiller) all(args ...string) *exec.Cmd {
 	return c
 }
 
-// worker starts a worker. All that it starts is in its process group.
+// worker starts a worker in its own process group.
 func (k *workersKiller) worker(n int) *exec.Cmd {
 	k.t.Helper()
 	c := k.command("worker", "--temporal", k.host, "--namespace", k.namespace, "--queue", k.queue, "--slots", "3",
@@ -127,7 +127,7 @@ func (k *workersKiller) signal(c *exec.Cmd, s syscall.Signal) { _ = syscall.Kill
 var mayHaveHappened = regexp.MustCompile(`May have\s+happened:\s+test_record\.`)
 
 // run applies the estate from nothing, with a worker killed or stopped at a random moment,
-// and destroys it. It tells how many objects were made again.
+// and destroys it. It returns the number of objects that were created again.
 func (k *workersKiller) run(stop bool) (again int, stopped bool) {
 	k.t.Helper()
 	workers := []*exec.Cmd{k.worker(1), k.worker(2)}
@@ -202,7 +202,7 @@ func (k *workersKiller) run(stop bool) (again int, stopped bool) {
 	return again, stop
 }
 
-// count is how many objects a state has.
+// count returns the number of objects in a state.
 func (k *workersKiller) count(path string) int {
 	k.t.Helper()
 	raw, err := os.ReadFile(path)

@@ -17,10 +17,10 @@ import (
 	"github.com/terrace-iac/terrace/internal/dev/testkit"
 )
 
-// otherVersion is a version that this program does not have.
+// otherVersion differs from the version of this program.
 const otherVersion = "0.0.1"
 
-// otherWorker builds terrace-worker of another version, as a release is built.
+// otherWorker builds terrace-worker with another version, as a release is built.
 func otherWorker(t *testing.T, dir string) string {
 	t.Helper()
 	program := filepath.Join(dir, "terrace-worker")
@@ -31,9 +31,9 @@ func otherWorker(t *testing.T, dir string) string {
 	return program
 }
 
-// A worker of another version takes no turns of a run, which says that it waits for one of
-// its own, and goes on when there is one. A terrace-worker of another version beside the
-// program does not speak for it.
+// A worker of another version gets no tasks of a run. The run reports that it waits for a
+// worker of its own version, and continues when there is one. A terrace-worker of another
+// version next to the program is not used.
 func TestWorkerOfAnotherVersion(t *testing.T) {
 	k := newTravelers(t)
 	k.write(map[string]string{"estate/modules/m/main.tf": "variable \"in\" {}\nresource \"terraform_data\" \"x\" {\n  input = var.in\n}\n"})
@@ -87,7 +87,7 @@ func TestWorkerOfAnotherVersion(t *testing.T) {
 		t.Fatalf("a worker of its version does not take the run:\n%s", words())
 	}
 
-	// terrace as it is, beside the terrace-worker of another version
+	// terrace itself, next to the terrace-worker of another version
 	own, err := os.ReadFile(testkit.Terrace(t))
 	k.must(err)
 	mixed := filepath.Join(dir, "terrace")

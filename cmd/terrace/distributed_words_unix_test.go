@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A worker that is started before the server waits for it, and one whose server goes and comes
-// back goes on.
+// A worker that is started before the server waits for it, and continues after a restart of
+// the server.
 func TestWorkerBeforeServer(t *testing.T) {
 	k := newTravelers(t)
 	if k.server.program == "" {
@@ -48,7 +48,7 @@ func TestWorkerBeforeServer(t *testing.T) {
 	}
 }
 
-// unread runs a command whose output nobody reads, and returns what it says on the other stream.
+// unread runs a command whose standard output is closed, and returns its standard error.
 func (k *travelers) unread(args ...string) string {
 	k.t.Helper()
 	from, to, err := os.Pipe()
@@ -65,9 +65,9 @@ func (k *travelers) unread(args ...string) string {
 	return said.String()
 }
 
-// A run goes on without its client: it is listed, followed, its logs are read, and it is
-// cancelled. What cannot be done says so. A run that the place for files has no room for does
-// not begin.
+// A run continues without its client. It can be listed, followed and cancelled, and its
+// logs can be read. Impossible requests are reported. A run whose files exceed the limit of
+// the file store does not begin.
 func TestRunWithoutClient(t *testing.T) {
 	k := newTravelers(t)
 	k.work()
@@ -100,7 +100,7 @@ func TestRunWithoutClient(t *testing.T) {
 		return strings.TrimSpace(string(out))
 	}
 	id := detached()
-	for range 200 { // the server's list comes a little later than the run
+	for range 200 { // the server's list is updated after the run starts
 		if out, err := words("list"); err != nil || strings.Contains(out, id) {
 			break
 		}
@@ -127,7 +127,7 @@ func TestRunWithoutClient(t *testing.T) {
 	k.must(os.Remove(begun))
 	id = detached()
 	under := false
-	for range 1200 { // until a is under way, which is not broken off
+	for range 1200 { // until a is running, which is not interrupted
 		if _, err := os.Stat(begun); err == nil {
 			under = true
 			break

@@ -30,8 +30,8 @@ import (
 
 var commandKills = flag.Int("commandkills", 0, "how often each command that changes state is killed in each store, at a request or moment that chance decides; 0: one of the commands once, -1: all at every request")
 
-// commandConfig is the configuration of the commands that are killed: a is as it was made, t
-// is tainted, c was not made yet.
+// commandConfig is the configuration of the commands that are killed: a is unchanged, t is
+// tainted, and c was not created yet.
 const commandConfig = `
 resource "terraform_data" "a" { input = "a" }
 resource "terraform_data" "t" { input = "t" }
@@ -40,18 +40,20 @@ output "o" { value = terraform_data.a.output }
 
 const unmade = "resource \"terraform_data\" \"c\" { input = \"c\" }\n"
 
-// A killedCommand is a command that changes a state, and what may be found after it was killed.
+// A killedCommand is a command that changes a state, with the results that are allowed
+// after killing it.
 type killedCommand struct {
 	name, args string
-	config     string // the configuration, if it is another one
-	backend    bool   // the state is moved to another place
-	made       bool   // the state is moved here from another place
-	partial    bool   // what the backend block lacks is given to init
+	config     string // the configuration, if it differs
+	backend    bool   // the state is moved to another backend
+	made       bool   // the state is moved here from another backend
+	partial    bool   // init gets the missing arguments of the backend block
 	locked     bool   // another run has left its lock
-	// again is what the command says if it had been carried out already; "": it works again.
+	// again is the message of a second run if the first was complete; "" means that it
+	// succeeds again.
 	again string
-	// want lists the states that may be found, as objects of all workspaces; the first one is
-	// that before the command, the last one that after it.
+	// want lists the allowed states, as objects of all workspaces: from the state before
+	// the command to the state after it.
 	want []string
 }
 
@@ -82,24 +84,24 @@ var killedCommands = []killedCommand{
 	{name: "migrate here with -backend-config", args: "init -migrate-state -force-copy -input=false -backend-config={}/b.tfbackend", made: true, partial: true, want: []string{before + " x: a"}},
 }
 
-// A commandStore is a store whose state is set up anew for each kill.
+// A commandStore is a store whose state is reset for each kill.
 type commandStore struct {
 	backend    string
 	env        []string
 	workspaces bool
-	snapshot   func() (restore func()) // of what the service holds; nil for files
-	lock       func()                  // leaves the lock of another run; may be nil
-	left       func() []string         // what a run has left in the service beside states; nil for none
-	requests   *killerAtRequest        // nil: the kill comes at a moment
+	snapshot   func() (restore func()) // saves the content of the service; nil for files
+	lock       func()                  // creates a lock of another run; may be nil
+	left       func() []string         // returns objects that a run has left in the service besides states; nil for none
+	requests   *killerAtRequest        // nil: kills after a time
 }
 
-// A killerAtRequest is in front of a service, and kills the client at a request.
+// A killerAtRequest is a proxy in front of a service that kills the client at a request.
 type killerAtRequest struct {
 	service http.Handler
 	mu      sync.Mutex
-	seen    int // requests
+	seen    int // number of requests
 	changes []bool
-	at      int // the request to kill at, from 1; 0: none
+	at      int // number of the request at which to kill, from 1; 0: none
 	after   bool
 	process int
 	done    bool
@@ -107,7 +109,7 @@ type killerAtRequest struct {
 
 func (k *killerAtRequest) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	k.mu.Lock()
-	defer k.mu.Unlock() // one request at a time, so that they are counted as they are carried out
+	defer k.mu.Unlock() // one request at a time, so that they are counted in order
 	k.seen++
 	k.changes = append(k.changes, r.Method != http.MethodGet && r.Method != http.MethodHead)
 	if k.at != k.seen {
@@ -205,7 +207,7 @@ func commandStores() map[string]func(t *testing.T) commandStore {
 	}
 }
 
-// pgStates remembers the states in a database, and returns what brings them back.
+// pgStates saves the states in a database, and returns a function that restores them.
 func pgStates(t *testing.T, url string) (restore func()) {
 	sql := func(text string, args ...[]byte) [][][]byte {
 		t.Helper()
@@ -215,7 +217,7 @@ func pgStates(t *testing.T, url string) (restore func()) {
 			t.Fatal(err)
 		}
 		defer c.Close(ctx)
-		return c.ExecParams(ctx, text, args, nil, nil, nil).Read().Rows // none where there is no table yet
+		return c.ExecParams(ctx, text, args, nil, nil, nil).Read().Rows // none if there is no table yet
 	}
 	kept := sql("SELECT name, data FROM terraform_remote_state.states ORDER BY id")
 	return func() {
@@ -228,10 +230,10 @@ func pgStates(t *testing.T, url string) (restore func()) {
 
 const leftLock = `{"ID":"11111111-2222-3333-4444-555555555555","Operation":"OperationTypeApply","Info":"","Who":"somebody@somewhere","Version":"1.12.6","Created":"2026-01-02T03:04:05Z","Path":""}`
 
-// TestCommandsKilled kills the commands that change a state, in files at moments and in
-// services at each request, before it is carried out and after. The state is then as it was
-// before or as it is after the command, what is locked says by whom, the command can be run
-// again, and nothing is left behind.
+// TestCommandsKilled kills the commands that change a state: with files after a time, and
+// with services at each request, before and after it is carried out. The state is then
+// either the one before or the one after the command, locks name their holder, the command
+// can be run again, and no files are left.
 func TestCommandsKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIP: takes a while; run without -short")
@@ -297,7 +299,7 @@ func (k *commandKiller) ok(args ...string) string {
 
 const elsewhere = "terraform {\n  backend \"local\" {\n    path = \"elsewhere/x.tfstate\"\n    workspace_dir = \"elsewhere/w\"\n  }\n}\n"
 
-// prepare makes the folder that the command is run in, from nothing.
+// prepare creates the working directory of the command.
 func (k *commandKiller) prepare(c killedCommand) {
 	k.t.Helper()
 	template := filepath.Join(k.root, "template "+k.t.Name()[strings.LastIndex(k.t.Name(), "/")+1:])
@@ -361,7 +363,7 @@ func (k *commandKiller) prepare(c killedCommand) {
 
 var backendBlock = regexp.MustCompile(`(?s)backend ("\w+") \{(.*)\n  \}`)
 
-// addObject adds an object s to a state, and some to its serial.
+// addObject adds an object s to a state, and increases its serial.
 func addObject(t *testing.T, text string, serial float64) string {
 	t.Helper()
 	var v map[string]any
@@ -379,7 +381,7 @@ func addObject(t *testing.T, text string, serial float64) string {
 	return string(raw)
 }
 
-// all kills a command again and again.
+// all kills a command repeatedly.
 func (k *commandKiller) all(c killedCommand) {
 	k.t.Helper()
 	k.prepare(c)
@@ -459,10 +461,10 @@ func (k *commandKiller) run(c killedCommand) *exec.Cmd {
 
 var lockOf = regexp.MustCompile(`(?s)ID:\s+(\S+).*Operation:\s+(\S+).*Who:\s+(\S+@\S+)`)
 
-// lockIn finds the workspace that a lock belongs to, if that is not the selected one.
+// lockIn matches the workspace of a lock, if that is not the selected one.
 var lockIn = regexp.MustCompile(`TF_WORKSPACE=(\S+)`)
 
-// look looks at what is there after a kill, and runs the command again.
+// look checks the result of a kill, and runs the command again.
 func (k *commandKiller) look(c killedCommand, when, said string) {
 	k.t.Helper()
 	if !c.backend && !c.made {
@@ -473,7 +475,7 @@ func (k *commandKiller) look(c killedCommand, when, said string) {
 	}
 	args := strings.Fields(strings.ReplaceAll(c.args, "{}", k.dir))
 	out, err := k.unlocked(args...)
-	if err != nil && strings.Contains(string(out), "workspace delete") { // what is advised where -state may not have been heeded
+	if err != nil && strings.Contains(string(out), "workspace delete") { // the advice if -state may have been ignored
 		if got := k.found(); got != c.want[len(c.want)-1] {
 			_, _ = k.unlocked("workspace", "delete", "w")
 			out, err = k.unlocked(args...)
@@ -486,7 +488,7 @@ func (k *commandKiller) look(c killedCommand, when, said string) {
 	if got, want := k.found(), c.want[len(c.want)-1]; got != want {
 		k.t.Errorf("%s, %s, and run again: the state is %q, want %q\n%s", c.args, when, got, want, out)
 	}
-	if strings.HasPrefix(c.name, "workspace new") { // its lock is left, if anything
+	if strings.HasPrefix(c.name, "workspace new") { // its lock may be left
 		_, _ = k.unlocked("workspace", "select", "w")
 	}
 	if out, err := k.unlocked("plan", "-refresh=false"); err != nil && c.name != "replace-provider" {
@@ -497,7 +499,7 @@ func (k *commandKiller) look(c killedCommand, when, said string) {
 	}
 }
 
-// unlocked runs a command, and releases the locks that it finds as it says.
+// unlocked runs a command, and releases the locks that it reports.
 func (k *commandKiller) unlocked(args ...string) (out []byte, err error) {
 	k.t.Helper()
 	for range 4 {
@@ -514,7 +516,7 @@ func (k *commandKiller) unlocked(args ...string) (out []byte, err error) {
 		if w := lockIn.FindSubmatch(out); w != nil {
 			c.Env = append(slices.Clone(k.env), "TF_WORKSPACE="+string(w[1]))
 		}
-		if said, err := c.CombinedOutput(); err != nil && k.store.lock != nil { // others end by themselves, a moment later
+		if said, err := c.CombinedOutput(); err != nil && k.store.lock != nil { // otherwise the lock ends by itself after some time
 			k.t.Fatalf("%v: %v\n%s\nadvised by:\n%s", c.Args[1:], err, said, out)
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -522,11 +524,11 @@ func (k *commandKiller) unlocked(args ...string) (out []byte, err error) {
 	return out, err
 }
 
-// left is what no run may leave.
+// left returns files that a run must not leave.
 func (k *commandKiller) left(moves bool) string {
 	var out []string
 	patterns := []string{"errored*", "*journal*", ".*journal*", "*/*journal*", "*/.*journal*"}
-	if !moves { // what lies beside the state of another place is removed by who locks that
+	if !moves { // files next to a moved state are removed by the next command that locks it
 		patterns = append(patterns, ".terraform.*", ".*.new", "*/*/.*", ".terraform/*.lock*")
 	}
 	for _, pattern := range patterns {
@@ -540,7 +542,8 @@ func (k *commandKiller) left(moves bool) string {
 	}
 	if k.store.left != nil {
 		for _, left := range k.store.left() {
-			// Nobody locks a state again that is copied already. The lock says what it is.
+			// A state that was copied already is not locked again. The lock describes
+			// itself.
 			if !moves || !strings.Contains(left, `"migration `) {
 				out = append(out, "in the store: "+left)
 			}
@@ -549,7 +552,7 @@ func (k *commandKiller) left(moves bool) string {
 	return strings.Join(out, ", ")
 }
 
-// found is the objects of all workspaces.
+// found returns the objects of all workspaces.
 func (k *commandKiller) found() string {
 	k.t.Helper()
 	out := k.objects("default")

@@ -18,8 +18,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/dev/testkit"
 )
 
-// killUnits is how many units the estate has, in layers of so many. Each has four
-// objects, the last of which needs the three others.
+// killUnits is the number of units in the estate, which has several layers. Each unit has
+// four objects, and the last one depends on the others.
 const (
 	killUnits = 50
 	killLayer = 5
@@ -66,11 +66,11 @@ resource "test_record" "last" {
 output "last" { value = test_record.last.id }
 `
 
-// TestEstateKill9 kills an apply of many units again and again. What was begun must
-// be in the state of its unit afterwards, or be named. An answer of the last moment
-// may still have been on its way when the kill came; which ones had certainly arrived
-// the calls tell that were made because of them: those of objects and units that need
-// what was answered. In the end everything is there, with nothing left to do.
+// TestEstateKill9 repeatedly kills an apply of many units. Every call that was begun must
+// be in the state of its unit afterwards, or be reported. A response may have been pending
+// at the moment of the kill. Which responses had certainly arrived is known from dependent
+// calls: those of objects and units that need the response. In the end everything exists,
+// and there are no changes.
 func TestEstateKill9(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIP: takes some seconds; run without -short")
@@ -79,7 +79,7 @@ func TestEstateKill9(t *testing.T) {
 	k := &estateKiller{killer: killer{t: t, terrace: testkit.Terrace(t), dir: t.TempDir()}}
 	k.setUp()
 	var kept, named, ended, n int
-	for n < *estateKills || kept == 0 && n < *estateKills+20 { // chance may have it that more are needed
+	for n < *estateKills || kept == 0 && n < *estateKills+20 { // more kills may be needed by chance
 		killed := k.apply(time.Duration(rand.IntN(600)) * time.Millisecond)
 		a, b := k.check(killed)
 		kept, named = kept+a, named+b
@@ -138,8 +138,8 @@ func (k *estateKiller) apply(after time.Duration) (killed bool) {
 	return k.kill(k.command(k.all("apply", "-no-color")...), after)
 }
 
-// check lets the next run take in what the journals hold, and compares the states
-// with what the provider recorded.
+// check lets the next run merge the journals, and compares the states with the provider's
+// record.
 func (k *estateKiller) check(killed bool) (kept, named int) {
 	k.t.Helper()
 	out, err := k.command(k.all("plan", "-refresh=false", "-json")...).Output()
@@ -173,7 +173,7 @@ func (k *estateKiller) check(killed bool) (kept, named int) {
 	return kept, named
 }
 
-// needs are the names of the objects that must be there before a call for one is made.
+// needs returns the names of the objects that must exist before the call for another one.
 func (k *estateKiller) needs(name string) []string {
 	k.t.Helper()
 	var unit, object int
@@ -190,7 +190,7 @@ func (k *estateKiller) needs(name string) []string {
 	return out
 }
 
-// reported are the names of the objects that a run says may have been made.
+// reported returns the names of the objects that a run reports as possibly created.
 func (k *estateKiller) reported(stream []byte) map[string]bool {
 	k.t.Helper()
 	out := map[string]bool{}
@@ -217,7 +217,7 @@ func (k *estateKiller) reported(stream []byte) map[string]bool {
 	return out
 }
 
-// objects are the names of those in the states of all units.
+// objects returns the names of the objects in the states of all units.
 func (k *estateKiller) objects() map[string]bool {
 	k.t.Helper()
 	out := map[string]bool{}
@@ -244,7 +244,7 @@ func (k *estateKiller) objects() map[string]bool {
 	return out
 }
 
-// converge ends what the killed runs began.
+// converge completes the work of the killed runs.
 func (k *estateKiller) converge() {
 	k.t.Helper()
 	if out, err := k.command(k.all("apply")...).CombinedOutput(); err != nil {
@@ -261,7 +261,7 @@ func (k *estateKiller) converge() {
 	}
 }
 
-// reset starts again from nothing.
+// reset deletes everything.
 func (k *estateKiller) reset() {
 	k.t.Helper()
 	if out, err := k.command(k.all("destroy", "-auto-approve")...).CombinedOutput(); err != nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/backend/backendtest/servers"
 )
 
-// TestMoveKilledInStore kills a move from a state to another at requests, where both lie in
-// a service: the object is then in exactly one of them as the next commands see it, a lock
-// that is left can be taken away, and no journal stays. Local states are in package cli.
+// TestMoveKilledInStore kills a move between two states at requests, with both states in a
+// service. For the next commands the object is in exactly one of them, a remaining lock can
+// be released, and no journal remains. Package cli tests local states.
 func TestMoveKilledInStore(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIP: takes a while; run without -short")
@@ -91,7 +91,7 @@ func TestMoveKilledInStore(t *testing.T) {
 		if there["a"] == there["b"] {
 			t.Errorf("%s: in a %t, in b %t", when, there["a"], there["b"])
 		}
-		for name := range services { // which folds in for good
+		for name := range services { // merges journals permanently
 			in(name).ok("plan", "-refresh=false")
 			if got := strings.Contains(services[name].State(), `"name":"x"`) || strings.Contains(services[name].State(), `"name": "x"`); got != there[name] {
 				t.Errorf("%s: %s shows it: %t, holds it: %t", when, name, there[name], got)
@@ -110,7 +110,7 @@ func TestMoveKilledInStore(t *testing.T) {
 	t.Logf("%d kills, of which %d after the object was moved", len(moments), moved)
 }
 
-// list is what state list says, "" if there is no state.
+// list returns the output of state list; "" if there is no state.
 func (k *commandKiller) list() string {
 	k.t.Helper()
 	out, err := k.command("state", "list").CombinedOutput()

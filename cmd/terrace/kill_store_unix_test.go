@@ -34,8 +34,8 @@ terraform {
 }
 `
 
-// killStores start the stores that keep journals, and return the block of their backend.
-// Its other settings are in the environment.
+// killStores returns functions that start the stores with journals and return the block of
+// their backend. Other settings are in the environment.
 func killStores() map[string]func(t *testing.T) string {
 	block := func(kind, format string, args ...any) string {
 		return fmt.Sprintf("terraform {\n  backend %q {\n%s\n  }\n}\n", kind, fmt.Sprintf(format, args...))
@@ -97,10 +97,10 @@ func killStores() map[string]func(t *testing.T) string {
 	}
 }
 
-// TestStoreKill9 kills applies that keep their journal beside the state, in each kind of
-// store that has room for one, and loses their machine: the next run starts in an empty
-// folder. Whatever the provider answered before the next call must be in state then, and
-// what was begun and is not must be named.
+// TestStoreKill9 kills applies that store their journal next to the state, in each kind of
+// store that supports it, and loses their machine: the next run starts in an empty
+// directory. Every object for which the provider responded before the next call must be in
+// the state then, and other begun calls must be reported.
 func TestStoreKill9(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIP: takes a while; run without -short")
@@ -129,7 +129,7 @@ func TestStoreKill9(t *testing.T) {
 			}
 			k := machine()
 			var kept, named, done, n int
-			for n < *storeKills || *storeKills == 0 && kept == 0 && n < 20 { // chance may have it that more are needed
+			for n < *storeKills || *storeKills == 0 && kept == 0 && n < 20 { // more kills may be needed by chance
 				killed := k.apply(1, time.Duration(rand.IntN(700))*time.Millisecond)
 				if killed {
 					n++
@@ -153,11 +153,10 @@ func TestStoreKill9(t *testing.T) {
 	}
 }
 
-// recover plans on another machine than the one that was lost, and releases the lock that
-// is left, if there is one, as a user does who sees its ID.
+// recover plans on another machine. Like a user, it releases a remaining lock by its ID.
 func (k *killer) recover() {
 	k.t.Helper()
-	for range 3 { // some locks have parts
+	for range 3 { // some locks have several parts
 		out, err := k.command("plan", "-refresh=false", "-input=false", "-no-color").CombinedOutput()
 		if err == nil {
 			k.recovered = out
@@ -169,14 +168,14 @@ func (k *killer) recover() {
 		}
 		id := strings.Fields(rest)[0]
 		if out, err := k.command("force-unlock", "-force", id).CombinedOutput(); err != nil {
-			k.t.Logf("force-unlock %s: %s", id, out) // a lock that ended by itself meanwhile
+			k.t.Logf("force-unlock %s: %s", id, out) // the lock may have expired meanwhile
 		}
 	}
 	k.t.Fatal("the lock cannot be released")
 }
 
-// TestStoreJournalIsGrouped counts what an apply sends that keeps its journal in a slow
-// store: records go there in groups, and nothing waits that needs not.
+// TestStoreJournalIsGrouped counts the requests of an apply with its journal in a slow
+// store. Records are sent in groups, and no call waits unnecessarily.
 func TestStoreJournalIsGrouped(t *testing.T) {
 	const objects, delay = 50, 50 * time.Millisecond
 	terrace, plugin := testkit.Terrace(t), testkit.TestProvider(t, 6)

@@ -22,8 +22,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/dev/testkit"
 )
 
-// kills is how often applies of resources are killed, at moments that chance decides,
-// in four lots at once. .ci/run does it more often.
+// kills is the number of applies that are killed at random moments, in four concurrent
+// groups. .ci/run uses more.
 var kills = flag.Int("kills", 8, "how often an apply is killed")
 
 const resources = 200
@@ -46,14 +46,13 @@ resource "test_record" "r" {
 }
 `
 
-// TestKill9 kills an apply again and again. Whatever the provider answered must
-// be in state afterwards, and what was begun and is not in state must be named.
+// TestKill9 repeatedly kills an apply. Every object for which the provider has responded
+// must be in the state afterwards, and other begun calls must be reported.
 //
-// The provider writes down what it was asked and what it answered. An answer of
-// the last moment may still have been on its way when the kill came. Which ones
-// had certainly arrived, the next calls tell: with one call at a time, all that
-// were answered before the last call began; with many, all but as many as there
-// can be at a time.
+// The provider records requests and responses. A response may have been pending at the
+// moment of the kill. Which responses had certainly arrived is known from later calls: with
+// one call at a time, all responses before the last call; with several, all except the
+// maximum number of concurrent calls.
 func TestKill9(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIP: takes minutes; run without -short")
@@ -62,14 +61,14 @@ func TestKill9(t *testing.T) {
 	terrace, plugin := testkit.Terrace(t), testkit.TestProvider(t, 6)
 	for _, how := range []struct {
 		parallel int
-		window   int // about as long as the apply, in milliseconds
-	}{{1, 450}, {1, 450}, {10, 60}, {10, 60}} { // at once, since they wait most of the time
+		window   int // about the duration of the apply, in milliseconds
+	}{{1, 450}, {1, 450}, {10, 60}, {10, 60}} { // concurrently, because they mostly wait
 		t.Run(fmt.Sprintf("parallelism=%d", how.parallel), func(t *testing.T) {
 			t.Parallel()
 			k := &killer{t: t, terrace: terrace, dir: t.TempDir()}
 			k.setUp(plugin)
 			var kept, named, done, n int
-			for n < *kills/4 || (kept == 0 || named == 0) && n < *kills/4+100 { // chance may have it that more are needed
+			for n < *kills/4 || (kept == 0 || named == 0) && n < *kills/4+100 { // more kills may be needed by chance
 				killed := k.apply(how.parallel, time.Duration(rand.IntN(how.window))*time.Millisecond)
 				a, b := k.check(killed, how.parallel)
 				kept, named = kept+a, named+b
@@ -88,7 +87,7 @@ func TestKill9(t *testing.T) {
 	}
 }
 
-// shownName finds the names of the objects that show lists.
+// shownName matches the names of the objects in the output of show.
 var shownName = regexp.MustCompile(`(?m)^ +name += "(n[0-9]+)"$`)
 
 type killer struct {
@@ -96,7 +95,7 @@ type killer struct {
 	terrace, dir string
 	record       string
 	env          []string
-	recovered    []byte // what the run said that folded the journal in
+	recovered    []byte // the output of the run that merged the journal
 }
 
 func (k *killer) setUp(provider string) {
@@ -113,8 +112,8 @@ func (k *killer) setUp(provider string) {
 	}
 }
 
-// tmp is a folder for what plugins that are killed leave behind. Its name is short,
-// since they listen on files in it.
+// tmp returns a directory for files of killed plugins. Its name is short, because it
+// contains their sockets.
 func (k *killer) tmp() string {
 	k.t.Helper()
 	dir, err := os.MkdirTemp("", "k")
@@ -143,13 +142,13 @@ func (k *killer) apply(parallel int, after time.Duration) (killed bool) {
 	return k.kill(k.command("apply", "-auto-approve", "-input=false", "-no-color", fmt.Sprintf("-parallelism=%d", parallel)), after)
 }
 
-// kill runs an apply and kills it with its plugins a while after the first create
-// that the provider recorded; it reports whether the kill came before the end.
+// kill runs an apply and kills it with its plugins some time after the first recorded
+// create call. It reports whether the kill came before the end.
 func (k *killer) kill(c *exec.Cmd, after time.Duration) (killed bool) {
 	k.t.Helper()
 	var out bytes.Buffer
 	c.Stdout, c.Stderr = &out, &out
-	alive, theirs, err := os.Pipe() // plugins have it, too
+	alive, theirs, err := os.Pipe() // plugins inherit it
 	k.must(err)
 	defer alive.Close()
 	c.ExtraFiles = []*os.File{theirs}
@@ -178,7 +177,7 @@ func (k *killer) kill(c *exec.Cmd, after time.Duration) (killed bool) {
 	}
 	_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
 	<-ended
-	// A plugin that is about to end may still write to the record.
+	// A plugin that is ending may still write to the record.
 	k.must(alive.SetReadDeadline(time.Now().Add(time.Minute)))
 	_, err = alive.Read(make([]byte, 1))
 	if err != io.EOF {
@@ -187,7 +186,7 @@ func (k *killer) kill(c *exec.Cmd, after time.Duration) (killed bool) {
 	return true
 }
 
-// check compares the provider's record with what the next command knows.
+// check compares the provider's record with the state and messages of the next command.
 func (k *killer) check(killed bool, parallel int) (kept, named int) {
 	k.t.Helper()
 	begun, arrived := k.read()
@@ -222,8 +221,8 @@ func (k *killer) check(killed bool, parallel int) (kept, named int) {
 	return found, named
 }
 
-// read takes the record apart: the creates that were begun, in order, and those
-// that were answered before the last of them began.
+// read parses the record. It returns the begun create calls, in order, and those with a
+// response before the last of them began.
 func (k *killer) read() (begun []string, arrived map[string]bool) {
 	arrived = map[string]bool{}
 	raw, err := os.ReadFile(k.record)
@@ -252,7 +251,7 @@ func (k *killer) read() (begun []string, arrived map[string]bool) {
 	return begun, arrived
 }
 
-// reset starts again from nothing.
+// reset deletes everything.
 func (k *killer) reset() {
 	k.t.Helper()
 	if out, err := k.command("destroy", "-auto-approve", "-input=false", "-no-color").CombinedOutput(); err != nil {

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// TestMain lets more tests run at once than there are processors: they wait most of the time.
+// TestMain allows more concurrent tests than processors, because they mostly wait.
 func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0))); err != nil {
 		panic(err)
@@ -21,9 +21,8 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// TestReadme runs the README's commands in a copy of the tree, block by block,
-// as somebody would paste them. The one block that is left out is the test
-// command, which is what runs this test.
+// TestReadme runs the README's commands in a copy of the tree, block by block, as a user
+// would paste them. It skips only the test command, which runs this test.
 func TestReadme(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("SKIP: the README's commands are for a Unix shell")
@@ -52,7 +51,7 @@ func TestReadme(t *testing.T) {
 		blocks++
 		c := exec.Command("sh", "-e", "-c", block)
 		c.Dir = dir
-		// Without the path of the copy in them, packages come from the build cache.
+		// With -trimpath, packages come from the build cache in spite of the copy's path.
 		c.Env = environ("TF_CLI_CONFIG_FILE="+os.DevNull, "GOFLAGS="+os.Getenv("GOFLAGS")+" -trimpath")
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Fatalf("%s\n%v\n%s", block, err, out)
@@ -65,8 +64,8 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// environ is the environment of whoever runs the tests without what the program
-// would heed, and with what is given.
+// environ returns the environment of the test without variables that affect the program,
+// and with the given ones.
 func environ(given ...string) []string {
 	out := slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		return strings.HasPrefix(kv, "TF_") || strings.HasPrefix(kv, "TG_") || strings.HasPrefix(kv, "TERRAGRUNT_")
@@ -74,7 +73,7 @@ func environ(given ...string) []string {
 	return append(out, given...)
 }
 
-// copyTree copies what a checkout holds.
+// copyTree copies the files of a checkout.
 func copyTree(t *testing.T, from, to string) {
 	t.Helper()
 	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {

@@ -18,8 +18,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/dev/testkit"
 )
 
-// The variables that give tests a Temporal server: one that runs (HOST:PORT/NAMESPACE), or
-// the program of examples/temporal, which tests start, kill and start again.
+// The environment variables with a Temporal server for tests: a running one
+// (HOST:PORT/NAMESPACE), or the program of examples/temporal, which tests start, kill and
+// restart.
 const (
 	serverVariable  = "TERRACE_TEST_TEMPORAL"
 	programVariable = "TERRACE_TEST_TEMPORAL_SERVER"
@@ -34,7 +35,7 @@ type temporal struct {
 	running            *exec.Cmd
 }
 
-// aTemporal is a server; the test is skipped where there is none.
+// aTemporal returns a server. It skips the test if there is none.
 func aTemporal(t *testing.T) *temporal {
 	t.Helper()
 	s := &temporal{t: t, program: os.Getenv(programVariable)}
@@ -59,8 +60,8 @@ func aTemporal(t *testing.T) *temporal {
 	return s
 }
 
-// start starts the server and waits until it answers. On a busy machine its parts give each
-// other up while they begin, and the program ends: then it is started again, as a supervisor
+// start starts the server and waits until it responds. On a busy machine its parts may time
+// out during the start, and the program ends. Then start runs it again, as a supervisor
 // would do.
 func (s *temporal) start() {
 	s.t.Helper()
@@ -71,7 +72,7 @@ func (s *temporal) start() {
 		}
 		s.t.Logf("the server did not start, and is started again: %v", err)
 	}
-	s.t.Errorf("the server does not start: %v", err) // not always in the test's own goroutine
+	s.t.Errorf("the server does not start: %v", err) // this may not be the test's goroutine
 }
 
 func (s *temporal) begin() error {
@@ -93,7 +94,7 @@ func (s *temporal) begin() error {
 	return nil
 }
 
-// kill ends the server at once.
+// kill kills the server.
 func (s *temporal) kill() {
 	if s.running != nil {
 		_ = s.running.Process.Kill()
@@ -102,16 +103,16 @@ func (s *temporal) kill() {
 	}
 }
 
-// url is the server as --on has it, by way of an address.
+// url returns the value of --on for the server at an address.
 func (s *temporal) url(address, queue string) string {
 	return fmt.Sprintf("temporal://%s/%s/%s", address, s.namespace, queue)
 }
 
-// A wire carries connections to an address, until it is cut.
+// A wire forwards connections to an address, until it is cut.
 type wire struct {
 	to       string
 	listener net.Listener
-	stalled  sync.RWMutex // locked while nothing gets through
+	stalled  sync.RWMutex // locked while no data is forwarded
 
 	mu    sync.Mutex
 	cut   bool
@@ -145,7 +146,7 @@ func newWire(t *testing.T, to string) *wire {
 
 func (w *wire) address() string { return w.listener.Addr().String() }
 
-// setCut ends all connections, and takes no more until it is mended.
+// setCut closes all connections and accepts no new ones while it is set.
 func (w *wire) setCut(cut bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -158,7 +159,7 @@ func (w *wire) setCut(cut bool) {
 	}
 }
 
-// note notes a connection, which is closed if the wire is cut.
+// note records a connection. It closes the connection if the wire is cut.
 func (w *wire) note(c net.Conn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,5 +1,5 @@
-// Command embed-estate is a program that has Terrace in it: it lists the units of an estate in their
-// order, checks and plans them, and explains a value of a unit.
+// Command embed-estate embeds Terrace: it lists the units of an estate in their order, checks
+// and plans them, and explains a value of a unit.
 //
 //	embed-estate DIR list|check|plan
 //	embed-estate DIR inputs UNIT

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestEstate lists, checks, plans and explains the estate beside this file, in a copy.
+// TestEstate lists, checks, plans and explains a copy of the estate in this directory.
 func TestEstate(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"live", "modules"} {
@@ -39,7 +39,7 @@ func TestEstate(t *testing.T) {
 	}
 }
 
-// A unit that does not exist and a file that cannot be read are errors that name them.
+// A missing unit and an unreadable file are errors that name them.
 func TestErrors(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "terragrunt.hcl"), []byte("inputs = {\n"), 0o600); err != nil {

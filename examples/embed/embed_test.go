@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestEmbed drives the program in a folder of its own: a real provider from a mirror, an
-// apply that is killed, one that goes on, an explanation and a destroy.
+// TestEmbed runs the program in its own directory: with a real provider from a mirror, an
+// apply that is killed, one that continues, an explanation and a destroy.
 func TestEmbed(t *testing.T) {
 	work := t.TempDir()
 	text, err := os.ReadFile("folder/main.tf")
@@ -90,7 +90,7 @@ func TestEmbed(t *testing.T) {
 	}
 }
 
-// install builds the provider from the module proxy into a folder of the mirror.
+// install builds the provider from the module proxy into the mirror.
 func install(t *testing.T, dir string) {
 	t.Helper()
 	bin := os.Getenv("TERRACE_TEST_PROVIDER_TIME")

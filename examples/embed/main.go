@@ -1,10 +1,11 @@
-// Command embed is a program that has Terrace in it: it initializes a directory with
-// providers from a mirror, plans, applies, explains a value and destroys.
+// Command embed embeds Terrace: it initializes a directory with providers from a mirror,
+// plans, applies, explains a value and destroys.
 //
 //	embed [-mirror PACKAGES] [-var NAME=VALUE] DIR init|plan|apply|destroy|output
 //	embed DIR explain ADDRESS
 //
-// Kill it during an apply and run it again: what the provider had answered is there.
+// Kill it during an apply and run it again: the results of completed provider calls are not
+// lost.
 package main
 
 import (
@@ -45,7 +46,7 @@ func main() {
 	}
 }
 
-// progress says when a call of a provider ends.
+// progress prints a line when a provider call ends.
 func progress(e event.Event) {
 	if e.Kind == event.ApplyDone {
 		fmt.Println("done:", e.Object)
@@ -64,7 +65,7 @@ func run(ctx context.Context, o terrace.Options, command, address string) error 
 	return errors.Join(err, dir.Close().Err())
 }
 
-// say prints warnings and makes an error of errors.
+// say prints warnings, and returns the errors as one error.
 func say(dir *terrace.Directory, ds diag.List) error {
 	fmt.Print(dir.Text(ds.Warnings()))
 	if ds.HasErrors() {
@@ -98,7 +99,7 @@ func do(ctx context.Context, dir *terrace.Directory, command, address string) er
 	return fmt.Errorf("no command %q", command)
 }
 
-// change plans, prints what is to be done, and does it.
+// change plans, prints the planned actions, and applies them.
 func change(ctx context.Context, dir *terrace.Directory, command string) error {
 	var o engine.PlanOptions
 	if command == "destroy" {

@@ -25,7 +25,7 @@ import (
 
 // notes is a provider of the program itself: a note_line is a line of text.
 type notes struct {
-	provider.Unimplemented // what it does not have
+	provider.Unimplemented // for methods that it does not implement
 	lines                  map[string]string
 }
 
@@ -92,7 +92,8 @@ resource "note_line" "a" { text = local.word }
 output "id" { value = note_line.a.id }
 `
 
-// A provider of the program itself: the state and the journal are files, as for others.
+// With a provider of the program itself, the state and the journal are files, as with other
+// providers.
 func TestOwnProvider(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "main.tf"), []byte(noted))
@@ -130,7 +131,7 @@ func TestOwnProvider(t *testing.T) {
 	if n.lines["note"] != "hello" {
 		t.Fatalf("the provider has %v", n.lines)
 	}
-	// The state is read, changed and written without the folder.
+	// The state is read, changed and written without a directory.
 	path := filepath.Join(dir, "terraform.tfstate")
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -175,14 +176,14 @@ func TestOwnProvider(t *testing.T) {
 	}
 }
 
-// careless is a provider with a mistake.
+// careless is a provider with a bug.
 type careless struct{ notes }
 
 func (*careless) Plan(context.Context, provider.PlanRequest) (provider.PlanResponse, diag.List) {
 	panic("no plan today")
 }
 
-// A method that is left out and one that panics are errors, which name the provider.
+// A missing method and a panic are errors that name the provider.
 func TestMistakesOfProviders(t *testing.T) {
 	for _, test := range []struct {
 		p          provider.Provider

@@ -14,7 +14,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// says is a type of provisioner of the program: it hears what it is to say.
+// says is a provisioner type of the program. It records its messages.
 type says struct{ heard []string }
 
 func (*says) Schema(typ string) *schema.Block {
@@ -30,7 +30,7 @@ func (s *says) Run(_ context.Context, _ string, config, _ cty.Value, _ func(stri
 	return nil
 }
 
-// kept is a state that the program keeps itself.
+// kept is a state that the program stores itself.
 type kept struct {
 	begun []string
 	final *state.State
@@ -49,8 +49,8 @@ func (k *kept) End(final *state.State) diag.List {
 	return nil
 }
 
-// Provisioners of the program stand beside the built-in ones, its own keeper of state takes
-// part in an apply, and a plan with errors is not carried out, not even in part.
+// Provisioners of the program can be used with the built-in ones. Its own state storage
+// takes part in an apply. A plan with errors is not applied at all.
 func TestOwnProvisionerAndState(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "main.tf"), []byte(`

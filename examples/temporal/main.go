@@ -1,8 +1,8 @@
-// Command temporal is a Temporal server for trying runs on other machines: one process,
-// with all that it knows in one SQLite file, so that it can be ended and started again.
+// Command temporal is a Temporal server for trying runs on other machines. It is one
+// process with all of its data in one SQLite file, so that it can be stopped and restarted.
 //
-// It prints HOST:PORT NAMESPACE when it answers. For real use see the compose file and the
-// Kubernetes example beside it.
+// It prints HOST:PORT NAMESPACE when it is ready. For production see the compose file and
+// the Kubernetes example in this directory.
 package main
 
 import (
@@ -40,7 +40,7 @@ func main() {
 	}
 }
 
-// cell is the name of the one cluster that there is.
+// cell is the name of the only cluster.
 const cell = "active"
 
 func run(listen, namespace, db string) error {
@@ -72,7 +72,7 @@ func run(listen, namespace, db string) error {
 		temporal.WithLogger(log.NewNoopLogger()),
 		temporal.WithDynamicConfigClient(dynamicconfig.StaticClient{
 			dynamicconfig.ForceSearchAttributesCacheRefreshOnRead.Key(): []dynamicconfig.ConstrainedValue{{Value: true}},
-			// A queue in one part: there is one process for all.
+			// A queue has one partition, because there is only one process.
 			dynamicconfig.MatchingNumTaskqueueReadPartitions.Key():  []dynamicconfig.ConstrainedValue{{Value: 1}},
 			dynamicconfig.MatchingNumTaskqueueWritePartitions.Key(): []dynamicconfig.ConstrainedValue{{Value: 1}},
 		}),
@@ -104,7 +104,7 @@ func address(listen string) (host string, port int, err error) {
 	return host, port, err
 }
 
-// free is a port that nobody has.
+// free returns an unused port.
 func free() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -114,7 +114,8 @@ func free() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// settings are those of a server of one process, whose parts are at the addresses of at.
+// settings returns the configuration of a single-process server, and the addresses of
+// its parts.
 func settings(host string, port int, db string) (*config.Config, map[primitives.ServiceName]static.Hosts, error) {
 	const loopback = "127.0.0.1"
 	c := &config.Config{
@@ -160,7 +161,7 @@ func settings(host string, port int, db string) (*config.Config, map[primitives.
 	return c, at, nil
 }
 
-// answers waits until the server knows the namespace.
+// answers waits until the server has the namespace.
 func answers(address, namespace string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -1,5 +1,5 @@
-// Package tfexec drives Terrace as programs do that were written for Terraform: with
-// terraform-exec, and by what terraform-json reads of its output.
+// Package tfexec tests Terrace with programs that were written for Terraform: it runs
+// Terrace with terraform-exec, and parses its output with terraform-json.
 package tfexec
 
 import (
@@ -51,7 +51,7 @@ run "one" {
 }
 `
 
-// folder is a folder with the configuration, and terraform-exec in it.
+// folder returns a directory with the configuration, and terraform-exec for it.
 func folder(t *testing.T) (string, *tfexec.Terraform) {
 	t.Helper()
 	dir := t.TempDir()
@@ -91,7 +91,7 @@ func build(m *testing.M) int {
 	return m.Run()
 }
 
-// Everything that terraform-exec can do without a service works, in one folder.
+// All features of terraform-exec that need no service work, in one directory.
 func TestCommands(t *testing.T) {
 	ctx := context.Background()
 	dir, tf := folder(t)
@@ -189,7 +189,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// Errors come as those of Terraform.
+// Errors have the same types as those of Terraform.
 func TestErrors(t *testing.T) {
 	ctx := context.Background()
 	dir, tf := folder(t)
@@ -220,7 +220,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// addresses are what the state holds.
+// addresses returns the addresses in the state.
 func addresses(t *testing.T, tf *tfexec.Terraform) string {
 	t.Helper()
 	s, err := tf.Show(context.Background())
@@ -235,7 +235,7 @@ func addresses(t *testing.T, tf *tfexec.Terraform) string {
 	return strings.Join(out, " ")
 }
 
-// lines holds an event stream to what terraform-json reads, and to the types it must have.
+// lines parses an event stream with terraform-json, and checks that it has the types.
 func lines(t *testing.T, b *bytes.Buffer, types ...string) {
 	t.Helper()
 	for line := range strings.SplitSeq(strings.TrimSpace(b.String()), "\n") {

@@ -151,7 +151,7 @@ var calls = map[string]func(t *testing.T) diag.List{
 	"cli/shared-file": func(t *testing.T) diag.List {
 		const far = "/dev/shm" // not near the test's directory
 		if info, err := os.Stat(far); runtime.GOOS != "linux" || err != nil || !info.IsDir() || strings.HasPrefix(t.TempDir(), far) {
-			t.Skip("there is no other folder")
+			t.Skip("there is no other directory")
 		}
 		dir, err := os.MkdirTemp(far, "terrace")
 		if err != nil {

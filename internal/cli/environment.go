@@ -35,14 +35,14 @@ func environment() []command.Variable {
 	add(takes("input"), "TF_INPUT", "0 or false: ask for nothing, as -input=false does.")
 	family(onUnits, "TG_", "TG_NAME", "The flag --name of commands on units, such as TG_NON_INTERACTIVE for --non-interactive. TERRAGRUNT_NAME is its old name.")
 
-	group = "Folders and files"
-	add(inFolder, "TF_DATA_DIR", "The folder in place of .terraform, for modules, providers and what init keeps.")
+	group = "Directories and files"
+	add(inFolder, "TF_DATA_DIR", "The directory in place of .terraform, for modules, providers and what init keeps.")
 	add(inFolder, "TF_WORKSPACE", "The workspace, in place of the one that was selected.")
 	add(every, "TF_CLI_CONFIG_FILE", "The CLI configuration file.")
 	add(every, "TERRAFORM_CONFIG", "The old name of TF_CLI_CONFIG_FILE, read where that is not set.")
-	add(uses(command.Packages), "TF_PLUGIN_CACHE_DIR", "A folder in which folders share downloads of providers.")
-	add(uses(command.Packages), "TF_PLUGIN_CACHE_MAY_BREAK_DEPENDENCY_LOCK_FILE", "Take a provider from the shared folder though the lock file lacks its checksums.")
-	add(uses(command.Modules), "TERRACE_MODULE_CACHE_DIR", "A folder in which folders share downloads of modules.")
+	add(uses(command.Packages), "TF_PLUGIN_CACHE_DIR", "A directory in which directories share downloads of providers.")
+	add(uses(command.Packages), "TF_PLUGIN_CACHE_MAY_BREAK_DEPENDENCY_LOCK_FILE", "Take a provider from the shared directory though the lock file lacks its checksums.")
+	add(uses(command.Modules), "TERRACE_MODULE_CACHE_DIR", "A directory in which directories share downloads of modules.")
 
 	group = "Output and log"
 	add(every, "TF_IN_AUTOMATION", "Leave out hints about commands to type.")

@@ -39,7 +39,7 @@ func Load(fsys config.FS, directory string, set *source.Set) ([]*testfile.File, 
 				ds = append(ds, diag.Warnf(diag.CodeTestFolder, nil, "Test directory does not exist", "Requested test directory %s does not exist.", dir)...)
 			}
 		case err != nil:
-			ds = append(ds, diag.Errorf(diag.CodeFilesRead, nil, "Failed to read test directory", "The folder %s cannot be read: %s.", d, err)...)
+			ds = append(ds, diag.Errorf(diag.CodeFilesRead, nil, "Failed to read test directory", "The directory %s cannot be read: %s.", d, err)...)
 		}
 		names = append(names, found...)
 	}
@@ -81,7 +81,7 @@ var mockSuffixes = [...]string{".tfmock.hcl", ".tfmock.json", ".tofumock.hcl", "
 func LoadMocks(fsys config.FS, dir string, set *source.Set) (*testfile.Mock, diag.List) {
 	entries, err := fsys.ReadDir(dir)
 	if err != nil {
-		return nil, diag.Errorf(diag.CodeFilesRead, nil, "Failed to read mocks", "The folder %q with mocks cannot be read: %s.", dir, err)
+		return nil, diag.Errorf(diag.CodeFilesRead, nil, "Failed to read mocks", "The directory %q with mocks cannot be read: %s.", dir, err)
 	}
 	var ds diag.List
 	var out *testfile.Mock
@@ -104,7 +104,7 @@ func LoadMocks(fsys config.FS, dir string, set *source.Set) (*testfile.Mock, dia
 		}
 	}
 	if out == nil && !ds.HasErrors() {
-		ds = append(ds, diag.Errorf(diag.CodeTestMock, nil, "No mocks found", "The folder %q has no files with mocks; their names end with .tfmock.hcl.", dir)...)
+		ds = append(ds, diag.Errorf(diag.CodeTestMock, nil, "No mocks found", "The directory %q has no files with mocks; their names end with .tfmock.hcl.", dir)...)
 	}
 	return out, ds
 }

@@ -199,7 +199,7 @@ func (s *Suite) open(ctx context.Context) (ds diag.List) {
 		o.Root = engine.RootModule{Dir: at.dir, Key: at.key}
 		e, ds := engine.Open(ctx, o)
 		if m != nil && config.Unread(ds) {
-			ds = diag.Errorf(diag.CodeModuleNotInstalled, &m.SourceAt, "Module not installed", "The folder %q of this module does not exist. Run \"terrace init\" to install all modules required by this configuration.", at.dir)
+			ds = diag.Errorf(diag.CodeModuleNotInstalled, &m.SourceAt, "Module not installed", "The directory %q of this module does not exist. Run \"terrace init\" to install all modules required by this configuration.", at.dir)
 		}
 		if ds.HasErrors() {
 			if e != nil {

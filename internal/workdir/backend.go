@@ -73,7 +73,7 @@ func variablesOf(root *config.Module, x hcl.Expression, out map[string]*config.V
 	}
 }
 
-// Backend opens the place where state lives, and refuses where the folder has to be
+// Backend opens the place where state lives, and refuses where the directory has to be
 // initialized first.
 func (p *Loaded) Backend(ctx context.Context) (*OpenedBackend, diag.List) {
 	root := p.Engine.Root()

@@ -20,7 +20,7 @@ import (
 // connections is how many connections to one service states are read over at most.
 const connections = 32
 
-// NewBackends makes the backends of a process that was started in the folder. who is
+// NewBackends makes the backends of a process that was started in the directory. who is
 // user@host, for locks.
 func (f *Directory) NewBackends(who string) *backend.Set {
 	type client struct {

@@ -15,7 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/backend"
 )
 
-// Fetcher brings packages of modules here, through a cache for all folders.
+// Fetcher brings packages of modules here, through a cache for all directories.
 func (f *Directory) Fetcher(cfg *cliconfig.Config) *fetch.Fetcher {
 	cache := f.DataPath("cache")
 	if base := f.CacheDir(); base != "" {
@@ -44,7 +44,7 @@ func (f *Directory) Registry(cfg *cliconfig.Config) *registry.Client {
 	}
 }
 
-// stateHost is the host of the service that keeps the state of the folder, "" where it is
+// stateHost is the host of the service that keeps the state of the directory, "" where it is
 // none with registries of its own.
 func (f *Directory) stateHost() string {
 	if f.Backends == nil {

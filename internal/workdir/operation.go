@@ -16,7 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// An Operation is what is done with one folder and its state.
+// An Operation is what is done with one directory and its state.
 type Operation struct {
 	Engine *engine.Engine
 	Env    sys.Env

@@ -21,13 +21,13 @@ import (
 	"github.com/terrace-iac/terrace/provider"
 )
 
-// Plugins starts the providers of a folder from their packages, or connects to those that
+// Plugins starts the providers of a directory from their packages, or connects to those that
 // run on their own.
 type Plugins struct {
 	Directory *Directory
 	Config    *cliconfig.Config
 	Attached  Attached
-	Schemas   *rpc.SchemaCache // may be that of other folders
+	Schemas   *rpc.SchemaCache // may be that of other directories
 
 	packages map[addr.Provider]install.Package
 
@@ -59,7 +59,7 @@ func (f *Directory) Plugins() (*Plugins, diag.List) {
 	return &Plugins{Directory: f, Config: cfg, Attached: attached, Schemas: &rpc.SchemaCache{}}, ds
 }
 
-// In are the providers of another folder, by the same settings and with the same schemas.
+// In are the providers of another directory, by the same settings and with the same schemas.
 func (pl *Plugins) In(f *Directory) *Plugins {
 	return &Plugins{Directory: f, Config: pl.Config, Attached: pl.Attached, Schemas: pl.Schemas}
 }

@@ -17,7 +17,7 @@ import (
 
 // # How a plan and an apply go
 //
-// In a folder, in a unit and in each of many units the same steps are taken, by Run:
+// In a directory, in a unit and in each of many units the same steps are taken, by Run:
 //
 //  1. The state is locked and read, and what the journal of a killed run holds is brought in.
 //  2. Providers are found for configuration and state, and the plan is made; or a saved one

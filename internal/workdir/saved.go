@@ -22,7 +22,7 @@ type Saved struct {
 }
 
 // savedFiles are the configuration files of a saved plan: nothing else is seen,
-// whatever lies in the folder by now.
+// whatever lies in the directory by now.
 type savedFiles struct {
 	files map[string][]byte
 	dirs  map[string][]fs.DirEntry // sorted by name
@@ -55,7 +55,7 @@ func (s savedFiles) ReadFile(name string) ([]byte, error) {
 	return src, nil
 }
 
-// savedFile is an entry of a folder.
+// savedFile is an entry of a directory.
 type savedFile string
 
 func (f savedFile) Name() string { return string(f) }

@@ -134,9 +134,9 @@ func PlanFileError(name string, err error) diag.List {
 	case errors.Is(err, fs.ErrNotExist):
 		detail = "There is no such file."
 	case errors.Is(err, planfile.ErrBundle):
-		detail = "The file is the plan of an estate. Apply it with \"" + "terrace" + " run --all apply FILE\" in the folder that it was made in."
+		detail = "The file is the plan of an estate. Apply it with \"" + "terrace" + " run --all apply FILE\" in the directory that it was made in."
 	case errors.Is(err, planfile.ErrFolder):
-		detail = "The file is the plan of one folder. Apply it with \"" + "terrace" + " apply FILE\" in the folder that it was made in."
+		detail = "The file is the plan of one directory. Apply it with \"" + "terrace" + " apply FILE\" in the directory that it was made in."
 	case errors.Is(err, planfile.ErrNotPlan):
 		detail = "The file cannot be read as a plan: " + diag.Reason(err, name) + ". Plans of other tools can be applied by those tools only."
 	}

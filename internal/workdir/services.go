@@ -17,7 +17,7 @@ import (
 // An Encrypted gives the encryption of a configuration, nil for none.
 type Encrypted func(ctx context.Context) (*encryption.Config, diag.List)
 
-// Services are what engines on the folder ask of the program. Without encrypted there is
+// Services are what engines on the directory ask of the program. Without encrypted there is
 // no terraform_remote_state.
 func (f *Directory) Services(encrypted Encrypted) engine.Services {
 	out := engine.Services{Provisioners: provisioners{f}}

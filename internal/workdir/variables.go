@@ -32,9 +32,9 @@ type VarFlag struct {
 // and *.auto.tfvars.json by name, then -var and -var-file in the order of the command line.
 // The zero value finds nothing.
 type VarSources struct {
-	Dir   string         // the folder of the root module, absolute; automatic files are looked for there
+	Dir   string         // the directory of the root module, absolute; automatic files are looked for there
 	FS    config.FS      // reads the automatic files by their names; nil: those of Dir on disk
-	Under string         // the folder of the automatic files, relative to FS; "" for its own
+	Under string         // the directory of the automatic files, relative to FS; "" for its own
 	Files string         // what relative names of -var-file count from; "" means Dir
 	Env   sys.Env        // nil: no environment
 	Flags []VarFlag      // in the order of the command line

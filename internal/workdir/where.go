@@ -10,7 +10,7 @@ import (
 )
 
 // WhereState tells where state lives, for commands that read or list state:
-// they need neither modules nor providers. A folder whose files cannot be read as
+// they need neither modules nor providers. A directory whose files cannot be read as
 // configuration is refused: the backend block may stand in what was not understood, and
 // the state would be taken from another place.
 func (c *Directory) WhereState(ctx context.Context, given []VarFlag) (*OpenedBackend, diag.List) {

@@ -117,7 +117,7 @@ func (f *Directory) HomeOrError() (string, error) {
 	if h := f.Home(); h != "" {
 		return h, nil
 	}
-	return "", errors.New("the environment names no home folder")
+	return "", errors.New("the environment names no home directory")
 }
 
 // DataDir is the folder of the program's own files, relative to Dir or absolute.

@@ -19,22 +19,23 @@ import (
 
 // # From imports to includes
 //
-// Terragrunt knows include blocks and read_terragrunt_config. An import that merges becomes
-// an include block, one that does not becomes a local value that reads the file.
+// Terragrunt has include blocks and read_terragrunt_config instead of imports. An import
+// that merges becomes an include block. An import that does not becomes a local value that
+// reads the file.
 //
-// An included file is evaluated in the folder of the unit, an imported one in its own: so
-// functions and relative paths in it are made to mean its own folder. Only units can
-// include, and what they include cannot include others: so a unit includes also the files
-// that its imports merge, before these.
+// An included file is evaluated in the directory of the unit, and an imported file in its
+// own directory. So functions and relative paths in the file are rewritten to use its own
+// directory. Only units can include, and an included file cannot include others. So a unit
+// also includes the files that its imports merge, before the imports themselves.
 //
-// Files are converted together. Units that would come out differently, or that contain
-// something that Terragrunt does not have, are left as they are, with the files that they
-// use and the units that use these: a file is either converted for all its users or for
-// none of them.
+// Files are converted together. A unit is kept as it is if it would be rendered
+// differently, or contains something that Terragrunt does not have. The files that it uses,
+// and the units that use these, are kept too: a file is converted for all of its users or
+// for none.
 
-// Includes plans the way back from import blocks to what Terragrunt can read, for the unit
-// files at the given paths and the files that they import. Left lists what cannot be
-// expressed for Terragrunt. The other arguments, and what is compared, are those of Imports.
+// Includes plans the migration from import blocks to configuration that Terragrunt can
+// read, for the unit files at the given paths and the files that they import. Plan.Left
+// lists what Terragrunt cannot express. env and others are those of Imports.
 func Includes(ctx context.Context, env unit.Env, units, others []string) (*Plan, error) {
 	m := newMigration(ctx, env, units, others)
 	if err := ctx.Err(); err != nil {
@@ -60,21 +61,21 @@ func Includes(ctx context.Context, env unit.Env, units, others []string) (*Plan,
 	return m.plan(), nil
 }
 
-// backStep is the work on import blocks.
+// backStep is the migration from import blocks.
 type backStep struct {
 	m    *migration
-	docs map[string]*backDoc // by path: units, and all files that these import
-	kept map[string]bool     // files that stay as they are
+	docs map[string]*backDoc // by path: units, and all files that they import
+	kept map[string]bool     // files that are not edited
 }
 
-// A backDoc is a file with import blocks, or one that is imported.
+// A backDoc is a file with import blocks, or an imported file.
 type backDoc struct {
 	path    string
-	unit    bool // a unit, or a file that is only read: it can include others
+	unit    bool // a unit, or a file that is only read: it can include other files
 	merged  bool // some file merges it
 	imports []backImport
-	reasons []reason // what Terragrunt does not have
-	same    bool     // it means the same to Terragrunt as it is
+	reasons []reason // features that Terragrunt does not have
+	same    bool     // Terragrunt reads the unedited file with the same result
 }
 
 // A backImport is an import block.
@@ -82,10 +83,10 @@ type backImport struct {
 	name  string
 	block *hclsyntax.Block
 	mode  string // shallow, deep, or "" for not merged
-	path  string // of the imported file, "" if the text does not tell
+	path  string // of the imported file; "" if it cannot be determined from the text
 }
 
-// read finds all files that units import, directly or through others.
+// read finds all files that units import, directly or through other files.
 func (w *backStep) read() {
 	var queue []string
 	for _, l := range w.m.before {
@@ -137,7 +138,7 @@ func (w *backStep) read() {
 	}
 }
 
-// paths are the files in order.
+// paths returns the paths of the files, sorted.
 func (w *backStep) paths() []string { return slices.Sorted(maps.Keys(w.docs)) }
 
 func (w *backStep) importsJSON(path string) bool {
@@ -164,7 +165,7 @@ func isTrue(a *hclsyntax.Attribute) bool {
 	return !diags.HasErrors() && v.IsKnown() && !v.IsNull() && v.Type() == cty.Bool && v.True()
 }
 
-// target is the file that an import block names.
+// target returns the file that an import block refers to.
 func (w *backStep) target(path string, d *document, block *hclsyntax.Block) string {
 	for _, l := range w.m.before {
 		for _, in := range l.includes {
@@ -201,7 +202,7 @@ func (w *backStep) target(path string, d *document, block *hclsyntax.Block) stri
 	}
 }
 
-// configAt is the file that a path means, "" if there is none.
+// configAt returns the file at a path, or "" if there is none.
 func configAt(dir, path string) string {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)
@@ -217,13 +218,13 @@ func configAt(dir, path string) string {
 	return path
 }
 
-// foreign lists what Terragrunt does not have, but for imports.
+// foreign returns the features in a file that Terragrunt does not have, except imports.
 func (w *backStep) foreign(d *document) (out []reason) {
 	no := func(at source.Range, format string, args ...any) {
 		out = append(out, reason{d.path, at, fmt.Sprintf(format, args...)})
 	}
 	for _, b := range d.blocks("module") {
-		no(b.DefRange(), "Terragrunt has no module blocks: each module needs a folder with a unit file of its own")
+		no(b.DefRange(), "Terragrunt has no module blocks: each module needs a directory with a unit file of its own")
 	}
 	for name, a := range d.body.Attributes {
 		switch name {
@@ -248,8 +249,8 @@ func (w *backStep) foreign(d *document) (out []reason) {
 	return out
 }
 
-// edit edits all files but those that stay. It returns the texts, and for each unit the
-// local values that were added.
+// edit edits all files that are not kept. It returns the texts, and for each unit the local
+// values that were added.
 func (w *backStep) edit() (texts map[string][]byte, gone map[string][]string) {
 	for w.spread() {
 	}
@@ -273,7 +274,7 @@ func (w *backStep) edit() (texts map[string][]byte, gone map[string][]string) {
 	return texts, gone
 }
 
-// concerned reports whether a file is to be edited: one that imports, or that is imported.
+// concerned reports whether a file must be edited: it imports files, or is imported.
 func (w *backStep) concerned(b *backDoc) bool {
 	if len(b.imports) > 0 || b.merged {
 		return true
@@ -286,8 +287,8 @@ func (w *backStep) concerned(b *backDoc) bool {
 	return false
 }
 
-// spread keeps what goes with what is kept: the files that a kept file imports and those
-// that import it. It reports whether that was more.
+// spread keeps the files that a kept file imports, and the files that import it. It reports
+// whether it kept more files.
 func (w *backStep) spread() bool {
 	more := false
 	keep := func(path, text string) {
@@ -324,7 +325,7 @@ func (w *backStep) spread() bool {
 	return more
 }
 
-// judge keeps the units that come out differently, and reports whether there are any.
+// judge keeps the units that are rendered differently, and reports whether there are any.
 func (w *backStep) judge(after []*look, texts map[string][]byte, gone map[string][]string) bool {
 	found := false
 	for i, b := range w.m.before {
@@ -347,7 +348,7 @@ func (w *backStep) judge(after []*look, texts map[string][]byte, gone map[string
 	return found
 }
 
-// ownDir means the folder of an included file, also where the file is read.
+// ownDir evaluates to the directory of an included file, also if the file is read.
 const ownDir = "${get_parent_terragrunt_dir()}/"
 
 // rewrite edits one file. It returns the local values that were added.
@@ -359,7 +360,7 @@ func (w *backStep) rewrite(d *document, b *backDoc) (added []string, out []reaso
 		no(source.Range{}, "it is a unit that others merge")
 		return nil, out
 	}
-	locals, names := w.localNames(d), map[string]string{} // by import: what references begin with
+	locals, names := w.localNames(d), map[string]string{} // by import: the beginning of references to it
 	var reads strings.Builder
 	used := map[string]bool{}
 	for _, ref := range references(d.body) {
@@ -414,7 +415,7 @@ func (w *backStep) rewrite(d *document, b *backDoc) (added []string, out []reaso
 			if names[name] == "include."+name {
 				d.replaceRange(ref.SourceRange(), fmt.Sprintf("get_parent_terragrunt_dir(%q)", name))
 			} else {
-				no(ref.SourceRange(), "the folder of a file that is read is not known in Terragrunt")
+				no(ref.SourceRange(), "the directory of a file that is read is not known in Terragrunt")
 			}
 			continue
 		}
@@ -434,8 +435,8 @@ func (w *backStep) rewrite(d *document, b *backDoc) (added []string, out []reaso
 	return added, out
 }
 
-// localNames gives the names of local values for imports: the import's, unless there is a
-// local value of that name.
+// localNames returns a function that chooses names of local values for imports: the name of
+// the import, unless a local value has that name.
 func (w *backStep) localNames(d *document) func(name string) string {
 	taken := map[string]bool{}
 	for _, l := range d.blocks("locals") {
@@ -452,7 +453,7 @@ func (w *backStep) localNames(d *document) func(name string) string {
 	}
 }
 
-// removeBlock takes a block away with its lines and an empty line behind it.
+// removeBlock removes a block with its lines and an empty line after it.
 func removeBlock(d *document, at source.Range) {
 	d.removeLine(at)
 	if last := &d.edits[len(d.edits)-1]; last.to > 0 && d.text[last.to-1] == '\n' && last.to < len(d.text) && d.text[last.to] == '\n' {
@@ -468,7 +469,7 @@ func includeText(name, path, mode string, expose bool) string {
 	return text + "  merge_strategy = \"" + mode + "\"\n}"
 }
 
-// chain are include blocks for the files that an imported file merges.
+// chain returns include blocks for the files that an imported file merges.
 func (w *backStep) chain(b *backDoc, i backImport) string {
 	var out strings.Builder
 	seen := map[string]bool{}
@@ -494,7 +495,8 @@ func (w *backStep) chain(b *backDoc, i backImport) string {
 	return out.String()
 }
 
-// pathText is the path of an import as an include block has it: of a file.
+// pathText returns the path of an import for an include block. The path must be that of a
+// file.
 func pathText(d *document, i backImport) string {
 	a := i.block.Body.Attributes["config_path"]
 	text := d.source(a.Expr.Range())
@@ -504,7 +506,7 @@ func pathText(d *document, i backImport) string {
 	return text
 }
 
-// readPath is the path of an import for read_terragrunt_config.
+// readPath returns the path of an import for read_terragrunt_config.
 func (w *backStep) readPath(d *document, b *backDoc, i backImport) string {
 	text := pathText(d, i)
 	if s, ok := strings.CutPrefix(text, `"`); ok && b.merged && !filepath.IsAbs(s) && !strings.HasPrefix(s, "${") {
@@ -513,8 +515,8 @@ func (w *backStep) readPath(d *document, b *backDoc, i backImport) string {
 	return text
 }
 
-// rewriteCall edits the calls of functions that belong to imports, and in a file that is
-// merged those that mean its own folder.
+// rewriteCall edits calls of functions about imports. In a merged file it also edits
+// functions that return the file's own directory.
 func (w *backStep) rewriteCall(d *document, b *backDoc, c *hclsyntax.FunctionCallExpr, no func(source.Range, string, ...any)) {
 	rename := func(name string) { d.replaceRange(c.NameRange, name) }
 	switch c.Name {
@@ -555,7 +557,8 @@ func (w *backStep) rewriteCall(d *document, b *backDoc, c *hclsyntax.FunctionCal
 	}
 }
 
-// rewritePaths makes the relative paths in a merged file count from its own folder.
+// rewritePaths makes the relative paths in a merged file relative to the file's own
+// directory.
 func (w *backStep) rewritePaths(d *document) {
 	for _, b := range d.body.Blocks {
 		switch b.Type {

@@ -10,13 +10,13 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// A document is one file that is edited in place: what no edit touches stays as
-// it is, comments and all.
+// A document is one file that is edited in place. Text outside of the edits is unchanged,
+// including comments.
 type document struct {
 	path  string
 	text  []byte
 	body  *hclsyntax.Body
-	tidy  bool // it was formatted before, so it is formatted after
+	tidy  bool // the file was formatted before, so the result is formatted
 	edits []edit
 }
 
@@ -25,7 +25,7 @@ type edit struct {
 	text     string
 }
 
-// replace puts a text in the place of a stretch.
+// replace replaces the bytes from from up to to.
 func (d *document) replace(from, to int, text string) {
 	d.edits = append(d.edits, edit{from, to, text})
 }
@@ -34,12 +34,12 @@ func (d *document) replaceRange(at source.Range, text string) {
 	d.replace(at.Start.Byte, at.End.Byte, text)
 }
 
-// source is the text of a stretch.
+// source returns the text of a range.
 func (d *document) source(at source.Range) string {
 	return string(at.SliceBytes(d.text))
 }
 
-// removeLine takes an argument away with its line, if it has that to itself.
+// removeLine removes an argument, with its line if nothing else is on it.
 func (d *document) removeLine(at source.Range) {
 	from, to := at.Start.Byte, at.End.Byte
 	for from > 0 && (d.text[from-1] == ' ' || d.text[from-1] == '\t') {
@@ -56,14 +56,14 @@ func (d *document) removeLine(at source.Range) {
 	d.replace(from, to, "")
 }
 
-// result is the text after all edits.
+// result returns the text after all edits.
 func (d *document) result() []byte {
 	slices.SortStableFunc(d.edits, func(a, b edit) int { return a.from - b.from })
 	var out bytes.Buffer
 	at := 0
 	for _, e := range d.edits {
 		if e.from < at {
-			continue // an edit within a stretch that was replaced
+			continue // an edit within a replaced range
 		}
 		out.Write(d.text[at:e.from])
 		out.WriteString(e.text)
@@ -76,7 +76,7 @@ func (d *document) result() []byte {
 	return out.Bytes()
 }
 
-// blocks lists the blocks of a type at the top.
+// blocks returns the blocks of a type at the top.
 func (d *document) blocks(name string) []*hclsyntax.Block {
 	var out []*hclsyntax.Block
 	for _, b := range d.body.Blocks {
@@ -87,14 +87,14 @@ func (d *document) blocks(name string) []*hclsyntax.Block {
 	return out
 }
 
-// calls lists the function calls in the document, or in a part of it.
+// calls returns the function calls in the document, or in a part of it.
 func calls(n hclsyntax.Node) []*hclsyntax.FunctionCallExpr {
 	w := &walker{}
 	_ = hclsyntax.Walk(n, w)
 	return w.calls
 }
 
-// references lists the references in the document, or in a part of it.
+// references returns the references in the document, or in a part of it.
 func references(n hclsyntax.Node) []hcl.Traversal {
 	w := &walker{}
 	_ = hclsyntax.Walk(n, w)
@@ -118,7 +118,7 @@ func (w *walker) Enter(n hclsyntax.Node) hcl.Diagnostics {
 
 func (w *walker) Exit(hclsyntax.Node) hcl.Diagnostics { return nil }
 
-// literal is the text of an expression that is nothing but a quoted string.
+// literal returns the text of an expression that is only a quoted string.
 func literal(x hclsyntax.Expression) (string, bool) {
 	t, ok := x.(*hclsyntax.TemplateExpr)
 	if !ok || !t.IsStringLiteral() {
@@ -131,7 +131,7 @@ func literal(x hclsyntax.Expression) (string, bool) {
 	return v.AsString(), true
 }
 
-// step is the name that a step of a reference has.
+// step returns the name of the ith step of a reference.
 func step(ref hcl.Traversal, i int) (string, bool) {
 	if i >= len(ref) {
 		return "", false

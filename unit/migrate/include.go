@@ -13,16 +13,16 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// reason says why something cannot be rewritten, and where.
+// reason is why something cannot be rewritten, with its range.
 type reason struct {
 	path string
 	at   source.Range
 	text string
 }
 
-// includes turns include blocks into imports. Children that cannot go over keep
-// their include blocks; files that both kinds use are edited so that they mean
-// the same to both. It ends when all units render as before.
+// includes turns include blocks into imports. Children that cannot be migrated keep their
+// include blocks. Files that both kinds of children use are edited so that they mean the
+// same to both. It ends when all units are rendered as before.
 func (m *migration) includes() {
 	w := &includeStep{m: m, kept: map[int]reason{}, index: map[string]int{}, libraries: map[string]bool{}, plain: map[string]bool{}, restless: map[int][]string{}}
 	for i, p := range m.units {
@@ -80,22 +80,22 @@ func hasInclude(l *look) bool {
 	return slices.ContainsFunc(l.includes, func(in unit.Imported) bool { return in.Include })
 }
 
-// includeStep is the work on include blocks.
+// includeStep is the migration of include blocks.
 type includeStep struct {
 	m        *migration
 	children []int // indexes of the units with include blocks
 	index    map[string]int
-	kept     map[int]reason // those that keep them, and why
-	// libraries are files that others include, which are no units of their own though
-	// they may be called as units are.
+	kept     map[int]reason // children that keep their include blocks
+	// libraries are files that other files include. They are not units, though they may
+	// have the name of one.
 	libraries map[string]bool
-	// plain are included files that are not edited: units that read them as files would
-	// come out differently.
+	// plain are included files that are not edited, because units that read them as files
+	// would be rendered differently.
 	plain    map[string]bool
-	restless map[int][]string // by unit: what comes out differently each time, once asked
+	restless map[int][]string // by unit: the paths of values that differ between two renderings without an edit
 }
 
-// unresolved lists an asked unit whose include blocks lead nowhere.
+// unresolved reports the include blocks of a requested unit whose files do not exist.
 func (w *includeStep) unresolved(l *look) {
 	if !w.m.asked[l.path] || l.err == "" {
 		return
@@ -115,13 +115,13 @@ func (w *includeStep) keep(i int, r reason) {
 	}
 }
 
-// edit edits the children that go over and what they include. A child that
-// cannot be edited is kept, and all is edited anew.
+// edit edits the children to migrate and the files that they include. If a child cannot be
+// edited, it is kept, and the edit starts again.
 func (w *includeStep) edit() map[string][]byte {
 	for {
 		before := len(w.kept)
 		texts := map[string][]byte{}
-		parents := map[string]bool{} // by path: whether a child that is kept includes it too
+		parents := map[string]bool{} // by path: whether a kept child includes it too
 		for _, i := range w.children {
 			_, kept := w.kept[i]
 			if !kept {
@@ -159,7 +159,7 @@ func (w *includeStep) editChild(i int) ([]byte, []reason) {
 	return d.result(), reasons
 }
 
-// editParent edits an included file, unless only children that are kept use it.
+// editParent edits an included file, unless only kept children use it.
 func (w *includeStep) editParent(path string, both bool, texts map[string][]byte) {
 	var users []int
 	for _, i := range w.children {
@@ -189,7 +189,7 @@ func (w *includeStep) editParent(path string, both bool, texts map[string][]byte
 	}
 }
 
-// labels are those by which units include a file, each once.
+// labels returns the distinct labels by which units include a file.
 func (w *includeStep) labels(path string) (out []string) {
 	for _, i := range w.children {
 		for _, in := range w.m.before[i].includes {
@@ -201,8 +201,8 @@ func (w *includeStep) labels(path string) (out []string) {
 	return out
 }
 
-// changed tells how a unit comes out differently, "" if it does not: what differs each
-// time though nothing is edited does not count.
+// changed describes how a unit is rendered differently, or returns "". Values that differ
+// between two renderings without an edit do not count.
 func (w *includeStep) changed(i int, after *look) string {
 	b := w.m.before[i]
 	d := differs(b, after, nil, nil)
@@ -221,11 +221,11 @@ func (w *includeStep) changed(i int, after *look) string {
 	return differs(b, after, nil, restless)
 }
 
-// spare finds the files that were edited for those who include them and that a unit
-// reads as files, so that it comes out differently. It reports whether there are any.
+// spare finds files that were edited for the units that include them, and that make a unit
+// that reads them as files render differently. It reports whether there are any.
 func (w *includeStep) spare(i int, texts map[string][]byte) bool {
 	b := w.m.before[i]
-	as := func(without ...string) bool { // whether the unit comes out as before without these edits
+	as := func(without ...string) bool { // whether the unit is rendered as before without these edits
 		some := w.m.merged(texts)
 		for _, path := range without {
 			delete(some, path)
@@ -248,7 +248,7 @@ func (w *includeStep) spare(i int, texts map[string][]byte) bool {
 		return false
 	}
 	if as() {
-		return true // an earlier unit found it
+		return true // found for an earlier unit
 	}
 	for _, path := range read {
 		if as(path) {
@@ -265,8 +265,8 @@ func (w *includeStep) spare(i int, texts map[string][]byte) bool {
 	return false
 }
 
-// judge keeps the children that come out differently, and reports whether
-// there are any. Files that others use are judged by the units that can be rendered.
+// judge keeps the children that are rendered differently, and reports whether there are
+// any. For shared files, only units that can be rendered count.
 func (w *includeStep) judge(texts map[string][]byte, after []*look) bool {
 	plain := len(w.plain)
 	for i := range w.m.before {
@@ -288,10 +288,10 @@ func (w *includeStep) judge(texts map[string][]byte, after []*look) bool {
 			found = true
 			continue
 		}
-		if b.err != "" || w.libraries[b.path] { // it says nothing of what is shared
+		if b.err != "" || w.libraries[b.path] { // such a unit is no evidence about shared files
 			continue
 		}
-		for _, j := range w.children { // what it uses was edited for the sake of others
+		for _, j := range w.children { // files that it uses were edited for other units
 			if _, kept := w.kept[j]; !kept && slices.ContainsFunc(w.m.before[j].includes, func(in unit.Imported) bool { return b.uses(in.Path) }) {
 				w.keep(j, reason{w.m.units[j], source.Range{}, fmt.Sprintf("%s uses the same files, and %s", w.m.units[i], d)})
 				found = true
@@ -305,7 +305,7 @@ func (w *includeStep) judge(texts map[string][]byte, after []*look) bool {
 func rewriteChild(d *document, includes []unit.Imported) (out []reason) {
 	blocks := d.blocks("include")
 	if len(blocks) == 0 {
-		return nil // an included file that is a unit too
+		return nil // an included file that is also a unit
 	}
 	no := func(at source.Range, format string, args ...any) {
 		out = append(out, reason{d.path, at, fmt.Sprintf(format, args...)})
@@ -343,8 +343,8 @@ func within(c *hclsyntax.FunctionCallExpr, b *hclsyntax.Block) bool {
 	return b.OpenBraceRange.Start.Byte < c.Range().Start.Byte && c.Range().End.Byte <= b.CloseBraceRange.Start.Byte
 }
 
-// rewriteHeadCalls edits the calls in an include block, which all mean the folder of
-// the file itself there: what is included is not known yet.
+// rewriteHeadCalls edits the calls in an include block. There, all of them return the
+// directory of the file itself, because the included file is not known yet.
 func rewriteHeadCalls(d *document, b *hclsyntax.Block) {
 	for _, c := range calls(b.Body) {
 		switch c.Name {
@@ -354,8 +354,8 @@ func rewriteHeadCalls(d *document, b *hclsyntax.Block) {
 	}
 }
 
-// bareName is what an include block without label is called from now on: as the
-// file that it includes, unless that is called as all are.
+// bareName returns the name for an include block without label: the stem of the included
+// file, unless that is the default name.
 func bareName(blocks []*hclsyntax.Block, includes []unit.Imported) string {
 	name := "root"
 	for _, in := range includes {
@@ -416,7 +416,7 @@ func rewriteBlock(d *document, b *hclsyntax.Block, name string) {
 		d.replace(line, line, "  "+how+"\n")
 		return
 	}
-	from := end // of a block on one line, with path alone
+	from := end // a block on one line with only path
 	if p := b.Body.Attributes["path"]; p != nil {
 		from = p.SrcRange.End.Byte
 	}
@@ -446,7 +446,7 @@ func rewriteRef(d *document, ref hcl.Traversal, names map[string]string, no func
 	d.replaceRange(at, "import")
 }
 
-// rewriteChildCall edits the calls that belong to include blocks.
+// rewriteChildCall edits calls of functions about include blocks.
 func rewriteChildCall(d *document, c *hclsyntax.FunctionCallExpr, names map[string]string, no func(source.Range, string, ...any)) {
 	label := ""
 	if len(c.Args) > 0 {

@@ -12,16 +12,16 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// look is what a unit file comes out as.
+// look is the rendered form of a unit file.
 type look struct {
 	path     string
-	files    []string // that it is made of, without itself
+	files    []string // the files that it depends on, except itself
 	includes []unit.Imported
-	parts    map[string]any // the rendered unit, or each module's by name
+	parts    map[string]any // the rendered unit, or each module by name
 	edges    []string
 	loaded   bool
-	err      string // what is wrong with it; "" if nothing is
-	kinds    string // the same without what names functions and blocks that an edit renames
+	err      string // its errors; "" if there are none
+	kinds    string // err without the names of functions and blocks that an edit renames
 }
 
 func (l *look) uses(path string) bool { return l.path == path || slices.Contains(l.files, path) }
@@ -57,7 +57,7 @@ func lookAt(l *unit.Loader, t *demand.Task, path string) *look {
 	return out
 }
 
-// problems is all errors, without the lines that they stand on: those may move.
+// problems returns the text of all errors, without line numbers, which edits may change.
 func problems(ds diag.List) (text, kinds string) {
 	var out, short []string
 	for _, m := range ds.Errors() {
@@ -73,8 +73,8 @@ func problems(ds diag.List) (text, kinds string) {
 	return strings.Join(slices.Compact(out), " "), strings.Join(slices.Compact(short), " ")
 }
 
-// absolutePaths makes the paths in a rendered unit comparable: they may be
-// written in several ways that mean the same.
+// absolutePaths makes the paths in a rendered unit absolute, so that different spellings of
+// a path are equal.
 func absolutePaths(v map[string]any, dir string) {
 	abs := func(s string) string {
 		root, sub := unit.SplitSource(s)
@@ -112,9 +112,9 @@ func absolutePaths(v map[string]any, dir string) {
 	}
 }
 
-// differs says how two looks at one unit file differ, "" if they are equal.
-// removed lists local values that became imports and are no longer shown, restless what
-// does not count, by the paths of differences.
+// differs describes how two renderings of a unit file differ. It returns "" if they are
+// equal. removed lists local values that became imports and are no longer shown. restless
+// lists the paths of values that are not compared.
 func differs(before, after *look, removed, restless []string) string {
 	switch {
 	case before.err == "" && after.err != "":
@@ -135,7 +135,7 @@ func differs(before, after *look, removed, restless []string) string {
 	return ""
 }
 
-// without is a rendered unit without some of its local values.
+// without returns a rendered unit without some of its local values.
 func without(v any, gone []string) any {
 	m, ok := v.(map[string]any)
 	if !ok || len(gone) == 0 {
@@ -160,8 +160,8 @@ func without(v any, gone []string) any {
 	return out
 }
 
-// differences names the places where two rendered values differ, in order. Values
-// are not shown, since they may be secret.
+// differences returns the paths at which two rendered values differ, in order. It does not
+// return the values, which may be secret.
 func differences(path string, a, b any) (out []string) {
 	am, aok := a.(map[string]any)
 	bm, bok := b.(map[string]any)

@@ -1,32 +1,31 @@
-// Package migrate rewrites unit files from include blocks and
-// read_terragrunt_config to import blocks, and back, where that provably means the same.
+// Package migrate rewrites unit files from include blocks and read_terragrunt_config to
+// import blocks, and back, if the result is proven to mean the same.
 //
-// Imports and Includes make a Plan: they edit the files in memory, render every unit
-// that an edit touches before and after, and keep what renders equal. The main type
-// is Plan. The one rule to obey: nothing is written that was not compared.
+// The main type is Plan. Imports and Includes make one: they edit the files in memory,
+// render every affected unit before and after, and keep the edits with equal results. The
+// one rule to obey: only compared files are written.
 package migrate
 
 // # How it works
 //
-// An included file is evaluated in its child's context, an imported one in its
-// own folder. So the files that a file includes change together with it:
-// functions that mean the child's folder there become those that mean the leaf
-// unit's, and relative paths are resolved from the leaf's folder. Children that
-// cannot go over keep their include blocks; the functions are chosen so that a
-// file that is still included by some means the same to them.
+// An included file is evaluated in the context of its child, an imported file in its own
+// directory. So the files that a file includes are edited together with it: functions that
+// return the child's directory are replaced by those that return the leaf unit's, and
+// relative paths are resolved from the leaf's directory. Children that cannot be migrated
+// keep their include blocks. The functions are chosen so that a file that is still included
+// means the same to these children.
 //
-// Calls of read_terragrunt_config go over one file at a time: a local value that
-// is nothing but such a call becomes an import of that name, if all that is
-// asked of it are parts of it.
+// Calls of read_terragrunt_config are migrated file by file. A local value that is only
+// such a call becomes an import of that name, if all references to it read a part of it.
 //
-// What cannot be rewritten is found while editing, what would mean something
-// else by rendering. Comparing is done on the rendered JSON with paths made
-// absolute, and on the edges between units.
+// Editing finds configuration that cannot be rewritten. Rendering finds configuration whose
+// meaning would change. The comparison uses the rendered JSON with absolute paths, and the
+// edges between units.
 //
-// A shared file is judged by the units that render. One that fails before and after,
-// that comes out differently each time, or that is a file which others include, says
-// nothing. Time, credentials and environment variables that nobody set are the same
-// for all that is compared.
+// Only units that can be rendered are evidence about a shared file. Excluded are units that
+// fail before and after, units whose result varies, and files that others include. The
+// time, credentials and unset environment variables are the same for all compared
+// renderings.
 
 import (
 	"bytes"
@@ -51,15 +50,15 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// A Plan is what can be rewritten and what is left alone.
+// A Plan is a set of file changes, and a list of configuration that is not rewritten.
 type Plan struct {
 	Changes []Change // by path
-	Left    []Left   // by path and place
-	Units   int      // how many units were looked at
-	Touched int      // how many of them an edit touches, all of them compared
+	Left    []Left   // by path and range
+	Units   int      // number of rendered units
+	Touched int      // number of units that an edit affects; all of them were compared
 }
 
-// Write writes the changed files. Each must be as it was when the plan was made.
+// Write writes the changed files. It fails for a file that changed after the plan was made.
 func (p *Plan) Write() diag.List {
 	for _, c := range p.Changes {
 		if now, err := readfile.Whole(c.Path); err != nil || string(now) != string(c.Before) {
@@ -74,14 +73,14 @@ func (p *Plan) Write() diag.List {
 	return nil
 }
 
-// A Change is one file before and after.
+// A Change is one file before and after the edit.
 type Change struct {
 	Path          string
 	Before, After []byte
 }
 
-// Diff returns the change in the unified format, with the head that Terragrunt prints. "" means
-// that nothing changes.
+// Diff returns the change in unified format, with the header that Terragrunt prints. It
+// returns "" if nothing changes.
 func (c Change) Diff() string {
 	before, after := "old/"+filepath.ToSlash(c.Path), "new/"+filepath.ToSlash(c.Path)
 	text := textdiff.Unified(before, after, c.Before, c.After)
@@ -91,17 +90,17 @@ func (c Change) Diff() string {
 	return "diff " + before + " " + after + "\n" + text
 }
 
-// Left is something that stays as it is, and why.
+// Left is something that is not rewritten, with the reason.
 type Left struct {
 	Path   string
-	At     source.Range // zero if it is the file as a whole
+	At     source.Range // zero for the whole file
 	Reason string
 }
 
-// Imports plans the migration of the unit files at the given paths and of the
-// files that they include or read. others are units that may use the same files
-// and are not to be rewritten: they must come out as before too. env is what the
-// units are rendered in; its Tolerant is set. No file is written.
+// Imports plans the migration of the unit files at the given paths and of the files that
+// they include or read. others are units that are not rewritten but may use the same files;
+// they must be rendered as before too. Units are rendered in env, with Tolerant set.
+// Imports writes no file.
 func Imports(ctx context.Context, env unit.Env, units, others []string) (*Plan, error) {
 	m := newMigration(ctx, env, units, others)
 	if err := ctx.Err(); err != nil {
@@ -115,10 +114,10 @@ func Imports(ctx context.Context, env unit.Env, units, others []string) (*Plan, 
 	return m.plan(), nil
 }
 
-// newMigration renders the units as they are.
+// newMigration renders the unedited units.
 func newMigration(ctx context.Context, env unit.Env, units, others []string) *migration {
-	env.Tolerant, env.Checking = true, true // what takes credentials is unknown here and there
-	if now := env.Machine.Now; now != nil { // one time for all that is compared
+	env.Tolerant, env.Checking = true, true // values that need credentials are unknown in all renderings
+	if now := env.Machine.Now; now != nil { // the same time for all renderings
 		at := now()
 		env.Machine.Now = func() time.Time { return at }
 	}
@@ -134,8 +133,8 @@ func newMigration(ctx context.Context, env unit.Env, units, others []string) *mi
 	return m
 }
 
-// setMissingEnv gives environment variables that units need and nobody set a value, the
-// same for all that is compared. It reports whether there are any.
+// setMissingEnv sets environment variables that units read and that are not set, to the
+// same values in all renderings. It reports whether there are any.
 func (m *migration) setMissingEnv() bool {
 	files := slices.Clone(m.units)
 	for _, l := range m.before {
@@ -168,21 +167,21 @@ func (m *migration) setMissingEnv() bool {
 	return len(set) > 0
 }
 
-// migration is one run.
+// migration is one migration of a set of units.
 type migration struct {
 	ctx    context.Context
 	env    unit.Env
 	units  []string
-	asked  map[string]bool   // those of the units that are to be rewritten
+	asked  map[string]bool   // the units to rewrite
 	before []*look           // by unit
-	orig   map[string][]byte // texts as they are on disk, of the files that were edited
-	texts  map[string][]byte // texts as edited, by path
+	orig   map[string][]byte // texts on disk of the files that were edited
+	texts  map[string][]byte // edited texts, by path
 	left   []Left
-	// included are the files that others still include after the first step.
+	// included are the files that are still included after the first step.
 	included map[string]bool
 }
 
-// plan tells the result.
+// plan returns the result.
 func (m *migration) plan() *Plan {
 	p := &Plan{Units: len(m.asked), Left: m.left}
 	for path, text := range m.texts {
@@ -209,7 +208,7 @@ func (m *migration) plan() *Plan {
 	return p
 }
 
-// leave notes that something stays as it is.
+// leave records something that is not rewritten.
 func (m *migration) leave(path string, at source.Range, reason string) {
 	l := Left{path, at, reason}
 	if !slices.Contains(m.left, l) {
@@ -217,8 +216,7 @@ func (m *migration) leave(path string, at source.Range, reason string) {
 	}
 }
 
-// overlay is the environment in which edited files are read in place of those
-// on disk.
+// overlay returns the environment in which edited texts replace the files on disk.
 func (m *migration) overlay(texts map[string][]byte) unit.Env {
 	env := m.env
 	read := env.ReadFile
@@ -234,7 +232,7 @@ func (m *migration) overlay(texts map[string][]byte) unit.Env {
 	return env
 }
 
-// text is a file as it stands after the edits so far.
+// text returns a file after the edits so far.
 func (m *migration) text(path string) ([]byte, error) {
 	if text, ok := m.texts[path]; ok {
 		return text, nil
@@ -246,7 +244,7 @@ func (m *migration) text(path string) ([]byte, error) {
 	return read(path)
 }
 
-// parse reads a file of the native syntax.
+// parse reads a file in native syntax.
 func (m *migration) parse(path string) (*document, error) {
 	if strings.HasSuffix(path, ".json") {
 		return nil, errJSON
@@ -271,7 +269,7 @@ func (m *migration) parse(path string) (*document, error) {
 
 var errJSON = errors.New("it is written in JSON, which is not rewritten")
 
-// set takes new texts into the migration.
+// set records the new text of a file.
 func (m *migration) set(path string, text []byte) {
 	if _, again := m.orig[path]; !again {
 		old, _ := m.text(path)
@@ -291,7 +289,7 @@ func (m *migration) look(texts map[string][]byte) []*look {
 	})
 }
 
-// merged is the texts so far with others over them.
+// merged returns the edited texts so far, replaced by those in more.
 func (m *migration) merged(more map[string][]byte) map[string][]byte {
 	out := make(map[string][]byte, len(m.texts)+len(more))
 	for p, t := range m.texts {

@@ -21,9 +21,9 @@ import (
 
 var update = flag.Bool("update", false, "write what came out as what is wanted")
 
-// TestMigrate runs the archives in testdata: the files after "want/" are the
-// files as they should come out, and "left" lists what stays, a line each, as
-// FILE:LINE and a part of the reason.
+// TestMigrate runs the archives in testdata. The files after "want/" are the expected
+// files. "left" lists what is not rewritten, one per line, as FILE:LINE and part of the
+// reason.
 func TestMigrate(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(paths) == 0 {
@@ -89,7 +89,7 @@ func check(t *testing.T, file string, a *txtar.Archive) {
 	matchLeft(t, root, left, plan.Left)
 }
 
-// rewrite puts what came out into the archive.
+// rewrite writes the actual files into the archive.
 func rewrite(t *testing.T, path string, a *txtar.Archive, got map[string]string) {
 	a.Files = slices.DeleteFunc(a.Files, func(f txtar.File) bool { return strings.HasPrefix(f.Name, "want/") })
 	for _, name := range slices.Sorted(maps.Keys(got)) {
@@ -154,11 +154,11 @@ func unitFiles(t testing.TB, root string) []string {
 	return out
 }
 
-// TestEstate migrates a real estate in memory and tells how much of it went over.
+// TestEstate migrates a real estate in memory and logs how much was rewritten.
 func TestEstate(t *testing.T) {
 	root := os.Getenv("TERRACE_TEST_ESTATE")
 	if root == "" {
-		t.Skip("SKIP: TERRACE_TEST_ESTATE names no folder with units")
+		t.Skip("SKIP: TERRACE_TEST_ESTATE names no directory with units")
 	}
 	env := unit.Env{WorkingDir: root, Machine: unit.Machine{Environ: os.Environ(), Run: sys.NoChildren}}
 	plan, err := migrate.Imports(context.Background(), env, unitFiles(t, root), nil)

@@ -12,19 +12,19 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// rewriteParent makes an included file mean as an imported one what it meant
-// before: the leaf unit's folder where it meant its child's.
-// With both, some go on including it, and it must mean the same to them.
+// rewriteParent edits an included file so that it means the same as an imported one:
+// functions that returned the directory of its child return that of the leaf unit. If both
+// is set, some children still include the file, and it must mean the same to them.
 //
-// labels are those by which files include it. Whether a path that is computed counts
-// from the folder of the leaf unit, or a command looks at the folder it runs in, the
-// text does not tell: they are left as they are, and rendering decides.
+// labels are the labels by which files include it. The text does not show whether a
+// computed path is relative to the leaf unit's directory, or whether a command reads its
+// working directory. These are not edited, and rendering decides.
 func rewriteParent(d *document, both bool, labels []string) (out []reason) {
 	no := func(at source.Range, format string, args ...any) {
 		out = append(out, reason{d.path, at, fmt.Sprintf(format, args...)})
 	}
 	if len(d.blocks("include")) > 0 {
-		return nil // it is a child too, and reported as one
+		return nil // it is also a child, and reported as one
 	}
 	for _, ref := range references(d.body) {
 		if root, _ := step(ref, 0); root == "values" {
@@ -58,7 +58,7 @@ func rewriteParentCall(d *document, c *hclsyntax.FunctionCallExpr, both bool, la
 	rename := func(name string) { d.replaceRange(c.NameRange, name) }
 	bare := len(c.Args) == 0
 	if len(c.Args) == 1 && (strings.Contains(c.Name, "include") || c.Name == "get_parent_terragrunt_dir") {
-		if label, ok := literal(c.Args[0]); ok && len(labels) == 1 && labels[0] == label { // it means this file itself
+		if label, ok := literal(c.Args[0]); ok && len(labels) == 1 && labels[0] == label { // the label refers to this file itself
 			bare = true
 			rename = func(name string) { d.replaceRange(c.Range(), name+"()") }
 		}
@@ -78,7 +78,7 @@ func rewriteParentCall(d *document, c *hclsyntax.FunctionCallExpr, both bool, la
 		switch {
 		case !both:
 			rename("get_terragrunt_dir")
-		case len(c.Args) > 0: // the function means the file's own folder to both
+		case len(c.Args) > 0: // both evaluate the function to the file's own directory
 			rename(c.Name)
 		}
 	case "get_terragrunt_dir":
@@ -107,11 +107,10 @@ func rewriteParentCall(d *document, c *hclsyntax.FunctionCallExpr, both bool, la
 	}
 }
 
-// leafArg makes a relative path count from the leaf's folder.
+// leafArg makes a relative path relative to the leaf's directory.
 func leafArg(d *document, x hclsyntax.Expression) { baseArg(d, x, leafDir) }
 
-// baseArg makes a relative path count from a directory, which is written with a slash at
-// its end.
+// baseArg makes a relative path relative to dir, which ends with a slash.
 func baseArg(d *document, x hclsyntax.Expression, dir string) {
 	if s, ok := literal(x); ok {
 		if !filepath.IsAbs(s) {
@@ -150,7 +149,7 @@ func leafPaths(d *document, a *hclsyntax.Attribute) {
 	}
 }
 
-// inner is an expression without the quotes of a template that is nothing else.
+// inner returns the expression in a template that contains nothing else.
 func inner(x hclsyntax.Expression) hclsyntax.Expression {
 	if w, ok := x.(*hclsyntax.TemplateWrapExpr); ok {
 		return w.Wrapped
@@ -158,7 +157,8 @@ func inner(x hclsyntax.Expression) hclsyntax.Expression {
 	return x
 }
 
-// written is the text that an expression is: a literal, or a local value that is one.
+// written returns the text of an expression that is a literal, or a local value that is
+// one.
 func (d *document) written(x hclsyntax.Expression) (string, bool) {
 	ref, ok := inner(x).(*hclsyntax.ScopeTraversalExpr)
 	if !ok {

@@ -9,8 +9,8 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// reads turns local values that are nothing but calls of read_terragrunt_config
-// into imports, file by file.
+// reads turns local values that are only calls of read_terragrunt_config into imports, file
+// by file.
 func (m *migration) reads() {
 	var files []string
 	for _, l := range m.before {
@@ -29,7 +29,7 @@ func (m *migration) reads() {
 	for _, path := range slices.Compact(files) {
 		d, err := m.parse(path)
 		if err != nil || m.included[path] {
-			continue // no unit file, or one in JSON, or one that cannot hold imports
+			continue // not a unit file, or in JSON, or a file that cannot contain imports
 		}
 		names, reasons := rewriteReads(d)
 		for _, r := range reasons {
@@ -56,8 +56,9 @@ func (m *migration) reads() {
 	}
 }
 
-// blame finds the edited files without which every unit is as before: of a unit
-// that differs, its own file if it was edited, else all that it uses.
+// blame returns the edited files without which every unit is rendered as before, with the
+// reason. For a unit that differs, these are its own file if it was edited, or else all
+// edited files that it uses.
 func (m *migration) blame(after []*look, texts map[string][]byte, gone map[string][]string) map[string]string {
 	bad := map[string]string{}
 	for i, b := range m.before {
@@ -122,8 +123,8 @@ func rewriteReads(d *document) (names []string, out []reason) {
 	return names, out
 }
 
-// rewriteLocals puts the imports before the locals block and takes the values
-// out of it; an empty block goes away.
+// rewriteLocals inserts the imports before the locals block and removes the values from it.
+// It removes the block if that becomes empty.
 func rewriteLocals(d *document, locals *hclsyntax.Block, names []string, imports string) {
 	if len(names) == len(locals.Body.Attributes) && !commented(d, locals) {
 		at := hcl.RangeBetween(locals.TypeRange, locals.CloseBraceRange)
@@ -136,13 +137,13 @@ func rewriteLocals(d *document, locals *hclsyntax.Block, names []string, imports
 	}
 }
 
-// commented tells whether a block holds comments, which must stay.
+// commented reports whether a block contains comments, which must be kept.
 func commented(d *document, b *hclsyntax.Block) bool {
 	tokens, _ := hclsyntax.LexConfig(d.text[b.OpenBraceRange.Start.Byte:b.CloseBraceRange.End.Byte], d.path, hcl.InitialPos)
 	return slices.ContainsFunc(tokens, func(t hclsyntax.Token) bool { return t.Type == hclsyntax.TokenComment })
 }
 
-// unreadable says why a local value cannot become an import, or "".
+// unreadable returns the reason why a local value cannot become an import, or "".
 func unreadable(d *document, a *hclsyntax.Attribute) string {
 	c := a.Expr.(*hclsyntax.FunctionCallExpr)
 	if len(c.Args) != 1 || c.ExpandFinal {

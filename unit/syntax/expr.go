@@ -14,16 +14,15 @@ import (
 
 // # Expressions
 //
-// An expression is compiled once, when its file is parsed. Those whose parts
-// can be evaluated without computing the whole (object constructors, calls of
-// merge and deep_merge, plain references, what read_terragrunt_config reads)
-// are kept as such, so that one part can be asked for and the rest stays
-// uncomputed. All others are left to HCL as they are.
+// An expression is compiled once, when its file is parsed. Some kinds keep their structure,
+// so that one part can be computed without the others: object constructors, calls of merge
+// and deep_merge, plain references, and read_terragrunt_config. HCL evaluates all others as
+// a whole.
 
 type exprKind uint8
 
 const (
-	opaque       exprKind = iota // only HCL knows
+	opaque       exprKind = iota // HCL evaluates it
 	Constant                     // value is the result
 	Object                       // items
 	Tuple                        // args, in JSON syntax only
@@ -32,9 +31,9 @@ const (
 	ReadCall                     // read_terragrunt_config(args…)
 	Reference                    // ref
 	Relative                     // ref, after args[0]
-	Whole                        // stands for all of a file as one object
-	WholeImports                 // stands for its imports and includes
-	WholeMerged                  // stands for its effective configuration
+	Whole                        // pseudo expression: the file as one object
+	WholeImports                 // pseudo expression: the imports and includes of the file
+	WholeMerged                  // pseudo expression: the effective configuration of the file
 )
 
 // An Expr is one compiled expression. It is immutable.
@@ -42,25 +41,25 @@ type Expr struct {
 	hcl.Expression
 	*Parts
 	Kind          exprKind
-	Cell          int32         // of its cell in each evaluation of the file; -1 for none
-	ConstantValue cty.Value     // of constants
-	Ref           hcl.Traversal // of references
+	Cell          int32         // the number of its cell in each evaluation of the file; -1 for none
+	ConstantValue cty.Value     // for Constant
+	Ref           hcl.Traversal // for Reference
 }
 
-// Parts are what most expressions do not have. They are never nil.
+// Parts are fields that most expressions do not need. A pointer to Parts is never nil.
 type Parts struct {
-	Refs   []hcl.Traversal // what an opaque expression refers to
-	Calls  []string        // functions that an opaque expression calls: those that need a context
-	Tables Tables          // other functions that it calls
+	Refs   []hcl.Traversal // the references in an opaque expression
+	Calls  []string        // the context functions that an opaque expression calls
+	Tables Tables          // the tables of the other functions that it calls
 	Items  []item
 	Args   []*Expr
-	loops  *value.Loops // of an opaque expression; nil if it has none
+	loops  *value.Loops // for an opaque expression; nil if it has no for expressions
 }
 
-// none are the parts of an expression that has none.
+// none is the Parts of an expression without any.
 var none = &Parts{}
 
-// own are the parts of an expression, to be changed while it is compiled.
+// own returns Parts that belong to the expression and may be changed while it is compiled.
 func (e *Expr) own() *Parts {
 	if e.Parts == none {
 		e.Parts = new(Parts)
@@ -75,23 +74,23 @@ type item struct {
 	X    *Expr
 }
 
-// Tables says which function tables an expression needs.
+// Tables is a set of function tables that an expression needs.
 type Tables uint8
 
 const (
-	pureTable Tables = 1 << iota // functions of their arguments alone
-	DirTable                     // functions that count from the file's folder
+	pureTable Tables = 1 << iota // functions that depend on their arguments only
+	DirTable                     // functions that resolve paths from the file's directory
 )
 
-// compile compiles an expression. Of one that HCL is not asked for later, the
-// place alone is kept: in a large estate the syntax trees would fill the memory.
+// compile compiles an expression. If HCL does not evaluate the expression later, only its
+// range is kept, because the syntax trees of a large estate would need too much memory.
 func (r *reader) compile(x hcl.Expression) *Expr {
 	if _, native := x.(hclsyntax.Expression); !native {
 		return r.compileJSON(x)
 	}
 	e := r.compileNative(x)
 	switch e.Expression.(type) {
-	case *Placed, *hclsyntax.ConditionalExpr: // explaining looks at conditions
+	case *Placed, *hclsyntax.ConditionalExpr: // explanations need conditions
 	default:
 		if e.Kind != opaque {
 			e.Expression = &Placed{x.Range()}
@@ -100,7 +99,7 @@ func (r *reader) compile(x hcl.Expression) *Expr {
 	return e
 }
 
-// Placed stands for an expression whose syntax tree was let go.
+// Placed replaces an expression whose syntax tree was discarded.
 type Placed struct{ at hcl.Range }
 
 func (p *Placed) Value(*hcl.EvalContext) (cty.Value, hcl.Diagnostics) { return cty.DynamicVal, nil }
@@ -156,8 +155,8 @@ func (r *reader) compileNative(x hcl.Expression) *Expr {
 	return e
 }
 
-// literal reports whether an expression is a value that is written out, or a list of such,
-// with no number in it that is too large.
+// literal reports whether an expression is a literal, or a list of literals, without a
+// number above maxBits.
 func literal(x hclsyntax.Expression) bool {
 	switch n := x.(type) {
 	case *hclsyntax.LiteralValueExpr:
@@ -172,8 +171,8 @@ func literal(x hclsyntax.Expression) bool {
 	return false
 }
 
-// maxBits is how large a number may be, in bits: writing one out takes time that
-// grows with the square of that.
+// maxBits is the maximum size of a number, in bits. Formatting a number takes time
+// quadratic in its size.
 const maxBits = 1 << 16
 
 func HugeNumber(v cty.Value) bool {
@@ -206,7 +205,7 @@ func (r *reader) item(k, v hcl.Expression) item {
 	return it
 }
 
-// foldObject makes an object of constants a constant.
+// foldObject turns an object of constants into a constant.
 func (e *Expr) foldObject() {
 	for _, it := range e.Items {
 		if it.KeyX != nil || it.X.Kind != Constant {
@@ -217,7 +216,7 @@ func (e *Expr) foldObject() {
 	for _, it := range e.Items {
 		vals[it.Key] = it.X.ConstantValue
 	}
-	e.Kind, e.ConstantValue = Constant, cty.ObjectVal(vals) // the items stay, for their places
+	e.Kind, e.ConstantValue = Constant, cty.ObjectVal(vals) // the items are kept for their ranges
 }
 
 func (r *reader) call(e *Expr, n *hclsyntax.FunctionCallExpr) {
@@ -241,7 +240,7 @@ func (r *reader) call(e *Expr, n *hclsyntax.FunctionCallExpr) {
 	}
 }
 
-// opaque finds what an expression needs and leaves the rest to HCL.
+// opaque records what an expression needs. HCL evaluates it later.
 func (r *reader) opaque(e *Expr, n hclsyntax.Node) {
 	w := callFinder{r: r, e: e}
 	_ = hclsyntax.Walk(n, &w)
@@ -261,18 +260,18 @@ func (r *reader) opaque(e *Expr, n hclsyntax.Node) {
 	}
 }
 
-// Deep reports whether for expressions stand in each other, so that what they make may be
-// large beyond the text.
+// Deep reports whether for expressions are nested. Their result may be much larger than the
+// text.
 func (e *Expr) Deep() bool { return e.loops.Deep() }
 
-// Bounded counts what for expressions that stand in each other would make, and fails if
-// that is too much to hold.
+// Bounded estimates the size of the result of nested for expressions, and returns an error
+// if it is too large.
 func (e *Expr) Bounded(ctx *hcl.EvalContext) error { return e.loops.Bounded(ctx) }
 
 type callFinder struct {
 	r      *reader
 	e      *Expr
-	refers bool // there is a reference in it
+	refers bool // the expression contains a reference
 }
 
 func (w *callFinder) Enter(n hclsyntax.Node) hcl.Diagnostics {
@@ -314,7 +313,7 @@ func (w *callFinder) Exit(n hclsyntax.Node) hcl.Diagnostics {
 	return nil
 }
 
-// used notes a call of a context function in the file.
+// used records a call of a context function in the file.
 func (r *reader) used(name string, n *hclsyntax.FunctionCallExpr) {
 	if !IsContextFunction(name) {
 		return
@@ -328,8 +327,8 @@ func (r *reader) used(name string, n *hclsyntax.FunctionCallExpr) {
 	}
 }
 
-// compileJSON turns an expression of the JSON syntax into a native one: a
-// string is a template, as the JSON form of HCL has it.
+// compileJSON turns an expression of the JSON syntax into a native one. A string is a
+// template, as in the JSON form of HCL.
 func (r *reader) compileJSON(x hcl.Expression) *Expr {
 	e := &Expr{Expression: x, Cell: -1, Parts: none}
 	if pairs, diags := hcl.ExprMap(x); !diags.HasErrors() {
@@ -400,7 +399,7 @@ func IsString(v cty.Value) bool {
 	return v != cty.NilVal && !v.IsMarked() && v.IsKnown() && !v.IsNull() && v.Type() == cty.String
 }
 
-// RefText writes a reference, to tell references apart and to name them.
+// RefText returns the text of a reference, which identifies it.
 func RefText(ref hcl.Traversal) string {
 	var b strings.Builder
 	for _, step := range ref {
@@ -425,8 +424,8 @@ func RefText(ref hcl.Traversal) string {
 	return b.String()
 }
 
-// StepName is the member that a step of a reference names; ok is false for
-// steps that name no member, such as a number.
+// StepName returns the name of the member that a step of a reference selects. ok is false
+// for other steps, such as a number.
 func StepName(step hcl.Traverser) (name string, ok bool) {
 	switch s := step.(type) {
 	case hcl.TraverseRoot:
@@ -441,13 +440,13 @@ func StepName(step hcl.Traverser) (name string, ok bool) {
 	return "", false
 }
 
-// RefsOf lists the references in an expression.
+// RefsOf returns the references in an expression.
 func RefsOf(x *Expr) (out []hcl.Traversal) {
 	x.EachRef(func(r hcl.Traversal) { out = append(out, r) })
 	return out
 }
 
-// At is the place of the expression; none for the pseudo ones.
+// At returns the range of the expression. It is zero for pseudo expressions.
 func (x *Expr) At() source.Range {
 	if x.Expression == nil {
 		return source.Range{}
@@ -474,8 +473,8 @@ func (x *Expr) EachRef(f func(hcl.Traversal)) {
 	}
 }
 
-// CompileAlone compiles an expression of the file once more, without cells. names are
-// what iterations around it define.
+// CompileAlone compiles an expression of the file again, without cells. names are the
+// variables of enclosing for expressions.
 func (f *File) CompileAlone(x hcl.Expression, names map[string]cty.Value) *Expr {
 	r := &reader{f: &File{Path: f.Path, Dir: f.Dir}}
 	if len(names) > 0 {
@@ -484,7 +483,7 @@ func (f *File) CompileAlone(x hcl.Expression, names map[string]cty.Value) *Expr 
 	return unnumbered(r.compile(x))
 }
 
-// unnumbered is an expression, and all in it, without cells.
+// unnumbered returns an expression without cells.
 func unnumbered(x *Expr) *Expr {
 	y := *x
 	y.Cell = -1
@@ -508,7 +507,7 @@ func unnumbered(x *Expr) *Expr {
 	return &y
 }
 
-// bound compiles an expression in which an iteration defines some of the names.
+// bound compiles an expression in which a for expression defines some of the names.
 func (r *reader) bound(x hcl.Expression, names map[string]cty.Value) *Expr {
 	e := &Expr{Expression: &boundExpr{x, names}, Cell: -1, Parts: none}
 	if n, ok := x.(hclsyntax.Node); ok {

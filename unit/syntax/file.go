@@ -15,16 +15,16 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// A File is one parsed file: its arguments and blocks with their expressions
-// compiled. It is never changed and knows nothing of who uses it.
+// A File is one parsed file: its arguments and blocks with compiled expressions. It is
+// immutable.
 type File struct {
 	Path  string // absolute
 	Dir   string
 	Src   *source.File
-	Root  *Block                   // nil if nothing could be read
-	Part  *Block                   // what could be read of a text with mistakes in it; nil if there are none
-	Cells int                      // how many expressions need a cell
-	Calls map[string]*source.Range // context functions that are called anywhere in the file, with one place
+	Root  *Block                   // nil if nothing could be parsed
+	Part  *Block                   // the valid part of a text with syntax errors; nil if there are none
+	Cells int                      // the number of expressions with a cell
+	Calls map[string]*source.Range // context functions that are called in the file, each with one range
 	Diags diag.List
 
 	Pseudo [parts]Expr
@@ -34,7 +34,7 @@ type File struct {
 type Attr struct {
 	Name   string
 	Expr   *Expr
-	At     source.Range // of the whole definition
+	At     source.Range // the whole definition
 	NameAt source.Range
 }
 
@@ -44,11 +44,11 @@ type Block struct {
 	Label   string
 	Labeled bool
 	Attrs   []*Attr          // in the order of the file
-	index   map[string]*Attr // of many attrs
+	index   map[string]*Attr // for blocks with many attributes
 	Blocks  []*Block
-	At      source.Range // of the header
+	At      source.Range // the header
 	LabelAt source.Range
-	Raw     hcl.Body // of blocks that are kept unread
+	Raw     hcl.Body // for blocks whose body is kept unread
 }
 
 func (b *Block) Attr(name string) *Attr {
@@ -92,12 +92,12 @@ func (b *Block) First(name string) *Block {
 	return nil
 }
 
-// publicInModule are the arguments of a module block that are about the block itself. The
-// others are inputs, whose text messages never show.
+// publicInModule are the arguments of a module block that configure the block itself. The
+// others are inputs, whose text messages do not show.
 var publicInModule = []string{"source", "version", "for_each", "enabled", "depends_on"}
 
-// Source is the text of a unit, stack or values file, of which messages show nothing that
-// is handed in.
+// Source returns the text of a unit, stack or values file for messages. Messages do not
+// show parts of it that may contain handed-in values.
 func Source(path string, text []byte) *source.File {
 	f := &source.File{Path: path, Bytes: text, Private: Language().private, Open: publicInModule}
 	if filepath.Base(path) == AutoIncludeName {
@@ -109,7 +109,7 @@ func Source(path string, text []byte) *source.File {
 	return f
 }
 
-// Parse reads a file by the schema of its kind.
+// Parse parses a file by the schema of its kind.
 func Parse(path string, text []byte, spec *BlockSpec) *File {
 	f := &File{Path: path, Dir: filepath.Dir(path), Src: Source(path, text)}
 	r := &reader{f: f}
@@ -132,7 +132,7 @@ func Parse(path string, text []byte, spec *BlockSpec) *File {
 		if body, ok := parsedBody(parsed); ok {
 			f.Root = r.Block(body, spec)
 		}
-		if diags.HasErrors() { // others may come of what is missing
+		if diags.HasErrors() { // other errors may be consequences
 			f.Diags, f.Root, f.Part = diag.FromHCL(diags), nil, f.Root
 		}
 	}
@@ -155,11 +155,11 @@ func parsedBody(f *hcl.File) (hcl.Body, bool) {
 	return f.Body, true
 }
 
-// reader turns bodies into blocks.
+// reader converts HCL bodies to blocks.
 type reader struct {
 	f    *File
 	json bool
-	next int32 // the next expression's number
+	next int32 // the number of the next expression
 }
 
 func (r *reader) fail(at source.Range, code, summary, format string, args ...any) {
@@ -199,8 +199,8 @@ func (r *reader) addAttrs(b *Block, attrs hcl.Attributes) {
 	}
 }
 
-// inOrder are the values of a map in the order of the file, so that the numbers of
-// expressions are the same whenever it is read.
+// inOrder returns the values of a map in the order of the file, so that expressions get the
+// same numbers each time it is parsed.
 func inOrder[V any](m map[string]V, at func(V) int) []V {
 	return slices.SortedFunc(maps.Values(m), func(a, b V) int { return at(a) - at(b) })
 }
@@ -208,7 +208,7 @@ func inOrder[V any](m map[string]V, at func(V) int) []V {
 func (r *reader) Attr(name string, x hcl.Expression, at, nameAt source.Range) *Attr {
 	a := &Attr{Name: name, Expr: r.compile(x), At: at, NameAt: nameAt}
 	if a.Expr.Kind == Reference && a.Expr.Cell < 0 {
-		r.number(a.Expr) // chains of such arguments may be long, and only cells may nest deeply
+		r.number(a.Expr) // chains of such arguments may be long, and only cells may be nested deeply
 	}
 	return a
 }
@@ -320,7 +320,8 @@ func (r *reader) jsonBody(body hcl.Body, b *Block) {
 	}
 }
 
-// isJSONObject tells a block from an attribute: an object, or a list of objects.
+// isJSONObject reports whether an expression is an object or a list of objects, and so a
+// block.
 func isJSONObject(x hcl.Expression) bool {
 	if _, diags := hcl.ExprMap(x); !diags.HasErrors() {
 		return true
@@ -329,7 +330,7 @@ func isJSONObject(x hcl.Expression) bool {
 	return !diags.HasErrors()
 }
 
-// bareInclude tells {"include": {"path": …}} from {"include": {"label": {…}}}.
+// bareInclude distinguishes {"include": {"path": …}} from {"include": {"label": {…}}}.
 func bareInclude(a *hcl.Attribute) bool {
 	if a == nil {
 		return false
@@ -348,7 +349,7 @@ func bareInclude(a *hcl.Attribute) bool {
 	return false
 }
 
-// checkTwice reports what may stand only once.
+// checkTwice reports arguments and blocks that may occur only once.
 func (r *reader) checkTwice(b *Block) {
 	for i, in := range b.Blocks {
 		if a := b.Attr(in.Spec.Name); a != nil {
@@ -372,7 +373,7 @@ func (r *reader) checkTwice(b *Block) {
 	}
 }
 
-// Pseudo expressions: parts of an evaluation that are cells but no expressions.
+// Pseudo expressions are parts of an evaluation that have cells but no text.
 const (
 	WholePart = iota // the file as one object
 	ImportsPart
@@ -380,8 +381,7 @@ const (
 	parts
 )
 
-// NameOf names an expression of the file: the local value or argument that it
-// belongs to.
+// NameOf returns the name of the local value or argument that contains an expression.
 func (f *File) NameOf(x *Expr) string {
 	if a, local := f.AttrOf(x); a != nil {
 		if local {
@@ -392,8 +392,7 @@ func (f *File) NameOf(x *Expr) string {
 	return f.Path
 }
 
-// AttrOf finds the local value, or the argument at the top, that an expression
-// stands in.
+// AttrOf returns the local value, or the argument at the top, that contains an expression.
 func (f *File) AttrOf(x *Expr) (a *Attr, local bool) {
 	if x.Expression == nil || f.Root == nil {
 		return nil, false
@@ -416,7 +415,7 @@ func (f *File) AttrOf(x *Expr) (a *Attr, local bool) {
 	return in(f.Root), false
 }
 
-// ArgumentAt is the expression of the argument in whose definition a place lies.
+// ArgumentAt returns the expression of the argument whose definition contains a range.
 func (f *File) ArgumentAt(at source.Range) *Expr {
 	var in func(b *Block) *Expr
 	in = func(b *Block) *Expr {

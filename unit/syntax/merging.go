@@ -1,7 +1,7 @@
 package syntax
 
-// A Rule tells what two files give together for one block or argument: the lower
-// file is imported or included, the upper one imports or includes it.
+// A Rule determines the result of merging two files for one block or argument. The lower
+// file is imported or included by the upper one.
 type Rule uint8
 
 const (
@@ -36,7 +36,7 @@ type Merging struct {
 	DeepInclude Rule // an include block with merge_strategy = "deep"
 }
 
-// A Way is how a file takes in another: a column of Merging.
+// A Way is a way of merging: a column of Merging.
 type Way uint8
 
 const (
@@ -51,9 +51,9 @@ func (m Merging) By(w Way) Rule {
 	return [...]Rule{m.Import, m.DeepImport, m.Include, m.DeepInclude}[w]
 }
 
-// always is one rule for all ways.
+// always returns the same rule for all ways.
 func always(r Rule) Merging { return Merging{r, r, r, r} }
 
-// scalar is the rule of most arguments: what an import gives is replaced, and what an
-// include gives is kept if the file has an empty value.
+// scalar is the rule of most arguments. A file's value replaces an imported one. It
+// replaces an included one unless it is empty.
 var scalar = Merging{Include: Fills, DeepInclude: Fills}

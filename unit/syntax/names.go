@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// IsContextFunction tells the functions of the unit language, which need to know where
-// they are called.
+// IsContextFunction reports whether a function belongs to the unit language. Its result
+// depends on the place of the call.
 func IsContextFunction(name string) bool {
 	return slices.Contains(ContextFunctions(), name)
 }
 
-// isFolderFunction tells the functions of the configuration language that count
-// paths from the file's folder.
+// isFolderFunction reports whether a function of the configuration language resolves paths
+// from the file's directory.
 func isFolderFunction(name string) bool {
 	name = strings.TrimPrefix(name, "core::")
 	return strings.HasPrefix(name, "file") || name == "abspath" || name == "templatefile" || name == "templatestring"
 }
 
-// ContextFunctions are the names of the functions of the unit language, in order.
+// ContextFunctions returns the names of the functions of the unit language, sorted.
 func ContextFunctions() []string {
 	return []string{
 		"constraint_check",

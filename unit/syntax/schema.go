@@ -6,7 +6,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Names of files with a meaning.
+// Reserved file names.
 const (
 	DefaultName          = "terragrunt.hcl"
 	DefaultJSONName      = "terragrunt.hcl.json"
@@ -77,7 +77,7 @@ type Member struct {
 	ImportsOnly bool // only importing files see it
 }
 
-// A PathKind tells whether an argument is a path, relative to the directory of its file,
+// A PathKind determines whether an argument is a path, relative to the directory of its file,
 // and so rebased by imports.
 type PathKind uint8
 
@@ -87,7 +87,7 @@ const (
 	SourcePath          // the source of a module, which is a path unless it is an address
 )
 
-// Showing tells whether a rendered unit contains a block or argument.
+// Showing determines whether a rendered unit contains a block or argument.
 type Showing uint8
 
 const (
@@ -98,7 +98,7 @@ const (
 	MetaIfSet // ShownAlways, but without metadata if it is not set
 )
 
-// Writing tells when rendered HCL contains an argument of a block.
+// Writing determines when rendered HCL contains an argument of a block.
 type Writing uint8
 
 const (

@@ -11,7 +11,7 @@ import (
 func TestParse(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
-		want       string // the summary and a part of the detail of the first message; "" for none
+		want       string // the summary and part of the detail of the first message; "" for none
 	}{
 		{"terragrunt.hcl", "locals {\n  a = run_cmd(\"x\")\n}\ninputs = { b = local.a }\n", ""},
 		{"terragrunt.hcl.json", `{"locals": {"a": "${get_env(\"A\")}"}, "inputs": {"b": 1}}`, ""},
@@ -34,7 +34,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Calls of context functions are known with a place, for those who ask what a file does.
+// Each called context function has a range, for tools that list what a file calls.
 func TestCalls(t *testing.T) {
 	f := syntax.Parse("/live/terragrunt.hcl", []byte("inputs = {\n  a = upper(get_env(\"A\"))\n}\n"), syntax.Language().Unit)
 	if at := f.Calls["get_env"]; at == nil || at.Start.Line != 2 {

@@ -38,16 +38,16 @@ func (a ArgSpec) deepImport(r Rule) ArgSpec  { a.Merge.DeepImport = r; return a 
 func (a ArgSpec) deepInclude(r Rule) ArgSpec { a.Merge.DeepInclude = r; return a }
 func (a ArgSpec) merge(m Merging) ArgSpec    { a.Merge = m; return a }
 
-// languages is the schema of each kind of file.
+// languages contains the schema of each kind of file.
 type languages struct {
 	Unit, Stack, Auto, StackPart *BlockSpec
-	// private are the names whose text messages never show: arguments that pass values on, and
-	// open blocks of such arguments. An autoinclude file was written by a stack file, so all that
-	// it contains may be such a value.
+	// private and autoPrivate are the names of arguments and blocks whose text messages do
+	// not show, because they pass values on. A stack file generates autoinclude files, so
+	// all their arguments may contain such a value.
 	private, autoPrivate []string
 }
 
-// Language is the schema of unit and stack files.
+// Language returns the schemas of unit and stack files.
 var Language = sync.OnceValue(func() *languages {
 	unit := &BlockSpec{Name: "unit file", Args: topArgs(), Blocks: unitBlocks()}
 	auto := &BlockSpec{Name: "autoinclude file", Args: unit.Args}
@@ -64,7 +64,7 @@ var Language = sync.OnceValue(func() *languages {
 	return l
 })
 
-// privateNames adds the private names in a block and in its nested blocks.
+// privateNames appends the private names in a block and in its nested blocks.
 func (s *BlockSpec) privateNames(names []string) []string {
 	for i := range s.Args {
 		if a := &s.Args[i]; a.Private && !slices.Contains(names, a.Name) {
@@ -80,7 +80,7 @@ func (s *BlockSpec) privateNames(names []string) []string {
 	return names
 }
 
-// topArgs are the arguments at the top of a unit file.
+// topArgs returns the arguments at the top of a unit file.
 func topArgs() []ArgSpec {
 	inputs := anything("inputs").private().merge(Merging{DeepImport: Deep, DeepInclude: DeepOrReplaces})
 	inputs.Keyed, inputs.ByModule = true, true
@@ -98,7 +98,7 @@ func topArgs() []ArgSpec {
 	}
 }
 
-// unitBlocks are the rows of unit files.
+// unitBlocks returns the rows of unit files.
 func unitBlocks() []*BlockSpec {
 	no, text := cty.False, cty.StringVal
 	hook := func(name string, args ...ArgSpec) *BlockSpec {
@@ -202,7 +202,7 @@ func unitBlocks() []*BlockSpec {
 	}
 }
 
-// stackLanguages is the schema of stack files.
+// stackLanguages returns the schemas of stack files.
 func stackLanguages(include, locals *BlockSpec) (stack, part *BlockSpec) {
 	item := func(name string) *BlockSpec {
 		return &BlockSpec{Name: name, Label: OneLabel, Args: []ArgSpec{

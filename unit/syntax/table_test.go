@@ -6,8 +6,8 @@ import (
 	"github.com/terrace-iac/terrace/unit/syntax"
 )
 
-// Messages show no text of what passes values on, in whichever kind of file, and all of an
-// autoinclude file was written by a stack file.
+// Messages do not show the text of arguments that pass values on, in any kind of file, nor
+// any text of an autoinclude file.
 func TestPrivateText(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
@@ -40,7 +40,8 @@ func TestPrivateText(t *testing.T) {
 	}
 }
 
-// A row without a rule for merging would let the file replace a whole block, or lose it.
+// Every row has a merging rule. Without one, a file would replace a whole block, or lose
+// it.
 func TestRows(t *testing.T) {
 	spec := syntax.Language().Unit
 	seen := map[string]bool{}

@@ -10,7 +10,7 @@ import (
 
 func Quote(s string) string { return strconv.Quote(s) }
 
-// Nearest returns the name that a misspelled one most likely means, or "".
+// Nearest returns the name that is most similar to a misspelled one, or "".
 func Nearest(given string, names []string) string {
 	return similar.Nearest(given, slices.Values(names))
 }

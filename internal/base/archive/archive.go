@@ -67,7 +67,7 @@ func clean(name string) (string, error) {
 	}
 	for _, part := range strings.Split(slashed, "/") {
 		if part == ".." {
-			return "", fmt.Errorf("the archive holds the file name %q, which leads out of its folder", name)
+			return "", fmt.Errorf("the archive holds the file name %q, which leads out of its directory", name)
 		}
 	}
 	if strings.ContainsRune(name, 0) || path.IsAbs(slashed) || len(slashed) > 1 && slashed[1] == ':' {
@@ -103,7 +103,7 @@ func (w *writer) dir(name string) error {
 			return serr
 		}
 		if !st.IsDir() {
-			return fmt.Errorf("the archive holds %q both as a file and as a folder", name)
+			return fmt.Errorf("the archive holds %q both as a file and as a directory", name)
 		}
 		err = nil
 	}
@@ -172,7 +172,7 @@ func (w *writer) symlink(name, target string) error {
 		return fmt.Errorf("the archive holds the link %q to %q; only relative links are allowed", name, target)
 	}
 	if out := path.Join(path.Dir(name), target); out == ".." || strings.HasPrefix(out, "../") {
-		return fmt.Errorf("the archive holds the link %q to %q, which leads out of its folder", name, target)
+		return fmt.Errorf("the archive holds the link %q to %q, which leads out of its directory", name, target)
 	}
 	w.links = append(w.links, link{name, target})
 	return nil
@@ -195,10 +195,10 @@ func (w *writer) finish() error {
 	for _, l := range w.links {
 		_, err := w.root.Stat(l.name)
 		if errors.Is(err, fs.ErrNotExist) && upAgain(l.target) {
-			return fmt.Errorf("the archive holds the link %q to %q, which goes up again through something that does not exist, so it may lead out of its folder", l.name, l.target)
+			return fmt.Errorf("the archive holds the link %q to %q, which goes up again through something that does not exist, so it may lead out of its directory", l.name, l.target)
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("the archive holds the link %q to %q, which cannot be followed inside of its folder: %w", l.name, l.target, err)
+			return fmt.Errorf("the archive holds the link %q to %q, which cannot be followed inside of its directory: %w", l.name, l.target, err)
 		}
 	}
 	return nil

@@ -21,7 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// entry is one entry of an archive that a test makes.
+// entry is an entry of a test archive.
 type entry struct {
 	name, text, link string
 	typ              byte
@@ -91,7 +91,7 @@ func gz(t testing.TB, in []byte) []byte {
 	return b.Bytes()
 }
 
-// unpack unpacks into a folder and returns what is in it.
+// unpack unpacks into a directory and returns its content.
 func unpack(t testing.TB, in []byte, kind Kind, lim Limits) (map[string]string, error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -176,7 +176,7 @@ func TestUnpack(t *testing.T) {
 	}
 }
 
-// command compresses with a program of the machine, or skips that kind.
+// command compresses with an installed program. Without the program, it skips that format.
 func command(t testing.TB, in []byte, name string, args ...string) []byte {
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -204,18 +204,18 @@ func TestHostileArchives(t *testing.T) {
 		entries    []entry
 		lim        Limits
 	}{
-		{"dots", "leads out of its folder", []entry{{name: "../evil", text: "x"}}, Limits{}},
-		{"dots inside", "leads out of its folder", []entry{{name: "a/../../evil", text: "x"}}, Limits{}},
+		{"dots", "leads out of its directory", []entry{{name: "../evil", text: "x"}}, Limits{}},
+		{"dots inside", "leads out of its directory", []entry{{name: "a/../../evil", text: "x"}}, Limits{}},
 		{"absolute", "not a relative path", []entry{{name: "/tmp/evil", text: "x"}}, Limits{}},
-		{"backslashes", "leads out of its folder", []entry{{name: `..\evil`, text: "x"}}, Limits{}},
+		{"backslashes", "leads out of its directory", []entry{{name: `..\evil`, text: "x"}}, Limits{}},
 		{"drive", "not a relative path", []entry{{name: `C:/evil`, text: "x"}}, Limits{}},
-		{"link out", "leads out of its folder", []entry{{name: "l", link: "../.."}}, Limits{}},
+		{"link out", "leads out of its directory", []entry{{name: "l", link: "../.."}}, Limits{}},
 		{"link out behind what is not there", "does not exist", []entry{{name: "d/e/l", link: "later/../../x"}}, Limits{}},
 		{"link out behind a link to what is not there", "does not exist", []entry{{name: "d/later", link: "none"}, {name: "d/l", link: "later/../x"}}, Limits{}},
 		{"absolute link", "only relative links", []entry{{name: "l", link: "/etc/passwd"}}, Limits{}},
 		{"link chain out", "", []entry{{name: "a", link: "."}, {name: "b", link: "a/.."}, {name: "c", link: "b/../x"}}, Limits{}},
 		{"through a link", "", []entry{{name: "l", link: "."}, {name: "l/evil", text: "x"}}, Limits{}},
-		{"file then folder", "both as a file and as a folder", []entry{{name: "a", text: "x"}, {name: "a/b", text: "x"}}, Limits{}},
+		{"file then directory", "both as a file and as a directory", []entry{{name: "a", text: "x"}, {name: "a/b", text: "x"}}, Limits{}},
 		{"twice", "twice", []entry{{name: "a", text: "x"}, {name: "./a", text: "y"}}, Limits{}},
 		{"too large", "more than is allowed", []entry{{name: "a", text: big}}, Limits{Bytes: 1000}},
 		{"too many", "more files than is allowed", []entry{{name: "a", text: "x"}, {name: "b", text: "x"}, {name: "c", text: "x"}}, Limits{Files: 2}},
@@ -332,6 +332,6 @@ func FuzzUnpack(f *testing.F) {
 		if kind < 0 || kind >= len(kinds) {
 			return
 		}
-		_, _ = unpack(t, in, kinds[kind], Limits{Bytes: 1 << 20, Files: 100}) // reports what is written outside
+		_, _ = unpack(t, in, kinds[kind], Limits{Bytes: 1 << 20, Files: 100}) // reports files that are written outside
 	})
 }

@@ -166,7 +166,7 @@ func (w *writer) zipEntry(name string, f *zip.File) error {
 	case mode.IsRegular():
 		return w.file(name, mode, r)
 	}
-	return fmt.Errorf("the archive holds %q, which is neither a file nor a folder nor a link", name)
+	return fmt.Errorf("the archive holds %q, which is neither a file nor a directory nor a link", name)
 }
 
 func (w *writer) tar(r io.Reader) error {
@@ -210,7 +210,7 @@ func (w *writer) tarEntry(name string, h *tar.Header, t *tar.Reader) error {
 		}
 		return w.hardlink(name, target)
 	}
-	return fmt.Errorf("the archive holds %q, which is neither a file nor a folder nor a link", name)
+	return fmt.Errorf("the archive holds %q, which is neither a file nor a directory nor a link", name)
 }
 
 // hardlink copies a file that was already written, so that a later change of one does not

@@ -14,9 +14,9 @@ import (
 	"runtime"
 )
 
-// Write replaces the file at path, or makes it with the given permissions. A
-// file that exists keeps its permissions, and a symbolic link is followed. A device, such as
-// /dev/null, or a pipe is written to: a file in its place would break other programs.
+// Write replaces the file at path, or creates it with the given permissions. An existing
+// file keeps its permissions, and a symbolic link is followed. A device, such as /dev/null,
+// or a pipe is opened and written to, because replacing it would break other programs.
 func Write(path string, data []byte, perm fs.FileMode) error {
 	return WriteFrom(path, perm, bytesTo(data))
 }
@@ -39,7 +39,7 @@ func WriteFrom(path string, perm fs.FileMode, write func(io.Writer) error) error
 // special reports whether a path is a device, a pipe or a socket.
 func special(m fs.FileMode) bool { return !m.IsRegular() && !m.IsDir() && m&fs.ModeSymlink == 0 }
 
-// into writes to what exists at path.
+// into writes to an existing device, pipe or socket.
 func into(path string, write func(io.Writer) error) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
@@ -48,14 +48,14 @@ func into(path string, write func(io.Writer) error) error {
 	return errors.Join(write(f), f.Close())
 }
 
-// WriteMode replaces or makes the file at path with exactly the given
-// permissions. A symbolic link is replaced.
+// WriteMode replaces or creates the file at path with exactly the given permissions. It
+// replaces a symbolic link.
 func WriteMode(path string, data []byte, perm fs.FileMode) error {
 	return replace(path, perm, bytesTo(data))
 }
 
-// WriteUnlinked is Write, but a symbolic link is replaced, as by WriteMode: for names that a
-// checkout from elsewhere may bring along as links to files of the user.
+// WriteUnlinked is like Write, but replaces a symbolic link like WriteMode. It is for names
+// that a checkout may contain as links to files of the user.
 func WriteUnlinked(path string, data []byte, perm fs.FileMode) error {
 	if st, err := os.Lstat(path); err == nil {
 		switch {
@@ -68,9 +68,9 @@ func WriteUnlinked(path string, data []byte, perm fs.FileMode) error {
 	return replace(path, perm, bytesTo(data))
 }
 
-// WriteCopy is WriteMode for what is compared with its original whenever it is used, and
-// made again where it differs. Readers see the old content or the new; after a crash of the
-// machine the file may be empty.
+// WriteCopy is like WriteMode, for copies that are compared with the original before each
+// use. Readers see the old or the new content. After a crash of the machine the file may be
+// empty.
 func WriteCopy(path string, data []byte, perm fs.FileMode) error {
 	return swap(path, perm, bytesTo(data), func(*os.File) error { return nil })
 }
@@ -106,7 +106,7 @@ func swap(path string, perm fs.FileMode, write func(io.Writer) error, sync func(
 	if err != nil {
 		_ = os.Remove(f.Name())
 		if info, statErr := os.Stat(path); statErr == nil && info.IsDir() {
-			return &fs.PathError{Op: "write", Path: path, Err: errors.New("it is a folder")}
+			return &fs.PathError{Op: "write", Path: path, Err: errors.New("it is a directory")}
 		}
 	}
 	return named(err, path)

@@ -43,10 +43,10 @@ func TestWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := Write(filepath.Join(dir, "no", "f"), nil, 0o600); err == nil {
-		t.Error("written into a folder that does not exist")
+		t.Error("written into a directory that does not exist")
 	}
 	if err := Write(dir, nil, 0o600); err == nil {
-		t.Error("a folder was replaced")
+		t.Error("a directory was replaced")
 	}
 	check("three", 0o600)
 }

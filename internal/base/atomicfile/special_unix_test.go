@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// A pipe, or a device such as /dev/null, is written to. It is not replaced by a file, which only
-// root could do, and which would break every other program.
+// A pipe, or a device such as /dev/null, is written to and not replaced. Only root could
+// replace it, which would break every other program.
 func TestSpecialFiles(t *testing.T) {
 	dir := t.TempDir()
 	path, link := filepath.Join(dir, "pipe"), filepath.Join(dir, "link")
@@ -26,7 +26,7 @@ func TestSpecialFiles(t *testing.T) {
 		"Write, link":   func() error { return Write(link, []byte("text"), 0o600) },
 		"WriteUnlinked": func() error { return WriteUnlinked(path, []byte("text"), 0o600) },
 	} {
-		f, err := os.OpenFile(path, os.O_RDWR, 0) // keeps a writer from waiting
+		f, err := os.OpenFile(path, os.O_RDWR, 0) // prevents the writer from blocking
 		if err != nil {
 			t.Fatal(err)
 		}

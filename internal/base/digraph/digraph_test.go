@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// estate is a graph of n nodes, each of which needs up to two before it.
+// estate returns a graph of n nodes, each of which depends on up to two earlier ones.
 func estate(n int) []Node {
 	nodes := make([]Node, n)
 	for i := range nodes {
@@ -23,8 +23,8 @@ func estate(n int) []Node {
 	return nodes
 }
 
-// TestSizes draws graphs of several sizes: no boxes lie over each other, what a node
-// needs stands left of it, the text is sound XML, and the picture stays in shape.
+// TestSizes draws graphs of several sizes. Boxes do not overlap, dependencies are to the
+// left of a node, the text is valid XML, and the aspect ratio is limited.
 func TestSizes(t *testing.T) {
 	for _, n := range []int{0, 1, 10, 100, 1000} {
 		nodes := estate(n)
@@ -69,7 +69,7 @@ func wellFormed(t *testing.T, nodes []Node) string {
 	}
 }
 
-// TestText draws names that mean something in XML, long ones, kinds and a cycle.
+// TestText draws names with XML special characters, long names, all kinds, and a cycle.
 func TestText(t *testing.T) {
 	text := wellFormed(t, []Node{
 		{Name: "a<b>&\"c\"", Needs: []int{1}},
@@ -86,8 +86,8 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestLines holds that lines run below no box but those that they join: they turn where
-// their column ends.
+// TestLines checks that lines cross no box other than those that they connect: they turn at
+// the edge of their column.
 func TestLines(t *testing.T) {
 	nodes := []Node{{Name: "a"}, {Name: strings.Repeat("wide", 10)}, {Name: "b", Needs: []int{0}}, {Name: "c", Needs: []int{1}}}
 	spots, _, _ := Layout(nodes)
@@ -97,14 +97,14 @@ func TestLines(t *testing.T) {
 	if text := wellFormed(t, nodes); !strings.Contains(text, fmt.Sprintf(" %.0f %.1fL%.0f ", spots[0].End+8, spots[0].Y+boxHeight/2, spots[0].X+spots[0].Width+2)) {
 		t.Errorf("the line to a does not turn at the end of its column:\n%s", text)
 	}
-	// The only node of its layer stands in the middle of the others.
+	// The only node of a layer is vertically centered.
 	star := []Node{{Name: "root"}, {Name: "x", Needs: []int{0}}, {Name: "y", Needs: []int{0}}, {Name: "z", Needs: []int{0}}}
 	if spots, _, _ := Layout(star); spots[0].Row != 1 {
 		t.Errorf("the root stands in row %d", spots[0].Row)
 	}
 }
 
-// TestClean holds that no name changes how others are read, or what XML allows.
+// TestClean checks that no name changes how others are displayed, or is invalid XML.
 func TestClean(t *testing.T) {
 	for in, want := range map[string]string{
 		"live/a b": "live/a b", "日本語": "日本語", "a\u202eb": `a\u{202e}b`, "\x01": `\u{1}`, "a\tb\n": "a\tb\n", "\uffff": `\u{ffff}`, "a\xffb": "a\ufffdb",
@@ -119,7 +119,7 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// TestLarge draws a chain and a star of 20,000 nodes in time that grows with them.
+// TestLarge draws a chain and a star of 20,000 nodes in linear time.
 func TestLarge(t *testing.T) {
 	start := time.Now()
 	chain, star := make([]Node, 20000), make([]Node, 20000)
@@ -133,7 +133,7 @@ func TestLarge(t *testing.T) {
 	}
 }
 
-// A line that skips a layer goes around the boxes in it.
+// A line that skips a layer goes around its boxes.
 func TestRoute(t *testing.T) {
 	chain := []Node{{Name: "a"}, {Name: "b", Needs: []int{0}}, {Name: "c", Needs: []int{1}}, {Name: "d", Needs: []int{2, 0}}}
 	for _, nodes := range [][]Node{chain, estate(60), estate(300)} {

@@ -95,6 +95,6 @@ func TestLockKeepsOutOthersInProcess(t *testing.T) {
 
 func TestLockFails(t *testing.T) {
 	if _, err := Lock(context.Background(), filepath.Join(t.TempDir(), "no", "such")); err == nil {
-		t.Error("a lock without a folder")
+		t.Error("a lock without a directory")
 	}
 }

@@ -1,8 +1,8 @@
-// Package inside finds symbolic links that would lead what is written below a directory out
-// of it: a checkout can bring a link by the name of a directory that Terrace fills.
+// Package inside detects symbolic links below a directory that lead out of it: a checkout
+// can contain a link with the name of a directory that Terrace fills.
 //
-// Main function: Check. The one rule: whatever replaces, writes or removes files below a
-// directory that a checkout can fill asks Check first.
+// Main function: Check. The one rule: code calls Check before it replaces, writes or
+// removes files below a directory that a checkout can fill.
 package inside
 
 import (
@@ -15,9 +15,9 @@ import (
 	"strings"
 )
 
-// Check returns an error that names the first symbolic link among the parts of path below
-// root, path itself included. root may be a link, or be reached by links. Parts that do not exist are
-// not looked at. A path that is not below root is an error.
+// Check returns an error that names the first symbolic link in the part of path below root,
+// including path itself. root itself may be a link, or contain links. Missing parts are
+// ignored. A path that is not below root is an error.
 func Check(root, path string) error {
 	rel, err := filepath.Rel(root, path)
 	if err != nil {
@@ -46,8 +46,8 @@ func Check(root, path string) error {
 	return nil
 }
 
-// Below is Check for the first of some roots that path is below of; if there is none, nothing
-// is checked.
+// Below is like Check for the first of several roots that contains path. If none does, it
+// returns nil.
 func Below(path string, roots ...string) error {
 	for _, root := range roots {
 		if root == "" {
@@ -60,12 +60,12 @@ func Below(path string, roots ...string) error {
 	return nil
 }
 
-// dataNames are the names of what is in a data directory (.terraform). What begins with
-// ".terraform" is a file that is being replaced.
+// dataNames are the names of files in a data directory (.terraform). Other names that begin
+// with ".terraform" are files that are being replaced.
 var dataNames = []string{"cache", "environment", "modules", "plugin_path", "plugins", "providers", "terraform.tfstate", "terraform.tfstate.backup", "terrace-backend", "terrace-hooks.json"}
 
-// CheckData is Check for a path below a data directory. The data directory may be a link: to a
-// directory that holds nothing but what belongs into one.
+// CheckData is like Check for a path below a data directory. The data directory may be a
+// link to a directory that contains only files of a data directory.
 func CheckData(data, path string) error {
 	if info, err := os.Lstat(data); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		entries, err := os.ReadDir(data)

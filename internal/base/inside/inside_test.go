@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A data directory that is a link leads to another one, or to nothing.
+// A data directory may be a link to another data directory, or to a missing one.
 func TestCheckData(t *testing.T) {
 	dir := t.TempDir()
 	data := filepath.Join(dir, ".terraform")

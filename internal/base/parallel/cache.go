@@ -5,19 +5,19 @@ import (
 	"sync"
 )
 
-// A Cache computes a value once for each key. The zero Cache is empty and ready. Its
+// A Cache computes a value once for each key. The zero Cache is empty and ready to use. Its
 // methods may be called concurrently.
 //
 // The function that computes a value reports whether the value may be kept. A failure that
-// depends on the time or the place, such as one of the network, must not be kept: the next
-// caller tries again. Callers that were waiting for that value already get it too, so that
-// a server that does not answer is not asked by each of them in turn.
+// depends on the time or the environment, such as a network error, must not be kept, so
+// that the next caller tries again. Callers that are already waiting for the value get it
+// too, so that an unresponsive server is not called for each of them in turn.
 //
-// A caller whose context ends leaves nothing in the cache, whatever its function returns. A
-// caller that waited for it computes the value again.
+// If a caller's context ends, its value is not kept, whatever its function returns. Callers
+// that waited for it compute the value again.
 type Cache[K comparable, V any] struct {
-	// Stale reports whether a value that was kept has to be computed again; nil means that
-	// values are kept for as long as the Cache.
+	// Stale reports whether a kept value must be computed again. nil means that values are
+	// kept as long as the Cache.
 	Stale func(V) bool
 
 	mu      sync.RWMutex
@@ -32,10 +32,10 @@ type entry[V any] struct {
 	lost bool // there is no v: its caller was canceled or panicked
 }
 
-// Do returns the value of a key. The first caller computes it, and the others wait;
-// callers with different keys do not wait for each other. err is the cause for which ctx
-// ended while Do waited for another caller, otherwise nil. compute must not ask for its own
-// key. If it panics, it does so in its own caller.
+// Do returns the value of a key. The first caller computes it, and the others wait. Callers
+// with different keys do not wait for each other. err is the cause of the end of ctx if
+// that ended while Do waited for another caller, and otherwise nil. compute must not
+// request its own key. If compute panics, the panic is in its own caller.
 func (c *Cache[K, V]) Do(ctx context.Context, key K, compute func() (v V, keep bool)) (v V, err error) {
 	for {
 		e, mine := c.claim(key)
@@ -53,8 +53,8 @@ func (c *Cache[K, V]) Do(ctx context.Context, key K, compute func() (v V, keep b
 	}
 }
 
-// Local is Do for values that are computed from memory and local files, for which nobody
-// has to be asked: such a computation is short, so nothing interrupts it.
+// Local is like Do for values that are computed from memory and local files. Such a
+// computation is short, so it cannot be interrupted.
 func (c *Cache[K, V]) Local(key K, compute func() (v V, keep bool)) V {
 	for {
 		e, mine := c.claim(key)
@@ -67,7 +67,7 @@ func (c *Cache[K, V]) Local(key K, compute func() (v V, keep bool)) V {
 	}
 }
 
-// Pure is Local for values that depend on nothing but the key, so that they are always kept.
+// Pure is like Local for values that depend only on the key, so that they are always kept.
 func (c *Cache[K, V]) Pure(key K, compute func() V) V {
 	return c.Local(key, func() (V, bool) { return compute(), true })
 }
@@ -90,12 +90,12 @@ func (c *Cache[K, V]) Get(key K) (v V, ok bool) {
 	return v, false
 }
 
-// stale reports whether an entry that is done has to be replaced.
+// stale reports whether a completed entry must be replaced.
 func (c *Cache[K, V]) stale(e *entry[V]) bool {
 	return e.kept && c.Stale != nil && c.Stale(e.v)
 }
 
-// usable reports whether a caller may wait for an entry, or take its value.
+// usable reports whether a caller may wait for an entry, or use its value.
 func (c *Cache[K, V]) usable(e *entry[V]) bool {
 	if e == nil {
 		return false
@@ -111,7 +111,7 @@ func (c *Cache[K, V]) usable(e *entry[V]) bool {
 	}
 }
 
-// claim returns the entry of a key. mine means that the caller has to compute its value.
+// claim returns the entry of a key. mine means that the caller must compute its value.
 func (c *Cache[K, V]) claim(key K) (e *entry[V], mine bool) {
 	c.mu.RLock()
 	e = c.entries[key]
@@ -132,8 +132,8 @@ func (c *Cache[K, V]) claim(key K) (e *entry[V], mine bool) {
 	return e, true
 }
 
-// run computes the value of an entry. What was computed by a caller that is canceled then
-// is not kept, and is no value for those who wait.
+// run computes the value of an entry. The value of a canceled caller is not kept, and
+// waiting callers do not get it.
 func (c *Cache[K, V]) run(key K, e *entry[V], compute func() (V, bool), canceled func() bool) V {
 	defer func() {
 		if !e.kept {

@@ -1,11 +1,10 @@
-// Package parallel runs things in parallel: a loop over indexes (Each), a worklist
-// that grows while it is worked off (Work), a bounded queue of jobs (Queue), and
-// a cache that computes each key once and keeps no failures (Cache), and a limit with fair
-// turns (Turns).
+// Package parallel contains a parallel loop over indexes (Each), a worklist that may grow
+// meanwhile (Work), a bounded queue of jobs (Queue), a cache that computes each key once
+// and keeps no failures (Cache), and a fair semaphore (Turns).
 //
-// The one rule: whoever starts work here waits for it here. Each and Work.Do
-// return when everything is done, and the maker of a Queue calls Wait. Results
-// are kept by index or key, so that no order of arrival shows in them.
+// The one rule: a caller that starts work waits for it. Each and Work.Do return when all
+// work is done, and the creator of a Queue calls Wait. Results are stored by index or key,
+// so that they do not depend on the order of completion.
 package parallel
 
 import (
@@ -14,11 +13,10 @@ import (
 	"sync/atomic"
 )
 
-// Each calls f(0), …, f(n-1) from at most the given number of goroutines and
-// returns when all calls have returned. Results go into slots by index, which
-// needs no lock. With workers below 1 it takes as many as there are processors.
-// The calls begin in order of index; with one worker, or for n < 2, they run one
-// after the other on the caller's own goroutine.
+// Each calls f(0), …, f(n-1) from at most workers goroutines, and returns when all calls
+// have returned. Results can be stored by index without a lock. If workers is below 1, it
+// uses the number of processors. The calls begin in the order of the indexes. With one
+// worker, or for n < 2, all of them run on the caller's goroutine.
 func Each(n, workers int, f func(i int)) {
 	workers = min(atLeastOne(workers), n)
 	if workers < 2 {
@@ -45,7 +43,7 @@ func Each(n, workers int, f func(i int)) {
 	wg.Wait()
 }
 
-// Map is Each with a result for each index.
+// Map is like Each and returns the results in the order of the indexes.
 func Map[T any](n, workers int, f func(i int) T) []T {
 	out := make([]T, n)
 	Each(n, workers, func(i int) { out[i] = f(i) })

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// gauge measures how many callers are inside at a time.
+// gauge measures the maximum number of concurrent callers.
 type gauge struct{ now, most atomic.Int64 }
 
 func (g *gauge) in() {
@@ -57,7 +57,7 @@ func TestEach(t *testing.T) {
 func TestEachReallyRunsInParallel(t *testing.T) {
 	var meet sync.WaitGroup
 	meet.Add(3)
-	Each(3, 3, func(int) { // ends only if all three are inside at once
+	Each(3, 3, func(int) { // returns only if all three calls run at the same time
 		meet.Done()
 		meet.Wait()
 	})
@@ -120,8 +120,8 @@ func TestWorkTwice(t *testing.T) {
 	}
 }
 
-// Those who take a break hold nobody up, and no more run at a time than may. Who
-// comes first in a stretch of items is whom all others of it wait for.
+// Calls on a break do not block others, and the number of running calls is limited. The
+// first call in a range of items is the one that the others of the range wait for.
 func TestWorkBreaks(t *testing.T) {
 	for _, workers := range []int{1, 2, 8} {
 		for _, stretch := range []int{10, 4 * mostBreaks} {
@@ -143,7 +143,7 @@ func TestWorkBreaks(t *testing.T) {
 				first := !begun[i/stretch].Swap(true)
 				back := w.Break()
 				if first {
-					runtime.Gosched() // others take its place
+					runtime.Gosched() // other goroutines take the slot
 				} else {
 					<-gates[i/stretch]
 				}
@@ -210,7 +210,7 @@ func TestCacheGetDoesNotWait(t *testing.T) {
 		if _, ok := c.Get("a"); ok {
 			t.Error("Get returned a value that is still being computed")
 		}
-		return c.Pure("b", func() int { return 1 }) + 1 // other keys may be asked for
+		return c.Pure("b", func() int { return 1 }) + 1 // other keys may be requested
 	})
 	if v, _ := c.Get("a"); v != 2 {
 		t.Errorf("got %d", v)
@@ -229,7 +229,7 @@ func TestCachePanic(t *testing.T) {
 		})
 	}()
 	<-inside
-	if v := c.Pure("k", func() int { return 7 }); v != 7 { // waits, then computes anew
+	if v := c.Pure("k", func() int { return 7 }); v != 7 { // waits, and then computes the value again
 		t.Errorf("got %d", v)
 	}
 	if p := <-seen; p != "first" {
@@ -237,7 +237,7 @@ func TestCachePanic(t *testing.T) {
 	}
 }
 
-// A value that may not be kept goes to those who were waiting for it, and to nobody else.
+// A value that may not be kept is returned to waiting callers only.
 func TestCacheFailureIsNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c Cache[string, string]
@@ -268,7 +268,7 @@ func TestCacheFailureIsNotKept(t *testing.T) {
 	})
 }
 
-// A caller that is canceled leaves nothing behind, and who waited for it computes anew.
+// A canceled caller leaves no value, and a waiting caller computes it again.
 func TestCacheCanceledCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c Cache[string, string]
@@ -277,7 +277,7 @@ func TestCacheCanceledCaller(t *testing.T) {
 		wg.Go(func() {
 			v, err := c.Do(ctx, "k", func() (string, bool) {
 				<-ctx.Done()
-				return "canceled", true // as a function that takes no notice would say
+				return "canceled", true // like a function that ignores the cancellation
 			})
 			if v != "canceled" || err != nil {
 				t.Errorf("the canceled caller got %q, %v", v, err)
@@ -298,7 +298,7 @@ func TestCacheCanceledCaller(t *testing.T) {
 	})
 }
 
-// A caller whose own context ends does not wait for another one.
+// A caller whose own context ends does not wait for another caller.
 func TestCacheInterruptsWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c Cache[string, int]
@@ -337,7 +337,7 @@ func TestCacheStale(t *testing.T) {
 
 func TestQueue(t *testing.T) {
 	q := NewQueue(3)
-	q.Wait() // nothing to wait for
+	q.Wait() // returns immediately
 	var g gauge
 	var done atomic.Int64
 	for i := range 100 {
@@ -364,7 +364,7 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// Jobs on a break leave their places to others, and get one again when it ends.
+// Jobs on a break free their slots, and get a slot again when the break ends.
 func TestQueueBreak(t *testing.T) {
 	q := NewQueue(2)
 	var mu sync.Mutex

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// waiting is how many callers stand in lines.
+// waiting returns the number of waiting callers.
 func (t *Turns) waiting() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -21,7 +21,7 @@ func (t *Turns) waiting() int {
 	return n
 }
 
-// queued starts a caller and returns when it stands in its line.
+// queued starts a caller and returns when it is waiting in its queue.
 func queued(t *testing.T, turns *Turns, name string, then func()) {
 	t.Helper()
 	before := turns.waiting()

@@ -10,7 +10,7 @@ var words = [256]string{'t': "true", 'f': "false", 'n': "null"}
 
 const hex = "0123456789abcdef"
 
-// safe tells the bytes of a string that are written as they are.
+// safe contains the bytes that are not escaped in a string.
 var safe = func() (t [256]bool) {
 	for c := 0x20; c < 0x80; c++ {
 		t[c] = c != '"' && c != '\\' && c != '<' && c != '>' && c != '&'
@@ -18,8 +18,7 @@ var safe = func() (t [256]bool) {
 	return t
 }()
 
-// AppendString appends s as a JSON string. Bytes that are not UTF-8 become
-// U+FFFD.
+// AppendString appends s as a JSON string. Invalid UTF-8 becomes U+FFFD.
 func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	start := 0
@@ -66,8 +65,8 @@ func AppendString(dst []byte, s string) []byte {
 	return append(append(dst, s[start:]...), '"')
 }
 
-// appendEscaped appends the text of a JSON string, quotes included, with what
-// must not stand in HTML escaped; other escapes stay as they are.
+// appendEscaped appends the text of a JSON string with its quotes, and escapes characters
+// that are special in HTML. It keeps other escapes.
 func appendEscaped(dst, text []byte) []byte {
 	if bytes.IndexByte(text, '<') < 0 && bytes.IndexByte(text, '>') < 0 && bytes.IndexByte(text, '&') < 0 && bytes.IndexByte(text, 0xe2) < 0 {
 		return append(dst, text...)
@@ -86,10 +85,10 @@ func appendEscaped(dst, text []byte) []byte {
 	return append(dst, text[start:]...)
 }
 
-// AppendIndent appends compact JSON text with two spaces of indentation per
-// level, as json.Indent does. level is how many brackets are open in front of
-// the text, the result how many are open behind it: a text may be written in
-// pieces, if none ends with an opening bracket or within a token.
+// AppendIndent appends compact JSON text with two spaces of indentation per level, like
+// json.Indent. level is the number of open brackets before the text, and the result the
+// number after it. A text may be written in pieces, if no piece ends with an opening
+// bracket or within a token.
 func AppendIndent(dst, compact []byte, level int) ([]byte, int) {
 	for i := 0; i < len(compact); i++ {
 		switch c := compact[i]; c {
@@ -120,7 +119,7 @@ func AppendIndent(dst, compact []byte, level int) ([]byte, int) {
 	return dst, level
 }
 
-// stringEnd is the position behind the string that starts at i.
+// stringEnd returns the offset after the string that starts at i.
 func stringEnd(b []byte, i int) int {
 	for i++; i < len(b); i++ {
 		switch b[i] {
@@ -133,8 +132,8 @@ func stringEnd(b []byte, i int) int {
 	return len(b)
 }
 
-// maxIndent is the level from which on lines are not moved in any more, so that
-// a deeply nested document does not grow out of all proportion.
+// maxIndent is the maximum indentation in levels, so that the size of a deeply nested
+// document does not grow quadratically.
 const maxIndent = 128
 
 var spaces = "\n" + strings.Repeat("  ", maxIndent)
@@ -144,8 +143,8 @@ func appendNewLine(dst []byte, level int) []byte {
 	return append(dst, spaces[:1+2*min(max(level, 0), maxIndent)]...)
 }
 
-// Deeper reports whether arrays and objects are nested more than n deep in a
-// JSON text.
+// Deeper reports whether arrays and objects in a JSON text are nested more than n levels
+// deep.
 func Deeper(text []byte, n int) bool {
 	if len(text) <= n {
 		return false

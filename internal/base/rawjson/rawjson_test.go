@@ -8,7 +8,7 @@ import (
 	"testing/iotest"
 )
 
-// reference gives what encoding/json makes of a document.
+// reference returns the results of encoding/json for a document.
 func reference(b []byte) (compact, indented []byte, ok bool) {
 	if !json.Valid(b) {
 		return nil, nil, false
@@ -19,7 +19,7 @@ func reference(b []byte) (compact, indented []byte, ok bool) {
 	}
 	var ind bytes.Buffer
 	if len(b) > 1000 {
-		return compact, nil, true // indented it would be huge
+		return compact, nil, true // the indented text would be huge
 	}
 	if err := json.Indent(&ind, compact, "    ", "  "); err != nil {
 		return nil, nil, false

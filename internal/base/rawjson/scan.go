@@ -1,13 +1,13 @@
-// Package rawjson reads and writes JSON text without building trees of it:
-// state files are large, and most of what is in them passes through unchanged.
+// Package rawjson reads and writes JSON text without building trees: state files are large,
+// and most of their content is passed on unchanged.
 //
-// Main type: Scanner, which walks over a document, in memory or as it is read. The one rule:
-// text that came from outside goes through a Scanner once, which checks it; the
-// Append functions trust what they are given.
+// Main type: Scanner, which reads a document from memory or from a reader. The one rule:
+// text from outside is checked by a Scanner once; the Append functions do not check their
+// arguments.
 //
-// It accepts exactly RFC 8259, as encoding/json does, with nesting of at most
-// MaxDepth, and writes strings as encoding/json does: with <, >, &, U+2028 and
-// U+2029 escaped. That is what OpenTofu writes, so equal content is equal text.
+// A Scanner accepts exactly RFC 8259, like encoding/json, with at most MaxDepth levels.
+// Strings are written like encoding/json writes them, with <, >, &, U+2028 and U+2029
+// escaped. OpenTofu does the same, so equal content is equal text.
 package rawjson
 
 import (
@@ -19,44 +19,43 @@ import (
 	"math/bits"
 )
 
-// MaxDepth is how deep arrays and objects may be nested.
+// MaxDepth is the maximum nesting of arrays and objects.
 const MaxDepth = 10000
 
-// A Scanner walks over one JSON document. After an error, or past what it was
-// asked for, its position does not matter any more. The zero Scanner has
-// nothing to scan.
+// A Scanner reads one JSON document. After an error its position is undefined. The zero
+// Scanner reads an empty document.
 type Scanner struct {
 	b     []byte // the document, or the part of it that was read last
 	i     int
 	depth int
 
-	r    io.Reader // where more comes from; nil: b holds what there is
-	base int       // where b stands in the document
-	mark int       // from here on b is needed still, where holding says so
-	// holding tells that a text is gathered that starts at mark.
+	r    io.Reader // the source of further bytes; nil: b is complete
+	base int       // offset of b in the document
+	mark int       // if holding is set, the bytes from here on must be kept
+	// holding means that a text that starts at mark is being collected.
 	holding bool
 	err     error
 }
 
-// NewScanner starts at the front of a document. b must not change meanwhile.
+// NewScanner returns a scanner of a document. b must not change meanwhile.
 func NewScanner(b []byte) *Scanner { return &Scanner{b: b} }
 
-// NewReader starts at the front of a document that is read as it is scanned. What methods
-// return as a part of the document is valid until the next call only.
+// NewReader returns a scanner that reads its document from r. Parts of the document that
+// methods return are valid until the next call only.
 func NewReader(r io.Reader) *Scanner { return &Scanner{r: r} }
 
-// Err is the error of the reader. A document whose reader failed seems to end there.
+// Err returns the error of the reader. After a read error the document appears to end.
 func (s *Scanner) Err() error { return s.err }
 
-// How much is read at once: first a little, since most documents are small and many are read
-// at the same time, then twice as much each time.
+// Sizes of the buffer, in bytes. It starts small, because many small documents are read at
+// the same time, and then doubles.
 const (
 	firstRead = 4 << 10
 	readSize  = 128 << 10
 )
 
-// more reads on, so that there is text behind the present end of b, and reports whether
-// there is any. What is not needed any more makes room.
+// more reads further bytes into b and reports whether there were any. It discards bytes
+// that are not needed any more.
 func (s *Scanner) more() bool {
 	if s.r == nil {
 		return false
@@ -83,7 +82,7 @@ func (s *Scanner) more() bool {
 	return true
 }
 
-// has makes sure that n bytes follow, if the document has as many.
+// has ensures that n bytes follow, and returns false at the end of the document.
 func (s *Scanner) has(n int) bool {
 	for len(s.b)-s.i < n {
 		if !s.more() {
@@ -93,9 +92,9 @@ func (s *Scanner) has(n int) bool {
 	return true
 }
 
-// A SyntaxError says that a document is not JSON, or not of the expected form.
+// A SyntaxError reports that a document is not JSON, or not of the expected form.
 type SyntaxError struct {
-	Offset int // bytes from the front
+	Offset int // in bytes from the beginning
 	Msg    string
 }
 
@@ -105,11 +104,11 @@ func (s *Scanner) errorf(format string, args ...any) error {
 	return &SyntaxError{Offset: s.Offset(), Msg: fmt.Sprintf(format, args...)}
 }
 
-// Offset is the position in bytes from the front.
+// Offset returns the position in bytes from the beginning.
 func (s *Scanner) Offset() int { return s.base + s.i }
 
-// Peek returns the first byte of the next token, or 0 at the end: '{', '[',
-// '"', 't', 'f', 'n', '-' or a digit where a value starts.
+// Peek returns the first byte of the next token, or 0 at the end. A value starts with '{',
+// '[', '"', 't', 'f', 'n', '-' or a digit.
 func (s *Scanner) Peek() byte {
 	if s.i < len(s.b) && s.b[s.i] > ' ' {
 		return s.b[s.i]
@@ -145,7 +144,7 @@ func (s *Scanner) skipSpace() byte {
 
 const eightSpaces = 0x2020202020202020
 
-// End checks that nothing but white space is left.
+// End returns an error unless only white space is left.
 func (s *Scanner) End() error {
 	if c := s.Peek(); c != 0 || s.i < len(s.b) {
 		return s.errorf("there is text after the end of the document")
@@ -173,8 +172,8 @@ func (s *Scanner) open(c byte, want string) error {
 	return nil
 }
 
-// Object walks over an object and calls f for each property, which must
-// consume the value. The key is valid until it does.
+// Object reads an object and calls f for each property. f must consume the value. The key
+// is valid until then.
 func (s *Scanner) Object(f func(key []byte) error) error {
 	if err := s.open('{', "an object"); err != nil {
 		return err
@@ -192,7 +191,7 @@ func (s *Scanner) Object(f func(key []byte) error) error {
 		if err != nil {
 			return err
 		}
-		if s.r != nil && (s.i == len(s.b) || s.b[s.i] != ':') { // reading on takes its place
+		if s.r != nil && (s.i == len(s.b) || s.b[s.i] != ':') { // reading more bytes overwrites the key
 			key = bytes.Clone(key)
 		}
 		if s.Peek() != ':' {
@@ -215,7 +214,7 @@ func (s *Scanner) Object(f func(key []byte) error) error {
 	}
 }
 
-// Array walks over an array and calls f for each element, which must consume it.
+// Array reads an array and calls f for each element. f must consume the element.
 func (s *Scanner) Array(f func() error) error {
 	if err := s.open('[', "an array"); err != nil {
 		return err
@@ -242,7 +241,7 @@ func (s *Scanner) Array(f func() error) error {
 	}
 }
 
-// Null consumes null and reports whether it was there.
+// Null consumes null, if it is next, and reports whether it was.
 func (s *Scanner) Null() bool {
 	if s.Peek() == 'n' && s.has(4) && bytes.HasPrefix(s.b[s.i:], []byte("null")) {
 		s.i += 4
@@ -299,7 +298,7 @@ func (s *Scanner) bytes() ([]byte, error) {
 	return []byte(out), nil
 }
 
-// escapeLen is the length of the escape that b starts with, or 0.
+// escapeLen returns the length of the escape at the beginning of b, or 0.
 func escapeLen(b []byte) int {
 	if len(b) < 2 {
 		return 0
@@ -321,7 +320,7 @@ func escapeLen(b []byte) int {
 	return 0
 }
 
-// Number consumes a number and returns its text, a part of the document.
+// Number consumes a number and returns its text, which is part of the document.
 func (s *Scanner) Number() ([]byte, error) {
 	c := s.Peek()
 	if c != '-' && (c < '0' || c > '9') {
@@ -329,7 +328,7 @@ func (s *Scanner) Number() ([]byte, error) {
 	}
 	for {
 		n := numberLen(s.b[s.i:])
-		if s.i+max(n, -n) == len(s.b) && s.more() { // it may go on
+		if s.i+max(n, -n) == len(s.b) && s.more() { // the number may continue
 			continue
 		}
 		if n <= 0 {
@@ -341,8 +340,8 @@ func (s *Scanner) Number() ([]byte, error) {
 	}
 }
 
-// numberLen is the length of the number that b starts with, or else, negative, where it
-// ceases to be one.
+// numberLen returns the length of the number at the beginning of b. If it is invalid, the
+// result is the negative offset of the error.
 func numberLen(b []byte) int {
 	i := 0
 	if b[0] == '-' {

@@ -6,17 +6,17 @@ import (
 	"unicode/utf8"
 )
 
-// skipString consumes a string and returns its text, quotes included, a part of the
-// document; plain tells that it has no escapes and is valid UTF-8, so that the text
-// between its quotes is the string.
+// skipString consumes a string and returns its text with the quotes, which is part of the
+// document. plain reports that the text between the quotes is the string itself: it has no
+// escapes and is valid UTF-8.
 func (s *Scanner) skipString() (text []byte, plain bool, err error) {
-	n := 1 // bytes of it that were looked at
+	n := 1 // number of checked bytes
 	plain = true
 	ascii := true
 	for {
 		b := s.b[s.i:]
 		for n < len(b) {
-			if n+8 <= len(b) { // up to the next byte that needs a look, but eight at most
+			if n+8 <= len(b) { // up to the next special byte, but at most eight
 				w := unusual(binary.LittleEndian.Uint64(b[n:]))
 				n += bits.TrailingZeros64(w) / 8
 				if w == 0 {
@@ -60,15 +60,16 @@ func (s *Scanner) skipString() (text []byte, plain bool, err error) {
 	}
 }
 
-// unusual has the highest bit set of the first of eight bytes that is a quote, a backslash,
-// a control character or not ASCII, and none in front of that. It is 0 if there is none.
+// unusual finds the first of eight bytes that is a quote, a backslash, a control character
+// or not ASCII. In the result, the highest bit of that byte is set, and no bit before it.
+// The result is 0 if there is none.
 func unusual(w uint64) uint64 {
 	const ones, high = 0x0101010101010101, 0x8080808080808080
 	quote, slash := w^(ones*'"'), w^(ones*'\\')
 	return ((w - ones*0x20) | (quote - ones) | (slash - ones) | w) & high
 }
 
-// Skip consumes any value and returns its text, a part of the document.
+// Skip consumes any value and returns its text, which is part of the document.
 func (s *Scanner) Skip() ([]byte, error) {
 	s.Peek()
 	s.mark, s.holding = s.i, true
@@ -83,11 +84,11 @@ func (s *Scanner) Discard() error {
 	return err
 }
 
-// AppendCompact consumes any value and appends it to dst in canonical form:
-// without white space and with strings escaped as encoding/json escapes them.
+// AppendCompact consumes any value and appends it to dst in canonical form: without white
+// space, and with strings escaped like encoding/json escapes them.
 func (s *Scanner) AppendCompact(dst []byte) ([]byte, error) { return s.walk(dst, true) }
 
-// walk consumes one value without recursion. kinds is a stack of what is open.
+// walk consumes one value without recursion. kinds is the stack of open brackets.
 func (s *Scanner) walk(dst []byte, keep bool) ([]byte, error) {
 	var room [64]byte
 	kinds := room[:0]
@@ -102,7 +103,7 @@ func (s *Scanner) walk(dst []byte, keep bool) ([]byte, error) {
 			if keep {
 				dst = append(dst, c)
 			}
-			if next := s.Peek(); next != c+2 { // '}' and ']' follow two after their openers
+			if next := s.Peek(); next != c+2 { // in ASCII, '}' and ']' are two after their opening brackets
 				kinds = append(kinds, c)
 				if c == '{' {
 					var err error
@@ -141,7 +142,7 @@ func (s *Scanner) walk(dst []byte, keep bool) ([]byte, error) {
 				dst = append(dst, n...)
 			}
 		}
-		// A value has ended: close what ends with it, or go on to the next.
+		// After a value: close the brackets that end here, or continue with the next value.
 		for {
 			if len(kinds) == 0 {
 				return dst, nil
@@ -174,7 +175,7 @@ func (s *Scanner) walk(dst []byte, keep bool) ([]byte, error) {
 	}
 }
 
-// key consumes the name of a property and the colon behind it.
+// key consumes the name of a property and the colon after it.
 func (s *Scanner) key(dst []byte, keep bool) ([]byte, error) {
 	if s.Peek() != '"' {
 		return dst, s.unexpected("the name of a property")

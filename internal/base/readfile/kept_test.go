@@ -32,10 +32,10 @@ func TestKept(t *testing.T) {
 	write("one", time.Hour)
 	read("one", 1)
 	read("one", 0)
-	write("two", 2*time.Hour) // as long as the other
+	write("two", 2*time.Hour) // the same length as the other text
 	read("two", 1)
 	read("two", 0)
-	write("new", 0) // it may change again in the same moment
+	write("new", 0) // it may change again within the resolution of the time
 	read("new", 1)
 	read("new", 1)
 	write("old", time.Hour)

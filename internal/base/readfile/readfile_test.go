@@ -30,7 +30,7 @@ func TestWhole(t *testing.T) {
 			t.Errorf("no file: %v", err)
 		}
 		if _, err := read(dir); err == nil {
-			t.Error("a folder was read")
+			t.Error("a directory was read")
 		}
 		if b, err := read(os.DevNull); err != nil || len(b) != 0 {
 			t.Errorf("%s: %d bytes, %v", os.DevNull, len(b), err)

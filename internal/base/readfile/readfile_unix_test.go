@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Devices are refused at once, by any name.
+// Devices are rejected immediately, under any name.
 func TestDevices(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink("/dev/zero", link); err != nil {
@@ -39,8 +39,8 @@ func TestDevices(t *testing.T) {
 	}
 }
 
-// A named pipe is read while somebody writes, also one who begins later; nobody is waited for
-// in vain.
+// A named pipe is read until the writer closes it, even if it is opened for writing later.
+// Without a writer, reading ends after a timeout.
 func TestPipes(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -66,7 +66,7 @@ func TestPipes(t *testing.T) {
 	}
 }
 
-// What a shell makes of <(…) is read to its end.
+// A file from a shell's <(…) is read to its end.
 func TestStreams(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -72,7 +72,7 @@ func run(ctx context.Context, c Command, g *Children) error {
 // the plugin client. The streams are not connected.
 func Prepare(c Command) (*exec.Cmd, error) {
 	if c.Dir == "" {
-		return nil, fmt.Errorf("%s: no working folder was given for it", c.Path)
+		return nil, fmt.Errorf("%s: no working directory was given for it", c.Path)
 	}
 	path, err := LookPath(c.Path, c.Dir, c.Env)
 	if err != nil {

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// pace is the percentage that holds now; asking for it changes nothing.
+// pace returns the current percentage without changing it.
 func pace() int {
 	now := []metrics.Sample{{Name: "/gc/gogc:percent"}}
 	metrics.Read(now)
 	return int(now[0].Value.Uint64())
 }
 
-// awaitPace has the collector run until the percentage holds: what was expected ends
-// with a run, some time after it.
+// awaitPace runs garbage collections until the percentage is want. The effect of an
+// expectation ends some time after a collection.
 func awaitPace(t *testing.T, want int) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); pace() != want; time.Sleep(time.Millisecond) {
@@ -27,8 +27,8 @@ func awaitPace(t *testing.T, want int) {
 	}
 }
 
-// However many expect something before the collector runs, its pace is the usual
-// one afterwards, and what any of them expects later is heeded again.
+// After a collection the percentage is the usual one, whatever the number of expectations
+// before it. Later expectations have an effect again.
 func TestExpectHeap(t *testing.T) {
 	t.Setenv("GOGC", "")
 	t.Setenv("GOMEMLIMIT", "")
@@ -47,11 +47,12 @@ func TestExpectHeap(t *testing.T) {
 	if pace() <= usual {
 		t.Error("what is expected after the collector ran changes nothing")
 	}
-	awaitPace(t, usual) // nothing of it is left to come
+	awaitPace(t, usual) // no change is pending
 }
 
-// A heap that is to be left alone is so after each run of the collector, until what stays
-// of it is so much that the usual pace says later, or memory counts more.
+// The minimum heap size applies again after each collection, until the live heap is so
+// large that the usual percentage starts collections later, or memory is more important
+// than time.
 func TestLeaveHeap(t *testing.T) {
 	t.Setenv("GOGC", "")
 	t.Setenv("GOMEMLIMIT", "")
@@ -76,10 +77,10 @@ func TestLeaveHeap(t *testing.T) {
 	awaitPace(t, sparing)
 	small := collector{least: 1}
 	small.expect(1 << 40)
-	awaitPace(t, sparing) // as it was before: what stays is more than the least
+	awaitPace(t, sparing) // as before: the live heap is larger than the minimum
 }
 
-// runs is how often the collector ran.
+// runs returns the number of garbage collections.
 func runs() uint32 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -96,8 +97,8 @@ func TestExpectHeapLeavesUser(t *testing.T) {
 	}
 }
 
-// The heap is spared from then on, be it said before the heap was expected to grow,
-// between that and the collector's run, or after.
+// LimitHeap has an effect whether it is called before an expectation, between that and the
+// collection, or afterwards.
 func TestSpareHeap(t *testing.T) {
 	t.Setenv("GOGC", "")
 	t.Setenv("GOMEMLIMIT", "")
@@ -118,7 +119,7 @@ func TestSpareHeap(t *testing.T) {
 	}
 }
 
-// Beside plugins the collector runs less often, but where the heap is to be small.
+// With plugins there are fewer collections, unless the heap must stay small.
 func TestShareProcessors(t *testing.T) {
 	t.Setenv("GOGC", "")
 	t.Setenv("GOMEMLIMIT", "")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// advised reports whether the system was asked for large pages somewhere in the process.
+// advised reports whether large pages were requested for some memory of the process.
 func advised(t *testing.T) bool {
 	t.Helper()
 	maps, err := os.ReadFile("/proc/self/smaps")
@@ -21,8 +21,8 @@ func advised(t *testing.T) bool {
 	return false
 }
 
-// A heap that stays small is left alone; one that is about to become large is asked for
-// in large pages.
+// Large pages are not requested for a small heap. They are for a heap that is expected to
+// grow.
 func TestLargePages(t *testing.T) {
 	if _, err := os.Stat("/sys/kernel/mm/transparent_hugepage"); err != nil {
 		t.Skip("SKIP: this system has no large pages")

@@ -9,17 +9,17 @@ import (
 type stream struct {
 	f    *os.File
 	by   *unread
-	lost *Lost // gets the errors of Stdout; nil for Stderr, where nothing could be reported
+	lost *Lost // receives the errors of Stdout; nil for Stderr, whose errors cannot be reported
 }
 
-// An OutputError is the error of a write to Stdout or Stderr of the process. That of Stdout is
-// in System.Lost, and is reported when the command ends.
+// An OutputError is the error of a write to Stdout or Stderr of the process. The error of
+// Stdout is also recorded in System.Lost, and reported at the end of the command.
 type OutputError struct{ Err error }
 
 func (e *OutputError) Error() string { return e.Err.Error() }
 func (e *OutputError) Unwrap() error { return e.Err }
 
-// Write implements io.Writer. What nobody reads is dropped.
+// Write implements io.Writer. Output without a reader is dropped.
 func (s *stream) Write(p []byte) (int, error) {
 	n, err := s.f.Write(p)
 	if brokenPipe(err) && s.by.found() {
@@ -32,16 +32,16 @@ func (s *stream) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// A Lost knows which output of a command could not be written, as on a disk that is full. Its
-// methods may be called concurrently; a nil Lost notes nothing.
+// A Lost records which output of a command could not be written, for example because the
+// disk is full. Its methods may be called concurrently; a nil Lost records nothing.
 type Lost struct {
 	mu   sync.Mutex
 	what string
 	err  error
 }
 
-// Note notes an error of a write. what begins a sentence, such as "Standard output". Only the
-// first error is kept.
+// Note records a write error. what is the beginning of a sentence, such as "Standard
+// output". Only the first error is kept.
 func (l *Lost) Note(what string, err error) {
 	if l == nil || err == nil {
 		return
@@ -53,7 +53,8 @@ func (l *Lost) Note(what string, err error) {
 	}
 }
 
-// First returns the error that was noted first, and what could not be written; nil for none.
+// First returns the first recorded error, and the output that was lost; nil if there is
+// none.
 func (l *Lost) First() (what string, err error) {
 	if l == nil {
 		return "", nil
@@ -63,8 +64,7 @@ func (l *Lost) First() (what string, err error) {
 	return l.what, l.err
 }
 
-// unread is what streams of the process tell when nobody reads them any more, as the first
-// program in "terrace plan | head -1".
+// unread records that the reader of the output has ended, as in "terrace plan | head -1".
 type unread struct {
 	mu     sync.Mutex
 	gone   chan struct{} // nil until watch is called

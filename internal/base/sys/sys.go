@@ -56,8 +56,8 @@ type System struct {
 	// pipe; later output is dropped. Without Unread, the system may end the process then. It
 	// may be nil.
 	Unread func() <-chan struct{}
-	// Lost gets the errors of writes to Stdout, but for those that Unread drops. Commands add
-	// those of other files with their output. It may be nil.
+	// Lost receives the errors of writes to Stdout, except those dropped by Unread.
+	// Commands add the errors of other output files. It may be nil.
 	Lost *Lost
 
 	// ExpectHeap announces that the heap will grow by the given number of bytes. It may be
@@ -115,7 +115,7 @@ func Real() (*System, error) {
 	withoutSamples()
 	dir, err := os.Getwd()
 	if err != nil {
-		return nil, fmt.Errorf("cannot find the working folder: %w", err)
+		return nil, fmt.Errorf("cannot find the working directory: %w", err)
 	}
 	var gc collector
 	gc.begin()

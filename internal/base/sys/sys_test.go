@@ -84,7 +84,7 @@ func TestEnv(t *testing.T) {
 	}
 }
 
-// sh is a command that runs a shell script.
+// sh returns a command that runs a shell script.
 func sh(t *testing.T, script string) Command {
 	t.Helper()
 	return Command{Path: "/bin/sh", Args: []string{"-c", script}, Dir: t.TempDir(), Env: Env{"PATH=/usr/bin:/bin"}}
@@ -134,7 +134,7 @@ func TestRunKeepsOrderOfLines(t *testing.T) {
 	}
 }
 
-// values is a writer whose type cannot be compared.
+// values is a writer whose type is not comparable.
 type values []func([]byte)
 
 func (v values) Write(p []byte) (int, error) { v[0](p); return len(p), nil }
@@ -149,7 +149,7 @@ func TestRunWithWritersThatCannotBeCompared(t *testing.T) {
 	}
 }
 
-// failing is a writer that takes nothing.
+// failing is a writer whose writes fail.
 type failing struct{}
 
 func (failing) Write([]byte) (int, error) { return 0, errors.New("full") }
@@ -180,14 +180,14 @@ func TestRunInterrupted(t *testing.T) {
 	tests := []struct {
 		name, script string
 		grace        time.Duration
-		want         string // of what the child prints after "ready"
+		want         string // the expected output of the child after "ready"
 	}{
 		{"ends by itself", `trap 'echo bye; exit 0' INT; echo ready; while :; do sleep 0.02; done`, time.Hour, "bye\n"},
 		{"killed after grace", `trap '' INT; echo ready; while :; do sleep 0.02; done`, 50 * time.Millisecond, ""},
 		{"killed at once", `trap 'echo bye; exit 0' INT; echo ready; while :; do sleep 0.02; done`, -1, ""},
 	}
-	// What shells start in the background ignores interrupts, and so does what that
-	// starts, unless it listens, as the program does.
+	// Background processes of a shell ignore interrupts, and so do their children, unless
+	// they install a handler, as this program does.
 	heard := make(chan os.Signal, 1)
 	signal.Notify(heard, os.Interrupt)
 	defer signal.Stop(heard)
@@ -235,7 +235,7 @@ func TestRunKillsGrandchildren(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 6000 { // whoever inherits the dead may take a moment to bury them
+	for range 6000 { // init may take some time to reap the orphan
 		if !alive(pid) {
 			return
 		}
@@ -244,7 +244,7 @@ func TestRunKillsGrandchildren(t *testing.T) {
 	t.Errorf("process %d still runs", pid)
 }
 
-// alive tells whether a process runs; one that waits to be buried does not.
+// alive reports whether a process is running. A zombie is not.
 func alive(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if errors.Is(err, os.ErrNotExist) {
@@ -259,7 +259,7 @@ func TestRunDoesNotWaitForStraysAfterKill(t *testing.T) {
 		t.Skip("needs setsid")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	c := sh(t, `setsid sh -c 'echo $$; exec sleep 600' & wait`) // the stray leaves the group and holds the pipe
+	c := sh(t, `setsid sh -c 'echo $$; exec sleep 600' & wait`) // the grandchild leaves the process group and holds the pipe
 	c.Grace = -1
 	var out bytes.Buffer
 	c.Stdout = writerFunc(func(p []byte) (int, error) { defer cancel(); return out.Write(p) })
@@ -285,8 +285,8 @@ func TestRunRefuses(t *testing.T) {
 	if err := Run(ended, sh(t, "true")); !errors.Is(err, ErrInterrupted) || !errors.Is(err, context.Canceled) {
 		t.Errorf("context that has ended: %v", err)
 	}
-	if err := Run(t.Context(), Command{Path: "/bin/true"}); err == nil || !strings.Contains(err.Error(), "working folder") {
-		t.Errorf("no folder: %v", err)
+	if err := Run(t.Context(), Command{Path: "/bin/true"}); err == nil || !strings.Contains(err.Error(), "working directory") {
+		t.Errorf("no directory: %v", err)
 	}
 	if err := Run(t.Context(), Command{Path: "no-such-program", Dir: "/"}); !errors.Is(err, exec.ErrNotFound) {
 		t.Errorf("no program: %v", err)
@@ -313,7 +313,7 @@ func TestLookPath(t *testing.T) {
 	env := Env{"PATH=:.:bin:" + dir + "/bin:" + dir + "/other"}
 	tests := map[string]string{
 		"tool":              dir + "/bin/tool",
-		"data":              dir + "/other/data", // the first of that name cannot be run
+		"data":              dir + "/other/data", // the first file of that name is not executable
 		"./bin/tool":        dir + "/bin/tool",
 		dir + "/bin/tool":   dir + "/bin/tool",
 		"bin/data":          "",

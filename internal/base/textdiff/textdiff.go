@@ -1,8 +1,8 @@
-// Package textdiff shows how two texts differ, in the unified format.
+// Package textdiff compares two texts in the unified format.
 //
-// Main function: Unified. The one rule: what it writes can be read by patch, and is what
-// OpenTofu and Terragrunt print for the same change: the fewest lines that differ. Package
-// diff of go-internal matches only lines that are unique, and so replaces a closing brace
+// Main function: Unified. The one rule: patch can read the output, and it equals that of
+// OpenTofu and Terragrunt for the same change: the smallest number of changed lines.
+// Package diff of go-internal matches only unique lines, so it replaces a closing brace
 // between two changes.
 package textdiff
 
@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Unified is the difference of two texts with three lines of context; "" if there is
-// none. The names are those of its head.
+// Unified returns the difference of two texts with three lines of context, or "" if they
+// are equal. The header contains the names.
 func Unified(oldName, newName string, before, after []byte) string {
 	if bytes.Equal(before, after) {
 		return ""
@@ -92,8 +92,8 @@ type op struct {
 	line string
 }
 
-// compare finds the longest common lines, after what is equal at both ends was
-// set aside.
+// compare finds a longest common subsequence of lines, after removing equal lines at both
+// ends.
 func compare(a, b []string) []op {
 	var head, tail []op
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
@@ -111,8 +111,8 @@ func compare(a, b []string) []op {
 	return ops
 }
 
-// maxTable is how large the table of the longest common lines may be; larger
-// stretches are shown as replaced.
+// maxTable is the maximum size of the table of common subsequences. Larger ranges are shown
+// as replaced.
 const maxTable = 4 << 20
 
 func between(a, b []string) []op {

@@ -8,7 +8,7 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// Convert gives what cty gives, and fails where cty fails.
+// Convert returns the same results and errors as cty.
 func TestConvertIsCty(t *testing.T) {
 	str, num := cty.StringVal("a"), cty.NumberIntVal(1)
 	many := func(f func(i int) cty.Value) (out []cty.Value) {
@@ -50,7 +50,7 @@ func TestConvertIsCty(t *testing.T) {
 		for _, v := range values {
 			want, wantErr := convert.Convert(v, ty)
 			got, err := Convert(v, ty)
-			if (err == nil) != (wantErr == nil) || err == nil && !got.RawEquals(want) { // of several wrong elements cty names any
+			if (err == nil) != (wantErr == nil) || err == nil && !got.RawEquals(want) { // if several elements are wrong, cty names any of them
 				t.Errorf("%#v to %#v: %#v, %v; want %#v, %v", v, ty, got, err, want, wantErr)
 			}
 		}

@@ -19,7 +19,7 @@ func TestMeasuredBy(t *testing.T) {
 		}
 		v, want = cty.TupleVal([]cty.Value{v, v}), 2*n+1
 	}
-	for i := 0; i < 60; i++ { // as many values as nobody could count
+	for i := 0; i < 60; i++ { // 2^60 values
 		v = cty.TupleVal([]cty.Value{v, v})
 	}
 	if Measured(v) == nil {

@@ -25,20 +25,19 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("at %s: %s cannot be merged with %s", at, e.Right, e.Left)
 }
 
-// DeepMerge merges the later value b over the earlier value a, by the rule of
-// `deep_merge` in unit files:
+// DeepMerge merges the later value b over the earlier value a, by the rule of `deep_merge`
+// in unit files:
 //
 //   - maps and objects are merged key by key, recursively;
 //   - lists and tuples are concatenated, a's elements first; sets are united;
 //   - null replaces anything and is replaced by anything;
 //   - an unknown operand makes the result unknown;
-//   - a map against a non-null value that is none, or a list against a
-//     non-null value that is none, is a *ConflictError;
-//   - everything else, false and the empty string too: b.
+//   - a map or list, and a non-null value of another kind, are a *ConflictError;
+//   - for all other values, including false and "", the result is b.
 //
-// The result is of the operands' type where its elements allow that, else an
-// object or a tuple. Marks of a container go to the merged container; a value
-// that is replaced takes its marks with it.
+// The result has the type of the operands if its elements allow that, and otherwise it is
+// an object or a tuple. The merged container keeps the marks of both containers. The marks
+// of a replaced value are dropped.
 func DeepMerge(a, b cty.Value) (cty.Value, error) {
 	path := make(cty.Path, 0, 8)
 	v, err := deepMerge(a, b, path)

@@ -7,9 +7,9 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// FuzzDeepMerge checks the laws of deep merge on values from JSON: an empty
-// layer is neutral, scalars of the later layer win, and grouping does not
-// matter where nothing is null and no kinds conflict.
+// FuzzDeepMerge checks the laws of deep merge on values from JSON: an empty layer is
+// neutral, scalars of the later layer win, and merging is associative if there are neither
+// nulls nor conflicting kinds.
 func FuzzDeepMerge(f *testing.F) {
 	f.Add(`{"a":1,"l":[1]}`, `{"a":false,"l":["x"]}`, `{"b":{"c":null}}`)
 	f.Add(`{"a":{"b":[{}]}}`, `{"a":{"b":[]}}`, `{"a":{"b":[[]],"c":""}}`)

@@ -8,8 +8,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// TestSame holds Same to what it stands for, on values of the same few types that often
-// differ in one place.
+// TestSame compares Same with RawEquals, on values of a few types that often differ in one
+// part.
 func TestSame(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	equal := 0
@@ -35,7 +35,7 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// Identical are values that are one; those that are equal need not be.
+// Identical values are the same object; equal values need not be identical.
 func TestIdentical(t *testing.T) {
 	obj := func() cty.Value { return cty.ObjectVal(map[string]cty.Value{"a": cty.StringVal("x")}) }
 	a := obj()
@@ -47,7 +47,7 @@ func TestIdentical(t *testing.T) {
 	}
 }
 
-// changed is a value with some part exchanged for another, or none.
+// changed returns a value with at most one changed part.
 func changed(r *rand.Rand, v cty.Value) cty.Value {
 	all := 0
 	_ = cty.Walk(v, func(cty.Path, cty.Value) (bool, error) { all++; return true, nil })
@@ -116,7 +116,7 @@ func randomValue(r *rand.Rand, depth int) cty.Value {
 	return cty.ListVal([]cty.Value{v, v}[:1+r.IntN(2)])
 }
 
-// BenchmarkSame compares objects as resources have them.
+// BenchmarkSame compares objects that are typical of resources.
 func BenchmarkSame(b *testing.B) {
 	object := func() cty.Value {
 		return cty.ObjectVal(map[string]cty.Value{

@@ -2,10 +2,11 @@ package value
 
 import "github.com/zclconf/go-cty/cty"
 
-// Structural returns a value as its JSON text gives it back: lists and sets become tuples,
-// maps become objects, null has no type, and zero has no sign. Marks stay where they are. An unknown list, set
-// or map becomes unknown without a type, since its elements decide it; keep leaves it as it
-// is, for a caller that converts the value to a type without any in it.
+// Structural returns a value as it is after encoding it to JSON and decoding it: lists and
+// sets become tuples, maps become objects, null has no type, and zero has no sign. Marks
+// are kept. An unknown list, set or map becomes unknown without a type, because its
+// elements determine the type. keep leaves it unchanged, for callers that convert the
+// result to another type.
 func Structural(v cty.Value, keep bool) cty.Value {
 	bare, marks := v.Unmark()
 	ty := bare.Type()

@@ -13,7 +13,7 @@ func TestStructural(t *testing.T) {
 	unknownList, secret := cty.UnknownVal(cty.List(cty.String)), s("x").Mark(value.Hidden)
 	for _, c := range []struct {
 		name          string
-		v, want, kept cty.Value // kept: with keep; the zero value means that it is the same
+		v, want, kept cty.Value // kept is the result with keep; the zero value means that it equals want
 	}{
 		{"text", s("a"), s("a"), cty.NilVal},
 		{"list", list, cty.TupleVal([]cty.Value{s("a")}), cty.NilVal},

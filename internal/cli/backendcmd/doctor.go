@@ -23,10 +23,10 @@ import (
 func Doctor() command.Command {
 	return command.Command{
 		Name: "backend doctor", Synopsis: "Check the configured backend", Usage: "[options]", Uses: command.Backends, Units: command.InUnit | command.OnlyReads,
-		Help: `Checks the backend of the working folder end to end: credentials, listing and
-reading, whether a lock excludes a second one, conditional writes, and, where
-the service reports them, versioning, encryption at rest and the clock. Prints
-what is missing and which permission it needs. The state is not touched.
+		Help: `Checks the backend of the working directory end to end: credentials, listing
+and reading, whether a lock excludes a second one, conditional writes, and,
+where the service reports them, versioning, encryption at rest and the clock.
+Prints what is missing and which permission it needs. The state is not touched.
 
 Where init has yet to run, since something is missing, the backend that the
 configuration names is checked, with what -backend-config adds.`,

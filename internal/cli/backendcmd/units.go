@@ -22,7 +22,7 @@ func Commands() []command.Command {
 	return []command.Command{
 		{
 			Name: "backend", Synopsis: "Check, make and move what keeps states", Usage: "<subcommand> [options] [args]",
-			Help: `Commands that check the backend of the working folder, and that make what
+			Help: `Commands that check the backend of the working directory, and that make what
 keeps the states of units, delete a state, and move one to another unit.`,
 			Prepare: command.Group,
 		},
@@ -60,7 +60,7 @@ describes, for the backends s3 and gcs: with versioning, encryption, access
 logs, a policy and no public access. A bucket that exists is updated to the
 configuration, unless disable_bucket_update is set. Running the command again
 changes nothing. Units with disable_init in remote_state are left out.`,
-		Examples: []command.Example{{Line: "backend bootstrap --all", Text: "Create the buckets and tables of all units below the folder."}},
+		Examples: []command.Example{{Line: "backend bootstrap --all", Text: "Create the buckets and tables of all units below the directory."}},
 		Prepare: func() (flag.Flags, command.Run) {
 			o := &unitOptions{f: &unitflags.Flags{}}
 			return o.declare("backend bootstrap", runBootstrap)
@@ -76,7 +76,7 @@ func deleteState() command.Command {
 		Help: `Deletes the state of the unit from its backend, under its lock. The objects in
 the state are not destroyed, and no longer managed. If the backend keeps no old
 versions, so that the state could not be restored, --force is needed.`,
-		Examples: []command.Example{{Line: "backend delete", Text: "Delete the state of the unit in this folder, after a confirmation."}},
+		Examples: []command.Example{{Line: "backend delete", Text: "Delete the state of the unit in this directory, after a confirmation."}},
 		Prepare: func() (flag.Flags, command.Run) {
 			o := &unitOptions{f: &unitflags.Flags{}}
 			own := append(o.lock.Flags(), flag.Bool(&o.force, "force", "Delete the state even if it could not be restored.").WithTwoDashes().Variables("TG_FORCE"))
@@ -95,7 +95,7 @@ is renamed. The state is copied with its lineage and serial under both locks,
 read back, and deleted from its old place. The types of the backends may
 differ. It is an error if there is a state in the new place already. A move
 that was interrupted can be run again.`,
-		Args:     []command.Arg{{Name: "SRC-UNIT", Help: "The folder of the unit whose state is moved."}, {Name: "DST-UNIT", Help: "The folder of the unit that gets the state."}},
+		Args:     []command.Arg{{Name: "SRC-UNIT", Help: "The directory of the unit whose state is moved."}, {Name: "DST-UNIT", Help: "The directory of the unit that gets the state."}},
 		Examples: []command.Example{{Line: "backend migrate old-name new-name", Text: "Move the state of a unit that was renamed."}},
 		Prepare: func() (flag.Flags, command.Run) {
 			o := &unitOptions{f: &unitflags.Flags{}}
@@ -222,7 +222,7 @@ func (o *unitOptions) lockOptions() estate.LockOptions {
 
 func runMove(ctx context.Context, c *command.Call, o *unitOptions) int {
 	if len(c.Args) != 2 {
-		return c.UsageError("Two units are needed", "Name the folder of the unit whose state is moved, and that of the unit that gets it.")
+		return c.UsageError("Two units are needed", "Name the directory of the unit whose state is moved, and that of the unit that gets it.")
 	}
 	eo, ds := o.options(c, "init")
 	if ds.HasErrors() {

@@ -33,14 +33,14 @@ func Command() command.Command {
 		Help: `Lists the modules, units, stacks and templates in repositories and in modules
 of registries, with the title, the description and the tags of their READMEs.
 The argument says where to look; without it, the catalog block of the nearest
-terragrunt.hcl or root.hcl in the working folder or above; without that, the
-working folder. Folders named in .terragrunt-catalog-ignore at the root of a
-repository are left out.
+terragrunt.hcl or root.hcl in the working directory or above; without that, the
+working directory. Directories named in .terragrunt-catalog-ignore at the root
+of a repository are left out.
 
 On a terminal the list can be browsed: arrows, / to search, tab for one kind,
 enter to read, s to scaffold the selected component, ? for all keys. Otherwise
 it is printed.`,
-		Args: []command.Arg{{Name: "SOURCE", Optional: true, Help: "A folder, a repository, or a module of a registry as tfr://HOST/NAMESPACE/NAME/SYSTEM.", Complete: flag.Folders}},
+		Args: []command.Arg{{Name: "SOURCE", Optional: true, Help: "A directory, a repository, or a module of a registry as tfr://HOST/NAMESPACE/NAME/SYSTEM.", Complete: flag.Folders}},
 		Examples: []command.Example{
 			{Line: "catalog", Text: "Browse the repositories in the catalog block of the estate."},
 			{Line: "catalog github.com/acme/modules --format md", Text: "Print a whole repository as one document."},
@@ -51,7 +51,7 @@ it is printed.`,
 			f, o := &unitflags.Flags{}, &options{root: "root.hcl"}
 			fs := flag.Flags{
 				flag.Text(&o.format, "format", "FORMAT", "tui, the list to browse; list; jsonl, an object a line; md, a document.").Among("tui", "list", "jsonl", "md").Variables("TG_FORMAT"),
-				flag.Text(&o.ignoreFile, "ignore-file", "PATH", "More folders to leave out, in the form of .terragrunt-catalog-ignore.").Variables("TG_IGNORE_FILE").Completes(flag.Files),
+				flag.Text(&o.ignoreFile, "ignore-file", "PATH", "More directories to leave out, in the form of .terragrunt-catalog-ignore.").Variables("TG_IGNORE_FILE").Completes(flag.Files),
 				flag.Text(&o.root, "root-file-name", "NAME", "The file with the catalog block, which new units include, root.hcl by default.").Variables("TG_ROOT_FILE_NAME"),
 				flag.Bool(&o.noRoot, "no-include-root", "New units include no root file.").Variables("TG_NO_INCLUDE_ROOT"),
 				flag.Ignored("no-shell", "", "").Variables("TG_NO_SHELL"),

@@ -145,7 +145,7 @@ func (r *reader) read(ctx context.Context, given string) ([]catalog.Component, d
 	switch {
 	case local:
 		if info, err := os.Stat(root); err != nil || !info.IsDir() {
-			return nil, diag.Errorf(diag.CodeEstateModuleNotFound, nil, "Module not found", "The source %q of the catalog is not a folder.", root)
+			return nil, diag.Errorf(diag.CodeEstateModuleNotFound, nil, "Module not found", "The source %q of the catalog is not a directory.", root)
 		}
 	case strings.HasPrefix(root, "tfr://"):
 		v, err := modules.NewestVersion(ctx, r.Call.Directory, r.cfg, root)

@@ -123,7 +123,7 @@ func Shells() []string { return []string{"bash", "fish", "zsh"} }
 // script calls the hidden command __complete for candidates.
 func (t *Table) Script(shell string) string {
 	text := map[string]string{
-		"bash": `# bash completion for PROGRAM: source it, or put it into bash-completion's folder.
+		"bash": `# bash completion for PROGRAM: source it, or put it into bash-completion's directory.
 _PROGRAM() {
 	local line="${COMP_LINE:0:COMP_POINT}" out
 	local -a words
@@ -147,7 +147,7 @@ _PROGRAM() {
 complete -F _PROGRAM PROGRAM
 `,
 		"zsh": `#compdef PROGRAM
-# zsh completion for PROGRAM: put it into a folder of $fpath as _PROGRAM, or source it.
+# zsh completion for PROGRAM: put it into a directory of $fpath as _PROGRAM, or source it.
 _PROGRAM() {
 	local -a out
 	out=("${(@f)$(PROGRAM __complete -- "${(@)words[2,CURRENT]}" 2>/dev/null)}")

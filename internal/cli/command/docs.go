@@ -103,7 +103,7 @@ func (t *Table) Man(c *Command) string {
 	}
 	fmt.Fprintf(&b, ".TH %s 1\n.SH NAME\n", roff(strings.ToUpper(name)))
 	if c == nil {
-		fmt.Fprintf(&b, "%s \\- infrastructure as code, for one folder or many units\n.SH SYNOPSIS\n%s [global options] <subcommand> [args]\n.SH COMMANDS\n", t.Program, t.Program)
+		fmt.Fprintf(&b, "%s \\- infrastructure as code, for one directory or many units\n.SH SYNOPSIS\n%s [global options] <subcommand> [args]\n.SH COMMANDS\n", t.Program, t.Program)
 		for _, c := range t.shown() {
 			fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", roff(c.Name), roff(c.Synopsis))
 		}

@@ -33,7 +33,7 @@ func Commands() []command.Command {
 	return []command.Command{
 		{
 			Name: "config", Synopsis: "Show the effective configuration and its files",
-			Help: `Shows what the files of the working folder mean, with override files merged
+			Help: `Shows what the files of the working directory mean, with override files merged
 in. Nothing is evaluated.`,
 			Exits: []command.Exit{{Code: command.NoCommand, Help: "No command was given behind it, and the help was shown."}},
 			Prepare: func() (flag.Flags, command.Run) {
@@ -46,14 +46,14 @@ in. Nothing is evaluated.`,
 		{
 			Name: "config files", Synopsis: "List configuration files with their roles", Usage: "[options]",
 			Units: command.InUnit | command.Uninitialized | command.OnlyReads,
-			Help: `Lists the configuration files of the working folder in the order in which
+			Help: `Lists the configuration files of the working directory in the order in which
 they are loaded, each with its role: base, override and which, shadowed by
 another file, a test, or ignored and why.`,
 			Prepare: func() (flag.Flags, command.Run) {
 				o := &configFilesOptions{}
 				fs := flag.Flags{
 					flag.Bool(&o.json, "json", "Produce output in a machine-readable JSON format."),
-					flag.Text(&o.module, "module", "ADDR", "List the files of the module that a call brings in, such as module.app, instead of those in the working folder."),
+					flag.Text(&o.module, "module", "ADDR", "List the files of the module that a call brings in, such as module.app, instead of those in the working directory."),
 				}
 				return append(append(fs, moduleVars(&o.vars)...), flag.NoColor()), func(ctx context.Context, c *command.Call) int {
 					if len(c.Args) > 0 {
@@ -66,7 +66,7 @@ another file, a test, or ignored and why.`,
 		{
 			Name: "config show", Synopsis: "Print the merged configuration", Usage: "[options] [ADDR]",
 			Units: command.InUnit | command.Uninitialized | command.OnlyReads,
-			Help: `Prints the module in the working folder, with its override files merged in,
+			Help: `Prints the module in the working directory, with its override files merged in,
 as configuration that could replace the files. No values are evaluated. The
 arguments of backend, cloud and encryption blocks and the credentials in
 addresses are hidden unless -show-sensitive is set.
@@ -82,7 +82,7 @@ moved, removed, import.`,
 				fs := flag.Flags{
 					flag.Bool(&o.json, "json", "Write JSON syntax, as for a .tf.json file."),
 					flag.Bool(&o.origins, "origins", "Add a comment to each argument and block that says where it was set and what it replaced. With -json, this is the property \"//\" of each block."),
-					flag.Text(&o.module, "module", "ADDR", "Print the module that a call brings in, such as module.app, instead of the one in the working folder."),
+					flag.Text(&o.module, "module", "ADDR", "Print the module that a call brings in, such as module.app, instead of the one in the working directory."),
 					flag.Bool(&o.reveal, "show-sensitive", "Show the arguments of backend, cloud and encryption blocks, and credentials in addresses."),
 				}
 				return append(append(fs, moduleVars(&o.vars)...), flag.NoColor()), func(ctx context.Context, c *command.Call) int {

@@ -35,7 +35,7 @@ one: aws_instance.web.tags["Name"], module.app["a"].var.size, local.tags.env,
 provider.aws.west.region. Nested blocks are counted from 0, those that
 dynamic blocks make too: aws_security_group.web.ingress[1].from_port.
 
-In the folder of a unit, ADDRESS may also name a part of the unit, such as
+In the directory of a unit, ADDRESS may also name a part of the unit, such as
 inputs.tags.team or remote_state.config.key, and --module and --config choose
 the unit.
 

@@ -39,7 +39,7 @@ func (j *JSON) Use(r *report.Reporter) (ok bool) { return r.UseJSON(j.On, j.Into
 // TestDirectory returns -test-directory.
 func TestDirectory(into *string) flag.Flag {
 	*into = "tests"
-	return flag.Text(into, "test-directory", "path", "The folder of test files, \"tests\" by default.").Completes(flag.Folders)
+	return flag.Text(into, "test-directory", "path", "The directory of test files, \"tests\" by default.").Completes(flag.Folders)
 }
 
 // View returns the flags that every command accepts, before and after arguments.

@@ -38,11 +38,11 @@ func Command() command.Command {
 		Help: `Rewrites configuration files to a canonical format: those with the
 extensions .tf, .tofu, .tfvars, .tftest.hcl and .tofutest.hcl.
 
-A target is a file, a folder, or "-" for standard input, whose result is
-printed. Without one it is the current folder.`,
-		Args: []command.Arg{{Name: "target", Help: "A file, a folder, or \"-\".", Optional: true, Repeated: true, Complete: flag.Files}},
+A target is a file, a directory, or "-" for standard input, whose result is
+printed. Without one it is the current directory.`,
+		Args: []command.Arg{{Name: "target", Help: "A file, a directory, or \"-\".", Optional: true, Repeated: true, Complete: flag.Files}},
 		Examples: []command.Example{
-			{Line: "fmt -recursive", Text: "Format everything below this folder."},
+			{Line: "fmt -recursive", Text: "Format everything below this directory."},
 			{Line: "fmt -check -diff", Text: "Show what is not formatted, and end with 3 if anything is not."},
 		},
 		Exits: []command.Exit{{Code: 0, Help: "Everything is formatted."}, {Code: 2, Help: "A file has a mistake, or cannot be read or written."}, {Code: 3, Help: "With -check: something is not formatted."}},
@@ -53,7 +53,7 @@ printed. Without one it is the current folder.`,
 				flag.Bool(&o.write, "write", "Write the files. Always off with standard input or -check."),
 				flag.Bool(&o.diff, "diff", "Show what changes."),
 				flag.Bool(&o.check, "check", "Write nothing, and end with 3 if a file is not formatted."),
-				flag.Bool(&o.recursive, "recursive", "Format what is in subfolders too."),
+				flag.Bool(&o.recursive, "recursive", "Format what is in subdirectories too."),
 				flag.NoColor(),
 			}
 			return fs, func(_ context.Context, c *command.Call) int { return run(c, o) }

@@ -57,13 +57,13 @@ such as workspaces, addresses, units and variable files.`,
 		},
 		{
 			Name: "man", Synopsis: "Write man pages", Usage: "<DIR>",
-			Help:     "Writes a man page for the program and one for each command to a folder.",
-			Args:     []command.Arg{{Name: "DIR", Help: "The folder, such as /usr/local/share/man/man1.", Complete: flag.Folders}},
-			Examples: []command.Example{{Line: "man ~/.local/share/man/man1", Text: "Write the pages to a folder that man searches."}},
+			Help:     "Writes a man page for the program and one for each command to a directory.",
+			Args:     []command.Arg{{Name: "DIR", Help: "The directory, such as /usr/local/share/man/man1.", Complete: flag.Folders}},
+			Examples: []command.Example{{Line: "man ~/.local/share/man/man1", Text: "Write the pages to a directory that man searches."}},
 			Prepare: func() (flag.Flags, command.Run) {
 				return nil, func(_ context.Context, c *command.Call) int {
 					if len(c.Args) != 1 {
-						return c.UsageError("Folder required", "Name the folder that the pages are written to.")
+						return c.UsageError("Directory required", "Name the directory that the pages are written to.")
 					}
 					return pages(c, c.Path(c.Arg(0)))
 				}

@@ -23,11 +23,11 @@ aws_instance.web.tags["Name"], var.region or local.names.`},
 		{Name: "units", Synopsis: "Units and estates", Text: `
 Units and estates
 
-A folder with a terragrunt.hcl is a unit: a module with its inputs, a state of
-its own, and dependencies on other units. Each module block of an environment
-file is a unit too. All units below a folder are an estate.
+A directory with a terragrunt.hcl is a unit: a module with its inputs, a state
+of its own, and dependencies on other units. Each module block of an environment
+file is a unit too. All units below a directory are an estate.
 
-  plan, apply, ...          in the folder of a unit: on that unit
+  plan, apply, ...          in the directory of a unit: on that unit
   run --all plan            on all units below, in the order of their dependencies
   run --filter QUERY plan   on some of them
   find, list, dag graph     the units, and their dependencies
@@ -40,7 +40,7 @@ Values of variables
 Later ones replace earlier ones:
 
   1. the default in the variable block
-  2. the inputs of the unit, in the folder of one
+  2. the inputs of the unit, in the directory of one
   3. the environment: TF_VAR_name
   4. terraform.tfvars, then terraform.tfvars.json
   5. *.auto.tfvars and *.auto.tfvars.json, by name

@@ -57,7 +57,7 @@ block. "import" blocks in the configuration do the same as part of a plan.`,
 		Prepare: func() (flag.Flags, command.Run) {
 			o := &options{input: true, parallelism: 10}
 			fs := flag.Flags{
-				flag.Text(&o.config, "config", "path", "The folder of the configuration, if it is not the working folder.").Completes(flag.Folders),
+				flag.Text(&o.config, "config", "path", "The directory of the configuration, if it is not the working directory.").Completes(flag.Folders),
 				flag.Bool(&o.input, "input", "Do not ask for input. Missing variables are errors then."),
 			}
 			fs = append(append(fs, o.state.Lock.Flags()...), flag.NoColor(),

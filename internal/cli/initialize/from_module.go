@@ -15,7 +15,7 @@ import (
 func copyModule(ctx context.Context, c *command.Call, src string) diag.List {
 	entries, err := os.ReadDir(c.Dir)
 	if err != nil {
-		return diag.Errorf(diag.CodeFilesRead, nil, "Failed to read the working folder", "%s.", err)
+		return diag.Errorf(diag.CodeFilesRead, nil, "Failed to read the working directory", "%s.", err)
 	}
 	for _, e := range entries {
 		if e.Name() != ".terraform" {

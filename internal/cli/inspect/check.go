@@ -19,8 +19,8 @@ func Check() command.Command {
 	return command.Command{
 		Name: "estate check", Synopsis: "Check all units and the values that they pass to each other", Usage: "[options]",
 		Units: command.TakesUnitFlags,
-		Help: `Checks all units below the working folder, and the outputs that they read from
-each other, without state, credentials or providers.`,
+		Help: `Checks all units below the working directory, and the outputs that they read
+from each other, without state, credentials or providers.`,
 		Prepare: func() (flag.Flags, command.Run) {
 			f, j := &unitflags.Flags{}, flags.JSON{}
 			fs := append(flag.Flags{flag.Bool(&j.On, "json", "Print messages as JSON.")}, f.DeclareFor(false)...)

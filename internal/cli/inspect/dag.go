@@ -21,7 +21,7 @@ func DAGGraph() command.Command {
 	return command.Command{
 		Name: "dag graph", Synopsis: "Draw the units' dependencies in DOT", Usage: "[options]",
 		Units: command.TakesUnitFlags,
-		Help: `Draws the units below the working folder and what they need, in DOT or as
+		Help: `Draws the units below the working directory and what they need, in DOT or as
 SVG, a picture that every browser shows.`,
 		Prepare: func() (flag.Flags, command.Run) {
 			o := &listOptions{units: &unitflags.Flags{}}

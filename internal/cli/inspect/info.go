@@ -19,9 +19,10 @@ import (
 // Info declares info print.
 func Info() command.Command {
 	return command.Command{
-		Name: "info print", Synopsis: "Show the files, folders, role and program of a unit", Usage: "[options]", Units: command.TakesUnitFlags,
-		Help: `Prints, as JSON, the configuration file of the unit, the folder that its module
-is downloaded to and runs in, the IAM role, and the program that runs it.`,
+		Name: "info print", Synopsis: "Show the files, directories, role and program of a unit", Usage: "[options]", Units: command.TakesUnitFlags,
+		Help: `Prints, as JSON, the configuration file of the unit, the directory that its
+module is downloaded to and runs in, the IAM role, and the program that runs
+it.`,
 		Prepare: func() (flag.Flags, command.Run) {
 			f, binary := &unitflags.Flags{}, ""
 			tf := flag.Text(&binary, "tf-path", "PATH", "The program to name in terraform_binary.").WithTwoDashes().Variables("TG_TF_PATH").Completes(flag.Files)

@@ -24,11 +24,11 @@ import (
 func Commands() []command.Command {
 	return []command.Command{
 		findCmd(), List(),
-		{Name: "dag", Synopsis: "Show how units depend on each other", Usage: "graph [options]", Help: "Draws the dependencies between the units below the working folder.", Prepare: command.Group},
+		{Name: "dag", Synopsis: "Show how units depend on each other", Usage: "graph [options]", Help: "Draws the dependencies between the units below the working directory.", Prepare: command.Group},
 		DAGGraph(), Render(),
-		{Name: "estate", Synopsis: "Work on all units below the working folder", Usage: "check [options]", Help: "Works on all units below the working folder as a whole.", Prepare: command.Group},
+		{Name: "estate", Synopsis: "Work on all units below the working directory", Usage: "check [options]", Help: "Works on all units below the working directory as a whole.", Prepare: command.Group},
 		Check(), Validate(),
-		{Name: "info", Synopsis: "Show the files, folders, role and program of a unit", Usage: "print [options]", Help: Info().Help, Prepare: command.Group},
+		{Name: "info", Synopsis: "Show the files, directories, role and program of a unit", Usage: "print [options]", Help: Info().Help, Prepare: command.Group},
 		Info(),
 	}
 }
@@ -41,12 +41,12 @@ func (o *listOptions) declare(name string, own ...flag.Flag) flag.Flags {
 	o.format = "text"
 	fs := append(flag.Flags(own),
 		flag.Bool(&o.dag, "dag", "Sort units by their dependencies, as they would run."),
-		flag.Bool(&o.noHidden, "no-hidden", "Leave out units in hidden folders."),
+		flag.Bool(&o.noHidden, "no-hidden", "Leave out units in hidden directories."),
 		flag.Bool(&o.dependencies, "dependencies", "Add the dependencies of each unit."),
 		flag.Text(&o.as, "as", "COMMAND", "Select and sort units as a run of this command would.").Completes(flag.Commands),
 		flag.Text(&o.as, "queue-construct-as", "COMMAND", "").Hide(),
 		flag.Bool(&ignored, "hidden", "").Hide(),
-		flag.Bool(&o.units.External, "external", "Also list units outside of the working folder that others depend on."))
+		flag.Bool(&o.units.External, "external", "Also list units outside of the working directory that others depend on."))
 	for _, x := range []flag.Flag{
 		flag.Bool(&o.json, "json", "").Or("j"), flag.Bool(&o.excluded, "exclude", ""), flag.Bool(&o.included, "include", ""), flag.Bool(&o.reading, "reading", ""),
 		flag.Bool(&o.long, "long", "").Or("l"), flag.Bool(&o.tree, "tree", "").Or("T"), flag.Bool(&o.svg, "svg", ""), flag.Text(&o.format, "format", "FORMAT", ""),
@@ -85,8 +85,8 @@ func (o *listOptions) settle(c *command.Call) (ok bool) {
 // findCmd declares find.
 func findCmd() command.Command {
 	return command.Command{
-		Name: "find", Aliases: []string{"fd"}, Synopsis: "Find the units below the working folder", Usage: "[options]",
-		Units: command.TakesUnitFlags, Help: "Lists the units and stacks below the working folder, one a line, or as JSON\nwith their dependencies and the files that they read. For reading in a\nterminal, \"list\" has more formats.",
+		Name: "find", Aliases: []string{"fd"}, Synopsis: "Find the units below the working directory", Usage: "[options]",
+		Units: command.TakesUnitFlags, Help: "Lists the units and stacks below the working directory, one a line, or as JSON\nwith their dependencies and the files that they read. For reading in a\nterminal, \"list\" has more formats.",
 		Prepare: func() (flag.Flags, command.Run) {
 			o := &listOptions{units: &unitflags.Flags{}}
 			fs := o.declare("find",
@@ -113,13 +113,13 @@ func findCmd() command.Command {
 // List declares list.
 func List() command.Command {
 	return command.Command{
-		Name: "list", Aliases: []string{"ls"}, Synopsis: "List the units below the working folder", Usage: "[options]",
-		Units: command.TakesUnitFlags, Help: "Lists the units and stacks below the working folder as text, a table, a tree or\na graph in the DOT language.",
+		Name: "list", Aliases: []string{"ls"}, Synopsis: "List the units below the working directory", Usage: "[options]",
+		Units: command.TakesUnitFlags, Help: "Lists the units and stacks below the working directory as text, a table, a tree or\na graph in the DOT language.",
 		Prepare: func() (flag.Flags, command.Run) {
 			o := &listOptions{units: &unitflags.Flags{}}
 			fs := o.declare("list",
 				flag.Bool(&o.long, "long", "A table.").Or("l"),
-				flag.Bool(&o.tree, "tree", "Print a tree of folders, or with --dag a tree of dependencies.").Or("T"),
+				flag.Bool(&o.tree, "tree", "Print a tree of directories, or with --dag a tree of dependencies.").Or("T"),
 				flag.Text(&o.format, "format", "FORMAT", "text, long, tree or dot."))
 			return fs, func(ctx context.Context, c *command.Call) int {
 				if !o.settle(c) {

@@ -20,7 +20,7 @@ import (
 func Render() command.Command {
 	return command.Command{
 		Name: "render", Synopsis: "Show the effective configuration of a unit", Usage: "[options]",
-		Units: command.TakesUnitFlags, Help: "Prints the effective configuration of the unit in the working folder.",
+		Units: command.TakesUnitFlags, Help: "Prints the effective configuration of the unit in the working directory.",
 		Prepare: func() (flag.Flags, command.Run) {
 			o := &renderOptions{units: &unitflags.Flags{}}
 			fs := flag.Flags{
@@ -49,7 +49,7 @@ func (o *renderOptions) settle(c *command.Call) error {
 	case err != nil:
 		return err
 	case o.units.Many() && filepath.IsAbs(o.out):
-		return fmt.Errorf("with --all, --out is a name in the folder of each unit, not the path of one file")
+		return fmt.Errorf("with --all, --out is a name in the directory of each unit, not the path of one file")
 	case len(c.Args) > 0:
 		return fmt.Errorf("the command takes flags alone")
 	}

@@ -20,7 +20,7 @@ import (
 func Validate() command.Command {
 	return command.Command{
 		Name: "hcl validate", Synopsis: "Check whether unit files are valid", Usage: "[options]", Units: command.TakesUnitFlags,
-		Help: "Checks all unit and stack files below the working folder.",
+		Help: "Checks all unit and stack files below the working directory.",
 		Prepare: func() (flag.Flags, command.Run) {
 			o := &hclValidateOptions{units: &unitflags.Flags{}}
 			fs := flag.Flags{flag.Bool(&o.inputs, "inputs", "Compare the inputs of units with the variables of their modules instead.")}.WithTwoDashesShown()

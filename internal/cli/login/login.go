@@ -25,7 +25,7 @@ func Login() command.Command {
 		Name: "login", Synopsis: "Obtain and save credentials for a remote host", Usage: "[options] <hostname>",
 		Help: `Gets an API token for a host by way of its login page in your web browser
 and keeps it: in the credentials helper of the CLI configuration, or without
-one in the file credentials.tfrc.json of the configuration folder.`,
+one in the file credentials.tfrc.json of the configuration directory.`,
 		Uses: command.Browser,
 		Args: []command.Arg{{Name: "hostname", Help: "The host to log in to."}},
 		Prepare: func() (flag.Flags, command.Run) {

@@ -95,7 +95,7 @@ func logged(c *command.Call, args []string, run func(context.Context) int) func(
 			}
 		}
 		c.Log.Printf(tracelog.Info, "command: %s, with %d words, of which flags: %s", c.Command.Name, len(args), strings.Join(flags, " "))
-		c.Log.Printf(tracelog.Debug, "working folder: %s", c.Dir)
+		c.Log.Printf(tracelog.Debug, "working directory: %s", c.Dir)
 		code := run(ctx)
 		c.Log.Printf(tracelog.Info, "the command ended with status %d after %s", code, c.Now().Sub(began).Round(time.Millisecond))
 		return code

@@ -24,7 +24,7 @@ func Command() command.Command {
 	return command.Command{
 		Name: "modules", Synopsis: "Show the tree of module calls", Usage: "[options]",
 		Help: `Prints the tree of module calls: for each call its source, the version that
-is installed and the folder that the module is loaded from.`,
+is installed and the directory that the module is loaded from.`,
 		Prepare: func() (flag.Flags, command.Run) {
 			o := &modulesOptions{}
 			fs := flag.Flags{flag.Bool(&o.json, "json", "Print the calls as a JSON document, each with its caller and the place of the call.")}

@@ -22,10 +22,10 @@ func Mirror() command.Command {
 	return command.Command{
 		Name: "providers mirror", Synopsis: "Save local copies of all required provider plugins", Usage: "[options] <target-dir>",
 		Uses: command.Packages,
-		Help: `Fills a folder with the packages of all providers that the configuration
+		Help: `Fills a directory with the packages of all providers that the configuration
 needs. It serves as a filesystem mirror and, published by a web server, as a
 network mirror. Packages come from the registries that the providers belong to.`,
-		Args: []command.Arg{{Name: "target-dir", Help: "The folder to fill.", Complete: flag.Folders}},
+		Args: []command.Arg{{Name: "target-dir", Help: "The directory to fill.", Complete: flag.Folders}},
 		Prepare: func() (flag.Flags, command.Run) {
 			o := &providersMirrorOptions{}
 			fs := flag.Flags{flag.List(&o.platforms, "platform", "os_arch", "The platform to get packages for, such as linux_amd64; the current platform by default. May be repeated.")}

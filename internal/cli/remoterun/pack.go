@@ -157,7 +157,7 @@ func add(w *tar.Writer, root, path, name string) error {
 		}
 		rel, err := filepath.Rel(root, target)
 		if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
-			return fmt.Errorf("%s is a link that leads out of the folder that is uploaded; name it in %s, or put what it leads to into the folder", name, ignoreFile)
+			return fmt.Errorf("%s is a link that leads out of the directory that is uploaded; name it in %s, or put what it leads to into the directory", name, ignoreFile)
 		}
 		if filepath.IsAbs(link) {
 			if link, err = filepath.Rel(filepath.Dir(path), link); err != nil {

@@ -208,7 +208,7 @@ func (o *operation) start(ctx context.Context) int {
 		}
 	})
 	if err != nil {
-		return c.Fail(diag.Errorf(diag.CodeBackendFailed, nil, "Failed to upload configuration files", "The folder %s cannot be packed: %s.", root, err))
+		return c.Fail(diag.Errorf(diag.CodeBackendFailed, nil, "Failed to upload configuration files", "The directory %s cannot be packed: %s.", root, err))
 	}
 	speculative := q.Command == "plan" && q.Out == ""
 	config, err := o.b.Upload(ctx, o.w, archive, speculative, q.Out != "")

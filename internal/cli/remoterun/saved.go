@@ -70,10 +70,10 @@ func find(ctx context.Context, c *command.Call, name string, given []workdir.Var
 	}
 	b, ok := place.Opened.(*tfe.Backend)
 	if !ok {
-		return nil, diag.Errorf(diag.CodeCloudSavedPlan, nil, "Saved cloud plan without a cloud block", "The file %q names a plan at %s, and the configuration of this folder keeps its state elsewhere.", name, m.Host)
+		return nil, diag.Errorf(diag.CodeCloudSavedPlan, nil, "Saved cloud plan without a cloud block", "The file %q names a plan at %s, and the configuration of this directory keeps its state elsewhere.", name, m.Host)
 	}
 	if b.Host != m.Host {
-		return nil, diag.Errorf(diag.CodeCloudSavedPlan, nil, "Saved plan is for another host", "The file %q names a plan at %s, and the configuration of this folder is for %s.", name, m.Host, b.Host)
+		return nil, diag.Errorf(diag.CodeCloudSavedPlan, nil, "Saved plan is for another host", "The file %q names a plan at %s, and the configuration of this directory is for %s.", name, m.Host, b.Host)
 	}
 	workspace, ds := c.Directory.Workspace()
 	if ds.HasErrors() {

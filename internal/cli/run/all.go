@@ -217,7 +217,7 @@ func (r *estateRun) take(ctx context.Context, e *estate.Estate, said, ds diag.Li
 	switch {
 	case len(e.Found.Units) > 0:
 	case r.f.Graph && !units.IsUnit(r.Call, &r.f.Selection):
-		return true, r.failEstate(e, diag.Errorf(diag.CodeCLINotAUnit, nil, "No unit in this folder", "There is no unit in %s, and --graph runs the one in the working folder with all that need it.", r.Dir))
+		return true, r.failEstate(e, diag.Errorf(diag.CodeCLINotAUnit, nil, "No unit in this directory", "There is no unit in %s, and --graph runs the one in the working directory with all that need it.", r.Dir))
 	default:
 		return true, r.nothing(ctx)
 	}

@@ -28,7 +28,7 @@ func isUnitPlan(c *command.Call, name string) bool {
 // the plan of this unit alone.
 func (r *estateRun) alone(o *estate.Options) diag.List {
 	if r.saved == nil || len(r.saved.Units) != 1 {
-		return diag.Errorf(diag.CodePlanSaved, nil, "Saved plan of several units", "The file holds the plans of several units. Apply it with \"%s run --all apply FILE\" in the folder that it was made in.", view.Program)
+		return diag.Errorf(diag.CodePlanSaved, nil, "Saved plan of several units", "The file holds the plans of several units. Apply it with \"%s run --all apply FILE\" in the directory that it was made in.", view.Program)
 	}
 	u := r.saved.Units[0]
 	here, own := filepath.ToSlash(r.Dir), "."
@@ -40,7 +40,7 @@ func (r *estateRun) alone(o *estate.Options) diag.List {
 		name = strings.TrimPrefix(name, "../")
 	}
 	if name != "." && name != ".." && !strings.HasSuffix(here, "/"+name) {
-		return diag.Errorf(diag.CodePlanSaved, nil, "Saved plan of another unit", "The file holds the plan of the unit %s, which the folder %s does not hold.", u.Name, r.Dir)
+		return diag.Errorf(diag.CodePlanSaved, nil, "Saved plan of another unit", "The file holds the plan of the unit %s, which the directory %s does not hold.", u.Name, r.Dir)
 	}
 	u.Name, u.Needs = own, nil
 	o.Discovery.Filters, o.Discovery.Generate = []string{"{" + own + "}"}, false

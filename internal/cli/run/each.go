@@ -36,7 +36,7 @@ func overUnits(ctx context.Context, c *command.Call, name string, f *unitflags.F
 	case over:
 		return runAll(ctx, c, name, f, args)
 	case found && (cmd.Units.Has(command.OneUnit) || !cmd.Units.Has(command.InUnit) && !cmd.Units.Has(command.EachFolder)), slices.Contains(aboutOne, name):
-		return c.Fail(diag.Errorf(diag.CodeCLIOneUnit, nil, "Command is about one unit", "%q cannot be run with --all: it is about one unit. Run it in the unit's own folder.", name))
+		return c.Fail(diag.Errorf(diag.CodeCLIOneUnit, nil, "Command is about one unit", "%q cannot be run with --all: it is about one unit. Run it in the unit's own directory.", name))
 	case !found:
 		return c.Unknown(append([]string{name}, args...))
 	}
@@ -56,7 +56,7 @@ func overUnits(ctx context.Context, c *command.Call, name string, f *unitflags.F
 	}
 	units.Beside(c, e, ds)
 	if dir := e.Found.WorktreeDir(); dir != "" {
-		return c.Fail(diag.Errorf(diag.CodeCLICommitNotCheckedOut, nil, "Commit not checked out", "%q runs in the folders of units, and the filters are about a commit that is not checked out. Check it out first, or compare with HEAD.", name))
+		return c.Fail(diag.Errorf(diag.CodeCLICommitNotCheckedOut, nil, "Commit not checked out", "%q runs in the directories of units, and the filters are about a commit that is not checked out. Check it out first, or compare with HEAD.", name))
 	}
 	units.Beside(c, e, units.Deprecated(c, e, f, cmd.Units.Has(command.OnlyReads)))
 	log, err := unitlog.New(f.Log(), c.Dir, c.Now)

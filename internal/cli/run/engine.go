@@ -28,7 +28,7 @@ func Worker() command.Command {
 what is under way comes to its end first. Any number of workers, on any number
 of machines, take turns from one queue. A worker uses its own credentials,
 provider caches and network; what units are made of comes from the client by
---blobs, a folder that all see or a store of objects.
+--blobs, a directory that all see or a store of objects.
 
 TERRACE_RUN_KEY, 32 random bytes in base64, seals all that leaves a machine. It
 must be the same for the command and all workers. For TLS there are
@@ -82,7 +82,7 @@ func (w *WorkerFlags) Declare() flag.Flags {
 		flag.Text(&w.Temporal, "temporal", "HOST:PORT", "The Temporal server, localhost:7233 by default.").WithTwoDashes(),
 		flag.Text(&w.Namespace, "namespace", "NAME", "Its namespace, default by default.").WithTwoDashes(),
 		flag.Text(&w.Queue, "queue", "NAME,…", "The queues that turns are taken from, by default the one named as this program.").WithTwoDashes(),
-		flag.Text(&w.Blobs, "blobs", "PLACE", "Where files and plans lie, a folder or KIND:ARGUMENT=VALUE,… of a backend.").WithTwoDashes(),
+		flag.Text(&w.Blobs, "blobs", "PLACE", "Where files and plans lie, a directory or KIND:ARGUMENT=VALUE,… of a backend.").WithTwoDashes(),
 		flag.Text(&w.Dir, "dir", "PATH", "Where this worker unpacks the files of estates.").WithTwoDashes().Completes(flag.Folders),
 		flag.AtLeast(&w.Slots, 1, "slots", "N", "How many units run here at once, 4 by default.").WithTwoDashes(),
 		flag.Duration(&w.Grace, "grace", "DURATION", "How long turns may take that are under way at the end, 10m by default.").WithTwoDashes(),

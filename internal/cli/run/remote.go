@@ -84,7 +84,7 @@ func runWorker(ctx context.Context, c *command.Call, args ...string) int {
 }
 
 func noWorker(err error) diag.List {
-	return diag.Errorf(diag.CodeRemoteProgram, nil, "Program for distributed runs not run", "What runs the units of an estate on other machines is a program of its own, %s, which failed: %s. Put it beside %s or into a folder of PATH.", workerProgram, err, view.Program)
+	return diag.Errorf(diag.CodeRemoteProgram, nil, "Program for distributed runs not run", "What runs the units of an estate on other machines is a program of its own, %s, which failed: %s. Put it beside %s or into a directory of PATH.", workerProgram, err, view.Program)
 }
 
 // remoteScheduler schedules a run whose units run in other processes, as the engine requests.
@@ -165,7 +165,7 @@ func (x *remoteScheduler) detach() (begun bool) {
 			return false
 		case m.Started != "":
 			x.run.identify(m.Started)
-			x.run.note("The run goes on. Follow it in this folder with: " + view.Program + " run --on " + x.on + " attach " + m.Started)
+			x.run.note("The run goes on. Follow it in this directory with: " + view.Program + " run --on " + x.on + " attach " + m.Started)
 			return true
 		case m.Note != "":
 			x.run.note(m.Note)
@@ -219,12 +219,12 @@ func (r *estateRun) startMessage(ctx context.Context, o *estate.RunOptions, appr
 	}
 	if !repo && !r.f.InPlace {
 		if rel, err := filepath.Rel(r.Launch, r.Dir); err != nil || !filepath.IsLocal(rel) {
-			return remote.Message{}, diag.Errorf(diag.CodeRemoteFiles, nil, "Folder outside of the run's files", "The files of a run with --on are those of the repository, or without one those below the folder that the command is started in, %s. %s is not among them: start the command there.", r.Launch, r.Dir)
+			return remote.Message{}, diag.Errorf(diag.CodeRemoteFiles, nil, "Directory outside of the run's files", "The files of a run with --on are those of the repository, or without one those below the directory that the command is started in, %s. %s is not among them: start the command there.", r.Launch, r.Dir)
 		}
 	}
 	rel, err := filepath.Rel(root, r.Launch)
 	if err != nil {
-		return remote.Message{}, diag.Errorf(diag.CodeRemoteFiles, nil, "Folder outside of the run's files", "%s.", err)
+		return remote.Message{}, diag.Errorf(diag.CodeRemoteFiles, nil, "Directory outside of the run's files", "%s.", err)
 	}
 	if !r.f.InPlace {
 		if ds := r.estate.Found.Beyond(ctx, root); ds.HasErrors() {

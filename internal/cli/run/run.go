@@ -24,7 +24,7 @@ func Command() command.Command {
 		Name: "run", Synopsis: "Run a command on a unit, or with --all on every unit", Usage: "[options] [--] COMMAND [ARGS]",
 		Uses:  command.Temporal,
 		Units: command.TakesUnitFlags,
-		Help: `Runs a command on the unit in the working folder, or with --all on every
+		Help: `Runs a command on the unit in the working directory, or with --all on every
 unit below it, in the order of their dependencies and in one process. Outputs
 of units that were not applied yet are unknown in the plans that use them.
 Resources that cannot be planned with unknown values are deferred, and listed
@@ -44,8 +44,8 @@ the trace in TRACEPARENT.`,
 		Hint: "Flags of the command that is run go after its name, as in \"run --all plan -refresh=false\".",
 		Args: []command.Arg{{Name: "COMMAND", Help: "The command to run, with its flags and arguments.", Repeated: true, Complete: flag.Commands}},
 		Examples: []command.Example{
-			{Line: "run --all plan", Text: "Plan every unit below the working folder."},
-			{Line: "run --filter 'prod/**' apply -auto-approve", Text: "Apply the units in one folder."},
+			{Line: "run --all plan", Text: "Plan every unit below the working directory."},
+			{Line: "run --filter 'prod/**' apply -auto-approve", Text: "Apply the units in one directory."},
 		},
 		Exits: []command.Exit{
 			{Code: 0, Help: "The command succeeded in every unit; with -detailed-exitcode, and no unit has changes."},

@@ -94,7 +94,7 @@ func unitsBelow(c *command.Call, cmd *command.Command) diag.List {
 	if len(below) == 0 {
 		return nil
 	}
-	return diag.Warnf(diag.CodeCLIUnitsBelow, nil, "Units below this folder", "This folder holds no configuration, but there are units below it (%d): \"%s run --all %s\" runs in all of them.", len(below), view.Program, cmd.Name)
+	return diag.Warnf(diag.CodeCLIUnitsBelow, nil, "Units below this directory", "This directory holds no configuration, but there are units below it (%d): \"%s run --all %s\" runs in all of them.", len(below), view.Program, cmd.Name)
 }
 
 // runUnit runs a command on the unit in the working directory, and writes the report file. The

@@ -77,7 +77,7 @@ func ReadDir(c *command.Call, name string) (*estate.SavedPlan, diag.List) {
 		if err != nil {
 			why = diag.Reason(err)
 		}
-		return nil, diag.Errorf(diag.CodeCLINoSavedPlan, nil, "No saved plans", "The folder %q of --out-dir has no plans that could be applied: %s. Make them with \"run --all plan --out-dir %s\".", name, why, name)
+		return nil, diag.Errorf(diag.CodeCLINoSavedPlan, nil, "No saved plans", "The directory %q of --out-dir has no plans that could be applied: %s. Make them with \"run --all plan --out-dir %s\".", name, why, name)
 	}
 	var all *estate.SavedPlan
 	for _, file := range files {

@@ -36,14 +36,14 @@ import (
 func Command() command.Command {
 	return command.Command{
 		Name: "scaffold", Synopsis: "Write the file of a new unit for a module, or copy a unit or stack", Usage: "[options] MODULE", Units: command.TakesUnitFlags,
-		Help: `Writes a terragrunt.hcl in the working folder that runs a module: its source,
-the include of the root file, and all variables of the module as inputs, each
-with its type and description. Inputs without a default are to be filled in,
-those with one stand there as comments. The module is fetched if it is not on
-this machine.
+		Help: `Writes a terragrunt.hcl in the working directory that runs a module: its
+source, the include of the root file, and all variables of the module as
+inputs, each with its type and description. Inputs without a default are to be
+filled in, those with one stand there as comments. The module is fetched if it
+is not on this machine.
 
 Where the source is a unit or a stack, its files are copied into the working
-folder, with a terragrunt.values.hcl of the values that they ask for.`,
+directory, with a terragrunt.values.hcl of the values that they ask for.`,
 		Args: []command.Arg{{Name: "MODULE", Help: "The source of the module, as in a terraform block.", Complete: flag.Folders}},
 		Examples: []command.Example{
 			{Line: "scaffold ../../modules/vpc", Text: "A unit for a module of the same repository."},
@@ -53,7 +53,7 @@ folder, with a terragrunt.values.hcl of the values that they ask for.`,
 		Prepare: func() (flag.Flags, command.Run) {
 			f, o := &unitflags.Flags{}, &options{root: "root.hcl"}
 			fs := flag.Flags{
-				flag.Text(&o.folder, "output-folder", "PATH", "Where the file is written, the working folder by default.").Completes(flag.Folders),
+				flag.Text(&o.folder, "output-folder", "PATH", "Where the file is written, the working directory by default.").Completes(flag.Folders),
 				flag.Text(&o.root, "root-file-name", "NAME", "The file that the unit includes, root.hcl by default.").Variables("TG_ROOT_FILE_NAME"),
 				flag.Bool(&o.noRoot, "no-include-root", "Include no root file.").Variables("TG_NO_INCLUDE_ROOT"),
 			}.WithTwoDashesShown()
@@ -149,7 +149,7 @@ func find(ctx context.Context, c *command.Call, f *unitflags.Flags, src, to stri
 	}
 	dir = filepath.Join(dir, filepath.FromSlash(sub))
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return "", "", diag.Errorf(diag.CodeEstateModuleNotFound, nil, "Module not found", "The source of the module, %q, leads to %s, which is not a folder.", source.HideCredentials(src), dir)
+		return "", "", diag.Errorf(diag.CodeEstateModuleNotFound, nil, "Module not found", "The source of the module, %q, leads to %s, which is not a directory.", source.HideCredentials(src), dir)
 	}
 	return named, dir, nil
 }

@@ -43,7 +43,7 @@ form. If no path is specified, the current state will be shown.`,
 			fs := flag.Flags{
 				flag.Bool(&o.state, "state", "Show the latest state snapshot of the current workspace. This is the default."),
 				flag.Text(&o.plan, "plan", "FILE", "Show the plan in a saved plan file.").Completes(flag.Files),
-				flag.Bool(&o.config, "config", "Show the configuration of the working folder. Only with -json."),
+				flag.Bool(&o.config, "config", "Show the configuration of the working directory. Only with -json."),
 				flag.Text(&o.module, "module", "DIR", "Show the configuration of one module alone. Only with -json.").Completes(flag.Folders),
 			}
 			json := o.json.Flags()

@@ -31,8 +31,8 @@ func Commands() []command.Command {
 			Prepare: command.Group},
 		{
 			Name: "stack generate", Synopsis: "Generate the units of stack files", Usage: "[options]", Units: command.TakesUnitFlags,
-			Help: `Generates the units and stacks of all stack files below the working folder, in
-folders .terragrunt-stack beside them.`,
+			Help: `Generates the units and stacks of all stack files below the working directory,
+in directories .terragrunt-stack beside them.`,
 			Prepare: func() (flag.Flags, command.Run) {
 				f := &unitflags.Flags{}
 				return f.Declare().Hide().Show("filter", "working-dir"), stackRun(f, func(ctx context.Context, c *command.Call) int {
@@ -46,7 +46,7 @@ folders .terragrunt-stack beside them.`,
 		{
 			Name: "stack run", Synopsis: "Run a command on the units of stack files", Usage: "[options] [--] COMMAND [ARGS]", Units: command.TakesUnitFlags,
 			Help: `Generates the units of stack files and runs a command on all units below the
-working folder, as run --all does.`,
+working directory, as run --all does.`,
 			Hint: run.Command().Hint, Args: run.Command().Args,
 			Prepare: func() (flag.Flags, command.Run) {
 				f := &unitflags.Flags{}
@@ -76,7 +76,7 @@ is a part of them, as in unit.output or stack.unit.`,
 		},
 		{
 			Name: "stack clean", Synopsis: "Remove the files generated from stack files", Usage: "[options]", Units: command.TakesUnitFlags,
-			Help: "Removes all .terragrunt-stack folders below the working folder.",
+			Help: "Removes all .terragrunt-stack directories below the working directory.",
 			Prepare: func() (flag.Flags, command.Run) {
 				f, force := &unitflags.Flags{}, false
 				fs := flag.Flags{flag.Bool(&force, "force", "Even if they hold state that still has resources in it.")}.WithTwoDashesShown()
@@ -134,7 +134,7 @@ func runStackGenerate(ctx context.Context, c *command.Call, f *unitflags.Flags) 
 func runStackClean(ctx context.Context, c *command.Call, f *unitflags.Flags, force bool) int {
 	for _, name := range f.Given {
 		if strings.Contains(name, "filter") || strings.HasPrefix(name, "queue-") { // ignoring the filter would remove more than intended
-			return c.UsageError("Failed to parse command-line flags", "--"+name+" cannot be given: everything that was generated below the working folder is removed. Name a folder with --working-dir.")
+			return c.UsageError("Failed to parse command-line flags", "--"+name+" cannot be given: everything that was generated below the working directory is removed. Name a directory with --working-dir.")
 		}
 	}
 	if len(c.Args) > 0 {

@@ -25,14 +25,14 @@ func mv() command.Command {
 the object is not destroyed and created again when its block is renamed or
 moved.
 
-With -to the object moves into the state of another folder or unit, with
+With -to the object moves into the state of another directory or unit, with
 -state-out into another state file. Either both states change or neither does:
 if the program is killed in between, the next command on either of them
 completes the move or undoes it.`,
 		Args: []command.Arg{{Name: "SOURCE", Help: "The address to move.", Complete: flag.Instances}, {Name: "DESTINATION", Help: "Its new address.", Complete: flag.Addresses}},
 		Examples: []command.Example{
 			{Line: "state mv aws_instance.a 'aws_instance.b[0]'", Text: "Rename, and give it a key."},
-			{Line: "state mv -to=../database aws_db_instance.main aws_db_instance.main", Text: "Move a resource into the state of another unit, or of another folder."},
+			{Line: "state mv -to=../database aws_db_instance.main aws_db_instance.main", Text: "Move a resource into the state of another unit, or of another directory."},
 			{Line: "state mv -from=app -to=network module.vpc module.vpc", Text: "The same from anywhere, for a module."},
 			{Line: "state mv -state-out=../other/terraform.tfstate module.db module.db", Text: "Move a module into the state of another file."},
 		},
@@ -40,8 +40,8 @@ completes the move or undoes it.`,
 			m := &move{common: &common{stamps: true}}
 			fs := append(flag.Flags{flag.Bool(&m.dry, "dry-run", "Print the move, and change nothing.")}, m.writing()...)
 			fs = append(fs,
-				flag.Text(&m.fromDir, "from", "DIR", "The folder or unit whose state it leaves. The default is the one that the command runs in.").Completes(flag.Folders),
-				flag.Text(&m.toDir, "to", "DIR", "The folder or unit whose state it goes into. The default is the one that the command runs in.").Completes(flag.Folders),
+				flag.Text(&m.fromDir, "from", "DIR", "The directory or unit whose state it leaves. The default is the one that the command runs in.").Completes(flag.Folders),
+				flag.Text(&m.toDir, "to", "DIR", "The directory or unit whose state it goes into. The default is the one that the command runs in.").Completes(flag.Folders),
 				flag.Text(&m.state.Out, "state-out", "path", "The state file to move to, for the local backend.").Completes(flag.Files),
 				flag.Text(&m.backupOut, "backup-out", "path", "Where to back up the state file that is moved to.").Completes(flag.Files))
 			return fs, func(ctx context.Context, c *command.Call) int {
@@ -89,7 +89,7 @@ func (m *move) run(ctx context.Context, c *command.Call) int {
 	switch {
 	case m.fromDir != "" || m.toDir != "":
 		if m.state.Path != "" || out != "" {
-			return c.UsageError("Incompatible options", "-from and -to name folders or units, -state and -state-out name files: use either these or those.")
+			return c.UsageError("Incompatible options", "-from and -to name directories or units, -state and -state-out name files: use either these or those.")
 		}
 		return m.elsewhere(ctx, c)
 	case out != "" && c.Path(out) != c.Path(m.state.Path):
@@ -153,7 +153,7 @@ func (m *move) enter(ctx context.Context, c *command.Call, dir string, do func(*
 		path = filepath.Join(c.KeepDir(), dir)
 	}
 	if err := project.IsDir(path); err != nil {
-		return c.Fail(diag.List{{Code: diag.CodeStateNoFolder, Severity: diag.Error, Summary: "No such folder", Detail: fmt.Sprintf("%s is neither a unit nor a folder with configuration: %s.", dir, err)}})
+		return c.Fail(diag.List{{Code: diag.CodeStateNoFolder, Severity: diag.Error, Summary: "No such directory", Detail: fmt.Sprintf("%s is neither a unit nor a directory with configuration: %s.", dir, err)}})
 	}
 	return c.Enter(ctx, c, path, func(_ context.Context, in *command.Call) int { return do(in) })
 }

@@ -55,7 +55,7 @@ func loadEstates(c *command.Call, filters []string) (out []*testfile.Estate, ds 
 func runEstates(ctx context.Context, c *command.Call, o *options, files []*testfile.Estate) ([]*testrun.Result, int) {
 	temp, err := os.MkdirTemp(c.Env.Get("TMPDIR"), "terrace-test-")
 	if err != nil {
-		return nil, c.Fail(diag.Errorf(diag.CodeFilesWrite, nil, "Failed to make a folder", "Tests need a folder for what units write: %s.", err))
+		return nil, c.Fail(diag.Errorf(diag.CodeFilesWrite, nil, "Failed to make a directory", "Tests need a directory for what units write: %s.", err))
 	}
 	defer os.RemoveAll(temp)
 	stop := make(chan struct{})

@@ -34,17 +34,17 @@ func Command() command.Command {
 		Name: "test", Synopsis: "Execute integration tests for Terrace modules", Usage: "[options]",
 		Uses:  command.Providers,
 		Units: command.InUnit | command.NeedsInputs,
-		Help: `Executes the test files of the working folder and of its folder "tests"
+		Help: `Executes the test files of the working directory and of its directory "tests"
 (NAME.tftest.hcl, NAME.tofutest.hcl, and the same with .json): each run plans
 or applies the configuration with states that live in memory, and its
 assertions are evaluated. What was made is destroyed at the end of a file.
 
 Runs create real infrastructure, unless their providers are mocked.
 
-In a unit's folder, and with run --all, they are the tests of the unit's
+In a unit's directory, and with run --all, they are the tests of the unit's
 module, and the inputs of the unit are values of its variables.
 
-Files NAME.estatetest.hcl test the units below the folder: all providers are
+Files NAME.estatetest.hcl test the units below the directory: all providers are
 mocked, and all states live in memory.`,
 		Examples: []command.Example{
 			{Line: "test -filter=tests/network.tftest.hcl -verbose", Text: "Run one file, and show the plan or the state of each run."},

@@ -47,8 +47,8 @@ func Commands() []command.Command {
 func hclFormatCmd() command.Command {
 	return command.Command{
 		Name: "hcl fmt", Aliases: []string{"hcl format"}, Synopsis: "Rewrite files into the canonical format", Usage: "[options]", Units: command.TakesUnitFlags,
-		Help: `Rewrites all *.hcl files below the working folder into the canonical format,
-and lists those that changed. Copies below .terragrunt-cache and
+		Help: `Rewrites all *.hcl files below the working directory into the canonical
+format, and lists those that changed. Copies below .terragrunt-cache and
 .terragrunt-stack are left alone.`,
 		Prepare: func() (flag.Flags, command.Run) {
 			o := &formatOptions{units: &unitflags.Flags{}}
@@ -57,7 +57,7 @@ and lists those that changed. Copies below .terragrunt-cache and
 				flag.Bool(&o.diff, "diff", "Show what changes."),
 				flag.Text(&o.file, "file", "PATH", "Format this file alone.").Completes(flag.Files),
 				flag.Bool(&o.stdin, "stdin", "Format what comes from stdin, to stdout."),
-				flag.List(&o.exclude, "exclude-dir", "PATH", "Leave a folder out. May be repeated.").Completes(flag.Folders),
+				flag.List(&o.exclude, "exclude-dir", "PATH", "Leave a directory out. May be repeated.").Completes(flag.Folders),
 			}.WithTwoDashesShown()
 			all := o.units.Declare().Hide().Show("filter", "working-dir")
 			all.Named("filter").Help = "Take the files that a path or name matches; ! in front leaves them out. May be repeated."

@@ -29,10 +29,11 @@ blocks, where that means the same: every unit that a change touches is rendered
 before and after, and what would differ is left alone and listed with the
 reason. Comments and formatting are kept, and no state moves.
 
-PATH is a unit file, or a folder with units below it; the working folder if
-none is given. Other units of the repository that use the same files come out
-as before too. Without an option, the files are listed and nothing is written.`,
-		Args:    []command.Arg{{Name: "PATH", Help: "A unit file or a folder.", Optional: true, Repeated: true, Complete: flag.Files}},
+PATH is a unit file, or a directory with units below it; the working directory
+if none is given. Other units of the repository that use the same files come
+out as before too. Without an option, the files are listed and nothing is
+written.`,
+		Args:    []command.Arg{{Name: "PATH", Help: "A unit file or a directory.", Optional: true, Repeated: true, Complete: flag.Files}},
 		Prepare: preparing(migrate.Imports),
 	}
 }
@@ -49,9 +50,10 @@ blocks and relpath, is left alone and listed with the reason, and so is what
 goes with it: a file is rewritten for all units that use it or for none.
 Comments outside of import blocks and formatting are kept, and no state moves.
 
-PATH is a unit file, or a folder with units below it; the working folder if
-none is given. Without an option, the files are listed and nothing is written.`,
-		Args:    []command.Arg{{Name: "PATH", Help: "A unit file or a folder.", Optional: true, Repeated: true, Complete: flag.Files}},
+PATH is a unit file, or a directory with units below it; the working directory
+if none is given. Without an option, the files are listed and nothing is
+written.`,
+		Args:    []command.Arg{{Name: "PATH", Help: "A unit file or a directory.", Optional: true, Repeated: true, Complete: flag.Files}},
 		Prepare: preparing(migrate.Includes),
 	}
 }

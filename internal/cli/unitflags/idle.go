@@ -19,7 +19,7 @@ type unusedFlag struct {
 // Reasons that several flags share.
 const (
 	ownEngine = "the engine is part of this program"
-	noServer  = "the cache of providers is a folder, and no server runs"
+	noServer  = "the cache of providers is a directory, and no server runs"
 	oneStore  = "packages of modules are always kept in one cache, by address and content"
 	notInHere = "this program does not have what the experiment brings"
 )

@@ -119,7 +119,7 @@ type SigningIn struct {
 
 // Declare returns the flags, in the order in which the help of run lists them.
 func (f *Flags) Declare() flag.Flags {
-	return slices.Concat(flag.Flags{f.flag(flag.Bool(&f.All, "all", "Run on every unit below the working folder.").Or("a"))},
+	return slices.Concat(flag.Flags{f.flag(flag.Bool(&f.All, "all", "Run on every unit below the working directory.").Or("a"))},
 		f.choosing(), f.aboutUnit(), f.aboutRun(), f.aboutReports(), f.unusedFlags())
 }
 
@@ -166,24 +166,24 @@ func (f *Flags) choosing() flag.Flags {
 		flag.Bool(&f.Affected, "filter-affected", "Select the units that differ from the main branch of the repository."),
 		flag.Text(&f.FiltersFile, "filters-file", "PATH", "A file with one query a line. Defaults to .terragrunt-filters.").Completes(flag.Files),
 		flag.Bool(&f.NoFiltersFile, "no-filters-file", "Do not read .terragrunt-filters."),
-		flag.Bool(&f.Graph, "graph", "Select the unit in the working folder and all units that depend on it."),
-		flag.Text(&f.GraphRoot, "graph-root", "PATH", "With --graph: the folder in which dependent units are looked for. Defaults to the git repository.").Completes(flag.Folders),
-		flag.Text(&f.Boundary, "discovery-boundary", "PATH", "The folder that filters do not leave when they follow dependencies, with --experiment bounded-discovery.").Completes(flag.Folders),
-		flag.List(&f.IncludeDirs, "queue-include-dir", "PATH", "Select the units in a folder. May be repeated.").Completes(flag.Folders),
-		flag.List(&f.ExcludeDirs, "queue-exclude-dir", "PATH", "Leave out the units in a folder. May be repeated.").Completes(flag.Folders),
-		flag.Text(&f.ExcludesFile, "queue-excludes-file", "PATH", "A file with one folder to leave out a line. Defaults to .terragrunt-excludes.").Completes(flag.Files),
-		flag.Bool(&f.External, "queue-include-external", "Also select units outside of the working folder that others depend on."),
+		flag.Bool(&f.Graph, "graph", "Select the unit in the working directory and all units that depend on it."),
+		flag.Text(&f.GraphRoot, "graph-root", "PATH", "With --graph: the directory in which dependent units are looked for. Defaults to the git repository.").Completes(flag.Folders),
+		flag.Text(&f.Boundary, "discovery-boundary", "PATH", "The directory that filters do not leave when they follow dependencies, with --experiment bounded-discovery.").Completes(flag.Folders),
+		flag.List(&f.IncludeDirs, "queue-include-dir", "PATH", "Select the units in a directory. May be repeated.").Completes(flag.Folders),
+		flag.List(&f.ExcludeDirs, "queue-exclude-dir", "PATH", "Leave out the units in a directory. May be repeated.").Completes(flag.Folders),
+		flag.Text(&f.ExcludesFile, "queue-excludes-file", "PATH", "A file with one directory to leave out a line. Defaults to .terragrunt-excludes.").Completes(flag.Files),
+		flag.Bool(&f.External, "queue-include-external", "Also select units outside of the working directory that others depend on."),
 		flag.List(&f.ReadingFiles, "queue-include-units-reading", "PATH", "Select the units that include or read a file. May be repeated.").Completes(flag.Files),
 		flag.List(&f.IncludingFiles, "units-that-include", "PATH", "The same as --queue-include-units-reading.").Completes(flag.Files),
-		flag.Text(&f.Config, "config", "PATH", "The unit file. Defaults to terragrunt.hcl in the working folder.").Completes(flag.Files),
+		flag.Text(&f.Config, "config", "PATH", "The unit file. Defaults to terragrunt.hcl in the working directory.").Completes(flag.Files),
 		flag.List(&f.Features, "feature", "NAME=VALUE", "Set a feature flag. May be repeated.").Then(func(s flag.Setting) {
 			f.FeaturesFrom = ""
 			if s.Variable {
 				f.FeaturesFrom = s.As
 			}
 		}),
-		flag.Text(&f.Working, "working-dir", "PATH", "The folder to work in.").Completes(flag.Folders),
-		flag.Text(&f.DownloadDir, "download-dir", "PATH", "The folder for working copies of modules. Defaults to .terragrunt-cache.").Completes(flag.Folders),
+		flag.Text(&f.Working, "working-dir", "PATH", "The directory to work in.").Completes(flag.Folders),
+		flag.Text(&f.DownloadDir, "download-dir", "PATH", "The directory for working copies of modules. Defaults to .terragrunt-cache.").Completes(flag.Folders),
 		flag.Bool(&f.NoStackGenerate, "no-stack-generate", "Do not generate the units of stack files before the command."),
 	)
 }
@@ -212,7 +212,7 @@ func (f *Flags) aboutRun() flag.Flags {
 	out := f.each(
 		flag.AtLeast(&f.Parallelism, 1, "parallelism", "N", "How many units run at once. Defaults to 16. (-parallelism limits the provider calls within one unit.)"),
 		flag.AtLeast(&f.Calls, 1, "provider-calls", "N", "How many provider calls run at once in all units together. There is no limit by default."),
-		flag.List(&f.Sharing, "share-provider", "SOURCE", "Let units share the processes of a provider although they run in different folders. May be repeated."),
+		flag.List(&f.Sharing, "share-provider", "SOURCE", "Let units share the processes of a provider although they run in different directories. May be repeated."),
 		flag.Bool(&f.NonInteractive, "non-interactive", "Ask nothing, and assume yes."),
 		flag.Bool(&f.NoAutoApprove, "no-auto-approve", "Ask before apply and destroy over several units, also with --non-interactive."),
 		flag.Bool(&f.NoAutoInit, "no-auto-init", "Do not run init for units that need it."),
@@ -230,16 +230,16 @@ func (f *Flags) aboutRun() flag.Flags {
 		flag.Bool(&f.NoOutputs, "no-dependency-outputs", "Treat the outputs of other units as unknown."))
 	out = append(out,
 		f.noEnv(flag.Text(&f.On, "on", "URL", "With --all: run the units on the workers of a Temporal server, temporal://HOST:PORT/NAMESPACE/QUEUE, or temporal for the one of the CLI configuration.")),
-		f.noEnv(flag.Text(&f.Blobs, "blobs", "PLACE", "With --on: where the files and plans for the workers are kept: a folder, or KIND:ARGUMENT=VALUE,… of a backend.").Completes(flag.Folders)),
+		f.noEnv(flag.Text(&f.Blobs, "blobs", "PLACE", "With --on: where the files and plans for the workers are kept: a directory, or KIND:ARGUMENT=VALUE,… of a backend.").Completes(flag.Folders)),
 		f.noEnv(flag.Bool(&f.InPlace, "in-place", "With --on: the workers have the files under the same path, so that none are copied.")),
 		f.noEnv(flag.Bool(&f.Detach, "detach", "With --on: start the run, print its ID, and do not wait for it.")))
 	out = append(out, f.noEnv(flag.Bool(&f.Strict, "strict", "Treat inputs that the module does not declare as errors.")))
 	return append(out, f.each(
 		flag.Bool(&f.SourceUpdate, "source-update", "Download modules again."),
-		flag.Bool(&f.ProviderCache, "provider-cache", "Share provider downloads between units, in one folder."),
-		flag.Text(&f.ProviderCacheDir, "provider-cache-dir", "PATH", "The folder for shared provider downloads.").Completes(flag.Folders),
+		flag.Bool(&f.ProviderCache, "provider-cache", "Share provider downloads between units, in one directory."),
+		flag.Text(&f.ProviderCacheDir, "provider-cache-dir", "PATH", "The directory for shared provider downloads.").Completes(flag.Folders),
 		flag.Bool(&f.NoPluginCache, "no-auto-provider-cache-dir", "Do not share provider downloads between units."),
-		flag.Bool(&f.InputsDebug, "inputs-debug", "Write the inputs of each unit to a file in the folder of the unit."),
+		flag.Bool(&f.InputsDebug, "inputs-debug", "Write the inputs of each unit to a file in the directory of the unit."),
 	)...)
 }
 
@@ -247,8 +247,8 @@ func (f *Flags) aboutRun() flag.Flags {
 func (f *Flags) aboutReports() flag.Flags {
 	page := f.noEnv(flag.Text(&f.HTML, "html", "FILE", "With plan: write the plan of all units as one page for a browser: a map, each unit's changes, where its inputs come from, and a search.").Completes(flag.Files))
 	out := f.each(
-		flag.Text(&f.OutDir, "out-dir", "PATH", "With plan: save the plan of each unit to a file in this folder. With apply: apply these plans.").Completes(flag.Folders),
-		flag.Text(&f.JSONOutDir, "json-out-dir", "PATH", "With plan: write the plan of each unit to this folder as JSON.").Completes(flag.Folders))
+		flag.Text(&f.OutDir, "out-dir", "PATH", "With plan: save the plan of each unit to a file in this directory. With apply: apply these plans.").Completes(flag.Folders),
+		flag.Text(&f.JSONOutDir, "json-out-dir", "PATH", "With plan: write the plan of each unit to this directory as JSON.").Completes(flag.Folders))
 	return append(append(out, page), f.each(
 		flag.Text(&f.Report, "report-file", "PATH", "Write a report of the run to a file, as CSV or JSON.").Completes(flag.Files),
 		flag.Text(&f.ReportFormat, "report-format", "FORMAT", "The format of the report, csv or json. Defaults to the extension of the file.").Among("csv", "json"),
@@ -264,7 +264,7 @@ func (f *Flags) aboutReports() flag.Flags {
 		flag.Text(&f.Profile.CPU, "profile-cpu", "PATH", "Write a CPU profile of the program, for go tool pprof.").Completes(flag.Files),
 		flag.Text(&f.Profile.Memory, "profile-mem", "PATH", "Write a memory profile.").Completes(flag.Files),
 		flag.Text(&f.Profile.Goroutines, "profile-goroutine", "PATH", "Write a goroutine profile.").Completes(flag.Files),
-		flag.Text(&f.ProfileDir, "profile-dir", "PATH", "Write all profiles into this folder.").Completes(flag.Folders),
+		flag.Text(&f.ProfileDir, "profile-dir", "PATH", "Write all profiles into this directory.").Completes(flag.Folders),
 	)...)
 }
 

@@ -61,7 +61,7 @@ func usePluginCache(c *command.Call, f *unitflags.Sourcing) diag.List {
 		if f.ProviderCacheDir == "" {
 			return nil // the cache is optional unless the user has requested it
 		}
-		return diag.Errorf(diag.CodeCLIProviderCache, nil, "Provider cache cannot be used", "The folder %s cannot be made: %s.", dir, err)
+		return diag.Errorf(diag.CodeCLIProviderCache, nil, "Provider cache cannot be used", "The directory %s cannot be made: %s.", dir, err)
 	}
 	c.Env = c.Env.With("TF_PLUGIN_CACHE_DIR=" + dir)
 	return nil

@@ -31,7 +31,7 @@ provider APIs, etc.
 Validate runs checks that verify whether a configuration is syntactically
 valid and internally consistent, regardless of any provided variables or
 existing state.`,
-		Args: []command.Arg{{Name: "DIR", Help: "The folder to validate, the working folder by default.", Optional: true, Complete: flag.Folders}},
+		Args: []command.Arg{{Name: "DIR", Help: "The directory to validate, the working directory by default.", Optional: true, Complete: flag.Folders}},
 		Prepare: func() (flag.Flags, command.Run) {
 			o := &flags.Request{}
 			return declare(o), func(ctx context.Context, c *command.Call) int {

@@ -16,7 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/dev/testkit"
 )
 
-// read is the content of all files below a folder.
+// read returns the content of all files below a directory.
 func read(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -35,7 +35,7 @@ func read(t *testing.T, dir string) map[string]string {
 	return out
 }
 
-// Each workload parses, is of the size asked for, and is the same every time.
+// Each workload can be parsed, has the requested size, and is always the same.
 func TestWorkloads(t *testing.T) {
 	blocks := map[string]int{"flat": 120, "count": 2, "foreach": 2, "modules": 5, "nested": 4, "overrides": 240, "parse": 240}
 	for _, name := range Workloads() {
@@ -94,7 +94,7 @@ func TestMedian(t *testing.T) {
 }
 
 // BenchmarkBinary times the program: go test -bench Binary/flat ./internal/dev/bench. The
-// variable TERRACE_BENCH_BINARY names another binary to time.
+// variable TERRACE_BENCH_BINARY is the path of another binary to time.
 func BenchmarkBinary(b *testing.B) {
 	binary := os.Getenv("TERRACE_BENCH_BINARY")
 	if binary == "" {
@@ -118,7 +118,7 @@ func BenchmarkBinary(b *testing.B) {
 						wall += f.Wall
 						peak = max(peak, f.Peak)
 					}
-					b.ReportMetric(0, "ns/op") // would count the preparation
+					b.ReportMetric(0, "ns/op") // it would include the preparation
 					b.ReportMetric(wall.Seconds()*1000/float64(b.N), "ms")
 					b.ReportMetric(wall.Seconds()*1e6/float64(b.N)/float64(n), "µs/item")
 					b.ReportMetric(float64(peak)/(1<<20), "MB")

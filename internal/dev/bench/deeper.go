@@ -11,7 +11,7 @@ variable "rev" {
 }
 `
 
-// modules: n calls of a module of five resources, in chains of ten.
+// modules writes n calls of a module with five resources, in chains of ten.
 func modules(f *files, n int) {
 	f.add("main.tf", revision)
 	f.add("box/main.tf", titleAndRev+`
@@ -74,8 +74,8 @@ output "ids" {
 	}
 }
 
-// nested: n keys of a module that calls a module that calls another one twice,
-// six resources a key.
+// nested writes a module with n keys. It calls a module that calls another one twice, with
+// six resources per key.
 func nested(f *files, n int) {
 	items(f, n)
 	f.add("main.tf", revision+itemsVariable+`
@@ -141,7 +141,7 @@ output "title" {
 `)
 }
 
-// overrides: flat, and every resource overridden by a native and by a JSON file.
+// overrides writes flat, with every resource overridden by a native and by a JSON file.
 func overrides(f *files, n int) {
 	f.add("main.tf", revision+names)
 	byFile := map[string]map[string]any{}
@@ -169,7 +169,7 @@ func overrides(f *files, n int) {
 	}
 }
 
-// parse: n files that are heavy to read and to validate.
+// parse writes n files that take long to parse and to validate.
 func parse(f *files, n int) {
 	f.add("main.tf", revision)
 	for i := range n {

@@ -14,27 +14,27 @@ import (
 	"time"
 )
 
-// Figures are what one run of a binary took.
+// Figures are the resources that one run of a binary used.
 type Figures struct {
 	Wall time.Duration
 	CPU  time.Duration // of the process and of the children that it waited for
-	Peak int64         // bytes of memory of the largest of these processes
+	Peak int64         // peak memory in bytes of the largest of these processes
 }
 
-// Operations lists what Measure can time, in the order in which a folder is
-// usually taken through them.
+// Operations returns the operations that Measure can time, in the order in which a
+// directory usually goes through them.
 func Operations() []string {
 	return []string{"version", "init", "validate", "plan", "show", "apply", "noop", "destroy"}
 }
 
-// A Bench times one binary in one folder of its own.
+// A Bench times one binary in a directory of its own.
 type Bench struct {
 	Binary string // absolute
-	Dir    string // made and filled by New
+	Dir    string // created by New
 	Env    []string
 }
 
-// New makes a folder with a workload for a binary.
+// New creates a directory with a workload for a binary.
 func New(ctx context.Context, binary, workload string, n int, dir string) (*Bench, error) {
 	if err := Write(workload, n, dir); err != nil {
 		return nil, err
@@ -50,8 +50,8 @@ func New(ctx context.Context, binary, workload string, n int, dir string) (*Benc
 	return b, err
 }
 
-// Measure times an operation once. What the operation needs (state, a plan file)
-// is made before, untimed.
+// Measure times an operation once. Its prerequisites (state, a plan file) are created first
+// and are not timed.
 func (b *Bench) Measure(ctx context.Context, operation string) (Figures, error) {
 	switch operation {
 	case "version":
@@ -75,7 +75,7 @@ func (b *Bench) Measure(ctx context.Context, operation string) (Figures, error) 
 	return Figures{}, fmt.Errorf("there is no operation %q; those that there are: %s", operation, strings.Join(Operations(), ", "))
 }
 
-// from runs a command on no state, or on that of everything applied.
+// from runs a command without state, or with the state of a complete apply.
 func (b *Bench) from(ctx context.Context, applied bool, args ...string) (Figures, error) {
 	state, kept := filepath.Join(b.Dir, "terraform.tfstate"), filepath.Join(b.Dir, "applied.keep")
 	for _, old := range []string{state, state + ".backup", filepath.Join(b.Dir, "bench.plan")} {
@@ -138,7 +138,7 @@ func (b *Bench) run(ctx context.Context, args ...string) (Figures, error) {
 
 func tail(s string, n int) string { return s[max(0, len(s)-n):] }
 
-// Median is the run in the middle by wall time. It panics if there is none.
+// Median returns the run with the median wall time. It panics if there is none.
 func Median(runs []Figures) Figures {
 	sorted := slices.Clone(runs)
 	slices.SortFunc(sorted, func(a, b Figures) int { return int(a.Wall - b.Wall) })

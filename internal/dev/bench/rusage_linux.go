@@ -2,5 +2,5 @@ package bench
 
 import "syscall"
 
-// peak is in kilobytes on Linux.
+// peak converts Linux's kilobytes to bytes.
 func peak(u *syscall.Rusage) int64 { return int64(u.Maxrss) * 1024 }

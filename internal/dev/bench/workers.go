@@ -14,30 +14,29 @@ import (
 	"time"
 )
 
-// Workers times a run of an estate in one process and on workers of a Temporal server.
-// Each unit has one object of the tree's test provider, which is asked once for a plan of it
-// and answers after Call.
+// Workers times a run of an estate in one process and on workers of a Temporal server. Each
+// unit has one object of the test provider, which is planned once and responds after Call.
 type Workers struct {
-	Terrace  string // the program, with terrace-worker beside it; all paths are absolute
+	Terrace  string // the program, with terrace-worker next to it; all paths are absolute
 	Server   string // the program of examples/temporal
-	Provider string // that of internal/provider/testprovider
-	Dir      string // for everything; it is there, and empty
+	Provider string // the program of internal/provider/testprovider
+	Dir      string // an existing, empty directory for all files
 	Units    int
 	Call     time.Duration
 	Slots    int // of each worker
-	At       int // how many units the run has at once in one process
+	At       int // number of concurrent units in one process
 }
 
-// WorkersFigures are those of one run.
+// WorkersFigures are the measurements of one run.
 type WorkersFigures struct {
 	Wall    time.Duration // from the client's start to its end
-	Ideal   time.Duration // what the provider's calls alone take
+	Ideal   time.Duration // the duration of the provider's calls alone
 	Client  Figures
 	Workers []Figures // with the providers that they started
 	Server  Figures
 }
 
-// CPU is that of the client and of all workers.
+// CPU returns the processor time of the client and of all workers.
 func (f *WorkersFigures) CPU() time.Duration {
 	sum := f.Client.CPU
 	for _, w := range f.Workers {
@@ -127,7 +126,7 @@ func (w *Workers) One(ctx context.Context) (*WorkersFigures, error) {
 	return w.client(ctx, w.At, "--parallelism", fmt.Sprint(w.At))
 }
 
-// client runs the estate, at units at once.
+// client runs the estate with at concurrent units.
 func (w *Workers) client(ctx context.Context, at int, flags ...string) (*WorkersFigures, error) {
 	var out bytes.Buffer
 	c := w.command(ctx, w.Terrace, append(append([]string{"run", "--all", "--non-interactive"}, flags...), "plan", "-no-color")...)
@@ -144,7 +143,7 @@ func (w *Workers) client(ctx context.Context, at int, flags ...string) (*Workers
 	return f, err
 }
 
-// used is what a process has taken that has ended.
+// used returns the resources that an ended process used.
 func used(c *exec.Cmd) (f Figures) {
 	if s := c.ProcessState; s != nil {
 		f.CPU = s.UserTime() + s.SystemTime()
@@ -155,7 +154,7 @@ func used(c *exec.Cmd) (f Figures) {
 	return f
 }
 
-// On runs the estate on n workers of a server, all of them new.
+// On runs the estate on n new workers of a server.
 func (w *Workers) On(ctx context.Context, n int) (f *WorkersFigures, err error) {
 	dir, err := os.MkdirTemp(w.Dir, "on")
 	if err != nil {
@@ -190,7 +189,7 @@ func (w *Workers) On(ctx context.Context, n int) (f *WorkersFigures, err error) 
 	return f, err
 }
 
-// server starts a server with a database of its own, and waits until it answers.
+// server starts a server with its own database, and waits until it responds.
 func (w *Workers) server(ctx context.Context, dir string) (*exec.Cmd, string, error) {
 	c := w.command(ctx, w.Server, "--listen", "127.0.0.1:0", "--db", filepath.Join(dir, "temporal.db"))
 	c.Stderr = os.Stderr
@@ -209,7 +208,7 @@ func (w *Workers) server(ctx context.Context, dir string) (*exec.Cmd, string, er
 	return c, address, nil
 }
 
-// end ends a process by an interrupt, and tells what it has taken.
+// end interrupts a process and returns the resources that it used.
 func end(c *exec.Cmd, into *Figures) error {
 	err := c.Process.Signal(os.Interrupt)
 	if waited := c.Wait(); err == nil {

@@ -10,8 +10,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/dev/testkit"
 )
 
-// The estate that is timed plans as it is expected to, in one process and, where there is a
-// server to start, on workers; what they take is counted, and no run is faster than its calls.
+// The timed estate is planned as expected, in one process and, if there is a server, on
+// workers. The measurements include all processes, and no run is faster than its provider
+// calls.
 func TestWorkers(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("SKIP: processes are ended by interrupts")

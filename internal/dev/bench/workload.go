@@ -1,8 +1,8 @@
-// Package bench makes configurations of any size and times a binary on them.
+// Package bench generates configurations of any size and times a binary on them.
 //
-// Main functions: Write and Measure; the program in internal/dev/bench/cmd and the benchmarks
-// of this package use them. The one rule: a workload uses nothing but the
-// built-in provider, and the same name and size give the same bytes.
+// Main functions: Write and Measure; the program in internal/dev/bench/cmd and the
+// benchmarks of this package use them. The one rule: a workload uses only the built-in
+// provider, and the same name and size always give the same bytes.
 package bench
 
 import (
@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// workloads make the files of a configuration of size n.
+// workloads generate the files of a configuration of size n.
 var workloads = map[string]func(f *files, n int){
 	"flat":      flat,
 	"count":     count,
@@ -26,10 +26,10 @@ var workloads = map[string]func(f *files, n int){
 	"parse":     parse,
 }
 
-// Workloads lists the names that Write knows.
+// Workloads returns the names for Write.
 func Workloads() []string { return slices.Sorted(maps.Keys(workloads)) }
 
-// Write puts the configuration of a workload into a folder, which it makes.
+// Write writes the configuration of a workload to a directory, which it creates.
 func Write(name string, n int, dir string) error {
 	make, ok := workloads[name]
 	if !ok {
@@ -52,10 +52,10 @@ func Write(name string, n int, dir string) error {
 	return nil
 }
 
-// files is the text of each file by path.
+// files contains the text of each file by path.
 type files map[string]*strings.Builder
 
-// add appends to a file; the arguments replace the <1>, <2>, … of the text.
+// add appends to a file. The arguments replace <1>, <2>, … in the text.
 func (f files) add(path, text string, args ...any) {
 	b := f[path]
 	if b == nil {
@@ -72,7 +72,7 @@ func (f files) add(path, text string, args ...any) {
 func (f files) json(path string, v any) {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
-		panic(err) // of data that is made here
+		panic(err) // the data comes from this package
 	}
 	f[path] = new(strings.Builder)
 	f[path].Write(append(b, '\n'))
@@ -98,7 +98,7 @@ locals {
 }
 `
 
-// before is what item i of a chain of ten refers to.
+// before returns the reference of item i in a chain of ten.
 func before(i int, reference string) string {
 	if i%10 == 0 {
 		return `"start"`
@@ -106,7 +106,7 @@ func before(i int, reference string) string {
 	return fmt.Sprintf(reference, i-1)
 }
 
-// flat: n resources in chains of ten, fifty to a file.
+// flat writes n resources in chains of ten, fifty per file.
 func flat(f *files, n int) {
 	f.add("main.tf", revision+names)
 	for i := range n {
@@ -133,7 +133,7 @@ func link(f *files, file string, i int) {
 `, i, before(i, "terraform_data.item%d.output.title"))
 }
 
-// count: two resources of n instances, one reading the other by index.
+// count writes two resources of n instances, one of which reads the other by index.
 func count(f *files, n int) {
 	f.add("main.tf", revision+names+`
 variable "many" {
@@ -170,7 +170,7 @@ output "pairs" {
 `, n)
 }
 
-// items is a map of n objects for for_each.
+// items writes a map of n objects for for_each.
 func items(f *files, n int) {
 	all := map[string]any{}
 	for i := range n {
@@ -188,7 +188,7 @@ variable "items" {
 }
 `
 
-// forEach: the same by key.
+// forEach writes the same as count, by key.
 func forEach(f *files, n int) {
 	items(f, n)
 	f.add("main.tf", revision+names+itemsVariable+`

@@ -38,7 +38,7 @@ const groups = `
 	development:   internal/dev
 `
 
-// groupOrder says which groups may import which, in the language of packageOrder.
+// groupOrder defines which groups may import which, in the language of packageOrder.
 const groupOrder = `
 	NONE < base < text < outside, configuration < language < state, units;
 	state < providers < plan < engine;
@@ -46,10 +46,10 @@ const groupOrder = `
 	base < development;
 `
 
-// packageOrder is the import order of the packages, lowest first. "a, b < c, d;" says that
-// c and d may import a and b and all that a and b may import. Any other import is forbidden.
-// Test code is not checked. A package that is listed need not exist yet, but one that exists
-// must be listed.
+// packageOrder is the import order of the packages, lowest first. "a, b < c, d;" means that
+// c and d may import a and b and all packages that a and b may import. All other imports
+// are forbidden. Test code is not checked. A listed package need not exist, but every
+// existing package must be listed.
 const packageOrder = `
 	# Machinery and names that know nothing of each other.
 	NONE
@@ -284,7 +284,7 @@ const packageOrder = `
 	internal/temporal/flow, internal/base/sys < internal/temporal/worker;
 	internal/cli, internal/temporal/connect, internal/temporal/follow, internal/temporal/worker < internal/temporal/program;
 	internal/temporal/program < cmd/terrace-worker;
-	# For programs that embed Terrace: what the command line does to a folder.
+	# For programs that embed Terrace: what the command line does to a directory.
 	internal/workdir/setup < .;
 
 	# Beside the house: tests of the whole and tools.
@@ -293,9 +293,8 @@ const packageOrder = `
 	internal/base/filelock < internal/dev/testkit;
 `
 
-// outside says which packages of other modules, and which of the standard
-// library, only some of ours may import, outside of tests. A name ending in /
-// stands for all below it.
+// outside lists packages of other modules and of the standard library that only some of our
+// packages may import, except in tests. A name ending in / covers all packages below it.
 const outside = `
 	google.golang.org/grpc: internal/net/otlp internal/provider/rpc internal/provider/rpc/pb5 internal/provider/rpc/pb6 internal/provider/testprovider
 	google.golang.org/grpc/: internal/state/backend/etcdv3 internal/net/otlp internal/provider/rpc internal/provider/rpc/pb5 internal/provider/rpc/pb6 internal/provider/testprovider
@@ -316,7 +315,7 @@ const outside = `
 	github.com/rogpeppe/go-internal/: NONE
 `
 
-// root is the module's folder, seen from here.
+// root is the module's directory, relative to this package.
 const root = "../../.."
 
 func TestPackageOrder(t *testing.T) {
@@ -344,7 +343,7 @@ func TestGroupOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	groupOf := map[string]string{} // by the name of a package or directory
+	groupOf := map[string]string{} // by package or directory name
 	for line := range strings.Lines(groups) {
 		if name, members, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
 			if order[name] == nil {
@@ -382,7 +381,7 @@ func TestGroupOrder(t *testing.T) {
 	}
 }
 
-// ARCHITECTURE.md names only packages that exist.
+// ARCHITECTURE.md mentions only packages that exist.
 func TestArchitecture(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
 	if err != nil {
@@ -435,15 +434,15 @@ func TestNoReplace(t *testing.T) {
 	}
 }
 
-// A pkg is a package of ours with what it imports outside of tests.
+// A pkg is one of our packages, with its imports outside of tests.
 type pkg struct {
 	name         string // without the module path; "." for the root
 	ours, others []string
-	where        map[string]string // the file that an import stands in
+	where        map[string]string // the file of each import
 }
 
-// packages reads the imports of all packages outside of tests, whatever system
-// a file is for.
+// packages returns all packages with their imports outside of tests, for all operating
+// systems.
 func packages(t *testing.T) []*pkg { return readPackages(t, false) }
 
 func readPackages(t *testing.T, tests bool) []*pkg {
@@ -504,7 +503,8 @@ func (p *pkg) add(imp, file string) {
 	}
 }
 
-// parseOrder reads rules "a, b < c, d < e;" into what may stand below each name.
+// parseOrder parses rules "a, b < c, d < e;". For each name it returns the names that may
+// be below it.
 func parseOrder(text string) (map[string]map[string]bool, error) {
 	below := map[string]map[string]bool{}
 	var clean strings.Builder
@@ -542,7 +542,7 @@ func parseOrder(text string) (map[string]map[string]bool, error) {
 	return below, nil
 }
 
-// place puts each upper name above the lower ones and all that is below them.
+// place adds the lower names, and all names below them, to each upper name.
 func place(below map[string]map[string]bool, lower, upper []string) error {
 	for _, up := range upper {
 		if below[up] != nil {

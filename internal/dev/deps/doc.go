@@ -1,4 +1,4 @@
-// Package deps holds nothing but the test that keeps the floors of the house:
-// which package may import which. Its text is the import order; the one rule is
-// that the order is changed on purpose, in the open, never to make the test pass.
+// Package deps contains only the tests of the layers of the tree: which package may import
+// which. The one rule: the order in these tests is only changed deliberately, never to make
+// a test pass.
 package deps

@@ -11,10 +11,11 @@ import (
 )
 
 // A program of another module can name every type in an exported signature, field or method
-// of a public package: the type is in a public package, or a public package has an alias of it.
+// of a public package: the type is in a public package, or a public package has an alias of
+// it.
 func TestExportedTypesArePublic(t *testing.T) {
 	mode := gopackages.NeedName | gopackages.NeedTypes | gopackages.NeedImports | gopackages.NeedDeps | gopackages.NeedExportFile
-	var public []string // the others are not loaded: they are many, and compiled for it
+	var public []string // other packages are not loaded, because that would compile many of them
 	for _, p := range packages(t) {
 		if !internal(module+"/"+p.name) && !strings.HasPrefix(p.name, "cmd/") {
 			public = append(public, "./"+p.name)
@@ -75,16 +76,16 @@ func internal(path string) bool {
 	return strings.HasPrefix(path, module+"/") && slices.Contains(strings.Split(path, "/"), "internal")
 }
 
-// A publicWalk goes through what is exported.
+// A publicWalk visits exported declarations.
 type publicWalk struct {
-	aliases map[types.Type]bool // what a public package has an alias of
+	aliases map[types.Type]bool // types with an alias in a public package
 	seen    map[types.Type]bool
-	found   map[string]string // where: the type that is not public
+	found   map[string]string // maps a location to the type that is not public
 }
 
 func (w *publicWalk) object(at string, o types.Object) {
 	if c, ok := o.(*types.TypeName); ok {
-		if a, ok := c.Type().(*types.Alias); ok { // an alias of another package's type gives it a name alone
+		if a, ok := c.Type().(*types.Alias); ok { // an alias of another package's type only gives it a name
 			w.typ(at, a.Rhs())
 			return
 		}
@@ -99,7 +100,7 @@ func (w *publicWalk) object(at string, o types.Object) {
 
 func named(t types.Type) bool { _, ok := t.(*types.Named); return ok }
 
-// typ goes into a type that stands somewhere.
+// typ visits a type that is mentioned at a location.
 func (w *publicWalk) typ(at string, t types.Type) {
 	switch t := t.(type) {
 	case *types.Alias:

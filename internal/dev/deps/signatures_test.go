@@ -10,10 +10,10 @@ import (
 	load "golang.org/x/tools/go/packages"
 )
 
-// TestSignatures holds the public packages to what an embedder needs: each type of this
-// module that an exported name mentions, through fields, parameters, results and methods,
-// has a public name. A type of an internal package has one where a public package declares
-// an alias of it; its own exported fields and methods are then held to the same.
+// TestSignatures checks the public packages for embedders: each type of this module that an
+// exported name mentions, through fields, parameters, results and methods, has a public
+// name. A type of an internal package has one if a public package declares an alias of it.
+// The exported fields and methods of such a type are checked too.
 func TestSignatures(t *testing.T) {
 	const module = "github.com/terrace-iac/terrace"
 	loaded, err := load.Load(&load.Config{
@@ -58,7 +58,7 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
-// signatures walks from exported names over the types that they mention.
+// signatures visits the types that exported names mention.
 type signatures struct {
 	module string
 	named  map[*types.TypeName]bool // internal types with a public alias

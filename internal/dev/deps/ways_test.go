@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// The main paths in ARCHITECTURE.md name functions that exist.
+// The main paths in ARCHITECTURE.md mention functions that exist.
 func TestWays(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
 	if err != nil {
@@ -40,7 +40,7 @@ func TestWays(t *testing.T) {
 	}
 }
 
-// functions are the functions and methods (Type.method) that a folder declares.
+// functions returns the functions and methods (Type.method) that a directory declares.
 func functions(t *testing.T, dir string) map[string]bool {
 	t.Helper()
 	out := map[string]bool{}

@@ -1,10 +1,10 @@
-// Package lint holds the house rules that the compiler does not know: effects
-// only in the package that owns them, no state at package level, no context but the caller's, no goroutine
-// without an owner, a comment for every package, names in comments, the words of the field. Its test runs them over the
-// module: go test ./internal/dev/lint.
+// Package lint checks rules that the compiler does not: only some packages have effects,
+// there is no package-level state, contexts come from the caller, every goroutine has an
+// owner, every package has a comment, comments begin with names, and names and comments use
+// the field's words. Its test checks the module: go test ./internal/dev/lint.
 //
-// Main types: Finding and Package. The one rule: what is allowed against the
-// rules stands in the tables of rules.go, each with its reason.
+// Main types: Finding and Package. The one rule: exceptions are in the tables of rules.go,
+// each with its reason.
 package lint
 
 import (
@@ -21,22 +21,22 @@ import (
 	"strings"
 )
 
-// A Finding is one breach of a rule.
+// A Finding is a violation of a rule.
 type Finding struct {
-	File string // slash-separated, from the root of the module
+	File string // with slashes, relative to the root of the module
 	Line int
 	Text string
 }
 
 func (f Finding) String() string { return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.Text) }
 
-// A Package is the Go files of one folder but for tests and generated ones.
+// A Package contains the Go files of a directory, except tests and generated files.
 type Package struct {
-	Name  string // the folder, from the root of the module
+	Name  string // the directory, relative to the root of the module
 	Files []*File
 }
 
-// A File is one parsed file.
+// A File is a parsed file.
 type File struct {
 	Path    string
 	AST     *ast.File
@@ -75,8 +75,8 @@ func (c *checker) report(pos token.Pos, format string, args ...any) {
 	c.found = append(c.found, Finding{c.f.Path, c.f.fset.Position(pos).Line, fmt.Sprintf(format, args...)})
 }
 
-// Read parses the module in a folder. Folders named testdata, those that begin
-// with a dot or underscore and modules of their own are left out.
+// Read parses the module in a directory. It skips directories named testdata, directories
+// that begin with a dot or underscore, and nested modules.
 func Read(root string) ([]*Package, error) {
 	var out []*Package
 	fset := token.NewFileSet()
@@ -126,7 +126,7 @@ func enter(root, name, base string) error {
 	return nil
 }
 
-// Parse parses one file. It returns nil for a generated one.
+// Parse parses one file. It returns nil for a generated file.
 func Parse(fset *token.FileSet, name string, src []byte) (*File, error) {
 	tree, err := parser.ParseFile(fset, name, src, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
@@ -147,8 +147,8 @@ func Parse(fset *token.FileSet, name string, src []byte) (*File, error) {
 	return f, nil
 }
 
-// qualified is "os.Getenv" for a selector of an imported package, by the
-// package's own path, or "".
+// qualified returns a selector of an imported package with the package's path, such as
+// "os.Getenv", or "".
 func (f *File) qualified(x ast.Expr) string {
 	sel, ok := x.(*ast.SelectorExpr)
 	if !ok {

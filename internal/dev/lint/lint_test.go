@@ -11,7 +11,7 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// The module keeps the rules.
+// The module follows the rules.
 func TestModule(t *testing.T) {
 	packages, err := Read("../../..")
 	if err != nil {
@@ -27,8 +27,8 @@ func TestModule(t *testing.T) {
 	}
 }
 
-// Each archive is packages by folder; a comment // ERROR "text" says what is
-// found on its line.
+// Each archive contains packages by directory. A comment // ERROR "text" is the expected
+// finding on its line.
 func TestRules(t *testing.T) {
 	names, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(names) == 0 {
@@ -51,7 +51,7 @@ func TestRules(t *testing.T) {
 						want[at] = append(want[at], m[1])
 					}
 				}
-				src := expect.ReplaceAll(file.Data, nil) // a comment excuses a goroutine
+				src := expect.ReplaceAll(file.Data, nil) // otherwise the comment would excuse a goroutine
 				f, err := Parse(fset, file.Name, src)
 				if err != nil {
 					t.Fatal(err)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// otherwise says how packages that start goroutines are watched for races which .ci/run does
-// not name: by the tests of what calls them.
+// otherwise contains the packages that start goroutines and that .ci/run does not test with
+// the race detector, with the tests that cover them.
 var otherwise = map[string]string{
 	"internal/state/backend/backendtest":         "its tests are those of the backends, of which consul's run",
 	"internal/state/backend/backendtest/servers": "its servers are those of the backends' tests",
@@ -22,7 +22,7 @@ var otherwise = map[string]string{
 	"internal/temporal/program":                  "it needs a server; its parts flow and worker are named",
 }
 
-// The race detector watches every package that starts goroutines.
+// Every package that starts goroutines is tested with the race detector.
 func TestRaceDetector(t *testing.T) {
 	text, err := os.ReadFile("../../../.ci/run")
 	if err != nil {
@@ -66,8 +66,8 @@ func TestRaceDetector(t *testing.T) {
 	}
 }
 
-// startsGoroutine reports whether a node of syntax starts a goroutine: a go statement, the
-// Go of a group, or AfterFunc of packages time and context.
+// startsGoroutine reports whether a syntax node starts a goroutine: a go statement, the
+// method Go of a group, or AfterFunc of the packages time and context.
 func startsGoroutine(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.GoStmt:

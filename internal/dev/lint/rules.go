@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// effects are the names that reach out of the program, with what to use instead.
+// effects are names with effects outside of the program, and the alternatives.
 var effects = map[string]string{
-	"os.Getwd":                      "take the folder as an argument",
-	"os.Chdir":                      "take the folder as an argument",
-	"path/filepath.Abs":             "it asks for the working folder; take it as an argument and join",
+	"os.Getwd":                      "take the directory as an argument",
+	"os.Chdir":                      "take the directory as an argument",
+	"path/filepath.Abs":             "it asks for the working directory; take it as an argument and join",
 	"os.Getenv":                     "take a sys.Env or the value",
 	"os.LookupEnv":                  "take a sys.Env or the value",
 	"os.Environ":                    "take a sys.Env",
@@ -21,7 +21,7 @@ var effects = map[string]string{
 	"os.UserHomeDir":                "use sys.System.Home",
 	"os.UserCacheDir":               "use sys.System.Home",
 	"os.UserConfigDir":              "use sys.System.Home",
-	"os.TempDir":                    "take the folder as an argument",
+	"os.TempDir":                    "take the directory as an argument",
 	"os.Hostname":                   "use sys.System.Host",
 	"os.Executable":                 "use sys.System.Executable",
 	"os.Args":                       "use sys.System.Args",
@@ -52,15 +52,15 @@ var effects = map[string]string{
 	"net/http.ProxyFromEnvironment": "take the proxies from a sys.Env",
 }
 
-// owners are the packages that effects belong to.
+// owners are the packages that may have effects.
 var owners = map[string]bool{
 	"internal/base/sys":  true,
 	"cmd/terrace":        true,
 	"cmd/terrace-worker": true,
 }
 
-// apart are programs of their own and test kits, which are no part of the
-// program; only the rules for comments hold for them.
+// apart are separate programs and test kits, which are not part of the program. Only the
+// rules about comments apply to them.
 var apart = map[string]bool{
 	"internal/dev/bench":                                         true,
 	"internal/dev/testkit":                                       true,
@@ -75,12 +75,12 @@ var apart = map[string]bool{
 	"internal/dev/bench/cmd":                                     true,
 }
 
-// excused are single uses of effects elsewhere, with the reason.
+// excused are single uses of effects in other packages, with the reason.
 var excused = map[string]string{
 	"internal/base/filelock path/filepath.Abs":        "the table of locks of the process needs one name for a file",
-	"internal/provider/install path/filepath.Abs":     "the target of a link must not depend on the folder of the link",
-	"internal/lang/funcs path/filepath.Abs":           "only of what is absolute already, if the scope has a folder",
-	"engine path/filepath.Abs":                        "embedders may name a folder relative to their own",
+	"internal/provider/install path/filepath.Abs":     "the target of a link must not depend on the directory of the link",
+	"internal/lang/funcs path/filepath.Abs":           "only of what is absolute already, if the scope has a directory",
+	"engine path/filepath.Abs":                        "embedders may name a directory relative to their own",
 	"internal/base/readfile time.Now":                 "the deadline of a read is by the clock of the machine",
 	"internal/base/readfile time.Since":               "how old a file is, the system and its file system say by one clock",
 	"internal/dev/lint os.ReadFile":                   "the source of the module",
@@ -93,7 +93,7 @@ var excused = map[string]string{
 	"internal/net/transfer net/http.DefaultClient":    "for the zero Client",
 }
 
-// detached are the functions that work without the context of the command, with the reason.
+// detached are the functions that do not use the context of the command, with the reason.
 var detached = map[string]string{
 	"internal/net/gcp metadata.Token":               "oauth2.TokenSource has no context; three seconds at most",
 	"internal/provider/rpc end":                     "a plugin is ended although the command was interrupted",
@@ -133,8 +133,8 @@ var spawners = map[string]string{
 	"engine":                           "stops of providers while an apply runs",
 }
 
-// state are the package-level variables that are neither tables nor sentinels,
-// with the reason.
+// state contains the package-level variables that are neither tables nor sentinels, with
+// the reason.
 var state = map[string]string{
 	"diag.codesText":                     "what is embedded has no value in the source and cannot be changed",
 	"internal/cli/planhtml.files":        "what is embedded has no value in the source and cannot be changed",
@@ -143,8 +143,8 @@ var state = map[string]string{
 	"internal/state/store/local.process": "one table in the process must own every descriptor of a state file",
 }
 
-// makers are calls whose result may stand at package level, since they are cheap
-// and what they return never changes. A name ending in a dot stands for all of a package.
+// makers are functions whose results are allowed at package level, because they are cheap
+// and their results are immutable. A name ending with a dot covers a whole package.
 var makers = map[string]bool{
 	"errors.New":                     true,
 	"sync.OnceValue":                 true,
@@ -156,7 +156,7 @@ var makers = map[string]bool{
 }
 
 // readers are the functions that read the text of messages, by package, with the reason:
-// libraries and services of others give nothing else to tell messages apart by.
+// messages of other libraries and services can only be distinguished by their text.
 var readers = map[string]string{
 	"diag FromHCL":                            "HCL's messages about keys have neither a code nor a type",
 	"unit explainMissing":                     "HCL's messages about names have neither a code nor a type",
@@ -165,7 +165,7 @@ var readers = map[string]string{
 	"internal/state/backend/tfe wants":        "the service answers a state that is missing with a text alone",
 }
 
-// comment holds that every package says what it is for.
+// comment checks that every package has a comment.
 func (c *checker) comment() {
 	for _, f := range c.p.Files {
 		if f.AST.Doc != nil && (strings.HasPrefix(f.AST.Doc.Text(), "Package "+f.AST.Name.Name+" ") || strings.HasPrefix(f.AST.Doc.Text(), "Command ")) {
@@ -176,7 +176,7 @@ func (c *checker) comment() {
 	c.report(c.f.AST.Package, "package %s has no package comment", c.f.AST.Name.Name)
 }
 
-// effects holds that effects are passed in.
+// effects checks that effects are passed in.
 func (c *checker) effects() {
 	if owners[c.p.Name] || apart[c.p.Name] {
 		return
@@ -205,8 +205,8 @@ func (c *checker) effects() {
 	})
 }
 
-// contexts holds that only mains and the functions in detached begin a context: all others take
-// that of their caller, so that an interrupt reaches what they wait for.
+// contexts checks that only main functions and those in detached create a context. All
+// others use the caller's, so that an interrupt reaches the calls that they wait for.
 func (c *checker) contexts() {
 	if owners[c.p.Name] || apart[c.p.Name] {
 		return
@@ -230,7 +230,7 @@ func (c *checker) contexts() {
 	}
 }
 
-// named is the name of a function, after that of the type for a method.
+// named returns the name of a function. For a method it begins with the type.
 func named(fn *ast.FuncDecl) string {
 	if fn.Recv == nil || len(fn.Recv.List) == 0 {
 		return fn.Name.Name
@@ -248,8 +248,8 @@ func named(fn *ast.FuncDecl) string {
 	return fn.Name.Name
 }
 
-// goroutines holds that only some packages start goroutines, and that each says
-// who waits for it: in a comment right above it or within it.
+// goroutines checks that only some packages start goroutines, and that a comment above or
+// within each goroutine names its owner.
 func (c *checker) goroutines() {
 	if apart[c.p.Name] {
 		return
@@ -281,7 +281,7 @@ func (c *checker) goroutines() {
 
 func (f *File) line(pos token.Pos) int { return f.fset.Position(pos).Line }
 
-// unfinished holds that nothing is deferred.
+// unfinished checks that there are no comments about unfinished work.
 func (c *checker) unfinished() {
 	for _, g := range c.f.AST.Comments {
 		for _, line := range g.List {
@@ -294,8 +294,8 @@ func (c *checker) unfinished() {
 	}
 }
 
-// docNames holds that the comment of a function, method or type begins with its name, after
-// an article at most: a name that was changed is changed there too.
+// docNames checks that the comment of a function, method or type begins with its name,
+// possibly after an article.
 func (c *checker) docNames() {
 	check := func(doc *ast.CommentGroup, name *ast.Ident) {
 		if doc == nil || name.Name == "_" {

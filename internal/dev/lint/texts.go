@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// texts holds that nothing is decided by the text of a message: its code says what it is.
-// What is given to functions that look into strings counts, and what is compared; two
-// messages may be compared with each other, and any with nothing.
+// texts checks that no code depends on the text of a message instead of its code. It checks
+// arguments of functions that search strings, and comparisons. Comparing the texts of two
+// messages with each other, or a text with "", is allowed.
 func (c *checker) texts() {
 	if apart[c.p.Name] {
 		return
@@ -41,14 +41,14 @@ func (c *checker) texts() {
 	}
 }
 
-// looks are the functions that look into a string or for one.
+// looks are the functions that search a string.
 var looks = map[string]bool{
 	"strings.Contains": true, "strings.HasPrefix": true, "strings.HasSuffix": true, "strings.EqualFold": true, "strings.Index": true,
 	"strings.CutPrefix": true, "strings.CutSuffix": true, "strings.Cut": true, "slices.Contains": true,
 }
 
-// compared reports an expression that is the text of a message. with is what it is
-// compared with, nil for something else than another expression.
+// compared reports an expression that is the text of a message. with is the expression that
+// it is compared with, or nil.
 func (c *checker) compared(x, with ast.Expr) {
 	name := textOf(x)
 	if name == "" || textOf(with) == name {
@@ -60,7 +60,7 @@ func (c *checker) compared(x, with ast.Expr) {
 	c.report(x.Pos(), "the %s of a message decides something: use its code", name)
 }
 
-// textOf is Summary or Detail, if the expression is that of something.
+// textOf returns Summary or Detail, if the expression selects one of them.
 func textOf(x ast.Expr) string {
 	if s, ok := x.(*ast.SelectorExpr); ok && (s.Sel.Name == "Summary" || s.Sel.Name == "Detail") {
 		return s.Sel.Name

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// variables holds that package-level variables are tables and sentinels: made
-// by a literal or a cheap maker, and never assigned to.
+// variables checks that package-level variables are tables and sentinels: initialized by a
+// literal or a cheap function, and never assigned to.
 func (c *checker) variables() {
 	if apart[c.p.Name] {
 		return
@@ -58,7 +58,7 @@ func (c *checker) declared(d *ast.GenDecl, names map[string]bool) {
 	}
 }
 
-// initializer looks for work that is done at start-up.
+// initializer reports work at program start.
 func (c *checker) initializer(name string, x ast.Expr) {
 	ast.Inspect(x, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -69,7 +69,7 @@ func (c *checker) initializer(name string, x ast.Expr) {
 				return true
 			}
 			if lit, ok := n.Fun.(*ast.FuncLit); ok && len(lit.Body.List) <= 8 {
-				return false // a table filled by a few lines
+				return false // a function that fills a table
 			}
 			c.report(n.Pos(), "%s calls something at start-up: use sync.OnceValue, or a literal", name)
 			return false
@@ -96,7 +96,7 @@ func (c *checker) cheap(name string, call *ast.CallExpr) bool {
 		return strings.HasPrefix(strings.ToLower(name), "err") // a sentinel of a special type
 	}
 	switch fun := fun.(type) {
-	case *ast.SelectorExpr: // a method of what a maker returned
+	case *ast.SelectorExpr: // a method of the result of a maker
 		inner, ok := fun.X.(*ast.CallExpr)
 		return ok && c.cheap(name, inner)
 	case *ast.ArrayType, *ast.MapType, *ast.InterfaceType, *ast.FuncType, *ast.ParenExpr:
@@ -110,8 +110,8 @@ func (c *checker) cheap(name string, call *ast.CallExpr) bool {
 	return false
 }
 
-// assigned looks for assignments to package-level variables. It goes by name,
-// so a local variable of the same name excuses the whole function.
+// assigned reports assignments to package-level variables. It compares names, so a local
+// variable of the same name excuses the whole function.
 func (c *checker) assigned(fn *ast.FuncDecl, names map[string]bool) {
 	local := map[string]bool{}
 	ast.Inspect(fn, func(n ast.Node) bool {
@@ -161,7 +161,7 @@ func (c *checker) assigned(fn *ast.FuncDecl, names map[string]bool) {
 	})
 }
 
-// base is the variable that an assignment to x changes: v of v, v[i], v.f, *v.
+// base returns the variable that an assignment to x changes: v for v, v[i], v.f and *v.
 func base(x ast.Expr) *ast.Ident {
 	for {
 		switch y := x.(type) {

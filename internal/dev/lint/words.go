@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Names and comments have the field's words, which readers search for. What stands here is
-// said otherwise.
+// instead contains words that names and comments must not use, with the field's words,
+// which readers search for.
 var instead = sync.OnceValue(func() []wording {
 	return []wording{
 		{regexp.MustCompile(`\b[tT]old\b`), "reported, shown, known, distinguished"},
@@ -25,13 +25,13 @@ var instead = sync.OnceValue(func() []wording {
 	}
 })
 
-// A wording is words, and what is said instead.
+// A wording is a word and its replacement.
 type wording struct {
 	words *regexp.Regexp
 	say   string
 }
 
-// words reports comments and names with words that the field does not have.
+// words reports comments and names with words of instead.
 func (c *checker) words() {
 	for _, group := range c.f.AST.Comments {
 		for _, line := range group.List {

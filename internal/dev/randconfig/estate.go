@@ -8,20 +8,20 @@ import (
 )
 
 // An Estate is a directory of units with a change to it. A file of the second version
-// replaces the one of that name.
+// replaces the file of the same name.
 type Estate struct {
 	Files  map[string]string
-	Units  []string // names of directories; a unit depends on earlier ones alone
+	Units  []string // names of directories; a unit depends on earlier ones only
 	Change map[string]string
-	// Secret reports that a unit reads a sensitive output of another.
+	// Secret reports whether a unit reads a sensitive output of another unit.
 	Secret bool
 }
 
-// MakeEstate draws the estate of a seed: units that include a root file or stand alone,
-// with dependencies (also disabled ones, without outputs, with mock outputs that some
-// commands may use), inputs of every kind for variables of every type, outputs that are
-// null, sensitive, nested and sets, local values, features, generated files, exclude
-// blocks and hooks, some of which fail.
+// MakeEstate generates the estate of a seed: units with or without an included root file,
+// with dependencies (some disabled, without outputs, or with mock outputs for some
+// commands), inputs of every kind for variables of every type, outputs that are null,
+// sensitive, nested or sets, local values, features, generated files, exclude blocks, and
+// hooks, some of which fail.
 func MakeEstate(seed int64) Estate {
 	g := &estateGenerator{generator: generator{r: rand.New(rand.NewSource(seed))}}
 	e := Estate{Files: map[string]string{}, Change: map[string]string{}}
@@ -65,8 +65,8 @@ type estateGenerator struct {
 	secret bool
 }
 
-// change makes the second version: of the root file, of the file that is read, or of the
-// word in a unit.
+// change generates the second version: with a changed root file, a changed file that units
+// read, or a changed word in a unit.
 func (g *estateGenerator) change(e *Estate) {
 	if g.chance(3) {
 		e.Change["root.hcl"] = rootFile("r2")
@@ -82,11 +82,11 @@ func (g *estateGenerator) change(e *Estate) {
 	}
 }
 
-// estateVariable is a variable of a module with the expressions that fit it.
+// estateVariable is a variable of a module, with expressions for it.
 type estateVariable struct {
 	typ   string // "" for none
 	exprs []string
-	refs  []string // expressions with %s in place of a dependency
+	refs  []string // expressions with %s for a dependency
 }
 
 var estateVariables = []estateVariable{
@@ -108,7 +108,7 @@ var estateVariables = []estateVariable{
 	{"", []string{`"s"`, "local.word", "1", "0.5", "true", `["a", 1]`, `{ b = 1, a = ["<"] }`, `toset(["b", "a"])`, "[]"}, []string{"%s.outputs.text", "%s.outputs.obj", "%s.outputs.count", "%s.outputs.set"}},
 }
 
-// unit draws the files of a unit that may depend on others.
+// unit generates the files of a unit that may depend on others.
 func (g *estateGenerator) unit(name string, others []string) map[string]string {
 	var u, m strings.Builder
 	include := !g.chance(4)
@@ -121,7 +121,7 @@ func (g *estateGenerator) unit(name string, others []string) map[string]string {
 	usable := g.dependencies(&u, others)
 	g.blocks(&u, name)
 
-	// The word and the switch are given to every module.
+	// Every module gets the word and the switch.
 	inputs := []string{"  word = local.word", "  gone = local.gone", "  undeclared = [1]"}
 	m.WriteString("variable \"word\" { type = string }\nvariable \"gone\" { type = bool }\n")
 	var vars []string
@@ -154,7 +154,7 @@ func (g *estateGenerator) unit(name string, others []string) map[string]string {
 	return map[string]string{"terragrunt.hcl": u.String(), "main.tf": m.String()}
 }
 
-// dependencies writes dependency blocks, and returns those whose outputs can be read.
+// dependencies writes dependency blocks, and returns those with outputs that can be read.
 func (g *estateGenerator) dependencies(u *strings.Builder, others []string) (usable []string) {
 	const mocks = `  mock_outputs = {
     text = "mock", none = "mock", secret = "mock", made = "mock", count = 1, set = ["mock"], any = ["mock"]
@@ -181,7 +181,7 @@ func (g *estateGenerator) dependencies(u *strings.Builder, others []string) (usa
 	return usable
 }
 
-// blocks writes what stands beside inputs and dependencies.
+// blocks writes the blocks other than inputs and dependencies.
 func (g *estateGenerator) blocks(u *strings.Builder, name string) {
 	if g.chance(2) {
 		fmt.Fprintf(u, "generate \"more\" {\n  path = \"more.tf\"\n  if_exists = \"overwrite\"\n  contents = <<-EOT\n    output \"more\" { value = \"${local.word} of %s\" }\n  EOT\n%s}\n", name, g.one("", "", "  disable = true\n", "  disable_signature = true\n"))
@@ -229,7 +229,7 @@ func (g *estateGenerator) outputs(m *strings.Builder, name string, vars []string
 		`"obj" { value = { v = ` + g.one("var."+part, "terraform_data."+part+".output", "1 / 3") + `, deep = [{ k = var.word, n = null }] } }`,
 	} {
 		if slices.Contains([]string{"any", "obj"}, strings.Split(o, `"`)[1]) && g.chance(10) {
-			continue // its readers have nothing to read
+			continue // readers of this output get nothing
 		}
 		fmt.Fprintf(m, "output %s\n", o)
 	}

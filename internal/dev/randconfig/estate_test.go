@@ -18,11 +18,11 @@ import (
 	"github.com/terrace-iac/terrace/internal/dev/testkit"
 )
 
-// TestBesideTerragrunt runs random estates with Terrace and with Terragrunt, each in a
-// directory of its own, and compares after each step the status, the states with their
-// outputs, and what hooks wrote. After each apply Terrace also plans what Terragrunt applied,
-// where there must not be more to change than in its own. What differs on purpose is counted by
-// its reason (see estatePurposes). TERRACE_TEST_SEEDS is FIRST:COUNT.
+// TestBesideTerragrunt runs random estates with Terrace and with Terragrunt, each in its
+// own directory. After each step it compares the status, the states with their outputs, and
+// the output of hooks. After each apply, Terrace also plans Terragrunt's estate, which must
+// not have more changes than its own. Intended differences are counted by their reason (see
+// estatePurposes). TERRACE_TEST_SEEDS is FIRST:COUNT.
 func TestBesideTerragrunt(t *testing.T) {
 	terragrunt, tofu := os.Getenv("TERRACE_TEST_TERRAGRUNT"), os.Getenv("TERRACE_TEST_TOFU")
 	if terragrunt == "" || tofu == "" {
@@ -56,11 +56,11 @@ type estateCopy struct {
 	env      []string
 }
 
-// estateOutcome is what is compared of a step.
+// estateOutcome is the compared result of a step.
 type estateOutcome struct {
 	Status int
 	States map[string]string // by unit
-	Hooks  map[string]string // by unit: what its hooks wrote
+	Hooks  map[string]string // by unit: the output of its hooks
 	text   string
 }
 
@@ -93,9 +93,9 @@ func (c *estateCopy) run(units []string, dir string, args ...string) estateOutco
 
 var emptyState = regexp.MustCompile(`^(null|\{\})\n$`)
 
-// withoutSensitivity is the text of a state without what tells which outputs are sensitive: in
-// Terrace those are, too, that pass on sensitive outputs of other units. A state without
-// anything in it counts as none.
+// withoutSensitivity removes from a state which outputs are sensitive. In Terrace, outputs
+// that depend on sensitive outputs of other units are sensitive too. An empty state counts
+// as none.
 func withoutSensitivity(text string) string {
 	if emptyState.MatchString(text) {
 		return ""
@@ -107,11 +107,11 @@ type estatePair struct {
 	t              *testing.T
 	e              randconfig.Estate
 	ours, theirs   *estateCopy
-	was            map[string]string // the states of Terrace before the step
+	was            map[string]string // Terrace's states before the step
 	found, classes map[string]bool
 }
 
-// all runs a command over all units with both, and compares.
+// all runs a command on all units with both programs, and compares.
 func (p *estatePair) all(command ...string) (same bool) {
 	args := append([]string{"run", "--all", "--non-interactive", "--"}, command...)
 	return p.settle("run --all "+strings.Join(command, " "), p.ours.run(p.e.Units, ".", args...), p.theirs.run(p.e.Units, ".", args...))
@@ -146,7 +146,7 @@ func (p *estatePair) changed(o *estateOutcome) bool {
 	return slices.ContainsFunc(p.e.Units, func(u string) bool { return o.States[u] != p.was[u] })
 }
 
-// diff is what differs between two outcomes, line by line.
+// diff returns the differences between two outcomes, line by line.
 func (p *estatePair) diff(ours, theirs estateOutcome) string {
 	lines := func(o estateOutcome) []string {
 		out := []string{fmt.Sprint("status ", o.Status)}
@@ -177,13 +177,13 @@ func (p *estatePair) diff(ours, theirs estateOutcome) string {
 	return start(out.String())
 }
 
-// start is the start of a text.
+// start returns the beginning of a text.
 func start(text string) string {
 	const most = 3000
 	return text[:min(len(text), most)]
 }
 
-// wrong is what a program printed of errors.
+// wrong returns the errors that a program printed.
 func wrong(text string) string {
 	var out []string
 	left := 0
@@ -198,8 +198,8 @@ func wrong(text string) string {
 	return strings.Join(out, "")
 }
 
-// compare runs the steps: of the first version plan, apply and output, of the second plan,
-// apply, and plan again, in the end destroy.
+// compare runs the steps: plan, apply and output of the first version, plan, apply and plan
+// of the second, and finally destroy.
 func (p *estatePair) compare() {
 	last := p.e.Units[len(p.e.Units)-1]
 	p.all("plan")
@@ -221,7 +221,7 @@ func (p *estatePair) compare() {
 	p.all("destroy", "-auto-approve")
 }
 
-// outputs compares what output prints in a unit.
+// outputs compares the result of the command output in a unit.
 func (p *estatePair) outputs(unit string) {
 	ours, theirs := p.ours.run(p.e.Units, unit, "output", "-json"), p.theirs.run(p.e.Units, unit, "output", "-json")
 	for _, o := range []*estateOutcome{&ours, &theirs} {
@@ -232,8 +232,8 @@ func (p *estatePair) outputs(unit string) {
 	p.settle("output -json in "+unit, ours, theirs)
 }
 
-// unchanged has Terrace plan what Terragrunt applied, which must give what a plan of its own
-// gives.
+// unchanged plans Terragrunt's estate with Terrace. The result must equal a plan of
+// Terrace's own estate.
 func (p *estatePair) unchanged() {
 	args := []string{"run", "--all", "--non-interactive", "--", "plan", "-detailed-exitcode"}
 	theirs := *p.ours
@@ -241,7 +241,7 @@ func (p *estatePair) unchanged() {
 	p.settle("plan of what the other applied", theirs.run(p.e.Units, ".", args...), p.ours.run(p.e.Units, ".", args...))
 }
 
-// adopt goes on with Terragrunt's states.
+// adopt continues with Terragrunt's states.
 func (p *estatePair) adopt() {
 	for _, u := range p.e.Units {
 		from, to := filepath.Join(p.theirs.dir, u, "terraform.tfstate"), filepath.Join(p.ours.dir, u, "terraform.tfstate")
@@ -260,8 +260,8 @@ func (p *estatePair) adopt() {
 	}
 }
 
-// An estatePurpose is a way in which the two differ on purpose. Its function takes the
-// difference out of both outcomes, and reports whether there was one.
+// An estatePurpose is an intended difference. Its function removes the difference from both
+// outcomes, and reports whether there was one.
 type estatePurpose struct {
 	reason string
 	known  func(p *estatePair, step string, ours, theirs *estateOutcome) bool
@@ -336,7 +336,7 @@ var (
 	container = regexp.MustCompile(`^ +~ .*[{[(]$`)
 )
 
-// sensitivityAlone reports whether a plan changes nothing but what is sensitive.
+// sensitivityAlone reports whether a plan only changes which values are sensitive.
 func sensitivityAlone(text string) bool {
 	_, text, ok := strings.Cut(text, "Resource actions are indicated")
 	above, marks := "", 0
@@ -354,8 +354,8 @@ func sensitivityAlone(text string) bool {
 	return ok && marks > 0
 }
 
-// missingOutput is in what Terragrunt prints of a unit whose dependency has not the outputs
-// that it reads.
+// missingOutput matches Terragrunt's messages about a unit whose dependency lacks the
+// outputs that it reads.
 var missingOutput = regexp.MustCompile(`detected no outputs|This object does not have an attribute named`)
 
 func TestMakeEstateIsTheSameForASeed(t *testing.T) {

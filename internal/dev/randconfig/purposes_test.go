@@ -8,26 +8,26 @@ import (
 	"strings"
 )
 
-// A purpose is a way in which the two differ on purpose. Its function takes the
-// difference out of both outcomes, and nothing else.
+// A purpose is an intended difference. Its function removes only this difference from both
+// outcomes.
 type purpose struct {
 	reason string
 	known  func(s at, ours, theirs *outcome)
 }
 
-// at is where the two are compared: a command, the root module, and what a saved plan
-// that is applied or shown said when it was made.
+// at is the context of a comparison: a command, the root module, and the messages of the
+// command that created the saved plan.
 type at struct {
 	args    []string
 	text    string
 	planned []string
 }
 
-// reloaded is what a plan says of a data source of a check.
+// reloaded is the text in a plan for a data source of a check.
 const reloaded = "# (config will be reloaded to verify a check block)"
 
-// checked are the data sources of checks in the configuration (see randconfig.MakeWide),
-// with every instance that one may have.
+// checked returns the data sources of checks in the configuration (see
+// randconfig.MakeWide), with all possible instances.
 func (s at) checked() []string {
 	var out []string
 	if strings.Contains(s.text, "check \"reads\"") {
@@ -41,7 +41,7 @@ func (s at) checked() []string {
 	return out
 }
 
-// inState is how the state of an outcome begins the instance of a data source.
+// inState returns the beginning of a data source's instance in the state of an outcome.
 func inState(address string) string {
 	module, rest, found := strings.Cut(address, ".data.")
 	if !found {
@@ -51,7 +51,7 @@ func inState(address string) string {
 	return module + " data " + typ + " " + name
 }
 
-// OpenTofu has a heading of its own for what is undeclared in replace_triggered_by.
+// OpenTofu has a separate summary for undeclared references in replace_triggered_by.
 const (
 	trigger    = "Error: Undeclared resource in replace_triggered_by"
 	undeclared = "Error: Reference to undeclared resource"
@@ -92,13 +92,14 @@ var purposes = []purpose{
 			return
 		}
 		for _, m := range theirs.Messages {
-			// At a refused value Terrace stops at once, OpenTofu goes on with what does not need it.
+			// After a rejected value Terrace stops, but OpenTofu evaluates independent
+			// parts.
 			if !slices.Contains(ours.Messages, m) && !(slices.Contains(ours.Messages, value) && slices.Contains(found, m)) {
 				return
 			}
 		}
 		for _, m := range ours.Messages {
-			// OpenTofu stops at the first stage that finds a mistake.
+			// OpenTofu stops after the first stage with an error.
 			if !slices.Contains(theirs.Messages, m) && m != value && !slices.Contains(found, m) && !slices.Contains(static, m) {
 				return
 			}
@@ -192,7 +193,7 @@ var purposes = []purpose{
 			if m == trigger {
 				m = undeclared
 			}
-			if slices.Contains(ours.Messages, m) { // a warning of both
+			if slices.Contains(ours.Messages, m) { // a warning of both programs
 				continue
 			}
 			if what, is := strings.CutPrefix(m, "Error: "); !is || !slices.Contains(ours.Messages, "Warning: "+what) {
@@ -287,9 +288,9 @@ var purposes = []purpose{
 	}},
 }
 
-// found are messages about what evaluation finds, and static about what the text of the
-// configuration shows: which of them stand beside another mistake depends on how far the
-// two go on after that.
+// found are messages from evaluation, and static messages from the text of the
+// configuration. Which of them are reported together with another error depends on how far
+// each program continues.
 var (
 	found = []string{
 		"Error: Resource precondition failed", "Error: Resource postcondition failed", "Error: Module output value precondition failed",
@@ -308,7 +309,7 @@ func onlyError(messages []string, message string) bool {
 	return slices.Equal(errors, []string{message})
 }
 
-// onlyStatic reports whether all errors are about what the text of the configuration shows.
+// onlyStatic reports whether all errors come from the text of the configuration.
 func onlyStatic(messages []string) bool {
 	errors := slices.DeleteFunc(slices.Clone(messages), func(m string) bool { return !strings.HasPrefix(m, "Error: ") })
 	return len(errors) > 0 && !slices.ContainsFunc(errors, func(m string) bool {
@@ -316,8 +317,8 @@ func onlyStatic(messages []string) bool {
 	})
 }
 
-// withoutElement leaves texts out of the lists of a document, with all commas at the end of
-// lines.
+// withoutElement removes texts from the lists of a document. All commas must be at the end
+// of lines.
 func withoutElement(document string, texts ...string) string {
 	var left []string
 	for line := range strings.Lines(document) {
@@ -329,7 +330,7 @@ func withoutElement(document string, texts ...string) string {
 	return strings.Join(left, "\n")
 }
 
-// instances are the instances in a state, each as its two lines.
+// instances returns the instances in a state, two lines each.
 func instances(state string) [][2]string {
 	lines := strings.Split(state, "\n")
 	var out [][2]string
@@ -339,7 +340,7 @@ func instances(state string) [][2]string {
 	return out
 }
 
-// withoutInstance leaves the instances of a resource out of a state.
+// withoutInstance removes the instances of a resource from a state.
 func withoutInstance(state, resource string) string {
 	var b strings.Builder
 	for _, i := range instances(state) {
@@ -350,8 +351,8 @@ func withoutInstance(state, resource string) string {
 	return b.String() + state[strings.LastIndex(strings.TrimSuffix(state, "\n"), "\n")+1:]
 }
 
-// withoutBlock leaves the block below a heading out of the text of a plan, with what the
-// legend says of it if it was the only one of its kind.
+// withoutBlock removes the block below a heading from the text of a plan, and the entry in
+// the legend if the block was the only one of its kind.
 func withoutBlock(text []string, heading string) []string {
 	at := slices.Index(text, heading)
 	if at < 1 {
@@ -365,11 +366,12 @@ func withoutBlock(text []string, heading string) []string {
 	return text
 }
 
-// carriedOut is how the text of a plan begins to say what an apply does to an instance.
+// carriedOut are the beginnings of descriptions, in the text of a plan, of the action on an
+// instance.
 var carriedOut = []string{"will be created", "will be destroyed", "must be replaced", "is tainted", "will be replaced", "will be updated", "will be read during apply"}
 
-// withoutPlanned leaves the instances out of a state that a plan creates, changes, replaces,
-// destroys or reads.
+// withoutPlanned removes the instances that a plan creates, changes, replaces, destroys or
+// reads from a state.
 func withoutPlanned(state string, planned []string) string {
 	var b strings.Builder
 	for _, i := range instances(state) {
@@ -404,7 +406,7 @@ func withoutPlanned(state string, planned []string) string {
 	return b.String()
 }
 
-// untilOutputs is the text of a plan before its outputs.
+// untilOutputs returns the text of a plan before its outputs.
 func untilOutputs(text []string) []string {
 	if i := slices.Index(text, "Changes to Outputs:"); i >= 0 {
 		return text[:i]
@@ -412,14 +414,14 @@ func untilOutputs(text []string) []string {
 	return text
 }
 
-// managedOf lists the addresses of the managed objects in the state of a document.
+// managedOf returns the addresses of the managed objects in the state of a document.
 func managedOf(state string) string {
 	return strings.Join(slices.DeleteFunc(addresses.FindAllString(state, -1), func(a string) bool { return strings.Contains(a, "data.") }), "\n")
 }
 
 var addresses = regexp.MustCompile(`"address": ".*"`)
 
-// withoutElements takes an address out of the changes and the planned values of a document.
+// withoutElements removes an address from the changes and the planned values of a document.
 func withoutElements(document map[string]string, address string) {
 	var changes []map[string]any
 	if json.Unmarshal([]byte(document["resource_changes"]), &changes) != nil {
@@ -448,7 +450,7 @@ type plannedModule struct {
 	Children  []*plannedModule `json:"child_modules"`
 }
 
-// drop takes an address out, and the modules in which nothing is left.
+// drop removes an address, and modules that become empty.
 func (m *plannedModule) drop(address string) {
 	m.Resources = slices.DeleteFunc(m.Resources, func(r map[string]any) bool { return r["address"] == address })
 	if len(m.Resources) == 0 {
@@ -463,7 +465,7 @@ func (m *plannedModule) drop(address string) {
 	}
 }
 
-// withoutEntries takes objects out of all lists in a property of a document.
+// withoutEntries removes objects from all lists in a property of a document.
 func withoutEntries(document map[string]string, property string, drop func(map[string]any) bool) {
 	var value any
 	if json.Unmarshal([]byte(document[property]), &value) != nil {
@@ -503,7 +505,7 @@ var removedFrom = regexp.MustCompile(`removed \{\n  from = (\S+)\n  lifecycle \{
 
 var movedFrom = regexp.MustCompile(`moved \{\n  from = (\S+)\n  to   = (\S+)\n`)
 
-// withoutDependency takes an address out of the dependencies of all objects of a state.
+// withoutDependency removes an address from the dependencies of all objects of a state.
 func withoutDependency(state, address string) string {
 	return dependencies.ReplaceAllStringFunc(state, func(list string) string {
 		var all []string
@@ -512,7 +514,7 @@ func withoutDependency(state, address string) string {
 		}
 		all = slices.DeleteFunc(all, func(a string) bool { return a == address })
 		if len(all) == 0 {
-			all = nil // as where there were none
+			all = nil // as if there were none
 		}
 		text, err := json.Marshal(all)
 		if err != nil {
@@ -524,13 +526,13 @@ func withoutDependency(state, address string) string {
 
 var dependencies = regexp.MustCompile(`"Dependencies":\[[^\]]*\]`)
 
-// resourcesOf is a state without its outputs, which are its last line.
+// resourcesOf returns a state without its outputs, which are its last line.
 func resourcesOf(state string) string {
 	lines := strings.Split(strings.TrimSuffix(state, "\n"), "\n")
 	return strings.Join(lines[:len(lines)-1], "\n")
 }
 
-// without is a list without some text, nil if nothing is left.
+// without returns a list without a text; nil if it becomes empty.
 func without(all []string, text string) []string {
 	left := slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == text })
 	if len(left) == 0 {

@@ -1,7 +1,7 @@
-// Package randconfig makes small random configurations with the commands to run on
-// them, so that two programs can be compared step by step.
+// Package randconfig generates small random configurations with commands to run on them, to
+// compare two programs step by step.
 //
-// Main type: Case, which Make draws. The one rule: a seed always gives the same case.
+// Main type: Case, which Make returns. The one rule: a seed always gives the same case.
 package randconfig
 
 import (
@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// A Case is a folder of configuration and what is done there, one step after another.
+// A Case is a directory of configuration and a sequence of commands.
 type Case struct {
 	Files map[string]string
 	Steps []Step
@@ -18,16 +18,15 @@ type Case struct {
 
 // A Step is one command.
 type Step struct {
-	Files map[string]string // written before it
+	Files map[string]string // files to write before the command
 	Args  []string
 }
 
-// Make draws the case of a seed: resources in chains, counted and keyed ones, data
-// sources, modules in modules, of which outputs or the whole are read, conditions and
-// provisioners that fail for some values of the variables; then applies, saved plans,
-// refresh-only runs, targets and exclusions, replacements, objects that are tainted or
-// taken out of state, a second version with moved, removed and import blocks, and a
-// destroy.
+// Make generates the case of a seed: resources in chains, with count and for_each; data
+// sources; nested modules, whose outputs are read one by one or as a whole; conditions and
+// provisioners that fail for some values of the variables; and as commands applies, saved
+// plans, refresh-only runs, targets and exclusions, replacements, tainting and removing
+// objects, a second version with moved, removed and import blocks, and a destroy.
 func Make(seed int64) Case {
 	g := &generator{r: rand.New(rand.NewSource(seed))}
 	c := Case{Files: map[string]string{"other.tfstate": otherState}}
@@ -39,13 +38,13 @@ func Make(seed int64) Case {
 	return c
 }
 
-// otherState is what data sources read.
+// otherState is the state that data sources read.
 const otherState = `{"version":4,"terraform_version":"1.12.6","serial":1,"lineage":"other","outputs":{"a":{"value":"one","type":"string"},"b":{"value":["x","y"],"type":["list","string"]}},"resources":[],"check_results":null}
 `
 
 type generator struct {
 	r      *rand.Rand
-	values []string // expressions that give something, in the root module
+	values []string // expressions with a value, in the root module
 	names  []string // addresses for targets
 	plains []string // addresses of single resources
 	second string   // the second version of the root module
@@ -55,7 +54,7 @@ func (g *generator) one(of ...string) string { return of[g.r.Intn(len(of))] }
 
 func (g *generator) chance(n int) bool { return g.r.Intn(n) == 0 }
 
-// value is a reference to something that was made before, or a constant.
+// value returns a reference to an earlier object, or a constant.
 func (g *generator) value() string {
 	if len(g.values) == 0 || g.chance(4) {
 		return g.one(`"x"`, "var.v", "1", `"${var.v}-y"`)
@@ -63,8 +62,8 @@ func (g *generator) value() string {
 	return g.values[g.r.Intn(len(g.values))]
 }
 
-// module is the text of a module that is called, with one output of its input and one of its
-// resource; it may call another module.
+// module returns the text of a called module, with one output of its input and one of its
+// resource. It may call another module.
 func (g *generator) module(calls string) string {
 	var b strings.Builder
 	b.WriteString("variable \"a\" { default = null }\n")
@@ -121,7 +120,7 @@ func (g *generator) root() string {
 	return b.String()
 }
 
-// condition is a precondition or postcondition block that may fail.
+// condition returns a precondition or postcondition block that may fail.
 func (g *generator) condition(self bool) string {
 	kind, text := g.one("precondition", "postcondition"), `var.v != "3"`
 	if self && kind == "postcondition" && g.chance(2) {
@@ -179,7 +178,7 @@ func (g *generator) repeated(b *strings.Builder, i int) {
 	g.names = append(g.names, name)
 }
 
-// enabled is a resource or a call that is there for one value of the variable.
+// enabled writes a resource or a call that exists for one value of the variable.
 func (g *generator) enabled(b *strings.Builder, i int) {
 	text := g.one("var.n == 2", "var.n == 2", "false")
 	if g.chance(2) {
@@ -193,7 +192,7 @@ func (g *generator) enabled(b *strings.Builder, i int) {
 	g.values = append(g.values, fmt.Sprintf("module.e%d", i), fmt.Sprintf("try(module.e%d.given, null)", i))
 }
 
-// data is a data source whose arguments are known, or depend on what is made.
+// data writes a data source whose arguments are known, or depend on a created object.
 func (g *generator) data(b *strings.Builder, i int) {
 	name := fmt.Sprintf("data.terraform_remote_state.d%d", i)
 	fmt.Fprintf(b, "data \"terraform_remote_state\" \"d%d\" {\n  backend = \"local\"\n  config  = { path = \"other.tfstate\" }\n", i)
@@ -232,13 +231,13 @@ func (g *generator) call(b *strings.Builder, i int) {
 	}
 }
 
-// next is the second version of the root module: one resource has another name, one that
-// nobody reads is removed, and one is imported.
+// next returns the second version of the root module: one resource is renamed, one that is
+// not referenced is removed, and one is imported.
 func (g *generator) next(text string) string {
 	if len(g.plains) > 0 && g.chance(2) {
 		from := g.plains[g.r.Intn(len(g.plains))]
 		label := strings.TrimPrefix(from, "terraform_data.")
-		if !strings.Contains(text, from+"]") { // an address in depends_on or replace_triggered_by stays one
+		if !strings.Contains(text, from+"]") { // an address in depends_on or replace_triggered_by must remain an address
 			text = strings.ReplaceAll(text, from+".", "terraform_data.was_"+label+".")
 			text = strings.ReplaceAll(text, "\"terraform_data\" \""+label+"\"", "\"terraform_data\" \"was_"+label+"\"")
 			text += fmt.Sprintf("moved {\n  from = %s\n  to   = terraform_data.was_%s\n}\n", from, label)
@@ -258,7 +257,7 @@ func (g *generator) next(text string) string {
 	return text
 }
 
-// cut leaves a single resource out that nothing refers to.
+// cut removes a single resource that is not referenced.
 func (g *generator) cut(text string) (_, name string, ok bool) {
 	for _, name := range g.plains {
 		head := "resource \"terraform_data\" \"" + strings.TrimPrefix(name, "terraform_data.") + "\" {\n"

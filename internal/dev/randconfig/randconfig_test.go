@@ -22,8 +22,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/dev/testkit"
 )
 
-// seeds is how many cases are compared, and the first: TERRACE_TEST_SEEDS=FIRST:COUNT, or
-// wide:FIRST:COUNT for those of MakeWide.
+// seeds returns the number of cases and the first seed: TERRACE_TEST_SEEDS=FIRST:COUNT, or
+// wide:FIRST:COUNT for MakeWide.
 func seeds(t *testing.T) (first, count int64, draw func(int64) randconfig.Case) {
 	first, count, draw = 1, 30, randconfig.Make
 	if text := os.Getenv("TERRACE_TEST_SEEDS"); text != "" {
@@ -38,10 +38,11 @@ func seeds(t *testing.T) (first, count int64, draw func(int64) randconfig.Case) 
 	return first, count, draw
 }
 
-// TestBesideOpenTofu runs random cases with Terrace and OpenTofu, and compares after each
-// step the status, messages, what was planned, plan texts and documents, and state with
-// its outputs. What differs on purpose is counted by its reason (see purposes), what else
-// differs fails. After a difference both go on with OpenTofu's state.
+// TestBesideOpenTofu runs random cases with Terrace and OpenTofu. After each step it
+// compares the status, messages, planned actions, plan texts and documents, and the state
+// with its outputs. Intended differences are counted by their reason (see purposes). Other
+// differences fail the test. After a difference both programs continue with OpenTofu's
+// state.
 func TestBesideOpenTofu(t *testing.T) {
 	tofu := os.Getenv("TERRACE_TEST_TOFU")
 	if tofu == "" {
@@ -71,7 +72,7 @@ func compare(t *testing.T, terrace, tofu string, c randconfig.Case, sum *summary
 	run(t, tofu, theirs, []string{"init"})
 	saved := false // both have a plan that can be applied
 	text := c.Files["main.tf"]
-	var made, planned []string // the command that made the saved plan, and what that was
+	var made, planned []string // the command that created the saved plan, and its planned actions
 	found, classes := map[string]bool{}, map[string]bool{}
 	for i, step := range c.Steps {
 		write(t, ours, step.Files)
@@ -123,7 +124,7 @@ func compare(t *testing.T, terrace, tofu string, c randconfig.Case, sum *summary
 		saved = false
 		raw, err := os.ReadFile(filepath.Join(theirs, "terraform.tfstate"))
 		if err != nil {
-			break // neither has a state to go on with
+			break // neither has a state to continue with
 		}
 		if err := os.WriteFile(filepath.Join(ours, "terraform.tfstate"), raw, 0o600); err != nil {
 			t.Fatal(err)
@@ -132,14 +133,14 @@ func compare(t *testing.T, terrace, tofu string, c randconfig.Case, sum *summary
 	t.Log(sum.add(found, classes))
 }
 
-// A summary counts seeds by what differs in them.
+// A summary counts seeds by their differences.
 type summary struct {
 	mu                    sync.Mutex
 	all, equal, on, other int
 	reasons, classes      map[string]int
 }
 
-// add counts a case, and says what came of it.
+// add counts a case and returns a description of its result.
 func (s *summary) add(reasons, classes map[string]bool) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,7 +177,7 @@ func (s *summary) String() string {
 	return b.String()
 }
 
-// differing are the parts of two outcomes that differ.
+// differing returns the parts of two outcomes that differ.
 func differing(ours, theirs outcome) []string {
 	var out []string
 	if ours.Status != theirs.Status {
@@ -213,7 +214,7 @@ func TestMakeIsTheSameForASeed(t *testing.T) {
 	}
 }
 
-// folder is a new folder with files.
+// folder returns a new directory with files.
 func folder(t *testing.T, files map[string]string) string {
 	dir := t.TempDir()
 	write(t, dir, files)
@@ -232,12 +233,12 @@ func write(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// outcome is what is compared of a step.
+// outcome is the compared result of a step.
 type outcome struct {
 	Status   int
 	Messages []string // summaries
 	Planned  []string
-	Text     []string          // of a plan that succeeded
+	Text     []string          // of a successful plan
 	Document map[string]string // of a plan, as JSON, by property
 	State    string
 }
@@ -259,7 +260,7 @@ var (
 	}
 )
 
-// longest is how long a command may take. One that takes longer fails the case.
+// longest is the time limit of a command. A case with a slower command fails.
 const longest = 3 * time.Minute
 
 func run(t *testing.T, bin, dir string, args []string) outcome {
@@ -284,7 +285,7 @@ func run(t *testing.T, bin, dir string, args []string) outcome {
 	if err != nil {
 		o.Status = cmd.ProcessState.ExitCode()
 	}
-	out = colors.ReplaceAll(out, nil) // some commands take no -no-color
+	out = colors.ReplaceAll(out, nil) // some commands do not support -no-color
 	for _, c := range chance {
 		out = c.what.ReplaceAll(out, []byte(c.with))
 	}
@@ -292,12 +293,12 @@ func run(t *testing.T, bin, dir string, args []string) outcome {
 		o.Document = document(t, out)
 	} else {
 		text := program.ReplaceAllString(string(out), "tofu")
-		text = strings.ReplaceAll(text, "Releasing state lock. This may take a few moments...\n", "") // where the disk is slow
+		text = strings.ReplaceAll(text, "Releasing state lock. This may take a few moments...\n", "") // printed if the disk is slow
 		for _, m := range messages.FindAllStringSubmatch(text, -1) {
 			o.Messages = append(o.Messages, m[1])
 		}
 		slices.Sort(o.Messages)
-		o.Messages = slices.Compact(o.Messages) // OpenTofu gives some warnings twice
+		o.Messages = slices.Compact(o.Messages) // OpenTofu prints some warnings twice
 		for _, line := range planned.FindAllString(text, -1) {
 			o.Planned = append(o.Planned, strings.TrimSpace(line))
 		}
@@ -310,8 +311,8 @@ func run(t *testing.T, bin, dir string, args []string) outcome {
 	return o
 }
 
-// planText is the text of a plan in lines, without what was done to make it, and without
-// messages, whose order is left to chance.
+// planText returns the lines of a plan's text, without progress lines, and without
+// messages, whose order is random.
 func planText(text string) []string {
 	if at := begins.FindStringIndex(text); at != nil {
 		text = text[at[0]:]
@@ -320,8 +321,8 @@ func planText(text string) []string {
 	return strings.Split(strings.TrimRight(text, "╷\n"), "\n")
 }
 
-// document is the document of a plan, each property of it indented; one of a plan that
-// failed is not compared, since where the two stop is left to chance.
+// document returns the document of a plan, each property indented. Failed plans are not
+// compared, because where the programs stop is random.
 func document(t *testing.T, out []byte) map[string]string {
 	var doc map[string]any
 	if err := json.Unmarshal(out, &doc); err != nil {
@@ -330,7 +331,7 @@ func document(t *testing.T, out []byte) map[string]string {
 	if doc["errored"] == true {
 		return nil
 	}
-	if relevant, ok := doc["relevant_attributes"].([]any); ok { // in no order
+	if relevant, ok := doc["relevant_attributes"].([]any); ok { // in random order
 		slices.SortFunc(relevant, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 	}
 	sortChildren(doc)
@@ -345,7 +346,7 @@ func document(t *testing.T, out []byte) map[string]string {
 	return parts
 }
 
-// sortChildren puts the child modules of values in order: OpenTofu leaves it to chance.
+// sortChildren sorts the child modules of values, whose order in OpenTofu is random.
 func sortChildren(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -368,7 +369,7 @@ func address(v any) string {
 	return a
 }
 
-// state is what a state file says, without what differs by chance.
+// state returns the content of a state file without random parts.
 func state(t *testing.T, path string) string {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -406,7 +407,7 @@ func state(t *testing.T, path string) string {
 			}
 			if i.Deposed == "" {
 				lines = append(lines, string(line))
-			} else { // in the order of their keys, which are random
+			} else { // in the order of their random keys
 				deposed = append(deposed, string(line))
 			}
 		}

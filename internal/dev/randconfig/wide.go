@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// MakeWide draws the case of a seed with more in it than Make has: sensitive and ephemeral
-// variables, repetition over maps of objects and sets, modules three deep, provider
-// configurations with aliases handed to a module, checks that read, in the root and in a
-// module that is referred to as a whole, state commands between
-// the steps, and plans of configurations with a mistake, most in a place that is not
-// evaluated.
+// MakeWide generates the case of a seed with more features than Make: sensitive and
+// ephemeral variables, for_each over maps of objects and sets, modules nested three levels
+// deep, provider configurations with aliases that are passed to a module, checks with data
+// sources, in the root module and in a module that is referenced as a whole, state commands
+// between the steps, and plans of configurations with an error, usually in a part that is
+// not evaluated.
 func MakeWide(seed int64) Case {
 	c := Make(seed)
 	w := &widener{generator{r: rand.New(rand.NewSource(^seed))}}
@@ -48,7 +48,7 @@ func MakeWide(seed int64) Case {
 
 type widener struct{ generator }
 
-// extra is what is added to the root module, with its modules.
+// extra returns the text to add to the root module, and adds its modules to files.
 func (w *widener) extra(files map[string]string) string {
 	var b strings.Builder
 	if w.chance(2) {
@@ -90,7 +90,7 @@ func (w *widener) extra(files map[string]string) string {
 	return b.String()
 }
 
-// mistakes stand where nothing evaluates them, as a rule.
+// mistakes are usually in parts that are not evaluated.
 var mistakes = []string{
 	"output \"bad\" { value = true ? 1 : var.nope }\n",
 	"output \"bad\" { value = try(terraform_data.nope.id, 1) }\n",
@@ -107,11 +107,11 @@ var mistakes = []string{
 	"resource \"terraform_data\" \"bad\" {\n  lifecycle { replace_triggered_by = [terraform_data.nope] }\n}\n",
 }
 
-// between is what is done before a step, if anything.
+// between returns additional steps before a step, if any.
 func (w *widener) between(main string, next *Step) []Step {
 	var out []Step
 	switch w.r.Intn(6) {
-	case 0: // a mistake, and back again
+	case 0: // an error, which the following step removes
 		args := append([]string{"plan"}, strings.Fields(w.one("", "-refresh-only", "-destroy", "-refresh=false", w.target()))...)
 		out = append(out, Step{Files: map[string]string{"main.tf": main + mistakes[w.r.Intn(len(mistakes))]}, Args: args})
 		if next.Files == nil {

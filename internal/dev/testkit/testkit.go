@@ -1,9 +1,9 @@
-// Package testkit builds what tests need beside the tree: a real provider, got
-// through the Go module proxy, our own test provider, and the program itself.
+// Package testkit builds programs for tests: a real provider from the Go module proxy, our
+// own test provider, and the program itself.
 //
-// Main functions: TimeProvider, TestProvider and Terrace. The one rule: what is built is
-// kept in the user's cache folder and shared by all test processes, so nothing
-// is built twice, and never twice at once.
+// Main functions: TimeProvider, TestProvider and Terrace. The one rule: programs are kept
+// in the user's cache directory and shared by all test processes, so that each is built
+// only once.
 package testkit
 
 import (
@@ -27,17 +27,18 @@ import (
 // TimeVersion is the version of hashicorp/time that TimeProvider builds.
 const TimeVersion = "0.14.2"
 
-// TimeVariable names a binary of hashicorp/time to use instead of building one.
+// TimeVariable is the environment variable with the path of a binary of hashicorp/time,
+// which is then not built.
 const TimeVariable = "TERRACE_TEST_PROVIDER_TIME"
 
 const (
 	module     = "github.com/terrace-iac/terrace"
 	timeModule = "github.com/hashicorp/terraform-provider-time"
-	patience   = 8 * time.Minute // to build, or to wait for another process that builds
+	patience   = 8 * time.Minute // time limit for building, or for waiting for another process that builds
 )
 
-// TimeProvider is the path of a binary of the provider hashicorp/time. It skips
-// the test where that cannot be had, and says why.
+// TimeProvider returns the path of a binary of the provider hashicorp/time. It skips the
+// test, with the reason, if there is none.
 func TimeProvider(t testing.TB) string {
 	t.Helper()
 	if path := os.Getenv(TimeVariable); path != "" {
@@ -59,7 +60,7 @@ func TimeProvider(t testing.TB) string {
 	return path
 }
 
-// errUnreachable is wrapped where the source of the provider cannot be had.
+// errUnreachable is the error that the source of the provider cannot be downloaded.
 var errUnreachable = errors.New("the provider hashicorp/time cannot be downloaded through the Go module proxy")
 
 func timeProvider(ctx context.Context) (string, error) {
@@ -80,8 +81,8 @@ func timeProvider(ctx context.Context) (string, error) {
 	})
 }
 
-// TestProvider is the path of our own test provider, speaking protocol 5 or 6.
-// It is built anew if its source has changed.
+// TestProvider returns the path of our own test provider for protocol 5 or 6. It builds the
+// provider if its source has changed.
 func TestProvider(t testing.TB, protocol int) string {
 	t.Helper()
 	if protocol != 5 && protocol != 6 {
@@ -102,7 +103,8 @@ func testProvider(ctx context.Context, protocol int) (string, error) {
 	return asProtocol5(filepath.Dir(path), path)
 }
 
-// Terrace is the path of the program itself, built anew if its source has changed.
+// Terrace returns the path of the program itself. It builds the program if its source has
+// changed.
 func Terrace(t testing.TB) string {
 	t.Helper()
 	path, err := fromTree(t.Context(), "terrace", "/cmd/terrace")
@@ -112,7 +114,8 @@ func Terrace(t testing.TB) string {
 	return path
 }
 
-// Worker is the path of the program that speaks with a Temporal server, beside Terrace's.
+// Worker returns the path of the program that connects to a Temporal server, which is next
+// to Terrace's.
 func Worker(t testing.TB) string {
 	t.Helper()
 	path, err := fromTree(t.Context(), "terrace-worker", "/cmd/terrace-worker")
@@ -138,20 +141,21 @@ func fromTree(ctx context.Context, name, pkg string) (string, error) {
 	if built.programs[path] {
 		return path, nil
 	}
-	// Installing leaves a binary alone that is up to date.
+	// go install does not replace a binary that is up to date.
 	err = once(ctx, dir, func(ctx context.Context) error { return install(ctx, dir, root, module+pkg) })
 	built.programs[path] = err == nil
 	return path, err
 }
 
-// built has the programs of the tree that this process installed. Whether a binary is up
-// to date takes the go command seconds to find out, and sources do not change under a test.
+// built contains the programs of this module that this process has installed. The go
+// command takes seconds to find out whether a binary is up to date, and sources do not
+// change during a test.
 var built = struct {
 	sync.Mutex
 	programs map[string]bool
 }{programs: map[string]bool{}}
 
-// asProtocol5 makes a program that runs the given one with protocol 5.
+// asProtocol5 creates a program that runs the given one with protocol 5.
 func asProtocol5(dir, path string) (string, error) {
 	if runtime.GOOS == "windows" {
 		return "", errors.New("the test provider speaks protocol 5 only where there is a shell")
@@ -164,7 +168,7 @@ func asProtocol5(dir, path string) (string, error) {
 	if old, err := os.ReadFile(script); err == nil && bytes.Equal(old, text) {
 		return script, nil
 	}
-	// Another process may be running it: never write to the file that it reads.
+	// Another process may be running the file, so it must not be overwritten.
 	tmp := fmt.Sprintf("%s.%d", script, os.Getpid())
 	if err := os.WriteFile(tmp, text, 0o755); err != nil {
 		return "", err
@@ -172,7 +176,7 @@ func asProtocol5(dir, path string) (string, error) {
 	return script, os.Rename(tmp, script)
 }
 
-// once runs a build while no other process builds in the same folder.
+// once runs a build while no other process builds in the same directory.
 func once(ctx context.Context, dir string, build func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -184,14 +188,14 @@ func once(ctx context.Context, dir string, build func(context.Context) error) er
 	return build(ctx)
 }
 
-// install builds a main package into a folder, in one step: nobody sees half a binary.
+// install builds a main package into a directory, atomically.
 func install(ctx context.Context, bin, dir, pkg string) error {
 	return goCommand(ctx, dir, []string{"GOBIN=" + bin}, "install", pkg)
 }
 
-// goCommand runs the go command without the flags and the workspace of whoever runs the tests.
+// goCommand runs the go command without the flags and the workspace of the user.
 func goCommand(ctx context.Context, dir string, env []string, args ...string) error {
-	cmd := exec.CommandContext(ctx, "go", args...) // the one that runs the tests: it puts itself first in PATH
+	cmd := exec.CommandContext(ctx, "go", args...) // the one that runs the tests, which is first in PATH
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), append(env, "GOFLAGS=-buildvcs=false", "GOWORK=off")...)
 	out, err := cmd.CombinedOutput()
@@ -201,8 +205,8 @@ func goCommand(ctx context.Context, dir string, env []string, args ...string) er
 	return nil
 }
 
-// cacheDir makes a folder of ours in the user's cache folder, or among temporary
-// files where there is none that can be written to.
+// cacheDir creates a directory of ours in the user's cache directory, or among the
+// temporary files if that is not writable.
 func cacheDir(name string) (string, error) {
 	if base, err := os.UserCacheDir(); err == nil {
 		dir := filepath.Join(base, "terrace-test", name)
@@ -214,7 +218,8 @@ func cacheDir(name string) (string, error) {
 	return dir, os.MkdirAll(dir, 0o755)
 }
 
-// moduleRoot is the folder of our go.mod: tests run in the folder of their package.
+// moduleRoot returns the directory of our go.mod. Tests run in the directory of their
+// package.
 func moduleRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// handshake starts a plugin and returns the first line that it writes.
+// handshake starts a plugin and returns its first line.
 func handshake(t *testing.T, path string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	dir, err := os.MkdirTemp("", "p") // a short name, since the plugin listens on a file in it
+	dir, err := os.MkdirTemp("", "p") // a short name, because it contains the plugin's socket
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestVariable(t *testing.T) {
 	}
 }
 
-// Without a proxy the reason is given, not taken for a defect of the tree.
+// Without a proxy the error contains the reason.
 func TestUnreachable(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("HOME", t.TempDir())
@@ -112,9 +112,9 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// withoutTelemetry tells a go command that finds a new home to count nothing
-// there: else a process of its own still writes when the command has ended,
-// and the folder cannot be taken away.
+// withoutTelemetry disables the telemetry of a go command in a new home directory.
+// Otherwise a separate process writes to the directory after the command has ended, and the
+// directory cannot be removed.
 func withoutTelemetry(t *testing.T) {
 	t.Helper()
 	config, err := os.UserConfigDir()

@@ -28,7 +28,7 @@ func (f *Found) Beyond(ctx context.Context, root string) diag.List {
 			if at == nil {
 				at = &source.Range{Filename: u.Path, Start: hcl.InitialPos, End: hcl.InitialPos}
 			}
-			ds = append(ds, diag.Errorf(diag.CodeRemoteFiles, at, "Folder outside of the run's files", "The unit %s needs %s %s, which workers do not get: the files of a run with --on are those below %s, the root of the repository, or without one the folder that the command is started in. Start the command in a folder above both, make that a repository, or use --in-place where workers see the same files.", u.Called(), what, path, root)...)
+			ds = append(ds, diag.Errorf(diag.CodeRemoteFiles, at, "Directory outside of the run's files", "The unit %s needs %s %s, which workers do not get: the files of a run with --on are those below %s, the root of the repository, or without one the directory that the command is started in. Start the command in a directory above both, make that a repository, or use --in-place where workers see the same files.", u.Called(), what, path, root)...)
 		}
 		said := len(ds)
 		for _, edge := range u.edges {

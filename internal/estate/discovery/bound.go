@@ -25,17 +25,17 @@ func (s *Settings) bounds(queries []filter.Query) diag.List {
 	dir := s.Boundary
 	if dir != "" {
 		if why := notFolder(dir); why != "" {
-			return badBoundary("%s is no folder that can be used: %s", dir, why)
+			return badBoundary("%s is no directory that can be used: %s", dir, why)
 		}
 	}
 	for _, q := range queries {
 		for _, t := range q.Terms {
 			if dir != "" && t.Up > 0 && !inside(s.Root, dir) {
-				return badBoundary("%s does not contain the working folder %s. The filter %q asks for what needs units, which is looked for from the working folder upwards: so the boundary must be the working folder or one above it", dir, s.Root, q.Text)
+				return badBoundary("%s does not contain the working directory %s. The filter %q asks for what needs units, which is looked for from the working directory upwards: so the boundary must be the working directory or one above it", dir, s.Root, q.Text)
 			}
 			for _, in := range []string{t.UpIn, t.DownIn} {
 				if why := notFolder(s.fromRoot(in)); in != "" && why != "" {
-					ds = append(ds, filter.Invalid(q.Text, fmt.Sprintf("%s is no folder that can be a boundary: %s", in, why))...)
+					ds = append(ds, filter.Invalid(q.Text, fmt.Sprintf("%s is no directory that can be a boundary: %s", in, why))...)
 				}
 			}
 		}

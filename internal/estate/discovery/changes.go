@@ -88,14 +88,14 @@ func (f *finder) moveTo(ctx context.Context, queries []filter.Query) diag.List {
 	top := git.Root(f.s.Root)
 	rel, err := filepath.Rel(top, f.s.Root)
 	if err != nil || top == "" {
-		return filter.Invalid(at, "the working folder does not lie in the repository")
+		return filter.Invalid(at, "the working directory does not lie in the repository")
 	}
 	tree, err := f.Checkouts.Add(ctx, f.tools.Git, f.tools.Worktrees, top, at)
 	if err != nil {
 		return filter.Invalid(at, diag.Reason(err))
 	}
 	if _, err := os.Stat(filepath.Join(tree, rel)); err != nil {
-		return filter.Invalid(at, "the commit has no folder "+filepath.ToSlash(rel))
+		return filter.Invalid(at, "the commit has no directory "+filepath.ToSlash(rel))
 	}
 	f.s.Root, f.elsewhere = filepath.Join(tree, rel), true
 	for _, in := range []*string{&f.s.DependentsIn, &f.s.Boundary} {

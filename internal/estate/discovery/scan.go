@@ -85,7 +85,7 @@ func walk(s *Settings, root string) (f finding, maybe []candidate, ds diag.List)
 		err = s.Overlay.Walk(root, add)
 	}
 	if err != nil {
-		return f, nil, diag.Errorf(diag.CodeFilesRead, nil, "Failed to look for units", "The folder cannot be read: %s.", err)
+		return f, nil, diag.Errorf(diag.CodeFilesRead, nil, "Failed to look for units", "The directory cannot be read: %s.", err)
 	}
 	slices.Sort(f.units)
 	slices.Sort(f.stacks)
@@ -102,8 +102,8 @@ func (f *finding) clashes(lenient bool) diag.List {
 	for _, u := range f.units {
 		if dir := filepath.Dir(u); dirs[dir] && strings.HasPrefix(filepath.Base(u), "terragrunt.hcl") {
 			ds = append(ds, &diag.Message{
-				Code: diag.CodeEstateUnitAndStack, Summary: "Unit and stack in one folder",
-				Detail: "The folder " + dir + " holds a unit file and a stack file. A folder is a unit or a stack: move one of them to a folder of its own.",
+				Code: diag.CodeEstateUnitAndStack, Summary: "Unit and stack in one directory",
+				Detail: "The directory " + dir + " holds a unit file and a stack file. A directory is a unit or a stack: move one of them to a directory of its own.",
 			})
 		}
 	}

@@ -189,7 +189,7 @@ func (r *Runner) program(ctx context.Context, h *unit.Hook, kind, command string
 	}
 	why := reason(err)
 	if _, missing := os.Stat(dir); missing != nil {
-		why = "the folder that its \"working_dir\" names, seen from the folder that the unit works in, cannot be entered: " + diag.Reason(missing)
+		why = "the directory that its \"working_dir\" names, seen from the directory that the unit works in, cannot be entered: " + diag.Reason(missing)
 	}
 	out.Diags = diag.Errorf(diag.CodeEstateHook, h.At, "Hook failed", "The hook %q of the unit %s ended with an error: %s.", h.Name, r.Unit, why)
 	if text := written.tail(); text != "" {

@@ -45,7 +45,7 @@ func WriteDebug(t *demand.Task, u *unit.Unit, name string, declared map[string]*
 	if err != nil {
 		return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write inputs", "The file %s cannot be written: %s.", path, err)
 	}
-	return diag.Warnf(diag.CodeEstateInputsWritten, nil, "Inputs written", "The inputs of the unit %s, secret ones among them, are in %s. With -var-file they can be used in the module's own folder.", name, path)
+	return diag.Warnf(diag.CodeEstateInputsWritten, nil, "Inputs written", "The inputs of the unit %s, secret ones among them, are in %s. With -var-file they can be used in the module's own directory.", name, path)
 }
 
 // Environ returns the inputs of a unit as TF_VAR_ variables for the programs that run for it,

@@ -87,7 +87,7 @@ func unitRequest(ctx context.Context, d *workdir.Directory, cfg *cliconfig.Confi
 		return fetch.Request{}, err
 	}
 	if a.Kind != fetch.Remote {
-		return fetch.Request{}, fmt.Errorf("it is neither a folder nor an address of a package; modules of a registry are written tfr://HOST/NAMESPACE/NAME/SYSTEM?version=VERSION")
+		return fetch.Request{}, fmt.Errorf("it is neither a directory nor an address of a package; modules of a registry are written tfr://HOST/NAMESPACE/NAME/SYSTEM?version=VERSION")
 	}
 	return fetch.Request{Address: a}, nil
 }

@@ -133,7 +133,7 @@ func (r *Reader) parts(t *demand.Task, parts []stacks.Part, at source.Range) (v 
 		if p.Stack {
 			v, ok, more = r.parts(t, p.Parts, at)
 		} else if !r.has(p.Dir) {
-			more = stacks.Invalid("Stack not generated", "The unit %q of the stack that the outputs are of is not at %s, so it has none. Run \"stack generate\" in the stack's folder.", p.Name, p.Dir).Under(&at).AsWarnings()
+			more = stacks.Invalid("Stack not generated", "The unit %q of the stack that the outputs are of is not at %s, so it has none. Run \"stack generate\" in the stack's directory.", p.Name, p.Dir).Under(&at).AsWarnings()
 		} else {
 			v, ok, more = r.Get(t, p.Dir, at)
 		}

@@ -202,7 +202,7 @@ func (u Units) unmatched(dir string, found map[string]bool, match Match) (ds dia
 			continue // negative filters remove units that others match
 		}
 		if alone, _ := match(dir, []string{text}); len(alone) == 0 {
-			ds = append(ds, diag.Warnf(diag.CodeRemoteFilter, &u.at[i], noUnit, "No unit of the estate is found by the filter %q. Its paths are seen from the folder of this file.", text)...)
+			ds = append(ds, diag.Warnf(diag.CodeRemoteFilter, &u.at[i], noUnit, "No unit of the estate is found by the filter %q. Its paths are seen from the directory of this file.", text)...)
 		}
 	}
 	if len(ds) == 0 && len(found) == 0 && len(u.Filter) > 0 {

@@ -146,7 +146,7 @@ func (h *unitHooks) reread() (changed bool, ds diag.List) {
 	}
 	changed, err := h.at.dir.Reread()
 	if err != nil {
-		return false, diag.Errorf(diag.CodeFilesRead, nil, "Failed to read the working folder", "%s.", err)
+		return false, diag.Errorf(diag.CodeFilesRead, nil, "Failed to read the working directory", "%s.", err)
 	}
 	return changed, nil
 }

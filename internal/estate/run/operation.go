@@ -164,7 +164,7 @@ func (w *operationWork) unfit() diag.List {
 	if len(w.at.extra.Other) == 0 {
 		return nil
 	}
-	return diag.Errorf(diag.CodeEstateExtraArgument, w.at.dir.Terraform.At, "Extra argument not available", "The unit gives the command the arguments %s, which are about one folder (-state, -out) or about what is shown of the whole run (-json, -detailed-exitcode). Run the command in the unit's own folder, or give the run itself those that are about all of it.", strings.Join(w.at.extra.Other, " "))
+	return diag.Errorf(diag.CodeEstateExtraArgument, w.at.dir.Terraform.At, "Extra argument not available", "The unit gives the command the arguments %s, which are about one directory (-state, -out) or about what is shown of the whole run (-json, -detailed-exitcode). Run the command in the unit's own directory, or give the run itself those that are about all of it.", strings.Join(w.at.extra.Other, " "))
 }
 
 // run implements work.

@@ -116,7 +116,7 @@ func (k *Keeper) Where(ctx context.Context, name string, d *workcopy.Dir, root *
 	if k.s.Throwaway != "" {
 		dir := filepath.Join(k.s.Throwaway, url.PathEscape(name)) // for the journal of an apply
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return Place{}, diag.Errorf(diag.CodeFilesWrite, nil, "Failed to make a folder", "The folder for the journal of %s cannot be made: %s.", name, err)
+			return Place{}, diag.Errorf(diag.CodeFilesWrite, nil, "Failed to make a directory", "The directory for the journal of %s cannot be made: %s.", name, err)
 		}
 		return Place{
 			Unit: name, Workspace: name, Dir: dir,
@@ -178,7 +178,7 @@ func (k *Keeper) copied(p Place, dir string) diag.List {
 	}
 	return diag.List{{
 		Code: diag.CodeEstateStateOfAnotherMachine, Summary: "State beside the files of the unit", At: p.At,
-		Detail: fmt.Sprintf("The state of %s is a file beside its configuration, on the machine that the run was started on; a worker has a copy of the configuration and not the state. Keep the state in a store that all workers reach, or use --in-place where they share the folder.", p.named()),
+		Detail: fmt.Sprintf("The state of %s is a file beside its configuration, on the machine that the run was started on; a worker has a copy of the configuration and not the state. Keep the state in a store that all workers reach, or use --in-place where they share the directory.", p.named()),
 	}}
 }
 

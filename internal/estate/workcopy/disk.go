@@ -20,7 +20,7 @@ import (
 func (d *Dir) Make() diag.List {
 	return d.made.Local(struct{}{}, func() (diag.List, bool) {
 		if err := d.make(); err != nil {
-			return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to make the working folder", "The folder %s, in which the module of the unit in %s runs, cannot be made: %s.", d.Path, d.Unit.Dir, err), false
+			return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to make the working directory", "The directory %s, in which the module of the unit in %s runs, cannot be made: %s.", d.Path, d.Unit.Dir, err), false
 		}
 		return nil, true
 	})

@@ -109,7 +109,7 @@ func (d *Dir) NoteHooks() diag.List {
 		err = atomicfile.WriteMode(path, b, 0o644)
 	}
 	if err != nil {
-		return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write into the working folder", "%s.", err)
+		return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write into the working directory", "%s.", err)
 	}
 	return nil
 }

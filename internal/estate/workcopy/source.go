@@ -161,7 +161,7 @@ func (m *Maker) packageOf(ctx context.Context, u *unit.Unit, src moduleSource, f
 		}
 		pkg = m.s.OnDisk(pkg)
 		if info, err := os.Stat(filepath.Join(pkg, sub)); pkg != os.DevNull && (err != nil || !info.IsDir()) {
-			return "", "", diag.Errorf(diag.CodeEstateModuleNotFound, src.at, "Module not found", "The source of the module, %q, leads to %s, which is not a folder.", src.text, filepath.Join(pkg, sub))
+			return "", "", diag.Errorf(diag.CodeEstateModuleNotFound, src.at, "Module not found", "The source of the module, %q, leads to %s, which is not a directory.", src.text, filepath.Join(pkg, sub))
 		}
 		return pkg, sub, nil
 	}
@@ -176,7 +176,7 @@ func (m *Maker) packageOf(ctx context.Context, u *unit.Unit, src moduleSource, f
 		return "", "", slices.Clone(ds).Under(src.at)
 	}
 	if info, err := os.Stat(filepath.Join(dir, sub)); err != nil || !info.IsDir() {
-		return "", "", diag.Errorf(diag.CodeEstateModuleNotFound, src.at, "Module not found", "The package %q has no folder %q.", root, sub)
+		return "", "", diag.Errorf(diag.CodeEstateModuleNotFound, src.at, "Module not found", "The package %q has no directory %q.", root, sub)
 	}
 	return dir, sub, nil
 }

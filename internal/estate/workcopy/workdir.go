@@ -193,7 +193,7 @@ func (m *Maker) files(ctx context.Context, d *Dir, src moduleSource, fetch bool)
 	}
 	out, err := overlay.New(pkg, sub, unitDir, d.Path, m.s.Data, rules)
 	if err != nil {
-		ds = append(ds, diag.Errorf(diag.CodeFilesRead, nil, "Failed to read the unit's folder", "The folder cannot be read: %s.", err)...)
+		ds = append(ds, diag.Errorf(diag.CodeFilesRead, nil, "Failed to read the unit's directory", "The directory cannot be read: %s.", err)...)
 	}
 	if out != nil {
 		out.Parsed = m.parses.Text

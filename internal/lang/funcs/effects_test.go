@@ -108,12 +108,12 @@ func TestFiles(t *testing.T) {
 	check(t, table, "filemd5", []cty.Value{secret("a")}, str("7fc56270e7a70fa81a5935b72eacbe29").Mark(value.Sensitive))
 
 	homeless := Table(Config{ReadFile: func(string) ([]byte, error) { return nil, errors.New("disk on fire") }})
-	check(t, homeless, "file", []cty.Value{str("~/h")}, "the home folder is not known here")
-	check(t, homeless, "fileexists", []cty.Value{str("~/h")}, "the home folder is not known here")
-	check(t, homeless, "pathexpand", []cty.Value{str("~")}, "the home folder is not known here")
+	check(t, homeless, "file", []cty.Value{str("~/h")}, "the home directory is not known here")
+	check(t, homeless, "fileexists", []cty.Value{str("~/h")}, "the home directory is not known here")
+	check(t, homeless, "pathexpand", []cty.Value{str("~")}, "the home directory is not known here")
 	check(t, homeless, "file", []cty.Value{str("x")}, `failed to read file "x": disk on fire`)
 	lost := Table(Config{Home: func() (string, error) { return "", errors.New("no such user") }})
-	check(t, lost, "pathexpand", []cty.Value{str("~/h")}, "the home folder is not known: no such user")
+	check(t, lost, "pathexpand", []cty.Value{str("~/h")}, "the home directory is not known: no such user")
 }
 
 func TestFilesInBaseDir(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 // filesystem returns the functions for files and paths.
 func filesystem(s *scope) family {
 	fs := family{
-		"abspath": onStrings("Makes a path absolute; it starts from the working folder.", cty.String, s.absPath, "path"),
+		"abspath": onStrings("Makes a path absolute; it starts from the working directory.", cty.String, s.absPath, "path"),
 		"basename": onStrings("Returns the last part of a path.", cty.String, func(c call) (cty.Value, error) {
 			return cty.StringVal(filepath.Base(c.text(0))), nil
 		}, "path"),
@@ -34,8 +34,8 @@ func filesystem(s *scope) family {
 		}, "path"),
 		"filebase64": s.fileFunc("contents, in Base64,", base64.StdEncoding.EncodeToString),
 		"fileexists": onStrings("Tells whether a file exists at a path.", cty.Bool, s.fileExists, "path"),
-		"fileset":    onStrings("Returns the paths, relative to a folder, of the regular files in it that match a pattern.", cty.Set(cty.String), s.fileSet, "path", "pattern"),
-		"pathexpand": onStrings("Replaces a ~ at the beginning of a path by the home folder of the user.", cty.String, s.pathExpand, "path"),
+		"fileset":    onStrings("Returns the paths, relative to a directory, of the regular files in it that match a pattern.", cty.Set(cty.String), s.fileSet, "path", "pattern"),
+		"pathexpand": onStrings("Replaces a ~ at the beginning of a path by the home directory of the user.", cty.String, s.pathExpand, "path"),
 
 		"filebase64sha256": s.fileFunc("SHA-256 hash, in Base64,", base64SHA256),
 		"filebase64sha512": s.fileFunc("SHA-512 hash, in Base64,", base64SHA512),
@@ -149,11 +149,11 @@ func (s *scope) expand(path string) (string, error) {
 		return "", errors.New("cannot expand user-specific home dir")
 	}
 	if s.config.Home == nil {
-		return "", errors.New("the home folder is not known here")
+		return "", errors.New("the home directory is not known here")
 	}
 	home, err := s.config.Home()
 	if err != nil {
-		return "", fmt.Errorf("the home folder is not known: %w", err)
+		return "", fmt.Errorf("the home directory is not known: %w", err)
 	}
 	return filepath.Join(home, path[1:]), nil
 }
@@ -169,7 +169,7 @@ func (s *scope) pathExpand(c call) (cty.Value, error) {
 func (s *scope) absPath(c call) (cty.Value, error) {
 	abs, err := filepath.Abs(s.at(c.text(0)))
 	if err != nil {
-		return cty.NilVal, function.NewArgErrorf(0, "the working folder is not known: %s", reason(err))
+		return cty.NilVal, function.NewArgErrorf(0, "the working directory is not known: %s", reason(err))
 	}
 	return cty.StringVal(filepath.ToSlash(abs)), nil
 }
@@ -235,7 +235,7 @@ func (s *scope) fileSet(c call) (cty.Value, error) {
 		return nil
 	})
 	if files.loop != "" {
-		return cty.NilVal, function.NewArgErrorf(1, "%q leads by a link back to a folder that it lies in, so that ** has no end there; take a pattern that leads past it", path.Join(up, base, files.loop))
+		return cty.NilVal, function.NewArgErrorf(1, "%q leads by a link back to a directory that it lies in, so that ** has no end there; take a pattern that leads past it", path.Join(up, base, files.loop))
 	}
 	if err != nil {
 		return cty.NilVal, function.NewArgErrorf(1, "failed to glob pattern %s: %s", c.quoted(1), err)

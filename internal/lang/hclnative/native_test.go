@@ -209,11 +209,11 @@ func FuzzSameAsHCL(f *testing.F) {
 	})
 }
 
-// TestCorpus compares every file below the folder that HCL_CORPUS names.
+// TestCorpus compares every file below the directory that HCL_CORPUS names.
 func TestCorpus(t *testing.T) {
 	root := os.Getenv("HCL_CORPUS")
 	if root == "" {
-		t.Skip("HCL_CORPUS names no folder with configuration")
+		t.Skip("HCL_CORPUS names no directory with configuration")
 	}
 	var files, size, refused atomic.Int64
 	paths := make(chan string)

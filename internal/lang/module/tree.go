@@ -148,7 +148,7 @@ func (b *builder) child(n *Node, call *config.Call, depth int, seen map[*config.
 	if !seen[mod] { // the messages of each directory once
 		seen[mod] = true
 		if config.Unread(more) {
-			return nil, coded(unreadable, diag.Errorf(diag.CodeFilesRead, &at, "Unreadable module directory", "The folder %q, which this call names, does not exist or cannot be read.", child.Dir))
+			return nil, coded(unreadable, diag.Errorf(diag.CodeFilesRead, &at, "Unreadable module directory", "The directory %q, which this call names, does not exist or cannot be read.", child.Dir))
 		}
 		ds = append(ds, more...)
 		ds = append(ds, onlyInRoot(mod, call)...)

@@ -8,7 +8,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/lang/eval"
 )
 
-// many is a folder of n files of variables, locals and resources.
+// many is a directory of n files of variables, locals and resources.
 func many(n int) map[string]string {
 	files := map[string]string{}
 	for i := range n {
@@ -26,7 +26,7 @@ func many(n int) map[string]string {
 	return files
 }
 
-// BenchmarkExplain answers the first question after loading a folder of 1,000
+// BenchmarkExplain answers the first question after loading a directory of 1,000
 // files, evaluation and all: once a value that depends on nothing, once one at the end of a
 // chain through all the files.
 func BenchmarkExplain(b *testing.B) {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// FuzzExplain asks for anything in a folder that has something of everything.
+// FuzzExplain asks for anything in a directory that has something of everything.
 // Whatever is asked is answered or refused, and what is sensitive stays hidden.
 func FuzzExplain(f *testing.F) {
 	files := map[string]string{}

@@ -27,7 +27,7 @@ import (
 type Explainer struct {
 	Eval *eval.Evaluator // with a Phase, or any other that may be asked for everything; nil without a module
 	Set  *source.Set     // the text of configuration and variable files
-	Unit Unit            // what gives the root module its inputs; nil in a plain folder
+	Unit Unit            // what gives the root module its inputs; nil in a plain directory
 	// UnitSet is the text of the unit's files, with Unit.
 	UnitSet *source.Set
 	// Show gives a file the name that the reader knows it by, and its layer in place

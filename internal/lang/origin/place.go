@@ -294,7 +294,7 @@ func written(x hcl.Expression) (out []source.Range) {
 var readers = []string{"file", "filebase64", "templatefile", "read_tfvars_file", "read_terragrunt_config", "sops_decrypt_file"}
 
 // writtenInNames is written for the name of a file, or a list of such: the text of names
-// is shown, and so is what only finds folders.
+// is shown, and so is what only finds directories.
 func writtenInNames(x hcl.Expression) (out []source.Range) {
 	parts := func(xs []hclsyntax.Expression) []source.Range {
 		for _, x := range xs {

@@ -301,7 +301,7 @@ func (r *replay) inSet(c cursor, text string) cursor {
 func (r *replay) context(c cursor, path []step) cursor {
 	r.look(c)
 	why := map[string]string{
-		"module": "the folder of the module", "root": "the folder of the root module", "cwd": "the folder that the program was started in",
+		"module": "the directory of the module", "root": "the directory of the root module", "cwd": "the directory that the program was started in",
 		"workspace": "the selected workspace", "applying": "whether this is an apply",
 	}[path[1].name()]
 	if why == "" {

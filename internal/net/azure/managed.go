@@ -143,5 +143,5 @@ func (s *Session) joined(ctx context.Context, r request) (string, error) {
 			return string(text), nil
 		}
 	}
-	return "", errors.New("the agent of this machine names a file in a folder that is not its own")
+	return "", errors.New("the agent of this machine names a file in a directory that is not its own")
 }

@@ -76,7 +76,7 @@ func TestS3(t *testing.T) {
 	has(t, mustGet(t, f, base+"dir"), map[string]string{"main.tf": "one", "sub": "/", "sub/x.tf": "two"})
 	getFails(t, f, base+"none.zip", "404")
 	getFails(t, f, base+"none", "there is nothing at none")
-	getFails(t, f, base+"bad", "leads out of its folder")
+	getFails(t, f, base+"bad", "leads out of its directory")
 	getFails(t, f, "s3::"+srv.URL+"/bucket", "must have the form")
 	getFails(t, newFetcher(t), base+"dir", "403")
 

@@ -116,7 +116,7 @@ func FuzzDetect(f *testing.F) {
 		// A subdirectory may begin with a slash, as OpenTofu writes it. It is joined to the
 		// package's directory and must not leave it.
 		if in := path.Join("/package", a.Subdir); in != "/package" && !strings.HasPrefix(in, "/package/") {
-			t.Errorf("%q has sub-folder %q", src, a.Subdir)
+			t.Errorf("%q has subdirectory %q", src, a.Subdir)
 		}
 	})
 }

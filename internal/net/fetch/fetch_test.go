@@ -74,7 +74,7 @@ func getFails(t *testing.T, f *Fetcher, src, want string) {
 	}
 	left, _ := os.ReadDir(filepath.Join(f.Dir, "tmp"))
 	if len(left) > 0 {
-		t.Errorf("%s: %d temporary folders are left", src, len(left))
+		t.Errorf("%s: %d temporary directories are left", src, len(left))
 	}
 }
 
@@ -376,7 +376,7 @@ func TestHTTP(t *testing.T) {
 	p := mustGet(t, f, srv.URL+"/header")
 	has(t, p, content)
 	if p.Subdir != "sub" {
-		t.Errorf("sub-folder %q", p.Subdir)
+		t.Errorf("subdirectory %q", p.Subdir)
 	}
 	getFails(t, f, srv.URL+"/a.zip?checksum=sha256:"+strings.Repeat("0", 64), "the sha256 checksum of the package is")
 	getFails(t, f, srv.URL+"/a.zip?checksum=xyz", "not a checksum")
@@ -417,7 +417,7 @@ func TestFile(t *testing.T) {
 	}
 	has(t, mustGet(t, f, filepath.Join(dir, "a.zip")), map[string]string{"main.tf": "zip"})
 	getFails(t, f, filepath.Join(dir, "none"), "no such file")
-	getFails(t, f, filepath.Join(dir, "m", "main.tf"), "neither a folder nor an archive")
+	getFails(t, f, filepath.Join(dir, "m", "main.tf"), "neither a directory nor an archive")
 	getFails(t, f, "file://host/x", "cannot name the host")
 }
 
@@ -503,7 +503,7 @@ func TestPlaceLarge(t *testing.T) {
 		t.Errorf("the cache gives out %q", got)
 	}
 	if got := files(t, filepath.Join(work, "alone"))["blob"]; len(got) != shareAbove {
-		t.Errorf("the change went to another folder: %q", got)
+		t.Errorf("the change went to another directory: %q", got)
 	}
 }
 

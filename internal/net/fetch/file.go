@@ -65,7 +65,7 @@ func (w *work) fileArchive(ctx context.Context, dir string) error {
 		kind = archive.KindOf(q.Get("archive"))
 	}
 	if kind == "" {
-		return fmt.Errorf("%s is neither a folder nor an archive", p)
+		return fmt.Errorf("%s is neither a directory nor an archive", p)
 	}
 	return w.unpack(ctx, archive.File{Path: p, Kind: kind, Single: p}, dir)
 }

@@ -97,10 +97,10 @@ func (w *work) gcsFolder(ctx context.Context, g gcsPlace, dir string) error {
 				continue
 			}
 			if !filepath.IsLocal(filepath.FromSlash(rel)) {
-				return fmt.Errorf("the bucket holds %q, which leads out of its folder", o.Name)
+				return fmt.Errorf("the bucket holds %q, which leads out of its directory", o.Name)
 			}
 			if files++; files > 100_000 {
-				return errors.New("the bucket's folder holds too many objects")
+				return errors.New("the bucket's directory holds too many objects")
 			}
 			to := filepath.Join(dir, filepath.FromSlash(rel))
 			if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {

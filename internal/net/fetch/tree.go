@@ -124,7 +124,7 @@ func describe(path, rel string, d fs.DirEntry) (entry, error) {
 			return e, err
 		}
 	default:
-		return e, fmt.Errorf("the package holds %q, which is neither a file nor a folder nor a link", rel)
+		return e, fmt.Errorf("the package holds %q, which is neither a file nor a directory nor a link", rel)
 	}
 	return e, nil
 }

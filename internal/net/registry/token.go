@@ -109,7 +109,7 @@ func (c *Client) Where() (place string, helper bool, err error) {
 		return c.Config.Helper.Name, true, nil
 	}
 	if c.Config == nil || c.Config.Dir == "" {
-		return "", false, errors.New("there is no home folder to keep credentials in")
+		return "", false, errors.New("there is no home directory to keep credentials in")
 	}
 	return filepath.Join(c.Config.Dir, cliconfig.CredentialsFile), false, nil
 }

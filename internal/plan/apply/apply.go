@@ -183,7 +183,7 @@ func (a *applier) startJournal() diag.List {
 		return nil
 	}
 	if err := a.in.State.Answer(-1, changes); err != nil {
-		return diag.Errorf(diag.CodeJournalFiles, nil, "Failed to write the journal", "Nothing was applied, because Terrace could not record what it was about to do: %s. Check that the folder of the state can be written and that the disk is not full.", err)
+		return diag.Errorf(diag.CodeJournalFiles, nil, "Failed to write the journal", "Nothing was applied, because Terrace could not record what it was about to do: %s. Check that the directory of the state can be written and that the disk is not full.", err)
 	}
 	return nil
 }

@@ -134,7 +134,7 @@ func (p *Part) Get(name string) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case sealed != nil && p.Sealer == nil:
-		return nil, fmt.Errorf("%w; use it where its encryption is configured: in the folder of the unit, or with TF_ENCRYPTION", ErrSealed)
+		return nil, fmt.Errorf("%w; use it where its encryption is configured: in the directory of the unit, or with TF_ENCRYPTION", ErrSealed)
 	case sealed != nil:
 		plain, err := sealing.Open(p.Sealer, sealed)
 		if err != nil {

@@ -63,7 +63,7 @@ var (
 	ErrNotPlan = errors.New("it is not a saved plan")
 	ErrVersion = errors.New("the plan was saved by another version")
 	ErrBundle  = errors.New("it is the plan of an estate")
-	ErrFolder  = errors.New("it is the plan of one folder")
+	ErrFolder  = errors.New("it is the plan of one directory")
 	ErrSealed  = errors.New("it is encrypted")
 )
 

@@ -68,7 +68,7 @@ func TestWithout(t *testing.T) {
 		{"names of dynamic blocks", "resource \"y_any\" \"a\" {\n  dynamic \"n\" {\n    for_each = [1]\n    iterator = it\n    content {\n      a = it.value\n      dynamic \"m\" {\n        for_each = it.value\n        content { b = [it.key, m.key] }\n      }\n    }\n  }\n}", nil},
 		{"names outside of their dynamic blocks", "resource \"y_any\" \"a\" {\n  dynamic \"n\" {\n    for_each = n.value\n    content {}\n  }\n}", []string{"3 error: Reference to undeclared resource"}},
 		{"a provider block", "provider \"y\" { a = var.nope }", []string{"1 error: Reference to undeclared input variable"}},
-		{"the folder and the workspace", "output \"o\" { value = [{ b = 1 }[path.cwd], { a = 1 }[terraform.workspace]] }", nil},
+		{"the directory and the workspace", "output \"o\" { value = [{ b = 1 }[path.cwd], { a = 1 }[terraform.workspace]] }", nil},
 		{"self, each and count in their places", "resource \"y_any\" \"a\" {\n  for_each = { k = 1 }\n  a = each.key\n  b = self.a\n  provisioner \"local-exec\" { command = self.b }\n}", []string{"4 error: Invalid \"self\" reference"}},
 		{"a postcondition", "resource \"y_any\" \"a\" {\n  lifecycle {\n    postcondition {\n      condition     = self.a == local.b\n      error_message = \"m\"\n    }\n  }\n}", []string{"4 error: Reference to undeclared local value"}},
 	} {

@@ -1,11 +1,10 @@
-// Package builtin is the provider that is part of the program: the resource
-// type terraform_data, the data source terraform_remote_state and the functions
-// encode_tfvars, decode_tfvars and encode_expr.
+// Package builtin implements the provider that is built into the program: the resource type
+// terraform_data, the data source terraform_remote_state and the functions encode_tfvars,
+// decode_tfvars and encode_expr.
 //
-// Main types: Provider, made by New, and ReadState, which brings the states
-// that terraform_remote_state reads. The one rule: it takes the same path as a
-// plugin and knows nothing of the engine, so its calls have to be cheap by
-// themselves: about a microsecond each.
+// Main types: Provider, made by New, and ReadState, which reads states for
+// terraform_remote_state. The one rule: calls take the same path as those of a plugin and
+// do not depend on the engine, so each must be cheap: about a microsecond.
 package builtin
 
 import (
@@ -26,20 +25,17 @@ const (
 	remoteStateType = "terraform_remote_state"
 )
 
-// A ReadState reads the latest state of a workspace out of a backend. The
-// configuration is an object or null. A nil State means that there is none.
-// Messages about one argument have Attr set to its path in config. With
-// workspace "" the backend takes its default one. Where check is set, only the
-// configuration is checked and nothing is read.
+// A ReadState reads the latest state of a workspace from a backend. A nil State means that
+// there is none. Messages about an argument have Attr set to its path in Config.
 type ReadState func(ctx context.Context, req ReadStateRequest) (*state.State, diag.List)
 
-// A ReadStateRequest names a state.
+// A ReadStateRequest identifies a state.
 type ReadStateRequest struct {
 	Backend   string
 	Config    cty.Value // an object, or null of any type
-	Workspace string    // "" for the default one
-	Address   string    // of the data source; "" where it is not known
-	Check     bool      // check Backend and Config alone; nothing is read and the State is nil
+	Workspace string    // "" means the default workspace
+	Address   string    // address of the data source; "" if it is unknown
+	Check     bool      // only check Backend and Config: nothing is read and the State is nil
 }
 
 // A Provider is an instance of the built-in provider. It may be used concurrently.
@@ -50,10 +46,10 @@ type Provider struct {
 
 var _ provider.Provider = (*Provider)(nil)
 
-// New makes an instance. With a nil read, terraform_remote_state fails.
+// New returns an instance. If read is nil, terraform_remote_state fails.
 func New(read ReadState) *Provider { return &Provider{read: read} }
 
-// Factory makes instances that read states through read.
+// Factory returns a factory of instances that read states with read.
 func Factory(read ReadState) provider.Factory {
 	return func(context.Context) (provider.Provider, diag.List) { return New(read), nil }
 }
@@ -70,7 +66,7 @@ func (p *Provider) Schema(context.Context) (*schema.Provider, diag.List) {
 	return sharedSchema(), p.check()
 }
 
-// ValidateConfig returns the configuration as it is; the provider takes no arguments.
+// ValidateConfig returns the configuration unchanged; the provider has no arguments.
 func (p *Provider) ValidateConfig(_ context.Context, config cty.Value) (cty.Value, diag.List) {
 	return config, p.check()
 }
@@ -78,8 +74,8 @@ func (p *Provider) ValidateConfig(_ context.Context, config cty.Value) (cty.Valu
 // Configure does nothing.
 func (p *Provider) Configure(context.Context, cty.Value) diag.List { return p.check() }
 
-// ValidateResource checks the configuration of terraform_remote_state; that of
-// terraform_data is held to its schema alone.
+// ValidateResource checks the configuration of terraform_remote_state. For terraform_data,
+// the schema is sufficient.
 func (p *Provider) ValidateResource(ctx context.Context, mode addr.Mode, typ string, config cty.Value) diag.List {
 	switch {
 	case p.closed.Load():
@@ -137,7 +133,7 @@ func (p *Provider) CloseEphemeral(_ context.Context, typ string, _ []byte) diag.
 // Stop does nothing: no call takes long enough to be stopped.
 func (p *Provider) Stop(context.Context) error { return nil }
 
-// Close makes later calls fail.
+// Close makes all later calls fail.
 func (p *Provider) Close() error {
 	p.closed.Store(true)
 	return nil

@@ -12,11 +12,10 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// terraform_data (reference section 6.5): id is made at create; output is the
-// input as of the last apply; a change of triggers_replace replaces the
-// object, a change of input updates it. Output has the type of input, so the
-// type of an object differs from one object to the next, and every value here
-// is built from its four parts.
+// terraform_data (reference section 6.5): id is generated at creation. output is the input
+// at the last apply. A change of triggers_replace replaces the object, and a change of
+// input updates it. Output has the type of input, so the type differs between objects, and
+// values are built from their four attributes.
 
 var (
 	unknownID = cty.UnknownVal(cty.String).RefineNotNull()
@@ -32,7 +31,7 @@ func object(id, input, output, triggers cty.Value) cty.Value {
 	})
 }
 
-// Read returns what is stored: nothing but this program can change it.
+// Read returns the stored object, which only Terrace can change.
 func (p *Provider) Read(_ context.Context, req provider.ReadRequest) (provider.ReadResponse, diag.List) {
 	resp := provider.ReadResponse{State: req.Prior, Private: req.Private}
 	if req.Type != dataType {
@@ -64,11 +63,11 @@ func (p *Provider) Plan(_ context.Context, req provider.PlanRequest) (provider.P
 		resp.Planned = object(req.Proposed.GetAttr("id"), input, cty.UnknownVal(input.Type()), triggers)
 		return resp, nil
 	}
-	resp.Planned = req.Prior // whose id and output stay
+	resp.Planned = req.Prior // keeps id and output
 	return resp, nil
 }
 
-// output is what is known of the output of an object that does not exist yet.
+// output returns the planned output of a new object.
 func output(input cty.Value) cty.Value {
 	if input.IsKnown() && input.IsNull() {
 		return input
@@ -83,7 +82,7 @@ func same(a, b cty.Value) bool {
 	return value.Same(a, b)
 }
 
-// Apply creates, updates or forgets terraform_data; nothing exists outside of state.
+// Apply creates, updates or deletes terraform_data, which exists in state only.
 func (p *Provider) Apply(_ context.Context, req provider.ApplyRequest) (provider.ApplyResponse, diag.List) {
 	resp := provider.ApplyResponse{State: req.Prior, Private: req.Private}
 	if req.Type != dataType {
@@ -110,7 +109,7 @@ func (p *Provider) Apply(_ context.Context, req provider.ApplyRequest) (provider
 	return resp, nil
 }
 
-// Import takes any identifier that is not empty.
+// Import accepts any identifier except "".
 func (p *Provider) Import(_ context.Context, req provider.ImportRequest) ([]provider.Imported, diag.List) {
 	switch {
 	case p.closed.Load():
@@ -124,7 +123,7 @@ func (p *Provider) Import(_ context.Context, req provider.ImportRequest) ([]prov
 	return []provider.Imported{{Type: dataType, State: v}}, nil
 }
 
-// Move takes over objects of type null_resource: triggers become triggers_replace.
+// Move converts objects of type null_resource: triggers becomes triggers_replace.
 func (p *Provider) Move(_ context.Context, req provider.MoveRequest) (provider.MoveResponse, diag.List) {
 	if p.closed.Load() {
 		return provider.MoveResponse{}, p.check()

@@ -38,7 +38,7 @@ func functions() map[string]*schema.Function {
 	}
 }
 
-// Functions lists the same functions as the schema.
+// Functions returns the functions of the schema.
 func (p *Provider) Functions(context.Context) (map[string]*schema.Function, diag.List) {
 	return sharedSchema().Functions, p.check()
 }

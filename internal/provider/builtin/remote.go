@@ -14,7 +14,7 @@ import (
 
 func attr(name string) cty.Path { return cty.Path{cty.GetAttrStep{Name: name}} }
 
-// validateRemoteState checks as much of the configuration as is known.
+// validateRemoteState checks the known part of the configuration.
 func (p *Provider) validateRemoteState(ctx context.Context, config cty.Value) diag.List {
 	ds := checkDefaults(config.GetAttr("defaults"))
 	backend := config.GetAttr("backend")
@@ -37,8 +37,8 @@ func checkDefaults(v cty.Value) diag.List {
 	return ds
 }
 
-// remoteState asks for the state that a configuration names, or checks only
-// that it could be asked for.
+// remoteState reads the state that a configuration refers to. If check is set, it only
+// checks the configuration.
 func (p *Provider) remoteState(ctx context.Context, config cty.Value, check bool) (*state.State, diag.List) {
 	if p.read == nil {
 		return nil, diag.Errorf(diag.CodeStateNone, nil, "No states to read", "The built-in provider was started without access to states.")
@@ -58,8 +58,7 @@ func (p *Provider) remoteState(ctx context.Context, config cty.Value, check bool
 	return p.read(ctx, req)
 }
 
-// readRemoteState reads the outputs. Whether an output is sensitive does not
-// travel with it.
+// readRemoteState returns the outputs. They are not sensitive, whatever the state says.
 func (p *Provider) readRemoteState(ctx context.Context, config cty.Value) (cty.Value, diag.List) {
 	if ds := checkDefaults(config.GetAttr("defaults")); ds.HasErrors() {
 		return cty.NilVal, ds

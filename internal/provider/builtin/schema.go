@@ -8,7 +8,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// sharedSchema is made once, when it is first asked for.
+// sharedSchema returns the schema, which is created on first use.
 var sharedSchema = sync.OnceValue(func() *schema.Provider {
 	return &schema.Provider{
 		Config: &schema.Block{},

@@ -10,10 +10,10 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// dataImplied is the type of terraform_data without the types of its values.
+// dataImplied returns the type of terraform_data, without the types of its dynamic values.
 var dataImplied = sync.OnceValue(func() cty.Type { return dataBlock().ImpliedType() })
 
-// UpgradeState decodes stored terraform_data; there is one version of its schema.
+// UpgradeState decodes stored terraform_data. The schema has only one version.
 func (p *Provider) UpgradeState(_ context.Context, req provider.UpgradeRequest) (cty.Value, diag.List) {
 	switch {
 	case p.closed.Load():

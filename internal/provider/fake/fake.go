@@ -1,9 +1,9 @@
-// Package fake is a provider for tests of whoever calls providers: it runs in the
-// test's own process and does what the test's script says, and where the script
-// says nothing, what a plain provider would do.
+// Package fake is a provider for tests of code that calls providers. It runs in the test's
+// own process and follows a script. Without a script for a call, it behaves like a simple
+// provider.
 //
-// Main types: Script and its Types. The one rule: it is as strict as a plugin:
-// values that could not go over the wire are refused with an error that says so.
+// Main types: Script and its Types. The one rule: it is as strict as a plugin. It returns
+// an error for values that cannot be sent to a plugin.
 package fake
 
 import (
@@ -20,9 +20,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A Script is what a provider does. It must not be changed once an instance was
-// made of it. Functions in it may be called concurrently; those that are nil have
-// the behaviour that their comment tells.
+// A Script is the behavior of a provider. It must not be changed after the first instance
+// was created. Its functions may be called concurrently. Their comments describe the
+// behavior for nil.
 type Script struct {
 	Config       *schema.Block // nil: an empty block
 	Meta         *schema.Block
@@ -33,8 +33,8 @@ type Script struct {
 	Ephemeral map[string]*Ephemeral
 	Functions map[string]*Function
 
-	Configure func(config cty.Value) diag.List // nil: accepts it
-	Stop      func()                           // nil: nothing
+	Configure func(config cty.Value) diag.List // nil: accepts any configuration
+	Stop      func()                           // nil: does nothing
 
 	mu    sync.Mutex
 	calls []Call
@@ -45,16 +45,17 @@ type Script struct {
 type Type struct {
 	Schema *schema.Resource
 
-	Validate func(config cty.Value) diag.List // nil: accepts it
-	// Plan; nil: the proposed object, with computed attributes that are null
-	// unknown, and those of Replace as what requires a replacement if they change.
+	Validate func(config cty.Value) diag.List // nil: accepts any configuration
+	// Plan returns a plan. nil means the proposed object with computed attributes that are
+	// null made unknown. A change of an attribute in Replace requires a replacement.
 	Plan    func(provider.PlanRequest) (provider.PlanResponse, diag.List)
 	Replace []string // names of attributes
-	// Apply; nil: the planned object, its unknown parts filled by [Fill].
+	// Apply applies a plan. nil means the planned object, with unknown parts replaced by
+	// [Fill].
 	Apply   func(provider.ApplyRequest) (provider.ApplyResponse, diag.List)
-	Read    func(provider.ReadRequest) (provider.ReadResponse, diag.List) // nil: the object as it was
+	Read    func(provider.ReadRequest) (provider.ReadResponse, diag.List) // nil: the unchanged object
 	Import  func(provider.ImportRequest) ([]provider.Imported, diag.List) // nil: an object with only its id
-	Upgrade func(provider.UpgradeRequest) (cty.Value, diag.List)          // nil: the JSON as it is
+	Upgrade func(provider.UpgradeRequest) (cty.Value, diag.List)          // nil: the stored JSON
 	Move    func(provider.MoveRequest) (provider.MoveResponse, diag.List) // nil: an error
 }
 
@@ -62,16 +63,16 @@ type Type struct {
 type Data struct {
 	Schema   *schema.Resource
 	Validate func(config cty.Value) diag.List
-	Read     func(config cty.Value) (cty.Value, diag.List) // nil: config, computed attributes filled
+	Read     func(config cty.Value) (cty.Value, diag.List) // nil: config with computed attributes filled
 }
 
 // Ephemeral is an ephemeral resource type.
 type Ephemeral struct {
 	Schema   *schema.Resource
 	Validate func(config cty.Value) diag.List
-	Open     func(config cty.Value) (provider.Opened, diag.List) // nil: config, computed attributes filled
+	Open     func(config cty.Value) (provider.Opened, diag.List) // nil: config with computed attributes filled
 	Renew    func(private []byte) (provider.Renewal, diag.List)  // nil: the same private data, no further renewal
-	Close    func(private []byte) diag.List                      // nil: accepts it
+	Close    func(private []byte) diag.List                      // nil: succeeds
 }
 
 // Function is a function of the provider.
@@ -80,11 +81,11 @@ type Function struct {
 	Call      func(args []cty.Value) (cty.Value, error)
 }
 
-// A Call is one call that an instance got.
+// A Call is a call of an instance.
 type Call struct {
 	Method string    // of provider.Provider
 	Type   string    // of the resource, or the name of the function
-	Value  cty.Value // what it was about: configuration, prior or planned object; NilVal if nothing
+	Value  cty.Value // the configuration, or the prior or planned object; NilVal if there is none
 }
 
 func (c Call) String() string {
@@ -94,27 +95,26 @@ func (c Call) String() string {
 	return c.Method + " " + c.Type
 }
 
-// Calls returns the calls that all instances of the script got, in the order in
-// which they came in.
+// Calls returns the calls of all instances of the script, in order.
 func (s *Script) Calls() []Call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.calls)
 }
 
-// Open is the number of instances that are not closed.
+// Open returns the number of instances that are not closed.
 func (s *Script) Open() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.open
 }
 
-// Factory makes instances of the script.
+// Factory returns a factory of instances of the script.
 func (s *Script) Factory() provider.Factory {
 	return func(context.Context) (provider.Provider, diag.List) { return s.New(), nil }
 }
 
-// New makes an instance of the script.
+// New returns an instance of the script.
 func (s *Script) New() *Provider {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,8 +166,8 @@ type Provider struct {
 
 var _ provider.Provider = (*Provider)(nil)
 
-// begin records a call and refuses it if the instance is closed, the context is
-// done, or a value could not go over the wire.
+// begin records a call. It returns an error if the instance is closed, the context has
+// ended, or a value cannot be sent to a plugin.
 func (p *Provider) begin(ctx context.Context, method, typ string, b *schema.Block, about cty.Value, values ...cty.Value) diag.List {
 	select {
 	case <-p.closed:
@@ -204,17 +204,17 @@ func (p *Provider) block(mode addr.Mode, typ string) *schema.Block {
 	return nil
 }
 
-// Schema returns the script's schemas; the same for one instance each time.
+// Schema returns the script's schemas, the same pointer each time.
 func (p *Provider) Schema(ctx context.Context) (*schema.Provider, diag.List) {
 	return p.schema, p.begin(ctx, "Schema", "", p.schema.Config, cty.NilVal)
 }
 
-// ValidateConfig accepts every configuration that conforms.
+// ValidateConfig accepts every conforming configuration.
 func (p *Provider) ValidateConfig(ctx context.Context, config cty.Value) (cty.Value, diag.List) {
 	return config, p.begin(ctx, "ValidateConfig", "", p.schema.Config, config)
 }
 
-// Configure may be called once.
+// Configure may be called once per instance.
 func (p *Provider) Configure(ctx context.Context, config cty.Value) diag.List {
 	if ds := p.begin(ctx, "Configure", "", p.schema.Config, config); ds != nil {
 		return ds
@@ -232,7 +232,7 @@ func (p *Provider) Configure(ctx context.Context, config cty.Value) diag.List {
 	return nil
 }
 
-// ValidateResource does what the script says for the type.
+// ValidateResource calls the script's Validate for the type.
 func (p *Provider) ValidateResource(ctx context.Context, mode addr.Mode, typ string, config cty.Value) diag.List {
 	if ds := p.begin(ctx, "ValidateResource", typ, p.block(mode, typ), config); ds != nil {
 		return ds
@@ -280,13 +280,13 @@ func (p *Provider) Close() error {
 	return nil
 }
 
-// missing is the error of a call that the script does not have.
+// missing returns the error for a call without a script.
 func missing(method, typ string) diag.List {
 	return diag.Errorf(diag.CodeProviderCall, nil, "Provider cannot be asked", "The script has nothing for %s of %s.", method, typ)
 }
 
-// Fill replaces the unknown parts of a value by known ones that follow from where
-// they are: a string is TYPE.ATTRIBUTE, a number 1, a bool true, everything else empty.
+// Fill replaces the unknown parts of a value by values that depend on their path: a string
+// is TYPE.ATTRIBUTE, a number 1, a bool true, and everything else empty.
 func Fill(typ string, v cty.Value) cty.Value {
 	if v.IsWhollyKnown() {
 		return v

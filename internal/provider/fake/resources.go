@@ -11,7 +11,7 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// UpgradeState reads stored JSON by the script.
+// UpgradeState calls the script's Upgrade.
 func (p *Provider) UpgradeState(ctx context.Context, req provider.UpgradeRequest) (cty.Value, diag.List) {
 	b := p.block(addr.Managed, req.Type)
 	if ds := p.begin(ctx, "UpgradeState", req.Type, b, cty.NilVal); ds != nil {
@@ -27,7 +27,7 @@ func (p *Provider) UpgradeState(ctx context.Context, req provider.UpgradeRequest
 	return v, nil
 }
 
-// UpgradeIdentity reads stored JSON as it is.
+// UpgradeIdentity decodes the stored JSON.
 func (p *Provider) UpgradeIdentity(ctx context.Context, typ string, _ int64, json []byte) (cty.Value, diag.List) {
 	if ds := p.begin(ctx, "UpgradeIdentity", typ, p.block(addr.Managed, typ), cty.NilVal); ds != nil {
 		return cty.NilVal, ds
@@ -43,7 +43,7 @@ func (p *Provider) UpgradeIdentity(ctx context.Context, typ string, _ int64, jso
 	return v, nil
 }
 
-// Read does what the script says.
+// Read calls the script's Read.
 func (p *Provider) Read(ctx context.Context, req provider.ReadRequest) (provider.ReadResponse, diag.List) {
 	out := provider.ReadResponse{State: req.Prior, Private: req.Private, Identity: req.Identity}
 	if ds := p.begin(ctx, "Read", req.Type, p.block(addr.Managed, req.Type), req.Prior); ds != nil {
@@ -55,7 +55,7 @@ func (p *Provider) Read(ctx context.Context, req provider.ReadRequest) (provider
 	return out, nil
 }
 
-// Plan does what the script says.
+// Plan calls the script's Plan.
 func (p *Provider) Plan(ctx context.Context, req provider.PlanRequest) (provider.PlanResponse, diag.List) {
 	b := p.block(addr.Managed, req.Type)
 	if ds := p.begin(ctx, "Plan", req.Type, b, req.Proposed, req.Prior, req.Config); ds != nil {
@@ -68,7 +68,7 @@ func (p *Provider) Plan(ctx context.Context, req provider.PlanRequest) (provider
 	return plain(b, t.Replace, req), nil
 }
 
-// plain is the plan of a type without a script.
+// plain returns the plan of a type without a script.
 func plain(b *schema.Block, replace []string, req provider.PlanRequest) provider.PlanResponse {
 	out := provider.PlanResponse{Planned: b.StripWriteOnly(req.Proposed), Private: req.Private, Identity: req.PriorIdentity}
 	switch {
@@ -86,7 +86,7 @@ func plain(b *schema.Block, replace []string, req provider.PlanRequest) provider
 	return out
 }
 
-// Apply does what the script says.
+// Apply calls the script's Apply.
 func (p *Provider) Apply(ctx context.Context, req provider.ApplyRequest) (provider.ApplyResponse, diag.List) {
 	if ds := p.begin(ctx, "Apply", req.Type, p.block(addr.Managed, req.Type), req.Planned, req.Prior, req.Config); ds != nil {
 		return provider.ApplyResponse{State: req.Prior, Private: req.Private}, ds
@@ -97,7 +97,7 @@ func (p *Provider) Apply(ctx context.Context, req provider.ApplyRequest) (provid
 	return provider.ApplyResponse{State: Fill(req.Type, req.Planned), Private: req.Private, Identity: req.PlannedIdentity}, nil
 }
 
-// Import does what the script says.
+// Import calls the script's Import.
 func (p *Provider) Import(ctx context.Context, req provider.ImportRequest) ([]provider.Imported, diag.List) {
 	b := p.block(addr.Managed, req.Type)
 	if ds := p.begin(ctx, "Import", req.Type, b, cty.NilVal); ds != nil {
@@ -114,7 +114,7 @@ func (p *Provider) Import(ctx context.Context, req provider.ImportRequest) ([]pr
 	return []provider.Imported{{Type: req.Type, State: cty.ObjectVal(v), Identity: req.Identity}}, nil
 }
 
-// Move does what the script says.
+// Move calls the script's Move.
 func (p *Provider) Move(ctx context.Context, req provider.MoveRequest) (provider.MoveResponse, diag.List) {
 	if ds := p.begin(ctx, "Move", req.TargetType, p.block(addr.Managed, req.TargetType), cty.NilVal); ds != nil {
 		return provider.MoveResponse{State: cty.DynamicVal}, ds
@@ -125,7 +125,7 @@ func (p *Provider) Move(ctx context.Context, req provider.MoveRequest) (provider
 	return provider.MoveResponse{State: cty.DynamicVal}, missing("Move", req.TargetType)
 }
 
-// ReadData does what the script says.
+// ReadData calls the script's Read of the data source.
 func (p *Provider) ReadData(ctx context.Context, typ string, config, _ cty.Value) (cty.Value, diag.List) {
 	b := p.block(addr.Data, typ)
 	if ds := p.begin(ctx, "ReadData", typ, b, config); ds != nil {
@@ -137,7 +137,7 @@ func (p *Provider) ReadData(ctx context.Context, typ string, config, _ cty.Value
 	return Fill(typ, b.SetUnknowns(config)), nil
 }
 
-// OpenEphemeral does what the script says.
+// OpenEphemeral calls the script's Open.
 func (p *Provider) OpenEphemeral(ctx context.Context, typ string, config cty.Value) (provider.Opened, diag.List) {
 	b := p.block(addr.Ephemeral, typ)
 	if ds := p.begin(ctx, "OpenEphemeral", typ, b, config); ds != nil {
@@ -149,7 +149,7 @@ func (p *Provider) OpenEphemeral(ctx context.Context, typ string, config cty.Val
 	return provider.Opened{Result: Fill(typ, b.SetUnknowns(config))}, nil
 }
 
-// RenewEphemeral does what the script says.
+// RenewEphemeral calls the script's Renew.
 func (p *Provider) RenewEphemeral(ctx context.Context, typ string, private []byte) (provider.Renewal, diag.List) {
 	if ds := p.begin(ctx, "RenewEphemeral", typ, p.block(addr.Ephemeral, typ), cty.NilVal); ds != nil {
 		return provider.Renewal{}, ds
@@ -160,7 +160,7 @@ func (p *Provider) RenewEphemeral(ctx context.Context, typ string, private []byt
 	return provider.Renewal{Private: private}, nil
 }
 
-// CloseEphemeral does what the script says.
+// CloseEphemeral calls the script's Close.
 func (p *Provider) CloseEphemeral(ctx context.Context, typ string, private []byte) diag.List {
 	if ds := p.begin(ctx, "CloseEphemeral", typ, p.block(addr.Ephemeral, typ), cty.NilVal); ds != nil {
 		return ds

@@ -16,7 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/settings/lock"
 )
 
-// directPackage is a package that a registry tells about.
+// directPackage is a package in a provider registry.
 type directPackage struct {
 	d    *direct
 	p    addr.Provider
@@ -27,7 +27,7 @@ type directPackage struct {
 	read parallel.Cache[struct{}, checksums]
 }
 
-// checksums are those of a version, after they were authenticated.
+// checksums are the authenticated checksums of a version.
 type checksums struct {
 	sums map[string]string // by file name
 	auth Auth
@@ -35,8 +35,8 @@ type checksums struct {
 	err  error
 }
 
-// vouches authenticates the checksums, so that a cached package can be compared
-// with them before anything large is fetched.
+// vouches authenticates the checksums, so that a cached package can be compared with them
+// before anything large is downloaded.
 func (k *directPackage) vouches(ctx context.Context) (known, trusted []lock.Hash, complete bool, err error) {
 	sums, err := k.authenticate(ctx)
 	if err != nil {
@@ -51,11 +51,11 @@ func (k *directPackage) vouches(ctx context.Context) (known, trusted []lock.Hash
 	return known, k.trusted(sums), true, nil
 }
 
-// tellsHashes reports whether what the registry says of the hashes of all
-// platforms goes into the lock file; as with the peer, of the default one only.
+// tellsHashes reports whether the registry's hashes for all platforms are added to the lock
+// file. Like OpenTofu, Terrace does this for the default registry only.
 func (k *directPackage) tellsHashes() bool { return k.p.Host == addr.DefaultHost }
 
-// trusted are the hashes for the lock file: those of every package of the version.
+// trusted returns the hashes for the lock file: those of every package of the version.
 func (k *directPackage) trusted(c checksums) []lock.Hash {
 	var out []lock.Hash
 	for _, sum := range c.sums {
@@ -87,7 +87,7 @@ func (k *directPackage) fetch(ctx context.Context, tmp string, progress func(don
 	return local{path: file, auth: sums.auth, trusted: k.trusted(sums), complete: true, warnings: sums.warn}, nil
 }
 
-// authenticate returns the checksums of the version, which are read once.
+// authenticate returns the checksums of the version, and reads them once.
 func (k *directPackage) authenticate(ctx context.Context) (checksums, error) {
 	c, err := k.read.Do(ctx, struct{}{}, func() (checksums, bool) {
 		c, err := k.readSums(ctx)
@@ -100,8 +100,8 @@ func (k *directPackage) authenticate(ctx context.Context) (checksums, error) {
 	return c, c.err
 }
 
-// readSums reads the checksums of the version, checks that they have the one
-// that the registry gave, and checks who signed them.
+// readSums reads the checksums of the version. It compares them with the registry's
+// checksum of the file, and checks their signature.
 func (k *directPackage) readSums(ctx context.Context) (c checksums, err error) {
 	http := k.d.in.shared().http
 	doc, _, err := http.Get(ctx, k.meta.ShasumsURL.String(), nil, maxSums)
@@ -146,7 +146,7 @@ func (k *directPackage) readSums(ctx context.Context) (c checksums, err error) {
 	return c, nil
 }
 
-// enabled reports whether a variable of the environment says yes.
+// enabled reports whether an environment variable is set to a true value.
 func (o *Options) enabled(name string) bool {
 	v := strings.ToLower(o.Env.Get(name))
 	return v == "true" || v == "1"
@@ -165,7 +165,7 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
-// parseSums reads lines of "HEX  NAME".
+// parseSums parses lines of the form "HEX  NAME".
 func parseSums(doc string) (map[string]string, error) {
 	out := make(map[string]string)
 	for _, line := range strings.Split(doc, "\n") {

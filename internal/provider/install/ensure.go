@@ -23,19 +23,19 @@ type job struct {
 	p        addr.Provider
 	v        versions.Version
 	warnings []string
-	from     []listed // the sources that know the provider, in order
+	from     []listed // the sources that have the provider, in order
 
-	prior []lock.Hash // what the lock file allows; nil: anything
-	dir   string      // the place in the working folder
-	cache string      // the place in the plugin cache, "" without one
+	prior []lock.Hash // the hashes in the lock file; nil: any
+	dir   string      // the package's directory in the working directory
+	cache string      // the package's directory in the plugin cache; "" without one
 
 	done     bool
-	add      []lock.Hash // for the lock file
+	add      []lock.Hash // hashes to add to the lock file
 	complete bool        // whether add covers all platforms
-	notes    []string    // about the package
+	notes    []string    // messages about the package
 }
 
-// listed is a source with the versions that it has.
+// listed is a source with its versions of a provider.
 type listed struct {
 	source
 	versions []versions.Version
@@ -46,7 +46,7 @@ func (j *job) tell(e Event) {
 	j.installer.tell(e)
 }
 
-// choose settles the version.
+// choose sets the version.
 func (j *job) choose(v versions.Version) {
 	j.v = v
 	j.prior = nil
@@ -59,7 +59,7 @@ func (j *job) choose(v versions.Version) {
 	}
 }
 
-// available are the versions that any source has.
+// available returns the versions that any source has.
 func (j *job) available(ctx context.Context) ([]versions.Version, error) {
 	var out []versions.Version
 	nowhere := &notFoundError{p: j.p}
@@ -85,7 +85,7 @@ func (j *job) available(ctx context.Context) ([]versions.Version, error) {
 	return out, nil
 }
 
-// locate asks the sources in order for the package for a platform.
+// locate returns the package for a platform from the first source that has it.
 func (j *job) locate(ctx context.Context, pl platform) (found, error) {
 	err := error(errPlatform)
 	for _, s := range j.from {
@@ -101,8 +101,8 @@ func (j *job) locate(ctx context.Context, pl platform) (found, error) {
 	return nil, err
 }
 
-// local is done if the package is on this machine and the lock file vouches for
-// it: in the working folder, or in the plugin cache.
+// local finishes the job if the package is installed or in the plugin cache, and the lock
+// file contains its hash.
 func (j *job) local(ctx context.Context) error {
 	if j.vouched(ctx, j.dir) {
 		j.tell(Event{Kind: InPlace})
@@ -117,7 +117,7 @@ func (j *job) local(ctx context.Context) error {
 	case j.o.config().PluginCacheMayBreakLock:
 		h, err := j.hash(ctx, j.cache)
 		if err != nil {
-			return nil // nothing there that could be used
+			return nil // there is no usable package
 		}
 		j.add = []lock.Hash{h}
 	default:
@@ -136,10 +136,11 @@ func (j *job) link(ctx context.Context) error {
 	return linkCached(ctx, j.cache, j.dir)
 }
 
-// inside makes sure that no link leads from the data directory to where the package goes.
+// inside checks that no symbolic link leads from the data directory to the package's
+// directory.
 func (j *job) inside() error { return inside.CheckData(j.o.dataDir(), filepath.Dir(j.dir)) }
 
-// vouched reports whether a folder holds a package that the lock file knows.
+// vouched reports whether a directory contains a package whose hash is in the lock file.
 func (j *job) vouched(ctx context.Context, dir string) bool {
 	if !lock.HasScheme(j.prior, "h1") {
 		return false
@@ -151,8 +152,7 @@ func (j *job) vouched(ctx context.Context, dir string) bool {
 	return err == nil && slices.Contains(j.prior, h)
 }
 
-// install brings the package to its place, by way of the plugin cache if there
-// is one.
+// install installs the package, through the plugin cache if there is one.
 func (j *job) install(ctx context.Context) error {
 	place, begin, end := j.dir, Installing, Installed
 	if j.cache != "" {
@@ -173,7 +173,7 @@ func (j *job) install(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	if ok, err := j.reuse(ctx, f); ok || err != nil { // another process was faster
+	if ok, err := j.reuse(ctx, f); ok || err != nil { // another process installed it first
 		return err
 	}
 	j.tell(Event{Kind: begin})
@@ -188,7 +188,7 @@ func (j *job) install(ctx context.Context) error {
 	return nil
 }
 
-// bring fetches a package, checks it and puts it into its place.
+// bring downloads a package, checks it and puts it into its directory.
 func (j *job) bring(ctx context.Context, f found, place string) (Auth, error) {
 	tmp, err := os.MkdirTemp(filepath.Dir(place), "."+filepath.Base(place)+"-download-*")
 	if err != nil {
@@ -208,22 +208,22 @@ func (j *job) bring(ctx context.Context, f found, place string) (Auth, error) {
 	}
 	j.add, j.complete = append([]lock.Hash{h1}, l.trusted...), l.complete
 	j.notes = l.warnings
-	// What is there already stays if it is the same, since programs of it may be running, and
-	// others look for it at this moment.
+	// An identical package is not replaced: its programs may be running, and other
+	// processes may be reading it.
 	if have, err := j.hash(ctx, place); err != nil || have != h1 || leadsElsewhere(place, l) {
 		if err := put(ctx, l, place); err != nil {
 			return Auth{}, err
 		}
 	}
 	if _, err := executable(place, j.p); err != nil {
-		_ = os.RemoveAll(place) // or it would count as installed
+		_ = os.RemoveAll(place) // otherwise it would count as installed
 		return Auth{}, fmt.Errorf("provider binary not found: %w", err)
 	}
 	return l.auth, j.remember(ctx, l, h1, place)
 }
 
-// matches checks a package on this machine against the hashes that are allowed.
-// Without hashes that can be computed for it there is nothing to check.
+// matches compares a package on this machine with the allowed hashes. It accepts the
+// package if none of the hashes can be computed for it.
 func matches(ctx context.Context, l local, h1 lock.Hash, allowed []lock.Hash) error {
 	var have []lock.Hash
 	if lock.HasScheme(allowed, "h1") {
@@ -244,7 +244,7 @@ func matches(ctx context.Context, l local, h1 lock.Hash, allowed []lock.Hash) er
 
 var errMismatch = errors.New("the package does not match any of the checksums previously recorded in the dependency lock file (this might be because the available checksums are for packages targeting different platforms)")
 
-// hash is that of a package that is unpacked.
+// hash returns the hash of an unpacked package.
 func (j *job) hash(ctx context.Context, dir string) (lock.Hash, error) {
 	return j.o.Hashes.dir(ctx, dir, j.p)
 }
@@ -265,13 +265,13 @@ func (in *installer) tell(e Event) {
 	in.o.Progress(e)
 }
 
-// # What the plugin cache remembers
+// # Notes in the plugin cache
 //
-// A package that was downloaded leaves, beside its place, a note of the checksum
-// of the archive that it came from. A folder without a lock file can then use the
-// cached package: the source vouches for the archive, the note says what the
-// archive unpacked to, and the folder is compared with that. The note is exactly
-// as much to be trusted as the cache itself.
+// For each downloaded package, the plugin cache contains a note next to the package, with
+// the checksum of the downloaded archive. So a working directory without a lock file can
+// use the cached package: the source has the checksum of the archive, the note has the hash
+// of the unpacked archive, and the directory is compared with that hash. The note is
+// exactly as trustworthy as the cache itself.
 type note struct {
 	Archive lock.Hash `json:"archive"`
 	Content lock.Hash `json:"content"`
@@ -292,7 +292,7 @@ func (j *job) remember(ctx context.Context, l local, h1 lock.Hash, place string)
 	return os.WriteFile(place+".json", text, 0o644)
 }
 
-// reuse takes the cached package if the lock file or the source vouches for it.
+// reuse uses the cached package if the lock file or the source has its hash.
 func (j *job) reuse(ctx context.Context, f found) (bool, error) {
 	if j.cache == "" {
 		return false, nil

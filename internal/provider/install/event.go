@@ -10,38 +10,38 @@ import (
 // An EventKind is a step of an installation.
 type EventKind uint8
 
-// The steps, in the order in which they may come for one provider.
+// The steps, in the order in which they may occur for one provider.
 const (
-	Reusing     EventKind = iota // the lock file tells the version
-	Finding                      // versions are looked up
+	Reusing     EventKind = iota // the lock file contains the version
+	Finding                      // the versions are requested
 	Installed                    // done
-	InstalledAt                  // done, in the shared cache
-	InPlace                      // the package was there already
-	InCache                      // the package was in the shared cache already
-	FromCache                    // the package of the shared cache is used
-	Installing                   // work on the package begins
-	ToCache                      // work on the package in the shared cache begins
-	Transfer                     // bytes have arrived: Done of Total
-	Selected                     // LockPlatforms and Mirror: the version is settled
-	Fetching                     // LockPlatforms and Mirror: the package for Platform is fetched
-	Retrieved                    // LockPlatforms and Mirror: and is here
-	Finished                     // LockPlatforms and Mirror: nothing more comes about the provider
+	InstalledAt                  // done, into the plugin cache
+	InPlace                      // the package is already installed
+	InCache                      // the package is already in the plugin cache
+	FromCache                    // the package of the plugin cache is used
+	Installing                   // the installation of the package begins
+	ToCache                      // the installation of the package in the plugin cache begins
+	Transfer                     // progress of a download: Done of Total bytes
+	Selected                     // LockPlatforms and Mirror: the version is selected
+	Fetching                     // LockPlatforms and Mirror: the download of the package for Platform begins
+	Retrieved                    // LockPlatforms and Mirror: the package is downloaded
+	Finished                     // LockPlatforms and Mirror: the last event of the provider
 )
 
-// An Event tells about the progress of one provider.
+// An Event is a step in the installation of one provider.
 type Event struct {
 	Kind        EventKind
 	Provider    addr.Provider
 	Version     versions.Version // zero before it is selected
 	Constraints string           // with Finding and Selected; "" means any
-	Locked      bool             // with Selected: the lock file gave the version
+	Locked      bool             // with Selected: the version is from the lock file
 	Platform    string           // with Fetching and Retrieved: OS_ARCH
 	Auth        Auth             // with Installed, InstalledAt and Retrieved
 	Done, Total int64            // with Transfer; Total is 0 if it is not known
 }
 
-// Text is the event as a line of init, without a mark before it; "" for those
-// that init does not tell.
+// Text returns the event as a line of init, without a mark before it. It returns "" for
+// events that init does not print.
 func (e Event) Text() string {
 	p, v := e.Provider.Display(), e.Version
 	switch e.Kind {
@@ -71,21 +71,21 @@ func (e Event) Text() string {
 	return ""
 }
 
-// Auth says how far a package was authenticated.
+// Auth is the result of authenticating a package.
 type Auth struct {
 	How   AuthKind
 	KeyID string // with Signed
 }
 
-// An AuthKind is a degree of authentication.
+// An AuthKind is a level of authentication.
 type AuthKind uint8
 
-// The degrees.
+// The levels.
 const (
-	Unauthenticated  AuthKind = iota // nothing but the lock file vouches for it
+	Unauthenticated  AuthKind = iota // only the lock file has its hash
 	VerifiedChecksum                 // it matches a checksum of the source
-	SigningSkipped                   // and the source has no signing keys, which is allowed there
-	Signed                           // and the checksum is signed
+	SigningSkipped                   // like VerifiedChecksum; the source has no signing keys, which is allowed for it
+	Signed                           // like VerifiedChecksum; the checksum is signed
 )
 
 func (a Auth) String() string {

@@ -4,5 +4,5 @@ package install
 
 import "errors"
 
-// exchange swaps two names in one step; only Linux is asked to.
+// exchange swaps two paths atomically. It is implemented on Linux only.
 func exchange(a, b string) error { return errors.ErrUnsupported }

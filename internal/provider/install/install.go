@@ -21,7 +21,7 @@ import (
 
 var pkgNoVersion = versions.Unspecified
 
-// An installer is one run of Install.
+// An installer is one call of Install.
 type installer struct {
 	o       Options
 	want    parsed
@@ -29,13 +29,12 @@ type installer struct {
 	sources []method
 	net     network
 
-	mu sync.Mutex // around Progress
+	mu sync.Mutex // serializes calls of Progress
 }
 
-// Install makes every required provider ready for use and returns the packages
-// and the lock file as it should be from now on; the caller writes it if it
-// differs from the old one. With errors the returned lock file is the old one.
-// locked may be nil. Packages come in the order of their addresses.
+// Install installs every required provider. It returns the packages and the new lock file,
+// which the caller writes if it differs from the old one. If there are errors, the returned
+// lock file is the old one. locked may be nil. Packages have the order of their addresses.
 func Install(ctx context.Context, req Requirements, locked *lock.File, o Options) (map[addr.Provider]Package, *lock.File, diag.List) {
 	want, ds := req.parse()
 	if ds.HasErrors() {
@@ -79,10 +78,10 @@ func Install(ctx context.Context, req Requirements, locked *lock.File, o Options
 	return out, next, ds
 }
 
-// A result is what became of one provider.
+// A result is the result for one provider.
 type result struct {
 	entry      *lock.Provider // nil after an error
-	incomplete bool           // whether other platforms have no checksums in the lock file
+	incomplete bool           // whether the lock file lacks checksums for other platforms
 	ds         diag.List
 }
 
@@ -105,15 +104,15 @@ func (in *installer) one(ctx context.Context, p addr.Provider, places []config.C
 	}
 	entry := &lock.Provider{Addr: p, Version: j.v, Constraints: in.want[p].String(), Hashes: append(slices.Clone(j.prior), j.add...)}
 	if old := in.locked.Provider(p); old != nil && old.Version.Same(j.v) {
-		entry.Constraints = old.Constraints // they tell how the version came to be chosen
+		entry.Constraints = old.Constraints // the constraints record why the version was selected
 	}
 	return result{entry: entry, ds: ds, incomplete: !j.complete && len(j.prior) == 0}
 }
 
-// A place is a stretch of a source file.
+// A place is a source range.
 type place = hcl.Range
 
-// blame adds the places where a provider is required, a few of them.
+// blame adds some of the source ranges that require a provider to the messages.
 func blame(ds diag.List, places []config.Constraint) {
 	const most = 3
 	seen := make(map[place]bool)
@@ -131,8 +130,8 @@ func blame(ds diag.List, places []config.Constraint) {
 	}
 }
 
-// pick selects the version of a provider. If that is the locked one and its
-// package is on this machine, no source is asked and the job is done.
+// pick selects the version of a provider. If it is the locked version and that is
+// installed, no source is contacted and the job is done.
 func (j *job) pick(ctx context.Context) diag.List {
 	const unresolved = "Failed to resolve provider packages"
 	c := j.want[j.p]
@@ -161,8 +160,8 @@ func (j *job) pick(ctx context.Context) diag.List {
 	return j.failed(j.local(ctx))
 }
 
-// newest selects the locked version, or the newest one that is allowed, out of
-// those that there are.
+// newest selects the locked version, or the newest allowed version, from the available
+// ones.
 func (j *job) newest(have []versions.Version) diag.List {
 	const unresolved = "Failed to resolve provider packages"
 	c := j.want[j.p]
@@ -181,7 +180,7 @@ func (j *job) newest(have []versions.Version) diag.List {
 	return nil
 }
 
-// failed is the message about a package that could not be installed.
+// failed returns the message about a package that could not be installed.
 func (j *job) failed(err error) diag.List {
 	switch {
 	case err == nil:
@@ -200,7 +199,7 @@ func queryFailed(p addr.Provider, err error) diag.List {
 	return diag.Errorf(diag.CodeProviderPackage, nil, "Failed to resolve provider packages", "Could not resolve provider %s: %s.", p.Display(), err)
 }
 
-// A notFoundError says that no source knows a provider.
+// A notFoundError is the error that no source has a provider.
 type notFoundError struct {
 	p     addr.Provider
 	where []string
@@ -213,7 +212,8 @@ func (e *notFoundError) Error() string {
 	return fmt.Sprintf("provider %s was not found in any of the search locations\n\n%s", e.p, bullets(e.where))
 }
 
-// RecordPluginDirs keeps what -plugin-dir said, as the peers do, or forgets it.
+// RecordPluginDirs stores the -plugin-dir values of init for later commands, as OpenTofu
+// does. It deletes the stored values if there are none.
 func RecordPluginDirs(o Options) error {
 	path := filepath.Join(o.dataDir(), "plugin_path")
 	if err := inside.CheckData(o.dataDir(), o.dataDir()); err != nil {

@@ -30,7 +30,7 @@ func program(p addr.Provider, version string) string {
 	return fmt.Sprintf("#!/bin/sh\necho %s %s\n", p, version)
 }
 
-// unpacked lays out packages in a mirror.
+// unpacked writes unpacked packages to a mirror.
 func unpacked(t *testing.T, dir string, p addr.Provider, platform string, versions ...string) {
 	t.Helper()
 	for _, v := range versions {
@@ -76,7 +76,7 @@ func packed(t *testing.T, dir string, p addr.Provider, platform, version string)
 	return path
 }
 
-// A bench is a working folder with mirrors.
+// A bench is a working directory with mirrors.
 type bench struct {
 	Options
 	t      *testing.T
@@ -173,7 +173,7 @@ func TestUnpackedMirror(t *testing.T) {
 	}
 	first := string(b.locked.Bytes())
 
-	// Once more: nothing changes, and the mirror is not needed.
+	// A second time nothing changes, and the mirror is not needed.
 	if err := os.Rename(filepath.Join(m, "example.com"), filepath.Join(m, "gone")); err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ func TestPackedMirror(t *testing.T) {
 	if exe, ds := out[aa].Exe(context.Background()); ds.HasErrors() || !strings.HasSuffix(exe, "terraform-provider-aa_v1.1.0") {
 		t.Error(exe, ds.Err())
 	}
-	// A hash of the archive alone is enough.
+	// A hash of the archive alone is sufficient.
 	archive := filepath.Join(m2, aa.Host, aa.Namespace, aa.Type, "terraform-provider-aa_1.1.0_linux_amd64.zip")
 	zh, err := lock.HashZip(context.Background(), archive)
 	if err != nil {
@@ -342,14 +342,14 @@ func TestPluginCache(t *testing.T) {
 	if link, err := os.Readlink(filepath.Join(b.WorkDir, ".terraform/providers/registry.opentofu.org/hashicorp/aa/1.0.0/linux_amd64")); err != nil || link != cached {
 		t.Error(link, err)
 	}
-	// Another folder with the lock file takes it from the cache alone.
+	// Another directory with the lock file needs only the cache.
 	b.WorkDir = t.TempDir()
 	if err := os.RemoveAll(m); err != nil {
 		t.Fatal(err)
 	}
 	b.mustInit(reqs(aa, ""))
 	b.said("Reusing previous version of hashicorp/aa from the dependency lock file", "Detected previously-installed hashicorp/aa v1.0.0 in the shared cache directory", "Using hashicorp/aa v1.0.0 from the shared cache directory")
-	// One without must ask, unless the user wants otherwise.
+	// Without a lock file the source is contacted, unless the user allows otherwise.
 	b.WorkDir, b.locked = t.TempDir(), nil
 	b.fails(reqs(aa, ""), "cannot search")
 	packed(t, m, aa, "linux_amd64", "1.0.0")
@@ -392,8 +392,9 @@ func TestManyAtOnceOnOneCache(t *testing.T) {
 	}
 }
 
-// TestCacheIsNeverEmpty installs packages of a folder into one cache for many working folders:
-// from the first on, the place in the cache leads to a package at every moment.
+// TestCacheIsNeverEmpty installs packages of a directory into one cache for many working
+// directories. After the first installation, the path in the cache leads to a package at
+// every moment.
 func TestCacheIsNeverEmpty(t *testing.T) {
 	m, other, cache := t.TempDir(), t.TempDir(), t.TempDir()
 	unpacked(t, m, aa, "linux_amd64", "1.0.0")

@@ -20,8 +20,8 @@ type mirrorArchive struct {
 	URL    string      `json:"url"`
 }
 
-// writeIndex writes the documents by which the packages of a provider are found
-// over a network: index.json and one for each version.
+// writeIndex writes the documents of a network mirror for a provider: index.json, and one
+// document per version.
 func (m *mirror) writeIndex(ctx context.Context, p addr.Provider) error {
 	entries, err := os.ReadDir(m.base(p))
 	if err != nil {

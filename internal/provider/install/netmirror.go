@@ -24,8 +24,8 @@ type netMirror struct {
 
 func (n *netMirror) where(addr.Provider) string { return n.m.Location }
 
-// get reads one of the mirror's JSON documents. The credentials for the
-// mirror's host go with it.
+// get reads one of the mirror's JSON documents. The request contains the credentials for
+// the mirror's host.
 func (n *netMirror) get(ctx context.Context, p addr.Provider, name string, out any) (*url.URL, error) {
 	base, err := url.Parse(n.m.Location)
 	if err != nil {
@@ -106,8 +106,8 @@ func (n *netMirror) find(ctx context.Context, p addr.Provider, v versions.Versio
 type mirrorPackage struct {
 	n      *netMirror
 	url    *url.URL
-	hashes []lock.Hash // of this package
-	all    []lock.Hash // of the packages for all platforms, if they are to be trusted
+	hashes []lock.Hash // hashes of this package
+	all    []lock.Hash // hashes of the packages for all platforms, if they can be trusted
 }
 
 func (k *mirrorPackage) vouches(context.Context) (known, trusted []lock.Hash, complete bool, err error) {

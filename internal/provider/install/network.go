@@ -22,7 +22,7 @@ const (
 	maxSignature = 1 << 20
 )
 
-// network is what the sources on the network share. It is made on first use.
+// network contains the clients that network sources share. It is created on first use.
 type network struct {
 	once     sync.Once
 	http     *transfer.Client
@@ -50,7 +50,7 @@ func (in *installer) shared() *network {
 	return &in.net
 }
 
-// downloads is the client for packages of a method.
+// downloads returns the client for downloading packages from a source.
 func (in *installer) downloads(m cliconfig.Method) *transfer.Client {
 	retries := m.Retries
 	if retries < 0 {
@@ -73,7 +73,7 @@ func (in *installer) network(m cliconfig.Method) source {
 	}
 }
 
-// direct is the registry of each provider's own host.
+// direct is the source that uses the registry of each provider's own host.
 type direct struct {
 	in *installer
 	m  cliconfig.Method
@@ -147,7 +147,8 @@ func hasPlatform(v registry.ProviderVersion, pl platform) bool {
 	return false
 }
 
-// protocols refuses versions that speak no plugin protocol from 5 up to below 7.
+// protocols returns an error if a version supports no plugin protocol from 5 up to, but not
+// including, 7.
 func protocols(p addr.Provider, v versions.Version, have []string, list []registry.ProviderVersion) error {
 	if len(have) == 0 || speaks(have) {
 		return nil
@@ -177,8 +178,8 @@ func speaks(protocols []string) bool {
 	return false
 }
 
-// verified compares a downloaded archive with hashes of the source; at least one
-// must match. It returns those that do.
+// verified compares a downloaded archive with the hashes of the source, and returns those
+// that match. It fails if none does.
 func verified(ctx context.Context, file string, want []lock.Hash) ([]lock.Hash, error) {
 	var have []lock.Hash
 	zh, err := lock.HashZip(ctx, file)

@@ -21,7 +21,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/settings/lock"
 )
 
-// online is a bench with a registry that has provider aa of ns.
+// online is a bench with a registry that has the provider ns/aa.
 func online(t *testing.T, kind cliconfig.MethodKind) (*bench, *registrytest.Server, addr.Provider) {
 	s := registrytest.New(t)
 	p := addr.Provider{Host: s.Host, Namespace: "ns", Type: "aa"}
@@ -155,7 +155,7 @@ func TestFaults(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		fault func(s server, n int32, w http.ResponseWriter, r *http.Request) bool
-		want  string // of the error; "" means that it succeeds
+		want  string // the expected error; "" for none
 	}{
 		{"busy for a while", func(s server, n int32, w http.ResponseWriter, r *http.Request) bool {
 			if n%2 == 1 {
@@ -277,7 +277,7 @@ func TestFaults(t *testing.T) {
 				p.Zip = registrytest.Zip(t, "../../terraform-provider-aa_v1.1.0", "evil")
 			}
 			return false
-		}, "leads out of its folder"},
+		}, "leads out of its directory"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b, s, p := online(t, cliconfig.Direct)
@@ -305,8 +305,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A cached package is used by a folder without a lock file if the registry
-// vouches for it, without being downloaded again.
+// A directory without a lock file uses a cached package without downloading it again if the
+// registry has its checksum.
 func TestCachedPackageIsVouchedFor(t *testing.T) {
 	b, s, p := online(t, cliconfig.Direct)
 	b.Config.PluginCacheDir = t.TempDir()
@@ -321,7 +321,7 @@ func TestCachedPackageIsVouchedFor(t *testing.T) {
 	if slices.ContainsFunc(s.Requests(), func(r string) bool { return strings.HasSuffix(r, ".zip") }) {
 		t.Error(s.Requests())
 	}
-	// Somebody changes the cache.
+	// Another program changes the cache.
 	exe := filepath.Join(b.Config.PluginCacheDir, p.Host, "ns/aa/1.1.0/linux_amd64/terraform-provider-aa_v1.1.0")
 	write(t, exe, "evil")
 	b.WorkDir, b.locked = t.TempDir(), nil
@@ -339,8 +339,8 @@ func TestProtocols(t *testing.T) {
 	}
 }
 
-// TestPeer compares lock files with those of OpenTofu, and lets each tool use
-// what the other installed.
+// TestPeer compares lock files with those of OpenTofu, and uses each tool's installation
+// with the other.
 func TestPeer(t *testing.T) {
 	tofu := os.Getenv("TERRACE_TEST_TOFU")
 	if tofu == "" {
@@ -401,11 +401,11 @@ func TestPeer(t *testing.T) {
 				t.Error(ds.Err())
 			}
 		}
-		b.mustInit(all) // in place already
+		b.mustInit(all) // already installed
 		if d := cmp.Diff(string(theirs), string(b.locked.Bytes())); d != "" {
 			t.Error(d)
 		}
-		// And the other way about, from nothing.
+		// And the reverse, from an empty directory.
 		if err := os.RemoveAll(filepath.Join(b.WorkDir, ".terraform")); err != nil {
 			t.Fatal(err)
 		}
@@ -466,7 +466,7 @@ func TestLockPlatformsAndMirror(t *testing.T) {
 	if doc, err := os.ReadFile(filepath.Join(base, "1.1.0.json")); err != nil || strings.Count(string(doc), "h1:") != 2 || !strings.Contains(string(doc), `"url": "terraform-provider-aa_1.1.0_linux_amd64.zip"`) {
 		t.Errorf("%s %v", doc, err)
 	}
-	// What was mirrored is good for an installation that keeps to the lock file.
+	// The mirrored packages match the lock file.
 	m := newBench(t, dir)
 	m.locked = next
 	m.mustInit(reqs(p, "~> 1.0"))

@@ -31,7 +31,7 @@ func digest(b []byte) string {
 	return "sha256:" + hex.EncodeToString(s[:])
 }
 
-// pushProvider puts a provider's packages, by platform, into a registry.
+// pushProvider pushes a provider's packages, by platform, to a registry.
 func pushProvider(t *testing.T, c *http.Client, base, repo, tag string, zips map[string][]byte) {
 	t.Helper()
 	send := func(method, where, kind string, body []byte) {

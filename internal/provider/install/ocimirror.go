@@ -23,7 +23,7 @@ const (
 	ociLayer    = "archive/zip"
 )
 
-// ociMirror has each provider in a repository of an OCI registry.
+// ociMirror is a source with a repository of an OCI registry for each provider.
 type ociMirror struct {
 	in *installer
 	m  cliconfig.Method

@@ -17,37 +17,36 @@ import (
 	"github.com/terrace-iac/terrace/internal/settings/lock"
 )
 
-// Requirements are the providers that a configuration and its state need, each
-// with every constraint on its version. A provider without constraints may be
-// of any version. The built-in provider and those of TF_REATTACH_PROVIDERS do
-// not belong in it.
+// Requirements are the providers that a configuration and its state need, each with all of
+// its version constraints. Without constraints, any version is allowed. Requirements must
+// not contain the built-in provider or those of TF_REATTACH_PROVIDERS.
 type Requirements map[addr.Provider][]config.Constraint
 
-// Options say where packages come from and go to.
+// Options configures the sources and targets of an installation.
 type Options struct {
 	Config  *cliconfig.Config // the user's settings; nil means the defaults
-	WorkDir string            // what relative paths count from; absolute
+	WorkDir string            // the absolute directory that relative paths are resolved from
 	DataDir string            // .terraform, absolute or relative to WorkDir; "" means .terraform
-	Home    string            // the user's home folder, "" if there is none
+	Home    string            // the user's home directory; "" if there is none
 	Env     sys.Env
 
-	PluginDirs []string // from -plugin-dir: nothing but these folders is searched
-	Platform   string   // OS_ARCH, which to install for; "" means ours
+	PluginDirs []string // from -plugin-dir: the only directories that are searched
+	Platform   string   // the platform to install for, as OS_ARCH; "" means the current one
 
-	Hashes *Hashes // what packages on disk hash to; nil: each is read for itself
+	Hashes *Hashes // cached hashes of packages on disk; nil: no cache
 
-	Upgrade bool // select anew instead of keeping to the lock file
+	Upgrade bool // select new versions instead of the locked ones
 
-	Client  *http.Client     // for registries and mirrors; nil means one of our own
-	Program string           // path of the running program, beside which credentials helpers may be; "" if unknown
-	Now     func() time.Time // tells whether a signing key has expired; nil: keys do not expire
-	// Run starts credentials helpers; nil: helpers are not asked.
+	Client  *http.Client     // for registries and mirrors; nil: a default client
+	Program string           // path of the running program, whose directory may contain credentials helpers; "" if unknown
+	Now     func() time.Time // to check whether a signing key has expired; nil: keys do not expire
+	// Run starts credentials helpers. nil means that they are not used.
 	Run      func(context.Context, sys.Command) error
-	Workers  int         // packages handled at once; below 1 means 8
+	Workers  int         // number of packages handled concurrently; below 1 means 8
 	Progress func(Event) // called from several goroutines, one call at a time; may be nil
 }
 
-// platform is what is installed for.
+// platform returns the platform to install for.
 func (o *Options) platform() platform {
 	if os, arch, ok := strings.Cut(o.Platform, "_"); ok {
 		return platform{os, arch}
@@ -66,7 +65,7 @@ func (o *Options) path(name string) string {
 	return filepath.Join(o.WorkDir, name)
 }
 
-// providersDir is the folder of the packages of this working folder.
+// providersDir is the directory of the packages installed in this working directory.
 func (o *Options) providersDir() string { return filepath.Join(o.dataDir(), "providers") }
 
 func (o *Options) dataDir() string {
@@ -83,12 +82,12 @@ func (o *Options) config() *cliconfig.Config {
 	return o.Config
 }
 
-// packageDir is the folder of one package below a folder in the unpacked layout.
+// packageDir returns the directory of a package in the unpacked layout below base.
 func packageDir(base string, p addr.Provider, v versions.Version, pl platform) string {
 	return filepath.Join(base, p.Host, p.Namespace, p.Type, v.String(), pl.String())
 }
 
-// parsed are requirements with their constraints understood.
+// parsed are requirements with parsed constraints.
 type parsed map[addr.Provider]lock.Constraints
 
 func (r Requirements) parse() (parsed, diag.List) {

@@ -15,12 +15,12 @@ import (
 	"github.com/terrace-iac/terrace/internal/settings/lock"
 )
 
-// A Package is a provider package that is ready to be started.
+// A Package is an installed provider package.
 type Package struct {
 	Provider addr.Provider
 	Version  versions.Version // zero for a development override
 	Dir      string
-	Override bool // whether dev_overrides names it
+	Override bool // whether it is from dev_overrides
 
 	verify func(context.Context) (Program, diag.List)
 }
@@ -28,13 +28,13 @@ type Package struct {
 // A Program is the program of a package.
 type Program struct {
 	Path string
-	// Name is the same for programs that are the same: what the package's contents
-	// hash to where they were verified, else the path with its links resolved.
+	// Name is equal for equal programs. It is the hash of the package if that was verified,
+	// and otherwise the path with symbolic links resolved.
 	Name string
 }
 
-// Hashes remembers what packages hash to, so that one that many folders link to is
-// read once. The zero Hashes is empty and ready; it may be used concurrently.
+// Hashes caches the hashes of packages, so that a package that many directories link to is
+// read once. The zero value is an empty cache. It may be used concurrently.
 type Hashes struct {
 	known parallel.Cache[string, hashed]
 }
@@ -44,7 +44,7 @@ type hashed struct {
 	err  error
 }
 
-// dir is the hash of the package of a provider in a folder.
+// dir returns the hash of a provider's package in a directory.
 func (h *Hashes) dir(ctx context.Context, dir string, p addr.Provider) (lock.Hash, error) {
 	exe, err := executable(dir, p)
 	if err != nil {
@@ -53,7 +53,7 @@ func (h *Hashes) dir(ctx context.Context, dir string, p addr.Provider) (lock.Has
 	return h.of(ctx, dir, exe)
 }
 
-// of is the hash of a package. A package whose program was replaced is read anew.
+// of returns the hash of a package. It reads the package again if its program was replaced.
 func (h *Hashes) of(ctx context.Context, dir, exe string) (lock.Hash, error) {
 	key, err := filepath.EvalSymlinks(dir)
 	info, statErr := os.Stat(exe)
@@ -72,14 +72,14 @@ func (h *Hashes) of(ctx context.Context, dir, exe string) (lock.Hash, error) {
 }
 
 // Exe verifies the package against the lock file and returns the path of the plugin's
-// program. It reads the whole package the first time, so call it only for a provider that is
-// to be started. A failure is not kept. It may be called concurrently.
+// program. The first call reads the whole package, so call it only for a provider that will
+// be started. A failure is not cached. It may be called concurrently.
 func (p Package) Exe(ctx context.Context) (string, diag.List) {
 	prog, ds := p.verify(ctx)
 	return prog.Path, ds
 }
 
-// Program is Exe with the program's name.
+// Program is like Exe, and also returns the program's name.
 func (p Package) Program(ctx context.Context) (Program, diag.List) { return p.verify(ctx) }
 
 // checked is the result of verifying a package.
@@ -129,7 +129,7 @@ func verify(ctx context.Context, p Package, allowed []lock.Hash, hashes *Hashes)
 	return prog, nil
 }
 
-// knownHashes leaves out hashes of schemes that nothing can be checked against.
+// knownHashes removes hashes of unsupported schemes.
 func knownHashes(hs []lock.Hash) []lock.Hash {
 	var out []lock.Hash
 	for _, h := range hs {
@@ -140,9 +140,8 @@ func knownHashes(hs []lock.Hash) []lock.Hash {
 	return out
 }
 
-// executable finds the plugin's program in a package: terraform-provider-TYPE
-// with whatever follows. One that has the type as a whole is preferred to one
-// of which it is only the beginning.
+// executable returns the plugin's program in a package: terraform-provider-TYPE with any
+// suffix. A name with exactly the type is preferred to one whose type only begins with it.
 func executable(dir string, p addr.Provider) (string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

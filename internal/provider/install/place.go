@@ -1,11 +1,11 @@
 package install
 
-// # How a package comes to its place
+// # Installing into a directory
 //
-// A package is put together beside its place and renamed into it, so that
-// whoever looks sees no package or a whole one. Before that the lock file beside
-// the place is taken, the same as OpenTofu takes in a plugin cache, and whoever
-// had to wait looks again whether the work is still to be done.
+// A package is assembled next to its directory and renamed into it, so that other processes
+// see either no package or a complete one. Before that, Terrace takes the lock file next to
+// the directory, which is also the one that OpenTofu takes in a plugin cache. A process
+// that waited for the lock checks again whether the package is missing.
 
 import (
 	"context"
@@ -19,10 +19,11 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/filelock"
 )
 
-// unpackLimit bounds a provider package; the largest ones have about 1 GB.
+// unpackLimit is the maximum size of an unpacked package, in bytes. The largest known ones
+// have about 1 GB.
 const unpackLimit = 8 << 30
 
-// lockPlace takes the lock of a place and makes the folder that it is in.
+// lockPlace takes the lock of a package directory and creates its parent directory.
 func lockPlace(ctx context.Context, dir string) (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return nil, err
@@ -30,8 +31,8 @@ func lockPlace(ctx context.Context, dir string) (unlock func(), err error) {
 	return filelock.Lock(ctx, dir+".lock")
 }
 
-// put places a package in the folder dir: a link to a folder, or what is in an
-// archive. The caller holds the lock of the place.
+// put installs a package as the directory dir: as a link to a directory, or by unpacking an
+// archive. The caller holds the lock of dir.
 func put(ctx context.Context, from local, dir string) error {
 	tmp, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+"-*")
 	if err != nil {
@@ -53,9 +54,9 @@ func put(ctx context.Context, from local, dir string) error {
 	return swap(ready, dir, filepath.Join(tmp, "old"))
 }
 
-// swap moves ready to dir; what was there goes away with ready, or to old. Whoever looks
-// finds either of them where the system can do that in one step: a link in the place of a
-// link, and on Linux anything.
+// swap renames ready to dir. The previous content of dir is removed with ready, or renamed
+// to old. Other processes always find one of them if the system can replace dir atomically:
+// on all systems a link by a link, and on Linux anything.
 func swap(ready, dir, old string) error {
 	if isLink(ready) && isLink(dir) && os.Rename(ready, dir) == nil {
 		return nil
@@ -74,7 +75,7 @@ func isLink(path string) bool {
 	return err == nil && st.Mode()&fs.ModeSymlink != 0
 }
 
-// leadsElsewhere reports whether place is a link to another folder than the package.
+// leadsElsewhere reports whether place is a link to a directory other than the package.
 func leadsElsewhere(place string, l local) bool {
 	to, err := os.Readlink(place)
 	if err != nil || !l.folder {
@@ -87,8 +88,8 @@ func leadsElsewhere(place string, l local) bool {
 	return err != nil || to != real
 }
 
-// linkOrCopy makes a symbolic link to a folder, or copies it where the file
-// system or the user's rights do not allow links.
+// linkOrCopy creates a symbolic link to a directory. It copies the directory if links are
+// not possible.
 func linkOrCopy(from, to string) error {
 	real, err := filepath.EvalSymlinks(from)
 	if err != nil {
@@ -103,8 +104,8 @@ func linkOrCopy(from, to string) error {
 	return os.CopyFS(to, os.DirFS(real))
 }
 
-// linkCached links a place in the working folder to the package in the cache.
-// The link names the cache's place even if that is itself a link.
+// linkCached links a directory in the working directory to the package in the cache. The
+// link contains the path in the cache even if that is itself a link.
 func linkCached(ctx context.Context, cached, dir string) error {
 	if have, err := os.Readlink(dir); err == nil && have == cached {
 		return nil

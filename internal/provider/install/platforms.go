@@ -16,25 +16,25 @@ import (
 	"github.com/terrace-iac/terrace/internal/settings/lock"
 )
 
-// A Fetched is a package that LockPlatforms got.
+// A Fetched is a package that LockPlatforms downloaded.
 type Fetched struct {
 	Provider addr.Provider
 	Version  string
 	Platform string // OS_ARCH
 	Auth     Auth
-	New      bool // the lock file did not have the hash of this package before
-	First    bool // nor any of this provider
+	New      bool // the lock file did not contain its hash before
+	First    bool // the lock file contained no hash of this provider before
 }
 
-// Wanted is which packages LockPlatforms and Mirror get.
+// Wanted is the set of packages for LockPlatforms and Mirror.
 type Wanted struct {
 	Requirements Requirements
-	Locked       *lock.File // what is locked already; nil: nothing
+	Locked       *lock.File // the existing lock file; nil: none
 	Platforms    []string   // OS_ARCH
 }
 
-// DirectOnly are the options with every package coming from its own registry,
-// as "providers lock" and "providers mirror" want it unless they are asked otherwise.
+// DirectOnly returns the options with each provider's own registry as the only source. This
+// is the default of "providers lock" and "providers mirror".
 func (o Options) DirectOnly() Options {
 	conf := *o.config()
 	conf.Installation = &directInstallation
@@ -43,10 +43,10 @@ func (o Options) DirectOnly() Options {
 	return o
 }
 
-// LockPlatforms adds the hashes of every required provider's package for each of
-// the platforms to the lock file, which the caller writes. Versions are those
-// that are locked, or the newest ones that are allowed. Nothing is installed. each is
-// called for every package, in the order of the platforms; it may be nil.
+// LockPlatforms adds the hashes of every required provider's package for each platform to
+// the lock file, which the caller writes. It uses the locked version, or the newest allowed
+// one. It installs nothing. each is called for every package, in the order of the
+// platforms; it may be nil.
 func LockPlatforms(ctx context.Context, w Wanted, o Options, each func(Fetched)) (*lock.File, diag.List) {
 	locked := w.Locked
 	next := locked.Clone()
@@ -74,9 +74,9 @@ func LockPlatforms(ctx context.Context, w Wanted, o Options, each func(Fetched))
 	return next, ds
 }
 
-// Mirror puts every required provider's package for each of the platforms into
-// a folder that serves as a filesystem mirror and, behind a web server, as a network
-// mirror. Packages that are there already are replaced.
+// Mirror writes every required provider's package for each platform to a directory. The
+// directory is a filesystem mirror and, with a web server, a network mirror. Existing
+// packages are replaced.
 func Mirror(ctx context.Context, w Wanted, dir string, o Options) diag.List {
 	dir = o.path(dir)
 	m := &mirror{dir: dir, shown: dir}
@@ -103,8 +103,8 @@ func Mirror(ctx context.Context, w Wanted, dir string, o Options) diag.List {
 	return ds
 }
 
-// forPackages fetches packages, several at once, and calls use for one after the
-// other: providers in order, for each the platforms in order.
+// forPackages downloads packages concurrently and calls use for each, one at a time, in the
+// order of providers and then platforms.
 func forPackages(ctx context.Context, w Wanted, o Options, use func(*job, local, platform, lock.Hash) error) diag.List {
 	want, ds := w.Requirements.parse()
 	if ds.HasErrors() {
@@ -120,7 +120,7 @@ func forPackages(ctx context.Context, w Wanted, o Options, use func(*job, local,
 	}
 	tmp, err := os.MkdirTemp("", "terrace-providers-*")
 	if err != nil {
-		return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to make a temporary folder", "%s.", err)
+		return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to make a temporary directory", "%s.", err)
 	}
 	defer os.RemoveAll(tmp)
 	in := &installer{o: o, want: want}
@@ -160,7 +160,7 @@ func forPackages(ctx context.Context, w Wanted, o Options, use func(*job, local,
 	return ds
 }
 
-// settle selects the version without looking what is installed.
+// settle selects the version, ignoring installed packages.
 func (j *job) settle(ctx context.Context) diag.List {
 	have, err := j.available(ctx)
 	if err != nil {

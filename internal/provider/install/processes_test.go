@@ -20,7 +20,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/settings/lock"
 )
 
-// TestMain doubles as one init process.
+// TestMain runs one init process if the environment asks for it.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("INSTALL_TEST_DIR"); dir != "" {
 		if err := childInit(dir, os.Getenv("INSTALL_TEST_CACHE"), os.Getenv("INSTALL_TEST_HOST")); err != nil {
@@ -36,7 +36,7 @@ func childInit(dir, cache, host string) error {
 	conf := &cliconfig.Config{PluginCacheDir: cache, Installation: &directInstallation, Registry: cliconfig.Registry{Retries: 3, DownloadRetries: 3, Timeout: 5 * time.Minute}}
 	p := addr.Provider{Host: host, Namespace: "ns", Type: "aa"}
 	patient := http.DefaultTransport.(*http.Transport).Clone()
-	patient.TLSHandshakeTimeout = conf.Registry.Timeout // many at once on a busy machine
+	patient.TLSHandshakeTimeout = conf.Registry.Timeout // many processes on a busy machine
 	o := Options{Config: conf, WorkDir: dir, Client: &http.Client{Transport: patient}}
 	out, next, ds := Install(context.Background(), reqs(p, ""), nil, o)
 	if err := ds.Err(); err != nil {
@@ -50,8 +50,8 @@ func childInit(dir, cache, host string) error {
 
 var processes = flag.Int("processes", 40, "how many processes install at once")
 
-// Many processes at once with one plugin cache: all succeed, they agree,
-// and the cache is whole.
+// Many processes use one plugin cache concurrently. All succeed with equal results, and the
+// cache is intact.
 func TestManyProcesses(t *testing.T) {
 	s := registrytest.New(t)
 	p := addr.Provider{Host: s.Host, Namespace: "ns", Type: "aa"}

@@ -10,8 +10,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/settings/lock"
 )
 
-// Programs of one content have one name wherever they lie, and a package that is
-// remembered is not read again until its program was replaced.
+// Equal programs have the same name, whatever their path. A package with a cached hash is
+// not read again until its program is replaced.
 func TestProgramNames(t *testing.T) {
 	m := t.TempDir()
 	unpacked(t, m, aa, "linux_amd64", "1.0.0")
@@ -42,7 +42,7 @@ func TestProgramNames(t *testing.T) {
 		t.Errorf("names %v", names)
 	}
 
-	// Without a checksum nothing says that two are the same but their place.
+	// Without a checksum, only the path identifies a package.
 	unlocked := func(dir string) string {
 		p, _ := newPackage(aa, version, dir, nil, &known).Program(context.Background())
 		return p.Name
@@ -51,7 +51,7 @@ func TestProgramNames(t *testing.T) {
 		t.Errorf("%q, linked %q, copied %q", unlocked(from), unlocked(linked), unlocked(copied))
 	}
 
-	write(t, filepath.Join(linked, "README"), "something else") // what is remembered is not read
+	write(t, filepath.Join(linked, "README"), "something else") // a cached package is not read
 	if _, ds := newPackage(aa, version, linked, allowed, &known).Program(context.Background()); ds.HasErrors() {
 		t.Errorf("a package was read again: %v", ds.Err())
 	}
@@ -62,8 +62,8 @@ func TestProgramNames(t *testing.T) {
 	}
 }
 
-// A package that many folders install from one place is read by the first of them:
-// to find its checksum, to compare it with the lock file and to start it.
+// A package that many directories install from one directory is read once: for its
+// checksum, for the comparison with the lock file and for starting it.
 func TestInstalledFromOnePlace(t *testing.T) {
 	m, cache := t.TempDir(), t.TempDir()
 	unpacked(t, m, aa, "linux_amd64", "1.0.0")
@@ -78,7 +78,7 @@ func TestInstalledFromOnePlace(t *testing.T) {
 				_, ds = ps[aa].Exe(context.Background())
 			}
 			if ds.HasErrors() != (remembered == nil) {
-				t.Errorf("folder %d, plugin cache %q: %v", i, pluginCache, ds.Err())
+				t.Errorf("directory %d, plugin cache %q: %v", i, pluginCache, ds.Err())
 			}
 			if i == 0 {
 				locked = b.locked

@@ -13,10 +13,10 @@ import (
 	"github.com/terrace-iac/terrace/internal/settings/lock"
 )
 
-// Select tells the installed package of each required provider, for commands
-// after init. It reads no package: Package.Exe verifies one when it is to be
-// started. Providers with a development override need neither a lock nor an
-// installation. Of the options Config, WorkDir, DataDir, OS, Arch and Hashes count.
+// Select returns the installed package of each required provider, for commands other than
+// init. It reads no package; Package.Exe verifies one before it is started. Providers with
+// a development override need neither a lock file entry nor an installation. Select uses
+// only the options Config, WorkDir, DataDir, Platform and Hashes.
 func Select(ctx context.Context, req Requirements, locked *lock.File, o Options) (map[addr.Provider]Package, diag.List) {
 	want, ds := req.parse()
 	if ds.HasErrors() {
@@ -70,7 +70,7 @@ func inconsistent(lines []string, firstTime bool) diag.List {
 
 func bullets(lines []string) string { return "  - " + strings.Join(lines, "\n  - ") }
 
-// shown makes a path relative to the working folder where it is inside.
+// shown returns a path relative to the working directory if it is inside.
 func (o *Options) shown(path string) string {
 	if rel, err := filepath.Rel(o.WorkDir, path); err == nil && filepath.IsLocal(rel) {
 		return rel
@@ -85,8 +85,8 @@ func (o *Options) overrides() map[addr.Provider]string {
 	return nil
 }
 
-// OverrideWarning is the warning that every command gives while development
-// overrides are in effect; it is empty if there are none.
+// OverrideWarning returns the warning that every command prints while development overrides
+// are in effect. It is empty if there are none.
 func OverrideWarning(o Options, init bool) diag.List {
 	overrides := o.overrides()
 	if len(overrides) == 0 {
@@ -104,7 +104,7 @@ func OverrideWarning(o Options, init bool) diag.List {
 	return diag.Warnf(diag.CodeProviderDevOverrides, nil, "Provider development overrides are in effect", "The following provider development overrides are set in the CLI configuration:\n%s\n\n%s", strings.Join(lines, "\n"), after)
 }
 
-// sorted are the providers in the order of the lock file.
+// sorted returns the providers in the order of the lock file.
 func sorted[V any](m map[addr.Provider]V) []addr.Provider {
 	out := make([]addr.Provider, 0, len(m))
 	for p := range m {
@@ -114,9 +114,9 @@ func sorted[V any](m map[addr.Provider]V) []addr.Provider {
 	return out
 }
 
-// translate gives entries of the other peer's default registry the address that
-// we use for the same provider. Their versions count, their checksums do not,
-// since the packages are built apart. It returns what it changed, for a warning.
+// translate replaces the default registry of Terraform by that of OpenTofu in lock file
+// entries. It keeps the versions but not the checksums, because the packages are built
+// separately. It returns the changed providers, for a warning.
 func translate(locked *lock.File, want parsed) (*lock.File, []string) {
 	out := locked.Clone()
 	var changed []string

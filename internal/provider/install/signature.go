@@ -13,9 +13,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/net/registry"
 )
 
-// checkSignature checks a detached signature of doc by any of the keys. It
-// tells which key it was and whether that has expired; without a clock no key
-// has.
+// checkSignature verifies a detached signature of doc with any of the keys. It returns the
+// ID of the key, and whether the key has expired. With a nil clock no key has expired.
 func checkSignature(doc, sig []byte, keys []registry.SigningKey, now func() time.Time) (id string, expired bool, err error) {
 	conf := &packet.Config{}
 	if now != nil {

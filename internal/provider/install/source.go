@@ -16,35 +16,35 @@ import (
 	"github.com/terrace-iac/terrace/internal/settings/lock"
 )
 
-// A source is one place that has provider packages.
+// A source is a source of provider packages.
 type source interface {
-	// versions lists the versions of a provider, of whatever platform, with
-	// warnings of the source; it fails with errUnknown if the source has none.
+	// versions returns the versions of a provider for any platform, with warnings of the
+	// source. It returns errUnknown if the source does not have the provider.
 	versions(ctx context.Context, p addr.Provider) ([]versions.Version, []string, error)
-	// find tells about one package; it fails with errPlatform if the version
-	// has no package for the platform.
+	// find returns one package. It returns errPlatform if the version has no package for
+	// the platform.
 	find(ctx context.Context, p addr.Provider, v versions.Version, pl platform) (found, error)
-	// where names the source in messages.
+	// where returns the name of the source for messages.
 	where(p addr.Provider) string
 }
 
-// A found is a package that a source has.
+// A found is a package in a source.
 type found interface {
-	// vouches are the hashes that the source knows of the package, and those to
-	// put into the lock file, where it tells them before the package is fetched;
-	// complete says that these cover all platforms.
+	// vouches returns the hashes of the package that the source has, and those for the lock
+	// file, if they are available without downloading the package. complete reports whether
+	// trusted covers all platforms.
 	vouches(ctx context.Context) (known, trusted []lock.Hash, complete bool, err error)
-	// fetch brings the package onto this machine and checks it as far as the
-	// source vouches for it. tmp is an empty folder for downloads.
+	// fetch downloads the package and checks it with the checksums of the source. tmp is an
+	// empty directory for downloads.
 	fetch(ctx context.Context, tmp string, progress func(done, total int64)) (local, error)
 }
 
-// A local is a package on this machine: a folder or a zip archive.
+// A local is a package on this machine: a directory or a zip archive.
 type local struct {
 	path    string
 	folder  bool
 	auth    Auth
-	trusted []lock.Hash // which the source vouches for, maybe of other platforms too
+	trusted []lock.Hash // hashes that the source has, possibly of other platforms too
 
 	complete bool     // whether trusted covers all platforms
 	warnings []string // for the user
@@ -55,13 +55,13 @@ var (
 	errPlatform = errors.New("there is no package for the platform")
 )
 
-// A method is a source with the rule which providers to ask it for.
+// A method is a source with the providers that it is used for.
 type method struct {
 	source
 	allows func(addr.Provider) bool
 }
 
-// methods are the sources that the options name, in order.
+// methods returns the sources in the options, in order.
 func (in *installer) methods() []method {
 	o := in.o
 	all := func(addr.Provider) bool { return true }
@@ -89,8 +89,8 @@ func (in *installer) methods() []method {
 	return out
 }
 
-// implied are the methods without a provider_installation block: the plugin
-// folders that exist, and the registry for every provider that none of them has.
+// implied returns the methods without a provider_installation block: the existing plugin
+// directories, and the registry for every provider that is in none of them.
 func (in *installer) implied() []method {
 	var out []method
 	for _, dir := range in.o.impliedDirs() {
@@ -110,8 +110,8 @@ func (in *installer) implied() []method {
 	}})
 }
 
-// impliedDirs are the folders that are searched when there is no
-// provider_installation block, if they exist.
+// impliedDirs returns the existing directories that are searched without a
+// provider_installation block.
 func (o *Options) impliedDirs() []string {
 	dirs := []string{filepath.Join(o.WorkDir, "terraform.d", "plugins")}
 	if o.config().Dir != "" {
@@ -150,10 +150,10 @@ func (o *Options) impliedDirs() []string {
 	return dirs
 }
 
-// mirror is a folder with packages in the packed and the unpacked layout.
+// mirror is a directory with packages in the packed and the unpacked layout.
 type mirror struct {
 	dir   string // absolute
-	shown string // as the user named it
+	shown string // the path as the user wrote it
 }
 
 func (m *mirror) where(addr.Provider) string { return m.shown }
@@ -172,7 +172,7 @@ func (m *mirror) versions(_ context.Context, p addr.Provider) ([]versions.Versio
 	return vs, nil, err
 }
 
-// list returns the versions of a provider that the directory has packages of.
+// list returns the versions of a provider that the directory contains.
 func (m *mirror) list(p addr.Provider) ([]versions.Version, error) {
 	if _, err := os.Stat(m.dir); err != nil {
 		return nil, fmt.Errorf("cannot search %s: %w", m.shown, err)
@@ -209,7 +209,7 @@ func isPlatform(e os.DirEntry) bool {
 	return ok && os != "" && arch != "" && !strings.ContainsAny(arch, "._")
 }
 
-// packedName reads terraform-provider-TYPE_VERSION_OS_ARCH.zip.
+// packedName parses terraform-provider-TYPE_VERSION_OS_ARCH.zip.
 func packedName(p addr.Provider, name string) (v versions.Version, pl platform, ok bool) {
 	rest, ok := strings.CutPrefix(name, "terraform-provider-"+p.Type+"_")
 	if !ok {
@@ -247,5 +247,5 @@ func (l local) vouches(context.Context) (known, trusted []lock.Hash, complete bo
 	return nil, nil, false, nil
 }
 
-// fetch of what is local already has nothing to do.
+// fetch returns the package itself.
 func (l local) fetch(context.Context, string, func(done, total int64)) (local, error) { return l, nil }

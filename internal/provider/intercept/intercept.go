@@ -23,8 +23,8 @@ type Handler interface {
 	Handle(ctx context.Context, c Call) diag.List
 }
 
-// Calls has the methods of provider.Provider that ask a provider something; each passes a
-// Call to Handler. A provider embeds Calls and defines Stop and Close, which have no answer.
+// Calls implements the methods of provider.Provider that have a result. Each passes a Call
+// to Handler. A provider embeds Calls and defines Stop and Close itself.
 type Calls struct{ Handler Handler }
 
 // A Call is one call of a provider. It is a pointer to the type that is named after the
@@ -121,7 +121,7 @@ type (
 type None struct{}
 
 // Returned is the answer of CallFunction. If Err is nil and the handler returns error
-// messages, the caller gets these as the error.
+// messages, the caller gets the messages as the error.
 type Returned struct {
 	Value cty.Value
 	Err   error

@@ -16,7 +16,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// through is a provider whose calls the function handles.
+// through is a provider whose calls are handled by a function.
 type through struct {
 	intercept.Calls
 	handle func(ctx context.Context, c intercept.Call) diag.List
@@ -145,7 +145,8 @@ func example(t reflect.Type, n *int) reflect.Value {
 	return v
 }
 
-// methods calls f with each method of a provider that asks something, and arguments for it.
+// methods calls f with each method of a provider that has a result, and with arguments for
+// it.
 func methods(t *testing.T, f func(t *testing.T, name string, args []reflect.Value)) {
 	all := reflect.TypeFor[provider.Provider]()
 	n := 0
@@ -169,8 +170,8 @@ func results(p provider.Provider, method string, args []reflect.Value) (out []an
 	return out
 }
 
-// A handler that only carries out the calls is not noticed: the provider behind it gets the
-// same arguments, and the caller the same answers and messages.
+// A handler that only carries out calls has no effect: the provider behind it gets the same
+// arguments, and the caller the same answers and messages.
 func TestCallsArePassedOn(t *testing.T) {
 	methods(t, func(t *testing.T, name string, args []reflect.Value) {
 		direct, behind := &recorder{}, &recorder{}
@@ -232,7 +233,7 @@ func TestAnswersOfFailedCalls(t *testing.T) {
 	}
 }
 
-// A handler finds the request by the type of the call, and may answer in place of a provider.
+// A handler distinguishes requests by the type of the call, and may answer a call itself.
 func TestHandlerAnswers(t *testing.T) {
 	broken := errors.New("broken")
 	p := intercepted(func(_ context.Context, c intercept.Call) diag.List {

@@ -10,7 +10,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// echo is a provider that plans what is proposed.
+// echo is a provider that plans the proposed object.
 type echo struct{ provider.Unimplemented }
 
 func (echo) Plan(_ context.Context, req provider.PlanRequest) (provider.PlanResponse, diag.List) {
@@ -27,7 +27,7 @@ func (echoes) Factory(addr.Provider) (provider.Factory, diag.List) {
 	return func(context.Context) (provider.Provider, diag.List) { return echo{}, nil }, nil
 }
 
-// BenchmarkCall measures what a pool adds to a call of a configured provider.
+// BenchmarkCall measures the overhead of a pool for a call of a configured provider.
 func BenchmarkCall(b *testing.B) {
 	pool := New(echoes{})
 	defer pool.Close()

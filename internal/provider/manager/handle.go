@@ -12,19 +12,19 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A handle is a provider as a pool hands it out: whatever process does the work at
-// the moment. See the package comment for what happens when that ends.
+// A handle is a provider as a pool returns it. It passes calls to its current process. See
+// the package comment for the end of a process.
 type handle struct {
 	intercept.Calls
 	pool   *Pool
 	addr   addr.Provider
 	prog   *program
 	config cty.Value       // NilVal: not configured
-	limit  *parallel.Turns // of the configuration; nil: none
+	limit  *parallel.Turns // limits the calls of the configuration; nil: no limit
 
-	mu         sync.Mutex // held while a process is looked for
+	mu         sync.Mutex // held while a process is selected
 	proc       *process
-	callFailed bool // a call of ours failed and the process ended: no other is looked for
+	callFailed bool // one of our calls failed because the process ended, so the handle does not get another one
 }
 
 var _ provider.Provider = (*handle)(nil)
@@ -35,7 +35,7 @@ func newHandle(p *Pool, prog *program, config cty.Value, limit *parallel.Turns) 
 	return h
 }
 
-// process is the one that does the work now.
+// process returns the current process.
 func (h *handle) process(ctx context.Context) (*process, diag.List) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -60,14 +60,14 @@ func (h *handle) usable() bool {
 	return h.proc != nil
 }
 
-// failed reports whether a call of ours failed since the process ended.
+// failed reports whether one of our calls failed because the process ended.
 func (h *handle) failed(proc *process) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.callFailed && h.proc == proc
 }
 
-// note remembers that a call failed because the process ended.
+// note records that a call failed because the process ended.
 func (h *handle) note(proc *process, failed bool) {
 	if !failed || !proc.ended() {
 		return
@@ -84,7 +84,7 @@ func (h *handle) Handle(ctx context.Context, c intercept.Call) (ds diag.List) {
 	case *intercept.Schema:
 		c.Answer, ds = h.pool.Schema(ctx, h.addr)
 		return ds
-	case *intercept.Configure: // the pool configures the provider, its users do not
+	case *intercept.Configure: // the pool configures the provider, not its users
 		return diag.Errorf(diag.CodeProviderCall, nil, "Provider is configured already", "The provider %s is configured by the pool that it comes from.", h.addr.Display())
 	case *intercept.ValidateConfig, *intercept.ValidateResource:
 		if h.config == cty.NilVal { // any process of the program can answer
@@ -94,8 +94,8 @@ func (h *handle) Handle(ctx context.Context, c intercept.Call) (ds diag.List) {
 	return h.do(ctx, call)
 }
 
-// do makes a call when it is the pool's turn. It tries another process if the process ended
-// before the call reached it.
+// do waits for the pool's turn and makes a call. It repeats the call on another process if
+// the process ended before the call reached it.
 func (h *handle) do(ctx context.Context, call func(provider.Provider) diag.List) diag.List {
 	if h.config == cty.NilVal {
 		if other := h.pool.configured(h.addr); other != nil {
@@ -119,7 +119,7 @@ func (h *handle) do(ctx context.Context, call func(provider.Provider) diag.List)
 	}
 }
 
-// visit makes a call on any process of the program when it is the pool's turn.
+// visit waits for the pool's turn and makes a call on any process of the program.
 func (h *handle) visit(ctx context.Context, call func(provider.Provider) diag.List) diag.List {
 	if ds := h.pool.turn(ctx, h.addr); ds.HasErrors() {
 		return ds
@@ -128,12 +128,12 @@ func (h *handle) visit(ctx context.Context, call func(provider.Provider) diag.Li
 	return h.pool.visit(ctx, h.prog, call)
 }
 
-// mostTries is how many processes are tried one after the other that end before
-// they can be asked.
+// mostTries is the maximum number of processes that are tried in a row for one call, if
+// they end before the call reaches them.
 const mostTries = 3
 
-// again reports whether a call did not reach its process, which had ended, so that
-// another one is asked.
+// again reports whether a call must be repeated on another process, because its process had
+// ended before the call reached it.
 func again(proc *process, ds diag.List, tries int) bool {
 	return tries < mostTries && has(ds, provider.CodeUnasked) && proc.ended()
 }
@@ -146,7 +146,7 @@ func (p *Pool) turn(ctx context.Context, a addr.Provider) diag.List {
 	return nil
 }
 
-// turn waits for a turn among the calls of the configuration, and then for the pool's.
+// turn waits for a turn among the calls of the configuration, and then for the pool's turn.
 func (h *handle) turn(ctx context.Context) diag.List {
 	if err := h.limit.Take(ctx, h.pool.name); err != nil {
 		return uncalled(h.addr)
@@ -158,7 +158,7 @@ func (h *handle) turn(ctx context.Context) diag.List {
 	return ds
 }
 
-// give ends what turn began.
+// give ends a turn.
 func (h *handle) give() {
 	h.pool.host.turns.Give()
 	h.limit.Give()

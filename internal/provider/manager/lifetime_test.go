@@ -11,8 +11,8 @@ import (
 	"github.com/terrace-iac/terrace/provider"
 )
 
-// Calls in flight of a process that ends fail for their own units; the others get
-// a fresh one, configured the same way.
+// If a process ends, running calls fail for their own units. Other units get a new process
+// with the same configuration.
 func TestCrash(t *testing.T) {
 	w := newWorld()
 	h := NewHost(Options{})
@@ -54,8 +54,7 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// A call that did not reach its process goes to a fresh one; not for ever where one
-// after the other ends.
+// A call that did not reach its process is repeated on a new one, but only a few times.
 func TestUnasked(t *testing.T) {
 	for lost, want := range []bool{true, true, true, false} {
 		w := newWorld()
@@ -75,8 +74,8 @@ func TestUnasked(t *testing.T) {
 	}
 }
 
-// Who waits for a process that ends while it is started or configured gets another;
-// one that is too slow to start is not waited for again.
+// A unit that waits for a process that ends during its start or configuration gets another
+// process. A process that is too slow to start is not started again.
 func TestEndsWhenStarted(t *testing.T) {
 	for _, tt := range []struct {
 		code string
@@ -119,8 +118,7 @@ func TestEndsWhenStarted(t *testing.T) {
 	}
 }
 
-// Stop reaches a process when all who use it are stopping, and such a process is
-// given to nobody.
+// Stop reaches a process when all its users are stopping. The process gets no new users.
 func TestStop(t *testing.T) {
 	for _, outside := range []bool{false, true} {
 		w := newWorld()
@@ -168,7 +166,8 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// A unit that leaves may have been the last that kept a process from being stopped.
+// A unit that closes its pool may have been the last one that kept a process from being
+// stopped.
 func TestStopWhenTheOtherLeaves(t *testing.T) {
 	w := newWorld()
 	h := NewHost(Options{})
@@ -186,8 +185,8 @@ func TestStopWhenTheOtherLeaves(t *testing.T) {
 	}
 }
 
-// Processes that nobody uses are few, or small, while units are to come, and none
-// afterwards.
+// While units are still expected, unused processes are kept if they are few or small.
+// Afterwards all of them end.
 func TestIdle(t *testing.T) {
 	for memory, kept := range map[int64]int{0: keptIdle, 2 * idleMemory: keptIdle, idleMemory / 20: 20, idleMemory / 1000: 30} {
 		w := newWorld()
@@ -265,7 +264,7 @@ func TestNoLongerNeeded(t *testing.T) {
 	}
 }
 
-// A configured process that is bound to the folder of its unit ends with the unit.
+// A configured process that depends on the directory of its unit ends with the unit.
 func TestBoundToItsFolder(t *testing.T) {
 	w := newWorld()
 	h := NewHost(Options{})

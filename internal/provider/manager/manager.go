@@ -1,11 +1,11 @@
-// Package manager keeps the running providers of engines: started when they are
-// first needed, configured, used by all who configure them alike, and stopped
-// when nobody can need them any more.
+// Package manager runs the provider processes of engines. It starts a process when it is
+// first needed, configures it, shares it between engines with an equal configuration, and
+// stops it when no unit can need it any more.
 //
-// Main types: Host and Pool. The one rule: who asks a Pool for a provider never
-// closes it; Close of the Pool does.
+// Main types: Host and Pool. The one rule: the users of a Pool never close its providers;
+// Close of the Pool does.
 //
-// # Who shares a process
+// # Sharing
 //
 // A Host has the processes, a Pool is what one engine sees of them. Two pools get
 // one configured process only if the program, the configuration, the complete
@@ -14,24 +14,23 @@
 // nothing depends on which unit came first. Keys are the texts themselves, compared
 // as they are: no two different environments can be taken for one.
 //
-// Schemas are read once for each program, and checks of configuration go to any
-// process of the program, whoever configured it and how: neither looks at
-// credentials. Upgrades of state and calls of functions without a configuration go
-// to a process that nobody else has configured.
+// Schemas are read once per program. Configurations can be validated by any process of the
+// program, because neither uses credentials. Upgrades of state and calls of functions
+// without a configuration use a process that no other pool has configured.
 //
-// # When a process ends
+// # The end of a process
 //
-// By itself: the calls in flight fail, and the pool that made them stays with the
-// dead process, so that a unit that kills its provider fails as it would alone.
-// Every other pool gets a fresh process at its next call.
+// If a process ends by itself, the running calls fail. The pool that made them keeps the
+// ended process, so that a unit that kills its provider fails as it would alone. Every
+// other pool gets a new process at its next call.
 //
-// By Stop: a process is asked to stop when all pools that use it are stopping, not
-// before, and is then given to no other pool.
+// Stop: a process is asked to stop when all pools that use it are stopping. No other pool
+// gets it afterwards.
 //
-// Otherwise a process that no pool uses is kept while units are still to come that
-// can need it: a few of them, the latest used, and more as long as they are small. A
-// unit that needs one that is gone starts it again. One that is configured and bound
-// to the folder of its unit ends with that.
+// Otherwise an unused process is kept while units that may need it are still expected: a
+// few of them, the most recently used first, and more if they are small. A unit that needs
+// a process that has ended starts a new one. A configured process that depends on the
+// directory of its unit ends with the unit.
 package manager
 
 import (
@@ -48,22 +47,22 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A Source gives the factory of a provider. What it makes is not shared between
-// pools, unless it is a Sharer, too.
+// A Source returns factories of providers. The providers are not shared between pools,
+// unless the source is also a Sharer.
 type Source interface {
 	Factory(addr.Provider) (provider.Factory, diag.List)
 }
 
-// A Sharer is a source of providers whose processes engines can share; a Program is one
-// of them.
+// A Sharer is a source of providers whose processes can be shared between engines. A
+// Program is one of them.
 type (
 	Sharer  = provider.ProgramSource
 	Program = provider.Program
 )
 
-// Options are the settings of a Host. The zero value is usable.
+// Options configures a Host. The zero value is valid.
 type Options struct {
-	// Dir is where providers start that are indifferent to their folder.
+	// Dir is the working directory of providers that do not depend on it.
 	Dir string
 	// Sharing describes the providers; nil means that none is indifferent to its directory, that
 	// units may need any, and that calls are not limited by configuration.
@@ -94,27 +93,28 @@ type Sharing interface {
 type Host struct {
 	o     Options
 	turns *parallel.Turns
-	alone bool // has one pool, which shares nothing
+	alone bool // has one pool and shares nothing
 
 	mu      sync.Mutex
-	envs    map[string]int // each environment that was seen, numbered
+	envs    map[string]int // numbers the environments seen so far
 	procs   map[key][]*process
 	paths   map[string][]*process // by program
-	idle    []*process            // that nobody uses, the latest used last
-	expect  int                   // units that are not done
+	idle    []*process            // unused processes, the most recently used last
+	expect  int                   // number of units that are not done
 	closed  bool
 	schemas schemaCache
 	limits  map[addr.Provider][]*limited
 }
 
-// limited is a configuration of which so many calls may run at once.
+// limited is a configuration with a maximum number of concurrent calls.
 type limited struct {
 	config cty.Value
-	pool   *Pool // nil for all
+	pool   *Pool // nil: for all pools
 	turns  *parallel.Turns
 }
 
-// limit is what counts the calls of a provider with a configuration, nil if nothing does.
+// limit returns the limiter for the calls of a provider with a configuration, or nil if
+// there is no limit.
 func (h *Host) limit(a addr.Provider, config cty.Value, pool *Pool) *parallel.Turns {
 	if h.o.Sharing == nil || config == cty.NilVal {
 		return nil
@@ -141,22 +141,21 @@ func (h *Host) limit(a addr.Provider, config cty.Value, pool *Pool) *parallel.Tu
 	return l.turns
 }
 
-// A key is what processes must have in common to be shared, but for the configuration.
+// A key is what processes must have in common to be shared, besides the configuration.
 type key struct {
 	path  string
 	env   int
 	dir   string
-	owner *Pool // of what is not shared
+	owner *Pool // the pool of an unshared process
 }
 
-// What is kept of processes that nobody uses at the moment: so many, or as many as
-// hold so much memory together.
+// Limits for keeping unused processes: their number, or their total memory.
 const (
 	keptIdle   = 8
 	idleMemory = 1 << 30
 )
 
-// NewHost makes a host without processes.
+// NewHost returns a host without processes.
 func NewHost(o Options) *Host {
 	return &Host{
 		o: o, turns: parallel.NewTurns(o.Calls), envs: map[string]int{}, procs: map[key][]*process{},
@@ -164,16 +163,15 @@ func NewHost(o Options) *Host {
 	}
 }
 
-// Expect says that so many more units will come that may need providers. Each of
-// them ends with Done.
+// Expect announces units that may need providers. Done must be called for each of them.
 func (h *Host) Expect(units int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.expect += units
 }
 
-// Done says that a unit that was expected is done. Processes end that nobody uses
-// and that no unit that is still to come can need.
+// Done reports that an expected unit is done. Unused processes that no expected unit can
+// need end.
 func (h *Host) Done() {
 	h.mu.Lock()
 	h.expect--
@@ -188,7 +186,7 @@ func (h *Host) Done() {
 	closeAll(end)
 }
 
-// wanted reports whether a process that nobody uses is kept. The caller holds the lock.
+// wanted reports whether an unused process is kept. The caller holds the lock.
 func (h *Host) wanted(p *process) bool {
 	others := p.config == cty.NilVal || p.outside || h.indifferent(p.addr) // can use it from their own folders
 	return others && p.key.owner == nil && h.expect > 0 && (h.o.Sharing == nil || h.o.Sharing.Needed(p.addr))
@@ -214,7 +212,7 @@ func closeAll(list []*process) {
 	parallel.Each(len(list), len(list), func(i int) { list[i].close() })
 }
 
-// keyOf makes the key of a program for a pool.
+// keyOf returns the key of a program for a pool.
 func (h *Host) keyOf(owner *Pool, a addr.Provider, prog *Program) key {
 	if prog.Path == "" || h.alone {
 		return key{path: a.String(), owner: owner}
@@ -240,8 +238,9 @@ func (h *Host) indifferent(a addr.Provider) bool {
 	return h.o.Dir != "" && h.o.Sharing != nil && h.o.Sharing.FolderIndependent(a)
 }
 
-// find returns a process for a pool, which is then one of its users, and whether
-// the caller has to start it. config is NilVal for one that is not configured.
+// find returns a process for a pool, and adds the pool to its users. start reports whether
+// the caller must start the process. config is NilVal for a process without a
+// configuration.
 func (h *Host) find(prog *program, config cty.Value, pool *Pool) (p *process, start bool, ds diag.List) {
 	k := prog.key
 	h.mu.Lock()
@@ -269,7 +268,7 @@ func (h *Host) find(prog *program, config cty.Value, pool *Pool) (p *process, st
 	return p, start, nil
 }
 
-// add makes a process that is to be started. What is not shared has its pool for a
+// add returns a new process that must be started. The pool of an unshared process is its
 // user from the beginning.
 func (h *Host) add(prog *program) *process {
 	p, k := newProcess(prog), prog.key
@@ -281,8 +280,8 @@ func (h *Host) add(prog *program) *process {
 	return p
 }
 
-// fits reports whether a process has a configuration; nothing fits one that has
-// none, except that it is wanted without.
+// fits reports whether a process has this configuration. NilVal fits only a process without
+// a configuration.
 func (p *process) fits(config cty.Value) bool {
 	if p.config == cty.NilVal || config == cty.NilVal {
 		return p.config == config
@@ -290,7 +289,7 @@ func (p *process) fits(config cty.Value) bool {
 	return p.config.RawEquals(config)
 }
 
-// promote finds a process that is not configured and that no other pool uses.
+// promote returns a process without a configuration that no other pool uses, or nil.
 func (h *Host) promote(k key, pool *Pool) *process {
 	for _, have := range h.procs[k] {
 		if have.config == cty.NilVal && (len(have.users) == 0 || len(have.users) == 1 && have.users[pool]) {
@@ -300,8 +299,8 @@ func (h *Host) promote(k key, pool *Pool) *process {
 	return nil
 }
 
-// visit returns any process of a program, for calls that need no configuration.
-// Who got it calls left.
+// visit returns any process of a program, for calls that need no configuration. The caller
+// must call left afterwards.
 func (h *Host) visit(prog *program, pool *Pool) (p *process, start bool, ds diag.List) {
 	k := prog.key
 	h.mu.Lock()
@@ -333,7 +332,7 @@ func (h *Host) awake(p *process) {
 	h.idle = slices.DeleteFunc(h.idle, func(x *process) bool { return x == p })
 }
 
-// drop sees to it that a process is given to nobody any more. The caller holds the lock.
+// drop ensures that no pool gets a process any more. The caller holds the lock.
 func (h *Host) drop(p *process) {
 	if p.out {
 		return
@@ -351,15 +350,15 @@ func (h *Host) drop(p *process) {
 	}
 }
 
-// discard sees to it that a process that is of no use is given to nobody.
+// discard ensures that no pool gets an unusable process any more.
 func (h *Host) discard(p *process) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.drop(p)
 }
 
-// left notes that a user (nil: a visitor) is done with a process, and ends what
-// nobody can need any more.
+// left removes a user (nil: a visitor) from a process, and ends processes that are not
+// needed any more.
 func (h *Host) left(p *process, pool *Pool) {
 	h.mu.Lock()
 	if pool == nil {
@@ -390,8 +389,8 @@ func (h *Host) left(p *process, pool *Pool) {
 	closeAll(end)
 }
 
-// crowd drops those of the idle processes that are too many, the longest unused. The
-// caller holds the lock, and ends them.
+// crowd drops idle processes above the limits, the least recently used first. The caller
+// holds the lock, and ends the processes that it returns.
 func (h *Host) crowd() (end []*process) {
 	var sum int64
 	for _, p := range h.idle {
@@ -406,11 +405,11 @@ func (h *Host) crowd() (end []*process) {
 	return end
 }
 
-// A schemaCache is schemas by program.
+// A schemaCache caches schemas by program.
 type schemaCache = parallel.Cache[string, schemaAnswer]
 
-// A schemaAnswer is the answer of a provider that was asked for its schema. The messages of
-// an answer that is kept are not: they go to the first caller.
+// A schemaAnswer is the result of a schema request. Messages are not cached with it: the
+// first caller gets them.
 type schemaAnswer struct {
 	schema *schema.Provider
 	ds     diag.List

@@ -21,7 +21,7 @@ import (
 
 var thing = addr.Provider{Host: "example.com", Namespace: "x", Type: "thing"}
 
-// world is a source of providers that counts what is started.
+// world is a source of providers that counts the starts.
 type world struct {
 	script  *fake.Script
 	mu      sync.Mutex
@@ -30,15 +30,15 @@ type world struct {
 	schemas atomic.Int64
 	fail    atomic.Bool
 	slow    time.Duration
-	gate    chan struct{} // what starts wait for; nil: nothing
-	waiting atomic.Int64  // starts that wait
-	failing atomic.Int64  // how many starts fail, with this code
+	gate    chan struct{} // starts wait for it; nil: they do not wait
+	waiting atomic.Int64  // starts that are waiting
+	failing atomic.Int64  // number of starts that fail, with this code
 	code    string
-	losing  atomic.Int64 // how many processes end when they are to read
-	memory  int64        // of each process; 0: not known
+	losing  atomic.Int64 // number of processes that end at a read
+	memory  int64        // memory of each process; 0: unknown
 }
 
-// an instance can end by itself, as a process does.
+// An instance can end by itself, as a process does.
 type instance struct {
 	*fake.Provider
 	w       *world
@@ -46,7 +46,7 @@ type instance struct {
 	stopped atomic.Int64
 	closed  atomic.Bool
 	inside  atomic.Int64
-	hold    chan struct{} // what reads wait for; nil: nothing
+	hold    chan struct{} // reads wait for it; nil: they do not wait
 	memory  int64
 }
 
@@ -64,7 +64,7 @@ func (i *instance) Read(ctx context.Context, req provider.ReadRequest) (provider
 	if i.hold != nil {
 		<-i.hold
 	}
-	if i.w.losing.Add(-1) >= 0 { // it ends before the call gets to it
+	if i.w.losing.Add(-1) >= 0 { // it ends before the call reaches it
 		i.dead.Store(true)
 		return provider.ReadResponse{}, diag.List{{Code: provider.CodeUnasked, Summary: "Provider ended", Detail: "It was gone."}}
 	}
@@ -104,7 +104,7 @@ func (w *world) count() int {
 	return len(w.started)
 }
 
-// a source is what one unit sees of the world.
+// A source is the view of one unit.
 type source struct {
 	*world
 	path, dir string
@@ -172,7 +172,7 @@ func read(t *testing.T, p provider.Provider) diag.List {
 	return ds
 }
 
-// Two pools share a process exactly where everything is equal.
+// Two pools share a process if and only if everything is equal.
 func TestWhoShares(t *testing.T) {
 	base := source{path: "/bin/thing", dir: "/a", env: []string{"HOME=/h", "KEY=1"}}
 	for _, tt := range []struct {
@@ -189,8 +189,8 @@ func TestWhoShares(t *testing.T) {
 		{"other credentials", func(s *source) { s.env = []string{"HOME=/h", "KEY=2"} }, "x", true, 2},
 		{"more environment", func(s *source) { s.env = []string{"HOME=/h", "KEY=1", "REGION="} }, "x", true, 2},
 		{"a value that looks like two variables", func(s *source) { s.env = []string{"HOME=/h\nKEY=1"} }, "x", true, 2},
-		{"other folder", func(s *source) { s.dir = "/b" }, "x", false, 2},
-		{"other folder, which does not matter", func(s *source) { s.dir = "/b" }, "x", true, 1},
+		{"other directory", func(s *source) { s.dir = "/b" }, "x", false, 2},
+		{"other directory, which does not matter", func(s *source) { s.dir = "/b" }, "x", true, 1},
 		{"not to be shared", func(s *source) { s.path = "" }, "x", true, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -223,8 +223,8 @@ func TestWhoShares(t *testing.T) {
 	}
 }
 
-// Whatever the timing, many units that configure alike have one process, one
-// schema and one configuration.
+// Many concurrent units with the same configuration share one process, one schema and one
+// configuration call.
 func TestOneProcessForMany(t *testing.T) {
 	w := newWorld()
 	w.slow = time.Millisecond
@@ -265,8 +265,7 @@ func TestOneProcessForMany(t *testing.T) {
 	}
 }
 
-// Checks of configuration go to any process of the program, and do not use up
-// what a configuration can be given to.
+// Any process of the program can validate configurations, which does not configure it.
 func TestValidationIsShared(t *testing.T) {
 	w := newWorld()
 	h := NewHost(Options{})
@@ -291,7 +290,8 @@ func TestValidationIsShared(t *testing.T) {
 	}
 }
 
-// An upgrade needs no configuration, but must not run with that of another unit.
+// An upgrade needs no configuration, but must not run in a process that another unit
+// configured.
 func TestUpgradeIsNotShared(t *testing.T) {
 	w := newWorld()
 	h := NewHost(Options{})
@@ -311,8 +311,8 @@ func TestUpgradeIsNotShared(t *testing.T) {
 	}
 }
 
-// A start that fails is tried again by the next unit, and one that was given up
-// by those who waited for it.
+// If a start fails, or the units that waited for it are interrupted, the next unit starts a
+// process again.
 func TestStartFails(t *testing.T) {
 	w := newWorld()
 	h := NewHost(Options{})
@@ -359,7 +359,7 @@ func TestStartFails(t *testing.T) {
 	}
 }
 
-// noticed is a context that tells whether somebody waits for its end, too.
+// noticed is a context that reports whether another goroutine waits for its end too.
 type noticed struct {
 	context.Context
 	asked atomic.Bool
@@ -370,14 +370,14 @@ func (n *noticed) Done() <-chan struct{} {
 	return n.Context.Done()
 }
 
-// until waits for something that comes about by itself.
+// until waits until ok returns true.
 func until(ok func() bool) {
 	for !ok() {
 		time.Sleep(time.Millisecond)
 	}
 }
 
-// Who gives up to wait for a start is interrupted, which is no failure of the provider.
+// Interrupting a unit that waits for a start is not a failure of the provider.
 func TestWaitForStartInterrupted(t *testing.T) {
 	w := newWorld()
 	h := NewHost(Options{})
@@ -399,7 +399,7 @@ func TestWaitForStartInterrupted(t *testing.T) {
 	wg.Wait()
 }
 
-// A configuration that is refused is reported to each unit, in messages of its own.
+// Each unit gets messages of its own about a rejected configuration.
 func TestConfigureFails(t *testing.T) {
 	w := newWorld()
 	w.script.Configure = func(cty.Value) diag.List { return diag.Errorf("", nil, "No", "Not like this.") }
@@ -422,7 +422,7 @@ func TestConfigureFails(t *testing.T) {
 	}
 }
 
-// Calls are bounded over all pools, which take turns.
+// The number of calls is limited over all pools, which take turns.
 func TestCallsOfTheWhole(t *testing.T) {
 	w := newWorld()
 	h := NewHost(Options{Calls: 1})
@@ -468,7 +468,7 @@ func TestCallsOfTheWhole(t *testing.T) {
 	}
 }
 
-// A pool of its own shares nothing, and keeps what it has until it is closed.
+// A pool from New shares nothing, and keeps its processes until it is closed.
 func TestAlone(t *testing.T) {
 	w := newWorld()
 	s := source{world: w, path: "/bin/thing", dir: "/a"}
@@ -495,7 +495,7 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// To configure a provider is a call like others, which waits for its turn.
+// Configuring a provider is a call, and waits for its turn.
 func TestConfigureWaitsForItsTurn(t *testing.T) {
 	w := newWorld()
 	h := NewHost(Options{Calls: 1})
@@ -522,7 +522,7 @@ func TestConfigureWaitsForItsTurn(t *testing.T) {
 		got <- ds
 	}()
 	until(func() bool { return w.count() == 2 && late.asked.Load() })
-	cancel() // it gives up while it waits
+	cancel() // interrupted while it waits
 	if ds := <-got; !ds.HasErrors() {
 		t.Error("a provider was configured out of turn")
 	}

@@ -15,11 +15,11 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A Pool is the providers of one engine. Its methods may be called concurrently.
+// A Pool contains the providers of one engine. Its methods may be called concurrently.
 type Pool struct {
 	host   *Host
 	source Source
-	name   string // in whose line it waits for its turns
+	name   string // the pool's name in the queue for turns
 
 	programs parallel.Cache[addr.Provider, program]
 
@@ -27,7 +27,7 @@ type Pool struct {
 	handles map[addr.ProviderConfig][]*handle
 	any     map[addr.Provider]*handle
 
-	schemas schemaCache // of what is not shared
+	schemas schemaCache // for unshared programs
 
 	// Guarded by the host's lock.
 	used     map[*process]bool
@@ -35,7 +35,7 @@ type Pool struct {
 	closed   bool
 }
 
-// A program is a Program with the key of what runs it.
+// A program is a Program with its key.
 type program struct {
 	Program
 	addr addr.Provider
@@ -43,19 +43,19 @@ type program struct {
 	ds   diag.List
 }
 
-// New makes a pool with processes of its own.
+// New returns a pool with processes of its own.
 func New(source Source) *Pool {
 	h := NewHost(Options{})
 	h.alone = true
 	return h.New(source, "")
 }
 
-// New makes a pool of the host's processes. Pools of one name share their turns.
+// New returns a pool of the host's processes. Pools with equal names share their turns.
 func (h *Host) New(source Source, name string) *Pool {
 	return &Pool{host: h, source: source, name: name, handles: map[addr.ProviderConfig][]*handle{}, any: map[addr.Provider]*handle{}, used: map[*process]bool{}}
 }
 
-// Schema returns the schema of a provider. It is read once; a failure is not kept.
+// Schema returns the schema of a provider. It is read once; a failure is not cached.
 func (p *Pool) Schema(ctx context.Context, a addr.Provider) (*schema.Provider, diag.List) {
 	prog, ds := p.program(ctx, a)
 	if ds.HasErrors() {
@@ -94,7 +94,7 @@ func (p *Pool) readSchema(ctx context.Context, a addr.Provider, prog *program) (
 	return s, ds
 }
 
-// program finds out what a provider runs as; a failure is not kept.
+// program returns the program of a provider. A failure is not cached.
 func (p *Pool) program(ctx context.Context, a addr.Provider) (*program, diag.List) {
 	got, err := p.programs.Do(ctx, a, func() (program, bool) {
 		prog := program{addr: a}
@@ -123,8 +123,8 @@ func (p *Pool) program(ctx context.Context, a addr.Provider) (*program, diag.Lis
 	return &got, nil
 }
 
-// Any returns a provider for calls that need no configuration: schema,
-// validation, upgrades, functions.
+// Any returns a provider for calls that need no configuration: schema, validation,
+// upgrades, functions.
 func (p *Pool) Any(ctx context.Context, a addr.Provider) (provider.Provider, diag.List) {
 	prog, ds := p.program(ctx, a)
 	if ds.HasErrors() {
@@ -140,8 +140,8 @@ func (p *Pool) Any(ctx context.Context, a addr.Provider) (provider.Provider, dia
 	return h, nil
 }
 
-// configured is a handle of the pool's own that has a configuration, nil if there
-// is none.
+// configured returns a handle of the pool for the provider that has a configuration, or
+// nil.
 func (p *Pool) configured(a addr.Provider) *handle {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -160,9 +160,9 @@ func (p *Pool) configured(a addr.Provider) *handle {
 	return first
 }
 
-// Configured returns the provider of a configuration, started and configured
-// with the value, which carries no marks. What was configured with an equal value
-// before is used again.
+// Configured returns the provider of a configuration, started and configured with the
+// value, which must not have marks. It reuses a provider that was configured with an equal
+// value.
 func (p *Pool) Configured(ctx context.Context, a addr.ProviderConfig, config cty.Value) (provider.Provider, diag.List) {
 	prog, ds := p.program(ctx, a.Provider)
 	if ds.HasErrors() {
@@ -207,7 +207,7 @@ func (p *Pool) take(ctx context.Context, h *handle) (*process, diag.List) {
 	}
 }
 
-// launch starts a process, or waits for the one who does.
+// launch starts a process, or waits for another goroutine that starts it.
 func (p *Pool) launch(ctx context.Context, prog *program, proc *process, start bool) (again bool, ds diag.List) {
 	if start {
 		proc.start(ctx, func(ctx context.Context) (provider.Provider, diag.List) { return prog.Start(ctx, prog.Dir) })
@@ -239,8 +239,8 @@ func (p *Pool) visit(ctx context.Context, prog *program, call func(provider.Prov
 	}
 }
 
-// Stop asks the providers to end their running calls soon. One that other pools
-// use is asked when they stop, too, or are closed.
+// Stop asks the providers to end their running calls soon. A provider that other pools use
+// is asked when these stop or are closed.
 func (p *Pool) Stop(ctx context.Context) {
 	p.host.mu.Lock()
 	p.stopping = true
@@ -254,7 +254,7 @@ func (p *Pool) Stop(ctx context.Context) {
 	parallel.Each(len(stop), len(stop), func(i int) { _ = stop[i].p.Stop(ctx) })
 }
 
-// Close lets go of every provider; those that nobody else needs end. It is idempotent.
+// Close releases every provider. Those that no other pool needs end. It is idempotent.
 func (p *Pool) Close() {
 	p.host.mu.Lock()
 	p.closed = true

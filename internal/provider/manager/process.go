@@ -11,45 +11,45 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A process is one provider, from before its start to its end.
+// A process is a provider process, from before its start to its end.
 type process struct {
 	addr    addr.Provider
 	key     key
 	outside bool // see Program
 
 	// Guarded by the host's lock.
-	config   cty.Value // what it is or will be configured with; NilVal: nothing
+	config   cty.Value // its configuration, now or later; NilVal: none
 	users    map[*Pool]bool
-	visits   int  // calls of those who are no users
-	out      bool // is given to nobody any more
+	visits   int  // running calls of visitors
+	out      bool // gets no new users
 	stopSent bool
-	held     int64 // its memory, when it became idle
+	held     int64 // its memory in bytes, when it became idle
 
-	started chan struct{} // closed when the start is over
+	started chan struct{} // closed at the end of the start
 	p       provider.Provider
 	ds      diag.List
-	gaveUp  bool // the start failed since the one who started it gave up
+	gaveUp  bool // the start failed because its caller was interrupted
 
 	configuring configuring
 
-	calls sync.RWMutex // read by calls, written while it is configured
+	calls sync.RWMutex // held for reading by calls, and for writing while it is configured
 	once  sync.Once
 }
 
-// configuring is what came of configuring a process, which is done once. It is held
+// configuring is the result of configuring a process, which happens once. It is locked
 // meanwhile.
 type configuring struct {
 	sync.Mutex
 	done    bool
 	ds      diag.List
-	spoiled bool // it was not configured since the one who did it gave up, or it ended
+	spoiled bool // not configured, because the caller was interrupted or the process ended
 }
 
 func newProcess(prog *program) *process {
 	return &process{addr: prog.addr, key: prog.key, outside: prog.Outside, users: map[*Pool]bool{}, started: make(chan struct{})}
 }
 
-// start starts the process. Its one caller learned so from find or visit.
+// start starts the process. The caller is the one for which find or visit returned start.
 func (p *process) start(ctx context.Context, f func(context.Context) (provider.Provider, diag.List)) {
 	defer close(p.started)
 	p.p, p.ds = f(ctx)
@@ -62,7 +62,8 @@ func (p *process) start(ctx context.Context, f func(context.Context) (provider.P
 	}
 }
 
-// await waits for the end of the start. again says that another one must start it.
+// await waits for the end of the start. again reports that another caller must start the
+// process.
 func (p *process) await(ctx context.Context) (again bool, ds diag.List) {
 	select {
 	case <-p.started:
@@ -75,7 +76,7 @@ func (p *process) await(ctx context.Context) (again bool, ds diag.List) {
 	return false, clone(p.ds)
 }
 
-// provider is the started provider, nil if there is none.
+// provider returns the started provider, or nil.
 func (p *process) provider() provider.Provider {
 	select {
 	case <-p.started:
@@ -91,8 +92,8 @@ func (p *process) ended() bool {
 	return ok && e.Ended()
 }
 
-// memory is how much the process holds. One of which that is not known is taken for
-// so much that only the few are kept.
+// memory returns the memory of the process in bytes. A process of unknown size counts as
+// large, so that few of them are kept.
 func (p *process) memory() int64 {
 	if m, ok := p.provider().(interface{ Memory() int64 }); ok {
 		if n := m.Memory(); n > 0 {
@@ -102,9 +103,9 @@ func (p *process) memory() int64 {
 	return idleMemory
 }
 
-// configure configures the process once, when it is a pool's turn; the others get
-// what came of it. again says that who did it gave up, so that another process is
-// needed. Who has a turn does not come here, so it may be waited for here.
+// configure configures the process once, when it is a pool's turn. Other callers get the
+// result. again reports that another process is needed, because the configuring caller was
+// interrupted. A caller that has a turn must not call configure, which waits for one.
 func (p *process) configure(ctx context.Context, config cty.Value, by *Pool) (again bool, ds diag.List) {
 	c := &p.configuring
 	c.Lock()
@@ -131,9 +132,8 @@ func (p *process) configure(ctx context.Context, config cty.Value, by *Pool) (ag
 	return false, clone(ds)
 }
 
-// mayStop reports, once, whether the process is to be asked to stop: if all who
-// use it are stopping. It is given to nobody else then. The caller holds the
-// host's lock.
+// mayStop reports, once, whether the process must be asked to stop, because all its users
+// are stopping. No other pool gets it afterwards. The caller holds the host's lock.
 func (p *process) mayStop(h *Host) bool {
 	if p.stopSent || p.provider() == nil || len(p.users) == 0 || p.visits > 0 {
 		return false
@@ -154,7 +154,7 @@ func (p *process) mayStop(h *Host) bool {
 	return true
 }
 
-// answer makes a call, not while the process is configured.
+// answer makes a call, but not while the process is being configured.
 func answer(p *process, call func(provider.Provider) diag.List, after func()) diag.List {
 	defer after()
 	p.calls.RLock()
@@ -162,12 +162,12 @@ func answer(p *process, call func(provider.Provider) diag.List, after func()) di
 	return call(p.p)
 }
 
-// has reports whether there is a message with a code.
+// has reports whether a message has a code.
 func has(ds diag.List, code string) bool {
 	return slices.ContainsFunc(ds, func(m *diag.Message) bool { return m.Code == code })
 }
 
-// interrupted is a message about what was given up.
+// interrupted returns a message about an interrupted operation.
 func interrupted(summary, detail string, args ...any) diag.List {
 	return diag.Errorf(provider.CodeInterrupted, nil, summary, detail, args...)
 }
@@ -181,7 +181,7 @@ func (p *process) close() {
 	})
 }
 
-// clone copies messages: who gets them completes them with places of its own.
+// clone copies messages, because callers add their own source ranges.
 func clone(ds diag.List) diag.List {
 	if len(ds) == 0 {
 		return nil

@@ -7,7 +7,8 @@ import (
 	"io"
 )
 
-// openAgent connects to the agent whose socket the environment names; nil if it names none.
+// openAgent connects to the agent's socket in the environment. It returns nil if there is
+// none.
 func openAgent(ctx context.Context, r Request) (io.ReadWriteCloser, error) {
 	socket := r.Env.Get("SSH_AUTH_SOCK")
 	if socket == "" {

@@ -6,7 +6,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// attrs makes the object that a block became readable by name.
+// attrs returns the attributes of a block's object.
 func attrs(v cty.Value) attributes {
 	if v == cty.NilVal {
 		return attributes{cty.EmptyObjectVal}
@@ -17,8 +17,8 @@ func attrs(v cty.Value) attributes {
 
 type attributes struct{ v cty.Value }
 
-// known is an attribute's value; ok is false if it is not known yet. An attribute that
-// the object does not have is null.
+// known returns an attribute's value. ok is false if it is unknown. An attribute that the
+// object does not have is null.
 func (a attributes) known(name string) (v cty.Value, ok bool) {
 	switch {
 	case !a.v.IsKnown():
@@ -30,7 +30,7 @@ func (a attributes) known(name string) (v cty.Value, ok bool) {
 	return v, v.IsKnown()
 }
 
-// text is a string attribute, "" if it is null or not known.
+// text returns a string attribute. It returns "" if it is null or unknown.
 func (a attributes) text(name string) string {
 	if v, ok := a.known(name); ok && !v.IsNull() {
 		return v.AsString()
@@ -38,7 +38,7 @@ func (a attributes) text(name string) string {
 	return ""
 }
 
-// flag is a bool attribute, or the given default if it is null or not known.
+// flag returns a bool attribute, or def if it is null or unknown.
 func (a attributes) flag(name string, def bool) bool {
 	if v, ok := a.known(name); ok && !v.IsNull() {
 		return v.True()
@@ -46,7 +46,7 @@ func (a attributes) flag(name string, def bool) bool {
 	return def
 }
 
-// list is the known elements of a list of strings that are not null.
+// list returns the known, non-null elements of a list of strings.
 func (a attributes) list(name string) (out []string) {
 	v, ok := a.known(name)
 	if !ok || v.IsNull() {
@@ -60,7 +60,7 @@ func (a attributes) list(name string) (out []string) {
 	return out
 }
 
-// table is a map of strings; elements that are null are left out.
+// table returns a map of strings, without null elements.
 func (a attributes) table(name string) map[string]string {
 	v, ok := a.known(name)
 	if !ok || v.IsNull() {
@@ -75,7 +75,7 @@ func (a attributes) table(name string) map[string]string {
 	return out
 }
 
-// port is a port number, 0 where none is given.
+// port returns a port number, or 0 if it is not set.
 func (a attributes) port(name string) int {
 	v, ok := a.known(name)
 	if !ok || v.IsNull() {

@@ -21,8 +21,8 @@ type agentConn struct {
 	close func()
 }
 
-// dialAgent connects to the agent that the environment names. None, or one that does not
-// answer, is no error: other ways to log in may do.
+// dialAgent connects to the agent in the environment. It returns nil if there is none, or
+// if it does not respond: other authentication methods may succeed.
 func dialAgent(ctx context.Context, r Request, c connection) *agentConn {
 	if !c.agent {
 		return nil
@@ -34,8 +34,8 @@ func dialAgent(ctx context.Context, r Request, c connection) *agentConn {
 	return &agentConn{agent.NewClient(conn), func() { conn.Close() }}
 }
 
-// config is how to log in to a machine. Both the agent's keys and the block's own must be one
-// method, since a client offers each method once.
+// config returns the configuration for logging in to a machine. The agent's keys and the
+// block's own key must be one method, because a client tries each method once.
 func (h hop) config(ag *agentConn, identity, dir string) (*ssh.ClientConfig, error) {
 	var own []ssh.Signer
 	if h.key != "" {
@@ -69,7 +69,7 @@ func (h hop) config(ag *agentConn, identity, dir string) (*ssh.ClientConfig, err
 	return conf, nil
 }
 
-// signers are the keys of the agent, the preferred one first.
+// signers returns the keys of the agent, the preferred one first.
 func (a *agentConn) signers(identity, dir string) []ssh.Signer {
 	if a == nil {
 		return nil
@@ -95,8 +95,9 @@ func (a *agentConn) signers(identity, dir string) []ssh.Signer {
 	return append(first, rest...)
 }
 
-// isIdentity says whether the user means this key: by its comment, its fingerprint, the
-// public key itself, or the path of a file that holds it (".pub" may be left out).
+// isIdentity reports whether a key is the one that the user selected: by its comment, its
+// fingerprint, the public key itself, or the path of a file that contains it (".pub" may be
+// omitted).
 func isIdentity(k *agent.Key, identity, dir string) bool {
 	if k.Comment == identity || ssh.FingerprintSHA256(k) == identity || "MD5:"+ssh.FingerprintLegacyMD5(k) == identity {
 		return true
@@ -118,10 +119,10 @@ func isIdentity(k *agent.Key, identity, dir string) bool {
 
 var errHostKey = errors.New("its host key is not the expected one")
 
-// hostKeyTries are the ways to check a machine's key. Without an expected key there is one, which
-// accepts any. With one there are two: the key may be the machine's own or that of an
-// authority that signed the machine's, and the machine shows only one of both kinds at a time,
-// chosen by the algorithms that it is asked for.
+// hostKeyTries returns the ways to check a machine's host key. Without an expected key
+// there is one, which accepts any key. With an expected key there are two: the expected key
+// may be the machine's own, or that of a certificate authority. The algorithms that the
+// client requests determine which of the two the machine presents.
 func (h hop) hostKeyTries() ([]hostKeyTry, error) {
 	if h.hostKey == "" {
 		return []hostKeyTry{{check: ssh.InsecureIgnoreHostKey()}}, nil //nolint:gosec // the documented default
@@ -155,7 +156,7 @@ type hostKeyTry struct {
 	algorithms []string // nil for the default
 }
 
-// plainAlgorithms are the signature algorithms of one type of key.
+// plainAlgorithms returns the signature algorithms of a key type.
 func plainAlgorithms(typ string) []string {
 	if typ == ssh.KeyAlgoRSA {
 		return []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256, ssh.KeyAlgoRSA}

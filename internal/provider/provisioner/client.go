@@ -14,29 +14,28 @@ import (
 
 // # Connecting
 //
-// A machine that was made a moment ago answers late, refuses at first, and may
-// get its users and keys only while it starts. So every failure is tried again
-// until the block's timeout has passed; only what is wrong with the block itself
-// ends at once, and that was found before. One attempt has a limit of its own,
-// since a machine that starts may accept a connection and never answer it.
+// A new machine may respond late, refuse connections at first, and get its users and keys
+// only during its start. So every failure is retried until the block's timeout. Errors in
+// the block itself were reported before. Each attempt has its own limit, because a machine
+// that is starting may accept a connection and never respond.
 
 const (
-	attemptLimit = 30 * time.Second // for one machine
+	attemptLimit = 30 * time.Second // the limit of an attempt, per machine
 	firstPause   = 500 * time.Millisecond
 	longestPause = 10 * time.Second
 	keepAlive    = 20 * time.Second
 )
 
-// A client is a session with the machine to provision.
+// A client is a session with the target machine.
 type client struct {
 	*ssh.Client
 	conn    connection
-	forward bool          // the agent is forwarded to it
+	forward bool          // whether the agent is forwarded
 	over    chan struct{} // closed when the connection has ended
-	under   []func()      // closes what the connection goes through
+	under   []func()      // closes the connections that it goes through
 }
 
-// connect logs in to the machine that the request's connection block names.
+// connect logs in to the machine in the request's connection block.
 func connect(ctx context.Context, r Request) (*client, error) {
 	if r.Connection.IsNull() {
 		//lint:ignore ST1005 people search for this text
@@ -55,7 +54,7 @@ func connect(ctx context.Context, r Request) (*client, error) {
 			return cl, nil
 		}
 		if limited.Err() == nil || last == nil {
-			last = err // what the end of the time itself caused says less
+			last = err // the previous error is more useful than that of the timeout
 		}
 		select {
 		case <-limited.Done():
@@ -74,7 +73,7 @@ func connect(ctx context.Context, r Request) (*client, error) {
 	}
 }
 
-// attempt tries once to log in, through proxy and bastion where there are any.
+// attempt tries once to log in, through the proxy and bastion if there are any.
 func (c connection) attempt(ctx context.Context, r Request, ag *agentConn) (_ *client, err error) {
 	limit := attemptLimit
 	if c.bastion != nil {
@@ -153,7 +152,7 @@ func (h hop) handshake(ctx context.Context, dial dialFunc, conf *ssh.ClientConfi
 	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	sc, channels, requests, err := ssh.NewClientConn(conn, h.addr(), conf)
-	if !stop() && err == nil { // it was closed just now
+	if !stop() && err == nil { // the connection was closed in the meantime
 		sc.Close()
 		err = context.Cause(ctx)
 	}
@@ -167,8 +166,8 @@ func (h hop) handshake(ctx context.Context, dial dialFunc, conf *ssh.ClientConfi
 	return ssh.NewClient(sc, channels, requests), nil
 }
 
-// stayAlive asks the machine now and then whether it is there, so that routers
-// on the way do not forget the connection, and closes it if no answer comes.
+// stayAlive sends a request to the machine at intervals, so that routers keep the
+// connection. It closes the connection if there is no response.
 func (c *client) stayAlive(stopped <-chan struct{}) {
 	for {
 		select {
@@ -185,21 +184,21 @@ func (c *client) stayAlive(stopped <-chan struct{}) {
 	}
 }
 
-// watch keeps track of the connection's end.
+// watch closes over when the connection ends.
 func (c *client) watch() {
 	c.over = make(chan struct{})
-	go func() { _ = c.Client.Wait(); close(c.over) }() // it ends with the connection, which who opened it closes
+	go func() { _ = c.Client.Wait(); close(c.over) }() // ends with the connection, which its owner closes
 }
 
-// newSession is NewSession that ends with the connection: a channel that the library
-// opens at the moment at which the connection ends is never answered.
+// newSession is like NewSession, but returns when the connection ends. The library never
+// returns if a channel is opened while the connection ends.
 func (c *client) newSession() (*ssh.Session, error) {
 	type answer struct {
 		s   *ssh.Session
 		err error
 	}
 	opened := make(chan answer, 1)
-	go func() { s, err := c.NewSession(); opened <- answer{s, err} }() // nobody waits for it where the connection ends first; it goes with the connection
+	go func() { s, err := c.NewSession(); opened <- answer{s, err} }() // if the connection ends first, the result is discarded
 	select {
 	case a := <-opened:
 		return a.s, a.err

@@ -15,16 +15,16 @@ import (
 
 const defaultTimeout = 5 * time.Minute
 
-// A connection is a connection block with its defaults filled in.
+// A connection is a connection block with defaults.
 type connection struct {
 	target     hop
 	bastion    *hop // nil for none
 	proxy      *proxyServer
 	timeout    time.Duration
 	windows    bool
-	scriptPath string // with %RAND% in it
+	scriptPath string // contains %RAND%
 	agent      bool
-	identity   string // which key of the agent to offer first
+	identity   string // the key of the agent to try first
 }
 
 // A hop is one machine to log in to.
@@ -40,7 +40,7 @@ type hop struct {
 
 func (h hop) addr() string { return net.JoinHostPort(h.host, strconv.Itoa(h.port)) }
 
-// readConnection fills in the defaults of OpenTofu's documentation. The block was validated.
+// readConnection applies the defaults of OpenTofu's documentation. The block must be valid.
 func readConnection(a attributes) connection {
 	c := connection{
 		target: hop{
@@ -92,7 +92,7 @@ func readConnection(a attributes) connection {
 	return c
 }
 
-// unbracket takes an IPv6 address out of brackets, as it is written in URLs.
+// unbracket removes the brackets of an IPv6 address, as in URLs.
 func unbracket(host string) string {
 	if strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") {
 		return host[1 : len(host)-1]
@@ -100,12 +100,12 @@ func unbracket(host string) string {
 	return host
 }
 
-// newScriptPath is where to put a script, with a new random number each time.
+// newScriptPath returns a path for a script, with a new random number each time.
 func (c connection) newScriptPath() string {
 	return strings.ReplaceAll(c.scriptPath, "%RAND%", strconv.FormatInt(rand.Int64N(1<<31), 10))
 }
 
-// describe tells how the connection is made, without secrets.
+// describe prints the parameters of the connection, without secrets.
 func (c connection) describe(say func(string), haveAgent bool) {
 	say("Connecting to remote host via SSH...")
 	c.target.describe(say, haveAgent)
@@ -136,10 +136,10 @@ func (h hop) describe(say func(string), haveAgent bool) {
 	say(fmt.Sprintf("  Checking Host Key: %t", h.hostKey != ""))
 }
 
-// A problem is what is wrong with one attribute.
+// A problem is an error in one attribute.
 type problem struct{ attr, text string }
 
-// keyProblems finds keys and certificates that cannot be read.
+// keyProblems returns the keys and certificates that cannot be parsed.
 func keyProblems(a attributes) (out []problem) {
 	for _, prefix := range []string{"", "bastion_"} {
 		name := prefix + "private_key"

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// contentName is the name of given content that is copied into a folder.
+// contentName is the file name of content that is copied into a directory.
 const contentName = "tf-file-content"
 
-// copyFile copies content, a file or a folder to another machine.
+// copyFile copies content, a file or a directory to another machine.
 //
-// A folder whose path ends in a slash is copied without its name: what is in it
-// goes into the destination, which must be there. Everything else follows what scp
-// does, and scp decides on the machine: into the destination if that is a folder,
-// else by its name.
+// A directory whose path ends with a slash is copied without its name: its contents are
+// copied into the destination, which must exist. Otherwise scp on the machine decides: if
+// the destination is a directory, the copy is made inside of it, and otherwise under its
+// name.
 func copyFile(ctx context.Context, r Request) error {
 	a := attrs(r.Config)
 	destination := a.text("destination")
@@ -46,7 +46,7 @@ func copyFile(ctx context.Context, r Request) error {
 			}
 		}
 	}
-	r.Output = func(string) {} // OpenTofu shows the connection for remote-exec only
+	r.Output = func(string) {} // OpenTofu prints the connection for remote-exec only
 	c, err := connect(ctx, r)
 	if err != nil {
 		return err

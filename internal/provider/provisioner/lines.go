@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// maxLine is how much of a line is kept before it is handed on unfinished.
+// maxLine is the length, in bytes, after which an unfinished line is passed on.
 const maxLine = 64 << 10
 
-// partialAfter is how long the start of a line waits for its end, so that a
-// prompt is seen though it has no line break.
+// partialAfter is the time after which an unfinished line is passed on, so that the user
+// sees a prompt without a line break.
 const partialAfter = 500 * time.Millisecond
 
-// A liner cuts what is written to it into lines. A line ends with LF, CR LF or a
-// lone CR, as progress bars have it. Its methods may be called concurrently.
+// A liner splits its input into lines. A line ends with LF, CR LF or a single CR, which
+// progress bars write. Its methods may be called concurrently.
 type liner struct {
 	mu    sync.Mutex
 	emit  func(string)
 	buf   []byte
-	sawCR bool // the last byte was a CR: an LF that follows belongs to it
+	sawCR bool // the last byte was a CR, and a following LF belongs to it
 	timer *time.Timer
 }
 
@@ -73,7 +73,7 @@ func (l *liner) put() {
 	l.buf = l.buf[:0]
 }
 
-// flush hands on what has come of an unfinished line.
+// flush passes on an unfinished line.
 func (l *liner) flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,13 +82,13 @@ func (l *liner) flush() {
 	}
 }
 
-// close hands on the rest; nothing comes afterwards.
+// close passes on the rest. Nothing may be written afterwards.
 func (l *liner) close() {
 	l.timer.Stop()
 	l.flush()
 }
 
-// A tail keeps the last n bytes of what is written to it.
+// A tail keeps the last n bytes written to it.
 type tail struct {
 	n   int
 	buf []byte
@@ -104,7 +104,7 @@ func (t *tail) Write(p []byte) (int, error) {
 
 func (t *tail) String() string { return string(t.buf[max(0, len(t.buf)-t.n):]) }
 
-// oneAtATime makes a function that may be called concurrently of one that may not.
+// oneAtATime returns a function that may be called concurrently and calls f one at a time.
 func oneAtATime(f func(string)) func(string) {
 	var mu sync.Mutex
 	return func(s string) {

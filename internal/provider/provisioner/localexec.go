@@ -15,7 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/sys"
 )
 
-// outputInError is how much of a command's output an error repeats.
+// outputInError is the maximum length, in bytes, of a command's output in an error.
 const outputInError = 8 << 10
 
 // localExec runs a command on this machine.
@@ -34,8 +34,8 @@ func localExec(ctx context.Context, r Request) error {
 		r.Output(fmt.Sprintf("Executing: %q", argv))
 	}
 	dir := within(r.Dir, a.text("working_dir"))
-	if _, err := os.Stat(dir); err != nil { // the operating system would blame the program
-		return commandError(command, fmt.Errorf("working folder: %w", err), "")
+	if _, err := os.Stat(dir); err != nil { // otherwise the operating system's error would name the program
+		return commandError(command, fmt.Errorf("working directory: %w", err), "")
 	}
 	lines, last := newLiner(r.Output), &tail{n: outputInError}
 	out := io.MultiWriter(lines, last)
@@ -54,7 +54,7 @@ func localExec(ctx context.Context, r Request) error {
 	return commandError(command, ended{err}, last.String())
 }
 
-// ended is what a command ended with, where it was interrupted as well: "signal: interrupt".
+// ended is the exit status of a command that was interrupted, such as "signal: interrupt".
 type ended struct{ error }
 
 func (e ended) Unwrap() error { return e.error }
@@ -70,7 +70,7 @@ func (e ended) Error() string {
 	return sys.ErrInterrupted.Error()
 }
 
-// commandError is OpenTofu's text, which people search for.
+// commandError returns an error with OpenTofu's text, which users search for.
 func commandError(command string, err error, output string) error {
 	return fmt.Errorf("Error running command '%s': %w. Output: %s", command, err, output) //nolint:staticcheck // as above
 }
@@ -82,19 +82,19 @@ func shell() []string {
 	return []string{"/bin/sh", "-c"}
 }
 
-// within makes a path absolute, from the working folder if it is relative.
+// within returns an absolute path. Relative ones are resolved from dir.
 func within(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return path
 	}
 	joined := filepath.Join(dir, path)
 	if strings.HasSuffix(path, "/") {
-		joined += "/" // it tells contents from folder, see copyFile
+		joined += "/" // a trailing slash has a meaning, see copyFile
 	}
 	return joined
 }
 
-// environment adds the variables of the block in the order of their names.
+// environment adds the variables of the block, sorted by name.
 func environment(base sys.Env, add map[string]string) sys.Env {
 	if len(add) == 0 {
 		return base

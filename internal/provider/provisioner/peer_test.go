@@ -17,8 +17,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// TestPeer runs the same provisioners by OpenTofu and by us against the same
-// kind of server, and compares the lines of output and what lies on the server.
+// TestPeer runs the same provisioners with OpenTofu and with Terrace against the same kind
+// of server, and compares the output and the files on the server.
 func TestPeer(t *testing.T) {
 	tofu := os.Getenv("TERRACE_TEST_TOFU")
 	if tofu == "" {
@@ -39,7 +39,7 @@ func TestPeer(t *testing.T) {
 		{"content", "file", "content = \"x\"\ndestination = \"dest/it's\"", object{"content": str("x"), "destination": str("dest/it's")}},
 		{"folder", "file", "source = \"d\"\ndestination = \"dest\"", object{"source": str("d"), "destination": str("dest")}},
 		{"contents", "file", "source = \"d/\"\ndestination = \"dest\"", object{"source": str("d/"), "destination": str("dest")}},
-		{"new folder", "file", "source = \"d\"\ndestination = \"other\"", object{"source": str("d"), "destination": str("other")}},
+		{"new directory", "file", "source = \"d\"\ndestination = \"other\"", object{"source": str("d"), "destination": str("other")}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -107,7 +107,7 @@ func peerLines(t *testing.T, tofu, dir, socket, typ, text string, s *server) (ou
 	return out
 }
 
-// tree lists files with mode and size.
+// tree returns the files with mode and size.
 func tree(t *testing.T, dir string) (out []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

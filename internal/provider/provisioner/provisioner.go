@@ -1,16 +1,15 @@
-// Package provisioner has the built-in provisioners: local-exec runs a command
-// here, file copies to another machine, remote-exec runs scripts there; the
-// latter two over SSH.
+// Package provisioner implements the built-in provisioners: local-exec runs a command on
+// this machine, file copies to another machine, and remote-exec runs scripts there. The
+// latter two use SSH.
 //
-// Main types: Request, and the functions Schema, Validate and Run. The one rule:
-// nothing here reads the process's environment or working folder; a Request
-// carries everything that a provisioner may see and do.
+// Main types: Request, and the functions Schema, Validate and Run. The one rule: no code in
+// this package reads the process's environment or working directory; a Request contains
+// everything that a provisioner may use.
 //
-// The arguments, their defaults and the lines of output are those of OpenTofu
-// 1.12, except where that would harm: scripts are not left on the target, nor
-// readable or writable there by other users; a path is quoted; what is copied into
-// a folder gets its own name there, as the documentation has it, and never
-// replaces the folder.
+// The arguments, their defaults and the lines of output are those of OpenTofu 1.12, with
+// these exceptions for safety: scripts are deleted from the target, other users there
+// cannot read or write them, and paths are quoted. Content that is copied into a directory
+// gets its own name there, as documented, and never replaces the directory.
 package provisioner
 
 import (
@@ -29,30 +28,30 @@ import (
 // A Request is one run of a provisioner.
 type Request struct {
 	Type       string
-	Config     cty.Value // wholly known, without marks, of Schema(Type).ImpliedType()
-	Connection cty.Value // wholly known, without marks, of ConnectionSchema().ImpliedType(); NilVal for none
-	Dir        string    // the root module's working folder; must be set
-	Env        sys.Env   // the complete environment of child processes; also says where the SSH agent is
+	Config     cty.Value // wholly known and without marks, of type Schema(Type).ImpliedType()
+	Connection cty.Value // wholly known and without marks, of type ConnectionSchema().ImpliedType(); NilVal for none
+	Dir        string    // the root module's working directory; required
+	Env        sys.Env   // the complete environment of child processes, which also contains the address of the SSH agent
 
-	// Output gets every line of output as it comes, without its line break, from
-	// one goroutine at a time. Nil drops them.
+	// Output receives each line of output without its line break, one call at a time. nil
+	// discards them.
 	Output func(line string)
-	// Exec runs a child process, as sys.Run does. Needed by local-exec only.
+	// Exec runs a child process, like sys.Run. It is required for local-exec.
 	Exec func(context.Context, sys.Command) error
-	// Dial connects to other machines and to the SSH agent; nil means directly.
+	// Dial connects to other machines and to the SSH agent. nil means a direct connection.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Types are the names of the built-in provisioners, sorted.
+// Types returns the names of the built-in provisioners, sorted.
 func Types() []string { return []string{"file", "local-exec", "remote-exec"} }
 
-// Run runs a provisioner to its end. When ctx ends first, the child process and
-// what it has started is ended, or the session with the other machine closed, and the
-// error says so. The messages have no place; see diag.List.Under.
+// Run runs a provisioner. If ctx ends first, it ends the child process with its children,
+// or closes the remote session, and returns an error. The messages have no source range;
+// see diag.List.Under.
 //
-// An error may tell commands and their output. Where the configuration is sensitive or
-// ephemeral, whoever shows it asks Extra, which has a method Concealed() string,
-// for the detail to show instead. Output is the caller's to keep back.
+// An error may contain commands and their output. If the configuration is sensitive or
+// ephemeral, show the detail that the method Concealed() string of the message's Extra
+// returns instead. Concealing Output is up to the caller.
 func Run(ctx context.Context, r Request) diag.List {
 	if ds := Validate(r.Type, r.Config, r.Connection); ds.HasErrors() {
 		return ds
@@ -75,13 +74,13 @@ func Run(ctx context.Context, r Request) diag.List {
 	if err == nil {
 		return nil
 	}
-	if ctx.Err() != nil && !errors.Is(err, sys.ErrInterrupted) { // which says it itself
+	if ctx.Err() != nil && !errors.Is(err, sys.ErrInterrupted) { // that error mentions the interruption itself
 		err = fmt.Errorf("interrupted: %w", err)
 	}
 	return diag.List{{Code: diag.CodeProvisionerFailed, Summary: r.Type + " provisioner error", Detail: diag.Reason(err), Extra: discreet(err)}}
 }
 
-// concealed is what may be shown of an error where the configuration is sensitive.
+// concealed is the detail of an error to show if the configuration is sensitive.
 type concealed string
 
 func discreet(err error) concealed {
@@ -99,11 +98,11 @@ func discreet(err error) concealed {
 	return "The provisioner failed." + why
 }
 
-// Concealed is the detail to show instead.
+// Concealed returns the detail to show.
 func (c concealed) Concealed() string { return string(c) }
 
-// Schema is the schema of a built-in provisioner's arguments, or nil if there is
-// no provisioner of that type. Each call makes a new one.
+// Schema returns the schema of a built-in provisioner's arguments, or nil for another type.
+// Each call returns a new one.
 func Schema(typ string) *schema.Block {
 	text, list := cty.String, cty.List(cty.String)
 	switch typ {
@@ -131,8 +130,8 @@ func Schema(typ string) *schema.Block {
 	return nil
 }
 
-// ConnectionSchema is the schema of a connection block. It still has the
-// arguments of the type winrm, so that Validate can say what to use instead.
+// ConnectionSchema returns the schema of a connection block. It includes the arguments of
+// the type winrm, so that Validate can report the alternative.
 func ConnectionSchema() *schema.Block {
 	attrs := map[string]*schema.Attribute{"host": required(cty.String)}
 	for _, name := range []string{

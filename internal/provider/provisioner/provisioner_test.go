@@ -39,7 +39,7 @@ func strs(list ...string) cty.Value {
 	return cty.ListVal(vals)
 }
 
-// fill makes a value of a schema's type, null where nothing is given.
+// fill returns a value of type ty. Attributes that are not given are null.
 func fill(t *testing.T, ty cty.Type, given object) cty.Value {
 	t.Helper()
 	out := make(map[string]cty.Value)
@@ -55,7 +55,7 @@ func fill(t *testing.T, ty cty.Type, given object) cty.Value {
 	return cty.ObjectVal(out)
 }
 
-// A run is a request with what it put out.
+// A run is a request with its output.
 type run struct {
 	Request
 	mu    sync.Mutex
@@ -84,7 +84,8 @@ func newRun(t *testing.T, typ string, config object) *run {
 	return r
 }
 
-// over makes the run use a connection; given replaces the way that logs in to s.
+// over sets the run's connection. given replaces attributes of the connection that logs in
+// to s.
 func (r *run) over(t *testing.T, s *server, given object) *run {
 	t.Helper()
 	conn := object{
@@ -111,8 +112,8 @@ func (r *run) fails(t *testing.T, want ...string) {
 	wantError(t, Run(t.Context(), r.Request), want...)
 }
 
-// refused wants a connection to fail for a reason. That would be tried again until
-// the time is over, so it is called off when the second try begins.
+// refused checks that a connection fails for a reason. It interrupts the run when the
+// second attempt begins, because the failure is retried.
 func (r *run) refused(t *testing.T, want ...string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -156,7 +157,7 @@ func TestLocalExec(t *testing.T) {
 		{"environment wins", object{"command": str("echo $BASE"), "quiet": cty.True, "environment": cty.MapVal(object{"BASE": str("2")})}, []string{"local-exec: Executing: Suppressed by quiet=true", "2"}, ""},
 		{"status", object{"command": str("echo hi; exit 3"), "quiet": cty.True}, nil, "Error running command 'echo hi; exit 3': exit status 3. Output: hi"},
 		{"no program", object{"command": str("x"), "interpreter": strs("nonesuch-program")}, nil, `"nonesuch-program": executable file not found`},
-		{"no folder", object{"command": str("x"), "working_dir": str("nowhere")}, nil, "nowhere: no such file or directory"},
+		{"no directory", object{"command": str("x"), "working_dir": str("nowhere")}, nil, "nowhere: no such file or directory"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -270,7 +271,7 @@ func TestRemoteExecInline(t *testing.T) {
 	}, lines[:at+1]); d != "" {
 		t.Error(d)
 	}
-	got := slices.DeleteFunc(lines[at+1:], func(l string) bool { return l == "two" }) // another stream: its place is open
+	got := slices.DeleteFunc(lines[at+1:], func(l string) bool { return l == "two" }) // the order between streams is not defined
 	if d := cmp.Diff([]string{"one", "#!/bin/sh", "echo one", "cat $0", "ls -l $0 | cut -c1-10", "echo two >&2", "-rwx------"}, got); d != "" {
 		t.Error(d)
 	}
@@ -311,7 +312,7 @@ func TestRemoteExecStreams(t *testing.T) {
 	r := newRun(t, "remote-exec", object{"inline": strs("mkfifo "+fifo, "echo ready", "cat "+fifo)}).over(t, s, nil)
 	done := make(chan struct{})
 	go func() { defer close(done); r.must(t) }()
-	for !r.has("ready") { // it comes before the command has ended
+	for !r.has("ready") { // printed before the command has ended
 		time.Sleep(5 * time.Millisecond)
 	}
 	if err := os.WriteFile(fifo, []byte("go\n"), 0o600); err != nil {
@@ -348,7 +349,7 @@ func TestRemoteExecCancel(t *testing.T) {
 	}
 }
 
-// A deafConn has ended, and a channel that is opened on it is never answered.
+// A deafConn is an ended connection on which opening a channel never returns.
 type deafConn struct {
 	ssh.Conn
 	hang chan struct{}
@@ -647,7 +648,8 @@ func TestProxies(t *testing.T) {
 	}
 }
 
-// startProxy starts a proxy for user u with password p; used gets what it connected to.
+// startProxy starts a proxy for user u with password p. used receives the addresses that it
+// connected to.
 func startProxy(t *testing.T, scheme string) (addr string, used <-chan string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -700,7 +702,7 @@ func acceptHTTP(c net.Conn) string {
 	return req.Host
 }
 
-// acceptSOCKS is the server's side of RFC 1928 and 1929, as far as our client goes.
+// acceptSOCKS is the server side of RFC 1928 and 1929, as far as our client needs it.
 func acceptSOCKS(c net.Conn) string {
 	r := bufio.NewReader(c)
 	next := func(n int) []byte {
@@ -742,25 +744,25 @@ func testFile(t *testing.T, host ssh.Signer, sink bool) {
 	tests := []struct {
 		name   string
 		config object
-		want   string // a file that is there afterwards
+		want   string // a file that exists afterwards
 		text   string
 		err    string
 	}{
 		{"content", object{"content": str("abc"), "destination": str("c")}, "c", "abc", ""},
 		{"empty content", object{"content": str(""), "destination": str("c")}, "c", "", ""},
-		{"content into a folder", object{"content": str("abc"), "destination": str("dest")}, "dest/tf-file-content", "abc", ""},
+		{"content into a directory", object{"content": str("abc"), "destination": str("dest")}, "dest/tf-file-content", "abc", ""},
 		{"much content", object{"content": str(big), "destination": str("c")}, "c", big, ""},
 		{"replaces", object{"content": str("new"), "destination": str("old")}, "old", "new", ""},
 		{"odd name", object{"content": str("abc"), "destination": str("it's $HOME \"x\"")}, "it's $HOME \"x\"", "abc", ""},
 		{"file", object{"source": str("d/f"), "destination": str("g")}, "g", "f", ""},
-		{"file into a folder", object{"source": str("d/f"), "destination": str("dest/")}, "dest/f", "f", ""},
+		{"file into a directory", object{"source": str("d/f"), "destination": str("dest/")}, "dest/f", "f", ""},
 		{"folder", object{"source": str("d"), "destination": str("dest")}, "dest/d/sub/g.sh", "g", ""},
-		{"contents of a folder", object{"source": str("d/"), "destination": str("dest")}, "dest/sub/g.sh", "g", ""},
-		{"folder that is not there", object{"source": str("d"), "destination": str("newdest")}, "newdest/sub/g.sh", "g", ""},
+		{"contents of a directory", object{"source": str("d/"), "destination": str("dest")}, "dest/sub/g.sh", "g", ""},
+		{"directory that is not there", object{"source": str("d"), "destination": str("newdest")}, "newdest/sub/g.sh", "g", ""},
 		{"link", object{"source": str("d"), "destination": str("dest")}, "dest/d/link", "f", ""},
 		{"no parent", object{"content": str("abc"), "destination": str("nodir/x")}, "", "", "o such file or directory"},
 		{"no source", object{"source": str("nosuch"), "destination": str("x")}, "", "", "nosuch: no such file or directory"},
-		{"loop", object{"source": str("loop"), "destination": str("dest")}, "", "", "leads back into a folder that contains it"},
+		{"loop", object{"source": str("loop"), "destination": str("dest")}, "", "", "leads back into a directory that contains it"},
 	}
 	if !sink {
 		tests = append(tests, []struct {
@@ -812,7 +814,7 @@ func testFile(t *testing.T, host ssh.Signer, sink bool) {
 
 func TestNoSCP(t *testing.T) {
 	host, _ := newSigner(t)
-	t.Setenv("PATH", t.TempDir()) // of the server's commands
+	t.Setenv("PATH", t.TempDir()) // for the server's commands
 	s := startServer(t, host)
 	newRun(t, "file", object{"content": str("x"), "destination": str("y")}).over(t, s, nil).fails(t, "does not have the program scp")
 }
@@ -821,7 +823,7 @@ func TestWindows(t *testing.T) {
 	host, _ := newSigner(t)
 	s := startServer(t, host, func(s *server) { s.sink = true })
 	r := newRun(t, "remote-exec", object{"inline": strs("echo a", "echo b")}).over(t, s, object{"target_platform": str("windows"), "script_path": str(`x%RAND%.cmd`)})
-	r.fails(t, "Process exited with status 127") // there is no such shell here; what was asked counts
+	r.fails(t, "Process exited with status 127") // there is no such shell here; only the request is checked
 	asked := strings.Join(s.asked(), "\n")
 	if strings.Contains(asked, "pty") || strings.Contains(asked, "chmod") || !strings.Contains(asked, "exec del x") {
 		t.Error(asked)
@@ -855,14 +857,14 @@ func TestQuote(t *testing.T) {
 	}
 }
 
-// zeros is a source of randomness for signatures in tests.
+// zeros is a source of zero bytes in place of randomness, for signatures in tests.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
 func equal(a, b ssh.PublicKey) bool { return a != nil && string(a.Marshal()) == string(b.Marshal()) }
 
-// startAgent starts an SSH agent with keys whose comments are "key 0", "key 1", ….
+// startAgent starts an SSH agent with keys that have the comments "key 0", "key 1", ….
 func startAgent(t *testing.T, keys []string) (socket string) {
 	t.Helper()
 	ring := agent.NewKeyring()
@@ -875,7 +877,7 @@ func startAgent(t *testing.T, keys []string) (socket string) {
 			t.Fatal(err)
 		}
 	}
-	dir, err := os.MkdirTemp("", "agent") // t.TempDir may be too long for a socket
+	dir, err := os.MkdirTemp("", "agent") // the path from t.TempDir may be too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func (f dialFunc) DialContext(ctx context.Context, network, address string) (net
 	return f(ctx, network, address)
 }
 
-// A proxyServer is the proxy through which the first machine is reached.
+// A proxyServer is the proxy for the connection to the first machine.
 type proxyServer struct {
 	scheme   string // http, https or socks5
 	addr     string
@@ -59,7 +59,7 @@ func (p *proxyServer) dial(ctx context.Context, direct dialFunc, address string)
 	return tunnel, nil
 }
 
-// connect asks the proxy for a tunnel by CONNECT of RFC 9110, section 9.3.6.
+// connect requests a tunnel with CONNECT (RFC 9110, section 9.3.6).
 func (p *proxyServer) connect(ctx context.Context, conn net.Conn, address string) (net.Conn, error) {
 	if p.scheme == "https" {
 		host, _, _ := net.SplitHostPort(p.addr)
@@ -87,7 +87,7 @@ func (p *proxyServer) connect(ctx context.Context, conn net.Conn, address string
 	return &readAhead{conn, r}, nil
 }
 
-// readAhead is a connection of which some was read already.
+// readAhead is a connection with data that was read already.
 type readAhead struct {
 	net.Conn
 	r *bufio.Reader

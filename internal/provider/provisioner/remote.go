@@ -13,10 +13,10 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 )
 
-// A script is one thing to run on the machine.
+// A script is a script to run on the machine.
 type script struct {
 	body []byte
-	name string // the file that it comes from, "" for inline
+	name string // the file that it was read from; "" for inline
 }
 
 // remoteExec runs scripts on another machine.
@@ -39,7 +39,7 @@ func remoteExec(ctx context.Context, r Request) error {
 	return nil
 }
 
-// readScripts reads everything before anything is run.
+// readScripts reads all scripts before the first one runs.
 func readScripts(r Request) ([]script, error) {
 	a := attrs(r.Config)
 	if v, _ := a.known("inline"); !v.IsNull() {
@@ -69,8 +69,8 @@ func readScripts(r Request) ([]script, error) {
 	return out, nil
 }
 
-// runScript copies a script to the machine, runs it and removes it there. It is its
-// owner's alone, since it may hold secrets and lies where others may look.
+// runScript copies a script to the machine, runs it and deletes it there. Only its owner
+// can read it, because it may contain secrets and its directory may be shared.
 func (c *client) runScript(ctx context.Context, r Request, s script) error {
 	at := c.conn.newScriptPath()
 	err := c.scp(ctx, "", at, func(snd *sender) error {
@@ -101,7 +101,8 @@ func (c *client) runScript(ctx context.Context, r Request, s script) error {
 	return fmt.Errorf("error executing %q: %w", at, err)
 }
 
-// remove deletes a script after it ran; that this fails, as after a restart of the machine, is no error.
+// remove deletes a script. A failure is ignored, because the script may have restarted the
+// machine.
 func (c *client) remove(ctx context.Context, at string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()

@@ -15,14 +15,14 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// # The protocol of scp
+// # The scp protocol
 //
-// We start `scp -t TARGET` on the machine, which answers each message with one
-// byte: 0 for yes, 1 or 2 and a line of text for no. The messages are
-// "Cmode size name" with the contents and a 0 byte after them, "Dmode 0 name" to
-// enter a folder and "E" to leave it. If TARGET is a folder, what is sent gets
-// its name inside of it, otherwise it becomes TARGET. OpenTofu's documentation
-// demands that program on the target, so that nothing else is tried.
+// We run `scp -t TARGET` on the machine. It answers each message with one byte: 0 for
+// success, and 1 or 2 with a line of text for an error. The messages are "Cmode size name",
+// followed by the contents and a 0 byte, "Dmode 0 name" to enter a directory, and "E" to
+// leave it. If TARGET is a directory, files are created in it under their names. Otherwise
+// a file becomes TARGET. OpenTofu's documentation requires scp on the target, so there is
+// no alternative.
 
 // A sender sends files to one `scp -t`.
 type sender struct {
@@ -30,7 +30,7 @@ type sender struct {
 	out *bufio.Reader
 }
 
-// scp runs `scp -t` on the machine with the given further flags and lets send send.
+// scp runs `scp -t` on the machine with further flags, and calls send.
 func (c *client) scp(ctx context.Context, flags, target string, send func(*sender) error) error {
 	stop := context.AfterFunc(ctx, func() { c.Client.Close() })
 	defer stop()
@@ -58,7 +58,7 @@ func (c *client) scp(ctx context.Context, flags, target string, send func(*sende
 		err = send(snd)
 	}
 	in.Close()
-	go func() { // unread answers would keep it from ending; ends with the session
+	go func() { // unread answers would keep scp from ending; the goroutine ends with the session
 		_, _ = io.Copy(io.Discard, snd.out)
 	}()
 	waited := waitFor(s, 10*time.Second)
@@ -71,14 +71,15 @@ func (c *client) scp(ctx context.Context, flags, target string, send func(*sende
 	return exitError(waited)
 }
 
-// waitFor waits for a session to end, but no longer than it may take.
+// waitFor waits for a session to end, up to a limit.
 func waitFor(s *ssh.Session, limit time.Duration) error {
 	timer := time.AfterFunc(limit, func() { s.Close() })
 	defer timer.Stop()
 	return s.Wait()
 }
 
-// scpError prefers what the machine said over how the conversation broke off.
+// scpError returns the machine's error message if there is one, and otherwise the error of
+// the connection.
 func scpError(err, waited error, stderr string) error {
 	var refused refusal
 	if errors.As(err, &refused) {
@@ -94,7 +95,7 @@ func scpError(err, waited error, stderr string) error {
 	return err
 }
 
-// A refusal is what the other side answered instead of yes.
+// A refusal is an error answer of scp.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
@@ -117,7 +118,7 @@ func (s *sender) answer() error {
 	return refusal(line)
 }
 
-// readLine reads to the end of the line, or as much as limit.
+// readLine reads a line, up to a maximum length.
 func readLine(r *bufio.Reader, limit int) (string, error) {
 	var line []byte
 	for len(line) < limit {
@@ -138,7 +139,7 @@ func (s *sender) send(format string, args ...any) error {
 	return s.answer()
 }
 
-// broken looks for the reason that the other side gave before it closed the pipe.
+// broken returns the error answer that scp sent before it closed the pipe, or err.
 func (s *sender) broken(err error) error {
 	var refused refusal
 	if said := s.answer(); errors.As(said, &refused) {
@@ -165,7 +166,7 @@ func (s *sender) file(mode fs.FileMode, name string, size int64, body io.Reader)
 	return s.send("\x00")
 }
 
-// path sends the contents of a file here.
+// path sends a local file.
 func (s *sender) path(name, path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -179,8 +180,8 @@ func (s *sender) path(name, path string) error {
 	return s.file(0o644, name, info.Size(), f)
 }
 
-// folder sends what is in a folder, following links. above are the resolved folders
-// that are being sent, so that a link to one of them is found.
+// folder sends the contents of a directory and follows symbolic links. above are the
+// resolved directories being sent, to detect links back to them.
 func (s *sender) folder(ctx context.Context, dir string, above []string) error {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -188,7 +189,7 @@ func (s *sender) folder(ctx context.Context, dir string, above []string) error {
 	}
 	for _, up := range above {
 		if up == real {
-			return fmt.Errorf("%s leads back into a folder that contains it", dir)
+			return fmt.Errorf("%s leads back into a directory that contains it", dir)
 		}
 	}
 	above = append(above[:len(above):len(above)], real)
@@ -211,7 +212,7 @@ func (s *sender) folder(ctx context.Context, dir string, above []string) error {
 		case info.Mode().IsRegular():
 			err = s.path(e.Name(), path)
 		default:
-			err = fmt.Errorf("%s is neither a file nor a folder", path)
+			err = fmt.Errorf("%s is neither a file nor a directory", path)
 		}
 		if err != nil {
 			return err
@@ -220,7 +221,7 @@ func (s *sender) folder(ctx context.Context, dir string, above []string) error {
 	return nil
 }
 
-// within makes a folder there, unless it exists, and sends into it.
+// within creates a remote directory, if it does not exist, and calls send for its contents.
 func (s *sender) within(name string, send func() error) error {
 	if strings.ContainsAny(name, "\n\r") {
 		return fmt.Errorf("the name %q cannot be sent by scp", name)

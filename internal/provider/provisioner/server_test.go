@@ -24,15 +24,15 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A server is a real SSH server on 127.0.0.1 that runs commands by /bin/sh in a
-// folder of its own and keeps what it was asked.
+// A server is a real SSH server on 127.0.0.1. It runs commands with /bin/sh in a directory
+// of its own and records the requests.
 type server struct {
 	t    *testing.T
 	home string
 	addr string
 	conf *ssh.ServerConfig
-	sink bool // scp is answered by goSink instead of the program
-	deaf bool // accepts connections and never says anything
+	sink bool // goSink handles scp instead of the program
+	deaf bool // accepts connections and never responds
 
 	mu       sync.Mutex
 	log      []string // "pty", "exec COMMAND", "forward HOST:PORT", "user NAME METHOD"
@@ -61,8 +61,8 @@ func newSigner(t *testing.T) (ssh.Signer, string) {
 	return signer, string(pem.EncodeToMemory(block))
 }
 
-// startServer starts a server that lets the user "tester" in by the password
-// "let me in" unless the options say otherwise.
+// startServer starts a server that accepts the user "tester" with the password "let me in",
+// unless the options say otherwise.
 func startServer(t *testing.T, host ssh.Signer, opts ...serverOption) *server {
 	t.Helper()
 	s := &server{t: t, home: t.TempDir(), groups: map[int]bool{}, open: map[net.Conn]bool{}}
@@ -118,14 +118,14 @@ func (s *server) note(format string, args ...any) {
 	s.log = append(s.log, fmt.Sprintf(format, args...))
 }
 
-// asked is what the server was asked so far.
+// asked returns the requests so far.
 func (s *server) asked() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.log...)
 }
 
-// running is the number of commands that have not ended.
+// running returns the number of commands that have not ended.
 func (s *server) running() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,11 +220,11 @@ func (s *server) session(nc ssh.NewChannel) {
 			}
 		}
 	}
-	if pid != 0 { // the client has gone: what it started is hung up, as sshd does with a terminal
+	if pid != 0 { // the client is gone: processes of a terminal get a hangup, as from sshd
 		s.mu.Lock()
 		if s.groups[pid] {
 			_ = syscall.Kill(-pid, syscall.SIGHUP)
-			_ = syscall.Kill(-pid, syscall.SIGTERM) // under nohup a hangup is ignored
+			_ = syscall.Kill(-pid, syscall.SIGTERM) // nohup ignores a hangup
 		}
 		s.mu.Unlock()
 	}
@@ -264,7 +264,7 @@ func exit(ch ssh.Channel, code int) {
 	ch.Close()
 }
 
-// goSink receives files by the protocol of scp, for machines without that program.
+// goSink receives files with the scp protocol, for machines without the scp program.
 func goSink(ch ssh.Channel, home, command string) int {
 	_, word, _ := strings.Cut(command, " -t ")
 	unquoted, _ := exec.Command("/bin/sh", "-c", "printf %s "+word).Output()

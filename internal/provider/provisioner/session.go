@@ -12,11 +12,11 @@ import (
 	"golang.org/x/crypto/ssh/agent"
 )
 
-// interruptGrace is how long a remote command may take to end after it was interrupted.
+// interruptGrace is the time that an interrupted remote command has to end.
 const interruptGrace = 2 * time.Second
 
-// run runs a command on the machine; a terminal is asked for where the platform
-// has one, so that what the command started is hung up with the session.
+// run runs a command on the machine. It requests a terminal if the platform has one, so
+// that the command's processes end with the session.
 func (c *client) run(ctx context.Context, command string, out, errs io.Writer) error {
 	stop := context.AfterFunc(ctx, func() { c.Client.Close() })
 	s, err := c.start(command, out, errs)
@@ -47,7 +47,7 @@ func (c *client) run(ctx context.Context, command string, out, errs io.Writer) e
 	return context.Cause(ctx)
 }
 
-// start asks for a command to be run.
+// start starts a command.
 func (c *client) start(command string, out, errs io.Writer) (_ *ssh.Session, err error) {
 	s, err := c.newSession()
 	if err != nil {
@@ -71,7 +71,7 @@ func (c *client) start(command string, out, errs io.Writer) (_ *ssh.Session, err
 	return s, s.Start(command)
 }
 
-// exitError puts into words what the library calls an ExitMissingError.
+// exitError explains an ExitMissingError of the library.
 func exitError(err error) error {
 	var missing *ssh.ExitMissingError
 	if errors.As(err, &missing) {
@@ -80,8 +80,8 @@ func exitError(err error) error {
 	return err
 }
 
-// quote makes one word of a path for the shell on the machine. A leading ~/ of a
-// unix path stays outside of the quotes, so that it means the home folder.
+// quote quotes a path for the shell on the machine. On Unix, a leading ~/ is not quoted, so
+// that it means the home directory.
 func (c connection) quote(path string) string {
 	if c.windows {
 		path = strings.ReplaceAll(path, `\`, "/")

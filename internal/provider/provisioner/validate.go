@@ -9,9 +9,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Validate checks what the schemas cannot say: which arguments go together and
-// which values make sense. It accepts values that are not known yet and checks
-// those parts no further. conn is cty.NilVal where there is no connection block.
+// Validate checks what the schemas cannot express: combinations of arguments, and their
+// values. It does not check unknown values. conn is cty.NilVal if there is no connection
+// block.
 func Validate(typ string, config, conn cty.Value) diag.List {
 	if Schema(typ) == nil {
 		return unknownType(typ)
@@ -32,7 +32,7 @@ func Validate(typ string, config, conn cty.Value) diag.List {
 	return ds
 }
 
-// unknownType tells what became of a provisioner that is not built in.
+// unknownType returns the error for a provisioner that is not built in.
 func unknownType(typ string) diag.List {
 	switch typ {
 	case "chef", "habitat", "puppet", "salt-masterless":
@@ -64,7 +64,7 @@ func validateRemoteExec(a attributes) diag.List {
 	for _, name := range []string{"inline", "script", "scripts"} {
 		v, ok := a.known(name)
 		if !ok {
-			return nil // it may turn out to be null
+			return nil // it may be null
 		}
 		if !v.IsNull() {
 			given++
@@ -152,7 +152,8 @@ func invalid(typ, attr, detail string) diag.List {
 	return diag.List{m}
 }
 
-// noNulls checks the elements of a list; where paths is set they must not be empty either.
+// noNulls checks that the elements of a list are not null. If paths is set, they must not
+// be "" either.
 func noNulls(typ string, a attributes, name string, paths bool) diag.List {
 	v, ok := a.known(name)
 	if !ok || v.IsNull() {

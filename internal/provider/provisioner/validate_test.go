@@ -82,7 +82,7 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
-// lockedKey was made for this test by ssh-keygen -N secret; it opens nothing.
+// lockedKey was created for this test with ssh-keygen -N secret. It is used nowhere else.
 const lockedKey = `-----BEGIN OPENSSH PRIVATE KEY-----
 b3BlbnNzaC1rZXktdjEAAAAACmFlczI1Ni1jdHIAAAAGYmNyeXB0AAAAGAAAABAUFqWnU6
 xPRZmpMlYxNYNRAAAAEAAAAAEAAAAzAAAAC3NzaC1lZDI1NTE5AAAAIM3cY1VcX7451zPA

@@ -10,8 +10,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Replan asks for a plan once more, with everything known that was not while
-// planning, and holds the answer to what was planned then.
+// Replan requests the plan again with values that were unknown during planning, and
+// compares the result with the first plan.
 func (sub *Subject) Replan(prior Object, config, was cty.Value) (Planned, diag.List) {
 	resp, ds := sub.Plan(prior, config)
 	if ds.HasErrors() || resp.Legacy {
@@ -23,14 +23,14 @@ func (sub *Subject) Replan(prior Object, config, was cty.Value) (Planned, diag.L
 	return resp, ds
 }
 
-// An Answer is what came of changing an object.
+// An Answer is the result of changing an object.
 type Answer struct {
-	Object      // what there is now; its value is null where nothing can be said of it
-	Failed bool // there were errors: the object may not be what was planned
+	Object      // the object after the change; the value is null if the result is not known
+	Failed bool // there were errors, so the object may differ from the plan
 }
 
-// Apply makes of the prior value, null for a new object, what is planned. The
-// value of the answer is wholly known and fits the schema.
+// Apply changes an object from prior, which is null for a new object, to planned. The value
+// of the answer is wholly known and conforms to the schema.
 func (sub *Subject) Apply(prior cty.Value, planned Object, config cty.Value) (Answer, diag.List) {
 	done := sub.x.call()
 	resp, ds := sub.prov.Apply(sub.ctx(), provider.ApplyRequest{Type: sub.Addr.Resource.Type, Prior: prior, Planned: planned.Value, Config: config, Private: planned.Private, Meta: sub.meta, PlannedIdentity: planned.Identity})
@@ -74,7 +74,7 @@ func (sub *Subject) conforms(v cty.Value) error {
 	return schema.AssertUsable(sub.Schema.Block, v, false)
 }
 
-// nullUnknowns puts null in the place of everything unknown.
+// nullUnknowns replaces all unknown values by null.
 func nullUnknowns(v cty.Value) cty.Value {
 	v, _ = cty.Transform(v, func(_ cty.Path, e cty.Value) (cty.Value, error) {
 		if !e.IsKnown() {
@@ -85,8 +85,8 @@ func nullUnknowns(v cty.Value) cty.Value {
 	return v
 }
 
-// Destroy ends an object. The value of the answer is null if the object was destroyed,
-// and cty.NilVal if the provider did not say.
+// Destroy destroys an object. The value of the answer is null if the object was destroyed.
+// It is cty.NilVal if the provider did not return a result.
 func (sub *Subject) Destroy(prior cty.Value, private []byte) (Answer, diag.List) {
 	done := sub.x.call()
 	resp, ds := sub.prov.Apply(sub.ctx(), provider.ApplyRequest{Type: sub.Addr.Resource.Type, Prior: prior, Planned: sub.Null(), Config: sub.Null(), Private: private, PlannedIdentity: cty.NilVal, Meta: cty.NilVal})

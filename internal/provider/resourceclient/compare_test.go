@@ -9,7 +9,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// val reads a value out of an expression.
+// val evaluates an expression.
 func val(t *testing.T, text string) cty.Value {
 	t.Helper()
 	x, ds := hclsyntax.ParseExpression([]byte(text), "t", hcl.InitialPos)
@@ -31,7 +31,7 @@ func thingSchema() *schema.Resource {
 	}}}
 }
 
-// obj is an object of thingSchema with what the text says.
+// obj returns an object of thingSchema. The text contains its attributes.
 func obj(t *testing.T, text string) cty.Value {
 	t.Helper()
 	s := thingSchema()

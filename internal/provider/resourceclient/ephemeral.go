@@ -17,8 +17,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// opened keeps an ephemeral resource instance open: it is renewed in the
-// background as the provider asks, until close.
+// opened is an open ephemeral resource instance. A goroutine renews it when the provider
+// asks, until close.
 type opened struct {
 	sub *Subject
 	at  *source.Range
@@ -30,22 +30,23 @@ type opened struct {
 	done    chan struct{}
 }
 
-// Waits tells that an ephemeral resource instance cannot be opened yet, and why.
+// Waits records that an ephemeral resource instance cannot be opened yet, and why.
 func (x *Client) Waits(a addr.Instance, why string) {
 	x.o.Observe.Send(event.Event{Kind: event.OpenDeferred, Object: addr.Object{Instance: a}, Text: why})
 }
 
-// An Opening is what plan and apply do in their own ways when an ephemeral
-// resource instance is opened.
+// An Opening contains the steps of opening an ephemeral resource instance that differ
+// between plan and apply.
 type Opening struct {
-	Before func([]eval.Outcome) // gets what came of preconditions
-	After  func([]eval.Outcome) // of postconditions
-	// Wait says whether a configuration without marks cannot be used yet.
+	Before func([]eval.Outcome) // receives the results of preconditions
+	After  func([]eval.Outcome) // receives the results of postconditions
+	// Wait reports whether opening must wait, because the configuration (without marks) is
+	// not known yet.
 	Wait func(config cty.Value, pc *eval.ProviderConfig) bool
 }
 
-// Open opens an ephemeral resource instance, which stays open until Close. Its
-// value carries the ephemeral mark, and is unknown if it has to wait.
+// Open opens an ephemeral resource instance, which stays open until Close. Its value has
+// the ephemeral mark. The value is unknown if opening has to wait.
 func (x *Client) Open(t *demand.Task, ev *eval.Evaluator, d *eval.Desired, how Opening) (cty.Value, diag.List) {
 	s, ds := d.Resource.Schema(t)
 	if ds.HasErrors() {
@@ -86,8 +87,7 @@ func (x *Client) Open(t *demand.Task, ev *eval.Evaluator, d *eval.Desired, how O
 	return out, append(ds, more...)
 }
 
-// Close closes what was opened, in the reverse order. Nothing may be opened
-// afterwards.
+// Close closes the open instances, in reverse order. Open must not be called afterwards.
 func (x *Client) Close() (ds diag.List) {
 	for _, o := range slices.Backward(x.opened) {
 		ds = append(ds, o.close()...)
@@ -96,8 +96,8 @@ func (x *Client) Close() (ds diag.List) {
 	return ds
 }
 
-// open opens the instance with a configuration without marks. What closing it has
-// to say is said at the given place. Calls about it wait for no slot.
+// open opens the instance with a configuration without marks. Messages about closing it
+// refer to at. Renewing and closing do not wait for a slot.
 func (sub *Subject) open(config cty.Value, at *source.Range) (*opened, cty.Value, diag.List) {
 	x, a, block := sub.x, sub.Addr, sub.Schema.Block
 	unknown := cty.UnknownVal(block.ImpliedType()).Mark(value.Ephemeral)
@@ -118,7 +118,7 @@ func (sub *Subject) open(config cty.Value, at *source.Range) (*opened, cty.Value
 		return nil, unknown, append(ds, diag.Errorf(diag.CodeProviderInconsistent, nil, "Provider produced invalid object", "The provider returned an invalid value for %s: %s. This is a bug in the provider, which should be reported in the provider's own issue tracker.", a, err)...)
 	}
 	o := &opened{sub: sub, at: at, private: resp.Private, stop: make(chan struct{}), done: make(chan struct{})}
-	go o.keep(resp.Renew) // owned by opened: close waits for it
+	go o.keep(resp.Renew) // o owns the goroutine: close waits for it
 	e.Kind = event.OpenDone
 	x.o.Observe.Send(e)
 	return o, WithSensitive(resp.Result, nil, sub.Schema).Mark(value.Ephemeral), ds
@@ -129,7 +129,7 @@ func (o *opened) tell(k event.Kind) {
 	o.sub.x.o.Observe.Send(event.Event{Kind: k, Object: addr.Object{Instance: o.sub.Addr}})
 }
 
-// keep renews until close.
+// keep renews the instance until close.
 func (o *opened) keep(at time.Time) {
 	defer close(o.done)
 	for !at.IsZero() {
@@ -159,7 +159,7 @@ func (o *opened) keep(at time.Time) {
 	}
 }
 
-// close ends the renewing and closes the instance. It returns what renewing and closing had to say.
+// close stops renewing and closes the instance. It returns the messages of both.
 func (o *opened) close() diag.List {
 	close(o.stop)
 	<-o.done

@@ -13,7 +13,7 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// ProviderFunction wraps a provider-defined function for use in expressions.
+// ProviderFunction returns a function of a provider for use in expressions.
 func ProviderFunction(ctx context.Context, prov provider.Provider, a addr.Provider, name string, configured bool) (function.Function, diag.List) {
 	ps, ds := prov.Schema(ctx)
 	if ds.HasErrors() {
@@ -63,8 +63,8 @@ func functionParam(p schema.Parameter) function.Parameter {
 	return function.Parameter{Name: p.Name, Type: p.Type, AllowNull: p.AllowNull, AllowUnknown: p.AllowUnknown, AllowDynamicType: true, Description: p.Description}
 }
 
-// UnknownFunction stands for a function of a provider that is not configured:
-// its result is unknown.
+// UnknownFunction returns a function with an unknown result, for a provider that is not
+// configured.
 func UnknownFunction() function.Function {
 	return function.New(&function.Spec{
 		VarParam: &function.Parameter{Name: "args", Type: cty.DynamicPseudoType, AllowNull: true, AllowUnknown: true, AllowDynamicType: true},

@@ -7,15 +7,15 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// IgnoreChanges puts prior values back into an instance's configuration at the
-// paths that its lifecycle.ignore_changes names.
+// IgnoreChanges replaces the values at the paths of lifecycle.ignore_changes in an
+// instance's configuration by the prior values.
 func IgnoreChanges(d *eval.Desired, s *schema.Resource, prior, config cty.Value) cty.Value {
 	life := d.Resource.Config().Lifecycle
 	return ignoreChanges(life.IgnoreChanges, life.IgnoreAll, prior, config, s)
 }
 
-// ignoreChanges puts prior values back into a configuration at the paths that
-// lifecycle.ignore_changes names, so that changes there are not seen.
+// ignoreChanges replaces the values at the paths in a configuration by the prior values, or
+// all of them if all is set.
 func ignoreChanges(paths []hcl.Traversal, all bool, prior, config cty.Value, s *schema.Resource) cty.Value {
 	if prior.IsNull() || config.IsNull() || !all && len(paths) == 0 {
 		return config
@@ -29,7 +29,7 @@ func ignoreChanges(paths []hcl.Traversal, all bool, prior, config cty.Value, s *
 	return config
 }
 
-// ignoreAll takes every argument that configuration could set from prior.
+// ignoreAll takes every argument that the configuration can set from prior.
 func ignoreAll(b *schema.Block, prior, config cty.Value) cty.Value {
 	vals := config.AsValueMap()
 	for name, v := range prior.AsValueMap() {
@@ -111,7 +111,7 @@ func withoutKey(m, key cty.Value) cty.Value {
 	return cty.MapVal(vals)
 }
 
-// ignoreKey handles one element of a map or list: set back, added or removed.
+// ignoreKey restores one element of a map or list: its value, its presence or its absence.
 func ignoreKey(key cty.Value, rest hcl.Traversal, prior, config cty.Value) cty.Value {
 	ty := config.Type()
 	switch {

@@ -12,8 +12,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// What an import answers has not been looked at when it is read, so it is then, though the
-// provider hands it back as it got it.
+// The result of an import is checked when it is read afterwards, even if the provider
+// returns it unchanged.
 func TestImportUnusable(t *testing.T) {
 	block := &schema.Block{Attributes: map[string]*schema.Attribute{
 		"id": {Type: cty.String, Computed: true}, "secret": {Type: cty.String, Optional: true, WriteOnly: true},

@@ -10,16 +10,16 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// An Object is an object of a managed resource, as its provider knows it.
+// An Object is an object of a managed resource, as its provider returned it.
 type Object struct {
-	Value    cty.Value // null if there is none; without marks
+	Value    cty.Value // without marks; null if there is no object
 	Private  []byte
 	Identity cty.Value     // cty.NilVal if there is none
-	Stored   *state.Object // what state holds of it; nil if nothing
-	Moved    bool          // it was an object of another type: the provider took it over
+	Stored   *state.Object // the object in state; nil if it is not in state
+	Moved    bool          // the provider converted it from an object of another type
 }
 
-// Sensitive is the paths that state says are sensitive.
+// Sensitive returns the sensitive paths in state.
 func (o Object) Sensitive() []cty.Path {
 	if o.Stored == nil {
 		return nil
@@ -27,8 +27,8 @@ func (o Object) Sensitive() []cty.Path {
 	return o.Stored.Sensitive
 }
 
-// Store makes what state holds of an object; the caller sets the fields that do
-// not come from the provider.
+// Store returns an object for state. The caller sets the fields that do not come from the
+// provider.
 func (sub *Subject) Store(o Object) (*state.Object, diag.List) {
 	obj, err := newObject(o, sub.Schema)
 	if err != nil {
@@ -53,8 +53,8 @@ func newObject(o Object, s *schema.Resource) (*state.Object, error) {
 	return obj, nil
 }
 
-// Marked is a value with what is sensitive in it marked: by paths, of which some
-// may lead nowhere, and by the schema.
+// Marked returns a value with its sensitive parts marked: those at the paths, and those in
+// the schema. Paths that do not exist are ignored.
 func (sub *Subject) Marked(v cty.Value, paths []cty.Path) cty.Value {
 	if v == cty.NilVal || v.IsNull() {
 		return v
@@ -62,11 +62,11 @@ func (sub *Subject) Marked(v cty.Value, paths []cty.Path) cty.Value {
 	return WithSensitive(v, Present(v, paths), sub.Schema)
 }
 
-// Called is what people know an object by.
+// Called is the name and value of the attribute that identifies an object to users.
 type Called struct{ Key, Value string }
 
-// Called is Identify for a value without marks, of which the given paths and what the
-// schema says are sensitive.
+// Called returns Identify for a value without marks. sensitive are its sensitive paths
+// besides those in the schema.
 func (sub *Subject) Called(v cty.Value, sensitive []cty.Path) Called {
 	if v == cty.NilVal || v.IsNull() || !v.IsKnown() {
 		return Called{}
@@ -83,8 +83,8 @@ func (sub *Subject) Called(v cty.Value, sensitive []cty.Path) Called {
 	return Called{key, text}
 }
 
-// Identify finds the name and value of the attribute that tells people which
-// object a value is; "" if none does that may be shown.
+// Identify returns the name and value of the attribute that identifies an object to users.
+// It returns "" if there is none, or if it is sensitive.
 func Identify(v cty.Value) (key, text string) {
 	if v == cty.NilVal || v.IsNull() || !v.IsKnown() {
 		return "", ""

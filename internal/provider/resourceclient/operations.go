@@ -8,8 +8,7 @@ import (
 	"github.com/terrace-iac/terrace/event"
 )
 
-// Operations are the running calls that change something. It may be used by many
-// goroutines at once.
+// Operations is the set of running calls that change objects. It may be used concurrently.
 type Operations struct {
 	observe event.Sink
 	now     func() time.Time
@@ -18,20 +17,21 @@ type Operations struct {
 	running map[*Operation]bool
 }
 
-// An Operation is one running call that changes something.
+// An Operation is a running call that changes an object.
 type Operation struct {
 	all   *Operations
 	event event.Event
 	start time.Time
-	beats int // heartbeats reported
+	beats int // number of reported heartbeats
 }
 
-// Operations prepares the telling of operations by the given clock.
+// Operations returns an empty set. It uses now as its clock.
 func (x *Client) Operations(now func() time.Time) *Operations {
 	return &Operations{observe: x.o.Observe, now: now, running: map[*Operation]bool{}}
 }
 
-// Begin tells that a change of an object begins, and what the object is called by now.
+// Begin reports the start of a change of an object. prior identifies the object before the
+// change.
 func (o *Operations) Begin(obj addr.Object, op event.Op, prior Called) *Operation {
 	run := &Operation{all: o, event: event.Event{Kind: event.ApplyStart, Object: obj, Op: op}, start: o.now()}
 	run.event.IDKey, run.event.IDValue = prior.Key, prior.Value
@@ -42,8 +42,8 @@ func (o *Operations) Begin(obj addr.Object, op event.Op, prior Called) *Operatio
 	return run
 }
 
-// End tells that the change has ended; now is what the object that is there now is called
-// by, nil if there is none.
+// End reports the end of the change. now identifies the object after it, and is nil if
+// there is no object.
 func (run *Operation) End(ok bool, now *Called) {
 	o := run.all
 	o.mu.Lock()
@@ -60,8 +60,8 @@ func (run *Operation) End(ok bool, now *Called) {
 	o.observe.Send(run.event)
 }
 
-// Beat reports every ten seconds that an operation still runs; it is to be
-// called more often than that.
+// Beat reports each running operation every ten seconds. It must be called more often than
+// that.
 func (o *Operations) Beat() {
 	var tell []event.Event
 	o.mu.Lock()

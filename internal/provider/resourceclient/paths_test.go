@@ -28,8 +28,8 @@ func texts(list []cty.Path) (out []string) {
 	return out
 }
 
-// SensitivePaths joins what is given with what the schema says, each once, and
-// BySchema tells them apart again.
+// SensitivePaths joins the given paths with those of the schema, without duplicates.
+// BySchema separates them again.
 func TestSensitivePaths(t *testing.T) {
 	s := &schema.Resource{Block: &schema.Block{Attributes: map[string]*schema.Attribute{
 		"a": {Type: cty.String, Optional: true, Sensitive: true}, "b": {Type: cty.String, Optional: true}, "c": {Type: cty.String, Optional: true, Sensitive: true},
@@ -65,7 +65,7 @@ func TestSamePaths(t *testing.T) {
 	}
 }
 
-// The time that a path takes grows by a logarithm alone.
+// The time per path grows logarithmically.
 func BenchmarkSamePaths(b *testing.B) {
 	for _, n := range []int{1_000, 10_000} {
 		list := make([]cty.Path, n)
@@ -82,7 +82,7 @@ func BenchmarkSamePaths(b *testing.B) {
 	}
 }
 
-// What an object is called by is what Identify says of the object with its marks.
+// Called returns the same as Identify for the object with its marks.
 func TestCalled(t *testing.T) {
 	for _, hidden := range []string{"", "id", "name"} {
 		attrs := map[string]*schema.Attribute{}

@@ -7,11 +7,10 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Planned is what a provider plans for an object.
+// Planned is a provider's plan for an object.
 type Planned = provider.PlanResponse
 
-// Plan asks for a plan that makes of the prior object what a configuration
-// without marks wants.
+// Plan requests the plan for changing the prior object to a configuration without marks.
 func (sub *Subject) Plan(prior Object, config cty.Value) (Planned, diag.List) {
 	s := sub.Schema
 	proposed := s.Block.ProposedNew(prior.Value, config)
@@ -39,8 +38,8 @@ func (sub *Subject) invalid(why string) diag.List {
 	return diag.Errorf(diag.CodeProviderInconsistent, nil, "Provider produced invalid plan", "Provider %q planned an invalid value for %s: %s.\n\nThis is a bug in the provider, which should be reported in the provider's own issue tracker.", sub.Of.Provider.String(), sub.Addr, why)
 }
 
-// PlanDelete asks for a plan of the object's end, if the provider wants to be
-// asked, and returns the private data for it.
+// PlanDelete requests the plan for destroying an object, if the provider supports it, and
+// returns the private data.
 func (sub *Subject) PlanDelete(now Object) (private []byte, ds diag.List) {
 	ps, ds := sub.prov.Schema(sub.x.ctx)
 	if ds.HasErrors() || !ps.Capabilities.PlanDestroy {
@@ -58,7 +57,8 @@ func (sub *Subject) PlanDelete(now Object) (private []byte, ds diag.List) {
 	return resp.Private, ds
 }
 
-// Replacing lists what the provider says forces a replacement and really changed.
+// Replacing returns the paths that require a replacement according to the provider and that
+// changed.
 func (sub *Subject) Replacing(resp Planned, prior cty.Value) []cty.Path {
 	var paths []cty.Path
 	for _, path := range resp.RequiresReplace {
@@ -69,8 +69,8 @@ func (sub *Subject) Replacing(resp Planned, prior cty.Value) []cty.Path {
 	return paths
 }
 
-// requiresReplace reports whether what a path names really changed; write-only
-// arguments cannot be compared and count as changed.
+// requiresReplace reports whether the value at a path changed. Write-only arguments cannot
+// be compared and count as changed.
 func requiresReplace(path cty.Path, prior, planned cty.Value, s *schema.Resource) bool {
 	if s.Block.HasWriteOnly() && underAny(path, s.Block.WriteOnlyPaths(planned)) {
 		return true
@@ -78,7 +78,8 @@ func requiresReplace(path cty.Path, prior, planned cty.Value, s *schema.Resource
 	before, errBefore := path.Apply(prior)
 	after, errAfter := path.Apply(planned)
 	if errBefore != nil && errAfter != nil {
-		// The path leads into something that is on neither side whole, such as an element of an unknown list.
+		// The path may lead into a value that is unknown or null in both, such as an
+		// element of an unknown list.
 		for len(path) > 1 {
 			path = path[:len(path)-1]
 			before, errBefore = path.Apply(prior)

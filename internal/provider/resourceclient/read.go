@@ -8,8 +8,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Read reads a data source with a configuration without marks that was validated, in
-// which the given paths are sensitive.
+// Read reads a data source with a validated configuration without marks. sensitive are the
+// sensitive paths in the configuration.
 func (sub *Subject) Read(config cty.Value, sensitive []cty.Path) (cty.Value, diag.List) {
 	a := sub.Addr
 	e := event.Event{Kind: event.ReadStart, Object: addr.Object{Instance: a}, Op: event.Read}

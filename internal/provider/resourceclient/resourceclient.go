@@ -1,11 +1,10 @@
-// Package resourceclient is what passes between Terrace and the running providers while
-// instances are planned, applied and checked: calls and their answers, values
-// with marks on the one side and without on the other, and the events that
-// report it.
+// Package resourceclient makes the calls to running providers while instances are planned,
+// applied and checked. It removes marks from values before a call, restores them on the
+// results, and sends the events.
 //
-// Main types: Client (schemas, configured providers and functions, for one run),
-// Subject (calls about one instance) and Object. The one rule: every answer is held
-// to the schema and to the protocol here, before anybody else sees it.
+// Main types: Client (schemas, configured providers and functions, for one run), Subject
+// (calls about one instance) and Object. The one rule: every response is checked against
+// the schema and the protocol in this package.
 package resourceclient
 
 import (
@@ -30,47 +29,47 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// Providers is what is asked of the running providers.
+// Providers is the set of running providers.
 type Providers interface {
 	Schema(context.Context, addr.Provider) (*schema.Provider, diag.List)
 	Any(context.Context, addr.Provider) (provider.Provider, diag.List)
 	Configured(context.Context, addr.ProviderConfig, cty.Value) (provider.Provider, diag.List)
 }
 
-// Options are what a client works with.
+// Options configures a client.
 type Options struct {
 	Providers   Providers
 	Observe     event.Sink
-	Parallelism int // how many calls may run at once; below 1: any number
+	Parallelism int // maximum number of concurrent calls; below 1: no maximum
 }
 
-// A Client is what plan, apply, validate and explain have in common around the
-// running providers: schemas, configurations and functions, with messages reported
-// once. It may be used by many tasks at once.
+// A Client contains what plan, apply, validate and explain share about running providers:
+// schemas, configurations and functions. It reports each message once. It may be used
+// concurrently.
 type Client struct {
 	ctx     context.Context
 	o       Options
-	slots   chan struct{} // bounds calls; nil: nothing does
-	failed  sync.Map      // addr.Provider without a schema to *atomic.Bool: its failure was reported
+	slots   chan struct{} // limits concurrent calls; nil: no limit
+	failed  sync.Map      // maps an addr.Provider without a schema to an *atomic.Bool: its failure was reported
 	schemas parallel.Cache[addr.Provider, asked]
 
-	digests sync.Map // *eval.ProviderConfig to state.Digest
+	digests sync.Map // maps an *eval.ProviderConfig to a state.Digest
 
 	mu     sync.Mutex
 	live   map[*eval.ProviderConfig]*demand.Cell[provider.Provider]
 	opened []*opened
 }
 
-// asked is what a provider answered when it was asked for its schema.
+// asked is the result of a request for a provider's schema.
 type asked struct {
 	schema *schema.Provider
 	ds     diag.List
 }
 
-// CodeInterrupted is the code of messages about calls that were given up.
+// CodeInterrupted is the code of messages about interrupted calls.
 const CodeInterrupted = provider.CodeInterrupted
 
-// New prepares a client; all its calls run under the context.
+// New returns a client. ctx is the context of all its calls.
 func New(ctx context.Context, o Options) *Client {
 	x := &Client{ctx: ctx, o: o, live: map[*eval.ProviderConfig]*demand.Cell[provider.Provider]{}}
 	if o.Parallelism > 0 {
@@ -79,7 +78,7 @@ func New(ctx context.Context, o Options) *Client {
 	return x
 }
 
-// call takes a slot for one provider call.
+// call waits for a slot for one provider call. done releases the slot.
 func (x *Client) call() (done func()) {
 	if x.slots == nil {
 		return func() {}
@@ -106,9 +105,9 @@ func (x *Client) Function(t *demand.Task, a addr.Provider, pc *eval.ProviderConf
 	return ProviderFunction(x.ctx, prov, a, name, pc != nil)
 }
 
-// Schema returns a provider's schema. A failure is reported to the first caller, and the
-// provider is not asked again by this client, which is one attempt: a provider that does not
-// start is waited for once.
+// Schema returns a provider's schema. A failure is reported to the first caller. The client
+// does not request the schema again, so that a provider that does not start delays a run
+// only once.
 func (x *Client) Schema(a addr.Provider) (*schema.Provider, diag.List) {
 	if _, failed := x.failed.Load(a); failed {
 		return nil, demand.Fail()
@@ -121,7 +120,7 @@ func (x *Client) Schema(a addr.Provider) (*schema.Provider, diag.List) {
 		return asked{ps, ds}, !ds.HasErrors()
 	})
 	if err != nil {
-		return nil, demand.Fail() // the operation was interrupted, which is reported once
+		return nil, demand.Fail() // the interruption is reported once, elsewhere
 	}
 	ps, ds := got.schema, got.ds
 	if reported, failed := x.failed.Load(a); failed {
@@ -129,7 +128,7 @@ func (x *Client) Schema(a addr.Provider) (*schema.Provider, diag.List) {
 			return nil, demand.Fail()
 		}
 		for _, m := range ds {
-			if !strings.Contains(m.Detail, a.Display()) { // in the provider's own words
+			if !strings.Contains(m.Detail, a.Display()) { // a message of the provider itself
 				m.Notes = append(m.Notes, diag.Note{Text: "The provider " + a.Display() + " says so."})
 			}
 		}
@@ -138,8 +137,7 @@ func (x *Client) Schema(a addr.Provider) (*schema.Provider, diag.List) {
 	return ps, nil
 }
 
-// Decode reads a stored object, with the provider's help only where its version
-// does not fit.
+// Decode decodes a stored object. It calls the provider only if the schema version differs.
 func (x *Client) Decode(a addr.Instance, o *state.Object, r *schema.Resource, pa addr.Provider) (cty.Value, diag.List) {
 	if o.SchemaVersion == r.Version {
 		if v, err := o.Decode(r.Block.ImpliedType()); err == nil {
@@ -155,9 +153,9 @@ func (x *Client) Decode(a addr.Instance, o *state.Object, r *schema.Resource, pa
 	return v, append(ds, more...)
 }
 
-// Configured returns the provider of a configuration, started and configured. A
-// failure is reported once, by the configuration's own cell. at is what asks, for
-// reports of cycles; nil: nothing in a file.
+// Configured returns the provider of a configuration, started and configured. The
+// configuration's cell reports a failure once. at is the range that needs the provider, for
+// messages about cycles; nil if there is none.
 func (x *Client) Configured(t *demand.Task, pc *eval.ProviderConfig, at *source.Range) (provider.Provider, diag.List) {
 	x.mu.Lock()
 	c := x.live[pc]
@@ -202,8 +200,9 @@ func (x *Client) configure(t *demand.Task, pc *eval.ProviderConfig) (provider.Pr
 	return prov, ds
 }
 
-// Digest stands for what a provider is configured with, whether it runs or not; zero where
-// that is not known as a whole. What is ephemeral is another each time, and does not count.
+// Digest returns the digest of a provider's configuration. The provider need not run. The
+// digest is zero if part of the configuration is unknown. Ephemeral values are not
+// included, because they differ in each run.
 func (x *Client) Digest(t *demand.Task, pc *eval.ProviderConfig) state.Digest {
 	if d, ok := x.digests.Load(pc); ok {
 		return d.(state.Digest)
@@ -230,7 +229,7 @@ func (x *Client) digest(pc *eval.ProviderConfig, v cty.Value) state.Digest {
 	return d
 }
 
-// Digests are those of the configurations that providers run with.
+// Digests returns the digests of the configurations of running providers.
 func (x *Client) Digests() map[addr.ProviderConfig]state.Digest {
 	out := map[addr.ProviderConfig]state.Digest{}
 	for pc, d := range x.digests.Range {
@@ -239,8 +238,8 @@ func (x *Client) Digests() map[addr.ProviderConfig]state.Digest {
 	return out
 }
 
-// Live lists the configurations that were asked for, each with the node whose
-// reads are those of the configuration. It must not run beside other calls.
+// Live yields the configurations that were requested, each with the node that contains the
+// reads of the configuration. It must not be called concurrently with other methods.
 func (x *Client) Live() iter.Seq2[*eval.ProviderConfig, *demand.Node] {
 	return func(yield func(*eval.ProviderConfig, *demand.Node) bool) {
 		for pc, cell := range x.live {

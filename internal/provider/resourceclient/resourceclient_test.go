@@ -14,7 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/schema"
 )
 
-// broken is a provider that has no schema.
+// broken is a provider without a schema.
 type broken struct {
 	plantest.Providers
 	asked atomic.Int32
@@ -25,8 +25,8 @@ func (b *broken) Schema(context.Context, addr.Provider) (*schema.Provider, diag.
 	return nil, diag.Errorf("", nil, "Told to fail", "Nothing to say.")
 }
 
-// A provider that cannot tell its schema is asked once, whoever asks, and one of
-// them tells, with the provider's name.
+// The schema of a provider is requested once, whatever the number of callers. If that
+// fails, one caller gets the message, with the provider's name.
 func TestSchemaFails(t *testing.T) {
 	b := &broken{Providers: plantest.New()}
 	sh := resourceclient.New(context.Background(), resourceclient.Options{Providers: b})

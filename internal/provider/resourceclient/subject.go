@@ -16,9 +16,8 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// A Subject is an instance that its provider is asked about. Every answer is held
-// to the schema and to the protocol before anybody sees it. It may be used by
-// many goroutines at once.
+// A Subject is an instance that provider calls are about. Every response is checked against
+// the schema and the protocol. It may be used concurrently.
 type Subject struct {
 	Addr   addr.Instance
 	Of     addr.ProviderConfig
@@ -26,34 +25,34 @@ type Subject struct {
 
 	x    *Client
 	prov provider.Provider
-	meta cty.Value // provider_meta of the module that the instance stands in, or cty.NilVal
+	meta cty.Value // provider_meta of the instance's module, or cty.NilVal
 }
 
-// Subject prepares calls about an instance of a type with the schema s to a
-// provider that Configured gave.
+// Subject returns the subject for an instance of a type with the schema s. prov is the
+// result of Configured.
 func (x *Client) Subject(ev *eval.Evaluator, a addr.Instance, of addr.ProviderConfig, s *schema.Resource, prov provider.Provider) *Subject {
 	meta := ev.ProviderMeta(a, of.Provider, func() (*schema.Provider, diag.List) { return prov.Schema(x.ctx) })
 	return &Subject{x: x, Addr: a, Of: of, Schema: s, prov: prov, meta: meta}
 }
 
-// ctx is the context of calls about the subject.
+// ctx returns the context of calls about the subject.
 func (sub *Subject) ctx() context.Context {
 	return provider.WithCaller(sub.x.ctx, provider.Caller{Config: sub.Of, Instance: sub.Addr})
 }
 
-// Null is the absence of an object of the subject's type.
+// Null returns the null value of the subject's type: no object.
 func (sub *Subject) Null() cty.Value { return cty.NullVal(sub.Schema.Block.ImpliedType()) }
 
-// None is the same as an Object.
+// None returns Null as an Object.
 func (sub *Subject) None() Object { return Object{Value: sub.Null()} }
 
-// Validate asks whether a configuration without marks is valid.
+// Validate validates a configuration without marks.
 func (sub *Subject) Validate(config cty.Value) diag.List {
 	defer sub.x.call()()
 	return sub.prov.ValidateResource(sub.ctx(), sub.Addr.Resource.Mode, sub.Addr.Resource.Type, config)
 }
 
-// Stored reads an object of state in the form of the current schema.
+// Stored converts an object in state to the current schema.
 func (sub *Subject) Stored(stored *state.Object) (Object, diag.List) {
 	o := Object{Stored: stored, Private: stored.Private}
 	v, ds := sub.upgrade(stored)
@@ -81,7 +80,7 @@ func (sub *Subject) Stored(stored *state.Object) (Object, diag.List) {
 	return o, ds
 }
 
-// upgrade asks the provider for stored attributes in the form of its schema.
+// upgrade requests the conversion of stored attributes to the provider's schema.
 func (sub *Subject) upgrade(stored *state.Object) (cty.Value, diag.List) {
 	s, a := sub.Schema, sub.Addr
 	if stored.SchemaVersion > s.Version {
@@ -99,8 +98,8 @@ func (sub *Subject) upgrade(stored *state.Object) (cty.Value, diag.List) {
 	return v, ds
 }
 
-// TakeOver asks the provider to make an object of the subject's type out of one
-// of another type, and maybe of another provider.
+// TakeOver requests the conversion of an object of another type, and possibly of another
+// provider, to the subject's type.
 func (sub *Subject) TakeOver(from addr.Instance, of addr.Provider, stored *state.Object) (Object, diag.List) {
 	done := sub.x.call()
 	resp, ds := sub.prov.Move(sub.ctx(), provider.MoveRequest{
@@ -117,7 +116,8 @@ func (sub *Subject) TakeOver(from addr.Instance, of addr.Provider, stored *state
 	return Object{Value: resp.State, Private: resp.Private, Identity: resp.Identity, Stored: stored, Moved: true}, ds
 }
 
-// Refresh asks what an object is like now; its value is null if it does not exist any more.
+// Refresh reads the current state of an object. The value is null if the object does not
+// exist any more.
 func (sub *Subject) Refresh(old Object, deposed addr.DeposedKey) (Object, diag.List) {
 	called := sub.Called(old.Value, old.Sensitive())
 	e := event.Event{Kind: event.RefreshStart, Object: addr.Object{Instance: sub.Addr, Deposed: deposed}, IDKey: called.Key, IDValue: called.Value}
@@ -137,7 +137,7 @@ func (sub *Subject) Refresh(old Object, deposed addr.DeposedKey) (Object, diag.L
 	if gone {
 		return sub.None(), ds
 	}
-	if old.Stored != nil && value.Identical(resp.State, old.Value) { // which was looked at when it was read from state
+	if old.Stored != nil && value.Identical(resp.State, old.Value) { // it was checked when it was read from state
 		return Object{Value: resp.State, Private: resp.Private, Identity: resp.Identity}, ds
 	}
 	if err := schema.AssertUsable(sub.Schema.Block, resp.State, true); err != nil {
@@ -146,8 +146,8 @@ func (sub *Subject) Refresh(old Object, deposed addr.DeposedKey) (Object, diag.L
 	return Object{Value: sub.Schema.Block.StripWriteOnly(resp.State), Private: resp.Private, Identity: resp.Identity}, ds
 }
 
-// Keep makes what state is to hold of a refreshed object; changed says whether
-// that differs from what it holds.
+// Keep returns the object to store in state after a refresh. changed reports whether it
+// differs from the stored one.
 func (sub *Subject) Keep(old, now Object) (kept *state.Object, changed bool, ds diag.List) {
 	if now.Value.IsNull() {
 		return nil, true, nil
@@ -175,8 +175,7 @@ func sameIdentity(a, b cty.Value) bool {
 	return value.Same(a, b)
 }
 
-// Import asks the provider for an existing object, by id or by identity, and
-// reads it.
+// Import imports an existing object by ID or identity, and reads it.
 func (sub *Subject) Import(id string, identity cty.Value) (Object, diag.List) {
 	a := sub.Addr
 	e := event.Event{Kind: event.ImportStart, Object: addr.Object{Instance: a}}

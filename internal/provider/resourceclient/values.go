@@ -17,7 +17,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// SensitivePaths joins given paths with those that the schema of a value names.
+// SensitivePaths joins the given paths with the sensitive paths of a value according to its
+// schema.
 func SensitivePaths(s *schema.Resource, v cty.Value, given []cty.Path) []cty.Path {
 	if !s.Block.HasSensitive() {
 		return given
@@ -25,13 +26,13 @@ func SensitivePaths(s *schema.Resource, v cty.Value, given []cty.Path) []cty.Pat
 	return sortedPaths(append(slices.Clone(given), s.Block.SensitivePaths(v)...))
 }
 
-// sortedPaths sorts a list of paths in place and takes out what is there twice.
+// sortedPaths sorts paths in place and removes duplicates.
 func sortedPaths(list []cty.Path) []cty.Path {
 	state.SortPaths(list)
 	return slices.CompactFunc(list, cty.Path.Equals)
 }
 
-// BySchema is what SensitivePaths added to the given paths.
+// BySchema returns the paths that SensitivePaths added to the given paths.
 func BySchema(all, given []cty.Path) []cty.Path {
 	given = sortedPaths(slices.Clone(given))
 	var out []cty.Path
@@ -45,9 +46,8 @@ func BySchema(all, given []cty.Path) []cty.Path {
 	return out
 }
 
-// ConfigValue evaluates an instance's configuration and takes the marks off:
-// sensitive paths are returned; an ephemeral value is an error outside
-// write-only attributes.
+// ConfigValue evaluates an instance's configuration and removes the marks. It returns the
+// sensitive paths. An ephemeral value outside of write-only attributes is an error.
 func ConfigValue(t *demand.Task, d *eval.Desired, s *schema.Resource) (plain cty.Value, sensitive []cty.Path, ds diag.List) {
 	v, ds := d.Config(t, s)
 	if ds.HasErrors() {
@@ -78,10 +78,11 @@ func ConfigValue(t *demand.Task, d *eval.Desired, s *schema.Resource) (plain cty
 	return plain, sensitive, ds
 }
 
-// CodeDeprecated is the code of warnings that an argument is derived from something deprecated.
+// CodeDeprecated is the code of warnings about values derived from something deprecated.
 const CodeDeprecated = diag.CodeEvalDeprecatedSource
 
-// deprecations warns of what is deprecated and used here: outputs of modules, resources and their parts.
+// deprecations warns about deprecated outputs of modules, resources and attributes that a
+// value is derived from.
 func deprecations(v cty.Value) diag.List {
 	var ds diag.List
 	plain, _ := v.Unmark()
@@ -95,12 +96,12 @@ func deprecations(v cty.Value) diag.List {
 	return ds
 }
 
-// MarkSensitive marks the given paths alone, which are known to lead somewhere.
+// MarkSensitive marks the given paths, which must exist in the value.
 func MarkSensitive(v cty.Value, paths []cty.Path) cty.Value {
 	return value.MarkPaths(v, value.Sensitive, paths...)
 }
 
-// Plain takes all marks off a value and tells whether anything in it is sensitive, or
+// Plain removes all marks from a value. sensitive reports whether a part is sensitive, or
 // came from a sensitive output of another unit.
 func Plain(v cty.Value) (plain cty.Value, sensitive bool) {
 	sensitive = value.ContainsSecret(v)
@@ -119,7 +120,7 @@ func underAny(p cty.Path, roots []cty.Path) bool {
 
 func attrName(p cty.Path) string { return strings.TrimPrefix(value.PathString(p), ".") }
 
-// Present keeps the paths that lead somewhere in a value.
+// Present returns the paths that exist in a value.
 func Present(v cty.Value, paths []cty.Path) []cty.Path {
 	var out []cty.Path
 	for _, path := range paths {
@@ -130,7 +131,7 @@ func Present(v cty.Value, paths []cty.Path) []cty.Path {
 	return out
 }
 
-// SamePaths reports whether two lists hold the same paths.
+// SamePaths reports whether two lists contain the same paths.
 func SamePaths(a, b []cty.Path) bool {
 	if len(a) != len(b) || slices.EqualFunc(a, b, cty.Path.Equals) {
 		return len(a) == len(b)
@@ -138,8 +139,8 @@ func SamePaths(a, b []cty.Path) bool {
 	return slices.EqualFunc(sortedPaths(slices.Clone(a)), sortedPaths(slices.Clone(b)), cty.Path.Equals)
 }
 
-// WithSensitive marks what is sensitive in a value that came from state or a
-// provider, without marks of its own: the given paths and those of the schema.
+// WithSensitive marks the sensitive parts of an unmarked value from state or from a
+// provider: those at the given paths, and those in the schema.
 func WithSensitive(v cty.Value, paths []cty.Path, s *schema.Resource) cty.Value {
 	if s.Block.HasSensitive() {
 		paths = slices.Concat(paths, s.Block.SensitivePaths(v))
@@ -147,8 +148,8 @@ func WithSensitive(v cty.Value, paths []cty.Path, s *schema.Resource) cty.Value 
 	return value.MarkPaths(v, value.Sensitive, paths...)
 }
 
-// Blame sets the place of messages about an instance: the argument that a path
-// names, or the block.
+// Blame sets the range of messages about an instance: the argument at the message's path,
+// or else the block.
 func Blame(d *eval.Desired, s *schema.Resource, ds diag.List) diag.List {
 	if len(ds) == 0 {
 		return ds
@@ -162,8 +163,8 @@ func Blame(d *eval.Desired, s *schema.Resource, ds diag.List) diag.List {
 	return ds
 }
 
-// conceal keeps the configuration of a backend out of the excerpt of a message: the place
-// is named in words.
+// conceal removes the source excerpt from a message about the configuration of a backend.
+// The message contains the location in words instead.
 func conceal(d *eval.Desired, m *diag.Message) {
 	cfg := d.Resource.Config()
 	if cfg.Addr.Type != "terraform_remote_state" || len(m.Attr) == 0 || m.Attr[0] != (cty.GetAttrStep{Name: "config"}) {
@@ -188,8 +189,8 @@ func placeOf(d *eval.Desired, s *schema.Resource, path cty.Path) *source.Range {
 	return &d.Resource.Config().At
 }
 
-// within is the place of what a path leads to inside of an argument that is written as an
-// object, otherwise at.
+// within returns the range of the value at a path inside of an argument that is written as
+// an object, or else at.
 func within(body hcl.Body, path cty.Path, at source.Range) source.Range {
 	first, ok := path[0].(cty.GetAttrStep)
 	if !ok {

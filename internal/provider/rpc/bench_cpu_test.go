@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// cpuTimes is the processor time that this process has taken so far, and that of
-// its children. Where there is no /proc it is 0.
+// cpuTimes returns the processor time of this process so far, and that of its children. It
+// returns 0 without /proc.
 func cpuTimes() (own, children time.Duration) {
 	tasks, _ := filepath.Glob("/proc/self/task/*/children")
 	for _, task := range tasks {
@@ -25,14 +25,14 @@ func cpuTimes() (own, children time.Duration) {
 	return cpuTime("self"), children
 }
 
-// cpuTime is the processor time of a process, user and system. Source: proc_pid_stat(5);
-// a tick is a hundredth of a second on every system that has the file.
+// cpuTime returns the user and system time of a process. Source: proc_pid_stat(5). A tick
+// is a hundredth of a second on every system with this file.
 func cpuTime(pid string) time.Duration {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%s/stat", pid))
 	if err != nil {
 		return 0
 	}
-	_, rest, _ := strings.Cut(string(stat), ") ") // the name of the program stands before
+	_, rest, _ := strings.Cut(string(stat), ") ") // skips the name of the program
 	fields := strings.Fields(rest)
 	if len(fields) < 13 {
 		return 0

@@ -22,12 +22,11 @@ import (
 	"google.golang.org/grpc"
 )
 
-// The benchmarks make the calls that an operation makes for each of 2,000
-// resources, ten at a time: our client, and a bare one, which has its requests
-// ready and looks at nothing in the answers, and keeps the plugin from logging as
-// our client does. The bare one is the floor below which no caller can come. The
-// client of this package should take at most 1.3 times as long. Besides the time
-// they tell the processor time of the caller (own) and of the plugin.
+// The benchmarks make the calls of an operation on 2,000 resources, ten at a time, with our
+// client and with a bare one. The bare client has prepared requests and ignores the
+// responses. It turns the plugin's logging off like our client. It is the lower bound for
+// any caller: our client should take at most 1.3 times as long. The results include the
+// processor time of the caller (own) and of the plugin.
 //
 //	TERRACE_TEST_PROVIDER_TIME=... go test -run - -bench 'Bare|Client' -count 5
 
@@ -105,7 +104,7 @@ func BenchmarkBareTest(b *testing.B) {
 	benchBare(b, cmd, 6, res, testSample, coerce(b, schemaOf(b, p).Config, vals{}))
 }
 
-// A sample is the resource that is benchmarked.
+// A sample is the benchmarked resource.
 type sample struct {
 	typ    string
 	config vals
@@ -176,7 +175,7 @@ func storedJSON(b *testing.B, v cty.Value) []byte {
 	return out
 }
 
-// bareClient hands out the connection of go-plugin.
+// bareClient returns the connection of go-plugin.
 type bareClient struct{ plugin.NetRPCUnsupportedPlugin }
 
 func (bareClient) GRPCServer(*plugin.GRPCBroker, *grpc.Server) error { return nil }
@@ -185,7 +184,7 @@ func (bareClient) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, cc *grpc.C
 	return cc, nil
 }
 
-// connect starts a plugin as go-plugin does it, and returns how to call it.
+// connect starts a plugin with go-plugin and returns a function that makes calls.
 func connect(b *testing.B, cmd *exec.Cmd, protocol int) (call func(name string, req, resp any) error) {
 	b.Helper()
 	client := plugin.NewClient(&plugin.ClientConfig{

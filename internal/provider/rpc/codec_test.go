@@ -12,7 +12,7 @@ import (
 	"github.com/zclconf/go-cty/cty/msgpack"
 )
 
-// TestCodec holds the codec to cty's own functions, byte by byte and value by value.
+// TestCodec compares the codec with cty's own functions.
 func TestCodec(t *testing.T) {
 	str, num := cty.StringVal, cty.NumberIntVal
 	nested := cty.Object(map[string]cty.Type{"x": cty.List(cty.String), "y": cty.Set(cty.Number)})
@@ -43,7 +43,7 @@ func TestCodec(t *testing.T) {
 		{cty.NullVal(nested), nested}, {cty.UnknownVal(nested), nested}, {cty.ObjectVal(many), cty.ObjectVal(many).Type()},
 		{cty.ObjectVal(map[string]cty.Value{"x": cty.ListVal([]cty.Value{str("a")}), "y": cty.NullVal(cty.Set(cty.Number))}), nested},
 		{cty.ObjectVal(map[string]cty.Value{"any": str("a")}), cty.Object(map[string]cty.Type{"any": cty.DynamicPseudoType})},
-		// not conforming: converted or refused
+		// not conforming: converted or an error
 		{num(5), cty.String}, {str("x"), cty.Number}, {cty.EmptyObjectVal, nested}, {cty.TupleVal([]cty.Value{str("x")}), cty.List(cty.String)}, {cty.NullVal(cty.DynamicPseudoType), cty.String}, {cty.DynamicVal, nested},
 		{cty.ObjectVal(map[string]cty.Value{"x": str("a"), "z": str("a")}), nested}, {cty.NullVal(cty.Object(map[string]cty.Type{"p": cty.String, "q": cty.String})), nested},
 		{cty.ObjectVal(map[string]cty.Value{"x": cty.NullVal(cty.DynamicPseudoType), "y": cty.NullVal(cty.Set(cty.Number))}), nested},
@@ -72,7 +72,7 @@ func TestCodec(t *testing.T) {
 	}
 }
 
-// TestCodecReads reads what we would not write ourselves.
+// TestCodecReads decodes encodings that Terrace does not produce.
 func TestCodecReads(t *testing.T) {
 	obj := cty.Object(map[string]cty.Type{"a": cty.Number, "b": cty.String})
 	for _, tt := range []struct {
@@ -96,8 +96,8 @@ func TestCodecReads(t *testing.T) {
 	}
 }
 
-// The codec and cty's own functions on an object as real ones are: twenty
-// attributes, most of them null.
+// Compares the codec with cty's own functions on a typical object: twenty attributes, most
+// of them null.
 func BenchmarkCodec(b *testing.B) {
 	obj := make(map[string]cty.Value, 20)
 	for _, c := range "abcdefghijklmnopqrst" {

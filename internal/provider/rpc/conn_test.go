@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// A stuck connection answers when it is released.
+// stuck is a connection whose calls return when it is released.
 type stuck struct {
 	grpc.ClientConnInterface
 	answer chan struct{}
@@ -19,7 +19,8 @@ func (s stuck) Invoke(context.Context, string, any, any, ...grpc.CallOption) err
 	return nil
 }
 
-// A call that takes long is reported by its name, but for those whose progress others tell.
+// A slow call is reported by its name, except for calls whose progress is reported
+// otherwise.
 func TestSlowCalls(t *testing.T) {
 	reported := make(chan string, 2)
 	s := stuck{answer: make(chan struct{})}

@@ -17,8 +17,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// within fails a test that takes too long, on the slowest machine: nothing here may
-// wait for a timeout of anything but the test's own.
+// within fails the test if do takes too long. The limit is generous for slow machines; no
+// code under test may wait for a timeout of its own.
 func within(t *testing.T, do func()) {
 	t.Helper()
 	const d = time.Minute
@@ -80,8 +80,8 @@ func TestStartFails(t *testing.T) {
 	}
 }
 
-// A plugin runs without TLS where nobody else can enter the folder of its socket, and
-// with TLS otherwise: the second start of one that needs it does not try again without.
+// A plugin runs without TLS if only our user can enter the directory of its socket, and
+// otherwise with TLS. The second start of a plugin that needs TLS uses it immediately.
 func TestStartSecured(t *testing.T) {
 	for _, tt := range []struct {
 		misbehave string
@@ -136,7 +136,7 @@ func TestStartOfNoProgram(t *testing.T) {
 	}
 }
 
-// A start that is given up is no failure of the plugin.
+// An interrupted start is not a failure of the plugin.
 func TestStartInterrupted(t *testing.T) {
 	for _, d := range []time.Duration{0, 200 * time.Millisecond} {
 		ctx, cancel := context.WithTimeout(context.Background(), d)
@@ -148,7 +148,7 @@ func TestStartInterrupted(t *testing.T) {
 	}
 }
 
-// A grandchild that holds the output open does not keep Close waiting.
+// A grandchild that keeps the output open does not delay Close.
 func TestCloseWithGrandchild(t *testing.T) {
 	p := launch(t, options(t, 6, "TEST_MISBEHAVE=fork"))
 	schemaOf(t, p)
@@ -195,7 +195,7 @@ func TestCrash(t *testing.T) {
 						wantError(t, p.Configure(context.Background(), v), rpc.CodeCrash, append(tt.words, "take its configuration")...)
 					}
 					start := time.Now()
-					for range 100 { // all later calls fail at once, and say that they did not get there
+					for range 100 { // all later calls fail immediately, as calls that did not reach the plugin
 						_, _, ds := o.plan(o.null(), config)
 						wantError(t, ds, provider.CodeUnasked)
 					}
@@ -209,7 +209,7 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// A crash ends every call that is under way.
+// A crash ends every running call.
 func TestCrashDuringOthers(t *testing.T) {
 	p := launch(t, options(t, 5))
 	record := filepath.Join(t.TempDir(), "record")
@@ -234,7 +234,7 @@ func TestCrashDuringOthers(t *testing.T) {
 	})
 }
 
-// A call that hangs ends with its context; so does Close.
+// A call that hangs ends with its context, and so does Close.
 func TestHang(t *testing.T) {
 	p := launch(t, options(t, 6))
 	o := managed(t, p, "test_object")
@@ -250,7 +250,7 @@ func TestHang(t *testing.T) {
 			_, ds := p.Plan(context.Background(), provider.PlanRequest{Type: o.typ, Prior: o.null(), Config: c, Proposed: c})
 			wantError(t, ds, rpc.CodeClosed)
 		}()
-		time.Sleep(100 * time.Millisecond) // most often it is under way then; it ends alike if not
+		time.Sleep(100 * time.Millisecond) // usually the call is running by now; the result is the same if it is not
 		_ = p.Close()
 		<-done
 	})
@@ -285,7 +285,7 @@ func TestSchemaNonsense(t *testing.T) {
 		"schema-garbage": {"the schema of test_object cannot be used"},
 		"schema-invalid": {"the schema of test_object cannot be used", "in the attribute id", "type"},
 	} {
-		t.Run(what, func(t *testing.T) { // one type cannot be used, the others can
+		t.Run(what, func(t *testing.T) { // one type is invalid, and the others work
 			t.Parallel()
 			p := launch(t, options(t, 6, "TEST_MISBEHAVE="+what))
 			s := schemaOf(t, p)
@@ -339,7 +339,7 @@ func TestWithoutTLS(t *testing.T) {
 	managed(t, launch(t, o), "test_object").create(vals{"name": str("n")})
 }
 
-// The program is asked for its schema once, or as often as it wants to be asked.
+// The schema is requested once per program, or each time if the plugin requires that.
 func TestSchemaCache(t *testing.T) {
 	for _, protocol := range []int{5, 6} {
 		o := options(t, protocol)
@@ -355,7 +355,7 @@ func TestSchemaCache(t *testing.T) {
 			t.Errorf("protocol %d: other arguments have the same schema", protocol)
 		}
 
-		// A program of the same name is the same, wherever it lies.
+		// A program of the same name is the same program, whatever its path.
 		o.Args, o.Name = nil, "the test provider"
 		first = schemaOf(t, launch(t, o))
 		link := filepath.Join(t.TempDir(), "copy")

@@ -17,12 +17,12 @@ import (
 	"github.com/terrace-iac/terrace/internal/provider/testprovider"
 )
 
-// TestLauncher is no test: it is what TestProviderEndsWithUs kills.
+// TestLauncher is not a test: it is the process that TestProviderEndsWithUs kills.
 func TestLauncher(t *testing.T) {
 	if os.Getenv("TEST_LAUNCHER") == "" {
 		t.Skip("only as a child of TestProviderEndsWithUs")
 	}
-	// A plugin that has nothing to say does not notice that nobody listens.
+	// A plugin without output does not notice that its reader has ended.
 	launch(t, rpc.Options{
 		Addr: testprovider.Addr, Path: "/bin/sh", Args: []string{"-c", "echo '1|6|unix|/nowhere|grpc'; exec sleep 600"},
 		Env: []string{"PATH=" + os.Getenv("PATH")}, Dir: t.TempDir(), DisableTLS: true,
@@ -31,7 +31,7 @@ func TestLauncher(t *testing.T) {
 	time.Sleep(10 * time.Minute)
 }
 
-// A plugin does not outlive a program that is killed.
+// A plugin ends when its parent process is killed.
 func TestProviderEndsWithUs(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -49,7 +49,7 @@ func TestProviderEndsWithUs(t *testing.T) {
 	lines := bufio.NewScanner(out)
 	for lines.Scan() && lines.Text() != "launched" {
 	}
-	time.Sleep(300 * time.Millisecond) // a thread that ends too early ends the plugin with it
+	time.Sleep(300 * time.Millisecond) // if a thread ends too early, the plugin ends with it
 	plugins := childrenOf(t, cmd.Process.Pid)
 	if len(plugins) != 1 {
 		t.Errorf("the program has the children %v, want one", plugins)
@@ -67,7 +67,7 @@ func TestProviderEndsWithUs(t *testing.T) {
 	}
 }
 
-// stat is the state of a process and its parent.
+// stat returns the state of a process and its parent.
 func stat(pid string) (state, parent string) {
 	b, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
 	i := strings.LastIndexByte(string(b), ')')

@@ -10,8 +10,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/provider/rpc"
 )
 
-// A system without room for one more open file is a message. The limit is set in a process
-// of its own.
+// Reaching the limit of open files is reported as a message. The test sets the limit in a
+// separate process.
 func TestStartWithoutFiles(t *testing.T) {
 	const inside = "TEST_WITHOUT_FILES"
 	o := options(t, 6)

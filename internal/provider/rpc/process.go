@@ -205,7 +205,7 @@ func (f firstLine) Read(b []byte) (int, error) {
 	return 0, io.EOF
 }
 
-var errNotPrivate = errors.New("it does not listen in the folder that it was given, and was asked to run without TLS")
+var errNotPrivate = errors.New("it does not listen in the directory that it was given, and was asked to run without TLS")
 
 var errNoLine = errors.New("it ended its output without the first line of a provider plugin")
 

@@ -8,7 +8,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/sys"
 )
 
-// A process that is killed before its start, as by an interrupt, ends with the start.
+// A process that is killed before its start, as by an interrupt, ends after the start.
 func TestKilledBeforeStart(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/provider/rpc"
 )
 
-// BenchmarkStart starts and ends a plugin, one with TLS and one whose socket lies in a folder
-// of ours; cpu-ms/op is the processor time of both sides.
+// BenchmarkStart starts and ends a plugin, with TLS and with a socket in our directory.
+// cpu-ms/op is the processor time of both processes.
 func BenchmarkStart(b *testing.B) {
 	for _, tt := range []struct {
 		name      string

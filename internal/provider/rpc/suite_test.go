@@ -19,7 +19,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// TestMain makes the test binary the test provider where a test starts it as such.
+// TestMain runs the test provider if a test starts the test binary as a plugin.
 func TestMain(m *testing.M) {
 	if os.Getenv("TEST_PROVIDER") != "" {
 		testprovider.Main(testprovider.Protocol())
@@ -78,7 +78,7 @@ func coerce(t testing.TB, b *schema.Block, v vals) cty.Value {
 
 func str(s string) cty.Value { return cty.StringVal(s) }
 
-// object is a managed type under test.
+// object is a managed type that is tested.
 type object struct {
 	t   testing.TB
 	p   provider.Provider
@@ -104,7 +104,7 @@ func (o object) plan(prior cty.Value, config vals) (provider.PlanRequest, provid
 	return req, resp, ds
 }
 
-// apply plans and applies; errors of the plan end the test.
+// apply plans and applies. An error of the plan ends the test.
 func (o object) apply(prior cty.Value, config vals) (provider.ApplyResponse, diag.List) {
 	o.t.Helper()
 	req, plan, ds := o.plan(prior, config)
@@ -132,7 +132,7 @@ func noErrors(t *testing.T, ds diag.List) {
 	}
 }
 
-// wantError checks that there is one error and that it says what it should.
+// wantError checks that there is exactly one error, with the code and the words.
 func wantError(t *testing.T, ds diag.List, code string, words ...string) {
 	t.Helper()
 	errs := ds.Errors()
@@ -150,7 +150,7 @@ func wantError(t *testing.T, ds diag.List, code string, words ...string) {
 	}
 }
 
-// The suite runs with both protocols, over a child process and attached.
+// TestSuite runs with both protocols, with a child process and with an attached plugin.
 func TestSuite(t *testing.T) {
 	for _, protocol := range []int{5, 6} {
 		t.Run(fmt.Sprintf("protocol %d", protocol), func(t *testing.T) {
@@ -466,7 +466,7 @@ func testFunctions(t *testing.T, p provider.Provider) {
 	}
 }
 
-// testNonsense asks for answers that break the protocol.
+// testNonsense makes calls whose responses violate the protocol.
 func testNonsense(t *testing.T, p provider.Provider) {
 	o := managed(t, p, "test_object")
 	state := o.create(vals{"name": str("n")}).State

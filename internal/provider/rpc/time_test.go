@@ -11,7 +11,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// timeProvider starts the real hashicorp/time provider, of protocol 5.
+// timeProvider starts the real hashicorp/time provider, with protocol 5.
 func timeProvider(t testing.TB, cache *rpc.SchemaCache) provider.Provider {
 	t.Helper()
 	path := os.Getenv("TERRACE_TEST_PROVIDER_TIME")

@@ -17,8 +17,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Every call of protocol 5 is one of protocol 6 by another name or the same, with
-// the same messages.
+// Every call of protocol 5 has a call of protocol 6 with the same messages, under the same
+// or another name.
 func TestMethodNames(t *testing.T) {
 	six := pb6.File_pb6_terrace_provider6_proto.Services().ByName("Provider").Methods()
 	five := pb5.File_pb5_terrace_provider5_proto.Services().ByName("Provider").Methods()
@@ -48,8 +48,8 @@ func TestMethodNames(t *testing.T) {
 	}
 }
 
-// A schema of protocol 5 has the same fields as one of protocol 6, but for nested
-// attributes: what is read from one is what is read from the other.
+// Schemas of both protocols have the same fields, except nested attributes, and decode to
+// the same schema.
 func TestSchemaOfBothProtocols(t *testing.T) {
 	fill := func(m proto.Message) {
 		fields := m.ProtoReflect().Descriptor().Fields()
@@ -126,7 +126,7 @@ func TestDecodeSchemaRefuses(t *testing.T) {
 	}
 }
 
-// fuzzType has every kind of type.
+// fuzzType contains every kind of type.
 var fuzzType = cty.Object(map[string]cty.Type{
 	"s": cty.String, "n": cty.Number, "b": cty.Bool, "d": cty.DynamicPseudoType, "l": cty.List(cty.String), "m": cty.Map(cty.Number),
 	"t": cty.Tuple([]cty.Type{cty.String, cty.DynamicPseudoType}), "set": cty.Set(cty.Object(map[string]cty.Type{"x": cty.String})),
@@ -175,7 +175,8 @@ func FuzzDecodeValue(f *testing.F) {
 	})
 }
 
-// ctyDecode reads a value by cty's own functions, guarded from what they trust.
+// ctyDecode decodes a value with cty's own functions. It checks conditions that they
+// assume.
 func ctyDecode(b []byte, ty cty.Type) (v cty.Value, ok bool) {
 	defer func() { ok = recover() == nil && ok }()
 	if value.CheckMsgpack(b) != nil {

@@ -12,32 +12,31 @@ import (
 	"google.golang.org/grpc"
 )
 
-// A callLog is the file that the variable TEST_CALLS names, in which all processes
-// that have it in their environment write what they are asked, for tests of who
-// shares a process, how many calls there are at once and how processes end. Its
-// lines have tabs between these fields:
+// A callLog is the file in the variable TEST_CALLS. All processes with this variable record
+// their calls in it, for tests of shared processes, concurrent calls and the end of
+// processes. Its lines have these tab-separated fields:
 //
-//	start  PROCESS  TIME  the working folder, the variable AWS_ACCESS_KEY_ID
+//	start  PROCESS  TIME  the working directory, the variable AWS_ACCESS_KEY_ID
 //	begin  PROCESS  TIME  NUMBER  CALL  TYPE  NAME
 //	end    PROCESS  TIME  NUMBER
 //	exit   PROCESS  TIME
 //
-// PROCESS is the number that the system gave it, TIME is in nanoseconds, NUMBER
-// tells the calls of a process apart, CALL is the name in protocol 6. The TYPE and
-// the NAME of the object are empty where the call has none. A process that is killed writes no exit.
+// PROCESS is the process ID, and TIME is in nanoseconds. NUMBER identifies a call of a
+// process. CALL is its name in protocol 6. TYPE and NAME of the object are empty for calls
+// without one. A killed process writes no exit.
 type callLog struct {
-	path string // "" writes nothing
+	path string // "" disables the log
 	last atomic.Int64
 }
 
-// readPause is how long the variable TEST_READ_MS makes a call take that asks what an
-// object or a data source is like, as a call over a network does.
+// readPause returns the duration in the variable TEST_READ_MS. It delays calls that read an
+// object or a data source, as a network would.
 func readPause() time.Duration {
 	ms, _ := strconv.Atoi(os.Getenv("TEST_READ_MS"))
 	return time.Duration(ms) * time.Millisecond
 }
 
-// callPause is how long the variable TEST_CALL_MS makes every call take, at least.
+// callPause returns the minimum duration of every call, from the variable TEST_CALL_MS.
 func callPause() time.Duration {
 	ms, _ := strconv.Atoi(os.Getenv("TEST_CALL_MS"))
 	return time.Duration(ms) * time.Millisecond
@@ -53,7 +52,8 @@ func (l *callLog) started() {
 	l.write("start", dir, os.Getenv("AWS_ACCESS_KEY_ID"))
 }
 
-// options are what a server needs that writes the log or waits; none if it does neither.
+// options returns the server options for the log and the delays. It returns none if neither
+// is enabled.
 func (l *callLog) options(s *server) []grpc.ServerOption {
 	if l.path == "" && readPause() == 0 {
 		return nil
@@ -61,14 +61,14 @@ func (l *callLog) options(s *server) []grpc.ServerOption {
 	return []grpc.ServerOption{grpc.UnaryInterceptor(l.around(s))}
 }
 
-// around writes the lines of the server's calls. The end is written before the
-// answer goes out: calls overlap in the file only where they do for the caller.
+// around records the server's calls. It records the end before the response is sent, so
+// that calls overlap in the file only if they overlap for the caller.
 func (l *callLog) around(s *server) grpc.UnaryServerInterceptor {
 	names := callNames()
 	pause, read := callPause(), readPause()
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		call := path.Base(info.FullMethod)
-		if !names[call] { // of another service
+		if !names[call] { // a call of another service
 			return handle(ctx, req)
 		}
 		n := strconv.FormatInt(l.last.Add(1), 10)
@@ -86,7 +86,8 @@ func (l *callLog) around(s *server) grpc.UnaryServerInterceptor {
 	}
 }
 
-// callNames are the calls of providers, which our bindings name as protocol 6 does.
+// callNames returns the names of provider calls in our bindings, which are those of
+// protocol 6.
 func callNames() map[string]bool {
 	out := map[string]bool{}
 	for _, m := range pb6.Provider_ServiceDesc.Methods {
@@ -95,10 +96,10 @@ func callNames() map[string]bool {
 	return out
 }
 
-// about is the type and the name of the object that a call is about.
+// about returns the type and the name of the object that a call is about.
 func (s *server) about(req any) (typ, name string) {
 	if r, ok := req.(interface{ GetName() string }); ok {
-		return "", r.GetName() // of a function
+		return "", r.GetName() // for a function
 	}
 	r, ok := req.(interface{ GetTypeName() string })
 	if !ok {
@@ -123,7 +124,7 @@ func (s *server) about(req any) (typ, name string) {
 	return typ, ""
 }
 
-// values are those of a request that may hold the object.
+// values returns the values of a request that may be the object.
 func values(req any) (out []*pb6.Value) {
 	if r, ok := req.(interface{ GetConfig() *pb6.Value }); ok {
 		out = append(out, r.GetConfig())

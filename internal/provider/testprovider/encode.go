@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// must stops the test provider for an error that only a mistake in it can cause.
+// must panics on an error, which can only be a bug of the test provider.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -21,7 +21,7 @@ func must[T any](v T, err error) T {
 
 func typeJSON(ty cty.Type) []byte { return must(ctyjson.MarshalType(ty)) }
 
-// encodeSchema is a schema as the protocol sends it.
+// encodeSchema encodes a schema for the protocol.
 func encodeSchema(protocol int, version int64, b *schema.Block) []byte {
 	if protocol == 5 {
 		return must(proto.Marshal(&pb5.Schema{Version: version, Block: encodeBlock5(b)}))
@@ -78,10 +78,10 @@ func encodeBlock5(b *schema.Block) *pb5.Block {
 
 func encodeValue(v cty.Value, c *value.Codec) *pb6.Value { return must(rpc.Encode(c, v)) }
 
-// null is the wire form of every null value.
+// null is the encoding of every null value.
 var null = &pb6.Value{Msgpack: []byte{0xc0}}
 
-// decodeValue reads a value of a caller; none is null.
+// decodeValue decodes a value from the caller. A missing value is null.
 func decodeValue(in *pb6.Value, c *value.Codec) (cty.Value, error) {
 	if len(in.GetMsgpack())+len(in.GetJson()) == 0 {
 		in = null
@@ -89,7 +89,7 @@ func decodeValue(in *pb6.Value, c *value.Codec) (cty.Value, error) {
 	return rpc.Decode(c, in)
 }
 
-// problem is one error as an answer's diagnostics, about an attribute if there is one.
+// problem returns diagnostics with one error, about an attribute if attr is set.
 func problem(summary, detail string, attr ...string) []*pb6.Diagnostic {
 	return []*pb6.Diagnostic{diagnostic(pb6.Diagnostic_ERROR, summary, detail, attr...)}
 }
@@ -110,7 +110,8 @@ func pathOf(names ...string) *pb6.Path {
 	return p
 }
 
-// text is a string attribute of an object, or "" if it is null, unknown or not there.
+// text returns a string attribute of an object. It returns "" if it is null, unknown or
+// missing.
 func text(obj cty.Value, name string) string {
 	if obj.IsNull() || !obj.IsKnown() || !obj.Type().HasAttribute(name) {
 		return ""
@@ -122,7 +123,8 @@ func text(obj cty.Value, name string) string {
 	return v.AsString()
 }
 
-// number is a number attribute of an object, or 0 if it is null, unknown or not there.
+// number returns a number attribute of an object. It returns 0 if it is null, unknown or
+// missing.
 func number(obj cty.Value, name string) int64 {
 	if obj.IsNull() || !obj.IsKnown() || !obj.Type().HasAttribute(name) {
 		return 0

@@ -9,7 +9,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// identityOf is the identity of an object: its id, once it is known.
+// identityOf returns the identity of an object: its id, if that is known.
 func (s *server) identityOf(typ string, obj cty.Value) *pb6.IdentityData {
 	if typ != "test_object" || obj.IsNull() || !obj.GetAttr("id").IsKnown() || obj.GetAttr("id").IsNull() {
 		return nil
@@ -47,7 +47,7 @@ func (s *server) ReadResource(ctx context.Context, req *pb6.ReadRequest) (*pb6.R
 	return out, nil
 }
 
-// sleepRead waits the provider's delay, not the object's.
+// sleepRead waits for the provider's delay, not for the object's.
 func (s *server) sleepRead(ctx context.Context) { s.sleep(ctx, cty.NullVal(cty.EmptyObject)) }
 
 func (s *server) PlanResourceChange(ctx context.Context, req *pb6.PlanRequest) (*pb6.PlanResponse, error) {
@@ -102,11 +102,11 @@ func (s *server) PlanResourceChange(ctx context.Context, req *pb6.PlanRequest) (
 	return out, nil
 }
 
-// grouped are the attributes of a type that the provider fills in where configuration has
-// none, with an entry of another team.
+// grouped maps a type to the attributes that the provider sets if the configuration does
+// not, with an entry of another team.
 var grouped = map[string][]string{"test_group": {"rules", "entries"}}
 
-// others is the value that the provider fills in for an attribute that is grouped.
+// others returns the value that the provider sets for an attribute in grouped.
 func others(ty cty.Type) cty.Value {
 	entry := map[string]cty.Value{}
 	for name, aty := range ty.ElementType().AttributeTypes() {
@@ -123,10 +123,11 @@ func replaces(prior, proposed cty.Value) bool {
 	return !prior.IsNull() && !prior.GetAttr("force_new").RawEquals(proposed.GetAttr("force_new"))
 }
 
-// A draft is an object that is changed attribute by attribute and made anew once.
+// A draft is an object whose attributes are changed one by one. The changed object is
+// created once.
 type draft struct {
 	of    cty.Value
-	attrs map[string]cty.Value // nil: nothing is changed
+	attrs map[string]cty.Value // nil: no change
 }
 
 func (d *draft) get(name string) cty.Value {
@@ -150,7 +151,7 @@ func (d *draft) value() cty.Value {
 	return cty.ObjectVal(d.attrs)
 }
 
-// keepOr gives a computed attribute its prior value, or v if there is none.
+// keepOr sets a computed attribute to its prior value, or to v if there is none.
 func (d *draft) keepOr(prior cty.Value, name string, v cty.Value) {
 	if !prior.IsNull() && !prior.GetAttr(name).IsNull() {
 		v = prior.GetAttr(name)
@@ -158,10 +159,10 @@ func (d *draft) keepOr(prior cty.Value, name string, v cty.Value) {
 	d.set(name, v)
 }
 
-// planObject plans a test_object: out follows name, wo_length is counted anew
-// when wo_version changes, everything else computed is set once.
+// planObject plans a test_object: out depends on name, wo_length is computed again when
+// wo_version changes, and all other computed attributes are set once.
 func planObject(b *schema.Block, prior, proposed cty.Value) cty.Value {
-	proposed = b.StripWriteOnly(proposed) // as the protocol asks of a plan
+	proposed = b.StripWriteOnly(proposed) // as the protocol requires of a plan
 	p := draft{of: proposed}
 	p.keepOr(prior, "id", cty.UnknownVal(cty.String))
 	if p.get("serial").IsNull() {
@@ -182,7 +183,7 @@ func planObject(b *schema.Block, prior, proposed cty.Value) cty.Value {
 	return p.value()
 }
 
-// eachNested changes the objects that have a computed attribute: items, tags and meta.
+// eachNested changes the nested objects with a computed attribute: items, tags and meta.
 func eachNested(b *schema.Block, obj *draft, change func(e cty.Value, attr string) cty.Value) {
 	for name, attr := range map[string]string{"item": "id", "tag": "id", "meta": "size"} {
 		if b.Blocks[name] == nil && b.Attributes[name] == nil {
@@ -265,7 +266,7 @@ func (s *server) ApplyResourceChange(ctx context.Context, req *pb6.ApplyRequest)
 	return out, nil
 }
 
-// realize gives the unknown parts of a planned object their values.
+// realize replaces the unknown parts of a planned object by values.
 func (s *server) realize(typ string, b *schema.Block, planned, config cty.Value) cty.Value {
 	name := text(planned, "name")
 	d := draft{of: planned}

@@ -13,20 +13,20 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// What can go wrong, as "what:call" in the argument misbehave. The calls are
-// validate, configure, upgrade, read, plan, plandestroy, create, update, destroy,
-// import, move, open, renew, close and apply, which means create, update and destroy.
+// Misbehaviors, as "what:call" in the argument misbehave. The calls are validate,
+// configure, upgrade, read, plan, plandestroy, create, update, destroy, import, move, open,
+// renew, close and apply, which means create, update and destroy.
 //
-//	crash    end with a panic             exit     end without a word
-//	hang     never answer                 error    answer with an error
-//	warn     answer with a warning        status   fail the call itself
-//	nil      leave the value out          garbage  a value that is no MessagePack
+//	crash    end with a panic             exit     end without a message
+//	hang     never respond                error    return an error
+//	warn     return a warning             status   fail the call itself
+//	nil      omit the value               garbage  a value that is not MessagePack
 //	type     a value of another type      unknown  a value with an unknown part
-//	changed  a value that breaks the promise of the plan or the configuration
-//	legacy   the same, and say that the type system is loose
-//	partial  half the job and an error    gone     answer that the object is gone
-//	defer    put the request off
-//	mutateN  change some part of the value, by the seed N; see mutate.go
+//	changed  a value that contradicts the plan or the configuration
+//	legacy   the same, with the legacy type system flag
+//	partial  half of the work and an error  gone   report that the object does not exist
+//	defer    defer the request
+//	mutateN  change a part of the value, with the seed N; see mutate.go
 const (
 	mCrash   = "crash"
 	mExit    = "exit"
@@ -45,10 +45,10 @@ const (
 	mDefer   = "defer"
 )
 
-// A mischief is what goes wrong in one call: "" for nothing.
+// A mischief is the misbehavior of one call; "" for none.
 type mischief string
 
-// fault is what goes wrong with an object, by itself and by the provider.
+// fault returns the misbehave argument of an object, with that of the provider.
 func (s *server) fault(obj cty.Value) string {
 	of, all := text(obj, "misbehave"), s.settings().misbehave
 	if of == "" || all == "" {
@@ -57,7 +57,7 @@ func (s *server) fault(obj cty.Value) string {
 	return of + "," + all
 }
 
-// misbehavior finds what goes wrong in a call by any of the given names.
+// misbehavior returns the misbehavior for a call with any of the names.
 func misbehavior(all string, calls ...string) mischief {
 	if all == "" {
 		return ""
@@ -73,7 +73,7 @@ func misbehavior(all string, calls ...string) mischief {
 	return ""
 }
 
-// before does what prevents an answer.
+// before applies misbehavior that prevents a response.
 func (m mischief) before() error {
 	switch m {
 	case mCrash:
@@ -88,7 +88,7 @@ func (m mischief) before() error {
 	return nil
 }
 
-// crash panics where nothing can recover it.
+// crash panics in a new goroutine, so that nothing can recover.
 func crash() {
 	go func() { panic("the test provider was told to crash") }()
 	select {}
@@ -104,7 +104,7 @@ func (m mischief) diagnostics() []*pb6.Diagnostic {
 	return nil
 }
 
-// value spoils an object that is about to be answered.
+// value applies misbehavior to an object of a response.
 func (m mischief) value(v cty.Value, of *value.Codec) *pb6.Value {
 	switch m {
 	case mNil, mError:
@@ -134,7 +134,7 @@ func (m mischief) deferred() *pb6.Deferred {
 	return nil
 }
 
-// with is an object with one attribute changed, if it has it.
+// with returns an object with one attribute changed, if it has that attribute.
 func with(obj cty.Value, name string, v cty.Value) cty.Value {
 	if obj.IsNull() || !obj.IsKnown() || !obj.Type().HasAttribute(name) {
 		return obj
@@ -144,7 +144,7 @@ func with(obj cty.Value, name string, v cty.Value) cty.Value {
 	return cty.ObjectVal(m)
 }
 
-// schemaMischief spoils the schema, by TEST_MISBEHAVE.
+// schemaMischief applies the misbehavior in TEST_MISBEHAVE to the schema.
 func schemaMischief(what string, s *pb6.ProviderSchema) (*pb6.ProviderSchema, error) {
 	switch what {
 	case "schema-crash":
@@ -153,7 +153,7 @@ func schemaMischief(what string, s *pb6.ProviderSchema) (*pb6.ProviderSchema, er
 		select {}
 	case "schema-error":
 		s.Diagnostics = problem("Told to fail", "The test provider was told to have no schema.")
-	case "schema-garbage": // of one type only
+	case "schema-garbage": // for one type only
 		s.ResourceSchemas["test_object"] = []byte{0xff, 0xff, 0xff}
 	case "schema-provider":
 		s.Provider = []byte{0xff, 0xff, 0xff}

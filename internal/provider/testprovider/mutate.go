@@ -6,11 +6,12 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// mutate changes one part of an object, chosen by the seed: it becomes null,
-// unknown or another value, or a collection gets an element more or less. The type
-// stays, so that only a check of what was promised can find it. It may also happen
-// that nothing changes. Whole blocks never become null or unknown: OpenTofu 1.12.6,
-// with which checks are compared by this, crashes on them. Misbehavior "mutateSEED:call" answers with such an object.
+// mutate changes one part of an object, chosen by the seed. The part becomes null, unknown
+// or another value, or a collection gains or loses an element. The type does not change, so
+// that only checks against the plan can find the change. It is possible that nothing
+// changes. Whole blocks never become null or unknown, because OpenTofu 1.12.6, with which
+// the checks are compared, crashes on them. The misbehavior "mutateSEED:call" returns such
+// an object.
 func mutate(v cty.Value, seed uint64) cty.Value {
 	r := rand.New(rand.NewPCG(seed, 42))
 	var paths []cty.Path
@@ -63,8 +64,7 @@ func change(v cty.Value, r *rand.Rand) cty.Value {
 	}
 }
 
-// resize takes an element out of a collection, or puts its first in again with
-// some part changed.
+// resize removes an element from a collection, or adds a changed copy of the first one.
 func resize(v cty.Value, more bool) cty.Value {
 	ty := v.Type()
 	keys, vals := make([]string, 0), make([]cty.Value, 0)

@@ -32,7 +32,7 @@ func (s *server) ReadDataSource(ctx context.Context, req *pb6.ReadDataRequest) (
 	return &pb6.ReadDataResponse{State: m.value(v, of), Diagnostics: m.diagnostics(), Deferred: m.deferred()}, nil
 }
 
-// now is the time; the only thing about this provider that is not the same each time.
+// now returns the time, the only result of this provider that varies.
 func now() time.Time { return time.Now() }
 
 func renewAt(v cty.Value) *timestamppb.Timestamp {
@@ -106,7 +106,7 @@ func functionList() map[string]*pb6.Function {
 	}
 }
 
-// GetFunctions has one function more once the provider is configured with a prefix.
+// GetFunctions returns one more function if the provider is configured with a prefix.
 func (s *server) GetFunctions(context.Context, *pb6.Empty) (*pb6.FunctionList, error) {
 	fs := functionList()
 	if s.settings().prefix != "" {
@@ -160,7 +160,7 @@ func (s *server) CallFunction(_ context.Context, req *pb6.CallRequest) (*pb6.Cal
 	return &pb6.CallResponse{Error: &pb6.FunctionError{Text: "there is no function " + req.Name}}, nil
 }
 
-// ListResource lists three objects, or as many as the limit allows.
+// ListResource lists three objects, or fewer if the limit is lower.
 func (s *server) ListResource(req *pb6.ListRequest, out grpc.ServerStreamingServer[pb6.ListEvent]) error {
 	for i := range 3 {
 		if req.Limit > 0 && int64(i) == req.Limit {
@@ -182,7 +182,7 @@ func (s *server) PlanAction(context.Context, *pb6.ActionRequest) (*pb6.PlanActio
 	return &pb6.PlanActionResponse{}, nil
 }
 
-// InvokeAction tells of two steps and ends; an action named fail ends with an error.
+// InvokeAction reports two steps and ends. An action named fail ends with an error.
 func (s *server) InvokeAction(req *pb6.ActionRequest, out grpc.ServerStreamingServer[pb6.ActionEvent]) error {
 	v, err := decodeValue(req.Config, s.codec(s.action))
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/zclconf/go-cty/cty/msgpack"
 )
 
-// TestMain makes the test binary the provider where the peer starts it as such.
+// TestMain runs the provider if OpenTofu starts the test binary as a plugin.
 func TestMain(m *testing.M) {
 	if os.Getenv("TEST_PROVIDER") != "" {
 		testprovider.Main(testprovider.Protocol())
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// peer is a working folder in which the peer runs with the test provider.
+// peer is a working directory in which OpenTofu runs with the test provider.
 type peer struct {
 	t        *testing.T
 	bin, dir string
@@ -69,7 +69,7 @@ func (p *peer) config(resources string) {
 
 var resourceName = regexp.MustCompile(`test_object\.\w+`)
 
-// errors runs a command and returns its errors by the resource that they name.
+// errors runs a command and returns its errors by resource.
 func (p *peer) errors(args ...string) map[string]string {
 	p.t.Helper()
 	cmd := exec.Command(p.bin, append(args, "-json", "-no-color", "-input=false")...)
@@ -91,10 +91,10 @@ func (p *peer) errors(args ...string) map[string]string {
 	return found
 }
 
-// dumped is one plan or apply as it went over the wire.
+// dumped is one recorded plan or apply call.
 type dumped struct {
 	call, typ, name string
-	values          []cty.Value // prior, config, then proposed and planned, or planned and new
+	values          []cty.Value // prior, config, and then proposed and planned, or planned and new
 }
 
 func (p *peer) dumped(blocks map[string]*schema.Block) []dumped {
@@ -204,7 +204,7 @@ const meta2 = `
   meta = [{ key = "k0" }, { key = "k2" }, { key = "k3" }]
 `
 
-// differences tells where two values of one type differ.
+// differences describes the differences between two values of one type.
 func differences(ours, theirs cty.Value) string {
 	var out strings.Builder
 	for name := range ours.Type().AttributeTypes() {
@@ -215,7 +215,7 @@ func differences(ours, theirs cty.Value) string {
 	return out.String()
 }
 
-// What a provider is asked for is what the peer asks it for.
+// Terrace sends the provider the same proposed objects as OpenTofu.
 func TestProposedLikePeer(t *testing.T) {
 	for _, protocol := range []int{5, 6} {
 		t.Run(fmt.Sprint(protocol), func(t *testing.T) {
@@ -252,7 +252,7 @@ func TestProposedLikePeer(t *testing.T) {
 	}
 }
 
-// A plan or result that breaks a promise is found where the peer finds it.
+// Terrace reports contradictions in a plan or result for the same resources as OpenTofu.
 func TestPromisesLikePeer(t *testing.T) {
 	const seeds = 300
 	schemas := blocks(t, 6)
@@ -265,7 +265,7 @@ func TestPromisesLikePeer(t *testing.T) {
 			}
 			p.config(cfg.String())
 			errs := p.errors("apply", "-auto-approve", "-parallelism=4")
-			// The peer does not name the resource where something write-only comes back.
+			// OpenTofu does not name the resource if a write-only value is returned.
 			writeOnly := strings.Count(errs[""], "write-only attribute")
 			broken, n := 0, 0
 			for _, d := range p.dumped(schemas) {

@@ -9,8 +9,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/provider/rpc/pb6"
 )
 
-// dump appends the values of a call, as they went over the wire, to the file that
-// the provider configuration names, for tests of what callers send.
+// dump appends the encoded values of a call to the file in the provider configuration, for
+// tests of what callers send.
 func (s *server) dump(call, typ, name string, values ...*pb6.Value) {
 	path := s.settings().dumpPath
 	if path == "" {
@@ -23,13 +23,13 @@ func (s *server) dump(call, typ, name string, values ...*pb6.Value) {
 	appendLine(path, fields...)
 }
 
-// note appends a line to the record of calls. One write of one short line with
-// O_APPEND is whole even if the process is killed at any moment.
+// note appends a line to the record of calls. A single short write with O_APPEND is
+// complete even if the process is killed at any moment.
 func (s *server) note(word, op, name string) {
 	appendLine(s.settings().recordPath, word, op, name)
 }
 
-// appendLine appends fields, with tabs between, to a file; none if the path is "".
+// appendLine appends tab-separated fields to a file. It does nothing if the path is "".
 func appendLine(path string, fields ...string) {
 	if path == "" {
 		return
@@ -44,10 +44,9 @@ func appendLine(path string, fields ...string) {
 	}
 }
 
-// recorded writes a begin line now and the answered line when the function that
-// it returns is called. With answered_delay_ms the answered line is written so
-// long after, and only if the caller is still alive then: what such a line tells
-// of was certainly received.
+// recorded writes a begin line immediately, and the answered line when answered is called.
+// With answered_delay_ms it writes the answered line after that delay, and only if the
+// caller is still alive. So the caller has received every response with such a line.
 func (s *server) recorded(op, name string) (answered func()) {
 	s.note("begin", op, name)
 	return func() {

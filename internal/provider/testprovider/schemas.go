@@ -22,7 +22,7 @@ func sensitive(a *schema.Attribute) *schema.Attribute {
 	return a
 }
 
-// A catalog is the schemas of a server. It never changes.
+// A catalog contains the schemas of a server. It is immutable.
 type catalog struct {
 	provider, object, record, old, group, data, secret *schema.Block
 	list, action, store                                *schema.Block
@@ -71,14 +71,14 @@ func newCatalog(protocol int) *catalog {
 	return c
 }
 
-// deprecated makes an attribute one that is not to be used any more.
+// deprecated marks an attribute as deprecated.
 func deprecated(a *schema.Attribute) *schema.Attribute {
 	a.Deprecated = "use something newer"
 	return a
 }
 
-// groupBlock has attributes that may be written as blocks, as those of older provider
-// libraries are: lists and sets of objects without a nested schema.
+// groupBlock has attributes that may be written as blocks, like those of older provider
+// libraries: lists and sets of objects without a nested schema.
 func groupBlock() *schema.Block {
 	entry := map[string]cty.Type{"key": cty.String, "value": cty.String}
 	deep := cty.Object(map[string]cty.Type{"key": cty.String, "value": cty.String, "parts": cty.List(cty.Object(entry))})
@@ -93,7 +93,7 @@ func groupBlock() *schema.Block {
 	}
 }
 
-// oldBlock is deprecated as a whole, and in all its parts.
+// oldBlock is deprecated, with all its parts.
 func oldBlock(protocol int) *schema.Block {
 	parts := func() attrs { return attrs{"key": optional(cty.String), "old_key": deprecated(optional(cty.String))} }
 	b := &schema.Block{

@@ -16,7 +16,7 @@ type server struct {
 	pb6.UnimplementedProviderServer
 	protocol int
 	*catalog
-	asked func() // called when the schema is asked for; may be nil
+	asked func() // called for each schema request; may be nil
 
 	mu     sync.Mutex
 	config settings
@@ -24,7 +24,7 @@ type server struct {
 	stop   chan struct{} // closed when the caller asks to stop
 }
 
-// settings are the provider's configuration.
+// settings is the provider's configuration.
 type settings struct {
 	prefix, recordPath, dumpPath, world, misbehave string
 	delay, answeredDelay                           time.Duration
@@ -122,7 +122,7 @@ func (s *server) ConfigureProvider(ctx context.Context, req *pb6.ConfigureReques
 	return &pb6.Diagnostics{Diagnostics: m.diagnostics()}, nil
 }
 
-// StopProvider ends calls that sleep.
+// StopProvider ends calls that are sleeping.
 func (s *server) StopProvider(context.Context, *pb6.Empty) (*pb6.StopResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +134,8 @@ func (s *server) StopProvider(context.Context, *pb6.Empty) (*pb6.StopResponse, e
 	return &pb6.StopResponse{}, nil
 }
 
-// sleep waits as an object and the provider say, and reports whether it was not stopped.
+// sleep waits for the delays of the object and of the provider. It returns false if it was
+// stopped.
 func (s *server) sleep(ctx context.Context, obj cty.Value) bool {
 	d := s.settings().delay + time.Duration(number(obj, "sleep_ms"))*time.Millisecond
 	if d <= 0 {
@@ -152,7 +153,7 @@ func (s *server) sleep(ctx context.Context, obj cty.Value) bool {
 	}
 }
 
-// block is the schema of a managed type, or nil.
+// block returns the schema of a managed type, or nil.
 func (s *server) block(typ string) *schema.Block {
 	switch typ {
 	case "test_object":
@@ -167,7 +168,7 @@ func (s *server) block(typ string) *schema.Block {
 	return nil
 }
 
-// validate is what all validations of a typed configuration do.
+// validate is the common part of all validations of a typed configuration.
 func (s *server) validate(req *pb6.ValidateRequest, b *schema.Block) (*pb6.Diagnostics, error) {
 	v, err := decodeValue(req.Config, s.codec(b))
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// The state store test_store keeps states and locks as files in a folder, and
-// wants pieces of 16 bytes. A state with the id torn is answered with a gap.
+// The state store test_store keeps states and locks as files in a directory. Its chunk size
+// is 16 bytes. A state with the ID torn is returned with a gap.
 const chunkSize = 16
 
 func (s *server) ConfigureStateStore(_ context.Context, req *pb6.ConfigureStoreRequest) (*pb6.ConfigureStoreResponse, error) {

@@ -1,36 +1,34 @@
-// Package testprovider is a provider plugin for tests: a process of its own,
-// deterministic, and able to misbehave in every way that a caller must survive.
+// Package testprovider is a provider plugin for tests. It runs as its own process, is
+// deterministic, and can misbehave in every way that a caller must survive.
 //
-// Main types: Main, which a program or a test binary calls to become the plugin,
-// and Listen, which serves it inside a test. The one rule: what it answers
-// follows from what it is asked alone, so that tests can tell it beforehand;
-// only where the provider configuration names a world folder are objects real.
+// Main types: Main, which a program or a test binary calls to become the plugin, and
+// Listen, which serves it inside a test. The one rule: its responses depend only on the
+// requests, so that tests can predict them; objects are only stored if the provider
+// configuration contains a world directory.
 //
-// # What it has
+// # Contents
 //
-// Provider configuration: prefix (put before ids and results), record_path (a
-// file to which begin and answered lines of calls on test_record are appended),
-// answered_delay_ms, delay_ms (every plan, apply, read takes so long), dump_path (a file to which
-// the values of plans and applies are appended), world (a
-// folder in which objects are kept as files, so that they can drift and vanish),
-// misbehave.
+// Provider configuration: prefix (prepended to IDs and results), record_path (a file to
+// which begin and answered lines of calls on test_record are appended), answered_delay_ms,
+// delay_ms (the duration of every plan, apply and read), dump_path (a file to which the
+// values of plans and applies are appended), world (a directory in which objects are stored
+// as files, so that they can drift and disappear), misbehave.
 //
-// Resources test_object (all kinds of attributes and blocks, schema version 2,
-// an identity), test_record (for tests that kill the caller), test_old (deprecated), test_group (attributes that may be written as blocks). Data source
-// test_data. Ephemeral resource test_secret. Functions echo, fail, join, prefix,
-// crash.
+// Resources test_object (all kinds of attributes and blocks, schema version 2, an
+// identity), test_record (for tests that kill the caller), test_old (deprecated),
+// test_group (attributes that may be written as blocks). Data source test_data. Ephemeral
+// resource test_secret. Functions echo, fail, join, prefix, crash.
 //
-// # How it misbehaves
+// # Misbehavior
 //
-// The argument misbehave of the provider and of everything else holds one or
-// more of "what:call", separated by commas, e.g. "crash:apply". See misbehave.go.
-// Before that, the variable TEST_MISBEHAVE makes the start itself fail, see Main.
+// The argument misbehave of the provider and of all types contains "what:call", several
+// separated by commas, for example "crash:apply". See misbehave.go. The variable
+// TEST_MISBEHAVE makes the start itself fail, see Main.
 //
 // # Protocols
 //
-// Protocol 6 has all of it; with protocol 5 there is no nested attribute meta in
-// test_object, and the capabilities plan_destroy and get_provider_schema_optional
-// are not announced.
+// Protocol 6 has all features. With protocol 5, test_object has no nested attribute meta,
+// and the capabilities plan_destroy and get_provider_schema_optional are not announced.
 package testprovider
 
 import (
@@ -54,29 +52,28 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Addr is the source address that tests use.
+// Addr is the provider's address in tests.
 var Addr = addr.Provider{Host: "registry.opentofu.org", Namespace: "terrace", Type: "test"}
 
-// Main serves the plugin of the given protocol, 5 or 6, and returns when it is
-// asked to end. It ends the process when the caller's process has gone. The
-// variable TEST_MISBEHAVE may be
+// Main serves the plugin with the given protocol, 5 or 6, and returns when the caller ends
+// it. It ends the process when the caller's process has ended. The variable TEST_MISBEHAVE
+// may be
 //
-//	exit         end at once, with a message
+//	exit         end immediately, with a message
 //	panic        end with a crash before the handshake
 //	hang         write no first line, and end after two minutes
-//	line=TEXT    write TEXT as the first line and stay
-//	deaf         write a good first line for a socket that nobody serves
-//	fork         leave a grandchild behind that holds the output open
-//	old          listen in the folder of temporary files, as with a go-plugin before 1.5
-//	certificate  end at once unless the caller has given its certificate
+//	line=TEXT    write TEXT as the first line and keep running
+//	deaf         write a valid first line for a socket without a server
+//	fork         leave a grandchild that keeps the output open
+//	old          listen in the directory of temporary files, as a go-plugin before 1.5
+//	certificate  end immediately if the caller sent no certificate
 //	stray        write to the standard output from the first call on
 //
-// TEST_CALLS names a file for a line of each call, see callLog, and each takes as
-// many milliseconds more as TEST_CALL_MS says; those that read as many more as TEST_READ_MS
-// says.
+// TEST_CALLS is a file for a log of all calls, see callLog. TEST_CALL_MS delays each call
+// by that many milliseconds, and TEST_READ_MS delays reads in addition.
 func Main(protocol int) {
 	signal.Ignore(os.Interrupt)
-	debug.SetGCPercent(400) // hardly anything stays from call to call
+	debug.SetGCPercent(400) // little memory is live between calls
 	go endWithParent(os.Getppid())
 	s := newServer(protocol)
 	calls := &callLog{path: os.Getenv("TEST_CALLS")}
@@ -89,7 +86,7 @@ func Main(protocol int) {
 	case "panic":
 		panic("the test provider was told to crash")
 	case "hang":
-		time.Sleep(2 * time.Minute) // a grandchild may have lost its parent before it knew it
+		time.Sleep(2 * time.Minute) // a grandchild may have lost its parent already
 		os.Exit(1)
 	case "line":
 		_, _ = os.Stdout.WriteString(strings.ReplaceAll(arg, `\n`, "\n") + "\n")
@@ -104,7 +101,7 @@ func Main(protocol int) {
 			os.Exit(4)
 		}
 	case "stray":
-		stdout := os.Stdout // which Serve exchanges
+		stdout := os.Stdout // Serve replaces it
 		s.asked = func() { go stray(stdout) }
 	case "fork":
 		leaveGrandchild()
@@ -119,7 +116,7 @@ func Main(protocol int) {
 	})
 }
 
-// Protocol is the protocol that the variable TEST_PROTOCOL asks for, 6 if none.
+// Protocol returns the protocol in the variable TEST_PROTOCOL. The default is 6.
 func Protocol() int {
 	if n, err := strconv.Atoi(os.Getenv("TEST_PROTOCOL")); err == nil {
 		return n
@@ -127,12 +124,13 @@ func Protocol() int {
 	return 6
 }
 
-// endWithParent keeps killed tests from leaving processes behind.
+// endWithParent ends the process when its parent has ended, so that killed tests leave no
+// processes behind.
 func endWithParent(parent int) {
 	for os.Getppid() == parent {
 		time.Sleep(100 * time.Millisecond)
 	}
-	time.Sleep(200 * time.Millisecond) // calls that are under way write their records
+	time.Sleep(200 * time.Millisecond) // running calls write their records
 	os.Exit(1)
 }
 
@@ -142,25 +140,25 @@ func stray(out *os.File) {
 	}
 }
 
-// leaveGrandchild starts a process that inherits the output and lives for a while.
+// leaveGrandchild starts a process that inherits the output and runs for a while.
 func leaveGrandchild() {
 	path, err := os.Executable()
 	if err != nil {
 		panic(err)
 	}
-	env := append([]string{"TEST_MISBEHAVE=hang"}, os.Environ()...) // the first one counts
+	env := append([]string{"TEST_MISBEHAVE=hang"}, os.Environ()...) // the first one is used
 	_, err = os.StartProcess(path, os.Args, &os.ProcAttr{Env: env, Files: []*os.File{nil, os.Stdout, os.Stderr}})
 	if err != nil {
 		panic(err)
 	}
 }
 
-// workers is how many calls are answered on goroutines that stay, whose stacks
-// have grown already; further ones get a goroutine each.
+// workers is the number of goroutines that serve calls and are reused, with their grown
+// stacks. Further calls get a goroutine each.
 const workers = 16
 
-// window is how much a caller may send before we have taken it. One that is fixed
-// spares the pings that would find out how large it should be.
+// window is the size of gRPC's flow control window, in bytes. A fixed size avoids the pings
+// that measure the best one.
 const window = 8 << 20
 
 func grpcServer(opts []grpc.ServerOption) *grpc.Server {
@@ -168,7 +166,7 @@ func grpcServer(opts []grpc.ServerOption) *grpc.Server {
 		grpc.NumStreamWorkers(workers), grpc.StaticStreamWindowSize(window), grpc.StaticConnWindowSize(window))...)
 }
 
-// served is the plugin as go-plugin wants to have it.
+// served is the plugin for go-plugin.
 type served struct {
 	plugin.NetRPCUnsupportedPlugin
 	srv *server
@@ -183,7 +181,7 @@ func (served) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientConn) 
 	return nil, fmt.Errorf("this is the serving side")
 }
 
-// serviceDesc is the service of our bindings with the names of a protocol.
+// serviceDesc returns the service of our bindings with the method names of a protocol.
 func serviceDesc(protocol int) *grpc.ServiceDesc {
 	d := pb6.Provider_ServiceDesc
 	d.ServiceName = rpc.Service(protocol)
@@ -194,8 +192,8 @@ func serviceDesc(protocol int) *grpc.ServiceDesc {
 	return &d
 }
 
-// Listen serves the plugin on a socket in a folder, for [rpc.Attach]. Calls that
-// crash or hang the provider do so to the whole process. stop ends it.
+// Listen serves the plugin on a socket in a directory, for [rpc.Attach]. Calls that crash
+// or hang the provider affect the whole process. stop ends it.
 func Listen(dir string, protocol int) (r rpc.Reattach, stop func(), err error) {
 	path := filepath.Join(dir, "provider.sock")
 	l, err := net.Listen("unix", path)

@@ -11,9 +11,9 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// UpgradeResourceState reads what was stored. Version 0 of test_object had title
-// in place of name, version 1 had a bool for the number. Attributes that are not
-// there any more are dropped.
+// UpgradeResourceState upgrades stored attributes. Version 0 of test_object had title
+// instead of name, and version 1 had a bool instead of the number. Attributes that do not
+// exist any more are dropped.
 func (s *server) UpgradeResourceState(_ context.Context, req *pb6.UpgradeRequest) (*pb6.UpgradeResponse, error) {
 	b := s.block(req.TypeName)
 	if b == nil {
@@ -55,8 +55,8 @@ func (s *server) UpgradeResourceState(_ context.Context, req *pb6.UpgradeRequest
 	return &pb6.UpgradeResponse{UpgradedState: m.value(v, s.codec(b)), Diagnostics: m.diagnostics()}, nil
 }
 
-// fromFields makes an object of JSON fields; what is missing is null, what the
-// schema does not have is dropped.
+// fromFields returns an object from JSON fields. Missing attributes are null, and unknown
+// ones are dropped.
 func fromFields(b *schema.Block, fields map[string]json.RawMessage) (cty.Value, error) {
 	loose := map[string]cty.Value{}
 	for name, ty := range b.ImpliedType().AttributeTypes() {
@@ -84,7 +84,7 @@ func fromFields(b *schema.Block, fields map[string]json.RawMessage) (cty.Value, 
 	return b.Coerce(cty.ObjectVal(loose))
 }
 
-// UpgradeResourceIdentity reads a stored identity; version 0 had key in place of id.
+// UpgradeResourceIdentity upgrades a stored identity. Version 0 had key instead of id.
 func (s *server) UpgradeResourceIdentity(_ context.Context, req *pb6.UpgradeRequest) (*pb6.UpgradeIdentityResponse, error) {
 	fields := map[string]string{}
 	if err := json.Unmarshal(req.Raw.GetJson(), &fields); err != nil {
@@ -98,8 +98,8 @@ func (s *server) UpgradeResourceIdentity(_ context.Context, req *pb6.UpgradeRequ
 	return &pb6.UpgradeIdentityResponse{UpgradedIdentity: &pb6.IdentityData{IdentityData: encodeValue(v, s.codec(s.identity))}}, nil
 }
 
-// MoveResourceState makes a test_object of a test_record of this provider, or of
-// a null_resource of any.
+// MoveResourceState converts a test_record of this provider, or a null_resource of any
+// provider, to a test_object.
 func (s *server) MoveResourceState(_ context.Context, req *pb6.MoveRequest) (*pb6.MoveResponse, error) {
 	fields := map[string]json.RawMessage{}
 	if err := json.Unmarshal(req.SourceState.GetJson(), &fields); err != nil {

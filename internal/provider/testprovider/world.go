@@ -11,7 +11,7 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// worldFile is where an object is kept, or "" if there is no world.
+// worldFile returns the file of an object, or "" without a world.
 func (s *server) worldFile(typ string, obj cty.Value) string {
 	dir := s.settings().world
 	if dir == "" || obj.IsNull() || text(obj, "id") == "" {
@@ -20,7 +20,8 @@ func (s *server) worldFile(typ string, obj cty.Value) string {
 	return filepath.Join(dir, typ+"."+url.PathEscape(text(obj, "id"))+".json")
 }
 
-// worldRead is an object as the world has it; null if it does not exist any more.
+// worldRead returns the object in the world. It is null if the object does not exist any
+// more.
 func (s *server) worldRead(typ string, obj cty.Value, ty cty.Type) (cty.Value, error) {
 	path := s.worldFile(typ, obj)
 	if path == "" {
@@ -36,7 +37,7 @@ func (s *server) worldRead(typ string, obj cty.Value, ty cty.Type) (cty.Value, e
 	return ctyjson.Unmarshal(b, ty)
 }
 
-// worldWrite puts an object into the world, or takes it out.
+// worldWrite writes an object to the world, or deletes it.
 func (s *server) worldWrite(typ string, prior, obj cty.Value, ty cty.Type) error {
 	if obj.IsNull() {
 		if path := s.worldFile(typ, prior); path != "" {

@@ -68,7 +68,7 @@ func (in *Installation) overrides(b block) diag.List {
 		case err != nil:
 			ds = append(ds, diag.Errorf(diag.CodeCLIConfiguration, &it.at, "Invalid provider development override", "The entry %q in dev_overrides is not a valid provider source string: %s.", strings.Join(it.keys, " "), err)...)
 		case it.value.kind != stringNode:
-			ds = append(ds, diag.Errorf(diag.CodeCLIConfiguration, &it.value.at, "Invalid provider development override", "The value for %s in dev_overrides must be the path of a folder.", p)...)
+			ds = append(ds, diag.Errorf(diag.CodeCLIConfiguration, &it.value.at, "Invalid provider development override", "The value for %s in dev_overrides must be the path of a directory.", p)...)
 		default:
 			in.DevOverrides[p] = it.value.text
 		}

@@ -38,7 +38,7 @@ func Load(files *readfile.Kept, env sys.Env, home, dir string) (*Config, diag.Li
 	if !explicit && c.Dir != "" {
 		entries, err := os.ReadDir(c.Dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			ds = append(ds, diag.Errorf(diag.CodeCLIConfiguration, nil, summary, "The configuration folder cannot be read: %s.", err)...)
+			ds = append(ds, diag.Errorf(diag.CodeCLIConfiguration, nil, summary, "The configuration directory cannot be read: %s.", err)...)
 		}
 		for _, e := range entries {
 			if name := e.Name(); !e.IsDir() && !strings.HasPrefix(name, ".") && (strings.HasSuffix(name, ".tfrc") || strings.HasSuffix(name, ".tfrc.json")) {
@@ -130,7 +130,7 @@ func readBounded(files *readfile.Kept, path string) ([]byte, error) {
 		return nil, err
 	}
 	if st.IsDir() || st.Size() > limit {
-		return nil, &fs.PathError{Op: "read", Path: path, Err: errors.New("not a configuration file: it is a folder or larger than 4 MiB")}
+		return nil, &fs.PathError{Op: "read", Path: path, Err: errors.New("not a configuration file: it is a directory or larger than 4 MiB")}
 	}
 	return files.Whole(path)
 }
@@ -256,7 +256,7 @@ func (l *loader) environment(dir string) diag.List {
 	}
 	if st, err := os.Stat(path); err != nil || !st.IsDir() {
 		if err == nil {
-			err = errors.New("it is not a folder")
+			err = errors.New("it is not a directory")
 		}
 		if errors.Is(err, fs.ErrNotExist) {
 			return diag.Warnf(diag.CodeCLIConfiguration, nil, summary, "The specified plugin cache dir %s does not exist yet. It is made when a provider is installed.", c.PluginCacheDir)

@@ -175,7 +175,7 @@ func TestReadAndWrite(t *testing.T) {
 		t.Errorf("mode %v", st.Mode())
 	}
 	if _, ds := Read(nil, dir); !ds.HasErrors() {
-		t.Error("a folder was read as a lock file")
+		t.Error("a directory was read as a lock file")
 	}
 }
 

@@ -65,6 +65,6 @@ func TestItGoesToTheEndOfAFile(t *testing.T) {
 	l.Printf(Info, "still")
 	end()
 	if !strings.HasPrefix(out.String(), "Error opening log file: ") || !strings.HasSuffix(out.String(), "[INFO]  still\n") {
-		t.Errorf("without a folder: %s", &out)
+		t.Errorf("without a directory: %s", &out)
 	}
 }

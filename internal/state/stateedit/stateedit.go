@@ -1,9 +1,9 @@
-// Package stateedit is what the state commands do with a state that was read: select,
-// move, remove, mark as tainted, and replace providers.
+// Package stateedit implements the state commands on a state that was read: select, move,
+// remove, taint, and replace providers.
 //
-// Main functions: Matching, Move, Remove, Taint and ReplaceProvider. The one rule: a
-// state is never changed; what comes back is another one, to be written by whoever
-// holds it, or the same one with a message that says why nothing was done.
+// Main functions: Matching, Move, Remove, Taint and ReplaceProvider. The one rule: a state
+// is immutable. The functions return a new state for the caller to write, or the same one
+// with a message why nothing was changed.
 package stateedit
 
 import (
@@ -16,9 +16,8 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// Matching lists the objects of a state that targets cover, in the order in which
-// states are listed; without targets all of them. A target that covers nothing is in
-// missing.
+// Matching returns the objects of a state that match targets, in the order of state lists.
+// Without targets it returns all objects. missing contains the targets that match nothing.
 func Matching(s *state.State, targets []addr.Target) (found []state.Listed, missing []addr.Target) {
 	if s == nil {
 		return nil, targets
@@ -46,9 +45,9 @@ func Matching(s *state.State, targets []addr.Target) (found []state.Listed, miss
 	return found, missing
 }
 
-// Remove takes the instances that targets cover out of a state. The instances are in
-// the order of the targets. A target that covers nothing is an error if none of them
-// covers anything, else a warning.
+// Remove removes the instances that match targets from a state. It returns them in the
+// order of the targets. A target that matches nothing is an error if no target matches
+// anything, and otherwise a warning.
 func Remove(s *state.State, targets []addr.Target) (*state.State, []addr.Instance, diag.List) {
 	var gone []addr.Instance
 	var ds diag.List
@@ -90,7 +89,7 @@ func removeInstance(d *state.Draft, s *state.State, a addr.Instance) {
 	}
 }
 
-// objects are the deposed keys of an instance's objects, "" for the current one.
+// objects returns the deposed keys of an instance's objects, "" for the current one.
 func objects(in *state.Instance) []addr.DeposedKey {
 	out := in.DeposedKeys()
 	if in.Current != nil {
@@ -99,7 +98,7 @@ func objects(in *state.Instance) []addr.DeposedKey {
 	return out
 }
 
-// Taint marks the current object of an instance as tainted, or takes the mark off.
+// Taint marks the current object of an instance as tainted, or removes the mark.
 func Taint(s *state.State, a addr.Instance, tainted bool) (*state.State, diag.List) {
 	verb := "tainted"
 	if !tainted {
@@ -128,11 +127,11 @@ func Taint(s *state.State, a addr.Instance, tainted bool) (*state.State, diag.Li
 	return d.Freeze(), nil
 }
 
-// CodeMissing is the code of the message of Taint about an instance that is not there.
+// CodeMissing is the code of the message of Taint about a missing instance.
 const CodeMissing = diag.CodeStateNoInstance
 
-// ReplaceProvider gives the resources of one provider another one. It returns the
-// resources that have it, in the order of state.Sorted.
+// ReplaceProvider replaces a provider by another one in all resources. It returns the
+// changed resources, in the order of state.Sorted.
 func ReplaceProvider(s *state.State, from, to addr.Provider) (*state.State, []addr.AbsResource) {
 	var changed []addr.AbsResource
 	if s == nil {
@@ -151,23 +150,23 @@ func ReplaceProvider(s *state.State, from, to addr.Provider) (*state.State, []ad
 	return d.Freeze(), changed
 }
 
-// Move moves what an address names to another address in a state. The result is the
-// state after it.
+// Move moves the objects at an address to another address in a state, and returns the new
+// state.
 func Move(s *state.State, source, target addr.Target) (*state.State, diag.List) {
 	out, in, ds := Transfer(s, nil, source, target)
 	if ds.HasErrors() {
 		return s, ds
 	}
 	d := s.Edit()
-	for _, c := range append(out, in...) { // all are out before the first is in: addresses may overlap
+	for _, c := range append(out, in...) { // all are removed before the first is added, because addresses may overlap
 		d.Apply(c)
 	}
 	return follow(d.Freeze(), out, in), nil
 }
 
-// follow gives what depends on resources that were moved their new addresses, so that
-// they are destroyed in order before a plan notes dependencies anew. Where instances of
-// a resource stayed, what depends on it depends on both.
+// follow updates the dependencies on moved resources to their new addresses, so that
+// objects are destroyed in the correct order before the next plan records dependencies. If
+// some instances of a resource were not moved, dependents depend on both addresses.
 func follow(s *state.State, out, in []state.Change) *state.State {
 	moved := map[addr.ConfigResource][]addr.ConfigResource{}
 	for i := range out {
@@ -206,9 +205,9 @@ func follow(s *state.State, out, in []state.Change) *state.State {
 	return d.Freeze()
 }
 
-// Transfer is what changes if what an address names moves to another address, in one state
-// or, where to is not nil, into another: what leaves the first, and what comes into the
-// second.
+// Transfer returns the changes of moving the objects at an address to another address, in
+// one state, or into another state if to is not nil. out are the changes of the first
+// state, and in those of the second.
 func Transfer(from, to *state.State, source, target addr.Target) (out, in []state.Change, ds diag.List) {
 	m := mover{from: from, to: to, source: source, target: target}
 	pairs, ds := m.pairs()
@@ -230,7 +229,7 @@ type mover struct {
 	source, target addr.Target
 }
 
-// there is the state that things are moved into.
+// there returns the state into which objects are moved.
 func (m *mover) there() *state.State {
 	if m.to != nil {
 		return m.to
@@ -238,7 +237,7 @@ func (m *mover) there() *state.State {
 	return m.from
 }
 
-// pairs are the instances to move with their new addresses.
+// pairs returns the instances to move with their new addresses.
 func (m *mover) pairs() ([][2]addr.Instance, diag.List) {
 	src, dst := m.source, m.target
 	switch {
@@ -277,7 +276,7 @@ func (m *mover) pairs() ([][2]addr.Instance, diag.List) {
 	return out, nil
 }
 
-// modules are the pairs of a whole module instance.
+// modules returns the pairs of a whole module instance.
 func (m *mover) modules() ([][2]addr.Instance, diag.List) {
 	src, dst := m.source, m.target
 	if !dst.IsModule() {

@@ -10,7 +10,8 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// sample has a, c[0], c[1], f["x"], module.m[0].in, module.m[0].in2[0] and data.d.
+// sample returns a state with a, c[0], c[1], f["x"], module.m[0].in, module.m[0].in2[0] and
+// data.d.
 func sample() *state.State {
 	d := state.New().Edit()
 	for _, a := range []string{"x_y.a", "x_y.c[0]", "x_y.c[1]", `x_y.f["x"]`, "module.m[0].x_y.in", "module.m[0].x_y.in2[0]", "data.x_z.d"} {
@@ -128,8 +129,8 @@ func TestTransfer(t *testing.T) {
 	}
 }
 
-// What depends on a resource that is moved depends on it by its new address; on both,
-// where an instance stayed.
+// Resources that depend on a moved resource depend on its new address, or on both addresses
+// if an instance was not moved.
 func TestMoveFollows(t *testing.T) {
 	d := sample().Edit()
 	c := change("x_y.z", "h.io/o/n")

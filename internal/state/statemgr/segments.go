@@ -223,7 +223,7 @@ func (h *State) recoverSegments(ctx context.Context, mine journal.Run, mineApart
 		if k.rec != nil && k.rec.Damaged() {
 			aside, err := journal.KeepCopy(h.o.Journal, k.bytes)
 			if err != nil {
-				return append(ds, diag.Errorf(diag.CodeJournalFiles, nil, "Failed to keep the journal of an interrupted run", "%s It is in the store of the state. What can be read is safe now, but a copy of it cannot be made in this folder: %s.", k.rec.Damage(), err)...)
+				return append(ds, diag.Errorf(diag.CodeJournalFiles, nil, "Failed to keep the journal of an interrupted run", "%s It is in the store of the state. What can be read is safe now, but a copy of it cannot be made in this directory: %s.", k.rec.Damage(), err)...)
 			}
 			ds = append(ds, diag.Warnf(diag.CodeJournalDamaged, nil, "Damaged journal", "%s It was in the store of the state and is kept as %s. Make a plan, which looks at what there really is, and import what the state lacks; then the file can be removed.", k.rec.Damage(), aside)...)
 		}

@@ -1,7 +1,7 @@
-// Package statetest draws random states for tests of laws.
+// Package statetest generates random states for property tests.
 //
-// Main functions: State and Change. The one rule: what it draws is what a state
-// file can hold, so that reading back what was written must give the same.
+// Main functions: State and Change. The one rule: it generates only states that a state
+// file can represent, so that writing and reading one returns an equal state.
 package statetest
 
 import (
@@ -13,13 +13,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// text draws strings as the language has them: normalized.
+// text generates normalized strings, as in the language.
 var text = rapid.Map(
 	rapid.OneOf(rapid.SampledFrom([]string{"", "a", "b c", `q"uo\te`, "<&>", "ü\u2028", "${x}", "%{x}", "\n\x01"}), rapid.String()),
 	func(s string) string { return cty.StringVal(s).AsString() },
 )
 
-// Value draws a wholly known value without marks.
+// Value generates a wholly known value without marks.
 func Value(t *rapid.T, depth int) cty.Value {
 	kinds := 9
 	if depth <= 0 {
@@ -75,7 +75,7 @@ func key(t *rapid.T) addr.Key {
 	}
 }
 
-// Instance draws the address of an instance, one of not too many.
+// Instance generates the address of an instance, from a small set.
 func Instance(t *rapid.T) addr.Instance {
 	var m addr.ModuleInstance
 	for range rapid.IntRange(0, 2).Draw(t, "modules") {
@@ -89,7 +89,8 @@ func Instance(t *rapid.T) addr.Instance {
 	return addr.Instance{Module: m, Resource: r, Key: key(t)}
 }
 
-// provider depends on the resource alone, since its instances must agree.
+// provider returns the provider of an instance. It depends only on the resource, since all
+// instances of a resource have the same provider.
 func provider(t *rapid.T, a addr.Instance) addr.ProviderConfig {
 	p := addr.ProviderConfig{Module: a.Module.Static(), Provider: addr.DefaultProvider(a.Resource.Type)}
 	p.Provider.Type = "p"
@@ -102,7 +103,7 @@ func provider(t *rapid.T, a addr.Instance) addr.ProviderConfig {
 	return p
 }
 
-// Object draws an object.
+// Object generates an object.
 func Object(t *rapid.T) *state.Object {
 	if rapid.IntRange(0, 9).Draw(t, "flat") == 0 {
 		return &state.Object{Flat: map[string]string{"id": text.Draw(t, "id"), "l.#": "0"}}
@@ -137,7 +138,7 @@ func Object(t *rapid.T) *state.Object {
 	return o
 }
 
-// Change draws a change; one in four removes.
+// Change generates a change. One in four removes an object.
 func Change(t *rapid.T) state.Change {
 	c := state.Change{Object: addr.Object{Instance: Instance(t)}}
 	if rapid.IntRange(0, 3).Draw(t, "deposed") == 0 {
@@ -150,7 +151,7 @@ func Change(t *rapid.T) state.Change {
 	return c
 }
 
-// State draws a state.
+// State generates a state.
 func State(t *rapid.T) *state.State {
 	d := (&state.State{Lineage: text.Draw(t, "lineage"), Serial: rapid.Uint64().Draw(t, "serial")}).Edit()
 	for range rapid.IntRange(0, 8).Draw(t, "changes") {

@@ -138,7 +138,7 @@ func (p *program) blobs(ctx context.Context, place string, sealer *remote.Sealer
 	if place == "" {
 		home := p.Env.Home()
 		if home == "" {
-			return nil, errors.New("there is no home folder for what workers read: say another one by --blobs")
+			return nil, errors.New("there is no home directory for what workers read: say another one by --blobs")
 		}
 		place = filepath.Join(home, ".cache", "terrace", "runs")
 	}
@@ -162,7 +162,7 @@ func (p *program) backend(ctx context.Context, kind, args string) (remote.Object
 	}
 	blobs := backend.BlobsOf(st)
 	if blobs == nil {
-		return nil, fmt.Errorf("the store has no room for more than a state: use a folder, or a store of objects such as s3")
+		return nil, fmt.Errorf("the store has no room for more than a state: use a directory, or a store of objects such as s3")
 	}
 	return stored{blobs}, nil
 }
@@ -195,7 +195,7 @@ func (p *program) worker(ctx context.Context, args []string) error {
 	if w.Dir == "" {
 		home := p.Env.Home()
 		if home == "" {
-			return errors.New("there is no home folder for the files of estates: say another one by --dir")
+			return errors.New("there is no home directory for the files of estates: say another one by --dir")
 		}
 		w.Dir = filepath.Join(home, ".cache", "terrace", "worker")
 	}

@@ -16,13 +16,13 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/process"
 )
 
-// # Who am I, at AWS
+// # The identity at AWS
 //
-// The answers come from one signed request where the environment holds keys,
-// and else from the aws program, which knows profiles, single sign-on and
-// machine roles. Nothing of it costs anything before a unit file asks.
+// If the environment contains keys, one signed request returns the identity. Otherwise
+// Terrace runs the aws program, which supports profiles, single sign-on and machine roles.
+// Nothing runs before a unit file calls one of the functions.
 
-// identity is a field of the caller's identity.
+// identity returns a field of the caller's identity.
 func (k *call) identity(field string) (string, error) {
 	env, err := k.environ()
 	if err != nil {
@@ -41,7 +41,7 @@ func (k *call) identity(field string) (string, error) {
 	return jsonField(r.out, field)
 }
 
-// accountAlias is the first alias of the account, "" if it has none.
+// accountAlias returns the first alias of the account, or "" if it has none.
 func (k *call) accountAlias() (string, error) {
 	env, err := k.environ()
 	if err != nil {
@@ -66,7 +66,7 @@ func (k *call) accountAlias() (string, error) {
 
 const stsQuery = "Action=GetCallerIdentity&Version=2011-06-15"
 
-// stsIdentity asks the security token service.
+// stsIdentity requests the identity from the security token service.
 func (l *Library) stsIdentity(env process.Env) runResult {
 	req, err := stsRequest(env, l.Machine.Now())
 	if err != nil {
@@ -94,7 +94,7 @@ func (l *Library) stsIdentity(env process.Env) runResult {
 	return runResult{out: string(out), err: err}
 }
 
-// stsRequest makes the signed request (AWS Signature Version 4).
+// stsRequest returns the signed request (AWS Signature Version 4).
 func stsRequest(env process.Env, now time.Time) (*http.Request, error) {
 	region := env.Get("AWS_REGION")
 	if region == "" {

@@ -19,8 +19,7 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// Files is where files and folders are, each asked for once. It may be used
-// concurrently.
+// Files caches the status of files and directories. It may be used concurrently.
 type Files struct {
 	status func(path string) (fs.FileInfo, error)
 	ids    parallel.Cache[string, string]
@@ -30,7 +29,7 @@ type Files struct {
 
 type stat struct{ exists, dir bool }
 
-// NewFiles makes a Files that asks this function, like os.Stat.
+// NewFiles returns a Files that calls status, which is a function like os.Stat.
 func NewFiles(status func(path string) (fs.FileInfo, error)) *Files { return &Files{status: status} }
 
 func (f *Files) stat(path string) stat {
@@ -43,13 +42,13 @@ func (f *Files) stat(path string) stat {
 	})
 }
 
-// Exists reports whether there is a file or folder.
+// Exists reports whether a file or directory exists.
 func (f *Files) Exists(path string) bool { return f.stat(path).exists }
 
-// IsDir reports whether a path is that of a folder.
+// IsDir reports whether a path is a directory.
 func (f *Files) IsDir(path string) bool { return f.stat(path).dir }
 
-// Identity is the cleaned path of a file with links resolved.
+// Identity returns the cleaned path of a file with symbolic links resolved.
 func (f *Files) Identity(path string) string {
 	dir := f.ids.Pure(filepath.Dir(path), func() string {
 		if d, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
@@ -65,7 +64,8 @@ func (f *Files) Identity(path string) string {
 	})
 }
 
-// FindUp is the nearest name in dir or above, or "".
+// FindUp returns the path of name in dir or in its nearest parent directory that contains
+// it, or "".
 func (f *Files) FindUp(dir, name string) string {
 	return f.finds.Pure([2]string{dir, name}, func() string {
 		if p := filepath.Join(dir, name); f.Exists(p) {
@@ -79,7 +79,7 @@ func (f *Files) FindUp(dir, name string) string {
 	})
 }
 
-// Repository is the folder that holds .git, at or above dir.
+// Repository returns the directory that contains .git, at or above dir.
 func (f *Files) Repository(dir string) (string, error) {
 	git := f.FindUp(dir, ".git")
 	if git == "" {
@@ -88,7 +88,7 @@ func (f *Files) Repository(dir string) (string, error) {
 	return filepath.Dir(git), nil
 }
 
-// AbsPath makes a path absolute and clean: relative ones count from dir.
+// AbsPath returns an absolute, clean path. Relative paths are resolved from dir.
 func AbsPath(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
@@ -96,7 +96,7 @@ func AbsPath(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// lookupFile finds the functions that read files or note them as read.
+// lookupFile returns the functions that read files or mark them as read, or nil.
 func lookupFile(name string) *definition {
 	s := cty.String
 	switch name {
@@ -112,7 +112,7 @@ func lookupFile(name string) *definition {
 	return nil
 }
 
-// readConfig is read_terragrunt_config.
+// readConfig implements read_terragrunt_config.
 func (k *call) readConfig() function.Function {
 	return function.New(&function.Spec{
 		Params:   []function.Parameter{{Name: "path", Type: cty.String}},
@@ -125,7 +125,7 @@ func (k *call) readConfig() function.Function {
 	})
 }
 
-// readTfvars is read_tfvars_file: the variables of a file as JSON text.
+// readTfvars implements read_tfvars_file: it returns the variables of a file as JSON text.
 func (k *call) readTfvars(args []string) (cty.Value, error) {
 	path := AbsPath(k.Dir(), args[0])
 	text, err := k.ReadFile(path)
@@ -164,7 +164,7 @@ func (k *call) readTfvars(args []string) (cty.Value, error) {
 	return cty.StringVal(string(out)), err
 }
 
-// unreadable is what is wrong with a file of values, to be put into a sentence.
+// unreadable returns the error for an invalid file of values.
 func unreadable(text []byte, diags hcl.Diagnostics) error {
 	return errors.New(strings.TrimSuffix(diag.FromValues(text, diags).Err().Error(), "."))
 }
@@ -175,11 +175,12 @@ func (k *call) markRead(args []string) (cty.Value, error) {
 	return cty.StringVal(args[0]), nil
 }
 
-// markGlob is mark_glob_as_read: the files that match, all noted as read.
+// markGlob implements mark_glob_as_read: it returns the matching files and marks them as
+// read.
 func (k *call) markGlob(args []string) (cty.Value, error) {
 	if args[0] == "--terragrunt-boundary" {
 		if len(args) != 3 {
-			return cty.NilVal, errors.New("--terragrunt-boundary needs a folder, and the pattern after it")
+			return cty.NilVal, errors.New("--terragrunt-boundary needs a directory, and the pattern after it")
 		}
 		args = args[2:]
 	}

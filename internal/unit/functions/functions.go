@@ -22,119 +22,122 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// A Place is one expression whose functions are called. Calls of one place come from
-// one goroutine.
+// A Place is one expression that calls functions. Only one goroutine calls its methods.
 type Place interface {
-	// At is where the expression stands.
+	// At returns the range of the expression.
 	At() source.Range
-	// Dir is the folder that get_terragrunt_dir() gives there, and that relative paths
-	// count from.
+	// Dir returns the directory that get_terragrunt_dir() returns, and from which relative
+	// paths are resolved.
 	Dir() string
-	// Task is the task of evaluation that calls.
+	// Task returns the calling task of evaluation.
 	Task() *demand.Task
-	// Leaf is the folder of the unit that is evaluated. It is not ok in what is
-	// evaluated for all units; the place is Waiting then.
+	// Leaf returns the directory of the evaluated unit. ok is false while values are
+	// computed for all units; Waiting is true after such a call.
 	Leaf() (dir string, ok bool)
-	// Waiting tells that what is evaluated needs the unit, which is not there.
+	// Waiting reports whether the value needs the unit and there is none.
 	Waiting() bool
-	// Reads notes that the value depends on a file.
+	// Reads records that the value depends on a file.
 	Reads(path string)
-	// HandsIn notes that a value comes from the environment, a program or a file of values,
-	// by a call such as `get_env("X")`.
+	// HandsIn records that a value comes from the environment, a program or a file of
+	// values. call is the text of the call, such as `get_env("X")`.
 	HandsIn(value, call string)
-	// Included is the folder of the file that the include block with a label includes,
-	// or the only one without a label; "" if there is none.
+	// Included returns the directory of the file that an include block includes: the block
+	// with the label, or without an argument the only block. It returns "" if there is
+	// none.
 	Included(label ...string) (string, error)
-	// Imported is the folder of the import of a name, or of the only one without a
-	// name, and the unit's. Both are "" where there is none.
+	// Imported returns the directory of the file of an import, and the directory of the
+	// unit. Without a name, it is the only import. Both are "" if there is none.
 	Imported(name ...string) (dir, unit string, err error)
-	// WorkingDir is the folder that the module of the unit will run in.
+	// WorkingDir returns the directory in which the unit's module runs.
 	WorkingDir() (string, error)
-	// ReadConfig is what read_terragrunt_config gives with these arguments.
+	// ReadConfig returns the result of read_terragrunt_config with these arguments.
 	ReadConfig(args []cty.Value) (cty.Value, error)
 }
 
-// A Library is what the functions of one estate reach. It must not be changed once it
-// is used; it may be used concurrently. Files is required.
+// A Library contains the effects and settings of all functions in one estate. It must not
+// be changed after its first use, and may be used concurrently. Files is required.
 type Library struct {
 	Machine  Machine
 	Request  Request
 	Files    *Files
 	ReadFile func(path string) ([]byte, error)
-	// Answers keeps what programs answered.
+	// Answers caches the results of programs.
 	Answers *Answers
-	// ConfigName is the name of unit files.
+	// ConfigName is the default name of unit files.
 	ConfigName string
-	// Checking says that nothing is to run: what takes credentials that are not there,
-	// and the words of the command, are unknown.
+	// Checking means that only files are checked and no command runs. Functions that fail
+	// for lack of credentials return unknown values, and so does get_terraform_cli_args.
 	Checking bool
-	// UnitEnviron, if not nil, is the environment of child processes and of the calls of
-	// cloud functions for the unit in a folder.
+	// UnitEnviron returns the environment of child processes and cloud requests for the
+	// unit in dir. nil means that all units use Machine.Environ.
 	UnitEnviron func(t *demand.Task, dir string) (process.Env, diag.List)
-	// Echo gets what run_cmd commands print, unless they ask to be quiet. May be nil.
+	// Echo receives the output of run_cmd commands, except with --terragrunt-quiet. nil
+	// discards it.
 	Echo func(text string)
-	// Do sends a signed request of a cloud function. Nil: the aws program is used.
+	// Do sends a signed request of a cloud function. nil means that the aws program is
+	// used.
 	Do func(*http.Request) (*http.Response, error)
 }
 
-// A Machine is what those who evaluate unit files have of the machine: what its zero
-// value cannot do is an error for the functions that need it.
+// A Machine contains the effects that functions have on the machine. A function that needs
+// an effect that is not set returns an error.
 type Machine struct {
-	// Environ is the environment that get_env reads and that child processes get.
+	// Environ is the environment that get_env reads, and the environment of child
+	// processes.
 	Environ process.Env
-	// Run runs child processes (run_cmd, git, sops, aws). Nil: they are errors.
+	// Run runs child processes (run_cmd, git, sops, aws). nil means that they fail.
 	Run func(ctx context.Context, c process.Command) error
-	// Now is the clock of timestamp(). Nil: that is an error.
+	// Now returns the time for timestamp(). nil means that timestamp() fails.
 	Now func() time.Time
-	// Home tells the user's home folder, for `~`. Nil: `~` is an error.
+	// Home returns the user's home directory, for `~`. nil means that paths with `~` fail.
 	Home func() (string, error)
-	// Answers keeps what programs answered for several loaders. Nil: each loader keeps its
-	// own.
+	// Answers caches the results of programs for several loaders. nil means that each
+	// loader has its own cache.
 	Answers *Answers
 }
 
-// A Request is what the user asked for, as far as unit files can tell. Zero means no
-// command and no flags.
+// A Request is the user's command and flags, as unit files can read them. The zero value
+// means no command and no flags.
 type Request struct {
-	// Command is the command that runs on the unit, such as plan, "" if none, and
-	// Args all its words with the command.
+	// Command is the command that runs on the unit, such as plan, or "". Args are all its
+	// arguments, beginning with the command.
 	Command string
 	Args    []string
-	// Source is the value of the --source flag, "" for the units' own.
+	// Source is the value of the --source flag, or "".
 	Source string
-	// Features is the values of --feature flags by name.
+	// Features contains the values of --feature flags by name.
 	Features map[string]string
-	// FeaturesFrom is the environment variable that stood in for the flags, "" where
-	// the command line has them.
+	// FeaturesFrom is the environment variable that sets Features, or "" if they are from
+	// the command line.
 	FeaturesFrom string
-	// DownloadDir is the value of the --download-dir flag, "" for the units' own.
+	// DownloadDir is the value of the --download-dir flag, or "".
 	DownloadDir string
 }
 
-// definition is one function: its result and what makes it.
+// definition is the implementation of one function.
 type definition struct {
-	min, max int // arguments; max below 0: any number
+	min, max int // numbers of arguments; max below 0 means no maximum
 	ret      cty.Type
-	leaf     bool // depends on the unit
+	leaf     bool // the result depends on the unit
 	do       func(k *call, args []string) (cty.Value, error)
-	dynamic  func(k *call) function.Function // for those that take other things than text
+	dynamic  func(k *call) function.Function // for functions with arguments other than strings
 }
 
-// call is where a function is called.
+// call is one call of a function.
 type call struct {
 	*Library
 	Place
-	runs int // how often run_cmd was called in it without being kept
+	runs int // number of calls of run_cmd without caching so far
 }
 
-// needsLeaf makes the answer wait for the unit.
+// needsLeaf reports whether the unit is needed and missing.
 func (k *call) needsLeaf() bool {
 	_, ok := k.Leaf()
 	return !ok
 }
 
-// Function is the function of a name as a place calls it. ok is false for a name that is
-// none of the unit language.
+// Function returns the function of a name, for calls from a place. ok is false if the name
+// is not a function of the unit language.
 func (l *Library) Function(name string, at Place) (f function.Function, ok bool) {
 	def := lookup(name)
 	if def == nil {
@@ -154,7 +157,7 @@ func (l *Library) Function(name string, at Place) (f function.Function, ok bool)
 	}), true
 }
 
-// answer is what a call gives, and the marks of its arguments.
+// answer returns the result of a call, and the marks of its arguments.
 func (f *definition) answer(k *call, args []cty.Value) (cty.Value, cty.ValueMarks, error) {
 	unknown := cty.UnknownVal(f.ret)
 	marks := cty.ValueMarks{}
@@ -222,9 +225,9 @@ func stringList(words []string) cty.Value {
 	return cty.ListVal(vals)
 }
 
-// lookup finds a function, or nil. Those about paths stand in paths.go, those about the
-// command and the environment here, those that read files in files.go, those that run
-// programs in run.go and those of AWS in aws.go.
+// lookup returns a function, or nil. Functions about paths are in paths.go, about the
+// command and the environment in this file, about files in files.go, about programs in
+// run.go, and about AWS in aws.go.
 func lookup(name string) *definition {
 	for _, in := range [...]func(string) *definition{lookupPath, lookupFile, lookupRun} {
 		if def := in(name); def != nil {
@@ -261,13 +264,13 @@ func lookup(name string) *definition {
 	return nil
 }
 
-// cliArgs is get_terraform_cli_args.
+// cliArgs implements get_terraform_cli_args.
 func (k *call) cliArgs([]string) (cty.Value, error) {
 	if k.Checking {
 		return cty.UnknownVal(cty.List(cty.String)), nil
 	}
 	for _, a := range k.Request.Args {
-		if strings.Contains(a, "=") { // the names of commands and flags are no secrets
+		if strings.Contains(a, "=") { // names of commands and flags are not secret
 			k.HandsIn(a, "get_terraform_cli_args()")
 		}
 	}

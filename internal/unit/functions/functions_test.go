@@ -8,7 +8,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Every function that syntax takes for one of the unit language is one.
+// Package functions implements every function that package syntax lists as one of the unit
+// language.
 func TestContextFunctions(t *testing.T) {
 	names := syntax.ContextFunctions()
 	if len(names) < 30 {
@@ -25,8 +26,8 @@ func TestContextFunctions(t *testing.T) {
 	}
 }
 
-// Objects are merged key by key and lists joined. Null arguments do not count, and what is
-// neither map nor object is an error.
+// Objects are merged key by key, and lists are joined. Null arguments are ignored.
+// Arguments that are neither maps nor objects are an error.
 func TestDeepMerge(t *testing.T) {
 	object := func(m map[string]cty.Value) cty.Value { return cty.ObjectVal(m) }
 	one, two := cty.NumberIntVal(1), cty.NumberIntVal(2)
@@ -51,10 +52,10 @@ func TestDeepMerge(t *testing.T) {
 	}
 }
 
-// Paths between folders have slashes, and each default pattern of retries compiles.
+// Paths between directories have slashes, and each default retry pattern compiles.
 func TestPathsAndPatterns(t *testing.T) {
 	if _, err := pathBetween("/a", "b", nil); err == nil {
-		t.Error("there is a path between an absolute and a relative folder")
+		t.Error("there is a path between an absolute and a relative directory")
 	}
 	if p, err := pathBetween("/a/b", "/a/c", nil); err != nil || p != "../c" {
 		t.Errorf("%s, %v", p, err)

@@ -6,7 +6,7 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// DeepMerge is deep_merge for calls whose parts cannot be distinguished.
+// DeepMerge returns deep_merge for calls whose arguments cannot be computed separately.
 func DeepMerge() function.Function {
 	return function.New(&function.Spec{
 		VarParam: &function.Parameter{Name: "maps", Type: cty.DynamicPseudoType, AllowNull: true, AllowDynamicType: true, AllowUnknown: true, AllowMarked: true},
@@ -18,7 +18,7 @@ func DeepMerge() function.Function {
 	})
 }
 
-// deepMergeAll merges values from left to right; null ones do not count.
+// deepMergeAll merges values from left to right. Null values are ignored.
 func deepMergeAll(args []cty.Value) (cty.Value, error) {
 	out := cty.NilVal
 	for i, a := range args {

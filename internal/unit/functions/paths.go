@@ -7,7 +7,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// lookupPath finds the functions about folders and the paths between them.
+// lookupPath returns the functions about directories and relative paths, or nil.
 func lookupPath(name string) *definition {
 	s := cty.String
 	switch name {
@@ -81,7 +81,7 @@ func pathBetween(from, to string, err error) (string, error) {
 	return filepath.ToSlash(p), nil
 }
 
-// find looks for a file or folder in the folders above dir.
+// find searches for a file or directory in the parent directories of dir.
 func (k *call) find(dir string, args []string) (cty.Value, error) {
 	name := k.ConfigName
 	if len(args) > 0 {
@@ -93,7 +93,7 @@ func (k *call) find(dir string, args []string) (cty.Value, error) {
 	if len(args) > 1 {
 		return cty.StringVal(args[1]), nil
 	}
-	return cty.NilVal, fmt.Errorf("there is no %s in any folder above %s", name, dir)
+	return cty.NilVal, fmt.Errorf("there is no %s in any directory above %s", name, dir)
 }
 
 func (k *call) includePath(label []string, from bool) (cty.Value, error) {
@@ -109,7 +109,8 @@ func (k *call) includePath(label []string, from bool) (cty.Value, error) {
 	return cty.StringVal(p), err
 }
 
-// importPath is the path between an import's folder and the unit's (rule 17).
+// importPath returns the relative path between an import's directory and the unit's (rule
+// 17).
 func (k *call) importPath(name []string, from bool) (cty.Value, error) {
 	a, b, err := k.Imported(name...)
 	if err != nil || a == "" {

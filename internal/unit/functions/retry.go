@@ -1,7 +1,7 @@
 package functions
 
-// DefaultRetryableErrors are the patterns that a unit without an errors block
-// retries on. They are what get_default_retryable_errors() gives in Terragrunt 1.1.3.
+// DefaultRetryableErrors returns the error patterns on which a unit without an errors block
+// retries. They are those that get_default_retryable_errors() returns in Terragrunt 1.1.3.
 func DefaultRetryableErrors() []string {
 	return []string{
 		`(?s).*Failed to load state.*tcp.*timeout.*`,

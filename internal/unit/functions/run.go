@@ -14,7 +14,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// lookupRun finds the functions that run programs or ask services.
+// lookupRun returns the functions that run programs or send requests, or nil.
 func lookupRun(name string) *definition {
 	s := cty.String
 	switch name {
@@ -34,13 +34,13 @@ func lookupRun(name string) *definition {
 	return nil
 }
 
-// Answers are the outputs of the programs that functions of unit files have run, so that each
-// runs once. A program that failed runs again for the next attempt. The zero value is empty.
+// Answers caches the output of the programs that functions of unit files run, so that each
+// runs once. A program that failed runs again at the next attempt. The zero value is empty.
 type Answers struct {
 	kept parallel.Cache[string, runResult]
 }
 
-// answer returns the result of a program or request by its key.
+// answer returns the result of a program or request, cached by its key.
 func (k *call) answer(key string, run func() runResult) runResult {
 	r, err := k.Answers.kept.Do(k.Task().Context(), key, func() (runResult, bool) {
 		r := run()
@@ -55,8 +55,7 @@ func (k *call) answer(key string, run func() runResult) runResult {
 	return r
 }
 
-// noCredentials is the error of a function that asks for something that only those
-// with the right credentials get.
+// noCredentials is the error of a function that failed for lack of credentials.
 type noCredentials struct {
 	what string
 	err  error
@@ -71,10 +70,10 @@ var errNoProcess = errors.New("programs cannot be run here")
 type runResult struct {
 	out   string
 	err   error
-	short error // err without what the program wrote
+	short error // err without the output of the program
 }
 
-// environ is the environment of programs that are run for an evaluation.
+// environ returns the environment of programs that functions run.
 func (k *call) environ() (process.Env, error) {
 	if k.UnitEnviron == nil {
 		return k.Machine.Environ, nil
@@ -85,12 +84,12 @@ func (k *call) environ() (process.Env, error) {
 	}
 	env, ds := k.UnitEnviron(k.Task(), unit)
 	if ds.HasErrors() {
-		demand.Passing(k.Task()) // a service may give credentials the next time
+		demand.Passing(k.Task()) // a service may return credentials at the next attempt
 	}
 	return env, ds.Err()
 }
 
-// program runs a program and gives what it printed.
+// program runs a program and returns its standard output.
 func (l *Library) program(ctx context.Context, dir string, env process.Env, words ...string) runResult {
 	if l.Machine.Run == nil {
 		return runResult{err: errNoProcess, short: errNoProcess}
@@ -107,7 +106,8 @@ func (l *Library) program(ctx context.Context, dir string, env process.Env, word
 	return runResult{out: out.String()}
 }
 
-// unitKey is what distinguishes the answers of programs by units, "" where none does.
+// unitKey returns the part of a cache key that separates the results of units, or "" if
+// they share the environment.
 func (k *call) unitKey() string {
 	if k.UnitEnviron == nil {
 		return ""
@@ -116,7 +116,7 @@ func (k *call) unitKey() string {
 	return unit + "\x00\x00\x00"
 }
 
-// runCmd is run_cmd: leading flags say whether to echo and how to keep the answer.
+// runCmd implements run_cmd. Leading flags control echo and caching.
 func (k *call) runCmd(args []string) (cty.Value, error) {
 	var quiet, global, noCache bool
 	for len(args) > 0 {
@@ -157,7 +157,7 @@ words:
 	if !global {
 		key = k.Dir() + "\x00\x00" + key
 	}
-	if noCache { // each call runs once, though its expression is computed again when outputs are there
+	if noCache { // each call runs once, though the expression is computed again with outputs
 		k.runs++
 		key = fmt.Sprintf("%s\x00%d\x00\x00%s", k.At(), k.runs, key)
 	}
@@ -168,7 +168,7 @@ words:
 	return cty.StringVal(out), r.err
 }
 
-// sops is sops_decrypt_file, by the user's own sops program.
+// sops implements sops_decrypt_file, with the user's sops program.
 func (k *call) sops(args []string) (cty.Value, error) {
 	path := AbsPath(k.Dir(), args[0])
 	if !k.Files.Exists(path) {

@@ -44,7 +44,7 @@ func (i *initializer) initProviders(ctx context.Context) diag.List {
 	}
 	ds = append(ds, install.OverrideWarning(o, true)...)
 	if err := install.RecordPluginDirs(o); err != nil {
-		return append(ds, diag.Errorf(diag.CodeFilesWrite, nil, "Failed to save plugin folders", "What -plugin-dir says cannot be saved: %s.", err)...)
+		return append(ds, diag.Errorf(diag.CodeFilesWrite, nil, "Failed to save plugin directories", "What -plugin-dir says cannot be saved: %s.", err)...)
 	}
 	locked, more := lock.Read(pl.Directory.Files, pl.LockPath())
 	if ds = append(ds, more...); more.HasErrors() {

@@ -61,7 +61,7 @@ func (o *Options) Flags() flag.Flags {
 		flag.Off(&o.NoModules, "get", "Do not install modules."),
 		flag.Off(&o.Unlocked, "lock", "Do not hold a state lock while state is migrated."),
 		flag.LockTimeout(&o.LockTimeout),
-		flag.List(&o.PluginDirs, "plugin-dir", "path", "A folder with provider packages, in place of all others. May be repeated.").Completes(flag.Folders),
+		flag.List(&o.PluginDirs, "plugin-dir", "path", "A directory with provider packages, in place of all others. May be repeated.").Completes(flag.Folders),
 		flag.Bool(&o.Reconfigure, "reconfigure", "Take the backend configuration as it is, without regard to what was configured before."),
 		flag.Bool(&o.Migrate, "migrate-state", "Take the backend configuration as it is and copy existing state to it."),
 		flag.Bool(&o.Upgrade, "upgrade", "Install the latest module and provider versions that the constraints allow."),

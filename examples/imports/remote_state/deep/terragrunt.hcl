@@ -9,7 +9,7 @@ terraform {
 
 remote_state {
   config = {
-    # The path from the folder of root.hcl to this one, with the suffix that the
+    # The path from the directory of root.hcl to this one, with the suffix that the
     # key of the include form has: without it, the state would move.
     path = "${import.root.terragrunt_dir}/state/${relpath(import.root.terragrunt_dir, get_terragrunt_dir())}/terraform.tfstate"
   }

@@ -45,7 +45,7 @@ units.forEach((u, i) => {
   u.kind = kinds.find((k) => k.is(u)) || kinds[kinds.length - 1];
 });
 
-// folders are the units by folder: the deepest ones that hold two units and more on
+// folders are the units by directory: the deepest ones that hold two units and more on
 // average. short is what is left of a unit's name.
 const folders = [];
 {

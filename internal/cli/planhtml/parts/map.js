@@ -1,6 +1,6 @@
 // The map, in one of three views: boxes with names, in columns with lines to what they
 // need; tiles in the same order, which show an estate of thousands at once; and tiles by
-// folder, which show where something changes.
+// directory, which show where something changes.
 const map = { host: byId("map"), view: "names", scale: 1, width: 0, height: 0, boxes: [], hits: [], spots: [], labels: [] };
 
 // In a column, from top to bottom; columns of one layer follow each other.
@@ -55,7 +55,7 @@ function place(view) {
   });
 }
 
-// placeFolders puts the tiles of each folder together, folder after folder in rows,
+// placeFolders puts the tiles of each directory together, directory after directory in rows,
 // as large as all of them can be seen at once, if that is large enough.
 function placeFolders() {
   const letter = letterWidth();
@@ -319,7 +319,7 @@ function showMatches() {
 }
 
 // tellUnder tells which unit is under the pointer or has the focus.
-const hint = { names: "Units stand right of what they need.", order: "Units stand right of what they need.", folders: "Units by folder. Choose one to see what it needs." };
+const hint = { names: "Units stand right of what they need.", order: "Units stand right of what they need.", folders: "Units by directory. Choose one to see what it needs." };
 function tellUnder(i) {
   byId("under").textContent = i >= 0 ? said(units[i]) : hint[map.view];
 }

@@ -1,5 +1,5 @@
-// Command cmd writes the benchmark workloads and times one or two binaries on
-// them, in turns. See docs/benchmarks.md.
+// Command cmd writes the benchmark workloads and times one or two binaries on them,
+// alternating. See docs/benchmarks.md.
 package main
 
 import (
@@ -26,7 +26,7 @@ func main() {
 }
 
 const usage = `usage:
-  cmd write WORKLOAD SIZE FOLDER
+  cmd write WORKLOAD SIZE DIR
   cmd time -a BINARY [-b BINARY] [-workload flat,count] [-n 100,1000] [-op plan,apply] [-rounds 5]
   cmd workers -terrace BINARY -server BINARY -provider BINARY [-units 100] [-call 2s] [-n 0,1,2,4] [-slots 4]
 `
@@ -87,7 +87,7 @@ func parse(args []string) (*options, error) {
 	ops := flags.String("op", strings.Join(bench.Operations(), ","), "operations, separated by commas")
 	o := &options{}
 	flags.IntVar(&o.rounds, "rounds", 5, "how often each is run; the median counts")
-	flags.StringVar(&o.dir, "dir", "", "where to work, and leave everything; a temporary folder if not given")
+	flags.StringVar(&o.dir, "dir", "", "where to work, and leave everything; a temporary directory if not given")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
@@ -114,7 +114,8 @@ func parse(args []string) (*options, error) {
 	return o, nil
 }
 
-// timeOne runs all operations on one workload, the binaries in turns: a b, b a, …
+// timeOne runs all operations on one workload, alternating between the binaries: a b, b a,
+// …
 func timeOne(ctx context.Context, o *options, workload string, n int) error {
 	var sides []*bench.Bench
 	for i, binary := range o.binaries {

@@ -13,14 +13,15 @@ import (
 	"github.com/terrace-iac/terrace/internal/dev/bench"
 )
 
-// workers times runs of an estate on workers of a Temporal server, beside one process.
+// workers times runs of an estate on workers of a Temporal server, compared with one
+// process.
 func workers(ctx context.Context, args []string) (err error) {
 	w := &bench.Workers{}
 	flags := flag.NewFlagSet("workers", flag.ContinueOnError)
 	flags.StringVar(&w.Terrace, "terrace", "", "the program, with terrace-worker beside it")
 	flags.StringVar(&w.Server, "server", "", "the program of examples/temporal")
 	flags.StringVar(&w.Provider, "provider", "", "the program of internal/provider/testprovider/cmd/terraform-provider-test")
-	flags.StringVar(&w.Dir, "dir", "", "a new folder to work in, and to leave everything in; a temporary folder if not given")
+	flags.StringVar(&w.Dir, "dir", "", "a new directory to work in, and to leave everything in; a temporary directory if not given")
 	flags.IntVar(&w.Units, "units", 100, "how many units there are")
 	flags.DurationVar(&w.Call, "call", 2*time.Second, "how long a call of the provider takes, one for each unit")
 	flags.IntVar(&w.Slots, "slots", 4, "how many units a worker has at once")
@@ -66,7 +67,7 @@ func workers(ctx context.Context, args []string) (err error) {
 	per := func(d time.Duration) string {
 		return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000/float64(w.Units))
 	}
-	var one, first *bench.WorkersFigures // in one process, and the first on workers
+	var one, first *bench.WorkersFigures // in one process, and the first run on workers
 	var firstCount int
 	for _, n := range counts {
 		if n == 0 {

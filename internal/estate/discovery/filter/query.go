@@ -145,7 +145,7 @@ func (t *Term) reachUp(s string) (string, error) {
 	if strings.HasPrefix(s, "(") {
 		end := strings.IndexByte(s, ')')
 		if end < 2 || !strings.HasPrefix(strings.TrimSpace(s[end+1:]), dots) {
-			return s, fmt.Errorf("a folder in parentheses must be followed by %q and what it bounds", dots)
+			return s, fmt.Errorf("a directory in parentheses must be followed by %q and what it bounds", dots)
 		}
 		t.UpIn, t.Up = s[1:end], Far
 		return strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(s[end+1:]), dots)), nil
@@ -175,7 +175,7 @@ func (t *Term) reachDown(s string) error {
 	case len(tail) > 2 && tail[0] == '(' && tail[len(tail)-1] == ')':
 		t.Down, t.DownIn = Far, tail[1:len(tail)-1]
 	default:
-		return fmt.Errorf("behind %q there may be a number or a folder in parentheses, not %q", dots, tail)
+		return fmt.Errorf("behind %q there may be a number or a directory in parentheses, not %q", dots, tail)
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func TestParseQuery(t *testing.T) {
 		{"[]", "error the git expression is empty"},
 		{"[HEAD", `error "[" is never closed`},
 		{"[a]pp", `error "pp" cannot follow what is looked for`},
-		{"(a)", `error a folder in parentheses must be followed by "..." and what it bounds`},
+		{"(a)", `error a directory in parentheses must be followed by "..." and what it bounds`},
 		{"type=", `error the attribute "type" has no value`},
 		{"type=x", `error type is unit or stack, not "x"`},
 		{"external=x", `error external is true or false, not "x"`},

@@ -186,7 +186,7 @@ func (g *generator) sourceDir(ctx context.Context, it *unit.StackItem) (string, 
 		}
 		dir = filepath.Join(dir, filepath.FromSlash(sub))
 		if dir = g.s.Overlay.Locate(dir); !isDir(dir) {
-			return "", Invalid("Source of a stack not found", "The source of the %s %q, %q, leads to %s, which is not a folder.", it.Kind, it.Name, it.Source, dir).Under(&it.At)
+			return "", Invalid("Source of a stack not found", "The source of the %s %q, %q, leads to %s, which is not a directory.", it.Kind, it.Name, it.Source, dir).Under(&it.At)
 		}
 		return dir, nil
 	}
@@ -199,7 +199,7 @@ func (g *generator) sourceDir(ctx context.Context, it *unit.StackItem) (string, 
 	}
 	dir := filepath.Join(pkg, filepath.FromSlash(sub))
 	if !isDir(dir) {
-		return "", Invalid("Source of a stack not found", "The package %q has no folder %q.", root, sub).Under(&it.At)
+		return "", Invalid("Source of a stack not found", "The package %q has no directory %q.", root, sub).Under(&it.At)
 	}
 	return dir, ds
 }

@@ -82,7 +82,7 @@ func All(t *demand.Task, l *unit.Loader, dirs []string) ([]Part, diag.List) {
 		for j := range list {
 			p := &list[j]
 			if first := seen[p.Name]; first != nil {
-				ds = append(ds, Invalid("Several stacks with one name", "%q is a part of the stack at %s too, so their outputs could not be distinguished. Run the command in the folder of one stack.", p.Name, first.At).Under(&p.At)...)
+				ds = append(ds, Invalid("Several stacks with one name", "%q is a part of the stack at %s too, so their outputs could not be distinguished. Run the command in the directory of one stack.", p.Name, first.At).Under(&p.At)...)
 				continue
 			}
 			seen[p.Name] = p

@@ -40,7 +40,7 @@ func MarkWorking(dir, unit string) error {
 	if Working(dir) {
 		return nil
 	}
-	text := "This folder is a copy. Terrace made it for the unit in " + unit + ", and makes it anew when it is missing.\n"
+	text := "This directory is a copy. Terrace made it for the unit in " + unit + ", and makes it anew when it is missing.\n"
 	return atomicfile.WriteMode(filepath.Join(dir, WorkingName), []byte(text), 0o644)
 }
 

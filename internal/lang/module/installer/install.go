@@ -294,7 +294,7 @@ func (in *installer) level(ctx context.Context, parents []*module.Node) ([]*modu
 // check returns the errors of a loaded module. The messages of a directory are returned once.
 func (in *installer) check(c *call, l loaded) diag.List {
 	if config.Unread(l.ds) {
-		ds := diag.Errorf(diag.CodeFilesRead, &c.at, "Unreadable module directory", "The module %q cannot be loaded: the folder %s does not exist or cannot be read.", c.key, c.dir)
+		ds := diag.Errorf(diag.CodeFilesRead, &c.at, "Unreadable module directory", "The module %q cannot be loaded: the directory %s does not exist or cannot be read.", c.key, c.dir)
 		if c.addr.Kind == fetch.Local && in.leavesPackage(c) {
 			ds = diag.Errorf(diag.CodeModuleEscapes, &c.at, "Local module path escapes module package", "The path %q of module %q leads out of the package that the calling module belongs to. Local modules must be in the same package.", c.addr.Path, c.key)
 		}

@@ -203,7 +203,7 @@ func TestLinkedFolders(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	for _, c := range []struct{ name, archive, want string }{
-		{"no folder", "-- main.tf --\nmodule \"a\" {\n  source = \"./a\"\n}\n", "Unreadable module directory"},
+		{"no directory", "-- main.tf --\nmodule \"a\" {\n  source = \"./a\"\n}\n", "Unreadable module directory"},
 		{"bare", "-- main.tf --\nmodule \"a\" {\n  source = \"a\"\n}\n", `use "./a" instead`},
 		{"local version", "-- main.tf --\nmodule \"a\" {\n  source = \"./a\"\n  version = \"1\"\n}\n", "can't use local directory"},
 		{"bad version", "-- main.tf --\nmodule \"a\" {\n  source = \"a/b/c\"\n  version = \"x y\"\n}\n", "not a version constraint"},
@@ -289,9 +289,9 @@ func TestGitModules(t *testing.T) {
 func TestMissingSubfolder(t *testing.T) {
 	repo := repository(t, gitModule)
 	b := newBench(t, "-- main.tf --\nmodule \"a\" {\n  source = \"git::file://"+repo+"//none\"\n}\n")
-	b.fails(`has no folder "none"`)
+	b.fails(`has no directory "none"`)
 	b.files("-- main.tf --\nmodule \"a\" {\n  source = \"git::file://" + repo + "//no*\"\n}\n")
-	b.fails("no sub-folder of the package matches")
+	b.fails("no subdirectory of the package matches")
 }
 
 func TestEscape(t *testing.T) {

@@ -69,6 +69,6 @@ func TestManyProcesses(t *testing.T) {
 		t.Errorf("the package was fetched %d times", n.Load())
 	}
 	if left, _ := os.ReadDir(filepath.Join(cache, "tmp")); len(left) > 0 {
-		t.Errorf("%d temporary folders are left in the cache", len(left))
+		t.Errorf("%d temporary directories are left in the cache", len(left))
 	}
 }

@@ -42,7 +42,7 @@ func (in *installer) remote(ctx context.Context, calls []*call) {
 		return
 	}
 	if err := os.MkdirAll(filepath.Join(in.data, "modules"), 0o755); err != nil {
-		todo[0].ds = diag.Errorf(diag.CodeFilesWrite, &todo[0].at, "Failed to create local modules directory", "The folder for modules cannot be made: %s.", err)
+		todo[0].ds = diag.Errorf(diag.CodeFilesWrite, &todo[0].at, "Failed to create local modules directory", "The directory for modules cannot be made: %s.", err)
 		for _, c := range todo[1:] {
 			c.ds = todo[0].ds
 		}
@@ -253,7 +253,7 @@ func (in *installer) place(ctx context.Context, c *call, pkg fetch.Package, sh f
 	c.dir = path.Join(filepath.ToSlash(in.relativeOf(c.packageDir)), sub)
 	c.node.Dir, c.node.Version = c.dir, c.version
 	if st, err := os.Stat(in.absolute(c.dir)); err != nil || !st.IsDir() {
-		c.ds = append(c.ds, diag.Errorf(diag.CodeFilesRead, &c.at, "Unreadable module subdirectory", "The package %s has no folder %q.", c.addr.Package(), sub)...)
+		c.ds = append(c.ds, diag.Errorf(diag.CodeFilesRead, &c.at, "Unreadable module subdirectory", "The package %s has no directory %q.", c.addr.Package(), sub)...)
 	}
 }
 
@@ -273,14 +273,14 @@ func expandSubdir(dir, sub string) (string, error) {
 	}
 	found, err := filepath.Glob(filepath.Join(dir, filepath.FromSlash(sub)))
 	if err != nil {
-		return "", fmt.Errorf("%q is not a pattern for a sub-folder: %w", sub, err)
+		return "", fmt.Errorf("%q is not a pattern for a subdirectory: %w", sub, err)
 	}
 	switch len(found) {
 	case 0:
-		return "", fmt.Errorf("no sub-folder of the package matches %q", sub)
+		return "", fmt.Errorf("no subdirectory of the package matches %q", sub)
 	case 1:
 		rel, err := filepath.Rel(dir, found[0])
 		return filepath.ToSlash(rel), err
 	}
-	return "", fmt.Errorf("more than one sub-folder of the package matches %q", sub)
+	return "", fmt.Errorf("more than one subdirectory of the package matches %q", sub)
 }

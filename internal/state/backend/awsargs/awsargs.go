@@ -1,8 +1,8 @@
-// Package awsargs reads the arguments about credentials of AWS that several blocks
-// have: those of the backend "s3" and of the key provider "aws_kms".
+// Package awsargs reads the arguments about credentials of AWS that several blocks have:
+// the backend "s3" and the key provider "aws_kms".
 //
-// Main functions: Attributes and Options. The one rule: an argument means the same in
-// every block that has it.
+// Main functions: Attributes and Options. The one rule: an argument has the same meaning in
+// every block.
 package awsargs
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Role is the type of assume_role.
+// Role returns the type of assume_role.
 func Role() cty.Type {
 	return cty.ObjectWithOptionalAttrs(map[string]cty.Type{
 		"role_arn": cty.String, "duration": cty.String, "external_id": cty.String, "policy": cty.String, "policy_arns": cty.Set(cty.String),
@@ -22,7 +22,7 @@ func Role() cty.Type {
 	}, []string{"duration", "external_id", "policy", "policy_arns", "session_name", "tags", "transitive_tag_keys"})
 }
 
-// WebIdentity is the type of assume_role_with_web_identity.
+// WebIdentity returns the type of assume_role_with_web_identity.
 func WebIdentity() cty.Type {
 	all := map[string]cty.Type{
 		"role_arn": cty.String, "duration": cty.String, "policy": cty.String, "policy_arns": cty.Set(cty.String),
@@ -31,7 +31,7 @@ func WebIdentity() cty.Type {
 	return cty.ObjectWithOptionalAttrs(all, []string{"role_arn", "duration", "policy", "policy_arns", "session_name", "web_identity_token", "web_identity_token_file"})
 }
 
-// Attributes are the arguments and their types.
+// Attributes returns the arguments and their types.
 func Attributes() map[string]cty.Type {
 	out := map[string]cty.Type{
 		"region": cty.String, "access_key": cty.String, "secret_key": cty.String, "token": cty.String, "profile": cty.String,
@@ -44,14 +44,14 @@ func Attributes() map[string]cty.Type {
 		"use_dualstack_endpoint": cty.Bool, "use_fips_endpoint": cty.Bool, "max_retries": cty.Number, "retry_mode": cty.String,
 		"assume_role": Role().WithoutOptionalAttributesDeep(), "assume_role_with_web_identity": WebIdentity().WithoutOptionalAttributesDeep(),
 	}
-	maps.Copy(out, map[string]cty.Type{ // the older way to write assume_role
+	maps.Copy(out, map[string]cty.Type{ // the older form of assume_role
 		"role_arn": cty.String, "session_name": cty.String, "external_id": cty.String, "assume_role_duration_seconds": cty.Number, "assume_role_policy": cty.String,
 		"assume_role_policy_arns": cty.Set(cty.String), "assume_role_tags": cty.Map(cty.String), "assume_role_transitive_tag_keys": cty.Set(cty.String),
 	})
 	return out
 }
 
-// Options reads the arguments. What is wrong with them is in a.
+// Options reads the arguments. a collects the errors.
 func Options(a *backend.Args) aws.Options {
 	o := aws.Options{
 		Region: a.String("region", ""), AccessKey: a.String("access_key", ""), SecretKey: a.String("secret_key", ""), Token: a.String("token", ""),
@@ -97,7 +97,7 @@ func Options(a *backend.Args) aws.Options {
 	return o
 }
 
-// older are the arguments that assume_role has taken the place of.
+// older are the arguments that assume_role replaced.
 var older = []string{"role_arn", "session_name", "external_id", "assume_role_duration_seconds", "assume_role_policy", "assume_role_policy_arns", "assume_role_tags", "assume_role_transitive_tag_keys"}
 
 func roles(a *backend.Args, o *aws.Options) {
@@ -147,7 +147,7 @@ func role(b *backend.Args, arn string) aws.Role {
 	return r
 }
 
-// configFiles are the files of profiles that are named, nil where the tools' own are meant.
+// configFiles returns the configured files with profiles; nil means the default files.
 func configFiles(a *backend.Args) []string {
 	if files := a.Strings("shared_config_files"); files != nil {
 		return files

@@ -35,7 +35,7 @@ func text(s string) cty.Value { return cty.StringVal(s) }
 
 func texts(s string) cty.Value { return cty.SetVal([]cty.Value{text(s)}) }
 
-// object is a value of a type, with some attributes set.
+// object returns a value of a type, with some attributes set.
 func object(ty cty.Type, set vals) cty.Value {
 	all := vals{}
 	for name, ty := range ty.AttributeTypes() {
@@ -47,7 +47,7 @@ func object(ty cty.Type, set vals) cty.Value {
 	return cty.ObjectVal(all)
 }
 
-// What is wrong is blamed on the argument to look at.
+// Errors refer to the affected argument.
 func TestRefused(t *testing.T) {
 	role := func(set vals) cty.Value { return object(awsargs.Role(), set) }
 	for _, tt := range []struct {
@@ -76,7 +76,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// The older way to write a role means the same as the block.
+// The older form of a role has the same meaning as the block.
 func TestOlderRole(t *testing.T) {
 	older, err := read(t, nil, vals{
 		"role_arn": text("r"), "session_name": text("s"), "external_id": text("e"), "assume_role_duration_seconds": cty.NumberIntVal(1800), "assume_role_policy": text("p"),
@@ -97,7 +97,7 @@ func TestOlderRole(t *testing.T) {
 	}
 }
 
-// A web identity takes from the environment what its block leaves out.
+// A web identity uses the environment for arguments missing in its block.
 func TestWebIdentity(t *testing.T) {
 	o, err := read(t, sys.Env{"AWS_ROLE_ARN=r", "AWS_WEB_IDENTITY_TOKEN_FILE=f", "AWS_ROLE_SESSION_NAME=other"}, vals{
 		"assume_role_with_web_identity": object(awsargs.WebIdentity(), vals{"session_name": text("s")}),
@@ -108,7 +108,7 @@ func TestWebIdentity(t *testing.T) {
 	}
 }
 
-// A proxy that is set to nothing is not one that is not set.
+// A proxy that is set to "" differs from one that is not set.
 func TestProxy(t *testing.T) {
 	o, err := read(t, nil, vals{"https_proxy": text("")})
 	if err != nil || o.HTTPSProxy == nil || *o.HTTPSProxy != "" || o.HTTPProxy != nil {

@@ -1,8 +1,8 @@
 // Package azureargs reads the arguments about clouds and credentials of Azure that several
-// blocks have: those of the backend "azurerm" and of the key provider "azure_vault".
+// blocks have: the backend "azurerm" and the key provider "azure_vault".
 //
-// Main functions: Attributes, ReadCloud and Login. The one rule: an argument means the
-// same in every block that has it.
+// Main functions: Attributes, ReadCloud and Login. The one rule: an argument has the same
+// meaning in every block.
 package azureargs
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Attributes are the arguments and their types.
+// Attributes returns the arguments and their types.
 func Attributes() map[string]cty.Type {
 	out := map[string]cty.Type{}
 	for _, name := range []string{"environment", "metadata_host", "subscription_id", "tenant_id", "client_id", "client_id_file_path", "client_certificate", "client_certificate_path",
@@ -33,12 +33,12 @@ func Attributes() map[string]cty.Type {
 	return out
 }
 
-// A Cloud is one of Azure's clouds, or somebody's own.
+// A Cloud is one of Azure's clouds, or a private one.
 type Cloud struct {
 	Login    string // the authority's host
 	Manager  string // the address of the resource manager
 	Storage  string // the suffix of the names of storage services
-	Audience string // of tokens of CI systems
+	Audience string // the audience of tokens of CI systems
 }
 
 func clouds(name string) (Cloud, bool) {
@@ -53,8 +53,8 @@ func clouds(name string) (Cloud, bool) {
 	return Cloud{}, false
 }
 
-// ReadCloud reads which cloud is meant, and asks one of somebody's own where its services
-// are. What is wrong with the arguments is in a.
+// ReadCloud returns the configured cloud. It requests the addresses of a private cloud's
+// services from that cloud. a collects errors in the arguments.
 func ReadCloud(ctx context.Context, a *backend.Args, client *rest.Client) Cloud {
 	cloud, ok := clouds(a.String("environment", "", "ARM_ENVIRONMENT"))
 	if !ok {
@@ -90,10 +90,11 @@ func metadata(ctx context.Context, client *rest.Client, host string, cloud Cloud
 	return cloud, nil
 }
 
-// Login reads how to log in. Files are relative to dir. What is wrong with the arguments
-// is in a.
+// Login returns the login options. Files are relative to dir. a collects errors in the
+// arguments.
 func Login(a *backend.Args, cloud Cloud, dir string) azure.Options {
-	// either is a value, or that of a file; both must be the same.
+	// either returns a value, or the content of a file; if both are set, they must be
+	// equal.
 	either := func(name, file string, values, files []string) string {
 		v, path := a.String(name, "", values...), a.String(file, "", files...)
 		if path == "" {
@@ -124,7 +125,7 @@ func Login(a *backend.Args, cloud Cloud, dir string) azure.Options {
 		OIDCTokenPath:       a.String("oidc_token_file_path", "", "ARM_OIDC_TOKEN_FILE_PATH", "AZURE_FEDERATED_TOKEN_FILE"),
 		OIDCURL:             a.String("oidc_request_url", "", "ARM_OIDC_REQUEST_URL", "ACTIONS_ID_TOKEN_REQUEST_URL", "SYSTEM_OIDCREQUESTURI"),
 		OIDCBearer:          a.String("oidc_request_token", "", "ARM_OIDC_REQUEST_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "SYSTEM_ACCESSTOKEN"),
-		ManagedEndpoint:     a.String("msi_endpoint", ""), // of MSI_ENDPOINT the login itself knows what it means
+		ManagedEndpoint:     a.String("msi_endpoint", ""), // the login itself reads MSI_ENDPOINT
 		ManagedIdentity:     a.Bool("use_msi", false, "ARM_USE_MSI"),
 		WorkloadIdentity:    a.Bool("use_aks_workload_identity", false, "ARM_USE_AKS_WORKLOAD_IDENTITY"),
 		Tool:                a.Bool("use_cli", true, "ARM_USE_CLI"),

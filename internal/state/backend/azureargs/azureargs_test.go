@@ -33,7 +33,8 @@ func argument(err error) string {
 	return e.Argument
 }
 
-// A cloud is known by its name; another is asked where its services are.
+// The addresses of Azure's own clouds are known. Those of a private cloud are requested
+// from it.
 func TestReadCloud(t *testing.T) {
 	answer := `{"authentication":{"loginEndpoint":"https://login.example.com/"},"resourceManager":"https://manage.example.com/","suffixes":{"storage":"store.example.com"}}`
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -73,7 +74,7 @@ func TestReadCloud(t *testing.T) {
 	}
 }
 
-// A secret may be in a file, but not another one than the argument.
+// A secret may be in a file, but must not differ from the argument.
 func TestLogin(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "secret"), []byte("planted\n"), 0o600); err != nil {
@@ -101,7 +102,7 @@ func TestLogin(t *testing.T) {
 			t.Errorf("the text of the file is shown: %v", a.Err())
 		}
 	}
-	// az is used unless that is switched off; the argument goes before the variable.
+	// az is used unless it is disabled; the argument has precedence over the variable.
 	for want, set := range map[bool]map[string]cty.Value{true: nil, false: {"use_cli": cty.False}} {
 		if o := azureargs.Login(args(sys.Env{"ARM_USE_CLI=true"}, set), cloud, dir); o.Tool != want {
 			t.Errorf("%v: az is used: %v", set, o.Tool)

@@ -1,8 +1,9 @@
 // Package azurerm is the backend "azurerm": state in a blob of Azure Storage, locked by a
-// lease on it.
+// lease on the blob.
 //
 // Main types: Kind opens a container, an object is the state of one workspace. The one
-// rule: what is written carries the lease that the run holds, and replaces only what the run has read.
+// rule: a write contains the lease of the run, and replaces only the content that the run
+// has read.
 package azurerm
 
 import (
@@ -31,7 +32,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Kind is the backend "azurerm".
+// Kind returns the backend "azurerm".
 func Kind() backend.Kind {
 	types := azureargs.Attributes()
 	for _, name := range []string{"storage_account_name", "container_name", "key", "resource_group_name", "endpoint", "customer_provided_key", "encryption_scope", "access_key", "sas_token", "ado_service_connection_id"} {
@@ -44,27 +45,27 @@ func Kind() backend.Kind {
 	return backend.Kind{Name: "azurerm", Reached: []string{"storage_account_name"}, Schema: &schema.Block{Attributes: backend.Optional(types, "storage_account_name", "container_name", "key")}, Open: open}
 }
 
-// version is that of the interface; the emulator knows it too.
+// version is the version of the service's API. The emulator supports it too.
 const version = "2021-12-02"
 
 type container struct {
 	s                       backend.Services
 	account, container, key string
-	who                     string // the argument that names the credentials
-	base                    string // URL of the container
+	who                     string // the argument that sets the credentials
+	base                    string // the URL of the container
 	snapshot                bool
 	customerKey, scope      string
 	sas                     string
 	ad                      bool
-	given                   bool   // the account's key was configured
-	way                     string // how to log in
+	given                   bool   // the account's key is configured
+	way                     string // the authentication method
 	session                 *azure.Session
-	manager, storage        string // resources to get tokens for
+	manager, storage        string // the resources of tokens
 	subscription, group     string
 	client                  *rest.Client
 
 	mu      sync.Mutex
-	signing []byte // the account's key; nil until it was found
+	signing []byte // the account's key; nil until it is known
 }
 
 func open(ctx context.Context, cfg cty.Value, s backend.Services) (backend.Backend, error) {
@@ -115,8 +116,8 @@ func open(ctx context.Context, cfg cty.Value, s backend.Services) (backend.Backe
 	return b, nil
 }
 
-// prepare authorizes a request. What is missing in the configuration is missing in the next
-// attempt too, and so is a token: who gives it was asked more than once.
+// prepare authorizes a request. Missing configuration and missing tokens are final errors:
+// the request for a token was already repeated.
 func (b *container) prepare(ctx context.Context, r *http.Request, _ func() [sha256.Size]byte) error {
 	err := b.authorize(ctx, r)
 	if err != nil && !errors.Is(err, azure.ErrBusy) {
@@ -150,14 +151,15 @@ func (b *container) authorize(ctx context.Context, r *http.Request) error {
 	return nil
 }
 
-// has reports whether the account's key was given.
+// has reports whether the account's key is known.
 func (b *container) has() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.signing != nil
 }
 
-// accountKey is the account's key, which who may manage the account can ask for.
+// accountKey returns the account's key, which requires permission to manage the account if
+// it is not configured.
 func (b *container) accountKey(ctx context.Context) ([]byte, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -189,7 +191,7 @@ func (b *container) accountKey(ctx context.Context) ([]byte, error) {
 	return key, nil
 }
 
-// blob is the name of the blob with the state of a workspace.
+// blob returns the name of the blob with the state of a workspace.
 func (b *container) blob(workspace string) string {
 	if workspace == "" || workspace == store.Default {
 		return b.key
@@ -295,7 +297,7 @@ func (b *container) do(ctx context.Context, r rest.Request) (*rest.Response, err
 	return nil, &backend.Error{Argument: "storage_account_name", Answer: diag.Reason(err), Advice: rest.Reach(err, "SSL_CERT_FILE", "Check the name of the account and the credentials, and that the service can be reached from here, through its proxy if there is one."), Err: err}
 }
 
-// loggedOut is the error of credentials that give no token.
+// loggedOut returns the error of credentials that return no token.
 func (b *container) loggedOut(err *azure.TokenError) error {
 	out := &backend.Error{Argument: b.who, Answer: diag.Reason(err), Advice: "Check the client, its secret, certificate or token, and tenant_id.", Err: err}
 	var network *azure.NetworkError
@@ -309,7 +311,7 @@ func (b *container) loggedOut(err *azure.TokenError) error {
 	return out
 }
 
-// refused is the error of an answer that is not a success.
+// refused returns the error for an unsuccessful response.
 func (b *container) refused(summary, role string, resp *rest.Response) error {
 	if answer, advice, ok := rest.NoAnswer(resp); ok {
 		return &backend.Error{Summary: summary, Argument: "storage_account_name", Answer: answer, Advice: advice}
@@ -361,7 +363,7 @@ func (b *container) Check(ctx context.Context, _ string, report func(backend.Fin
 	backend.CheckClock(b.client, report)
 }
 
-// checkVersioning writes a blob beside the state: the answer names its version where the
+// checkVersioning writes a blob next to the state. The response contains a version if the
 // account keeps versions.
 func (b *container) checkVersioning(ctx context.Context, report func(backend.Finding)) {
 	const what = "versioning"

@@ -19,7 +19,7 @@ import (
 
 var ctx = context.Background()
 
-// place is a place in a container of its own.
+// place returns a place in a container of its own.
 func place(t *testing.T, s *servers.AzureServer, container string) backendtest.Place {
 	p := backendtest.Place{
 		Config: map[string]cty.Value{
@@ -61,7 +61,7 @@ func open0(t *testing.T, p backendtest.Place, workspace string) *object {
 
 func TestSuite(t *testing.T) { suite(t, servers.Azure(t)) }
 
-// The same against the stand-in, which needs no program.
+// TestSuiteStandIn runs the suite against the stand-in, which needs no other program.
 func TestSuiteStandIn(t *testing.T) { suite(t, servers.Blobs(t)) }
 
 func suite(t *testing.T, s *servers.AzureServer) {
@@ -72,7 +72,7 @@ func suite(t *testing.T, s *servers.AzureServer) {
 	})
 }
 
-// Names, lease and metadata are those that the peers use.
+// Names, lease and metadata are those of OpenTofu and Terraform.
 func TestLayout(t *testing.T) {
 	s := servers.Azure(t)
 	p := place(t, s, "layout")
@@ -152,8 +152,8 @@ func TestBeside(t *testing.T) {
 		"ARM_ACCESS_KEY="+s.Key, "HTTPS_PROXY="+s.Proxy, "SSL_CERT_FILE="+s.CAFile)
 }
 
-// A lease that names nobody, as a run leaves that ended before it had named itself, is
-// shown with an ID that force-unlock takes, and broken by it.
+// A lease without a holder remains if a run ended before it wrote its name. It is shown
+// with an ID that force-unlock accepts and breaks.
 func TestNamelessLease(t *testing.T) {
 	for name, start := range map[string]func(*testing.T) *servers.AzureServer{
 		"emulator": func(t *testing.T) *servers.AzureServer { return servers.Azure(t) },

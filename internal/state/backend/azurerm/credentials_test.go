@@ -30,7 +30,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// certificate is a client's certificate with its key, in PEM form.
+// certificate returns a client certificate with its key, in PEM form.
 func certificate(t *testing.T) []byte {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -49,8 +49,9 @@ func certificate(t *testing.T) []byte {
 	return append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})...)
 }
 
-// Each way to log in reaches the blobs, with its arguments and with its variables, and what
-// it showed to whom is what that one wants. Nothing is read from the process.
+// Each authentication method can read blobs, with its arguments and with its environment
+// variables, and sends each service the expected credentials. Nothing is read from the
+// process.
 func TestWaysToLogIn(t *testing.T) {
 	for _, name := range []string{"ARM_CLIENT_SECRET", "MSI_ENDPOINT", "IDENTITY_ENDPOINT", "IDENTITY_HEADER", "AZURE_FEDERATED_TOKEN_FILE", "AZURE_CLIENT_ID"} {
 		t.Setenv(name, "planted-of-the-process")
@@ -83,8 +84,8 @@ func TestWaysToLogIn(t *testing.T) {
 	}
 	type way struct {
 		config map[string]cty.Value
-		env    string // with {CI} for the address of the CI system
-		asked  bool   // the login was asked
+		env    string // {CI} is the address of the CI system
+		asked  bool   // whether the login receives a request
 	}
 	text := cty.StringVal
 	ways := map[string]way{
@@ -120,7 +121,7 @@ func TestWaysToLogIn(t *testing.T) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s/blobs %t", name, direct), func(t *testing.T) {
-				// What is no blob is the manager of resources, which gives the account's key.
+				// Other hosts are the resource manager, which returns the account's key.
 				keys := atomic.Int32{}
 				cloud := servers.NewAzureCloud(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					if r.Host == "management.azure.com" {
@@ -152,7 +153,7 @@ func TestWaysToLogIn(t *testing.T) {
 					return proxy(r)
 				}
 				s.Transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-					if address == "169.254.169.254:80" { // what the machine gives is not asked for through the proxy
+					if address == "169.254.169.254:80" { // the machine's metadata service is not reached through the proxy
 						address = ci.Listener.Addr().String()
 					}
 					return new(net.Dialer).DialContext(ctx, network, address)
@@ -196,7 +197,7 @@ func TestWaysToLogIn(t *testing.T) {
 	}
 }
 
-// A token that ends while a run goes on is replaced.
+// A token that expires during a run is renewed.
 func TestRenewal(t *testing.T) {
 	blobs := servers.NewBlobs("states")
 	cloud := servers.NewAzureCloud(t, blobs, "acmestates.blob.core.windows.net")

@@ -19,7 +19,7 @@ import (
 )
 
 // An object is the state of one workspace: a blob. Its version is the checksum of its
-// content: the ETag is changed by the lock too, which is kept in the blob's metadata.
+// content. The ETag is not suitable, because the lock changes it with the blob's metadata.
 type object struct {
 	b    *container
 	name string
@@ -30,7 +30,7 @@ const (
 	lockMeta   = metaPrefix + "terraformlockid"
 )
 
-// encrypted adds what the blob is encrypted with to headers.
+// encrypted adds the blob's encryption key or scope to headers.
 func (b *container) encrypted(h http.Header, writes bool) http.Header {
 	if b.customerKey != "" {
 		raw, _ := base64.StdEncoding.DecodeString(b.customerKey) // checked by open
@@ -72,10 +72,11 @@ func (o *object) Fetch(ctx context.Context, take func(io.Reader) error) (string,
 	return none, nil
 }
 
-// versionOf is the checksum of a content, as the service keeps it.
+// versionOf returns the version of a content, which is the checksum as the service stores
+// it.
 func versionOf(sum [md5.Size]byte) string { return base64.StdEncoding.EncodeToString(sum[:]) }
 
-// is reports whether the blob with these properties holds what was read.
+// is reports whether the blob with these properties has the content that was read.
 func (o *object) is(ctx context.Context, p http.Header, prior backend.Prior) (bool, error) {
 	empty := p == nil || p.Get("Content-Length") == "0"
 	switch {
@@ -86,14 +87,14 @@ func (o *object) is(ctx context.Context, p http.Header, prior backend.Prior) (bo
 	case p.Get("Content-Md5") != "":
 		return p.Get("Content-Md5") == prior.Version, nil
 	}
-	now, err := o.Fetch(ctx, backend.Hash(md5.New())) // some uploads leave no checksum
+	now, err := o.Fetch(ctx, backend.Hash(md5.New())) // some programs upload without a checksum
 	return now == prior.Version, err
 }
 
-// none is the version of a blob that is not there, or empty, as locking makes it.
+// none is the version of a blob that is missing, or empty, as locking creates it.
 const none = "none"
 
-// properties are the headers of the blob; nil if it is not there.
+// properties returns the headers of the blob; nil if it is missing.
 func (o *object) properties(ctx context.Context) (http.Header, error) {
 	resp, err := o.b.send(ctx, "HEAD", o.name, nil, o.b.encrypted(http.Header{}, false), nil)
 	switch {
@@ -107,7 +108,7 @@ func (o *object) properties(ctx context.Context) (http.Header, error) {
 	return resp.Header, nil
 }
 
-// holder is who holds the lease; nil if nobody does.
+// holder returns the holder of the lease; nil if there is none.
 func holder(p http.Header) *store.LockInfo {
 	if p.Get("X-Ms-Lease-Status") != "locked" && p.Get(lockMeta) == "" {
 		return nil
@@ -120,11 +121,11 @@ func holder(p http.Header) *store.LockInfo {
 	return &info
 }
 
-// nameless is the ID, for force-unlock, of a lease without a holder's name: a run that
-// ended between taking the lease and naming itself leaves one, and so do other programs.
+// nameless is the ID, for force-unlock, of a lease without a holder's name. A run that ends
+// between taking the lease and writing its name leaves one, and so do other programs.
 const nameless = "lease"
 
-// meta is the metadata in headers.
+// meta returns the metadata in headers.
 func meta(p http.Header) http.Header {
 	out := http.Header{}
 	for name, v := range p {
@@ -178,7 +179,7 @@ func (o *object) Send(ctx context.Context, t *backend.Text, prior backend.Prior,
 	case p == nil:
 		h.Set("If-None-Match", "*")
 	default:
-		h.Set("If-Match", p.Get("Etag")) // nothing in between
+		h.Set("If-Match", p.Get("Etag")) // ensures that the blob does not change in between
 	}
 	resp, err := o.put(ctx, o.name, t, h)
 	switch {
@@ -192,7 +193,7 @@ func (o *object) Send(ctx context.Context, t *backend.Text, prior backend.Prior,
 	case err == nil && resp.Repeated == 0:
 		return "", changed()
 	}
-	// An attempt before may have written it, though nobody heard.
+	// An earlier attempt may have succeeded though its response was lost.
 	sum := sha256.New()
 	now, e := o.Fetch(context.WithoutCancel(ctx), backend.Hash(sum))
 	switch {
@@ -218,7 +219,7 @@ func (o *object) put(ctx context.Context, name string, t *backend.Text, h http.H
 	return o.b.do(ctx, rest.Request{Method: "PUT", URL: o.b.address(name), Header: o.b.encrypted(h, true), Content: t, Repeat: true})
 }
 
-// lease asks for something about the lease.
+// lease sends a request about the lease.
 func (o *object) lease(ctx context.Context, action string, h http.Header) (*rest.Response, error) {
 	h.Set("X-Ms-Lease-Action", action)
 	return o.b.send(ctx, "PUT", o.name, url.Values{"comp": {"lease"}}, h, []byte{})
@@ -238,10 +239,10 @@ var uuid = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 })
 
-// Lock takes an infinite lease whose ID is that of the info, on a blob that is made where
-// there is none, and notes the info in its metadata.
+// Lock takes an infinite lease with the ID of info, on a blob that it creates if necessary,
+// and writes info to the blob's metadata.
 func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) {
-	if !uuid().MatchString(info.ID) { // the service wants one
+	if !uuid().MatchString(info.ID) { // the service requires a UUID
 		info.ID = store.NewID()
 	}
 	info.Path = o.b.address(o.name)
@@ -263,7 +264,7 @@ func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) 
 	resp, err := o.lease(ctx, "acquire", http.Header{"X-Ms-Lease-Duration": {"-1"}, "X-Ms-Proposed-Lease-Id": {info.ID}})
 	switch {
 	case err != nil:
-		o.giveBack(ctx, info.ID) // nobody has said whether it was taken
+		o.giveBack(ctx, info.ID) // it is unknown whether the lease was taken
 		return "", err
 	case resp.Status == http.StatusConflict:
 		p, err := o.properties(ctx)
@@ -286,8 +287,8 @@ func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) 
 	return info.ID, nil
 }
 
-// giveBack releases a lease that was perhaps taken and cannot be used, as far as that goes:
-// the error that the caller has says what is wrong.
+// giveBack releases a lease that may have been taken and cannot be used. It ignores errors,
+// because the caller reports the first one.
 func (o *object) giveBack(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
@@ -309,7 +310,8 @@ func (o *object) Unlock(ctx context.Context, id string) error {
 	case !strings.EqualFold(h.ID, id):
 		return backend.WrongID(id, h.ID)
 	case h.ID == nameless:
-		// Whoever names itself in between changes the ETag, and keeps the lease.
+		// If another process writes its name in between, the ETag changes and that process
+		// keeps the lease.
 		resp, err := o.lease(ctx, "break", http.Header{"X-Ms-Lease-Break-Period": {"0"}, "If-Match": {p.Get("Etag")}})
 		if err == nil && resp.Status != http.StatusAccepted && (resp.Repeated == 0 || resp.Status != http.StatusConflict) {
 			err = o.b.refused("Failed to release the lease", "Storage Blob Data Contributor", resp)
@@ -336,7 +338,7 @@ func (o *object) Probe() (backend.Object, func(context.Context) error) {
 	return &object{o.b, o.beside() + name}, func(ctx context.Context) error { return o.DeleteBlob(ctx, name) }
 }
 
-// beside is the prefix of what is kept beside the state.
+// beside returns the prefix of blobs stored next to the state.
 func (o *object) beside() string { return o.name + ".beside/" }
 
 func (o *object) PutBlob(ctx context.Context, name string, data []byte) error {

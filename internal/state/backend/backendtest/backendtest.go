@@ -1,8 +1,8 @@
-// Package backendtest is the suite that every kind of backend passes: what package
-// backend says of Backend and Object, and package storetest's rules for stores.
+// Package backendtest contains the tests that every kind of backend must pass: the rules of
+// package backend for Backend and Object, and those of package storetest for stores.
 //
-// Main types: Place, one empty place of a kind, and Run. The one rule: a kind's own
-// tests test its wire form and leave the rest to this package.
+// Main types: Place, one empty place of a kind, and Run. The one rule: a kind's own tests
+// only test its requests, and this package tests the rest.
 package backendtest
 
 import (
@@ -29,28 +29,29 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A Place is one empty place for states, made for one test.
+// A Place is one empty location for states, for one test.
 type Place struct {
-	// Config are the arguments and blocks that are set.
+	// Config contains the arguments and blocks that are set.
 	Config map[string]cty.Value
-	// Services are what Services of this package makes, or a variation of it.
+	// Services is the result of Services of this package, possibly modified.
 	Services backend.Services
 
-	Locks      bool // the store can lock
-	Anonymous  bool // a lock does not say who holds it
-	Workspaces bool // there are workspaces
-	Small      bool // some megabytes are too much
-	// Unconditional says that the service does not keep conditions of writes, though it should.
+	Locks      bool // the store supports locks
+	Anonymous  bool // a lock does not contain its holder
+	Workspaces bool // the store supports workspaces
+	Small      bool // some megabytes exceed the maximum size
+	// Unconditional means that the service ignores the conditions of writes, though it
+	// should not.
 	Unconditional bool
-	// Steal takes the lock of the default workspace from whoever has it, as an operator
-	// at the service would; nil where the lock cannot be lost or taken.
+	// Steal takes the lock of the default workspace from its holder, as an operator of the
+	// service could. nil means that the lock cannot be lost or taken.
 	Steal func(t *testing.T)
-	// Secrets are strings of the configuration that no message may hold.
+	// Secrets are strings in the configuration that messages must not contain.
 	Secrets []string
 }
 
-// Services are services for tests: a real clock, waiting that takes a tenth of the
-// time, no programs, and the default transport without a proxy.
+// Services returns services for tests: a real clock, waits that take a tenth of the time,
+// no programs, and the default transport without a proxy.
 func Services(t testing.TB) backend.Services {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.Proxy = nil
@@ -72,7 +73,7 @@ func Services(t testing.TB) backend.Services {
 	}
 }
 
-// Config is a configuration of a kind: what is not set is null.
+// Config returns a configuration of a kind. Arguments that are not set are null.
 func Config(t *testing.T, k backend.Kind, set map[string]cty.Value) cty.Value {
 	t.Helper()
 	all := map[string]cty.Value{}
@@ -99,7 +100,7 @@ func Open(t *testing.T, k backend.Kind, p Place) backend.Backend {
 	return b
 }
 
-// Run runs the suite; place makes a fresh place for each test.
+// Run runs the tests. place returns a new place for each test.
 func Run(t *testing.T, k backend.Kind, place func(t *testing.T) Place) {
 	t.Run("schema", func(t *testing.T) {
 		if err := k.Schema.Validate(); err != nil {
@@ -162,8 +163,7 @@ type fixture struct {
 
 var ctx = context.Background()
 
-// store opens the state of a workspace by a backend that is opened anew, as another
-// run would.
+// store opens the state of a workspace with a newly opened backend, as another run would.
 func (f *fixture) store(t *testing.T, workspace string) store.Store {
 	t.Helper()
 	st, err := Open(t, f.k, f.Place).Store(workspace, backend.StoreOptions{})
@@ -173,7 +173,7 @@ func (f *fixture) store(t *testing.T, workspace string) store.Store {
 	return st
 }
 
-// object is the object of a workspace, or the test is skipped.
+// object returns the object of a workspace. It skips the test if there is none.
 func (f *fixture) object(t *testing.T, workspace string) backend.Object {
 	t.Helper()
 	st, ok := f.store(t, workspace).(*backend.Store)
@@ -266,8 +266,7 @@ func bytesKept(t *testing.T, f *fixture) {
 	}
 }
 
-// versioned writes twice and returns the versions; the test is skipped where there are
-// none.
+// versioned writes twice and returns the versions. It skips the test if there are none.
 func versioned(t *testing.T, o backend.Object) (first, second string) {
 	t.Helper()
 	first, err := o.Write(ctx, []byte("{\"n\":1}\n"), backend.Prior{Absent: true}, "")
@@ -313,7 +312,7 @@ func absent(t *testing.T, f *fixture) {
 
 func firstWrites(t *testing.T, f *fixture) {
 	probe := f.object(t, "")
-	versioned(t, probe) // skips without versions
+	versioned(t, probe) // skips the test without versions
 	p, err := probe.Read(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -350,7 +349,7 @@ func info(n int) store.LockInfo {
 	return store.LockInfo{ID: store.NewID(), Operation: "OperationTypeApply", Who: fmt.Sprintf("run%d@here", n), Version: "1.12.6", Created: time.Date(2026, 11, 22, 14, 16, 41, 440965307, time.UTC)}
 }
 
-// mustLock takes the lock, or skips the test.
+// mustLock takes the lock. It skips the test without locks.
 func (f *fixture) mustLock(t *testing.T, o backend.Object, n int) string {
 	t.Helper()
 	if !f.Locks {
@@ -466,8 +465,8 @@ func manyLocks(t *testing.T, f *fixture) {
 	}
 }
 
-// interruptedLock interrupts a run that takes the lock, each time before another answer of
-// the service is read.
+// interruptedLock interrupts a run that takes the lock, before each of the service's
+// responses in turn.
 func interruptedLock(t *testing.T, f *fixture) {
 	if !f.Locks {
 		t.Skip("this kind of store has no locks")
@@ -484,7 +483,7 @@ func interruptedLock(t *testing.T, f *fixture) {
 		}
 		w.left.Store(int32(n))
 		unlock, ds := st.Lock(within, info(1), 0)
-		over := w.left.Swap(0) > 0 // there were fewer answers
+		over := w.left.Swap(0) > 0 // there were fewer responses
 		interrupt()
 		if over || !ds.HasErrors() {
 			if !over {
@@ -506,13 +505,13 @@ func interruptedLock(t *testing.T, f *fixture) {
 	}
 }
 
-// A wire carries what is sent to a service, and interrupts who sends it before an answer.
+// A wire transfers data to a service, and interrupts the client before a response.
 type wire struct {
 	interrupt func()
-	left      atomic.Int32 // answers until then; 0: never
+	left      atomic.Int32 // number of responses before the interrupt; 0: never
 }
 
-// under is a transport like another one whose connections are the wire's.
+// under returns a clone of a transport that uses the wire.
 func (w *wire) under(t *http.Transport) *http.Transport {
 	t = t.Clone()
 	t.ForceAttemptHTTP2, t.TLSNextProto = false, map[string]func(string, *tls.Conn) http.RoundTripper{}
@@ -533,7 +532,7 @@ func (w *wire) under(t *http.Transport) *http.Transport {
 type wired struct {
 	net.Conn
 	w    *wire
-	sent atomic.Bool // since something was read
+	sent atomic.Bool // since the last read
 }
 
 func (c *wired) Write(b []byte) (int, error) {
@@ -545,7 +544,7 @@ func (c *wired) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 && c.sent.Swap(false) && c.w.left.Load() > 0 && c.w.left.Add(-1) == 0 {
 		c.w.interrupt()
-		time.Sleep(10 * time.Millisecond) // who waits for the answer notices the interrupt first
+		time.Sleep(10 * time.Millisecond) // so that the client notices the interrupt before the response
 	}
 	return n, err
 }
@@ -724,7 +723,8 @@ func checked(t *testing.T, f *fixture) {
 	}
 }
 
-// content is what lies in a store; nil where it is a store of its own.
+// content returns the bytes in a store; nil if the store is not a backend.Store of an
+// Object.
 func (f *fixture) content(t *testing.T, s *backend.Store) []byte {
 	t.Helper()
 	if s == nil {

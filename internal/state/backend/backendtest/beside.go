@@ -18,10 +18,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Beside lets OpenTofu work on the same place: each reads what the other wrote and
-// keeps the other out while it holds the lock. block is the text of the backend's
-// arguments, env what OpenTofu needs besides. The test is skipped where there is no
-// OpenTofu.
+// Beside tests that OpenTofu and Terrace can use the same place: each reads what the other
+// wrote, and cannot take the other's lock. block is the text of the backend's arguments,
+// and env the additional environment of OpenTofu. The test is skipped without OpenTofu.
 func Beside(t *testing.T, k backend.Kind, p Place, block string, env ...string) {
 	servers.Tofu(t)
 	dir := servers.NewFolder(t, `
@@ -136,7 +135,7 @@ output "v" { value = var.v }
 	}
 }
 
-// sameArguments compares the schema with what OpenTofu keeps in the data folder.
+// sameArguments compares the schema with OpenTofu's record in the data directory.
 func sameArguments(t *testing.T, k backend.Kind, dir *servers.Folder) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(dir.Dir, ".terraform/terraform.tfstate"))

@@ -2,19 +2,19 @@ package backendtest
 
 import "fmt"
 
-// A Fault is what a service answers to every request while something is wrong with it, or
-// with what the user configured.
+// A Fault is a response of a service to every request, while the service or its
+// configuration is faulty.
 type Fault struct {
 	Name   string
 	Status int
 	Header map[string]string
 	Body   string
-	// Argument is what the message is about, "" for the block as a whole.
+	// Argument is the argument that the message must name; "" means the block.
 	Argument string
-	Want     []string // what the messages of the operations say between them
+	Want     []string // texts that the messages of the operations must contain, together
 }
 
-// Faults are what can be wrong with the service of a kind that speaks HTTP.
+// Faults returns the faults of the service of a kind that uses HTTP.
 func Faults(kind string) []Fault {
 	s3 := func(code, message, more string) string {
 		return `<?xml version="1.0"?><Error><Code>` + code + `</Code><Message>` + message + `</Message>` + more + `<RequestId>7</RequestId></Error>`

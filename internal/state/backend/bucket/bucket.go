@@ -1,10 +1,10 @@
-// Package bucket is what the backends cos and oss share: the client of an object store that
-// lists a bucket in the XML of S3's first listing, the objects of a workspace, and temporary
-// credentials.
+// Package bucket contains the common code of the backends cos and oss: the client of an
+// object store that lists a bucket in the XML of S3's first listing API, the objects of a
+// workspace, and temporary credentials.
 //
 // Main types: Client, which sends requests; Layout, the names of the objects; and Object,
-// the state of one workspace. The one rule: what differs between the services is data in
-// Service or a method of Vendor.
+// the state of one workspace. The one rule: differences between the services are data in
+// Service or methods of Vendor.
 package bucket
 
 import (
@@ -18,14 +18,14 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
-// A Layout says where states lie: PREFIX/KEY for the default workspace, and
-// PREFIX/WORKSPACE/KEY for another.
+// A Layout contains the names of states: PREFIX/KEY for the default workspace, and
+// PREFIX/WORKSPACE/KEY for others.
 type Layout struct {
 	Prefix string // as in the block, with or without a final slash; "" for none
 	Key    string
 }
 
-// Check says what is wrong with the arguments prefix and key.
+// Check adds errors about the arguments prefix and key to a.
 func (l Layout) Check(a *backend.Args) {
 	if strings.HasPrefix(l.Prefix, "/") || strings.HasPrefix(l.Prefix, "./") {
 		a.Fail("prefix", "The %q begins with %q or %q", "prefix", "/", "./")
@@ -35,7 +35,7 @@ func (l Layout) Check(a *backend.Args) {
 	}
 }
 
-// File is the name of the object that holds the state of a workspace.
+// File returns the name of the object with the state of a workspace.
 func (l Layout) File(workspace string) string {
 	if workspace != store.Default {
 		return l.folder() + workspace + "/" + l.Key
@@ -50,7 +50,7 @@ func (l Layout) folder() string {
 	return strings.TrimSuffix(l.Prefix, "/") + "/"
 }
 
-// workspaces lists the workspaces by the objects that there are, the default one first.
+// workspaces returns the workspaces that have an object, the default one first.
 func (l Layout) workspaces(ctx context.Context, list func(ctx context.Context, prefix string) ([]string, error)) ([]string, error) {
 	keys, err := list(ctx, l.folder())
 	if err != nil {
@@ -67,8 +67,8 @@ func (l Layout) workspaces(ctx context.Context, list func(ctx context.Context, p
 	return names, nil
 }
 
-// list returns the names of all objects with a prefix, in order. page asks the bucket with
-// the given parameters and returns the body of a success.
+// list returns the names of all objects with a prefix, sorted. page sends a request to the
+// bucket with the parameters and returns the body of a successful response.
 func list(prefix string, page func(url.Values) ([]byte, error)) ([]string, error) {
 	var out []string
 	for marker := ""; ; {

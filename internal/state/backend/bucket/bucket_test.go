@@ -18,7 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/backend"
 )
 
-// vendor signs with the ID of the credentials, and keeps checksums in the header X-Sum.
+// vendor signs with the ID of the credentials, and stores checksums in the header X-Sum.
 type vendor struct{}
 
 func (vendor) Credentials(context.Context) (Credentials, error) {
@@ -38,7 +38,7 @@ func (vendor) Verify(key string, h http.Header, sum string) error {
 	return nil
 }
 
-// service is a bucket "b" in memory, which lists two objects a page.
+// service is a bucket "b" in memory, which lists two objects per page.
 type service struct {
 	mu      sync.Mutex
 	objects map[string]string
@@ -119,7 +119,7 @@ func connected(t *testing.T, names ...string) (*Client, *service) {
 	return c, s
 }
 
-// Workspaces are found by the names of their states, on every page of the listing.
+// Workspaces are found on every page of the listing.
 func TestWorkspaces(t *testing.T) {
 	c, _ := connected(t, "team/tf.tfstate", "team/a/tf.tfstate", "team/a/tf.tfstate.beside/x", "team/b/other", "team/c/d/tf.tfstate", "team/z/tf.tfstate", "teams/y/tf.tfstate")
 	got, err := c.Workspaces(t.Context())
@@ -133,7 +133,7 @@ func TestWorkspaces(t *testing.T) {
 	}
 }
 
-// An object that is not there is no error; one without its checksum is.
+// A missing object is not an error. A missing checksum is.
 func TestRead(t *testing.T) {
 	c, s := connected(t, "a")
 	s.objects["x"], s.objects["empty"] = "damaged", ""
@@ -151,7 +151,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A new object has its checksum, and the encryption and access that the client is set to.
+// A new object has its checksum, and the encryption and ACL of the client.
 func TestWrite(t *testing.T) {
 	c, s := connected(t)
 	write := func(key string) http.Header {
@@ -172,8 +172,8 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// A write with a condition is sent once: a second attempt could fail by the success of the
-// first.
+// A conditional write is sent once, because a second attempt could fail after the first
+// succeeded.
 func TestConditionIsSentOnce(t *testing.T) {
 	c, s := connected(t)
 	n := 0
@@ -190,7 +190,7 @@ func TestConditionIsSentOnce(t *testing.T) {
 	}
 }
 
-// What the service answers leads to the argument to look at.
+// Messages about error responses name the affected argument.
 func TestRefused(t *testing.T) {
 	answer := func(code, more string) string {
 		return "<Error><Code>" + code + "</Code><Message>use the endpoint below</Message>" + more + "</Error>"
@@ -220,7 +220,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Objects next to a state have names of their own, and are deleted by them.
+// Objects next to a state are stored and deleted under their own names.
 func TestBlobs(t *testing.T) {
 	c, s := connected(t, "s.beside2/x")
 	o := Object{Client: c, File: "s"}
@@ -243,7 +243,7 @@ func TestBlobs(t *testing.T) {
 	}
 }
 
-// Credentials are renewed five minutes before they end, and not after a failure.
+// Credentials are renewed five minutes before they expire. A failure is not cached.
 func TestTemporary(t *testing.T) {
 	var keys Temporary
 	n := 0

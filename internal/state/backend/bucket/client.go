@@ -22,29 +22,29 @@ import (
 // A Service describes an object store: its names, and its advice to users.
 type Service struct {
 	Name      string // in messages, such as "COS"
-	Prefix    string // of its headers and permissions, such as "cos"
-	ACLHeader string // the header of a new object's access, such as "X-Cos-Acl"
+	Prefix    string // the prefix of its headers and permissions, such as "cos"
+	ACLHeader string // the header with the ACL of a new object, such as "X-Cos-Acl"
 
 	ListPermission string // the permission to list a bucket, without the prefix
 	Permissions    string // all permissions that the backend needs, for a message
 
-	HostArgument string // the argument that the host is made of, to name if it is unreachable
+	HostArgument string // the argument that determines the host, for messages if it is unreachable
 	HostAdvice   string
-	BucketAdvice string // if there is no such bucket
-	KeyArgument  string // the argument to name if the keys are wrong
+	BucketAdvice string // advice if there is no such bucket
+	KeyArgument  string // the argument for messages about wrong keys
 	KeyAdvice    string
 }
 
-// A Vendor signs requests to a service, and knows where it keeps checksums. Its methods may
-// be called concurrently.
+// A Vendor signs requests to a service and contains its rules for checksums. Its methods
+// may be called concurrently.
 type Vendor interface {
-	// Credentials returns those that sign requests now.
+	// Credentials returns the current credentials.
 	Credentials(ctx context.Context) (Credentials, error)
 	// Sign adds a signature to the headers of a request.
 	Sign(r *http.Request, c Credentials)
-	// Checksum is the header of a new object with the MD5 sum of its content.
+	// Checksum returns the header of a new object with the MD5 sum of its content.
 	Checksum(sum [md5.Size]byte) (header, value string)
-	// Verify returns an error if the headers of an object do not have the MD5 sum of its
+	// Verify returns an error if the headers of an object do not contain the MD5 sum of its
 	// content, in hexadecimal digits.
 	Verify(key string, header http.Header, sum string) error
 }
@@ -57,11 +57,11 @@ type Client struct {
 	Bucket  string
 	Address string // of the bucket, without a final slash
 	Encrypt bool   // the service encrypts new objects with AES256
-	ACL     string // of new objects; "" for that of the bucket
+	ACL     string // of new objects; "" means the bucket's
 	HTTP    *rest.Client
 }
 
-// Connect makes the client for requests; timeout is that of one of them.
+// Connect creates the HTTP client. timeout is the time limit of one request.
 func (c *Client) Connect(s backend.Services, timeout time.Duration) {
 	c.HTTP = &rest.Client{HTTP: &http.Client{Transport: s.Transport, Timeout: timeout}, Retries: 4, Sleep: s.Sleep, Now: s.Now, Prepare: c.prepare}
 }
@@ -83,11 +83,11 @@ func (c *Client) url(key string) string {
 	return c.Address + (&url.URL{Path: "/" + key}).EscapedPath()
 }
 
-// do sends a request. Any answer of the service is a response.
+// do sends a request. A response with any status is not an error.
 func (c *Client) do(ctx context.Context, r rest.Request) (*rest.Response, error) {
 	resp, err := c.HTTP.Do(ctx, r)
 	if err != nil {
-		if e, ok := err.(*backend.Error); ok { // from the credentials
+		if e, ok := err.(*backend.Error); ok { // an error of the credentials
 			return nil, e
 		}
 		return nil, &backend.Error{Argument: c.Service.HostArgument, Answer: diag.Reason(err), Advice: rest.Reach(err, "SSL_CERT_FILE", c.Service.HostAdvice), Err: err}
@@ -95,7 +95,7 @@ func (c *Client) do(ctx context.Context, r rest.Request) (*rest.Response, error)
 	return resp, nil
 }
 
-// get asks the bucket itself.
+// get sends a request to the bucket itself.
 func (c *Client) get(ctx context.Context, q url.Values, permission string) ([]byte, error) {
 	resp, err := c.do(ctx, rest.Request{Method: "GET", URL: c.url("") + "?" + strings.ReplaceAll(q.Encode(), "+", "%20"), Repeat: true})
 	if err == nil && resp.Status != http.StatusOK {
@@ -112,13 +112,14 @@ func (c *Client) Workspaces(ctx context.Context) ([]string, error) {
 	return c.Layout.workspaces(ctx, c.list)
 }
 
-// list returns the names of all objects with a prefix, in order.
+// list returns the names of all objects with a prefix, sorted.
 func (c *Client) list(ctx context.Context, prefix string) ([]string, error) {
 	return list(prefix, func(q url.Values) ([]byte, error) { return c.get(ctx, q, c.Service.ListPermission) })
 }
 
-// Fetch gives the content of an object to take, and returns its MD5 sum in hexadecimal
-// digits, or "" if there is no such object. take is called again if an attempt broke off.
+// Fetch passes the content of an object to take, and returns its MD5 sum in hexadecimal
+// digits, or "" if the object does not exist. take is called again if an attempt breaks
+// off.
 func (c *Client) Fetch(ctx context.Context, key string, take func(io.Reader) error) (sum string, err error) {
 	hash := md5.New()
 	resp, err := c.do(ctx, rest.Request{Method: "GET", URL: c.url(key), Repeat: true, Into: func(r io.Reader) error {
@@ -137,7 +138,7 @@ func (c *Client) Fetch(ctx context.Context, key string, take func(io.Reader) err
 	return sum, c.Vendor.Verify(key, resp.Header, sum)
 }
 
-// Read returns the content of an object, nil if there is no such object.
+// Read returns the content of an object, or nil if it does not exist.
 func (c *Client) Read(ctx context.Context, key string) ([]byte, error) {
 	var all bytes.Buffer
 	sum, err := c.Fetch(ctx, key, backend.Fill(&all))
@@ -147,8 +148,8 @@ func (c *Client) Read(ctx context.Context, key string) ([]byte, error) {
 	return append([]byte{}, all.Bytes()...), nil
 }
 
-// Put replaces an object. Any answer of the service is a response. If more has headers, they
-// are conditions, and the request is sent only once.
+// Put replaces an object. A response with any status is not an error. If more contains
+// headers, they are conditions, and the request is sent only once.
 func (c *Client) Put(ctx context.Context, key string, t *backend.Text, more http.Header) (*rest.Response, error) {
 	name, value := c.Vendor.Checksum(t.MD5())
 	h := http.Header{"Content-Type": {"application/json"}}
@@ -165,7 +166,7 @@ func (c *Client) Put(ctx context.Context, key string, t *backend.Text, more http
 	return c.do(ctx, rest.Request{Method: "PUT", URL: c.url(key), Header: h, Content: t, Repeat: len(more) == 0})
 }
 
-// Write replaces an object. summary is that of a refusal.
+// Write replaces an object. summary is the summary of an error.
 func (c *Client) Write(ctx context.Context, key string, t *backend.Text, summary string) error {
 	resp, err := c.Put(ctx, key, t, nil)
 	if err == nil && resp.Status != http.StatusOK {
@@ -174,7 +175,7 @@ func (c *Client) Write(ctx context.Context, key string, t *backend.Text, summary
 	return err
 }
 
-// Remove deletes an object, if there is one.
+// Remove deletes an object, if it exists.
 func (c *Client) Remove(ctx context.Context, key string) error {
 	resp, err := c.do(ctx, rest.Request{Method: "DELETE", URL: c.url(key), Repeat: true})
 	if err == nil && resp.Status != http.StatusOK && resp.Status != http.StatusNoContent && resp.Status != http.StatusNotFound {
@@ -183,8 +184,8 @@ func (c *Client) Remove(ctx context.Context, key string) error {
 	return err
 }
 
-// Refused returns the error for an answer that is no success. permission is the one that the
-// request needs, without the prefix.
+// Refused returns the error for an unsuccessful response. permission is the required
+// permission, without the prefix.
 func (c *Client) Refused(summary, permission string, resp *rest.Response) error {
 	s := &c.Service
 	if answer, advice, ok := rest.NoAnswer(resp); ok {
@@ -213,8 +214,8 @@ func (c *Client) Refused(summary, permission string, resp *rest.Response) error 
 	return e
 }
 
-// Check reports on the bucket for backend.Checker: its conditional writes, versions and
-// encryption.
+// Check reports the bucket's conditional writes, versioning and encryption for
+// backend.Checker.
 func (c *Client) Check(ctx context.Context, report func(backend.Finding)) {
 	report(backend.Finding{What: "conditional writes", OK: true, Detail: "the service has none: the state is read before each write"})
 	body, err := c.get(ctx, url.Values{"versioning": {""}}, "GetBucketVersioning")
@@ -222,7 +223,7 @@ func (c *Client) Check(ctx context.Context, report func(backend.Finding)) {
 		report(backend.Failed("versioning", err))
 	} else {
 		var v struct{ Status string }
-		_ = xml.Unmarshal(body, &v) // what is not said is off
+		_ = xml.Unmarshal(body, &v) // a missing setting is off
 		backend.CheckVersioning(v.Status == "Enabled", report)
 	}
 	report(backend.Finding{What: "encryption at rest", OK: c.Encrypt, Detail: map[bool]string{true: "AES256", false: "encrypt is false"}[c.Encrypt]})

@@ -6,28 +6,28 @@ import (
 	"time"
 )
 
-// Credentials sign requests.
+// Credentials are the keys that sign requests.
 type Credentials struct {
 	ID, Key string
-	Token   string // of temporary credentials; "" for lasting ones
+	Token   string // for temporary credentials; "" for permanent ones
 }
 
-// A Role is what an account assumes to get temporary credentials.
+// A Role is a role that an account assumes to get temporary credentials.
 type Role struct {
 	ARN, Session, Policy string
-	Seconds              int // until the credentials end
+	Seconds              int // lifetime of the credentials
 }
 
-// Temporary keeps temporary credentials until five minutes before they end. The zero value
-// is ready. Its methods may be called concurrently.
+// Temporary caches temporary credentials until five minutes before they expire. The zero
+// value is empty. Its methods may be called concurrently.
 type Temporary struct {
 	mu    sync.Mutex
 	got   Credentials
 	until time.Time
 }
 
-// Get returns the credentials. If there are none yet, or they end soon, it gets others from
-// renew, which also returns when they end.
+// Get returns the credentials. If there are none yet, or they expire soon, it calls renew,
+// which returns new ones and their expiry.
 func (t *Temporary) Get(ctx context.Context, now time.Time, renew func(context.Context) (Credentials, time.Time, error)) (Credentials, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -7,14 +7,13 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/backend"
 )
 
-// An Object is the object that holds the state of one workspace. It implements
-// backend.Blobs.
+// An Object is the object with the state of one workspace. It implements backend.Blobs.
 type Object struct {
 	*Client
 	File string // its name
 }
 
-// blob is the name of an object that is stored next to the state.
+// blob returns the name of an object next to the state.
 func (o Object) blob(name string) string { return o.File + ".beside/" + name }
 
 // PutBlob implements backend.Blobs.

@@ -1,10 +1,9 @@
-// Package consul is the backend "consul": state in the key-value store of Consul,
-// with its sessions as locks.
+// Package consul is the backend "consul": state in the key-value store of Consul, with its
+// sessions as locks.
 //
-// Main types: Kind opens a path, an object is one key below it. The one rule: a write
-// is one transaction that compares the index of the key and, under a lock, the
-// session of the lock's key; so neither a foreign state nor a lost lock goes
-// unnoticed.
+// Main types: Kind opens a path, an object is one key below it. The one rule: a write is
+// one transaction that compares the index of the key and, with a lock, the session of the
+// lock's key. So it fails after a write of another process and after the loss of the lock.
 package consul
 
 import (
@@ -29,7 +28,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Kind is the backend "consul".
+// Kind returns the backend "consul".
 func Kind() backend.Kind {
 	return backend.Kind{
 		Name:    "consul",
@@ -58,7 +57,7 @@ type consulBackend struct {
 	client     *rest.Client
 	base       string // the address, without a final slash
 	header     http.Header
-	query      url.Values // of each request
+	query      url.Values // the query parameters of each request
 }
 
 func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend, error) {
@@ -164,7 +163,7 @@ func at(s backend.Services, name string) string {
 	return filepath.Join(s.Dir, name)
 }
 
-// file is the content of a file that an argument or a variable names.
+// file returns the content of the file in an argument or a variable.
 func file(a *backend.Args, s backend.Services, name, env string) string {
 	path := a.String(name, "", env)
 	if path == "" {
@@ -177,7 +176,7 @@ func file(a *backend.Args, s backend.Services, name, env string) string {
 	return string(text)
 }
 
-// key is the key of a workspace.
+// key returns the key of a workspace.
 func (b *consulBackend) key(workspace string) string {
 	if workspace == "" || workspace == store.Default {
 		return b.path
@@ -211,7 +210,7 @@ func (b *consulBackend) List(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// Delete removes the key and what is below it but the lock.
+// Delete deletes the key and all keys below it except the lock.
 func (b *consulBackend) Delete(ctx context.Context, workspace string) error {
 	o := &object{b: b, key: b.key(workspace)}
 	below := o.below()
@@ -243,12 +242,12 @@ func (b *consulBackend) Store(workspace string, o backend.StoreOptions) (store.S
 	return backend.NewStore(&object{b: b, key: key}, "consul:"+key, o, b.s), nil
 }
 
-// escape makes a key a path of a URL.
+// escape escapes a key for the path of a URL.
 func escape(key string) string {
 	return (&url.URL{Path: key}).EscapedPath()
 }
 
-// send sends a request to the interface "v1".
+// send sends a request to the API "v1".
 func (b *consulBackend) send(ctx context.Context, method, path string, q url.Values, body []byte, repeat bool) (*rest.Response, error) {
 	all := url.Values{}
 	for k, v := range b.query {
@@ -295,7 +294,7 @@ func (b *consulBackend) refused(summary string, resp *rest.Response) error {
 	return e
 }
 
-// rules are what a token must be allowed, in the words of Consul.
+// rules returns the required permissions of a token, as Consul names them.
 func (b *consulBackend) rules() string {
 	return fmt.Sprintf(`key_prefix %q { policy = "write" } and session_prefix "" { policy = "write" }`, b.path)
 }
@@ -323,7 +322,7 @@ func (b *consulBackend) Check(ctx context.Context, _ string, report func(backend
 	backend.CheckClock(b.client, report)
 }
 
-// checkToken asks what Consul knows of the token.
+// checkToken reads the token's description from Consul.
 func (b *consulBackend) checkToken(ctx context.Context) backend.Finding {
 	f := backend.Finding{What: "credentials", OK: true, Detail: "no token"}
 	if b.header.Get("X-Consul-Token") == "" {

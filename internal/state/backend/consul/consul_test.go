@@ -87,8 +87,8 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// A state that does not fit a transaction lies in chunks; the chunks of the one before
-// go.
+// A state that does not fit into a transaction is stored in chunks. The chunks of the
+// previous state are deleted.
 func TestChunks(t *testing.T) {
 	s := servers.Consul(t)
 	o := open0(t, place(t, s), "")
@@ -114,7 +114,7 @@ func TestChunks(t *testing.T) {
 	if main := s.Value("team/app"); !strings.HasPrefix(main, `{"chunks":["team/app/tfstate.`) || !strings.Contains(main, `/0","team/app/tfstate.`) || !strings.Contains(main, `"current-hash":"`) {
 		t.Error(main)
 	}
-	// What is damaged is not read.
+	// A damaged state is not returned.
 	key := s.Keys()[2]
 	if err := o.b.put(ctx, key, []byte("other"), 0); err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ func TestChunks(t *testing.T) {
 	}
 }
 
-// A state as large as the limit has a list of chunks that fits into one transaction.
+// The list of chunks of a state of maximum size fits into one transaction.
 func TestLimit(t *testing.T) {
 	s := servers.Consul(t)
 	p := place(t, s)
@@ -157,7 +157,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// While the run works the session is renewed, and not after it.
+// The session is renewed during a run, but not afterwards.
 func TestRenewal(t *testing.T) {
 	s := servers.Consul(t)
 	p := place(t, s)
@@ -175,7 +175,7 @@ func TestRenewal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cancel() // an interrupt does not end the lock
+	cancel() // an interrupt does not release the lock
 	renewals := func() (n int) {
 		for _, line := range s.Log() {
 			if line == "PUT /v1/session/renew/"+id {

@@ -14,8 +14,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
-// What the client libraries of Consul use for their locks: so others see the key as
-// one of a lock.
+// Values that the client libraries of Consul use for their locks, so that other programs
+// recognize the key as a lock.
 const (
 	sessionName = "Consul API Lock"
 	sessionTTL  = 15 * time.Second
@@ -23,11 +23,11 @@ const (
 	lockFlags   = "3304740253564472344" // 0x2ddccbc058a50c18
 )
 
-// A session holds a lock as long as it is renewed.
+// A session holds a lock while it is renewed.
 type session struct {
 	id     string
 	cancel context.CancelFunc
-	ended  chan struct{} // closed when nothing renews it any more
+	ended  chan struct{} // closed when the session is no longer renewed
 }
 
 func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) {
@@ -64,8 +64,8 @@ func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) 
 	return s.id, nil
 }
 
-// keep renews a session until it is ended or Consul does not know it any more. Even an
-// interrupted run keeps its lock until it is released.
+// keep renews a session until it ends or Consul does not know it any more. An interrupted
+// run also keeps its lock until it releases it.
 func (b *consulBackend) keep(ctx context.Context, id string) *session {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s := &session{id: id, cancel: cancel, ended: make(chan struct{})}
@@ -74,7 +74,7 @@ func (b *consulBackend) keep(ctx context.Context, id string) *session {
 		for b.s.Sleep(ctx, sessionTTL/2) == nil {
 			resp, err := b.send(ctx, "PUT", "session/renew/"+id, nil, nil, true)
 			if err == nil && resp.Status == http.StatusNotFound {
-				return // the next write finds out
+				return // the next write detects the loss
 			}
 		}
 	}()
@@ -86,7 +86,7 @@ func (s *session) end() {
 	<-s.ended
 }
 
-// acquire gets the lock's key, or says who has it.
+// acquire takes the lock's key, or returns an error with its holder.
 func (o *object) acquire(ctx context.Context, info store.LockInfo) error {
 	const summary = "Error acquiring the state lock"
 	key := o.below() + ".lock"
@@ -106,7 +106,7 @@ func (o *object) acquire(ctx context.Context, info store.LockInfo) error {
 			return err
 		}
 		if now != nil && now.Session == info.ID {
-			return nil // an attempt whose answer was lost
+			return nil // the response of an earlier attempt was lost
 		}
 		if now != nil && now.Session != "" {
 			holder := store.LockInfo{ID: now.Session, Info: "consul session: " + now.Session}
@@ -117,8 +117,8 @@ func (o *object) acquire(ctx context.Context, info store.LockInfo) error {
 			}
 			return &backend.LockedError{Holder: &holder}
 		}
-		// Nobody has it: a session ended without releasing it, and Consul keeps it for
-		// the lock delay.
+		// No session holds the key: one ended without releasing it, and Consul refuses it
+		// for the lock delay.
 		if try > int(lockDelay/time.Second) {
 			return &backend.LockedError{Reason: "nobody holds the lock, and Consul does not give it", Holder: &store.LockInfo{ID: "lock-delay"}}
 		}
@@ -128,7 +128,7 @@ func (o *object) acquire(ctx context.Context, info store.LockInfo) error {
 	}
 }
 
-// release gives the lock's key back and deletes the lock's information.
+// release releases the lock's key and deletes the lock's information.
 func (o *object) release(ctx context.Context, id string) error {
 	key := o.below() + ".lock"
 	if text, err := o.b.get(ctx, o.below()+".lockinfo"); err == nil && text != nil {
@@ -207,7 +207,7 @@ func (o *object) Unlock(ctx context.Context, id string) error {
 	switch {
 	case now != nil && now.Session != "":
 		return backend.WrongID(id, now.Session)
-	case left.ID == id: // the session ended by itself; the lock's information is left
+	case left.ID == id: // the session ended by itself, and the lock's information remains
 		return o.release(ctx, id)
 	}
 	return backend.NotHeld(id)

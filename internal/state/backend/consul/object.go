@@ -23,7 +23,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
-// chunkSize is the most that a value can have.
+// chunkSize is the maximum size of a value, in bytes.
 const chunkSize = 524288
 
 // An object is the key of one workspace. Its version is the key's ModifyIndex.
@@ -33,10 +33,10 @@ type object struct {
 
 	mu     sync.Mutex
 	held   *session
-	chunks string // the hash of the chunks that the main key named when it was last read or written; "" for none
+	chunks string // the hash of the chunks in the main key, as it was last read or written; "" for none
 }
 
-// A pair is a key as Consul answers it.
+// A pair is a key in Consul's response.
 type pair struct {
 	Key         string
 	Value       []byte
@@ -45,30 +45,30 @@ type pair struct {
 	ModifyIndex uint64
 }
 
-// A manifest stands in the main key where the state lies in chunks.
+// A manifest is the content of the main key if the state is stored in chunks.
 type manifest struct {
 	Chunks []string `json:"chunks"`
 	Hash   string   `json:"current-hash"`
 }
 
-// most is what a transaction can hold: its base64 in a request as large as Consul takes, with
-// what is around it.
+// most is the maximum size, in bytes, of a value in a transaction: base64-encoded with
+// overhead it must fit into the largest request that Consul accepts.
 const most = (chunkSize - 1024) / 4 * 3
 
 const largeAdvice = "Raise txn_max_req_len of Consul's servers, set gzip, split the state, or keep it in another backend."
 
-// Limit implements backend.Limited: a large state lies in chunks, and the list of their keys
-// in the main key.
+// Limit implements backend.Limited. A large state is stored in chunks, and the main key
+// must be able to contain the list of their keys.
 func (o *object) Limit(bool) (int64, string) {
 	key := int64(len(o.below()) + len("\"tfstate.01234567890123456789012345678901/12345\","))
 	return most / key * chunkSize, largeAdvice
 }
 
-// below is the prefix of what belongs to the key.
+// below returns the prefix of the keys that belong to the state's key.
 func (o *object) below() string { return strings.TrimRight(o.key, "/") + "/" }
 
-// get returns a key, nil if it is not there. The leader is asked, so that a state that
-// somebody has written is not missed.
+// get returns a key, or nil if it does not exist. The leader answers, so that recent writes
+// are included.
 func (b *consulBackend) get(ctx context.Context, key string) (*pair, error) {
 	resp, err := b.send(ctx, "GET", "kv/"+escape(key), url.Values{"consistent": {""}}, nil, true)
 	if err != nil {
@@ -87,7 +87,7 @@ func (b *consulBackend) get(ctx context.Context, key string) (*pair, error) {
 	return &pairs[0], nil
 }
 
-// put writes a key without a condition.
+// put writes a key unconditionally.
 func (b *consulBackend) put(ctx context.Context, key string, value []byte, flags int) error {
 	q := url.Values{}
 	if flags != 0 {
@@ -119,8 +119,8 @@ func (o *object) Fetch(ctx context.Context, take func(io.Reader) error) (string,
 	}
 }
 
-// read reads the state once. retry says that its chunks are gone, as they are after
-// somebody wrote another state in between.
+// read reads the state once. retry reports that chunks are missing, because another process
+// has written another state meanwhile.
 func (o *object) read(ctx context.Context, take func(io.Reader) error) (version string, retry bool, err error) {
 	main, err := o.b.get(ctx, o.key)
 	if err != nil {
@@ -147,7 +147,7 @@ func (o *object) read(ctx context.Context, take func(io.Reader) error) (version 
 	sum := md5.New()
 	if err == nil {
 		err = take(io.TeeReader(content, sum))
-		if err == nil { // what is left is nothing, or an error
+		if err == nil { // the rest must be empty
 			_, err = io.Copy(sum, content)
 		}
 	}
@@ -174,10 +174,10 @@ func packed(err error) error {
 // chunks reads the values of keys, one after the other.
 type chunks struct {
 	get   func(key string) (*pair, error)
-	value []byte // what is left of the present one
+	value []byte // the rest of the current value
 	keys  []string
 	err   error
-	gone  bool // a key was not there
+	gone  bool // a key does not exist
 }
 
 func (c *chunks) Read(p []byte) (int, error) {
@@ -213,7 +213,7 @@ func (o *object) Send(ctx context.Context, t *backend.Text, prior backend.Prior,
 	if lock != "" && (o.held == nil || o.held.id != lock) {
 		return "", backend.ErrLockLost
 	}
-	// Base64 makes four bytes of three; what is much larger is not tried.
+	// Base64 adds a third, so a much larger text is not attempted.
 	first := &upTo{most: 16 * chunkSize}
 	switch err := o.payload(t, first); {
 	case err != nil && err != errTooMany:
@@ -256,7 +256,7 @@ func (o *object) Send(ctx context.Context, t *backend.Text, prior backend.Prior,
 	return version, err
 }
 
-// payload writes what is stored of a text.
+// payload writes the bytes to store for a text.
 func (o *object) payload(t *backend.Text, w io.Writer) error {
 	r := t.Open()
 	defer r.Close()
@@ -271,10 +271,10 @@ func (o *object) payload(t *backend.Text, w io.Writer) error {
 	return z.Close()
 }
 
-// errTooMany ends the writing of what does not fit.
+// errTooMany is the error that a text does not fit.
 var errTooMany = errors.New("too many bytes")
 
-// upTo keeps what is written if it is less than most bytes.
+// upTo buffers up to most bytes, and fails if more are written.
 type upTo struct {
 	b    []byte
 	most int
@@ -288,7 +288,7 @@ func (u *upTo) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// pieces cuts what is written into chunks.
+// pieces divides its input into chunks.
 type pieces struct {
 	put func([]byte) error
 	b   []byte
@@ -307,7 +307,7 @@ func (p *pieces) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// flush stores the chunk that was begun, if there is one.
+// flush stores the current chunk, if it is not empty.
 func (p *pieces) flush() error {
 	if len(p.b) == 0 {
 		return nil
@@ -317,8 +317,7 @@ func (p *pieces) flush() error {
 	return err
 }
 
-// forget deletes the chunks of the state before, as far as that goes. The caller holds
-// mu.
+// forget deletes the chunks of the previous state and ignores errors. The caller holds mu.
 func (o *object) forget(ctx context.Context, now string) {
 	if o.chunks != "" && o.chunks != now {
 		o.b.deleteTree(ctx, o.below()+"tfstate."+o.chunks+"/")
@@ -326,7 +325,8 @@ func (o *object) forget(ctx context.Context, now string) {
 	o.chunks = now
 }
 
-// commit writes the main key in a transaction that checks the lock and what was there.
+// commit writes the main key in a transaction that checks the lock and the previous
+// content.
 func (o *object) commit(ctx context.Context, value []byte, prior backend.Prior, lock string) (version string, tooLarge bool, err error) {
 	type kv struct {
 		Verb, Key string
@@ -341,7 +341,7 @@ func (o *object) commit(ctx context.Context, value []byte, prior backend.Prior, 
 	}
 	write := kv{Verb: "set", Key: o.key, Value: value}
 	if !prior.Unknown {
-		var index uint64 // 0: the key must not be there
+		var index uint64 // 0: the key must not exist
 		if prior.Version != "" {
 			if index, err = strconv.ParseUint(prior.Version, 10, 64); err != nil {
 				return "", false, err
@@ -356,7 +356,7 @@ func (o *object) commit(ctx context.Context, value []byte, prior backend.Prior, 
 	}
 	resp, err := o.b.send(ctx, "PUT", "txn", nil, body, prior.Unknown)
 	if err != nil || resp.Repeated > 0 && resp.Status == http.StatusConflict {
-		// Nobody has said whether it was written.
+		// It is unknown whether the write succeeded.
 		if now, e := o.b.get(context.WithoutCancel(ctx), o.key); e == nil && now != nil && bytes.Equal(now.Value, value) {
 			return strconv.FormatUint(now.ModifyIndex, 10), false, nil
 		}
@@ -408,8 +408,8 @@ func (o *object) Probe() (backend.Object, func(context.Context) error) {
 	return &object{b: o.b, key: o.below() + ".beside/" + name}, func(ctx context.Context) error { return o.DeleteBlob(ctx, name) }
 }
 
-// What is kept beside the state is below ".beside/"; the flags of a key say in how many
-// chunks it is, of which all but the first are below ".beside-more/".
+// Objects next to the state have keys below ".beside/". The flags of a key are the number
+// of its chunks. All chunks except the first are below ".beside-more/".
 
 func (o *object) more(name string, i int) string {
 	return fmt.Sprintf("%s.beside-more/%s/%d", o.below(), name, i)
@@ -460,7 +460,7 @@ func (o *object) ListBlobs(ctx context.Context, prefix string) ([]string, error)
 	if json.Unmarshal(resp.Body, &keys) != nil {
 		return nil, o.b.odd("")
 	}
-	for i, k := range keys { // Consul lists in order
+	for i, k := range keys { // Consul returns the keys sorted
 		keys[i] = strings.TrimPrefix(k, root)
 	}
 	return keys, nil

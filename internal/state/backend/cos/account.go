@@ -56,7 +56,7 @@ func accountOf(a *backend.Args, s backend.Services, region string) *account {
 	return out
 }
 
-// name tells accounts apart.
+// name returns a text that identifies the account.
 func (c *account) name() string { return fmt.Sprintf("%q %q %+v", c.own, c.region, c.role) }
 
 // Credentials implements bucket.Vendor.
@@ -67,7 +67,7 @@ func (c *account) Credentials(ctx context.Context) (bucket.Credentials, error) {
 	return c.temporary.Get(ctx, c.s.Now(), c.assume)
 }
 
-// assume returns the credentials of the role, and when they end.
+// assume returns the credentials of the role, and their expiry.
 func (c *account) assume(ctx context.Context) (bucket.Credentials, time.Time, error) {
 	var answer struct {
 		ExpiredTime int64
@@ -85,7 +85,7 @@ func (c *account) assume(ctx context.Context) (bucket.Credentials, time.Time, er
 	return bucket.Credentials{ID: got.TmpSecretId, Key: got.TmpSecretKey, Token: got.Token}, time.Unix(answer.ExpiredTime, 0), nil
 }
 
-// checksum is the header in which the checksum of an object is kept with it.
+// checksum is the header with the checksum of an object.
 const checksum = "X-Cos-Meta-Md5"
 
 // Checksum implements bucket.Vendor.
@@ -105,7 +105,8 @@ func (c *account) Verify(key string, h http.Header, sum string) error {
 	return &backend.Error{Argument: "key", Answer: fmt.Sprintf("the object %q does not have the checksum that is kept with it", key), Advice: advice}
 }
 
-// call calls an action of an interface of the cloud. code is that of a refusal.
+// call calls an action of one of the cloud's APIs. code is the error code if the service
+// refuses the request.
 func (c *account) call(ctx context.Context, as bucket.Credentials, service, action, version string, in, out any) (code string, e *backend.Error) {
 	body, err := json.Marshal(in)
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package cos is the backend "cos": state in the object store of Tencent Cloud, with
-// a lock object that is guarded by a tag of the account while it is made.
+// Package cos is the backend "cos": state in the object store of Tencent Cloud, with a lock
+// object. A tag of the account protects the creation of the lock object.
 //
-// Main types: Kind opens a bucket, an object is the state of one workspace. The one
-// rule: what is read has the checksum that is kept with it, and the lock object is
-// asked before each write.
+// Main types: Kind opens a bucket, an object is the state of one workspace. The one rule: a
+// state that is read must have its stored checksum, and the lock object is checked before
+// each write.
 package cos
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Kind is the backend "cos".
+// Kind returns the backend "cos".
 func Kind() backend.Kind {
 	return backend.Kind{
 		Name:    "cos",

@@ -80,7 +80,7 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// A process that died while it took the lock leaves a tag, which force-unlock removes.
+// A process that ends while it takes the lock leaves a tag, which force-unlock removes.
 func TestTagOfTheDead(t *testing.T) {
 	s := servers.COS(t)
 	o := open0(t, place(t, s), "")

@@ -17,12 +17,12 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
-// lockTag is the key of the tag that is a mutex of the account while a lock object is
-// made.
+// lockTag is the key of the tag that serves as a mutex of the account while a lock object
+// is created.
 const lockTag = "tencentcloud-terraform-lock"
 
-// An object is the state of one workspace. The store has no conditional writes, so it
-// has no versions.
+// An object is the state of one workspace. The store has no conditional writes, so it has
+// no versions.
 type object struct {
 	bucket.Object
 	b *cosBackend
@@ -35,7 +35,7 @@ func md5sum(b []byte) string {
 
 func (o *object) lockFile() string { return o.File + ".tflock" }
 
-// tag is the value of the tag for this state.
+// tag returns the value of the tag for this state.
 func (o *object) tag() string { return md5sum([]byte(o.Bucket + ":" + o.lockFile())) }
 
 func (o *object) Read(ctx context.Context) (backend.Payload, error) {
@@ -66,7 +66,7 @@ func (o *object) Send(ctx context.Context, t *backend.Text, _ backend.Prior, loc
 	return "", o.Client.Write(ctx, o.File, t, "Failed to write the state")
 }
 
-// holder is who holds the lock, nil if nobody does. Its ID is what Unlock takes.
+// holder returns the holder of the lock, or nil. Unlock accepts its ID.
 func (o *object) holder(ctx context.Context) (*store.LockInfo, error) {
 	text, err := o.Client.Read(ctx, o.lockFile())
 	if err != nil || text == nil {
@@ -80,12 +80,12 @@ func (o *object) holder(ctx context.Context) (*store.LockInfo, error) {
 	return &info, nil
 }
 
-// Lock makes the tag, of which there can be one; under it the lock object, if there is
-// none; and takes the tag away. The ID is the checksum of the object.
+// Lock creates the tag, which only one process can do, then the lock object if there is
+// none, and deletes the tag. The lock's ID is the checksum of the object.
 func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) {
 	const summary = "Error acquiring the state lock"
 	for try := 0; ; try++ {
-		// Most often the lock is held for long: then there is no need for the tag.
+		// If the lock is held already, the tag is not needed.
 		holder, err := o.holder(ctx)
 		if err != nil {
 			return "", err
@@ -119,7 +119,7 @@ func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) 
 	return id, err
 }
 
-// makeLock makes the lock object.
+// makeLock creates the lock object.
 func (o *object) makeLock(ctx context.Context, info store.LockInfo) (string, error) {
 	holder, err := o.holder(ctx)
 	if err != nil {
@@ -132,7 +132,7 @@ func (o *object) makeLock(ctx context.Context, info store.LockInfo) (string, err
 	text := info.JSON()
 	resp, err := o.Put(ctx, o.lockFile(), backend.Bytes(text), http.Header{"X-Cos-Forbid-Overwrite": {"true"}})
 	if err != nil || resp.Repeated > 0 && resp.Status == http.StatusConflict {
-		// Nobody has said whether it was written.
+		// It is unknown whether the write succeeded.
 		now, e := o.Client.Read(context.WithoutCancel(ctx), o.lockFile())
 		if e == nil && bytes.Equal(now, text) {
 			return md5sum(text), nil
@@ -158,7 +158,7 @@ func (o *object) callTag(ctx context.Context, action string, out any) (string, *
 	return o.b.account.call(ctx, c, "tag", action, "2018-08-13", map[string]string{"TagKey": lockTag, "TagValue": o.tag()}, out)
 }
 
-// dropTag takes the tag away; with it nobody could take the lock.
+// dropTag deletes the tag. While it exists, no process can take the lock.
 func (o *object) dropTag(ctx context.Context) error {
 	var last error
 	for range 30 {

@@ -21,8 +21,8 @@ func mac(h func() hash.Hash, key []byte, text string) []byte {
 	return m.Sum(nil)
 }
 
-// Sign implements bucket.Vendor. It sets the Authorization header by the "Request Signature"
-// of COS (document 436/7778). All parameters and the headers that matter are signed.
+// Sign implements bucket.Vendor. It sets the Authorization header according to the "Request
+// Signature" of COS (document 436/7778). It signs all parameters and the relevant headers.
 func (c *account) Sign(r *http.Request, keys bucket.Credentials) {
 	now := c.s.Now()
 	keyTime := fmt.Sprintf("%d;%d", now.Add(-time.Minute).Unix(), now.Add(time.Hour).Unix())
@@ -46,7 +46,7 @@ func (c *account) Sign(r *http.Request, keys bucket.Credentials) {
 		"&q-header-list="+headerList+"&q-url-param-list="+paramList+"&q-signature="+signature)
 }
 
-// joined are the names and the pairs of a map, in order.
+// joined returns the names and the pairs of a map, sorted.
 func joined(m map[string]string) (names, pairs string) {
 	var list, text []string
 	for k := range m {
@@ -59,7 +59,7 @@ func joined(m map[string]string) (names, pairs string) {
 	return strings.Join(list, ";"), strings.Join(text, "&")
 }
 
-// encode is the encoding of URLs in which nothing but letters, digits and "-_.~" stays.
+// encode escapes all bytes except letters, digits and "-_.~", as in URLs.
 func encode(s string) string {
 	var b strings.Builder
 	for i := range len(s) {
@@ -73,8 +73,8 @@ func encode(s string) string {
 	return b.String()
 }
 
-// signAPI is the Authorization of a call of an interface of the cloud, by its
-// "Signature Method v3" (TC3-HMAC-SHA256).
+// signAPI returns the Authorization header of an API call with "Signature Method v3"
+// (TC3-HMAC-SHA256).
 func signAPI(service, host string, body []byte, c bucket.Credentials, now time.Time) string {
 	const algorithm, signed = "TC3-HMAC-SHA256", "content-type;host"
 	date := now.UTC().Format("2006-01-02")

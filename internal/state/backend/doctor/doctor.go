@@ -1,8 +1,8 @@
-// Package doctor examines a configured backend end to end, for the command that people
-// run when state cannot be reached, or before they trust a new store.
+// Package doctor examines a configured backend end to end, for users whose state cannot be
+// reached, or who have a new store.
 //
-// Main function: Run. The one rule: the state is not touched; what is written is
-// written beside it and removed.
+// Main function: Run. The one rule: the state is not changed; the doctor only writes
+// objects next to it, and deletes them.
 package doctor
 
 import (
@@ -18,8 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/state/statefile"
 )
 
-// Run looks at the backend and the state of a workspace, and reports everything that it
-// looked at.
+// Run examines the backend and the state of a workspace, and reports each result.
 func Run(ctx context.Context, b backend.Backend, workspace string, o backend.StoreOptions, info store.LockInfo, report func(backend.Finding)) {
 	d := &examination{Backend: b, o: o, report: report}
 	var names []string
@@ -41,7 +40,7 @@ func Run(ctx context.Context, b backend.Backend, workspace string, o backend.Sto
 		return
 	}
 	if !reading(ctx, st, report) {
-		return // what follows would say the same again
+		return // further checks would fail for the same reason
 	}
 	d.locking(ctx, st, workspace, info)
 	d.conditions(ctx, st)
@@ -57,20 +56,20 @@ func Run(ctx context.Context, b backend.Backend, workspace string, o backend.Sto
 	}
 }
 
-// An examination is what one run has to do with.
+// An examination contains the parameters of one run.
 type examination struct {
 	backend.Backend
 	o      backend.StoreOptions
 	report func(backend.Finding)
 }
 
-// ask makes requests of the service, which is named if it does not answer soon.
+// ask sends requests to the service, and reports the service if it does not respond soon.
 func (d *examination) ask(request func() error) error {
 	defer backend.Watch(d.Backend, d.o)()
 	return request()
 }
 
-// failed is the finding of messages.
+// failed returns the finding for messages.
 func failed(what string, ds diag.List) backend.Finding {
 	f := backend.Finding{What: what, Detail: strings.Join(strings.Fields(ds.Errors()[0].Detail), " ")}
 	if b, ok := ds.Errors()[0].Extra.(backend.Blame); ok {
@@ -79,14 +78,14 @@ func failed(what string, ds diag.List) backend.Finding {
 	return f
 }
 
-// reading reads the state, and reports whether to go on.
+// reading reads the state, and reports whether to continue.
 func reading(ctx context.Context, st store.Store, report func(backend.Finding)) bool {
 	s, ds := st.Read(ctx)
 	switch {
 	case ds.HasErrors():
 		f := failed("reading the state", ds)
 		report(f)
-		return f.Permission != "" // what follows needs other permissions
+		return f.Permission != "" // the other checks need other permissions
 	case s == nil:
 		report(backend.Finding{What: "reading the state", OK: true, Detail: "there is none yet"})
 		return true
@@ -107,7 +106,7 @@ func reading(ctx context.Context, st store.Store, report func(backend.Finding)) 
 	return true
 }
 
-// locking takes the lock and holds that a second run does not get it meanwhile.
+// locking takes the lock and checks that a second run cannot take it meanwhile.
 func (d *examination) locking(ctx context.Context, st store.Store, workspace string, info store.LockInfo) {
 	b, o, report := d.Backend, d.o, d.report
 	released := "" // the ID of a lock that the service granted and released
@@ -179,8 +178,8 @@ func withID(info store.LockInfo) store.LockInfo {
 	return info
 }
 
-// conditions finds out, with an object beside the state, whether the service keeps the
-// conditions of writes.
+// conditions checks, with an object next to the state, whether the service honours
+// conditional writes.
 func (d *examination) conditions(ctx context.Context, st store.Store) {
 	const what = "conditional writes"
 	report := d.report
@@ -190,7 +189,7 @@ func (d *examination) conditions(ctx context.Context, st store.Store) {
 	}
 	p, ok := s.Object().(backend.Prober)
 	if !ok {
-		return // the kind says what stands for them
+		return // the kind reports its alternative
 	}
 	probe, remove := p.Probe()
 	write := func(text string, prior backend.Prior) (version string, err error) {
@@ -229,7 +228,7 @@ func (d *examination) conditions(ctx context.Context, st store.Store) {
 	report(backend.Finding{What: what, OK: true, Detail: "the service keeps them"})
 }
 
-// blobs writes, reads, lists and deletes an object beside the state.
+// blobs writes, reads, lists and deletes an object next to the state.
 func (d *examination) blobs(ctx context.Context, st store.Store) {
 	const what = "room for a journal"
 	report := d.report
@@ -249,7 +248,7 @@ func (d *examination) blobs(ctx context.Context, st store.Store) {
 			return err
 		})
 	}
-	// Deleting needs a permission of its own, whatever came of the rest.
+	// Deleting needs its own permission, so it is checked even if other requests failed.
 	removed := d.ask(func() error { return b.DeleteBlob(context.WithoutCancel(ctx), name) })
 	if removed != nil {
 		report(backend.Failed("deleting beside the state", removed))

@@ -14,7 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
-// memory is a backend with one state. Its faults are those that the doctor must find.
+// memory is a backend with one state, and with faults that the doctor must find.
 type memory struct {
 	object
 	sameLock bool // every run gets the lock
@@ -33,7 +33,7 @@ func (m *memory) Store(_ string, o backend.StoreOptions) (store.Store, error) {
 	return backend.NewStore(&m.object, "memory", o, backend.Services{Now: time.Now}), nil
 }
 
-// An object keeps everything in data: the state by the name "".
+// An object stores everything in data: the state under the name "".
 type object struct {
 	data  map[string]string
 	name  string
@@ -104,7 +104,7 @@ func healthy() *memory {
 	return &memory{object: object{data: map[string]string{"": text}, lock: new(string)}}
 }
 
-// examine returns the findings by what was looked at.
+// examine returns the findings by name.
 func examine(t *testing.T, m *memory) map[string]backend.Finding {
 	t.Helper()
 	out := map[string]backend.Finding{}
@@ -123,7 +123,7 @@ func wrong(found map[string]backend.Finding) []string {
 	return out
 }
 
-// A store that does what it should gets no complaint, and is left as it was.
+// A correct store gets no complaint and is not changed.
 func TestHealthy(t *testing.T) {
 	m := healthy()
 	before := maps.Clone(m.data)
@@ -183,7 +183,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A lock that another run holds is left alone.
+// A lock of another run is not touched.
 func TestLocked(t *testing.T) {
 	m := healthy()
 	*m.lock = "theirs"

@@ -1,9 +1,9 @@
-// Package etcdv3 is the backend "etcdv3": state in etcd, a key a workspace, locked by
-// a lease.
+// Package etcdv3 is the backend "etcdv3": state in etcd with one key per workspace, locked
+// by a lease.
 //
 // Main types: Kind opens a prefix, an object is one key. The one rule: a write is one
-// transaction that compares the key's ModRevision and, under a lock, that the lock's
-// key is still there.
+// transaction that compares the key's ModRevision and, with a lock, checks that the lock's
+// key still exists.
 package etcdv3
 
 import (
@@ -34,7 +34,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Kind is the backend "etcdv3".
+// Kind returns the backend "etcdv3".
 func Kind() backend.Kind {
 	return backend.Kind{
 		Name:    "etcdv3",
@@ -54,7 +54,7 @@ func Kind() backend.Kind {
 	}
 }
 
-// defaultLimit is how large a request may be unless client or server is configured otherwise.
+// defaultLimit is the default maximum size of a request, in bytes.
 const defaultLimit = 1536 * 1024
 
 type etcdBackend struct {
@@ -63,7 +63,7 @@ type etcdBackend struct {
 	prefix string
 	lock   bool
 	limit  int
-	cert   bool // there is a client certificate
+	cert   bool // a client certificate is configured
 }
 
 func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend, error) {
@@ -75,7 +75,7 @@ func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend
 		DialTimeout:          cmp.Or(s.Answer, dialTimeout),
 		DialKeepAliveTime:    15 * time.Second,
 		DialKeepAliveTimeout: 10 * time.Second,
-		Logger:               zap.NewNop(), // or it writes to the error stream
+		Logger:               zap.NewNop(), // otherwise the client writes to standard error
 	}
 	b := &etcdBackend{s: s, prefix: a.String("prefix", ""), lock: a.Bool("lock", true), limit: a.Int("max_request_bytes", 0)}
 	if b.limit < 0 {
@@ -85,7 +85,7 @@ func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend
 	if b.limit == 0 {
 		b.limit = defaultLimit
 	} else {
-		c.MaxCallSendMsgSize += 4096 // what is around a value
+		c.MaxCallSendMsgSize += 4096 // the overhead of a request
 	}
 	if len(c.Endpoints) == 0 {
 		a.Fail("endpoints", "The argument %q is required", "endpoints")
@@ -114,7 +114,7 @@ func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend
 	return b, nil
 }
 
-// file is the content of a file that an argument names.
+// file returns the content of the file in an argument.
 func file(a *backend.Args, s backend.Services, name string) string {
 	path := a.String(name, "")
 	if path == "" {
@@ -130,10 +130,10 @@ func file(a *backend.Args, s backend.Services, name string) string {
 	return string(text)
 }
 
-// dialTimeout is how long a request may take, where nobody says it.
+// dialTimeout is the default time limit for a request.
 const dialTimeout = 10 * time.Second
 
-// A connection is a client that is made when it is needed.
+// A connection is a client that is created on first use.
 type connection struct {
 	config clientv3.Config
 
@@ -143,8 +143,8 @@ type connection struct {
 	client *clientv3.Client
 }
 
-// get makes the client, which asks for a token where there is a user. ctx ends that, and not
-// the client.
+// get returns the client. It requests a token if a user is configured. ctx applies to that
+// request only, not to the client.
 func (c *connection) get(ctx context.Context) (*clientv3.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -170,8 +170,8 @@ func (c *connection) get(ctx context.Context) (*clientv3.Client, error) {
 	return client, nil
 }
 
-// do runs one request with a limit in time: without one it would wait for endpoints
-// that are not there for ever.
+// do sends one request with a time limit. Without a limit, the client would wait for
+// unreachable endpoints indefinitely.
 func do[T any](ctx context.Context, b *etcdBackend, size int, request func(context.Context, *clientv3.Client) (T, error)) (T, error) {
 	var none T
 	if err := store.Fenced(ctx); err != nil {
@@ -181,12 +181,12 @@ func do[T any](ctx context.Context, b *etcdBackend, size int, request func(conte
 	defer cancel()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	// The client of etcd tries again and again, whatever is wrong.
+	// The etcd client retries whatever the error is.
 	early := time.AfterFunc(soon, func() {
-		if b.c.reached.Load() || len(b.c.config.Endpoints) > 1 { // another one may do
+		if b.c.reached.Load() || len(b.c.config.Endpoints) > 1 { // another endpoint may work
 			return
 		}
-		for try := 0; try < 3 && ctx.Err() == nil; try++ { // a service that refuses a certificate may just close the connection
+		for try := 0; try < 3 && ctx.Err() == nil; try++ { // a service that rejects a certificate may just close the connection
 			if _, err := b.askVersion(ctx); rest.Lasting(err) {
 				stop(&unreachable{err})
 			}
@@ -211,13 +211,13 @@ func do[T any](ctx context.Context, b *etcdBackend, size int, request func(conte
 	return out, nil
 }
 
-// soon is after what time without an answer the reason is looked for.
+// soon is the time without a response after which the reason is determined.
 const soon = time.Second
 
-// unreachable is why there is no connection, where waiting does not help.
+// unreachable is the reason why there is no connection, if waiting does not help.
 type unreachable struct{ error }
 
-// fail makes the error of what etcd answered.
+// fail returns the error for a failed request.
 func (b *etcdBackend) fail(err error) error {
 	e := &backend.Error{Argument: "endpoints", Err: err}
 	var answer rpctypes.EtcdError
@@ -333,18 +333,19 @@ func (b *etcdBackend) Check(ctx context.Context, _ string, report func(backend.F
 }
 
 func (b *etcdBackend) checkClock(ctx context.Context, report func(backend.Finding)) {
-	client, _ := b.askVersion(ctx) // without an answer the clock is not known
+	client, _ := b.askVersion(ctx) // without a response the clock is unknown
 	backend.CheckClock(client, report)
 }
 
-// askVersion asks the first endpoint for its version, which etcd answers over plain HTTP.
+// askVersion requests the version of the first endpoint, which etcd returns over plain
+// HTTP.
 func (b *etcdBackend) askVersion(ctx context.Context) (*rest.Client, error) {
 	_, address, ok := strings.Cut(b.c.config.Endpoints[0], "://")
 	if !ok {
 		address = b.c.config.Endpoints[0]
 	}
 	transport, scheme := b.s.Transport.Clone(), "http://"
-	transport.Proxy = nil // the client of etcd has none either
+	transport.Proxy = nil // the etcd client uses no proxy either
 	if b.c.config.TLS != nil {
 		transport.TLSClientConfig, scheme = b.c.config.TLS.Clone(), "https://"
 	}
@@ -359,18 +360,18 @@ func (b *etcdBackend) askVersion(ctx context.Context) (*rest.Client, error) {
 
 var errNotEtcd = errors.New("what answers there does not speak the protocol of etcd")
 
-// why finds out what is wrong with a connection, of which the client of etcd says nothing
-// but that there is none.
+// why adds the reason for a failed connection to e. The etcd client only reports that there
+// is no connection.
 func (b *etcdBackend) why(e *backend.Error) {
 	_, err := b.askVersion(context.Background()) // the context of the request may have ended
 	b.explain(e, err)
 }
 
-// explain says in e what is wrong with a connection.
+// explain adds the reason for a failed connection to e.
 func (b *etcdBackend) explain(e *backend.Error, err error) {
 	e.Argument = "endpoints"
 	switch {
-	case err == nil: // it is etcd, and does not answer requests
+	case err == nil: // it is etcd, but does not respond to requests
 	case errors.Is(err, errNotEtcd), errors.Is(err, rest.ErrPage):
 		e.Answer, e.Advice = errNotEtcd.Error(), "Check the endpoints, and whether a proxy or a portal stands in between."
 	default:

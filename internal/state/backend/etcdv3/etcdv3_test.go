@@ -23,7 +23,7 @@ import (
 
 var ctx = context.Background()
 
-// A server is etcd, which many tests share: each has a prefix of its own.
+// A server is etcd, shared by many tests. Each test has its own prefix.
 type server struct {
 	url   string
 	admin *clientv3.Client
@@ -40,7 +40,7 @@ func start(t *testing.T) *server {
 	return s
 }
 
-// keys are the keys below a prefix with the number of their lease, without the prefix.
+// keys returns the keys below a prefix, without the prefix, with the IDs of their leases.
 func (s *server) keys(t *testing.T, prefix string) map[string]int64 {
 	t.Helper()
 	resp, err := s.admin.Get(ctx, prefix, clientv3.WithPrefix())
@@ -106,7 +106,7 @@ func TestServer(t *testing.T) {
 		if err != nil || id != "x" {
 			t.Fatal(id, err)
 		}
-		cancel() // an interrupt does not end the lock
+		cancel() // an interrupt does not release the lock
 		if _, err := o.Write(ctx, []byte("{}\n"), backend.Prior{Absent: true}, id); err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +119,7 @@ func TestServer(t *testing.T) {
 		if err != nil || ttl.GrantedTTL != leaseTTL {
 			t.Errorf("%v %v", ttl, err)
 		}
-		// A lock is found by the number of its lease too.
+		// A lock can also be identified by the ID of its lease.
 		if err := open0(t, p, "dev").Unlock(ctx, fmt.Sprintf("%x", lease)); err != nil {
 			t.Error(err)
 		}

@@ -9,8 +9,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// No request is sent once the work is another process's: of a text in several parts none
-// after that.
+// No request is sent after another process may have taken over the state. This applies to
+// each part of a text in several parts.
 func TestFence(t *testing.T) {
 	over := errors.New("the time is over")
 	fenced := store.WithFence(t.Context(), func() error { return over })

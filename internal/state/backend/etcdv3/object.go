@@ -19,7 +19,8 @@ import (
 const (
 	lockSuffix = ".lock"
 	infoSuffix = ".lockinfo"
-	// leaseTTL is for how many seconds a lock outlives a process that died.
+	// leaseTTL is the time in seconds after which the lock of a process that has ended
+	// expires.
 	leaseTTL = 60
 )
 
@@ -32,7 +33,7 @@ type object struct {
 	held *held
 }
 
-// A held lock is a lease that the client renews, with a key that goes with it.
+// A held is the lock of this process: a lease that the client renews, and its key.
 type held struct {
 	id      string
 	session *concurrency.Session
@@ -70,7 +71,7 @@ func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lo
 		conditions = append(conditions, h.mutex.IsOwner())
 	}
 	if !prior.Unknown {
-		var revision int64 // 0: the key is not there
+		var revision int64 // 0: the key does not exist
 		if prior.Version != "" {
 			var err error
 			if revision, err = strconv.ParseInt(prior.Version, 10, 64); err != nil {
@@ -88,7 +89,7 @@ func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lo
 	})
 	switch {
 	case err != nil:
-		// Nobody has said whether it was written.
+		// It is unknown whether the write succeeded.
 		if p, e := o.Read(context.WithoutCancel(ctx)); ctx.Err() == nil && e == nil && bytes.Equal(p.Data, data) && (prior.Unknown || p.Version != prior.Version) {
 			return p.Version, nil
 		}
@@ -114,7 +115,7 @@ func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) 
 		if err != nil {
 			return result{}, err
 		}
-		// The session lives longer than this request, and than an interrupt.
+		// The session outlives this request, and an interrupt.
 		session, err := concurrency.NewSession(c, concurrency.WithTTL(leaseTTL), concurrency.WithLease(lease.ID), concurrency.WithContext(context.WithoutCancel(ctx)))
 		if err != nil {
 			return result{}, err
@@ -153,7 +154,7 @@ func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) 
 	return info.ID, nil
 }
 
-// holder is the lease that has the lock, and what is known of it; nil if there is none.
+// holder returns the lease that holds the lock, with its info; nil if there is none.
 func (o *object) holder(ctx context.Context) (clientv3.LeaseID, *store.LockInfo, error) {
 	resp, err := do(ctx, o.b, 0, func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
 		return c.Txn(ctx).Then(clientv3.OpGet(o.key+lockSuffix+"/", clientv3.WithFirstCreate()...), clientv3.OpGet(o.key+infoSuffix)).Commit()
@@ -175,7 +176,7 @@ func (o *object) holder(ctx context.Context) (clientv3.LeaseID, *store.LockInfo,
 	return clientv3.LeaseID(lease), &info, nil
 }
 
-// Unlock ends the lease that holds the lock, and with it its keys.
+// Unlock revokes the lease that holds the lock, which deletes its keys.
 func (o *object) Unlock(ctx context.Context, id string) error {
 	if !o.b.lock {
 		return backend.ErrNoLocks
@@ -201,13 +202,13 @@ func (o *object) Unlock(ctx context.Context, id string) error {
 		return backend.WrongID(id, holder.ID)
 	}
 	if ours != nil {
-		ours.session.Orphan() // nobody renews it any more
+		ours.session.Orphan() // it is not renewed any more
 	}
 	_, err = do(ctx, o.b, 0, func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
 		if _, err := c.Revoke(ctx, lease); err != nil {
 			return nil, err
 		}
-		return c.Txn(ctx).Then(clientv3.OpDelete(o.key + infoSuffix)).Commit() // of a peer that gave it no lease
+		return c.Txn(ctx).Then(clientv3.OpDelete(o.key + infoSuffix)).Commit() // other programs may write it without a lease
 	})
 	return err
 }
@@ -218,8 +219,8 @@ func (o *object) Probe() (backend.Object, func(context.Context) error) {
 	return &object{b: o.b, key: o.key + ".beside/" + name}, func(ctx context.Context) error { return o.DeleteBlob(ctx, name) }
 }
 
-// What is kept beside the state is below ".beside/"; a value begins with the number of
-// its parts, of which all but the first are below ".beside-more/".
+// Objects next to the state have keys below ".beside/". A value begins with the number of
+// its parts. All parts except the first are below ".beside-more/".
 
 func (o *object) more(name string, i int) string {
 	return fmt.Sprintf("%s.beside-more/%s/%d", o.key, name, i)

@@ -15,7 +15,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// bootstrapArgs are what remote_state says of making the bucket.
+// bootstrapArgs returns the arguments of remote_state about creating the bucket.
 func bootstrapArgs() map[string]cty.Type {
 	return map[string]cty.Type{
 		"project": cty.String, "location": cty.String, "gcs_bucket_labels": cty.Map(cty.String),
@@ -28,7 +28,7 @@ func (b *bucket) Site() string { return b.bucketURL() }
 
 func (b *bucket) bucketURL() string { return b.base + "/b/" + url.PathEscape(b.name) }
 
-// settings are what a bucket is like.
+// settings are the settings of a bucket.
 type settings struct {
 	Versioning       struct{ Enabled bool }
 	IAMConfiguration struct {
@@ -36,7 +36,7 @@ type settings struct {
 	}
 }
 
-// look asks for the settings of the bucket.
+// look reads the settings of the bucket.
 func (b *bucket) look(ctx context.Context) (s settings, exists bool, err error) {
 	resp, err := b.send(ctx, rest.Request{Method: "GET", URL: b.bucketURL() + "?fields=versioning,iamConfiguration", Repeat: true})
 	switch {

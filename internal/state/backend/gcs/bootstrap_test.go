@@ -13,8 +13,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A bucket is made with versioning; doing it again changes nothing, and what is off is
-// turned on unless the bucket is to be left alone.
+// A bucket is created with versioning. A second call changes nothing. Versioning of an
+// existing bucket is enabled, unless the bucket must not be changed.
 func TestBootstrap(t *testing.T) {
 	s := servers.GCS(t)
 	p := place(t, s)

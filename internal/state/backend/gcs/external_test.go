@@ -13,7 +13,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Accounts of other clouds, and programs that give tokens, have the environment of the
+// External accounts, and programs that return tokens, use the environment of the
 // configuration, which may be a unit's, and not that of the process.
 func TestExternalAccounts(t *testing.T) {
 	t.Setenv("AWS_REGION", "wrong")
@@ -29,7 +29,7 @@ func TestExternalAccounts(t *testing.T) {
 	for name, c := range map[string]struct {
 		source, answer string
 		env            sys.Env
-		want           string // of the error
+		want           string // the expected error
 	}{
 		"keys of AWS":        {aws, "", sys.Env{"AWS_REGION=eu-west-3", "AWS_ACCESS_KEY_ID=AKIAPLANTED", "AWS_SECRET_ACCESS_KEY=planted-key"}, ""},
 		"a program":          {program, good, sys.Env{allowed}, ""},

@@ -1,9 +1,9 @@
 // Package gcs is the backend "gcs": state in a bucket of Google Cloud Storage, with a lock
-// object that is made where there is none.
+// object that is created only if there is none.
 //
 // Main types: Kind opens a bucket, an object is the state of one workspace. The one rule:
-// every write names the generation of what it replaces, and the lock is asked for before
-// it.
+// every write is conditional on the generation of the replaced object, and checks the lock
+// first.
 package gcs
 
 import (
@@ -33,7 +33,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Kind is the backend "gcs".
+// Kind returns the backend "gcs".
 func Kind() backend.Kind {
 	return backend.Kind{
 		Name:    "gcs",
@@ -58,11 +58,11 @@ func Kind() backend.Kind {
 type bucket struct {
 	s            backend.Services
 	name, prefix string
-	who          string // the argument that names the credentials
-	key          []byte // of the customer; nil for none
+	who          string // the argument that sets the credentials
+	key          []byte // the customer's encryption key; nil for none
 	kms          string
 	login        *gcp.Session // nil for an emulator
-	base, upload string       // of the JSON API
+	base, upload string       // URLs of the JSON API
 	client       *rest.Client
 }
 
@@ -81,7 +81,7 @@ func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend
 		Universe:    a.String("universe_domain", "", "GOOGLE_BACKEND_UNIVERSE_DOMAIN"),
 		Scopes:      []string{"https://www.googleapis.com/auth/devstorage.read_write"},
 	}
-	if o.Impersonate != "" { // the impersonation itself needs more, and the token that it gives has the scopes
+	if o.Impersonate != "" { // the impersonation needs another scope; the resulting token has the requested ones
 		o.Scopes = append(o.Scopes, "https://www.googleapis.com/auth/cloud-platform")
 	}
 	name := fmt.Sprintf("gcs %+v\x00%s\x00%v", o, s.Dir, s.Env)
@@ -112,7 +112,8 @@ func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend
 	return b, nil
 }
 
-// readKey reads the customer's key: base64, or the path of a file with it.
+// readKey reads the customer's encryption key: base64, or the path of a file that contains
+// it.
 func (b *bucket) readKey(a *backend.Args) {
 	text := a.String("encryption_key", "", "GOOGLE_ENCRYPTION_KEY")
 	if text == "" {
@@ -154,8 +155,8 @@ func (b *bucket) List(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// list returns the names of objects with a prefix; with a delimiter those alone that have
-// none behind it.
+// list returns the names of objects with a prefix. With a delimiter, names that contain it
+// after the prefix are omitted.
 func (b *bucket) list(ctx context.Context, prefix, delimiter string) ([]string, error) {
 	var out []string
 	for token := ""; ; {
@@ -219,7 +220,7 @@ func (b *bucket) send(ctx context.Context, r rest.Request) (*rest.Response, erro
 	return resp, nil
 }
 
-// unreachable is the error of a request that got no answer.
+// unreachable returns the error of a request without a response.
 func (b *bucket) unreachable(err error) error {
 	if errors.Is(err, gcp.ErrNone) {
 		return &backend.Error{Argument: b.who, Answer: gcp.None, Advice: gcp.NoneAdvice, Err: err}
@@ -227,7 +228,7 @@ func (b *bucket) unreachable(err error) error {
 	return &backend.Error{Argument: "bucket", Answer: diag.Reason(err), Advice: rest.Reach(err, "SSL_CERT_FILE", "Check the credentials, and that the service can be reached from here, through its proxy if there is one."), Err: err}
 }
 
-// customer adds the customer's key to headers.
+// customer adds the customer's encryption key to headers.
 func (b *bucket) customer(h http.Header) http.Header {
 	if b.key != nil {
 		sum := sha256.Sum256(b.key)
@@ -238,7 +239,7 @@ func (b *bucket) customer(h http.Header) http.Header {
 	return h
 }
 
-// read returns an object with its generation; nil if there is none.
+// read returns an object and its generation; nil if there is none.
 func (b *bucket) read(ctx context.Context, name string, h http.Header) (data []byte, generation string, err error) {
 	var all bytes.Buffer
 	generation, err = b.fetch(ctx, name, h, backend.Fill(&all))
@@ -248,7 +249,8 @@ func (b *bucket) read(ctx context.Context, name string, h http.Header) (data []b
 	return append([]byte{}, all.Bytes()...), generation, nil
 }
 
-// fetch gives an object to take and returns its generation; "" if there is none.
+// fetch passes the content of an object to take and returns its generation; "" if there is
+// none.
 func (b *bucket) fetch(ctx context.Context, name string, h http.Header, take func(io.Reader) error) (generation string, err error) {
 	hash := md5.New()
 	resp, err := b.send(ctx, rest.Request{Method: "GET", URL: b.objects() + "/" + url.PathEscape(name) + "?alt=media", Header: h, Repeat: true, Into: func(r io.Reader) error {
@@ -274,12 +276,13 @@ func (b *bucket) fetch(ctx context.Context, name string, h http.Header, take fun
 	return resp.Header.Get("X-Goog-Generation"), nil
 }
 
-// noBucket reports whether it is the bucket that was not found.
+// noBucket reports whether the bucket was not found.
 func noBucket(resp *rest.Response) bool {
 	return strings.Contains(strings.ToLower(string(resp.Body)), "bucket does not exist")
 }
 
-// write writes an object. With a generation the object must have it, "0" for none.
+// write writes an object. If generation is set, the object must have it; "0" means that it
+// must not exist.
 func (b *bucket) write(ctx context.Context, name string, t *backend.Text, generation string, h http.Header) (now string, resp *rest.Response, err error) {
 	q := url.Values{"uploadType": {"media"}, "name": {name}}
 	if generation != "" {
@@ -300,8 +303,8 @@ func (b *bucket) write(ctx context.Context, name string, t *backend.Text, genera
 	return meta.Generation, resp, nil
 }
 
-// delete removes an object. With a generation it must have it; one that is not there is
-// no error.
+// delete deletes an object. If generation is set, the object must have it. A missing object
+// is not an error.
 func (b *bucket) delete(ctx context.Context, name, generation string) error {
 	where := b.objects() + "/" + url.PathEscape(name)
 	if generation != "" {
@@ -314,12 +317,12 @@ func (b *bucket) delete(ctx context.Context, name, generation string) error {
 	return err
 }
 
-// odd is the error of an answer that the service does not give.
+// odd returns the error for a response that the service never sends.
 func odd() error {
 	return &backend.Error{Argument: "bucket", Answer: "the answer is not one of Cloud Storage", Advice: "Check storage_custom_endpoint, and whether a proxy stands in between."}
 }
 
-// refused is the error of an answer that is not a success.
+// refused returns the error for an unsuccessful response.
 func (b *bucket) refused(summary, permission string, resp *rest.Response) error {
 	if answer, advice, ok := rest.NoAnswer(resp); ok {
 		return &backend.Error{Summary: summary, Argument: "bucket", Answer: answer, Advice: advice}
@@ -363,7 +366,7 @@ func (b *bucket) Check(ctx context.Context, _ string, report func(backend.Findin
 			Versioning       struct{ Enabled bool }
 			IAMConfiguration struct{ PublicAccessPrevention string }
 		}
-		_ = json.Unmarshal(resp.Body, &v) // what is not said is off
+		_ = json.Unmarshal(resp.Body, &v) // a missing setting is off
 		backend.CheckVersioning(v.Versioning.Enabled, report)
 		f := backend.Finding{What: "public access", OK: v.IAMConfiguration.PublicAccessPrevention == "enforced", Detail: "prevented"}
 		if !f.OK {

@@ -63,7 +63,7 @@ func open0(t *testing.T, p backendtest.Place, workspace string) *object {
 	return st.(*backend.Store).Object().(*object)
 }
 
-// Names, lock and preconditions are those that the peers use.
+// Names, lock and preconditions are those of OpenTofu and Terraform.
 func TestLayout(t *testing.T) {
 	for _, c := range []struct{ prefix, workspace, want string }{
 		{"", "", "default"}, {"", "dev", "dev"}, {"p/q", "", "p/q/default"}, {"/p/q/", "dev", "p/q/dev"},
@@ -99,7 +99,7 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// The customer's key goes with the state and not with the lock.
+// The customer's key is used for the state, but not for the lock.
 func TestCustomerKey(t *testing.T) {
 	s := servers.GCS(t)
 	p := place(t, s)
@@ -209,7 +209,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// Tokens that end while a run goes on are replaced, whatever gives them.
+// Tokens that expire during a run are renewed, whatever their source.
 func TestRenewal(t *testing.T) {
 	for name, configure := range map[string]func(t *testing.T, s *servers.GCSServer, p *backendtest.Place){
 		"login of a user": func(t *testing.T, s *servers.GCSServer, p *backendtest.Place) {

@@ -62,7 +62,7 @@ func (o *object) Send(ctx context.Context, t *backend.Text, prior backend.Prior,
 	case err == nil && resp.Repeated == 0:
 		return "", &backend.Error{Argument: "bucket", Answer: "the state has another generation than the one that was read", Err: backend.ErrChanged}
 	}
-	// An attempt before may have written it, though nobody heard.
+	// An earlier attempt may have succeeded though its response was lost.
 	sum := sha256.New()
 	generation, e := o.b.fetch(context.WithoutCancel(ctx), o.file, o.b.customer(http.Header{}), backend.Hash(sum))
 	switch {
@@ -74,7 +74,7 @@ func (o *object) Send(ctx context.Context, t *backend.Text, prior backend.Prior,
 	return "", &backend.Error{Argument: "bucket", Answer: "the state has another generation than the one that was read", Err: backend.ErrChanged}
 }
 
-// holder is who holds the lock, nil if nobody does. Its ID is the generation.
+// holder returns the holder of the lock, or nil. The lock's ID is its generation.
 func (o *object) holder(ctx context.Context) (*store.LockInfo, []byte, error) {
 	text, generation, err := o.b.read(ctx, o.lock, nil)
 	if err != nil || text == nil {
@@ -88,7 +88,8 @@ func (o *object) holder(ctx context.Context) (*store.LockInfo, []byte, error) {
 	return &info, text, nil
 }
 
-// Lock makes the lock object, if there is none. The ID is its generation.
+// Lock creates the lock object if there is none. The lock's ID is the generation of the
+// object.
 func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) {
 	info.Path = "gs://" + o.b.name + "/" + o.lock
 	text := info.JSON()
@@ -101,7 +102,7 @@ func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) 
 	}
 	holder, now, e := o.holder(context.WithoutCancel(ctx))
 	switch {
-	case e == nil && holder != nil && bytes.Equal(now, text): // an attempt before has made it, though nobody heard
+	case e == nil && holder != nil && bytes.Equal(now, text): // an earlier attempt has created it, and its response was lost
 		return holder.ID, nil
 	case err != nil:
 		return "", err
@@ -135,7 +136,7 @@ func (o *object) Probe() (backend.Object, func(context.Context) error) {
 	return &object{b: o.b, file: o.beside() + name}, func(ctx context.Context) error { return o.DeleteBlob(ctx, name) }
 }
 
-// beside is the prefix of what is kept beside the state.
+// beside returns the prefix of objects stored next to the state.
 func (o *object) beside() string { return o.file + ".beside/" }
 
 func (o *object) PutBlob(ctx context.Context, name string, data []byte) error {

@@ -1,9 +1,9 @@
-// Package httpstore is the backend "http": state behind an address that answers GET
-// and POST, with locks where the service has them.
+// Package httpstore is the backend "http": state behind an address that supports GET and
+// POST, with locks if the service has them.
 //
-// Main function: Kind. The one rule: the requests are those of the documentation,
-// with nothing added, since many programs serve them; what the protocol cannot tell
-// (whether the state changed) is compared by reading.
+// Main function: Kind. The one rule: the requests are exactly the documented ones, because
+// many programs implement them. Whether the state changed is not part of the protocol, and
+// is found out by reading.
 package httpstore
 
 import (
@@ -30,7 +30,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Kind is the backend "http".
+// Kind returns the backend "http".
 func Kind() backend.Kind {
 	return backend.Kind{
 		Name:    "http",
@@ -102,7 +102,7 @@ func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend
 	return b, nil
 }
 
-// address checks an address; "" is none.
+// address parses and checks an address; "" means none.
 func address(a *backend.Args, name, text string) string {
 	if text == "" {
 		return ""
@@ -143,7 +143,7 @@ func headers(a *backend.Args, basicAuth bool) http.Header {
 	return out
 }
 
-// transport is the transport of the TLS arguments.
+// transport returns the transport for the TLS arguments.
 func transport(a *backend.Args, s backend.Services) *http.Transport {
 	t, err := s.TLSTransport(backend.TLS{
 		Insecure: a.Bool("skip_cert_verification", false),
@@ -183,7 +183,7 @@ func (b *httpBackend) Store(workspace string, o backend.StoreOptions) (store.Sto
 	return backend.NewStore(&object{b: b}, b.place(), o, b.s), nil
 }
 
-// place is the address without what may be secret in it.
+// place returns the address without parts that may be secret.
 func (b *httpBackend) place() string {
 	u, err := url.Parse(b.address)
 	if err != nil {
@@ -219,7 +219,7 @@ func (b *httpBackend) unreachable(argument string, err error) error {
 	return &backend.Error{Argument: argument, Answer: diag.Reason(err), Advice: rest.Reach(err, "client_ca_certificate_pem", "Check that the address is right and that the service can be reached from here, through its proxy if there is one."), Err: err}
 }
 
-// refused is the error of an answer that is not a success.
+// refused returns the error for an unsuccessful response.
 func (b *httpBackend) refused(summary, argument, method string, resp *rest.Response) error {
 	e := &backend.Error{Summary: summary, Argument: argument, Answer: fmt.Sprintf("%s was answered with %d %s", method, resp.Status, http.StatusText(resp.Status))}
 	if line := rest.Line(resp.Body); line != "" && !strings.HasPrefix(line, "<") {
@@ -242,7 +242,7 @@ func (b *httpBackend) refused(summary, argument, method string, resp *rest.Respo
 	return e
 }
 
-// An object is the one state.
+// An object is the one state of the backend.
 type object struct {
 	b *httpBackend
 
@@ -282,7 +282,8 @@ func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lo
 	return o.Send(ctx, backend.Bytes(data), prior, lock)
 }
 
-// Send repeats what gets no answer: the second attempt writes the same again.
+// Send implements backend.Streamed. It repeats requests without a response, because a
+// second attempt writes the same content.
 func (o *object) Send(ctx context.Context, t *backend.Text, _ backend.Prior, lock string) (string, error) {
 	address := o.b.address
 	if lock != "" {
@@ -329,7 +330,7 @@ func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) 
 		if err != nil || holder.ID == "" {
 			return "", &backend.LockedError{Reason: fmt.Sprintf("%s was answered with %d %s, which says that the state is locked, without saying by whom", o.b.lockMethod, resp.Status, http.StatusText(resp.Status))}
 		}
-		// An attempt before, whose answer was lost, may have got it.
+		// An earlier attempt whose response was lost may have taken the lock.
 		if holder.ID != info.ID || resp.Repeated == 0 {
 			return "", &backend.LockedError{Holder: &holder}
 		}
@@ -342,8 +343,8 @@ func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) 
 	return info.ID, nil
 }
 
-// Unlock sends what Lock sent; of the lock of another process nothing but its ID is
-// known.
+// Unlock sends the same body as Lock. For the lock of another process, it sends only the
+// ID.
 func (o *object) Unlock(ctx context.Context, id string) error {
 	if o.b.unlock == "" {
 		return backend.ErrNoLocks

@@ -60,7 +60,7 @@ func object0(t *testing.T, p backendtest.Place) *object {
 	return st.(*backend.Store).Object().(*object)
 }
 
-// The requests are those that other programs serve, byte for byte.
+// The requests equal those that other programs expect, byte for byte.
 func TestRequests(t *testing.T) {
 	s := servers.HTTP(t)
 	p := place(t, s)
@@ -99,7 +99,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// What the environment says stands behind the arguments.
+// Arguments have precedence over the environment.
 func TestEnvironment(t *testing.T) {
 	s := servers.HTTP(t)
 	p := backendtest.Place{Services: backendtest.Services(t)}
@@ -151,7 +151,7 @@ func TestBadConfiguration(t *testing.T) {
 	}
 }
 
-// Each failure names the argument and what to do, and is one line.
+// Each error names the argument and advice, in one line.
 func TestAnswers(t *testing.T) {
 	for status, argument := range map[int]string{401: "username", 403: "username", 405: "", 418: "address", 500: "address"} {
 		s := servers.HTTP(t)
@@ -178,7 +178,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A request whose answer is lost is sent again, and a lock that it got is ours.
+// A request whose response is lost is repeated, and a lock that it took is ours.
 func TestLostAnswers(t *testing.T) {
 	s := servers.HTTP(t)
 	var n atomic.Int32

@@ -21,10 +21,10 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// filed is a service that keeps the state in a file, so that it takes no memory.
+// filed is a service that stores the state in a file, so that it needs little memory.
 type filed struct {
 	path  string
-	cut   int // so many of the next answers break off in the middle
+	cut   int // number of responses that break off in the middle
 	gone  bool
 	wrote int64
 }
@@ -79,8 +79,8 @@ func largePlace(t *testing.T, f *filed) backendtest.Place {
 	return backendtest.Place{Config: map[string]cty.Value{"address": cty.StringVal(server.URL)}, Services: backendtest.Services(t)}
 }
 
-// A large state is read and written without its text being in memory: the requests, the
-// checksums and the comparison before a write are made while it is encoded or read.
+// A large state is read and written without its text being in memory: requests, checksums
+// and the comparison before a write use the text while it is encoded or read.
 func TestLargeStatesAreStreamed(t *testing.T) {
 	f := &filed{}
 	p := largePlace(t, f)
@@ -109,7 +109,7 @@ func TestLargeStatesAreStreamed(t *testing.T) {
 		}
 	})
 	var got *state.State
-	allocated("reading", 1.6, func() { // what the state itself takes
+	allocated("reading", 1.6, func() { // the memory of the state itself
 		var ds diag.List
 		if got, ds = st.Read(ctx); ds.HasErrors() {
 			t.Fatal(ds.Err())
@@ -131,7 +131,7 @@ func TestLargeStatesAreStreamed(t *testing.T) {
 	}
 }
 
-// An answer that breaks off is asked for again, and what came of it does not count.
+// A response that breaks off is requested again, and its content is discarded.
 func TestAnswersThatBreakOff(t *testing.T) {
 	f := &filed{}
 	p := largePlace(t, f)

@@ -1,8 +1,7 @@
-// Package inmem is the backend "inmem": state in the memory of the process, for
-// tests.
+// Package inmem is the backend "inmem": state in the memory of the process, for tests.
 //
-// The one rule: the states lie in Services.Shared, so that all configurations of a
-// process see the same.
+// The one rule: the states are in Services.Shared, so that all configurations of a process
+// share them.
 package inmem
 
 import (
@@ -18,7 +17,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Kind is the backend "inmem".
+// Kind returns the backend "inmem".
 func Kind() backend.Kind {
 	return backend.Kind{
 		Name:   "inmem",
@@ -38,13 +37,13 @@ func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend
 	return &memoryBackend{m: m, s: s}, nil
 }
 
-// A memory holds the states by workspace.
+// A memory contains the states by workspace.
 type memory struct {
 	mu      sync.Mutex
 	objects map[string]*content
 }
 
-// A content is what one workspace has.
+// A content is the data of one workspace.
 type content struct {
 	data    []byte
 	version int
@@ -52,7 +51,7 @@ type content struct {
 	blobs   map[string][]byte
 }
 
-// object is the content of a workspace. The caller holds mu.
+// object returns the content of a workspace. The caller holds mu.
 func (m *memory) object(workspace string) *content {
 	c := m.objects[workspace]
 	if c == nil {

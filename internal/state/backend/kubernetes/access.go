@@ -16,10 +16,10 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// serviceAccount is where a pod finds the credentials of its service account.
+// serviceAccount is the directory with the credentials of a pod's service account.
 const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// An access is how a cluster is reached: where it is, and as whom.
+// An access is the address of a cluster and the credentials for it.
 type access struct {
 	Server     string
 	ServerName string
@@ -28,22 +28,22 @@ type access struct {
 	CA         string // PEM
 	Cert, Key  string // PEM
 	Token      string
-	TokenFile  string // read anew when it may have changed
+	TokenFile  string // read again when it may have changed
 	User, Pass string
 	Exec       *execPlugin
 	As         impersonation
 
-	argument string // the argument that the credentials come from
+	argument string // the argument that sets the credentials
 }
 
-// An execPlugin is a program that gives credentials.
+// An execPlugin is a program that returns credentials.
 type execPlugin struct {
 	APIVersion         string
 	Command            string
 	Args               []string
 	Env                []struct{ Name, Value string }
 	ProvideClusterInfo bool
-	Dir                string // where it runs; a command with a slash is relative to it
+	Dir                string // its working directory, which relative commands are resolved from
 }
 
 type impersonation struct {
@@ -52,7 +52,7 @@ type impersonation struct {
 	Extra     map[string][]string
 }
 
-// key tells accesses apart.
+// key returns a text that identifies the access.
 func (x *access) key() string {
 	b, err := json.Marshal(x)
 	if err != nil {
@@ -61,10 +61,10 @@ func (x *access) key() string {
 	return string(b)
 }
 
-// accessOf reads the arguments about the cluster: that of the pod or of the kubeconfig
-// files, and single values that stand above it.
+// accessOf reads the arguments about the cluster: from the pod or the kubeconfig files,
+// overridden by single arguments.
 func accessOf(a *backend.Args, s backend.Services) *access {
-	a.Bool("load_config_file", true, "KUBE_LOAD_CONFIG_FILE") // says nothing, as with the peers
+	a.Bool("load_config_file", true, "KUBE_LOAD_CONFIG_FILE") // has no effect, as in OpenTofu and Terraform
 	x := &access{argument: "token"}
 	if a.Bool("in_cluster_config", false, "KUBE_IN_CLUSTER_CONFIG") {
 		x = inCluster(a, s)
@@ -86,7 +86,7 @@ func accessOf(a *backend.Args, s backend.Services) *access {
 	}
 	x.Insecure = a.Bool("insecure", x.Insecure, "KUBE_INSECURE")
 	if x.Insecure {
-		x.CA = "" // the library of Kubernetes refuses both together
+		x.CA = "" // the library of Kubernetes does not accept both
 	}
 	set(&x.Server, "host", "KUBE_HOST")
 	if x.Server != "" && !strings.Contains(x.Server, "://") {
@@ -141,7 +141,7 @@ func inCluster(a *backend.Args, s backend.Services) *access {
 	return x
 }
 
-// A kubeconfig is a file, or several that were merged.
+// A kubeconfig is a kubeconfig file, or the result of merging several.
 type kubeconfig struct {
 	CurrentContext string `json:"current-context"`
 	Contexts       []struct {
@@ -182,7 +182,7 @@ type kubeconfig struct {
 	}
 }
 
-// parseKubeconfig reads a file, whose relative paths count from its folder.
+// parseKubeconfig parses a file. Relative paths in it are resolved from its directory.
 func parseKubeconfig(text []byte, dir string) (*kubeconfig, error) {
 	t, err := ctyyaml.ImpliedType(text)
 	if err != nil {
@@ -209,7 +209,7 @@ func parseKubeconfig(text []byte, dir string) (*kubeconfig, error) {
 	return k, nil
 }
 
-// fromFiles takes what the kubeconfig files say, if any are named.
+// fromFiles reads the kubeconfig files, if any are configured.
 func (x *access) fromFiles(a *backend.Args, s backend.Services) {
 	argument, paths := "config_path", []string{}
 	if p := a.String("config_path", "", "KUBE_CONFIG_PATH"); p != "" {
@@ -236,7 +236,7 @@ func (x *access) fromFiles(a *backend.Args, s backend.Services) {
 			return
 		}
 		k, err := parseKubeconfig(text, filepath.Dir(p))
-		if err != nil { // its text may show parts of the file
+		if err != nil { // the error may contain parts of the file
 			a.Fail(argument, "The file %s is not a kubeconfig in YAML", p)
 			return
 		}
@@ -244,7 +244,7 @@ func (x *access) fromFiles(a *backend.Args, s backend.Services) {
 		if all.CurrentContext == "" {
 			all.CurrentContext = k.CurrentContext
 		}
-		all.Contexts = append(all.Contexts, k.Contexts...) // the first of a name counts
+		all.Contexts = append(all.Contexts, k.Contexts...) // the first of a name is used
 		all.Clusters = append(all.Clusters, k.Clusters...)
 		all.Users = append(all.Users, k.Users...)
 	}
@@ -255,7 +255,7 @@ func (x *access) fromFiles(a *backend.Args, s backend.Services) {
 	x.pick(all, a, argument)
 }
 
-// pick takes one context of a kubeconfig.
+// pick selects one context of a kubeconfig.
 func (x *access) pick(k *kubeconfig, a *backend.Args, argument string) {
 	name := a.String("config_context", k.CurrentContext, "KUBE_CTX")
 	var cluster, user string
@@ -332,7 +332,7 @@ func indexOf[T any](list []T, name func(int) string, want string) int {
 	return -1
 }
 
-// at is the path of a file that the configuration names; "~" is the home folder.
+// at returns the path of a configured file; "~" is the home directory.
 func at(s backend.Services, path string) string {
 	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || rest[0] == '/') && s.Home != "" {
 		return filepath.Join(s.Home, rest)
@@ -343,7 +343,7 @@ func at(s backend.Services, path string) string {
 	return filepath.Join(s.Dir, path)
 }
 
-// environment is that of a plugin.
+// environment returns the environment of a plugin.
 func (p *execPlugin) environment(env sys.Env, info string) sys.Env {
 	for _, e := range p.Env {
 		env = env.With(e.Name + "=" + e.Value)

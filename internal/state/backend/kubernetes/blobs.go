@@ -14,9 +14,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/backend"
 )
 
-// What is kept beside a state is in Secrets of its own, which are not labelled as
-// states; one that is large takes several. Their names are made of hashes, and an
-// annotation of the first says the name and the number of parts.
+// Objects next to a state are stored in Secrets without the labels of states; a large one
+// needs several. The names of the Secrets are hashes. An annotation of the first one
+// contains the object's name and the number of parts.
 const (
 	besideLabel = "tfstateBeside"
 	besideName  = "terrace/name"
@@ -36,7 +36,7 @@ func (o *object) part(name string, i int) string {
 
 func (o *object) PutBlob(ctx context.Context, name string, data []byte) error {
 	parts := max(1, (len(data)+partSize-1)/partSize)
-	for i := parts - 1; i >= 0; i-- { // the first one last, since it makes the rest count
+	for i := parts - 1; i >= 0; i-- { // the first part is written last, because it makes the object visible
 		annotations := map[string]string{}
 		labels := map[string]string{"app.kubernetes.io/managed-by": "terraform"}
 		if i == 0 {

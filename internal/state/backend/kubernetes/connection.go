@@ -20,20 +20,20 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/backend/rest"
 )
 
-// A connection reaches one cluster as one user. Its methods may be called
+// A connection sends requests to one cluster as one user. Its methods may be called
 // concurrently.
 type connection struct {
 	access *access
 	s      backend.Services
 
 	mu     sync.Mutex
-	client *rest.Client // nil until it is needed, and after its credentials were refused
+	client *rest.Client // nil before its first use, and after its credentials were rejected
 	bearer string
-	until  time.Time // when the credentials are asked for anew; zero: never
+	until  time.Time // when the credentials must be renewed; zero: never
 }
 
-// send sends a request; its URL is a path. Credentials that were refused are renewed
-// once, where they come from a file or a plugin.
+// send sends a request; its URL is a path. Rejected credentials are renewed once if they
+// come from a file or a plugin.
 func (c *connection) send(ctx context.Context, r rest.Request) (*rest.Response, error) {
 	path := r.URL
 	r.URL = c.access.Server + path
@@ -67,10 +67,10 @@ func (c *connection) header(h http.Header, bearer string) http.Header {
 	if h.Get("Accept") == "" {
 		h.Set("Accept", "application/json")
 	}
-	h.Set("User-Agent", "Terrace") // the server notes who wrote which field
+	h.Set("User-Agent", "Terrace") // the server records who wrote which field
 	x := c.access
 	switch {
-	case !strings.HasPrefix(x.Server, "https://"): // no credentials in the clear, as with kubectl
+	case !strings.HasPrefix(x.Server, "https://"): // credentials are not sent unencrypted, as with kubectl
 	case bearer != "":
 		h.Set("Authorization", "Bearer "+bearer)
 	case x.User != "" || x.Pass != "":
@@ -89,7 +89,7 @@ func (c *connection) header(h http.Header, bearer string) http.Header {
 	return h
 }
 
-// ready gives a client with valid credentials.
+// ready returns a client with valid credentials.
 func (c *connection) ready(ctx context.Context) (*rest.Client, string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,7 +132,7 @@ func (c *connection) ready(ctx context.Context) (*rest.Client, string, error) {
 	return c.client, c.bearer, nil
 }
 
-// A credential is what a plugin gives.
+// A credential is the result of a plugin.
 type credential struct {
 	Token                 string
 	ClientCertificateData string
@@ -140,7 +140,7 @@ type credential struct {
 	ExpirationTimestamp   time.Time
 }
 
-// exec asks the plugin. Its output is never shown, since it is a secret.
+// exec runs the plugin. Its output is never shown, because it is secret.
 func (c *connection) exec(ctx context.Context) (*credential, error) {
 	p := c.access.Exec
 	fail := func(format string, args ...any) (*credential, error) {

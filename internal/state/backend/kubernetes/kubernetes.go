@@ -1,11 +1,9 @@
-// Package kubernetes is the backend "kubernetes": state in a Secret, locked by a
-// Lease.
+// Package kubernetes is the backend "kubernetes": state in a Secret, locked by a Lease.
 //
-// Main types: Kind opens a namespace with a suffix, an object is the Secret and the
-// Lease of one workspace. The one rule: nothing is replaced without the
-// resourceVersion that was read, and the Lease is asked before each write. The API is
-// spoken over plain HTTP, since the client library costs every start of the program
-// more than all of this.
+// Main types: Kind opens a namespace with a suffix, an object is the Secret and the Lease
+// of one workspace. The one rule: a Secret is only replaced with the resourceVersion that
+// was read, and after checking the Lease. This package uses the API over plain HTTP,
+// because the client library would slow down every start of the program.
 package kubernetes
 
 import (
@@ -24,7 +22,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Kind is the backend "kubernetes".
+// Kind returns the backend "kubernetes".
 func Kind() backend.Kind {
 	return backend.Kind{
 		Name:    "kubernetes",
@@ -63,7 +61,7 @@ func Kind() backend.Kind {
 	}
 }
 
-// maxSecret is how many bytes a Secret can hold.
+// maxSecret is the maximum size of a Secret, in bytes.
 const maxSecret = 1 << 20
 
 type kubernetesBackend struct {
@@ -71,7 +69,7 @@ type kubernetesBackend struct {
 	c         *connection
 	namespace string
 	suffix    string
-	labels    map[string]string // those of the configuration
+	labels    map[string]string // the labels in the configuration
 }
 
 func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend, error) {
@@ -96,7 +94,8 @@ func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend
 	return b, nil
 }
 
-// isName reports whether a text is a subdomain by RFC 1123, as names of objects are.
+// isName reports whether a text is a subdomain by RFC 1123, which is required for names of
+// objects.
 func isName(s string) bool {
 	for label := range strings.SplitSeq(s, ".") {
 		if label == "" || label[0] == '-' || label[len(label)-1] == '-' || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
@@ -118,7 +117,7 @@ func (b *kubernetesBackend) leases() string {
 	return "/apis/coordination.k8s.io/v1/namespaces/" + b.namespace + "/leases"
 }
 
-// labelsOf are the labels of what belongs to a workspace.
+// labelsOf returns the labels of the objects of a workspace.
 func (b *kubernetesBackend) labelsOf(workspace string) map[string]string {
 	out := map[string]string{
 		"tfstate":                      "true",
@@ -132,7 +131,7 @@ func (b *kubernetesBackend) labelsOf(workspace string) map[string]string {
 	return out
 }
 
-// A meta is what every object has.
+// A meta is the metadata of an object.
 type meta struct {
 	Name            string            `json:"name"`
 	ResourceVersion string            `json:"resourceVersion,omitempty"`
@@ -141,7 +140,7 @@ type meta struct {
 	Annotations     map[string]string `json:"annotations,omitempty"`
 }
 
-// list returns what the labels select, without its data.
+// list returns the metadata of the objects that the labels select.
 func (b *kubernetesBackend) list(ctx context.Context, path, selector string) ([]meta, error) {
 	var out []meta
 	for next := ""; ; {
@@ -188,7 +187,8 @@ func (b *kubernetesBackend) List(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// Delete removes the Secret, the Lease unless somebody holds it, and what is beside.
+// Delete deletes the Secret, the Lease unless it is held, and the objects next to the
+// state.
 func (b *kubernetesBackend) Delete(ctx context.Context, workspace string) error {
 	secret := b.secrets() + "/" + b.secret(workspace)
 	lease := b.leases() + "/lock-" + b.secret(workspace)
@@ -222,7 +222,7 @@ func (b *kubernetesBackend) Store(workspace string, o backend.StoreOptions) (sto
 	return backend.NewStore(&object{b: b, workspace: workspace}, "kubernetes:"+b.namespace+"/"+b.secret(workspace), o, b.s), nil
 }
 
-// get reads an object; found is false if it is not there.
+// get reads an object. found is false if it does not exist.
 func (b *kubernetesBackend) get(ctx context.Context, path string, into any) (found bool, err error) {
 	resp, err := b.c.send(ctx, rest.Request{Method: "GET", URL: path, Repeat: true})
 	if err != nil {
@@ -235,14 +235,16 @@ func (b *kubernetesBackend) get(ctx context.Context, path string, into any) (fou
 		}
 		return true, nil
 	case http.StatusNotFound:
-		// The object, not the path or the namespace: the answer says so in its details.
+		// The object is missing, not the path or the namespace: the details of the response
+		// show it.
 		return false, nil
 	}
 	return false, b.refused("", "get", path, resp)
 }
 
-// namespaced is an error if there is no namespace: objects that are looked for in one that is
-// missing are answered as if they alone were. Nothing is known to who may not ask for it.
+// namespaced returns an error if the namespace does not exist: for objects in a missing
+// namespace, the server only reports that the object is missing. It returns nil if the user
+// may not read the namespace.
 func (b *kubernetesBackend) namespaced(ctx context.Context) error {
 	path := "/api/v1/namespaces/" + url.PathEscape(b.namespace)
 	resp, err := b.c.send(ctx, rest.Request{Method: "GET", URL: path, Repeat: true})
@@ -252,7 +254,7 @@ func (b *kubernetesBackend) namespaced(ctx context.Context) error {
 	return b.refused("", "get", path, resp)
 }
 
-// delete removes an object, if it is still the one that was read.
+// delete deletes an object, if it is still the one that was read.
 func (b *kubernetesBackend) delete(ctx context.Context, path string, m *meta) error {
 	body, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": map[string]string{"uid": m.UID, "resourceVersion": m.ResourceVersion}})
 	if err != nil {
@@ -268,8 +270,8 @@ func (b *kubernetesBackend) delete(ctx context.Context, path string, m *meta) er
 	return nil
 }
 
-// put creates (POST) or replaces (PUT) an object. It is not repeated by itself: the
-// second attempt may fail by the success of the first.
+// put creates (POST) or replaces (PUT) an object. It is not repeated, because the second
+// attempt may fail after the first succeeded.
 func (b *kubernetesBackend) put(ctx context.Context, method, path string, v any) (*rest.Response, error) {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -282,7 +284,7 @@ func odd() error {
 	return &backend.Error{Argument: "host", Answer: "the answer is not one of Kubernetes", Advice: "Check that the address is that of the API server."}
 }
 
-// refused is the error of an answer that is not a success.
+// refused returns the error for an unsuccessful response.
 func (b *kubernetesBackend) refused(summary, verb, path string, resp *rest.Response) error {
 	if answer, advice, ok := rest.NoAnswer(resp); ok {
 		return &backend.Error{Summary: summary, Argument: "host", Answer: answer, Advice: advice}
@@ -359,8 +361,8 @@ func (b *kubernetesBackend) Check(ctx context.Context, _ string, report func(bac
 	}
 }
 
-// review asks the server something about who asks. known is false where it does not know
-// such questions.
+// review sends a review request about the user to the server. known is false if the server
+// does not support it.
 func (b *kubernetesBackend) review(ctx context.Context, version, kind string, spec map[string]any, out any) (known bool, err error) {
 	resp, err := b.put(ctx, "POST", "/apis/"+version+"/"+strings.ToLower(kind)+"s", map[string]any{"apiVersion": version, "kind": kind, "spec": spec})
 	if err != nil {

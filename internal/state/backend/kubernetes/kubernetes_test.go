@@ -62,7 +62,7 @@ func open0(t *testing.T, p backendtest.Place, workspace string) *object {
 	return st.(*backend.Store).Object().(*object)
 }
 
-// The objects are those that OpenTofu makes.
+// The objects equal those of OpenTofu.
 func TestLayout(t *testing.T) {
 	s := servers.Kubernetes(t, "")
 	p := place(t, s)
@@ -104,7 +104,7 @@ func TestLayout(t *testing.T) {
 	if got := fmt.Sprint(lease.Metadata.Labels, lease.Metadata.Annotations, lease.Spec); got != labels+" map[app.terraform.io/lock-info:"+want+"] map[holderIdentity:id]" {
 		t.Error(got)
 	}
-	// What others have written on the objects stays.
+	// Fields that other programs added to the objects are kept.
 	s.Edit(secretPath, func(o map[string]any) {
 		o["metadata"].(map[string]any)["annotations"].(map[string]any)["note"] = "mine"
 		o["immutable"] = false
@@ -129,7 +129,7 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// What a Secret cannot hold is refused before, with what to do.
+// A state that does not fit into a Secret is refused before the write, with advice.
 func TestLimit(t *testing.T) {
 	s := servers.Kubernetes(t, "")
 	o := open0(t, place(t, s), "")
@@ -142,7 +142,7 @@ func TestLimit(t *testing.T) {
 	if _, err := o.Write(ctx, []byte(hex.EncodeToString(random[:100_000])), backend.Prior{Absent: true}, ""); err != nil {
 		t.Fatal(err)
 	}
-	if most, _ := o.Limit(false); most < 1_500_000 || most > 2_200_000 { // twice as much in hexadecimal
+	if most, _ := o.Limit(false); most < 1_500_000 || most > 2_200_000 { // twice the size in hexadecimal
 		t.Errorf("the limit is %d", most)
 	}
 	// Blobs may be larger.
@@ -157,8 +157,8 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// An apply that makes more than the Secret can hold is refused before it begins; one that
-// only changes and deletes is not.
+// An apply that would exceed the size of a Secret is refused before it begins. One that
+// only changes and deletes objects is not.
 func TestLimitBefore(t *testing.T) {
 	s := servers.Kubernetes(t, "")
 	for _, tc := range []struct {
@@ -176,7 +176,7 @@ func TestLimitBefore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		random := make([]byte, tc.size) // twice as much in hexadecimal
+		random := make([]byte, tc.size) // twice the size in hexadecimal
 		rand.Read(random)
 		sample := storetest.Sample(1).Edit()
 		sample.SetOutput("x", &state.Output{Value: cty.StringVal(hex.EncodeToString(random))})
@@ -222,8 +222,8 @@ func TestBadConfiguration(t *testing.T) {
 	}
 }
 
-// A kubeconfig gives the cluster, and its plugin or file the credentials, anew when
-// they are refused.
+// A kubeconfig contains the cluster. Credentials come from its plugin or file, and are read
+// again after they were rejected.
 func TestContexts(t *testing.T) {
 	for context, renews := range map[string]bool{"one": true, "two": true, "three": false} {
 		t.Run(context, func(t *testing.T) { testContext(t, context, renews) })
@@ -303,7 +303,7 @@ users:
 	}
 }
 
-// Certificates, impersonation and proxies of a kubeconfig, and files that are merged.
+// Tests certificates, impersonation and proxies of a kubeconfig, and merged files.
 func TestMergedFiles(t *testing.T) {
 	dir := t.TempDir()
 	services := backendtest.Services(t)
@@ -356,15 +356,15 @@ func TestBeside(t *testing.T) {
     config_path   = "`+file+`"`)
 }
 
-// cluster is a real one: the namespaces of a kubeconfig's context, in which every place gets a
-// namespace of its own.
+// cluster is a real cluster, from the context of a kubeconfig. Every place has a namespace
+// of its own.
 type cluster struct {
 	config string // the path of the kubeconfig
 	admin  *kubernetesBackend
 }
 
-// realCluster is that of TERRACE_TEST_KUBERNETES, a kubeconfig of somebody who may make
-// namespaces, or the test is skipped.
+// realCluster returns the cluster in TERRACE_TEST_KUBERNETES, a kubeconfig of a user who
+// may create namespaces. It skips the test if that is not set.
 func realCluster(t *testing.T) *cluster {
 	t.Helper()
 	path := os.Getenv("TERRACE_TEST_KUBERNETES")
@@ -392,7 +392,7 @@ func (c *cluster) place(t *testing.T, namespace string) backendtest.Place {
 	return p
 }
 
-// fresh is a place in a new namespace.
+// fresh returns a place in a new namespace.
 func (c *cluster) fresh(t *testing.T) backendtest.Place {
 	t.Helper()
 	name := "terrace-test-" + strings.ToLower(store.NewID())
@@ -408,7 +408,7 @@ func (c *cluster) fresh(t *testing.T) backendtest.Place {
 	return c.place(t, name)
 }
 
-// edit sets a field of an object as somebody else would.
+// edit sets a field of an object, as another program would.
 func (c *cluster) edit(t *testing.T, path, part, field string, value any) {
 	t.Helper()
 	var o map[string]any
@@ -422,13 +422,13 @@ func (c *cluster) edit(t *testing.T, path, part, field string, value any) {
 	}
 }
 
-// The suite against a real API server.
+// TestCluster runs the suite with a real API server.
 func TestCluster(t *testing.T) {
 	c := realCluster(t)
 	backendtest.Run(t, Kind(), c.fresh)
 }
 
-// What a real API server keeps of what is written is what the stand-in keeps.
+// A real API server stores the same fields as the stand-in.
 func TestClusterLayout(t *testing.T) {
 	c := realCluster(t)
 	s := servers.Kubernetes(t, "")
@@ -472,7 +472,7 @@ func TestClusterLayout(t *testing.T) {
 	}
 }
 
-// What is too large for a Secret is refused, and the journal may take several.
+// A state that does not fit into a Secret is refused, but a journal may use several.
 func TestClusterLimit(t *testing.T) {
 	c := realCluster(t)
 	o := open0(t, c.fresh(t), "")
@@ -493,7 +493,7 @@ func TestClusterLimit(t *testing.T) {
 	}
 }
 
-// OpenTofu as the other party, on a real API server.
+// TestClusterBeside uses OpenTofu and Terrace with a real API server.
 func TestClusterBeside(t *testing.T) {
 	servers.Tofu(t)
 	c := realCluster(t)
@@ -504,7 +504,8 @@ func TestClusterBeside(t *testing.T) {
     namespace     = "`+p.Config["namespace"].AsString()+`"`)
 }
 
-// A run whose lock somebody else released says so, and not that its lock may still be held.
+// A run whose lock was released by another process reports this, and not that its lock may
+// still be held.
 func TestReleasedByOthers(t *testing.T) {
 	s := servers.Kubernetes(t, "")
 	b := backendtest.Open(t, Kind(), place(t, s))

@@ -17,7 +17,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
-// lockAnnotation is the annotation of a Lease that says who holds it.
+// lockAnnotation is the annotation of a Lease with the holder of the lock.
 const lockAnnotation = "app.terraform.io/lock-info"
 
 // An object is the Secret and the Lease of one workspace. Its version is the
@@ -25,13 +25,13 @@ const lockAnnotation = "app.terraform.io/lock-info"
 type object struct {
 	b         *kubernetesBackend
 	workspace string
-	probe     string // the name of the Secret of a probe, which is none of a state; "" for that of the workspace
+	probe     string // the name of a probe's Secret, which contains no state; "" for the Secret of the workspace
 
 	mu    sync.Mutex
-	ratio float64 // how much smaller compressed states were; 0: not known
+	ratio float64 // the size of compressed states relative to uncompressed ones; 0: unknown
 }
 
-// A secret is a Secret; what it has besides is kept as it is.
+// A secret is a Secret. Its other fields are kept unchanged.
 type secret struct {
 	Metadata meta
 	Data     map[string][]byte
@@ -46,7 +46,7 @@ func (s *secret) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, &s.all)
 }
 
-// with is the object with other data, labels and annotations.
+// with returns the object with other data, labels and annotations.
 func (s *secret) with(data map[string][]byte, labels, annotations map[string]string) (map[string]json.RawMessage, error) {
 	out := maps.Clone(s.all)
 	m := map[string]json.RawMessage{}
@@ -75,7 +75,7 @@ func over(under, top map[string]string) map[string]string {
 	return out
 }
 
-// name is that of the Secret.
+// name returns the name of the Secret.
 func (o *object) name() string {
 	if o.probe != "" {
 		return o.probe
@@ -83,7 +83,7 @@ func (o *object) name() string {
 	return o.b.secret(o.workspace)
 }
 
-// labels are those of the Secret.
+// labels returns the labels of the Secret.
 func (o *object) labels() map[string]string {
 	if o.probe != "" {
 		return map[string]string{"app.kubernetes.io/managed-by": "terraform"}
@@ -125,14 +125,14 @@ func (o *object) Read(ctx context.Context) (backend.Payload, error) {
 }
 
 func (o *object) measured(packed, plain int) {
-	if plain > 10_000 { // of little there is little to learn
+	if plain > 10_000 { // small states give no good estimate
 		o.mu.Lock()
 		o.ratio = float64(packed) / float64(plain)
 		o.mu.Unlock()
 	}
 }
 
-// Limit implements backend.Limited: states become as much smaller as the last one did.
+// Limit implements backend.Limited. It assumes the compression ratio of the last state.
 func (o *object) Limit(sealed bool) (int64, string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -197,7 +197,7 @@ func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lo
 		}
 		resp, err := o.b.put(ctx, method, path, next)
 		if err != nil || resp.Repeated > 0 && resp.Status == http.StatusConflict {
-			// Nobody has said whether it was written.
+			// It is unknown whether the write succeeded.
 			var after secret
 			if found, e := o.b.get(context.WithoutCancel(ctx), o.path(), &after); e == nil && found && bytes.Equal(after.Data["tfstate"], packed) {
 				return after.Metadata.ResourceVersion, nil
@@ -229,7 +229,7 @@ func over64(under map[string][]byte, name string, v []byte) map[string][]byte {
 	return out
 }
 
-// A lease is a Lease; what it has besides is kept as it is.
+// A lease is a Lease. Its other fields are kept unchanged.
 type lease struct {
 	Metadata meta
 	Spec     map[string]json.RawMessage
@@ -244,7 +244,7 @@ func (l *lease) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, &l.all)
 }
 
-// holder is the ID of the lock, "" for none.
+// holder returns the ID of the lock; "" for none.
 func (l *lease) holder() string {
 	var id *string
 	if json.Unmarshal(l.Spec["holderIdentity"], &id) != nil || id == nil {
@@ -261,7 +261,7 @@ func (l *lease) info() store.LockInfo {
 	return i
 }
 
-// held is the Lease with a holder, or without one if info is nil.
+// held returns the Lease with a holder, or without one if info is nil.
 func (l *lease) held(info *store.LockInfo, labels map[string]string) (map[string]any, error) {
 	out := map[string]any{}
 	for k, v := range l.all {
@@ -292,7 +292,7 @@ func (l *lease) held(info *store.LockInfo, labels map[string]string) (map[string
 	return out, nil
 }
 
-// Lock makes the Lease, or writes the holder into one that is free.
+// Lock creates the Lease, or writes the holder into one that is free.
 func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) {
 	const summary = "Error acquiring the state lock"
 	info.Path = ""
@@ -315,7 +315,7 @@ func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) 
 		}
 		switch l.holder() {
 		case "":
-		case info.ID: // an attempt whose answer was lost
+		case info.ID: // the response of an earlier attempt was lost
 			return info.ID, nil
 		default:
 			holder := l.info()
@@ -332,7 +332,7 @@ func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) 
 			return "", err
 		case resp.Status == http.StatusOK || resp.Status == http.StatusCreated:
 			return info.ID, nil
-		case resp.Status == http.StatusConflict && try < 10: // somebody else was faster
+		case resp.Status == http.StatusConflict && try < 10: // another process was faster
 		default:
 			return "", o.b.refused(summary, map[string]string{"PUT": "update", "POST": "create"}[method], path, resp)
 		}
@@ -347,7 +347,7 @@ func (o *object) Unlock(ctx context.Context, id string) error {
 			return err
 		}
 		switch holder := l.holder(); {
-		case holder == "" && try > 0: // an attempt whose answer was lost
+		case holder == "" && try > 0: // the response of an earlier attempt was lost
 			return nil
 		case !found:
 			return cmp.Or(o.b.namespaced(ctx), backend.NotHeld(id))

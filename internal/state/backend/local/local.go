@@ -1,7 +1,7 @@
-// Package local is the backend "local": state in files of the working folder.
+// Package local is the backend "local": state in files of the working directory.
 //
-// The one rule: what a state file is and how it is locked is the business of package
-// internal/state/store/local; this package makes a kind of it.
+// The one rule: package internal/state/store/local implements state files and their locks;
+// this package only defines the kind.
 package local
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Kind is the backend "local".
+// Kind returns the backend "local".
 func Kind() backend.Kind {
 	return backend.Kind{
 		Name: "local",
@@ -65,7 +65,7 @@ func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend
 	return &folder{o: files.Options{Dir: s.Dir, Path: text("path"), WorkspaceDir: text("workspace_dir"), Who: s.Who, Now: s.Now}}, nil
 }
 
-// A folder holds the state files of one configuration.
+// A folder is the directory with the state files of one configuration.
 type folder struct{ o files.Options }
 
 func (f *folder) List(ctx context.Context) ([]string, error) {
@@ -81,7 +81,8 @@ func (f *folder) Delete(ctx context.Context, workspace string) error {
 	return failed(files.OpenWorkspaces(f.o).Delete(ctx, workspace))
 }
 
-// Clear leaves an empty state of the same lineage, and the old one as a backup.
+// Clear replaces the state by an empty one of the same lineage, and keeps the old one as a
+// backup.
 func (f *folder) Clear(ctx context.Context, workspace string, o backend.StoreOptions) error {
 	at := f.o
 	at.Workspace, at.Sealer = workspace, o.Sealer
@@ -105,7 +106,7 @@ func (f *folder) Store(workspace string, o backend.StoreOptions) (store.Store, e
 	return files.Open(at), nil
 }
 
-// failed makes one error of a message.
+// failed returns the error for a message.
 func failed(ds diag.List) error {
 	for _, m := range ds.Errors() {
 		return &backend.Error{Code: m.Code, Summary: m.Summary, Answer: m.Detail}

@@ -235,7 +235,7 @@ func openStore(t *testing.T, b backend.Backend, workspace string) store.Store {
 	return st
 }
 
-// lockID returns the ID of the lock that a run left, "" for none.
+// lockID returns the ID of the lock that a run left; "" for none.
 func lockID(t *testing.T, b backend.Backend, workspace string) string {
 	st := openStore(t, b, workspace)
 	unlock, ds := st.Lock(t.Context(), store.LockInfo{}, 0)

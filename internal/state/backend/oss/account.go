@@ -18,13 +18,13 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
-// metadata is where a machine of the cloud finds the credentials of its role.
+// metadata is the URL from which a machine of the cloud reads the credentials of its role.
 const metadata = "http://100.100.100.200/latest/meta-data/ram/security-credentials/"
 
 // An account returns the credentials that sign requests.
 type account struct {
 	own         bucket.Credentials
-	machineRole string       // of the machine; "" for none
+	machineRole string       // the role of the machine; "" for none
 	role        *bucket.Role // nil for none
 	temporary   bucket.Temporary
 	region, sts string
@@ -32,7 +32,7 @@ type account struct {
 	s           backend.Services
 }
 
-// A profile is one of the file that the command line tool of the cloud keeps.
+// A profile is a profile in the configuration file of the cloud's command line tool.
 type profile struct {
 	Name, Mode      string
 	AccessKeyID     string `json:"access_key_id"`
@@ -87,7 +87,7 @@ func accountOf(a *backend.Args, s backend.Services) *account {
 	return out
 }
 
-// profileOf reads the profile that is named, an empty one if none is.
+// profileOf reads the selected profile. It returns an empty one if none is selected.
 func profileOf(a *backend.Args, s backend.Services) profile {
 	name := a.String("profile", "", "ALICLOUD_PROFILE")
 	if name == "" {
@@ -113,7 +113,7 @@ func profileOf(a *backend.Args, s backend.Services) profile {
 		if p.Name != name {
 			continue
 		}
-		switch p.Mode { // what another mode would use counts for nothing
+		switch p.Mode { // fields of other modes are ignored
 		case "AK":
 			p.Token, p.MachineRole, p.RoleARN = "", "", ""
 		case "StsToken":
@@ -131,7 +131,7 @@ func profileOf(a *backend.Args, s backend.Services) profile {
 	return profile{}
 }
 
-// name tells accounts apart.
+// name returns a text that identifies the account.
 func (c *account) name() string {
 	return fmt.Sprintf("%q %q %+v %q %q", c.own, c.machineRole, c.role, c.region, c.sts)
 }
@@ -144,7 +144,7 @@ func (c *account) Credentials(ctx context.Context) (bucket.Credentials, error) {
 	return c.temporary.Get(ctx, c.s.Now(), c.renew)
 }
 
-// renew returns the credentials of the role, or of the machine, and when they end.
+// renew returns the credentials of the role, or of the machine, with their expiry.
 func (c *account) renew(ctx context.Context) (got bucket.Credentials, end time.Time, err error) {
 	got = c.own
 	if got.ID == "" {
@@ -156,7 +156,7 @@ func (c *account) renew(ctx context.Context) (got bucket.Credentials, end time.T
 	return got, end, err
 }
 
-// issued is the form in which the cloud returns credentials that end.
+// issued is the response with temporary credentials.
 type issued struct {
 	AccessKeyId, AccessKeySecret, SecurityToken string
 	Expiration                                  time.Time
@@ -170,7 +170,7 @@ func (c *account) ofMachine(ctx context.Context) (bucket.Credentials, time.Time,
 	fail := func(why string) (bucket.Credentials, time.Time, error) {
 		return bucket.Credentials{}, time.Time{}, &backend.Error{Argument: "ecs_role_name", Code: diag.CodeBackendNoCredentials, Summary: "No credentials", Answer: "the metadata of the machine gave no credentials: " + why, Advice: "This works on machines of the cloud with a role alone."}
 	}
-	direct := c.s.Transport.Clone() // no proxy leads there
+	direct := c.s.Transport.Clone() // a proxy cannot reach this address
 	direct.Proxy, direct.DisableKeepAlives = nil, true
 	client := &rest.Client{HTTP: &http.Client{Transport: direct, Timeout: time.Minute}, Retries: 3, Sleep: c.s.Sleep, Now: c.s.Now}
 	resp, err := client.Do(ctx, rest.Request{Method: "GET", URL: metadata + url.PathEscape(c.machineRole), Repeat: true})
@@ -184,8 +184,8 @@ func (c *account) ofMachine(ctx context.Context) (bucket.Credentials, time.Time,
 	return t.credentials(), t.Expiration, nil
 }
 
-// assume asks for the credentials of the role, by the signature of calls in the RPC
-// style (version 1.0, HMAC-SHA1).
+// assume requests the credentials of the role, with the signature of RPC-style calls
+// (version 1.0, HMAC-SHA1).
 func (c *account) assume(ctx context.Context, own bucket.Credentials) (bucket.Credentials, time.Time, error) {
 	q := url.Values{
 		"Action": {"AssumeRole"}, "Format": {"JSON"}, "Version": {"2015-04-01"}, "AccessKeyId": {own.ID},

@@ -14,7 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
-// The row of the state's checksum.
+// The columns of the row with the state's checksum.
 const (
 	digestSuffix = "-md5"
 	digestColumn = "Digest"
@@ -24,27 +24,27 @@ const (
 // writeFailed is the summary of a message.
 const writeFailed = "Failed to write the state"
 
-// An object is the state of one workspace. The store has no conditional writes, so it
-// has no versions.
+// An object is the state of one workspace. The store has no conditional writes, so it has
+// no versions.
 type object struct {
 	bucket.Object
 	b *ossBackend
-	// seen is the checksum of the state that was read or written last, where there is a table.
+	// seen is the checksum of the state that was last read or written, if there is a table.
 	seen atomic.Pointer[string]
 }
 
-// id is the key of the lock's row.
+// id returns the key of the lock's row.
 func (o *object) id() string { return o.Bucket + "/" + o.File }
 
 func (o *object) Read(ctx context.Context) (backend.Payload, error) { return backend.Collect(ctx, o) }
 
-// Fetch reads again for a while where the checksum in the table is that of another
-// state, which may take its time to be seen.
+// Fetch implements backend.Streamed. If the checksum in the table is that of another state,
+// it reads again for some time, because a write may become visible late.
 func (o *object) Fetch(ctx context.Context, take func(io.Reader) error) (string, error) {
 	for try := 0; ; try++ {
 		got, err := o.Client.Fetch(ctx, o.File, take)
 		if err == nil && got == "" {
-			err = take(http.NoBody) // what an earlier attempt gave does not count
+			err = take(http.NoBody) // discards the content of an earlier attempt
 		}
 		if err != nil {
 			return "", err
@@ -102,24 +102,24 @@ func (o *object) Send(ctx context.Context, t *backend.Text, _ backend.Prior, loc
 	return "", err
 }
 
-// announce stores the checksum of the state that is about to be written next to the old
-// one, so that a reader that finds the new state with the old checksum knows that a
-// writer died in between. The peers do not look at it, and find the row as they write it
-// once the write is done.
+// announce stores the checksum of the state that is about to be written next to the present
+// one. A reader that finds the new state with the old checksum then knows that the writer
+// ended in between. OpenTofu and Terraform ignore the additional column. After the write,
+// the row is as they write it.
 func (o *object) announce(ctx context.Context, next string) error {
 	row, err := o.b.table.get(ctx, o.id()+digestSuffix)
 	if err != nil {
 		return err
 	}
 	now := row[digestColumn]
-	if seen, other := o.seen.Load(), row[nextColumn]; other != "" && seen != nil && *seen == other { // the write that it announced was carried out
+	if seen, other := o.seen.Load(), row[nextColumn]; other != "" && seen != nil && *seen == other { // the announced write was carried out
 		now = other
 	}
 	_, err = o.b.table.put(ctx, o.id()+digestSuffix, []column{{digestColumn, now}, {nextColumn, next}}, false)
 	return err
 }
 
-// holder is who holds the lock, nil if nobody does.
+// holder returns the holder of the lock, or nil.
 func (o *object) holder(ctx context.Context) (*store.LockInfo, error) {
 	row, err := o.b.table.get(ctx, o.id())
 	if err != nil || row == nil {
@@ -139,7 +139,7 @@ func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) 
 	info.Path = o.id()
 	there, err := o.b.table.put(ctx, o.id(), []column{{"Info", string(info.JSON())}}, true)
 	if err != nil || there {
-		// The lock may be ours: an attempt whose answer was lost.
+		// The lock may be from an earlier attempt whose response was lost.
 		holder, e := o.holder(context.WithoutCancel(ctx))
 		switch {
 		case e == nil && holder != nil && holder.ID == info.ID:

@@ -1,9 +1,9 @@
-// Package oss is the backend "oss": state in the object store of Alibaba Cloud, with
-// locks and checksums in a table of Tablestore.
+// Package oss is the backend "oss": state in the object store of Alibaba Cloud, with locks
+// and checksums in a table of Tablestore.
 //
-// Main types: Kind opens a bucket, an object is the state of one workspace. The one
-// rule: what is read has the checksum that the table holds, and the row of the lock is
-// asked before each write.
+// Main types: Kind opens a bucket, an object is the state of one workspace. The one rule: a
+// state that is read must have the checksum in the table, and the row of the lock is
+// checked before each write.
 package oss
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Kind is the backend "oss".
+// Kind returns the backend "oss".
 func Kind() backend.Kind {
 	return backend.Kind{
 		Name:    "oss",

@@ -85,7 +85,7 @@ func TestLayout(t *testing.T) {
 	if got := strings.Join(s.Objects(), " "); got != "env:/dev/terraform.tfstate env:/terraform.tfstate" {
 		t.Error(got)
 	}
-	// A state that is not the one that was written last is not read.
+	// A state other than the last one written is not returned.
 	s.Put("env:/terraform.tfstate", "older")
 	var e *backend.Error
 	if _, err := open0(t, p, "").Read(ctx); !errors.As(err, &e) || e.Argument != "tablestore_table" || !strings.Contains(e.Advice, "Digest") {
@@ -93,7 +93,7 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// The bytes are those of the vendor's client for the same rows.
+// The encoding equals that of the vendor's client for the same rows.
 func TestPlainBuffer(t *testing.T) {
 	for _, c := range []struct {
 		column, value string
@@ -181,8 +181,8 @@ func TestBeside(t *testing.T) {
 		"ALICLOUD_ACCESS_KEY="+s.ID, "ALICLOUD_SECRET_KEY="+s.Key)
 }
 
-// A run that ends between the write of the state and that of its checksum leaves a state that
-// can be read: the checksum was announced before.
+// If a run ends between writing the state and its checksum, the state can still be read,
+// because the checksum was announced before.
 func TestDigestIsAnnounced(t *testing.T) {
 	s := servers.OSS(t)
 	p := place(t, s)

@@ -12,7 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/backend/bucket"
 )
 
-// signed are the parameters of the URL that are a part of what is signed.
+// signed are the query parameters that are part of the signed text.
 var signed = []string{"acl", "versioning", "versionId", "location"}
 
 func mac(key, text string) string {
@@ -25,10 +25,10 @@ func mac(key, text string) string {
 type signer struct {
 	*account
 	bucket string
-	path   bool // the bucket is in the path of an address, not in the host
+	path   bool // the bucket is in the path of the address, not in the host
 }
 
-// Sign implements bucket.Vendor. It sets the Authorization header by version 1 of the
+// Sign implements bucket.Vendor. It sets the Authorization header with version 1 of the
 // signature.
 func (s signer) Sign(r *http.Request, keys bucket.Credentials) {
 	r.Header.Set("Date", s.s.Now().UTC().Format(http.TimeFormat))
@@ -64,5 +64,6 @@ func (s signer) Checksum(sum [md5.Size]byte) (header, value string) {
 	return "Content-Md5", base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// Verify implements bucket.Vendor. The checksum of a state is in the table.
+// Verify implements bucket.Vendor. It does nothing, because the table contains the checksum
+// of a state.
 func (s signer) Verify(string, http.Header, string) error { return nil }

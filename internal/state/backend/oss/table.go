@@ -18,10 +18,11 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// A table is a table of Tablestore whose primary key is the string LockID. Its four
-// calls are made here, since the vendor's client takes milliseconds and half a megabyte
-// at each start of the program. Requests are protobuf messages (the page "Tablestore
-// ProtocolBuffer message definitions"), rows in them are in the format PlainBuffer.
+// A table is a table of Tablestore whose primary key is the string LockID. This package
+// implements its four calls itself, because the vendor's client adds milliseconds to each
+// start of the program, and half a megabyte. Requests are protobuf messages (the page
+// "Tablestore ProtocolBuffer message definitions") that contain rows in the PlainBuffer
+// format.
 type table struct {
 	name, base, instance string
 	account              *account
@@ -31,7 +32,7 @@ type table struct {
 
 const keyName = "LockID"
 
-// What a request expects of a row.
+// The conditions of a request on a row.
 const (
 	ignore         = 0
 	expectNotExist = 2
@@ -61,8 +62,8 @@ func (t *table) get(ctx context.Context, id string) (columns map[string]string, 
 	return columns, nil
 }
 
-// put writes a row of these columns, of which those without a value are left out; fresh
-// refuses to if there is one.
+// put writes a row of columns and omits those without a value. If fresh is set and the row
+// exists, it writes nothing and there is true.
 func (t *table) put(ctx context.Context, id string, columns []column, fresh bool) (there bool, err error) {
 	expect := uint64(ignore)
 	if fresh {
@@ -86,8 +87,8 @@ func (t *table) remove(ctx context.Context, id string) error {
 	return err
 }
 
-// call calls an operation; repeat says that it may be carried out twice. code is that of a
-// refusal.
+// call calls an operation. repeat means that it may be carried out twice. code is the error
+// code if the service refuses the request.
 func (t *table) call(ctx context.Context, operation string, body []byte, repeat bool) (answer []byte, code string, err error) {
 	c, err := t.account.Credentials(ctx)
 	if err != nil {
@@ -145,8 +146,7 @@ func appendField(m []byte, number protowire.Number, v []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(m, number, protowire.BytesType), v)
 }
 
-// field is the first length-delimited field of a message with a number, nil if there is
-// none.
+// field returns the first length-delimited field of a message with a number, or nil.
 func field(m []byte, number protowire.Number) ([]byte, error) {
 	for len(m) > 0 {
 		got, kind, n := protowire.ConsumeTag(m)
@@ -196,10 +196,10 @@ func crc8(crc byte, data ...byte) byte {
 	return crc
 }
 
-// A column is one of a row.
+// A column is a column of a row.
 type column struct{ name, value string }
 
-// encodeRow is a row with its key and those columns that have values.
+// encodeRow encodes a row with its key and its columns that have values.
 func encodeRow(id string, columns []column, remove bool) []byte {
 	out := binary.LittleEndian.AppendUint32(nil, tagHeader)
 	var sum byte
@@ -236,7 +236,7 @@ func encodeRow(id string, columns []column, remove bool) []byte {
 
 var errRow = errors.New("the row is not in PlainBuffer")
 
-// decodeRow reads the columns of a row whose values are strings.
+// decodeRow decodes the columns of a row whose values are strings.
 func decodeRow(b []byte) (map[string]string, error) {
 	take := func(n int) []byte {
 		if n < 0 || n > len(b) {

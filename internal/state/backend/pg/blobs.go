@@ -10,11 +10,11 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/backend"
 )
 
-// blobs is the table of what is kept beside the states. It is made when something is
-// first put there, and peers do not know it.
+// blobs returns the name of the table for objects stored next to the states. It is created
+// on the first write. OpenTofu and Terraform do not use it.
 func (b *pgBackend) blobs() string {
 	name := b.tableName + "_beside"
-	if len(name) > 63 { // the server would cut it, perhaps to that of the states
+	if len(name) > 63 { // the server would truncate it, possibly to the name of the states' table
 		h := fnv.New32a()
 		h.Write([]byte(name))
 		name = fmt.Sprintf("beside_%08x", h.Sum32())

@@ -59,8 +59,8 @@ func (b *pgBackend) Check(ctx context.Context, _ string, report func(backend.Fin
 	backend.CheckClock(clock{b.s.Now().Sub(time.Unix(seconds, 0)), err == nil}, report)
 }
 
-// lacking are the rights that the user needs for states and does not have; there says that
-// the table is there. It asks the catalog, which everybody may read.
+// lacking returns the permissions that the user needs and does not have. there reports
+// whether the table exists. It reads the catalog, which every user may read.
 func (b *pgBackend) lacking(ctx context.Context) (there bool, rights []string, err error) {
 	rows, err := b.pool.query(ctx, `
 		SELECT has_schema_privilege(n.oid, 'USAGE'),
@@ -90,7 +90,7 @@ func (b *pgBackend) lacking(ctx context.Context) (there bool, rights []string, e
 	return true, rights, nil
 }
 
-// A clock is how far this machine's is ahead of the server's.
+// A clock is the time by which this machine's clock is ahead of the server's.
 type clock struct {
 	ahead time.Duration
 	known bool
@@ -98,11 +98,11 @@ type clock struct {
 
 func (c clock) Clock() (time.Duration, bool) { return c.ahead, c.known }
 
-// errProbed ends the transaction of a probe, so that nothing of it is left.
+// errProbed rolls back the transaction of a probe.
 var errProbed = errors.New("probed")
 
-// checkTable writes a row in a transaction that is rolled back, with the condition of
-// writes of states and without.
+// checkTable writes a row in a transaction that is rolled back, both with and without the
+// condition of writes.
 func (b *pgBackend) checkTable(ctx context.Context, report func(backend.Finding)) {
 	const what = "conditional writes"
 	name := "doctor/" + store.NewID()

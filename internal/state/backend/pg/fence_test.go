@@ -14,7 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
-// hanger is a server that takes connections, and hangs up at the first statement.
+// hanger is a server that accepts connections and closes them at the first statement.
 func hanger(t *testing.T) (address string, statements *atomic.Int32) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -55,8 +55,8 @@ func hanger(t *testing.T) (address string, statements *atomic.Int32) {
 	return l.Addr().String(), statements
 }
 
-// What is sent again because its connection was lost is not sent once the work is another
-// process's.
+// A request that is repeated after a lost connection is not sent if another process may
+// have taken over the state.
 func TestFence(t *testing.T) {
 	address, statements := hanger(t)
 	config, err := pgconn.ParseConfig("postgres://u:p@" + address + "/d?sslmode=disable")

@@ -12,10 +12,11 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/backend"
 )
 
-// large is from which size on a value is not made a part of a message in memory.
+// large is the size, in bytes, from which a value is streamed instead of copied into a
+// message.
 const large = 1 << 20
 
-// execText runs one statement, whose second argument is a text: a large one is read while
+// execText runs one statement whose second argument is a text. A large text is read while
 // it is sent.
 func execText(ctx context.Context, c *pgconn.PgConn, sql string, text *backend.Text, first string, rest ...string) ([][][]byte, error) {
 	if text.Size() < large {
@@ -27,14 +28,15 @@ func execText(ctx context.Context, c *pgconn.PgConn, sql string, text *backend.T
 	}
 	err := bind(ctx, c, sql, text, first, rest)
 	if err != nil {
-		end(c) // in the middle of a message
+		end(c) // the connection is in the middle of a message
 		return nil, err
 	}
 	return answer(ctx, c)
 }
 
-// bind sends a statement with its arguments, of which the text goes past the buffer of the
-// client's library. https://www.postgresql.org/docs/current/protocol-message-formats.html
+// bind sends a statement with its arguments. The text bypasses the buffer of the client
+// library.
+// https://www.postgresql.org/docs/current/protocol-message-formats.html
 func bind(ctx context.Context, c *pgconn.PgConn, sql string, text *backend.Text, first string, rest []string) error {
 	conn, front := c.Conn(), c.Frontend()
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
@@ -44,7 +46,7 @@ func bind(ctx context.Context, c *pgconn.PgConn, sql string, text *backend.Text,
 		return err
 	}
 	argument := func(b []byte, size int64) []byte { return binary.BigEndian.AppendUint32(b, uint32(size)) }
-	head := []byte{0, 0, 0, 0} // no name of a portal and of a statement, and all is text
+	head := []byte{0, 0, 0, 0} // no name for the portal and the statement, and text format for all values
 	head = binary.BigEndian.AppendUint16(head, uint16(2+len(rest)))
 	head = append(argument(head, int64(len(first))), first...)
 	head = argument(head, text.Size())
@@ -70,7 +72,7 @@ func bind(ctx context.Context, c *pgconn.PgConn, sql string, text *backend.Text,
 	return front.Flush()
 }
 
-// answer reads what a statement gave.
+// answer reads the result of a statement.
 func answer(ctx context.Context, c *pgconn.PgConn) (rows [][][]byte, err error) {
 	for {
 		m, broken := c.ReceiveMessage(ctx)
@@ -96,8 +98,8 @@ func answer(ctx context.Context, c *pgconn.PgConn) (rows [][][]byte, err error) 
 	}
 }
 
-// fetch runs a statement that gives at most one row, whose first value is handed to take: a
-// large one while it arrives. found says whether there was one.
+// fetch runs a statement that returns at most one row. It passes the first value to take, a
+// large one while it arrives. found reports whether there was a row.
 func fetch(ctx context.Context, c *pgconn.PgConn, take func(io.Reader) error, sql string, args ...string) (row [][]byte, found bool, err error) {
 	values := make([][]byte, len(args))
 	for i, a := range args {

@@ -16,8 +16,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
-// An object is the row of one workspace. Its version is xmin, the transaction that
-// wrote the row last.
+// An object is the row of one workspace. Its version is xmin, the transaction that last
+// wrote the row.
 type object struct {
 	b    *pgBackend
 	name string
@@ -26,28 +26,29 @@ type object struct {
 	held *held      // nil without a lock
 }
 
-// A held lock is a connection that has it.
+// A held is a connection that holds the lock.
 type held struct {
 	conn   *pgconn.PgConn
 	number int64
 	info   store.LockInfo
 }
 
-// exec runs a statement on the connection that holds the lock. A context that ends in
-// between must not end the lock, so the statement gets a time of its own. The info
-// stands in the text of each statement, since the server shows that to others.
+// exec runs a statement on the connection that holds the lock. If a context ended, the
+// library would close the connection, and release the lock. So the statement gets a time
+// limit of its own. The text of each statement contains the lock's info, because the server
+// shows that text to other users.
 func (h *held) exec(ctx context.Context, sql string, args ...string) ([][][]byte, error) {
 	ctx, cancel := h.within(ctx, 0)
 	defer cancel()
 	return exec(ctx, h.conn, comment(h.info)+sql, args...)
 }
 
-// within is the time that a statement gets that sends so many bytes.
+// within returns the context for a statement that sends size bytes.
 func (h *held) within(ctx context.Context, size int64) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), time.Minute+time.Duration(size)*10*time.Microsecond)
 }
 
-// comment is the info as a comment of SQL, where comments nest.
+// comment returns the info as an SQL comment. Comments in SQL are nested.
 func comment(info store.LockInfo) string {
 	return "/*" + strings.ReplaceAll(string(info.JSON()), "*", `\u002a`) + "*/ "
 }
@@ -80,7 +81,7 @@ func (o *object) Send(ctx context.Context, t *backend.Text, prior backend.Prior,
 	}
 	table := o.b.table
 	sql := "INSERT INTO " + table + " AS old (name, data) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET data = EXCLUDED.data"
-	var args []string // after the name and the text
+	var args []string // arguments after the name and the text
 	switch {
 	case prior.Unknown:
 	case prior.Version != "":
@@ -96,7 +97,7 @@ func (o *object) Send(ctx context.Context, t *backend.Text, prior backend.Prior,
 	if err := o.b.make(ctx); err != nil {
 		return "", err
 	}
-	// Not repeated: the second attempt may fail by the success of the first.
+	// Not repeated: a second attempt may fail because the first succeeded.
 	c, err := o.b.pool.connect(ctx)
 	if err != nil {
 		return "", o.b.fail(summary, err)
@@ -123,7 +124,7 @@ func (o *object) Send(ctx context.Context, t *backend.Text, prior backend.Prior,
 	return "", o.b.fail(summary, err)
 }
 
-// holds reports whether the row has this text, and which version it has.
+// holds reports whether the row has this text, and returns its version.
 func (o *object) holds(ctx context.Context, t *backend.Text) (version string, ok bool) {
 	h := sha256.New()
 	version, err := o.Fetch(ctx, backend.Hash(h))
@@ -138,7 +139,7 @@ func (o *object) writeLocked(ctx context.Context, lock, sql string, t *backend.T
 	if h == nil || h.info.ID != lock {
 		return "", backend.ErrLockLost
 	}
-	// A pooler between here and the server may have given the session to somebody else.
+	// A connection pooler may have given the session to another client.
 	rows, err := h.exec(ctx, `SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted AND pid = pg_backend_pid() AND objsubid = 1 AND (classid::bigint << 32 | objid::bigint) = $1`, strconv.FormatInt(h.number, 10))
 	if err != nil || len(rows) == 0 {
 		return "", o.lost(err)
@@ -157,14 +158,14 @@ func (o *object) writeLocked(ctx context.Context, lock, sql string, t *backend.T
 	case !h.conn.IsClosed():
 		return "", o.b.fail("Failed to write the state", err)
 	}
-	// The connection died while it wrote: nobody has said whether it did.
+	// The connection broke during the write: it is unknown whether the write succeeded.
 	if version, ok := o.holds(ctx, t); ok {
 		return version, nil
 	}
 	return "", o.lost(err)
 }
 
-// lost is the error of a lock that was lost.
+// lost returns the error of a lost lock.
 func (o *object) lost(err error) error {
 	e := &backend.Error{Argument: "conn_str", Answer: "the session that held the lock is not there any more", Advice: "The server or something in between has closed the connection; a pooler must give each client a session of its own.", Err: backend.ErrLockLost}
 	if err != nil {
@@ -173,8 +174,8 @@ func (o *object) lost(err error) error {
 	return e
 }
 
-// Lock takes an advisory lock with the number of the row. Where there is no row yet
-// it is the lock of who makes one, which others look at too.
+// Lock takes an advisory lock with the number of the row. If there is no row yet, it takes
+// the lock for creating rows, which other processes check too.
 func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) {
 	const summary = "Error acquiring the state lock"
 	if err := o.b.make(ctx); err != nil {
@@ -195,7 +196,7 @@ func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) 
 		if rows, err = h.exec(ctx, "SELECT pg_try_advisory_lock($1)", creation); err == nil {
 			ok = string(rows[0][0]) == "t"
 		}
-		if ok { // somebody may have made the row, and given its lock away, in between
+		if ok { // another process may have created the row in between, and released its lock
 			again, e := h.exec(ctx, "SELECT 1 FROM "+o.b.table+" WHERE name = $1", o.name)
 			if err = e; err == nil && len(again) > 0 {
 				end(conn)
@@ -230,14 +231,15 @@ func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) 
 	return info.ID, nil
 }
 
-// A holder is a session that has the lock.
+// A holder is a session that holds the lock.
 type holder struct {
 	pid  string
 	info store.LockInfo
 }
 
-// holders asks the server who has the lock. What it shows of a session of ours is its
-// info; of others, and where the user may not look, what is known of the session.
+// holders returns the sessions that hold the lock. For a session of Terrace it returns the
+// lock's info. For others, and without permission to read that, it returns what the server
+// shows about the session.
 func (o *object) holders(ctx context.Context) ([]holder, error) {
 	rows, err := o.b.pool.query(ctx, `
 		SELECT DISTINCT a.pid, coalesce(a.usename, ''), coalesce(a.client_hostname, host(a.client_addr), 'localhost'), coalesce(a.application_name, ''), extract(epoch FROM a.backend_start)::bigint, coalesce(a.query, '')
@@ -269,7 +271,7 @@ func (o *object) holders(ctx context.Context) ([]holder, error) {
 	return out, nil
 }
 
-// Unlock ends the session that holds the lock, also that of another process: its lock
+// Unlock ends the session that holds the lock, even of another process, because its lock
 // cannot be released in another way.
 func (o *object) Unlock(ctx context.Context, id string) error {
 	o.mu.Lock()
@@ -299,9 +301,9 @@ func (o *object) Unlock(ctx context.Context, id string) error {
 			return o.b.fail("", err)
 		}
 		if string(rows[0][0]) != "t" {
-			return nil // it has ended by itself
+			return nil // the session has ended by itself
 		}
-		for range 50 { // ending takes a moment
+		for range 50 { // ending a session takes some time
 			now, err := o.holders(ctx)
 			if err != nil {
 				return err

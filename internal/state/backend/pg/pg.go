@@ -1,9 +1,9 @@
-// Package pg is the backend "pg": state in a table of PostgreSQL, a row a workspace,
-// with the locks of the server.
+// Package pg is the backend "pg": state in a PostgreSQL table with one row per workspace,
+// and the server's locks.
 //
 // Main types: Kind opens a table, an object is one of its rows. The one rule: a lock
-// belongs to the one connection that took it, so that connection is kept, asked
-// before each write, and writes; with it the lock is lost.
+// belongs to the connection that took it. So that connection is kept open, checked before
+// each write, and used for writing. If it is lost, the lock is lost.
 package pg
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Kind is the backend "pg".
+// Kind returns the backend "pg".
 func Kind() backend.Kind {
 	return backend.Kind{
 		Name:    "pg",
@@ -53,10 +53,10 @@ type pgBackend struct {
 	skipSchema, skipTable, skipIndex bool
 
 	table    string // quoted, with its schema
-	creation int64  // the lock of who makes a row
+	creation int64  // the lock for creating a row
 
 	mu   sync.Mutex
-	made bool // schema, table and index are there
+	made bool // schema, table and index exist
 }
 
 func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend, error) {
@@ -82,7 +82,7 @@ func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend
 
 	connStr := withEnv(a.String("conn_str", "", "PG_CONN_STR"), s.Env)
 	config, err := pgconn.ParseConfig(connStr)
-	if err != nil { // its text may show parts of passwords
+	if err != nil { // the error may contain parts of passwords
 		a.Fail("conn_str", "The %q, together with the PG variables of the environment, is neither an address like postgres://user:password@host:5432/database nor a list like \"host=localhost user=me\", or one of the files that it names cannot be read", "conn_str")
 		return nil, a.Err()
 	}
@@ -92,7 +92,7 @@ func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = "terrace"
 	}
-	if config.ConnectTimeout == 0 && !strings.Contains(connStr, "connect_timeout") { // the driver would wait for ever
+	if config.ConnectTimeout == 0 && !strings.Contains(connStr, "connect_timeout") { // the driver would wait without a limit
 		config.ConnectTimeout = cmp.Or(s.Answer, connectTimeout)
 	}
 	b.pool = s.Shared.Get("pg "+connStr, func() any {
@@ -101,12 +101,11 @@ func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend
 	return b, nil
 }
 
-// connectTimeout is how long a server may take until there is a connection, where nobody says
-// it.
+// connectTimeout is the default time limit for connecting to a server.
 const connectTimeout = 20 * time.Second
 
-// settings are the variables of the environment that stand behind a connection string,
-// by the names that they have in it.
+// settings are environment variables with the names that they have in a connection string.
+// The connection string has precedence.
 var settings = []struct{ env, name string }{
 	{"PGHOST", "host"}, {"PGPORT", "port"}, {"PGDATABASE", "dbname"}, {"PGUSER", "user"}, {"PGPASSWORD", "password"},
 	{"PGPASSFILE", "passfile"}, {"PGAPPNAME", "application_name"}, {"PGCONNECT_TIMEOUT", "connect_timeout"},
@@ -115,9 +114,9 @@ var settings = []struct{ env, name string }{
 	{"PGSERVICE", "service"}, {"PGSERVICEFILE", "servicefile"}, {"PGTZ", "timezone"}, {"PGOPTIONS", "options"},
 }
 
-// withEnv adds what the environment says to a connection string that does not say it.
-// Without a word on sslmode, connections that are not encrypted are refused, as the
-// peers do it; a service file is not known here and has its own word.
+// withEnv adds values from the environment that are not in the connection string. Without
+// sslmode, unencrypted connections are refused, as in OpenTofu and Terraform. A service
+// file may contain sslmode, so with one there is no such default.
 func withEnv(connStr string, env sys.Env) string {
 	if env.Get("PGSSLMODE") == "" && env.Get("PGSERVICE") == "" && !strings.Contains(connStr, "service=") {
 		env = env.With("PGSSLMODE=require")
@@ -144,7 +143,7 @@ func withEnv(connStr string, env sys.Env) string {
 			fmt.Fprintf(&b, "%s='%s' ", s.name, strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(v))
 		}
 	}
-	return b.String() + connStr // the last one counts
+	return b.String() + connStr // the last value is used
 }
 
 func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
@@ -183,8 +182,8 @@ func (b *pgBackend) Store(workspace string, o backend.StoreOptions) (store.Store
 // Initialize implements backend.Initializer.
 func (b *pgBackend) Initialize(ctx context.Context) error { return b.make(ctx) }
 
-// make creates what states live in, unless that is known to be there. Who only reads
-// does not come here.
+// make creates the schema, table and index, unless they are known to exist. Readers do not
+// call it.
 func (b *pgBackend) make(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -193,7 +192,8 @@ func (b *pgBackend) make(ctx context.Context) error {
 	}
 	var err error
 	for range 5 {
-		// Of two that create the same at the same time one fails, and finds it the next time.
+		// If two processes create the same object, one fails, and finds the object at the
+		// next attempt.
 		if err = b.create(ctx); !hasCode(err, "23505", "42P06", "42P07", "42710", "XX000") {
 			break
 		}
@@ -219,7 +219,8 @@ func (b *pgBackend) create(ctx context.Context) error {
 	}
 	var todo []string
 	if !b.skipTable {
-		// One sequence for all tables, since its numbers are the locks of a database.
+		// One sequence for all tables, because its numbers identify locks of the whole
+		// database.
 		todo = append(todo, "CREATE SEQUENCE IF NOT EXISTS public.global_states_id_seq AS bigint",
 			"CREATE TABLE IF NOT EXISTS "+b.table+" (id bigint NOT NULL DEFAULT nextval('public.global_states_id_seq') PRIMARY KEY, name text UNIQUE, data text)")
 	}
@@ -229,7 +230,7 @@ func (b *pgBackend) create(ctx context.Context) error {
 	if len(todo) == 0 {
 		return nil
 	}
-	// Who may only use the table need not be allowed to create what is there.
+	// A user of the table need not have permission to create existing objects.
 	rows, err := b.pool.query(ctx, "SELECT to_regclass($1) IS NOT NULL AND to_regclass($2) IS NOT NULL", b.table, quote(b.schema)+"."+quote(b.index))
 	if err != nil {
 		return err
@@ -250,13 +251,13 @@ func hasCode(err error, codes ...string) bool {
 	return errors.As(err, &e) && slices.Contains(codes, e.Code)
 }
 
-// missing reports whether the table or its schema is not there.
+// missing reports whether the table or its schema does not exist.
 func missing(err error) bool { return hasCode(err, "42P01", "3F000") }
 
-// sequence gives the rows their numbers.
+// sequence assigns the numbers of rows.
 const sequence = "public.global_states_id_seq"
 
-// right is the right that is missing where the server says on what it was denied.
+// right returns the missing permission, if the server's message names the object.
 func (b *pgBackend) right(summary, message string) string {
 	on, _ := strings.CutPrefix(message, "permission denied for ")
 	kind, name, _ := strings.Cut(on, " ")
@@ -277,8 +278,8 @@ func (b *pgBackend) right(summary, message string) string {
 	return "SELECT, INSERT, UPDATE and DELETE on the table " + b.table
 }
 
-// fail makes the error of what the server answered. What the driver says of a
-// connection may show the connection string, so only its innermost cause is reported.
+// fail returns the error for a response of the server. Errors of the driver may contain the
+// connection string, so only the innermost cause is reported.
 func (b *pgBackend) fail(summary string, err error) error {
 	out := &backend.Error{Summary: summary, Argument: "conn_str", Err: err}
 	var e *pgconn.PgError
@@ -292,7 +293,7 @@ func (b *pgBackend) fail(summary string, err error) error {
 		case errors.Is(err, context.DeadlineExceeded):
 			out.Answer = fmt.Sprintf("no connection to the server within %s: it took too long", b.pool.config.ConnectTimeout)
 			out.Advice += " A server that takes longer is waited for with connect_timeout, in seconds, in conn_str, or with PGCONNECT_TIMEOUT, which go before that variable."
-		case strings.Contains(cause(err), "refused TLS"): // the driver has no other sign of it
+		case strings.Contains(cause(err), "refused TLS"): // the driver's only indication
 			out.Answer = "the server has no TLS"
 			out.Advice = "Switch TLS on at the server (ssl = on), or, where nobody else can listen, set sslmode=disable in conn_str or PGSSLMODE."
 		}

@@ -26,7 +26,7 @@ import (
 
 var ctx = context.Background()
 
-// A server is PostgreSQL, which many tests share: each has a schema of its own.
+// A server is PostgreSQL, shared by many tests. Each test has its own schema.
 type server struct {
 	url   string
 	admin *pgconn.PgConn
@@ -111,7 +111,7 @@ func TestServer(t *testing.T) {
 		if got := s.ask(t, "SELECT count(*) FROM "+b.table); got != "0" {
 			t.Errorf("%q rows", got)
 		}
-		if err := backendtest.Open(t, Kind(), p).(*pgBackend).Initialize(ctx); err != nil { // it is there
+		if err := backendtest.Open(t, Kind(), p).(*pgBackend).Initialize(ctx); err != nil { // exists already
 			t.Error(err)
 		}
 	})
@@ -154,7 +154,7 @@ func TestServer(t *testing.T) {
 		if got, want := s.ask(t, locks), s.ask(t, "SELECT id FROM "+o.b.table); got != want {
 			t.Errorf("with a row: %s, want %s", got, want)
 		}
-		// A state of another name is locked by itself.
+		// Another state has a lock of its own.
 		other := open0(t, p, "other")
 		if id, err := other.Lock(ctx, store.LockInfo{ID: "3"}); err != nil {
 			t.Error(err)
@@ -213,7 +213,8 @@ func TestServer(t *testing.T) {
 		if _, err := little.Write(ctx, []byte("{}"), backend.Prior{Unknown: true}, ""); err != nil {
 			t.Error(err)
 		}
-		// The info of a session of another user is not shown; who it is is.
+		// The lock info in a session of another user is not shown, but the name of that
+		// user is.
 		id, err := o.Lock(ctx, store.LockInfo{ID: "1"})
 		if err != nil {
 			t.Fatal(err)
@@ -228,7 +229,7 @@ func TestServer(t *testing.T) {
 	})
 	t.Run("beside OpenTofu", func(t *testing.T) {
 		p := s.place(t)
-		p.Anonymous = true // OpenTofu keeps no info, and shows its own
+		p.Anonymous = true // OpenTofu stores no lock info, and shows its own
 		backendtest.Beside(t, Kind(), p, `
     conn_str    = "`+s.url+`"
     schema_name = "`+p.Config["schema_name"].AsString()+`"`)
@@ -273,8 +274,8 @@ func TestServer(t *testing.T) {
 	})
 }
 
-// What is wrong with the way to the server is said in one line, with the argument to look
-// at, what to do, and the permission that is missing.
+// An error of the connection is reported in one line, with the argument, advice, and the
+// missing permission.
 func TestMessages(t *testing.T) {
 	s := start(t)
 	u, err := url.Parse(s.url)
@@ -383,13 +384,14 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// A server that says nothing is waited for as long as somebody says, and never for ever.
+// A server that does not respond is waited for as long as configured, and never without a
+// limit.
 func TestConnectTimeout(t *testing.T) {
 	for connection, want := range map[string]time.Duration{
 		"postgres://u@h/d":                   connectTimeout,
 		"host=h user=u":                      connectTimeout,
 		"postgres://u@h/d?connect_timeout=3": 3 * time.Second,
-		"host=h connect_timeout=0":           0, // the user wants it
+		"host=h connect_timeout=0":           0, // configured by the user
 	} {
 		p := backendtest.Place{Services: backendtest.Services(t), Config: map[string]cty.Value{"conn_str": cty.StringVal(connection)}}
 		if got := backendtest.Open(t, Kind(), p).(*pgBackend).pool.config.ConnectTimeout; got != want {

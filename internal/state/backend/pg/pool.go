@@ -15,11 +15,11 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
-// maxBusy is how many connections a pool uses at the same time, besides those that
-// hold locks; maxIdle how many it keeps.
+// maxBusy is the maximum number of connections in use, besides those that hold locks.
+// maxIdle is the maximum number of idle connections.
 const maxBusy, maxIdle = 8, 4
 
-// A pool keeps connections that hold nothing. Its methods may be called concurrently.
+// A pool keeps connections without locks. Its methods may be called concurrently.
 type pool struct {
 	config *pgconn.Config
 	sleep  func(context.Context, time.Duration) error
@@ -29,12 +29,12 @@ type pool struct {
 	idle []*pgconn.PgConn
 }
 
-// tapName is where a connection keeps its tap.
+// tapName is the name under which a connection stores its tap.
 const tapName = "terrace.tap"
 
 func tapOf(c *pgconn.PgConn) *tap { return c.CustomData()[tapName].(*tap) }
 
-// connect makes a connection, again where the server was busy or not yet there.
+// connect opens a connection. It retries if the server is busy or not ready.
 func (p *pool) connect(ctx context.Context) (*pgconn.PgConn, error) {
 	for wait := 500 * time.Millisecond; ; wait *= 2 {
 		t, config := &tap{}, p.config.Copy()
@@ -52,7 +52,7 @@ func (p *pool) connect(ctx context.Context) (*pgconn.PgConn, error) {
 	}
 }
 
-// query runs one statement that may be repeated, on any connection.
+// query runs one repeatable statement on any connection.
 func (p *pool) query(ctx context.Context, sql string, args ...string) (rows [][][]byte, err error) {
 	err = p.on(ctx, func(c *pgconn.PgConn) (err error) {
 		rows, err = exec(ctx, c, sql, args...)
@@ -61,8 +61,8 @@ func (p *pool) query(ctx context.Context, sql string, args ...string) (rows [][]
 	return rows, err
 }
 
-// fetch runs one statement that may be repeated and gives at most one row, whose first value
-// is each time handed to take; row is the others.
+// fetch runs one repeatable statement that returns at most one row. It passes the first
+// value to take, in each attempt. row contains the other values.
 func (p *pool) fetch(ctx context.Context, take func(io.Reader) error, sql string, args ...string) (row [][]byte, found bool, err error) {
 	err = p.on(ctx, func(c *pgconn.PgConn) (err error) {
 		row, found, err = fetch(ctx, c, take, sql, args...)
@@ -71,8 +71,8 @@ func (p *pool) fetch(ctx context.Context, take func(io.Reader) error, sql string
 	return row, found, err
 }
 
-// on does something that may be repeated on any connection: where one that was idle has
-// died, on a new one.
+// on calls do with any connection. If that was idle and is broken, it calls do again with a
+// new one, so do must be repeatable.
 func (p *pool) on(ctx context.Context, do func(c *pgconn.PgConn) error) error {
 	select {
 	case p.turn <- struct{}{}:
@@ -101,13 +101,14 @@ func (p *pool) on(ctx context.Context, do func(c *pgconn.PgConn) error) error {
 	}
 }
 
-// rolledBack runs statements in a transaction that leaves nothing, and returns the error of f.
+// rolledBack runs statements in a transaction that is rolled back, and returns the error of
+// f.
 func (p *pool) rolledBack(ctx context.Context, f func(exec func(sql string, args ...string) ([][][]byte, error)) error) error {
 	c, err := p.connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer end(c) // and with it the transaction
+	defer end(c) // also ends the transaction
 	if _, err := exec(ctx, c, "BEGIN"); err != nil {
 		return err
 	}
@@ -139,14 +140,14 @@ func (p *pool) give(c *pgconn.PgConn) {
 	}
 }
 
-// end closes a connection, and with it what it holds.
+// end closes a connection and releases its locks.
 func end(c *pgconn.PgConn) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	c.Close(ctx)
 }
 
-// exec runs one statement. A context that ends in between closes the connection.
+// exec runs one statement. If the context ends meanwhile, the connection is closed.
 func exec(ctx context.Context, c *pgconn.PgConn, sql string, args ...string) ([][][]byte, error) {
 	values := make([][]byte, len(args))
 	for i, a := range args {
@@ -156,16 +157,16 @@ func exec(ctx context.Context, c *pgconn.PgConn, sql string, args ...string) ([]
 	return r.Rows, r.Err
 }
 
-// foreign reports whether somebody answers at the server's address who does not speak the
-// protocol of PostgreSQL: whether TLS can be used is answered with one letter. err is how
-// the connection failed: text that is taken for the length of a message says it already.
+// foreign reports whether the server at the address does not use the PostgreSQL protocol. A
+// PostgreSQL server answers the request for TLS with one letter. err is the error of the
+// connection; some errors already show that text was read as a message length.
 // https://www.postgresql.org/docs/current/protocol-message-formats.html
 func (p *pool) foreign(err error) bool {
 	var text *pgproto3.ExceededMaxBodyLenErr
 	if errors.As(err, &text) {
 		return true
 	}
-	if errors.Is(err, context.Canceled) { // by an interrupt, after which nothing is asked
+	if errors.Is(err, context.Canceled) { // after an interrupt no further request is sent
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
@@ -184,14 +185,14 @@ func (p *pool) foreign(err error) bool {
 		return false
 	}
 	if half, ok := c.(interface{ CloseWrite() error }); ok {
-		_ = half.CloseWrite() // it may have answered and closed already
+		_ = half.CloseWrite() // the server may have answered and closed the connection already
 	}
 	answer := make([]byte, 1)
-	n, _ := c.Read(answer) // nothing is no answer
+	n, _ := c.Read(answer) // reading nothing means that there was no answer
 	return n == 1 && !strings.ContainsAny(string(answer), "SNE")
 }
 
-// cause is the innermost cause of a failed connection, in one line.
+// cause returns the innermost cause of a failed connection, in one line.
 func cause(err error) string {
 	var dns *net.DNSError
 	if errors.As(err, &dns) {

@@ -10,28 +10,28 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// A tap stands between a connection and the client's library, which holds each message of
-// the server as a whole. While a value is wanted, the first value of a large row is handed
-// on as it arrives, and the library gets the row with an empty one.
+// A tap is between a connection and the client library, which reads each message of the
+// server into memory. If a value was requested, the tap passes the first value of a large
+// row to take as it arrives, and the library gets the row with an empty value.
 // https://www.postgresql.org/docs/current/protocol-message-formats.html
 type tap struct {
 	in     *bufio.Reader
-	take   func(value io.Reader) error // nil while no value is wanted
+	take   func(value io.Reader) error // nil if no value was requested
 	taken  bool
-	failed error // what take returned, though the value had arrived
+	failed error // the error of take, after the value had arrived
 
-	head   []byte // to be read before what is left
-	left   int64  // of the message that is passed on
+	head   []byte // bytes to be read before the rest
+	left   int64  // remaining bytes of the current message
 	broken error  // the connection ended in the middle of a value
 }
 
-// frontend is what reads and writes the messages of a connection.
+// frontend returns the library's reader and writer of the connection's messages.
 func (t *tap) frontend(r io.Reader, w io.Writer) *pgproto3.Frontend {
-	*t = tap{in: bufio.NewReaderSize(r, 16<<10)} // one connection after the other is tried
+	*t = tap{in: bufio.NewReaderSize(r, 16<<10)} // the library tries several connections
 	return pgproto3.NewFrontend(t, w)
 }
 
-// value has the next large value handed on to take.
+// value passes the next large value to take.
 func (t *tap) value(take func(io.Reader) error) { t.take, t.taken, t.failed = take, false, nil }
 
 // Read implements io.Reader.
@@ -54,7 +54,7 @@ func (t *tap) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// next begins with a message.
+// next reads the beginning of a message.
 func (t *tap) next() error {
 	const start = 1 + 4         // the kind, and the length without it
 	const first = start + 2 + 4 // the number of values, and the length of the first one
@@ -71,7 +71,7 @@ func (t *tap) next() error {
 		return err
 	}
 	length := int64(int32(binary.BigEndian.Uint32(b[first-4:])))
-	if length < large || length > size-(first-1) { // not there, or what is large is another one
+	if length < large || length > size-(first-1) { // missing, or the large value is not the first one
 		t.left = 1 + size
 		return nil
 	}
@@ -80,7 +80,7 @@ func (t *tap) next() error {
 	binary.BigEndian.PutUint32(t.head[first-4:], 0)
 	t.left = size - (first - 1) - length
 	t.taken = true
-	_, _ = t.in.Discard(first) // it was peeked at
+	_, _ = t.in.Discard(first) // its bytes were peeked
 	v := &value{in: t.in, left: length, size: length}
 	t.failed = t.take(v)
 	if _, err := io.Copy(io.Discard, v); err != nil {
@@ -96,7 +96,7 @@ type value struct {
 	left, size int64
 }
 
-// Size is how many bytes the value has.
+// Size returns the size of the value in bytes.
 func (v *value) Size() int64 { return v.size }
 
 func (v *value) Read(p []byte) (int, error) {

@@ -11,8 +11,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/backend"
 )
 
-// A large value is read while it arrives, and the connection is good for more afterwards,
-// whatever became of it.
+// A large value is read while it arrives, and the connection can be used afterwards, even
+// if reading failed.
 func TestLargeValues(t *testing.T) {
 	s := start(t)
 	o := open0(t, s.place(t), "")
@@ -53,7 +53,7 @@ func TestLargeValues(t *testing.T) {
 		t.Errorf("the connection %s is not used again, but %s", was, now)
 	}
 
-	// One that breaks off in the middle is read again, on another connection.
+	// If the connection breaks, the value is read again on another connection.
 	calls := 0
 	version2, err := o.Fetch(ctx, func(r io.Reader) error {
 		calls++

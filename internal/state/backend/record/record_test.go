@@ -26,7 +26,7 @@ func nulls(k backend.Kind, set map[string]cty.Value) cty.Value {
 	return cty.ObjectVal(all)
 }
 
-// The hashes and the text are those that OpenTofu 1.12.6 wrote for the same blocks.
+// The hashes and the text equal those that OpenTofu 1.12.6 wrote for the same blocks.
 func TestAsOpenTofuWrites(t *testing.T) {
 	local := kind("local", map[string]cty.Type{"path": cty.String, "workspace_dir": cty.String})
 	inmem := kind("inmem", map[string]cty.Type{"lock_id": cty.String})

@@ -1,8 +1,8 @@
-// Package remotestate reads states that configurations name by a backend and its
-// arguments: the data source terraform_remote_state.
+// Package remotestate reads states that a configuration identifies by a backend and its
+// arguments, for the data source terraform_remote_state.
 //
-// Main type: Reader. The one rule: reading never writes; a state that is not there
-// stays that way.
+// Main type: Reader. The one rule: reading never writes and does not create a missing
+// state.
 package remotestate
 
 import (
@@ -16,18 +16,18 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A Reader reads states for the configuration of one folder.
+// A Reader reads states for the configuration of one directory.
 type Reader struct {
 	Backends *backend.Set
-	Dir      string  // relative paths count from it
-	Env      sys.Env // the environment of the folder
+	Dir      string  // the base of relative paths
+	Env      sys.Env // the environment of the directory
 	Options  backend.StoreOptions
 }
 
-// Read reads the state of a workspace, "" for the default one; nil is no state. With
-// check it looks at the arguments alone.
+// Read reads the state of a workspace; "" means the default one. It returns nil if there is
+// none. If check is set, it only checks the arguments.
 func (r Reader) Read(ctx context.Context, kind string, config cty.Value, workspace string, check bool) (*state.State, diag.List) {
-	if kind == "_local" { // the name that the peers accept too
+	if kind == "_local" { // another name, as in OpenTofu and Terraform
 		kind = "local"
 	}
 	k, ds := r.Backends.Kind(kind)
@@ -36,7 +36,7 @@ func (r Reader) Read(ctx context.Context, kind string, config cty.Value, workspa
 		return nil, ds
 	}
 	if config != cty.NilVal {
-		config, _ = config.UnmarkDeep() // marks belong to what is read with them, which stays in memory
+		config, _ = config.UnmarkDeep() // marks are not needed, because the configuration stays in memory
 	}
 	v, err := configure.Value(kind, k.Schema, config)
 	if err != nil {
@@ -58,8 +58,7 @@ func (r Reader) Read(ctx context.Context, kind string, config cty.Value, workspa
 	return st.Read(ctx)
 }
 
-// inConfig gives messages about a backend their place: the argument that they are about, in
-// config.
+// inConfig adds the path of the affected argument in config to messages about a backend.
 func inConfig(ds diag.List) diag.List {
 	for _, m := range ds {
 		m.Attr = cty.GetAttrPath("config")

@@ -22,8 +22,8 @@ func config(path string) cty.Value {
 	return cty.ObjectVal(map[string]cty.Value{"path": cty.StringVal(path)})
 }
 
-// A state is read from the directory of the reader. Reading leaves no file behind, and none is
-// made for a state that is not there.
+// A state is read from the directory of the reader. Reading leaves no file behind, and does
+// not create a missing state.
 func TestRead(t *testing.T) {
 	r := reader(t)
 	if err := os.WriteFile(filepath.Join(r.Dir, "x.tfstate"), []byte(`{"version":4,"terraform_version":"1.9.0","serial":7,"lineage":"l","outputs":{},"resources":[]}`), 0o600); err != nil {
@@ -43,7 +43,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// To check looks at the arguments alone.
+// With check, only the arguments are checked.
 func TestCheck(t *testing.T) {
 	r := reader(t)
 	if err := os.WriteFile(filepath.Join(r.Dir, "x.tfstate"), []byte("no state"), 0o600); err != nil {
@@ -57,7 +57,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Messages have the place of the argument that they are about.
+// Messages have the path of the affected argument.
 func TestPlaces(t *testing.T) {
 	at := func(ds diag.List) string {
 		if !ds.HasErrors() {

@@ -20,12 +20,12 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Bucket and table are made with the calls of
-// https://docs.aws.amazon.com/AmazonS3/latest/API/ and are left with what Terragrunt
-// leaves them with: versioning, encryption, no public access, a policy that lets the
-// account's root in and keeps connections without TLS out, access logs, tags.
+// Bucket and table are created with the calls of
+// https://docs.aws.amazon.com/AmazonS3/latest/API/ and get the same settings as from
+// Terragrunt: versioning, encryption, no public access, a policy that allows access to the
+// account's root and denies connections without TLS, access logs, and tags.
 
-// bootstrapArgs are what remote_state says of making bucket and table.
+// bootstrapArgs returns the arguments of remote_state about creating bucket and table.
 func bootstrapArgs() map[string]cty.Type {
 	out := map[string]cty.Type{
 		"s3_bucket_tags": cty.Map(cty.String), "dynamodb_table_tags": cty.Map(cty.String), "accesslogging_bucket_tags": cty.Map(cty.String),
@@ -51,11 +51,11 @@ func (b *s3Backend) Versioned(ctx context.Context) (bool, error) {
 	return strings.Contains(v, "<Status>Enabled</Status>"), err
 }
 
-// A making is a bucket that is being made.
+// A making is a bucket that is being created or changed.
 type making struct {
 	*s3Backend
 	o     backend.Bootstrapping
-	fresh bool // it was made just now
+	fresh bool // it was just created
 }
 
 // Bootstrap implements backend.Bootstrapper.
@@ -77,7 +77,7 @@ func (b *s3Backend) Bootstrap(ctx context.Context, o backend.Bootstrapping) erro
 	return b.makeTable(ctx, o)
 }
 
-// configureStates brings the bucket of states to what the arguments say.
+// configureStates applies the settings in the arguments to the bucket of states.
 func (m *making) configureStates(ctx context.Context) error {
 	a := m.o.Args
 	skip := func(name string) bool { return a.Bool(name, false) }
@@ -100,8 +100,8 @@ func (m *making) configureStates(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// bucketThere makes the bucket if there is none. configure says that it is to be brought to
-// what the arguments say.
+// bucketThere creates the bucket if there is none. configure reports whether the settings
+// in the arguments must be applied.
 func (m *making) bucketThere(ctx context.Context, tags map[string]string, acls bool) (configure bool, err error) {
 	resp, err := m.send(ctx, "HEAD", "", nil, nil, nil, true)
 	switch {
@@ -116,7 +116,7 @@ func (m *making) bucketThere(ctx context.Context, tags map[string]string, acls b
 	}
 	h := http.Header{}
 	if acls {
-		h.Set("X-Amz-Object-Ownership", "ObjectWriter") // else the service refuses objects with an ACL
+		h.Set("X-Amz-Object-Ownership", "ObjectWriter") // otherwise the service refuses objects with an ACL
 	}
 	var body []byte
 	if region := m.session.Region; region != "us-east-1" && !m.custom {
@@ -143,7 +143,7 @@ func (m *making) bucketThere(ctx context.Context, tags map[string]string, acls b
 	return true, m.tag(ctx, tags)
 }
 
-// wait asks every second, for two minutes at most, whether something is so.
+// wait calls ready every second, for at most two minutes, until it returns true.
 func (b *s3Backend) wait(ctx context.Context, ready func() (bool, error)) error {
 	for end := b.s.Now().Add(2 * time.Minute); ; {
 		ok, err := ready()
@@ -159,7 +159,7 @@ func (b *s3Backend) wait(ctx context.Context, ready func() (bool, error)) error 
 	}
 }
 
-// setting is what the service says of one setting of the bucket; "" if there is none.
+// setting returns one setting of the bucket; "" if it is not set.
 func (b *s3Backend) setting(ctx context.Context, query, permission string) (string, error) {
 	resp, err := b.send(ctx, "GET", "", url.Values{query: {""}}, nil, nil, true)
 	switch {
@@ -173,7 +173,7 @@ func (b *s3Backend) setting(ctx context.Context, query, permission string) (stri
 	return "", b.refused("Failed to look at the bucket", resp, permission)
 }
 
-// set changes a setting of the bucket. A service that is not AWS's own may not have it:
+// set changes a setting of the bucket. If a service other than AWS does not support it,
 // that is reported.
 func (m *making) set(ctx context.Context, query, permission, what string, h http.Header, body []byte) error {
 	header := http.Header{}
@@ -189,7 +189,7 @@ func (m *making) set(ctx context.Context, query, permission, what string, h http
 		case resp.Status/100 == 2:
 			m.o.Did(what + " of the bucket " + m.bucket)
 			return nil
-		case m.fresh && try < 30 && (code == "NoSuchBucket" || code == "OperationAborted"): // it is not known everywhere yet
+		case m.fresh && try < 30 && (code == "NoSuchBucket" || code == "OperationAborted"): // the bucket is not known everywhere yet
 			if err := m.s.Sleep(ctx, time.Second); err != nil {
 				return err
 			}
@@ -202,7 +202,7 @@ func (m *making) set(ctx context.Context, query, permission, what string, h http
 	}
 }
 
-// element is the text of the first XML element of a name.
+// element returns the text of the first XML element of a name.
 func element(doc, name string) string {
 	_, rest, ok := strings.Cut(doc, "<"+name+">")
 	if !ok {
@@ -214,7 +214,7 @@ func element(doc, name string) string {
 
 func escaped(text string) string {
 	var b bytes.Buffer
-	_ = xml.EscapeText(&b, []byte(text)) // a buffer takes everything
+	_ = xml.EscapeText(&b, []byte(text)) // writing to a buffer cannot fail
 	return b.String()
 }
 
@@ -263,7 +263,7 @@ func (m *making) encryption(ctx context.Context, algorithm, key string) error {
 	return m.set(ctx, "encryption", "s3:PutEncryptionConfiguration", "encryption", nil, []byte("<ServerSideEncryptionConfiguration"+namespace+"><Rule>"+rule+"</Rule></ServerSideEncryptionConfiguration>"))
 }
 
-// policy adds the statements that are missing from the policy of the bucket.
+// policy adds the missing statements to the policy of the bucket.
 func (m *making) policy(ctx context.Context, root, tls bool) error {
 	if !root && !tls {
 		return nil
@@ -330,7 +330,7 @@ func partition(region string) string {
 	return "aws"
 }
 
-// logging makes the bucket of access logs and has the log written there.
+// logging creates the bucket of access logs and enables them.
 func (m *making) logging(ctx context.Context) error {
 	a := m.o.Args
 	name, prefix := a.String("accesslogging_bucket_name", ""), a.String("accesslogging_target_prefix", "TFStateLogs/")
@@ -346,7 +346,7 @@ func (m *making) logging(ctx context.Context) error {
 		err = lm.deliverLogs(ctx)
 	}
 	if err == nil && configure && !skip("ssencryption") {
-		err = lm.encryption(ctx, "AES256", "") // the delivery of logs knows no other
+		err = lm.encryption(ctx, "AES256", "") // log delivery supports no other encryption
 	}
 	if err == nil && configure && !skip("enforced_tls") {
 		err = lm.policy(ctx, false, true)
@@ -365,7 +365,7 @@ func (m *making) logging(ctx context.Context) error {
 	return m.set(ctx, "logging", "s3:PutBucketLogging", "access logs", nil, []byte("<BucketLoggingStatus"+namespace+"><LoggingEnabled>"+target+"</LoggingEnabled></BucketLoggingStatus>"))
 }
 
-// deliverLogs lets the service write access logs into the bucket.
+// deliverLogs allows the service to write access logs into the bucket.
 func (m *making) deliverLogs(ctx context.Context) error {
 	const group = "http://acs.amazonaws.com/groups/s3/LogDelivery"
 	now, err := m.setting(ctx, "acl", "s3:GetBucketAcl")
@@ -376,7 +376,7 @@ func (m *making) deliverLogs(ctx context.Context) error {
 	return m.set(ctx, "acl", "s3:PutBucketAcl", "the delivery of logs", h, nil)
 }
 
-// makeTable makes the table of locks, or turns its encryption on.
+// makeTable creates the table of locks, or enables its encryption.
 func (b *s3Backend) makeTable(ctx context.Context, o backend.Bootstrapping) error {
 	encrypted := o.Args.Bool("enable_lock_table_ssencryption", false)
 	status, sse, err := b.describeTable(ctx)
@@ -404,7 +404,7 @@ func (b *s3Backend) makeTable(ctx context.Context, o backend.Bootstrapping) erro
 		}
 		err := b.call(ctx, "CreateTable", in, nil)
 		var api *aws.APIError
-		if err != nil && !(errors.As(err, &api) && api.Code == "ResourceInUseException") { // somebody else is making it
+		if err != nil && !(errors.As(err, &api) && api.Code == "ResourceInUseException") { // another process is creating it
 			return b.tableError("Failed to make the table", err)
 		}
 		o.Did("made the table " + b.table)
@@ -421,7 +421,8 @@ func (b *s3Backend) makeTable(ctx context.Context, o backend.Bootstrapping) erro
 	})
 }
 
-// describeTable is the status of the table, "" if there is none, and of its encryption.
+// describeTable returns the status of the table, "" if there is none, and of its
+// encryption.
 func (b *s3Backend) describeTable(ctx context.Context) (status, sse string, err error) {
 	var out struct {
 		Table struct {

@@ -14,7 +14,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// setMissingEnv is a place in the stand-in for S3 and DynamoDB.
+// setMissingEnv returns a place in the stand-in for S3 and DynamoDB.
 func setMissingEnv(t *testing.T, s *servers.AWSServer, more map[string]cty.Value) backendtest.Place {
 	p := place(t, s.URL, more)
 	p.Config["endpoints"] = endpoints(s.URL, s.URL)
@@ -22,7 +22,7 @@ func setMissingEnv(t *testing.T, s *servers.AWSServer, more map[string]cty.Value
 	return p
 }
 
-// The stand-in is held to what the real servers are held to.
+// The stand-in must pass the same tests as the real servers.
 func TestStandIn(t *testing.T) {
 	s := servers.AWS(t)
 	n := 0
@@ -37,7 +37,7 @@ func TestStandIn(t *testing.T) {
 	})
 }
 
-// made makes the store and returns what was done.
+// made creates the store and returns what was created or changed.
 func made(t *testing.T, p backendtest.Place, args map[string]cty.Value, b backend.Bootstrapping) ([]string, diag.List) {
 	t.Helper()
 	var did []string
@@ -50,8 +50,8 @@ func made(t *testing.T, p backendtest.Place, args map[string]cty.Value, b backen
 	return did, ds
 }
 
-// A bucket and a table are made with what Terragrunt makes them with; doing it again
-// changes nothing, and what somebody turned off is turned on.
+// A bucket and a table are created with the same settings as by Terragrunt. A second call
+// changes nothing, and settings that were turned off are turned on again.
 func TestBootstrap(t *testing.T) {
 	s := servers.AWS(t)
 	p := setMissingEnv(t, s, map[string]cty.Value{"dynamodb_table": cty.StringVal("locks")})
@@ -103,7 +103,7 @@ func TestBootstrapSkips(t *testing.T) {
 	args := map[string]cty.Value{}
 	for name, typ := range bootstrapArgs() {
 		if typ == cty.Bool && strings.HasPrefix(name, "skip_bucket_") && name != "skip_bucket_creation" {
-			args[name] = cty.StringVal("true") // as text, as variables give it
+			args[name] = cty.StringVal("true") // as text, as variables contain it
 		}
 	}
 	if did, ds := made(t, p, args, backend.Bootstrapping{}); ds.HasErrors() || !slices.Equal(did, []string{"made the bucket states"}) {
@@ -131,8 +131,8 @@ func TestBootstrapSkips(t *testing.T) {
 	}
 }
 
-// A run that dies between the state and its digest leaves a state that is read all the
-// same, and a digest that arrives late replaces no newer one.
+// If a run ends between writing the state and its digest, the state can still be read. A
+// digest that arrives late does not replace a newer one.
 func TestDigestAnnounced(t *testing.T) {
 	s := servers.AWS(t)
 	p := setMissingEnv(t, s, map[string]cty.Value{"dynamodb_table": cty.StringVal("locks")})

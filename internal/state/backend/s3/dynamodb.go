@@ -16,8 +16,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
-// The table has the string LockID as its key. Of a state there are two items: the lock,
-// with the attribute Info, and the digest, with the attribute Digest.
+// The table has the string key LockID. A state has two items: the lock, with the attribute
+// Info, and the digest, with the attribute Digest.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/
 
 type text struct {
@@ -55,7 +55,7 @@ func (b *s3Backend) call(ctx context.Context, operation string, in, out any) err
 	return nil
 }
 
-// tableError makes the error of a failed call.
+// tableError returns the error of a failed call.
 func (b *s3Backend) tableError(summary string, err error) error {
 	var api *aws.APIError
 	if !errors.As(err, &api) {
@@ -100,24 +100,24 @@ func (b *s3Backend) deleteItem(ctx context.Context, id, info string) error {
 	return nil
 }
 
-// digest is what the table says of the state; "" if it says nothing. next is the digest of
-// a state that somebody was about to write.
+// digest returns the digest of the state in the table; "" if there is none. next is the
+// digest of a state that another run was about to write.
 func (o *object) digest(ctx context.Context) (now, next string, err error) {
 	item, err := o.b.item(ctx, o.digestID(), "LockID, Digest, NextDigest")
 	return item["Digest"].S, item["NextDigest"].S, err
 }
 
-// announce stores the digest of the state that is about to be written next to the old
-// one, so that a reader that finds the new state with the old digest knows that a writer
-// died in between. The peers do not look at it, and find the item as they write it once
-// the write is done.
+// announce stores the digest of the state that is about to be written next to the present
+// one. A reader that finds the new state with the old digest then knows that the writer
+// ended in between. OpenTofu and Terraform ignore the additional attribute. After the
+// write, the item is as they write it.
 func (o *object) announce(ctx context.Context, next string) (announced, error) {
 	digest, other, err := o.digest(ctx)
 	if err != nil {
 		return announced{}, err
 	}
 	a := announced{was: [2]string{digest, other}}
-	if seen := o.seen.Load(); other != "" && seen != nil && *seen == other { // the write that it announced was carried out
+	if seen := o.seen.Load(); other != "" && seen != nil && *seen == other { // the announced write was carried out
 		digest = other
 	}
 	a.now = [2]string{digest, next}
@@ -128,20 +128,20 @@ func (o *object) announce(ctx context.Context, next string) (announced, error) {
 	return a, changed()
 }
 
-// announced is what the table said of the state before a write was announced, and since.
+// announced contains the digests in the table before a write was announced, and after it.
 type announced struct{ was, now [2]string }
 
-// retract takes back an announcement of a write that was refused, since somebody else's came
-// first: what that one announced is to be found again. If it cannot be, reading the state
-// says what to do.
+// retract undoes the announcement of a write that was refused because another process wrote
+// first: the announcement of that process is restored. Errors are ignored, because reading
+// the state reports what to do.
 func (a announced) retract(ctx context.Context, o *object) {
 	_, _ = o.replaceDigest(ctx, a.now, a.was)
 }
 
-// putDigest makes the digest of the state that was written the present one. A request that
-// arrives late, when somebody else has written the state since, changes nothing.
+// putDigest replaces the present digest by that of the written state. A request that
+// arrives late, after another process has written the state, changes nothing.
 func (o *object) putDigest(ctx context.Context, digest string) error {
-	was := [2]string{anyDigest, digest} // as it was announced
+	was := [2]string{anyDigest, digest} // as announced
 	for range 5 {
 		ok, err := o.replaceDigest(ctx, was, [2]string{digest, ""})
 		if err != nil || ok {
@@ -162,11 +162,11 @@ func (o *object) putDigest(ctx context.Context, digest string) error {
 	return changed()
 }
 
-// anyDigest stands for a digest that is not compared.
+// anyDigest means that a digest is not compared.
 const anyDigest = "*"
 
-// replaceDigest replaces digest and announced digest, "" for none, if they are still what
-// they were.
+// replaceDigest replaces the digest and the announced digest ("" for none) if they are
+// still equal to was.
 func (o *object) replaceDigest(ctx context.Context, was, next [2]string) (ok bool, err error) {
 	item, values := map[string]text{"LockID": {o.digestID()}}, map[string]text{}
 	var conditions []string
@@ -194,12 +194,12 @@ func (o *object) replaceDigest(ctx context.Context, was, next [2]string) (ok boo
 		return true, nil
 	case errors.As(err, &api) && api.Code == "ConditionalCheckFailedException":
 		now, announced, err := o.digest(ctx)
-		return now == next[0] && announced == next[1], err // an attempt whose answer was lost
+		return now == next[0] && announced == next[1], err // the response of an earlier attempt was lost
 	}
 	return false, o.b.tableError("Failed to write the digest of the state", err)
 }
 
-// lockItem is what the item of the lock says, and its text; nil if there is none.
+// lockItem returns the lock in the table, and its text; nil if there is none.
 func (o *object) lockItem(ctx context.Context) (*store.LockInfo, string, error) {
 	item, err := o.b.item(ctx, o.path(), "LockID, Info")
 	if err != nil || len(item) == 0 {
@@ -222,7 +222,7 @@ func (o *object) takeItem(ctx context.Context, info store.LockInfo) error {
 	case err == nil:
 		return nil
 	case !errors.As(err, &api) || api.Code != "ConditionalCheckFailedException":
-		if err != nil && api == nil && ctx.Err() == nil { // the answer was lost: it may be ours
+		if err != nil && api == nil && ctx.Err() == nil { // the response was lost, so the lock may be ours
 			if holder, _, more := o.lockItem(ctx); more == nil && holder != nil && holder.ID == info.ID {
 				return nil
 			}
@@ -235,7 +235,7 @@ func (o *object) takeItem(ctx context.Context, info store.LockInfo) error {
 		return err
 	case holder == nil:
 		return &backend.LockedError{Again: true}
-	case holder.ID == info.ID: // an attempt whose answer was lost has made it
+	case holder.ID == info.ID: // an earlier attempt has created it, and its response was lost
 		return nil
 	}
 	return &backend.LockedError{Holder: holder}

@@ -26,21 +26,21 @@ import (
 type object struct {
 	b   *s3Backend
 	key string
-	// seen is the digest of the state that was read or written last, where there is a table.
+	// seen is the digest of the state that was last read or written, if there is a table.
 	seen atomic.Pointer[string]
 }
 
-// path names the state in locks and in the table.
+// path identifies the state in locks and in the table.
 func (o *object) path() string     { return o.b.bucket + "/" + o.key }
 func (o *object) lockKey() string  { return o.key + ".tflock" }
 func (o *object) digestID() string { return o.path() + "-md5" }
 
-// get reads an object; nil if it is not there.
+// get reads an object; nil if it does not exist.
 func (o *object) get(ctx context.Context, key, what string) (*rest.Response, error) {
 	return o.fetch(ctx, key, what, nil)
 }
 
-// fetch reads an object and gives it to into, if that is not nil.
+// fetch reads an object and passes it to into, if that is not nil.
 func (o *object) fetch(ctx context.Context, key, what string, into func(io.Reader) error) (*rest.Response, error) {
 	resp, err := o.b.do(ctx, rest.Request{Method: "GET", URL: o.b.base + "/" + escape(key), Header: o.b.readers(), Repeat: true, Into: into})
 	switch {
@@ -57,8 +57,8 @@ func (o *object) fetch(ctx context.Context, key, what string, into func(io.Reade
 // Read implements backend.Object.
 func (o *object) Read(ctx context.Context) (backend.Payload, error) { return backend.Collect(ctx, o) }
 
-// Fetch implements backend.Streamed. With a table, what was read must be what the digest
-// there says; a store that is behind is read again for ten seconds.
+// Fetch implements backend.Streamed. With a table, the content must have the digest in it.
+// An outdated store is read again for ten seconds.
 func (o *object) Fetch(ctx context.Context, take func(io.Reader) error) (string, error) {
 	for waited := time.Duration(0); ; waited += 2 * time.Second {
 		seen := summed{md5.New(), 0}
@@ -72,7 +72,7 @@ func (o *object) Fetch(ctx context.Context, take func(io.Reader) error) (string,
 		version := ""
 		if resp != nil {
 			version = resp.Header.Get("ETag")
-		} else if err := take(http.NoBody); err != nil { // what an earlier attempt gave does not count
+		} else if err := take(http.NoBody); err != nil { // discards the content of an earlier attempt
 			return "", err
 		}
 		if o.b.table == "" {
@@ -107,7 +107,7 @@ func (o *object) Fetch(ctx context.Context, take func(io.Reader) error) (string,
 	}
 }
 
-// summed is a checksum of what is read, and its size.
+// summed computes the checksum and the size of what is read.
 type summed struct {
 	hash.Hash
 	n int
@@ -123,7 +123,7 @@ func digestOf(t *backend.Text) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// put writes an object. With a condition an answer of 412 or 409 is errExists.
+// put writes an object. With a condition, a response with status 412 or 409 is errExists.
 func (o *object) put(ctx context.Context, key string, t *backend.Text, tags string, condition http.Header) (*rest.Response, error) {
 	b := o.b
 	h := b.readers()
@@ -155,8 +155,8 @@ func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lo
 	return o.Send(ctx, backend.Bytes(data), prior, lock)
 }
 
-// Send implements backend.Streamed. The version is compared twice: by reading it, for
-// services that ignore conditions, and by the condition of the request.
+// Send implements backend.Streamed. It compares the version twice: by reading it, for
+// services that ignore conditions, and with the condition of the request.
 func (o *object) Send(ctx context.Context, t *backend.Text, prior backend.Prior, lock string) (string, error) {
 	if err := o.holds(ctx, lock); err != nil {
 		return "", err
@@ -195,11 +195,11 @@ func (o *object) Send(ctx context.Context, t *backend.Text, prior backend.Prior,
 	return version, err
 }
 
-// replace writes the state on a condition.
+// replace writes the state with a condition.
 func (o *object) replace(ctx context.Context, t *backend.Text, prior backend.Prior, condition http.Header) (string, error) {
 	resp, err := o.put(ctx, o.key, t, o.b.stateTags, condition)
 	if len(condition) > 0 && err == nil && (resp.Status == http.StatusNotImplemented || resp.Status == http.StatusBadRequest && answerOf(resp).Code == "NotImplemented") {
-		resp, err = o.put(ctx, o.key, t, o.b.stateTags, nil) // the service has no conditions; the version was compared above
+		resp, err = o.put(ctx, o.key, t, o.b.stateTags, nil) // the service has no conditional writes; the version was compared before
 	}
 	if len(condition) > 0 && (err != nil || resp.Status >= 500 || resp.Status == http.StatusPreconditionFailed) && ctx.Err() == nil {
 		return o.confirm(ctx, t, prior, resp, err)
@@ -215,8 +215,8 @@ func (o *object) replace(ctx context.Context, t *backend.Text, prior backend.Pri
 	return resp.Header.Get("ETag"), o.written(ctx, t)
 }
 
-// confirm finds out whether a write with a condition, whose answer was lost, was
-// carried out. If what is there is what it was before, the write is tried once more.
+// confirm finds out whether a conditional write whose response was lost was carried out. If
+// the object is unchanged, the write is repeated once.
 func (o *object) confirm(ctx context.Context, t *backend.Text, prior backend.Prior, resp *rest.Response, cause error) (string, error) {
 	sum := sha256.New()
 	now, err := o.fetch(ctx, o.key, "state", backend.Hash(sum))
@@ -245,7 +245,7 @@ func (o *object) confirm(ctx context.Context, t *backend.Text, prior backend.Pri
 	return "", o.b.refused("Failed to write the state", resp, "s3:PutObject")
 }
 
-// written notes the digest of what was written, where there is a table.
+// written records the digest of the written state, if there is a table.
 func (o *object) written(ctx context.Context, t *backend.Text) error {
 	if o.b.table == "" {
 		return nil
@@ -270,7 +270,7 @@ func lost(why string) error {
 	return &backend.Error{Answer: why, Err: backend.ErrLockLost}
 }
 
-// holds reports an error unless every lock that is configured is held with this ID.
+// holds returns an error unless every configured lock is held with this ID.
 func (o *object) holds(ctx context.Context, id string) error {
 	if id == "" {
 		return nil
@@ -296,7 +296,7 @@ func (o *object) holds(ctx context.Context, id string) error {
 	return nil
 }
 
-// lockObject is what the lock object says; nil if there is none.
+// lockObject returns the lock in the lock object; nil if there is none.
 func (o *object) lockObject(ctx context.Context) (*store.LockInfo, error) {
 	resp, err := o.get(ctx, o.lockKey(), "lock")
 	if err != nil || resp == nil {
@@ -304,12 +304,13 @@ func (o *object) lockObject(ctx context.Context) (*store.LockInfo, error) {
 	}
 	info, err := store.ParseLockInfo(resp.Body)
 	if err != nil {
-		return &store.LockInfo{}, nil // held, by nobody knows whom
+		return &store.LockInfo{}, nil // held, by an unknown holder
 	}
 	return &info, nil
 }
 
-// Lock implements backend.Object: the object first, then the item of the table.
+// Lock implements backend.Object. It takes the lock object first, and then the item in the
+// table.
 func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) {
 	if !o.b.lockfile && o.b.table == "" {
 		return "", backend.ErrNoLocks
@@ -333,9 +334,9 @@ func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) 
 	return info.ID, nil
 }
 
-// takeObject makes the lock object where there is none. Services that are not AWS's
-// own may ignore the condition, so there the object is looked for first, and read
-// back.
+// takeObject creates the lock object if there is none. Services other than AWS may ignore
+// the condition, so for these it first checks that the object does not exist, and reads it
+// afterwards.
 func (o *object) takeObject(ctx context.Context, info store.LockInfo) error {
 	held := func() error {
 		holder, err := o.lockObject(ctx)
@@ -359,7 +360,7 @@ func (o *object) takeObject(ctx context.Context, info store.LockInfo) error {
 	condition := http.Header{"If-None-Match": {"*"}}
 	resp, err := o.put(ctx, o.lockKey(), backend.Bytes(info.JSON()), o.b.lockTags, condition)
 	if err != nil || resp.Status >= 500 && resp.Status != http.StatusNotImplemented {
-		if ctx.Err() == nil { // it may have been made all the same
+		if ctx.Err() == nil { // it may have been created nevertheless
 			if holder, more := o.lockObject(ctx); more == nil && holder != nil && holder.ID == info.ID {
 				return nil
 			}
@@ -382,7 +383,7 @@ func (o *object) takeObject(ctx context.Context, info store.LockInfo) error {
 	case resp.Status/100 != 2:
 		return o.b.refused("Error acquiring the state lock", resp, "s3:PutObject")
 	}
-	if o.b.custom { // also after an interrupt: what was made is ours to release then
+	if o.b.custom { // also after an interrupt, so that a created lock is released
 		if holder, err := o.lockObject(context.WithoutCancel(ctx)); err != nil {
 			return err
 		} else if holder == nil || holder.ID != info.ID {
@@ -405,7 +406,7 @@ func (o *object) releaseObject(ctx context.Context, id string) error {
 	return o.b.remove(ctx, o.lockKey())
 }
 
-// Unlock implements backend.Object, in the order opposite to Lock's.
+// Unlock implements backend.Object. It releases in the opposite order to Lock.
 func (o *object) Unlock(ctx context.Context, id string) error {
 	var errs []error
 	if o.b.table != "" {
@@ -417,7 +418,7 @@ func (o *object) Unlock(ctx context.Context, id string) error {
 	return errors.Join(errs...)
 }
 
-// blobKey is the key of an object beside the state.
+// blobKey returns the key of an object next to the state.
 func (o *object) blobKey(name string) string { return o.key + ".beside/" + name }
 
 // PutBlob implements backend.Blobs.

@@ -1,9 +1,9 @@
-// Package s3 is the backend "s3": state in a bucket of S3, or of a service that speaks
-// its protocol, with locks as objects beside it, in a table of DynamoDB, or both.
+// Package s3 is the backend "s3": state in a bucket of S3, or of a service with its
+// protocol. Locks are objects next to the state, items of a DynamoDB table, or both.
 //
-// Main types: Kind opens a bucket, an object is one key of it. The one rule: a state is
-// written only over the one that was read, under a lock that was looked at just before;
-// where a service ignores the conditions of a request, that is found by reading back.
+// Main types: Kind opens a bucket, an object is one key of it. The one rule: a write only
+// replaces the state that was read, and checks the lock before it. If a service ignores the
+// conditions of a request, this is detected by reading back.
 package s3
 
 import (
@@ -32,7 +32,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Kind is the backend "s3".
+// Kind returns the backend "s3".
 func Kind() backend.Kind {
 	types := awsargs.Attributes()
 	for name, t := range map[string]cty.Type{
@@ -49,13 +49,13 @@ func Kind() backend.Kind {
 type s3Backend struct {
 	s       backend.Services
 	session *aws.Session
-	client  *rest.Client // signs for s3
-	tables  *rest.Client // signs for dynamodb
+	client  *rest.Client // signs requests to s3
+	tables  *rest.Client // signs requests to dynamodb
 
 	bucket, key, prefix string
 	base                string                     // the address of the bucket, without a final slash
 	at                  func(bucket string) string // the address of a bucket
-	custom              bool                       // the service is not AWS's own
+	custom              bool                       // the service is not AWS
 	acl, kmsKey         string
 	customerKey         string // base64; "" for none
 	encrypt, checksum   bool
@@ -63,21 +63,21 @@ type s3Backend struct {
 	lockfile            bool
 	table, tableBase    string
 
-	account func(ctx context.Context) error // whether the account may be used
-	who     string                          // the argument that names the credentials
+	account func(ctx context.Context) error // returns an error if the account must not be used
+	who     string                          // the argument that sets the credentials
 }
 
 var regions = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(us|eu|ap|sa|ca|me|af|il|mx|cn|us-gov|us-iso[bf]?|eu-isoe|eusc)-[a-z]+-\d+$`)
 })
 
-// kmsKeys matches IDs, aliases and ARNs of keys, as S3 takes them.
+// kmsKeys matches IDs, aliases and ARNs of keys, as S3 accepts them.
 var kmsKeys = sync.OnceValue(func() *regexp.Regexp {
 	const id, alias = `[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|mrk-[0-9a-fA-F]{32}`, `alias/[a-zA-Z0-9/_-]+`
 	return regexp.MustCompile(`^(` + id + `|` + alias + `|arn:[a-z-]+:kms:[a-z0-9-]+:\d{12}:(key/(` + id + `)|` + alias + `))$`)
 })
 
-// otherKeys matches names of keys of services that are not AWS's own.
+// otherKeys matches key names of services other than AWS.
 var otherKeys = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9:/_.-]+$`) })
 
 func open(ctx context.Context, cfg cty.Value, s backend.Services) (backend.Backend, error) {
@@ -153,7 +153,7 @@ func open(ctx context.Context, cfg cty.Value, s backend.Services) (backend.Backe
 	return b, nil
 }
 
-// customer reads the key of the customer and what excludes it.
+// customer reads the customer's encryption key, and checks arguments that exclude it.
 func (b *s3Backend) customer(a *backend.Args) {
 	b.customerKey = a.String("sse_customer_key", "", "AWS_SSE_CUSTOMER_KEY")
 	if b.customerKey == "" {
@@ -167,8 +167,8 @@ func (b *s3Backend) customer(a *backend.Args) {
 	}
 }
 
-// address sets the address of the bucket: its name in the host's, unless the style of
-// paths is wanted or the name does not fit a certificate.
+// address sets the address of the bucket. The bucket's name is in the host name, unless
+// path-style addresses are configured or the name does not match a certificate.
 func (b *s3Backend) address(endpoint string, pathStyle bool, o aws.Options) {
 	host := "s3"
 	switch {
@@ -195,13 +195,13 @@ func (b *s3Backend) address(endpoint string, pathStyle bool, o aws.Options) {
 	b.base = b.at(b.bucket)
 }
 
-// unsigned is the error of a request that could not be signed, for want of credentials.
+// unsigned is the error of a request that could not be signed, for lack of credentials.
 type unsigned struct{ err error }
 
 func (e *unsigned) Error() string { return e.err.Error() }
 func (e *unsigned) Unwrap() error { return e.err }
 
-// signing is a client that signs each attempt.
+// signing returns a client that signs each attempt.
 func (b *s3Backend) signing(service string, retries int) *rest.Client {
 	return &rest.Client{
 		HTTP: b.session.HTTP, Retries: retries, Sleep: b.s.Sleep, Now: b.s.Now,
@@ -221,7 +221,8 @@ func (b *s3Backend) signing(service string, retries int) *rest.Client {
 	}
 }
 
-// accounts checks once that the credentials belong to an account that may be used.
+// accounts returns a function that checks once that the credentials belong to an allowed
+// account.
 func accounts(session *aws.Session, allowed, forbidden []string) func(context.Context) error {
 	if len(allowed)+len(forbidden) == 0 {
 		return func(context.Context) error { return nil }
@@ -256,7 +257,7 @@ func tags(m map[string]string) string {
 	return q.Encode()
 }
 
-// stateKey is the key of a workspace.
+// stateKey returns the key of a workspace.
 func (b *s3Backend) stateKey(workspace string) string {
 	if workspace == "" || workspace == store.Default {
 		return b.key
@@ -290,7 +291,7 @@ func (b *s3Backend) List(ctx context.Context) ([]string, error) {
 	})
 	var e *backend.Error
 	if errors.As(err, &e) && errors.Is(err, errDenied) {
-		return names, nil // without the right to list there is the default workspace alone, as in the peers
+		return names, nil // without permission to list, there is only the default workspace, as in OpenTofu and Terraform
 	}
 	if err != nil {
 		return nil, err
@@ -299,7 +300,7 @@ func (b *s3Backend) List(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// keys yields the keys that begin with a prefix.
+// keys yields the keys with a prefix.
 func (b *s3Backend) keys(ctx context.Context, prefix string, yield func(string)) error {
 	for token := ""; ; {
 		q := url.Values{"list-type": {"2"}, "prefix": {prefix}}
@@ -331,7 +332,7 @@ func (b *s3Backend) keys(ctx context.Context, prefix string, yield func(string))
 	}
 }
 
-// Delete removes the state, its digest and what is kept beside it, and not the lock.
+// Delete deletes the state, its digest and the objects next to it, but not the lock.
 func (b *s3Backend) Delete(ctx context.Context, workspace string) error {
 	o := b.object(workspace)
 	if err := b.remove(ctx, o.key); err != nil {
@@ -365,7 +366,7 @@ func (b *s3Backend) remove(ctx context.Context, key string) error {
 	return nil
 }
 
-// send sends a request about a key, or about the bucket for "".
+// send sends a request about a key, or about the bucket if key is "".
 func (b *s3Backend) send(ctx context.Context, method, key string, q url.Values, header http.Header, body []byte, repeat bool) (*rest.Response, error) {
 	where := b.base
 	if key != "" {
@@ -402,7 +403,7 @@ func (b *s3Backend) unreachable(err error) error {
 	return &backend.Error{Argument: argument, Answer: diag.Reason(err), Advice: advice, Err: err}
 }
 
-// escape makes a key a path, with each byte escaped that a signature has escaped.
+// escape escapes a key for a path, in the same way as signatures.
 func escape(key string) string {
 	var sb strings.Builder
 	for _, c := range []byte(key) {
@@ -421,21 +422,21 @@ var (
 	errMissing = errors.New("no such object")
 )
 
-// answered is what S3 says in the body of an error.
+// answered is the body of an error response of S3.
 type answered struct {
 	Code, Message, Region string
 }
 
 func answerOf(resp *rest.Response) answered {
 	var out answered
-	_ = xml.Unmarshal(resp.Body, &out) // a HEAD has none
+	_ = xml.Unmarshal(resp.Body, &out) // the response to a HEAD has no body
 	if out.Code == "" {
 		out.Code = http.StatusText(resp.Status)
 	}
 	return out
 }
 
-// refused makes the error of an answer. permission is what was needed.
+// refused returns the error for a response. permission is the required permission.
 func (b *s3Backend) refused(summary string, resp *rest.Response, permission string) error {
 	if answer, advice, ok := rest.NoAnswer(resp); ok {
 		argument := "region"
@@ -473,14 +474,14 @@ func (b *s3Backend) refused(summary string, resp *rest.Response, permission stri
 	return e
 }
 
-// md5Of is the checksum that the headers about a customer's key want.
+// md5Of returns the checksum for the headers about a customer's key.
 func md5Of(b []byte) string {
 	sum := md5.Sum(b)
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// readers are the headers of requests that read or write an object with the key of
-// the customer.
+// readers returns the headers of requests that read or write an object with the customer's
+// key.
 func (b *s3Backend) readers() http.Header {
 	h := http.Header{}
 	if b.customerKey != "" {
@@ -511,7 +512,7 @@ func (b *s3Backend) Check(ctx context.Context, _ string, report func(backend.Fin
 	}
 	backend.CheckClock(b.client, report)
 	report(b.checkConditions(ctx))
-	if err := b.keys(ctx, b.key, func(string) {}); errors.Is(err, errDenied) { // List passes over it
+	if err := b.keys(ctx, b.key, func(string) {}); errors.Is(err, errDenied) { // List ignores this error
 		f := backend.Failed("right to list", err)
 		f.Detail += " Without it no workspace is found but \"default\", nor a journal in the store."
 		report(f)
@@ -550,13 +551,13 @@ func (b *s3Backend) Check(ctx context.Context, _ string, report func(backend.Fin
 	})
 }
 
-// checkConditions finds out, with an object beside the state, whether the service keeps
-// the conditions of writes.
+// checkConditions checks, with an object next to the state, whether the service honours
+// conditional writes.
 func (b *s3Backend) checkConditions(ctx context.Context) backend.Finding {
 	const what = "conditional writes"
 	o := b.object("")
 	key := o.blobKey("doctor/" + store.NewID())
-	defer func() { _ = b.remove(context.WithoutCancel(ctx), key) }() // what is left of it harms nobody
+	defer func() { _ = b.remove(context.WithoutCancel(ctx), key) }() // a remaining object is harmless
 	for _, again := range []bool{false, true} {
 		resp, err := o.put(ctx, key, backend.Bytes([]byte("probe")), b.stateTags, http.Header{"If-None-Match": {"*"}})
 		switch {

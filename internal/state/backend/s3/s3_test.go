@@ -51,7 +51,7 @@ func open0(t *testing.T, p backendtest.Place) *object {
 	return st.(*backend.Store).Object().(*object)
 }
 
-// fresh makes places in buckets of their own.
+// fresh returns a place in a bucket of its own.
 func fresh(t *testing.T, url string, bucket func(string), n *int, more map[string]cty.Value) backendtest.Place {
 	*n++
 	name := fmt.Sprintf("states%d", *n)
@@ -61,7 +61,7 @@ func fresh(t *testing.T, url string, bucket func(string), n *int, more map[strin
 	return p
 }
 
-// thief overwrites the lock object, as somebody else with force-unlock would.
+// thief overwrites the lock object, as another user with force-unlock would.
 func thief(p *backendtest.Place) {
 	p.Steal = func(t *testing.T) {
 		o := open0(t, *p)
@@ -88,7 +88,7 @@ func TestLockObject(t *testing.T) {
 	})
 }
 
-// table makes a table for locks.
+// table creates a table of locks.
 func table(t *testing.T, p backendtest.Place) {
 	t.Helper()
 	b := backendtest.Open(t, Kind(), p).(*s3Backend)
@@ -100,7 +100,7 @@ func table(t *testing.T, p backendtest.Place) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A table is there some time after it was asked for.
+	// A table exists some time after the request.
 	var answer struct{ Table struct{ TableStatus string } }
 	for answer.Table.TableStatus != "ACTIVE" {
 		time.Sleep(20 * time.Millisecond)
@@ -135,8 +135,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// A service that ignores conditions is noticed: the lock is read back, and a version
-// is compared before each write.
+// A service that ignores conditions is detected: the lock is read back, and the version is
+// compared before each write.
 func TestIgnoresConditions(t *testing.T) {
 	url, _ := servers.S3rver(t)
 	p := place(t, url, map[string]cty.Value{"use_lockfile": cty.True})
@@ -160,10 +160,9 @@ func TestIgnoresConditions(t *testing.T) {
 	}
 }
 
-// The check of a store finds out which services keep the conditions of writes, and leaves
-// nothing behind.
-// TestMissingPermissions takes one permission after the other away, and all at once: the
-// doctor names each that is missing, and looks at the rest.
+// TestMissingPermissions removes each permission in turn, and then all of them. The doctor
+// names each missing permission and checks the rest. The check of a store also finds out
+// which services honour conditional writes, and leaves no objects behind.
 func TestMissingPermissions(t *testing.T) {
 	server := servers.AWS(t)
 	server.Bucket("states")
@@ -256,7 +255,7 @@ func TestCheckConditions(t *testing.T) {
 	}
 }
 
-// The lock is what the peers write, byte for byte.
+// The lock equals that of OpenTofu and Terraform, byte for byte.
 func TestLockForm(t *testing.T) {
 	var body, header string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -287,7 +286,7 @@ func TestLockForm(t *testing.T) {
 	}
 }
 
-// A write whose answer was lost is found to have been made.
+// A write whose response was lost counts as made.
 func TestLostAnswer(t *testing.T) {
 	var stored []byte
 	drop := true
@@ -325,7 +324,7 @@ func TestArguments(t *testing.T) {
 	for _, c := range []struct {
 		set  map[string]cty.Value
 		env  []string
-		want string // of the first error: its argument
+		want string // the argument of the first error
 	}{
 		{map[string]cty.Value{"key": cty.StringVal("/a")}, nil, "key"},
 		{map[string]cty.Value{"workspace_key_prefix": cty.StringVal("a/")}, nil, "workspace_key_prefix"},
@@ -340,7 +339,7 @@ func TestArguments(t *testing.T) {
 		{map[string]cty.Value{"custom_ca_bundle": cty.StringVal("missing.pem")}, nil, "custom_ca_bundle"},
 		{map[string]cty.Value{"secret_key": cty.NullVal(cty.String)}, nil, "access_key"},
 		{key("not a key!"), nil, "kms_key_id"},
-		{key("key-of-another-service"), nil, ""}, // the address is none of AWS
+		{key("key-of-another-service"), nil, ""}, // the address is not one of AWS
 		{aws(key("not a key!")), nil, "kms_key_id"},
 		{aws(key("name")), nil, "kms_key_id"},
 		{aws(key("alias/a b")), nil, "kms_key_id"},
@@ -366,7 +365,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// The name of the bucket is in the host's, as AWS wants it, but where it has a dot.
+// The name of the bucket is in the host name, as AWS requires, unless it contains a dot.
 func TestAddress(t *testing.T) {
 	for want, set := range map[string]map[string]cty.Value{
 		"https://states.s3.us-east-1.amazonaws.com":           {},
@@ -387,7 +386,7 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-// Roles in a chain are assumed with the keys of the profile before them.
+// Roles in a chain are assumed with the keys of the previous profile.
 func TestRoles(t *testing.T) {
 	var asked []string
 	sts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -55,7 +55,7 @@ func eval(x hcl.Expression) (cty.Value, diag.List) {
 	return v, diag.FromHCL(diags)
 }
 
-// initialize does what init does.
+// initialize selects and records the backend like init.
 func initialize(t *testing.T, d selection.Dir, in selection.Init) (*selection.Outcome, diag.List) {
 	t.Helper()
 	in.Eval = eval
@@ -68,7 +68,7 @@ func initialize(t *testing.T, d selection.Dir, in selection.Init) (*selection.Ou
 
 func path(c backend.Config) string { return c.Value.GetAttr("path").AsString() }
 
-// Commands use what init recorded, and refuse a block that says something else.
+// Commands use the recorded backend, and refuse a block that differs.
 func TestRecordOfInit(t *testing.T) {
 	d := directory(t)
 	a, b := block(t, "local", `path = "a"`), block(t, "local", `path = "b"`)
@@ -101,7 +101,8 @@ func TestRecordOfInit(t *testing.T) {
 	}
 }
 
-// A record that overrides the block counts only if this user's init wrote it there.
+// A record that overrides the block counts only if this user's init wrote it in this
+// directory.
 func TestRecordOfAnother(t *testing.T) {
 	d := directory(t)
 	a := block(t, "local", `path = "a"`)
@@ -117,7 +118,7 @@ func TestRecordOfAnother(t *testing.T) {
 	}
 }
 
-// To settle changes nothing.
+// Settle changes nothing.
 func TestSettleChangesNothing(t *testing.T) {
 	d := directory(t)
 	if _, ds := d.Settle(t.Context(), selection.Init{Block: block(t, "local", `path = "a"`), Eval: eval}); ds.HasErrors() {
@@ -146,7 +147,7 @@ func TestWithoutBlock(t *testing.T) {
 	}
 }
 
-// The variable goes before the note of the directory.
+// The variable has precedence over the recorded workspace.
 func TestWorkspace(t *testing.T) {
 	data := t.TempDir()
 	for _, step := range []struct {

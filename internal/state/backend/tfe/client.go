@@ -14,19 +14,19 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/backend/rest"
 )
 
-// A Client speaks with the API of one host. Its methods may be called concurrently.
+// A Client sends requests to the API of one host. Its methods may be called concurrently.
 type Client struct {
-	Host         string // as the configuration names it
+	Host         string // as in the configuration
 	Organization string
 
 	base  *url.URL // ends with a slash
 	token string
-	kind  string // remote or cloud
+	kind  string // "remote" or "cloud"
 	http  *rest.Client
-	block bool // the configuration has a token of its own
+	block bool // the configuration contains a token
 }
 
-// mediaType is that of JSON:API documents.
+// mediaType is the media type of JSON:API documents.
 const mediaType = "application/vnd.api+json"
 
 func newClient(kind, host, organization, token string, base *url.URL, s backend.Services) *Client {
@@ -48,7 +48,7 @@ type relation struct {
 	Data json.RawMessage `json:"data"`
 }
 
-// one is the ID of a relation to one resource, "" for none.
+// one returns the ID of a relation to one resource; "" for none.
 func (r resource) one(name string) string {
 	var ref struct{ ID string }
 	if json.Unmarshal(r.Relationships[name].Data, &ref) != nil {
@@ -57,7 +57,8 @@ func (r resource) one(name string) string {
 	return ref.ID
 }
 
-// attributes reads the attributes of a resource; those that are missing stay as they are.
+// attributes decodes the attributes of a resource into v. Missing attributes are unchanged
+// in v.
 func (r resource) attributes(v any) error {
 	if len(r.Attributes) == 0 {
 		return nil
@@ -68,7 +69,7 @@ func (r resource) attributes(v any) error {
 	return nil
 }
 
-// included is a resource that a document brings along, by its ID.
+// included returns a resource that is included in a document, by its ID.
 func included(all []resource, id string) (resource, bool) {
 	for _, r := range all {
 		if r.ID == id {
@@ -78,10 +79,10 @@ func included(all []resource, id string) (resource, bool) {
 	return resource{}, false
 }
 
-// A StatusError is an answer that is no success.
+// A StatusError is an unsuccessful response.
 type StatusError struct {
 	Status int
-	Title  string // what the service says in short
+	Title  string // the service's short description
 	Detail string
 }
 
@@ -95,23 +96,23 @@ func (e *StatusError) Error() string {
 	return s
 }
 
-// IsStatus reports whether an error is an answer with a status.
+// IsStatus reports whether an error is a response with a status.
 func IsStatus(err error, status int) bool {
 	var e *StatusError
 	return errors.As(err, &e) && e.Status == status
 }
 
-// call is one request of the API.
+// call is one request to the API.
 type call struct {
 	method string
 	path   string // below the base; segments are escaped
 	query  url.Values
-	body   any // becomes JSON; nil for none
-	// repeat says that a second request does what the first does.
+	body   any // encoded as JSON; nil for none
+	// repeat means that sending the request twice has the same effect as sending it once.
 	repeat bool
 }
 
-// at joins segments of a path.
+// at joins and escapes segments of a path.
 func at(parts ...string) string {
 	for i, p := range parts {
 		parts[i] = url.PathEscape(p)
@@ -159,7 +160,7 @@ func statusError(resp *rest.Response) *StatusError {
 	return e
 }
 
-// document asks for one document. out is where its data goes, nil for nowhere.
+// document requests one document. It returns its data and the included resources.
 func (c *Client) document(ctx context.Context, q call) (data resource, also []resource, err error) {
 	resp, err := c.send(ctx, q)
 	if err != nil || len(resp.Body) == 0 {
@@ -175,7 +176,7 @@ func (c *Client) document(ctx context.Context, q call) (data resource, also []re
 	return doc.Data, doc.Included, nil
 }
 
-// pages asks for a list, page after page.
+// pages requests all pages of a list.
 func (c *Client) pages(ctx context.Context, path string, query url.Values) ([]resource, error) {
 	var out []resource
 	if query == nil {
@@ -209,13 +210,13 @@ func (c *Client) pages(ctx context.Context, path string, query url.Values) ([]re
 	return out, nil
 }
 
-// blob sends a request to an address that the service gave.
+// blob sends a request to an address that the service returned.
 func (c *Client) blob(ctx context.Context, method, address string, body []byte) (*rest.Response, error) {
 	return c.transfer(ctx, address, rest.Request{Method: method, Body: body})
 }
 
-// transfer sends a request to an address that the service gave. The token goes along only
-// if it is the service itself that is asked.
+// transfer sends a request to an address that the service returned. It includes the token
+// only if the address is on the service's own host.
 func (c *Client) transfer(ctx context.Context, address string, r rest.Request) (*rest.Response, error) {
 	u, err := c.base.Parse(address)
 	if err != nil || u.Scheme != "https" && u.Scheme != c.base.Scheme || u.Host == "" {
@@ -239,7 +240,7 @@ func (c *Client) transfer(ctx context.Context, address string, r rest.Request) (
 	return resp, nil
 }
 
-// explain makes the error of a request that failed, with the argument to look at.
+// explain returns the error of a failed request, with the affected argument.
 func (c *Client) explain(err error) error {
 	if err == nil {
 		return nil
@@ -272,7 +273,7 @@ func (c *Client) explain(err error) error {
 	return out
 }
 
-// TokenVariable is the environment variable for the token of a host.
+// TokenVariable returns the environment variable for the token of a host.
 func TokenVariable(host string) string {
 	host, _, _ = strings.Cut(host, ":")
 	return "TF_TOKEN_" + strings.ReplaceAll(strings.ReplaceAll(host, "-", "__"), ".", "_")

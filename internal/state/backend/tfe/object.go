@@ -20,17 +20,17 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
-// An object is the state of one workspace. The service takes a new state only from who
-// holds the lock; a writer without one takes it for the moment.
+// An object is the state of one workspace. The service accepts a new state only from the
+// holder of the lock. A writer without the lock takes it for the write.
 type object struct {
 	b          *Backend
-	name       string // at the service
+	name       string // the workspace's name at the service
 	anyVersion bool   // -ignore-remote-version
 
 	mu          sync.Mutex
-	reason      string // of the lock of this process; "" without one
-	knowsReason bool   // the service tells the reason of a lock, so another one is another lock
-	broken      bool   // the last upload failed, so the lock stays
+	reason      string // the reason of this process's lock; "" without one
+	knowsReason bool   // the service returns the reason of a lock, so a different reason means a different lock
+	broken      bool   // the last upload failed, so the lock is kept
 }
 
 func decode(body []byte) (resource, error) {
@@ -58,7 +58,7 @@ func versionOf(r resource) (*version, error) {
 	return v, err
 }
 
-// current is the present version, nil if there is no state.
+// current returns the present version; nil if there is no state.
 func (o *object) current(ctx context.Context, w *Workspace) (*version, error) {
 	r, _, err := o.b.document(ctx, call{method: "GET", path: at("workspaces", w.ID, "current-state-version")})
 	if IsStatus(err, http.StatusNotFound) {
@@ -74,7 +74,7 @@ func (o *object) current(ctx context.Context, w *Workspace) (*version, error) {
 // Read implements backend.Object.
 func (o *object) Read(ctx context.Context) (backend.Payload, error) { return backend.Collect(ctx, o) }
 
-// Fetch implements backend.Streamed. A workspace that is not there has no state.
+// Fetch implements backend.Streamed. A missing workspace has no state.
 func (o *object) Fetch(ctx context.Context, take func(io.Reader) error) (string, error) {
 	w, err := o.b.find(ctx, o.name, false)
 	if err == errNoSuchWorkspace {
@@ -111,7 +111,7 @@ func (o *object) Fetch(ctx context.Context, take func(io.Reader) error) (string,
 	return v.ID, nil
 }
 
-// facts is what the service wants to know of a state beside its bytes.
+// facts are the properties of a state that the service requires besides its bytes.
 type facts struct {
 	serial    uint64
 	lineage   string
@@ -119,7 +119,7 @@ type facts struct {
 	encrypted bool
 }
 
-// factsOf reads the beginning of a text: what is large stands at its end.
+// factsOf reads only the beginning of a text, because the large parts are at its end.
 func factsOf(t *backend.Text) (f facts, err error) {
 	r := t.Open()
 	defer r.Close()
@@ -196,7 +196,7 @@ func (o *object) Send(ctx context.Context, t *backend.Text, prior backend.Prior,
 	if !prior.Unknown && (prior.Absent != (now == nil) || prior.Version != "" && prior.Version != have) {
 		return "", &backend.Error{Answer: "the workspace has another state version", Err: backend.ErrChanged}
 	}
-	// What is replaced is known by now, so a serial that goes back is meant.
+	// The replaced version is known, so a decreasing serial is intended.
 	id, err := o.upload(ctx, w, t, f, now != nil && (prior.Unknown || f.serial <= now.Serial))
 	if err == nil {
 		err = o.checkConflict(ctx, w, id, have)
@@ -216,10 +216,10 @@ func (o *object) Send(ctx context.Context, t *backend.Text, prior backend.Prior,
 	return id, o.b.explain(err)
 }
 
-// checkConflict is an error if the present version is neither the one that was written nor the
-// one before it, which it may be for as long as the service works on the new one: an upload
-// that took its time may come after that of somebody who took the lock away, and the service
-// does not refuse it.
+// checkConflict returns an error if the present version is neither the uploaded one nor the
+// one before it. The service may return the previous one while it processes the upload. A
+// slow upload may arrive after an upload of another process that took over the lock, and
+// the service does not refuse it.
 func (o *object) checkConflict(ctx context.Context, w *Workspace, id, before string) error {
 	now, err := o.current(ctx, w)
 	if err == nil && now != nil && now.ID != id && now.ID != before {
@@ -228,16 +228,16 @@ func (o *object) checkConflict(ctx context.Context, w *Workspace, id, before str
 	return err
 }
 
-// lost reports whether a workspace does not have the lock of this process any more.
+// lost reports whether this process no longer holds the lock of the workspace.
 func (o *object) lost(w *Workspace) bool {
 	return !w.Locked || o.knowsReason && w.LockedReason != o.reason
 }
 
-// upload makes a state version and sends its content.
+// upload creates a state version and sends its content.
 func (o *object) upload(ctx context.Context, w *Workspace, t *backend.Text, f facts, force bool) (string, error) {
 	sum := t.MD5()
 	attributes := map[string]any{"serial": f.serial, "lineage": f.lineage, "md5": hex.EncodeToString(sum[:]), "force": force}
-	if !f.encrypted { // outputs of encrypted states would be there in the clear
+	if !f.encrypted { // otherwise the outputs of an encrypted state would be stored unencrypted
 		outputs, err := json.Marshal(f.outputs)
 		if err != nil {
 			return "", err
@@ -252,7 +252,7 @@ func (o *object) upload(ctx context.Context, w *Workspace, t *backend.Text, f fa
 	}
 	make := call{method: "POST", path: at("workspaces", w.ID, "state-versions"), body: document{new}}
 	r, _, err := o.b.document(ctx, make)
-	if wants(err) { // a service that has no uploads
+	if wants(err) { // a service without uploads
 		var data []byte
 		if data, err = t.Bytes(); err != nil {
 			return "", err
@@ -274,7 +274,7 @@ func (o *object) upload(ctx context.Context, w *Workspace, t *backend.Text, f fa
 	return v.ID, err
 }
 
-// wants reports whether an answer asks for the state in the request itself.
+// wants reports whether the service requires the state in the request itself.
 func wants(err error) bool {
 	var e *StatusError
 	if !errors.As(err, &e) || e.Status != http.StatusBadRequest && e.Status != http.StatusUnprocessableEntity {
@@ -283,7 +283,7 @@ func wants(err error) bool {
 	return strings.Contains(strings.ToLower(e.Detail+e.Title), "state") && strings.Contains(strings.ToLower(e.Detail+e.Title), "missing") || strings.Contains(e.Detail, "param is missing")
 }
 
-// workspace reads the workspace, and creates it if it is missing.
+// workspace reads the workspace, and creates it if create is set and it is missing.
 func (o *object) workspace(ctx context.Context, create bool) (*Workspace, error) {
 	w, err := o.b.find(ctx, o.name, true)
 	if err == errNoSuchWorkspace && create {
@@ -292,8 +292,8 @@ func (o *object) workspace(ctx context.Context, create bool) (*Workspace, error)
 	return w, err
 }
 
-// check refuses a workspace of another version, unless its version means nothing since
-// everything runs here.
+// check returns an error for a workspace of another language version, unless the version
+// does not matter because all runs are local.
 func (o *object) check(w *Workspace, operation string) error {
 	if o.anyVersion || w.ExecutionMode == "local" || operation == "OperationTypePlan" || operation == "OperationTypeApply" || operation == "OperationTypeRefresh" || compatible(o.b.s.Version, w.TerraformVersion) {
 		return nil
@@ -339,7 +339,8 @@ func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) 
 	return o.b.lockID(o.name), nil
 }
 
-// lock asks once. A request whose answer was lost has locked if the reason is ours.
+// lock makes one attempt. If a response was lost and the reason of the lock is ours, the
+// attempt succeeded.
 func (o *object) lock(ctx context.Context, w *Workspace, text string) (knowsReason bool, err error) {
 	r, _, err := o.b.document(ctx, call{method: "POST", path: at("workspaces", w.ID, "actions", "lock"), body: map[string]any{"reason": text}})
 	if err == nil {
@@ -355,7 +356,7 @@ func (o *object) lock(ctx context.Context, w *Workspace, text string) (knowsReas
 	return false, err
 }
 
-// lockForWrite takes the lock for one write of somebody who wants none.
+// lockForWrite takes the lock for one write of a caller without a lock.
 func (o *object) lockForWrite(ctx context.Context, w *Workspace) (func(), error) {
 	text := reason(store.LockInfo{ID: store.NewID(), Who: o.b.s.Who, Operation: "write", Created: o.b.s.Now()})
 	for try := 0; ; try++ {
@@ -374,8 +375,8 @@ func (o *object) lockForWrite(ctx context.Context, w *Workspace) (func(), error)
 	}
 }
 
-// Unlock implements backend.Object. After an upload that failed the lock stays, so that
-// nobody goes on from the state before.
+// Unlock implements backend.Object. After a failed upload the lock is kept, so that no
+// other run continues with the previous state.
 func (o *object) Unlock(ctx context.Context, id string) error {
 	if id != o.b.lockID(o.name) {
 		return backend.WrongID(id, o.b.lockID(o.name))
@@ -403,7 +404,7 @@ func (o *object) Unlock(ctx context.Context, id string) error {
 	_, err = o.b.send(ctx, call{method: "POST", path: at("workspaces", w.ID, "actions", action)})
 	if err != nil {
 		if again, found := o.b.find(ctx, o.name, false); found == nil && !again.Locked && w.Locked {
-			err = nil // an answer was lost
+			err = nil // a response was lost
 		}
 	}
 	if IsStatus(err, http.StatusConflict) {

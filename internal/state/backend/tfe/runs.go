@@ -23,7 +23,7 @@ type Run struct {
 	Destroy    bool `json:"is-destroy"`
 	Refresh    bool `json:"refresh-only"` // it only refreshes
 	PlanOnly   bool `json:"plan-only"`
-	Queued     int  `json:"position-in-queue"` // how many runs of the organization come before it
+	Queued     int  `json:"position-in-queue"` // number of earlier runs of the organization
 	Actions    struct {
 		Cancelable      bool `json:"is-cancelable"`
 		Confirmable     bool `json:"is-confirmable"`
@@ -36,18 +36,18 @@ type Run struct {
 	PolicyIDs, StageIDs                  []string `json:"-"`
 }
 
-// Over reports whether nothing more comes of a run.
+// Over reports whether a run has ended.
 func (r *Run) Over() bool {
 	return slices.Contains([]string{"applied", "errored", "discarded", "canceled", "force_canceled", "planned_and_finished", "planned_and_saved", "policy_soft_failed"}, r.Status)
 }
 
-// Ahead is how many runs of a workspace have to end before a run of it can begin.
+// Ahead returns the number of runs of a workspace that must end before this run can begin.
 func (b *Backend) Ahead(ctx context.Context, w *Workspace, id string) (int, error) {
 	all, err := b.pages(ctx, at("workspaces", w.ID, "runs"), nil)
 	if err != nil {
 		return 0, b.explain(err)
 	}
-	n, before := 0, false // the newest stands first
+	n, before := 0, false // the newest run is first
 	for _, one := range all {
 		r, err := runOf(one)
 		if err != nil {
@@ -63,12 +63,12 @@ func (b *Backend) Ahead(ctx context.Context, w *Workspace, id string) (int, erro
 	return n, nil
 }
 
-// Waiting reports whether a run has not begun to plan.
+// Waiting reports whether a run has not started planning.
 func (r *Run) Waiting() bool {
 	return slices.Contains([]string{"pending", "fetching", "fetching_completed", "queuing", "plan_queued", "pre_plan_running", "pre_plan_completed", "pre_plan_awaiting_decision"}, r.Status)
 }
 
-// A RunRequest says what a run is to do.
+// A RunRequest describes a run to create.
 type RunRequest struct {
 	Message     string
 	Destroy     bool
@@ -76,7 +76,7 @@ type RunRequest struct {
 	Refresh     bool
 	AutoApply   bool
 	Save        bool
-	Generate    bool // configuration for imported objects that have none
+	Generate    bool // generate configuration for imported objects without one
 	Targets     []string
 	Replace     []string
 	Variables   []RunVariable
@@ -101,7 +101,7 @@ func runOf(r resource) (*Run, error) {
 	return out, nil
 }
 
-// many are the IDs of a relation to several resources.
+// many returns the IDs of a relation to several resources.
 func (r resource) many(name string) []string {
 	var refs []ref
 	if json.Unmarshal(r.Relationships[name].Data, &refs) != nil {
@@ -114,8 +114,8 @@ func (r resource) many(name string) []string {
 	return out
 }
 
-// Upload sends a configuration, a tar archive packed with gzip, and waits until the
-// service has taken it.
+// Upload sends a configuration, a gzipped tar archive, and waits until the service has
+// processed it.
 func (b *Backend) Upload(ctx context.Context, w *Workspace, archive []byte, speculative, provisional bool) (string, error) {
 	r, _, err := b.document(ctx, call{method: "POST", path: at("workspaces", w.ID, "configuration-versions"), body: document{sending{Type: "configuration-versions", Attributes: map[string]any{"auto-queue-runs": false, "speculative": speculative, "provisional": provisional}}}})
 	if err != nil {
@@ -155,12 +155,12 @@ func (b *Backend) Upload(ctx context.Context, w *Workspace, archive []byte, spec
 	return "", &backend.Error{Answer: b.Host + ": the service did not take the configuration in time", Advice: "Try again later."}
 }
 
-// Pause waits before something is asked for again: longer each time.
+// Pause waits before the nth repetition of a request, longer each time.
 func (b *Backend) Pause(ctx context.Context, n int) error {
 	return b.s.Sleep(ctx, min(100*time.Millisecond<<min(n, 10), 3*time.Second))
 }
 
-// CreateRun begins a run.
+// CreateRun creates a run.
 func (b *Backend) CreateRun(ctx context.Context, q RunRequest) (*Run, error) {
 	attributes := map[string]any{"refresh": q.Refresh, "auto-apply": q.AutoApply}
 	for name, on := range map[string]bool{"is-destroy": q.Destroy, "refresh-only": q.RefreshOnly, "save-plan": q.Save, "allow-config-generation": q.Generate} {
@@ -200,7 +200,7 @@ func (b *Backend) Run(ctx context.Context, id string) (*Run, error) {
 	return out, b.explain(err)
 }
 
-// Act confirms, discards or cancels a run: apply, discard, cancel, force-cancel.
+// Act performs an action on a run: apply, discard, cancel or force-cancel.
 func (b *Backend) Act(ctx context.Context, id, action string) error {
 	_, err := b.send(ctx, call{method: "POST", path: at("runs", id, "actions", action), body: map[string]any{}})
 	return b.explain(err)
@@ -212,12 +212,12 @@ type Phase struct {
 	Log    string `json:"log-read-url"`
 }
 
-// Over reports whether nothing is added to the log any more.
+// Over reports whether the log is complete.
 func (p *Phase) Over() bool {
 	return slices.Contains([]string{"finished", "errored", "canceled", "unreachable"}, p.Status)
 }
 
-// Plan reads the plan of a run, Apply its apply.
+// Plan reads the plan of a run.
 func (b *Backend) Plan(ctx context.Context, id string) (*Phase, error) {
 	return b.phase(ctx, "plans", id)
 }
@@ -236,13 +236,13 @@ func (b *Backend) phase(ctx context.Context, kind, id string) (*Phase, error) {
 	return p, b.explain(r.attributes(p))
 }
 
-// The marks at the beginning and the end of a log.
+// The bytes that mark the beginning and the end of a log.
 const (
 	logBegins = "\x02"
 	logEnds   = "\x03"
 )
 
-// Log reads a piece of a log from an offset. end says that it is complete.
+// Log reads a part of a log from an offset. end reports whether the log is complete.
 func (b *Backend) Log(ctx context.Context, p *Phase, offset int) (text []byte, next int, end bool, err error) {
 	u, err := url.Parse(p.Log)
 	if err != nil || p.Log == "" {
@@ -268,8 +268,8 @@ func (b *Backend) Log(ctx context.Context, p *Phase, offset int) (text []byte, n
 	return text, next, end, nil
 }
 
-// PlanJSON is the plan for programs, redacted where that is all that may be read; nil if
-// there is none.
+// PlanJSON returns the plan in JSON. If the user may read only the redacted one, it returns
+// that. It returns nil if there is none.
 func (b *Backend) PlanJSON(ctx context.Context, id string) ([]byte, error) {
 	var last error
 	for _, form := range []string{"json-output", "json-output-redacted"} {
@@ -285,8 +285,8 @@ func (b *Backend) PlanJSON(ctx context.Context, id string) ([]byte, error) {
 	return nil, b.explain(last)
 }
 
-// Redacted is the plan without sensitive values, with the schemas of its providers; nil if
-// the service has none.
+// Redacted returns the plan without sensitive values, with the schemas of its providers. It
+// returns nil if the service has none.
 func (b *Backend) Redacted(ctx context.Context, id string) ([]byte, error) {
 	resp, err := b.send(ctx, call{method: "GET", path: at("plans", id, "json-output-redacted")})
 	if err != nil || len(resp.Body) == 0 {
@@ -295,7 +295,7 @@ func (b *Backend) Redacted(ctx context.Context, id string) ([]byte, error) {
 	return resp.Body, nil
 }
 
-// A CostEstimate is what a plan costs each month.
+// A CostEstimate is an estimate of the monthly cost of a plan.
 type CostEstimate struct {
 	Status    string
 	Prior     string `json:"prior-monthly-cost"`
@@ -306,7 +306,7 @@ type CostEstimate struct {
 	Error     string `json:"error-message"`
 }
 
-// CostEstimate reads an estimate.
+// CostEstimate reads a cost estimate.
 func (b *Backend) CostEstimate(ctx context.Context, id string) (*CostEstimate, error) {
 	r, _, err := b.document(ctx, call{method: "GET", path: at("cost-estimates", id)})
 	if err != nil {
@@ -316,7 +316,7 @@ func (b *Backend) CostEstimate(ctx context.Context, id string) (*CostEstimate, e
 	return c, b.explain(r.attributes(c))
 }
 
-// A PolicyCheck is a check of a plan against policies.
+// A PolicyCheck is the result of checking a plan against policies.
 type PolicyCheck struct {
 	ID      string
 	Status  string
@@ -327,7 +327,7 @@ type PolicyCheck struct {
 	Permissions map[string]bool
 }
 
-// PolicyCheck reads a check.
+// PolicyCheck reads a policy check.
 func (b *Backend) PolicyCheck(ctx context.Context, id string) (*PolicyCheck, error) {
 	r, _, err := b.document(ctx, call{method: "GET", path: at("policy-checks", id)})
 	if err != nil {
@@ -339,7 +339,7 @@ func (b *Backend) PolicyCheck(ctx context.Context, id string) (*PolicyCheck, err
 	return p, b.explain(err)
 }
 
-// PolicyOutput is what a check says.
+// PolicyOutput returns the output of a policy check.
 func (b *Backend) PolicyOutput(ctx context.Context, id string) ([]byte, error) {
 	resp, err := b.send(ctx, call{method: "GET", path: at("policy-checks", id, "output")})
 	if err != nil {
@@ -348,7 +348,7 @@ func (b *Backend) PolicyOutput(ctx context.Context, id string) ([]byte, error) {
 	return resp.Body, nil
 }
 
-// OverridePolicy lets a run go on though a check has failed.
+// OverridePolicy continues a run in spite of a failed policy check.
 func (b *Backend) OverridePolicy(ctx context.Context, id string) error {
 	_, err := b.send(ctx, call{method: "POST", path: at("policy-checks", id, "actions", "override"), body: map[string]any{}})
 	return b.explain(err)
@@ -397,17 +397,17 @@ func (b *Backend) Stage(ctx context.Context, id string) (*Stage, error) {
 	return s, nil
 }
 
-// OverrideStage lets a run go on though a task has failed.
+// OverrideStage continues a run in spite of a failed task.
 func (b *Backend) OverrideStage(ctx context.Context, id string) error {
 	_, err := b.send(ctx, call{method: "POST", path: at("task-stages", id, "actions", "override"), body: map[string]any{}})
 	return b.explain(err)
 }
 
-// Warnings are what the service has to say of a run before it begins.
+// Warnings returns the service's warnings about a run before it begins.
 func (b *Backend) Warnings(ctx context.Context, id string) ([]string, error) {
 	r, err := b.send(ctx, call{method: "GET", path: at("runs", id, "run-events")})
 	if IsStatus(err, http.StatusNotFound) {
-		return nil, nil // a service that has no events
+		return nil, nil // a service without events
 	}
 	if err != nil {
 		return nil, b.explain(err)
@@ -426,10 +426,10 @@ func (b *Backend) Warnings(ctx context.Context, id string) ([]string, error) {
 	return out, nil
 }
 
-// Address is where people look at a run.
+// Address returns the URL of a run's page.
 func (b *Backend) Address(w *Workspace, run string) string {
 	return fmt.Sprintf("https://%s/app/%s/%s/runs/%s", b.Host, b.Organization, w.Name, run)
 }
 
-// IsCloud reports whether a cloud block is configured, which can save plans.
+// IsCloud reports whether a cloud block is configured, which supports saved plans.
 func (b *Backend) IsCloud() bool { return b.kind == cloudName }

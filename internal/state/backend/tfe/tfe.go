@@ -1,9 +1,8 @@
-// Package tfe is the backend "remote" and the cloud block: state, locks and workspaces
-// behind version 2 of the TFE API, and the runs that the service carries out.
+// Package tfe is the backend "remote" and the cloud block: state, locks and workspaces in
+// version 2 of the TFE API, and runs on the service.
 //
-// Main types: Backend, an opened configuration, and Client, which speaks with the API.
-// The one rule: the token goes to the host that it is for and nowhere else, and in no
-// message.
+// Main types: Backend, an opened configuration, and Client, which sends requests to the
+// API. The one rule: the token is only sent to its own host, and no message contains it.
 package tfe
 
 import (
@@ -29,7 +28,7 @@ const (
 	cloudName  = "cloud"
 )
 
-// Remote is the backend "remote".
+// Remote returns the backend "remote".
 func Remote() backend.Kind {
 	return backend.Kind{
 		Name:    remoteName,
@@ -49,7 +48,7 @@ func Remote() backend.Kind {
 	}
 }
 
-// Cloud is the cloud block.
+// Cloud returns the cloud block.
 func Cloud() backend.Kind {
 	return backend.Kind{
 		Name:    cloudName,
@@ -78,7 +77,7 @@ type Backend struct {
 	tags         []string
 	project      string
 
-	forced     bool // TF_FORCE_LOCAL_BACKEND
+	forced     bool // TF_FORCE_LOCAL_BACKEND is set
 	operations bool // the organization runs plans and applies
 }
 
@@ -152,7 +151,7 @@ func open(ctx context.Context, kind string, cfg cty.Value, s backend.Services) (
 	return b, b.begin(ctx)
 }
 
-// begin looks whether the organization is there and what it can do.
+// begin checks that the organization exists, and what it supports.
 func (b *Backend) begin(ctx context.Context) error {
 	resp, err := b.send(ctx, call{method: "GET", path: at("organizations", b.Organization, "entitlement-set")})
 	if IsStatus(err, http.StatusNotFound) {
@@ -186,10 +185,10 @@ func atLeast(version string, major, minor int) bool {
 	return m > major || m == major && n >= minor
 }
 
-// errNoDefault says that there is no default workspace in a configuration.
+// errNoDefault is the error that a configuration has no default workspace.
 var errNoDefault = &backend.Error{Code: diag.CodeCloudWorkspace, Summary: "Default workspace not supported", Answer: "this configuration has workspaces with names of their own and no default one", Advice: "Select one with \"workspace select\", or create one with \"workspace new\"."}
 
-// remote is the name that a workspace has at the service.
+// remote returns the name of a workspace at the service.
 func (b *Backend) remote(workspace string) (string, error) {
 	if workspace == "" {
 		workspace = store.Default
@@ -201,7 +200,7 @@ func (b *Backend) remote(workspace string) (string, error) {
 		}
 		return b.name, nil
 	case b.name != "":
-		if workspace != b.name && workspace != store.Default { // nothing else can be meant
+		if workspace != b.name && workspace != store.Default { // there is no other workspace
 			return "", backend.ErrNoWorkspaces
 		}
 		return b.name, nil
@@ -220,10 +219,10 @@ func (b *Backend) Store(workspace string, o backend.StoreOptions) (store.Store, 
 	return backend.NewStore(&object{b: b, name: name, anyVersion: o.IgnoreVersion}, b.Host+"/"+b.Organization+"/"+name, o, b.s), nil
 }
 
-// describe is where the workspaces are.
+// describe returns the location of the workspaces, for messages.
 func (b *Backend) describe() string { return b.Host + "/" + b.Organization }
 
-// errNoSuchWorkspace says that the service has no workspace of a name.
+// errNoSuchWorkspace is the error that the service has no workspace of a name.
 var errNoSuchWorkspace = errors.New("there is no such workspace")
 
 // Check implements backend.Checker.
@@ -238,17 +237,17 @@ func (b *Backend) Check(ctx context.Context, workspace string, report func(backe
 	report(backend.Finding{What: "credentials", OK: true, Detail: who}) // the state was read with it
 	b.checkPermissions(ctx, workspace, report)
 	report(backend.Finding{What: "conditional writes", OK: true, Detail: "the service takes states from who holds the lock alone, and none with a serial that it has"})
-	backend.CheckVersioning(true, report) // that is what the service is made for
+	backend.CheckVersioning(true, report) // the service always keeps versions
 	report(backend.Finding{What: "encryption at rest", OK: true, Detail: "as the service does it; an encryption block seals the state"})
 	backend.CheckClock(b.http, report)
 }
 
-// checkPermissions looks at what the token may do with a workspace.
+// checkPermissions checks the permissions that the token has on a workspace.
 func (b *Backend) checkPermissions(ctx context.Context, workspace string, report func(backend.Finding)) {
 	f := backend.Finding{What: "permissions", OK: true, Detail: "those that states and locks need"}
 	name, err := b.remote(workspace)
 	if err != nil {
-		return // reading has said so
+		return // reading the state has reported it
 	}
 	w, err := b.find(ctx, name, false)
 	switch {

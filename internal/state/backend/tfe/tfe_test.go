@@ -24,7 +24,7 @@ import (
 
 var ctx = context.Background()
 
-// services are those of a test with the service's certificate and discovery.
+// services returns services with the stand-in's certificate and discovery.
 func services(t testing.TB, s *servers.TFEServer) backend.Services {
 	out := backendtest.Services(t)
 	out.Transport = s.Transport(t)
@@ -67,7 +67,7 @@ func TestRemoteByName(t *testing.T) {
 	})
 }
 
-// The suite wants a default workspace; here one stands for it that has another name.
+// The test suite requires a default workspace. Here it is a workspace of another name.
 func TestWithWorkspaces(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind       backend.Kind
@@ -92,7 +92,7 @@ func TestWithWorkspaces(t *testing.T) {
 	}
 }
 
-// renamed is a kind whose workspace "main" goes by "default".
+// renamed returns a kind whose workspace "main" is named "default".
 func renamed(k backend.Kind) backend.Kind {
 	open := k.Open
 	k.Open = func(ctx context.Context, cfg cty.Value, s backend.Services) (backend.Backend, error) {
@@ -152,8 +152,8 @@ func mustOpen(t *testing.T, k backend.Kind, p backendtest.Place) *Backend {
 	return b
 }
 
-// Tokens, hosts and names come from the arguments, the environment and what was logged
-// in, in this order.
+// Tokens, hosts and names come from the arguments, the environment and the login, in this
+// order of precedence.
 func TestEnvironment(t *testing.T) {
 	s := servers.TFE(t)
 	s.Add(servers.TFEWorkspace{Name: "app"})
@@ -178,7 +178,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// What cannot work is an error that names the argument.
+// An invalid configuration is an error that names the argument.
 func TestBadConfiguration(t *testing.T) {
 	s := servers.TFE(t)
 	tags := cty.SetVal([]cty.Value{cty.StringVal("a")})
@@ -218,7 +218,7 @@ func TestBadConfiguration(t *testing.T) {
 	}
 }
 
-// A certificate that no known authority has signed is reported as such.
+// A certificate of an unknown authority is reported as such.
 func TestUntrusted(t *testing.T) {
 	s := servers.TFE(t)
 	p := place(t, s, text("name", "a"))
@@ -230,7 +230,7 @@ func TestUntrusted(t *testing.T) {
 	}
 }
 
-// A workspace is made in the project, with the tags and the version.
+// A workspace is created in the project, with the tags and the version.
 func TestCreate(t *testing.T) {
 	s := servers.TFE(t)
 	p := place(t, s, map[string]cty.Value{"tags": cty.SetVal([]cty.Value{cty.StringVal("b"), cty.StringVal("a")}), "project": cty.StringVal("P")})
@@ -253,7 +253,7 @@ func TestCreate(t *testing.T) {
 	if err := b.Create(ctx, "not.valid"); err == nil || !strings.Contains(err.Error(), "letters") {
 		t.Errorf("%v", err)
 	}
-	for range 105 { // more than a page
+	for range 105 { // more than one page
 		s.Add(servers.TFEWorkspace{Name: "w-" + store.NewID(), Project: "P", Tags: []string{"a", "b"}})
 	}
 	if names, err := b.List(ctx); err != nil || len(names) != 106 {
@@ -261,7 +261,7 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// States are kept with their outputs, and encrypted ones without.
+// States are stored with their outputs, and encrypted ones without.
 func TestOutputs(t *testing.T) {
 	s := servers.TFE(t)
 	b := mustOpen(t, Remote(), place(t, s, text("name", "app")))
@@ -285,7 +285,7 @@ func TestOutputs(t *testing.T) {
 	}
 }
 
-// A service without uploads gets the state in the request.
+// A service without uploads receives the state in the request.
 func TestWithoutUploads(t *testing.T) {
 	s := servers.TFE(t)
 	s.Before = func(w http.ResponseWriter, r *http.Request) bool {
@@ -306,7 +306,7 @@ func TestWithoutUploads(t *testing.T) {
 	}
 }
 
-// After an upload that failed the workspace stays locked.
+// After a failed upload the workspace remains locked.
 func TestFailedUpload(t *testing.T) {
 	s := servers.TFE(t)
 	s.Before = func(w http.ResponseWriter, r *http.Request) bool {
@@ -335,8 +335,8 @@ func TestFailedUpload(t *testing.T) {
 	}
 }
 
-// An upload that comes after that of somebody else, who has taken the lock away, is not taken
-// for written though the service takes it.
+// An upload that arrives after that of a process that took over the lock does not count as
+// written, though the service accepts it.
 func TestOvertaken(t *testing.T) {
 	s := servers.TFE(t)
 	var authorized string
@@ -356,7 +356,7 @@ func TestOvertaken(t *testing.T) {
 			authorized = a
 		}
 		if r.Method == "PUT" {
-			if uploads++; uploads == 1 { // it takes its time
+			if uploads++; uploads == 1 { // a slow upload
 				const theirs = `{"version":4,"serial":1,"lineage":"other"}`
 				made := ask("POST", "/api/v2/workspaces/"+s.Workspace("app").ID+"/state-versions", fmt.Sprintf(`{"data":{"type":"state-versions","attributes":{"serial":1,"lineage":"other","md5":"%x"}}}`, md5.Sum([]byte(theirs))))
 				ask("PUT", "/blob/state/"+regexp.MustCompile(`sv-[0-9]+`).FindString(made), theirs)
@@ -389,7 +389,7 @@ func mustStore(t *testing.T, b *Backend) store.Store {
 	return st
 }
 
-// The version of a workspace counts where its runs will use the state.
+// The version of a workspace matters only if its runs use the state.
 func TestVersions(t *testing.T) {
 	for _, c := range []struct {
 		ours, theirs string
@@ -430,7 +430,7 @@ func TestBesideRemote(t *testing.T) {
 	s := servers.TFE(t)
 	s.Organization("acme", false)
 	p := place(t, s, text("name", "app"))
-	p.Anonymous = true // OpenTofu does not say who holds its lock
+	p.Anonymous = true // OpenTofu does not store the holder of its lock
 	backendtest.Beside(t, Remote(), p, `
     hostname     = "`+s.Host+`"
     organization = "acme"
@@ -440,7 +440,7 @@ func TestBesideRemote(t *testing.T) {
     }`, "SSL_CERT_FILE="+s.CA)
 }
 
-// A plan of the service's own variables leaves out what it does not give away.
+// A plan with the service's variables omits those whose values the service does not return.
 func TestInputVariables(t *testing.T) {
 	s := servers.TFE(t)
 	s.Add(servers.TFEWorkspace{Name: "app", Vars: []servers.TFEVar{

@@ -11,8 +11,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// InputVariables implements backend.VariableSource. Sensitive ones are left out: the
-// service does not give their values away.
+// InputVariables implements backend.VariableSource. It omits sensitive variables, because
+// the service does not return their values.
 func (b *Backend) InputVariables(ctx context.Context, workspace string) (map[string]cty.Value, error) {
 	name, err := b.remote(workspace)
 	if err != nil {

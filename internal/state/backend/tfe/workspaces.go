@@ -15,14 +15,14 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
-// A Workspace is a workspace as the service has it.
+// A Workspace is a workspace of the service.
 type Workspace struct {
 	ID   string
 	Name string
 
 	Locked       bool
 	LockedReason string `json:"locked-reason"`
-	lockedBy     string // the user, "" where that is not known
+	lockedBy     string // the user; "" if unknown
 
 	ExecutionMode    string `json:"execution-mode"`
 	TerraformVersion string `json:"terraform-version"`
@@ -36,7 +36,8 @@ type Workspace struct {
 	ProjectID   string
 }
 
-// May reports whether the token has a permission, as far as the service tells.
+// May reports whether the token has a permission, according to the service. Permissions
+// that the service does not report count as granted.
 func (w *Workspace) May(permission string) bool {
 	ok, known := w.Permissions[permission]
 	return ok || !known
@@ -63,8 +64,8 @@ func workspaceOf(r resource, also []resource) (*Workspace, error) {
 	return w, nil
 }
 
-// find reads a workspace by the name that the service knows it by. One that is not
-// there is errNoSuchWorkspace.
+// find reads a workspace by its name at the service. If there is none, the error is
+// errNoSuchWorkspace.
 func (b *Backend) find(ctx context.Context, name string, holder bool) (*Workspace, error) {
 	q := call{method: "GET", path: at("organizations", b.Organization, "workspaces", name)}
 	if holder {
@@ -94,7 +95,7 @@ func (b *Backend) Workspace(ctx context.Context, workspace string) (*Workspace, 
 	return w, err
 }
 
-// Remotely reports whether the service carries out plans and applies of a workspace.
+// Remotely reports whether the service executes the plans and applies of a workspace.
 func (b *Backend) Remotely(w *Workspace) bool {
 	return !b.forced && b.operations && w.ExecutionMode != "local"
 }
@@ -138,7 +139,7 @@ func (b *Backend) List(ctx context.Context) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
-// projectID is the ID of the project that is configured, "" if there is no such one.
+// projectID returns the ID of the configured project; "" if there is none of that name.
 func (b *Backend) projectID(ctx context.Context) (string, error) {
 	all, err := b.pages(ctx, at("organizations", b.Organization, "projects"), url.Values{"filter[names]": {b.project}})
 	if err != nil {
@@ -174,7 +175,7 @@ func (b *Backend) Sole() string {
 	return b.name
 }
 
-// Initialize creates the workspace that the configuration names, if it is missing.
+// Initialize creates the workspace in the configuration if it is missing.
 func (b *Backend) Initialize(ctx context.Context) error {
 	if b.name == "" {
 		return nil
@@ -187,7 +188,7 @@ func (b *Backend) Initialize(ctx context.Context) error {
 	return err
 }
 
-// A document is what is sent.
+// A document is the body of a request.
 type document struct {
 	Data any `json:"data"`
 }
@@ -208,8 +209,8 @@ type ref struct {
 	Type string `json:"type"`
 }
 
-// create makes a workspace with the tags, in the project and with the version of this
-// configuration. One that was made meanwhile by somebody else is as good.
+// create creates a workspace with the tags, in the project and with the version of this
+// configuration. If another process has created it meanwhile, it returns that workspace.
 func (b *Backend) create(ctx context.Context, name string) (*Workspace, error) {
 	new := sending{Type: "workspaces", Attributes: map[string]any{"name": name}}
 	if b.project != "" {
@@ -240,7 +241,7 @@ func (b *Backend) create(ctx context.Context, name string) (*Workspace, error) {
 	if err != nil {
 		return nil, b.explain(err)
 	}
-	// A service that does not know our version keeps its own choice.
+	// A service that does not support our version keeps its own choice.
 	patch := document{sending{Type: "workspaces", Attributes: map[string]any{"terraform-version": b.s.Version}}}
 	if _, _, err := b.document(ctx, call{method: "PATCH", path: at("workspaces", w.ID), body: patch, repeat: true}); err == nil {
 		w.TerraformVersion = b.s.Version
@@ -269,8 +270,8 @@ func (b *Backend) createProject(ctx context.Context) (string, error) {
 	return r.ID, nil
 }
 
-// Delete implements backend.Backend. What the service holds back from deleting safely
-// is deleted all the same: the command has asked.
+// Delete implements backend.Backend. If the service refuses to delete the workspace safely,
+// it is deleted unconditionally, because the user requested that.
 func (b *Backend) Delete(ctx context.Context, workspace string) error {
 	name, err := b.remote(workspace)
 	if err != nil {
@@ -293,7 +294,7 @@ func (b *Backend) Delete(ctx context.Context, workspace string) error {
 	return b.explain(err)
 }
 
-// reason is the text of a lock at the service; fromReason reads it back.
+// reason returns the text of a lock at the service; fromReason parses it.
 func reason(i store.LockInfo) string {
 	return fmt.Sprintf("Locked by %s: %s, %s, %s", i.Who, i.Operation, i.Created.UTC().Format(time.RFC3339Nano), i.ID)
 }
@@ -309,8 +310,8 @@ func fromReason(text string) (store.LockInfo, bool) {
 	return store.LockInfo{Who: who, Operation: parts[0], Created: at}, err == nil
 }
 
-// holder is who holds the lock of a workspace, as far as that is known. The ID is what
-// force-unlock takes.
+// holder returns the holder of a workspace's lock, as far as it is known. force-unlock
+// accepts the ID.
 func (w *Workspace) holder(b *Backend) *store.LockInfo {
 	i, ours := fromReason(w.LockedReason)
 	if !ours {
@@ -325,8 +326,9 @@ func (w *Workspace) holder(b *Backend) *store.LockInfo {
 
 func (b *Backend) lockID(name string) string { return b.Organization + "/" + name }
 
-// compatible reports whether states of this version may be written to a workspace of
-// another: from 1.3 on those of one minor version, before that all up to 1.2.
+// compatible reports whether states of our version may be written to a workspace of another
+// version. From 1.3 on the minor versions must be equal; before that, all versions up to
+// 1.2 are compatible.
 func compatible(ours, theirs string) bool {
 	if theirs == "latest" || theirs == "" || ours == theirs {
 		return true
@@ -342,8 +344,8 @@ func compatible(ours, theirs string) bool {
 	return old(a) && old(b)
 }
 
-// numbers are the major and minor number of a version, or of a constraint that fixes
-// them; nil if it does not.
+// numbers returns the major and minor number of a version, or of a constraint that allows
+// only one; nil for other constraints.
 func numbers(version string) []int {
 	version = strings.TrimLeft(version, "~>= v")
 	parts := strings.SplitN(version, ".", 3)

@@ -249,7 +249,7 @@ func TestBrokenStateIsNoMissingState(t *testing.T) {
 		t.Errorf("%v %+v", s, ds)
 	}
 	if s, ds := ReadFile(context.Background(), dir); s != nil || !ds.HasErrors() {
-		t.Error("a folder was read")
+		t.Error("a directory was read")
 	}
 }
 

@@ -50,7 +50,7 @@ func (s *Store) Lock(ctx context.Context, info store.LockInfo, timeout time.Dura
 		case errors.As(err, &shared):
 			return nil, diag.Errorf(diag.CodeEstateSharedState, nil, "Two units with one state", "%s", shared.Error())
 		case !errors.Is(err, errBusy):
-			return nil, s.located(diag.Errorf(diag.CodeBackendLockFailed, nil, "Error acquiring the state lock", "The state file %s cannot be locked: %s. It must be possible to create and change files in its folder.", s.shown, reason(err)))
+			return nil, s.located(diag.Errorf(diag.CodeBackendLockFailed, nil, "Error acquiring the state lock", "The state file %s cannot be locked: %s. It must be possible to create and change files in its directory.", s.shown, reason(err)))
 		}
 		if timeout > 0 && !said {
 			said = true
@@ -177,7 +177,7 @@ func (s *Store) unitName() string { return unitName(s.o.Unit) }
 
 func unitName(unit string) string {
 	if unit == "" {
-		return "(the folder without a unit file)"
+		return "(the directory without a unit file)"
 	}
 	return unit
 }

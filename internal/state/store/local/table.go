@@ -97,7 +97,7 @@ func (t *table) open(path string, do func(*os.File) error) (isHeld bool, err err
 		return false, err
 	}
 	if info.IsDir() {
-		return false, errors.New("it is a folder")
+		return false, errors.New("it is a directory")
 	}
 	f, err := readfile.Open(path)
 	if err != nil {

@@ -33,7 +33,7 @@ func (w *Workspaces) List(context.Context) ([]string, diag.List) {
 	names := []string{store.Default}
 	entries, err := os.ReadDir(w.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return names, diag.Errorf(diag.CodeBackendReadFailed, nil, "Failed to list workspaces", "The folder %s cannot be read: %s.", w.dir, reason(err))
+		return names, diag.Errorf(diag.CodeBackendReadFailed, nil, "Failed to list workspaces", "The directory %s cannot be read: %s.", w.dir, reason(err))
 	}
 	for _, e := range entries {
 		if e.IsDir() && e.Name() != store.Default {

@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// Keys of the services that speak the protocols of AWS.
+// Keys for services with the protocols of AWS.
 const (
-	AccessKey = "S3RVER" // one of the services takes only its own
+	AccessKey = "S3RVER" // one of the services accepts only its own key
 	SecretKey = "S3RVER"
 )
 
-// Versity starts a gateway to a folder that speaks S3 with conditional writes, and
-// returns its address. make makes a bucket in it.
+// Versity starts an S3 gateway to a directory, with conditional writes, and returns its
+// address. bucket creates a bucket.
 func Versity(t testing.TB) (url string, bucket func(name string)) {
 	path := program(t, "versitygw", "go install github.com/versity/versitygw/cmd/versitygw@v1.8.0")
 	dir := folder(t, nil)
@@ -34,7 +34,7 @@ func Versity(t testing.TB) (url string, bucket func(name string)) {
 	}
 }
 
-// S3rver starts a service that speaks S3 and ignores the conditions of writes.
+// S3rver starts an S3 service that ignores the conditions of writes.
 func S3rver(t testing.TB) (url string, bucket func(name string)) {
 	path := program(t, "s3rver", "npm install s3rver")
 	dir := folder(t, nil)
@@ -43,7 +43,7 @@ func S3rver(t testing.TB) (url string, bucket func(name string)) {
 	return "http://" + local(port), func(string) {}
 }
 
-// DynamoDB starts a service that speaks the protocol of DynamoDB, in memory.
+// DynamoDB starts a DynamoDB service, in memory.
 func DynamoDB(t testing.TB) string {
 	path := program(t, "dynalite", "npm install dynalite")
 	port := freePort(t)

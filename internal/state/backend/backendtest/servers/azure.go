@@ -16,22 +16,21 @@ import (
 	"testing"
 )
 
-// An AzureCloud is a stand-in for what Azure has besides blobs: the login and a vault
-// with one RSA key and one symmetric one. Both are reached by their public names through
-// a tunnel.
+// An AzureCloud is a stand-in for the login of Azure and for a vault with one RSA key and
+// one symmetric key. Both are reached by their public names through a tunnel.
 // https://learn.microsoft.com/rest/api/keyvault/keys/
 type AzureCloud struct {
 	*Tunnel
 	Tenant, Client, Secret string
 	Vault                  string // its address
-	// Token is what the login gives to who shows the secret, or an assertion that is in
+	// Token is the token that the login returns to clients with the secret, or with one of
 	// Assertions.
 	Token      string
 	Assertions []string
-	Lifetime   int // of tokens, in seconds; 0 is an hour
+	Lifetime   int // of tokens, in seconds; 0 means an hour
 
 	mu     sync.Mutex
-	keys   []azureKey // the versions, the current one last
+	keys   []azureKey // the versions; the last one is current
 	denied bool
 	log    []string
 	more   http.Handler
@@ -42,7 +41,7 @@ type azureKey struct {
 	symmetric []byte
 }
 
-// NewAzureCloud starts the stand-in. more answers what is asked of other hosts; nil for
+// NewAzureCloud starts the stand-in. more handles requests to the other hosts; nil means
 // none.
 func NewAzureCloud(t testing.TB, more http.Handler, hosts ...string) *AzureCloud {
 	t.Helper()
@@ -55,7 +54,7 @@ func NewAzureCloud(t testing.TB, more http.Handler, hosts ...string) *AzureCloud
 	return s
 }
 
-// Rotate gives the key of the vault another version, which is the current one then.
+// Rotate adds a version to the vault's key, which becomes the current one.
 func (s *AzureCloud) Rotate(t testing.TB) {
 	t.Helper()
 	k, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -69,14 +68,14 @@ func (s *AzureCloud) Rotate(t testing.TB) {
 	s.keys = append(s.keys, azureKey{k, symmetric})
 }
 
-// Deny takes the permission to use the keys away.
+// Deny removes the permission to use the keys.
 func (s *AzureCloud) Deny() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.denied = true
 }
 
-// Log is what was asked, a line for each request.
+// Log returns the requests, one per line.
 func (s *AzureCloud) Log() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +85,7 @@ func (s *AzureCloud) Log() []string {
 func azureAnswer(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // who asked has gone
+	_ = json.NewEncoder(w).Encode(v) // an error means that the client has disconnected
 }
 
 func azureFail(w http.ResponseWriter, status int, code, message string) {
@@ -107,7 +106,7 @@ func (s *AzureCloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// login answers as an authority does.
+// login handles requests like a token authority.
 func (s *AzureCloud) login(w http.ResponseWriter, r *http.Request) {
 	here := "https://login.microsoftonline.com/" + s.Tenant
 	switch r.URL.Path {
@@ -133,7 +132,7 @@ func (s *AzureCloud) login(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// proves reports whether a request for a token shows who sends it.
+// proves reports whether a token request authenticates its sender.
 func (s *AzureCloud) proves(r *http.Request) bool {
 	if r.PostForm.Get("client_id") != s.Client {
 		return false
@@ -167,7 +166,8 @@ type vaultBody struct {
 	AAD   vaultBytes `json:"aad,omitempty"`
 }
 
-// vault answers as a key vault does: a request without a token is answered with where to get one.
+// vault handles requests like a key vault. A request without a token gets the address of
+// the authority.
 func (s *AzureCloud) vault(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Authorization") != "Bearer "+s.Token {
 		w.Header().Set("WWW-Authenticate", `Bearer authorization="https://login.microsoftonline.com/`+s.Tenant+`", resource="https://vault.azure.net"`)

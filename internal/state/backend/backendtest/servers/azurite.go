@@ -11,15 +11,15 @@ import (
 	"testing"
 )
 
-// An AzureServer is the emulator of Azure Storage, or the stand-in for it, with one account, which is reached by
-// its public name through a tunnel.
+// An AzureServer is the emulator of Azure Storage, or its stand-in, with one account. It is
+// reached by its public name through a tunnel.
 type AzureServer struct {
 	*Tunnel
 	Account, Key, Suffix string
 	Stand                *BlobServer // nil for the emulator
 }
 
-// Blobs starts the stand-in for the emulator, with containers.
+// Blobs starts the stand-in with containers.
 func Blobs(t testing.TB, containers ...string) *AzureServer {
 	b := NewBlobs(containers...)
 	s := &AzureServer{Account: b.Account, Key: b.Key, Suffix: "core.windows.net", Stand: b}
@@ -37,7 +37,7 @@ func Azure(t testing.TB) *AzureServer {
 	target := &url.URL{Scheme: "http", Host: local(port)}
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(target)
-		r.Out.Host = r.In.Host // the account is the first part of it
+		r.Out.Host = r.In.Host // its first part is the account
 	}}
 	s.Tunnel = NewTunnel(t, http.Handler(proxy), s.Account+".blob."+s.Suffix)
 	return s

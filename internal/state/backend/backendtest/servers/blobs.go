@@ -16,14 +16,14 @@ import (
 	"time"
 )
 
-// A BlobServer is a stand-in for the blobs of one account of Azure Storage, written from
-// the documented interface: containers, block blobs with metadata, ETags and checksums,
-// conditions, infinite leases, snapshots that nobody reads, and the signature of the
-// account's key. https://learn.microsoft.com/rest/api/storageservices/blob-service-rest-api
+// A BlobServer is a stand-in for the blobs of one account of Azure Storage, based on the
+// documented API: containers, block blobs with metadata, ETags and checksums, conditions,
+// infinite leases, snapshots, and the signature of the account's key.
+// https://learn.microsoft.com/rest/api/storageservices/blob-service-rest-api
 type BlobServer struct {
 	Account, Key string
-	Token        string // that a bearer may have in place of the signature; "" for none
-	Versioning   bool   // every write makes a version, and its answer names it
+	Token        string // a bearer token that is accepted instead of the signature; "" for none
+	Versioning   bool   // every write creates a version, and the response contains it
 
 	mu         sync.Mutex
 	last       int
@@ -39,7 +39,7 @@ type blob struct {
 	lease  string
 }
 
-// NewBlobs makes a stand-in with some containers that listens nowhere.
+// NewBlobs returns a stand-in with containers that is not listening yet.
 func NewBlobs(containers ...string) *BlobServer {
 	s := &BlobServer{Account: "acmestates", Key: base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 64))), containers: map[string]map[string]*blob{}, denied: map[string]bool{}}
 	for _, name := range containers {
@@ -48,7 +48,7 @@ func NewBlobs(containers ...string) *BlobServer {
 	return s
 }
 
-// Deny refuses requests of a method from now on.
+// Deny refuses later requests with a method.
 func (s *BlobServer) Deny(method string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +74,7 @@ func (s *BlobServer) signed(r *http.Request) bool {
 		switch name {
 		case "length":
 			text += length + "\n"
-		case "date": // x-ms-date stands for it
+		case "date": // x-ms-date replaces it
 			text += "\n"
 		default:
 			text += r.Header.Get(name) + "\n"
@@ -142,7 +142,7 @@ func (s *BlobServer) list(w http.ResponseWriter, blobs map[string]*blob, prefix 
 	for _, name := range slices.Sorted(maps.Keys(blobs)) {
 		if strings.HasPrefix(name, prefix) {
 			text.WriteString("<Blob><Name>")
-			_ = xml.EscapeText(&text, []byte(name)) // a strings.Builder
+			_ = xml.EscapeText(&text, []byte(name)) // writing to a strings.Builder cannot fail
 			text.WriteString("</Name></Blob>")
 		}
 	}
@@ -169,7 +169,7 @@ func (b *blob) show(h http.Header) {
 	}
 }
 
-// metadata is what a request says of metadata and type.
+// metadata returns the metadata and the type in a request.
 func metadata(r *http.Request) http.Header {
 	out := http.Header{}
 	for name, v := range r.Header {
@@ -180,7 +180,8 @@ func metadata(r *http.Request) http.Header {
 	return out
 }
 
-// may checks the lease of a request that changes a blob; it answers where that fails.
+// may checks the lease of a request that changes a blob. If it is wrong, may sends the
+// response and returns false.
 func (b *blob) may(w http.ResponseWriter, r *http.Request) bool {
 	switch id := r.Header.Get("X-Ms-Lease-Id"); {
 	case b.lease == "" && id != "":
@@ -276,7 +277,7 @@ func (s *BlobServer) lease(w http.ResponseWriter, r *http.Request, b *blob) {
 		}
 		b.lease = ""
 		w.WriteHeader(http.StatusOK)
-	case "break": // at once, whatever the period
+	case "break": // immediately, whatever the period
 		if b.lease == "" {
 			blobFail(w, http.StatusConflict, "LeaseNotPresentWithLeaseOperation")
 			return

@@ -14,22 +14,22 @@ import (
 	"time"
 )
 
-// consulLimit is how large a value and the body of a transaction may be.
+// consulLimit is the maximum size, in bytes, of a value and of the body of a transaction.
 const consulLimit = 524288
 
-// A ConsulServer is a stand-in for Consul, made from the documentation of its HTTP
-// interface: keys with indexes, flags and locks, blocking queries, sessions with a TTL
-// and a lock delay, and transactions with the verbs that backends use.
+// A ConsulServer is a stand-in for Consul, based on the documentation of its HTTP API: keys
+// with indexes, flags and locks, blocking queries, sessions with a TTL and a lock delay,
+// and transactions with the verbs that backends use.
 type ConsulServer struct {
 	Address string // host:port
-	Token   string // if it is not "", requests must have it
+	Token   string // if not "", requests must contain it
 
 	mu       sync.Mutex
-	changed  chan struct{} // closed and replaced with every change
+	changed  chan struct{} // closed and replaced at every change
 	index    uint64
 	keys     map[string]*consulPair
 	sessions map[string]*consulSession
-	delayed  map[string]time.Time // keys that nobody may lock before then
+	delayed  map[string]time.Time // keys that cannot be locked before that time
 	log      []string
 }
 
@@ -61,19 +61,19 @@ func Consul(t testing.TB) *ConsulServer {
 	return s
 }
 
-// NewConsul makes a stand-in that listens nowhere.
+// NewConsul returns a stand-in that is not listening yet.
 func NewConsul() *ConsulServer {
 	return &ConsulServer{index: 10, changed: make(chan struct{}), keys: map[string]*consulPair{}, sessions: map[string]*consulSession{}, delayed: map[string]time.Time{}}
 }
 
-// Keys are the names of all keys, in order.
+// Keys returns the names of all keys, sorted.
 func (s *ConsulServer) Keys() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.under("")
 }
 
-// Value is the value of a key, "" if it is not there.
+// Value returns the value of a key; "" if it does not exist.
 func (s *ConsulServer) Value(key string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,14 +83,14 @@ func (s *ConsulServer) Value(key string) string {
 	return ""
 }
 
-// Log is what was asked: method, path and query, in a line each.
+// Log returns the requests, one per line: method, path and query.
 func (s *ConsulServer) Log() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.log)
 }
 
-// Invalidate ends the session that holds a key, as Consul does when it was not renewed.
+// Invalidate ends the session that holds a key, as Consul does if it is not renewed.
 func (s *ConsulServer) Invalidate(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -242,7 +242,7 @@ func (s *ConsulServer) kv(w http.ResponseWriter, r *http.Request, key string, bo
 	}
 }
 
-// block waits until a key has changed since an index, as a blocking query does.
+// block waits until a key changes after an index, as for a blocking query.
 func (s *ConsulServer) block(r *http.Request, key string, at uint64, wait string) {
 	d, err := time.ParseDuration(wait)
 	if err != nil {

@@ -23,13 +23,13 @@ import (
 	"time"
 )
 
-// A COSServer is a stand-in for the object store of Tencent Cloud with one bucket,
-// and for the interfaces of tags and roles. It checks the signatures of all requests
-// by the published algorithms, "q-sign" and TC3-HMAC-SHA256.
+// A COSServer is a stand-in for the object store of Tencent Cloud with one bucket, and for
+// the APIs of tags and roles. It checks the signatures of all requests with the published
+// algorithms, "q-sign" and TC3-HMAC-SHA256.
 type COSServer struct {
 	*Tunnel
 	Bucket, Region string
-	ID, Key        string // what requests are signed with
+	ID, Key        string // the credentials that sign requests
 	Role           string // a role that may be assumed; its credentials are ID+"-role" and so on
 
 	mu      sync.Mutex
@@ -42,7 +42,7 @@ type cosObject struct {
 	header http.Header // x-cos-meta-…
 }
 
-// NewCOS makes a stand-in that is no server yet.
+// NewCOS returns a stand-in that is not listening yet.
 func NewCOS() *COSServer {
 	return &COSServer{Bucket: "states-1250000000", Region: "ap-guangzhou", ID: "planted-id", Key: "planted-key", Role: "qcs::cam::uin/1:roleName/states", objects: map[string]cosObject{}, tags: map[string]bool{}}
 }
@@ -54,14 +54,14 @@ func COS(t testing.TB) *COSServer {
 	return s
 }
 
-// Objects are the names of all objects, in order.
+// Objects returns the names of all objects, sorted.
 func (s *COSServer) Objects() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Sorted(maps.Keys(s.objects))
 }
 
-// Object is the content of an object and its headers, "" if it is not there.
+// Object returns the content of an object and its headers; "" if it does not exist.
 func (s *COSServer) Object(name string) (string, http.Header) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,7 +77,7 @@ func (s *COSServer) Put(name, text string) {
 	s.objects[name] = cosObject{[]byte(text), http.Header{"X-Cos-Meta-Md5": {hex.EncodeToString(sum[:])}}}
 }
 
-// SetTag makes or removes a tag, as another program would.
+// SetTag adds or removes a tag, as another program would.
 func (s *COSServer) SetTag(key, value string, there bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +87,7 @@ func (s *COSServer) SetTag(key, value string, there bool) {
 	}
 }
 
-// Tags are the tags of the account, as key=value, in order.
+// Tags returns the tags of the account, as key=value, sorted.
 func (s *COSServer) Tags() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,7 +189,7 @@ func (s *COSServer) list(w http.ResponseWriter, q url.Values) {
 		if !strings.HasPrefix(k, page.Prefix) || k <= page.Marker {
 			continue
 		}
-		if len(page.Contents) == min(page.MaxKeys, 2) { // small pages, so that they are asked for
+		if len(page.Contents) == min(page.MaxKeys, 2) { // small pages, so that clients must request more
 			page.IsTruncated, page.NextMarker = true, page.Contents[len(page.Contents)-1].Key
 			break
 		}
@@ -199,7 +199,7 @@ func (s *COSServer) list(w http.ResponseWriter, q url.Values) {
 	xml.NewEncoder(w).Encode(page)
 }
 
-// keyOf is the secret of an ID; the credentials of a role need their token.
+// keyOf returns the secret of an ID. The credentials of a role require their token.
 func (s *COSServer) keyOf(id, token string) (string, bool) {
 	switch {
 	case id == s.ID && token == "":
@@ -210,7 +210,8 @@ func (s *COSServer) keyOf(id, token string) (string, bool) {
 	return "", false
 }
 
-// signed checks the Authorization of a request to the bucket; "" is well.
+// signed checks the Authorization of a request to the bucket. It returns an error code, or
+// "".
 func (s *COSServer) signed(r *http.Request) (code string) {
 	part := map[string]string{}
 	for p := range strings.SplitSeq(r.Header.Get("Authorization"), "&") {
@@ -244,7 +245,7 @@ func (s *COSServer) signed(r *http.Request) (code string) {
 	query := r.URL.Query()
 	for k := range query {
 		if !slices.Contains(strings.Split(part["q-url-param-list"], ";"), strings.ToLower(strings.ReplaceAll(url.QueryEscape(k), "+", "%20"))) {
-			return "SignatureDoesNotMatch" // a parameter that is not signed
+			return "SignatureDoesNotMatch" // a parameter is not signed
 		}
 	}
 	params := pick(part["q-url-param-list"], func(name string) (string, bool) {
@@ -277,7 +278,7 @@ func (s *COSServer) signed(r *http.Request) (code string) {
 	return ""
 }
 
-// api answers the interfaces of tags and roles.
+// api handles requests to the APIs of tags and roles.
 func (s *COSServer) api(w http.ResponseWriter, r *http.Request, body []byte) {
 	answer := func(v map[string]any) {
 		v["RequestId"] = "x"

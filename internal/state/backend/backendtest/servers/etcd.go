@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Etcd starts etcd and returns the address of its clients.
+// Etcd starts etcd and returns the address for clients.
 func Etcd(t testing.TB) string {
 	etcd := program(t, "etcd", "on Debian it is in the package etcd-server")
 	dir := folder(t, nil)

@@ -22,21 +22,21 @@ import (
 )
 
 // A GCSServer is a stand-in for the JSON API of Google Cloud Storage with one bucket, for
-// the service that gives tokens of impersonated accounts, for a metadata server, and for
-// the key management service. Preconditions on generations are kept for every method.
+// the service that returns tokens of impersonated accounts, for a metadata server, and for
+// the key management service. Preconditions on generations are checked for every method.
 type GCSServer struct {
 	*Tunnel
 	Bucket  string
-	Token   string // that requests must have
-	Account string // that may be impersonated, with the token Token+"-of-account"
-	// Lifetime is for how long tokens are good; 0 is an hour.
+	Token   string // required in requests
+	Account string // may be impersonated, with the token Token+"-of-account"
+	// Lifetime is the lifetime of tokens; 0 means an hour.
 	Lifetime time.Duration
 
 	mu      sync.Mutex
 	last    int64
 	objects map[string]gcsObject
 	denied  bool
-	made    map[string]map[string]any // buckets that were made, by name
+	made    map[string]map[string]any // created buckets, by name
 }
 
 type gcsObject struct {
@@ -53,7 +53,7 @@ func GCS(t testing.TB) *GCSServer {
 	return s
 }
 
-// NewGCS makes a stand-in that listens nowhere.
+// NewGCS returns a stand-in that is not listening yet.
 func NewGCS() *GCSServer {
 	return &GCSServer{Bucket: "states", Token: "planted-token", Account: "states@acme.iam.gserviceaccount.com", last: time.Now().UnixMicro(), objects: map[string]gcsObject{}}
 }
@@ -65,21 +65,21 @@ func (s *GCSServer) lifetime() time.Duration {
 	return s.Lifetime
 }
 
-// Rotate ends the token that requests must have: another is given from now on.
+// Rotate replaces the token that requests must contain.
 func (s *GCSServer) Rotate() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.Token += "x"
 }
 
-// Objects are the names of all objects, in order.
+// Objects returns the names of all objects, sorted.
 func (s *GCSServer) Objects() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Sorted(maps.Keys(s.objects))
 }
 
-// Object is an object: what is in it, its generation, and what it is encrypted with.
+// Object returns an object: its content, its generation, and its encryption keys.
 func (s *GCSServer) Object(name string) (text string, generation int64, key, kms string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +87,7 @@ func (s *GCSServer) Object(name string) (text string, generation int64, key, kms
 	return string(o.data), o.generation, o.key, o.kms
 }
 
-// Put replaces an object, as another program would; with nil it is gone.
+// Put replaces an object, as another program would. nil deletes it.
 func (s *GCSServer) Put(name string, data []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,14 +97,14 @@ func (s *GCSServer) Put(name string, data []byte) {
 	}
 }
 
-// Made are the settings of a bucket that was made, nil if it was not.
+// Made returns the settings of a created bucket, or nil.
 func (s *GCSServer) Made(name string) map[string]any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.made[name]
 }
 
-// Deny refuses everything from now on.
+// Deny refuses all later requests.
 func (s *GCSServer) Deny() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,15 +164,15 @@ func (s *GCSServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(made)
 	case strings.HasPrefix(path, "/storage/v1/b/"):
 		s.storage(w, r, strings.TrimPrefix(path, "/storage/v1/b/"))
-	case strings.HasPrefix(r.URL.Path, "/"+s.Bucket+"/"): // where the peers read
+	case strings.HasPrefix(r.URL.Path, "/"+s.Bucket+"/"): // the API with which OpenTofu and Terraform read
 		s.object(w, r, strings.TrimPrefix(r.URL.Path, "/"+s.Bucket+"/"), true)
 	default:
 		gcsFail(w, http.StatusNotFound, "Not Found")
 	}
 }
 
-// exchange gives the token for another: the ID token "planted-subject", or a request to AWS
-// that is signed with the key "AKIAPLANTED".
+// exchange returns a token for another one: the ID token "planted-subject", or a request to
+// AWS that is signed with the key "AKIAPLANTED".
 func (s *GCSServer) exchange(w http.ResponseWriter, body []byte) {
 	form, _ := url.ParseQuery(string(body))
 	subject := form.Get("subject_token")
@@ -187,7 +187,7 @@ func (s *GCSServer) exchange(w http.ResponseWriter, body []byte) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"access_token": s.Token, "issued_token_type": "urn:ietf:params:oauth:token-type:access_token", "token_type": "Bearer", "expires_in": int(s.lifetime().Seconds())})
 }
 
-// tokens gives tokens for a user's refresh token, and for a service account's assertion.
+// tokens returns tokens for a user's refresh token, and for a service account's assertion.
 func (s *GCSServer) tokens(w http.ResponseWriter, body []byte) {
 	q, err := url.ParseQuery(string(body))
 	user := q.Get("grant_type") == "refresh_token" && q.Get("refresh_token") == "refresh-"+strings.TrimRight(s.Token, "x")
@@ -201,7 +201,7 @@ func (s *GCSServer) tokens(w http.ResponseWriter, body []byte) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"access_token": s.Token, "expires_in": int(s.lifetime().Seconds()), "token_type": "Bearer"})
 }
 
-// kms turns texts around, which is all the encryption that a test needs.
+// kms reverses texts, which is sufficient as encryption for tests.
 func (s *GCSServer) kms(w http.ResponseWriter, path string, body []byte) {
 	var in struct{ Plaintext, Ciphertext []byte }
 	name, method, _ := strings.Cut(strings.TrimPrefix(path, "/v1/"), ":")
@@ -228,7 +228,7 @@ func (s *GCSServer) kms(w http.ResponseWriter, path string, body []byte) {
 	}
 }
 
-// matches holds a request to its precondition.
+// matches checks the precondition of a request.
 func (s *GCSServer) matches(w http.ResponseWriter, r *http.Request, have int64) bool {
 	want := r.URL.Query().Get("ifGenerationMatch")
 	if want == "" {
@@ -247,7 +247,7 @@ func (s *GCSServer) upload(w http.ResponseWriter, r *http.Request, path string, 
 		return
 	}
 	name := r.URL.Query().Get("name")
-	if r.URL.Query().Get("uploadType") == "multipart" { // what the peers send
+	if r.URL.Query().Get("uploadType") == "multipart" { // sent by OpenTofu and Terraform
 		var err error
 		if name, body, err = parts(r.Header.Get("Content-Type"), body); err != nil {
 			gcsFail(w, http.StatusBadRequest, err.Error())
@@ -273,7 +273,7 @@ func (s *GCSServer) upload(w http.ResponseWriter, r *http.Request, path string, 
 	_ = json.NewEncoder(w).Encode(map[string]string{"name": name, "bucket": s.Bucket, "generation": fmt.Sprint(o.generation)})
 }
 
-// parts takes an upload apart that begins with the metadata.
+// parts splits an upload that begins with the metadata.
 func parts(contentType string, body []byte) (name string, data []byte, err error) {
 	_, params, err := mime.ParseMediaType(contentType)
 	if err != nil {
@@ -296,7 +296,7 @@ func parts(contentType string, body []byte) (name string, data []byte, err error
 	return meta.Name, data, err
 }
 
-// make makes a bucket.
+// make creates a bucket.
 func (s *GCSServer) make(w http.ResponseWriter, r *http.Request, body []byte) {
 	in := map[string]any{"project": r.URL.Query().Get("project")}
 	if err := json.Unmarshal(body, &in); err != nil || r.Method != http.MethodPost {
@@ -332,7 +332,7 @@ func (s *GCSServer) storage(w http.ResponseWriter, r *http.Request, path string)
 	s.object(w, r, strings.TrimPrefix(r.URL.Path, "/storage/v1/b/"+s.Bucket+"/o/"), false)
 }
 
-// object answers a request about an object, of the JSON API or of the older one.
+// object handles a request about an object, in the JSON API or the older XML API.
 func (s *GCSServer) object(w http.ResponseWriter, r *http.Request, name string, xml bool) {
 	o, ok := s.objects[name]
 	if !ok {
@@ -358,7 +358,7 @@ func (s *GCSServer) object(w http.ResponseWriter, r *http.Request, name string, 
 }
 
 func (s *GCSServer) list(w http.ResponseWriter, r *http.Request) {
-	const most = 3 // so that there are pages
+	const most = 3 // forces several pages
 	q := r.URL.Query()
 	var items []map[string]string
 	next := ""

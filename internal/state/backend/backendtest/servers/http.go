@@ -12,18 +12,17 @@ import (
 	"testing"
 )
 
-// An HTTPServer is a service for the backend "http": one state at /state, locked by
-// LOCK and UNLOCK at /lock. A state that is written with the ID of another lock than
-// the present one is refused.
+// An HTTPServer is a service for the backend "http": one state at /state, locked by LOCK
+// and UNLOCK at /lock. It refuses a write with the ID of a lock other than the present one.
 type HTTPServer struct {
 	URL string
 
-	// Before, if it is set, may answer a request instead of the server.
+	// Before, if set, may handle a request instead of the server.
 	Before func(w http.ResponseWriter, r *http.Request) (answered bool)
 
 	mu    sync.Mutex
 	state []byte
-	lock  []byte // what the holder sent; nil for none
+	lock  []byte // the holder's request; nil for none
 	log   []string
 }
 
@@ -36,14 +35,14 @@ func HTTP(t testing.TB) *HTTPServer {
 	return s
 }
 
-// State is what is stored.
+// State returns the stored state.
 func (s *HTTPServer) State() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return string(s.state)
 }
 
-// SetState replaces what is stored, "" for nothing.
+// SetState replaces the stored state; "" deletes it.
 func (s *HTTPServer) SetState(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +52,7 @@ func (s *HTTPServer) SetState(text string) {
 	}
 }
 
-// Lock is what the holder of the lock sent, "" for none.
+// Lock returns the request of the lock's holder; "" for none.
 func (s *HTTPServer) Lock() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +69,7 @@ func (s *HTTPServer) SetLock(info string) {
 	}
 }
 
-// Log is what was asked: method, path and query, body, in a line each.
+// Log returns the requests, one per line: method, path, query and body.
 func (s *HTTPServer) Log() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +83,7 @@ func (s *HTTPServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.Answer(w, r)
 }
 
-// Answer answers a request without asking Before.
+// Answer handles a request without calling Before.
 func (s *HTTPServer) Answer(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// A KeyServer is a stand-in for services that make data keys: the key management service
-// of AWS and the transit engine of OpenBao. What it encrypts it names the version of the
-// key of, and turns around.
+// A KeyServer is a stand-in for services that create data keys: the key management service
+// of AWS and the transit engine of OpenBao. Its encryption flips bits of the text and
+// prepends the version of the key.
 type KeyServer struct {
 	URL, Token string
 
@@ -33,14 +33,15 @@ func Keys(t testing.TB) *KeyServer {
 	return s
 }
 
-// Rotate gives the key another version. What was encrypted before is still decrypted.
+// Rotate adds a version of the key. Text encrypted with earlier versions can still be
+// decrypted.
 func (s *KeyServer) Rotate() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.version++
 }
 
-// Deny takes the permission to use the key away.
+// Deny removes the permission to use the key.
 func (s *KeyServer) Deny() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,9 +17,9 @@ import (
 	"testing"
 )
 
-// A KubernetesServer is a stand-in for the API server, for Secrets and Leases: it
-// keeps resourceVersion and uid, refuses what is stale, selects by labels, lists in
-// pages, limits the size of Secrets, and knows one namespace, "default".
+// A KubernetesServer is a stand-in for the API server, for Secrets and Leases. It has
+// resourceVersion and uid, refuses stale writes, selects by labels, lists in pages, limits
+// the size of Secrets, and has one namespace, "default".
 type KubernetesServer struct {
 	URL string
 	CA  string // PEM
@@ -31,7 +31,7 @@ type KubernetesServer struct {
 	log     []string
 }
 
-// Kubernetes starts a stand-in. Requests must have the token, if it is not "".
+// Kubernetes starts a stand-in. Requests must contain the token, unless it is "".
 func Kubernetes(t testing.TB, token string) *KubernetesServer {
 	s := NewKubernetes(token)
 	server := httptest.NewTLSServer(s)
@@ -41,19 +41,19 @@ func Kubernetes(t testing.TB, token string) *KubernetesServer {
 	return s
 }
 
-// NewKubernetes makes a stand-in that listens nowhere.
+// NewKubernetes returns a stand-in that is not listening yet.
 func NewKubernetes(token string) *KubernetesServer {
 	return &KubernetesServer{token: token, version: 100, objects: map[string]map[string]any{}}
 }
 
-// SetToken changes the token that requests must have.
+// SetToken changes the token that requests must contain.
 func (s *KubernetesServer) SetToken(token string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.token = token
 }
 
-// Object is an object as JSON, "" if it is not there. The path is that of the API.
+// Object returns an object as JSON; "" if it does not exist. The path is that of the API.
 func (s *KubernetesServer) Object(path string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,14 +65,14 @@ func (s *KubernetesServer) Object(path string) string {
 	return string(b)
 }
 
-// Paths are the paths of all objects, in order.
+// Paths returns the paths of all objects, sorted.
 func (s *KubernetesServer) Paths() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Sorted(maps.Keys(s.objects))
 }
 
-// Edit changes an object as somebody else would.
+// Edit changes an object, as another program would.
 func (s *KubernetesServer) Edit(path string, edit func(object map[string]any)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,7 +183,8 @@ func (s *KubernetesServer) list(w http.ResponseWriter, r *http.Request, resource
 	answer(w, http.StatusOK, map[string]any{"kind": kind, "apiVersion": version, "metadata": metadata, "items": items})
 }
 
-// valid checks and completes an object that was sent; it answers where that fails.
+// valid checks and completes an object in a request. If it is invalid, valid sends the
+// response and returns nil.
 func (s *KubernetesServer) valid(w http.ResponseWriter, r *http.Request, resource string, body []byte) map[string]any {
 	var o map[string]any
 	var err error

@@ -7,9 +7,9 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// leaseOfProtobuf reads a Lease in the protobuf form that client libraries send: the
-// four bytes "k8s\0", then an envelope (runtime.Unknown) whose second field is the
-// object. Only the fields that locks use are read.
+// leaseOfProtobuf decodes a Lease in the protobuf form that client libraries send: the four
+// bytes "k8s\0", then an envelope (runtime.Unknown) whose second field is the object. It
+// decodes only the fields that locks use.
 func leaseOfProtobuf(b []byte) (map[string]any, error) {
 	b, ok := bytes.CutPrefix(b, []byte("k8s\x00"))
 	if !ok {
@@ -64,7 +64,7 @@ func leaseOfProtobuf(b []byte) (map[string]any, error) {
 	return out, nil
 }
 
-// fields are the length-delimited fields of a message, by number.
+// fields returns the length-delimited fields of a message, by number.
 func fields(b []byte) (map[protowire.Number][][]byte, error) {
 	out := map[protowire.Number][][]byte{}
 	for len(b) > 0 {

@@ -27,13 +27,13 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// An OSSServer is a stand-in for the object store of Alibaba Cloud with one bucket, for
-// a table of Tablestore, and for the service of roles. It checks the signatures of all
-// requests by the published algorithms, and the checksums of rows.
+// An OSSServer is a stand-in for the object store of Alibaba Cloud with one bucket, for a
+// table of Tablestore, and for the service of roles. It checks the signatures of all
+// requests with the published algorithms, and the checksums of rows.
 type OSSServer struct {
 	URL           string
 	Bucket, Table string
-	ID, Key       string // what requests are signed with
+	ID, Key       string // the credentials that sign requests
 	Role          string // a role that may be assumed
 
 	mu      sync.Mutex
@@ -41,7 +41,7 @@ type OSSServer struct {
 	rows    map[string]map[string]string
 }
 
-// NewOSS makes a stand-in that is no server yet.
+// NewOSS returns a stand-in that is not listening yet.
 func NewOSS() *OSSServer {
 	return &OSSServer{Bucket: "states", Table: "locks", ID: "planted-id", Key: "planted-key", Role: "acs:ram::1:role/states", objects: map[string][]byte{}, rows: map[string]map[string]string{}}
 }
@@ -55,7 +55,7 @@ func OSS(t testing.TB) *OSSServer {
 	return s
 }
 
-// Objects are the names of all objects, in order.
+// Objects returns the names of all objects, sorted.
 func (s *OSSServer) Objects() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,14 +69,14 @@ func (s *OSSServer) Put(name, text string) {
 	s.objects[name] = []byte(text)
 }
 
-// Rows are the rows of the table, by their keys.
+// Rows returns the rows of the table, by key.
 func (s *OSSServer) Rows() map[string]map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.rows)
 }
 
-// SetRow replaces a row; columns are names, each with its value.
+// SetRow replaces a row. columns are names, each followed by its value.
 func (s *OSSServer) SetRow(id string, columns ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +92,7 @@ func sha1mac(key, text string) string {
 	return base64.StdEncoding.EncodeToString(m.Sum(nil))
 }
 
-// keyOf is the secret of an ID; the credentials of a role need their token.
+// keyOf returns the secret of an ID. The credentials of a role require their token.
 func (s *OSSServer) keyOf(id, token string) (string, bool) {
 	switch {
 	case id == s.ID && token == "":
@@ -225,7 +225,7 @@ func (s *OSSServer) list(w http.ResponseWriter, q url.Values) {
 		if !strings.HasPrefix(k, page.Prefix) || k <= page.Marker {
 			continue
 		}
-		if len(page.Contents) == 2 { // small pages, so that they are asked for
+		if len(page.Contents) == 2 { // small pages, so that clients must request more
 			page.IsTruncated, page.NextMarker = true, page.Contents[1].Key
 			break
 		}
@@ -329,7 +329,7 @@ func (s *OSSServer) tablestore(w http.ResponseWriter, r *http.Request, body []by
 	}
 	row, there := s.rows[id]
 	if len(in[3]) > 0 && operation != "GetRow" {
-		// Condition: the first field says what is expected of the row.
+		// Condition: the first field is the expectation on the row.
 		c := in[3][0]
 		if len(c) > 1 && (c[1] == 2 && there || c[1] == 1 && !there) {
 			refuse(http.StatusForbidden, "OTSConditionCheckFail", "Condition check failed.")
@@ -354,7 +354,7 @@ func (s *OSSServer) tablestore(w http.ResponseWriter, r *http.Request, body []by
 	}
 }
 
-// checksum8 is the CRC-8 of PlainBuffer, polynomial 7.
+// checksum8 computes the CRC-8 of PlainBuffer, with polynomial 7.
 func checksum8(crc byte, data []byte) byte {
 	for _, b := range data {
 		crc ^= b
@@ -369,7 +369,7 @@ func checksum8(crc byte, data []byte) byte {
 	return crc
 }
 
-// readRow reads a row of strings in PlainBuffer and checks its checksums.
+// readRow decodes a row of strings in PlainBuffer and checks its checksums.
 func readRow(b []byte) (id string, columns map[string]string, err error) {
 	r := bytes.NewReader(b)
 	fail := func(what string) (string, map[string]string, error) {
@@ -432,7 +432,7 @@ func readRow(b []byte) (id string, columns map[string]string, err error) {
 	return id, columns, nil
 }
 
-// writeRow is a row as the service answers it: with the times of its columns.
+// writeRow encodes a row as in a response, with the times of its columns.
 func writeRow(id string, columns map[string]string) []byte {
 	out := binary.LittleEndian.AppendUint32(nil, 0x75)
 	var row byte

@@ -4,6 +4,5 @@ package servers
 
 import "syscall"
 
-// process starts a server as whoever runs the tests: there is no root here that it
-// would have to become another account for.
+// process returns nil: the server runs as the user of the tests.
 func process(*account) *syscall.SysProcAttr { return nil }

@@ -4,8 +4,9 @@ package servers
 
 import "syscall"
 
-// process says that a server runs as another account, if one is given, and in a group
-// of its own, which an interrupt from the terminal does not reach.
+// process returns the attributes of a server that runs as another account, if as is not
+// nil, and in its own process group, so that an interrupt from the terminal does not reach
+// it.
 func process(as *account) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setpgid: true}
 	if as != nil {

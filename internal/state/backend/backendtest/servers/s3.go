@@ -20,18 +20,18 @@ import (
 	"time"
 )
 
-// An AWSServer is a stand-in for S3 (in the style of paths), DynamoDB and STS at one
-// address. Conditions of writes are kept, settings of buckets and tables are stored as
-// they come, and signatures are not looked at but for the key in them.
+// An AWSServer is a stand-in for S3 (with path-style addresses), DynamoDB and STS at one
+// address. It checks the conditions of writes and stores settings of buckets and tables
+// unchanged. Of a signature it checks only the key.
 type AWSServer struct {
 	URL string
-	// Before, if it is set, may answer a request instead of the server.
+	// Before, if set, may handle a request instead of the server.
 	Before func(w http.ResponseWriter, r *http.Request) (answered bool)
-	// Role may be assumed by who has AccessKey; if it is set, buckets and tables are for
-	// those who have, with keys that last as long as they asked for.
+	// Role may be assumed with AccessKey. If it is set, requests to buckets and tables
+	// require its temporary keys, which have the requested lifetime.
 	Role string
 
-	issued  map[string]time.Time // keys of the role, and when they end
+	issued  map[string]time.Time // keys of the role, with their expiry
 	mu      sync.Mutex
 	buckets map[string]*awsBucket
 	tables  map[string]*awsTable
@@ -57,26 +57,26 @@ func AWS(t testing.TB) *AWSServer {
 	return s
 }
 
-// NewAWS makes a stand-in that listens nowhere.
+// NewAWS returns a stand-in that is not listening yet.
 func NewAWS() *AWSServer {
 	return &AWSServer{buckets: map[string]*awsBucket{}, tables: map[string]*awsTable{}}
 }
 
-// Table makes a table of locks.
+// Table creates a table of locks.
 func (s *AWSServer) Table(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tables[name] = &awsTable{made: map[string]any{}, items: map[string]map[string]any{}}
 }
 
-// Bucket makes a bucket.
+// Bucket creates a bucket.
 func (s *AWSServer) Bucket(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.buckets[name] = &awsBucket{settings: map[string]string{}, objects: map[string][]byte{}}
 }
 
-// Setting is a setting of a bucket, as it was put.
+// Setting returns a setting of a bucket, as it was written.
 func (s *AWSServer) Setting(bucket, name string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +86,7 @@ func (s *AWSServer) Setting(bucket, name string) string {
 	return ""
 }
 
-// Object is an object; "" if there is none.
+// Object returns an object; "" if there is none.
 func (s *AWSServer) Object(bucket, key string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +110,7 @@ func (s *AWSServer) Drop(bucket, key string) {
 	delete(s.buckets[bucket].objects, key)
 }
 
-// Objects are the keys of the objects in a bucket, in order.
+// Objects returns the keys of the objects in a bucket, sorted.
 func (s *AWSServer) Objects(bucket string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +120,7 @@ func (s *AWSServer) Objects(bucket string) []string {
 	return nil
 }
 
-// Made is what a table was made with, nil if there is none.
+// Made returns the settings of a created table; nil if there is none.
 func (s *AWSServer) Made(table string) map[string]any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,14 +130,14 @@ func (s *AWSServer) Made(table string) map[string]any {
 	return nil
 }
 
-// Log is what was asked: method, path and query in a line each.
+// Log returns the requests, one per line: method, path and query.
 func (s *AWSServer) Log() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.log)
 }
 
-// Text is what was asked, the buckets and the keys in them, a line each.
+// Text returns the requests, the buckets and their keys, one per line.
 func (s *AWSServer) Text() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +163,7 @@ func (s *AWSServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.Answer(w, r)
 }
 
-// Answer answers a request without asking Before.
+// Answer handles a request without calling Before.
 func (s *AWSServer) Answer(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -177,7 +177,7 @@ func (s *AWSServer) Answer(w http.ResponseWriter, r *http.Request) {
 	_, signed, _ := strings.Cut(r.Header.Get("Authorization"), "Credential=")
 	who, _, _ := strings.Cut(signed, "/")
 	until, role := s.issued[who]
-	asked, _ := url.ParseQuery(string(body)) // what is no form asks for no role
+	asked, _ := url.ParseQuery(string(body)) // a body that is not a form does not ask for a role
 	switch {
 	case asked.Get("Action") == "AssumeRole" && who == AccessKey && asked.Get("RoleArn") == s.Role && s.Role != "":
 		s.assume(w, asked)
@@ -199,7 +199,7 @@ func (s *AWSServer) Answer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// assume gives keys of the role.
+// assume returns keys of the role.
 func (s *AWSServer) assume(w http.ResponseWriter, asked url.Values) {
 	seconds, _ := strconv.Atoi(asked.Get("DurationSeconds"))
 	key, until := fmt.Sprintf("ASIAOFROLE%d", len(s.issued)), time.Now().Add(time.Duration(cmp.Or(seconds, 3600))*time.Second)
@@ -210,7 +210,7 @@ func (s *AWSServer) assume(w http.ResponseWriter, asked url.Values) {
 	fmt.Fprintf(w, `<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult><Credentials><AccessKeyId>%s</AccessKeyId><SecretAccessKey>planted-role-secret</SecretAccessKey><SessionToken>planted-role-token</SessionToken><Expiration>%s</Expiration></Credentials></AssumeRoleResult></AssumeRoleResponse>`, key, until.UTC().Format(time.RFC3339))
 }
 
-// missing are the codes for settings that a bucket does not have.
+// missing returns the error code for a setting that a bucket does not have.
 func missing(setting string) string {
 	return map[string]string{
 		"policy": "NoSuchBucketPolicy", "encryption": "ServerSideEncryptionConfigurationNotFoundError",
@@ -288,7 +288,7 @@ func (s *AWSServer) object(w http.ResponseWriter, r *http.Request, b *awsBucket,
 	}
 }
 
-// meets holds an item to a condition: terms "NAME = :value" and
+// meets checks an item against a condition: terms "NAME = :value" and
 // "attribute_not_exists(NAME)", joined by AND.
 func meets(item map[string]any, condition string, values map[string]any) bool {
 	for term := range strings.SplitSeq(condition, " AND ") {

@@ -1,10 +1,10 @@
-// Package servers starts the services that backends are tested against: the real
-// ones where they can be had, and stand-ins that are written from the documented
-// interfaces. All of them listen on the loopback address and end with the test.
+// Package servers starts services for tests of backends: real ones if they are installed,
+// and stand-ins based on the documented APIs. All of them listen on the loopback address
+// and end with the test.
 //
-// Main functions: Postgres and Etcd, which run the real servers, HTTP, AWS, Consul,
-// Kubernetes, COS and OSS, which are stand-ins, and Tofu, the other party. The one
-// rule: what cannot be had skips the test and says why.
+// Main functions: Postgres and Etcd, which run the real servers; HTTP, AWS, Consul,
+// Kubernetes, COS and OSS, which are stand-ins; and Tofu, for comparison. The one rule: a
+// missing program skips the test, with the reason.
 package servers
 
 import (
@@ -21,10 +21,11 @@ import (
 	"time"
 )
 
-// TofuVariable names the binary of OpenTofu that tests run as the other party.
+// TofuVariable is the environment variable with the path of OpenTofu, for tests that run
+// it.
 const TofuVariable = "TERRACE_TEST_TOFU"
 
-// Tofu is the path of OpenTofu, or the test is skipped.
+// Tofu returns the path of OpenTofu. It skips the test if there is none.
 func Tofu(t testing.TB) string {
 	path := os.Getenv(TofuVariable)
 	if path == "" {
@@ -33,14 +34,14 @@ func Tofu(t testing.TB) string {
 	return path
 }
 
-// A Folder is a folder with a configuration in which OpenTofu is run.
+// A Folder is a directory with a configuration, in which OpenTofu runs.
 type Folder struct {
 	Dir  string
-	Env  []string // besides PATH
+	Env  []string // in addition to PATH
 	tofu string
 }
 
-// NewFolder makes a folder with a configuration.
+// NewFolder creates a directory with a configuration.
 func NewFolder(t testing.TB, config string, env ...string) *Folder {
 	t.Helper()
 	f := &Folder{Dir: t.TempDir(), Env: env, tofu: Tofu(t)}
@@ -48,7 +49,7 @@ func NewFolder(t testing.TB, config string, env ...string) *Folder {
 	return f
 }
 
-// Write makes or replaces a file.
+// Write creates or replaces a file.
 func (f *Folder) Write(t testing.TB, name, text string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(f.Dir, name), []byte(text), 0o666); err != nil {
@@ -56,7 +57,7 @@ func (f *Folder) Write(t testing.TB, name, text string) {
 	}
 }
 
-// Command is OpenTofu with arguments, ready to start.
+// Command returns a command that runs OpenTofu.
 func (f *Folder) Command(args ...string) *exec.Cmd {
 	cmd := exec.Command(f.tofu, args...)
 	cmd.Dir = f.Dir
@@ -64,14 +65,14 @@ func (f *Folder) Command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Run runs OpenTofu and returns all that it wrote.
+// Run runs OpenTofu and returns its output.
 func (f *Folder) Run(t testing.TB, args ...string) (output string, ok bool) {
 	t.Helper()
 	out, err := f.Command(args...).CombinedOutput()
 	return string(out), err == nil
 }
 
-// Must runs OpenTofu, which has to succeed.
+// Must runs OpenTofu, which must succeed.
 func (f *Folder) Must(t testing.TB, args ...string) string {
 	t.Helper()
 	out, ok := f.Run(t, args...)
@@ -81,7 +82,7 @@ func (f *Folder) Must(t testing.TB, args ...string) string {
 	return out
 }
 
-// freePort is a port that nobody listens on just now.
+// freePort returns a port that is not in use.
 func freePort(t testing.TB) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -92,7 +93,8 @@ func freePort(t testing.TB) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// program finds a program, also where Debian keeps those that are not in PATH.
+// program returns the path of a program. It also searches the directories outside of PATH
+// where Debian installs some programs.
 func program(t testing.TB, name, advice string, globs ...string) string {
 	t.Helper()
 	if path, err := exec.LookPath(name); err == nil {
@@ -107,8 +109,8 @@ func program(t testing.TB, name, advice string, globs ...string) string {
 	return ""
 }
 
-// folder is a short temporary folder, which is removed after the test. owner, if it is
-// not nil, may write to it.
+// folder returns a temporary directory with a short path, which is removed after the test.
+// owner, if not nil, may write to it.
 func folder(t testing.TB, owner *account) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "store")
@@ -124,11 +126,11 @@ func folder(t testing.TB, owner *account) string {
 	return dir
 }
 
-// account is a user of this machine by its numbers.
+// account is a user account of this machine.
 type account struct{ uid, gid int }
 
-// ordinary is a user that is not root, nil where this process is none; the test is
-// skipped where there is no such user.
+// ordinary returns an account that is not root. It returns nil if this process is not root.
+// It skips the test if there is no such account.
 func ordinary(t testing.TB, names ...string) *account {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -147,8 +149,8 @@ func ordinary(t testing.TB, names ...string) *account {
 	return nil
 }
 
-// run starts a server and waits until ready says so. It is stopped with a signal
-// after the test, and killed where that does not help.
+// run starts a server and waits until ready returns nil. After the test it stops the server
+// with a signal, and kills it if that has no effect.
 func run(t testing.TB, as *account, stop os.Signal, ready func(context.Context) error, path string, args ...string) *exec.Cmd {
 	t.Helper()
 	var log strings.Builder
@@ -160,7 +162,7 @@ func run(t testing.TB, as *account, stop os.Signal, ready func(context.Context) 
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }() // the clean-up below waits for it
+	go func() { ended <- cmd.Wait() }() // the cleanup below waits for it
 	t.Cleanup(func() {
 		cmd.Process.Signal(stop)
 		select {
@@ -188,7 +190,7 @@ func run(t testing.TB, as *account, stop os.Signal, ready func(context.Context) 
 	}
 }
 
-// dial reports whether somebody listens at an address.
+// dial returns a function that reports whether an address accepts connections.
 func dial(network, address string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		c, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, network, address)

@@ -28,44 +28,44 @@ import (
 	"time"
 )
 
-// A TFEServer is a stand-in for the workspaces, states and runs of the TFE API, version
-// 2, written from its documentation. It speaks TLS with a certificate of its own
-// authority. A state is written only by who has the lock of the workspace.
+// A TFEServer is a stand-in for the workspaces, states and runs of the TFE API, version 2,
+// based on its documentation. It uses TLS with a certificate of its own authority. Only the
+// holder of the workspace's lock can write a state.
 type TFEServer struct {
-	Host string // with its port
+	Host string // with the port
 	CA   string // a file in PEM form
 
-	// Before, if it is set, may answer a request instead of the server.
+	// Before, if set, may handle a request instead of the server.
 	Before func(w http.ResponseWriter, r *http.Request) (answered bool)
-	// Runs says how the next runs go; without it a run has nothing to do.
+	// Runs sets the course of the next runs. nil means that a run has no changes.
 	Runs func(r *TFERun)
 
 	pool *x509.CertPool
 
 	mu         sync.Mutex
-	n          int               // of the next ID
-	tokens     map[string]string // to the name of the user
+	n          int               // for the next ID
+	tokens     map[string]string // maps tokens to user names
 	orgs       map[string]*tfeOrg
 	workspaces map[string]*TFEWorkspace // by ID
 	versions   map[string]*tfeVersion   // states by ID
 	configs    map[string]*TFEConfig    // uploaded configurations by ID
 	runs       map[string]*TFERun
 	log        []string
-	snapshots  string // the header about intermediate states, "" for none
+	snapshots  string // the value of the header about intermediate states; "" for none
 }
 
 type tfeOrg struct {
 	operations bool
-	projects   map[string]string // name to ID
+	projects   map[string]string // names to IDs
 }
 
 // A TFEWorkspace is a workspace of the service.
 type TFEWorkspace struct {
 	ID, Org, Name, Project string
 	Tags                   []string
-	Version                string // of the language
-	Mode                   string // execution mode
-	LockedBy, Reason       string // user; "" for nobody
+	Version                string // the language version
+	Mode                   string // the execution mode
+	LockedBy, Reason       string // a user; "" for none
 	AutoApply, Plain       bool   // Plain: logs are text
 	VCS                    bool
 	Dir                    string // the working directory
@@ -85,12 +85,12 @@ type tfeVersion struct {
 	id, workspace string
 	serial        int64
 	lineage, md5  string
-	data          []byte // nil until it was uploaded
+	data          []byte // nil until it is uploaded
 	outputs       map[string]json.RawMessage
 }
 
-// NewTFE makes a service with the organization "acme" and the token "planted-token" that is
-// no server yet.
+// NewTFE returns a service with the organization "acme" and the token "planted-token" that
+// is not listening yet.
 func NewTFE() *TFEServer {
 	return &TFEServer{
 		tokens: map[string]string{"planted-token": "alice", "planted-other": "bob"}, orgs: map[string]*tfeOrg{"acme": {operations: true, projects: map[string]string{"Default Project": "prj-default"}}},
@@ -98,7 +98,7 @@ func NewTFE() *TFEServer {
 	}
 }
 
-// TFE starts such a service.
+// TFE starts a service as from NewTFE.
 func TFE(t testing.TB) *TFEServer {
 	s := NewTFE()
 	server := httptest.NewUnstartedServer(s)
@@ -111,15 +111,15 @@ func TFE(t testing.TB) *TFEServer {
 	return s
 }
 
-// authority makes a certificate for localhost, and the file of who signed it.
+// authority creates a certificate for localhost, and a file with its authority.
 func authority(t testing.TB) (*tls.Config, *x509.CertPool, string) {
 	t.Helper()
 	good, _, _, pool, path := certificates(t)
 	return good, pool, path
 }
 
-// certificates are those of one authority: a good one, one that has expired, and one of
-// another host.
+// certificates returns three certificates of one authority: a valid one, an expired one,
+// and one for another host.
 func certificates(t testing.TB) (good, expired, other *tls.Config, pool *x509.CertPool, path string) {
 	t.Helper()
 	make := func(cn string, parent *x509.Certificate, signer *ecdsa.PrivateKey, change func(*x509.Certificate)) (*x509.Certificate, []byte, *ecdsa.PrivateKey) {
@@ -165,22 +165,22 @@ func certificates(t testing.TB) (good, expired, other *tls.Config, pool *x509.Ce
 	return signed(as), expired, other, pool, path
 }
 
-// Certificate makes a certificate for localhost and 127.0.0.1, and the file of the
-// authority that signed it.
+// Certificate returns a certificate for localhost and 127.0.0.1, and the file of its
+// authority.
 func Certificate(t testing.TB) (c *tls.Config, authorities string) {
 	t.Helper()
 	c, _, authorities = authority(t)
 	return c, authorities
 }
 
-// WrongCertificates makes a good certificate as Certificate does, and two more of the same
-// authority that are not to be accepted.
+// WrongCertificates returns a valid certificate like Certificate, and two more of the same
+// authority that must be rejected.
 func WrongCertificates(t testing.TB) (good, expired, other *tls.Config, pool *x509.CertPool, authorities string) {
 	t.Helper()
 	return certificates(t)
 }
 
-// Transport trusts the service's authority.
+// Transport returns a transport that trusts the service's authority.
 func (s *TFEServer) Transport(t testing.TB) *http.Transport {
 	tr := http.DefaultTransport.(*http.Transport).Clone()
 	tr.Proxy = nil
@@ -189,14 +189,14 @@ func (s *TFEServer) Transport(t testing.TB) *http.Transport {
 	return tr
 }
 
-// Organization makes an organization, or changes whether it runs operations.
+// Organization creates an organization, or changes whether it runs operations.
 func (s *TFEServer) Organization(name string, operations bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.orgs[name] = &tfeOrg{operations: operations, projects: map[string]string{"Default Project": "prj-default"}}
 }
 
-// Add makes a workspace of the organization "acme".
+// Add creates a workspace of the organization "acme".
 func (s *TFEServer) Add(w TFEWorkspace) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -242,7 +242,7 @@ func (s *TFEServer) Change(name string, change func(*TFEWorkspace)) {
 	change(s.find("acme", name))
 }
 
-// Workspace is a copy of a workspace, nil if there is none.
+// Workspace returns a copy of a workspace; nil if there is none.
 func (s *TFEServer) Workspace(name string) *TFEWorkspace {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -254,7 +254,7 @@ func (s *TFEServer) Workspace(name string) *TFEWorkspace {
 	return &c
 }
 
-// State is the present state of a workspace, "" for none.
+// State returns the present state of a workspace; "" for none.
 func (s *TFEServer) State(name string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -266,14 +266,15 @@ func (s *TFEServer) State(name string) string {
 	return ""
 }
 
-// Log is what was asked: method and path with query, in a line each, without states.
+// Log returns the requests, one per line: method, path and query. Requests for states are
+// omitted.
 func (s *TFEServer) Log() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.log)
 }
 
-// Snapshots makes the service ask for intermediate states every so many seconds.
+// Snapshots makes the service request intermediate states at an interval in seconds.
 func (s *TFEServer) Snapshots(seconds string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -298,7 +299,7 @@ func (s *TFEServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.Answer(w, r)
 }
 
-// Answer answers a request without asking Before.
+// Answer handles a request without calling Before.
 func (s *TFEServer) Answer(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -378,7 +379,7 @@ func (s *TFEServer) Answer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A tfeRequest is a request that is answered.
+// A tfeRequest is a request being handled.
 type tfeRequest struct {
 	*TFEServer
 	w    http.ResponseWriter
@@ -409,7 +410,7 @@ func (q *tfeRequest) fail(status int, title, detail string) {
 	q.send(status, object{"errors": []any{e}})
 }
 
-// page is a part of a list.
+// page sends one page of a list.
 func (q *tfeRequest) page(all []any, included ...any) {
 	size, _ := strconv.Atoi(q.r.URL.Query().Get("page[size]"))
 	number, _ := strconv.Atoi(q.r.URL.Query().Get("page[number]"))
@@ -431,7 +432,7 @@ func (q *tfeRequest) page(all []any, included ...any) {
 	q.send(http.StatusOK, doc)
 }
 
-// sent is what a JSON:API document says.
+// sent is a received JSON:API document.
 type sent struct {
 	Data struct {
 		ID            string
@@ -639,7 +640,7 @@ func (q *tfeRequest) workspaceDoc(ws *TFEWorkspace) object {
 	return object{"id": ws.ID, "type": "workspaces", "attributes": attrs, "relationships": rel}
 }
 
-// show sends a workspace with what was asked for besides.
+// show sends a workspace with the requested related resources.
 func (q *tfeRequest) show(ws *TFEWorkspace) {
 	doc := object{"data": q.workspaceDoc(ws)}
 	if strings.Contains(q.r.URL.Query().Get("include"), "locked_by") && ws.LockedBy != "" {
@@ -804,7 +805,7 @@ func (q *tfeRequest) newState(ws *TFEWorkspace) {
 	q.created(q.versionDoc(v))
 }
 
-// blob is what lies at addresses that are secret and need no token.
+// blob handles requests to secret addresses, which need no token.
 func (q *tfeRequest) blob(parts []string) {
 	switch {
 	case parts[0] == "state" && len(parts) == 2:

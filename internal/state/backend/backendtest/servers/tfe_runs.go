@@ -11,7 +11,7 @@ import (
 	"strconv"
 )
 
-// A TFEConfig is a configuration that was uploaded.
+// A TFEConfig is an uploaded configuration.
 type TFEConfig struct {
 	ID          string
 	Speculative bool
@@ -21,8 +21,8 @@ type TFEConfig struct {
 	uploaded bool
 }
 
-// A TFERun is a run of the service. The fields at its top are for TFEServer.Runs to
-// set: what is going to come of it.
+// A TFERun is a run of the service. TFEServer.Runs sets the first fields, which determine
+// the course of the run.
 type TFERun struct {
 	PlanLog, ApplyLog string // complete logs
 	Changes           bool   // the plan has changes
@@ -32,20 +32,20 @@ type TFERun struct {
 	Policies          []TFEPolicy
 	Stages            []TFEStage
 	Events            []string // warnings about the run
-	JSONPlan          string   // the plan for programs
-	Redacted          string   // the same without sensitive values, JSONPlan if it is empty
-	Late              int      // how often the run is read as it was before it takes an action for done
+	JSONPlan          string   // the plan in JSON
+	Redacted          string   // the same without sensitive values; "" means JSONPlan
+	Late              int      // the number of reads before an action shows its effect
 	Stuck             string   // the status in which the run stays until it is cancelled
-	Queued            int      // how many runs of the organization come first
+	Queued            int      // the number of earlier runs in the organization's queue
 
 	ID, Workspace, Config string
 	Status                string
-	Sent                  map[string]any // the attributes
+	Sent                  map[string]any // the received attributes
 	AutoApply, PlanOnly   bool
 	Saved                 bool
-	Comment               string // of the last action
+	Comment               string // the comment of the last action
 
-	statuses []string // to come
+	statuses []string // later statuses
 	past     []string
 	forced   bool
 }
@@ -63,10 +63,10 @@ type TFEPolicy struct {
 type TFEStage struct {
 	Stage  string // pre_plan, post_plan, pre_apply
 	Status string // passed, failed, awaiting_override
-	Task   string // the name of its task
+	Task   string // the name of the task
 }
 
-// Run is a copy of the last run, nil if there was none.
+// Run returns a copy of the last run; nil if there is none.
 func (s *TFEServer) Run() *TFERun {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +83,7 @@ func (s *TFEServer) Run() *TFERun {
 	return &c
 }
 
-// Uploaded is the last configuration that was uploaded.
+// Uploaded returns the last uploaded configuration.
 func (s *TFEServer) Uploaded() *TFEConfig {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +96,7 @@ func (s *TFEServer) Uploaded() *TFEConfig {
 	return last
 }
 
-// begin lists the states that a run goes through by itself.
+// begin sets the statuses through which a run goes by itself.
 func (r *TFERun) begin() {
 	r.statuses = []string{"plan_queued"}
 	for _, st := range r.Stages {
@@ -159,7 +159,7 @@ func (r *TFERun) afterStages() {
 	r.end()
 }
 
-// end is what follows once everything was looked at.
+// end appends the statuses after the last check.
 func (r *TFERun) end() {
 	switch {
 	case r.PlanOnly:
@@ -192,7 +192,7 @@ func (r *TFERun) advance() {
 	r.past = append(r.past, r.Status)
 }
 
-// reached reports whether a run has been in one of some states, or is over.
+// reached reports whether a run has reached one of the statuses, or is over.
 func (r *TFERun) reached(statuses ...string) bool {
 	return r.over() || slices.ContainsFunc(statuses, func(s string) bool { return slices.Contains(r.past, s) })
 }
@@ -268,7 +268,7 @@ func (q *tfeRequest) run(parts []string) {
 		q.data(object{"id": parts[1], "type": "applies", "attributes": object{"status": status, "log-read-url": base + "apply/" + r.ID}})
 	case "GET cost-estimates":
 		if !r.reached("cost_estimated") {
-			r.advance() // while somebody waits for the estimate
+			r.advance() // the client is waiting for the estimate
 		}
 		status := "queued"
 		if r.reached("cost_estimated") {
@@ -342,7 +342,7 @@ func (q *tfeRequest) policy(r *TFERun, parts []string) {
 	}
 	checked := []string{"policy_checked", "policy_override", "policy_soft_failed"}
 	if !r.reached(checked...) {
-		r.advance() // while somebody waits for the check
+		r.advance() // the client is waiting for the check
 	}
 	status, soft := "queued", p.Status == "soft_failed"
 	if r.reached(checked...) {
@@ -429,7 +429,7 @@ func (q *tfeRequest) configDoc(c *TFEConfig) object {
 	return object{"id": c.ID, "type": "configuration-versions", "attributes": object{"status": status, "speculative": c.Speculative, "provisional": c.Provisional, "upload-url": "https://" + q.Host + "/blob/config/" + c.ID}}
 }
 
-// runBlob takes configurations and gives logs.
+// runBlob receives configurations and sends logs.
 func (q *tfeRequest) runBlob(parts []string) {
 	if len(parts) == 2 && parts[0] == "config" && q.r.Method == "PUT" && q.configs[parts[1]] != nil {
 		c := q.configs[parts[1]]
@@ -459,7 +459,7 @@ func (q *tfeRequest) runBlob(parts []string) {
 	}
 	r := q.runs[parts[2]]
 	if q.r.Method == "GET" && slices.Contains([]string{"plan_queued", "planning", "apply_queued", "applying"}, r.Status) {
-		r.advance() // while somebody reads the log
+		r.advance() // the client is reading the log
 	}
 	text := "\x02" + r.PlanLog
 	finished := r.planStatus() != "pending" && r.planStatus() != "running"
@@ -479,7 +479,7 @@ func (q *tfeRequest) runBlob(parts []string) {
 	io.WriteString(q.w, text[offset:min(offset+limit, len(text))])
 }
 
-// module is a registry with one module, "acme/net/test" 1.0.0, for who has a token.
+// module is a registry with one module, "acme/net/test" 1.0.0, which requires a token.
 func (q *tfeRequest) module(path string) {
 	switch {
 	case path == "net.tar.gz":

@@ -22,9 +22,8 @@ import (
 	"time"
 )
 
-// A Tunnel is a proxy that leads connections to some hosts of the internet to a
-// handler here, over TLS with a certificate of an authority of its own. Other hosts
-// are not reached.
+// A Tunnel is a proxy that passes connections to some hosts of the internet to a handler,
+// over TLS with a certificate of its own authority. Other hosts are not reachable.
 type Tunnel struct {
 	Proxy  string // for HTTPS_PROXY
 	CAFile string // for SSL_CERT_FILE
@@ -93,7 +92,7 @@ func NewTunnel(t testing.TB, handler http.Handler, hosts ...string) *Tunnel {
 	return out
 }
 
-// Transport is a transport that goes through the tunnel.
+// Transport returns a transport that uses the tunnel.
 func (u *Tunnel) Transport(t testing.TB) *http.Transport {
 	t.Helper()
 	proxy, err := url.Parse(u.Proxy)
