@@ -2,12 +2,14 @@ package unit
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/similar"
 	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit/syntax"
@@ -262,20 +264,26 @@ func (c *evaluator) rawOpaque(e *evaluation, x *syntax.Expr) cty.Value {
 		if !diags.HasErrors() && v == cty.NilVal {
 			v = cty.DynamicVal
 		}
-		c.add(diag.FromHCL(suggestFunctions(diags)))
+		c.add(diag.FromHCL(suggestFunctions(diags, ctx)))
 	}
 	return v
 }
 
 // suggestFunctions adds the nearest function of the unit language to messages about unknown
-// functions that contain no suggestion. The evaluation context does not have these functions.
-func suggestFunctions(diags hcl.Diagnostics) hcl.Diagnostics {
+// functions. The evaluation context does not have these functions; if one of its own is similar,
+// HCL has suggested that.
+func suggestFunctions(diags hcl.Diagnostics, ctx *hcl.EvalContext) hcl.Diagnostics {
 	for _, d := range diags {
 		unknown, ok := hcl.DiagnosticExtra[hclsyntax.FunctionCallUnknownDiagExtra](d)
-		if !ok || strings.Contains(d.Detail, "Did you mean") {
+		if !ok {
 			continue
 		}
-		if near := syntax.Nearest(unknown.CalledFunctionName(), syntax.ContextFunctions()); near != "" {
+		name := unknown.CalledFunctionName()
+		suggested := false
+		for c := ctx; c != nil && !suggested; c = c.Parent() {
+			suggested = similar.Nearest(name, maps.Keys(c.Functions)) != ""
+		}
+		if near := syntax.Nearest(name, syntax.ContextFunctions()); near != "" && !suggested {
 			d.Detail += fmt.Sprintf(" Did you mean %q?", near)
 		}
 	}

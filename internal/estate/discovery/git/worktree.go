@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/terrace-iac/terrace/internal/base/filelock"
+	"github.com/terrace-iac/terrace/internal/base/readfile"
 )
 
 // # Worktrees
@@ -55,6 +56,7 @@ func (ws *Worktrees) reserve(ctx context.Context, g Repo) (string, error) {
 		_ = os.RemoveAll(dir)
 		return "", err
 	}
+	sweepUnknown(ctx, filepath.Dir(dir))
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if ws.all == nil {
@@ -114,7 +116,14 @@ func (r Repo) sweep(ctx context.Context) {
 		}
 		ifEnded(at, dir, func() { r.discard(ctx, tree) })
 	}
-	left, _ := filepath.Glob(filepath.Join(os.TempDir(), treesPrefix+"*")) // the pattern is valid
+}
+
+// sweepUnknown removes worktrees that no repository knows from the directory for temporary files,
+// if their processes have ended. It ignores errors.
+func sweepUnknown(ctx context.Context, temp string) {
+	at, end := context.WithCancel(ctx)
+	end()                                                          // so that Lock does not wait
+	left, _ := filepath.Glob(filepath.Join(temp, treesPrefix+"*")) // the pattern is valid
 	for _, dir := range left {
 		if !registered(filepath.Join(dir, treeName)) {
 			ifEnded(at, dir, func() { _ = os.RemoveAll(dir) })
@@ -140,7 +149,7 @@ func ifEnded(ctx context.Context, dir string, discard func()) {
 // registered reports whether a repository knows a worktree. It does not if the process was killed
 // before git created the worktree, or if the repository was deleted.
 func registered(tree string) bool {
-	text, err := os.ReadFile(filepath.Join(tree, ".git"))
+	text, err := readfile.Whole(filepath.Join(tree, ".git"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false
 	}

@@ -1,22 +1,17 @@
 package git
 
 import (
-	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/terrace-iac/terrace/internal/base/filelock"
-	"github.com/terrace-iac/terrace/internal/base/sys"
 )
 
 // The directories of processes that were killed are removed, also if no repository knows them;
 // those of running processes, and directories of others, stay.
-func TestSweep(t *testing.T) {
+func TestSweepUnknown(t *testing.T) {
 	temp, ctx := t.TempDir(), t.Context()
-	t.Setenv("TMPDIR", temp)
-	t.Setenv("TMP", temp)
 	file := func(text string, parts ...string) string {
 		t.Helper()
 		path := filepath.Join(append([]string{temp}, parts...)...)
@@ -39,8 +34,7 @@ func TestSweep(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unlock()
-	fails := func(context.Context, sys.Command) error { return errors.New("no repository") }
-	Repo{Dir: temp, Exec: fails}.sweep(ctx)
+	sweepUnknown(ctx, temp)
 	for name, stays := range map[string]bool{"killed": false, "deleted": false, "known": true, "other": true, "running": true} {
 		if _, err := os.Stat(filepath.Join(temp, treesPrefix+name)); (err == nil) != stays {
 			t.Errorf("%s: stays is %t, want %t", name, err == nil, stays)
