@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
@@ -83,11 +82,13 @@ func GatherVariables(from VarSources) (*GivenVariables, diag.List) {
 			return from.Read.Whole(filepath.Join(from.Dir, name))
 		})
 	}
+	number := 0 // of -var
 	for _, f := range from.Flags {
 		if f.File {
 			c.given(f)
 		} else {
-			c.flag(f)
+			number++
+			c.flag(f, number)
 		}
 	}
 	return &c.out, c.ds
@@ -214,17 +215,15 @@ func (c *collector) given(f VarFlag) {
 	c.read(&source.Layer{Kind: source.VarFile, Name: f.Value}, f.At, func() ([]byte, error) { return c.Read.Given(path) })
 }
 
-func (c *collector) flag(f VarFlag) {
+// flag reads the -var option with a number, counted from 1. A message about it does not quote its
+// text, which may be a value.
+func (c *collector) flag(f VarFlag, number int) {
 	name, value, ok := strings.Cut(f.Value, "=")
 	if !ok {
-		option := "A -var option"
-		if hclsyntax.ValidIdentifier(f.Value) { // otherwise the text may be a value
-			option = fmt.Sprintf("The -var option %q", f.Value)
-		}
 		c.ds = append(c.ds, &diag.Message{
 			Code:    diag.CodeVarsFlag,
 			Summary: "Invalid -var option",
-			Detail:  option + " is not correctly specified. It must be a variable name and a value separated by an equals sign, like -var=\"key=value\".",
+			Detail:  fmt.Sprintf("The -var option number %d is not correctly specified. It must be a variable name and a value separated by an equals sign, like -var=\"key=value\".", number),
 			At:      f.At,
 		})
 		return

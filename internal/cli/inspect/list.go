@@ -114,7 +114,7 @@ func findCmd() command.Command {
 func List() command.Command {
 	return command.Command{
 		Name: "list", Aliases: []string{"ls"}, Synopsis: "List the units below the working directory", Usage: "[options]",
-		Units: command.TakesUnitFlags, Help: "Lists the units and stacks below the working directory as text, a table, a tree or\na graph in the DOT language.",
+		Units: command.TakesUnitFlags, Help: "Lists the units and stacks below the working directory as text, a table, a tree\nor a graph in the DOT language.",
 		Prepare: func() (flag.Flags, command.Run) {
 			o := &listOptions{units: &unitflags.Flags{}}
 			fs := o.declare("list",
