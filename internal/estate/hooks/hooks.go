@@ -160,11 +160,11 @@ func (r *Runner) hook(ctx context.Context, h *unit.Hook, kind, command string) R
 // program runs the program of a hook.
 func (r *Runner) program(ctx context.Context, h *unit.Hook, kind, command string) Result {
 	out := Result{Ran: true}
-	if out.Diags = r.Site.Prepare(); out.Diags.HasErrors() {
-		return out
-	}
 	if r.Exec == nil {
 		out.Diags = diag.Errorf(diag.CodeEstateNoExec, h.At, "Programs cannot be run", "The hook %q cannot run here.", h.Name)
+		return out
+	}
+	if out.Diags = r.Site.Prepare(); out.Diags.HasErrors() {
 		return out
 	}
 	dir := r.Dir
