@@ -72,7 +72,7 @@ func suggest(code string, known map[string]bool) string {
 		last = code
 	}
 	for _, name := range slices.Sorted(maps.Keys(known)) {
-		if _, end, _ := strings.Cut(name, "/"); lang.Nearest(last, map[string]bool{end: true}) != "" {
+		if _, end, _ := strings.Cut(name, "/"); end == last || lang.Nearest(last, map[string]bool{end: true}) != "" {
 			return fmt.Sprintf(" Did you mean %q?", name)
 		}
 	}
