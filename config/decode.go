@@ -59,18 +59,18 @@ func (m *Module) store(out any) {
 	}
 }
 
-// errs collects the messages of steps that also have a result.
+// errs collects the messages of functions that return a result and messages.
 type errs struct{ ds diag.List }
 
 func (e *errs) add(ds diag.List) { e.ds = append(e.ds, ds...) }
 
-// take returns the result of a step and collects its messages.
+// take returns the result v of a function and adds the function's messages to e.
 func take[T any](e *errs, v T, ds diag.List) T {
 	e.ds = append(e.ds, ds...)
 	return v
 }
 
-// keep is like take, for a call that returns both the result and the messages.
+// keep is like take, for use with a call: keep[T](e)(f()).
 func keep[T any](e *errs) func(T, diag.List) T {
 	return func(v T, ds diag.List) T { return take(e, v, ds) }
 }

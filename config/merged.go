@@ -6,8 +6,8 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// merged is a block of a known kind that is merged from several parts but decoded by the
-// caller. Each kind of nested block follows its rule.
+// merged is the body of a block that was merged from several parts. The caller decodes it with a
+// schema. Nested blocks are merged by the rules of the kind; see rules.go.
 type merged struct {
 	kind  *kind
 	parts []part // base first, at least one
@@ -71,7 +71,8 @@ func (b *merged) JustAttributes() (hcl.Attributes, hcl.Diagnostics) {
 // MissingItemRange returns the range of the base block for missing items.
 func (b *merged) MissingItemRange() source.Range { return b.parts[0].body.MissingItemRange() }
 
-// known decodes the names that the block's kind knows, and returns the rest of the schema.
+// known decodes the names that the block's kind defines. left is the part of the schema that the
+// kind does not define.
 func (b *merged) known(c *content, schema *hcl.BodySchema) (*hcl.BodyContent, *hcl.BodySchema) {
 	out := &hcl.BodyContent{Attributes: hcl.Attributes{}, MissingItemRange: b.MissingItemRange()}
 	left := &hcl.BodySchema{}
@@ -99,7 +100,8 @@ func (b *merged) known(c *content, schema *hcl.BodySchema) (*hcl.BodyContent, *h
 	return out, left
 }
 
-// unexpected reports names that the kind knows but the schema does not.
+// unexpected returns errors for names that the kind defines but the schema does not, and for
+// missing required arguments of the kind.
 func (b *merged) unexpected(c *content, schema *hcl.BodySchema) (diags hcl.Diagnostics) {
 	attrs, blocks := map[string]bool{}, map[string]bool{}
 	for _, a := range schema.Attributes {

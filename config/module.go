@@ -22,7 +22,7 @@ type Module struct {
 	Files []FileRole  // every file of the directory that Load examined, in load order
 	Set   *source.Set // the text of the files, for snippets
 
-	RequiredVersion   []*Setting                   // those in force after merging
+	RequiredVersion   []*Setting                   // the constraints in force after merging
 	RequiredProviders map[string]*RequiredProvider // by local name
 	ProviderMetas     map[string]*ProviderMeta     // by local name
 	Backend           *Backend                     // backend or cloud block; nil if there is none

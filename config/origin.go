@@ -5,17 +5,17 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// An Origin describes how a block was merged: the original blocks, and the positions of its own
-// arguments and nested blocks. These are the ones that the language defines, not those of a
-// provider or child module; for the latter see Setting and Replaced of Module. The zero Origin
-// is that of a block that does not exist.
+// An Origin describes how a block was merged: the original blocks, and the positions of the
+// arguments and nested blocks that the language itself defines. For the arguments of a provider or
+// child module, see Module.Setting and Module.Replaced. The zero Origin describes a block that
+// does not exist.
 type Origin struct {
 	c     *content
 	parts []part
 }
 
-// Origin returns the origin of a block of this module, given the module's At and Merged of the
-// block. It parses the files of the block again if the module's Set contains their text, so
+// Origin returns the origin of a block of this module. at and merged are the fields At and Merged of
+// the block, such as Resource.At and Resource.Merged. Origin parses the files of the block again if the module's Set contains their text, so
 // that a module need not store rarely used information.
 func (m *Module) Origin(at source.Range, merged []Place) Origin {
 	if merged == nil {
@@ -38,7 +38,7 @@ func (m *Module) Origin(at source.Range, merged []Place) Origin {
 // a type, such as count in resource. Origin reports these.
 func Defines(typ, name string) bool { return kindOf(typ).owns(name) }
 
-// blockAt parses the block whose header has a position.
+// blockAt parses the file at p again and returns the block whose header is at p.
 func (m *Module) blockAt(p Place) (typedPart, bool) {
 	f := m.Set.File(p.At.Filename)
 	if f == nil {
@@ -95,7 +95,7 @@ type NestedOrigin struct {
 	Origin
 	Type     string
 	Labels   []string
-	Replaced []Place // the blocks that it and the others of its type replaced, nearest first
+	Replaced []Place // the blocks that all nested blocks of this type replaced, nearest first
 }
 
 // Blocks returns the block's own nested blocks, such as lifecycle and provisioner, in their

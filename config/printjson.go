@@ -105,7 +105,8 @@ func (p *printer) jsonBody(b *outBlock) string {
 	return o.String()
 }
 
-// unclash moves names that JSON would take for the kind's own into the block named _.
+// unclash moves items into the block named _ if JSON syntax would confuse their names with
+// arguments or blocks of the kind.
 func (b *outBody) unclash() []outItem {
 	var plain, clash []outItem
 	for _, it := range b.items {

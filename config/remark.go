@@ -11,8 +11,8 @@ import (
 // schema long after loading, does not know about overrides. The module therefore adds
 // information about a position when a message is printed.
 
-// remarks returns what was replaced at a position in the module's files. For a whole block it
-// also returns the blocks that were merged.
+// remarks returns notes about the settings and blocks that were replaced at a position in the
+// module's files. At the header of a block, the notes list the merged blocks.
 func (m *Module) remarks(at source.Range) []source.Remark {
 	if merged, body := m.mergedAt(at); merged != nil {
 		if out, ok := m.remarksIn(m.Origin(source.Range{}, merged), body, at); ok {

@@ -13,14 +13,14 @@ import (
 )
 
 // terraformParts collects the settings of all terraform and language blocks. Each setting is
-// merged separately. None needs a base.
+// merged separately. An override file may contain a setting that no base file contains.
 type terraformParts struct {
 	version    []*Setting // values of required_version in force
 	compatible []*Setting // values of language.compatible_with.opentofu
 	language   []part     // language blocks
 	backend    *part      // a backend or cloud block
 	isCloud    bool
-	gone       []Place // backend and cloud blocks that it replaced, nearest first
+	gone       []Place // backend and cloud blocks that backend replaced, nearest first
 	encryption []part
 	required   []part // required_providers, base first
 	metas      []meta // provider_meta
@@ -38,7 +38,7 @@ func (t *terraformParts) add(p part) diag.List {
 	if s := c.args["required_version"]; s != nil {
 		t.addVersion(s, p)
 	}
-	again := false // a second one in the same block
+	again := false // the terraform block already contains a backend or cloud block
 	for _, typ := range []string{"backend", "cloud"} {
 		for _, b := range c.blocks(typ) {
 			ds = append(ds, t.addBackend(b[0], typ == "cloud", again)...)
@@ -63,8 +63,8 @@ func (t *terraformParts) add(p part) diag.List {
 	return ds
 }
 
-// addVersion adds a version constraint. Those of base files are all kept; one in an override
-// file replaces all earlier ones.
+// addVersion adds a version constraint. All constraints in base files are kept. A constraint in an
+// override file replaces all earlier constraints.
 func (t *terraformParts) addVersion(s *Setting, p part) {
 	if p.isOverride() {
 		if n := len(t.version); n > 0 {
@@ -75,9 +75,10 @@ func (t *terraformParts) addVersion(s *Setting, p part) {
 	t.version = append(t.version, s)
 }
 
-// addBackend adds a backend or cloud block. One in an override file replaces the earlier one of
-// either type as a whole. If there are several, each in its own terraform block, the last one
-// counts, since overrides apply in the order of file names and positions.
+// addBackend adds a backend or cloud block. A block in an override file replaces the earlier backend
+// or cloud block as a whole. If several terraform blocks in override files contain one, the last
+// one wins, since overrides apply in the order of file names and positions. again means that the
+// same terraform block contains another backend or cloud block.
 func (t *terraformParts) addBackend(p part, cloud, again bool) diag.List {
 	if have := t.backend; have != nil && (!p.isOverride() || again) {
 		summary, what := "Duplicate backend configuration", "backend"
@@ -104,7 +105,8 @@ func (t *terraformParts) addEncryption(p part, again bool) diag.List {
 	return nil
 }
 
-// onlyOne reports the second of two blocks of which a module may have one.
+// onlyOne returns the error for p if a module may contain only one such block. first is the earlier
+// block.
 func onlyOne(code string, p, first part, summary, what string) diag.List {
 	return errorAt(code, p.head, summary, "A module may have only one %s block; the other is at %s.", what, first.head).
 		Note(&first.head, "first defined here")
@@ -150,10 +152,10 @@ func (t *terraformParts) addLanguage(p part) diag.List {
 	return ds
 }
 
-// gate checks the module's version constraints. If one excludes the language version, this is
-// the only error that is reported, since other errors may be consequences. It is an error in
-// files for OpenTofu only. It is a warning in .tf files, which may use the version numbers of
-// Terraform.
+// gate checks the module's version constraints. A constraint that excludes the language version
+// is an error in .tofu files and in compatible_with blocks. In other files it is a warning, since
+// they may use the version numbers of Terraform. If there is such an error, fatal is true and no
+// other error is reported, since other errors may be consequences.
 func (t *terraformParts) gate(languageVersion string) (fatal bool, ds diag.List) {
 	v, err := version.NewVersion(languageVersion)
 	if err != nil {
@@ -161,7 +163,7 @@ func (t *terraformParts) gate(languageVersion string) (fatal bool, ds diag.List)
 	}
 	var errs diag.List
 	for i, s := range append(t.compatible[:len(t.compatible):len(t.compatible)], t.version...) {
-		// In a file for either tool the constraint is not an error.
+		// Terraform may read a .tf file too, so that a violation there is only a warning.
 		hard := i < len(t.compatible) || isTofu(s.Range.Filename)
 		excluded, more := s.compare(v, hard)
 		if more = s.explain(more); excluded {
@@ -246,8 +248,8 @@ func (t *terraformParts) decode(m *Module) (ds diag.List) {
 	return append(ds, t.decodeMetas(m)...)
 }
 
-// decodeMetas decodes one provider_meta block for each provider. One in an override file
-// replaces that of the base.
+// decodeMetas decodes one provider_meta block for each provider. A block in an override file
+// replaces the block in the base file.
 func (t *terraformParts) decodeMetas(m *Module) (ds diag.List) {
 	byProvider := map[addr.Provider]meta{}
 	local := map[addr.Provider]string{}
@@ -267,8 +269,8 @@ func (t *terraformParts) decodeMetas(m *Module) (ds diag.List) {
 	return ds
 }
 
-// decodeRequired decodes the entries of required_providers. One in an override file replaces
-// the whole entry of the base.
+// decodeRequired decodes the entries of required_providers. An entry in an override file replaces
+// the whole entry in the base file.
 func (t *terraformParts) decodeRequired(m *Module) (ds diag.List) {
 	for _, p := range t.required {
 		attrs, diags := p.body.JustAttributes()

@@ -20,7 +20,8 @@ type Code struct {
 // Paragraph returns the explanation in lines of at most the given number of columns.
 func (c Code) Paragraph(columns int) string { return wrap(c.Text, columns) }
 
-// A codeTable contains the codes, and the codes for messages of the HCL library.
+// A codeTable contains all codes. For messages of the HCL library, which have no code, it finds the
+// code by the summary.
 type codeTable struct {
 	codes    []Code            // sorted by name
 	exact    map[string]string // summary of an HCL message to its code
@@ -95,8 +96,7 @@ func (m *Message) CodeName() string {
 	return ""
 }
 
-// CodesOf returns the entries of all codes that messages with a summary may have, sorted by
-// name.
+// CodesOf returns the entries of all codes whose messages can have the summary, sorted by name.
 func CodesOf(summary string) []Code {
 	var out []Code
 	for _, c := range Codes() {

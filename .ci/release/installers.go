@@ -21,7 +21,7 @@ var templates embed.FS
 // An installer is a file with which a package manager or a shell installs a release.
 type installer struct {
 	name    string   // of the file and of its template
-	systems []string // the systems whose archives the file needs; with none of them, it is not written
+	systems []string // the systems that the installer supports; without an archive for one of them, the file is not written
 }
 
 var installers = []installer{

@@ -21,23 +21,24 @@ import (
 	"github.com/terrace-iac/terrace/provider"
 )
 
-// Plugins starts the providers of a directory from their packages, or connects to those that
-// run on their own.
+// Plugins starts the providers of a directory from their packages, or connects to provider
+// processes that are already running (see Attached).
 type Plugins struct {
 	Directory *Directory
 	Config    *cliconfig.Config
 	Attached  Attached
-	Schemas   *rpc.SchemaCache // may be that of other directories
+	Schemas   *rpc.SchemaCache // may be shared with other directories
 
 	packages map[addr.Provider]install.Package
 
-	reported sync.Map // time.Time by text: when it was last said that a call takes long
+	reported sync.Map // time.Time of the last message about a slow call, by its text
 }
 
-// Attached are the providers that run on their own.
+// Attached contains the connections to provider processes that were started by another program,
+// such as a debugger.
 type Attached map[addr.Provider]rpc.Reattach
 
-// AttachedIn are those that the environment names.
+// AttachedIn returns the provider processes that TF_REATTACH_PROVIDERS lists.
 func AttachedIn(env sys.Env) (Attached, diag.List) {
 	out, err := rpc.ParseReattach(env.Get("TF_REATTACH_PROVIDERS"))
 	if err != nil {
@@ -46,7 +47,8 @@ func AttachedIn(env sys.Env) (Attached, diag.List) {
 	return out, nil
 }
 
-// Plugins reads what the environment and the user's settings say of providers.
+// Plugins returns the providers of the directory, as configured by the environment and the CLI
+// configuration.
 func (f *Directory) Plugins() (*Plugins, diag.List) {
 	cfg, ds := f.Settings()
 	if ds.HasErrors() {
@@ -59,21 +61,23 @@ func (f *Directory) Plugins() (*Plugins, diag.List) {
 	return &Plugins{Directory: f, Config: cfg, Attached: attached, Schemas: &rpc.SchemaCache{}}, ds
 }
 
-// In are the providers of another directory, by the same settings and with the same schemas.
+// In returns the providers of another directory, with the same settings and schema cache.
 func (pl *Plugins) In(f *Directory) *Plugins {
 	return &Plugins{Directory: f, Config: pl.Config, Attached: pl.Attached, Schemas: pl.Schemas}
 }
 
-// InstallOptions say where packages are looked for, and where they are put.
+// InstallOptions returns the sources from which packages are installed and the directories that
+// receive them.
 func (pl *Plugins) InstallOptions() install.Options {
 	f := pl.Directory
 	return install.Options{Config: pl.Config, WorkDir: f.Dir, DataDir: f.DataDir(), Home: f.Home(), Env: f.Env, Now: f.Now, Run: f.Run, Hashes: f.Hashes}
 }
 
-// LockPath is the dependency lock file.
+// LockPath returns the path of the dependency lock file.
 func (pl *Plugins) LockPath() string { return filepath.Join(pl.Directory.Dir, lock.Name) }
 
-// Choose finds the packages that are started later.
+// Choose selects an installed package for each required provider. Factory and Program start these
+// packages later.
 func (pl *Plugins) Choose(ctx context.Context, req install.Requirements) diag.List {
 	req = pl.Packaged(req)
 	if len(req) == 0 {
@@ -146,8 +150,8 @@ func (pl *Plugins) pkg(a addr.Provider) (install.Package, diag.List) {
 	return pkg, nil
 }
 
-// slowAfter is how long a provider may take to answer before the user hears what is waited
-// for: TERRACE_SLOW_CALL, or 30 seconds.
+// slowAfter returns the time after which the user gets a message about a provider that has not
+// responded: TERRACE_SLOW_CALL, or 30 seconds.
 func (f *Directory) slowAfter() time.Duration {
 	if d, err := time.ParseDuration(f.Env.Get("TERRACE_SLOW_CALL")); err == nil && d > 0 {
 		return d
@@ -159,13 +163,14 @@ func (f *Directory) slowAfter() time.Duration {
 func (pl *Plugins) Program(ctx context.Context, a addr.Provider) (engine.Program, diag.List) {
 	f := pl.Directory
 	if f.Providers[a] != nil {
-		return engine.Program{}, nil // it runs in this process, and others do not share it
+		return engine.Program{}, nil // the provider runs in this process, so that there is no program to share
 	}
 	o := rpc.Options{Addr: a, Env: f.Env, Stderr: f.Log.Provider(a.Type), Cache: pl.Schemas, DisableTLS: f.Env.Get("TF_DISABLE_PLUGIN_TLS") != ""}
 	o.SlowAfter = f.slowAfter()
 	o.Slow = func(call string) {
 		text := fmt.Sprintf("Still waiting for the provider %s, which has not answered %s for %s. To stop, interrupt (Ctrl-C): the provider is asked to stop, and a second interrupt ends it.\n", a.Display(), call, o.SlowAfter)
-		// Calls that are made at once, as those of many instances, are slow at once.
+		// Concurrent calls, such as those of many instances, become slow at the same time. One
+		// message is enough.
 		now := f.Now()
 		last, said := pl.reported.Swap(text, now)
 		if !said || now.Sub(last.(time.Time)) >= o.SlowAfter {
@@ -198,7 +203,7 @@ func (pl *Plugins) Program(ctx context.Context, a addr.Provider) (engine.Program
 	}, ds
 }
 
-// SortedProviders are the providers that are required, in the order of the lock file.
+// SortedProviders returns the required providers in the order of the lock file.
 func SortedProviders(req install.Requirements) []addr.Provider {
 	out := make([]addr.Provider, 0, len(req))
 	for a := range req {
@@ -208,7 +213,8 @@ func SortedProviders(req install.Requirements) []addr.Provider {
 	return out
 }
 
-// Packaged leaves out the providers that need no package.
+// Packaged returns the requirements of the providers that need a package: not those that are
+// built in, attached or implemented by the embedding program.
 func (pl *Plugins) Packaged(req install.Requirements) install.Requirements {
 	out := install.Requirements{}
 	for a, constraints := range req {

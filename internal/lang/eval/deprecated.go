@@ -38,7 +38,7 @@ func (ev *Evaluator) used(v cty.Value, at source.Range) (cty.Value, diag.List) {
 
 // An oldPart describes the deprecated parts of a type.
 type oldPart struct {
-	old     bool // the part itself is deprecated, or each of the blocks
+	old     bool // the part itself is deprecated; for nested blocks, each block is
 	message string
 	single  bool                // one object instead of a collection
 	parts   map[string]*oldPart // parts of the object or of each element that are deprecated or contain deprecated parts

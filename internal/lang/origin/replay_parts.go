@@ -11,7 +11,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// scalar ends at a string, number or the like that is written out.
+// scalar ends the replay at a literal string, number or bool.
 func (r *replay) scalar(c cursor) cursor {
 	if len(c.path) > 0 {
 		return r.noPart(c)
@@ -19,7 +19,8 @@ func (r *replay) scalar(c cursor) cursor {
 	return cursor{}
 }
 
-// partsOf are the names of what an object or map holds.
+// partsOf returns the attributes of an object or the elements of a map, by name. It returns nil for
+// other values.
 func partsOf(v cty.Value) map[string]cty.Value {
 	v, _ = v.Unmark()
 	if !v.IsKnown() || v.IsNull() || !v.Type().IsObjectType() && !v.Type().IsMapType() {
@@ -28,8 +29,8 @@ func partsOf(v cty.Value) map[string]cty.Value {
 	return v.AsValueMap()
 }
 
-// literal ends at an object or list that is written out, though its items may
-// be computed.
+// literal ends the replay at an object or list constructor. Its items may be computed from
+// references.
 func (r *replay) literal(c cursor) cursor {
 	if len(c.x.Variables()) > 0 {
 		r.from(c)
@@ -39,7 +40,7 @@ func (r *replay) literal(c cursor) cursor {
 
 func (r *replay) object(c cursor, x *hclsyntax.ObjectConsExpr) cursor {
 	name := c.path[0].name()
-	for i := len(x.Items) - 1; i >= 0; i-- { // the last of equal keys counts
+	for i := len(x.Items) - 1; i >= 0; i-- { // of equal keys, the last one wins
 		key, ds := r.in.eval(c.f, x.Items[i].KeyExpr)
 		if ds.HasErrors() || !key.IsKnown() {
 			return r.end(Unknown, cursor{c.f, x.Items[i].KeyExpr, nil}, "this key is not known, so this may or may not be the item")
@@ -54,7 +55,8 @@ func (r *replay) object(c cursor, x *hclsyntax.ObjectConsExpr) cursor {
 	return r.fail(c, fmt.Sprintf("the object has no attribute %q%s", name, r.in.near(c, name)))
 }
 
-// near proposes a part of an expression's value for a name that it does not have.
+// near returns a suggestion for a name that the value of an expression does not have, such as
+// ".name", or "".
 func (r *reader) near(c cursor, name string) string {
 	v, ds := r.eval(c.f, c.x)
 	if ds.HasErrors() {
@@ -93,7 +95,8 @@ func isTrue(v cty.Value) bool {
 	return !v.IsNull() && (v.Type() == cty.Bool && v.True() || v.Type() == cty.String && v.AsString() == "true")
 }
 
-// splat follows one element of a.*.b.
+// splat returns the cursor at the source of one element of a.*.b. ok is false if the path does not
+// select an element.
 func (r *replay) splat(c cursor, x *hclsyntax.SplatExpr) (cursor, bool) {
 	if len(c.path) == 0 {
 		return c, false
@@ -128,7 +131,7 @@ func (r *replay) splat(c cursor, x *hclsyntax.SplatExpr) (cursor, bool) {
 	return cursor{c.f, x.Source, path}, true
 }
 
-// json takes a JSON expression apart: objects, lists, and strings as templates.
+// json follows a JSON expression: an object, a list, or a string, which is parsed as a template.
 func (r *replay) json(c cursor) cursor {
 	if items, diags := hcl.ExprMap(c.x); !diags.HasErrors() {
 		return r.jsonObject(c, items)
@@ -140,7 +143,7 @@ func (r *replay) json(c cursor) cursor {
 		if i, ok := c.path[0].index(); ok && i < len(items) {
 			return r.item(cursor{c.f, items[i], c.path[1:]}, fmt.Sprintf("element %d", i))
 		}
-		if len(items) == 1 { // the one block of a type
+		if len(items) == 1 { // JSON syntax of a single block
 			return r.item(cursor{c.f, items[0], c.path}, "element 0")
 		}
 		return r.fail(c, "there is no such element")
@@ -170,7 +173,7 @@ func (r *replay) jsonObject(c cursor, items []hcl.KeyValuePair) cursor {
 			return r.item(cursor{c.f, items[i].Value, c.path[1:]}, "item "+addr.Quote(name))
 		}
 	}
-	if i, ok := c.path[0].index(); ok && i == 0 { // the one block of a type
+	if i, ok := c.path[0].index(); ok && i == 0 { // JSON syntax of a single block
 		return cursor{c.f, c.x, c.path[1:]}
 	}
 	return r.fail(c, fmt.Sprintf("the object has no attribute %q", name))
@@ -181,7 +184,7 @@ func unmark(v cty.Value) cty.Value {
 	return v
 }
 
-// computed ends at an expression whose result stands nowhere.
+// computed ends the replay at an expression that computes its result, and lists its references.
 func (r *replay) computed(c cursor) cursor {
 	if v, ds := r.in.eval(c.f, c.x); ds.HasErrors() {
 		return r.failWith(c, ds)
@@ -192,7 +195,8 @@ func (r *replay) computed(c cursor) cursor {
 	return cursor{}
 }
 
-// call goes on at what a call hands on. ok is false for calls that make values.
+// call follows a function call that returns a part of an argument or the content of a file. ok is
+// false for functions that compute a new value.
 func (r *replay) call(c cursor, x *hclsyntax.FunctionCallExpr) (next cursor, ok bool) {
 	p, ok := call{r.in, c, x}.pick()
 	if ok {
@@ -204,14 +208,14 @@ func (r *replay) call(c cursor, x *hclsyntax.FunctionCallExpr) (next cursor, ok 
 	}
 	if v, ds := r.in.eval(c.f, x); !ds.HasErrors() {
 		if _, ok := part(v, c.path); !ok {
-			return c, false // nothing holds what is not there
+			return c, false // the file does not contain the requested part
 		}
 	}
 	r.look(c)
 	return r.take(way), true
 }
 
-// readBy leads into the file that a call reads.
+// readBy returns the way into the file that a call reads and decodes.
 func (r *replay) readBy(c cursor, x *hclsyntax.FunctionCallExpr) (Way, bool) {
 	switch {
 	case c.f.unit != nil:
@@ -222,7 +226,7 @@ func (r *replay) readBy(c cursor, x *hclsyntax.FunctionCallExpr) (Way, bool) {
 	return Way{}, false
 }
 
-// picked tells what a call picked, and goes on there.
+// picked adds a step for the argument that a call returned, and returns the cursor at that argument.
 func (r *replay) picked(p pick) cursor {
 	switch p.kind {
 	case "":

@@ -7,14 +7,13 @@ import (
 
 // # Unit files
 //
-// The values of a root module's variables may come from a unit, whose files are
-// another language with the same expressions. The replay goes on there: a Unit
-// says where its parts lead, through imports, includes and merges, and a Scope
-// evaluates the expressions on the way. Both tell by a Way what lies between two
-// expressions, so that every rule about expressions, and about what is shown,
-// stands here alone.
+// The values of a root module's variables may come from a unit. Its files are
+// another language with the same expressions. The replay continues there: a Unit
+// follows imports, includes and merges, and a Scope evaluates the expressions in
+// its files. Both describe the steps between two expressions by a Way. Therefore
+// only this package contains rules about expressions and about secrets.
 
-// traversal writes steps as a reference.
+// traversal returns steps as an absolute reference.
 func traversal(path []step) hcl.Traversal {
 	out := make(hcl.Traversal, 0, len(path))
 	for i, s := range path {
@@ -30,7 +29,7 @@ func traversal(path []step) hcl.Traversal {
 	return out
 }
 
-// relative writes steps as the rest of a reference.
+// relative returns steps as the part of a reference after its root.
 func relative(path []step) hcl.Traversal {
 	out := make(hcl.Traversal, 0, len(path))
 	for _, s := range path {
@@ -43,10 +42,11 @@ func relative(path []step) hcl.Traversal {
 	return out
 }
 
-// unitFrame is where expressions of a unit file stand.
+// unitFrame returns the frame of expressions in a unit file.
 func unitFrame(s Scope) *frame { return &frame{unit: s} }
 
-// take adds the stops of a way and goes on where it leads.
+// take adds the stops of a way to the explanation and returns the cursor at its end. The cursor is
+// zero if the way ends at a stop.
 func (r *replay) take(w Way) cursor {
 	for i := range w.Stops {
 		r.stop(&w.Stops[i])
@@ -73,7 +73,7 @@ func (r *replay) stop(s *Stop) {
 		if s.Of != nil {
 			whole.x = s.Of
 		}
-		r.lines.shows(whole, &guarded{guard: guard{byName: true}}) // a line may have other items than what is asked for
+		r.lines.shows(whole, &guarded{guard: guard{byName: true}}) // the line may contain other items than the requested one
 	}
 	if s.Value != cty.NilVal {
 		at := spot{s.At.Filename, s.At.Start.Byte, s.At.End.Byte}
@@ -102,7 +102,7 @@ func (r *replay) stop(s *Stop) {
 	r.add(step)
 }
 
-// ends are the places that ways lead to.
+// ends returns the last place of each way.
 func (r *replay) ends(ways []Way) (out []Place) {
 	for _, w := range ways {
 		sub := r.aside()
@@ -114,8 +114,8 @@ func (r *replay) ends(ways []Way) (out []Place) {
 	return out
 }
 
-// starts is the place in a file at which a way begins: the definition itself, whatever it
-// refers to.
+// starts returns the first place of a way that is in a file. This is the definition itself, and not
+// the values that it refers to.
 func (r *replay) starts(w Way) *Place {
 	sub := r.aside()
 	sub.take(w)
@@ -127,7 +127,7 @@ func (r *replay) starts(w Way) *Place {
 	return sub.lastPlace()
 }
 
-// lands is the place that a cursor leads to, nil if there is none.
+// lands returns the last place when a cursor is followed, or nil if there is none.
 func (r *replay) lands(c cursor) *Place {
 	sub := r.aside()
 	sub.item(c, "")
@@ -135,8 +135,8 @@ func (r *replay) lands(c cursor) *Place {
 	return sub.lastPlace()
 }
 
-// generated goes on at what writes the file in which the way ends, if the unit
-// generates it.
+// generated continues in the generate block of the unit if the explanation ended in a file that
+// this block writes.
 func (r *replay) generated() {
 	last := r.last()
 	if r.in.e.Unit == nil || last == nil || last.At == nil || last.At.File == "" {

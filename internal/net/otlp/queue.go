@@ -12,7 +12,7 @@ import (
 //
 // Records are encoded when they are added, and one goroutine sends them in batches. The queue is
 // limited in bytes. Records that do not fit are dropped and counted, as are records that a
-// receiver rejects. After several consecutive batches could not be delivered, no more are sent.
+// receiver rejects. After mostFailed consecutive batches failed, the queue sends no more.
 
 const (
 	batchRecords = 512
@@ -155,8 +155,8 @@ func (q *queue) deliver(ctx context.Context, records [][]byte) {
 	}
 }
 
-// rest waits before a retry, but not when the program ends. It returns false if the retry must
-// not happen.
+// rest waits before a retry. It returns early if the queue is closed. It returns false if the
+// context ended, so that the caller does not retry.
 func (q *queue) rest(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -69,7 +69,7 @@ type Journal struct {
 	f      *os.File // nil after Close
 	size   int64    // number of bytes that are completely written
 	number uint32   // number of the last record
-	safe   int64    // number of bytes on disk; 0 means that not even the file's name is
+	safe   int64    // number of bytes on disk; 0 means that the directory entry may not be on disk either
 	broken error    // error after a record was written in part and could not be removed
 	plain  []byte   // buffer
 	out    []byte
@@ -96,7 +96,7 @@ type Options struct {
 	Answers int            // expected number of answers, for allocating memory; 0 means many. A wrong number only costs time
 }
 
-// Create creates a journal. If the file exists, the error is ErrExists.
+// Create creates a journal. It returns ErrExists if the file exists.
 func Create(path string, o Options) (*Journal, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -146,7 +146,7 @@ func (j *Journal) start(h start) error {
 	if err := j.twice(kindHeader, h); err != nil || j.mirror == nil {
 		return err
 	}
-	return j.Sync() // finds out whether the mirror works before anything is changed
+	return j.Sync() // reports a mirror that does not work before the run changes anything
 }
 
 // Begin records that an action is about to be requested. id is unique within the run. With a
@@ -162,9 +162,9 @@ func (j *Journal) Begin(id int, address, action string) error {
 	return j.Sync()
 }
 
-// Answer records the changes of an action that was begun, or without changes that it had no
-// effect. It may be called for an id that was not begun, for changes without a provider call,
-// such as moves.
+// Answer records the changes of an action that was begun. Without changes, it records that the
+// action had no effect. An id without Begin stands for changes without a provider call, such as
+// moves.
 func (j *Journal) Answer(id int, changes []state.Change) error {
 	body, err := appendAnswer([]byte{byte(kindAnswer)}, id, changes)
 	if err != nil {

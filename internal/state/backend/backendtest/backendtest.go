@@ -173,7 +173,8 @@ func (f *fixture) store(t *testing.T, workspace string) store.Store {
 	return st
 }
 
-// object returns the object of a workspace. It skips the test if there is none.
+// object returns the object of a workspace. It skips the test if the kind does not use
+// backend.Store.
 func (f *fixture) object(t *testing.T, workspace string) backend.Object {
 	t.Helper()
 	st, ok := f.store(t, workspace).(*backend.Store)
@@ -183,7 +184,7 @@ func (f *fixture) object(t *testing.T, workspace string) backend.Object {
 	return st.Object()
 }
 
-// clean reports secrets in an error.
+// clean reports a test failure if an error contains one of the Secrets.
 func (f *fixture) clean(t *testing.T, err error) {
 	t.Helper()
 	for _, secret := range f.Secrets {
@@ -508,10 +509,10 @@ func interruptedLock(t *testing.T, f *fixture) {
 // A wire transfers data to a service, and interrupts the client before a response.
 type wire struct {
 	interrupt func()
-	left      atomic.Int32 // number of responses before the interrupt; 0: never
+	left      atomic.Int32 // number of responses before the interrupt; 0 means never
 }
 
-// under returns a clone of a transport that uses the wire.
+// under returns a clone of t whose connections pass through the wire.
 func (w *wire) under(t *http.Transport) *http.Transport {
 	t = t.Clone()
 	t.ForceAttemptHTTP2, t.TLSNextProto = false, map[string]func(string, *tls.Conn) http.RoundTripper{}

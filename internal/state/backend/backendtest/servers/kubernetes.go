@@ -17,9 +17,9 @@ import (
 	"testing"
 )
 
-// A KubernetesServer is a stand-in for the API server, for Secrets and Leases. It has
-// resourceVersion and uid, refuses stale writes, selects by labels, lists in pages, limits
-// the size of Secrets, and has one namespace, "default".
+// A KubernetesServer is a stand-in for the API server of Kubernetes. It serves Secrets and Leases
+// in one namespace, "default". It sets resourceVersion and uid, rejects stale writes, and
+// implements label selectors, pages and the maximum size of Secrets.
 type KubernetesServer struct {
 	URL string
 	CA  string // PEM
