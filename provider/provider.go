@@ -44,7 +44,8 @@ type Provider interface {
 
 	// Functions lists the functions of a configured provider (they may differ from the schema's).
 	Functions(ctx context.Context) (map[string]*schema.Function, diag.List)
-	// CallFunction returns an *ArgError where one argument is to blame.
+	// CallFunction calls a function. An argument contains no unknown values, unless its
+	// parameter allows them. An *ArgError names the argument that is to blame.
 	CallFunction(ctx context.Context, name string, args []cty.Value) (cty.Value, error)
 
 	// Stop asks running calls to end soon; it returns at once.

@@ -107,9 +107,9 @@ func (d *differ) blocks(p pair, nb *schema.NestedBlock) group {
 		return hide(n, p)
 	}
 	add := func(name string, n *node) { g.children = append(g.children, child{name, n}) }
-	if p.after != cty.NilVal && !p.after.IsKnown() {
-		add("", hide(d.blocksUnknown(p, nb), p))
-		return g
+	unknownAfter := p.isPending()
+	if unknownAfter { // the blocks before are shown as removed
+		p.after, p.afterS = cty.NilVal, nil
 	}
 	switch nb.Nesting {
 	case schema.Single, schema.Group:
@@ -130,6 +130,9 @@ func (d *differ) blocks(p pair, nb *schema.NestedBlock) group {
 			add("", k.node)
 		}
 	}
+	if unknownAfter {
+		add("", &node{kind: unknown, op: create, forces: g.forces})
+	}
 	return g
 }
 
@@ -142,22 +145,4 @@ func (n *node) hideBlock(before, after bool) {
 	if before {
 		n.warn = blockBecomesPlain
 	}
-}
-
-// blocksUnknown returns the node for blocks whose number is known after apply: one block in
-// which everything is unknown.
-func (d *differ) blocksUnknown(p pair, nb *schema.NestedBlock) *node {
-	parts := make(map[string]cty.Value)
-	for name, a := range nb.Attributes {
-		parts[name] = cty.UnknownVal(a.Type)
-	}
-	for name, inner := range nb.Blocks {
-		parts[name] = inner.EmptyValue()
-	}
-	n := d.block(pair{after: cty.ObjectVal(parts)}, nb.Block)
-	n.op = create
-	if before := p.before; before != cty.NilVal && before.IsKnown() && !before.IsNull() && (!before.CanIterateElements() || before.LengthInt() > 0) {
-		n.op = update
-	}
-	return &node{kind: unknown, op: n.op, inner: n, forces: p.replace.Marked()}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"iter"
-	"slices"
 	"strings"
 
 	"github.com/terrace-iac/terrace/addr"
@@ -189,7 +188,10 @@ func (v *planView) drift() bool {
 	return some
 }
 
-// drifted returns the changes made outside of the program that are shown.
+// drifted returns the changes made outside of the program that are shown: of an instance, those
+// of its relevant attributes. A reference to a resource with count or for_each as a whole
+// ("x[*].id", "values(x)") names no instance, and shows nothing, as in OpenTofu: every change of
+// a tag would be reported for every module with such an output.
 func (v *planView) drifted() iter.Seq2[*plan.Change, *node] {
 	return func(yield func(*plan.Change, *node) bool) {
 		relevant := map[addr.Instance][]cty.Path{}
@@ -201,9 +203,7 @@ func (v *planView) drifted() iter.Seq2[*plan.Change, *node] {
 		for _, c := range plan.Shown(v.plan.Drift) {
 			var only *value.PathSet
 			if v.plan.Mode != plan.RefreshOnly {
-				whole := c.Addr
-				whole.Key = addr.Key{}
-				if only = value.NewPathSet(slices.Concat(relevant[whole], relevant[c.Addr])); only == nil {
+				if only = value.NewPathSet(relevant[c.Addr]); only == nil {
 					continue
 				}
 			}

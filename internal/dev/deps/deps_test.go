@@ -180,7 +180,7 @@ const packageOrder = `
 	internal/provider/resourceclient, internal/plan/refactoring < internal/plan/validate;
 	plan, state/statefile, internal/base/sealing < internal/plan/planfile;
 	plan, internal/base/atomicfile < internal/plan/readlog;
-	internal/plan/relevantattrs < internal/plan/planjson;
+	internal/plan/relevantattrs, internal/settings/lock < internal/plan/planjson;
 	internal/lang/eval, event, internal/plan/refactoring < internal/plan/apply/provision;
 	internal/provider/resourceclient, internal/plan/imports, internal/plan/checks, internal/plan/apply/provision < internal/plan/apply;
 

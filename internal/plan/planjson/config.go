@@ -54,6 +54,8 @@ type configWriter struct {
 	refs    relevantattrs.References            // collects the references in the arguments of resource blocks; nil if not needed
 	vars    []hcl.Traversal                     // references in the expressions that were written since the field was last reset
 	err     error
+
+	iterators []iterator // of the dynamic blocks around what is being written
 }
 
 func (c *configWriter) fail(err error) {

@@ -7,6 +7,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/internal/lang/module"
+	"github.com/terrace-iac/terrace/internal/settings/lock"
 )
 
 // providers writes the provider configurations that are used.
@@ -114,7 +115,11 @@ func versions(m *config.Module, local string, p *config.Provider) string {
 			texts = append(texts, v.Text)
 		}
 	}
-	return strings.Join(texts, ", ")
+	text := strings.Join(texts, ", ")
+	if c, err := lock.ParseConstraints(text); err == nil { // in the form of the dependency lock file
+		return c.String()
+	}
+	return text
 }
 
 func providerKeyIn(n *module.Node, key string) string {

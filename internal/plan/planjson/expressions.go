@@ -27,12 +27,7 @@ func (c *configWriter) expression(x hcl.Expression) {
 			c.value(v)
 		}
 	}
-	var refs []string
-	for _, t := range vars {
-		refs = append(refs, references(t)...)
-	}
-	refs = append(refs, called...)
-	if len(refs) > 0 {
+	if refs := append(c.allReferences(vars), called...); len(refs) > 0 {
 		c.strs("references", refs)
 	}
 	c.end('}')
@@ -106,6 +101,19 @@ func references(t hcl.Traversal) []string {
 	return out
 }
 
+// allReferences returns what traversals refer to.
+// An iterator of a dynamic block refers to what its for_each refers to.
+func (c *configWriter) allReferences(ts []hcl.Traversal) (refs []string) {
+	for _, t := range ts {
+		if it := c.iterator(t.RootName()); it != nil {
+			refs = append(refs, it.references...)
+			continue
+		}
+		refs = append(refs, references(t)...)
+	}
+	return refs
+}
+
 // blockMember writes the arguments and blocks of a body as a member, if there are any.
 func (c *configWriter) blockMember(name string, body hcl.Body, b *schema.Block) {
 	before, comma := len(c.b), c.comma
@@ -118,7 +126,7 @@ func (c *configWriter) blockMember(name string, body hcl.Body, b *schema.Block) 
 }
 
 func (c *configWriter) block(body hcl.Body, b *schema.Block) {
-	content, _, _ := body.PartialContent(bodySchema(b))
+	content, _, _ := body.PartialContent(b.Reading().HCL)
 	if content == nil {
 		content = new(hcl.BodyContent)
 	}
@@ -127,57 +135,49 @@ func (c *configWriter) block(body hcl.Body, b *schema.Block) {
 
 func (c *configWriter) content(content *hcl.BodyContent, b *schema.Block) {
 	c.begin('{')
-	byType := content.Blocks.ByType()
-	names := append(keys(content.Attributes), keys(byType)...)
+	byType := nestedByType(content.Blocks)
+	names := keys(content.Attributes)
+	for name := range byType {
+		if content.Attributes[name] == nil {
+			names = append(names, name)
+		}
+	}
 	slices.Sort(names)
 	for _, name := range names {
-		c.name(name)
 		if a := content.Attributes[name]; a != nil {
+			c.name(name)
 			c.expression(a.Expr)
-			continue
+		} else if nb := b.Blocks[name]; nb != nil {
+			c.name(name)
+			c.blocks(byType[name], nb)
+		} else if nb := b.Reading().AsBlocks[name]; nb != nil {
+			c.name(name)
+			c.writtenAsBlocks(byType[name], nb)
 		}
-		c.blocks(byType[name], b.Blocks[name])
 	}
 	c.end('}')
 }
 
-func (c *configWriter) blocks(list hcl.Blocks, nb *schema.NestedBlock) {
+func (c *configWriter) blocks(list []nested, nb *schema.NestedBlock) {
 	switch nb.Nesting {
 	case schema.Single, schema.Group:
-		c.block(list[0].Body, nb.Block)
+		c.nested(list[0], nb.Block)
 	case schema.Map:
-		byLabel := map[string]hcl.Body{}
-		for _, b := range list {
-			if len(b.Labels) > 0 {
-				byLabel[b.Labels[0]] = b.Body
-			}
+		byLabel := map[string]nested{}
+		for _, n := range list {
+			byLabel[n.label] = n
 		}
 		c.begin('{')
 		for _, label := range keys(byLabel) {
 			c.name(label)
-			c.block(byLabel[label], nb.Block)
+			c.nested(byLabel[label], nb.Block)
 		}
 		c.end('}')
 	default:
 		c.begin('[')
-		for _, b := range list {
-			c.block(b.Body, nb.Block)
+		for _, n := range list {
+			c.nested(n, nb.Block)
 		}
 		c.end(']')
 	}
-}
-
-func bodySchema(b *schema.Block) *hcl.BodySchema {
-	s := new(hcl.BodySchema)
-	for name := range b.Attributes {
-		s.Attributes = append(s.Attributes, hcl.AttributeSchema{Name: name})
-	}
-	for name, nb := range b.Blocks {
-		h := hcl.BlockHeaderSchema{Type: name}
-		if nb.Nesting == schema.Map {
-			h.LabelNames = []string{"key"}
-		}
-		s.Blocks = append(s.Blocks, h)
-	}
-	return s
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/lang/eval"
+	"github.com/terrace-iac/terrace/internal/provider/resourceclient"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/state"
@@ -24,25 +25,50 @@ func Import(ctx context.Context, in Input, a addr.Instance, id string) (*state.S
 		return nil, ds
 	}
 	t := p.graph.Task(ctx)
-	changed, more := p.importOne(t, a, id)
-	p.graph.Report(p.client.Close())
-	ds = append(append(ds, more...), p.messages(nil)...)
-	if ds.HasErrors() || changed == nil {
-		return nil, ds
+	d, more := p.importTarget(t, a)
+	var obj *imported
+	if d != nil && !more.HasErrors() {
+		obj, more = p.importOne(t, d, id)
 	}
-	d := p.in.State.Edit()
-	d.Apply(*changed)
-	return d.Freeze(), ds
+	ds = append(append(ds, more...), p.messages(nil)...)
+	if ds.HasErrors() || obj == nil {
+		return nil, append(ds, p.client.Close()...)
+	}
+	obj.Sensitive = p.importSensitive(t, d, obj)
+	edit := p.in.State.Edit()
+	edit.Apply(state.Change{Object: addr.Object{Instance: a}, Provider: obj.provider, New: obj.Object})
+	return edit.Freeze(), append(ds, p.client.Close()...)
 }
 
-func (p *driver) importOne(t *demand.Task, a addr.Instance, id string) (*state.Change, diag.List) {
+// imported is an imported object as it is stored.
+type imported struct {
+	*state.Object
+	value    cty.Value
+	schema   *schema.Resource
+	provider addr.ProviderConfig
+}
+
+// importSensitive returns the sensitive paths of an imported object: those that the schema
+// declares, and those that have a sensitive value in the configuration. It takes the values of
+// other objects from state. Errors in the configuration do not concern the import: no message
+// of the graph is reported after this.
+func (p *driver) importSensitive(t *demand.Task, d *eval.Desired, obj *imported) []cty.Path {
+	p.walked = true
+	_, given, _ := resourceclient.ConfigValue(t, d, obj.schema)
+	return resourceclient.SensitivePaths(obj.schema, obj.value, resourceclient.Present(obj.value, given))
+}
+
+// importTarget returns the instance in the configuration; nil if it has errors.
+func (p *driver) importTarget(t *demand.Task, a addr.Instance) (*eval.Desired, diag.List) {
 	d := p.ev.Desired(t, a)
-	if d == nil {
-		if p.graph.Diags().HasErrors() {
-			return nil, nil // the messages contain the reason
-		}
+	if d == nil && !p.graph.Diags().HasErrors() { // otherwise these messages contain the reason
 		return nil, diag.Errorf(diag.CodePlanImportNoConfiguration, nil, "Configuration for import target does not exist", "The configuration for the given import %s does not exist. All target instances must have an associated configuration to be imported.", a)
 	}
+	return d, nil
+}
+
+func (p *driver) importOne(t *demand.Task, d *eval.Desired, id string) (*imported, diag.List) {
+	a := d.Addr()
 	s, pc, ds := p.importWith(t, d)
 	if ds.HasErrors() {
 		return nil, ds
@@ -56,14 +82,14 @@ func (p *driver) importOne(t *demand.Task, a addr.Instance, id string) (*state.C
 	}
 	sub := p.client.Subject(p.ev, a, pc.Addr, s, prov)
 	obj, more := sub.Import(id, cty.NilVal)
-	if ds = append(ds, more...); more.HasErrors() {
+	if ds = append(ds, more.About(a.String())...); more.HasErrors() {
 		return nil, ds
 	}
 	stored, more := sub.Store(obj)
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, ds
 	}
-	return &state.Change{Object: addr.Object{Instance: a}, Provider: pc.Addr, New: stored}, ds
+	return &imported{Object: stored, value: obj.Value, schema: s, provider: pc.Addr}, ds
 }
 
 // importWith returns the schema and the provider configuration of an instance.

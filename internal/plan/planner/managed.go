@@ -98,11 +98,12 @@ func (m *managedPlan) plan() (cty.Value, diag.List) {
 	v, more := m.update(now, imp)
 	if m.found.how != asked && (more.HasErrors() || m.found.pending() && !m.expected()) {
 		m.found.how, m.found.drift, m.found.touched = asked, nil, false
-		if now, more = m.refresh(old); !more.HasErrors() {
+		now, more = m.refresh(old)
+		if more = m.blame(more); !more.HasErrors() {
 			m.found.change = nil
-			v, more = m.update(now, imp)
-		} else {
-			more = m.blame(more)
+			var again diag.List
+			v, again = m.update(now, imp)
+			more = append(more, again...)
 		}
 	}
 	return v, append(ds, more...)

@@ -38,6 +38,9 @@ func wrapFunction(ctx context.Context, prov provider.Provider, a addr.Provider, 
 		Description: sig.Description,
 		Type:        func([]cty.Value) (cty.Type, error) { return sig.Return, nil },
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			if !acceptable(sig, args) {
+				return cty.UnknownVal(sig.Return), nil
+			}
 			v, err := prov.CallFunction(ctx, name, args)
 			if err == nil {
 				return v, nil
@@ -57,6 +60,22 @@ func wrapFunction(ctx context.Context, prov provider.Provider, a addr.Provider, 
 		spec.VarParam = &vp
 	}
 	return function.New(spec)
+}
+
+// acceptable reports whether the provider can be called with these arguments. Package
+// function checks only that an argument itself is known: a list with an unknown element
+// would reach a provider that does not accept unknown values, and fail there.
+func acceptable(sig *schema.Function, args []cty.Value) bool {
+	for i, arg := range args {
+		prm := sig.Variadic
+		if i < len(sig.Params) {
+			prm = &sig.Params[i]
+		}
+		if !prm.AllowUnknown && !arg.IsWhollyKnown() {
+			return false
+		}
+	}
+	return true
 }
 
 func functionParam(p schema.Parameter) function.Parameter {

@@ -27,6 +27,9 @@ type conn struct {
 // slowAfter is the duration after which a call is reported to the user.
 const slowAfter = 30 * time.Second
 
+// shaking is the name of a start in reports: the plugin prints a line when it is ready.
+const shaking = "the handshake"
+
 // patient contains the calls without a slow report: their progress is reported elsewhere,
 // or no user waits for them.
 var patient = map[string]bool{"ApplyResourceChange": true, "StopProvider": true, "InvokeAction": true}

@@ -38,7 +38,8 @@ type Options struct {
 	Version      string        // the language version sent to the plugin; "" means 1.12.6
 
 	// Slow is called for a call that takes longer than SlowAfter (0 means 30 seconds), with
-	// its name in protocol 6. It may be called concurrently. It may be nil.
+	// its name in protocol 6, and for a start that does, with "the handshake". It may be
+	// called concurrently. It may be nil.
 	Slow      func(call string)
 	SlowAfter time.Duration
 
@@ -132,8 +133,8 @@ func launch(ctx context.Context, o Options, secured security) (c *Client, again 
 	case errors.Is(err, errNotPrivate):
 		s.unlink() // the plugin was killed before it could delete its socket
 		return nil, true, ds
-	case ds != nil:
-		return nil, errors.Is(err, errNoLine), ds
+	case ds != nil: // a plugin that printed nothing until the limit would do so with TLS, too
+		return nil, errors.Is(err, errNoLine) && ds[0].Code != provider.CodeSlow, ds
 	}
 	c = newClient(o, h.Protocol, cc, s.proc.done)
 	c.plugin, c.proc, c.out, c.tls = s.client, s.proc, out, s.tls != nil
@@ -220,6 +221,7 @@ func (s *start) run(ctx context.Context) (grpc.ClientConnInterface, diag.List) {
 	}()
 	limit := time.NewTimer(s.opts.StartTimeout)
 	defer limit.Stop()
+	defer conn{slow: s.opts.Slow, after: s.opts.SlowAfter}.watch(shaking)()
 	var ds diag.List
 	select {
 	case r := <-ready:

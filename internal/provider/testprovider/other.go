@@ -100,6 +100,10 @@ func functionList() map[string]*pb6.Function {
 			Parameters:        []*pb6.Parameter{{Name: "separator", Type: str}},
 			VariadicParameter: &pb6.Parameter{Name: "parts", Type: str},
 		},
+		"count": {
+			Summary: "Counts the elements of a map", Return: &pb6.Return{Type: typeJSON(cty.Number)},
+			Parameters: []*pb6.Parameter{{Name: "values", Type: typeJSON(cty.Map(cty.String))}},
+		},
 		"prefix": {Summary: "Returns the configured prefix", Return: &pb6.Return{Type: str}},
 		"crash":  {Summary: "Ends the provider", Return: &pb6.Return{Type: str}},
 		"liar":   {Summary: "Returns another type than it says", Return: &pb6.Return{Type: typeJSON(cty.Number)}},
@@ -148,6 +152,15 @@ func (s *server) CallFunction(_ context.Context, req *pb6.CallRequest) (*pb6.Cal
 			out += part
 		}
 		return str(cty.StringVal(out)), nil
+	case "count":
+		v, err := decodeValue(req.Arguments[0], value.NewCodec(cty.Map(cty.String)))
+		if err != nil {
+			return nil, err
+		}
+		if !v.IsWhollyKnown() {
+			return &pb6.CallResponse{Error: &pb6.FunctionError{Text: "cannot count unknown values", FunctionArgument: new(int64)}}, nil
+		}
+		return &pb6.CallResponse{Result: encodeValue(cty.NumberIntVal(int64(v.LengthInt())), value.NewCodec(cty.Number))}, nil
 	case "prefix":
 		return str(cty.StringVal(s.settings().prefix)), nil
 	case "configured":

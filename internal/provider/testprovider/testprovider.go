@@ -17,7 +17,8 @@
 // Resources test_object (all kinds of attributes and blocks, schema version 2, an
 // identity), test_record (for tests that kill the caller), test_old (deprecated),
 // test_group (attributes that may be written as blocks). Data source test_data. Ephemeral
-// resource test_secret. Functions echo, fail, join, prefix, crash.
+// resource test_secret. Functions echo, fail, join, count, prefix,
+// crash.
 //
 // # Misbehavior
 //
