@@ -19,7 +19,7 @@ type Printer struct {
 	Width int         // columns of the terminal; 0 if the output is not a terminal
 
 	CompactWarnings     bool                     // if there are no errors, only show summaries and positions of warnings
-	ConsolidateWarnings bool                     // of warnings with equal summaries only show the first, with the number of others
+	ConsolidateWarnings bool                     // of warnings with equal texts only show the first, with the number of others
 	ConsolidateErrors   bool                     // the same for errors
 	Difference          func(*Difference) string // the text of a difference; nil omits differences
 	Codes               bool                     // the last line of a message is its code
@@ -77,19 +77,21 @@ type similar struct {
 	others int
 }
 
-// group groups messages with equal summaries, in the order of the first of each. Messages
-// without a source range are not grouped, because the hint about other positions would be
-// wrong.
+// group groups messages with equal summaries and details, in the order of the first of each.
+// Messages without a source range are not grouped, because the hint about other positions would
+// be wrong.
 func group(ds List, consolidate bool) []similar {
 	var out []similar
-	index := map[string]int{}
+	type text struct{ summary, detail string }
+	index := map[text]int{}
 	for _, m := range ds {
 		if consolidate && m.At != nil && !m.Alone {
-			if i, ok := index[m.Summary]; ok {
+			key := text{m.Summary, m.Detail}
+			if i, ok := index[key]; ok {
 				out[i].others++
 				continue
 			}
-			index[m.Summary] = len(out)
+			index[key] = len(out)
 		}
 		out = append(out, similar{first: m})
 	}
