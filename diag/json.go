@@ -15,6 +15,7 @@ import (
 type JSON struct {
 	Set        *source.Set                       // source of snippets; nil means no snippets
 	Difference func(*Difference) json.RawMessage // the JSON form of a difference; nil omits differences
+	Names      Names                             // the program's names in messages
 
 	parsed parsed
 }
@@ -103,7 +104,8 @@ func (j *JSON) Objects(ds List) []*Object {
 
 // Object converts one message.
 func (j *JSON) Object(m *Message) *Object {
-	o := &Object{Severity: m.Severity.String(), Code: m.CodeName(), Summary: source.HideCredentials(m.Summary), Detail: source.HideCredentials(m.Detail), Address: m.Address}
+	names := j.Names.in(m)
+	o := &Object{Severity: m.Severity.String(), Code: m.CodeName(), Summary: names.Text(source.HideCredentials(m.Summary)), Detail: names.Text(source.HideCredentials(m.Detail)), Address: m.Address}
 	if m.At != nil {
 		o.Range = objectRange(*m.At)
 		var values bool
@@ -122,7 +124,7 @@ func (j *JSON) Object(m *Message) *Object {
 		o.Difference = j.Difference(m.Diff)
 	}
 	for _, n := range m.notes(j.Set) {
-		note := ObjectNote{Text: n.Text}
+		note := ObjectNote{Text: names.Text(n.Text)}
 		if n.At != nil {
 			note.Range = objectRange(*n.At)
 			note.Snippet, _ = j.snippet(n.At, nil, false)

@@ -19,11 +19,11 @@ type Printer struct {
 	Width int         // columns of the terminal; 0 if the output is not a terminal
 
 	CompactWarnings     bool                     // if there are no errors, only show summaries and positions of warnings
-	ConsolidateWarnings bool                     // of warnings with equal summaries only show the first, with the number of others
+	ConsolidateWarnings bool                     // of warnings with equal texts only show the first, with the number of others
 	ConsolidateErrors   bool                     // the same for errors
 	Difference          func(*Difference) string // the text of a difference; nil omits differences
 	Codes               bool                     // the last line of a message is its code
-	Program             string                   // the program's name in hints; "" means "terrace"
+	Names               Names                    // the program's names in messages
 
 	parsed parsed
 }
@@ -77,19 +77,21 @@ type similar struct {
 	others int
 }
 
-// group groups messages with equal summaries, in the order of the first of each. Messages
-// without a source range are not grouped, because the hint about other positions would be
-// wrong.
+// group groups messages with equal summaries and details, in the order of the first of each.
+// Messages without a source range are not grouped, because the hint about other positions would
+// be wrong.
 func group(ds List, consolidate bool) []similar {
 	var out []similar
-	index := map[string]int{}
+	type text struct{ summary, detail string }
+	index := map[text]int{}
 	for _, m := range ds {
 		if consolidate && m.At != nil && !m.Alone {
-			if i, ok := index[m.Summary]; ok {
+			key := text{m.Summary, m.Detail}
+			if i, ok := index[key]; ok {
 				out[i].others++
 				continue
 			}
-			index[m.Summary] = len(out)
+			index[key] = len(out)
 		}
 		out = append(out, similar{first: m})
 	}
@@ -99,7 +101,7 @@ func group(ds List, consolidate bool) []similar {
 func (p *Printer) compact(b *bytes.Buffer, groups []similar) {
 	fmt.Fprintf(b, "\n%s\n\n", p.paint(bold+yellow, "Warnings:"))
 	for _, g := range groups {
-		fmt.Fprintf(b, "- %s\n", clean(g.first.Summary))
+		fmt.Fprintf(b, "- %s\n", clean(p.Names.in(g.first).Text(g.first.Summary)))
 		if at := g.first.At; at != nil {
 			fmt.Fprintf(b, "  on %s line %d", clean(at.Filename), at.Start.Line)
 			if g.others > 0 {
@@ -108,11 +110,7 @@ func (p *Printer) compact(b *bytes.Buffer, groups []similar) {
 			b.WriteByte('\n')
 		}
 	}
-	program := p.Program
-	if program == "" {
-		program = "terrace"
-	}
-	fmt.Fprintf(b, "\nTo see the full warning notes, run %s without -compact-warnings.\n", program)
+	fmt.Fprintf(b, "\nTo see the full warning notes, run %s without -compact-warnings.\n", p.Names.Product())
 }
 
 // message returns one message, in a frame if colors are enabled.
@@ -121,9 +119,9 @@ func (p *Printer) message(m *Message, others int) string {
 	if m.Severity == Warning {
 		color, label = yellow, "Warning: "
 	}
-	limit := p.limit()
+	limit, names := p.limit(), p.Names.in(m)
 	var b strings.Builder
-	head := label + clean(source.HideCredentials(m.Summary))
+	head := label + clean(names.Text(source.HideCredentials(m.Summary)))
 	if p.Width > 0 { // other output is searched for the code
 		head = wrap(head, limit)
 	}
@@ -133,9 +131,9 @@ func (p *Printer) message(m *Message, others int) string {
 	b.WriteString(head + "\n\n")
 	p.place(&b, m)
 	if m.Detail != "" {
-		b.WriteString(wrap(clean(source.HideCredentials(m.Detail)), limit) + "\n")
+		b.WriteString(wrap(clean(names.Text(source.HideCredentials(m.Detail))), limit) + "\n")
 	}
-	p.notes(&b, m.notes(p.Set))
+	p.notes(&b, m.notes(p.Set), names)
 	if others == 1 {
 		fmt.Fprintf(&b, "\n(and one more similar %s elsewhere)\n", m.Severity)
 	} else if others > 1 {
@@ -264,13 +262,13 @@ const (
 )
 
 // notes writes each note with its position.
-func (p *Printer) notes(b *strings.Builder, notes []Note) {
+func (p *Printer) notes(b *strings.Builder, notes []Note, names Names) {
 	for i, n := range notes {
 		if i == notesInAll {
 			fmt.Fprintf(b, "\n  (and %d more)\n", len(notes)-i)
 			return
 		}
-		text := clean(n.Text)
+		text := clean(names.Text(n.Text))
 		if n.At == nil {
 			b.WriteString("\n" + wrap(text, p.limit()) + "\n")
 			continue

@@ -71,7 +71,7 @@ var ways = map[string]func(*testing.T, *source.Set, List) string{
 	"terminal":     text(&Printer{Color: true, Width: 80}),
 	"compact":      text(&Printer{CompactWarnings: true}),
 	"consolidated": text(&Printer{ConsolidateWarnings: true, ConsolidateErrors: true}),
-	"both":         text(&Printer{CompactWarnings: true, ConsolidateWarnings: true, Program: "tofu"}),
+	"both":         text(&Printer{CompactWarnings: true, ConsolidateWarnings: true, Names: NamesOf("OpenTofu", "tofu")}),
 	"json": func(t *testing.T, set *source.Set, ds List) string {
 		j := JSON{Set: set}
 		var b bytes.Buffer
@@ -89,7 +89,7 @@ var ways = map[string]func(*testing.T, *source.Set, List) string{
 func text(options *Printer) func(*testing.T, *source.Set, List) string {
 	return func(t *testing.T, set *source.Set, ds List) string {
 		p := Printer{Set: set, Color: options.Color, Width: options.Width, CompactWarnings: options.CompactWarnings,
-			ConsolidateWarnings: options.ConsolidateWarnings, ConsolidateErrors: options.ConsolidateErrors, Program: options.Program}
+			ConsolidateWarnings: options.ConsolidateWarnings, ConsolidateErrors: options.ConsolidateErrors, Names: options.Names}
 		var b bytes.Buffer
 		if err := p.Print(&b, ds); err != nil {
 			t.Fatal(err)

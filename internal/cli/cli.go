@@ -138,8 +138,9 @@ const unread = 128 + 13
 func Main(ctx context.Context, system *sys.System) int {
 	done := make(chan int, 1)
 	c := command.New(ctx, system, Table(), nil)
+	c.Table.Program, c.Table.Product = c.Report.Names.Program(), c.Report.Names.Product()
 	c.Enter = enter
-	handler, ctx, stop := interrupt.Watch(ctx, system, c.Report.Announce)
+	handler, ctx, stop := interrupt.Watch(ctx, system, c.Report.Names.Product(), c.Report.Announce)
 	defer stop()
 	c.Interrupts, c.Report.Context = handler, ctx
 	c.Backends = sync.OnceValue(c.OpenBackends)

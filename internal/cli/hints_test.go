@@ -300,6 +300,10 @@ func text1(x ast.Expr) (string, bool) {
 		case "Product":
 			return view.Product, true
 		}
+	case *ast.CallExpr: // of the methods of diag.Names
+		if len(x.Args) == 0 {
+			return text1(x.Fun)
+		}
 	case *ast.Ident:
 		switch x.Name {
 		case "Program":

@@ -20,7 +20,7 @@ import (
 func Serve(ctx context.Context, system *sys.System, s *remote.Session) int {
 	c := command.New(ctx, system, Table(), nil)
 	c.Enter, c.Serving = enter, s
-	handler, ctx, stop := interrupt.Watch(ctx, system, c.Report.Announce)
+	handler, ctx, stop := interrupt.Watch(ctx, system, c.Report.Names.Product(), c.Report.Announce)
 	defer stop()
 	c.Interrupts, c.Report.Context = handler, ctx
 	c.Backends = sync.OnceValue(c.OpenBackends)

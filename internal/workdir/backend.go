@@ -3,6 +3,7 @@ package workdir
 import (
 	"context"
 	"io"
+	"strings"
 
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
@@ -37,18 +38,28 @@ func (p *Loaded) staticWith(ctx context.Context, values Variables) configure.Eva
 	return func(x hcl.Expression) (cty.Value, diag.List) { return p.Engine.Static(ctx, engine.Given(values), x) }
 }
 
-// StaticAsking is Static for a project that was loaded though variables are missing: those
-// that an expression needs, through locals too, are asked for when it comes to it.
-func (p *Loaded) StaticAsking(ctx context.Context, input bool) configure.Eval {
+// StaticAsking is Static for a project that was loaded although variables are missing. It asks
+// for those that an expression needs, also through locals. The errors about the others name
+// block, the address of the block that contains the expressions, unless it is "".
+func (p *Loaded) StaticAsking(ctx context.Context, input bool, block string) configure.Eval {
 	eval := p.Static(ctx)
 	return func(x hcl.Expression) (cty.Value, diag.List) {
 		root := p.Engine.Root()
 		needed := map[string]*config.Variable{}
 		variablesOf(root, x, needed, map[string]bool{})
-		if _, ds := p.ask(ctx, p.Vars, engine.Missing(p.Vars, needed), input); ds.HasErrors() {
-			return cty.DynamicVal, ds
+		_, ds := p.ask(ctx, p.Vars, engine.Missing(p.Vars, needed), input)
+		if !ds.HasErrors() {
+			return eval(x)
 		}
-		return eval(x)
+		if block != "" {
+			var names []string
+			for _, v := range engine.Missing(p.Vars, needed) {
+				names = append(names, "var."+v.Name)
+			}
+			at := x.Range()
+			ds = ds.Note(&at, "%s depends on %s which is not available", block, strings.Join(names, ", "))
+		}
+		return cty.DynamicVal, ds
 	}
 }
 

@@ -17,7 +17,7 @@ func (p *Loaded) Encryption(ctx context.Context) (*encryption.Config, diag.List)
 // EncryptionAsking is Encryption for a project that was loaded though variables are missing:
 // those that the block refers to are asked for if input is true.
 func (p *Loaded) EncryptionAsking(ctx context.Context, input bool) (*encryption.Config, diag.List) {
-	return p.encryptionBy(ctx, p.StaticAsking(ctx, input))
+	return p.encryptionBy(ctx, p.StaticAsking(ctx, input, "encryption"))
 }
 
 func (p *Loaded) encryptionBy(ctx context.Context, eval configure.Eval) (*encryption.Config, diag.List) {

@@ -54,6 +54,7 @@ type Loaded struct {
 	Vars      Variables
 	Workspace string
 	Plugins   *Plugins
+	Early     diag.List // with RootOnly: errors about modules whose source depends on variables without a value
 
 	c        *Directory
 	encrypts parallel.Cache[struct{}, encrypts]
@@ -125,6 +126,11 @@ func Load(ctx context.Context, c *Directory, o LoadOptions) (*Loaded, diag.List)
 	}
 	p.Vars = values
 	if o.RootOnly {
+		for _, m := range loadDs {
+			if m.Code == module.CodeNotEarly {
+				p.Early = append(p.Early, m)
+			}
+		}
 		loadDs = nil
 	}
 	if ds = append(loadDs, ds...); ds.HasErrors() {

@@ -239,7 +239,7 @@ func (c *Call) Below(dir string) *Call {
 func (c *Call) Inside(d *workdir.Directory) *Call {
 	r := report.New(c.Report.Context, c.System)
 	r.Options, r.Reported, r.Redactor = c.Report.Options, c.Report.Reported, c.Report.Redactor
-	r.Dir, r.Out = d.Dir, c.Stdout
+	r.Names, r.Dir, r.Out = c.Report.Names, d.Dir, c.Stdout
 	n := &Call{
 		System: c.System, Stdout: c.Stdout, Table: c.Table, Command: c.Command, Report: r, Prompt: prompt.New(r),
 		Interrupts: c.Interrupts.Inner(), Enter: c.Enter, Serving: c.Serving,
@@ -265,8 +265,20 @@ func New(ctx context.Context, system *sys.System, t *Table, h *interrupt.Handler
 		},
 		System: system, Stdout: system.Stdout, Table: t, Report: r, Prompt: prompt.New(r), Interrupts: h, Command: &Command{},
 	}
-	c.Host = host{c}
+	c.Host, r.Names = host{c}, namesOf(c.CalledAs())
 	return c
+}
+
+// namesOf returns the names in texts if the program emulates a tool; "" means none. Terragrunt
+// runs OpenTofu, which its texts name, but its users call Terragrunt.
+func namesOf(tool string) diag.Names {
+	switch tool {
+	case "tofu", "terragrunt":
+		return diag.NamesOf("OpenTofu", tool)
+	case "terraform":
+		return diag.NamesOf("Terraform", tool)
+	}
+	return diag.Names{}
 }
 
 // Group is the Prepare function of the first word of commands with two words, such as "state".

@@ -167,8 +167,9 @@ func observer(c *command.Call) event.Sink {
 
 func done(c *command.Call) {
 	const rest = "The resources that were imported are shown above. These resources are now in"
-	c.Report.Human.Good("\nImport successful!\n\n" + rest + "\nyour " + view.Product + " state and will henceforth be managed by " + view.Product + ".\n\n")
-	c.Report.Stream.Log("Import successful! " + rest + " your " + view.Product + " state and will henceforth be managed by " + view.Product)
+	product := c.Report.Names.Product()
+	c.Report.Human.Good("\nImport successful!\n\n" + rest + "\nyour " + product + " state and will henceforth be managed by " + product + ".\n\n")
+	c.Report.Stream.Log("Import successful! " + rest + " your " + product + " state and will henceforth be managed by " + product)
 }
 
 // given returns the end of a sentence that quotes the arguments of the command line.

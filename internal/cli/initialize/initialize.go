@@ -15,7 +15,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/project"
-	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/internal/workdir/setup"
@@ -101,8 +100,8 @@ func runInit(ctx context.Context, c *command.Call, o *initOptions) int {
 		}
 	}
 	if !config.IsConfigDir(c.Dir, config.Options{}) {
-		c.Report.Human.Good(view.Product + " initialized in an empty directory!")
-		c.Report.Say("\n\nThe directory has no " + view.Product + " configuration files. You may begin working\nwith " + view.Product + " immediately by creating " + view.Product + " configuration files.\n")
+		c.Report.Human.Good(c.Report.Names.Product() + " initialized in an empty directory!")
+		c.Report.Say("\n\nThe directory has no " + c.Report.Names.Product() + " configuration files. You may begin working\nwith " + c.Report.Names.Product() + " immediately by creating " + c.Report.Names.Product() + " configuration files.\n")
 		return 0
 	}
 	cloud, ds := setup.Run(ctx, c.Directory, o.complete(c), initView{c})
@@ -111,7 +110,7 @@ func runInit(ctx context.Context, c *command.Call, o *initOptions) int {
 	}
 	c.Report.Tell(ds)
 	c.Report.Human.Say("\n")
-	done := view.Product + " has been successfully initialized!"
+	done := c.Report.Names.Product() + " has been successfully initialized!"
 	if cloud {
 		done = "Cloud backend has been successfully initialized!"
 	}
@@ -163,19 +162,21 @@ func (v initView) Log(text string) { v.Report.Stream.Log(text) }
 
 func (v initView) Invalid() {
 	if v.Report.Human != nil {
-		fmt.Fprint(v.Stderr, "\n"+view.Product+" encountered problems during initialization, including problems\nwith the configuration, described below.\n\n"+
-			"The "+view.Product+" configuration must be valid before initialization so that\n"+view.Product+" can determine which modules and providers need to be installed.\n")
+		fmt.Fprint(v.Stderr, "\n"+v.Report.Names.Product()+" encountered problems during initialization, including problems\nwith the configuration, described below.\n\n"+
+			"The "+v.Report.Names.Product()+" configuration must be valid before initialization so that\n"+v.Report.Names.Product()+" can determine which modules and providers need to be installed.\n")
 	}
 }
+
+func (v initView) Names() diag.Names { return v.Report.Names }
 
 func (v initView) Transfer() setup.Transfer { return project.NewTransfers(v.Call) }
 
 func sayNext(c *command.Call, cloud bool) {
-	text := "You may now begin working with " + view.Product + ". Try running \"" + view.Program + " plan\" to see\nany changes that are required for your infrastructure. All " + view.Product + " commands\nshould now work.\n\n" +
-		"If you ever set or change modules or backend configuration for " + view.Product + ",\nrerun this command to reinitialize your working directory. If you forget, other\ncommands will detect it and remind you to do so if necessary.\n"
+	text := "You may now begin working with " + c.Report.Names.Product() + ". Try running \"" + c.Report.Names.Program() + " plan\" to see\nany changes that are required for your infrastructure. All " + c.Report.Names.Product() + " commands\nshould now work.\n\n" +
+		"If you ever set or change modules or backend configuration for " + c.Report.Names.Product() + ",\nrerun this command to reinitialize your working directory. If you forget, other\ncommands will detect it and remind you to do so if necessary.\n"
 	if cloud {
-		text = "You may now begin working with cloud backend. Try running \"" + view.Program + " plan\" to\nsee any changes that are required for your infrastructure.\n\n" +
-			"If you ever set or change modules or " + view.Product + " Settings, run \"" + view.Program + " init\"\nagain to reinitialize your working directory.\n"
+		text = "You may now begin working with cloud backend. Try running \"" + c.Report.Names.Program() + " plan\" to\nsee any changes that are required for your infrastructure.\n\n" +
+			"If you ever set or change modules or " + c.Report.Names.Product() + " Settings, run \"" + c.Report.Names.Program() + " init\"\nagain to reinitialize your working directory.\n"
 	}
 	c.Report.Human.Say("\n" + text)
 	c.Report.Stream.Log(strings.Join(strings.Fields(text), " "))

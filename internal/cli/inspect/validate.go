@@ -86,7 +86,7 @@ func showInvalid(c *command.Call, o *hclValidateOptions, e *estate.Estate, ds di
 		}
 	case o.json:
 		if len(ds) > 0 {
-			writeJSON(c, (&diag.JSON{Set: e.Sources()}).Objects(ds))
+			writeJSON(c, (&diag.JSON{Set: e.Sources(), Names: c.Report.Names}).Objects(ds))
 		}
 	default:
 		_ = p.Print(c.Stdout, ds)

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/internal/base/sys"
-	"github.com/terrace-iac/terrace/internal/cli/view"
 )
 
 // A Handler contains the actions on interrupts. nil means no action. Its methods may be called
@@ -23,6 +22,7 @@ type Handler struct {
 	announce func(text string, do func()) // prints a text to the user
 	children func()                       // ends the programs that this process started; may be nil
 	gone     <-chan struct{}              // closed when the reader of the output is gone; may be nil
+	product  string                       // the program's name in texts
 	outer    *Handler                     // handler of the command that this one runs inside; nil for none
 
 	mu     sync.Mutex
@@ -35,9 +35,9 @@ type Handler struct {
 
 // Watch handles interrupts until the caller calls stop. It passes texts for the user to
 // announce. announce must call its second argument, unless that is nil, after the text for
-// people and before the text for programs.
-func Watch(ctx context.Context, system *sys.System, announce func(string, func())) (h *Handler, within context.Context, stop func()) {
-	h = &Handler{abort: make(chan struct{}), announce: announce, children: system.EndChildren}
+// people and before the text for programs. product is the program's name in the texts.
+func Watch(ctx context.Context, system *sys.System, product string, announce func(string, func())) (h *Handler, within context.Context, stop func()) {
+	h = &Handler{abort: make(chan struct{}), announce: announce, product: product, children: system.EndChildren}
 	within, h.cancel = context.WithCancel(ctx)
 	signals, off := system.Interrupts()
 	if system.Unread != nil {
@@ -79,7 +79,7 @@ func (h *Handler) first() {
 	h.mu.Lock()
 	gentle := h.gentle
 	h.mu.Unlock()
-	h.announce("\nInterrupt received.\nPlease wait for "+view.Product+" to exit: what is under way ends first.\nGracefully shutting down...\n\n", gentle)
+	h.announce("\nInterrupt received.\nPlease wait for "+h.product+" to exit: what is under way ends first.\nGracefully shutting down...\n\n", gentle)
 	if gentle == nil {
 		h.cancel()
 	}

@@ -34,7 +34,7 @@ func TestKill(t *testing.T) {
 					}
 				},
 			}
-			h, _, stop := Watch(context.Background(), system, func(string, func()) {})
+			h, _, stop := Watch(context.Background(), system, "Terrace", func(string, func()) {})
 			defer stop()
 			h.WhenKilled(func() {
 				if hangs {

@@ -78,7 +78,7 @@ func login(ctx context.Context, c *command.Call, name string) diag.List {
 	}
 	c.Report.Human.Say("\n")
 	c.Report.Human.Good("Success!")
-	c.Report.Human.Say(" " + view.Product + " has obtained and saved an API token.\n\nThe new API token will be used for any future " + view.Product + " command that must make\nauthenticated requests to " + host + ".\n\n")
+	c.Report.Human.Say(" " + c.Report.Names.Product() + " has obtained and saved an API token.\n\nThe new API token will be used for any future " + c.Report.Names.Product() + " command that must make\nauthenticated requests to " + host + ".\n\n")
 	return nil
 }
 
@@ -101,11 +101,11 @@ func confirmLogin(ctx context.Context, c *command.Call, host string, reg *regist
 	if err != nil {
 		return diag.Errorf(diag.CodeCLILogin, nil, "Credentials cannot be stored", "%s.", err)
 	}
-	where := "If login is successful, " + view.Product + " will store the token in plain text in\nthe following file for use by subsequent commands:\n    " + place
+	where := "If login is successful, " + c.Report.Names.Product() + " will store the token in plain text in\nthe following file for use by subsequent commands:\n    " + place
 	if helper {
-		where = "If login is successful, " + view.Product + " will store the token in the configured\n\"" + place + "\" credentials helper for use by subsequent commands."
+		where = "If login is successful, " + c.Report.Names.Product() + " will store the token in the configured\n\"" + place + "\" credentials helper for use by subsequent commands."
 	}
-	c.Report.Human.Say(view.Product + " will request an API token for " + host + " using OAuth.\n\nThis will work only if you are able to use a web browser on this computer to\ncomplete a login process. If not, you must obtain an API token by another\nmeans and configure it in the CLI configuration manually.\n\n" + where + "\n\n")
+	c.Report.Human.Say(c.Report.Names.Product() + " will request an API token for " + host + " using OAuth.\n\nThis will work only if you are able to use a web browser on this computer to\ncomplete a login process. If not, you must obtain an API token by another\nmeans and configure it in the CLI configuration manually.\n\n" + where + "\n\n")
 	answer, err := c.Prompt.Ask(ctx, prompt.Question{Title: "Do you want to proceed?", Text: "Only 'yes' will be accepted to confirm."})
 	if err != nil {
 		return diag.Errorf(diag.CodeCLINotApproved, nil, "Failed to handle confirmation prompt", "%s.", err)

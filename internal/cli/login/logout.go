@@ -57,7 +57,7 @@ func logout(ctx context.Context, c *command.Call, name string) diag.List {
 		return append(ds, diag.Errorf(diag.CodeCLILogin, nil, "Failed to remove API token", "The stored token for %s cannot be removed: %s.", host, err)...)
 	}
 	c.Report.Human.Good("Success!")
-	c.Report.Human.Say(" " + view.Product + " has removed the stored API token for " + host + ".\n\n")
-	c.Report.Stream.Log("Success! " + view.Product + " has removed the stored API token for " + host)
+	c.Report.Human.Say(" " + c.Report.Names.Product() + " has removed the stored API token for " + host + ".\n\n")
+	c.Report.Stream.Log("Success! " + c.Report.Names.Product() + " has removed the stored API token for " + host)
 	return ds
 }

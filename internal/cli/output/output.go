@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
@@ -37,6 +38,8 @@ outputs are printed.`,
 				switch {
 				case len(c.Args) > 1:
 					return c.UsageError("Unexpected argument", "The output command expects exactly one argument with the name of an output variable or no arguments to show all outputs.")
+				case o.Json.On && o.Json.Into != "":
+					return c.UsageError("Invalid output format", "The -json and -json-into arguments are mutually exclusive")
 				case o.Json.On && o.raw:
 					return c.UsageError("Invalid output format", "The -raw and -json options are mutually-exclusive.")
 				case o.raw && o.name == "":
@@ -89,7 +92,7 @@ func runOutput(ctx context.Context, c *command.Call, o *outputOptions) int {
 		outputs = st.Outputs
 	}
 	if o.Json.Into != "" {
-		if ds := writeOutputsInto(c, o.Json.Into, outputs); ds.HasErrors() {
+		if ds := o.writeInto(c, outputs); ds.HasErrors() {
 			return c.Fail(ds)
 		}
 	}
@@ -111,16 +114,34 @@ func noOutputs() diag.List {
 }
 
 func printOutputs(c *command.Call, outputs map[string]*state.Output) int {
+	doc, ds := document(outputs)
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	fmt.Fprintf(c.Stdout, "%s\n", doc)
+	return 0
+}
+
+// document returns all outputs as JSON.
+func document(outputs map[string]*state.Output) ([]byte, diag.List) {
 	m, err := view.JSONOutputs(outputs, true)
 	var doc []byte
 	if err == nil {
 		doc, err = json.MarshalIndent(m, "", "  ")
 	}
 	if err != nil {
-		return c.Fail(diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write outputs", "The outputs cannot be written as JSON: %s.", err))
+		return nil, diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write outputs", "The outputs cannot be written as JSON: %s.", err)
 	}
-	fmt.Fprintf(c.Stdout, "%s\n", doc)
-	return 0
+	return doc, nil
+}
+
+// valueDocument returns the value of an output as JSON.
+func valueDocument(out *state.Output) ([]byte, diag.List) {
+	doc, err := ctyjson.Marshal(out.Value, out.Value.Type())
+	if err != nil {
+		return nil, diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write the output", "The output cannot be written as JSON: %s.", err)
+	}
+	return doc, nil
 }
 
 func oneOutput(c *command.Call, o *outputOptions, outputs map[string]*state.Output) int {
@@ -133,9 +154,9 @@ func oneOutput(c *command.Call, o *outputOptions, outputs map[string]*state.Outp
 	}
 	switch {
 	case o.Json.On:
-		doc, err := ctyjson.Marshal(out.Value, out.Value.Type())
-		if err != nil {
-			return c.Fail(diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write the output", "The output cannot be written as JSON: %s.", err))
+		doc, ds := valueDocument(out)
+		if ds.HasErrors() {
+			return c.Fail(ds)
 		}
 		fmt.Fprintf(c.Stdout, "%s\n", doc)
 	case o.raw:
@@ -157,11 +178,23 @@ func friendly(v cty.Value) string {
 	return v.Type().FriendlyName()
 }
 
-func writeOutputsInto(c *command.Call, path string, outputs map[string]*state.Output) diag.List {
-	if !c.Report.UseJSON(false, path) {
-		return diag.Errorf(diag.CodeCLIFlags, nil, "Invalid argument", "The file of -json-into cannot be opened.")
+// writeInto writes the file of -json-into: what -json would print. If there is no such output,
+// the file is empty, so that the content of an earlier run does not stay there.
+func (o *outputOptions) writeInto(c *command.Call, outputs map[string]*state.Output) (ds diag.List) {
+	var doc []byte
+	if out, ok := outputs[o.name]; o.name == "" {
+		doc, ds = document(outputs)
+	} else if ok {
+		doc, ds = valueDocument(out)
 	}
-	defer c.Report.Finish()
-	c.Report.Stream.Outputs(outputs)
+	if ds.HasErrors() {
+		return ds
+	}
+	if len(doc) > 0 {
+		doc = append(doc, '\n')
+	}
+	if err := os.WriteFile(c.Path(o.Json.Into), doc, 0o600); err != nil {
+		return diag.Errorf(diag.CodeCLIFlags, nil, "Invalid argument", "The file of -json-into cannot be written: %s.", err)
+	}
 	return nil
 }

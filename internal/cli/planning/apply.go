@@ -158,19 +158,20 @@ func (r *run) approve(ctx context.Context, o *applyOptions) (bool, diag.List) {
 	if r.Workspace != "default" {
 		in = fmt.Sprintf(" in workspace %q", r.Workspace)
 	}
+	product := r.Report.Names.Product()
 	q := prompt.Question{
 		Title: "\nDo you want to perform these actions" + in + "?",
-		Text:  view.Product + " will perform the actions described above.\nOnly 'yes' will be accepted to approve.",
+		Text:  product + " will perform the actions described above.\nOnly 'yes' will be accepted to approve.",
 	}
 	what := "Apply"
 	switch r.options.Mode {
 	case plan.Destroy:
 		q.Title = "\nDo you really want to destroy all resources" + in + "?"
-		q.Text = view.Product + " will destroy all your managed infrastructure, as shown above.\nThere is no undo. Only 'yes' will be accepted to confirm."
+		q.Text = product + " will destroy all your managed infrastructure, as shown above.\nThere is no undo. Only 'yes' will be accepted to confirm."
 		what = "Destroy"
 	case plan.RefreshOnly:
-		q.Title = "\nWould you like to update the " + view.Product + " state" + in + " to reflect these detected changes?"
-		q.Text = view.Product + " will write these changes to the state without modifying any real infrastructure.\nThere is no undo. Only 'yes' will be accepted to confirm."
+		q.Title = "\nWould you like to update the " + product + " state" + in + " to reflect these detected changes?"
+		q.Text = product + " will write these changes to the state without modifying any real infrastructure.\nThere is no undo. Only 'yes' will be accepted to confirm."
 	}
 	answer, err := r.Prompt.Ask(ctx, q)
 	if err != nil {
@@ -222,7 +223,7 @@ func (r *run) done(o *applyOptions, n plan.Counts, s *state.State) {
 		return
 	}
 	if o.State.Out != "" {
-		r.Report.Human.Say("\nThe state of your infrastructure has been saved to the path below. This state\nis required to modify and destroy your infrastructure, so keep it safe. To\ninspect the complete state use the `" + view.Program + " show " + o.State.Out + "` command.\n\nState path: " + o.State.Out + "\n")
+		r.Report.Human.Say("\nThe state of your infrastructure has been saved to the path below. This state\nis required to modify and destroy your infrastructure, so keep it safe. To\ninspect the complete state use the `" + r.Report.Names.Program() + " show " + o.State.Out + "` command.\n\nState path: " + o.State.Out + "\n")
 	}
 	r.outputs(s, o.Reveal)
 	r.Report.Stream.Outputs(s.Outputs)

@@ -264,7 +264,7 @@ func placeText(file string, line int) string {
 // messageTexts returns messages as printed on a terminal.
 func messageTexts(set *source.Set, ds diag.List) []string {
 	var out []string
-	p := &diag.Printer{Set: set, Program: view.Program}
+	p := &diag.Printer{Set: set}
 	for _, m := range ds {
 		var b strings.Builder
 		_ = p.Print(&b, diag.List{m}) // a write to a Builder cannot fail

@@ -10,7 +10,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/project"
-	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/provider/install"
 	"github.com/terrace-iac/terrace/internal/settings/cliconfig"
 	"github.com/terrace-iac/terrace/internal/settings/lock"
@@ -118,8 +117,8 @@ func writeLock(c *command.Call, path string, old, next *lock.File) diag.List {
 	if next.Equal(old) {
 		c.Report.Human.Say("\n")
 		c.Report.Human.Good("Success!")
-		c.Report.Human.Say(" " + view.Product + " has validated the lock file and found no need for changes.\n")
-		c.Report.Stream.Log("Success! " + view.Product + " has validated the lock file and found no need for changes")
+		c.Report.Human.Say(" " + c.Report.Names.Product() + " has validated the lock file and found no need for changes.\n")
+		c.Report.Stream.Log("Success! " + c.Report.Names.Product() + " has validated the lock file and found no need for changes")
 		return nil
 	}
 	if err := lock.Write(path, next); err != nil {
@@ -127,8 +126,8 @@ func writeLock(c *command.Call, path string, old, next *lock.File) diag.List {
 	}
 	c.Report.Human.Say("\n")
 	c.Report.Human.Good("Success!")
-	c.Report.Human.Say(" " + view.Product + " has updated the lock file.\n\nReview the changes in " + lock.Name + " and then commit to your\nversion control system to retain the new checksums.\n\n")
-	c.Report.Stream.Log("Success! " + view.Product + " has updated the lock file. Review the changes in " + lock.Name + " and then commit to your version control system to retain the new checksums")
+	c.Report.Human.Say(" " + c.Report.Names.Product() + " has updated the lock file.\n\nReview the changes in " + lock.Name + " and then commit to your\nversion control system to retain the new checksums.\n\n")
+	c.Report.Stream.Log("Success! " + c.Report.Names.Product() + " has updated the lock file. Review the changes in " + lock.Name + " and then commit to your version control system to retain the new checksums")
 	return nil
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/project"
-	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/provider/install"
 	"github.com/terrace-iac/terrace/internal/settings/lock"
 	"github.com/terrace-iac/terrace/internal/workdir"
@@ -65,7 +64,7 @@ func mirrorProviders(ctx context.Context, c *command.Call, o *providersMirrorOpt
 	req := p.Plugins.Packaged(all)
 	for _, a := range workdir.SortedProviders(all) {
 		if a.IsBuiltIn() {
-			step(c, "Skipping "+a.String()+" because it is built in to "+view.Product+" CLI")
+			step(c, "Skipping "+a.String()+" because it is built in to "+c.Report.Names.Product()+" CLI")
 		}
 	}
 	io := p.Plugins.InstallOptions().DirectOnly()

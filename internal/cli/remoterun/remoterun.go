@@ -200,7 +200,7 @@ func (o *operation) start(ctx context.Context) int {
 	o.introduce()
 	root := uploadRoot(c.Dir, o.w.WorkingDirectory)
 	if o.w.WorkingDirectory != "" {
-		o.say(fmt.Sprintf("The remote workspace is configured to work with configuration at\n%s relative to the target repository.\n\n%s will upload the contents of the following directory,\nexcluding files or directories as defined by a %s file\nat %s (if it is present):\n    %s\n\nThe remote run will use the %q directory as its working directory.\n", o.w.WorkingDirectory, view.Product, ignoreFile, filepath.Join(root, ignoreFile), root, o.w.WorkingDirectory))
+		o.say(fmt.Sprintf("The remote workspace is configured to work with configuration at\n%s relative to the target repository.\n\n%s will upload the contents of the following directory,\nexcluding files or directories as defined by a %s file\nat %s (if it is present):\n    %s\n\nThe remote run will use the %q directory as its working directory.\n", o.w.WorkingDirectory, o.c.Report.Names.Product(), ignoreFile, filepath.Join(root, ignoreFile), root, o.w.WorkingDirectory))
 	}
 	archive, err := pack(root, func(name string) {
 		if strings.EqualFold(c.Env.Get("TF_IGNORE"), "trace") {
@@ -220,7 +220,7 @@ func (o *operation) start(ctx context.Context) int {
 		replace = append(replace, a.String())
 	}
 	o.run, err = o.b.CreateRun(ctx, tfe.RunRequest{
-		Message: "Started by " + view.Program + " " + q.Command, Destroy: q.Plan.Mode == plan.Destroy, RefreshOnly: q.Plan.Mode == plan.RefreshOnly, Refresh: !q.Plan.SkipRefresh,
+		Message: "Started by " + o.c.Report.Names.Program() + " " + q.Command, Destroy: q.Plan.Mode == plan.Destroy, RefreshOnly: q.Plan.Mode == plan.RefreshOnly, Refresh: !q.Plan.SkipRefresh,
 		AutoApply: q.Approved && q.Command != "plan", Save: q.Out != "", Generate: q.Generate != "", Targets: targets(q.Plan.Targets), Replace: replace,
 		Variables: variables, WorkspaceID: o.w.ID, ConfigID: config,
 	})

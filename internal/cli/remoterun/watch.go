@@ -523,7 +523,7 @@ func (o *operation) end(ctx context.Context) int {
 			return o.fail(ds)
 		}
 		if r.HasChanges && !o.c.Report.Automated() {
-			o.say("\nSaved the plan to: " + o.q.Out + "\n\nTo perform exactly these actions, run the following command to apply:\n    " + view.Program + " apply \"" + o.q.Out + "\"\n")
+			o.say("\nSaved the plan to: " + o.q.Out + "\n\nTo perform exactly these actions, run the following command to apply:\n    " + o.c.Report.Names.Program() + " apply \"" + o.q.Out + "\"\n")
 		}
 	}
 	if o.q.Detailed && r.HasChanges {
@@ -562,7 +562,7 @@ func (o *operation) generated(ctx context.Context) diag.List {
 	}
 	ds := engine.WriteGenerated(p, o.c.Path(o.q.Generate))
 	if !ds.HasErrors() {
-		o.say(view.Generated(o.q.Generate))
+		o.say(view.Generated(o.c.Report.Names, o.q.Generate))
 	}
 	return ds
 }

@@ -55,6 +55,8 @@ type Reporter struct {
 
 	System *sys.System // provides the terminal and the environment
 
+	Names diag.Names // the program's names in texts
+
 	silent atomic.Bool // all further messages are dropped
 
 	into *os.File   // the file of -json-into
@@ -92,9 +94,9 @@ func (r *Reporter) Open() {
 		width = r.System.Terminal.Width()
 	}
 	human := &view.Human{
-		Out: r.Out, Errs: r.System.Stderr, Style: view.Style{Color: color, Width: width}, Concise: r.Options.Concise, Joined: r.Redraws() && r.System.Terminal.Err,
+		Out: r.Out, Errs: r.System.Stderr, Style: view.Style{Color: color, Width: width, Names: r.Names}, Concise: r.Options.Concise, Joined: r.Redraws() && r.System.Terminal.Err,
 		Printer: &diag.Printer{
-			Set: r.Set, Color: color, Width: width, Program: view.Program, Codes: r.Options.ShowCodes, Difference: view.Difference(view.Style{Color: color}),
+			Set: r.Set, Color: color, Width: width, Names: r.Names, Codes: r.Options.ShowCodes, Difference: view.Difference(view.Style{Color: color}),
 			CompactWarnings: r.Options.CompactWarnings, ConsolidateWarnings: r.Options.ConsolidateWarnings, ConsolidateErrors: r.Options.ConsolidateErrors,
 		},
 	}
@@ -143,7 +145,7 @@ func (r *Reporter) UseJSON(on bool, into string) (ok bool) {
 	} else {
 		human = nil
 	}
-	r.setViews(human, &view.Stream{Out: out, Now: r.System.Now, Messages: view.JSONMessages(r.Set), Version: config.LanguageVersion, Unit: unit})
+	r.setViews(human, &view.Stream{Out: out, Now: r.System.Now, Messages: view.JSONMessages(r.Set, r.Names), Version: config.LanguageVersion, Unit: unit})
 	r.Stream.Start()
 	if on && into != "" {
 		r.Tell(diag.Errorf(diag.CodeCLIFlags, nil, "Invalid output format", "The -json and -json-into arguments are mutually exclusive"))
@@ -216,7 +218,7 @@ func (r *Reporter) UsageError(command, summary, detail string) int {
 	}
 	r.Tell(diag.Errorf(diag.CodeCLIFlags, nil, summary, "%s", detail))
 	if r.Human != nil {
-		fmt.Fprintf(r.System.Stderr, "\nFor more help on using this command, run:\n  %s %s -help\n", view.Program, command)
+		fmt.Fprintf(r.System.Stderr, "\nFor more help on using this command, run:\n  %s %s -help\n", r.Names.Program(), command)
 	}
 	return 1
 }
@@ -308,7 +310,7 @@ func (r *Reporter) Applying() {
 func (r *Reporter) Printer(set *source.Set) *diag.Printer {
 	p := r.Human.Printer
 	return &diag.Printer{
-		Set: set, Color: p.Color, Width: p.Width, Program: p.Program, Codes: p.Codes,
+		Set: set, Color: p.Color, Width: p.Width, Names: p.Names, Codes: p.Codes,
 		CompactWarnings: p.CompactWarnings, ConsolidateWarnings: p.ConsolidateWarnings, ConsolidateErrors: p.ConsolidateErrors,
 	}
 }

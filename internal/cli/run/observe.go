@@ -190,14 +190,14 @@ func (t *reporter) planned(ctx context.Context, u *estate.Unit, e *engine.Engine
 	sc := project.NewSchemas(ctx, e)
 	var plain []view.Piece
 	if t.kept.Wanted() || t.page.File != "" {
-		plain = view.Pieces(view.Style{}, p, sc, false)
+		plain = view.Pieces(view.Style{Names: t.Report.Names}, p, sc, false)
 		t.page.Plan(u.Name, e.Root().Variables, p, plain)
 	}
 	if t.kept.Wanted() {
 		t.kept.Plan(u, e, p, sc, plain)
 	}
 	if t.Report.Human != nil && p.HasChanges() {
-		if plain == nil || t.Report.Human.Style != (view.Style{}) || t.reveal {
+		if plain == nil || t.Report.Human.Style != (view.Style{Names: t.Report.Names}) || t.reveal {
 			plain = view.Pieces(t.Report.Human.Style, p, sc, t.reveal)
 		}
 		t.shown.summary.Folds.Add(u.Name, plain)

@@ -165,7 +165,7 @@ func (x *remoteScheduler) detach() (begun bool) {
 			return false
 		case m.Started != "":
 			x.run.identify(m.Started)
-			x.run.note("The run goes on. Follow it in this directory with: " + view.Program + " run --on " + x.on + " attach " + m.Started)
+			x.run.note("The run goes on. Follow it in this directory with: " + x.run.r.Report.Names.Program() + " run --on " + x.on + " attach " + m.Started)
 			return true
 		case m.Note != "":
 			x.run.note(m.Note)

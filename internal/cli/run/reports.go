@@ -6,7 +6,6 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/unitview"
-	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
 	runreport "github.com/terrace-iac/terrace/internal/estate/report"
 	"github.com/terrace-iac/terrace/internal/workdir/flag"
@@ -24,8 +23,8 @@ func (r *estateRun) errorText(res *estate.Result) string {
 	}
 	inUnit, inModule := unitview.SplitByOrigin(res, r.Report.Redactor.List(res.Diags.Errors()))
 	codes := r.Report.Options.ShowCodes
-	_ = (&diag.Printer{Set: r.estate.Sources(), Program: view.Program, Codes: codes}).Print(&b, inUnit)
-	_ = (&diag.Printer{Set: res.Set, Program: view.Program, Codes: codes}).Print(&b, inModule)
+	_ = (&diag.Printer{Set: r.estate.Sources(), Names: r.Report.Names, Codes: codes}).Print(&b, inUnit)
+	_ = (&diag.Printer{Set: res.Set, Names: r.Report.Names, Codes: codes}).Print(&b, inModule)
 	return strings.TrimSpace(b.String())
 }
 

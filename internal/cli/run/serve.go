@@ -271,10 +271,10 @@ func (x *served) newView(q *remote.Request) *turnView {
 	c.Report.Out = v.to(remote.Stdout)
 	c.Report.Open()
 	human := c.Report.Human
-	human.Errs, human.Style = v.to(remote.Stderr), view.Style{Color: job.Color, Width: job.Width}
+	human.Errs, human.Style = v.to(remote.Stderr), view.Style{Color: job.Color, Width: job.Width, Names: c.Report.Names}
 	human.Printer.Color, human.Printer.Width = job.Color, job.Width
 	if r.op.Json.On || r.op.Json.Into != "" {
-		c.Report.Stream = &view.Stream{Out: v.to(remote.Events), Now: r.Now, Messages: view.JSONMessages(r.estate.Sources()), Version: config.LanguageVersion}
+		c.Report.Stream = &view.Stream{Out: v.to(remote.Events), Now: r.Now, Messages: view.JSONMessages(r.estate.Sources(), c.Report.Names), Version: config.LanguageVersion}
 		if r.op.Json.On {
 			c.Report.Human = nil
 		}
@@ -292,7 +292,7 @@ func (x *served) newView(q *remote.Request) *turnView {
 // style returns the style of plans that fits the client's terminal.
 func (v *turnView) style() view.Style {
 	job := v.r.Serving.Job
-	return view.Style{Color: job.Color, Width: job.Width}
+	return view.Style{Color: job.Color, Width: job.Width, Names: v.r.Report.Names}
 }
 
 // to returns a writer for one of the client's streams.

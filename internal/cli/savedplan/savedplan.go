@@ -95,7 +95,7 @@ func (k *Files) Write(about estate.SavedRun, results []*estate.Result, complete 
 		return nil
 	}
 	if k.Call.Report.Human != nil && !k.Call.Report.Automated() {
-		k.Call.Report.Human.Say("\nSaved the plan to: " + k.File + "\n\nTo perform these actions, run the following command to apply:\n    " + view.Program + " run --all apply " + strconv.Quote(k.File) + "\n")
+		k.Call.Report.Human.Say("\nSaved the plan to: " + k.File + "\n\nTo perform these actions, run the following command to apply:\n    " + k.Call.Report.Names.Program() + " run --all apply " + strconv.Quote(k.File) + "\n")
 	}
 	return nil
 }

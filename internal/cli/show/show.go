@@ -263,7 +263,7 @@ func callTexts(ctx context.Context, c *command.Call, o *showOptions, m *config.M
 	}
 	defer p.Close()
 	var all diag.List
-	eval := p.StaticAsking(ctx, c.Prompt.May(true))
+	eval := p.StaticAsking(ctx, c.Prompt.May(true), "")
 	for _, x := range open {
 		v, ds := eval(x)
 		all = append(all, ds...)

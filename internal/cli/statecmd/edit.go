@@ -18,7 +18,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/sealing"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
-	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/backend/selection"
 	"github.com/terrace-iac/terrace/internal/state/encryption"
@@ -139,9 +138,9 @@ func confirm(ctx context.Context, c *command.Call, next *state.State, changed []
 	for i, a := range changed {
 		names[i] = a.String()
 	}
-	c.Report.Stream.Typed(fmt.Sprintf("%s will replace provider from %s to %s for %d resources", view.Product, ps[0], ps[1], len(changed)), "replace_provider",
+	c.Report.Stream.Typed(fmt.Sprintf("%s will replace provider from %s to %s for %d resources", c.Report.Names.Product(), ps[0], ps[1], len(changed)), "replace_provider",
 		map[string]any{"from": ps[0].String(), "to": ps[1].String(), "resources": names})
-	say(fmt.Sprintf("%s will perform the following actions:\n\n  ~ Updating provider:\n    - %s\n    + %s\n\nChanging %d resources:\n\n", view.Product, ps[0], ps[1], len(changed)))
+	say(fmt.Sprintf("%s will perform the following actions:\n\n  ~ Updating provider:\n    - %s\n    + %s\n\nChanging %d resources:\n\n", c.Report.Names.Product(), ps[0], ps[1], len(changed)))
 	for _, name := range names {
 		say("  " + name + "\n")
 	}
@@ -422,7 +421,7 @@ func unlock(ctx context.Context, c *command.Call, o *common, force bool) int {
 			return c.Fail(append(ds, failed...))
 		}
 	}
-	c.Report.Human.Good(fmt.Sprintf("%s state has been successfully unlocked!", view.Product))
+	c.Report.Human.Good(fmt.Sprintf("%s state has been successfully unlocked!", c.Report.Names.Product()))
 	c.Report.Say(fmt.Sprintf("\n\nThe lock %s on the state of %s was released, and other runs can\nchange the state now.\n", id, place))
 	return c.Report.Status(ds)
 }

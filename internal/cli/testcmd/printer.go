@@ -144,7 +144,7 @@ func (p *printer) cleanup(r *testrun.Result, c *testrun.Cleanup) {
 	where := r.File.Name + "/" + c.Run.Name
 	if len(c.Diags) > 0 {
 		if p.Report.Human != nil {
-			p.errs(fmt.Sprintf("%s encountered an error destroying resources created while executing\n%s.\n", view.Product, where))
+			p.errs(fmt.Sprintf("%s encountered an error destroying resources created while executing\n%s.\n", p.Report.Names.Product(), where))
 		}
 	}
 	if p.Report.Human != nil && p.Report.Stream == nil {
@@ -172,12 +172,12 @@ func (p *printer) cleanup(r *testrun.Result, c *testrun.Cleanup) {
 	if c.Kept {
 		verb = "kept the following resources, as skip_cleanup says, after executing"
 	}
-	text := fmt.Sprintf("%s %s %s, these left-over resources can be viewed by reading the statefile written to disk(%s) and they need to be cleaned up manually:", view.Product, verb, where, name)
+	text := fmt.Sprintf("%s %s %s, these left-over resources can be viewed by reading the statefile written to disk(%s) and they need to be cleaned up manually:", p.Report.Names.Product(), verb, where, name)
 	if p.Report.Human != nil {
 		p.errs("\n" + wrap(text) + "\n" + lines)
 	}
 	if s := p.Report.Stream; s != nil {
-		message := fmt.Sprintf("%s left some resources in state after executing %s, these left-over resources can be viewed by reading the statefile written to disk(%s) and they need to be cleaned up manually:", view.Product, where, name)
+		message := fmt.Sprintf("%s left some resources in state after executing %s, these left-over resources can be viewed by reading the statefile written to disk(%s) and they need to be cleaned up manually:", p.Report.Names.Product(), where, name)
 		s.TypedError(message, "test_cleanup", map[string]any{"@testfile": r.File.Name, "@testrun": c.Run.Name, "test_cleanup": map[string]any{"failed_resources": left}})
 		p.tell(c.Diags, r.File.Name, c.Run.Name)
 	}

@@ -156,7 +156,7 @@ func (f *Folds) Write(h *view.Human, units []string) {
 	var b strings.Builder
 	view.Legend(&b, h.Style, ops)
 	if drift {
-		b.WriteString("\n" + view.Product + " detected changes made outside of it since the last apply, which are\nnoted below. Unless the plan is refresh-only, it may include actions to undo\nor respond to them.\n")
+		b.WriteString("\n" + h.Style.Names.Product() + " detected changes made outside of it since the last apply, which are\nnoted below. Unless the plan is refresh-only, it may include actions to undo\nor respond to them.\n")
 	}
 	h.Say(b.String())
 	for _, s := range sections {

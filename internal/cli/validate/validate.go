@@ -84,8 +84,10 @@ func validate(ctx context.Context, c *command.Call, flags []workdir.VarFlag) dia
 		return ds
 	}
 	defer p.Close()
-	if more := p.SelectProviders(ctx); more.HasErrors() {
-		return append(ds, more...)
+	more := p.SelectProviders(ctx)
+	ds = append(ds, more...)
+	if more.HasErrors() {
+		return ds
 	}
 	return append(ds, p.Engine.Validate(ctx)...)
 }
@@ -106,7 +108,7 @@ func validateHuman(c *command.Call, ds diag.List) int {
 
 func validateJSON(c *command.Call, ds diag.List) ([]byte, int) {
 	ds = c.Report.Filter(ds)
-	j := view.JSONMessages(c.Report.Set)
+	j := view.JSONMessages(c.Report.Set, c.Report.Names)
 	doc := struct {
 		Format   string         `json:"format_version"`
 		Valid    bool           `json:"valid"`

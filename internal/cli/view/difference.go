@@ -12,8 +12,8 @@ import (
 
 // JSONMessages returns a converter of messages to JSON, including the differences of failed
 // conditions.
-func JSONMessages(set *source.Set) diag.JSON {
-	return diag.JSON{Set: set, Difference: planjson.Difference}
+func JSONMessages(set *source.Set, names diag.Names) diag.JSON {
+	return diag.JSON{Set: set, Names: names, Difference: planjson.Difference}
 }
 
 // Difference returns a function for diag.Printer.Difference. It formats the two sides of a

@@ -15,7 +15,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Names of the program in texts.
+// The own names of the program, which messages contain. Other texts contain the names of a
+// diag.Names.
 const (
 	Product = "Terrace"
 	Program = "terrace"
@@ -60,7 +61,7 @@ func (v *planView) write() {
 	changes := v.changes()
 	outputs := v.outputs()
 	if len(v.plan.Transfers) > 0 {
-		v.str("\n", Product, " will move objects between the states of units:\n\n")
+		v.str("\n", v.names.Product(), " will move objects between the states of units:\n\n")
 		for _, t := range v.plan.Transfers {
 			v.transfer(t)
 		}
@@ -79,9 +80,9 @@ func (v *planView) write() {
 	if len(changes) > 0 {
 		v.legend(changes)
 		if v.plan.Errored {
-			v.str("\n", Product, " planned the following actions, but then encountered a problem:\n")
+			v.str("\n", v.names.Product(), " planned the following actions, but then encountered a problem:\n")
 		} else {
-			v.str("\n", Product, " will perform the following actions:\n")
+			v.str("\n", v.names.Product(), " will perform the following actions:\n")
 		}
 		v.all(changes)
 		v.str("\n")
@@ -94,7 +95,7 @@ func (v *planView) write() {
 	v.str("\nChanges to Outputs:\n")
 	v.outputLines(outputs)
 	if !slices.ContainsFunc(changes, func(c *plan.Change) bool { return c.Op != plan.NoOp }) {
-		v.str("\nYou can apply this plan to save these new output values to the ", Product, "\nstate, without changing any real infrastructure.\n")
+		v.str("\nYou can apply this plan to save these new output values to the ", v.names.Product(), "\nstate, without changing any real infrastructure.\n")
 	}
 }
 
@@ -174,7 +175,7 @@ func (v *planView) legend(changes []*plan.Change) {
 	if !some {
 		return
 	}
-	v.str("\n", Product, " used the selected providers to generate the following execution\n",
+	v.str("\n", v.names.Product(), " used the selected providers to generate the following execution\n",
 		"plan. Resource actions are indicated with the following symbols:\n")
 	for _, l := range legendTexts {
 		if used[l.op] {
@@ -230,7 +231,7 @@ func (v *planView) all(changes []*plan.Change) {
 		n := min(len(changes), page*pages)
 		for _, text := range parallel.Map((n+page-1)/page, 0, func(i int) []byte {
 			var b bytes.Buffer
-			some := &planView{printer: newPrinter(&b, Style{Color: v.color}), plan: v.plan, schemas: v.schemas, d: differ{reveal: v.d.reveal}}
+			some := &planView{printer: newPrinter(&b, Style{Color: v.color, Names: v.names}), plan: v.plan, schemas: v.schemas, d: differ{reveal: v.d.reveal}}
 			for _, c := range changes[i*page : min((i+1)*page, n)] {
 				some.change(c)
 			}
@@ -407,7 +408,7 @@ func (v *planView) nothing(drift bool) {
 		return // planning ended before it read anything
 	}
 	if v.plan.Errored {
-		v.str("\nPlanning failed. ", Product, " encountered an error while generating this plan.\n")
+		v.str("\nPlanning failed. ", v.names.Product(), " encountered an error while generating this plan.\n")
 		return
 	}
 	if drift && v.plan.Mode != plan.RefreshOnly {
@@ -417,15 +418,15 @@ func (v *planView) nothing(drift bool) {
 	case v.plan.Mode == plan.RefreshOnly && drift: // the drift is the whole result
 	case v.plan.Mode == plan.RefreshOnly:
 		say(Unchanged(v.plan.Mode),
-			Product+" has checked that the real remote objects still match the result of\nyour most recent changes, and found no differences.")
+			v.names.Product()+" has checked that the real remote objects still match the result of\nyour most recent changes, and found no differences.")
 	case v.plan.Mode == plan.Destroy:
 		say(Unchanged(v.plan.Mode),
-			"Either you have not created any objects yet or the existing objects were\nalready deleted outside of "+Product+".")
+			"Either you have not created any objects yet or the existing objects were\nalready deleted outside of "+v.names.Product()+".")
 	case drift:
 		say(Unchanged(v.plan.Mode),
-			"Your configuration already applies the changes detected above. If you'd like\nto update the "+Product+" state to match, create and apply a refresh-only plan:\n  "+Program+" apply -refresh-only")
+			"Your configuration already applies the changes detected above. If you'd like\nto update the "+v.names.Product()+" state to match, create and apply a refresh-only plan:\n  "+v.names.Program()+" apply -refresh-only")
 	default:
 		say(Unchanged(v.plan.Mode),
-			Product+" has compared your real infrastructure against your configuration and\nfound no differences, so no changes are needed.")
+			v.names.Product()+" has compared your real infrastructure against your configuration and\nfound no differences, so no changes are needed.")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/zclconf/go-cty/cty"
@@ -41,7 +42,7 @@ func (v *planView) header(c *plan.Change, drift bool) {
 	case c.Op == plan.Delete:
 		title("will be destroyed")
 	case c.Op == plan.Forget:
-		title("will be removed from the " + Product + " state but will not be destroyed" + inBrackets(reasonText(c)))
+		title("will be removed from the " + v.names.Product() + " state but will not be destroyed" + inBrackets(reasonText(c)))
 	case c.Moved():
 		v.dressed(bold, "  # "+c.Prev.String())
 		v.str(" has moved to ")
@@ -230,24 +231,24 @@ func (v *planView) driftChange(c *plan.Change, n *node) {
 func (v *planView) driftTitle() {
 	v.str("\n")
 	v.dressed(bold+cyan, "Note:")
-	v.dressed(bold, " Objects have changed outside of "+Product)
+	v.dressed(bold, " Objects have changed outside of "+v.names.Product())
 	v.str("\n")
 }
 
 func (v *planView) driftHead() {
 	v.driftTitle()
-	v.str("\n", Product, " detected the following changes made outside of ", Product, " since the\nlast \"", Program, " apply\" which may have affected this plan:\n")
+	v.str("\n", v.names.Product(), " detected the following changes made outside of ", v.names.Product(), " since the\nlast \"", v.names.Program(), " apply\" which may have affected this plan:\n")
 }
 
 func (v *planView) driftFoot() {
 	if v.plan.Mode == plan.RefreshOnly {
-		v.str("\n\nThis is a refresh-only plan, so ", Product, " will not take any actions to undo\nthese. If you were expecting these changes then you can apply this plan to\nrecord the updated values in the ", Product, " state without changing any remote\nobjects.\n")
+		v.str("\n\nThis is a refresh-only plan, so ", v.names.Product(), " will not take any actions to undo\nthese. If you were expecting these changes then you can apply this plan to\nrecord the updated values in the ", v.names.Product(), " state without changing any remote\nobjects.\n")
 		return
 	}
 	v.str("\n\nUnless you have made equivalent changes to your configuration, or ignored the\nrelevant attributes using ignore_changes, the following plan may include\nactions to undo or respond to these changes.\n")
 }
 
 // Generated returns the text about configuration that was written to a file.
-func Generated(path string) string {
-	return "\n" + Product + " has generated configuration and written it to " + path + ". Please review the\nconfiguration and edit it as necessary before adding it to version control."
+func Generated(names diag.Names, path string) string {
+	return "\n" + names.Product() + " has generated configuration and written it to " + path + ". Please review the\nconfiguration and edit it as necessary before adding it to version control."
 }

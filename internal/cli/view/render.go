@@ -7,13 +7,15 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/zclconf/go-cty/cty"
 )
 
 // A Style determines the form of text.
 type Style struct {
 	Color bool
-	Width int // columns at which messages wrap; 0 means 78
+	Width int        // columns at which messages wrap; 0 means 78
+	Names diag.Names // the program's names in texts
 }
 
 // Escape sequences for colors.
@@ -31,6 +33,7 @@ const (
 type printer struct {
 	*bufio.Writer
 	color bool
+	names diag.Names
 	bare  map[string]string // cache of bareName
 }
 
@@ -39,7 +42,7 @@ func newPrinter(w io.Writer, style Style) *printer {
 	if _, memory := w.(*bytes.Buffer); memory {
 		size = 2 << 10 // a flush to memory is cheap
 	}
-	return &printer{bufio.NewWriterSize(w, size), style.Color, make(map[string]string)}
+	return &printer{bufio.NewWriterSize(w, size), style.Color, style.Names, make(map[string]string)}
 }
 
 // str writes strings.

@@ -46,7 +46,7 @@ func (s *Stream) For(unit string, set *source.Set) *Stream {
 	if s == nil {
 		return nil
 	}
-	return &Stream{Out: s.Out, Now: s.Now, Messages: JSONMessages(set), Version: s.Version, Unit: cmp.Or(unit, s.Unit), of: cmp.Or(s.of, s)}
+	return &Stream{Out: s.Out, Now: s.Now, Messages: JSONMessages(set, s.Messages.Names), Version: s.Version, Unit: cmp.Or(unit, s.Unit), of: cmp.Or(s.of, s)}
 }
 
 type fields = map[string]any
@@ -92,7 +92,7 @@ func (s *Stream) Pass(lines string) {
 // Start writes the first line.
 func (s *Stream) Start() {
 	if s != nil {
-		s.line("info", Product+" "+s.Version, "version", fields{"tofu": s.Version, "ui": StreamVersion})
+		s.line("info", s.Messages.Names.Product()+" "+s.Version, "version", fields{"tofu": s.Version, "ui": StreamVersion})
 	}
 }
 
@@ -141,9 +141,10 @@ func (s *Stream) TellAbout(ds diag.List, about map[string]any) {
 		if m.Severity == diag.Warning {
 			level, word = "warn", "Warning: "
 		}
-		f := fields{"diagnostic": s.Messages.Object(m)}
+		o := s.Messages.Object(m)
+		f := fields{"diagnostic": o}
 		maps.Copy(f, about)
-		s.line(level, word+m.Summary, "diagnostic", f)
+		s.line(level, word+o.Summary, "diagnostic", f)
 	}
 }
 

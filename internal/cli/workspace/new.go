@@ -9,7 +9,6 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/workdir"
@@ -61,8 +60,8 @@ func (w *workspaceRun) create(ctx context.Context, o *workspaceOptions) diag.Lis
 		return append(ds, more...)
 	}
 	w.Report.Human.Good("Created and switched to workspace \"" + o.name + "\"!")
-	w.Report.Human.Say("\n\nYou're now on a new, empty workspace. Workspaces isolate their state,\nso if you run \"" + view.Program + " plan\" " + view.Product + " will not see any existing state\nfor this configuration.\n")
-	w.Report.Stream.Log("Created and switched to workspace \"" + o.name + "\". You're now on a new, empty workspace. Workspaces isolate their state, so if you run \"" + view.Program + " plan\" " + view.Product + " will not see any existing state for this configuration")
+	w.Report.Human.Say("\n\nYou're now on a new, empty workspace. Workspaces isolate their state,\nso if you run \"" + w.Report.Names.Program() + " plan\" " + w.Report.Names.Product() + " will not see any existing state\nfor this configuration.\n")
+	w.Report.Stream.Log("Created and switched to workspace \"" + o.name + "\". You're now on a new, empty workspace. Workspaces isolate their state, so if you run \"" + w.Report.Names.Program() + " plan\" " + w.Report.Names.Product() + " will not see any existing state for this configuration")
 	return ds
 }
 

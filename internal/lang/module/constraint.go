@@ -57,7 +57,7 @@ func (b *builder) version(n *Node) (c Constraint, given bool, ds diag.List) {
 	if arg == nil {
 		return Constraint{}, false, nil
 	}
-	v, ds := b.static(n.Parent, arg.Expr, "version")
+	v, ds := b.static(n.Parent, arg.Expr, "version", argumentOf(n.Parent, n.Call, "version"))
 	if ds.HasErrors() || v.IsNull() {
 		return Constraint{}, false, ds
 	}

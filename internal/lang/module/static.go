@@ -24,7 +24,17 @@ type StaticFunctions func() map[string]function.Function
 // locals, path.* and terraform.workspace. This is OpenTofu's early evaluation.
 func Static(n *Node, x hcl.Expression, o Options) (cty.Value, diag.List) {
 	b := &builder{o: o}
-	return b.static(n, x, "expression")
+	return b.static(n, x, "expression", "")
+}
+
+// StaticSource evaluates the source of a call in the module n, like Static.
+func StaticSource(n *Node, call *config.Call, o Options) (cty.Value, diag.List) {
+	return (&builder{o: o}).static(n, call.Source.Expr, "source", argumentOf(n, call, "source"))
+}
+
+// argumentOf returns the address of an argument of a call in the module n.
+func argumentOf(n *Node, call *config.Call, argument string) string {
+	return string(n.Path.Child(call.Name)) + "." + argument
 }
 
 // StaticValue is like Static, but the value may have marks and be unknown; the caller must
@@ -37,10 +47,13 @@ func (b *builder) value(n *Node, x hcl.Expression) (cty.Value, diag.List) {
 	return lang.Eval(nil, &staticScope{b: b, node: n}, x, cty.DynamicPseudoType)
 }
 
-func (b *builder) static(n *Node, x hcl.Expression, what string) (cty.Value, diag.List) {
+// static evaluates an expression. what is its kind, for messages. argument is the address of the
+// argument that it is the value of; it may be "".
+func (b *builder) static(n *Node, x hcl.Expression, what, argument string) (cty.Value, diag.List) {
 	if _, diags := x.Value(nil); diags.HasErrors() { // it contains references
 		b.asked = true
 	}
+	b.unset = nil
 	v, ds := b.value(n, x)
 	if ds.HasErrors() {
 		return v, ds
@@ -53,6 +66,9 @@ func (b *builder) static(n *Node, x hcl.Expression, what string) (cty.Value, dia
 		}
 	}
 	v, _ = v.UnmarkDeep()
+	if !v.IsWhollyKnown() && argument != "" && len(b.unset) > 0 {
+		return cty.DynamicVal, coded(CodeNotEarly, diag.Errorf(diag.CodeModuleNotEarly, &at, "Value not known early", "%s depends on %s which is not available, and must be known before anything is planned. Give a default or a value to the variable.", argument, strings.Join(b.unset, ", ")))
+	}
 	if !v.IsWhollyKnown() {
 		return cty.DynamicVal, coded(CodeNotEarly, diag.Errorf(diag.CodeModuleNotEarly, &at, "Value not known early", "This %s must be known before anything is planned. Give a default or a value to the variables that it uses.", what))
 	}
@@ -170,6 +186,9 @@ func (s *staticScope) variable(name string, at source.Range) (cty.Value, diag.Li
 	}
 	if val == cty.NilVal || val.IsNull() && !v.Nullable {
 		if v.Required() {
+			if full := "var." + name; s.node.Parent == nil && !slices.Contains(s.b.unset, full) {
+				s.b.unset = append(s.b.unset, full)
+			}
 			return cty.UnknownVal(v.Type.WithoutOptionalAttributesDeep()), nil
 		}
 		val = v.Default

@@ -75,6 +75,7 @@ type builder struct {
 	calls map[*config.Call]callFacts // facts that are the same for every node of the module
 	links map[string]string          // directories with their links resolved
 	asked bool                       // an expression needed more than its own text
+	unset []string                   // variables of the root module without a value, that an expression needed
 }
 
 // callFacts are the evaluated source and version of a call.
@@ -263,7 +264,7 @@ func (b *builder) facts(child *Node) (callFacts, diag.List) {
 		return f, nil
 	}
 	var f callFacts
-	v, ds := b.static(child.Parent, call.Source.Expr, "source")
+	v, ds := b.static(child.Parent, call.Source.Expr, "source", argumentOf(child.Parent, call, "source"))
 	if ds.HasErrors() {
 		return f, ds
 	}

@@ -92,8 +92,10 @@ func (c *Client) Save(ctx context.Context, d Download, path string) error {
 func (c *Client) save(ctx context.Context, d Download, f *os.File) error {
 	s := &saving{d: d, f: f}
 	once := c.With(0, 0)
+	tries := 0
 	for try := 0; ; try++ {
 		before := s.done
+		tries++
 		err := s.attempt(ctx, once)
 		if err == nil || ctx.Err() != nil {
 			return err
@@ -106,7 +108,13 @@ func (c *Client) save(ctx context.Context, d Download, f *os.File) error {
 		}
 		var se *StatusError
 		again := errors.As(err, &se) && busy(se.Code) || se == nil && !errors.Is(err, ErrTooLarge) && !errors.Is(err, errDisk) && worthRepeating(err)
-		if !again || try >= c.Retries {
+		switch {
+		case again && try >= c.Retries && se != nil:
+			se.Tries = tries
+			return se
+		case again && try >= c.Retries:
+			return fmt.Errorf("giving up after %d attempt(s): %w", tries, err)
+		case !again:
 			return err
 		}
 		if err := sleep(ctx, c.pause(try, s.resp)); err != nil {

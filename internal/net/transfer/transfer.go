@@ -85,9 +85,13 @@ type StatusError struct {
 	Status string
 	URL    string // without user and query, which may contain secrets
 	Body   string // start of the response, if it is text
+	Tries  int    // number of attempts of a download that was repeated as often as allowed; otherwise 0
 }
 
 func (e *StatusError) Error() string {
+	if e.Tries > 0 {
+		return fmt.Sprintf("%s giving up after %d attempt(s): the server answered %q", e.URL, e.Tries, e.Status)
+	}
 	return fmt.Sprintf("%s answered %q", e.URL, e.Status)
 }
 

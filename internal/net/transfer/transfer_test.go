@@ -199,3 +199,19 @@ func TestProxyComesFromTheGivenEnvironment(t *testing.T) {
 		t.Error(asked, err, c.UserAgent)
 	}
 }
+
+func TestSaveCountsAttempts(t *testing.T) {
+	srv := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
+	for retries, want := range []string{"/x.zip giving up after 1 attempt(s): ", "/x.zip giving up after 2 attempt(s): "} {
+		err := client(srv).With(retries, 0).Save(context.Background(), Download{URL: srv.URL + "/x.zip", Max: 10}, filepath.Join(t.TempDir(), "f"))
+		var se *StatusError
+		if !errors.As(err, &se) || se.Code != http.StatusBadGateway || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d retries: %v, want %q", retries, err, want)
+		}
+	}
+	missing := serve(t, http.NotFound)
+	err := client(missing).Save(context.Background(), Download{URL: missing.URL + "/x.zip", Max: 10}, filepath.Join(t.TempDir(), "f"))
+	if err == nil || strings.Contains(err.Error(), "giving up") {
+		t.Errorf("one attempt is enough for the status 404: %v", err)
+	}
+}

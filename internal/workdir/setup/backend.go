@@ -18,6 +18,15 @@ import (
 	"github.com/terrace-iac/terrace/state/statefile"
 )
 
+// withEarly adds the errors about modules whose source depends on variables without a value, if
+// the backend lacks such a variable too, so that the user sees all variables that init needs.
+func withEarly(ds, early diag.List) diag.List {
+	if !slices.ContainsFunc(ds, func(m *diag.Message) bool { return m.Code == diag.CodeVarsMissing }) {
+		return ds
+	}
+	return append(ds, early...)
+}
+
 // initBackend brings what the data folder knows of the backend in line with
 // the configuration, and moves state where the user wants it.
 func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag.List {
@@ -29,7 +38,7 @@ func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag
 		in.Ask = i.ask
 	}
 	var enc *encryption.Config
-	var ds diag.List
+	var ds, early diag.List
 	if root.Backend != nil || root.Encryption != nil {
 		p, ds := i.loadForBackend(ctx)
 		if p == nil {
@@ -37,10 +46,15 @@ func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag
 		}
 		defer p.Close()
 		defer func() { i.o.Vars = append(i.o.Vars, answered(p.Vars)...) }() // for the steps that follow
-		in.Eval = p.StaticAsking(ctx, i.o.Input)
+		early = p.Early
+		block := ""
+		if root.Backend != nil {
+			block = "backend." + root.Backend.Type
+		}
+		in.Eval = p.StaticAsking(ctx, i.o.Input, block)
 		enc, ds = p.EncryptionAsking(ctx, i.o.Input)
 		if ds.HasErrors() {
-			return ds
+			return withEarly(ds, early)
 		}
 	} else if enc, ds = workdir.EncryptionOf(ctx, i.c, nil, ""); ds.HasErrors() {
 		return ds
@@ -48,7 +62,7 @@ func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag
 	dir := i.c.Backend()
 	out, ds := dir.Settle(ctx, in)
 	if ds.HasErrors() {
-		return ds
+		return withEarly(ds, early)
 	}
 	to, more := workdir.OpenBackend(ctx, i.c, out.Config, root.Backend, enc)
 	if ds = append(ds, more...); more.HasErrors() {
@@ -66,11 +80,11 @@ func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag
 	if out.From != nil {
 		switch {
 		case out.Unset:
-			i.view.Say(fmt.Sprintf("%s has detected you're unconfiguring your previously set %q backend.\n", product, out.From.Type))
+			i.view.Say(fmt.Sprintf("%s has detected you're unconfiguring your previously set %q backend.\n", i.view.Names().Product(), out.From.Type))
 		case out.Changed && out.From.Type != out.Config.Type:
-			i.view.Say(fmt.Sprintf("%s detected that the backend type changed from %q to %q.\n\n", product, out.From.Type, out.Config.Type))
+			i.view.Say(fmt.Sprintf("%s detected that the backend type changed from %q to %q.\n\n", i.view.Names().Product(), out.From.Type, out.Config.Type))
 		case out.Changed:
-			i.view.Say("Backend configuration changed!\n\n" + product + " has detected that the configuration specified for the backend\nhas changed. " + product + " will now check for existing state in the backends.\n\n")
+			i.view.Say("Backend configuration changed!\n\n" + i.view.Names().Product() + " has detected that the configuration specified for the backend\nhas changed. " + i.view.Names().Product() + " will now check for existing state in the backends.\n\n")
 		}
 		if m, more = i.migration(ctx, out, to); more.HasErrors() {
 			return append(ds, more...)
@@ -113,11 +127,11 @@ func (i *initializer) sayConfigured(out *selection.Outcome) {
 		} else {
 			i.view.Good("Successfully unset the backend.")
 		}
-		i.view.Say(" " + product + " will now operate locally.\n")
+		i.view.Say(" " + i.view.Names().Product() + " will now operate locally.\n")
 	case out.Write && !i.cloud:
 		i.view.Human("\n")
 		i.view.Good(fmt.Sprintf("Successfully configured the backend %q!", out.Config.Type))
-		i.view.Say(" " + product + " will automatically\nuse this backend unless the backend configuration changes.\n")
+		i.view.Say(" " + i.view.Names().Product() + " will automatically\nuse this backend unless the backend configuration changes.\n")
 	}
 }
 

@@ -24,8 +24,8 @@ func (i *initializer) initProviders(ctx context.Context) diag.List {
 			for _, c := range req[a] {
 				ds = append(ds, diag.Errorf(diag.CodeProviderBuiltinVersion, &c.At, "Invalid dependency on built-in provider", "Cannot use %s with a version constraint: it is a part of the program and comes in one version. Remove the constraint.", a)...)
 			}
-			i.view.Human("- " + a.String() + " is built in to " + product + "\n")
-			i.view.Log(a.String() + " is built in to " + product)
+			i.view.Human("- " + a.String() + " is built in to " + i.view.Names().Product() + "\n")
+			i.view.Log(a.String() + " is built in to " + i.view.Names().Product())
 		}
 	}
 	if ds.HasErrors() {
@@ -123,9 +123,9 @@ func (i *initializer) saveLock(old, next *lock.File, readonly bool) diag.List {
 		return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write dependency lock file", "The dependency lock file cannot be written: %s.", err)
 	}
 	if len(old.Sorted()) == 0 {
-		i.view.Say("\n" + product + " has created a lock file " + lock.Name + " to record the provider\nselections it made above. Include this file in your version control repository\nso that " + product + " can guarantee to make the same selections by default when\nyou run \"" + program + " init\" in the future.\n")
+		i.view.Say("\n" + i.view.Names().Product() + " has created a lock file " + lock.Name + " to record the provider\nselections it made above. Include this file in your version control repository\nso that " + i.view.Names().Product() + " can guarantee to make the same selections by default when\nyou run \"" + i.view.Names().Program() + " init\" in the future.\n")
 		return nil
 	}
-	i.view.Say("\n" + product + " has made some changes to the provider dependency selections recorded\nin the " + lock.Name + " file. Review those changes and commit them to your\nversion control system if they represent changes you intended to make.\n")
+	i.view.Say("\n" + i.view.Names().Product() + " has made some changes to the provider dependency selections recorded\nin the " + lock.Name + " file. Review those changes and commit them to your\nversion control system if they represent changes you intended to make.\n")
 	return nil
 }

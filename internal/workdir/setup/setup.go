@@ -19,7 +19,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
-// How messages name the program.
+// How messages name the program. Other texts contain the names of the view.
 const (
 	product = "Terrace"
 	program = "terrace"
@@ -104,6 +104,8 @@ type View interface {
 	Invalid()
 	// Transfer begins to show downloads.
 	Transfer() Transfer
+	// Names returns the names that the program uses for itself in the texts.
+	Names() diag.Names
 }
 
 // A Transfer shows downloads until End. Its methods may be called concurrently.
@@ -135,6 +137,9 @@ func (Silent) Invalid() {}
 
 // Transfer returns a silent Transfer.
 func (Silent) Transfer() Transfer { return Silent{} }
+
+// Names returns the program's own names.
+func (Silent) Names() diag.Names { return diag.Names{} }
 
 // Module does nothing.
 func (Silent) Module(fetch.Progress) {}

@@ -82,7 +82,7 @@ func (in *installer) call(p *module.Node, cfg *config.Call) (*call, diag.List) {
 }
 
 func (in *installer) address(c *call, p *module.Node, cfg *config.Call) diag.List {
-	src, ds := in.text(p, cfg.Source)
+	src, ds := in.text(p, cfg)
 	if ds.HasErrors() {
 		return ds
 	}
@@ -106,12 +106,12 @@ func (in *installer) address(c *call, p *module.Node, cfg *config.Call) diag.Lis
 	return nil
 }
 
-func (in *installer) text(p *module.Node, s *config.Setting) (string, diag.List) {
-	v, ds := module.Static(p, s.Expr, in.o.Tree)
+func (in *installer) text(p *module.Node, cfg *config.Call) (string, diag.List) {
+	v, ds := module.StaticSource(p, cfg, in.o.Tree)
 	if ds.HasErrors() {
 		return "", ds
 	}
-	at := s.Expr.Range()
+	at := cfg.Source.Expr.Range()
 	if v.IsNull() || v.Type() != cty.String {
 		return "", diag.Errorf(diag.CodeModuleSource, &at, "Invalid module source", "The source of a module must be a string.")
 	}
