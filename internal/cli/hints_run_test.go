@@ -164,7 +164,7 @@ func (f *folderOfHints) run(line, input string) int {
 		if err != nil {
 			f.t.Fatal(err)
 		}
-		f.last = out.String()
+		f.last = strings.ReplaceAll(out.String(), `"tofu `, `"`+view.Program+" ") // by the name tofu, messages recommend that name
 		return status
 	}
 	if err != nil {

@@ -290,10 +290,14 @@ func (p *Loaded) ask(ctx context.Context, values Variables, missing []*config.Va
 	return asked, nil
 }
 
-// SelectProviders finds the installed packages of the providers that
-// configuration and state need.
+// SelectProviders finds the installed packages of the providers that configuration and states
+// need. It warns about development overrides, also if no provider is needed.
 func (p *Loaded) SelectProviders(ctx context.Context, states ...*state.State) diag.List {
-	return p.Plugins.Choose(ctx, p.Required(states...))
+	req := p.Plugins.Packaged(p.Required(states...))
+	if len(req) == 0 {
+		return install.OverrideWarning(p.Plugins.InstallOptions(), false)
+	}
+	return p.Plugins.Choose(ctx, req)
 }
 
 // Required are the providers that configuration and states need. A state may be nil.
