@@ -252,30 +252,19 @@ func (o observer) Event(e event.Event) {
 
 // Explain returns where the value at an address comes from: of a unit, such as inputs.tags and
 // local.region, or of its module, such as aws_instance.web.tags.
-func (e *Estate) Explain(ctx context.Context, name, address string) (out *explanation.Explanation, ds diag.List) {
+func (e *Estate) Explain(ctx context.Context, name, address string) (*explanation.Explanation, diag.List) {
 	alone, u, ds := e.alone(ctx, name)
 	if u == nil {
 		return nil, ds
 	}
-	t := alone.Task(ctx)
-	if estates.OfUnit(t, u, address) {
-		return alone.Explain(t, u, address, func(file string) (string, string) { return e.relative(file), "" })
+	v := alone.Evaluate(u, estates.StoredOutputs)
+	if v.OfUnit(ctx, address) {
+		return v.Explain(ctx, address, func(file string) (string, string) { return e.relative(file), "" })
 	}
-	results := alone.Run(ctx, run.Options{Command: &run.Command{
-		Look: true, Set: func(*discovery.Unit) *source.Set { return e.dir.Set },
-		Do: func(ctx context.Context, _ *discovery.Unit, s *run.Site) (int, diag.List) {
-			out, ds = e.explain(ctx, alone, u, s, address)
-			return 0, nil
-		},
-	}})
-	if out == nil && !ds.HasErrors() {
-		ds = append(ds, results[0].Diags...)
+	s, ds := v.Site(ctx, e.dir.Set)
+	if ds.HasErrors() {
+		return nil, ds
 	}
-	return out, ds
-}
-
-// explain explains a value of the module of a unit.
-func (e *Estate) explain(ctx context.Context, alone *estates.Estate, u *discovery.Unit, s *run.Site, address string) (*explanation.Explanation, diag.List) {
 	d := s.Directory()
 	d.Set, d.Tolerant, d.View = e.dir.Set, true, s.Files()
 	p, ds := workdir.Load(ctx, d, workdir.LoadOptions{Partial: true})
@@ -284,7 +273,7 @@ func (e *Estate) explain(ctx context.Context, alone *estates.Estate, u *discover
 	}
 	defer p.Close()
 	x := engine.ExplainOptions{
-		Variables: p.Vars, Unit: u.Origin(alone.Task(ctx)), UnitSet: alone.Sources(),
+		Variables: p.Vars, Unit: v.Origin(ctx), UnitSet: alone.Sources(),
 		Show: func(file string) (string, string) {
 			path, layer := s.Source(file)
 			return e.relative(path), layer

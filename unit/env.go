@@ -57,10 +57,6 @@ type Env struct {
 	Outputs OutputsFunc
 	// Tolerant makes missing outputs unknown instead of an error, as for render.
 	Tolerant bool
-
-	// NoMocks makes missing outputs unknown even if there are mock outputs. It requires
-	// Tolerant.
-	NoMocks bool
 	// Rendering makes every output of a dependency without outputs missing, so that try()
 	// catches it, as render needs. Otherwise each such output is unknown.
 	Rendering bool
@@ -74,11 +70,8 @@ type (
 	// Command is a child process to run: Path, Args, Dir, Env, Stdin, Stdout, Stderr.
 	Command = process.Command
 
-	// Machine contains the effects of functions: Environ, Run, Now, Home and Answers.
+	// Machine contains the effects of functions: Environ, Run, Now and Home.
 	Machine = functions.Machine
-	// Answers caches the results of programs and may be shared by several loaders. The zero
-	// value is empty.
-	Answers = functions.Answers
 	// Request is the user's command and flags, as unit files can read them.
 	Request = functions.Request
 )

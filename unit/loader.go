@@ -18,6 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/unit/functions"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit/syntax"
+	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 )
 
@@ -31,6 +32,7 @@ type Loader struct {
 	mu      sync.Mutex
 	outputs map[string]*outputCell
 	full    map[fullKey]*cells // values computed with the outputs of this loader
+	noMocks bool               // missing outputs are unknown, even if there are mock outputs
 }
 
 // common is what a loader shares with those from WithOutputs: everything except outputs.
@@ -69,11 +71,8 @@ func NewLoader(env Env) *Loader {
 	l.env.Redactor.Publish(l.env.WorkingDir)
 	l.disk = functions.NewFiles(l.env.stat)
 	l.library = &functions.Library{
-		Machine: env.Machine, Request: env.Request, Files: l.disk, ReadFile: l.env.readFile, Answers: env.Machine.Answers,
+		Machine: env.Machine, Request: env.Request, Files: l.disk, ReadFile: l.env.readFile, Answers: &functions.Answers{},
 		ConfigName: env.configName(), Checking: env.Checking, UnitEnviron: env.UnitEnviron, Echo: env.Echo, Do: env.Do,
-	}
-	if l.library.Answers == nil {
-		l.library.Answers = &Answers{}
 	}
 	l.outputs, l.full = map[string]*outputCell{}, map[fullKey]*cells{}
 	l.pure = sync.OnceValue(func() *hcl.EvalContext {
@@ -100,6 +99,14 @@ func (l *Loader) newPartial() *Loader {
 func (l *Loader) WithOutputs(outputs OutputsFunc) *Loader {
 	n := &Loader{common: l.common, env: l.env, outputs: map[string]*outputCell{}, full: map[fullKey]*cells{}}
 	n.env.Outputs = outputs
+	return n
+}
+
+// WithoutOutputs returns a loader like that of WithOutputs, for which no dependency has
+// outputs. Without mocks, outputs are unknown even if a dependency has mock outputs.
+func (l *Loader) WithoutOutputs(mocks bool) *Loader {
+	n := l.WithOutputs(func(*Task, string, source.Range) (cty.Value, bool, diag.List) { return cty.DynamicVal, false, nil })
+	n.noMocks = !mocks
 	return n
 }
 

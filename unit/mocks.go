@@ -24,7 +24,7 @@ func (n *depNode) withMocks(c *evaluator, v cty.Value, has bool) cty.Value {
 		}
 		return n.mixMocks(c, v, mocks)
 	}
-	if mocks != cty.NilVal && (allowed || c.l.env.Tolerant) && !c.l.env.NoMocks {
+	if mocks != cty.NilVal && (allowed || c.l.env.Tolerant) && !c.l.noMocks {
 		target, _ := n.target(c)
 		c.add(c.l.mockWarning(at, string(target), fmt.Sprintf("The dependency %q (%s) has no outputs, so its mock_outputs are used.", n.label, target)))
 		return mocks

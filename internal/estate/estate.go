@@ -99,7 +99,6 @@ type Skip struct {
 	Hooks   bool
 	Retries bool
 	Outputs bool // outputs of dependencies are not read, and are unknown
-	Mocks   bool // mock outputs are not used either
 }
 
 // An Estate is a set of units and their dependencies.
@@ -153,7 +152,6 @@ func newEstate(o Options) *Estate {
 func (e *Estate) open(root string) (loader, static *unit.Loader) {
 	env := e.o.UnitEnv(root)
 	env.Outputs, env.Tolerant = e.reader.Get, e.o.Tolerant || e.o.Skip.Outputs
-	env.NoMocks = e.o.Skip.Mocks
 	env.Rendering = e.o.Rendering && !e.o.Skip.Outputs
 	env.UnitEnviron = e.runner.Credentials.Environ()
 	e.loader = unit.NewLoader(env)
@@ -314,10 +312,15 @@ func (e *Estate) renew(made *outputs.Computed) *run.Runner {
 		}
 	}
 	r.Loader, e.runner.Loader = e.loader, e.loader
-	r.Moves = &moves.Between{PlaceOf: e.placeOf, States: e.states, All: sync.OnceValues(func() ([]*moves.Move, diag.List) {
+	r.Moves = e.moves()
+	return &r
+}
+
+// moves returns the moves between the units, which are read once, when they are needed.
+func (e *Estate) moves() *moves.Between {
+	return &moves.Between{PlaceOf: e.placeOf, States: e.states, All: sync.OnceValues(func() ([]*moves.Move, diag.List) {
 		return moves.Load(sys.Nearest(e.o.Discovery.Root, moves.FileName), e.loader.Sources())
 	})}
-	return &r
 }
 
 // placeOf returns the location of the state of a unit, which may be outside of the estate.

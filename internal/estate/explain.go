@@ -5,32 +5,78 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
-	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
+	"github.com/terrace-iac/terrace/internal/estate/run"
 	"github.com/terrace-iac/terrace/internal/lang/origin"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit"
 )
 
-// OfUnit reports whether an address refers to a part of a unit, and not to a part of its module.
-func OfUnit(t *demand.Task, u *discovery.Unit, address string) bool {
+// Outputs selects the outputs of dependencies that an Evaluation uses.
+type Outputs int
+
+// The outputs of an Evaluation.
+const (
+	StoredOutputs  Outputs = iota // outputs in states, and mock outputs where there are none
+	MockOutputs                   // only mock outputs; no state is read
+	UnknownOutputs                // outputs are unknown; no state is read
+)
+
+// An Evaluation evaluates one unit and its module. It changes nothing: it creates no directory,
+// and runs neither hooks nor init. Evaluations of one estate share the files and everything that
+// does not depend on outputs. Its methods must not be called concurrently.
+type Evaluation struct {
+	e      *Estate
+	loader *unit.Loader
+	unit   *discovery.Unit
+}
+
+// Evaluate returns an Evaluation of a unit.
+func (e *Estate) Evaluate(u *discovery.Unit, outputs Outputs) *Evaluation {
+	l := e.loader
+	if outputs != StoredOutputs {
+		l = l.WithoutOutputs(outputs == MockOutputs)
+	}
+	n := *u
+	n.Unit = u.In(l)
+	return &Evaluation{e: e, loader: l, unit: &n}
+}
+
+// Origin returns the origins of the unit's values.
+func (v *Evaluation) Origin(ctx context.Context) explanation.Unit {
+	return v.unit.Origin(v.loader.Task(ctx))
+}
+
+// OfUnit reports whether an address refers to a part of the unit, and not to a part of its module.
+func (v *Evaluation) OfUnit(ctx context.Context, address string) bool {
 	ref, diags := hclsyntax.ParseTraversalAbs([]byte(address), "<address>", hcl.InitialPos)
 	if diags.HasErrors() {
 		return false
 	}
-	_, ok, ds := u.Origin(t).Part(ref)
+	_, ok, ds := v.Origin(ctx).Part(ref)
 	return ok && !ds.HasErrors()
 }
 
-// AtHand reports whether the module of a unit can be read without fetching it.
-func (e *Estate) AtHand(ctx context.Context, u *discovery.Unit) bool {
-	d, ds := e.dirs.Dir(e.Task(ctx), u.Unit, false)
+// AtHand reports whether the module of the unit can be read without fetching it.
+func (v *Evaluation) AtHand(ctx context.Context) bool {
+	d, ds := v.e.dirs.Dir(v.loader.Task(ctx), v.unit.Unit, false)
 	return d != nil && d.Files != nil && !ds.HasErrors()
 }
 
-// Explain returns the origin of a part of a unit, without its module. show is as in
+// Site returns the environment in which the unit's module is read. The text of the module's
+// files is added to set.
+func (v *Evaluation) Site(ctx context.Context, set *source.Set) (*run.Site, diag.List) {
+	r := v.e.runner
+	r.Loader, r.Moves, r.First = v.loader, v.e.moves(), &run.GivenWarnings{}
+	return r.Look(ctx, v.unit, set)
+}
+
+// Explain returns the origin of a part of the unit, without its module. show is as in
 // origin.Explainer.
-func (e *Estate) Explain(t *demand.Task, u *discovery.Unit, address string, show func(string) (name, layer string)) (*explanation.Explanation, diag.List) {
-	x := &origin.Explainer{Set: e.Sources(), Unit: u.Origin(t), Show: show}
+func (v *Evaluation) Explain(ctx context.Context, address string, show func(string) (name, layer string)) (*explanation.Explanation, diag.List) {
+	t := v.loader.Task(ctx)
+	x := &origin.Explainer{Set: v.e.Sources(), Unit: v.unit.Origin(t), Show: show}
 	return x.Explain(t, address)
 }

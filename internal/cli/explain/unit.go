@@ -15,8 +15,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/internal/workdir/flag"
-	"github.com/terrace-iac/terrace/source"
-	"github.com/terrace-iac/terrace/unit"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -35,66 +33,63 @@ func InUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *unitf
 	if !o.Settle(c) {
 		return 1
 	}
-	without := *f
-	without.NoOutputs = true // most answers need no outputs of other units
-	answers := &unit.Answers{}
-	answer, settled := explainIn(ctx, c, &without, o, answers, true)
-	if !settled && !f.NoOutputs && ctx.Err() == nil {
-		answer, _ = explainIn(ctx, c, f, o, answers, false)
-	}
-	return answer()
-}
-
-// explainIn explains a value with the flags of a unit. settled means that no output of another
-// unit can change the answer; the first attempt reads no outputs. The attempts share answers,
-// so that no program runs twice.
-func explainIn(ctx context.Context, c *command.Call, f *unitflags.Flags, o *Options, answers *unit.Answers, first bool) (answer func() int, settled bool) {
 	eo, about := units.LookOptions(c, f, "plan", nil)
 	if about.HasErrors() {
-		return func() int { return c.Fail(about) }, true
+		return c.Fail(about)
 	}
-	eo.Tolerant, eo.Machine.Answers = true, answers
-	// A value made of mock outputs is not the answer if real outputs exist. The mocks
-	// themselves are secret if they would set a sensitive variable.
-	eo.Skip.Mocks = first && !strings.HasPrefix(o.Address, "dependency.")
+	eo.Tolerant = true
 	e, u, ds := estate.OpenUnit(ctx, eo, units.UnitPath(c, f), f.Module)
-	fail := func(ds diag.List) (func() int, bool) {
-		return func() int { return units.FailWith(c, e, ds) }, false
-	}
 	if ds.HasErrors() {
-		return fail(ds)
+		return units.FailWith(c, e, ds)
 	}
-	t := e.Task(ctx)
-	x := engine.ExplainOptions{Unit: u.Origin(t), UnitSet: e.Sources()}
-	locate := func(file string) (path, layer string) { return file, "" }
-	x.Show = func(file string) (string, string) {
-		path, layer := locate(file)
+	// Most explanations need no outputs of other units, whose states may be slow to read. Mock
+	// outputs are not the answer if a unit has outputs.
+	outputs := estate.UnknownOutputs
+	if strings.HasPrefix(o.Address, "dependency.") {
+		outputs = estate.MockOutputs
+	}
+	x := explainIn(ctx, c, e, e.Evaluate(u, outputs), o)
+	if !x.settled && !f.NoOutputs && ctx.Err() == nil {
+		x = explainIn(ctx, c, e, e.Evaluate(u, estate.StoredOutputs), o)
+	}
+	if x.call == nil {
+		return units.FailWith(c, e, x.ds)
+	}
+	return printExplained(x.call, e, x.explanation, append(about, x.ds...), o)
+}
+
+// explained is the result of explainIn.
+type explained struct {
+	explanation *engine.Explanation
+	ds          diag.List
+	call        *command.Call // the call that prints the explanation; nil if neither the module nor the unit has the value
+	settled     bool          // no output of another unit can change the explanation
+}
+
+// explainIn explains a value of a unit or of its module.
+func explainIn(ctx context.Context, c *command.Call, e *estate.Estate, v *estate.Evaluation, o *Options) explained {
+	inUnit := func(file string) (string, string) { return seenFrom(c.Dir, file), "" }
+	if v.OfUnit(ctx, o.Address) && !v.AtHand(ctx) {
+		out, ds := v.Explain(ctx, o.Address, inUnit)
+		return explained{out, ds, c, settledBy(out, ds)}
+	}
+	s, ds := v.Site(ctx, c.Report.Set)
+	if ds.HasErrors() { // parts of the unit can be explained without its module
+		out, more := v.Explain(ctx, o.Address, inUnit)
+		if more.HasErrors() {
+			return explained{ds: append(ds, more...)}
+		}
+		return explained{out, ds.AsWarnings(), c, settledBy(out, more)}
+	}
+	n := units.CallIn(c, e, s)
+	n.Tolerant, n.View = true, s.Files()
+	with := *o
+	with.Vars = append(givenWords(s.Words()), o.Vars...)
+	out, ds := Explain(ctx, n, &with, engine.ExplainOptions{Unit: v.Origin(ctx), UnitSet: e.Sources(), Show: func(file string) (string, string) {
+		path, layer := s.Source(file)
 		return seenFrom(c.Dir, path), layer
-	}
-	if estate.OfUnit(t, u, o.Address) && !e.AtHand(ctx, u) {
-		out, ds := e.Explain(t, u, o.Address, x.Show)
-		return func() int { return printExplained(c, e, out, append(about, ds...), o) }, settledBy(out, ds)
-	}
-	results := e.Run(ctx, estate.RunOptions{Command: &estate.Command{Look: true, Set: func(*estate.Unit) *source.Set { return c.Report.Set }, Do: func(ctx context.Context, _ *estate.Unit, s *estate.Site) (int, diag.List) {
-		n := units.CallIn(c, e, s)
-		n.Tolerant, n.View = true, s.Files()
-		locate = s.Source
-		x.Unit = u.Origin(e.Task(ctx))
-		with := *o
-		with.Vars = append(givenWords(s.Words()), o.Vars...)
-		out, ds := Explain(ctx, n, &with, x)
-		answer, settled = func() int { return printExplained(n, e, out, append(about, ds...), o) }, settledBy(out, ds)
-		return 0, nil
-	}}})
-	if answer != nil {
-		return answer, settled
-	}
-	ds = results[0].Diags
-	out, more := e.Explain(e.Task(ctx), u, o.Address, x.Show)
-	if more.HasErrors() {
-		return fail(append(ds, more...))
-	}
-	return func() int { return printExplained(c, e, out, append(about, ds.AsWarnings()...), o) }, settledBy(out, more)
+	}})
+	return explained{out, ds, n, settledBy(out, ds)}
 }
 
 // settledBy reports whether no output of another unit can change an explanation that was made

@@ -1,9 +1,8 @@
 package flags
 
 import (
-	"github.com/terrace-iac/terrace/internal/workdir"
+	"github.com/terrace-iac/terrace/internal/estate/request"
 	"github.com/terrace-iac/terrace/internal/workdir/flag"
-	"github.com/terrace-iac/terrace/plan"
 )
 
 // A Request contains what the user requests of a plan, an apply, or another command over many
@@ -12,19 +11,7 @@ import (
 type Request struct {
 	State flag.State
 	Json  JSON
-	Scope flag.Scope
-
-	Vars        []workdir.VarFlag
-	Input       bool // prompts are allowed
-	Parallelism int
-	Plan        plan.Options // without what Scope contains; Mode has several bits if the flags contradict each other
-	Reveal      bool         // show sensitive values
-	Out         string       // path of the plan file; "" for none
-	Detailed    bool         // use the exit status to report changes
-	Approved    bool         // apply without approval
-
-	NoTests       bool   // do not validate test files
-	TestDirectory string // directory of the test files
+	request.Operation
 }
 
 // Planning returns the flags that plan, apply, destroy and refresh share, in the order of the

@@ -15,6 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/estate/request"
 	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/internal/workdir/setup"
@@ -126,7 +127,7 @@ func runInit(ctx context.Context, c *command.Call, o *initOptions) int {
 // Quietly runs init with additional words. It does not prompt, and prints nothing if the call
 // has no views.
 func Quietly(ctx context.Context, c *command.Call, words []string) diag.List {
-	o := newOptions(&flags.Request{TestDirectory: testrun.DefaultDirectory})
+	o := newOptions(&flags.Request{Operation: request.Operation{TestDirectory: testrun.DefaultDirectory}})
 	words, err := flags.View(&c.Report.Options).Take(words, true)
 	if err == nil {
 		words, _, err = o.flags().Parse(words, nil, false)

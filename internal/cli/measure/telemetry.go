@@ -35,6 +35,22 @@ const telemetryPatience = 3 * time.Second
 
 // Measured runs a command and sends its telemetry to the configured receivers.
 func Measured(c *command.Call, args []string, run func(context.Context) int) int {
+	return measured(c, args, func() (*unitflags.Flags, string, error) {
+		f, words, err := unitflags.Take(args, c.Env)
+		if err != nil {
+			return nil, "", err
+		}
+		return f, commandOf(c, words), nil
+	}, run)
+}
+
+// Requested is Measured for a command whose flags are already set.
+func Requested(c *command.Call, f *unitflags.Flags, run func(context.Context) int) int {
+	return measured(c, nil, func() (*unitflags.Flags, string, error) { return f, c.Command.Name, nil }, run)
+}
+
+// measured is Measured for words whose flags read returns, with the name of the command's span.
+func measured(c *command.Call, args []string, read func() (*unitflags.Flags, string, error), run func(context.Context) int) int {
 	log, end := tracelog.Open(c.Env, c.Launch, c.Stderr, c.Now)
 	defer end()
 	if c.Log = log; log.Core() {
@@ -47,7 +63,7 @@ func Measured(c *command.Call, args []string, run func(context.Context) int) int
 		}
 		return run(c.Report.Context)
 	}
-	f, words, err := unitflags.Take(args, c.Env)
+	f, name, err := read()
 	if err != nil {
 		return run(c.Report.Context) // the command reports the error
 	}
@@ -71,7 +87,7 @@ func Measured(c *command.Call, args []string, run func(context.Context) int) int
 	tracer := telemetry.New(telemetry.Options{
 		Now: c.Now, Random: rand.Reader, Parent: settings.Parent, Redact: c.Report.Redactor.Text, Spans: both(sink.Spans(), log), Logs: sink.Logs(), Measures: sink.Measures(),
 	})
-	ctx, span := telemetry.Start(tracer.With(c.Report.Context), commandOf(c, words))
+	ctx, span := telemetry.Start(tracer.With(c.Report.Context), name)
 	code := spanned(ctx, c, span.Text("dir", dir), run)
 	soon, end := context.WithTimeout(context.WithoutCancel(c.Report.Context), telemetryPatience)
 	defer end()

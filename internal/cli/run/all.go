@@ -31,6 +31,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/placement"
+	"github.com/terrace-iac/terrace/internal/estate/request"
 	"github.com/terrace-iac/terrace/internal/settings/telemetry"
 	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/plan"
@@ -41,12 +42,12 @@ import (
 type estateRun struct {
 	*command.Call
 	f        *unitflags.Flags
-	name     string // command: plan, apply, destroy, validate, output or init
-	args     []string
+	name     string        // command: plan, apply, destroy, validate, output or init
+	words    request.Words // words after the name
 	op       planning.Flags
-	over     *flags.Over
 	aged     bool // -refresh-max-age was given
 	selected selection
+	planFile string            // file of the saved plan to apply; "" for none
 	saved    *estate.SavedPlan // the saved plan to apply; nil for none
 	estate   *estate.Estate
 	found    diag.List // errors elsewhere in the estate, which do not prevent reading outputs
@@ -68,7 +69,7 @@ type estateRun struct {
 // through c.
 func (r *estateRun) below(c *command.Call) *estateRun {
 	out := &estateRun{
-		Call: c, f: r.f, name: r.name, args: r.args, op: r.op, over: r.over, aged: r.aged, selected: r.selected, saved: r.saved, estate: r.estate,
+		Call: c, f: r.f, name: r.name, words: r.words, op: r.op, aged: r.aged, selected: r.selected, saved: r.saved, estate: r.estate,
 		began: r.began, halt: r.halt, shown: newDisplay(c.Report, r.name, r.f), kept: r.kept, page: planpage.Pager{Call: c, File: r.f.HTML, Kept: r.kept},
 	}
 	out.shown.log, out.shown.summary.Width = r.shown.log, r.shown.summary.Width
@@ -92,13 +93,27 @@ func runAll(ctx context.Context, c *command.Call, name string, f *unitflags.Flag
 	if name == "drift" {
 		name, args = "plan", append([]string{"-refresh-only"}, args...)
 	}
-	if c.Serving == nil {
-		if ds := engineOf(c, f); ds.HasErrors() {
-			return c.Fail(ds)
-		}
+	if ds := engineOf(c, f); ds.HasErrors() {
+		return c.Fail(ds)
 	}
-	r := &estateRun{Call: c, f: f, name: name, args: args, over: over, halt: halt{stop: make(chan struct{})}, shown: newDisplay(c.Report, name, f), kept: &savedplan.Files{Call: c, Dir: f.OutDir, JSONDir: f.JSONOutDir, Saving: &estate.Saving{}}}
+	r := newRun(c, f, name)
+	r.words = units.WordsOf(c, name, args)
+	if code := r.takeWords(ctx, over, words); code != 0 {
+		return code
+	}
+	return r.start(ctx)
+}
+
+// newRun returns a run of a command, without the options of the command.
+func newRun(c *command.Call, f *unitflags.Flags, name string) *estateRun {
+	r := &estateRun{Call: c, f: f, name: name, halt: halt{stop: make(chan struct{})}, shown: newDisplay(c.Report, name, f), kept: &savedplan.Files{Call: c, Dir: f.OutDir, JSONDir: f.JSONOutDir, Saving: &estate.Saving{}}}
 	r.page = planpage.Pager{Call: c, File: f.HTML, Kept: r.kept}
+	return r
+}
+
+// start opens the units and runs the command over them, once its options are set.
+func (r *estateRun) start(ctx context.Context) int {
+	c, f := r.Call, r.f
 	if c.System.LimitHeap != nil {
 		c.System.LimitHeap() // an estate has many units, and a CI machine often little memory
 	}
@@ -106,18 +121,15 @@ func runAll(ctx context.Context, c *command.Call, name string, f *unitflags.Flag
 	if r.shown.log, err = unitlog.New(f.Log(), c.Dir, c.Now); err != nil {
 		return c.Report.UsageError("run", "Failed to parse command-line flags", err.Error())
 	}
-	r.shown.log.Command = append([]string{name}, args...)
-	if code := r.words(ctx, words); code != 0 {
-		return code
-	}
+	r.shown.log.Command = append([]string{r.name}, r.words.Args...)
 	r.shown.summary.Mode = r.about().Mode()
-	if name != "output" && c.Serving == nil { // the client sets up its own streams
+	if r.name != "output" && c.Serving == nil { // the client sets up its own streams
 		if !r.op.Json.Use(c.Report) {
 			return 1
 		}
 		defer c.Report.Finish()
 	}
-	if c.Serving == nil && (name == "apply" || name == "destroy") && c.Report.Human == nil && !r.op.Approved && !f.NonInteractive && r.saved == nil {
+	if c.Serving == nil && (r.name == "apply" || r.name == "destroy") && c.Report.Human == nil && !r.op.Approved && !f.NonInteractive && r.saved == nil {
 		return c.Fail(diag.Errorf(diag.CodeCLINotApproved, nil, "Approval required", "%s cannot ask for approval when -json is set. Use -auto-approve or --non-interactive.", view.Product))
 	}
 	o, ds := r.estateOptions()
@@ -138,30 +150,24 @@ func runAll(ctx context.Context, c *command.Call, name string, f *unitflags.Flag
 
 // takeArgs parses the command's words, and reads the saved plan that is named there or by
 // --out-dir.
-func (r *estateRun) takeArgs(args []string) (code int) {
-	rest, code := r.parseArgs(r.over, args)
+func (r *estateRun) takeArgs(over *flags.Over, args []string) (code int) {
+	rest, code := r.parseArgs(over, args)
 	switch {
 	case code != 0:
 		return code
-	case r.name == "apply" && r.Serving != nil && len(rest) <= 1: // the job contains the approved plan
-		return r.takeApproved()
 	case r.name == "apply" && len(rest) == 1:
-		return r.readSaved(rest[0])
+		if r.planFile = rest[0]; r.limited() {
+			return r.Fail(diag.Errorf(diag.CodeCLIPlanOptions, nil, "Can't change plan options", "A saved plan is applied with the options that it was made with, so -destroy, -minimal-refresh, -refresh, -refresh-only, -replace, -target and -exclude cannot be given with one."))
+		}
 	case len(rest) > 0:
 		return r.Report.UsageError("run", "Too many command line arguments", fmt.Sprintf("%q cannot be given with --all.", rest[0]))
-	case r.name == "apply" && r.f.OutDir != "":
-		p, ds := savedplan.ReadDir(r.Call, r.f.OutDir)
-		if ds.HasErrors() {
-			return r.Fail(ds)
-		}
-		return r.applySaved(r.f.OutDir, p)
 	}
-	return 0
+	return r.readSaved()
 }
 
 // estateOptions returns the options for opening the units.
 func (r *estateRun) estateOptions() (estate.Options, diag.List) {
-	o, ds := units.Options(r.Call, r.f, r.name, r.args, r.op.Vars)
+	o, ds := units.OptionsOf(r.Call, r.f, r.name, r.words, r.op.Vars)
 	if ds.HasErrors() {
 		return o, ds
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/report"
 	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/request"
 )
 
 // aboutOne are commands that concern a single state or an interactive user.
@@ -47,7 +48,7 @@ func overUnits(ctx context.Context, c *command.Call, name string, f *unitflags.F
 	o.Discovery.Generate, o.Discovery.Whole = !f.NoStackGenerate, true
 	e, more := units.Open(ctx, c, o)
 	defer e.Close(ctx)
-	r := &estateRun{Call: c, f: f, name: name, args: args, estate: e}
+	r := &estateRun{Call: c, f: f, name: name, words: request.Words{Args: args}, estate: e}
 	reported := new(report.Reported)
 	c.Report.Reported = reported
 	wrong, ok := r.checked(ctx, cmd, slices.Concat(ds, more, e.Found.Ungenerated))

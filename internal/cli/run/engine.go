@@ -216,32 +216,13 @@ func jobOf(ctx context.Context, c *command.Call, f *unitflags.Flags, id string) 
 	}
 }
 
-// attach repeats the command line of a run, and follows the run in progress instead of
-// starting one.
+// attach follows a run in progress, with the options that it was started with.
 func attach(ctx context.Context, c *command.Call, f *unitflags.Flags, job *remote.Job) int {
-	args := job.Args
-	for len(args) > 0 && len(args[0]) > 0 && args[0][0] == '-' {
-		args = args[1:]
+	of := &unitflags.Flags{Units: job.Request.Units, Following: job}
+	of.On, of.Blobs, of.Detach, of.Working = f.On, cmp.Or(of.Blobs, f.Blobs), false, f.Working
+	r := requested(c, of, job.Request)
+	if code := r.readSaved(); code != 0 {
+		return code
 	}
-	cmd, rest, found := c.Table.Find(args)
-	if !found {
-		return c.Unknown(args)
-	}
-	of, rest, err := unitflags.Take(rest, c.Env)
-	if err != nil {
-		return c.UsageError("Failed to parse command-line flags", err.Error())
-	}
-	if cmd.Name == "run" && len(rest) > 0 {
-		if rest[0] == "--" {
-			rest = rest[1:]
-		}
-		args = rest
-	} else {
-		args = append([]string{cmd.Name}, rest...)
-	}
-	of.On, of.Detach, of.Following, of.Working = f.On, false, job, f.Working
-	if of.Blobs == "" {
-		of.Blobs = f.Blobs
-	}
-	return runAll(ctx, c, args[0], of, args[1:])
+	return r.start(ctx)
 }

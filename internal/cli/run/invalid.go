@@ -3,21 +3,22 @@ package run
 import (
 	"context"
 
+	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
 
 	"github.com/terrace-iac/terrace/diag"
 )
 
-// words parses the words of the command. If they are invalid, it still writes the report file,
+// takeWords parses the words of the command. If they are invalid, it still writes the report file,
 // in which every unit failed, as Terragrunt does. Errors in the flags of run itself write no
 // report.
-func (r *estateRun) words(ctx context.Context, args []string) (code int) {
+func (r *estateRun) takeWords(ctx context.Context, over *flags.Over, args []string) (code int) {
 	if r.f.Report == "" && r.f.ReportSchema == "" {
-		return r.takeArgs(args)
+		return r.takeArgs(over, args)
 	}
 	var mistakes diag.List
 	r.Report.Note = func(ds diag.List) { mistakes = append(mistakes, ds.Errors()...) }
-	code = r.takeArgs(args)
+	code = r.takeArgs(over, args)
 	r.Report.Note = nil
 	if code == 0 {
 		return 0

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 
@@ -231,8 +230,12 @@ func (r *estateRun) startMessage(ctx context.Context, o *estate.RunOptions, appr
 			return remote.Message{}, ds
 		}
 	}
+	q, ds := r.request()
+	if ds.HasErrors() {
+		return remote.Message{}, ds
+	}
 	job := remote.Job{
-		Args: slices.Clone(r.System.Args[1:]), Env: travels(r.Env, r.CalledAs()), Root: root, Dir: filepath.ToSlash(rel), Repo: repo,
+		Format: remote.JobFormat, Request: q, Env: travels(r.Env, r.CalledAs()), Root: root, Dir: filepath.ToSlash(rel), Repo: repo,
 		Op: string(o.Op), At: r.began, Who: r.Who(), Save: save, Asks: o.Approver != nil, Asked: asked,
 	}
 	_, span := telemetry.Start(ctx, "distributed_run_start")

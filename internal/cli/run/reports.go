@@ -45,10 +45,10 @@ func (r *estateRun) writeReports(results []*estate.Result) error {
 			format = "json"
 		}
 	}
-	o := runreport.Options{Format: format, Command: r.name, Args: r.args, Errors: r.errorText}
+	o := runreport.Options{Format: format, Command: r.name, Args: r.words.Args, Errors: r.errorText}
 	if r.name == "apply" && r.op.Plan.Mode == plan.Destroy {
 		o.Command = "destroy"
-		o.Args, _ = flag.Flags{flag.Ignored("destroy", "", "")}.Take(r.args, true)
+		o.Args, _ = flag.Flags{flag.Ignored("destroy", "", "")}.Take(r.words.Args, true)
 	}
 	if r.f.Graph { // Terragrunt's report of a run with --graph is relative to the graph root
 		o.Root = r.estate.Found.GraphRoot()

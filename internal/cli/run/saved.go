@@ -30,20 +30,33 @@ func addresses(all []addr.Target) []string {
 	return out
 }
 
-// readSaved reads the saved plan to apply, and sets its plan options. It fails if the command
-// line contains other plan options.
-func (r *estateRun) readSaved(name string) int {
-	if r.op.Plan.Mode != plan.Normal || r.op.Plan.SkipRefresh || r.op.Plan.MinimalRefresh || len(r.op.Scope.Targets)+len(r.op.Scope.Excludes)+len(r.op.Scope.Replace)+len(r.op.Scope.TargetFiles)+len(r.op.Scope.ExcludeFiles) > 0 {
-		return r.Fail(diag.Errorf(diag.CodeCLIPlanOptions, nil, "Can't change plan options", "A saved plan is applied with the options that it was made with, so -destroy, -minimal-refresh, -refresh, -refresh-only, -replace, -target and -exclude cannot be given with one."))
+// limited reports whether the command has plan options, which a saved plan contains.
+func (r *estateRun) limited() bool {
+	o := &r.op
+	return o.Plan.Mode != plan.Normal || o.Plan.SkipRefresh || o.Plan.MinimalRefresh || len(o.Scope.Targets)+len(o.Scope.Excludes)+len(o.Scope.Replace)+len(o.Scope.TargetFiles)+len(o.Scope.ExcludeFiles) > 0
+}
+
+// readSaved reads the saved plan to apply, if there is one, and sets its plan options.
+func (r *estateRun) readSaved() int {
+	switch {
+	case r.name != "apply":
+	case r.planFile != "":
+		p, err := savedplan.Read(r.Call, r.planFile)
+		if err == nil {
+			err = p.Check()
+		}
+		if err != nil {
+			return r.Fail(workdir.PlanFileError(r.planFile, err))
+		}
+		return r.applySaved(r.planFile, p)
+	case r.f.OutDir != "":
+		p, ds := savedplan.ReadDir(r.Call, r.f.OutDir)
+		if ds.HasErrors() {
+			return r.Fail(ds)
+		}
+		return r.applySaved(r.f.OutDir, p)
 	}
-	p, err := savedplan.Read(r.Call, name)
-	if err == nil {
-		err = p.Check()
-	}
-	if err != nil {
-		return r.Fail(workdir.PlanFileError(name, err))
-	}
-	return r.applySaved(name, p)
+	return 0
 }
 
 // applySaved sets the plan to apply, and its plan options.

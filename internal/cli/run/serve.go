@@ -32,9 +32,9 @@ import (
 
 // # Units run for another process
 //
-// A worker runs the command line of the client up to the point where units would run. There it
-// waits for requests to run a unit, and it collects the output of the unit for the client. So
-// the same code opens, plans, applies and prints a unit, locally and on a worker.
+// A worker opens the estate with the options of the client, a request.Request. Then it waits for
+// requests to run a unit, and it collects the output of the unit for the client. So the same code
+// opens, plans, applies and prints a unit, locally and on a worker.
 
 // served is an estate whose units run at the request of another process. It is the scheduler
 // of the run.

@@ -21,6 +21,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
+	"github.com/terrace-iac/terrace/internal/estate/request"
 	"github.com/terrace-iac/terrace/internal/estate/retry"
 	"github.com/terrace-iac/terrace/internal/settings/telemetry"
 	"github.com/terrace-iac/terrace/internal/testrun/testfile"
@@ -113,7 +114,7 @@ func runUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *unit
 	}
 	own := *res
 	own.Unit = &estate.Unit{Unit: &unit.Unit{Dir: c.Dir}, Name: "."}
-	r := &estateRun{Call: c, f: f, name: strings.Fields(cmd.Name)[0], args: args, estate: e}
+	r := &estateRun{Call: c, f: f, name: strings.Fields(cmd.Name)[0], words: request.Words{Args: args}, estate: e}
 	return r.written([]*estate.Result{&own}), res
 }
 

@@ -58,14 +58,14 @@ func (f *Flags) unusedFlags() flag.Flags {
 }
 
 // noteIdle records an unused flag, unless it is a switch that is turned off.
-func (f *FlagUse) noteIdle(x unusedFlag, s flag.Setting) {
+func (f *Flags) noteIdle(x unusedFlag, s flag.Setting) {
 	if !s.Variable {
 		f.noteOld(x.name)
 	}
 	if on, err := strconv.ParseBool(s.Value); !x.takes && s.Has && err == nil && !on {
 		return
 	}
-	f.allExperiments = f.allExperiments || x.name == EveryExperiment
+	f.AllExperiments = f.AllExperiments || x.name == EveryExperiment
 	if x.why != "" {
 		f.Idle = append(f.Idle, s.As+": "+x.why)
 	}
@@ -73,11 +73,6 @@ func (f *FlagUse) noteIdle(x unusedFlag, s flag.Setting) {
 
 // EveryExperiment is the name of the flag that turns all experiments on.
 const EveryExperiment = "experiment-mode"
-
-// Tries reports whether an experiment is on.
-func (f *FlagUse) Tries(experiment string) bool {
-	return f.allExperiments || slices.Contains(f.Experiments, experiment)
-}
 
 // Everywhere are the flags that every command uses in the same way.
 const Everywhere = "experiment strict-control strict-mode working-dir non-interactive log-level log-format log-custom-format log-disable log-show-abs-paths no-deprecation-warnings profile-cpu profile-mem profile-goroutine profile-dir"
@@ -89,7 +84,7 @@ const Choosing = "all a graph graph-root discovery-boundary filter filter-affect
 
 // NoUse records the given flags that a command ignores: all except Everywhere and those named
 // in but.
-func (f *FlagUse) NoUse(command, but string) {
+func (f *Flags) NoUse(command, but string) {
 	for _, name := range f.Given {
 		if why := "--" + name + ": " + command + " has no use for it"; !slices.Contains(strings.Fields(Everywhere+" "+but), name) && !slices.Contains(f.Idle, why) {
 			f.Idle = append(f.Idle, why)
@@ -98,7 +93,7 @@ func (f *FlagUse) NoUse(command, but string) {
 }
 
 // WithoutEffect returns a warning about the given flags and variables that have no effect.
-func (f *FlagUse) WithoutEffect() diag.List {
+func (f *Flags) WithoutEffect() diag.List {
 	all := slices.Clone(f.Idle)
 	for _, name := range f.Experiments {
 		if slices.Contains(strings.Fields(idleExperiments), name) {

@@ -6,6 +6,7 @@
 package unitflags
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/estate/remote"
+	"github.com/terrace-iac/terrace/internal/estate/request"
 
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/workdir/flag"
@@ -23,99 +25,18 @@ import (
 // Flags are the flags of commands on units. They need two dashes: --parallelism limits units,
 // and -parallelism limits calls of providers.
 type Flags struct {
-	Selection
-	running
-	Sourcing
-	telling
-	reporting
-	SigningIn
+	request.Units
+	Following *remote.Job // the job of a run that has already begun; nil means that the command begins one. Not a flag
 }
 
-// Selection selects units. Its zero value selects the unit in the working directory.
-type Selection struct {
-	Filtering
-	FlagUse
-	All, Graph                         bool
-	Config, Module, Working, GraphRoot string
-	Features                           []string
-	FeaturesFrom                       string // the variable that set Features; "" for the flag
-	NoStackGenerate, Strict            bool
-}
-
-// Filtering contains the flags from which filters are made.
-type Filtering struct {
-	Affected, AllowDestroy       bool
-	NoFiltersFile, External      bool
-	FiltersFile, ExcludesFile    string
-	Boundary                     string // the directory that filters do not leave
-	Filters, IncludeDirs         []string
-	ExcludeDirs                  []string
-	ReadingFiles, IncludingFiles []string
-}
-
-// FlagUse records which flags and variables were given, and which strict controls are on.
-type FlagUse struct {
-	Experiments, strictNames []string
-	strictMode               bool
-	allExperiments           bool
-	old                      []string // deprecated flags and variables, each after the name of its strict control
-	Idle                     []string // flags and variables without effect, each with the reason
-	Given                    []string // names of the flags on the command line that have an effect
-}
-
-// running contains the flags that control how units run.
-type running struct {
-	limits
-	NonInteractive, NoAutoInit, NoAutoApprove bool
-	FailFast, IgnoreErrors, IgnoreOrder       bool
-	UseMocks, NoRetry, NoHooks, NoOutputs     bool
-	CheckDependents                           bool
-	Bootstrap, RequireBootstrap, KeepBucket   bool // creation and settings of the buckets of states
-	OutDir, JSONOutDir                        string
-	distributing
-}
-
-// distributing contains the flags for runs in other processes.
-type distributing struct {
-	On, Blobs       string
-	InPlace, Detach bool
-	Following       *remote.Job // the job of a run that has already begun; nil means that the command begins one. Not a flag
-}
-
-// limits contains the limits of concurrency, and the providers whose processes units share.
-type limits struct {
-	Parallelism, Calls int
-	Sharing            []string
-}
-
-// Sourcing contains the flags about the sources of modules and providers.
-type Sourcing struct {
-	SourceUpdate, InputsDebug, ProviderCache, NoPluginCache bool
-	Source, DownloadDir, ProviderCacheDir                   string
-	SourceMap                                               []string
-}
-
-// telling contains the flags that control log lines and profiles.
-type telling struct {
-	NoDeprecation, logOff, absPaths, Forward bool
-	logLevel, logFormat, logCustom           string
-	Profile                                  sys.Profiles // paths of profiles of the program
-	ProfileDir                               string
-}
-
-// reporting contains the flags about the end of a run.
-type reporting struct {
-	SummaryOff, SummaryPerUnit         bool
-	Report, ReportFormat, ReportSchema string
-	HTML                               string // path of the HTML page of a plan
-}
-
-// SigningIn contains the flags about credentials.
-type SigningIn struct {
-	AuthCommand, Role, RoleSession, WebToken string
-	RoleSeconds                              int
-	NoDiscoveryAuth                          bool
-}
+// Parts of Flags, for functions that need no more.
+type (
+	Selection = request.Selection
+	Filtering = request.Filtering
+	FlagUse   = request.FlagUse
+	Sourcing  = request.Sourcing
+	SigningIn = request.SigningIn
+)
 
 // Declare returns the flags, in the order in which the help of run lists them.
 func (f *Flags) Declare() flag.Flags {
@@ -133,7 +54,7 @@ func (f *Flags) flag(x flag.Flag) flag.Flag {
 			f.noteOld(x.Name)
 			f.Given = append(f.Given, x.Name)
 		case strings.HasPrefix(s.As, "TERRAGRUNT_"):
-			f.old = append(f.old, "terragrunt-prefix-env-vars "+s.As)
+			f.Old = append(f.Old, "terragrunt-prefix-env-vars "+s.As)
 		}
 	})
 }
@@ -146,9 +67,9 @@ func (f *Flags) noEnv(x flag.Flag) flag.Flag {
 }
 
 // noteOld records a flag as deprecated if a strict control has its name.
-func (f *FlagUse) noteOld(name string) {
+func (f *Flags) noteOld(name string) {
 	if strings.Contains(" "+strictControls+" ", " "+name+" ") {
-		f.old = append(f.old, name+" --"+name)
+		f.Old = append(f.Old, name+" --"+name)
 	}
 }
 
@@ -201,8 +122,8 @@ func (f *Flags) aboutUnit() flag.Flags {
 		flag.Text(&f.RoleSession, "iam-assume-role-session-name", "NAME", "The name of the session of the role."),
 		flag.Text(&f.WebToken, "iam-assume-role-web-identity-token", "TOKEN", "The web identity token to assume the role with, or the absolute path of a file that holds it."),
 		flag.Bool(&f.NoDeprecation, "no-deprecation-warnings", "Do not warn about deprecated parts of unit files."),
-		flag.Bool(&f.strictMode, "strict-mode", "Treat all deprecated features as errors."),
-		flag.List(&f.strictNames, "strict-control", "NAME", "Treat one deprecated feature as an error. May be repeated."),
+		flag.Bool(&f.StrictMode, "strict-mode", "Treat all deprecated features as errors."),
+		flag.List(&f.StrictNames, "strict-control", "NAME", "Treat one deprecated feature as an error. May be repeated."),
 		flag.List(&f.Experiments, "experiment", "NAME", "An experiment of Terragrunt. What it enables is always on here. May be repeated."),
 	)...)
 }
@@ -255,11 +176,11 @@ func (f *Flags) aboutReports() flag.Flags {
 		flag.Text(&f.ReportSchema, "report-schema-file", "PATH", "Write the JSON Schema of reports to a file.").Completes(flag.Files),
 		flag.Bool(&f.SummaryOff, "summary-disable", "Do not print a summary at the end."),
 		flag.Bool(&f.SummaryPerUnit, "summary-per-unit", "List the units in the summary, with how long they took."),
-		flag.Text(&f.logLevel, "log-level", "LEVEL", "Which log lines are printed: stderr, stdout, error, warn, info, debug or trace.").Among(unitlog.Levels()...),
-		flag.Text(&f.logFormat, "log-format", "FORMAT", "The format of log lines: bare, pretty, json or key-value.").Among("bare", "pretty", "json", "key-value"),
-		flag.Text(&f.logCustom, "log-custom-format", "FORMAT", "A format of your own for log lines, such as \"%time %prefix %msg\"."),
-		flag.Bool(&f.logOff, "log-disable", "Print no log lines."),
-		flag.Bool(&f.absPaths, "log-show-abs-paths", "Print absolute paths in log lines."),
+		flag.Text(&f.LogLevel, "log-level", "LEVEL", "Which log lines are printed: stderr, stdout, error, warn, info, debug or trace.").Among(unitlog.Levels()...),
+		flag.Text(&f.LogFormat, "log-format", "FORMAT", "The format of log lines: bare, pretty, json or key-value.").Among("bare", "pretty", "json", "key-value"),
+		flag.Text(&f.LogCustom, "log-custom-format", "FORMAT", "A format of your own for log lines, such as \"%time %prefix %msg\"."),
+		flag.Bool(&f.LogOff, "log-disable", "Print no log lines."),
+		flag.Bool(&f.AbsPaths, "log-show-abs-paths", "Print absolute paths in log lines."),
 		flag.Bool(&f.Forward, "tf-forward-stdout", "Print the output of units without the name of the unit before each line."),
 		flag.Text(&f.Profile.CPU, "profile-cpu", "PATH", "Write a CPU profile of the program, for go tool pprof.").Completes(flag.Files),
 		flag.Text(&f.Profile.Memory, "profile-mem", "PATH", "Write a memory profile.").Completes(flag.Files),
@@ -314,10 +235,23 @@ func Take(args []string, env sys.Env) (*Flags, []string, error) {
 func (f *Flags) Settle(env sys.Env) error {
 	for _, v := range env {
 		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, OldTelemetry) {
-			f.old = append(f.old, "terragrunt-prefix-env-vars "+name)
+			f.Old = append(f.Old, "terragrunt-prefix-env-vars "+name)
 		}
 	}
 	return f.check()
+}
+
+// TakeMachine sets the options about this machine that are not set yet from environment
+// variables. It is for a request of another machine, whose environment is part of env.
+func (f *Flags) TakeMachine(env sys.Env) error {
+	own := &Flags{}
+	if err := own.Declare().FromEnv(env); err != nil {
+		return err
+	}
+	f.ProviderCache, f.NoPluginCache = f.ProviderCache || own.ProviderCache, f.NoPluginCache || own.NoPluginCache
+	f.ProviderCacheDir, f.DownloadDir = cmp.Or(f.ProviderCacheDir, own.ProviderCacheDir), cmp.Or(f.DownloadDir, own.DownloadDir)
+	f.SigningIn = cmp.Or(f.SigningIn, own.SigningIn)
+	return nil
 }
 
 func (f *Flags) check() error {
@@ -334,12 +268,12 @@ func (f *Flags) check() error {
 	if f.Boundary != "" && !f.Tries("bounded-discovery") {
 		return errors.New("--discovery-boundary requires the experiment bounded-discovery to be enabled: add --experiment bounded-discovery")
 	}
-	for _, name := range f.strictNames {
+	for _, name := range f.StrictNames {
 		if !slices.Contains(strings.Fields(strictControls), name) {
 			return fmt.Errorf("invalid value %q for flag --strict-control: there is no such control; there are %s", name, strings.Join(strings.Fields(strictControls), ", "))
 		}
 	}
-	for _, old := range f.old {
+	for _, old := range f.Old {
 		if control, what, _ := strings.Cut(old, " "); f.Strictly(control) || f.Strictly("deprecated-flags") {
 			return fmt.Errorf("%s is deprecated, which the strict control %s makes an error", what, control)
 		}
@@ -349,13 +283,8 @@ func (f *Flags) check() error {
 }
 
 // Log returns the settings of log lines.
-func (f *telling) Log() unitlog.Settings {
-	return unitlog.Settings{Level: f.logLevel, Format: f.logFormat, Custom: f.logCustom, Off: f.logOff, AbsPaths: f.absPaths, Forward: f.Forward}
-}
-
-// Strictly reports whether a strict control is on.
-func (f *FlagUse) Strictly(control string) bool {
-	return f.strictMode || slices.Contains(f.strictNames, control)
+func (f *Flags) Log() unitlog.Settings {
+	return unitlog.Settings{Level: f.LogLevel, Format: f.LogFormat, Custom: f.LogCustom, Off: f.LogOff, AbsPaths: f.AbsPaths, Forward: f.Forward}
 }
 
 // Names of the experiments and strict controls of Terragrunt 1.1.3.
@@ -368,13 +297,8 @@ const (
 		"optional-hooks queue-exclude-external queue-strict-include root-terragrunt-hcl terragrunt-prefix-env-vars terragrunt-prefix-flags units-that-include"
 )
 
-// Many reports whether the flags select several units.
-func (f *Selection) Many() bool {
-	return f.All || f.Graph || f.Affected || len(f.Filters)+len(f.IncludeDirs)+len(f.ReadingFiles)+len(f.IncludingFiles) > 0 || f.FiltersFile != ""
-}
-
 // FeatureMap returns the values of --feature by name.
-func (f *Selection) FeatureMap() (map[string]string, error) { return Pairs("feature", f.Features) }
+func (f *Flags) FeatureMap() (map[string]string, error) { return Pairs("feature", f.Features) }
 
 // Pairs parses NAME=VALUE texts of a flag into a map.
 func Pairs(flag string, list []string) (map[string]string, error) {

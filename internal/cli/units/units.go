@@ -22,6 +22,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/discovery/git"
 	"github.com/terrace-iac/terrace/internal/estate/modules"
+	"github.com/terrace-iac/terrace/internal/estate/request"
 	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/internal/estate/workcopy"
 	"github.com/terrace-iac/terrace/internal/estate/workcopy/copytree"
@@ -38,16 +39,26 @@ var installing = []string{"init", "plan", "apply", "destroy", "refresh", "valida
 // Options returns the options for opening units in a command. args are the command's words,
 // and flags its variables.
 func Options(c *command.Call, f *unitflags.Flags, command string, args []string, flags []workdir.VarFlag) (estate.Options, diag.List) {
+	return OptionsOf(c, f, command, WordsOf(c, command, args), flags)
+}
+
+// WordsOf returns the words of a command. args are the words after its name.
+func WordsOf(c *command.Call, name string, args []string) request.Words {
+	own := command.OfEnvironment(c.Env, name, args)
+	return request.Words{Args: args, Environ: own, EnvironVars: variables(args[:own])}
+}
+
+// OptionsOf is Options for words that are already read.
+func OptionsOf(c *command.Call, f *unitflags.Flags, command string, words request.Words, flags []workdir.VarFlag) (estate.Options, diag.List) {
 	if slices.Contains(installing, command) {
 		if ds := usePluginCache(c, &f.Sourcing); ds.HasErrors() {
 			return estate.Options{}, ds
 		}
 	}
-	return options(c, f, command, args, flags)
+	return options(c, f, command, words, flags)
 }
 
-func options(c *command.Call, f *unitflags.Flags, about string, args []string, flags []workdir.VarFlag) (estate.Options, diag.List) {
-	own := command.OfEnvironment(c.Env, about, args)
+func options(c *command.Call, f *unitflags.Flags, about string, words request.Words, flags []workdir.VarFlag) (estate.Options, diag.List) {
 	features, err := f.FeatureMap()
 	if err != nil {
 		return estate.Options{}, diag.Errorf(diag.CodeCLIFlags, nil, "Failed to parse command-line flags", "%s", err)
@@ -70,7 +81,7 @@ func options(c *command.Call, f *unitflags.Flags, about string, args []string, f
 	o := estate.Options{
 		Discovery: discovery.Settings{Root: c.Dir, Removals: about != "apply" || f.AllowDestroy},
 		Sources:   workcopy.Sources{Override: f.Source, Base: f.Many(), Map: sources, Fetch: modules.Fetch(c.Directory, cfg, f.SourceUpdate)}, Who: c.Who(),
-		Request:  unit.Request{Command: about, Args: append([]string{about}, args[own:]...), Source: f.Source, Features: features, FeaturesFrom: f.FeaturesFrom, DownloadDir: f.DownloadDir},
+		Request:  unit.Request{Command: about, Args: append([]string{about}, words.Args[words.Environ:]...), Source: f.Source, Features: features, FeaturesFrom: f.FeaturesFrom, DownloadDir: f.DownloadDir},
 		Machine:  unit.Machine{Environ: c.Env, Run: c.Run, Now: c.Now, Home: c.Directory.HomeOrError},
 		Redactor: c.Report.Redactor,
 		Inputs:   estate.Inputs{Strict: f.Strict, Debug: f.InputsDebug, Mocks: f.UseMocks},
@@ -101,7 +112,7 @@ func options(c *command.Call, f *unitflags.Flags, about string, args []string, f
 	o.Worktrees = &estate.Worktrees{}
 	c.Interrupts.Removes(o.Worktrees.Remove)
 	ds = append(ds, shareProviders(f.Sharing, &o)...)
-	o.Host = estateHost(c, plugins, flags, variables(args[:own]))
+	o.Host = estateHost(c, plugins, flags, words.EnvironVars)
 	o.Host.Bootstrap = states.Bootstrapping{On: f.Bootstrap || f.RequireBootstrap, Require: f.RequireBootstrap, Keep: f.KeepBucket}
 	o.Credentials.AssumeRole = assumeRole(c)
 	o.Host.NoInit = f.NoAutoInit && about != "init"
@@ -212,7 +223,7 @@ func IsUnit(c *command.Call, f *unitflags.Selection) bool {
 // LookOptions returns the options for a command that only reads units. It fetches no modules
 // or providers, and creates no directories for them.
 func LookOptions(c *command.Call, f *unitflags.Flags, command string, args []string) (estate.Options, diag.List) {
-	o, ds := options(c, f, command, args, nil)
+	o, ds := options(c, f, command, WordsOf(c, command, args), nil)
 	if ds.HasErrors() {
 		return o, ds
 	}

@@ -234,8 +234,9 @@ const packageOrder = `
 	internal/base/digraph, plan < internal/cli/planhtml;
 	internal/settings/telemetry, internal/cli/view, internal/base/sys, config < internal/cli/report, internal/cli/interrupt;
 	internal/cli/report < internal/cli/prompt;
-	internal/estate/report, internal/state/statemgr, internal/state/backend, internal/base/atomicfile < internal/estate/remote;
-	internal/workdir/flag, internal/estate/remote, internal/cli/prompt, internal/cli/interrupt < internal/cli/command;
+	internal/workdir/flag < internal/estate/request;
+	internal/estate/request, internal/estate/report, internal/state/statemgr, internal/state/backend, internal/base/atomicfile < internal/estate/remote;
+	internal/estate/remote, internal/cli/prompt, internal/cli/interrupt < internal/cli/command;
 	internal/cli/command < internal/cli/flags;
 	NONE < internal/cli/unitlog;
 	internal/cli/command, internal/cli/unitlog < internal/cli/unitflags;

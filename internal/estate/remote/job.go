@@ -8,23 +8,28 @@
 package remote
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/terrace-iac/terrace/internal/estate/report"
+	"github.com/terrace-iac/terrace/internal/estate/request"
 	"github.com/terrace-iac/terrace/internal/estate/schedule"
 	"github.com/terrace-iac/terrace/plan"
 )
 
 // A Job contains the data that the turns of all units of a run share.
 type Job struct {
-	ID string `json:"id"` // ID of the run
+	Format int    `json:"format"` // JobFormat
+	ID     string `json:"id"`     // ID of the run
 	// Version is the version of the program that began the run, and of its workers.
-	Version string   `json:"version"`
-	Args    []string `json:"args"` // command line without the program's name
-	Env     []string `json:"env"`  // environment variables that determine what runs; no credentials
-	Root    string   `json:"root"` // directory whose files the units may read, on the client
-	Dir     string   `json:"dir"`  // working directory of the program, relative to Root, with slashes
+	Version string `json:"version"`
+	// Request contains the command and its options. Its paths are those of the client.
+	Request request.Request `json:"request"`
+	Env     []string        `json:"env"`  // environment variables that unit files and modules read; no credentials
+	Root    string          `json:"root"` // directory whose files the units may read, on the client
+	Dir     string          `json:"dir"`  // working directory of the program, relative to Root, with slashes
 	// Tree is the name of the files below Root in the blob store. "" means that workers have the
 	// same files at the same path.
 	Tree string `json:"tree,omitempty"`
@@ -34,19 +39,53 @@ type Job struct {
 	// themselves.
 	Commits *Ref `json:"commits,omitempty"`
 
-	Op       string    `json:"op"` // "plan" or "apply"
+	Op       string    `json:"op"` // operation on the units: plan, apply, validate or init
 	At       time.Time `json:"at"` // result of timestamp() in unit files
 	Who      string    `json:"who"`
 	Approved *Ref      `json:"approved,omitempty"` // saved plan to apply
 	Asked    bool      `json:"asked,omitempty"`    // Approved was approved in this run, and does not come from a file
 	Asks     bool      `json:"asks,omitempty"`     // the user is asked about deferred actions
-	Save     bool      `json:"save,omitempty"`     // plans are returned, whatever Args contain
+	Save     bool      `json:"save,omitempty"`     // plans are returned, whatever Request contains
 	Calls    int       `json:"calls,omitempty"`    // concurrent provider calls of a turn; 0 means the default
 	// CallsOf is the maximum number of concurrent calls of a turn to one configuration of a
 	// provider, by the provider's source.
 	CallsOf map[string]int `json:"calls_of,omitempty"`
 	Color   bool           `json:"color,omitempty"`
 	Width   int            `json:"width,omitempty"`
+}
+
+// JobFormat is the version of the form of Job and Turn. It changes whenever a worker with another
+// form would misunderstand them.
+const JobFormat = 2
+
+// UnmarshalJSON implements json.Unmarshaler. A job of another format, or with unknown fields, is
+// an error: a worker must not run a part of what the user requested.
+func (j *Job) UnmarshalJSON(text []byte) error {
+	var of struct{ Format int }
+	if err := json.Unmarshal(text, &of); err != nil {
+		return err
+	}
+	if of.Format != JobFormat {
+		return fmt.Errorf("the job has the format %d, and this program reads the format %d: the run was begun by another version", of.Format, JobFormat)
+	}
+	type fields Job
+	return Strictly(text, (*fields)(j), "job")
+}
+
+// UnmarshalJSON implements json.Unmarshaler. Unknown fields are an error.
+func (t *Turn) UnmarshalJSON(text []byte) error {
+	type fields Turn
+	return Strictly(text, (*fields)(t), "turn")
+}
+
+// Strictly decodes JSON. Unknown fields are an error. name describes the value in the error.
+func Strictly(text []byte, into any, name string) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("the %s cannot be read by this version of the program: %w", name, err)
+	}
+	return nil
 }
 
 // A Turn is the input of a worker that runs a unit.

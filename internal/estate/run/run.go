@@ -240,6 +240,17 @@ func (r *Runner) Run(ctx context.Context, units []*discovery.Unit, o Options) []
 	return results
 }
 
+// Look prepares a unit in the same way as Run does for a Command with Look, and returns its Site.
+// The text of the module's files is added to set.
+func (r *Runner) Look(ctx context.Context, u *discovery.Unit, set *source.Set) (*Site, diag.List) {
+	x := &execution{Runner: r, o: Options{Command: &Command{Look: true, Set: func(*discovery.Unit) *source.Set { return set }}}}
+	t := x.newTurn(ctx, &report.Result{Unit: u}, false, nil)
+	if _, ds := t.prepare(ctx); ds.HasErrors() {
+		return nil, r.Redactor.List(ds)
+	}
+	return t.at, nil
+}
+
 // Each calls do for one unit after the other, in the order and with the rules of a run. do fills
 // in the result of a unit. without is called for units that the rules prevent from running.
 func Each(ctx context.Context, units []*discovery.Unit, rules schedule.Rules, now func() time.Time, do, without func(*report.Result)) []*report.Result {

@@ -102,7 +102,7 @@ func TestOutputsFlow(t *testing.T) {
 		return &remote.Done{Outputs: &remote.Ref{Text: []byte("of " + turn.Unit)}}, nil
 	}, activity.RegisterOptions{Name: "plan"})
 	env.ExecuteWorkflow(flow.Workflow, flow.Input{
-		Job:   remote.Job{Op: "plan"},
+		Job:   remote.Job{Format: remote.JobFormat, Op: "plan"},
 		Tasks: []schedule.Task{{Name: "a"}, {Name: "b", Needs: []int{0}}, {Name: "c", Needs: []int{0, 1}}, {Name: "d"}},
 	})
 	if err := env.GetWorkflowError(); err != nil {

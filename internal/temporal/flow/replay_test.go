@@ -13,6 +13,7 @@ import (
 
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/estate/remote"
+	"github.com/terrace-iac/terrace/internal/estate/request"
 	"github.com/terrace-iac/terrace/internal/estate/schedule"
 	"github.com/terrace-iac/terrace/internal/temporal/connect"
 	"github.com/terrace-iac/terrace/internal/temporal/flow"
@@ -55,7 +56,7 @@ func recordedRuns() []recorded {
 		}
 		return out
 	}
-	job := remote.Job{ID: "recorded", Op: "plan", Args: []string{"run", "--all", "plan"}, Env: []string{"TF_VAR_password=" + secret}}
+	job := remote.Job{Format: remote.JobFormat, ID: "recorded", Op: "plan", Request: request.Request{Command: "plan", Operation: request.Operation{Parallelism: 10}}, Env: []string{"TF_VAR_password=" + secret}}
 	return []recorded{
 		{name: "layers", in: flow.Input{Job: job, Tasks: layers(12)}},
 		{name: "placed", in: flow.Input{Job: job, Tasks: layers(9), Places: 4, Limits: map[string]int{"QUEUE": 2}, Memory: map[string]int{"u01": 300}}},

@@ -59,7 +59,7 @@ func TestScale(t *testing.T) {
 		}
 		defer w.Stop()
 	}
-	in := flow.Input{Job: remote.Job{Op: "plan"}}
+	in := flow.Input{Job: remote.Job{Format: remote.JobFormat, Op: "plan"}}
 	for i := range *scaleUnits {
 		task := schedule.Task{Name: fmt.Sprintf("live/region/service-%05d", i)}
 		if i >= 200 {

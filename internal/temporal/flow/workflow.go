@@ -36,6 +36,13 @@ type Input struct {
 	Turns   map[int]int        `json:"turns,omitempty"` // number of turns of units that asked
 }
 
+// UnmarshalJSON implements json.Unmarshaler. Unknown fields are an error: the run would do
+// something else than its client requested.
+func (in *Input) UnmarshalJSON(text []byte) error {
+	type fields Input
+	return remote.Strictly(text, (*fields)(in), "run")
+}
+
 // Defaults of Input, and limits.
 const (
 	DefaultHeartbeat = 30 * time.Second

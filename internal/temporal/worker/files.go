@@ -39,5 +39,5 @@ func removeUnused(in string, before time.Time) {
 	}
 }
 
-// noInterrupts ignores interrupts, for command lines that run on behalf of a job.
+// noInterrupts ignores interrupts, for estates that are open on behalf of a job.
 func noInterrupts() (<-chan os.Signal, func()) { return nil, func() {} }

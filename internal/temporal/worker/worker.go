@@ -21,6 +21,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/estate/discovery/git"
 	"github.com/terrace-iac/terrace/internal/estate/remote"
+	"github.com/terrace-iac/terrace/internal/estate/request"
 	"github.com/terrace-iac/terrace/internal/temporal/flow"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
@@ -42,8 +43,8 @@ type Options struct {
 	Slots  int    // maximum number of concurrent turns
 	Name   string // name of this worker
 	System *sys.System
-	// Serve runs the command line of a job up to the point where units run; see cli.Serve.
-	Serve func(ctx context.Context, system *sys.System, s *remote.Session) int
+	// Serve opens the estate of a job and runs its units; see cli.Serve.
+	Serve func(ctx context.Context, system *sys.System, s *remote.Session, q request.Request) int
 	Grace time.Duration // time for running turns to end when the worker stops
 	Idle  time.Duration // time after which an unused estate is closed
 	Log   io.Writer
@@ -255,7 +256,7 @@ func (w *activities) serve(at string, e *opened, job remote.Job) {
 	}
 	close(e.ready)
 	output := &tail{}
-	code := w.o.Serve(ctx, w.system(&job, dir, output), s)
+	code := w.o.Serve(ctx, w.system(&job, dir, output), s, job.Request.Relocate(job.Root, s.Local))
 	s.End(fmt.Errorf("the estate cannot be opened on this worker (status %d): %s", code, output.String()))
 	w.forget(at, e)
 }
@@ -268,8 +269,8 @@ func (w *activities) forget(at string, e *opened) {
 	}
 }
 
-// prepare fetches the data of a job to this machine. dir is the working directory of its command
-// line.
+// prepare fetches the data of a job to this machine. dir is the directory in which the client
+// was started.
 func (w *activities) prepare(ctx context.Context, job remote.Job) (s *remote.Session, dir string, err error) {
 	var approved []byte
 	if job.Approved != nil {
@@ -333,13 +334,10 @@ func (w *activities) unpack(ctx context.Context, job remote.Job, tree, dir strin
 	return nil
 }
 
-// system returns the system in which the command line of a job runs.
+// system returns the system in which the units of a job run.
 func (w *activities) system(job *remote.Job, dir string, output io.Writer) *sys.System {
 	s := *w.o.System
 	s.Dir, s.Args = dir, []string{s.Args[0]}
-	for _, a := range job.Args {
-		s.Args = append(s.Args, here(a, job.Root, filepath.Join(dir, filepath.FromSlash(up(job.Dir)))))
-	}
 	env := map[string]string{}
 	for _, kv := range slices.Concat(w.o.System.Env, job.Env) {
 		name, value, _ := strings.Cut(kv, "=")
@@ -356,33 +354,6 @@ func (w *activities) system(job *remote.Job, dir string, output io.Writer) *sys.
 	s.Terminal = sys.Terminal{}
 	s.Interrupts = noInterrupts
 	return &s
-}
-
-// up returns the relative path from a directory to the start of its path.
-func up(dir string) string {
-	if dir == "." || dir == "" {
-		return "."
-	}
-	return strings.Repeat("../", strings.Count(dir, "/")+1)
-}
-
-// here returns an argument in which a path of the client is replaced by the path on this machine.
-func here(arg, root, local string) string {
-	if root == local {
-		return arg
-	}
-	flag, path, ok := strings.Cut(arg, "=")
-	if !ok {
-		flag, path = "", arg
-	}
-	if path != root && !strings.HasPrefix(path, root+"/") {
-		return arg
-	}
-	path = local + strings.TrimPrefix(path, root)
-	if ok {
-		return flag + "=" + path
-	}
-	return path
 }
 
 // tail keeps the last tailSize bytes that are written to it.

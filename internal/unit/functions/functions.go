@@ -91,9 +91,6 @@ type Machine struct {
 	Now func() time.Time
 	// Home returns the user's home directory, for `~`. nil means that paths with `~` fail.
 	Home func() (string, error)
-	// Answers caches the results of programs for several loaders. nil means that each
-	// loader has its own cache.
-	Answers *Answers
 }
 
 // A Request is the user's command and flags, as unit files can read them. The zero value
