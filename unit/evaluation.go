@@ -12,7 +12,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A role is how a file takes part in the evaluation.
+// A role is the way in which the evaluation reached a file.
 type role uint8
 
 const (

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/terrace-iac/terrace/diag"
@@ -77,7 +78,7 @@ func Table() *command.Table {
 			[]command.Command{scaffold.Command(), catalog.Command()},
 			help.Commands(),
 		),
-		Former:  former(),
+		Former:  former,
 		Topics:  help.Topics(variables),
 		Global:  globalFlags,
 		Further: []command.Arg{{Name: "--NAME", Help: "Those global options of Terragrunt that mean the same to every command, such as --working-dir=DIR and --log-level=LEVEL."}},
@@ -272,16 +273,32 @@ func withoutPrograms(c *command.Call, words []string) ([]string, error) {
 	return words, err
 }
 
-// former returns the commands of earlier versions of Terragrunt.
+// former returns the command that replaced one of earlier versions of Terragrunt, or "".
 // Source: https://docs.terragrunt.com/migrate/cli-redesign/
-func former() map[string]string {
-	out := map[string]string{
-		"run-all": "run --all", "spin-up": "run --all apply", "tear-down": "run --all destroy",
-		"hclfmt": "hcl fmt", "hclvalidate": "hcl validate", "validate-inputs": "hcl validate --inputs",
-		"terragrunt-info": "info print", "render-json": "render --json -w", "output-module-groups": "find --dag --json", "graph-dependencies": "dag graph",
+func former(name string) string {
+	switch name {
+	case "plan-all", "apply-all", "destroy-all", "output-all", "validate-all":
+		return "run --all " + strings.TrimSuffix(name, "-all")
+	case "run-all":
+		return "run --all"
+	case "spin-up":
+		return "run --all apply"
+	case "tear-down":
+		return "run --all destroy"
+	case "hclfmt":
+		return "hcl fmt"
+	case "hclvalidate":
+		return "hcl validate"
+	case "validate-inputs":
+		return "hcl validate --inputs"
+	case "terragrunt-info":
+		return "info print"
+	case "render-json":
+		return "render --json -w"
+	case "output-module-groups":
+		return "find --dag --json"
+	case "graph-dependencies":
+		return "dag graph"
 	}
-	for _, name := range []string{"plan", "apply", "destroy", "output", "validate"} {
-		out[name+"-all"] = "run --all " + name
-	}
-	return out
+	return ""
 }

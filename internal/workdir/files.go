@@ -16,7 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// OnDisk are the files of the folder as they lie on disk, by their names relative to it.
+// OnDisk returns the files of the directory on disk, with names relative to it.
 func (c *Directory) OnDisk() config.FS { return onDisk{c} }
 
 type onDisk struct{ c *Directory }
@@ -45,7 +45,7 @@ func (c *Directory) Anew() *Directory {
 	return &n
 }
 
-// FilesOf are the files of the folder: those that a unit reads once, else those on disk.
+// FilesOf returns the files of the directory: those that a unit reads once, else those on disk.
 func (c *Directory) FilesOf() config.FS {
 	switch {
 	case c.View != nil:

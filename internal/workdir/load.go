@@ -40,12 +40,12 @@ type LoadOptions struct {
 	Saved       *Saved          // the configuration of a saved plan, in place of the one on disk
 	Files       *engine.Sources // the files of the configuration; nil means those of the directory
 	Partial     bool            // go on with variables missing: they are not needed
-	Const       bool            // with Partial: but for those with const = true, whose values every folder of the tree may need
+	Const       bool            // with Partial: variables with const = true need values, because sources of modules may use them
 	Unapplied   bool            // so may be those that a unit makes of outputs that do not exist yet
 	Briefly     bool            // the program ends when the configuration was looked at once
 	RootOnly    bool            // go on though other modules cannot be loaded
-	ConfigDir   string          // the folder of the configuration; "" is the working folder
-	Observe     event.Sink      // hears what happens; nil: the Host
+	ConfigDir   string          // the directory of the configuration; "" means the working directory
+	Observe     event.Sink      // receives the events; nil means the Host
 }
 
 // A Loaded is a loaded configuration with the values of its variables.
@@ -60,7 +60,7 @@ type Loaded struct {
 	encrypts parallel.Cache[struct{}, encrypts]
 }
 
-// Load loads the configuration of the folder. With errors the project is nil.
+// Load loads the configuration of the directory. With errors it returns nil.
 func Load(ctx context.Context, c *Directory, o LoadOptions) (*Loaded, diag.List) {
 	workspace := o.Workspace
 	if workspace == "" {
@@ -172,7 +172,8 @@ const (
 	checkedAtMost  = 256 << 20
 )
 
-// expect readies the collector for the configuration of the folder, or for the saved one.
+// expect prepares the garbage collector for the size of the configuration in the directory, or of
+// the saved one.
 func expect(c *Directory, o LoadOptions) {
 	var text int64
 	if o.Saved != nil {
@@ -209,8 +210,8 @@ func (c *Directory) ExpectPlan(size int64) {
 	c.host().Expect(min(size*plannedPerByte, plannedAtMost), false)
 }
 
-// EngineOptions are the options for engines on the folder, and what finds their providers,
-// for programs that open more than one.
+// EngineOptions returns the options for engines in the directory and the plugins that find their
+// providers, for programs that open more than one engine.
 func EngineOptions(c *Directory, o LoadOptions) (engine.Options, *Plugins, diag.List) {
 	p := &Loaded{c: c, Workspace: o.Workspace}
 	var ds diag.List

@@ -14,11 +14,11 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// An Encrypted gives the encryption of a configuration, nil for none.
+// An Encrypted returns the encryption of a configuration, or nil for none.
 type Encrypted func(ctx context.Context) (*encryption.Config, diag.List)
 
-// Services are what engines on the directory ask of the program. Without encrypted there is
-// no terraform_remote_state.
+// Services returns the services of the program that engines in the directory use. If encrypted is
+// nil, terraform_remote_state is not available.
 func (f *Directory) Services(encrypted Encrypted) engine.Services {
 	out := engine.Services{Provisioners: provisioners{f}}
 	if encrypted != nil {

@@ -26,10 +26,10 @@ type VarFlag struct {
 	At    *source.Range // what added it to the command line; nil: whoever wrote that
 }
 
-// VarSources says where to look. Of two values for one variable, the later place in this list
-// counts, and nothing is merged: TF_VAR_*, terraform.tfvars, terraform.tfvars.json, *.auto.tfvars
-// and *.auto.tfvars.json by name, then -var and -var-file in the order of the command line.
-// The zero value finds nothing.
+// VarSources are the sources of values for variables. A later source replaces the value of an
+// earlier one as a whole: TF_VAR_*, then terraform.tfvars, then terraform.tfvars.json, then
+// *.auto.tfvars and *.auto.tfvars.json by name, then -var and -var-file in the order of the
+// command line. The zero value contains no values.
 type VarSources struct {
 	Dir   string         // the directory of the root module, absolute; automatic files are looked for there
 	FS    config.FS      // reads the automatic files by their names; nil: those of Dir on disk

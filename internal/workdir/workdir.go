@@ -109,7 +109,7 @@ func (f *Directory) Path(name string) string { return sys.Join(f.Dir, name) }
 // WithoutPrograms refuses all programs from now on.
 func (f *Directory) WithoutPrograms() { f.NoPrograms, f.Run = true, sys.RefusePrograms }
 
-// Home is the user's home folder, or "" if the environment names none.
+// Home returns the user's home directory, or "" if the environment names none.
 func (f *Directory) Home() string { return f.Env.Home() }
 
 // HomeOrError is Home, for functions of the language.
@@ -120,16 +120,16 @@ func (f *Directory) HomeOrError() (string, error) {
 	return "", errors.New("the environment names no home directory")
 }
 
-// DataDir is the folder of the program's own files, relative to Dir or absolute.
+// DataDir returns the data directory of the program, relative to Dir or absolute.
 func (f *Directory) DataDir() string { return selection.DataDir(f.Env) }
 
-// DataPath is the path of a file in the data folder.
+// DataPath returns the path of a file in the data directory.
 func (f *Directory) DataPath(names ...string) string {
 	return filepath.Join(append([]string{sys.Join(f.Dir, f.DataDir())}, names...)...)
 }
 
-// CacheDir is the folder for what all folders of a user share and what can be made again;
-// "" if the environment names none.
+// CacheDir returns the cache directory, which all directories of a user share. Everything in it
+// can be created again. It returns "" if the environment names none.
 func (f *Directory) CacheDir() string {
 	if base := f.Env.Get("XDG_CACHE_HOME"); filepath.IsAbs(base) {
 		return filepath.Join(base, "terrace")
@@ -145,7 +145,7 @@ func (f *Directory) Settings() (*cliconfig.Config, diag.List) {
 	return cliconfig.Load(f.Files, f.Env, f.Home(), f.Launch)
 }
 
-// Backend tells which backend the folder uses.
+// Backend returns the selection of the backend in the directory.
 func (f *Directory) Backend() selection.Dir {
 	return selection.Dir{
 		Backends: f.Backends(), User: f.User, Path: f.Dir, Data: f.DataPath(), Env: f.Env,
@@ -153,8 +153,8 @@ func (f *Directory) Backend() selection.Dir {
 	}
 }
 
-// locate gives messages about the backend their place in what configures it from outside.
-// nil: nothing does.
+// locate returns a function that adds source ranges to messages about a backend that a unit
+// configures. It returns nil if there is no unit.
 func (f *Directory) locate() func(diag.List) diag.List {
 	if f.Unit == nil {
 		return nil
@@ -162,8 +162,8 @@ func (f *Directory) locate() func(diag.List) diag.List {
 	return f.Unit.Locate
 }
 
-// Workspace is the selected workspace: TF_WORKSPACE, else what the data folder says, else
-// the default one.
+// Workspace returns the selected workspace: that of TF_WORKSPACE, else that of the data directory,
+// else the default one.
 func (f *Directory) Workspace() (string, diag.List) {
 	name, err := selection.Workspace(f.Env, f.DataPath())
 	if err != nil {
@@ -185,8 +185,8 @@ func (f *Directory) EnvironmentEncryption() (*encryption.Config, diag.List) {
 	return encryption.Parse(nil, f.Env.Get(encryption.Variable), encryption.Constant, f.Backends().Services(f.Dir, f.Env))
 }
 
-// Engine are the options of an engine on the folder, but for what it is to do: its
-// providers are plugins, nil for the built-in one alone, and encrypted is how it encrypts.
+// Engine returns the options of an engine in the directory, without those of an operation. nil
+// plugins mean that only the built-in provider is available. encrypted returns the encryption.
 func (f *Directory) Engine(plugins *Plugins, encrypted Encrypted) engine.Options {
 	out := engine.Options{
 		Dir: f.Dir, LaunchDir: f.Launch, DataDir: f.DataDir(), Environ: f.Env, Now: f.Now, Stderr: f.Stderr, ReadFile: f.Files.Whole,

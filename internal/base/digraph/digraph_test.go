@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// estate returns a graph of n nodes, each of which depends on up to two earlier ones.
+// estate returns a graph of n nodes. Each node depends on at most two earlier nodes.
 func estate(n int) []Node {
 	nodes := make([]Node, n)
 	for i := range nodes {

@@ -21,15 +21,15 @@ func Nearest(given string, names iter.Seq[string]) string {
 		if d == 0 || d > limit {
 			continue
 		}
-		if d < least || d == least && before(given, n, best) {
+		if d < least || d == least && better(given, n, best) {
 			best, least = n, d
 		}
 	}
 	return best
 }
 
-// before reports whether a is a better guess than b at the same distance.
-func before(given, a, b string) bool {
+// better reports whether a is a better guess than b at the same distance.
+func better(given, a, b string) bool {
 	first := func(s string) bool { return s[0] == given[0] } // names and given are not empty: the distance is small
 	if len(given) > 0 && len(a) > 0 && len(b) > 0 && first(a) != first(b) {
 		return first(a)

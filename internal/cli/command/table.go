@@ -15,11 +15,11 @@ type Table struct {
 	Program  string // the name of the executable
 	Product  string // the name in texts
 	Commands []Command
-	Former   map[string]string // former names of commands, of this or of other tools, and what replaced them
-	Global   func() flag.Flags // the flags before the command
-	Further  []Arg             // other words before the command, for the help only
-	Common   func() flag.Flags // the flags of every command
-	Units    func() flag.Flags // the flags of commands on units
+	Former   func(name string) string // the command that replaced a former one of this or another tool; "" if there is none
+	Global   func() flag.Flags        // the flags before the command
+	Further  []Arg                    // other words before the command, for the help only
+	Common   func() flag.Flags        // the flags of every command
+	Units    func() flag.Flags        // the flags of commands on units
 	Topics   []Topic
 	Exits    []Exit // exit statuses of every command, in addition to its own
 	Bare     []Exit // exit statuses without a command
@@ -85,7 +85,7 @@ func (t *Table) Subcommands(of string) []*Command {
 // Suggest returns a hint that names a command with a similar name, or the one that replaced a
 // former command. It returns "" if there is none.
 func (t *Table) Suggest(name string) string {
-	if now := t.Former[name]; now != "" {
+	if now := t.Former(name); now != "" {
 		return fmt.Sprintf(" Use %q.", t.Program+" "+now)
 	}
 	names := map[string]bool{}

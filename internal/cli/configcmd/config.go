@@ -81,7 +81,7 @@ moved, removed, import.`,
 				o := &configShowOptions{}
 				fs := flag.Flags{
 					flag.Bool(&o.json, "json", "Write JSON syntax, as for a .tf.json file."),
-					flag.Bool(&o.origins, "origins", "Add a comment to each argument and block that says where it was set and what it replaced. With -json, this is the property \"//\" of each block."),
+					flag.Bool(&o.origins, "origins", "Add a comment to each argument and block, with the place where it was set and the value that it replaced. With -json, the property \"//\" of each block contains this."),
 					flag.Text(&o.module, "module", "ADDR", "Print the module that a call brings in, such as module.app, instead of the one in the working directory."),
 					flag.Bool(&o.reveal, "show-sensitive", "Show the arguments of backend, cloud and encryption blocks, and credentials in addresses."),
 				}

@@ -64,7 +64,7 @@ func (p *repeats) drop(unit string, ds diag.List) diag.List {
 		case units[0] == unit: // another place in the same unit
 			out = append(out, m)
 		}
-		if !slices.Contains(units, unit) {
+		if n := len(units); n == 0 || units[n-1] != unit { // a search would take longer with each unit
 			p.of[key] = append(units, unit)
 		}
 	}
@@ -85,6 +85,7 @@ func (p *repeats) leftOut() string {
 			continue
 		}
 		slices.Sort(units)
+		units = slices.Compact(units) // a unit that was tried again
 		few := units[:min(len(units), namedUnits)]
 		if len(units) == 1 {
 			fmt.Fprintf(&out, "\nThe warning %q came up in 1 more unit: %s.\n", key.summary, few[0])

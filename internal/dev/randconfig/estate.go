@@ -17,11 +17,10 @@ type Estate struct {
 	Secret bool
 }
 
-// MakeEstate generates the estate of a seed: units with or without an included root file,
-// with dependencies (some disabled, without outputs, or with mock outputs for some
-// commands), inputs of every kind for variables of every type, outputs that are null,
-// sensitive, nested or sets, local values, features, generated files, exclude blocks, and
-// hooks, some of which fail.
+// MakeEstate generates the estate of a seed. Some units include a root file. Units have
+// dependencies (some disabled, without outputs, or with mock outputs for some commands), inputs
+// of every kind for variables of every type, outputs (also null, sensitive, nested and sets),
+// local values, features, generated files, exclude blocks and hooks. Some hooks fail.
 func MakeEstate(seed int64) Estate {
 	g := &estateGenerator{generator: generator{r: rand.New(rand.NewSource(seed))}}
 	e := Estate{Files: map[string]string{}, Change: map[string]string{}}

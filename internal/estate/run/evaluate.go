@@ -54,9 +54,14 @@ func (r *Runner) Site(task *demand.Task, u *discovery.Unit, beside bool, command
 // the location. If whole is set, or if only the module specifies the location, a module that
 // cannot be read is an error.
 //
-// The messages have the absolute paths of files; see Outside.
+// The messages and the location have the absolute paths of files; see Outside.
 func (s *Site) Place(ctx context.Context, whole bool) (states.Place, diag.List) {
 	p, ds := s.place(ctx, whole)
+	if p.At != nil {
+		at := *p.At
+		at.Filename = s.outside(at.Filename)
+		p.At = &at
+	}
 	return p, s.Outside(ds)
 }
 
@@ -83,15 +88,17 @@ func (s *Site) Bootstrap(ctx context.Context) (nothing string, ds diag.List) {
 
 // Outside returns messages about the directory for a reader in another directory: file names that
 // are relative to this directory become absolute, and the reader can show the lines of the files.
-func (s *Site) Outside(ds diag.List) diag.List {
-	return ds.Rename(func(name string) string {
-		if filepath.IsAbs(name) {
-			return name
-		}
-		path := s.dir.Locate(name)
-		s.r.Loader.Sources().Adopt(path, s.dir.Parsed.Set, name)
-		return path
-	})
+func (s *Site) Outside(ds diag.List) diag.List { return ds.Rename(s.outside) }
+
+// outside returns the absolute path of a file of the directory, and adds its text to the files
+// that the reader can show.
+func (s *Site) outside(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	path := s.dir.Locate(name)
+	s.r.Loader.Sources().Adopt(path, s.dir.Parsed.Set, name)
+	return path
 }
 
 // needsModule reports whether the module affects the state in addition to remote_state: by its

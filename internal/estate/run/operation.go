@@ -164,7 +164,7 @@ func (w *operationWork) unfit() diag.List {
 	if len(w.at.extra.Other) == 0 {
 		return nil
 	}
-	return diag.Errorf(diag.CodeEstateExtraArgument, w.at.dir.Terraform.At, "Extra argument not available", "The unit gives the command the arguments %s, which are about one directory (-state, -out) or about what is shown of the whole run (-json, -detailed-exitcode). Run the command in the unit's own directory, or give the run itself those that are about all of it.", strings.Join(w.at.extra.Other, " "))
+	return diag.Errorf(diag.CodeEstateExtraArgument, w.at.dir.Terraform.At, "Extra argument not available", "The extra_arguments of the unit contain %s. A run over several units takes no flags for one directory (-state, -out) from a unit, and no flags for the output of the whole run (-json, -detailed-exitcode). Run the command in the directory of the unit, or write the flags of the whole run on the command line.", strings.Join(w.at.extra.Other, " "))
 }
 
 // run implements work.

@@ -27,8 +27,8 @@ func withEarly(ds, early diag.List) diag.List {
 	return append(ds, early...)
 }
 
-// initBackend brings what the data folder knows of the backend in line with
-// the configuration, and moves state where the user wants it.
+// initBackend writes the configured backend to the data directory, and moves state if the user
+// requests it.
 func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag.List {
 	in := selection.Init{
 		Block: root.Backend, Options: i.o.BackendConfig, Reconfigure: i.o.Reconfigure, Migrate: i.o.Migrate || i.o.ForceCopy, Force: i.o.ForceCopy,

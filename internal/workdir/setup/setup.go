@@ -1,4 +1,4 @@
-// Package setup is what init does to a folder: it sets up the backend, installs modules and
+// Package setup initializes a directory: it sets up the backend, installs modules and
 // providers, and writes the dependency lock file.
 //
 // Main types: Options; View, which shows the progress; Modules, how modules are
@@ -43,7 +43,7 @@ type Options struct {
 	Who         string // user@host, for locks
 
 	NoModules  bool
-	Tests      string // the folder of test files, whose modules and providers are installed too
+	Tests      string // the directory of test files, whose modules and providers are installed too
 	Upgrade    bool   // newer versions are looked for
 	Lockfile   string // "readonly": the dependency lock file may not change
 	Pin        bool   // remote modules are pinned in the dependency lock file
@@ -150,7 +150,7 @@ func (Silent) Provider(install.Event) {}
 // End does nothing.
 func (Silent) End() {}
 
-// Run makes a folder ready. cloud reports that the state is kept as a cloud block says.
+// Run initializes a directory. cloud reports whether a cloud block configures the backend.
 func Run(ctx context.Context, c *workdir.Directory, o Options, v View) (cloud bool, ds diag.List) {
 	i := &initializer{c: c.Anew(), o: &o, view: v, host: c.Host}
 	if i.host == nil {

@@ -142,9 +142,9 @@ func lenient(want cty.Type) cty.Type {
 func plain(v cty.Value, name string, at *source.Range) (cty.Value, diag.List) {
 	switch {
 	case value.ContainsMark(v, value.Ephemeral):
-		return cty.NilVal, diag.Errorf(diag.CodeBackendEphemeralValue, at, "Backend config contains ephemeral values", "The argument %q of the backend is made of an ephemeral value. The configuration of a backend is stored on disk in the clear, in the data directory and in saved plans. Give the value by an environment variable of the backend instead.", name)
+		return cty.NilVal, diag.Errorf(diag.CodeBackendEphemeralValue, at, "Backend config contains ephemeral values", "The value of the backend's argument %q depends on an ephemeral value. The data directory and saved plans contain the configuration of the backend in clear text. Set the argument with an environment variable of the backend instead.", name)
 	case value.ContainsSecret(v):
-		return cty.NilVal, diag.Errorf(diag.CodeBackendSensitiveValue, at, "Backend config contains sensitive values", "The argument %q of the backend is made of a sensitive value. The configuration of a backend is stored on disk in the clear, in the data directory and in saved plans. Give the value by an environment variable of the backend instead.", name)
+		return cty.NilVal, diag.Errorf(diag.CodeBackendSensitiveValue, at, "Backend config contains sensitive values", "The value of the backend's argument %q depends on a sensitive value. The data directory and saved plans contain the configuration of the backend in clear text. Set the argument with an environment variable of the backend instead.", name)
 	}
 	v, _ = v.UnmarkDeep()
 	if !v.IsWhollyKnown() {
