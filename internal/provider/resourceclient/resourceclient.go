@@ -12,7 +12,6 @@ import (
 	"iter"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/demand"
@@ -50,8 +49,8 @@ type Client struct {
 	ctx     context.Context
 	o       Options
 	slots   chan struct{} // limits concurrent calls; nil: no limit
-	failed  sync.Map      // maps an addr.Provider without a schema to an *atomic.Bool: its failure was reported
 	schemas parallel.Cache[addr.Provider, asked]
+	told    sync.Map // the set of each addr.Provider whose missing schema was reported
 
 	digests sync.Map // maps an *eval.ProviderConfig to a state.Digest
 
@@ -109,32 +108,25 @@ func (x *Client) Function(t *demand.Task, a addr.Provider, pc *eval.ProviderConf
 // does not request the schema again, so that a provider that does not start delays a run
 // only once.
 func (x *Client) Schema(a addr.Provider) (*schema.Provider, diag.List) {
-	if _, failed := x.failed.Load(a); failed {
-		return nil, demand.Fail()
-	}
 	got, err := x.schemas.Do(x.ctx, a, func() (asked, bool) {
 		ps, ds := x.o.Providers.Schema(x.ctx, a)
-		if ds.HasErrors() {
-			x.failed.Store(a, new(atomic.Bool))
-		}
-		return asked{ps, ds}, !ds.HasErrors()
+		return asked{ps, ds}, true
 	})
 	if err != nil {
 		return nil, demand.Fail() // the interruption is reported once, elsewhere
 	}
-	ps, ds := got.schema, got.ds
-	if reported, failed := x.failed.Load(a); failed {
-		if reported.(*atomic.Bool).Swap(true) {
-			return nil, demand.Fail()
-		}
-		for _, m := range ds {
-			if !strings.Contains(m.Detail, a.Display()) { // a message of the provider itself
-				m.Notes = append(m.Notes, diag.Note{Text: "The provider " + a.Display() + " says so."})
-			}
-		}
-		return nil, ds
+	if !got.ds.HasErrors() {
+		return got.schema, nil
 	}
-	return ps, nil
+	if _, told := x.told.LoadOrStore(a, true); told {
+		return nil, demand.Fail()
+	}
+	for _, m := range got.ds {
+		if !strings.Contains(m.Detail, a.Display()) { // a message of the provider itself
+			m.Notes = append(m.Notes, diag.Note{Text: "The provider " + a.Display() + " says so."})
+		}
+	}
+	return nil, got.ds
 }
 
 // Decode decodes a stored object. It calls the provider only if the schema version differs.
