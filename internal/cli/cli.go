@@ -95,17 +95,20 @@ func Table() *command.Table {
 
 // globals contains the values of the flags before a command.
 type globals struct {
-	dir           string
-	help, version bool
+	dir                string
+	help, version      bool
+	install, uninstall bool
 }
 
 // flags returns the flags of the program itself.
 func (g *globals) flags(c *command.Call) flag.Flags {
 	return flag.Flags{
-		flag.Text(&g.dir, "chdir", "DIR", "Switch to a different working directory before executing the given subcommand.").WithEquals().Completes(flag.Folders).
+		flag.Text(&g.dir, "chdir", "DIR", "Switch to a different working directory before executing the given subcommand.").WithEquals().IsWorkingDir().
 			Checked(func(s flag.Setting) error { return checkDir(c, s.Value) }),
 		flag.Bool(&g.help, "help", "Show this help output, or the help for a specified subcommand.").Or("h"),
 		flag.Bool(&g.version, "version", "An alias for the \"version\" subcommand.").Or("v"),
+		flag.Bool(&g.install, "install-autocomplete", "Add completion to ~/.bashrc, ~/.zshrc and ~/.config/fish/completions, those that exist."),
+		flag.Bool(&g.uninstall, "uninstall-autocomplete", "Remove what -install-autocomplete added."),
 	}
 }
 
@@ -176,6 +179,9 @@ func written(c *command.Call, code int) int {
 
 // dispatch parses the global flags and runs the command.
 func dispatch(c *command.Call, args []string) int {
+	if code, ok := completed(c, args); ok {
+		return code
+	}
 	var g globals
 	own := g.flags(c)
 	known := slices.Clone(own)
@@ -193,6 +199,9 @@ func dispatch(c *command.Call, args []string) int {
 	}
 	if g.dir != "" {
 		c.WorkIn(g.dir)
+	}
+	if g.install || g.uninstall {
+		return help.Autocomplete(c, g.install, g.uninstall)
 	}
 	if g.version || own.Named("version").Stands(args) {
 		args = []string{"version"}
@@ -235,6 +244,18 @@ func dispatch(c *command.Call, args []string) int {
 			return c.Do(ctx, cmd, rest)
 		})
 	})
+}
+
+// completed answers a shell that asks for candidates. ok is false if none asks.
+func completed(c *command.Call, args []string) (code int, ok bool) {
+	if !help.Asked(c, args) {
+		return 0, false
+	}
+	if _, err := withoutPrograms(c, nil); err != nil {
+		return 0, true
+	}
+	help.Candidates(c.Report.Context, c, args)
+	return 0, true
 }
 
 // enter calls do in another directory, which may be that of a unit.

@@ -7,68 +7,160 @@ import (
 	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
-// A Source returns names from the working directory for completion. It returns quickly, with
-// no candidates if it cannot.
+// A Source returns candidates from a working directory. It returns quickly, with no candidates
+// if it cannot.
 type Source interface {
-	Candidates(what flag.Completion) []string
+	// In returns the source for another directory, which may be relative to this one.
+	In(dir string) Source
+	// Candidates returns the candidates of a kind. text is the text that is completed. The
+	// caller drops candidates that do not begin with text.
+	Candidates(what flag.Completion, text string) []string
+}
+
+// Candidates are the words that the last word of a command line can become.
+type Candidates struct {
+	Words     []string        // whole words, sorted
+	Paths     flag.Completion // Files or Folders: paths are candidates as well; otherwise Nothing
+	Head      string          // the part of the last word before the path, such as "-out="
+	Elsewhere bool            // paths are relative to a directory that a flag names
+
+	path string // the part of the last word after Head
+	from Source
+}
+
+// All returns the words, and the paths as whole words.
+func (c *Candidates) All() []string {
+	if c.Paths == flag.Nothing {
+		return c.Words
+	}
+	return append(slices.Clone(c.Words), headed(c.Head, matching(c.from.Candidates(c.Paths, c.path), c.path))...)
+}
+
+func headed(head string, words []string) []string {
+	for i := range words {
+		words[i] = head + words[i]
+	}
+	return words
 }
 
 // Complete returns the candidates for the last of words, which are the words after the
-// program's name. ok is false if the shell should complete file names.
-func (t *Table) Complete(words []string, from Source) (out []string, ok bool) {
+// program's name.
+func (t *Table) Complete(words []string, from Source) Candidates {
 	if len(words) == 0 {
 		words = []string{""}
 	}
 	last, before := words[len(words)-1], words[:len(words)-1]
-	_, before = t.Global().Leading(before)
+	global := t.Global()
+	lead, before := global.Leading(before)
+	out := Candidates{from: from}
+	out.enter(global, lead)
 	cmd, rest, found := t.Find(before)
-	if !found {
-		if len(before) > 0 {
-			return nil, true
+	switch {
+	case !found && len(before) == 0 && isFlag(last):
+		out.flag(global, last)
+		return out
+	case !found && len(before) == 0:
+		out.Words = matching(t.names(""), last)
+		return out
+	case !found:
+		if _, pending, _ := global.Arguments(before); len(before) == 1 && pending != nil {
+			out.value(pending, "", last)
 		}
-		return matching(t.names(""), last), true
+		return out
 	}
 	flags := t.Flags(cmd)
-	if cmd.Name == "run" && len(rest) > 0 { // complete the command that "run" runs
-		if inner, more, ok := t.Find(slices.DeleteFunc(slices.Clone(rest), func(w string) bool { return strings.HasPrefix(w, "-") })); ok {
-			cmd, rest = inner, more
-			flags = append(t.Flags(inner), flags...)
-		}
-	}
-	if _, value, has, isFlag := flag.Split(last); isFlag && has {
-		if f := flags.Find(last); f != nil {
-			list, ok := candidatesOf(f, value, from)
-			head := last[:len(last)-len(value)]
-			for i := range list {
-				list[i] = head + list[i]
+	out.enter(flags, rest)
+	if len(cmd.Args) > 0 && cmd.Args[0].Complete == flag.CommandLine {
+		if inner := flags.FromArgument(rest); len(inner) > 0 {
+			if cmd, rest, found = t.Find(inner); !found {
+				return out
 			}
-			return list, ok
-		}
-		return nil, true
-	}
-	if len(rest) > 0 {
-		if _, _, has, isFlag := flag.Split(rest[len(rest)-1]); isFlag && !has {
-			if f := flags.Find(rest[len(rest)-1]); f != nil && !f.Switch() {
-				return candidatesOf(f, last, from)
-			}
+			flags = append(t.Flags(cmd), flags.AnyPlace()...)
 		}
 	}
-	if strings.HasPrefix(last, "-") {
-		return matching(flags.Words(), last), true
-	}
-	out = matching(t.names(cmd.Name+" "), last)
-	if len(cmd.Args) > 0 {
-		given := 0
-		for _, w := range rest {
-			if !strings.HasPrefix(w, "-") {
-				given++
-			}
+	args, pending, ended := flags.Arguments(rest)
+	switch {
+	case pending != nil:
+		out.value(pending, "", last)
+	case isFlag(last) && !ended:
+		if len(args) > 0 && !cmd.Mixed {
+			flags = flags.AnyPlace()
 		}
-		arg := &cmd.Args[min(given, len(cmd.Args)-1)]
-		more, ok := candidates(arg.Complete, arg.Choices, last, from)
-		return append(out, more...), ok || len(out) > 0
+		out.flag(flags, last)
+	default:
+		if len(rest) == 0 {
+			out.Words = matching(t.names(cmd.Name+" "), last)
+		}
+		if arg := cmd.argument(len(args)); arg != nil {
+			out.argument(t, arg, args, last)
+		}
 	}
-	return out, true
+	return out
+}
+
+func isFlag(word string) bool { return strings.HasPrefix(word, "-") }
+
+// argument returns the declaration of the argument with index i, or nil if the command takes
+// fewer arguments.
+func (c *Command) argument(i int) *Arg {
+	if last := len(c.Args) - 1; last >= 0 && i > last && c.Args[last].Repeated {
+		i = last
+	}
+	if i >= len(c.Args) {
+		return nil
+	}
+	return &c.Args[i]
+}
+
+// enter changes to the directories that flags among words name.
+func (c *Candidates) enter(flags flag.Flags, words []string) {
+	for f, value := range flags.Read(words) {
+		if f != nil && f.WorksIn && value != "" {
+			c.from, c.Elsewhere = c.from.In(value), true
+		}
+	}
+}
+
+// flag adds the candidates for a word that begins with a dash.
+func (c *Candidates) flag(flags flag.Flags, word string) {
+	_, value, has, _ := flag.Split(word)
+	if !has {
+		c.Words = matching(flags.Words(strings.HasPrefix(word, "--")), word)
+	} else if f := flags.Find(word); f != nil {
+		c.value(f, word[:len(word)-len(value)], value)
+	}
+}
+
+// value adds the candidates for the value of a flag. head is the part of the word before it.
+func (c *Candidates) value(f *flag.Flag, head, text string) {
+	choices := f.Choices
+	if f.Switch() {
+		choices = []string{"false", "true"}
+	}
+	c.add(f.Complete, choices, head, text)
+}
+
+// argument adds the candidates for an argument after other arguments.
+func (c *Candidates) argument(t *Table, arg *Arg, args []string, text string) {
+	switch {
+	case arg.Complete == flag.CommandLine:
+		c.Words = append(c.Words, matching(t.names(""), text)...)
+	case arg.Complete == flag.Commands && len(args) > 0:
+		c.Words = append(c.Words, matching(t.names(strings.Join(args, " ")+" "), text)...)
+	default:
+		c.add(arg.Complete, arg.Choices, "", text)
+	}
+}
+
+func (c *Candidates) add(what flag.Completion, choices []string, head, text string) {
+	switch {
+	case len(choices) > 0:
+		c.Words = append(c.Words, headed(head, matching(choices, text))...)
+	case what == flag.Files || what == flag.Folders:
+		c.Paths, c.Head, c.path = what, head, text
+	case what != flag.Nothing:
+		c.Words = append(c.Words, headed(head, matching(c.from.Candidates(what, text), text))...)
+	}
 }
 
 // names returns the next word of each command whose name begins with prefix.
@@ -84,26 +176,6 @@ func (t *Table) names(prefix string) []string {
 	return out
 }
 
-// candidatesOf returns the candidates for the value of a flag.
-func candidatesOf(f *flag.Flag, value string, from Source) ([]string, bool) {
-	if f.Switch() {
-		return matching([]string{"false", "true"}, value), true
-	}
-	return candidates(f.Complete, f.Choices, value, from)
-}
-
-func candidates(what flag.Completion, choices []string, value string, from Source) ([]string, bool) {
-	switch {
-	case len(choices) > 0:
-		return matching(choices, value), true
-	case what == flag.Files || what == flag.Folders:
-		return nil, false
-	case what == flag.Nothing:
-		return nil, true
-	}
-	return matching(from.Candidates(what), value), true
-}
-
 // matching returns the words that begin with text, sorted and without duplicates.
 func matching(words []string, text string) []string {
 	var out []string
@@ -114,72 +186,4 @@ func matching(words []string, text string) []string {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
-}
-
-// Shells returns the shells that have completion.
-func Shells() []string { return []string{"bash", "fish", "zsh"} }
-
-// Script returns the completion script for a shell, or "" if the shell is not supported. The
-// script calls the hidden command __complete for candidates.
-func (t *Table) Script(shell string) string {
-	text := map[string]string{
-		"bash": `# bash completion for PROGRAM: source it, or put it into bash-completion's directory.
-_PROGRAM() {
-	local line="${COMP_LINE:0:COMP_POINT}" out
-	local -a words
-	read -ra words <<<"$line"
-	[[ "$line" == *" " ]] && words+=("")
-	out=$(PROGRAM __complete -- "${words[@]:1}" 2>/dev/null)
-	local cur="${COMP_WORDS[COMP_CWORD]}" whole="${words[-1]}"
-	if [[ "$out" == ":files" ]]; then
-		COMPREPLY=($(compgen -f -- "${cur#=}"))
-		compopt -o filenames 2>/dev/null
-		return
-	fi
-	local IFS=$'\n' x
-	COMPREPLY=()
-	for x in $out; do
-		COMPREPLY+=("${x#"${whole%"$cur"}"}")
-	done
-	[[ ${#COMPREPLY[@]} == 1 && "${COMPREPLY[0]}" == *= ]] && compopt -o nospace 2>/dev/null
-	return 0
-}
-complete -F _PROGRAM PROGRAM
-`,
-		"zsh": `#compdef PROGRAM
-# zsh completion for PROGRAM: put it into a directory of $fpath as _PROGRAM, or source it.
-_PROGRAM() {
-	local -a out
-	out=("${(@f)$(PROGRAM __complete -- "${(@)words[2,CURRENT]}" 2>/dev/null)}")
-	if [[ "$out[1]" == ":files" ]]; then
-		compset -P '*='
-		_files
-		return
-	fi
-	out=(${out:#})
-	compadd -S '' -- ${(M)out:#*=}
-	compadd -- ${out:#*=}
-}
-if [[ "$funcstack[1]" == "_PROGRAM" ]]; then
-	_PROGRAM "$@"
-else
-	compdef _PROGRAM PROGRAM
-fi
-`,
-		"fish": `# fish completion for PROGRAM: put it into ~/.config/fish/completions/PROGRAM.fish.
-function __PROGRAM_complete
-	set -l words (commandline -opc) (commandline -ct)
-	set -l out (PROGRAM __complete -- $words[2..-1] 2>/dev/null)
-	if test "$out[1]" = ":files"
-		# A path after the = of an option is completed without the option, which goes before it again.
-		set -l option (string match -r -- '^-[^=]*=' (commandline -ct); or echo)
-		printf '%s\n' $option(__fish_complete_path (string replace -r -- '^-[^=]*=' '' (commandline -ct)))
-	else
-		printf '%s\n' $out
-	end
-end
-complete -c PROGRAM -f -a '(__PROGRAM_complete)'
-`,
-	}[shell]
-	return strings.ReplaceAll(text, "PROGRAM", t.Program)
 }

@@ -8,14 +8,12 @@ package help
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/base/atomicfile"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/estate/discovery"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/workdir/flag"
@@ -46,7 +44,7 @@ such as workspaces, addresses, units and variable files.`,
 			},
 			Prepare: func() (flag.Flags, command.Run) {
 				return nil, func(_ context.Context, c *command.Call) int {
-					text := c.Table.Script(c.Arg(0))
+					text := command.Script(c.Arg(0), completedNames(c))
 					if len(c.Args) != 1 || text == "" {
 						return c.UsageError("Shell required", "Name one of these shells: "+strings.Join(command.Shells(), ", ")+".")
 					}
@@ -66,21 +64,6 @@ such as workspaces, addresses, units and variable files.`,
 						return c.UsageError("Directory required", "Name the directory that the pages are written to.")
 					}
 					return pages(c, c.Path(c.Arg(0)))
-				}
-			},
-		},
-		{
-			Name: "__complete", Synopsis: "Candidates for completion", Hidden: true,
-			Prepare: func() (flag.Flags, command.Run) {
-				return nil, func(ctx context.Context, c *command.Call) int {
-					list, ok := c.Table.Complete(c.Args, folder{ctx, c})
-					if !ok {
-						list = []string{":files"}
-					}
-					for _, x := range list {
-						fmt.Fprintln(c.Stdout, x)
-					}
-					return 0
 				}
 			},
 		},
@@ -132,83 +115,4 @@ func pages(c *command.Call, dir string) int {
 	}
 	c.Report.Say(fmt.Sprintf("Man pages written to %s: %d.\n", dir, n))
 	return 0
-}
-
-// folder provides candidates from the working directory. It ignores files that it cannot read.
-type folder struct {
-	ctx context.Context
-	c   *command.Call
-}
-
-// Candidates implements command.Source.
-func (f folder) Candidates(what flag.Completion) []string {
-	var out []string
-	switch what {
-	case flag.Commands:
-		for i := range f.c.Table.Commands {
-			if cmd := &f.c.Table.Commands[i]; !cmd.Hidden && !strings.Contains(cmd.Name, " ") {
-				out = append(out, cmd.Name)
-			}
-		}
-		for _, t := range f.c.Table.Topics {
-			out = append(out, t.Name)
-		}
-	case flag.Workspaces:
-		out = append(out, "default")
-		entries, _ := os.ReadDir(f.c.Path("terraform.tfstate.d"))
-		for _, e := range entries {
-			if e.IsDir() {
-				out = append(out, e.Name())
-			}
-		}
-	case flag.VarFiles:
-		entries, _ := os.ReadDir(f.c.Dir)
-		for _, e := range entries {
-			if name := e.Name(); strings.HasSuffix(name, ".tfvars") || strings.HasSuffix(name, ".tfvars.json") {
-				out = append(out, name)
-			}
-		}
-	case flag.UnitNames:
-		files, _ := discovery.Files(f.c.Dir)
-		for _, path := range files {
-			if rel, err := filepath.Rel(f.c.Dir, filepath.Dir(path)); err == nil && fs.ValidPath(filepath.ToSlash(rel)) {
-				out = append(out, filepath.ToSlash(rel))
-			}
-		}
-	case flag.Explained:
-		out = f.explained()
-	case flag.Codes:
-		for _, code := range diag.Codes() {
-			out = append(out, code.Name)
-		}
-	default:
-		out = f.objects(what)
-	}
-	return out
-}
-
-// objects returns the addresses in configuration and state, or the names of outputs.
-func (f folder) objects(what flag.Completion) []string {
-	var out []string
-	root, _ := f.c.Root()
-	if root != nil && what == flag.Outputs {
-		for name := range root.Outputs {
-			out = append(out, name)
-		}
-		return out
-	}
-	if root != nil && what == flag.Addresses {
-		for a := range root.Resources {
-			out = append(out, a.String())
-		}
-		for name := range root.Calls {
-			out = append(out, "module."+name)
-		}
-	}
-	if st, _ := f.c.CurrentState(f.ctx, nil, ""); st != nil {
-		for a := range st.Instances() {
-			out = append(out, a.String())
-		}
-	}
-	return out
 }

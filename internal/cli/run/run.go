@@ -42,7 +42,7 @@ TG_TELEMETRY_TRACE_EXPORTER and TG_TELEMETRY_METRIC_EXPORTER (console,
 otlpHttp, otlpGrpc) export traces and metrics with OpenTelemetry, as part of
 the trace in TRACEPARENT.`,
 		Hint: "Flags of the command that is run go after its name, as in \"run --all plan -refresh=false\".",
-		Args: []command.Arg{{Name: "COMMAND", Help: "The command to run, with its flags and arguments.", Repeated: true, Complete: flag.Commands}},
+		Args: []command.Arg{{Name: "COMMAND", Help: "The command to run, with its flags and arguments.", Repeated: true, Complete: flag.CommandLine}},
 		Examples: []command.Example{
 			{Line: "run --all plan", Text: "Plan every unit below the working directory."},
 			{Line: "run --filter 'prod/**' apply -auto-approve", Text: "Apply the units in one directory."},

@@ -103,7 +103,7 @@ func (f *Flags) choosing() flag.Flags {
 				f.FeaturesFrom = s.As
 			}
 		}),
-		flag.Text(&f.Working, "working-dir", "PATH", "The directory to work in.").Completes(flag.Folders),
+		flag.Text(&f.Working, "working-dir", "PATH", "The directory to work in.").IsWorkingDir(),
 		flag.Text(&f.DownloadDir, "download-dir", "PATH", "The directory for working copies of modules. Defaults to .terragrunt-cache.").Completes(flag.Folders),
 		flag.Bool(&f.NoStackGenerate, "no-stack-generate", "Do not generate the units of stack files before the command."),
 	)

@@ -104,6 +104,9 @@ func (w workspaceCmd) command() command.Command {
 	if w.named {
 		want, detail = 1, "Expected a single argument: the name of a workspace."
 		cmd.Args = []command.Arg{{Name: "NAME", Help: "The workspace.", Complete: flag.Workspaces}}
+		if w.name == "new" {
+			cmd.Args[0].Complete = flag.Nothing
+		}
 	}
 	cmd.Prepare = func() (flag.Flags, command.Run) {
 		o := &workspaceOptions{}

@@ -31,6 +31,7 @@ type Flag struct {
 	Two      bool // only --name means this flag; -name may be another flag
 	Anywhere bool // may follow arguments
 	Joined   bool // takes its value only after "=", never from the next word
+	WorksIn  bool // its value is the directory in which the command works
 
 	shownTwo bool // the help shows two dashes
 	set      func(Setting) error
@@ -52,18 +53,19 @@ type Flags []Flag
 type Completion int
 
 const (
-	Nothing    Completion = iota
-	Files                 // any file
-	Folders               // any directory
-	VarFiles              // files that set variables
-	Workspaces            // workspaces of the working directory
-	Addresses             // addresses of objects in configuration and state
-	Instances             // addresses of instances in state
-	Outputs               // names of outputs
-	UnitNames             // units below the working directory
-	Commands              // names of commands
-	Explained             // subjects of explain: addresses in configuration, and parts of a unit
-	Codes                 // codes of messages
+	Nothing     Completion = iota
+	Files                  // any file
+	Folders                // any directory
+	VarFiles               // files that set variables
+	Workspaces             // workspaces of the working directory
+	Addresses              // addresses of objects in configuration and state
+	Instances              // addresses of instances in state
+	Outputs                // names of outputs
+	UnitNames              // units below the working directory
+	Commands               // names of commands
+	CommandLine            // the name of a command, then its flags and arguments
+	Explained              // subjects of explain: addresses in configuration, and parts of a unit
+	Codes                  // codes of messages
 )
 
 // errParse is the error for a value of the wrong type, with the text of the standard library's
@@ -249,6 +251,9 @@ func (f Flag) InAnyPlace() Flag { f.Anywhere = true; return f }
 // WithEquals makes the flag take its value only after "=", never from the next word.
 func (f Flag) WithEquals() Flag { f.Joined = true; return f }
 
+// IsWorkingDir marks a flag whose value is the directory in which the command works.
+func (f Flag) IsWorkingDir() Flag { f.Complete, f.WorksIn = Folders, true; return f }
+
 // Switch reports whether the flag takes no value.
 func (f *Flag) Switch() bool { return f.Value == "" }
 
@@ -291,8 +296,8 @@ func (fs Flags) Show(names ...string) Flags {
 	return fs
 }
 
-// Words returns the flags as a user types them.
-func (fs Flags) Words() []string {
+// Words returns the flags as a user types them. With two, all have two dashes.
+func (fs Flags) Words(two bool) []string {
 	var out []string
 	for i := range fs {
 		f := &fs[i]
@@ -300,7 +305,7 @@ func (fs Flags) Words() []string {
 			continue
 		}
 		dashes := "-"
-		if f.Two || f.shownTwo {
+		if f.Two || f.shownTwo || two {
 			dashes = "--"
 		}
 		text := dashes + f.Name

@@ -28,7 +28,7 @@ func (fs Flags) Parse(words []string, env sys.Env, mixed bool) (args []string, g
 		return nil, nil, err
 	}
 	given = map[string]bool{}
-	if anywhere := fs.anywhere(); len(anywhere) > 0 {
+	if anywhere := fs.AnyPlace(); len(anywhere) > 0 {
 		if words, err = anywhere.take(words, false, given); err != nil {
 			return nil, given, err
 		}
@@ -71,7 +71,8 @@ func (e UnknownError) Error() string {
 	return "flag provided but not defined: -" + e.name + e.hint
 }
 
-func (fs Flags) anywhere() Flags {
+// AnyPlace returns the flags that may follow arguments.
+func (fs Flags) AnyPlace() Flags {
 	var out Flags
 	for _, f := range fs {
 		if f.Anywhere {
@@ -321,4 +322,38 @@ func (fs Flags) suggest(name string) string {
 // Without returns the flags except those with the given names.
 func (fs Flags) Without(names ...string) Flags {
 	return slices.DeleteFunc(slices.Clone(fs), func(f Flag) bool { return slices.Contains(names, f.Name) })
+}
+
+// Arguments returns the arguments among words. pending is the flag whose value would be the
+// next word, or nil. ended reports whether a -- ends the flags. It sets nothing.
+func (fs Flags) Arguments(words []string) (args []string, pending *Flag, ended bool) {
+	for len(words) > 0 {
+		word := words[0]
+		words = words[1:]
+		if word == "--" {
+			return append(args, words...), nil, true
+		}
+		_, _, has, isFlag := Split(word)
+		if !isFlag {
+			args = append(args, word)
+			continue
+		}
+		if f := fs.Find(word); f != nil && !f.Switch() && !f.Joined && !has {
+			if len(words) == 0 {
+				return args, f, false
+			}
+			words = words[1:]
+		}
+	}
+	return args, nil, false
+}
+
+// FromArgument returns the words from the first argument on.
+func (fs Flags) FromArgument(words []string) []string {
+	for i := range words {
+		if args, _, _ := fs.Arguments(words[:i+1]); len(args) > 0 {
+			return words[i:]
+		}
+	}
+	return nil
 }
