@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/cli/unitview"
 	"github.com/terrace-iac/terrace/internal/cli/view"
@@ -40,7 +41,7 @@ func (r *estateRun) apply(ctx context.Context) int {
 	if r.op.Plan.Mode == plan.Destroy {
 		verb = "destroy all resources of these units"
 	}
-	text := "Only 'yes' or 'y' will be accepted to approve."
+	text := onlyAccepted(r.Call)
 	if unitview.Deferred(results) > 0 {
 		text = "What is deferred is shown and asked for when what it waits for is there. " + text
 	}
@@ -48,7 +49,7 @@ func (r *estateRun) apply(ctx context.Context) int {
 	if err != nil {
 		return r.failEstate(r.estate, diag.Errorf(diag.CodeCLINotApproved, nil, "Apply was not approved", "Not approved: %s. Run the command in a terminal, or with -auto-approve.", err))
 	}
-	if !approves(answer) {
+	if !approves(r.Call, answer) {
 		r.Report.Human.Say("Apply cancelled.\n")
 		return 0
 	}
@@ -69,16 +70,28 @@ func (r *estateRun) askWave(wave []*estate.Result) bool {
 	defer r.shown.live.Show()
 	r.Report.Human.Say(fmt.Sprintf("\nWhat had been deferred in %s can be planned now.\n", view.ShortList(unitview.Names(wave))))
 	r.shown.summary.Wave(wave)
-	answer, err := r.Prompt.Ask(r.halt.asking, prompt.Question{Title: "\nDo you want to perform these actions too?", Text: "Only 'yes' or 'y' will be accepted to approve. The units that are waiting are not applied otherwise."})
+	answer, err := r.Prompt.Ask(r.halt.asking, prompt.Question{Title: "\nDo you want to perform these actions too?", Text: onlyAccepted(r.Call) + " The units that are waiting are not applied otherwise."})
 	if err != nil {
 		r.Report.Tell(diag.Errorf(diag.CodeCLINotApproved, nil, "Deferred work was not approved", "Not approved: %s. Run the command in a terminal, or with -auto-approve.", err))
 	}
-	return err == nil && approves(answer)
+	return err == nil && approves(r.Call, answer)
 }
 
-// approves reports whether an answer is a yes. It accepts the same words as Terragrunt.
-func approves(answer string) bool {
-	return strings.EqualFold(answer, "yes") || strings.EqualFold(answer, "y")
+// approves reports whether an answer approves. Only "yes" does, as in apply. Called as
+// terragrunt, the program also accepts "y" and capital letters, as Terragrunt does.
+func approves(c *command.Call, answer string) bool {
+	if c.CalledAs() == "terragrunt" {
+		return strings.EqualFold(answer, "yes") || strings.EqualFold(answer, "y")
+	}
+	return answer == "yes"
+}
+
+// onlyAccepted returns the sentence about the answers that approve.
+func onlyAccepted(c *command.Call) string {
+	if c.CalledAs() == "terragrunt" {
+		return "Only 'yes' or 'y' will be accepted to approve."
+	}
+	return "Only 'yes' will be accepted to approve."
 }
 
 // worst returns the exit status for the run: the highest status of a unit, but 2, which means

@@ -56,11 +56,11 @@ func mayDestroy(ctx context.Context, c *command.Call, f *unitflags.Flags) (bool,
 	if f.NonInteractive {
 		return true, diag.Warnf(diag.CodeCLINeeded, nil, "Other units need this one", "The unit that is destroyed is needed by: %s.", names)
 	}
-	answer, err := c.Prompt.Ask(ctx, prompt.Question{Title: "\nThe unit is needed by: " + names + ".\nDo you want to destroy it all the same?", Text: "Only 'yes' or 'y' will be accepted to approve."})
+	answer, err := c.Prompt.Ask(ctx, prompt.Question{Title: "\nThe unit is needed by: " + names + ".\nDo you want to destroy it all the same?", Text: onlyAccepted(c)})
 	if err != nil {
 		return false, diag.Errorf(diag.CodeCLINotApproved, nil, "Destruction was not approved", "Other units need it, and nobody approved its destruction: %s. Run the command in a terminal, or with --non-interactive.", err)
 	}
-	return approves(answer), nil
+	return approves(c, answer), nil
 }
 
 func unitsByName(units []*estate.Unit) []string {

@@ -198,10 +198,17 @@ func total(results []*estate.Result) plan.Counts {
 func (s *Summary) Table(results []*estate.Result) {
 	var b strings.Builder
 	b.WriteString("\n")
+	const interrupted estate.Status = "interrupted"
+	status := func(res *estate.Result) estate.Status {
+		if res.Interrupted {
+			return interrupted
+		}
+		return res.Status
+	}
 	counts := map[estate.Status]int{}
 	var first, last time.Time
 	for _, res := range results {
-		counts[res.Status]++
+		counts[status(res)]++
 		if first.IsZero() || res.Started.Before(first) {
 			first = res.Started
 		}
@@ -213,10 +220,10 @@ func (s *Summary) Table(results []*estate.Result) {
 	for _, st := range []struct {
 		status estate.Status
 		name   string
-	}{{estate.Succeeded, "Succeeded"}, {estate.Failed, "Failed"}, {estate.EarlyExit, "Early Exits"}, {estate.Excluded, "Excluded"}} {
+	}{{estate.Succeeded, "Succeeded"}, {estate.Failed, "Failed"}, {interrupted, "Interrupted"}, {estate.EarlyExit, "Early Exits"}, {estate.Excluded, "Excluded"}} {
 		if counts[st.status] > 0 {
 			fmt.Fprintf(&b, "   %-12s %d\n", st.name, counts[st.status])
-			s.durations(&b, results, st.status)
+			s.durations(&b, slices.DeleteFunc(slices.Clone(results), func(res *estate.Result) bool { return status(res) != st.status }))
 		}
 	}
 	if n := Deferred(results); n > 0 {
@@ -229,18 +236,17 @@ func (s *Summary) Table(results []*estate.Result) {
 	s.Report.Human.Say(b.String())
 }
 
-// durations lists the units with a status and their durations, the slowest first. It prints
-// nothing unless PerUnit is set.
-func (s *Summary) durations(b *strings.Builder, results []*estate.Result, status estate.Status) {
+// durations lists units and their durations, the slowest first. It prints nothing unless
+// PerUnit is set.
+func (s *Summary) durations(b *strings.Builder, of []*estate.Result) {
 	if !s.PerUnit {
 		return
 	}
-	of := slices.DeleteFunc(slices.Clone(results), func(res *estate.Result) bool { return res.Status != status })
 	took := func(res *estate.Result) time.Duration { return res.Ended.Sub(res.Started) }
 	slices.SortStableFunc(of, func(x, y *estate.Result) int { return cmp.Compare(took(y), took(x)) })
 	for _, res := range of {
 		text := ""
-		if status == estate.Succeeded || status == estate.Failed {
+		if res.Status == estate.Succeeded || res.Status == estate.Failed {
 			text = "  " + took(res).Round(time.Millisecond).String()
 		}
 		fmt.Fprintf(b, "      %s\n", strings.TrimRight(fmt.Sprintf("%-*s%s", s.Width, res.Unit.Name, text), " "))

@@ -36,6 +36,8 @@ type Result struct {
 	// Deferred contains the parts that cannot be planned before other units are applied.
 	Deferred []Deferral
 	Code     int
+	// Interrupted means that the unit failed, or was not run, after the run was interrupted.
+	Interrupted bool
 }
 
 // A Blocker is the unit that caused an ancestor error: it failed, or it was not run. The zero

@@ -227,11 +227,14 @@ func (r *Runner) Run(ctx context.Context, units []*discovery.Unit, o Options) []
 			} else {
 				x.turn(ctx, res, pause)
 			}
+			res.Interrupted = res.Status == report.Failed && x.stopping(ctx)
 			ended(i, res)
 			return outcome(res)
 		},
 		Refused: func(i int, why schedule.Refusal) {
-			ended(i, refused(units, i, why, r.Machine.Now()))
+			res := refused(units, i, why, r.Machine.Now())
+			res.Interrupted = x.stopping(ctx)
+			ended(i, res)
 		},
 		Stopping: x.stopping,
 		Idle:     x.askAll,
