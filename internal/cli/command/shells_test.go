@@ -92,7 +92,7 @@ func TestCompleteLine(t *testing.T) {
 		{"terrace -chdir=", []string{"dir/", `~/home\ dir/`}},
 		{"terrace plan --work ~/h", []string{`~/home\ dir/`}},
 		{"terrace plan --work dir", []string{"dir/"}},
-		// flag.Flags before the command, and flags that change the directory.
+		// Flags before the command, and flags that change the directory.
 		{"terrace -c", []string{"-chdir="}},
 		{"terrace -chdir=d pl", []string{"plan"}},
 		{"terrace -chdir=d plan -target=", []string{`d\!a.b`, `d\!a.c\[\"\$1\'\"\]`, `d\!a.c\[\"x\ y\"\]`}},
