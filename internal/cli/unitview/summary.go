@@ -289,6 +289,8 @@ func (s *Summary) rows(b *strings.Builder, results []*estate.Result) {
 		n := res.Counts
 		note := ""
 		switch {
+		case res.Interrupted:
+			note = "  interrupted"
 		case res.Status != estate.Succeeded:
 			if note = "  " + string(res.Status); res.Status == estate.Excluded && res.Cause != "" {
 				note += ": " + res.Cause
