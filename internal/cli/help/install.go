@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/base/atomicfile"
+	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 )
@@ -89,7 +90,7 @@ func startFiles(home, program string) []startFile {
 // add writes the line. An existing file without an end of line keeps that property, so that
 // remove restores it exactly.
 func (f startFile) add() error {
-	data, err := os.ReadFile(f.path)
+	data, err := readfile.Whole(f.path)
 	text := string(data)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && f.whole:
@@ -110,7 +111,7 @@ func (f startFile) add() error {
 
 // remove removes the line, or the file if it contains nothing else.
 func (f startFile) remove() error {
-	data, err := os.ReadFile(f.path)
+	data, err := readfile.Whole(f.path)
 	text := string(data)
 	at := f.at(text)
 	switch {
