@@ -51,9 +51,19 @@ type ExplainOptions struct {
 // involved, because their schemas mark sensitive attributes. For other providers the names of
 // arguments decide whether a value is hidden.
 func (e *Engine) Explain(ctx context.Context, address string, o ExplainOptions) (*Explanation, diag.List) {
-	vars, ds := e.inputsOrUnknown(o.Variables)
+	x, t, ds := e.explainer(ctx, o)
 	if ds.HasErrors() {
 		return &Explanation{Address: address}, ds
+	}
+	out, more := x.Explain(t, address)
+	return out, append(ds, more...)
+}
+
+// explainer returns what explains values of the configuration, with the task that evaluates it.
+func (e *Engine) explainer(ctx context.Context, o ExplainOptions) (*origin.Explainer, *demand.Task, diag.List) {
+	vars, ds := e.inputsOrUnknown(o.Variables)
+	if ds.HasErrors() {
+		return nil, nil, ds
 	}
 	layers := make(map[string]source.Layer, len(o.Variables))
 	for name, v := range o.Variables {
@@ -81,8 +91,7 @@ func (e *Engine) Explain(ctx context.Context, address string, o ExplainOptions) 
 		Tree: e.tree, Phase: origin.Phase{Explainer: x}, Variables: vars, Workspace: e.o.Workspace,
 		RootDir: ".", Cwd: e.o.LaunchDir, Functions: e.functions(time.Time{}, true),
 	})
-	out, more := x.Explain(t, address)
-	return out, append(ds, more...)
+	return x, t, ds
 }
 
 // schemas returns a function that gets the schema of a provider once, or nil on failure.

@@ -34,6 +34,8 @@ type Options struct {
 	// Plan.Deferred. Without Defer that is an error. A plan that defers objects cannot be
 	// applied.
 	Defer bool
+	// Causes adds to each change the places that set its new values; see Change.Causes.
+	Causes bool
 	// Time is the result of plantimestamp(). Zero means now. A plan that replaces another plan
 	// uses the time of that plan.
 	Time time.Time

@@ -85,11 +85,22 @@ type Change struct {
 	Undeclared      []cty.Path // the paths of AfterSensitive, in the same order, that planned_values in JSON output omits
 	ReplacePaths    []cty.Path // arguments that force the replacement
 
+	// Causes are the places that set the new values, sorted by path. They are computed only if
+	// Options.Causes is set, and plan files do not contain them.
+	Causes []Cause
+
 	Import         *Import // nil if the object is not imported
 	BeforeIdentity cty.Value
 	AfterIdentity  cty.Value
 
 	Handling
+}
+
+// A Cause is the place that sets a new value: the end of the explanation of the value.
+type Cause struct {
+	Path cty.Path // the argument, or the changed part of it
+	File string   // as shown to users; "" if no file sets the value
+	Line int
 }
 
 // Handling is the information for carrying out a change. It is never shown.

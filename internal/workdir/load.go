@@ -308,7 +308,7 @@ func (p *Loaded) Required(states ...*state.State) install.Requirements {
 
 // Operation is what is done with the project, once its state was taken.
 func (p *Loaded) Operation() *Operation {
-	return &Operation{Engine: p.Engine, Env: p.c.Env, Values: p.Vars, Host: p.c.host(), Choose: p.choose}
+	return &Operation{Engine: p.Engine, Env: p.c.Env, Values: p.Vars, Unit: p.c.Unit, Host: p.c.host(), Choose: p.choose}
 }
 
 func (p *Loaded) choose(ctx context.Context, needed map[addr.Provider][]config.Constraint) diag.List {

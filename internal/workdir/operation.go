@@ -21,6 +21,7 @@ type Operation struct {
 	Engine *engine.Engine
 	Env    sys.Env
 	Values map[string]engine.InputValue // of the root variables
+	Unit   Unit                         // the unit that the values come from; nil outside of units
 	State  *OpenState                   // nil: nothing is written, and plans are made from From
 	From   *state.State                 // nil for none
 	Host   Host                         // nil means Silent
@@ -90,11 +91,23 @@ func (o *Operation) Plan(ctx context.Context, po engine.PlanOptions) (*plan.Plan
 	p, more := o.Engine.Plan(ctx, Translate(o.Engine, o.Env, from), po)
 	if p != nil {
 		p.Transfers = transfers
+		if po.Causes {
+			more = append(more, o.addCauses(ctx, p)...)
+		}
 	}
 	if ds = append(ds, more...); !ds.HasErrors() {
 		o.Reads.keep(p, nil)
 	}
 	return p, ds
+}
+
+// addCauses adds the causes to the changes of a plan.
+func (o *Operation) addCauses(ctx context.Context, p *plan.Plan) diag.List {
+	given := engine.ExplainOptions{Variables: o.Values, State: p.Prior}
+	if o.Unit != nil {
+		o.Unit.Explain(&given)
+	}
+	return o.Engine.AddCauses(ctx, p, given)
 }
 
 // moved is the state as it will be when moves are made, and what they are.

@@ -35,6 +35,8 @@ type Unit interface {
 	Moves() Moves
 	// Applying is called before an apply changes the state of a workspace.
 	Applying(ctx context.Context, at backend.Config, workspace string) diag.List
+	// Explain adds to the options of an explanation the unit that the values come from.
+	Explain(o *engine.ExplainOptions)
 	// Locate gives messages about the backend their place in the unit's files.
 	Locate(ds diag.List) diag.List
 }

@@ -169,15 +169,15 @@ func indexText(key cty.Value) string {
 	}
 	switch key.Type() {
 	case cty.String:
-		return quote(key.AsString())
+		return Quote(key.AsString())
 	case cty.Number:
 		return key.AsBigFloat().Text('f', -1)
 	}
 	return "..."
 }
 
-// quote returns s as an HCL string literal.
-func quote(s string) string {
+// Quote returns s as an HCL string literal.
+func Quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
 	for i, r := range s {

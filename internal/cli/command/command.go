@@ -17,7 +17,6 @@ import (
 	"unicode"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/cli/interrupt"
@@ -130,22 +129,12 @@ type Call struct {
 	Report     *report.Reporter
 	Prompt     *prompt.Prompter
 	Interrupts *interrupt.Handler
-	Origins    Origins         // nil outside of units
 	Serving    *remote.Session // the session that requests this command's work; nil means that the command runs for the user
 	// Enter runs do in the directory dir in the same way as this command runs: inside a unit,
 	// if dir belongs to a unit.
 	Enter func(ctx context.Context, c *Call, dir string, do Run) int
 
 	given map[string]bool
-}
-
-// Origins reports the origins of a unit's values and files.
-type Origins interface {
-	// Origin returns the origin of the values.
-	Origin() explanation.Unit
-	// Source returns the path of a file in the unit's directory, as shown to users, and the
-	// layer that it comes from.
-	Source(file string) (path, layer string)
 }
 
 // Given reports whether the command line contains the flag.

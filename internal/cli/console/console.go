@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -155,15 +154,8 @@ func explain(ctx context.Context, p *project.Project, o *options, s *state.State
 	c := p.Call
 	all, _ := workdir.GatherVariables(workdir.VarSources{Dir: c.Dir, FS: c.View, Env: c.Env, Flags: o.vars}) // errors were reported at the start
 	given := engine.ExplainOptions{Variables: p.Vars, Lost: all.Lost, State: p.Translate(s)}
-	if c.Origins != nil {
-		given.Unit, given.UnitSet = c.Origins.Origin(), c.Report.Set
-		given.Show = func(file string) (string, string) {
-			path, layer := c.Origins.Source(file)
-			if rel, err := filepath.Rel(c.System.Dir, path); err == nil {
-				path = filepath.ToSlash(rel)
-			}
-			return path, layer
-		}
+	if c.Unit != nil {
+		c.Unit.Explain(&given)
 	}
 	return p.Engine.Explain(ctx, address, given)
 }

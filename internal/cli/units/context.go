@@ -10,7 +10,6 @@ import (
 func CallIn(c *command.Call, e *estate.Estate, s *estate.Site) *command.Call {
 	n := *c
 	n.Enters(s.Directory())
-	n.Origins = s
 	for _, name := range s.Secret() {
 		n.Report.Set.Conceal(name)
 	}

@@ -88,7 +88,7 @@ func (d *differ) byIndex(p pair, f func(pair) *node) *node {
 
 // blocks compares the blocks of one type.
 func (d *differ) blocks(p pair, nb *schema.NestedBlock) group {
-	g := group{forces: p.replace.Marked()}
+	g := group{forces: p.replace.Marked(), single: nb.Nesting == schema.Single || nb.Nesting == schema.Group}
 	isSet := nb.Nesting == schema.Set
 	declared := isSet && nb.Block.HasSensitive()
 	hideB := !d.reveal && (declared || p.beforeS.Marked() || isSet && p.beforeS.Any())

@@ -41,8 +41,9 @@ type node struct {
 	bare      bool // sequence: without unchanged neighbors; mapping: names are not aligned
 	showNull  bool // removed children end in "-> null"
 	warn      warning
-	secretSet bool // blockBody: the content is not shown
-	empty     bool // blockBody: the schema has no nested blocks
+	secretSet bool   // blockBody: the content is not shown
+	empty     bool   // blockBody: the schema has no nested blocks
+	cause     string // the place of the new value, such as "main.tf:7"; "" if it is not shown
 
 	before, after cty.Value
 	inner, other  *node
@@ -59,6 +60,7 @@ type child struct {
 type group struct {
 	name     string
 	forces   bool
+	single   bool    // there is at most one block, which has no index
 	children []child // name is the label of the block if blocks are a map
 }
 

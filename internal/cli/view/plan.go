@@ -251,7 +251,9 @@ func (v *planView) all(changes []*plan.Change) {
 func (v *planView) change(c *plan.Change) {
 	v.str("\n")
 	v.header(c, false)
-	v.body(c, v.compare(c, nil))
+	n := v.compare(c, nil)
+	n.setCauses(c.Causes)
+	v.body(c, n)
 }
 
 func (v *planView) body(c *plan.Change, n *node) {

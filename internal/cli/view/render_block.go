@@ -58,6 +58,7 @@ func (p *printer) group(g group, space bool, indent int, f flags) (unchanged int
 			space = false
 		}
 		p.warning(k.node.warn, indent+1)
+		p.cause(k.node, indent+1)
 		p.indent(indent + 1)
 		p.symbol(k.node.op, f)
 		p.str(p.bareName(g.name))

@@ -36,6 +36,7 @@ func (p *printer) bareName(name string) string {
 // child writes a child, including its indentation.
 func (p *printer) child(n *node, name string, width, indent int, f flags) {
 	p.warning(n.warn, indent+1)
+	p.cause(n, indent+1)
 	p.indent(indent + 1)
 	p.symbol(n.op, f)
 	if name != "" {

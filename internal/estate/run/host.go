@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 
 	"github.com/terrace-iac/terrace/addr"
@@ -95,6 +96,17 @@ func (h *Host) In(dir string, env sys.Env, u workdir.Unit) *workdir.Directory {
 		return &workdir.Directory{Dir: dir, Env: env, Unit: u}
 	}
 	return h.Plugins.Directory.In(dir, env, u)
+}
+
+// shown returns a path relative to the directory of the program, with slashes.
+func (h *Host) shown(path string) string {
+	if h.Plugins == nil {
+		return path
+	}
+	if rel, err := filepath.Rel(h.Plugins.Directory.Dir, path); err == nil {
+		return filepath.ToSlash(rel)
+	}
+	return path
 }
 
 // of returns the workdir.Host of a unit, which is never nil.

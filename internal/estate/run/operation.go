@@ -232,7 +232,7 @@ func (w *operationWork) planAndApply(ctx context.Context) diag.List {
 		return ds
 	}
 	op := &workdir.Operation{
-		Engine: w.module.engine, Env: w.at.Environ(), Values: w.module.values, Moves: siteUnit{w.at}.Moves(), Stop: w.o.Stop,
+		Engine: w.module.engine, Env: w.at.Environ(), Values: w.module.values, Unit: siteUnit{w.at}, Moves: siteUnit{w.at}.Moves(), Stop: w.o.Stop,
 		Host:  turnHost{w.Host.of(w.at.unit.Name), w.module.observe, w.Changing},
 		Reads: w.reads(), Choose: w.module.chooseMore,
 	}

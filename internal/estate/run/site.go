@@ -10,7 +10,6 @@ import (
 	"github.com/terrace-iac/terrace/demand"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
-	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/estate/arguments"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
@@ -126,9 +125,6 @@ func (s *Site) Directory() *workdir.Directory {
 func (s *Site) directory(u workdir.Unit) *workdir.Directory {
 	return s.r.Host.In(s.dir.Path, s.Environ(), u)
 }
-
-// Origin returns the origins of the unit's values.
-func (s *Site) Origin() explanation.Unit { return s.unit.Origin(s.task) }
 
 // value returns the value of the variable v and computes no other input. Flags that the user
 // gives to other units are used only if v is required and nothing else sets it. value evaluates

@@ -61,6 +61,15 @@ func (u siteUnit) Refer(_ context.Context, ref hcl.Traversal) (cty.Value, diag.L
 // Moves returns the moves between units that involve this unit.
 func (u siteUnit) Moves() workdir.Moves { return u.s.r.Moves.Of(u.s.unit.ID) }
 
+// Explain adds the origins of the unit's values. Paths are relative to the program's directory.
+func (u siteUnit) Explain(o *engine.ExplainOptions) {
+	o.Unit, o.UnitSet = u.s.unit.Origin(u.s.task), u.s.r.Loader.Sources()
+	o.Show = func(file string) (string, string) {
+		path, layer := u.s.Source(file)
+		return u.s.r.Host.shown(path), layer
+	}
+}
+
 // Locate adds source ranges in the unit's remote_state block to messages about the backend.
 func (u siteUnit) Locate(ds diag.List) diag.List { return states.Located(u.s.dir.Remote, ds) }
 
