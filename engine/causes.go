@@ -22,13 +22,13 @@ func (e *Engine) AddCauses(ctx context.Context, p *plan.Plan, o ExplainOptions) 
 		if c.Deposed != "" || c.After == cty.NilVal || c.After.IsNull() || c.Op == plan.NoOp || c.Op == plan.Forget {
 			continue
 		}
-		for _, path := range changedParts(c.Before, c.After) {
-			found, more := x.Explain(t, c.Addr.String()+value.PathString(path))
+		for _, part := range changedParts(c.Before, c.After) {
+			found, more := x.Explain(t, c.Addr.String()+value.PathString(part.path))
 			if more.HasErrors() || ctx.Err() != nil {
 				continue // values that only the provider knows are not in the configuration
 			}
-			if at, ok := setAt(found, c.Op); ok {
-				at.Path = path
+			if at, ok := setAt(found, c.Op == plan.Update && part.known); ok {
+				at.Path = part.path
 				c.Causes = append(c.Causes, at)
 			}
 		}
@@ -36,26 +36,32 @@ func (e *Engine) AddCauses(ctx context.Context, p *plan.Plan, o ExplainOptions) 
 	return ds
 }
 
-// setAt returns the last place of an explanation. ok is false if there is nothing to say: the
-// provider sets an attribute of a new object, or an argument is not set.
-func setAt(x *Explanation, op plan.Op) (c plan.Cause, ok bool) {
+// setAt returns the last place of an explanation. unset means that a value which the
+// configuration does not set has a cause without a place. ok is false if there is no cause.
+func setAt(x *Explanation, unset bool) (c plan.Cause, ok bool) {
 	if len(x.Steps) == 0 {
 		return c, false
 	}
 	last := x.Steps[len(x.Steps)-1]
 	switch {
 	case last.Kind == explanation.Provider || last.Kind == explanation.NotSet && last.At == nil:
-		return c, op == plan.Update
+		return c, unset
 	case last.At == nil:
 		return c, false
 	}
 	return plan.Cause{File: last.At.File, Line: last.At.Line}, true
 }
 
-// changedParts returns the paths of the parts of an object that differ. Values of the same shape
+// A changedPart is a part of an object that differs. known means that its new value is known.
+type changedPart struct {
+	path  cty.Path
+	known bool
+}
+
+// changedParts returns the parts of an object that differ, sorted by path. Values of the same shape
 // are compared by their parts. An object's attributes, and those of its nested blocks, are
 // separate parts also if there was no object before.
-func changedParts(before, after cty.Value) (out []cty.Path) {
+func changedParts(before, after cty.Value) (out []changedPart) {
 	var compare func(path cty.Path, b, a cty.Value, blocks bool)
 	compare = func(path cty.Path, b, a cty.Value, blocks bool) {
 		ty := a.Type()
@@ -63,7 +69,7 @@ func changedParts(before, after cty.Value) (out []cty.Path) {
 		case b != cty.NilVal && b.RawEquals(a), b == cty.NilVal && a.IsKnown() && a.IsNull():
 			return
 		case !a.IsKnown() || a.IsNull():
-			out = append(out, path)
+			out = append(out, changedPart{path, a.IsKnown()})
 			return
 		}
 		known := b != cty.NilVal && b.IsKnown() && !b.IsNull()
@@ -86,7 +92,7 @@ func changedParts(before, after cty.Value) (out []cty.Path) {
 				delete(old, k.AsString())
 			}
 			if len(old) > 0 { // an element was removed
-				out = append(out, path)
+				out = append(out, changedPart{path, true})
 			}
 		case (ty.IsListType() || ty.IsTupleType()) && (known && b.Type().Equals(ty) && b.LengthInt() == a.LengthInt() || !known && blocks && ty.IsListType() && ty.ElementType().IsObjectType()):
 			for i := range a.LengthInt() {
@@ -98,7 +104,7 @@ func changedParts(before, after cty.Value) (out []cty.Path) {
 				compare(append(path[:len(path):len(path)], cty.IndexStep{Key: k}), old, a.Index(k), blocks)
 			}
 		default:
-			out = append(out, path)
+			out = append(out, changedPart{path, true})
 		}
 	}
 	compare(nil, before, after, true)

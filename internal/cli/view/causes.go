@@ -1,14 +1,17 @@
 package view
 
 import (
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/terrace-iac/terrace/internal/base/value"
 	"github.com/terrace-iac/terrace/plan"
 )
 
-// setCauses sets the causes of a change in its tree of nodes. The elements of a list have none,
-// since the tree does not contain their indexes.
+// setCauses sets the causes of a change in its tree of nodes. A list has the causes of all of its
+// elements, since the tree does not contain their indexes.
 func (n *node) setCauses(causes []plan.Cause) {
 	if len(causes) == 0 {
 		return
@@ -26,8 +29,12 @@ func (n *node) setCauses(causes []plan.Cause) {
 
 func (n *node) causesIn(texts map[string]string, path string) {
 	set := func(k *node, path string) {
-		if k.op != same {
+		switch {
+		case k.op == same:
+		case texts[path] != "":
 			k.cause = texts[path]
+		case k.kind != blockBody && k.kind != object && k.kind != mapping:
+			k.cause = causesBelow(texts, path)
 		}
 		k.causesIn(texts, path)
 	}
@@ -53,6 +60,24 @@ func (n *node) causesIn(texts map[string]string, path string) {
 		}
 	}
 }
+
+// causesBelow returns the different causes of the parts of a value.
+func causesBelow(texts map[string]string, path string) string {
+	found := map[string]bool{}
+	for at, text := range texts {
+		if strings.HasPrefix(at, path+".") || strings.HasPrefix(at, path+"[") {
+			found[text] = true
+		}
+	}
+	all := slices.Sorted(maps.Keys(found))
+	if more := len(all) - mostCauses; more > 0 {
+		all = append(all[:mostCauses], "and "+strconv.Itoa(more)+" more")
+	}
+	return strings.Join(all, ", ")
+}
+
+// mostCauses is the largest number of causes in one line.
+const mostCauses = 3
 
 // cause writes the line above a part that names the place of its new value.
 func (p *printer) cause(n *node, indent int) {

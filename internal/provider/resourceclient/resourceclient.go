@@ -46,11 +46,11 @@ type Options struct {
 // schemas, configurations and functions. It reports each message once. It may be used
 // concurrently.
 type Client struct {
-	ctx     context.Context
-	o       Options
-	slots   chan struct{} // limits concurrent calls; nil: no limit
-	schemas parallel.Cache[addr.Provider, asked]
-	told    sync.Map // the set of each addr.Provider whose missing schema was reported
+	ctx      context.Context
+	o        Options
+	slots    chan struct{} // limits concurrent calls; nil: no limit
+	schemas  parallel.Cache[addr.Provider, asked]
+	reported sync.Map // the set of each addr.Provider whose missing schema was reported
 
 	digests sync.Map // maps an *eval.ProviderConfig to a state.Digest
 
@@ -118,7 +118,7 @@ func (x *Client) Schema(a addr.Provider) (*schema.Provider, diag.List) {
 	if !got.ds.HasErrors() {
 		return got.schema, nil
 	}
-	if _, told := x.told.LoadOrStore(a, true); told {
+	if _, reported := x.reported.LoadOrStore(a, true); reported {
 		return nil, demand.Fail()
 	}
 	for _, m := range got.ds {
