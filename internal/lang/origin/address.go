@@ -268,9 +268,7 @@ func (r finder) resource(res *eval.Resource, path []step) (begin, diag.List) {
 // at hand, has a name.
 func (r finder) noSuchAttribute(res *eval.Resource, name string) diag.List {
 	cfg := res.Config()
-	o := res.Mod.Node.Config.Origin(cfg.At, cfg.Merged)
-	written := o.Setting(name) != nil || slices.ContainsFunc(o.Blocks(), func(n config.NestedOrigin) bool { return n.Type == name })
-	if written || config.Defines(blockType(cfg.Addr.Mode), name) {
+	if config.Defines(blockType(cfg.Addr.Mode), name) {
 		return nil
 	}
 	p := r.in.schemaOf(res.Provider())
@@ -278,7 +276,11 @@ func (r finder) noSuchAttribute(res *eval.Resource, name string) diag.List {
 		return nil
 	}
 	s := p.Resource(cfg.Addr.Mode, cfg.Addr.Type)
-	if s == nil || s.Block == nil {
+	if s == nil || s.Block == nil || s.Block.Attributes[name] != nil || s.Block.Blocks[name] != nil {
+		return nil
+	}
+	o := res.Mod.Node.Config.Origin(cfg.At, cfg.Merged) // reads the file again
+	if o.Setting(name) != nil || slices.ContainsFunc(o.Blocks(), func(n config.NestedOrigin) bool { return n.Type == name }) {
 		return nil
 	}
 	names := map[string]bool{}
@@ -287,9 +289,6 @@ func (r finder) noSuchAttribute(res *eval.Resource, name string) diag.List {
 	}
 	for n := range s.Block.Blocks {
 		names[n] = true
-	}
-	if names[name] {
-		return nil
 	}
 	return bad("%s has no argument, attribute or block %q.%s", res.Addr(), name, lang.Suggest(name, names))
 }
