@@ -28,6 +28,7 @@ func (o *Request) Planning(always bool) flag.Flags {
 	out = append(out, flag.NoColor(),
 		flag.Parallelism(&o.Parallelism),
 		flag.Bool(&o.Reveal, "show-sensitive", "Show sensitive values."),
+		flag.Bool(&o.Plan.Causes, "show-causes", "Show above each changed argument the file and line that set its new value."),
 		o.State.PathFlag())
 	return append(out, o.Json.Flags()...)
 }
