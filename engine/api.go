@@ -30,7 +30,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// The aliases below let callers outside this module name internal types.
+// Aliases of types in other public packages.
 type (
 	Plan   = plan.Plan
 	Change = plan.Change
