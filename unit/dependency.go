@@ -178,7 +178,7 @@ func (n *depNode) target(c *evaluator) (t Target, ok bool) {
 	return c.l.target(n.folder(), v.AsString()), true
 }
 
-// folder returns the directory that a relative config_path is resolved from.
+// folder returns the directory to which a relative config_path is relative.
 func (n *depNode) folder() string {
 	if e, _ := n.raw.where(); e != nil {
 		return e.dir

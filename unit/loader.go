@@ -35,7 +35,8 @@ type Loader struct {
 	noMocks bool               // missing outputs are unknown, even if there are mock outputs
 }
 
-// common is what a loader shares with those from WithOutputs: everything except outputs.
+// common contains the data that a loader shares with loaders from WithOutputs: everything except
+// outputs.
 type common struct {
 	graph      *demand.Graph
 	partial    func() *Loader // returns the lenient loader, which reads what it can of files with errors; a lenient loader returns itself

@@ -18,7 +18,7 @@ import (
 // follows the run later, get what they set as a request.Request.
 
 // request returns the request of the run. The addresses in files of -target-file and
-// -exclude-file are part of it, so that nobody reads these files again.
+// -exclude-file are part of it, so that these files are not read again.
 func (r *estateRun) request() (request.Request, diag.List) {
 	dir, err := filepath.Rel(r.Launch, r.Dir)
 	if err != nil {

@@ -152,8 +152,8 @@ func (v *validator) module(w *parallel.Work[job], m *eval.Module) {
 	w.Add(all...)
 }
 
-// outputs demands the root outputs that a plan with targets or exclusions may compute: those
-// that read something, all of which is in the plan.
+// outputs evaluates the root outputs that a plan with targets or exclusions may compute: outputs
+// with references, if all objects that they refer to are in the plan.
 func (v *validator) outputs(t *demand.Task, root *eval.Module) {
 	reads := eval.StaticOutputs(v.in.Tree)
 	for _, name := range root.Outputs() {

@@ -35,7 +35,7 @@ type Dir struct {
 	Path     string // absolute
 	Data     string // the data directory, absolute
 	Env      sys.Env
-	User     Signer // proves that the user wrote the record of init; nil means that nobody did
+	User     Signer // proves that the user wrote the record of init; nil means that there is no proof
 	Default  string // the kind of a directory without a block
 	Program  string // for messages
 	Product  string
