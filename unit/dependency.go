@@ -14,8 +14,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A Target identifies what a dependency depends on. It is the ID of a unit, or the
-// directory of a stack file. See Unit.ID.
+// A Target identifies the unit or stack that a dependency block refers to. It is the ID of a unit,
+// or the directory of a stack file. See Unit.ID.
 type Target string
 
 // depsNode is the effective dependency blocks of a file.

@@ -192,7 +192,7 @@ func (l *Loader) parse(path string, spec *syntax.BlockSpec) *syntax.File {
 	return f
 }
 
-// readable returns what could be read of a file with errors, without those errors.
+// readable returns the parts of a file with errors that could be read, without the errors.
 func readable(f *syntax.File) *syntax.File {
 	if f.Diags = nil; f.Root == nil {
 		f.Root = f.Part

@@ -240,7 +240,7 @@ func (r *reader) call(e *Expr, n *hclsyntax.FunctionCallExpr) {
 	}
 }
 
-// opaque records what an expression needs. HCL evaluates it later.
+// opaque records the references and function calls of an expression that HCL evaluates later.
 func (r *reader) opaque(e *Expr, n hclsyntax.Node) {
 	w := callFinder{r: r, e: e}
 	_ = hclsyntax.Walk(n, &w)

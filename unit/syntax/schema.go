@@ -68,7 +68,7 @@ type BlockSpec struct {
 	Sorted   bool     // rendered HCL has the blocks in alphabetical order of their labels
 	Leads    bool     // the block leads to another unit; HCL and JSON omit one that leads to its own unit
 	List     string   // the only list of the block; each element has metadata in rendered output
-	Computed []Member // what the rendered object contains besides the arguments
+	Computed []Member // parts of the rendered object in addition to the arguments
 }
 
 // A Member is a computed part of a rendered block.

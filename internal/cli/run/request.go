@@ -15,7 +15,7 @@ import (
 // # The request of a run
 //
 // Flags are parsed once, by the command that the user started. A worker, and a command that
-// follows the run later, get what they set as a request.Request.
+// follows the run later, get the parsed values as a request.Request.
 
 // request returns the request of the run. The addresses in files of -target-file and
 // -exclude-file are part of it, so that these files are not read again.

@@ -65,7 +65,7 @@ func compareBodies(got *Body, want *hclsyntax.Body) string {
 		x, diags = rest.Content(all)
 		y, wantDiags = wantRest.Content(all)
 		if len(wantDiags) > 0 && len(diags) == len(wantDiags) {
-			continue // of what is required and hidden
+			continue // the messages about required names that are hidden may differ
 		}
 		if d := sameContent(x, y, diags, wantDiags); d != "" {
 			return "rest" + d

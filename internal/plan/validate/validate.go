@@ -26,7 +26,7 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// Input contains the module tree and what is needed to validate it.
+// Input is the input of a validation: the module tree with its providers and functions.
 type Input struct {
 	Tree         *module.Tree
 	Providers    resourceclient.Providers

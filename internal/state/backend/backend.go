@@ -111,8 +111,8 @@ type Services struct {
 	SlowAfter time.Duration
 	// Reached is the argument from Kind.Reached that applies; "" means none.
 	Reached string
-	// Shared contains what outlives one configuration, such as a client with its credentials
-	// for the states of many units.
+	// Shared contains data that several configurations share, such as a client with its
+	// credentials for the states of many units.
 	Shared *Shared
 }
 

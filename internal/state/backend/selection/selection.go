@@ -286,7 +286,7 @@ type Init struct {
 	Reconfigure bool
 	Migrate     bool
 	Force       bool // answer yes to every question about copying
-	Pending     bool // only report what init would have to do, whatever options that requires
+	Pending     bool // only report the steps that init would take, whatever options they require
 	// Ask asks the user for an argument; nil means that the user is not asked.
 	Ask func(ctx context.Context, argument, description string) (string, error)
 }

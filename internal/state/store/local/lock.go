@@ -101,7 +101,7 @@ func (e *sharedError) Error() string {
 	return fmt.Sprintf("The units %s and %s both keep their state in %s. Each would treat the other's resources as its own and destroy them. Give each a path of its own.", e.first, e.second, e.path)
 }
 
-// A lock contains what must be undone when a lock is released.
+// A lock contains the data that is needed to release a lock.
 type lock struct {
 	s    *Store
 	h    *held
