@@ -63,12 +63,14 @@ const maxFrames = 1000
 // A Subject describes a cell in messages: its name, and the source range of its definition, which may be
 // nil.
 type Subject interface {
+	// Describe returns the name of the cell and the source range of its definition. at may be nil.
 	Describe() (name string, at *source.Range)
 }
 
 // A SelfReferencer is a Subject with its own summary for the error that the cell refers directly to
 // itself.
 type SelfReferencer interface {
+	// SelfReference returns the summary of the error.
 	SelfReference() (summary string)
 }
 

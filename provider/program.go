@@ -10,6 +10,7 @@ import (
 // A ProgramSource returns the programs of providers, so that several engines can share the processes. The
 // Program of a provider that must not be shared has no Path.
 type ProgramSource interface {
+	// Program returns the program of a provider, or an error if the provider is not available.
 	Program(context.Context, addr.Provider) (Program, diag.List)
 }
 

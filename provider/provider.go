@@ -91,7 +91,15 @@ type ArgError struct {
 	Msg string
 }
 
+// Error returns the message without the argument.
 func (e *ArgError) Error() string { return e.Msg }
+
+// # Requests and responses
+//
+// Type is the name of the resource type. Values of objects have the implied type of its schema.
+// Private is opaque data of the provider: the caller stores it with the object, passes it to the
+// next call about the object, and never shows it. Meta is the value of provider_meta. Meta and
+// identities are cty.NilVal if there are none.
 
 // UpgradeRequest is the request to convert stored attributes to the current schema version. Either JSON
 // or Flat is set.
@@ -135,7 +143,7 @@ type PlanRequest struct {
 type PlanResponse struct {
 	Planned         cty.Value
 	Private         []byte
-	RequiresReplace []cty.Path
+	RequiresReplace []cty.Path // paths of changed arguments that force a replacement
 	Identity        cty.Value
 	Legacy          bool // the provider uses the loose type system of the old SDK, so that fewer checks apply
 }
@@ -181,10 +189,10 @@ type Imported struct {
 type MoveRequest struct {
 	SourceProvider        addr.Provider
 	SourceType            string
-	SourceVersion         int64
-	SourceJSON            []byte
+	SourceVersion         int64  // schema version of SourceJSON
+	SourceJSON            []byte // attributes as a JSON object
 	SourcePrivate         []byte
-	SourceIdentityJSON    []byte
+	SourceIdentityJSON    []byte // nil if there is none
 	SourceIdentityVersion int64
 	TargetType            string
 }
