@@ -24,20 +24,20 @@ type Host interface {
 	Event(e event.Event)
 	// Slow receives a line of text about an operation that takes long. The text ends with a newline.
 	Slow(text string)
-	// Waiting is called while the state is locked by another process. holder is nil if the store
-	// has not reported who that is yet.
+	// Waiting is called while this process waits for the lock of the state. holder describes the
+	// lock of another process; nil means that the store has not reported it yet.
 	Waiting(holder *store.LockInfo)
 	// Note receives a sentence about a change of the state that follows: the contents of a
 	// journal are written to it.
 	Note(sentence string)
-	// Rescue shows a state that could not be written anywhere. The returned error explains what
+	// Rescue shows a state that could not be written anywhere. The returned messages explain what
 	// the user must do with it.
 	Rescue(text []byte) diag.List
-	// Expect announces the expected size of the heap, in bytes, and whether provider plugins
-	// are about to be started.
+	// Expect announces the expected growth of the heap, in bytes, and whether provider plugins are
+	// about to be started.
 	Expect(bytes int64, plugins bool)
-	// Running receives the function that stops the providers, before the first provider starts.
-	// It receives nil after all of them have ended.
+	// Running receives the function that stops the providers, before the first provider starts. It
+	// receives nil when the caller stops the providers itself.
 	Running(end func())
 	// Changing is called when an apply starts to change a state. The caller calls done at its
 	// end. A program that must exit before that abandons the state first.

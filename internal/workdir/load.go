@@ -159,8 +159,8 @@ func Of(c *Directory, e *engine.Engine, values Variables) *Loaded {
 	return &Loaded{c: c, Engine: e, Vars: values}
 }
 
-// heapPerByte is the expected heap, in bytes, for each byte of configuration: about the memory that
-// a loaded configuration occupies. The garbage collector starts only above that size.
+// heapPerByte is the expected growth of the heap, in bytes, for each byte of configuration: about the
+// memory that a loaded configuration occupies. Until then, the garbage collector does not run.
 const heapPerByte = 26
 
 // smallHeap is the heap size, in bytes, below which garbage collection is not worthwhile.
@@ -173,8 +173,8 @@ const (
 	checkedAtMost  = 256 << 20
 )
 
-// expect announces the expected heap to the Host. It depends on the size of the configuration in the
-// directory, or in the saved plan.
+// expect announces the expected growth of the heap to the Host. It depends on the size of the
+// configuration in the directory, or in the saved plan.
 func expect(c *Directory, o LoadOptions) {
 	var text int64
 	if o.Saved != nil {
@@ -199,15 +199,15 @@ func expect(c *Directory, o LoadOptions) {
 	c.host().Expect(heap, false)
 }
 
-// Expected heap, in bytes, for each byte of a plan file: the file is compressed to about an eighth.
-// plannedAtMost is the maximum for one file.
+// Expected growth of the heap, in bytes, for each byte of a plan file, which is compressed to about an
+// eighth. plannedAtMost is the maximum for one file.
 const (
 	plannedPerByte = 8 * heapPerByte
 	plannedAtMost  = 64 << 20
 )
 
-// ExpectPlan announces the expected heap for reading a plan file to the Host. size is the size of the
-// file in bytes.
+// ExpectPlan announces the expected growth of the heap for reading a plan file to the Host. size is the
+// size of the file in bytes.
 func (c *Directory) ExpectPlan(size int64) {
 	c.host().Expect(min(size*plannedPerByte, plannedAtMost), false)
 }

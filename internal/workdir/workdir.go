@@ -107,7 +107,7 @@ func (f *Directory) KeepDir() string {
 // Path returns the absolute path of name, which may be relative to the directory.
 func (f *Directory) Path(name string) string { return sys.Join(f.Dir, name) }
 
-// WithoutPrograms makes Run return an error for every program, and providers are not started anymore.
+// WithoutPrograms makes Run return an error for every program. Providers are not started either.
 func (f *Directory) WithoutPrograms() { f.NoPrograms, f.Run = true, sys.RefusePrograms }
 
 // Home returns the user's home directory, or "" if the environment names none.
