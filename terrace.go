@@ -162,8 +162,8 @@ func (d *Directory) Files() *source.Set { return d.dir.Set }
 func (d *Directory) State() *state.State { return d.state }
 
 // Plan refreshes the state in memory, compares it with the configuration, and returns the necessary
-// changes. It writes nothing. Variables in o have precedence over those of Options. With errors the
-// plan is nil or marked as errored, and cannot be applied.
+// changes. It writes nothing except the file o.GenerateTo. Variables in o have precedence over those
+// of Options. With errors the plan is nil or marked as errored, and cannot be applied.
 func (d *Directory) Plan(ctx context.Context, o engine.PlanOptions) (*plan.Plan, diag.List) {
 	if d.broken.HasErrors() {
 		return nil, d.broken
