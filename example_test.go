@@ -41,7 +41,8 @@ func Example() {
 	// Output: 1 to add; hello
 }
 
-// With errors there is a Directory too, which prints them with the lines of the files.
+// If there are errors, Open returns a Directory too. Its Text method formats them with the lines of
+// the files.
 func ExampleOpen_errors() {
 	dir, err := os.MkdirTemp("", "terrace")
 	if err != nil {

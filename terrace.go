@@ -1,8 +1,8 @@
-// Package terrace works on a directory of configuration as the program does: it installs
+// Package terrace works on one directory of configuration like the command line: it installs
 // modules and providers, opens the backend, reads the state, plans, applies with a journal
-// that survives a crash, and explains values. Programs that embed Terrace start here. Package
-// engine below it does the same without files and backends, for programs that keep state and
-// start providers in their own ways.
+// that survives a crash, and explains values. It is the starting point for programs that embed
+// Terrace. Package engine does the same without backends and installation, for programs that
+// store state or start providers themselves.
 //
 // Main types: Options and Directory. The one rule: only Apply locks the state.
 package terrace
@@ -28,56 +28,58 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// Options say which directory to work on and with what. Dir is required.
+// Options configures Init and Open. Dir is required.
 type Options struct {
-	Dir string // the directory of the root module
+	Dir string // directory of the root module, absolute or relative to the working directory of the process
 
-	// Environ is the complete environment, as os.Environ returns it: of the programs
-	// that are started (providers, provisioners, git), and of the settings that the
-	// command line reads there (TF_VAR_*, TF_DATA_DIR, TF_CLI_CONFIG_FILE, HOME, ...).
+	// Environ is the complete environment, in the form of os.Environ. Terrace passes it to the
+	// programs that it starts (providers, provisioners, git), and reads its own settings from it
+	// (TF_VAR_*, TF_DATA_DIR, TF_CLI_CONFIG_FILE, HOME, ...). It does not read os.Environ. nil means
+	// an empty environment.
 	Environ []string
 
-	Vars        []string // values of root variables, as -var takes them: "name=value"
-	VarFiles    []string // variable files, as -var-file takes them
-	Workspace   string   // "" for the one that is selected in the directory
-	Parallelism int      // calls of providers at once; 0 means 10
+	Vars        []string // values of root variables in the form of -var: "name=value"
+	VarFiles    []string // paths of variable files, like -var-file
+	Workspace   string   // "" means the workspace that is selected in the directory
+	Parallelism int      // maximum number of concurrent provider calls; 0 means 10
 
-	// PluginDirs are directories with provider packages, in the layout of a filesystem mirror.
-	// Init searches them in place of everything else and remembers it, as -plugin-dir.
+	// PluginDirs contains directories with provider packages, in the layout of a filesystem
+	// mirror. Init installs providers from these directories only, and records them for later
+	// runs, like -plugin-dir. nil means the configured installation methods.
 	PluginDirs []string
 
-	// Providers are those that the program has itself, by their source address: they need no
-	// package, and are in no lock file. Init and Open must be given the same ones.
+	// Providers contains the providers that the embedding program implements, by source address.
+	// They need no package and have no entry in the lock file. Pass the same ones to Init and Open.
 	Providers map[addr.Provider]provider.Factory
 
-	// Provisioners are types of provisioners that the program has itself. Those that it does
-	// not know (Schema is nil) are the built-in ones; nil: there are no others.
+	// Provisioners contains the provisioners that the embedding program implements. A type for
+	// which Schema returns nil is looked up among the built-in ones. nil means only those.
 	Provisioners engine.Provisioners
 
-	BackendConfig []string      // what Init adds to the backend block, as -backend-config takes it
-	LockTimeout   time.Duration // how long to try for the lock of the state; 0: once
+	BackendConfig []string      // arguments that Init merges into the backend block: "key=value" or the path of a file, like -backend-config
+	LockTimeout   time.Duration // how long Apply retries to lock the state; 0 means one attempt
 
-	Observe event.Sink // hears what providers are asked and what they answer; nil: nobody
-	// Log gets what plugins write if TF_LOG asks for it, and as a last resort the text of
-	// a state that could be written nowhere else. Nil is standard error.
+	Observe event.Sink // receives the events of provider calls, possibly concurrently; nil discards them
+	// Log receives the output of plugins, and, as a last resort, the text of a state that could
+	// not be written anywhere else. nil means standard error.
 	Log io.Writer
 }
 
-// A Directory is configuration with its providers and its state. Its methods must not be
-// called concurrently.
+// A Directory is a loaded configuration with its providers and its state. Its methods must not be
+// called concurrently. The caller must call Close.
 type Directory struct {
 	options Options
 	dir     *workdir.Directory
 	who     string // user@host, for locks
 	broken  diag.List
 
-	// The rest is nil if broken has errors.
+	// The fields below may be nil if broken has errors.
 	loaded *workdir.Loaded
 	at     *workdir.OpenedBackend
 	state  *state.State // nil if there is none
 }
 
-// context is the directory for the options.
+// context opens the directory of the options.
 func (o Options) context() (d *workdir.Directory, who string, err error) {
 	return workdir.Embedded(workdir.Embedding{Dir: o.Dir, Environ: o.Environ, Providers: o.Providers, Provisioners: o.Provisioners, Observe: o.Observe, Log: o.Log})
 }
@@ -97,9 +99,10 @@ func unusable(err error) diag.List {
 	return diag.Errorf(diag.CodeCLIFolder, nil, "Directory cannot be used", "The directory cannot be worked in: %s.", err)
 }
 
-// Init makes a directory ready: it sets up the backend, installs the modules that the
-// configuration calls and the providers that configuration and state need, and writes the
-// dependency lock file, as "terrace init" does. What fits already is left alone.
+// Init initializes a directory like "terrace init": it sets up the backend, installs the modules
+// that the configuration calls and the providers that configuration and state need, and writes the
+// dependency lock file. It keeps installed packages that match the constraints. It never asks the
+// user: a question of "terrace init", such as whether to migrate state, is an error.
 func Init(ctx context.Context, o Options) diag.List {
 	c, who, err := o.context()
 	if err != nil {
@@ -109,10 +112,10 @@ func Init(ctx context.Context, o Options) diag.List {
 	return ds
 }
 
-// Open loads the configuration, reads the state, and finds the installed providers. The state
-// is not locked; what the journal of a killed run contains counts as part of it. With errors
-// the Directory has only its messages: Text, Files and Close work, and all other methods
-// return the errors again.
+// Open loads the configuration, reads the state, and selects the installed providers. It does not
+// lock the state. If a killed run has left a journal, the state includes the changes in that journal.
+// The Directory is never nil. If there are errors, only Text, Files and Close are usable: Engine and
+// State return nil, and the other methods return the errors again.
 func Open(ctx context.Context, o Options) (*Directory, diag.List) {
 	c, who, err := o.context()
 	if err != nil {
@@ -142,9 +145,8 @@ func (d *Directory) open(ctx context.Context) diag.List {
 	return append(ds, d.loaded.SelectProviders(ctx, d.state)...)
 }
 
-// Engine is the engine that works on the directory: with the providers of the directory, and a
-// state and a journal of the caller's own in engine.ApplyOptions.State. It is nil if Open
-// returned errors.
+// Engine returns the engine of the directory, for callers that store state and journal themselves;
+// see engine.ApplyOptions.State. It returns nil if Open returned errors. Close closes the engine.
 func (d *Directory) Engine() *engine.Engine {
 	if d.broken.HasErrors() {
 		return nil
@@ -152,15 +154,16 @@ func (d *Directory) Engine() *engine.Engine {
 	return d.loaded.Engine
 }
 
-// Files are the texts of the files that were read, from which diag.Printer cuts snippets.
+// Files returns the texts of all files that were read, from which diag.Printer quotes lines.
 func (d *Directory) Files() *source.Set { return d.dir.Set }
 
-// State is the state as it was when the directory was opened or a plan was applied last; nil
-// if there is none. It must not be changed.
+// State returns the state as of Open or the last Apply, or nil if there is none. The caller must not
+// modify it.
 func (d *Directory) State() *state.State { return d.state }
 
-// Plan compares configuration and state with what there is, and returns what has to be done.
-// Variables in o are used besides those of the directory, and win over them.
+// Plan refreshes the state in memory, compares it with the configuration, and returns the necessary
+// changes. It writes nothing except the file o.GenerateTo. Variables in o have precedence over those
+// of Options. With errors the plan is nil or marked as errored, and cannot be applied.
 func (d *Directory) Plan(ctx context.Context, o engine.PlanOptions) (*plan.Plan, diag.List) {
 	if d.broken.HasErrors() {
 		return nil, d.broken
@@ -171,7 +174,8 @@ func (d *Directory) Plan(ctx context.Context, o engine.PlanOptions) (*plan.Plan,
 	return op.Plan(ctx, o)
 }
 
-// operation is an operation on the directory, without a state.
+// operation returns an operation on the directory without a state. Values in more have precedence
+// over those of the directory.
 func (d *Directory) operation(more map[string]engine.InputValue) *workdir.Operation {
 	op := d.loaded.Operation()
 	values := make(map[string]engine.InputValue, len(d.loaded.Vars)+len(more))
@@ -181,10 +185,11 @@ func (d *Directory) operation(more map[string]engine.InputValue) *workdir.Operat
 	return op
 }
 
-// Apply carries out a plan that Plan made. It locks the state meanwhile, and refuses the plan
-// if somebody else has changed the state since. When the context ends, calls that are under way
-// are ended in good order and nothing more is begun. What a provider has answered is on disk
-// before it counts: if the process is killed, the next Apply brings it into the state.
+// Apply applies a plan that Plan has made, and writes the state, which it locks meanwhile. It returns
+// an error if the state has changed since the plan was made. When ctx is done, Apply starts no more
+// operations, asks the running ones to stop, and waits for them. Every provider response is written
+// to a journal on disk before Apply acts on it. If the process is killed, the next Apply merges the
+// journal into the state.
 func (d *Directory) Apply(ctx context.Context, p *plan.Plan) (res engine.ApplyResult, ds diag.List) {
 	res.State = d.state
 	if d.broken.HasErrors() {
@@ -212,7 +217,7 @@ func (d *Directory) Apply(ctx context.Context, p *plan.Plan) (res engine.ApplyRe
 	return res, append(ds, more...)
 }
 
-// Explain says where the value at ADDRESS[.PATH] comes from, such as
+// Explain explains how the value at an address was computed. address is ADDRESS[.PATH], such as
 // "aws_instance.web.tags" or "module.net.var.cidr".
 func (d *Directory) Explain(ctx context.Context, address string) (*engine.Explanation, diag.List) {
 	if d.broken.HasErrors() {
@@ -221,7 +226,7 @@ func (d *Directory) Explain(ctx context.Context, address string) (*engine.Explan
 	return d.loaded.Engine.Explain(ctx, address, engine.ExplainOptions{Variables: d.loaded.Vars, State: d.state})
 }
 
-// Close ends the providers. It may be called more than once.
+// Close stops the providers. It may be called more than once, and returns no errors.
 func (d *Directory) Close() diag.List {
 	if d.loaded != nil {
 		d.loaded.Close()
@@ -229,7 +234,7 @@ func (d *Directory) Close() diag.List {
 	return nil
 }
 
-// Text is messages as plain text for people, with the lines that they are about.
+// Text formats messages as plain text for users, with the lines of the files that they refer to.
 func (d *Directory) Text(ds diag.List) string {
 	var b strings.Builder
 	printer := diag.Printer{Set: d.Files()}

@@ -55,6 +55,7 @@ type Resource struct {
 	Name string
 }
 
+// String returns the address within the module, such as "aws_instance.web" or "data.aws_ami.os".
 func (r Resource) String() string { return r.Mode.Prefix() + r.Type + "." + r.Name }
 
 // Compare compares resources by mode, type and name.
@@ -285,6 +286,7 @@ type ConfigResource struct {
 	Resource Resource
 }
 
+// String returns the address without instance keys, such as "module.net.aws_instance.web".
 func (r ConfigResource) String() string { return join(string(r.Module), r.Resource.String()) }
 
 // An AbsResource is a resource in one module instance, with all its instances.
@@ -293,6 +295,7 @@ type AbsResource struct {
 	Resource Resource
 }
 
+// String returns the address, such as `module.net["a"].aws_instance.web`.
 func (r AbsResource) String() string { return join(string(r.Module), r.Resource.String()) }
 
 // Instance returns the address of one instance.
@@ -315,6 +318,7 @@ type Instance struct {
 	Key      Key
 }
 
+// String returns the address, such as `module.net["a"].aws_instance.web[0]`.
 func (i Instance) String() string {
 	return join(string(i.Module), i.Resource.String()+i.Key.String())
 }

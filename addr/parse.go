@@ -26,6 +26,7 @@ type Target struct {
 // IsModule reports whether the target is a whole module.
 func (t Target) IsModule() bool { return t.Resource == Resource{} }
 
+// String returns the address in the form that ParseTarget parses.
 func (t Target) String() string {
 	if t.IsModule() {
 		return string(t.Module)

@@ -57,6 +57,7 @@ type ProviderConfig struct {
 	Key      Key // key of a configuration with for_each
 }
 
+// String returns the address in the form of state files, which ParseProviderConfig parses.
 func (p ProviderConfig) String() string {
 	s := "provider[" + Quote(p.Provider.String()) + "]"
 	if p.Alias != "" {

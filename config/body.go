@@ -154,6 +154,7 @@ type dynamicBody struct {
 	kept     hcl.Blocks // at least one
 }
 
+// Content implements hcl.Body.
 func (b *dynamicBody) Content(schema *hcl.BodySchema) (*hcl.BodyContent, hcl.Diagnostics) {
 	content, diags := b.Body.Content(schema)
 	if wantsDynamic(schema) {
@@ -168,6 +169,7 @@ func (b *dynamicBody) Content(schema *hcl.BodySchema) (*hcl.BodyContent, hcl.Dia
 	})
 }
 
+// PartialContent implements hcl.Body.
 func (b *dynamicBody) PartialContent(schema *hcl.BodySchema) (*hcl.BodyContent, hcl.Body, hcl.Diagnostics) {
 	content, remain, diags := b.Body.PartialContent(schema)
 	if wantsDynamic(schema) {
@@ -177,6 +179,7 @@ func (b *dynamicBody) PartialContent(schema *hcl.BodySchema) (*hcl.BodyContent, 
 	return content, &dynamicBody{remain, b.kept}, diags
 }
 
+// JustAttributes implements hcl.Body.
 func (b *dynamicBody) JustAttributes() (hcl.Attributes, hcl.Diagnostics) {
 	attrs, diags := b.Body.JustAttributes()
 	return attrs, append(diags, &hcl.Diagnostic{

@@ -25,8 +25,8 @@ type typedPart struct {
 
 func (p part) isOverride() bool { return p.layer != nil && p.layer.Kind == source.Override }
 
-// content is one block after merging: its own arguments with what they replaced, its own nested
-// blocks, and the rest.
+// content is one block after merging: its own arguments with the settings that they replaced, its
+// own nested blocks, and the rest.
 type content struct {
 	kind   *kind
 	head   hcl.Range

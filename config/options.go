@@ -17,7 +17,9 @@ import (
 // FS is the file system from which Load reads. The methods correspond to the functions of
 // package os. They are called concurrently.
 type FS interface {
+	// ReadDir returns the entries of a directory. Load accepts them in any order.
 	ReadDir(name string) ([]fs.DirEntry, error)
+	// ReadFile returns the content of a file. The caller does not modify it.
 	ReadFile(name string) ([]byte, error)
 }
 
@@ -35,6 +37,7 @@ type Options struct {
 // A Locator is an FS that returns the location of a file: a name that two files only share if
 // their texts are equal, or "".
 type Locator interface {
+	// Locate returns the location of a file by its name in the FS.
 	Locate(name string) string
 }
 

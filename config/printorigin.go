@@ -8,8 +8,8 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// replaced records for the items of a body what they replaced. All blocks with one name
-// replaced the same.
+// replaced records, for the items of a body, the settings and blocks that they replaced. All blocks
+// with one name replaced the same settings and blocks.
 func (p *printer) replaced(b *Body, items []outItem) {
 	for i := range items {
 		it := &items[i]

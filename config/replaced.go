@@ -14,9 +14,9 @@ type Place struct {
 	Block bool // it is a block
 }
 
-// Replaced returns what a name in a body of this module replaced, nearest first, and blocks of
-// one file in source order. For an argument that replaced arguments, Setting returns more
-// details.
+// Replaced returns the arguments and blocks that a name in a body of this module replaced, nearest
+// first, and blocks of one file in source order. For an argument that replaced arguments, Setting
+// returns more details.
 func (m *Module) Replaced(body hcl.Body, name string) []Place {
 	b, ok := body.(*Body)
 	if !ok {

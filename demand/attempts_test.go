@@ -8,8 +8,8 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 )
 
-// A failure of the moment counts for the tasks that had begun; a later task computes the cell
-// and its readers again, and its messages take the place of the old ones.
+// A temporary failure applies to the tasks that had begun. A later task computes the cell and its readers
+// again, and its messages replace the old ones.
 func TestPassingFailure(t *testing.T) {
 	g := Graph{Attempts: true}
 	calls, readers := 0, 0
@@ -24,7 +24,7 @@ func TestPassingFailure(t *testing.T) {
 		readers++
 		v, ok := answer.Get(t, line(2))
 		if !ok {
-			return "placeholder", nil // as try() does
+			return "placeholder", nil // like try()
 		}
 		return v, nil
 	})
@@ -52,7 +52,7 @@ func TestPassingFailure(t *testing.T) {
 	if v, ok := reader.Get(third, nil); v != "fine" || !ok {
 		t.Errorf("a later task got %q, %v", v, ok)
 	}
-	for _, task := range []*Task{first, third} { // the early task has no use for the failure now
+	for _, task := range []*Task{first, third} { // the first task does not get the old failure either
 		if v, ok := reader.Get(task, nil); v != "fine" || !ok {
 			t.Errorf("got %q, %v", v, ok)
 		}
@@ -62,7 +62,7 @@ func TestPassingFailure(t *testing.T) {
 	}
 }
 
-// In a graph that is one attempt, a failure stays.
+// In a graph without Attempts, a failure is permanent.
 func TestPassingInOneAttempt(t *testing.T) {
 	var g Graph
 	calls := 0
@@ -78,8 +78,8 @@ func TestPassingInOneAttempt(t *testing.T) {
 	}
 }
 
-// A canceled task leaves nothing to a task that goes on, whether that one waited for it or
-// comes later.
+// The failure of a canceled task does not apply to a task that continues, whether that task waited for it
+// or begins later.
 func TestCanceledTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := Graph{Attempts: true}
@@ -114,7 +114,7 @@ func TestCanceledTask(t *testing.T) {
 	})
 }
 
-// Canceled tasks share what one of them could not compute, so that a long graph ends soon.
+// Canceled tasks share their failures, so that a large graph ends soon.
 func TestCanceledTasksShare(t *testing.T) {
 	g := Graph{Attempts: true}
 	ctx, cancel := context.WithCancel(t.Context())

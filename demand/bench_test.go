@@ -9,8 +9,8 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 )
 
-// layered makes n cells in layers of 100, each of which reads three of the layer
-// below, as a large configuration does.
+// layered returns n cells in layers of 100, like a large configuration. Each cell reads three cells of the
+// layer below.
 func layered(n int) []*Cell[int] {
 	cells := make([]*Cell[int], n)
 	for i := range cells {
@@ -29,7 +29,7 @@ func layered(n int) []*Cell[int] {
 	return cells
 }
 
-// The time per node must stay flat and below about 1.5 µs.
+// The time per node must be independent of their number, and below about 1.5 µs.
 func BenchmarkLayered(b *testing.B) {
 	for _, n := range []int{1_000, 10_000, 100_000} {
 		for _, tasks := range []int{1, 2} {
@@ -72,7 +72,7 @@ func BenchmarkChain(b *testing.B) {
 	}
 }
 
-// All instances of a resource read by one cell.
+// One cell reads all instances of a resource.
 func BenchmarkWide(b *testing.B) {
 	for _, n := range []int{1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -99,8 +99,8 @@ func readsItself(n *Node) bool {
 	return false
 }
 
-// describe tells the shortest cycle through the component's first member in
-// source order, every step with its place.
+// describe returns the error about a component: the shortest cycle through the member that comes first in
+// the source, with a note for each step.
 func describe(comp []*Node) *diag.Message {
 	in := make(map[*Node]bool, len(comp))
 	for _, n := range comp {
@@ -130,9 +130,9 @@ func describe(comp []*Node) *diag.Message {
 	return m
 }
 
-// written leaves out the steps of a cycle that nobody wrote: from a resource or
-// call to an instance of it, or to another cell of the same name. Others without
-// a place get that of the thing that takes the step.
+// written removes the steps of a cycle that are not in the configuration: from a resource or module call to
+// one of its instances, or to another cell with the same name. Other steps without a range get the range of
+// the definition that refers.
 func written(first *Node, path []Read) []Read {
 	var out []Read
 	from, at := first.What.Describe()
@@ -153,7 +153,7 @@ func written(first *Node, path []Read) []Read {
 	return out
 }
 
-// shortestCycle is a breadth-first search from a node back to itself.
+// shortestCycle returns the reads of the shortest cycle through a node, by breadth-first search.
 func shortestCycle(first *Node, in map[*Node]bool) []Read {
 	type hop struct {
 		from *Node

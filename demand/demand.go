@@ -1,57 +1,51 @@
-// Package demand computes values on first demand.
+// Package demand computes values when they are first read.
 //
-// A Cell is a named value that is computed once, on the stack of the Task that
-// asks for it first; a task that asks for a cell which another task is
-// computing waits, unless waiting would close a cycle, in which case the cells
-// of the cycle fail and the Graph reports it. The reads of every cell are
-// recorded with their places.
+// A Cell is a named value that is computed once, by the Task that reads it first. A task that reads a
+// cell which another task is computing waits for that task. If waiting would close a cycle, the cells of
+// the cycle fail and the Graph reports an error. The reads of every cell are recorded with their source
+// ranges.
 //
-// Main types: Graph, Task and Cell. The one rule: whoever computes a cell calls
-// Get with the task that it was handed, never with another.
+// Main types: Graph, Task and Cell. The one rule: a function that computes a cell calls Get with the task
+// that it received, never with another task.
 package demand
 
-// # How it works
+// # Implementation
 //
-// A cell is idle, being computed, or done. A done cell is read without a lock.
-// All other transitions happen under the graph's lock, which is never held
-// while a compute function runs.
+// A cell is idle, being computed, or done. A done cell is read without a lock. All other transitions
+// happen under the graph's lock, which is never held while a compute function runs.
 //
-// A task is one sequence of evaluation. It keeps the cells that it is computing
-// as a stack of frames, and the cell that it waits for, if any. Before a task
-// waits, it follows owner → waiting for → owner → … ; if that comes back to
-// itself, waiting would be a deadlock, and just then the cells involved form a
-// cycle. The reader gets the fallback value, and the cell where the cycle
-// closed is remembered.
+// A task is one sequence of evaluation. It contains the cells that it is computing as a stack of frames,
+// and the cell that it waits for, if any. Before a task waits, it follows the chain from the cell to the
+// task that computes it, to the cell that this task waits for, and so on. If the chain leads back to the
+// first task, waiting would be a deadlock, and the cells in the chain form a cycle. The reader then gets
+// the fallback value, and the graph records the cell at which the cycle was closed.
 //
-// Which read closes a cycle depends on timing; what anybody sees must not. So
-// the cell whose read closed a cycle fails with its fallback whatever its
-// function returns, and so does every cell that reads such a cell. By induction
-// over the order in which cells are done, all members of a cycle and all that
-// read them fail with their fallbacks: the first member that did not would have
-// read another member, and that one was either being computed (then this read
-// closed a cycle) or done and failed. Hence every function sees the same
-// inputs and records the same reads in every run. Diags looks at these reads:
-// it takes the strongly connected components around the remembered cells, drops
-// what their members reported themselves, and tells for each component the
-// shortest cycle through the member that stands first in the source.
+// Timing decides which read closes a cycle, but it must not affect results. Therefore, the cell whose
+// read closed a cycle fails with its fallback, whatever its function returns, and so does every cell that
+// reads such a cell. By induction over the order in which cells are done, all members of a cycle and all
+// their readers fail with their fallbacks. The first member that did not fail would have read another
+// member, which was either being computed (then this read closed a cycle) or done and failed. Hence every
+// function receives the same inputs and records the same reads in every run. Diags uses these reads: it
+// computes the strongly connected components around the recorded cells, drops the messages of their
+// members, and reports for each component the shortest cycle through the member that comes first in the
+// source.
 //
-// A cell must not start a task: the new task has frames of its own, so the reads that
-// lead from the cell to what the new task asks for are recorded nowhere, and a wait
-// between the two looks like a wait for another task. Only the driver of an evaluation
-// starts tasks, and cells get no Graph. If a task is started all the same with the
-// context of one that is computing, it knows that one as its parent. A wait then also
-// follows parent → waiting child, and one that would never end is reported as a bug
-// and ends with the fallback.
+// A cell must not start a task. The new task has its own frames, so that the reads from the cell through
+// the new task are not recorded, and a wait between the two looks like a wait for an unrelated task. Only
+// the driver of an evaluation starts tasks, and cells have no access to the Graph. If a task is
+// nevertheless started with the context of a computing task, that task becomes its parent. The check
+// before a wait then also follows the chain from a parent to its waiting children. A wait that would
+// never end is reported as a bug and ends with the fallback.
 //
-// A failure of the network or of a program, or that of a task whose context ended, is no
-// property of the cell. In a graph of attempts it counts for the tasks that had begun when it
-// happened: each of them sees the same, and none asks a server that is down twice. A task that
-// begins later is a new attempt, and computes the cell again, with all cells that read it.
-// What a canceled task left behind counts for other canceled tasks alone.
+// Failures of the network, of programs, and of canceled tasks are temporary. In a graph with Attempts, a
+// temporary failure applies to the tasks that had begun when it happened: all of them see the same
+// failure, and none requests a server again that does not respond. A task that begins later is a new
+// attempt. It computes the cell, and all cells that read it, again. A failure of a canceled task only
+// applies to other canceled tasks.
 //
-// A long chain of references would need a deep stack. Every segment of
-// maxFrames computations runs on a goroutine of its own, whose stack starts
-// empty; the asking goroutine waits for it, so the task is still one sequence.
+// A long chain of references would need a deep stack. Therefore, each segment of maxFrames computations
+// runs in a new goroutine, whose stack is empty. The calling goroutine waits for it, so that the task is
+// still one sequence.
 
 import (
 	"context"
@@ -63,52 +57,52 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// maxFrames is how many computations nest before they move to a fresh stack.
+// maxFrames is the number of nested computations on one stack.
 const maxFrames = 1000
 
-// A Subject says what a cell is: its name for messages and the place of its
-// definition, which may be nil.
+// A Subject describes a cell in messages: its name, and the source range of its definition, which may be
+// nil.
 type Subject interface {
+	// Describe returns the name of the cell and the source range of its definition. at may be nil.
 	Describe() (name string, at *source.Range)
 }
 
-// A SelfReferencer is a Subject that has a heading of its own for the message that it refers to
-// itself, with nothing in between.
+// A SelfReferencer is a Subject with its own summary for the error that the cell refers directly to
+// itself.
 type SelfReferencer interface {
+	// SelfReference returns the summary of the error.
 	SelfReference() (summary string)
 }
 
-// A Graph is one evaluation: the tasks that work on it, and what they reported.
-// The zero Graph is ready. Its methods may be called concurrently. A cell that
-// is not done yet must be reached by tasks of one graph alone.
+// A Graph is one evaluation: its tasks and their messages. The zero Graph is ready to use. Its methods may
+// be called concurrently, except Diags. A cell that is not done must be read by tasks of one graph only.
 type Graph struct {
-	// Rest, if set, is called by a task that is about to wait for another one, which
-	// may be long; back is called when it goes on. It is set before there are tasks.
+	// Rest, if set, is called before a task waits for another task. back is called after the wait.
+	// It must be set before the first task is started.
 	Rest func() (back func())
-	// Stop, if set, ends all waits of tasks for one another when it is closed: their
-	// reads then yield fallbacks. It is set before there are tasks. nil means that
-	// waits end only with what they wait for.
+	// Stop, if set, ends all waits for other tasks when it is closed. The reads then return
+	// fallbacks. It must be set before the first task is started.
 	Stop <-chan struct{}
 
-	// Attempts says that each task is an attempt of its own, which may be canceled or
-	// repeated while others go on; see Passing. It is set before there are tasks.
+	// Attempts means that each task is a separate attempt, which may be canceled or repeated while
+	// other tasks continue; see Passing. It must be set before the first task is started.
 	Attempts bool
 
-	begun   atomic.Int64 // tasks
+	begun   atomic.Int64 // number of tasks that were started
 	mu      sync.Mutex
 	diags   []owned
 	cycles  []*Node
-	passing map[*Node]failure // of the nodes in that state
-	stopped bool              // a wait was given up because of Stop
+	passing map[*Node]failure // failures of the nodes in the state passing
+	stopped bool              // a wait ended because of Stop
 }
 
-// A failure is the reason for which a computed cell is not kept.
+// A failure is a temporary failure of a computed cell.
 type failure struct {
-	begun    int64 // tasks when it happened
-	canceled bool  // the context of the task that computed the cell had ended
+	begun    int64 // number of tasks when it happened
+	canceled bool  // the context of the task that computed the cell was done
 }
 
-// counts reports whether a task takes the value of a cell with this failure.
+// counts reports whether the failure applies to a task.
 func (f failure) counts(t *Task) bool {
 	if f.canceled {
 		return t.ctx.Err() != nil
@@ -121,8 +115,8 @@ type owned struct {
 	ds diag.List
 }
 
-// Task starts a task, to be used by one goroutine. It is for the driver of an
-// evaluation; code that computes a cell uses the task that it was handed.
+// Task starts a task, which must be used by one goroutine at a time. Only the driver of an evaluation
+// calls it; a function that computes a cell uses the task that it received.
 func (g *Graph) Task(ctx context.Context) *Task {
 	t := &Task{g: g, ctx: ctx, begun: g.begun.Add(1)}
 	if parent, _ := ctx.Value(taskKey{}).(*Task); parent != nil && parent.g == g {
@@ -131,11 +125,11 @@ func (g *Graph) Task(ctx context.Context) *Task {
 	return t
 }
 
-// taskKey is the key of the task in the context that it gives out.
+// taskKey is the key of a task in the context that Task.Context returns.
 type taskKey struct{}
 
-// Stopped reports whether a wait was given up because Stop was closed, so that
-// something was not computed of which no message tells.
+// Stopped reports whether a wait ended because Stop was closed. Some cells then have failed without a
+// message.
 func (g *Graph) Stopped() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -152,8 +146,8 @@ func (g *Graph) Report(ds diag.List) {
 	g.diags = append(g.diags, owned{nil, ds})
 }
 
-// Diags returns every message once, in source order, with one error for each cycle.
-// It must not be called while tasks are computing.
+// Diags returns every message once, in source order, with one error for each cycle. It must not be called
+// while tasks are computing.
 func (g *Graph) Diags() diag.List {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -170,18 +164,18 @@ func (g *Graph) Diags() diag.List {
 type Task struct {
 	g      *Graph
 	ctx    context.Context
-	inside context.Context // ctx with the task in it; nil until it is asked for
-	parent *Task           // the task whose context this one was started with; nil for those of the driver
-	begun  int64           // its number among the tasks of the graph
+	inside context.Context // ctx with the task as a value; nil until Context is called
+	parent *Task           // task with whose context this task was started; nil if the driver started it
+	begun  int64           // number of the task in the graph, from 1
 	top    *frame
 	frames int
 	// These are guarded by g.mu.
 	waits *Node
-	inner []*Task // tasks started with the context of this one that wait
+	inner []*Task // waiting tasks that were started with the context of this task
 }
 
-// Context is the context that the task was started with. It contains the task, so that
-// another one that is started with it is known to belong to this one.
+// Context returns the context with which the task was started. It contains the task, so that a task which
+// is started with it has this task as its parent.
 func (t *Task) Context() context.Context {
 	if t.inside == nil {
 		t.inside = context.WithValue(t.ctx, taskKey{}, t)
@@ -192,7 +186,7 @@ func (t *Task) Context() context.Context {
 // Report adds messages that belong to no cell to those of the task's graph.
 func (t *Task) Report(ds diag.List) { t.g.Report(ds) }
 
-// Current is the cell that the task is computing, or nil.
+// Current returns the cell that the task is computing, or nil.
 func Current(t *Task) *Node {
 	if t.top == nil {
 		return nil
@@ -200,8 +194,8 @@ func Current(t *Task) *Node {
 	return t.top.node
 }
 
-// ReadsOf lists what the cell that the task is computing has read so far. The
-// slice is the caller's.
+// ReadsOf returns the reads so far of the cell that the task is computing. The caller may modify the
+// slice.
 func ReadsOf(t *Task) []Read {
 	if t.top == nil {
 		return nil
@@ -209,9 +203,9 @@ func ReadsOf(t *Task) []Read {
 	return append([]Read(nil), t.top.reads...)
 }
 
-// Passing says that what the task is computing fails for a reason that depends on the time or
-// the place, such as a server that does not answer. In a graph of attempts, tasks that begin
-// later compute it again. It does nothing in other graphs, which end with their attempt.
+// Passing marks the failure of the cell that the task is computing as temporary, for example because a
+// server does not respond. In a graph with Attempts, tasks that begin later compute the cell again. In
+// other graphs it has no effect.
 func Passing(t *Task) {
 	if t.top != nil {
 		t.top.passing = true
@@ -222,24 +216,24 @@ type frame struct {
 	node    *Node
 	under   *frame
 	reads   []Read
-	cyclic  bool // read a cell of a cycle, or closed one
-	passing bool // failed for the moment, or read a cell that did
+	cyclic  bool // the cell closed a cycle, or read a cell that is part of one
+	passing bool // the cell has failed temporarily, or read a cell that has
 }
 
 // A Read is one read of a cell by another.
 type Read struct {
 	Node *Node
-	At   *source.Range // nil where the reader stands in no file
+	At   *source.Range // nil if the reference is not in a file
 }
 
 const (
 	idle uint32 = iota
 	computing
-	passing // computed, but not for later tasks; only in graphs of attempts
+	passing // failed temporarily: later tasks compute it again; only in graphs with Attempts
 	done
 )
 
-// A Node is a cell without its value, as recorded reads name it.
+// A Node is the part of a cell that does not depend on the type of its value. Reads refer to nodes.
 type Node struct {
 	What  Subject
 	state atomic.Uint32
@@ -249,10 +243,11 @@ type Node struct {
 	reads  []Read
 	// These are guarded by the graph's lock.
 	owner *Task
-	ready chan struct{} // made by the first who waits
+	ready chan struct{} // created by the first task that waits; closed when the cell is computed
 }
 
-// Reads lists what the cell read, in order, each cell once. Valid once it is done.
+// Reads returns the cells that the cell has read, in order and without duplicates. It returns nil if the
+// cell is not done. The caller must not modify the slice.
 func (n *Node) Reads() []Read {
 	if n.state.Load() != done {
 		return nil
@@ -266,7 +261,7 @@ func (n *Node) Done() bool { return n.state.Load() == done }
 // OK reports whether the cell was computed without an error.
 func (n *Node) OK() bool { return n.state.Load() == done && n.ok }
 
-// A Cell is a value that is computed once, on first demand.
+// A Cell is a value that is computed once, when it is first read.
 type Cell[T any] struct {
 	Node
 	value    T
@@ -274,30 +269,29 @@ type Cell[T any] struct {
 	compute  func(*Task) (T, diag.List)
 }
 
-// NewCell makes an idle cell. The fallback is what readers get when computing
-// it fails or would need its own value.
+// NewCell returns an idle cell. fallback is the value for readers if the cell is part of a cycle, reads a
+// cell that is, or if the wait for it is stopped.
 func NewCell[T any](what Subject, fallback T, compute func(*Task) (T, diag.List)) *Cell[T] {
 	c := new(Cell[T])
 	c.Init(what, fallback, compute)
 	return c
 }
 
-// Init makes a cell in place, for cells that are part of a larger struct.
+// Init initializes a cell that is part of a larger struct.
 func (c *Cell[T]) Init(what Subject, fallback T, compute func(*Task) (T, diag.List)) {
 	c.What, c.fallback, c.compute = what, fallback, compute
 }
 
-// Ready makes the cell done with a value that needs no computing.
+// Ready initializes a cell with a value that is already computed.
 func (c *Cell[T]) Ready(what Subject, v T) {
 	c.What, c.value, c.ok = what, v, true
 	c.state.Store(done)
 }
 
-// Get returns the cell's value, computing it here or waiting for the task that does.
-// ok is false when it failed; the value is then what the failed computation
-// returned, or the fallback if the cell is part of a cycle or read one that
-// is, or if the graph's Stop ended the wait. The failure has been or will be reported by the cell itself. at is the
-// place of the reference and may be nil.
+// Get returns the value of the cell. It computes the cell, or waits for the task that is computing it. ok
+// is false if the cell has failed. The value is then the result of the failed computation. It is the
+// fallback if the cell is part of a cycle or reads one that is, or if Stop ended the wait. The cell itself
+// reports its errors; the caller must not report them. at is the range of the reference and may be nil.
 func (c *Cell[T]) Get(t *Task, at *source.Range) (v T, ok bool) {
 	t.record(&c.Node, at)
 	if c.state.Load() != done {
@@ -323,10 +317,10 @@ func (c *Cell[T]) Get(t *Task, at *source.Range) (v T, ok bool) {
 	return c.value, c.ok
 }
 
-// runAside is run on a fresh stack.
+// runAside is like run, on a new stack.
 func (c *Cell[T]) runAside(t *Task) (v T, ok bool) {
 	finished := make(chan struct{})
-	go func() { // waited for right below
+	go func() { // runAside waits for it
 		defer close(finished)
 		v, ok = c.run(t)
 	}()
@@ -334,7 +328,7 @@ func (c *Cell[T]) runAside(t *Task) (v T, ok bool) {
 	return v, ok
 }
 
-// took notes what the cell that the task is computing has read.
+// took records properties of a cell that the current cell has read.
 func (t *Task) took(cyclic, passing bool) {
 	if t.top != nil {
 		t.top.cyclic = t.top.cyclic || cyclic
@@ -342,7 +336,8 @@ func (t *Task) took(cyclic, passing bool) {
 	}
 }
 
-// Peek returns the value of a cell that is done.
+// Peek returns the value of a cell without computing it. If the cell is not done, it returns the fallback
+// and false.
 func (c *Cell[T]) Peek() (v T, ok bool) {
 	if c.state.Load() != done {
 		return c.fallback, false
@@ -350,7 +345,7 @@ func (c *Cell[T]) Peek() (v T, ok bool) {
 	return c.value, c.ok
 }
 
-// run computes the cell and returns what Get does.
+// run computes the cell and returns the results of Get.
 func (c *Cell[T]) run(t *Task) (v T, ok bool) {
 	f := &frame{node: &c.Node, under: t.top}
 	t.top = f
@@ -397,13 +392,13 @@ func (c *Cell[T]) run(t *Task) (v T, ok bool) {
 	return v, ok
 }
 
-// Fail lets a computation mark its cell as failed without a message of its own,
-// because what it read failed. The value stands as a placeholder.
+// Fail returns an error without a message. A computation returns it, with a placeholder value, if its cell
+// fails because a cell that it has read has failed.
 func Fail() diag.List { return diag.List{{Severity: diag.Error, Code: silentCode}} }
 
 const silentCode = "demand/silent"
 
-// visible drops the marks that Fail left among messages.
+// visible removes the errors that Fail has returned.
 func visible(ds diag.List) diag.List {
 	if len(ds) == 0 {
 		return nil
@@ -417,10 +412,10 @@ func visible(ds diag.List) diag.List {
 	return out
 }
 
-// fewReads is how many reads are looked through to find one again.
+// fewReads is the number of recent reads in which record searches for duplicates.
 const fewReads = 8
 
-// record notes a read in the frame on top, unless it was noted lately.
+// record adds a read to the current frame, unless one of the last fewReads reads is of the same cell.
 func (t *Task) record(n *Node, at *source.Range) {
 	f := t.top
 	if f == nil {
@@ -434,10 +429,10 @@ func (t *Task) record(n *Node, at *source.Range) {
 	f.reads = append(f.reads, Read{n, at})
 }
 
-// once drops all but the first read of each cell.
+// once removes all reads except the first of each cell.
 func once(reads []Read) []Read {
 	if len(reads) <= fewReads {
-		return reads // record saw to it
+		return reads // record has removed the duplicates
 	}
 	seen := make(map[*Node]struct{}, len(reads))
 	out := reads[:0]
@@ -450,18 +445,19 @@ func once(reads []Read) []Read {
 	return out
 }
 
-// A claim is what a task has to do about a cell that was not done.
+// A claim is the action that a task takes for a cell that was not done.
 type claim uint8
 
 const (
 	isDone      claim = iota
-	toCompute         // by this task
-	closesCycle       // waiting for the cell would never end: the reader and it are cells of a cycle
-	isOver            // waits are over, or a second evaluation would wait for the first
-	isPassing         // the values for this task are there, and the graph's lock is held
+	toCompute         // the task computes the cell
+	closesCycle       // waiting would never end, because the reader and the cell are part of a cycle
+	isOver            // Stop has ended the wait, or a nested task would wait for its parent
+	isPassing         // the cell has failed temporarily, also for this task; the caller holds the graph's lock
 )
 
-// claim makes the task the one that computes the node, or waits until another task has.
+// claim makes the task the owner of the node, which must compute it, or waits until another task has
+// computed the node.
 func (t *Task) claim(n *Node) claim {
 	g := t.g
 	g.mu.Lock()
@@ -495,8 +491,8 @@ func (t *Task) claim(n *Node) claim {
 	}
 }
 
-// wait waits until another task has computed the node. It is called with the lock of the graph
-// and returns with it, or with false and without the lock if waits are over.
+// wait waits until another task has computed the node. The caller holds the lock of the graph. wait
+// returns true with the lock held, or false without the lock if Stop has ended the wait.
 func (t *Task) wait(n *Node) bool {
 	g := t.g
 	if n.ready == nil {
@@ -531,9 +527,8 @@ func (t *Task) wait(n *Node) bool {
 	return !over
 }
 
-// waitsForItself reports whether a task that computes a node waits for t, directly or
-// through others; nested tells that a task that was started within another one is on
-// the way. It is called with the lock of the graph.
+// waitsForItself reports whether the task o waits for t, directly or through other tasks. nested means that
+// the chain contains a task that was started by a cell. The caller holds the lock of the graph.
 func (t *Task) waitsForItself(o *Task) (met, nested bool) {
 	for o != nil {
 		if o == t {
@@ -560,7 +555,7 @@ func (t *Task) waitsForItself(o *Task) (met, nested bool) {
 	return false, false
 }
 
-// nestedTask is the message about a wait that would never end since a cell started a task.
+// nestedTask returns the error about a wait that would never end because a cell has started a task.
 func nestedTask(n *Node) diag.List {
 	name, at := n.What.Describe()
 	return diag.Errorf(diag.CodeEvalNestedTask, at, "Evaluation waits for itself", "Computing %s started a second evaluation that needs %s, so neither could end. This is a bug in Terrace: please report it with the configuration.", name, name)

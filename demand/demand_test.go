@@ -17,7 +17,7 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// name is a subject that stands in line n of a file.
+// name is a Subject in line n of a file.
 type name struct {
 	text string
 	line int
@@ -32,7 +32,7 @@ func line(n int) *source.Range {
 	return &source.Range{Filename: "main.tf", Start: hcl.Pos{Line: n, Column: 1, Byte: n * 100}, End: hcl.Pos{Line: n, Column: 2, Byte: n*100 + 1}}
 }
 
-// together runs one function per task at the same time.
+// together runs the functions concurrently, each in its own task.
 func together(g *Graph, fs ...func(*Task)) {
 	var wg sync.WaitGroup
 	for _, f := range fs {
@@ -57,7 +57,7 @@ func within(t *testing.T, f func()) {
 	}
 }
 
-// report is the graph's messages as text.
+// report returns the graph's messages as text.
 func report(g *Graph) string {
 	var b strings.Builder
 	for _, m := range g.Diags() {
@@ -160,7 +160,7 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// A mark of Fail may be decorated without others seeing it.
+// The caller may modify the result of Fail without an effect on other results.
 func TestFailIsFresh(t *testing.T) {
 	Fail().Under(line(1)).About("x").Note(nil, "n")
 	if m := Fail()[0]; m.At != nil || m.Address != "" || m.Notes != nil {
@@ -204,7 +204,7 @@ func TestReads(t *testing.T) {
 func TestCycles(t *testing.T) {
 	tests := []struct {
 		name  string
-		edges string // one letter a cell, in source order; "ab" means that a reads b
+		edges string // one letter per cell, in source order; "ab" means that a reads b
 		want  string
 	}{
 		{"itself", "aa", `
@@ -251,7 +251,7 @@ func TestCycles(t *testing.T) {
 	}
 }
 
-// Two tasks come to wait for each other at the same time, surely.
+// Two tasks wait for each other at the same time.
 func TestDeadlockAcrossTasks(t *testing.T) {
 	for _, n := range []int{2, 3, 10} {
 		var g Graph
@@ -261,7 +261,7 @@ func TestDeadlockAcrossTasks(t *testing.T) {
 		for i := range n {
 			cells[i] = NewCell(name{fmt.Sprint("c", i), i + 1}, -1, func(task *Task) (int, diag.List) {
 				all.Done()
-				all.Wait() // now every cell is being computed, each by its own task
+				all.Wait() // every cell is now being computed, each by its own task
 				v, ok := cells[(i+1)%n].Get(task, line(i+1))
 				if v != -1 || ok {
 					t.Errorf("cell %d got %d, %v", i, v, ok)
@@ -284,8 +284,8 @@ func TestDeadlockAcrossTasks(t *testing.T) {
 	}
 }
 
-// Messages of a cycle's members are its consequences; those of their readers
-// and of others are not lost.
+// Messages of the members of a cycle are dropped, because they are consequences. Those of readers and of
+// other cells are not.
 func TestMessagesBesideACycle(t *testing.T) {
 	var g Graph
 	var a, b *Cell[int]
@@ -314,7 +314,7 @@ func TestMessagesBesideACycle(t *testing.T) {
 	}
 }
 
-// chain makes n cells, each of which reads the next; the last one ends it.
+// chain returns n cells, each of which reads the next. end computes the last one.
 func chain(n int, end func(task *Task, first *Cell[int]) (int, diag.List)) []*Cell[int] {
 	cells := make([]*Cell[int], n)
 	for i := range cells {

@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A cell that starts a task which asks for the cell itself does not hang: the wait ends
-// with the fallback, and the mistake is reported.
+// A cell that starts a task which reads the same cell does not block forever: the wait ends with the
+// fallback, and an error is reported.
 func TestNestedTask(t *testing.T) {
 	var g Graph
 	var c *Cell[int]
@@ -30,7 +30,7 @@ func TestNestedTask(t *testing.T) {
 	}
 }
 
-// The wait is found as well where it goes through a task that waits for the first one.
+// The wait is also detected if it leads through a third task that waits for the first one.
 func TestNestedTaskAcross(t *testing.T) {
 	var g Graph
 	var a, b *Cell[int]
@@ -61,8 +61,7 @@ func TestNestedTaskAcross(t *testing.T) {
 	}
 }
 
-// Tasks that are started within others and ask for nothing that waits for them are no
-// mistake.
+// Tasks that cells start are no error if they read no cell that waits for them.
 func TestNestedTaskHarmless(t *testing.T) {
 	var g Graph
 	low := NewCell(name{"low", 1}, -1, func(*Task) (int, diag.List) { return 1, nil })
@@ -89,8 +88,8 @@ func TestNestedTaskHarmless(t *testing.T) {
 	}
 }
 
-// Whatever cells start tasks and whatever these ask for, nothing hangs, and a graph in
-// which a cell can reach itself is never without a message.
+// Random graphs in which cells start tasks: nothing blocks forever, and every graph in which a cell can
+// reach itself has an error.
 func TestRandomNestedTasks(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(1, 10).Draw(rt, "n")
@@ -135,7 +134,7 @@ func TestRandomNestedTasks(t *testing.T) {
 	})
 }
 
-// Closing Stop ends the waits of all tasks, also where what they wait for never ends.
+// Closing Stop ends the waits of all tasks, even if the computation that they wait for never ends.
 func TestStop(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	g := Graph{Stop: ctx.Done()}

@@ -11,16 +11,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A world is a graph of cells by number, each of which reads others and sums
-// them up. What a cell tells and returns shows all that it saw, so that two
-// runs look alike only if every cell saw the same.
+// A world is a graph of numbered cells, each of which reads other cells and returns a sum. The messages and
+// the value of a cell contain everything that it has read, so that two runs have the same outcome only if
+// every cell has read the same.
 type world struct {
 	g        Graph
 	reads    [][]int
-	tolerant []bool // goes on when what it reads has failed
-	noisy    []bool // reports what it saw
+	tolerant []bool // succeeds even if a cell that it reads has failed
+	noisy    []bool // reports the values that it has read
 	cells    []*Cell[int]
-	yield    func() // called before each read, to shuffle the timing
+	yield    func() // called before each read, to vary the timing
 }
 
 func newWorld(n int) *world {
@@ -58,7 +58,7 @@ func (w *world) compute(t *Task, i int) (int, diag.List) {
 	return sum, ds
 }
 
-// run demands every cell, in the given order, from a number of tasks.
+// run reads every cell, in the given order, with a number of tasks.
 func (w *world) run(tasks int, order func(int) int) {
 	fs := make([]func(*Task), tasks)
 	for k := range fs {
@@ -73,7 +73,7 @@ func (w *world) run(tasks int, order func(int) int) {
 	together(&w.g, fs...)
 }
 
-// outcome is all that can be seen of a world after a run.
+// outcome returns the values, reads and messages of a world after a run.
 func (w *world) outcome() string {
 	out := report(&w.g)
 	for i, c := range w.cells {
@@ -88,11 +88,11 @@ func (w *world) outcome() string {
 	return out
 }
 
-// expected computes plainly, without cells, which cells are ill (part of a cycle or
-// reading an ill one), and the values of the others.
+// expected computes the expected results without cells: which cells are ill (part of a cycle, or readers of
+// an ill cell), and the values of the others.
 func (w *world) expected() (ill []bool, cycles int, value []int, ok []bool) {
 	n := len(w.reads)
-	reach := make([][]bool, n) // reach[i][j]: i reads j, directly or not
+	reach := make([][]bool, n) // reach[i][j]: i reads j, directly or indirectly
 	for i := range reach {
 		reach[i] = make([]bool, n)
 		for _, j := range w.reads[i] {
@@ -112,7 +112,7 @@ func (w *world) expected() (ill []bool, cycles int, value []int, ok []bool) {
 		for j := range n {
 			ill[i] = ill[i] || reach[j][j] && (i == j || reach[i][j])
 			if j < i && reach[i][j] && reach[j][i] {
-				first = false // i is of a component that was counted already
+				first = false // i is in a component that was counted already
 			}
 		}
 		if first {
@@ -137,8 +137,8 @@ func (w *world) expected() (ill []bool, cycles int, value []int, ok []bool) {
 	return ill, cycles, value, ok
 }
 
-// Whatever the graph, the tasks, the order and the timing: no deadlock, all is
-// computed, values are right, and every cell sees and tells the same.
+// For random graphs, numbers of tasks, orders and timings: there is no deadlock, all cells are computed,
+// values are correct, and every cell reads and reports the same in all runs.
 func TestRandomGraphs(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(1, 12).Draw(rt, "n")

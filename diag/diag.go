@@ -25,6 +25,7 @@ const (
 	Warning
 )
 
+// String returns "error" or "warning".
 func (s Severity) String() string {
 	if s == Warning {
 		return "warning"
@@ -261,6 +262,7 @@ func (ds List) Err() error {
 
 type listError List
 
+// Error returns the text of the first error and the number of others.
 func (e listError) Error() string {
 	errs := List(e).Errors()
 	m := errs[0]

@@ -30,7 +30,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// The aliases below let callers outside this module name internal types.
+// Aliases of types in other public packages.
 type (
 	Plan   = plan.Plan
 	Change = plan.Change
@@ -229,19 +229,23 @@ func (s *Sources) Load(dir string, set *source.Set) (*config.Module, diag.List) 
 // Loads returns the cache of loaded directories.
 func (s *Sources) Loads() *ModuleLoads { return &s.loads }
 
-// Provisioners validates and runs provisioners. Schema returns nil for an unknown type. config
-// and connection conform to the schemas and are wholly known when a provisioner runs.
-// connection is null if there is no connection block.
+// Provisioners validates and runs provisioners. config and connection conform to the schemas and
+// are wholly known when a provisioner runs. connection is null if there is no connection block. The
+// methods may be called concurrently.
 type Provisioners interface {
+	// Schema returns the schema of a provisioner type, or nil if the type is unknown.
 	Schema(typ string) *schema.Block
+	// ConnectionSchema returns the schema of connection blocks.
 	ConnectionSchema() *schema.Block
 	// Validate checks rules that a schema cannot express. Parts of the values may be unknown.
 	Validate(typ string, config, connection cty.Value) diag.List
+	// Run runs a provisioner. It calls output for each line that the provisioner prints.
 	Run(ctx context.Context, typ string, config, connection cty.Value, output func(line string)) diag.List
 }
 
 // A ProviderSource returns the factory of a provider.
 type ProviderSource interface {
+	// Factory returns the factory of a provider, or an error if the provider is not available.
 	Factory(addr.Provider) (provider.Factory, diag.List)
 }
 

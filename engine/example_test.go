@@ -9,8 +9,7 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 )
 
-// A program opens a directory, plans it and applies the plan. The state is a value that the
-// program stores as it likes.
+// Open a directory, plan it and apply the plan. The program decides where it stores the state.
 func Example() {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {

@@ -42,7 +42,7 @@ type Inspection struct {
 	returned map[*diag.Message]bool // messages of the graph that were returned already
 }
 
-// Inspect returns an Inspection. Values are computed when they are needed.
+// Inspect returns an Inspection, or nil with errors. It computes values when they are needed.
 func (e *Engine) Inspect(ctx context.Context, o InspectOptions) (*Inspection, diag.List) {
 	vars, ds := e.inputs(o.Variables)
 	if ds.HasErrors() {
@@ -61,7 +61,7 @@ func (e *Engine) Inspect(ctx context.Context, o InspectOptions) (*Inspection, di
 		}
 	}
 	in := e.evaluation(vars, now, true, false)
-	if o.Plan == nil && o.State == nil { // values of one run, which are the same in its plan and its apply
+	if o.Plan == nil && o.State == nil { // without plan and state, functions such as timestamp return real values
 		in.Functions = e.functions(e.o.Now(), false)
 	}
 	in.Phase = w

@@ -81,6 +81,7 @@ func (e *Engine) getenv(name string) string {
 // sources adds the built-in provider to the provider source of the options.
 type sources struct{ e *Engine }
 
+// Factory implements manager.Source.
 func (s sources) Factory(a addr.Provider) (provider.Factory, diag.List) {
 	f, ds := s.plain(a)
 	if ds.HasErrors() || s.e.o.Decorate == nil {

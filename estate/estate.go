@@ -1,9 +1,9 @@
-// Package estate works on many units in one process: it finds the units below a directory,
-// puts them in order, evaluates their inputs, checks and plans them, and explains their values.
-// The outputs of a unit reach the units that need them in memory, also those that are not known
-// yet.
+// Package estate works on many units in one process: it finds the units below a directory, sorts
+// them by their dependencies, evaluates their inputs, checks and plans them, and explains their
+// values. It passes the outputs of a unit to dependent units in memory, including outputs that are
+// still unknown.
 //
-// Main types: Options, Estate and Result. The one rule: nothing in this package changes an
+// Main types: Options, Estate, Unit and Result. The one rule: nothing in this package changes an
 // object or a state.
 package estate
 
@@ -34,60 +34,63 @@ import (
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// Options select the units and what they are worked on with. Dir is required.
+// Options configures Open. Dir is required.
 type Options struct {
-	Dir string // the units below this directory belong to the estate
+	Dir string // directory whose units, at any depth, belong to the estate
 
-	// Environ is the complete environment, as os.Environ returns it: of get_env and run_cmd, of
-	// the programs that are started, and of the settings that the command line reads there.
+	// Environ is the complete environment, in the form of os.Environ. get_env and run_cmd use it,
+	// Terrace passes it to the programs that it starts, and reads its own settings from it.
 	Environ []string
-	// NoExec runs no program: no hook, no run_cmd and no provider plugin. What needs one is an
-	// error that names the place.
+	// NoExec runs no program: no hook, no run_cmd and no provider plugin. A value or unit that
+	// needs one gets an error.
 	NoExec bool
 
-	Filters     []string // queries, as --filter takes them; nil selects all units
-	Parallelism int      // units at once; 0 means 16
+	Filters     []string // queries in the syntax of --filter; nil selects all units
+	Parallelism int      // maximum number of concurrent units; 0 means 16
 
-	// Providers are those that the program has itself, by their source address.
+	// Providers contains the providers that the embedding program implements, by source address.
+	// They need no package and have no entry in the lock file.
 	Providers map[addr.Provider]provider.Factory
 
-	Observe event.Sink // hears what providers are asked; Event.Unit names the unit; nil: nobody
-	Log     io.Writer  // gets what plugins write; nil means standard error
+	Observe event.Sink // receives the events of provider calls; Event.Unit names the unit; nil discards them
+	Log     io.Writer  // receives the output of plugins; nil means standard error
 }
 
-// An Estate is units in order. Its methods must not be called concurrently.
+// An Estate contains the units below a directory. Its methods must not be called concurrently. The
+// caller must call Close.
 type Estate struct {
 	options Options
 	dir     *workdir.Directory
 	inner   estates.Options
-	opened  *estates.Estate // nil: the directory cannot be used
+	opened  *estates.Estate // nil if the directory cannot be used
 }
 
 // A Unit is one unit of an estate.
 type Unit struct {
-	Name  string   // the path from the directory of the estate, with slashes
-	Dir   string   // the directory of its unit file, absolute
-	Needs []string // the names of the units that it depends on
-	// Excluded is why the unit takes no part in commands; "" if it does.
+	Name  string   // slash-separated path, relative to the directory of the estate
+	Dir   string   // absolute directory of the unit file; "" if the unit cannot be read
+	Needs []string // names of the units that this unit depends on
+	// Excluded is the reason why commands skip the unit; "" means that they do not.
 	Excluded string
 }
 
-// A Result is what became of a unit.
+// A Result is the result of planning one unit.
 type Result struct {
-	Unit   string // its name
+	Unit   string // name of the unit
 	Status string // "succeeded", "failed", "excluded" or "early exit", as in run reports
 	Diags  diag.List
-	// Plan is the plan of the unit; nil if there is none.
+	// Plan is the plan of the unit, or nil if none could be made.
 	Plan   *plan.Plan
 	Counts plan.Counts
-	// Deferred are what cannot be planned before other units are applied, as sentences.
+	// Deferred contains one sentence for each object that can only be planned after other units
+	// are applied.
 	Deferred []string
 
-	files *source.Set // the files of the module; nil: there are none
+	files *source.Set // files of the module, for Text; may be nil
 }
 
-// Open finds and reads the units below a directory. The Estate is not nil; with errors it
-// contains the units that could be read, and Check finds the rest of what is wrong.
+// Open finds and reads the units below a directory. The Estate is never nil. If there are errors, it
+// contains the units that could be read, and Check returns the remaining errors.
 func Open(ctx context.Context, o Options) (*Estate, diag.List) {
 	e := &Estate{options: o}
 	d, who, err := workdir.Embedded(workdir.Embedding{Dir: o.Dir, Environ: o.Environ, NoExec: o.NoExec, Providers: o.Providers, Observe: o.Observe, Log: o.Log})
@@ -115,7 +118,7 @@ func Open(ctx context.Context, o Options) (*Estate, diag.List) {
 	return e, append(ds, more...)
 }
 
-// program is the embedding program.
+// program implements estates.Program for the embedding program.
 type program struct {
 	host workdir.Host
 	who  string // user@host
@@ -134,7 +137,7 @@ func (p program) Init(ctx context.Context, in estates.Installing) diag.List {
 	return ds
 }
 
-// Units returns the units, each after those that it needs, otherwise by name.
+// Units returns the units. Each follows the units that it depends on; other units are sorted by name.
 func (e *Estate) Units() []Unit {
 	var out []Unit
 	done := map[*discovery.Unit]bool{}
@@ -167,7 +170,7 @@ func (e *Estate) units() []*discovery.Unit {
 	return e.opened.Found.Units
 }
 
-// find returns a unit that can be evaluated by its name.
+// find returns the unit with a name, or the errors that prevent its evaluation.
 func (e *Estate) find(name string) (*discovery.Unit, diag.List) {
 	i := slices.IndexFunc(e.units(), func(u *discovery.Unit) bool { return u.Name == name })
 	switch {
@@ -179,8 +182,8 @@ func (e *Estate) find(name string) (*discovery.Unit, diag.List) {
 	return e.units()[i], nil
 }
 
-// alone opens a unit by itself. Outputs that do not exist are unknown there. u is nil if there
-// are errors.
+// alone opens a single unit. Outputs of other units that do not exist have unknown values. u is nil
+// if there are errors.
 func (e *Estate) alone(ctx context.Context, name string) (alone *estates.Estate, u *discovery.Unit, ds diag.List) {
 	found, ds := e.find(name)
 	if found == nil {
@@ -194,9 +197,9 @@ func (e *Estate) alone(ctx context.Context, name string) (alone *estates.Estate,
 	return alone, u, ds
 }
 
-// Inputs returns the inputs of a unit in alphabetical order, each with its place and the
-// settings that it replaced. If the inputs as a whole depend on something unknown, there is one
-// setting without a name and with an unknown value.
+// Inputs returns the inputs of a unit in alphabetical order, each with its source range and the
+// settings that it overrides. name is the name of the unit. If the names of the inputs depend on
+// unknown values, Inputs returns one setting without a name, whose value is unknown.
 func (e *Estate) Inputs(ctx context.Context, name string) ([]*unit.Setting, diag.List) {
 	alone, u, ds := e.alone(ctx, name)
 	if u == nil {
@@ -206,8 +209,8 @@ func (e *Estate) Inputs(ctx context.Context, name string) ([]*unit.Setting, diag
 	return settings, append(ds, more...)
 }
 
-// Check reports everything that is wrong with the units and their connections and can be found
-// without states and providers, as "terrace estate check" does.
+// Check returns the errors and warnings in all units and their dependencies that can be found without
+// states and providers, like "terrace estate check".
 func (e *Estate) Check(ctx context.Context) diag.List {
 	if e.opened == nil {
 		return nil
@@ -215,8 +218,8 @@ func (e *Estate) Check(ctx context.Context) diag.List {
 	return append(slices.Clone(e.opened.Found.Ungenerated), e.opened.Check(ctx, false)...).Once()
 }
 
-// Plan plans all units and returns a result for each, by name. Nothing is written but the
-// working directories of units.
+// Plan plans all units and returns a result for each, sorted by the name of the unit. It writes only
+// the working directories of units. When ctx is done, no more units are started.
 func (e *Estate) Plan(ctx context.Context, o plan.Options) []Result {
 	if e.opened == nil {
 		return nil
@@ -238,10 +241,10 @@ func (e *Estate) Plan(ctx context.Context, o plan.Options) []Result {
 	return out
 }
 
-// observer passes the events of a run to the program.
+// observer passes the events of a run to the sink of the embedding program.
 type observer struct {
 	run.Silent
-	sink event.Sink // nil: nobody
+	sink event.Sink // nil discards events
 }
 
 func (o observer) Event(e event.Event) {
@@ -250,8 +253,9 @@ func (o observer) Event(e event.Event) {
 	}
 }
 
-// Explain returns where the value at an address comes from: of a unit, such as inputs.tags and
-// local.region, or of its module, such as aws_instance.web.tags.
+// Explain explains how the value at an address was computed. name is the name of the unit. address is
+// the address of a value in the unit, such as inputs.tags or local.region, or in its module, such as
+// aws_instance.web.tags.
 func (e *Estate) Explain(ctx context.Context, name, address string) (*explanation.Explanation, diag.List) {
 	alone, u, ds := e.alone(ctx, name)
 	if u == nil {
@@ -280,13 +284,13 @@ func (e *Estate) Explain(ctx context.Context, name, address string) (*explanatio
 		},
 	}
 	if b, more := p.Backend(ctx); !more.HasErrors() {
-		x.State, _ = d.ReadWorkspace(ctx, b, p.Workspace, workdir.StateFiles{}) // an explanation needs no state
+		x.State, _ = d.ReadWorkspace(ctx, b, p.Workspace, workdir.StateFiles{}) // errors are ignored, because the state is optional
 	}
 	out, more := p.Engine.Explain(ctx, address, x)
 	return out, append(ds, more...)
 }
 
-// relative returns a path as seen from the directory of the estate, with slashes.
+// relative returns the slash-separated path relative to the directory of the estate.
 func (e *Estate) relative(path string) string {
 	if rel, err := filepath.Rel(e.dir.Dir, path); err == nil && filepath.IsAbs(path) {
 		return filepath.ToSlash(rel)
@@ -294,8 +298,8 @@ func (e *Estate) relative(path string) string {
 	return path
 }
 
-// Text returns messages as plain text for people, with the lines that they are about. r is the
-// result that they belong to, or nil.
+// Text formats messages as plain text for users, with the lines of the files that they refer to. r is
+// the result that contains the messages, or nil for messages of other methods.
 func (e *Estate) Text(ds diag.List, r *Result) string {
 	sets := []*source.Set{e.dir.Set}
 	if e.opened != nil {
@@ -317,7 +321,7 @@ func (e *Estate) Text(ds diag.List, r *Result) string {
 	return b.String()
 }
 
-// Close removes what was checked out for filters that compare commits.
+// Close deletes the commits that were checked out for filters that compare commits.
 func (e *Estate) Close(ctx context.Context) {
 	if e.opened != nil {
 		e.opened.Close(ctx)

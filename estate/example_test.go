@@ -8,8 +8,8 @@ import (
 	"github.com/terrace-iac/terrace/plan"
 )
 
-// Open the units below a directory, list them in their order, and plan them. The output of vpc
-// does not exist yet; app is planned with an unknown value.
+// Open the units below a directory, list them in the order of their dependencies, and plan them. The
+// output of vpc does not exist yet, so app is planned with an unknown value.
 func Example() {
 	ctx := context.Background()
 	e, ds := estate.Open(ctx, estate.Options{Dir: "../examples/embed-estate/live"})

@@ -30,6 +30,7 @@ const (
 
 var opNames = [...]string{"no-op", "create", "read", "update", "delete", "forget", "delete-create", "create-delete", "forget-create"}
 
+// String returns the name of the operation in JSON output, such as "create" or "delete-create".
 func (o Op) String() string { return opNames[o] }
 
 // IsReplace reports whether the object is replaced by another.
@@ -64,7 +65,8 @@ const (
 	Message      // Diag
 )
 
-// An Event is one thing that happened.
+// An Event reports one step of an operation. Text and Diag are set for the kinds whose comments
+// mention them.
 type Event struct {
 	Kind        Kind
 	Object      addr.Object

@@ -7,7 +7,7 @@ import (
 	"github.com/terrace-iac/terrace/event"
 )
 
-// A sink gets the events of a run.
+// A sink receives the events of a run.
 func Example() {
 	var sink event.Sink = func(e event.Event) {
 		if e.Kind == event.ApplyDone {

@@ -15,7 +15,7 @@ func at(line int, text string) *explanation.Place {
 	return &explanation.Place{File: "main.tf", Line: line, Column: 3, Source: text, Part: text, Layer: "base"}
 }
 
-// A reader sees the value, each step with its line, and what the line replaced.
+// The text contains the value, each step with its line, and the lines that it replaced.
 func TestPrint(t *testing.T) {
 	cloud, err := addr.ParseProvider("example/cloud")
 	if err != nil {
@@ -49,7 +49,7 @@ The provider example/cloud is not installed here`
 	}
 }
 
-// Without a value the first line says why there is none.
+// Without a value, the first line contains the reason.
 func TestPrintWithoutValue(t *testing.T) {
 	last := func(k explanation.Kind) []*explanation.Step { return []*explanation.Step{{Kind: k, Text: "x"}} }
 	for want, x := range map[string]*explanation.Explanation{
@@ -67,7 +67,7 @@ func TestPrintWithoutValue(t *testing.T) {
 	}
 }
 
-// A line that was just shown is shown again only in the part that is meant.
+// A line that the previous step has shown is not repeated; only its relevant part is shown.
 func TestPrintOneLineOnce(t *testing.T) {
 	first, second, part := at(1, "a = b"), at(1, "a = b"), at(1, "a = b")
 	second.Part, part.Part = "", "b"
@@ -81,7 +81,7 @@ func TestPrintOneLineOnce(t *testing.T) {
 	}
 }
 
-// Tools tell an unknown value from null, and find every property that a reader sees.
+// Tools can distinguish an unknown value from null, and find every property that the text contains.
 func TestJSON(t *testing.T) {
 	for _, c := range []struct {
 		x    explanation.Explanation

@@ -40,7 +40,7 @@ func (r DeferReason) Text() string {
 // contain unknown values. A plan that defers anything cannot be applied. A new plan is
 // necessary when the variables are known.
 type Deferred struct {
-	Addr      string // of a module, a resource or an instance
+	Addr      string // address of a module, a resource or an instance
 	Reason    DeferReason
 	At        source.Range // the expression that must become known
 	Variables []string     // the root variables with unknown values, sorted

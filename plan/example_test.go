@@ -7,7 +7,7 @@ import (
 	"github.com/terrace-iac/terrace/plan"
 )
 
-// Counts are what the summary line of a plan contains.
+// Counts contains the numbers in the summary line of a plan.
 func Example() {
 	a, err := addr.ParseInstance("aws_instance.web")
 	if err != nil {

@@ -68,8 +68,9 @@ const (
 	ForgotDestroyConfig    Reason = "forgot_because_lifecycle_destroy_in_config"
 )
 
-// A Change describes what happens to one object. The values have no marks. Separate fields list
-// the sensitive parts.
+// A Change describes what happens to one object. The values have no marks: BeforeSensitive and
+// AfterSensitive contain the paths of their sensitive parts. BeforeIdentity and AfterIdentity are
+// cty.NilVal or null if the object has no identity.
 type Change struct {
 	Addr     addr.Instance
 	Deposed  addr.DeposedKey // "" for the current object
@@ -125,18 +126,19 @@ func (c *Change) Outlives() bool {
 type Import struct {
 	ID              string
 	Identity        cty.Value // cty.NilVal if the import uses an ID
-	GeneratedConfig string
+	GeneratedConfig string    // configuration of the object in native syntax; "" if none was generated
 }
 
-// An OutputChange describes what happens to a root output.
+// An OutputChange describes what happens to a root output. Before and After have no marks. Parts of
+// After that become known during apply are unknown.
 type OutputChange struct {
 	Name            string
 	Op              Op // NoOp, Create, Update or Delete
 	Before, After   cty.Value
 	BeforeSensitive bool
-	AfterSensitive  bool // the output is declared sensitive
-	Left            bool // the plan does not cover the output, which keeps its value in state
-	Deprecated      string
+	AfterSensitive  bool   // the output is declared sensitive
+	Left            bool   // the plan does not cover the output, which keeps its value in state
+	Deprecated      string // deprecation message; "" if the output is not deprecated
 }
 
 // Kind is the kind of an action.
@@ -183,9 +185,9 @@ type Plan struct {
 	Transfers []Transfer     // moves between this state and those of other units, which happen first
 	Reads     Reads
 	Readings  []Reading // sorted by address; only with Readings.Note; never saved
-	Timestamp time.Time
-	Errored   bool
-	Refused   bool // with Errored: nothing was planned, because the configuration or the request is invalid
+	Timestamp time.Time // result of plantimestamp()
+	Errored   bool      // planning had errors, so that the plan is incomplete and cannot be applied
+	Refused   bool      // with Errored: nothing was planned, because the configuration or the request is invalid
 	Workspace string
 
 	Request
@@ -219,7 +221,7 @@ type Counts struct{ Add, Change, Destroy, Import, Forget int }
 // the move as done.
 type Transfer struct {
 	Addr  addr.Instance // address in this state
-	Unit  string        // the other unit
+	Unit  string        // name of the other unit
 	Other addr.Instance // address in the other unit's state
 	Out   bool          // the object leaves this state
 }

@@ -47,7 +47,7 @@ type Reading struct {
 	Object addr.Object
 	Stored state.Digest  // digest of the object in state before the read; for a data source, digest of the object that was read
 	Found  *state.Object // the object that was read; nil if it equals the stored one or no longer exists
-	Gone   bool
+	Gone   bool          // the object no longer exists
 	// With is a digest of the provider's configuration. For a data source it includes the
 	// arguments and the objects that it depends on. If it is zero, these are not known and the
 	// reading cannot replace another one.

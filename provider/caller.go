@@ -6,22 +6,22 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 )
 
-// A Caller is what a call of a provider is about, for providers in this process: what
-// encrypts the state that a terraform_remote_state reads is configured by the address of
-// the data source, and decorators of providers choose by it what they answer themselves.
+// A Caller describes the object for which a provider is called, for providers in this process. The
+// built-in provider uses it to find the encryption settings of a terraform_remote_state, which depend on
+// the address of the data source. Decorators of providers use it to select the calls that they handle.
 type Caller struct {
-	Config   addr.ProviderConfig // the configuration that the call uses, or that is made
-	Instance addr.Instance       // zero where no instance is meant
+	Config   addr.ProviderConfig // provider configuration that the call uses or creates
+	Instance addr.Instance       // zero if the call is not about an instance
 }
 
 type callerKey struct{}
 
-// WithCaller returns a context for a call.
+// WithCaller returns a context that contains c.
 func WithCaller(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
-// CallerOf returns what a call is about; the zero value if that is not known.
+// CallerOf returns the Caller in a context, or the zero value if there is none.
 func CallerOf(ctx context.Context) Caller {
 	c, _ := ctx.Value(callerKey{}).(Caller)
 	return c

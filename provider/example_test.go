@@ -10,7 +10,7 @@ import (
 // note is a provider that embeds Unimplemented and has no methods yet.
 type note struct{ provider.Unimplemented }
 
-// A method that is not written is an error of the object that it is asked for.
+// A method that the provider does not define returns an error.
 func Example() {
 	_, ds := note{}.Read(context.Background(), provider.ReadRequest{})
 	fmt.Println(ds.HasErrors(), ds[0].Code)

@@ -7,21 +7,21 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 )
 
-// A ProgramSource is a source that tells what its providers run as. The Program of a
-// provider that must not be shared has no Path.
+// A ProgramSource returns the programs of providers, so that several engines can share the processes. The
+// Program of a provider that must not be shared has no Path.
 type ProgramSource interface {
+	// Program returns the program of a provider, or an error if the provider is not available.
 	Program(context.Context, addr.Provider) (Program, diag.List)
 }
 
-// A Program is what a provider runs as. Env and Dir are its complete environment
-// and its working directory.
+// A Program is the executable of a provider, with its complete environment and its working directory.
 type Program struct {
-	Path string // names the binary, the same for two only if it is the same
+	Path string // identifies the executable: two different executables never have the same Path
 	Env  []string
 	Dir  string
-	// Outside says that the process is not ours: it is there already, and there is
-	// one, whatever the environment, the directory and the configuration are.
+	// Outside means that another program has started the process, such as a debugger. There is only
+	// one process, for any environment, directory and configuration.
 	Outside bool
-	// Start starts it in a directory.
+	// Start starts the program in a working directory.
 	Start func(ctx context.Context, dir string) (Provider, diag.List)
 }

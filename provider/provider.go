@@ -1,9 +1,9 @@
-// Package provider is what the engine asks of a provider: the interface that
-// plugins, the built-in provider and test doubles all implement, and its messages.
+// Package provider defines the interface between the engine and providers, with its requests and
+// responses. Plugins, the built-in provider and test doubles implement it.
 //
-// Main types: Provider and Factory. The one rule: values that cross this
-// interface carry no marks, conform to the implied type of the schema, and
-// messages come back as diag.List with Attr set where the provider gave a path.
+// Main types: Provider, Factory and Unimplemented. The one rule: values in requests and responses have
+// no marks and conform to the implied type of the schema. Messages have Attr set if the provider
+// returned a path.
 package provider
 
 import (
@@ -16,76 +16,101 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A Provider is one provider instance: unconfigured at first (schema,
-// validation, functions), configured at most once. Every method may be called
-// concurrently. After Close every method fails with a message, none hangs.
+// A Provider is one instance of a provider. It starts unconfigured, which is sufficient for the schema,
+// validation, upgrades and functions, and is configured at most once. Its methods are safe for
+// concurrent use. After Close, they return an error and do not block.
 type Provider interface {
+	// Schema returns the schema of the provider. The caller must not modify it.
 	Schema(ctx context.Context) (*schema.Provider, diag.List)
 
 	// ValidateConfig checks a provider configuration and may return it with defaults filled in.
 	ValidateConfig(ctx context.Context, config cty.Value) (cty.Value, diag.List)
+	// Configure configures the provider with the result of ValidateConfig. It is called at most
+	// once. config may contain unknown values.
 	Configure(ctx context.Context, config cty.Value) diag.List
 
+	// ValidateResource checks the configuration of a resource, which may contain unknown values.
 	ValidateResource(ctx context.Context, mode addr.Mode, typ string, config cty.Value) diag.List
+	// UpgradeState converts stored attributes to a value of the current schema.
 	UpgradeState(ctx context.Context, req UpgradeRequest) (cty.Value, diag.List)
-	// UpgradeIdentity turns stored identity JSON of an older version into a value.
+	// UpgradeIdentity converts the JSON of a stored identity to a value of the current identity
+	// schema. version is the version of the identity schema with which it was stored.
 	UpgradeIdentity(ctx context.Context, typ string, version int64, json []byte) (cty.Value, diag.List)
+	// Read reads the current object of a managed resource.
 	Read(ctx context.Context, req ReadRequest) (ReadResponse, diag.List)
+	// Plan plans a change of a managed resource. It changes nothing.
 	Plan(ctx context.Context, req PlanRequest) (PlanResponse, diag.List)
+	// Apply carries out a planned change of a managed resource.
 	Apply(ctx context.Context, req ApplyRequest) (ApplyResponse, diag.List)
+	// Import finds the objects to import for an ID or identity. It changes nothing.
 	Import(ctx context.Context, req ImportRequest) ([]Imported, diag.List)
+	// Move converts an object of another resource type. It changes nothing.
 	Move(ctx context.Context, req MoveRequest) (MoveResponse, diag.List)
 
+	// ReadData reads a data source. meta is the value of provider_meta, or cty.NilVal.
 	ReadData(ctx context.Context, typ string, config, meta cty.Value) (cty.Value, diag.List)
 
+	// OpenEphemeral opens an ephemeral resource.
 	OpenEphemeral(ctx context.Context, typ string, config cty.Value) (Opened, diag.List)
+	// RenewEphemeral renews an open ephemeral resource. private is that of the last response.
 	RenewEphemeral(ctx context.Context, typ string, private []byte) (Renewal, diag.List)
+	// CloseEphemeral closes an ephemeral resource. private is that of the last response.
 	CloseEphemeral(ctx context.Context, typ string, private []byte) diag.List
 
-	// Functions lists the functions of a configured provider (they may differ from the schema's).
+	// Functions returns the functions of a configured provider, by name. They may differ from those
+	// in the schema.
 	Functions(ctx context.Context) (map[string]*schema.Function, diag.List)
-	// CallFunction calls a function. An argument contains no unknown values, unless its
-	// parameter allows them. An *ArgError names the argument that is to blame.
+	// CallFunction calls a function. Arguments contain unknown values only if their parameters
+	// allow them. An error about one argument is an *ArgError.
 	CallFunction(ctx context.Context, name string, args []cty.Value) (cty.Value, error)
 
-	// Stop asks running calls to end soon; it returns at once.
+	// Stop asks the provider to end its running calls soon. It does not wait for them.
 	Stop(ctx context.Context) error
-	// Close ends the provider and its process, if it has one. It is idempotent.
+	// Close stops the provider and its process, if it has one. It may be called more than once.
 	Close() error
 }
 
-// CodeInterrupted is the code of messages about calls that the caller gave up: it is
-// not known how far the provider came.
+// CodeInterrupted is the code of errors about calls that were canceled. The provider may or may not have
+// carried out the call.
 const CodeInterrupted = diag.CodeProviderInterrupted
 
-// CodeUnasked is the code of messages about calls that did not reach the provider,
-// since it had ended: another process of it may be asked.
+// CodeUnasked is the code of errors about calls that did not reach the provider, because it had ended.
+// The call may be repeated with another process.
 const CodeUnasked = diag.CodeProviderUnasked
 
-// CodeSlow is the code of messages about providers that did not start in time: it
-// would take as long to find out again.
+// CodeSlow is the code of errors about providers that did not start in time. Starting such a provider
+// again would probably take as long.
 const CodeSlow = diag.CodeProviderSlow
 
-// A Factory starts a new, unconfigured provider instance.
+// A Factory starts a new, unconfigured instance of a provider. It may be called concurrently.
 type Factory func(ctx context.Context) (Provider, diag.List)
 
-// An ArgError blames one argument of a function call, counted from 0.
+// An ArgError is an error about one argument of a function call.
 type ArgError struct {
-	Arg int
+	Arg int // index of the argument, from 0
 	Msg string
 }
 
+// Error returns the message without the argument.
 func (e *ArgError) Error() string { return e.Msg }
 
-// UpgradeRequest asks for stored attributes in the form of the current schema version.
+// # Requests and responses
+//
+// Type is the name of the resource type. Values of objects have the implied type of its schema.
+// Private is opaque data of the provider: the caller stores it with the object, passes it to the
+// next call about the object, and never shows it. Meta is the value of provider_meta. Meta and
+// identities are cty.NilVal if there are none.
+
+// UpgradeRequest is the request to convert stored attributes to the current schema version. Either JSON
+// or Flat is set.
 type UpgradeRequest struct {
 	Type    string
-	Version int64             // schema version of what is stored
-	JSON    []byte            // attributes as JSON, or nil
-	Flat    map[string]string // attributes of state formats before 4, or nil
+	Version int64             // schema version of the stored attributes
+	JSON    []byte            // attributes as a JSON object, or nil
+	Flat    map[string]string // attributes in the form of state versions before 4, or nil
 }
 
-// ReadRequest asks for the current form of an object.
+// ReadRequest is the request to read the current object.
 type ReadRequest struct {
 	Type     string
 	Prior    cty.Value
@@ -94,35 +119,36 @@ type ReadRequest struct {
 	Identity cty.Value // cty.NilVal if there is none
 }
 
-// ReadResponse is the object as it is now; a null State means that it does not exist any more.
+// ReadResponse is the current object. A null State means that the object no longer exists.
 type ReadResponse struct {
 	State    cty.Value
 	Private  []byte
 	Identity cty.Value
 }
 
-// PlanRequest asks what would become of an object. A null Prior plans a create,
-// a null Proposed a destroy.
+// PlanRequest is the request to plan a change of an object. A null Prior means a create, a null Proposed a
+// destroy.
 type PlanRequest struct {
 	Type          string
 	Prior         cty.Value
-	Proposed      cty.Value // prior and configuration merged
+	Proposed      cty.Value // configuration merged with computed values of Prior; see schema.Block.ProposedNew
 	Config        cty.Value
 	Private       []byte
 	Meta          cty.Value
 	PriorIdentity cty.Value
 }
 
-// PlanResponse is the planned object.
+// PlanResponse is the planned object. Planned contains unknown values for attributes that become known
+// during the apply.
 type PlanResponse struct {
 	Planned         cty.Value
 	Private         []byte
-	RequiresReplace []cty.Path
+	RequiresReplace []cty.Path // paths of changed arguments that force a replacement
 	Identity        cty.Value
-	Legacy          bool // the provider's type system is loose: checks on it are relaxed
+	Legacy          bool // the provider uses the loose type system of the old SDK, so that fewer checks apply
 }
 
-// ApplyRequest asks to make the planned object real. A null Planned destroys.
+// ApplyRequest is the request to carry out a planned change. A null Planned destroys the object.
 type ApplyRequest struct {
 	Type            string
 	Prior           cty.Value
@@ -133,7 +159,8 @@ type ApplyRequest struct {
 	PlannedIdentity cty.Value
 }
 
-// ApplyResponse is the object after the call; with errors it tells how far the provider came.
+// ApplyResponse is the object after the call. With errors, it is the object as far as the provider has
+// changed it.
 type ApplyResponse struct {
 	State    cty.Value
 	Private  []byte
@@ -141,14 +168,15 @@ type ApplyResponse struct {
 	Legacy   bool
 }
 
-// ImportRequest names an existing object by ID or by Identity (the other is empty).
+// ImportRequest is the request to import an existing object, by ID or by Identity. ID is "" or Identity is
+// cty.NilVal.
 type ImportRequest struct {
 	Type     string
 	ID       string
 	Identity cty.Value
 }
 
-// Imported is one object that an import found.
+// Imported is one object that an import has found.
 type Imported struct {
 	Type     string
 	State    cty.Value
@@ -156,33 +184,34 @@ type Imported struct {
 	Identity cty.Value
 }
 
-// MoveRequest asks to take over an object of another type.
+// MoveRequest is the request to convert an object of another resource type, possibly of another
+// provider, to TargetType.
 type MoveRequest struct {
 	SourceProvider        addr.Provider
 	SourceType            string
-	SourceVersion         int64
-	SourceJSON            []byte
+	SourceVersion         int64  // schema version of SourceJSON
+	SourceJSON            []byte // attributes as a JSON object
 	SourcePrivate         []byte
-	SourceIdentityJSON    []byte
+	SourceIdentityJSON    []byte // nil if there is none
 	SourceIdentityVersion int64
 	TargetType            string
 }
 
-// MoveResponse is the object in the form of the target type.
+// MoveResponse is the object as one of the target type.
 type MoveResponse struct {
 	State    cty.Value
 	Private  []byte
 	Identity cty.Value
 }
 
-// Opened is the result of opening an ephemeral resource.
+// Opened is an open ephemeral resource.
 type Opened struct {
 	Result  cty.Value
 	Private []byte
-	Renew   time.Time // the zero time: never
+	Renew   time.Time // time at which it must be renewed; the zero time means never
 }
 
-// Renewal is the answer to a renewal.
+// Renewal is the response to a renewal. Renew is as in Opened.
 type Renewal struct {
 	Private []byte
 	Renew   time.Time

@@ -24,6 +24,7 @@ type Mismatch struct {
 	Sensitive bool      // the schema marks both as sensitive
 }
 
+// Error returns the path and the message, without values.
 func (m *Mismatch) Error() string {
 	if len(m.Path) == 0 {
 		return m.Msg

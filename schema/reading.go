@@ -7,9 +7,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A Reading contains what decoding and evaluating bodies of a block needs from its schema. All
-// bodies of the block share it, because a resource type may have hundreds of attributes. It
-// must not be modified.
+// A Reading contains the parts of a block's schema that decoding and evaluating its bodies require.
+// All bodies of the block share one Reading, because a resource type may have hundreds of
+// attributes. It must not be modified.
 type Reading struct {
 	HCL      *hcl.BodySchema
 	Required []string                // names of required attributes, sorted

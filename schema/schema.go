@@ -1,6 +1,6 @@
 // Package schema defines the schemas of providers: of their configuration, resources and
-// functions. It also contains what depends on a schema only: the implied type of a block,
-// conversion to it, and checks of a value against it.
+// functions. It also contains the operations that only depend on a schema: the implied type of a
+// block, conversion to that type, and checks of a value.
 //
 // Main types: Provider, Resource, Block and Attribute. The one rule: a schema is immutable
 // after a provider has returned it, so that it can be shared by concurrent users.

@@ -31,22 +31,21 @@ func (l *Layer) Secret() bool {
 	return false
 }
 
-// Shows reports whether excerpts of the lines from first to last may be shown: whether
-// none of them holds a value that was handed in. Lines that contain references alone, such
-// as `name = dependency.vpc.outputs.id`, hold none.
+// Shows reports whether excerpts of the lines from first to last, counted from 1, may be shown:
+// whether none of them contains a private value. Lines that only contain a reference, such as
+// `name = dependency.vpc.outputs.id`, may be shown.
 func (f *File) Shows(first, last int) bool {
 	return f.outside(first, last, func(n int) bool { return f.plain[n] })
 }
 
-// ShowsValues reports whether the values may be shown that expressions in the lines from
-// first to last refer to. Those of lines where values are handed on may be secret, also if
-// the lines themselves are shown.
+// ShowsValues reports whether the values to which expressions in the lines from first to last refer
+// may be shown. The value of a private argument may be secret, even if its line is shown because it
+// only contains a reference.
 func (f *File) ShowsValues(first, last int) bool {
 	return f.outside(first, last, func(int) bool { return false })
 }
 
-// outside reports whether no line from first to last is private, but for those that are
-// allowed.
+// outside reports whether all lines from first to last are allowed or not private.
 func (f *File) outside(first, last int, allowed func(n int) bool) bool {
 	if f.Layer.Secret() {
 		return false
@@ -70,16 +69,16 @@ func (f *File) outside(first, last int, allowed func(n int) bool) bool {
 	})
 }
 
-// referenceRoots begin references in unit and stack files.
+// referenceRoots contains the first names of references in unit and stack files.
 var referenceRoots = []string{"local", "import", "include", "dependency", "feature", "values", "module", "each", "unit", "stack"}
 
-// referenceLines are the lines that contain a reference, with or without a name that it is
-// assigned to, and nothing else. In a text with characters or strings that no file may
-// contain there are none, since what is a string there is not known.
+// referenceLines returns the numbers of the lines that only contain a reference, or the assignment
+// of a reference to a name. For a text with invalid tokens it returns none, because the limits of
+// strings are then unknown.
 func referenceLines(text []byte) map[int]bool {
 	tokens, _ := hclsyntax.LexConfig(text, "", hcl.InitialPos)
 	out, bad := map[int]bool{}, map[int]bool{}
-	begun := 0 // the line of the reference before
+	begun := 0 // line of the previous reference
 	for i := 0; i < len(tokens); i++ {
 		t := tokens[i]
 		line := t.Range.Start.Line

@@ -10,14 +10,14 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
-// pieces are what texts are made of that nest, chain, or hide what does.
+// pieces contains the parts of random texts: brackets, operators, strings, comments and escapes.
 var pieces = []string{
 	"(", ")", "{", "}", "[", "]", "\"", "\"", "${", "%{", "~}", "}", "$${", "%%{", "$", "%", "\\", "\n", "\n", "\r\n", "a", " ", ",", "?", ":", "+", "=", "==", "...",
 	"#", "//", "/*", "*/", "<<E\n", "<<-E\n", "E", "\nE\n", "\n  E\n", "\nE \n", "<<", "<", "if ", "for ", "endif", "\t", "é", "\x00", "'", "`", "~", "\ufeff", "!",
 }
 
-// TestShallow holds what a look at the bytes says to what tokens say: a text that is
-// called shallow is.
+// TestShallow compares shallow with the check of the tokens: if shallow returns true, the tokens
+// are within the limits.
 func TestShallow(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	sure := 0
@@ -41,8 +41,7 @@ func TestShallow(t *testing.T) {
 	}
 }
 
-// TestShallowFiles says that ordinary files with any number of blocks are known to be
-// shallow without cutting them into tokens.
+// TestShallowFiles checks that shallow returns true for ordinary files with any number of blocks.
 func TestShallowFiles(t *testing.T) {
 	var b strings.Builder
 	for i := range 10000 {

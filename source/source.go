@@ -37,8 +37,8 @@ const (
 	BackendFile             // a file with backend configuration
 )
 
-// Layer is the role of a file: base, nth override, import through a block, variable file,
-// environment or flag. Layers are compared by pointer.
+// Layer is the role of a file: base, override n, import through a block, variable file, environment
+// or flag. Layers are compared by pointer.
 type Layer struct {
 	Kind Kind
 	N    int    // for Override: 1 for the first override file in load order
@@ -91,8 +91,8 @@ type File struct {
 	once    sync.Once
 	lines   []int // the offset of the start of each line
 	private sync.Once
-	hidden  []lines      // what Private names
-	plain   map[int]bool // the lines among these that contain references alone
+	hidden  []lines      // lines of the arguments and blocks in Private
+	plain   map[int]bool // lines that only contain a reference
 }
 
 // Line returns line n, counted from 1, without its line break, or "" if it does not exist.
@@ -134,9 +134,8 @@ type Set struct {
 	outer   *Set                            // set by Include
 }
 
-// Include adds another set: where s has no file of a path, the file and remarks of other
-// count. A command in one unit uses this for the files of the estate. other must not
-// include s.
+// Include adds another set. If s does not contain a path, the file and remarks of other are used. A
+// command in one unit uses this for the files of the estate. other must not include s.
 func (s *Set) Include(other *Set) {
 	if other == s {
 		return
@@ -223,8 +222,8 @@ func (s *Set) File(path string) *File {
 	return f
 }
 
-// Adopt adds the file that another set has under a name, under a path in this set. It does nothing
-// if this set has the path already, or the other one does not have the name.
+// Adopt adds the file of another set with the given name to s, with the given path. It does nothing
+// if s already contains the path, or if the other set does not contain the name.
 func (s *Set) Adopt(path string, from *Set, name string) {
 	f := from.File(name)
 	if f == nil || s.File(path) != nil {

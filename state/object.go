@@ -13,15 +13,15 @@ import (
 
 // An Object is the stored record of one real object. It is immutable, and snapshots share it.
 type Object struct {
-	Tainted       bool
-	SchemaVersion int64
+	Tainted       bool              // the object must be replaced, because its creation was not completed
+	SchemaVersion int64             // schema version of JSON or Flat
 	JSON          []byte            // attributes as stored: compact, escaped like encoding/json; nil if Flat is set
 	Flat          map[string]string // attributes in the form of state versions before 4
 	Value         cty.Value         // decoded attributes without marks; cty.NilVal if they have not been decoded
 	Sensitive     []cty.Path        // paths of sensitive values, in addition to those that the schema marks
 
-	Private      []byte // the provider's private data; never shown
-	Dependencies []addr.ConfigResource
+	Private      []byte                // the provider's private data; never shown
+	Dependencies []addr.ConfigResource // resources on which the object depends, for the order of destroys
 
 	CreateBeforeDestroy bool
 	SkipDestroy         bool // lifecycle.destroy = false

@@ -14,8 +14,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A Target identifies what a dependency depends on. It is the ID of a unit, or the
-// directory of a stack file. See Unit.ID.
+// A Target identifies the unit or stack that a dependency block refers to. It is the ID of a unit,
+// or the directory of a stack file. See Unit.ID.
 type Target string
 
 // depsNode is the effective dependency blocks of a file.
@@ -178,7 +178,7 @@ func (n *depNode) target(c *evaluator) (t Target, ok bool) {
 	return c.l.target(n.folder(), v.AsString()), true
 }
 
-// folder returns the directory that a relative config_path is resolved from.
+// folder returns the directory to which a relative config_path is relative.
 func (n *depNode) folder() string {
 	if e, _ := n.raw.where(); e != nil {
 		return e.dir

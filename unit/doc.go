@@ -2,7 +2,7 @@
 // files with module blocks, stack files, and the files that these import, include or read.
 // It has no notion of plans, and starts only the programs that the files call.
 //
-// The main types are Loader, which contains what the units of an estate share, and Unit,
+// The main types are Loader, which contains the data that the units of an estate share, and Unit,
 // which computes the parts of one unit. The one rule to obey: values are computed on demand
 // and shared files once, so code in this package must not change the process or depend on
 // the order of calls.

@@ -247,7 +247,7 @@ type overlayKey struct {
 	full bool
 }
 
-// facts are what a computation depends on. They are immutable; nil means none.
+// facts contains the dependencies of a computation. They are immutable; nil means none.
 type facts struct {
 	deps  []*depUse // distinct, in no order
 	files []string  // absolute paths, distinct

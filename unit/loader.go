@@ -35,7 +35,8 @@ type Loader struct {
 	noMocks bool               // missing outputs are unknown, even if there are mock outputs
 }
 
-// common is what a loader shares with those from WithOutputs: everything except outputs.
+// common contains the data that a loader shares with loaders from WithOutputs: everything except
+// outputs.
 type common struct {
 	graph      *demand.Graph
 	partial    func() *Loader // returns the lenient loader, which reads what it can of files with errors; a lenient loader returns itself
@@ -191,7 +192,7 @@ func (l *Loader) parse(path string, spec *syntax.BlockSpec) *syntax.File {
 	return f
 }
 
-// readable returns what could be read of a file with errors, without those errors.
+// readable returns the parts of a file with errors that could be read, without the errors.
 func readable(f *syntax.File) *syntax.File {
 	if f.Diags = nil; f.Root == nil {
 		f.Root = f.Part

@@ -30,7 +30,7 @@ func (u *loadedUnit) compareValue(name, want string, got cty.Value) {
 	}
 }
 
-// restrict removes from got what want does not contain.
+// restrict removes the elements from got that want does not contain.
 func restrict(got, want any) any {
 	g, ok := got.(map[string]any)
 	w, wok := want.(map[string]any)

@@ -77,7 +77,7 @@ func (n *depNode) mocksAllowed(c *evaluator) bool {
 	return slices.ContainsFunc(v.AsValueSlice(), func(w cty.Value) bool { return syntax.IsString(w) && w.AsString() == c.l.env.Request.Command })
 }
 
-// mixMocks adds mock outputs to real ones if the block asks for it.
+// mixMocks adds mock outputs to real ones if the block requests it.
 func (n *depNode) mixMocks(c *evaluator, v, mocks cty.Value) cty.Value {
 	strategy := "no_merge"
 	if s := n.Arg(c, "mock_outputs_merge_strategy_with_state"); s != cty.NilVal && syntax.Known(s) {

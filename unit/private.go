@@ -21,7 +21,7 @@ import (
 // but no message and no explanation shows them. A handover finds these values only when an
 // error is reported or a value is explained. It follows references through the text.
 
-// handingIn are the functions whose results are handed in.
+// handingIn contains the functions whose results are handed in.
 var handingIn = []string{"get_env", "run_cmd", "sops_decrypt_file", "read_tfvars_file", "get_terraform_cli_args"}
 
 // A handover determines whether values were handed in.

@@ -362,7 +362,7 @@ func (u *loadedUnit) check(name, kind, want string) {
 	}
 }
 
-// stack returns what a stack file generates, one string per line of text.
+// stack returns the files that a stack file generates, one string per line of text.
 func (s *scenario) stack(path string) []string {
 	st, ds := s.l.Stack(s.task, filepath.Join(s.root, path))
 	var lines []string

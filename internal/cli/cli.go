@@ -246,7 +246,7 @@ func dispatch(c *command.Call, args []string) int {
 	})
 }
 
-// completed answers a shell that asks for candidates. ok is false if none asks.
+// completed prints the candidates that a shell requests. ok is false if there is no such request.
 func completed(c *command.Call, args []string) (code int, ok bool) {
 	if !help.Asked(c, args) {
 		return 0, false

@@ -32,7 +32,7 @@ func TestCommandsPage(t *testing.T) {
 	}
 }
 
-// TestDeclarations checks that every declaration contains what help and documents need.
+// TestDeclarations checks that every declaration contains the texts for the help and the documents.
 func TestDeclarations(t *testing.T) {
 	table := cli.Table()
 	seen := map[string]bool{}

@@ -55,8 +55,8 @@ func TestSaved(t *testing.T) {
 	}
 }
 
-// TestSavedDamaged changes one byte after the other. A plan that passes the check contains what
-// was written. Without the check, units that cannot be read are not applied at all.
+// TestSavedDamaged changes each byte of a plan. A plan that passes the check has its original
+// content. Without the check, units that cannot be read are not applied at all.
 func TestSavedDamaged(t *testing.T) {
 	dir := tree(t, chain)
 	src := savedPlan(t, dir)

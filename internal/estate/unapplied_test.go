@@ -29,7 +29,7 @@ resource "terraform_data" "each" {
 output "all" { value = { id = terraform_data.own.id, name = "${var.name}!", tags = { for k, v in local.tags : k => v if k == var.name } } }
 `
 
-// nobody is an Approver that must not be asked.
+// nobody is an Approver for tests in which no approval is requested.
 type nobody struct{ t *testing.T }
 
 func (n nobody) Deferred(u *estate.Unit, _ *engine.Engine, _ *engine.Plan) {

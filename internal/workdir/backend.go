@@ -16,31 +16,33 @@ import (
 	"github.com/hashicorp/hcl/v2"
 )
 
-// An OpenedBackend is where the state of the directory is kept, and how it is encrypted.
+// An OpenedBackend is an opened backend with its configuration and the encryption of its states.
 type OpenedBackend struct {
 	Config     backend.Config
 	Opened     backend.Backend
-	Encryption *encryption.Config // nil for none
-	// Locate gives messages about the backend their place in its block; nil where there is
-	// none.
+	Encryption *encryption.Config // nil means none
+	// Locate adds the source ranges of arguments in the backend block to messages about the
+	// backend. nil means that the backend has no block.
 	Locate func(diag.List) diag.List
 }
 
-// Located are messages about the backend with their place.
+// Located returns messages about the backend with source ranges in the backend block.
 func (p *OpenedBackend) Located(ds diag.List) diag.List {
 	return backend.StoreOptions{Locate: p.Locate}.Located(ds)
 }
 
-// Static evaluates what stands in the backend block.
+// Static returns the function that evaluates expressions of the backend and encryption blocks. They
+// may refer to variables and locals, not to objects.
 func (p *Loaded) Static(ctx context.Context) configure.Eval { return p.staticWith(ctx, p.Vars) }
 
 func (p *Loaded) staticWith(ctx context.Context, values Variables) configure.Eval {
 	return func(x hcl.Expression) (cty.Value, diag.List) { return p.Engine.Static(ctx, engine.Given(values), x) }
 }
 
-// StaticAsking is Static for a project that was loaded although variables are missing. It asks
-// for those that an expression needs, also through locals. The errors about the others name
-// block, the address of the block that contains the expressions, unless it is "".
+// StaticAsking is like Static, for a configuration that was loaded although variables have no value.
+// It asks the user for the variables that an expression needs, directly or through locals, if input
+// is true and the Host can ask. Otherwise it returns an error for each of them. block is the address
+// of the block that contains the expressions, for the errors; "" omits it.
 func (p *Loaded) StaticAsking(ctx context.Context, input bool, block string) configure.Eval {
 	eval := p.Static(ctx)
 	return func(x hcl.Expression) (cty.Value, diag.List) {
@@ -84,7 +86,7 @@ func variablesOf(root *config.Module, x hcl.Expression, out map[string]*config.V
 	}
 }
 
-// Backend opens the place where state lives, and refuses where the directory has to be
+// Backend opens the backend of the directory. It returns an error if the directory must be
 // initialized first.
 func (p *Loaded) Backend(ctx context.Context) (*OpenedBackend, diag.List) {
 	root := p.Engine.Root()
@@ -100,8 +102,8 @@ func (p *Loaded) Backend(ctx context.Context) (*OpenedBackend, diag.List) {
 	return b, append(ds, more...)
 }
 
-// OpenBackend opens a place by its configuration. block is where that stands, nil for
-// nowhere.
+// OpenBackend opens a backend with the given configuration. block is the block that contains the
+// configuration, or nil.
 func OpenBackend(ctx context.Context, f *Directory, cfg backend.Config, block *config.Backend, enc *encryption.Config) (*OpenedBackend, diag.List) {
 	b, ds := f.Backend().Open(ctx, cfg, block)
 	if ds.HasErrors() {
@@ -114,7 +116,8 @@ func OpenBackend(ctx context.Context, f *Directory, cfg backend.Config, block *c
 	return p, ds
 }
 
-// Rescue prints a state that could be written nowhere else.
+// Rescue prints a state that could not be written to its store or to a file. It always returns an
+// error: that the state was printed, or that printing failed too.
 func Rescue(w io.Writer, text []byte) diag.List {
 	if _, err := w.Write(text); err != nil {
 		return diag.Errorf(diag.CodeStateFile, nil, "Failed to print the state", "The state could not be printed either: %s. The journal holds what is not in the state: leave it where it is.", err)

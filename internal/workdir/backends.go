@@ -17,11 +17,11 @@ import (
 	"github.com/terrace-iac/terrace/state/statefile"
 )
 
-// connections is how many connections to one service states are read over at most.
+// connections is the maximum number of concurrent connections to one host.
 const connections = 32
 
-// NewBackends makes the backends of a process that was started in the directory. who is
-// user@host, for locks.
+// NewBackends returns the backends of a process that was started in the directory. who is
+// user@host; locks contain it.
 func (f *Directory) NewBackends(who string) *backend.Set {
 	type client struct {
 		registry *registry.Client
@@ -42,7 +42,7 @@ func (f *Directory) NewBackends(who string) *backend.Set {
 	tr.MaxConnsPerHost, tr.MaxIdleConnsPerHost = connections, connections
 	answer, unusable := storeTimeout(f.Env.Get(rest.Variable))
 	tr.ResponseHeaderTimeout = cmp.Or(answer, 30*time.Second)
-	var slow sync.Once // one line is enough for many states
+	var slow sync.Once // one message is enough for many states
 	after := min(f.slowAfter(), 5*time.Second)
 	sleep := f.Sleep
 	if sleep == nil {
@@ -75,8 +75,8 @@ func (f *Directory) NewBackends(who string) *backend.Set {
 	})
 }
 
-// storeTimeout reads how long the services of backends may take to answer: a duration, or
-// seconds; 0 for no text.
+// storeTimeout parses the maximum time for a response of a backend's service: a duration such as
+// "2m", or a number of seconds. It returns 0 for "".
 func storeTimeout(text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
@@ -91,7 +91,7 @@ func storeTimeout(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// pause waits, or returns the context's error sooner.
+// pause waits for d. If ctx is done first, it returns the error of ctx.
 func pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -19,19 +19,20 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// An Embedding is what a program that embeds Terrace gives a directory. Dir is required.
+// An Embedding contains the settings of a program that embeds Terrace. Dir is required.
 type Embedding struct {
 	Dir          string   // relative to the working directory of the process, or absolute
 	Environ      []string // the complete environment, as os.Environ returns it
 	Providers    map[addr.Provider]provider.Factory
 	Provisioners engine.Provisioners
-	NoExec       bool       // no program and no provider plugin is started
-	Observe      event.Sink // nil: nobody
-	Log          io.Writer  // gets what plugins write; nil means standard error
+	NoExec       bool       // start no program and no provider plugin
+	Observe      event.Sink // nil discards events
+	Log          io.Writer  // receives the output of plugins; nil means standard error
 }
 
-// Embedded makes the directory of an embedding program: nobody is asked, and signals are the
-// business of the program. who is user@host, for locks. The error is about Dir.
+// Embedded returns the Directory of an embedding program. Terrace does not ask the user there and
+// does not handle signals. who is user@host, for locks. It returns an error if Dir is not a
+// directory.
 func Embedded(o Embedding) (d *Directory, who string, err error) {
 	system, err := sys.Real()
 	if err != nil {
@@ -67,7 +68,7 @@ func Embedded(o Embedding) (d *Directory, who string, err error) {
 // embeddingHost is the Host of an embedding program.
 type embeddingHost struct {
 	Silent
-	observe event.Sink // nil: nobody
+	observe event.Sink // nil discards events
 	log     io.Writer
 }
 

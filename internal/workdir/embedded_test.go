@@ -7,7 +7,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/sys"
 )
 
-// With NoExec, backends start no program either.
+// With NoExec, backends start no programs.
 func TestEmbeddedNoExec(t *testing.T) {
 	d, _, err := Embedded(Embedding{Dir: t.TempDir(), NoExec: true})
 	if err != nil {

@@ -8,20 +8,20 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/encryption"
 )
 
-// Encryption is what the encryption block and TF_ENCRYPTION say; nil if there is
-// neither. Warnings come with the first call alone.
+// Encryption returns the encryption settings of the encryption block and TF_ENCRYPTION, or nil if
+// both are missing. Only the first call returns warnings.
 func (p *Loaded) Encryption(ctx context.Context) (*encryption.Config, diag.List) {
 	return p.encryptionBy(ctx, p.Static(ctx))
 }
 
-// EncryptionAsking is Encryption for a project that was loaded though variables are missing:
-// those that the block refers to are asked for if input is true.
+// EncryptionAsking is like Encryption, for a configuration that was loaded although variables have no
+// value. It asks the user for the variables that the block refers to if input is true.
 func (p *Loaded) EncryptionAsking(ctx context.Context, input bool) (*encryption.Config, diag.List) {
 	return p.encryptionBy(ctx, p.StaticAsking(ctx, input, "encryption"))
 }
 
 func (p *Loaded) encryptionBy(ctx context.Context, eval configure.Eval) (*encryption.Config, diag.List) {
-	var ds diag.List // of this call
+	var ds diag.List // set only if this call computes the settings
 	e, err := p.encrypts.Do(ctx, struct{}{}, func() (encrypts, bool) {
 		var cfg *encryption.Config
 		if block := p.Engine.Root().Encryption; block == nil {
@@ -40,7 +40,7 @@ func (p *Loaded) encryptionBy(ctx context.Context, eval configure.Eval) (*encryp
 	return e.config, e.ds
 }
 
-// encrypts is the encryption of a project with the errors in it.
+// encrypts contains the encryption settings, or the errors in them.
 type encrypts struct {
 	config *encryption.Config
 	ds     diag.List
@@ -48,7 +48,7 @@ type encrypts struct {
 
 // EncryptionOf returns the encryption settings of the working directory, for commands that
 // have not loaded its configuration or that work with the configuration of a saved plan.
-// workspace is the value of terraform.workspace; "" is the selected one.
+// workspace is the value of terraform.workspace; "" means the selected workspace.
 func EncryptionOf(ctx context.Context, c *Directory, given []VarFlag, workspace string) (*encryption.Config, diag.List) {
 	root, ds := c.SettingsRoot()
 	if ds.HasErrors() {

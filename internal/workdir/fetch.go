@@ -15,7 +15,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/backend"
 )
 
-// Fetcher brings packages of modules here, through a cache for all directories.
+// Fetcher returns the downloader of module packages. Its cache is shared by all directories of the
+// user.
 func (f *Directory) Fetcher(cfg *cliconfig.Config) *fetch.Fetcher {
 	cache := f.DataPath("cache")
 	if base := f.CacheDir(); base != "" {
@@ -31,7 +32,7 @@ func (f *Directory) Fetcher(cfg *cliconfig.Config) *fetch.Fetcher {
 	}
 }
 
-// Registry asks registries, with the user's credentials.
+// Registry returns a client of registries, with the user's credentials.
 func (f *Directory) Registry(cfg *cliconfig.Config) *registry.Client {
 	program := ""
 	if exe, err := f.Executable(); err == nil {
@@ -44,8 +45,8 @@ func (f *Directory) Registry(cfg *cliconfig.Config) *registry.Client {
 	}
 }
 
-// stateHost is the host of the service that keeps the state of the directory, "" where it is
-// none with registries of its own.
+// stateHost returns the host name of the service that stores the state of the directory. It returns
+// "" if the backend is not such a service, or if its configuration cannot be read.
 func (f *Directory) stateHost() string {
 	if f.Backends == nil {
 		return ""

@@ -24,20 +24,19 @@ type onDisk struct{ c *Directory }
 func (f onDisk) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(f.c.Path(name)) }
 func (f onDisk) ReadFile(name string) ([]byte, error)       { return readfile.Whole(f.c.Path(name)) }
 
-// NewSources are the files on disk as they are now, for steps that share what is loaded from
-// them.
+// NewSources returns the files on disk as they are now, for steps that share the loaded files.
 func (c *Directory) NewSources() *engine.Sources { return &engine.Sources{FS: c.OnDisk()} }
 
-// ReadOnce makes a directory by itself read and parse each of its configuration files once, for
-// a command that does not change them.
+// ReadOnce makes the directory read and parse each of its configuration files only once, for a
+// command that does not change them. It has no effect in the directory of a unit.
 func (c *Directory) ReadOnce() {
 	if c.Sources == nil && c.View == nil {
 		c.Sources, c.ownSources = c.NewSources(), true
 	}
 }
 
-// Anew returns the directory with its files on disk, each of which is read once more, for init,
-// which may change them.
+// Anew returns a copy of the directory that reads all configuration files from disk again, each once.
+// init uses it, because files may change before and during init.
 func (c *Directory) Anew() *Directory {
 	n := *c
 	n.View, n.Sources, n.ownSources = nil, nil, false
@@ -45,7 +44,8 @@ func (c *Directory) Anew() *Directory {
 	return &n
 }
 
-// FilesOf returns the files of the directory: those that a unit reads once, else those on disk.
+// FilesOf returns the configuration files of the directory: those of View, those of Sources, or those
+// on disk.
 func (c *Directory) FilesOf() config.FS {
 	switch {
 	case c.View != nil:
@@ -65,17 +65,17 @@ func (c *Directory) Root() (*config.Module, diag.List) {
 	return config.Load(".", config.Options{FS: c.FilesOf(), Set: c.Set})
 }
 
-// SettingsRoot loads the root module for its backend and encryption blocks. An error in another
-// block, such as a resource, is no error here. What cannot be parsed is refused, since it may
-// contain one of these two.
+// SettingsRoot loads the root module for its backend and encryption blocks. It ignores errors in
+// other blocks, such as resources. It returns an error for a file that cannot be parsed, because that
+// file may contain one of the two blocks.
 func (c *Directory) SettingsRoot() (*config.Module, diag.List) {
 	root, ds := c.Root()
 	ds = slices.DeleteFunc(slices.Clone(ds.Errors()), func(m *diag.Message) bool { return m.At != nil && c.besideSettings(*m.At) })
 	return root, ds
 }
 
-// besideSettings reports whether a range is in a block of a file that can be parsed, and that
-// block is none with settings.
+// besideSettings reports whether a range is in a block that is not a terraform block, in a file
+// without syntax errors.
 func (c *Directory) besideSettings(at source.Range) bool {
 	f := c.Set.File(at.Filename)
 	if f == nil {
@@ -91,7 +91,7 @@ func (c *Directory) besideSettings(at source.Range) bool {
 	})
 }
 
-// SelectWorkspace makes a workspace the selected one.
+// SelectWorkspace stores the name of the selected workspace in the data directory.
 func (c *Directory) SelectWorkspace(name string) diag.List {
 	err := inside.CheckData(c.DataPath(), c.DataPath())
 	if err == nil {

@@ -11,48 +11,50 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
-// A Host is the program around a directory: it can be asked, and it hears what happens. The
-// command line, the run of a unit and embedding programs implement it. The methods may be
-// called concurrently. Embed Silent to implement only some of them.
+// A Host is the program that works with a directory. It asks the user, and it receives events. The
+// command line, the run of a unit and embedding programs implement it. Its methods may be called
+// concurrently. Embed Silent to implement only some of them.
 type Host interface {
 	// Asks reports whether the user can be asked.
 	Asks() bool
-	// Ask asks the user. The error says why there is no answer: ErrNobody if nobody can be
-	// asked.
+	// Ask asks the user and returns the answer. The error is the reason why there is no answer:
+	// ErrNobody if the user cannot be asked.
 	Ask(ctx context.Context, q Question) (string, error)
-	// Event reports what happens to an object.
+	// Event receives an event about an object.
 	Event(e event.Event)
-	// Slow reports what is being waited for, in a line of text, when that takes long.
+	// Slow receives a line of text about an operation that takes long. The text ends with a newline.
 	Slow(text string)
-	// Waiting reports that somebody else has the lock of the state. holder is nil as long as
-	// the store has not said who.
+	// Waiting is called while this process waits for the lock of the state. holder describes the
+	// lock of another process; nil means that the store has not reported it yet.
 	Waiting(holder *store.LockInfo)
-	// Note reports what is about to be done to the state, in a sentence: that the contents of
-	// a journal are written to it.
+	// Note receives a sentence about a change of the state that follows: the contents of a
+	// journal are written to it.
 	Note(sentence string)
-	// Rescue shows a state that could be written nowhere, and returns what to do with it.
+	// Rescue shows a state that could not be written anywhere. The returned messages explain what
+	// the user must do with it.
 	Rescue(text []byte) diag.List
-	// Expect announces how much memory is about to be used, in bytes, and whether plugins
-	// are about to work beside this process.
+	// Expect announces the expected growth of the heap, in bytes, and whether provider plugins are
+	// about to be started.
 	Expect(bytes int64, plugins bool)
-	// Running gets what ends the providers once they may run, and nil when they have ended.
+	// Running receives the function that stops the providers, before the first provider starts. It
+	// receives nil when the caller stops the providers itself.
 	Running(end func())
-	// Changing reports that an apply changes a state, until done is called. A program that
-	// has to end in between abandons the state first.
+	// Changing is called when an apply starts to change a state. The caller calls done at its
+	// end. A program that must exit before that abandons the state first.
 	Changing(s *statemgr.State) (done func())
 }
 
-// A Question is what the user is asked.
+// A Question is a question to the user.
 type Question struct {
-	Variable *config.Variable // whose value is asked for; nil for another question
-	Title    string           // of a question that is about no variable
-	Text     string           // explains it
+	Variable *config.Variable // variable whose value is needed; nil for another question
+	Title    string           // title; "" if Variable is set
+	Text     string           // explanation
 }
 
-// ErrNobody is the error of Host.Ask if nobody can be asked.
+// ErrNobody is the error of Host.Ask if the user cannot be asked.
 var ErrNobody = errors.New("nobody can be asked")
 
-// Silent is a Host that answers nothing and says nothing.
+// Silent is a Host that cannot ask the user and ignores all events.
 type Silent struct{}
 
 // Asks returns false.
@@ -73,7 +75,7 @@ func (Silent) Waiting(*store.LockInfo) {}
 // Note does nothing.
 func (Silent) Note(string) {}
 
-// Rescue leaves the state to its journal.
+// Rescue returns nil: the journal still contains the changes.
 func (Silent) Rescue([]byte) diag.List { return nil }
 
 // Expect does nothing.

@@ -19,8 +19,8 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// ValueOf is the value of a root variable before the configuration is loaded as a whole: one
-// that was given, else that of the unit.
+// ValueOf returns the function that looks up the value of a root variable before the whole
+// configuration is loaded. A value in given has precedence over the value of the unit.
 func (c *Directory) ValueOf(given map[string]engine.InputValue) engine.ValueFunc {
 	return func(ctx context.Context, v *config.Variable) (engine.InputValue, bool) {
 		in, ok := given[v.Name]
@@ -31,24 +31,24 @@ func (c *Directory) ValueOf(given map[string]engine.InputValue) engine.ValueFunc
 	}
 }
 
-// LoadOptions say how a configuration is loaded.
+// LoadOptions configures Load.
 type LoadOptions struct {
 	Vars        []VarFlag
-	Input       bool // whether missing variables may be asked for
+	Input       bool // ask the user for values of missing variables
 	Parallelism int
-	Workspace   string          // "" for the selected one
-	Saved       *Saved          // the configuration of a saved plan, in place of the one on disk
-	Files       *engine.Sources // the files of the configuration; nil means those of the directory
-	Partial     bool            // go on with variables missing: they are not needed
-	Const       bool            // with Partial: variables with const = true need values, because sources of modules may use them
-	Unapplied   bool            // so may be those that a unit makes of outputs that do not exist yet
-	Briefly     bool            // the program ends when the configuration was looked at once
-	RootOnly    bool            // go on though other modules cannot be loaded
-	ConfigDir   string          // the directory of the configuration; "" means the working directory
+	Workspace   string          // "" means the selected workspace
+	Saved       *Saved          // configuration of a saved plan, which replaces the one on disk; nil means none
+	Files       *engine.Sources // files of the configuration; nil means those of the directory
+	Partial     bool            // variables without a value are no error
+	Const       bool            // with Partial: variables with const = true need a value, because module sources may use them
+	Unapplied   bool            // inputs of a unit that need outputs which do not exist yet are no error
+	Briefly     bool            // the program ends soon after the configuration is loaded
+	RootOnly    bool            // errors in modules other than the root module are no error
+	ConfigDir   string          // directory of the configuration; "" means the working directory
 	Observe     event.Sink      // receives the events; nil means the Host
 }
 
-// A Loaded is a loaded configuration with the values of its variables.
+// A Loaded is a loaded configuration with the values of its variables. Its caller must call Close.
 type Loaded struct {
 	Engine    *engine.Engine
 	Vars      Variables
@@ -60,7 +60,7 @@ type Loaded struct {
 	encrypts parallel.Cache[struct{}, encrypts]
 }
 
-// Load loads the configuration of the directory. With errors it returns nil.
+// Load loads the configuration of the directory. If the list contains errors, the Loaded is nil.
 func Load(ctx context.Context, c *Directory, o LoadOptions) (*Loaded, diag.List) {
 	workspace := o.Workspace
 	if workspace == "" {
@@ -91,7 +91,7 @@ func Load(ctx context.Context, c *Directory, o LoadOptions) (*Loaded, diag.List)
 	}
 	p.use(e)
 	values, more := given.For(e.Root().Variables)
-	if c.Tolerant { // extra_arguments may give what this module does not declare
+	if c.Tolerant { // extra_arguments may set variables that this module does not declare
 		more = more.AsWarnings()
 	}
 	ds = append(ds, more...)
@@ -102,7 +102,7 @@ func Load(ctx context.Context, c *Directory, o LoadOptions) (*Loaded, diag.List)
 	switch {
 	case c.Tolerant:
 		more = more.Errors().AsWarnings()
-	case o.Partial && o.RootOnly: // which keeps nobody from looking at state and files
+	case o.Partial && o.RootOnly: // the caller only reads state and files, for which the values are not needed
 		more = more.AsWarnings()
 	case o.Unapplied:
 		more = slices.DeleteFunc(slices.Clone(more), func(m *diag.Message) bool { return m.Code == diag.CodeUnitNoOutputs })
@@ -112,11 +112,11 @@ func Load(ctx context.Context, c *Directory, o LoadOptions) (*Loaded, diag.List)
 		ds = append(ds, p.workspaceVariables(ctx, values)...)
 	}
 	asked := false
-	if !slices.ContainsFunc(loadDs.Errors(), func(m *diag.Message) bool { return m.Code != module.CodeNotEarly }) { // an answer would not help
+	if !slices.ContainsFunc(loadDs.Errors(), func(m *diag.Message) bool { return m.Code != module.CodeNotEarly }) { // if other errors exist, an answer does not help
 		asked, more = p.askMissing(ctx, values, o)
 		ds = append(ds, more...)
 	}
-	if asked && loadDs.HasErrors() { // an answer may be what a module's source needs
+	if asked && loadDs.HasErrors() { // a module source may need one of the answers
 		e.Close()
 		eo.Value = engine.Given(values)
 		if e, loadDs = engine.Open(ctx, eo); e == nil {
@@ -143,7 +143,7 @@ func Load(ctx context.Context, c *Directory, o LoadOptions) (*Loaded, diag.List)
 	return p, ds
 }
 
-// hasPlugins reports whether a configuration needs other providers than the one that is built in.
+// hasPlugins reports whether a configuration needs providers other than the built-in one.
 func hasPlugins(e *engine.Engine) bool {
 	for of := range e.Requirements() {
 		if !of.IsBuiltIn() {
@@ -153,27 +153,28 @@ func hasPlugins(e *engine.Engine) bool {
 	return false
 }
 
-// Of is a project of a configuration that somebody else has opened, and closes.
+// Of returns a Loaded for an engine that the caller has opened. The caller closes the engine; it must
+// not call Close.
 func Of(c *Directory, e *engine.Engine, values Variables) *Loaded {
 	return &Loaded{c: c, Engine: e, Vars: values}
 }
 
-// heapPerByte is up to how many bytes of memory for a byte of configuration the
-// collector waits: about what comes of it that stays.
+// heapPerByte is the expected growth of the heap, in bytes, for each byte of configuration: about the
+// memory that a loaded configuration occupies. Until then, the garbage collector does not run.
 const heapPerByte = 26
 
-// smallHeap is a heap of which nobody minds that it is not collected.
+// smallHeap is the heap size, in bytes, below which garbage collection is not worthwhile.
 const smallHeap = 24 << 20
 
-// What is allocated for a byte of configuration when all of it is checked once. Up to a
-// limit, a program that ends then does not collect it.
+// Allocations, in bytes, for each byte of configuration that is validated once. A program that ends
+// after that does not collect them, up to checkedAtMost bytes.
 const (
 	checkedPerByte = 80
 	checkedAtMost  = 256 << 20
 )
 
-// expect prepares the garbage collector for the size of the configuration in the directory, or of
-// the saved one.
+// expect announces the expected growth of the heap to the Host. It depends on the size of the
+// configuration in the directory, or in the saved plan.
 func expect(c *Directory, o LoadOptions) {
 	var text int64
 	if o.Saved != nil {
@@ -198,14 +199,15 @@ func expect(c *Directory, o LoadOptions) {
 	c.host().Expect(heap, false)
 }
 
-// What a plan file takes for each of its bytes once it is read with its configuration: it
-// is packed to an eighth. No more than the limit is expected of it, whatever it holds.
+// Expected growth of the heap, in bytes, for each byte of a plan file, which is compressed to about an
+// eighth. plannedAtMost is the maximum for one file.
 const (
 	plannedPerByte = 8 * heapPerByte
 	plannedAtMost  = 64 << 20
 )
 
-// ExpectPlan readies the collector for a plan file.
+// ExpectPlan announces the expected growth of the heap for reading a plan file to the Host. size is the
+// size of the file in bytes.
 func (c *Directory) ExpectPlan(size int64) {
 	c.host().Expect(min(size*plannedPerByte, plannedAtMost), false)
 }
@@ -259,14 +261,14 @@ func (p *Loaded) use(e *engine.Engine) {
 	p.c.host().Running(e.Close)
 }
 
-// Close ends the project's providers. It may be called more than once.
+// Close stops the providers. It may be called more than once.
 func (p *Loaded) Close() {
 	p.c.host().Running(nil)
 	p.Engine.Close()
 }
 
-// askMissing asks for the required variables that have no value, or says that
-// they have none.
+// askMissing asks the user for the required variables that have no value, or returns an error for
+// each of them. It adds the answers to values.
 func (p *Loaded) askMissing(ctx context.Context, values Variables, o LoadOptions) (asked bool, ds diag.List) {
 	missing := engine.Missing(values, p.Engine.Root().Variables)
 	if o.Partial {
@@ -275,7 +277,8 @@ func (p *Loaded) askMissing(ctx context.Context, values Variables, o LoadOptions
 	return p.ask(ctx, values, missing, o.Input)
 }
 
-// ask asks for variables that have no value, or says that they have none.
+// ask asks the user for the values of variables, or returns an error for each variable if the user
+// cannot be asked. It adds the answers to values.
 func (p *Loaded) ask(ctx context.Context, values Variables, missing []*config.Variable, input bool) (asked bool, ds diag.List) {
 	if len(missing) > 0 && !(input && p.c.host().Asks()) {
 		return false, MissingErrors(missing)
@@ -291,8 +294,8 @@ func (p *Loaded) ask(ctx context.Context, values Variables, missing []*config.Va
 	return asked, nil
 }
 
-// SelectProviders finds the installed packages of the providers that configuration and states
-// need. It warns about development overrides, also if no provider is needed.
+// SelectProviders selects installed packages for the providers that the configuration and the states
+// need. It warns about development overrides, even if no provider is needed.
 func (p *Loaded) SelectProviders(ctx context.Context, states ...*state.State) diag.List {
 	req := p.Plugins.Packaged(p.Required(states...))
 	if len(req) == 0 {
@@ -301,12 +304,12 @@ func (p *Loaded) SelectProviders(ctx context.Context, states ...*state.State) di
 	return p.Plugins.Choose(ctx, req)
 }
 
-// Required are the providers that configuration and states need. A state may be nil.
+// Required returns the providers that the configuration and the states need. A state may be nil.
 func (p *Loaded) Required(states ...*state.State) install.Requirements {
 	return Required(p.Engine, p.c.Env, states...)
 }
 
-// Operation is what is done with the project, once its state was taken.
+// Operation returns an operation on the loaded configuration. Run sets its state.
 func (p *Loaded) Operation() *Operation {
 	return &Operation{Engine: p.Engine, Env: p.c.Env, Values: p.Vars, Unit: p.c.Unit, Host: p.c.host(), Choose: p.choose}
 }
@@ -315,12 +318,13 @@ func (p *Loaded) choose(ctx context.Context, needed map[addr.Provider][]config.C
 	return p.Plugins.Choose(ctx, needed)
 }
 
-// Translate gives providers in a state the addresses that configuration means.
+// Translate returns the state with the provider addresses that the configuration uses; see the
+// function Translate.
 func (p *Loaded) Translate(s *state.State) *state.State {
 	return Translate(p.Engine, p.c.Env, s)
 }
 
-// BackendFile reads a file that -backend-config names.
+// BackendFile reads a file that -backend-config names, and adds its text to the Set.
 func (c *Directory) BackendFile(name string) (*source.File, error) {
 	src, err := readfile.Given(c.Path(name))
 	f := &source.File{Path: name, Bytes: src, Layer: &source.Layer{Kind: source.BackendFile}}

@@ -16,28 +16,29 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// An Operation is what is done with one directory and its state.
+// An Operation plans and applies one directory, or imports into its state. It is not safe for
+// concurrent use.
 type Operation struct {
 	Engine *engine.Engine
 	Env    sys.Env
-	Values map[string]engine.InputValue // of the root variables
+	Values map[string]engine.InputValue // values of the root variables
 	Unit   Unit                         // the unit that the values come from; nil outside of units
-	State  *OpenState                   // nil: nothing is written, and plans are made from From
-	From   *state.State                 // nil for none
+	State  *OpenState                   // nil means that no state is written, and plans are made from From
+	From   *state.State                 // used if State is nil; nil means no state
 	Host   Host                         // nil means Silent
-	Moves  Moves                        // between units; nil for none
-	Reads  *Reads                       // what a plan does not read; nil: as its options say
-	Stop   <-chan struct{}              // when closed, what runs ends and nothing more begins; nil: never
-	// Choose finds the packages of the providers that configuration and states need; nil:
-	// they are there.
+	Moves  Moves                        // moves between units; nil means none
+	Reads  *Reads                       // earlier readings; nil means none
+	Stop   <-chan struct{}              // when closed, running work ends and no more work starts; may be nil
+	// Choose selects installed packages for the needed providers. nil means that they are
+	// available without packages.
 	Choose func(ctx context.Context, needed map[addr.Provider][]config.Constraint) diag.List
 
-	chosen bool         // providers were chosen
-	of     *state.State // for this state
+	chosen bool         // Choose was called
+	of     *state.State // state that was passed to Choose
 }
 
-// Ready finds the providers that configuration and states need: before anything else, where
-// what is missing is to be said first, else before a plan is made.
+// Ready selects the providers that the configuration and the states need. Plan calls it too. A caller
+// that reports missing providers before other errors calls it first.
 func (o *Operation) Ready(ctx context.Context, states ...*state.State) diag.List {
 	if o.Choose == nil {
 		return nil
@@ -49,7 +50,7 @@ func (o *Operation) Ready(ctx context.Context, states ...*state.State) diag.List
 	return o.Choose(ctx, Required(o.Engine, o.Env, states...))
 }
 
-// current is the state that there is; nil for none.
+// current returns the current state, or nil if there is none.
 func (o *Operation) current() *state.State {
 	if o.State == nil {
 		return o.From
@@ -57,7 +58,7 @@ func (o *Operation) current() *state.State {
 	return o.State.Current()
 }
 
-// host returns the Host.
+// host returns the Host, or Silent if it is nil.
 func (o *Operation) host() Host {
 	if o.Host == nil {
 		return Silent{}
@@ -65,15 +66,16 @@ func (o *Operation) host() Host {
 	return o.Host
 }
 
-// Moves are those between units that the state of one has a part in.
+// Moves contains the moves between units from or to the state of one unit.
 type Moves interface {
-	// Moved is the state as it will be when they are made, and what they are.
+	// Moved returns the state after the moves, and the moves. It writes nothing.
 	Moved(ctx context.Context, own *state.State) (*state.State, []plan.Transfer, diag.List)
-	// Transfer makes them. own is the state, which the caller does not hold.
+	// Transfer carries out the moves. own are the options that take the unit's state, which the
+	// caller must have released.
 	Transfer(ctx context.Context, own statemgr.Options) diag.List
 }
 
-// Plan plans from the state as it will be when moves are made.
+// Plan makes a plan from the state after the moves between units, which the plan lists in Transfers.
 func (o *Operation) Plan(ctx context.Context, po engine.PlanOptions) (*plan.Plan, diag.List) {
 	from, transfers, ds := o.moved(ctx, po.Mode)
 	if ds.HasErrors() {
@@ -110,17 +112,17 @@ func (o *Operation) addCauses(ctx context.Context, p *plan.Plan) diag.List {
 	return o.Engine.AddCauses(ctx, p, given)
 }
 
-// moved is the state as it will be when moves are made, and what they are.
+// moved returns the state after the moves between units, and the moves.
 func (o *Operation) moved(ctx context.Context, mode plan.Mode) (*state.State, []plan.Transfer, diag.List) {
 	own := o.current()
-	if o.Moves == nil || mode == plan.RefreshOnly { // which changes nothing but what it reads
+	if o.Moves == nil || mode == plan.RefreshOnly { // a refresh-only plan makes no moves
 		return own, nil, nil
 	}
 	return o.Moves.Moved(ctx, own)
 }
 
-// Transfer makes the moves that a plan was made with, if they are those that are still to be
-// made. It comes before Apply.
+// Transfer carries out the moves between units that a plan lists. Call it before Apply. It returns an
+// error if the pending moves are not the same as those of the plan.
 func (o *Operation) Transfer(ctx context.Context, p *plan.Plan) diag.List {
 	expected, transfers, ds := o.moved(ctx, p.Mode)
 	switch {
@@ -134,8 +136,8 @@ func (o *Operation) Transfer(ctx context.Context, p *plan.Plan) diag.List {
 	return o.State.Between(ctx, func(own statemgr.Options) diag.List { return o.Moves.Transfer(ctx, own) }, expected)
 }
 
-// Resume makes ready for a plan that was saved: it must have been made from the state that
-// there is.
+// Resume prepares the apply of a saved plan. It returns an error if the state has changed since the
+// plan was made.
 func (o *Operation) Resume(ctx context.Context, p *plan.Plan) diag.List {
 	if Stale(p.PrevRun, o.current()) {
 		return diag.Errorf(diag.CodePlanSaved, nil, "Saved plan is stale", "The given plan file can no longer be applied because the state was changed by another operation after the plan was created.")
@@ -148,7 +150,8 @@ func (o *Operation) Resume(ctx context.Context, p *plan.Plan) diag.List {
 	return ds
 }
 
-// Stale reports whether a state is another one than that which a plan was made from.
+// Stale reports whether the state has changed since a plan was made, by lineage and serial. planned is
+// the state from which the plan was made, now the current state; nil means no state.
 func Stale(planned, now *state.State) bool {
 	if planned == nil || now == nil {
 		return (planned == nil || planned.Lineage == "") != (now == nil)
@@ -156,7 +159,7 @@ func Stale(planned, now *state.State) bool {
 	return planned.Lineage != now.Lineage || planned.Serial != now.Serial
 }
 
-// Import takes an object into the state.
+// Import imports an object and writes the state.
 func (o *Operation) Import(ctx context.Context, io engine.ImportOptions) diag.List {
 	ds := o.Ready(ctx, o.current())
 	if ds.HasErrors() {
@@ -170,9 +173,9 @@ func (o *Operation) Import(ctx context.Context, io engine.ImportOptions) diag.Li
 	return append(ds, o.State.Write(context.WithoutCancel(ctx), next)...)
 }
 
-// Apply carries a plan out, to its end even where ctx ends. The whole state is written
-// every so often, 0 means as often as usual. An apply that was stopped is an error. One
-// without changes has no journal, since nothing is asked for that it would have to tell of.
+// Apply applies a plan. It ignores the cancellation of ctx; only Stop ends it early, which is an
+// error. every is the interval between writes of the whole state; 0 means the default. A plan without
+// changes needs no journal, because it calls no provider that changes objects.
 func (o *Operation) Apply(ctx context.Context, p *plan.Plan, every time.Duration) (engine.ApplyResult, diag.List) {
 	ctx = context.WithoutCancel(ctx)
 	ao := engine.ApplyOptions{Variables: o.Values, Every: every, Stop: o.Stop}
@@ -196,8 +199,9 @@ func (o *Operation) Apply(ctx context.Context, p *plan.Plan, every time.Duration
 	return res, ds
 }
 
-// Translate gives providers in a state, which may be nil, the addresses that configuration
-// means.
+// Translate returns the state with the provider addresses that the configuration uses: Terraform and
+// OpenTofu have different default registries. OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION=0
+// disables that. s may be nil.
 func Translate(e *engine.Engine, env sys.Env, s *state.State) *state.State {
 	named := map[addr.Provider]bool{}
 	for a := range e.Requirements() {
@@ -206,8 +210,8 @@ func Translate(e *engine.Engine, env sys.Env, s *state.State) *state.State {
 	return s.TranslateProviders(named, env.Get("OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION") != "0")
 }
 
-// Required are the providers that configuration and states need, with the constraints on
-// their versions. A state may be nil.
+// Required returns the providers that the configuration and the states need, with their version
+// constraints. A state may be nil.
 func Required(e *engine.Engine, env sys.Env, states ...*state.State) map[addr.Provider][]config.Constraint {
 	req := e.Requirements()
 	for _, s := range states {

@@ -10,18 +10,19 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// Reads are the readings of earlier commands, which plan.Options may let a plan use.
+// Reads gives a plan access to the objects that earlier commands read, so that the plan need not read
+// them again. plan.Options decides which of them a plan uses.
 type Reads struct {
-	Logs string // the directory of what commands have read; "" keeps nothing
+	Logs string // directory of the read logs; "" stores nothing
 	Now  func() time.Time
-	// Approved are the readings of the plan that was approved, if they are new enough, and
-	// Expected the changes that it had. They go before those of the log.
+	// Approved contains the readings of the approved plan, if they are new enough. Expected
+	// reports whether the approved plan contained a change. They replace the readings of the log.
 	Approved map[addr.Object]plan.Reading
 	Expected func(*plan.Change) bool
-	Failed   func(error) // called when readings were not kept, which only costs time; may be nil
+	Failed   func(error) // called if readings cannot be stored, which only costs time later; may be nil
 }
 
-// set sets the readings that a plan from a state may use.
+// set sets the readings that a plan of the state from may use.
 func (r *Reads) set(out *engine.PlanOptions, from *state.State) {
 	out.Readings = plan.Readings{Note: true}
 	if out.RefreshMaxAge > 0 || out.MinimalData {
@@ -36,7 +37,8 @@ func (r *Reads) set(out *engine.PlanOptions, from *state.State) {
 	}
 }
 
-// keep keeps what a plan has read, and what became of its apply, nil before it.
+// keep stores the objects that a plan has read. done is the result of its apply; nil means that the
+// plan has not been applied. r may be nil.
 func (r *Reads) keep(p *plan.Plan, done *readlog.Applied) {
 	if r == nil {
 		return

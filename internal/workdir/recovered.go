@@ -10,8 +10,8 @@ import (
 	"github.com/terrace-iac/terrace/provider"
 )
 
-// recovering returns a factory of providers whose panics become error messages: the program
-// that contains them keeps running, and the state has what was applied before.
+// recovering returns a factory of providers whose panics become error messages. The embedding program
+// keeps running, and the state contains the changes that were applied before the panic.
 func recovering(a addr.Provider, f provider.Factory) provider.Factory {
 	return func(ctx context.Context) (out provider.Provider, ds diag.List) {
 		r := &recovered{addr: a}
@@ -24,7 +24,7 @@ func recovering(a addr.Provider, f provider.Factory) provider.Factory {
 	}
 }
 
-// recovered is a provider that is part of a program in which Terrace is embedded.
+// recovered is a provider that is implemented by the embedding program.
 type recovered struct {
 	intercept.Calls
 	addr addr.Provider
@@ -53,7 +53,7 @@ func (r *recovered) Close() (err error) {
 	return r.p.Close()
 }
 
-// caught is deferred around a call. It adds a message if the call panics.
+// caught is called with defer. It adds an error if the method panics.
 func (r *recovered) caught(method string, ds *diag.List) {
 	if x := recover(); x != nil {
 		more := diag.Errorf(diag.CodeProviderPanic, nil, "Provider panicked", "The method %s of the provider %s panicked: %v. This is a mistake in the provider, which is part of this program.", method, r.addr.Display(), x)
@@ -61,14 +61,14 @@ func (r *recovered) caught(method string, ds *diag.List) {
 	}
 }
 
-// failed is caught for methods that return errors.
+// failed is like caught, for methods that return an error.
 func (r *recovered) failed(method string, err *error) {
 	if x := recover(); x != nil {
 		*err = fmt.Errorf("the method %s of the provider %s panicked: %v", method, r.addr.Display(), x)
 	}
 }
 
-// Ended reports whether the provider reports that it has ended.
+// Ended reports whether the provider has ended. It returns false if the provider cannot report that.
 func (r *recovered) Ended() bool {
 	e, ok := r.p.(interface{ Ended() bool })
 	return ok && e.Ended()

@@ -19,7 +19,7 @@ func (careless) Read(_ context.Context, req provider.ReadRequest) (provider.Read
 }
 
 // A panic of a provider in the same program becomes a message that names the method. Other
-// calls of the provider go on.
+// calls of the provider continue.
 func TestRecovered(t *testing.T) {
 	ctx := t.Context()
 	thing := addr.Provider{Host: "example.com", Namespace: "me", Type: "thing"}

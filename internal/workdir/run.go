@@ -15,66 +15,65 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// # How a plan and an apply go
+// # Plan and apply
 //
-// In a directory, in a unit and in each of many units the same steps are taken, by Run:
+// Run takes the same steps in a directory, in a unit and in each of many units:
 //
-//  1. The state is locked and read, and what the journal of a killed run holds is brought in.
-//  2. Providers are found for configuration and state, and the plan is made; or a saved one
-//     is taken up, if it was made from this state.
-//  3. The plan is shown, and approved or held against what was approved, by the caller.
-//  4. Moves between units are made, if they are those that the plan has.
-//  5. The plan is carried out, also one that changes nothing, since what checks came to and
-//     what objects depend on may be other than the state has. The engine keeps the journal
-//     and writes the state.
-//  6. The state is given up.
+//  1. It locks and reads the state, and merges the journal of a killed run.
+//  2. It selects the providers and makes a plan, or checks that a saved plan was made from this
+//     state.
+//  3. It passes the plan to the caller, who shows it and approves it, or compares it with an
+//     approved plan.
+//  4. It carries out the moves between units that the plan lists.
+//  5. It applies the plan, even a plan without changes, because the results of checks and the
+//     dependencies in the state may change. The engine writes the journal and the state.
+//  6. It releases the state.
 //
-// What differs is said by Want, and who hears of it by Steps.
+// Want configures the steps, and Steps contains the functions that Run calls.
 
-// A Want says what is to come of an operation.
+// A Want configures Run.
 type Want struct {
 	Plan  plan.Options
-	Saved *plan.Plan    // is applied, and no plan is made; nil: one is made
-	Apply bool          // the plan is carried out
-	Every time.Duration // how often the whole state is written in an apply; 0: as usual
-	// MovesFirst has the moves between units made before the plan of an apply: where many
-	// units have their turns at once, none may wait for the state of another that waits for
-	// its own.
+	Saved *plan.Plan    // plan to apply; nil makes a new plan
+	Apply bool          // apply the plan
+	Every time.Duration // interval between writes of the whole state during an apply; 0 means the default
+	// MovesFirst carries out the moves between units before an apply makes its plan, while the
+	// state is not locked. Otherwise two units that run at the same time could deadlock, each
+	// waiting for the state of the other.
 	MovesFirst bool
-	// Lenient has outputs left alone that a refresh cannot compute.
+	// Lenient keeps the outputs in the state whose new values are unknown after a refresh.
 	Lenient bool
 }
 
-// Steps are what others have a part in. All but Locked may be nil.
+// Steps contains the functions that Run calls. All except Locked may be nil.
 type Steps struct {
-	// Locked says where the state is and how it is taken.
+	// Locked returns the options that take the state.
 	Locked func(ctx context.Context) (statemgr.Options, diag.List)
-	// Taken is called with the state once it was read, and may change what is planned.
+	// Taken is called with the state after it is read. It may change the options of the plan.
 	Taken func(h *OpenState, po *plan.Options) diag.List
-	// Planned is called with what came of planning and all messages so far; with errors
-	// the plan may be nil. It says whether the plan may be carried out, and returns the
-	// messages that are still to be reported.
+	// Planned is called with the plan and all messages so far. If they contain errors, the plan
+	// may be nil. yes approves the plan. left contains the messages that Run returns.
 	Planned func(ctx context.Context, p *plan.Plan, ds diag.List) (yes bool, left diag.List)
-	// Applying is called when an apply begins: the state is ready for it.
+	// Applying is called when an apply begins, after the state is ready.
 	Applying func(p *plan.Plan)
-	// Span begins a span for a phase, plan or apply, which the returned function ends.
+	// Span starts a tracing span for the phase "plan" or "apply". The returned function ends it.
 	Span func(ctx context.Context, phase string) (context.Context, func(diag.List))
 }
 
-// Done is what came of an operation.
+// Done is the result of Run.
 type Done struct {
 	Plan    *plan.Plan // nil if there is none
-	Applied bool       // the plan was carried out, without errors
+	Applied bool       // the plan was applied without errors
 	Began   bool       // the apply began
 	Counts  plan.Counts
 	State   *state.State
-	// Released is what came up when the state was given up: that does not make a failure of
-	// what was done before.
+	// Released contains the messages of releasing the state. Errors in it do not make the
+	// operation fail.
 	Released diag.List
 }
 
-// Run plans, and carries the plan out if that is wanted. The messages are those that were
-// not given to Steps.Planned, and those that it returned.
+// Run makes a plan, and applies it if w.Apply is set. It returns the messages that Steps.Planned
+// returned, and all later ones.
 func (o *Operation) Run(ctx context.Context, w Want, s Steps) (out Done, ds diag.List) {
 	options, ds := s.Locked(ctx)
 	if ds.HasErrors() {
@@ -86,7 +85,7 @@ func (o *Operation) Run(ctx context.Context, w Want, s Steps) (out Done, ds diag
 		if ds = append(ds, more...); more.HasErrors() {
 			return out, ds
 		}
-		o.Moves = nil // they are made
+		o.Moves = nil // already carried out
 	}
 	h, more := Take(ctx, options, func() { o.host().Waiting(nil) })
 	if ds = append(ds, more...); h == nil {
@@ -125,7 +124,7 @@ func (o *Operation) Run(ctx context.Context, w Want, s Steps) (out Done, ds diag
 	return out, append(notRepeated(out.Plan, ds, more), more...)
 }
 
-// phase begins the span of a phase.
+// phase starts the span of a phase.
 func (s *Steps) phase(ctx context.Context, name string) (context.Context, func(diag.List)) {
 	if s.Span == nil {
 		return ctx, func(diag.List) {}
@@ -151,7 +150,7 @@ func (o *Operation) apply(ctx context.Context, w Want, s Steps, h *OpenState, ou
 		}
 		tellImports(p, o.host().Event)
 	}
-	if !p.HasChanges() { // there is nothing that must be ready for it
+	if !p.HasChanges() { // Apply does not call Start in this case
 		h.began()
 	}
 	ctx, end := s.phase(ctx, "apply")
@@ -168,8 +167,8 @@ func (o *Operation) apply(ctx context.Context, w Want, s Steps, h *OpenState, ou
 	return ds
 }
 
-// tellImports reports the objects that a plan takes over: they were read while it was
-// made, and enter the state now.
+// tellImports reports events for the imported objects of a plan. The plan has read them; the apply
+// adds them to the state.
 func tellImports(p *plan.Plan, sink event.Sink) {
 	for _, c := range p.Changes {
 		if c.Import == nil {
@@ -185,9 +184,9 @@ func tellImports(p *plan.Plan, sink event.Sink) {
 	}
 }
 
-// notRepeated are the messages of a plan that its apply did not come to as well, such as
-// those of checks that still fail. What the plan left open was evaluated by the apply, but
-// for that of a refresh-only plan, which evaluates no checks.
+// notRepeated returns the messages of a plan that its apply does not report again, such as those of
+// checks that fail in both. It omits messages about checks with unknown results, because the apply
+// evaluates them. It keeps them for a refresh-only plan, whose apply evaluates no checks.
 func notRepeated(p *plan.Plan, planned, applied diag.List) diag.List {
 	type same struct{ summary, detail, address, at string }
 	key := func(m *diag.Message) same {

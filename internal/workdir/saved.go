@@ -10,19 +10,19 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/encryption"
 )
 
-// ManifestName is the list of installed modules in a saved plan.
+// ManifestName is the name, in a saved plan, of the file that lists the installed modules.
 const ManifestName = ".terraform/modules/modules.json"
 
-// A Saved is the configuration of a saved plan, and the settings that do not come from it.
+// A Saved is the configuration of a saved plan, with the settings that come from the working
+// directory.
 type Saved struct {
-	Files map[string][]byte // by path from the root module's directory
-	// Encryption is that of the working directory; nil means none. An encryption block in Files
-	// is ignored: it would decide how the file that it comes from is checked.
+	Files map[string][]byte // by slash-separated path, relative to the root module
+	// Encryption contains the settings of the working directory; nil means none. An encryption
+	// block in Files is ignored: otherwise a plan file would decide how it is verified.
 	Encryption *encryption.Config
 }
 
-// savedFiles are the configuration files of a saved plan: nothing else is seen,
-// whatever lies in the directory by now.
+// savedFiles is the file system of the configuration in a saved plan. Files on disk are not visible.
 type savedFiles struct {
 	files map[string][]byte
 	dirs  map[string][]fs.DirEntry // sorted by name
@@ -55,7 +55,7 @@ func (s savedFiles) ReadFile(name string) ([]byte, error) {
 	return src, nil
 }
 
-// savedFile is an entry of a directory.
+// savedFile is a directory entry: the name of a file.
 type savedFile string
 
 func (f savedFile) Name() string { return string(f) }

@@ -19,14 +19,16 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A SavedPlan is a plan file that was read.
+// A SavedPlan is the content of a plan file, with the encryption settings of the working directory.
 type SavedPlan struct {
 	*planfile.File
-	// Encryption is that of the working directory, in the workspace of the plan. nil means none.
+	// Encryption contains the settings of the working directory for the workspace of the plan. nil
+	// means none.
 	Encryption *encryption.Config
 }
 
-// Options loads the configuration of the plan, with the encryption of the working directory.
+// Options returns the options that load the configuration of the plan, with the encryption settings of
+// the working directory.
 func (f *SavedPlan) Options(given []VarFlag) LoadOptions {
 	return LoadOptions{
 		Vars: given, Workspace: f.Backend.Workspace, Partial: true,
@@ -34,9 +36,8 @@ func (f *SavedPlan) Options(given []VarFlag) LoadOptions {
 	}
 }
 
-// ReadPlanFile reads a saved plan. The encryption settings of the working directory decide
-// whether the file must be encrypted, and decrypt it: settings in the file prove nothing
-// about it.
+// ReadPlanFile reads a saved plan. It uses the encryption settings of the working directory to decide
+// whether the file must be encrypted, and to decrypt it. Settings in the file are not trusted.
 func (c *Directory) ReadPlanFile(ctx context.Context, given []VarFlag, name string) (*SavedPlan, diag.List) {
 	out := &SavedPlan{}
 	var ds diag.List
@@ -95,16 +96,16 @@ func (c *Directory) ReadPlanFile(ctx context.Context, given []VarFlag, name stri
 	return out, ds
 }
 
-// IsSealedPlan reports whether a file is a saved plan that is encrypted.
+// IsSealedPlan reports whether a file is an encrypted plan.
 func (c *Directory) IsSealedPlan(name string) bool {
 	body, err := readfile.Large(c.Path(name))
 	return err == nil && encryption.SealedPlan(body)
 }
 
-// errNoEncryption says that messages tell what is wrong.
+// errNoEncryption is returned if the encryption settings have errors, which the caller reports.
 var errNoEncryption = errors.New("the encryption is not configured")
 
-// SealPlan encrypts a plan file, if the configuration wants that.
+// SealPlan encrypts the bytes of a plan file if the settings require it. Otherwise it returns body.
 func SealPlan(ctx context.Context, enc *encryption.Config, body []byte) ([]byte, error) {
 	target := enc.Plan(ctx)
 	if target == nil {
@@ -113,7 +114,7 @@ func SealPlan(ctx context.Context, enc *encryption.Config, body []byte) ([]byte,
 	return sealing.Append(target.Plans(), nil, body)
 }
 
-// ReadFile has a file read whose size must be known first.
+// ReadFile opens a file and calls read with its content and its size in bytes.
 func ReadFile[T any](path string, read func(io.ReaderAt, int64) (T, error)) (T, error) {
 	var none T
 	f, err := readfile.Open(path)
@@ -128,6 +129,8 @@ func ReadFile[T any](path string, read func(io.ReaderAt, int64) (T, error)) (T, 
 	return read(f, info.Size())
 }
 
+// PlanFileError returns the error for a plan file that cannot be read. name is its path, and err the
+// reason.
 func PlanFileError(name string, err error) diag.List {
 	detail := diag.Reason(err, name)
 	switch {
@@ -143,11 +146,11 @@ func PlanFileError(name string, err error) diag.List {
 	return diag.List{{Code: diag.CodePlanRead, At: store.PlaceOf(err), Summary: "Failed to load \"" + name + "\" as a plan file", Detail: detail}}
 }
 
-// Open opens the backend of the working directory, to apply the plan there. It comes before
-// the configuration of the plan is loaded, whose files have the names of those on disk. A plan
-// for another place is refused: the directory's locks, its encryption and a migration that
-// happened since would not hold there. Where the directory has no configuration, the plan alone
-// names the backend.
+// Open opens the backend of the working directory, to apply the plan there. Call it before the
+// configuration of the plan is loaded, because both configurations use the same file names in the
+// Set. Open returns an error if the plan was made for another state: the locks, the encryption and
+// later migrations of the directory do not apply to that state. If the directory contains no
+// configuration, Open uses the backend of the plan.
 func (f *SavedPlan) Open(ctx context.Context, c *Directory, given []VarFlag) (*OpenedBackend, diag.List) {
 	enc, planned := f.Encryption, f.Backend
 	dir := c.Backend()
@@ -165,7 +168,7 @@ func (f *SavedPlan) Open(ctx context.Context, c *Directory, given []VarFlag) (*O
 	}
 	switch {
 	case initialized:
-	case root.Backend != nil: // init has yet to run, and the plan may be used without it
+	case root.Backend != nil: // the directory is not initialized, and the plan can be applied without init
 		fits, more := c.fits(ctx, was, root.Backend, given, planned.Workspace)
 		if ds = append(ds, more...); more.HasErrors() {
 			return nil, ds
@@ -197,8 +200,8 @@ func (f *SavedPlan) Open(ctx context.Context, c *Directory, given []VarFlag) (*O
 	return place, ds
 }
 
-// fits reports whether a backend has the arguments of the block on disk. Others may have been
-// given to init.
+// fits reports whether a backend configuration contains all arguments of the block on disk. It may
+// contain others, which were passed to init.
 func (c *Directory) fits(ctx context.Context, b backend.Config, block *config.Backend, given []VarFlag, workspace string) (bool, diag.List) {
 	if b.Type != block.Type {
 		return false, nil
@@ -225,7 +228,7 @@ func (c *Directory) fits(ctx context.Context, b backend.Config, block *config.Ba
 	return true, nil
 }
 
-// sameStore reports whether two backends keep the state of a workspace in one place.
+// sameStore reports whether two backends store the state of a workspace in the same place.
 func (c *Directory) sameStore(ctx context.Context, a, b *OpenedBackend, workspace string) (bool, diag.List) {
 	x, ds := c.OpenStore(ctx, a, workspace, StateFiles{})
 	if ds.HasErrors() {
@@ -244,6 +247,6 @@ func anotherBackend(was backend.Config) diag.List {
 	return diag.Errorf(diag.CodePlanSaved, nil, "Saved plan is for another backend", "The plan was made for a state in the backend %q at another place than the one where this directory keeps its state, or the backend was changed after the plan was created. Nothing was applied. Plan again.", was.Type)
 }
 
-// Version is the version of this program, as saved plans have it. A release is linked with
-// the version of its tag (.ci/release).
+// Version is the version of this program, which saved plans contain. The linker sets it to the
+// version of the tag in a release (.ci/release).
 var Version = "0.1.0"

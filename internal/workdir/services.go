@@ -14,11 +14,11 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// An Encrypted returns the encryption of a configuration, or nil for none.
+// An Encrypted returns the encryption settings of a configuration, or nil if it has none.
 type Encrypted func(ctx context.Context) (*encryption.Config, diag.List)
 
-// Services returns the services of the program that engines in the directory use. If encrypted is
-// nil, terraform_remote_state is not available.
+// Services returns the services that engines in the directory use: provisioners, and reading of other
+// states. If encrypted is nil, terraform_remote_state is not available.
 func (f *Directory) Services(encrypted Encrypted) engine.Services {
 	out := engine.Services{Provisioners: provisioners{f}}
 	if encrypted != nil {
@@ -27,7 +27,7 @@ func (f *Directory) Services(encrypted Encrypted) engine.Services {
 	return out
 }
 
-// stateReader serves terraform_remote_state.
+// stateReader returns the function that reads states for terraform_remote_state.
 func (f *Directory) stateReader(encrypted Encrypted) engine.ReadState {
 	return func(ctx context.Context, req engine.ReadStateRequest) (*state.State, diag.List) {
 		r := remotestate.Reader{Backends: f.Backends(), Dir: f.Dir, Env: f.Env}
@@ -42,11 +42,10 @@ func (f *Directory) stateReader(encrypted Encrypted) engine.ReadState {
 	}
 }
 
-// provisioners gives the engine the provisioners of the program that embeds Terrace, and the
-// built-in ones.
+// provisioners contains the provisioners of the embedding program, and the built-in ones.
 type provisioners struct{ f *Directory }
 
-// own are those of the embedding program where they know a type, or nil.
+// own returns the provisioners of the embedding program if they contain the type, or nil.
 func (p provisioners) own(typ string) engine.Provisioners {
 	if o := p.f.Provisioners; o != nil && o.Schema(typ) != nil {
 		return o
@@ -79,8 +78,8 @@ func (p provisioners) Run(ctx context.Context, typ string, config, connection ct
 	})
 }
 
-// programEnv is the environment of the programs that provisioners start: in a unit they
-// see its inputs.
+// programEnv returns the environment of the programs that provisioners start. In a unit it contains
+// the unit's inputs.
 func (f *Directory) programEnv(ctx context.Context) sys.Env {
 	if f.Unit != nil {
 		return f.Unit.Environ(ctx)

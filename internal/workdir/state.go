@@ -14,31 +14,33 @@ import (
 	"github.com/terrace-iac/terrace/state/statefile"
 )
 
-// A StatePlace is where one state is, with what belongs to it.
+// A StatePlace is the location of one state, with the settings for its journal and encryption.
 type StatePlace struct {
 	Store      store.Store
 	Workspace  string
-	Dir        string             // for journals of states elsewhere, and for errored.tfstate
-	Encryption *encryption.Config // nil for in the clear
-	User       journal.User       // whose journals are used
+	Dir        string             // directory of journals for remote states, and of errored.tfstate
+	Encryption *encryption.Config // nil means no encryption
+	User       journal.User       // user whose journals are read
 	Host       Host               // nil means Silent
-	// KeepSegments says whether the journals of applies are kept in the store, too.
+	// KeepSegments selects whether journals are also written to the store.
 	KeepSegments KeepSegments
-	// Segments is where they are kept instead, for a store without room; nil: nowhere.
+	// Segments receives the journals if the store cannot hold them. nil means that they cannot be
+	// stored elsewhere.
 	Segments statemgr.Segments
 }
 
-// KeepSegments says whether the journals of applies are kept in the store of the state, too.
+// KeepSegments selects whether the journal of an apply is written to the store of the state, in
+// addition to the local disk.
 type KeepSegments int
 
 const (
-	NoSegments KeepSegments = iota // on this machine alone
-	WhereRoom                      // where the store has room for them
-	Always                         // a store without room for them is an error
+	NoSegments KeepSegments = iota // on this machine only
+	WhereRoom                      // also in the store, if it can hold journals
+	Always                         // also in the store; a store that cannot hold journals is an error
 )
 
-// KeepSegmentsOf understands -journal and TERRACE_JOURNAL, where "" means what the CLI
-// configuration says.
+// KeepSegmentsOf converts the value of -journal or TERRACE_JOURNAL. configured is the setting of the
+// CLI configuration, which applies if journal is "".
 func KeepSegmentsOf(journal string, configured bool) KeepSegments {
 	switch {
 	case journal == "store":
@@ -49,7 +51,7 @@ func KeepSegmentsOf(journal string, configured bool) KeepSegments {
 	return NoSegments
 }
 
-// OpenStore opens the state of a workspace.
+// OpenStore opens the store of a workspace's state.
 func OpenStore(b backend.Backend, workspace string, o backend.StoreOptions) (store.Store, diag.List) {
 	st, err := b.Store(workspace, o)
 	if err != nil {
@@ -58,16 +60,16 @@ func OpenStore(b backend.Backend, workspace string, o backend.StoreOptions) (sto
 	return st, nil
 }
 
-// A Lock says for what a state is locked.
+// A Lock configures the locking of a state.
 type Lock struct {
 	Off       bool
-	Timeout   time.Duration // how long somebody else is waited for
-	Operation string        // as lock files have it
+	Timeout   time.Duration // how long to wait for another process
+	Operation string        // name of the operation in the lock
 	Who       string        // user@host
 	Now       time.Time
 }
 
-// Manager are the options of the state's manager, without a lock.
+// Manager returns the options of the state's manager, without a lock.
 func (p StatePlace) Manager(ctx context.Context) statemgr.Options {
 	host := p.Host
 	if host == nil {
@@ -86,16 +88,18 @@ func (p StatePlace) Manager(ctx context.Context) statemgr.Options {
 	}
 }
 
-// An OpenState is a state that was taken.
+// An OpenState is a state that this process has read and, unless locking is off, locked. Release ends
+// it.
 type OpenState struct {
 	*statemgr.State
 	options statemgr.Options
-	host    Host   // hears that an apply changes the state; nil: nobody
-	began   func() // called when an apply begins, once the state is ready for it; may be nil
-	done    func() // ends what the host heard of
+	host    Host   // receives Changing; may be nil
+	began   func() // called by Start after the state is ready; may be nil
+	done    func() // returned by Changing
 }
 
-// Start prepares for an apply.
+// Start prepares the state for an apply and reports its start. changes is the number of planned
+// changes, created that of new objects.
 func (h *OpenState) Start(ctx context.Context, changes, created int) diag.List {
 	ds := h.State.Start(ctx, changes, created)
 	if ds.HasErrors() {
@@ -110,7 +114,7 @@ func (h *OpenState) Start(ctx context.Context, changes, created int) diag.List {
 	return ds
 }
 
-// End brings the apply to its end.
+// End writes the final state of an apply and reports its end.
 func (h *OpenState) End(final *state.State) diag.List {
 	if h.done != nil {
 		defer h.done()
@@ -118,11 +122,12 @@ func (h *OpenState) End(final *state.State) diag.List {
 	return h.State.End(final)
 }
 
-// slowLock is how long a lock may take without a word.
+// slowLock is the time after which a wait for a lock is reported.
 const slowLock = 400 * time.Millisecond
 
-// Take locks and reads a state, as Locked has it, and brings in what the journal of a killed
-// run holds. slow, which may be nil, is called when the lock takes its time.
+// Take locks and reads a state, and merges the journal of a killed run into it. StatePlace.Locked
+// returns the options. slow is called if locking and reading take longer than slowLock; it may be
+// nil. If the OpenState is nil, the list contains the errors.
 func Take(ctx context.Context, o statemgr.Options, slow func()) (*OpenState, diag.List) {
 	if slow != nil && o.Lock != nil {
 		t := time.AfterFunc(slowLock, slow)
@@ -135,8 +140,9 @@ func Take(ctx context.Context, o statemgr.Options, slow func()) (*OpenState, dia
 	return &OpenState{State: s, options: o}, ds
 }
 
-// Between gives the state up while do takes it together with another one, and takes it
-// again. It must be then what was expected, or somebody else was there.
+// Between releases the state, calls do, which takes the state together with another one, and takes
+// the state again. It returns an error if the state then differs from expected, because another
+// process has changed it.
 func (h *OpenState) Between(ctx context.Context, do func(own statemgr.Options) diag.List, expected *state.State) diag.List {
 	ds := h.Release()
 	if ds = append(ds, do(h.options)...); ds.HasErrors() {
@@ -152,7 +158,7 @@ func (h *OpenState) Between(ctx context.Context, do func(own statemgr.Options) d
 	return ds
 }
 
-// Locked are the options of Take, and of who takes two states at once.
+// Locked returns the options of Take, with a lock. They also serve callers that take two states.
 func (p StatePlace) Locked(ctx context.Context, l Lock) statemgr.Options {
 	o := p.Manager(ctx)
 	o.Run = store.LockInfo{Operation: l.Operation, Who: l.Who, Version: statefile.Version, Created: l.Now}
@@ -162,7 +168,7 @@ func (p StatePlace) Locked(ctx context.Context, l Lock) statemgr.Options {
 	return o
 }
 
-// Read reads the state for somebody who changes nothing.
+// Read reads the state without locking or changing it. It returns nil if there is none.
 func (p StatePlace) Read(ctx context.Context) (*state.State, diag.List) {
 	return statemgr.Read(ctx, p.Manager(ctx))
 }

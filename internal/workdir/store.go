@@ -13,14 +13,14 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// StateFiles are the files of a state that is kept in files, as the flags of commands name
-// them, and how much the versions of its workspace count.
+// StateFiles contains the flags of commands that override the location of a local state, and the flag
+// that ignores the language version of a remote workspace.
 type StateFiles struct {
-	Path, Out, Backup string // "" means those of the backend
-	IgnoreVersion     bool   // the workspace may be made for another version of the language
+	Path, Out, Backup string // -state, -state-out and -backup; "" means the file of the backend
+	IgnoreVersion     bool   // accept a workspace for another version of the language
 }
 
-// LocalFile is the place of states that are named by their files.
+// LocalFile returns the local backend, for states that are named by their files.
 func (c *Directory) LocalFile(ctx context.Context, enc *encryption.Config) (*OpenedBackend, diag.List) {
 	cfg, ds := c.Backend().Of(kinds.Default, cty.NilVal)
 	if ds.HasErrors() {
@@ -29,7 +29,7 @@ func (c *Directory) LocalFile(ctx context.Context, enc *encryption.Config) (*Ope
 	return OpenBackend(ctx, c, cfg, nil, enc)
 }
 
-// StoreOptions say how the states in a backend are opened.
+// StoreOptions returns the options that open states in a backend.
 func (c *Directory) StoreOptions(ctx context.Context, b *OpenedBackend, f StateFiles) backend.StoreOptions {
 	return backend.StoreOptions{
 		StatePath: f.Path, OutPath: f.Out, BackupPath: f.Backup, Waiting: c.host().Waiting,
@@ -37,12 +37,13 @@ func (c *Directory) StoreOptions(ctx context.Context, b *OpenedBackend, f StateF
 	}
 }
 
-// OpenStore opens the state of a workspace.
+// OpenStore opens the store of a workspace's state.
 func (c *Directory) OpenStore(ctx context.Context, b *OpenedBackend, workspace string, f StateFiles) (store.Store, diag.List) {
 	return OpenStore(b.Opened, workspace, c.StoreOptions(ctx, b, f))
 }
 
-// ReadWorkspace reads the state of a workspace for a command that changes nothing.
+// ReadWorkspace reads the state of a workspace without locking or changing it. It returns nil if there
+// is none.
 func (c *Directory) ReadWorkspace(ctx context.Context, b *OpenedBackend, workspace string, f StateFiles) (*state.State, diag.List) {
 	st, ds := c.OpenStore(ctx, b, workspace, f)
 	if ds.HasErrors() {
@@ -51,13 +52,13 @@ func (c *Directory) ReadWorkspace(ctx context.Context, b *OpenedBackend, workspa
 	return c.PlaceOf(b, st, workspace).Read(ctx)
 }
 
-// PlaceOf is where a state is that is kept in a store.
+// PlaceOf returns the StatePlace of a state in a store.
 func (c *Directory) PlaceOf(b *OpenedBackend, st store.Store, workspace string) StatePlace {
 	return StatePlace{Store: st, Workspace: workspace, Dir: c.KeepDir(), Encryption: b.Encryption, User: c.User, Host: c.host()}
 }
 
-// Locked says how the state of a workspace is taken. where is what -journal says, "" for
-// nothing.
+// Locked returns the options that take the state of the workspace; see Take. where is the value of
+// -journal; "" means the default.
 func (p *Loaded) Locked(ctx context.Context, b *OpenedBackend, f StateFiles, where string, l Lock) (statemgr.Options, diag.List) {
 	opened, ds := p.c.OpenStore(ctx, b, p.Workspace, f)
 	if ds.HasErrors() {

@@ -12,13 +12,13 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Values are the values that a unit gives the module in its directory. The methods may be
-// called concurrently.
+// Values contains the values that a unit passes to its root module. Its methods may be called
+// concurrently.
 type Values interface {
-	// All adds the values of the variables of the root module that have none yet.
+	// All adds values for the variables of the root module that have none yet.
 	All(ctx context.Context, values Variables, root *config.Module) diag.List
-	// One returns the value of one variable, before the module is loaded as a whole. ok is
-	// false if the unit gives it none. All reports what is wrong with it.
+	// One returns the value of one variable before the whole module is loaded. ok is false if the
+	// unit passes no value. Errors in the value are reported by All.
 	One(ctx context.Context, v *config.Variable) (value engine.InputValue, ok bool)
 	// Environ returns the environment of the programs that provisioners start. It contains
 	// the inputs of the unit.
@@ -28,15 +28,15 @@ type Values interface {
 	Refer(ctx context.Context, ref hcl.Traversal) (cty.Value, diag.List)
 }
 
-// A Unit is what a unit adds to the directory that it works in.
+// A Unit contains the settings that a unit adds to its working directory.
 type Unit interface {
 	Values
-	// Moves returns the moves between units that the unit has a part in; nil for none.
+	// Moves returns the moves between units from or to this unit; nil means none.
 	Moves() Moves
 	// Applying is called before an apply changes the state of a workspace.
 	Applying(ctx context.Context, at backend.Config, workspace string) diag.List
 	// Explain adds to the options of an explanation the unit that the values come from.
 	Explain(o *engine.ExplainOptions)
-	// Locate gives messages about the backend their place in the unit's files.
+	// Locate adds source ranges in the unit's files to messages about the backend.
 	Locate(ds diag.List) diag.List
 }

@@ -17,15 +17,15 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// An entry is one value of a file.
+// An entry is one value in a variable file.
 type entry struct {
 	name  string
 	value cty.Value
 	at    source.Range
 }
 
-// isJSON tells the form of a file: by its name, or where that says nothing, by
-// its first character.
+// isJSON reports whether a variable file is JSON: by the extension of its name, or for other
+// extensions by its first character.
 func isJSON(name string, src []byte) bool {
 	switch filepath.Ext(name) {
 	case ".json":
@@ -36,7 +36,7 @@ func isJSON(name string, src []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(src, " \t\r\n"), []byte("{"))
 }
 
-// deepName is a name that tells the form of a file.
+// deepName returns a file name from which diag.TooDeep detects the syntax.
 func deepName(name string, src []byte) string {
 	if isJSON(name, src) {
 		return "x.json"
@@ -44,8 +44,8 @@ func deepName(name string, src []byte) string {
 	return "x"
 }
 
-// parse reads a variable file: values only, without references and functions.
-// It returns what it could read, in the order of the file.
+// parse parses a variable file. References and function calls are errors. It returns the values
+// without errors, in the order of the file.
 func parse(src []byte, name string) ([]entry, diag.List) {
 	var f *hcl.File
 	var diags hcl.Diagnostics
@@ -79,7 +79,8 @@ func parse(src []byte, name string) ([]entry, diag.List) {
 	return out, ds.Sort()
 }
 
-// declarations tells users who declare variables where values are set.
+// declarations returns an error for each variable block in a variable file, which may only contain
+// values.
 func declarations(body hcl.Body, file string) diag.List {
 	native, ok := body.(*hclsyntax.Body)
 	if !ok {

@@ -19,11 +19,11 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// A VarFlag is one -var or -var-file of the command line.
+// A VarFlag is one -var or -var-file flag.
 type VarFlag struct {
 	File  bool // -var-file
 	Value string
-	At    *source.Range // what added it to the command line; nil: whoever wrote that
+	At    *source.Range // argument of a unit file that added the flag; nil means the command line
 }
 
 // VarSources are the sources of values for variables. A later source replaces the value of an
@@ -31,30 +31,30 @@ type VarFlag struct {
 // *.auto.tfvars and *.auto.tfvars.json by name, then -var and -var-file in the order of the
 // command line. The zero value contains no values.
 type VarSources struct {
-	Dir   string         // the directory of the root module, absolute; automatic files are looked for there
-	FS    config.FS      // reads the automatic files by their names; nil: those of Dir on disk
-	Under string         // the directory of the automatic files, relative to FS; "" for its own
-	Files string         // what relative names of -var-file count from; "" means Dir
-	Env   sys.Env        // nil: no environment
+	Dir   string         // absolute directory of the root module, which contains the automatic files
+	FS    config.FS      // file system of the automatic files; nil means Dir on disk
+	Under string         // directory of the automatic files, relative to FS; "" means its root
+	Files string         // directory to which names of -var-file are relative; "" means Dir
+	Env   sys.Env        // nil means no environment
 	Flags []VarFlag      // in the order of the command line
-	Set   *source.Set    // gets the text of the files; nil for nobody
-	Read  *readfile.Kept // reads the files but for those of FS; nil: each is read anew
+	Set   *source.Set    // receives the text of the files; may be nil
+	Read  *readfile.Kept // reads files that are not in FS; nil reads them without a cache
 }
 
-// Variables are values by variable name.
+// Variables contains values by the names of their variables.
 type Variables map[string]engine.InputValue
 
-// CollectVariables gathers what there is for the declared variables: Gather and For at once.
+// CollectVariables returns the values of the declared variables. It calls GatherVariables and For.
 func CollectVariables(from VarSources, declared map[string]*config.Variable) (Variables, diag.List) {
 	g, ds := GatherVariables(from)
 	v, more := g.For(declared)
 	return v, append(ds, more...)
 }
 
-// A GivenVariables is everything that was found, whatever variables there are.
+// A GivenVariables contains the values from all sources, including those for undeclared variables.
 type GivenVariables struct{ items []item }
 
-// Word is the flag as a word of a command line.
+// Word returns the flag as a word of a command line.
 func (f VarFlag) Word() string {
 	if f.File {
 		return "-var-file=" + f.Value
@@ -62,15 +62,15 @@ func (f VarFlag) Word() string {
 	return "-var=" + f.Value
 }
 
-// An item is one value that was found.
+// An item is one value from one source.
 type item struct {
 	name  string
 	value engine.InputValue
-	added *source.Range // of a flag, what added it; nil: the user
+	added *source.Range // argument that added the flag; nil for other sources and the command line
 }
 
-// GatherVariables finds values without knowing which variables there are. Only what
-// cannot be read is an error.
+// GatherVariables reads the values from all sources. It does not need the declared variables. It
+// returns an error for each source that cannot be read.
 func GatherVariables(from VarSources) (*GivenVariables, diag.List) {
 	c := &collector{VarSources: from}
 	c.environment()
@@ -94,7 +94,7 @@ func GatherVariables(from VarSources) (*GivenVariables, diag.List) {
 	return &c.out, c.ds
 }
 
-// All are the values of all names, the winning one each.
+// All returns the value with the highest precedence for each name.
 func (g *GivenVariables) All() Variables {
 	out := make(Variables, len(g.items))
 	for _, i := range g.items {
@@ -103,10 +103,9 @@ func (g *GivenVariables) All() Variables {
 	return out
 }
 
-// For picks the values of the declared variables. A value for a variable that
-// is not declared is an error if it stands on the command line, a warning in a
-// file, and nothing in the environment. Whether a value fits its variable, and
-// whether one is missing, is not checked.
+// For returns the values of the declared variables. A value for an undeclared variable is an error if
+// it comes from a flag, and a warning if it comes from a file. In the environment it is ignored. For
+// does not check types, and does not report missing values.
 func (g *GivenVariables) For(declared map[string]*config.Variable) (Variables, diag.List) {
 	out := make(Variables)
 	var ds diag.List
@@ -135,7 +134,8 @@ func (g *GivenVariables) For(declared map[string]*config.Variable) (Variables, d
 	return out, append(ds, tellStrangers(strangers, declared)...)
 }
 
-// MissingErrors says that variables have no value, in the order of their declarations.
+// MissingErrors returns an error for each variable, in the order of their declarations. The variables
+// have no value.
 func MissingErrors(missing []*config.Variable) diag.List {
 	var ds diag.List
 	for _, d := range missing {
@@ -170,7 +170,8 @@ func (c *collector) environment() {
 	}
 }
 
-// automatic lists the files that are read without being named.
+// automatic returns the names of the files that are read without a flag, in the order of their
+// precedence, lowest first.
 func (c *collector) automatic() []string {
 	if c.Dir == "" {
 		return nil
@@ -182,7 +183,7 @@ func (c *collector) automatic() []string {
 	}
 	entries, err := list(dir)
 	if err != nil {
-		return nil // whoever loads the module says so
+		return nil // loading the module reports the error
 	}
 	var first, auto []string
 	for _, e := range entries { // sorted by name
@@ -201,12 +202,12 @@ func (c *collector) automatic() []string {
 	return all
 }
 
-// ignored reports whether a name is that of an editor's file.
+// ignored reports whether a name is that of a hidden file or of an editor's temporary file.
 func ignored(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, "~") || strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#")
 }
 
-// given reads a file that a flag names.
+// given reads the file that a -var-file flag names.
 func (c *collector) given(f VarFlag) {
 	path := f.Value
 	if !filepath.IsAbs(path) {
@@ -215,8 +216,8 @@ func (c *collector) given(f VarFlag) {
 	c.read(&source.Layer{Kind: source.VarFile, Name: f.Value}, f.At, func() ([]byte, error) { return c.Read.Given(path) })
 }
 
-// flag reads the -var option with a number, counted from 1. A message about it does not quote its
-// text, which may be a value.
+// flag parses a -var flag. number is its position among the -var flags, from 1. Messages contain the
+// number, not the text of the flag, because the text may be a secret.
 func (c *collector) flag(f VarFlag, number int) {
 	name, value, ok := strings.Cut(f.Value, "=")
 	if !ok {
@@ -232,8 +233,8 @@ func (c *collector) flag(f VarFlag, number int) {
 	c.out.items[len(c.out.items)-1].added = f.At
 }
 
-// read reads a variable file. The name of its layer is shown in messages. at is the argument that
-// names the file; nil means the command line.
+// read reads a variable file. Messages contain the name of its layer. at is the argument that names
+// the file; nil means the command line or an automatic file.
 func (c *collector) read(layer *source.Layer, at *source.Range, text func() ([]byte, error)) {
 	show := layer.Name
 	src, err := text()
@@ -258,7 +259,8 @@ func (c *collector) read(layer *source.Layer, at *source.Range, text func() ([]b
 	}
 }
 
-// tellStrangers warns of the first two undeclared variables and counts the others.
+// tellStrangers returns warnings for the first two undeclared variables, and one with the number of
+// the others.
 func tellStrangers(strangers []item, declared map[string]*config.Variable) diag.List {
 	const most = 2
 	var ds diag.List

@@ -6,7 +6,8 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 )
 
-// Lost lists the values of a name that another won over, the next best first.
+// Lost returns the values of a name that are overridden by another source, those with the highest
+// precedence first.
 func (g *GivenVariables) Lost(name string) []engine.InputValue {
 	var out []engine.InputValue
 	for _, i := range slices.Backward(g.items) {
@@ -17,5 +18,5 @@ func (g *GivenVariables) Lost(name string) []engine.InputValue {
 	if len(out) == 0 {
 		return nil
 	}
-	return out[1:] // the first one won
+	return out[1:] // the first one is in effect
 }

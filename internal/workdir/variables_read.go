@@ -9,9 +9,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// ReadVariable is a value as it was given, before it is converted to the variable's
-// type: text is the value itself for primitive and untyped variables, else an
-// expression without references.
+// ReadVariable returns the value of a variable before it is converted to the variable's type. The text
+// of an environment variable, flag or answer is the value itself if the variable is primitive or
+// untyped. Otherwise the text is parsed as an expression without references.
 func ReadVariable(d *config.Variable, in engine.InputValue) (cty.Value, diag.List) {
 	if in.Text == nil {
 		return in.Value, nil

@@ -9,10 +9,9 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// WhereState tells where state lives, for commands that read or list state:
-// they need neither modules nor providers. A directory whose files cannot be read as
-// configuration is refused: the backend block may stand in what was not understood, and
-// the state would be taken from another place.
+// WhereState opens the backend of the directory, for commands that read or list state. They need
+// neither modules nor providers. It returns an error if a configuration file cannot be parsed: that
+// file may contain the backend block, and the command would read another state.
 func (c *Directory) WhereState(ctx context.Context, given []VarFlag) (*OpenedBackend, diag.List) {
 	root, bad := c.Root()
 	if bad.HasErrors() {
@@ -39,8 +38,9 @@ func (c *Directory) WhereState(ctx context.Context, given []VarFlag) (*OpenedBac
 	return b, append(ds, more...)
 }
 
-// PendingPlaces are the two places of a change of the backend that init has to carry out:
-// first the new one, which may hold a part of the states, then the one that was in use.
+// PendingPlaces returns the backends of a backend change that init has not finished: first the new
+// backend, which may already contain some of the states, then the previous one. options are the values
+// of -backend-config.
 func (c *Directory) PendingPlaces(ctx context.Context, given []VarFlag, options []string) ([]*OpenedBackend, diag.List) {
 	root, ds := c.Root()
 	if ds.HasErrors() {
@@ -76,12 +76,12 @@ func (c *Directory) PendingPlaces(ctx context.Context, given []VarFlag, options 
 	return places, ds
 }
 
-// CurrentState reads the state of the selected workspace, or that of a file,
-// without changing anything.
+// CurrentState reads the state of the selected workspace, or the state file path if it is not "". It
+// locks and changes nothing.
 func (c *Directory) CurrentState(ctx context.Context, given []VarFlag, path string) (*state.State, diag.List) {
 	b, ds := c.WhereState(ctx, given)
 	if ds.HasErrors() {
-		return nil, ds // also where a file is named: another backend has the last word
+		return nil, ds // even if path is set, because the encryption settings are needed
 	}
 	if path != "" {
 		file, ds := c.LocalFile(ctx, b.Encryption)
@@ -98,7 +98,7 @@ func (c *Directory) CurrentState(ctx context.Context, given []VarFlag, path stri
 	return st, append(ds, more...)
 }
 
-// CurrentState reads the state of the selected workspace; nil if there is none.
+// CurrentState reads the state of the workspace without locking it. It returns nil if there is none.
 func (p *Loaded) CurrentState(ctx context.Context) (*state.State, diag.List) {
 	b, ds := p.Backend(ctx)
 	if ds.HasErrors() {

@@ -1,10 +1,11 @@
-// Package workdir is one opened directory of configuration: a directory by itself, the
-// working directory of a unit, or the one that an embedding program opens.
+// Package workdir opens a directory of configuration, loads it, and runs operations on its state. The
+// directory is a plain directory, the working directory of a unit, or one that an embedding program
+// opens.
 //
-// Main types: Directory, the place with what the program brings; Host, the program around it;
-// Loaded, its configuration with the values of variables; StatePlace and OpenState, its state;
-// Operation, what is done with them. The one rule: nothing is shown here, and nobody is asked
-// except through the Host.
+// Main types: Directory, the directory with the settings and services of the program; Host, the
+// program that works with it; Loaded, its configuration with the values of variables; StatePlace and
+// OpenState, its state; Operation, a plan, apply or import. The one rule: output and questions to the
+// user go through the Host only.
 package workdir
 
 import (
@@ -33,53 +34,53 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// A Directory is a directory of configuration with everything that a program brings to it.
-// Dir, Env, Now, Run and Backends are required. The command line, the run of a unit and an
-// embedding program make one each and copy none of its fields.
+// A Directory is a directory of configuration with the settings and services of the program. Dir, Env,
+// Now, Run and Backends are required. The command line, the run of a unit and an embedding program
+// create one each.
 type Directory struct {
 	Dir    string // absolute
-	Launch string // the directory that the program was started in; "" means Dir
+	Launch string // directory in which the program was started; "" means Dir
 	Env    sys.Env
-	User   journal.User // of the environment that the program was started with
+	User   journal.User // from the environment in which the program was started
 	Host   Host         // nil means Silent
 
 	Now        func() time.Time
-	Sleep      func(ctx context.Context, d time.Duration) error // how stores pause; nil: as long as they say
-	Stderr     io.Writer                                        // where plugins write; nil discards
+	Sleep      func(ctx context.Context, d time.Duration) error // used by stores between retries; nil waits for the given time
+	Stderr     io.Writer                                        // receives the output of plugins; nil discards it
 	Run        func(ctx context.Context, p sys.Command) error
-	Executable func() (string, error) // the path of the running program
-	NoPrograms bool                   // Run refuses everything, and providers are not started either
+	Executable func() (string, error) // returns the path of the running program
+	NoPrograms bool                   // Run returns an error for every program, and providers are not started
 
-	// Providers are those that the program has itself: no package of them is installed, and
-	// none is in the lock file.
+	// Providers contains the providers that the embedding program implements. They have no package
+	// and no entry in the lock file.
 	Providers map[addr.Provider]provider.Factory
-	// Provisioners are types that the program has besides the built-in ones; may be nil.
+	// Provisioners contains provisioners in addition to the built-in ones; may be nil.
 	Provisioners engine.Provisioners
 
-	Hashes   *install.Hashes     // of packages that were verified, for the whole process
-	Files    *readfile.Kept      // reads files, for the whole process; nil: each is read anew
-	Backends func() *backend.Set // those of the process
-	Log      *tracelog.Log       // nil: nobody wants one
-	Set      *source.Set         // gets the texts of files
+	Hashes   *install.Hashes     // hashes of verified packages, for the whole process
+	Files    *readfile.Kept      // reads files, with a cache for the whole process; nil reads without a cache
+	Backends func() *backend.Set // returns the backends of the process
+	Log      *tracelog.Log       // nil disables the log
+	Set      *source.Set         // receives the texts of files, for messages
 
-	// Unit is what a unit adds. nil outside of units.
+	// Unit contains the settings of the unit. nil means that the directory is not that of a unit.
 	Unit Unit
-	// Tolerant makes errors in the values of the unit warnings.
+	// Tolerant turns errors in the values of the unit into warnings.
 	Tolerant bool
-	// Sources are the configuration files of a unit's directory, each of which is read once;
-	// nil: they are read anew.
+	// Sources reads each configuration file once. nil means that files are read again by each
+	// step.
 	Sources *engine.Sources
-	// ownSources means that Sources are of this directory alone, so that their texts are in Set.
+	// ownSources means that no other directory uses Sources, so that the texts are in Set.
 	ownSources bool
-	// View is the directory of a unit for commands that only look, which is not made for
-	// them; nil: what lies on disk.
+	// View is the file system of a unit's working directory for commands that only read, for which
+	// that directory is not created. nil means the files on disk.
 	View config.FS
-	// Keep is the directory for journals and for states that cannot be written, since the
-	// working directory of a unit may be a cache; "" means Dir.
+	// Keep is the directory for journals and for states that cannot be written to their store. The
+	// working directory of a unit may be a cache, which the user may delete. "" means Dir.
 	Keep string
 }
 
-// host returns the Host.
+// host returns the Host, or Silent if it is nil.
 func (f *Directory) host() Host {
 	if f.Host == nil {
 		return Silent{}
@@ -87,7 +88,7 @@ func (f *Directory) host() Host {
 	return f.Host
 }
 
-// In returns the directory of a unit, for the same program. env is the environment there.
+// In returns the directory of a unit, with the services of f. env is the environment of the unit.
 func (f *Directory) In(dir string, env sys.Env, u Unit) *Directory {
 	n := *f
 	n.Dir, n.Launch, n.Env, n.Unit = dir, dir, env, u
@@ -95,7 +96,7 @@ func (f *Directory) In(dir string, env sys.Env, u Unit) *Directory {
 	return &n
 }
 
-// KeepDir is the directory for what must outlive the working directory.
+// KeepDir returns the directory for journals and for states that cannot be written to their store.
 func (f *Directory) KeepDir() string {
 	if f.Keep != "" {
 		return f.Keep
@@ -103,16 +104,16 @@ func (f *Directory) KeepDir() string {
 	return f.Dir
 }
 
-// Path makes a path absolute: a relative one is relative to the directory.
+// Path returns the absolute path of name, which may be relative to the directory.
 func (f *Directory) Path(name string) string { return sys.Join(f.Dir, name) }
 
-// WithoutPrograms refuses all programs from now on.
+// WithoutPrograms makes Run return an error for every program. Providers are not started either.
 func (f *Directory) WithoutPrograms() { f.NoPrograms, f.Run = true, sys.RefusePrograms }
 
 // Home returns the user's home directory, or "" if the environment names none.
 func (f *Directory) Home() string { return f.Env.Home() }
 
-// HomeOrError is Home, for functions of the language.
+// HomeOrError is like Home, but returns an error if the environment names no home directory.
 func (f *Directory) HomeOrError() (string, error) {
 	if h := f.Home(); h != "" {
 		return h, nil
@@ -120,7 +121,7 @@ func (f *Directory) HomeOrError() (string, error) {
 	return "", errors.New("the environment names no home directory")
 }
 
-// DataDir returns the data directory of the program, relative to Dir or absolute.
+// DataDir returns the data directory, such as .terraform: an absolute path, or one relative to Dir.
 func (f *Directory) DataDir() string { return selection.DataDir(f.Env) }
 
 // DataPath returns the path of a file in the data directory.
@@ -162,8 +163,8 @@ func (f *Directory) locate() func(diag.List) diag.List {
 	return f.Unit.Locate
 }
 
-// Workspace returns the selected workspace: that of TF_WORKSPACE, else that of the data directory,
-// else the default one.
+// Workspace returns the name of the selected workspace: from TF_WORKSPACE, from the data directory, or
+// "default".
 func (f *Directory) Workspace() (string, diag.List) {
 	name, err := selection.Workspace(f.Env, f.DataPath())
 	if err != nil {
@@ -175,18 +176,19 @@ func (f *Directory) Workspace() (string, diag.List) {
 	return name, nil
 }
 
-// InvalidWorkspace says that a workspace cannot have a name.
+// InvalidWorkspace returns the error for an invalid workspace name.
 func InvalidWorkspace(name string) diag.List {
 	return diag.Errorf(diag.CodeStateWorkspace, nil, "Invalid workspace name", "The workspace name %q is not allowed. The name must contain only URL safe characters, and no path separators.", name)
 }
 
-// EnvironmentEncryption is what TF_ENCRYPTION says alone; nil for nothing.
+// EnvironmentEncryption returns the encryption settings of TF_ENCRYPTION, or nil if it is not set.
 func (f *Directory) EnvironmentEncryption() (*encryption.Config, diag.List) {
 	return encryption.Parse(nil, f.Env.Get(encryption.Variable), encryption.Constant, f.Backends().Services(f.Dir, f.Env))
 }
 
-// Engine returns the options of an engine in the directory, without those of an operation. nil
-// plugins mean that only the built-in provider is available. encrypted returns the encryption.
+// Engine returns the options of an engine in the directory, without those of an operation. If plugins
+// is nil, only the built-in provider is available. encrypted returns the encryption settings; nil
+// makes terraform_remote_state unavailable.
 func (f *Directory) Engine(plugins *Plugins, encrypted Encrypted) engine.Options {
 	out := engine.Options{
 		Dir: f.Dir, LaunchDir: f.Launch, DataDir: f.DataDir(), Environ: f.Env, Now: f.Now, Stderr: f.Stderr, ReadFile: f.Files.Whole,

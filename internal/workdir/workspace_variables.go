@@ -9,8 +9,8 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// workspaceVariables adds the values that the workspace has at its service, behind all
-// others. What keeps the backend from being opened is said by who needs it.
+// workspaceVariables adds the values that the remote workspace contains for variables without a value.
+// It returns no error if the backend cannot be opened: the step that needs the backend reports it.
 func (p *Loaded) workspaceVariables(ctx context.Context, values Variables) diag.List {
 	dir := p.c.Backend()
 	r, ds := dir.Recorded()

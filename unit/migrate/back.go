@@ -35,7 +35,7 @@ import (
 
 // Includes plans the migration from import blocks to configuration that Terragrunt can
 // read, for the unit files at the given paths and the files that they import. Plan.Left
-// lists what Terragrunt cannot express. env and others are those of Imports.
+// lists the parts that Terragrunt cannot express. env and others are as in Imports.
 func Includes(ctx context.Context, env unit.Env, units, others []string) (*Plan, error) {
 	m := newMigration(ctx, env, units, others)
 	if err := ctx.Err(); err != nil {

@@ -102,6 +102,7 @@ func (r *reader) compile(x hcl.Expression) *Expr {
 // Placed replaces an expression whose syntax tree was discarded.
 type Placed struct{ at hcl.Range }
 
+// Value returns an unknown value.
 func (p *Placed) Value(*hcl.EvalContext) (cty.Value, hcl.Diagnostics) { return cty.DynamicVal, nil }
 func (p *Placed) Variables() []hcl.Traversal                          { return nil }
 func (p *Placed) Range() hcl.Range                                    { return p.at }
@@ -175,6 +176,7 @@ func literal(x hclsyntax.Expression) bool {
 // quadratic in its size.
 const maxBits = 1 << 16
 
+// HugeNumber reports whether a value is a number whose formatting would take too long.
 func HugeNumber(v cty.Value) bool {
 	if v == cty.NilVal || v.IsMarked() || v.Type() != cty.Number || !Known(v) {
 		return false
@@ -240,7 +242,7 @@ func (r *reader) call(e *Expr, n *hclsyntax.FunctionCallExpr) {
 	}
 }
 
-// opaque records what an expression needs. HCL evaluates it later.
+// opaque records the references and function calls of an expression that HCL evaluates later.
 func (r *reader) opaque(e *Expr, n hclsyntax.Node) {
 	w := callFinder{r: r, e: e}
 	_ = hclsyntax.Walk(n, &w)
@@ -395,6 +397,7 @@ func (r *reader) takeNumber() int32 {
 	return r.next - 1
 }
 
+// IsString reports whether a value is a known string without marks that is not null.
 func IsString(v cty.Value) bool {
 	return v != cty.NilVal && !v.IsMarked() && v.IsKnown() && !v.IsNull() && v.Type() == cty.String
 }

@@ -51,6 +51,7 @@ type Block struct {
 	Raw     hcl.Body // for blocks whose body is kept unread
 }
 
+// Attr returns the argument with a name, or nil. b may be nil.
 func (b *Block) Attr(name string) *Attr {
 	if b == nil {
 		return nil
@@ -80,6 +81,7 @@ func (b *Block) Of(name string) []*Block {
 	return out
 }
 
+// First returns the first nested block of a type, or nil. b may be nil.
 func (b *Block) First(name string) *Block {
 	if b == nil {
 		return nil
@@ -278,6 +280,7 @@ func labelCount(n int) string {
 	return "only 1 label"
 }
 
+// Names returns the names of the arguments and nested blocks.
 func (s *BlockSpec) Names() []string {
 	var out []string
 	for _, a := range s.Args {

@@ -67,8 +67,8 @@ type BlockSpec struct {
 	Unnamed  bool     // rendered objects do not contain the label
 	Sorted   bool     // rendered HCL has the blocks in alphabetical order of their labels
 	Leads    bool     // the block leads to another unit; HCL and JSON omit one that leads to its own unit
-	List     string   // the one list of the block, each element of which has metadata when it is rendered
-	Computed []Member // what the rendered object contains besides the arguments
+	List     string   // the only list of the block; each element has metadata in rendered output
+	Computed []Member // parts of the rendered object in addition to the arguments
 }
 
 // A Member is a computed part of a rendered block.

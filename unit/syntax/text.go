@@ -8,6 +8,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
+// Quote returns a text in quotation marks, for messages.
 func Quote(s string) string { return strconv.Quote(s) }
 
 // Nearest returns the name that is most similar to a misspelled one, or "".

@@ -18,7 +18,7 @@ import (
 // clear is the distance from a column at which a line reaches its height.
 const clear = 6.0
 
-// stand is a column with the rows that contain boxes.
+// A stand is a column of the layout, with the rows that contain boxes.
 type stand struct {
 	x, end float64
 	rows   map[int]bool

@@ -35,8 +35,8 @@ func (g *Children) End() {
 // cleaning is the context key of Cleaning.
 type cleaning struct{}
 
-// Cleaning returns a context in which Run starts programs even after End: programs that
-// delete what must not outlive the process.
+// Cleaning returns a context in which Run starts programs even after End: programs that delete
+// temporary data of the process.
 func Cleaning(ctx context.Context) context.Context {
 	return context.WithValue(ctx, cleaning{}, true)
 }

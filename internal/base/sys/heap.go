@@ -15,8 +15,8 @@ const smallestHeap = 4 << 20
 // more important than time.
 const sparing = 50
 
-// beside is the growth of the heap between two collections, in percent, while plugins run:
-// they need the processor time.
+// beside is the growth of the heap between two collections, in percent, while plugins run. Plugins
+// need the processor time.
 const beside = 250
 
 // collector controls the garbage collector. The zero collector is ready to use. There is
@@ -24,8 +24,8 @@ const beside = 250
 type collector struct {
 	pages sync.Once // requests large pages once
 	mu    sync.Mutex
-	set   int   // the GOGC percentage until the next collection; 0: none
-	usual int   // the percentage before
+	set   int   // GOGC percentage until the next collection; 0 means none
+	usual int   // percentage after that collection
 	least int64 // the minimum heap size for a collection, in bytes; 0 means no minimum
 	small bool  // memory is more important than time
 }

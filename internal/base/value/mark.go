@@ -2,7 +2,7 @@
 // codec.
 //
 // The marks are [Sensitive], [Ephemeral], [Hidden] and [Deprecation]. The one rule: code
-// that removes a mark from a value adds it to the result, unless the language says that
+// that removes a mark from a value adds it to the result, unless the language defines that
 // the mark ends there.
 //
 // All functions are pure and may be called concurrently.

@@ -10,8 +10,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Limits of what a few lines can produce. A value that refers to another one twice doubles
-// with every line, and so do nested loops. Real configurations stay far below these limits.
+// Limits of values, because a few lines can produce very large ones. A value that refers to another
+// one twice doubles with every line, and so do nested loops. Real configurations stay far below
+// these limits.
 const (
 	MaxParts = 1 << 22 // number of values inside one value
 	MaxTurns = 1 << 22 // number of iterations of the loops of one expression

@@ -103,7 +103,7 @@ func TestCompleteLine(t *testing.T) {
 		{"terrace run --work x plan -tar", []string{"-target="}},
 		{"terrace run -- plan -refresh=t", []string{"true"}},
 		{"terrace run nosuch ", nil},
-		// What is around a command.
+		// Text before and after a command.
 		{"cat x | X=1 terrace pl", []string{"plan"}},
 		{"terrace plan > x -tar", []string{"-target="}},
 		{"terrace plan >", nil},

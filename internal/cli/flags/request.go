@@ -5,9 +5,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
-// A Request contains what the user requests of a plan, an apply, or another command over many
-// units. This package declares the flags that several commands share. Each command declares
-// its own in its package.
+// A Request contains the values of the flags of a plan, an apply, or another command over many
+// units. This package declares the flags that several commands share. Each command declares its
+// other flags in its package.
 type Request struct {
 	State flag.State
 	Json  JSON
@@ -38,8 +38,8 @@ func (o *Request) Planning(always bool) flag.Flags {
 type Over struct {
 	// Flags returns the flags, bound to a request.
 	Flags func(*Request) flag.Flags
-	// Settle sets what the name of the command implies, after the flags are parsed. It may be
-	// nil.
+	// Settle sets the options that the name of the command implies, such as the mode of destroy.
+	// It is called after the flags are parsed. It may be nil.
 	Settle func(*Request)
 	// Refused maps the flags that are not allowed over many units to the reason: the end of a
 	// sentence that begins with the flag, such as "names one file".

@@ -85,7 +85,7 @@ func Over() *flags.Over {
 
 type initOptions struct {
 	*flags.Request
-	setup      setup.Options // without what Request contains
+	setup      setup.Options // options that are not in Request
 	fromModule string
 }
 

@@ -40,8 +40,8 @@ func (p *Pager) Plan(unit string, variables map[string]*config.Variable, of *pla
 	d.plans[unit] = x
 }
 
-// planned returns what Plan stored for a unit, and forgets it. It returns nil if there is
-// nothing.
+// planned returns the changes that Plan stored for a unit, and removes them from the draft. It
+// returns nil if there are none.
 func (d *draft) planned(unit string) ([]planhtml.Change, *secrets) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

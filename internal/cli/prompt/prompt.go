@@ -1,7 +1,7 @@
 // Package prompt asks the user questions, on the terminal or on standard input.
 //
-// Main type: Prompter. The one rule: the caller checks May before it asks, since with -json,
-// -input=false or TF_INPUT=0 nobody answers.
+// Main type: Prompter. The one rule: the caller checks May before it asks, because the user cannot
+// answer with -json, -input=false or TF_INPUT=0.
 package prompt
 
 import (

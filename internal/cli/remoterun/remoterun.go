@@ -92,7 +92,7 @@ func mayRun(c *command.Call) bool {
 	return !ds.HasErrors() && k.Runs
 }
 
-// refused returns errors if the service cannot do what the request contains.
+// refused returns an error for each option of the request that the service does not support.
 func refused(q Request, b *tfe.Backend, w *tfe.Workspace, c *command.Call) diag.List {
 	var ds diag.List
 	no := func(summary, format string, args ...any) {

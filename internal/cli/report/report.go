@@ -223,8 +223,8 @@ func (r *Reporter) UsageError(command, summary, detail string) int {
 	return 1
 }
 
-// deprecations are the codes of the warnings that -deprecation controls: uses of what the
-// author of a module marked as deprecated.
+// deprecations contains the codes of the warnings that -deprecation controls: uses of objects that
+// the author of a module marked as deprecated.
 var deprecations = []string{diag.CodeEvalDeprecatedSource, diag.CodeEvalDeprecatedVariable}
 
 // Filter redacts messages and removes warnings that the options exclude: deprecations (all, or

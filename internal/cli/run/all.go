@@ -80,7 +80,7 @@ func (r *estateRun) below(c *command.Call) *estateRun {
 // all.
 type selection struct{ targets, excludes []addr.Target }
 
-// halt contains what an interrupt ends.
+// halt contains the parts of a run that an interrupt ends.
 type halt struct {
 	stop   chan struct{}   // closed to prevent that anything more begins
 	asking context.Context // canceled to end open questions

@@ -44,7 +44,7 @@ func (f *followed) end(res *estate.Result) {
 	f.r.shown.live.End(res.Unit.Name, res.Status == estate.Failed)
 }
 
-// reported prints what a worker reported about a unit, and stores its plan.
+// reported prints the report of a worker about a unit, and stores the plan of the unit.
 func (f *followed) reported(res *estate.Result, reported *remote.Report) error {
 	unit, out := res.Unit, f.r.Report
 	f.r.errors.Store(unit.Name, reported.Errors)

@@ -294,7 +294,7 @@ func (r *estateRun) place(ctx context.Context, start *remote.Start) diag.List {
 	return nil
 }
 
-// travels returns the environment variables to send to workers: those that decide what runs.
+// travels returns the environment variables to send to workers: those that affect the run.
 // Credentials are not among them, since workers use their own. TERRACE_AS carries the name by
 // which the client was started, because the worker has another name.
 func travels(env sys.Env, as string) []string {

@@ -15,10 +15,10 @@ import (
 // # The request of a run
 //
 // Flags are parsed once, by the command that the user started. A worker, and a command that
-// follows the run later, get what they set as a request.Request.
+// follows the run later, get the parsed values as a request.Request.
 
 // request returns the request of the run. The addresses in files of -target-file and
-// -exclude-file are part of it, so that nobody reads these files again.
+// -exclude-file are part of it, so that these files are not read again.
 func (r *estateRun) request() (request.Request, diag.List) {
 	dir, err := filepath.Rel(r.Launch, r.Dir)
 	if err != nil {

@@ -126,7 +126,7 @@ func valuesFile(files map[string][]byte) ([]byte, hcl.Diagnostics) {
 	return hclwrite.Format(b.Bytes()), nil
 }
 
-// asked is a value that the files refer to, or its parts that they refer to.
+// asked is a value that the files refer to, or the parts of it that they refer to.
 type asked struct {
 	parts map[string]*asked
 	// fallback is the text of the expression used if the value is missing. "" means that the

@@ -78,7 +78,7 @@ func runEstates(ctx context.Context, c *command.Call, o *options, files []*testf
 // estateProgram implements estatetest.Program.
 type estateProgram struct {
 	*command.Call
-	dir      string // for what units write
+	dir      string // directory for files that units write
 	backends *backend.Set
 }
 

@@ -13,7 +13,7 @@ import (
 type unusedFlag struct {
 	name  string
 	takes bool   // it has a value
-	why   string // why it has no effect; "" if Terrace always does what the flag requests
+	why   string // reason why it has no effect; "" if Terrace always behaves as with the flag
 }
 
 // Reasons that several flags share.

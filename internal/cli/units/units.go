@@ -119,8 +119,8 @@ func options(c *command.Call, f *unitflags.Flags, about string, words request.Wo
 	return o, ds
 }
 
-// estateHost returns what the program provides to an estate. The first flags
-// come from the environment; first is their number.
+// estateHost returns the services that the program provides to an estate. The first flags come
+// from the environment; first is their number.
 func estateHost(c *command.Call, plugins *workdir.Plugins, flags []workdir.VarFlag, first int) estate.Host {
 	out := estate.Host{
 		Plugins: plugins, Texts: c.Report.Set, Vars: estate.FlagVars{Flags: absolute(c, flags), First: min(first, len(flags))},

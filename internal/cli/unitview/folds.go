@@ -14,8 +14,8 @@ import (
 //
 // The plan of an estate lists changes, and lists a change that is the same in many units once.
 // Changes that belong to the same set of units form a section. Sections with more units come
-// first, so that a reader sees first what all units have in common, and last what is
-// particular to each.
+// first, so that changes common to all units are at the top, and changes of single units are at
+// the end.
 
 // Folds collects the changes of many plans. Its methods may be called concurrently.
 type Folds struct {

@@ -19,7 +19,7 @@ import (
 const module = "github.com/terrace-iac/terrace"
 
 // groups lists the groups of packages, lowest first. Each line has the name of a group and
-// its packages: a name stands for the package and all packages below its directory, and the
+// its packages: a name means the package and all packages below its directory, and the
 // longest name that fits decides. A group that is not mentioned in groupOrder is an error.
 const groups = `
 	base:          internal/base

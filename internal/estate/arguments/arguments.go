@@ -118,7 +118,7 @@ func newReader(x *Extra, locate func(name string) string, init bool) *reader {
 	return r
 }
 
-// read parses words. What follows a -- is not available in a run over several units.
+// read parses words. Words after a -- are not available in a run over several units.
 func (r *reader) read(words []string) {
 	var rest []string
 	if i := slices.Index(words, "--"); i >= 0 {
@@ -144,8 +144,8 @@ func (r *reader) read(words []string) {
 	r.Words, r.Other = append(r.Words, rest...), append(r.Other, rest...)
 }
 
-// settle completes what a flag has set. It returns the value as a command in the unit's directory
-// gets it.
+// settle completes the value that a flag has set. It returns the value in the form for a command in
+// the unit's directory.
 func (r *reader) settle(name, value string) (shown string, err error) {
 	switch name {
 	case "var", "var-file":

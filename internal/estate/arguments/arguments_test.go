@@ -43,8 +43,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// Flags of plans mean the same as on the command line. What only a command in one directory can
-// do is listed.
+// Flags of plans have the same meaning as on the command line. Flags that only a command in one
+// directory supports are listed.
 func TestPlanFlags(t *testing.T) {
 	for _, c := range []struct {
 		words string

@@ -280,7 +280,7 @@ func ended(s *telemetry.Span, ds diag.List) {
 	s.End()
 }
 
-// noteStacks records the stack files, and those of which no units were generated.
+// noteStacks records the stack files, and the stack files without generated units.
 func (f *finder) noteStacks(in finding) {
 	for _, s := range in.stacks {
 		f.Stacks = append(f.Stacks, f.Name(filepath.Dir(s)))

@@ -161,7 +161,7 @@ func (x *Test) rules() (*mock.Rules, diag.List) {
 	return rules, ds
 }
 
-// A recorder keeps what the assertions of a run refer to.
+// A recorder records the results to which the assertions of a run refer.
 type recorder struct {
 	estate.Silent
 	ctx      context.Context

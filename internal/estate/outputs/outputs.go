@@ -80,7 +80,7 @@ func hide(v cty.Value, sensitive bool) cty.Value {
 }
 
 // Planned returns the outputs that a plan expects. Those that are unknown before apply are
-// unknown values, and are omitted later if they turn out to be null.
+// unknown values, and are omitted later if they are null.
 func Planned(p *plan.Plan, root *config.Module) cty.Value {
 	m := map[string]cty.Value{}
 	planned := map[string]bool{}

@@ -1,6 +1,6 @@
-// Package request contains what a user requests of a run over units: the command, its options,
-// and the options of the units. The command line sets the types of this package from flags, once.
-// A run on other machines sends them to its workers, which parse no flags.
+// Package request defines the request of a run over units: the command, its options, and the options
+// of the units. The command line converts flags to a Request once. A run on other machines sends it
+// to its workers, which parse no flags.
 //
 // Main type: Request. The one rule: everything here is plain data that JSON keeps.
 package request
@@ -56,8 +56,8 @@ type Operation struct {
 	Vars        []workdir.VarFlag `json:",omitzero"`
 	Input       bool              `json:",omitzero"` // prompts are allowed
 	Parallelism int               `json:",omitzero"`
-	// Plan contains the options of the plan without what Scope contains. Mode has several bits if
-	// the flags contradict each other.
+	// Plan contains the options of the plan, except those in Scope. Mode has several bits if the
+	// flags contradict each other.
 	Plan     plan.Options `json:",omitzero"`
 	Reveal   bool         `json:",omitzero"` // show sensitive values
 	Out      string       `json:",omitzero"` // path of the plan file; "" for none

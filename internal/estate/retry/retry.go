@@ -29,7 +29,7 @@ type Decision struct {
 	Ignore *unit.Ignore  // block that turns the failure into a success; nil if none
 }
 
-// Rule names what decided on a retry, for messages.
+// Rule returns the name of the rule that caused a retry, for messages.
 func (d Decision) Rule() string {
 	if d.Retry == "" {
 		return "default list of temporary errors"

@@ -53,7 +53,7 @@ func (w *commandWork) excluded() (bool, diag.List) { return false, nil }
 
 // found implements work.
 func (w *commandWork) found() (idle bool, ds diag.List) {
-	// A dependency of the unit may turn out to be the unit itself. This only matters for
+	// A dependency of the unit may be the unit itself. This only matters for
 	// dependencies that the inputs declared by the module use.
 	used := w.Unit.Using(func(name string) bool {
 		root := w.at.dir.Root()

@@ -27,8 +27,8 @@ import (
 const Output = "output"
 
 // Site prepares the unit u for a reader of its state. The extra_arguments of the given commands
-// apply. beside means that the command of the run does not run on this unit. It is an error if
-// the location depends on outputs that are not known yet.
+// apply. beside means that the command of the run does not run on this unit. Site returns an error
+// if the location of the state depends on outputs that are not known yet.
 func (r *Runner) Site(task *demand.Task, u *discovery.Unit, beside bool, commands ...string) (*Site, diag.List) {
 	d, ds := r.Dirs.Dir(task, u.Unit, true)
 	if ds.HasErrors() {

@@ -31,8 +31,8 @@ type Host struct {
 	// VarsOfCommand contains the values that the user gives to a Command, which reads its flags
 	// itself.
 	VarsOfCommand FlagVars
-	// Program is asked by units, and initializes their working directories. nil means that units
-	// have the host workdir.Silent, and that neither init nor its hooks run.
+	// Program contains the hosts of units, and initializes their working directories. nil means
+	// that units have the host workdir.Silent, and that neither init nor its hooks run.
 	Program Program
 	// NoInit means that neither init nor its hooks run, except for the init command itself.
 	NoInit bool
@@ -70,7 +70,7 @@ type Mocks interface {
 	Provisioners(p engine.Provisioners) engine.Provisioners
 }
 
-// initializes reports whether init runs by itself.
+// initializes reports whether init runs automatically.
 func (h *Host) initializes() bool { return h.Program != nil && !h.NoInit }
 
 // FlagVars contains the values of variables that the user gives by flags. Paths in it are

@@ -36,7 +36,7 @@ type Runner struct {
 	Command     string       // name of the command, such as "plan"
 	Machine     unit.Machine // Now is required
 	Root        string       // root directory of the estate
-	Loader      *unit.Loader // evaluates units with the outputs in Computed, where it has them
+	Loader      *unit.Loader // evaluates units with the outputs in Computed, as far as they exist
 	Static      *unit.Loader // evaluates units with all outputs unknown
 	Computed    *outputs.Computed
 	Dirs        *workcopy.Maker

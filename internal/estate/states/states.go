@@ -522,8 +522,8 @@ func (k *Keeper) PlaceOf(rs *unit.RemoteState) string {
 	return k.s.Backends.Place(backend.Config{Type: rs.Backend, Value: v})
 }
 
-// text returns a value as -backend-config has it after "=". ok is false if the value is null or
-// unknown.
+// text returns a value in the form that follows "=" in -backend-config. ok is false if the value is
+// null or unknown.
 func text(v cty.Value) (text string, ok bool) {
 	v, _ = v.UnmarkDeep()
 	if !v.IsWhollyKnown() || v.IsNull() {

@@ -13,7 +13,7 @@ import (
 
 // Dependents is the graph of references between resource blocks, direct or through variables,
 // locals, outputs and module calls. It is computed from text without evaluation. It determines
-// what -exclude leaves out.
+// which objects -exclude omits.
 type Dependents struct {
 	users map[addr.ConfigResource][]addr.ConfigResource
 	all   []addr.ConfigResource

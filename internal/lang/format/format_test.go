@@ -76,11 +76,10 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestUnwrapped holds what becomes of "${x}" where x spreads over lines or ends with a
-// comment.
+// TestUnwrapped checks the conversion of "${x}" if x has several lines or ends with a comment.
 func TestUnwrapped(t *testing.T) {
 	for in, want := range map[string]string{
-		"(a)\n+(b)":      "((a)\n+ (b))\n", // without the outer ones it would end with its first line
+		"(a)\n+(b)":      "((a)\n+ (b))\n", // without the outer parentheses, it would end with its first line
 		"((a)\n)":        "((a)\n)\n",
 		"\n(\na)":        "(\na)\n",
 		"(\na\n)\n":      "(\n  a\n)\n",
@@ -102,7 +101,7 @@ func TestUnwrapped(t *testing.T) {
 	}
 }
 
-// TestLabels says that labels are quoted, and that comments in front of them go.
+// TestLabels checks that labels are quoted, and that comments before them are removed.
 func TestLabels(t *testing.T) {
 	for in, want := range map[string]string{
 		"x a /* c */ \"b\" /* d */ {}\n":                         "x \"a\" \"b\" /* d */ {}\n",

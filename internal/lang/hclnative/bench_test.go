@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
-// sample is configuration as people write it.
+// sample is a typical configuration file.
 var sample = func() []byte {
 	var b strings.Builder
 	for i := range 1000 {
@@ -52,7 +52,8 @@ func BenchmarkParseConfig(b *testing.B) {
 	live(b, func() any { f, _ := ParseConfig(sample, "f"); return f })
 }
 
-// BenchmarkCode scans and reads every expression into steps, or its tree where it has none.
+// BenchmarkCode scans a text and compiles every expression to steps, or builds its tree if there are
+// no steps for it.
 func BenchmarkCode(b *testing.B) {
 	var all func(body *Body) []any
 	all = func(body *Body) (out []any) {
@@ -85,7 +86,7 @@ func BenchmarkHCLSyntax(b *testing.B) {
 	live(b, func() any { f, _ := hclsyntax.ParseConfig(sample, "f", hcl.InitialPos); return f })
 }
 
-// live reports what stays in memory, in parts of the text.
+// live reports the memory that a parsed file occupies, relative to the size of the text.
 func live(b *testing.B, parse func() any) {
 	var before, after runtime.MemStats
 	runtime.GC()

@@ -11,7 +11,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// compareCode tells how the steps of an argument differ from its tree.
+// compareCode returns the differences between the steps of an argument and its tree, or "".
 func compareCode(x *Late, tree hclsyntax.Expression) string {
 	if x.Range() != tree.Range() || x.StartRange() != tree.StartRange() {
 		return fmt.Sprintf("at %v, want %v", x.Range(), tree.Range())
@@ -43,8 +43,8 @@ func compareCode(x *Late, tree hclsyntax.Expression) string {
 	return ""
 }
 
-// written is an expression on one line, without its places; false if there are no steps
-// for it. There may be none for an index by a literal, [cty…], either.
+// written returns an expression on one line, without ranges. It returns false if the expression
+// cannot be compiled to steps. An index with a literal, [cty…], may not be compiled either.
 func written(x hclsyntax.Expression) (string, bool) {
 	var b strings.Builder
 	ok := write(&b, x)
@@ -123,8 +123,8 @@ func write(b *strings.Builder, x hclsyntax.Expression) bool {
 	return false
 }
 
-// literal writes a constant. Numbers are written in powers of two: in decimals those with
-// large exponents take minutes.
+// literal returns a constant as text. It writes numbers with a binary exponent, because decimal
+// numbers with large exponents take minutes.
 func literal(v cty.Value) string {
 	if v.Type() == cty.Number && !v.IsNull() {
 		return "cty.Number(" + v.AsBigFloat().Text('p', 0) + ")"
@@ -147,7 +147,7 @@ func writtenPath(path hcl.Traversal) string {
 	return b.String()
 }
 
-// written is what the steps mean, as written for a tree.
+// written returns the expression of the steps in the form of the function written.
 func (c *Code) written() string {
 	var stack []string
 	for _, s := range c.Steps {
@@ -192,7 +192,7 @@ func (c *Code) written() string {
 	return stack[0]
 }
 
-// joined is a template of parts, with literals that follow one another as one.
+// joined returns a template with the given parts. It joins consecutive literals.
 func joined(parts []string) string {
 	var out []string
 	text := ""
@@ -215,7 +215,7 @@ func joined(parts []string) string {
 	return "(text " + strings.Join(out, " ") + ")"
 }
 
-// What is read into steps means what the tree means, and where a reference stands is known.
+// Steps have the same meaning as the tree, and the ranges of references are correct.
 func TestCode(t *testing.T) {
 	for _, text := range []string{
 		`1`, `-1`, `!a`, `a`, `a.b`, `a["k"].c`, `a[0]`, `a.0`, `a[b].c`, `a[b.c[d]].e[1].f`, `f(a, 1).b[2]`, `(a).b`, `"x".y`, `a["x${b}"]`, `a[("x")]`, `a[true]`, `a[1 + 2].b`,
@@ -237,14 +237,14 @@ func TestCode(t *testing.T) {
 			t.Errorf("%s: %s", text, d)
 		}
 	}
-	// What is refused: nothing of the tree is lost.
+	// LateContent reports arguments that are not in the schema.
 	f, _ := Scan([]byte("x = 1\ny = 2\n"), "f")
 	if _, diags := f.Body.LateContent(&hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: "x"}}}); len(diags) != 1 || !strings.Contains(diags[0].Detail, `"y"`) {
 		t.Error(diags)
 	}
 }
 
-// A Late answers as its tree does.
+// A Late has the same results as its tree.
 func TestLate(t *testing.T) {
 	f, _ := Scan([]byte("x = [a, b.c]\n"), "f")
 	content, _ := f.Body.LateContent(&hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: "x"}}})

@@ -15,8 +15,8 @@ server "web" {
 }
 `
 
-// A file is an hcl.Body like any other: its schema is asked for, and expressions are
-// evaluated. They are built from the text when they are asked for.
+// A file is an ordinary hcl.Body: the caller decodes it with a schema and evaluates expressions. An
+// expression is built from the text when it is requested.
 func Example() {
 	body, diags := hclnative.Parse([]byte(text), "servers.hcl")
 	if diags.HasErrors() {
@@ -42,11 +42,11 @@ func Example() {
 	// false
 }
 
-// What is scanned is known by its places in the text, without any expression being built.
+// Scan finds the blocks and arguments with their ranges, without building expressions.
 func ExampleScan() {
 	file, ok := hclnative.Scan([]byte(text), "servers.hcl")
 	if !ok {
-		_, diags := hclnative.Parse([]byte(text), "servers.hcl") // says what is wrong
+		_, diags := hclnative.Parse([]byte(text), "servers.hcl") // returns the errors
 		fmt.Println(diags)
 		return
 	}

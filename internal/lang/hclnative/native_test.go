@@ -17,8 +17,8 @@ import (
 	"github.com/hashicorp/hcl/v2/hclwrite"
 )
 
-// compare parses a text with this package and with hclsyntax and tells how the results
-// differ.
+// compare parses a text with this package and with hclsyntax. It returns the first difference
+// between the results, or "".
 func compare(src []byte) string {
 	want, diags := hclsyntax.ParseConfig(src, "f", hcl.InitialPos)
 	f, ok := Scan(src, "f")
@@ -37,7 +37,7 @@ func compare(src []byte) string {
 	return compareBodies(f.Body, want.Body.(*hclsyntax.Body))
 }
 
-// compareBodies asks a body and hclsyntax's the same, all the way down.
+// compareBodies compares a body with that of hclsyntax, including nested blocks.
 func compareBodies(got *Body, want *hclsyntax.Body) string {
 	all, some := &hcl.BodySchema{}, &hcl.BodySchema{}
 	seen := map[string]bool{}
@@ -65,7 +65,7 @@ func compareBodies(got *Body, want *hclsyntax.Body) string {
 		x, diags = rest.Content(all)
 		y, wantDiags = wantRest.Content(all)
 		if len(wantDiags) > 0 && len(diags) == len(wantDiags) {
-			continue // of what is required and hidden
+			continue // the messages about required names that are hidden may differ
 		}
 		if d := sameContent(x, y, diags, wantDiags); d != "" {
 			return "rest" + d
@@ -115,7 +115,7 @@ func sameContent(x, y *hcl.BodyContent, diags, wantDiags hcl.Diagnostics) string
 	return ""
 }
 
-// firstDifference names a place where two trees differ.
+// firstDifference returns the path of the first difference between two trees, or "".
 func firstDifference(path string, a, b reflect.Value) string {
 	if a.IsValid() != b.IsValid() || a.IsValid() && a.Type() != b.Type() {
 		return fmt.Sprintf("%s: %v, want %v", path, a, b)
@@ -171,7 +171,7 @@ func firstDifference(path string, a, b reflect.Value) string {
 	return ""
 }
 
-// texts are bits of HCL that say together everything that there is to say.
+// texts contains fragments of HCL that together use the whole syntax.
 var texts = []string{
 	"", "\n", "a = 1", "\xef\xbb\xbfa = 1\n", "# c\na = 1 # d\n", "/* é */ a = 1 // x", "a=1\r\nb=2\r\n", "a = 1\rb = 2",
 	"a = 1\na = 2\n", "a { }\n", "a {}\n", "a \"b\" c { x = 1 }\n", "a {\n x = 1\n}", "a { x = 1", "a { x = 1\n}\n", "a { b { } }\n", "\"a\" = 1", "a", "a b", "a {", "a \"${b}\" {}\n", "a \"\\u00e9\\n\" {}\n",
@@ -196,8 +196,8 @@ func TestSameAsHCL(t *testing.T) {
 	}
 }
 
-// FuzzSameAsHCL holds the parser to hclsyntax: both accept a text or both refuse it, and
-// what they make of it is equal, with every range in it.
+// FuzzSameAsHCL compares the parser with hclsyntax: either both accept a text or both refuse it, and
+// the results are equal, including all ranges.
 func FuzzSameAsHCL(f *testing.F) {
 	for _, src := range texts {
 		f.Add([]byte(src))

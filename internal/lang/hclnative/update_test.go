@@ -10,8 +10,8 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
-// compareUpdate updates the file of one text to another and tells how the result differs
-// from that of scanning the other one.
+// compareUpdate updates the file of one text to another text. It returns the difference between the
+// result and a scan of the other text, or "".
 func compareUpdate(before, after string) string {
 	f, ok := Scan([]byte(before), "f")
 	if !ok {
@@ -34,7 +34,7 @@ func compareUpdate(before, after string) string {
 	return compareBodies(f.Body, want.Body.Syntax())
 }
 
-// several is a text of many arguments and blocks, drawn from texts.
+// several returns a text with n arguments and blocks, selected randomly from texts.
 func several(r *rand.Rand, n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -85,8 +85,8 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// TestUpdateKeeps checks that a change reads again what changed alone, that what moved along
-// tells its new place, and that what was replaced stays what it was.
+// TestUpdateKeeps checks that Update only parses the changed part again, that moved blocks have their
+// new ranges, and that replaced blocks keep their content.
 func TestUpdateKeeps(t *testing.T) {
 	f, _ := Scan([]byte("a = 1\nb \"x\" {\n  y = 1\n}\nc \"x\" {\n  y = 2\n}\nd = 4\n"), "f")
 	b, c := f.Body.Blocks[0], f.Body.Blocks[1]
@@ -110,8 +110,8 @@ func TestUpdateKeeps(t *testing.T) {
 	}
 }
 
-// FuzzUpdate holds Update to Scan: the file of any text, updated to any other, is the file
-// of that.
+// FuzzUpdate compares Update with Scan: the file of any text, updated to any other text, equals a scan
+// of that other text.
 func FuzzUpdate(f *testing.F) {
 	for i, src := range texts {
 		f.Add(src, texts[(i*7)%len(texts)])

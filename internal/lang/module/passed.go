@@ -137,7 +137,7 @@ func (c *providerCheck) meta(n *Node) {
 	}
 }
 
-// repeated returns the argument because of which a call may have no instances.
+// repeated returns the argument of a call that repeats it, so that the call may have no instances.
 func repeated(call *config.Call) (what string, at *source.Range) {
 	for _, s := range []struct {
 		name string

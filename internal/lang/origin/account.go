@@ -10,12 +10,12 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// # What an explanation tells
+// # Results of a replay
 //
-// Whatever a replay follows, it tells here: the steps, the lines that they show, the value
-// that was found, and what was decided about its secrecy.
+// A replay stores its results in an account: the steps, the source lines of the steps, the value,
+// and the decision whether the value is secret.
 
-// An account is an explanation in the making.
+// An account is an unfinished explanation.
 type account struct {
 	in    *reader
 	fed   *feeds
@@ -25,14 +25,14 @@ type account struct {
 	found
 }
 
-// found is the value that a replay has found: the first that is known on the way.
+// found is the value that a replay has found: the first known value on the way.
 type found struct {
 	value       cty.Value // NilVal if none is known
 	valueSecret bool      // value must not be shown
-	each        bool      // no value is known, since each instance has another one
+	each        bool      // no value is known, because each instance has its own
 }
 
-// A trail is the steps of an explanation.
+// A trail contains the steps of an explanation.
 type trail struct{ out *Explanation }
 
 func (r trail) add(s *Step) *Step {
@@ -40,7 +40,7 @@ func (r trail) add(s *Step) *Step {
 	return s
 }
 
-// last is the step that was added last, or nil.
+// last returns the last step, or nil if there is none.
 func (r trail) last() *Step {
 	if n := len(r.out.Steps); n > 0 {
 		return r.out.Steps[n-1]
@@ -48,7 +48,8 @@ func (r trail) last() *Step {
 	return nil
 }
 
-// lastPlace is the last place of the way in a file, or else the last.
+// lastPlace returns the last place that is in a file. If there is none, it returns the last place of
+// any kind, or nil. Conditions are ignored.
 func (r trail) lastPlace() *Place {
 	var found *Place
 	for _, s := range r.out.Steps {
@@ -59,7 +60,7 @@ func (r trail) lastPlace() *Place {
 	return found
 }
 
-// eachPlace calls f with every place of the explanation.
+// eachPlace calls f for every place in the explanation. f may modify the place.
 func (r trail) eachPlace(f func(p *Place)) {
 	each := func(all []Place) {
 		for i := range all {
@@ -86,7 +87,7 @@ func (r trail) eachPlace(f func(p *Place)) {
 	}
 }
 
-// shown gives files the names that the reader knows them by.
+// shown replaces the names and layers of files by those that Explainer.Show returns.
 func (r *account) shown() {
 	r.eachPlace(func(p *Place) {
 		if p.File == "" || r.in.e.Show == nil {
@@ -97,12 +98,12 @@ func (r *account) shown() {
 	})
 }
 
-// define adds the step of a definition, whose expression is where to go on.
+// define adds a step for a definition and returns c, the cursor at its expression.
 func (r *account) define(kind Kind, text string, s *config.Setting, c cursor) cursor {
 	return r.defineIn(kind, text, s, c, nil)
 }
 
-// defineIn is define for an argument of a block that is guarded.
+// defineIn is like define, for an argument of a block. args is the guard of the argument.
 func (r *account) defineIn(kind Kind, text string, s *config.Setting, c cursor, args *guarded) cursor {
 	r.look(c)
 	r.lines.shows(cursor{f: c.f, x: s.Expr}, args)
@@ -111,7 +112,8 @@ func (r *account) defineIn(kind Kind, text string, s *config.Setting, c cursor, 
 	return c
 }
 
-// look evaluates the part, for its value and for whether it may be shown.
+// look evaluates the part at a cursor. It stores the value if it is known, and decides whether the
+// value is secret.
 func (r *account) look(c cursor) {
 	v, ds := r.in.eval(c.f, c.x)
 	v = r.fed.mark(c.x, v)
@@ -125,15 +127,15 @@ func (r *account) look(c cursor) {
 	}
 }
 
-// learn keeps the first value that is known: those before it were not, or
-// lacked a conversion at most.
+// learn stores the first known value. Later values are ignored: they are the same value, at most before
+// a conversion.
 func (r *account) learn(v cty.Value) {
 	if r.value == cty.NilVal && v.IsWhollyKnown() {
 		r.value, r.valueSecret = v, r.secret
 	}
 }
 
-// end adds a last step.
+// end adds the last step and returns the zero cursor, which ends the replay.
 func (r *account) end(kind Kind, c cursor, text string) cursor {
 	r.add(&Step{Kind: kind, Text: text, At: r.lines.place(c.x.Range(), r.hidden(c))})
 	return cursor{}
@@ -141,7 +143,8 @@ func (r *account) end(kind Kind, c cursor, text string) cursor {
 
 func (r *account) fail(c cursor, text string) cursor { return r.end(Failed, c, text) }
 
-// noPart ends at a value that lacks what is asked for, and proposes what is near.
+// noPart ends the replay at a value that does not contain the requested part. It suggests a similar
+// name unless the value is secret.
 func (r *account) noPart(c cursor) cursor {
 	text := "the value has no such part"
 	v, ds := r.in.eval(c.f, c.x)
@@ -161,8 +164,8 @@ func (r *account) noPart(c cursor) cursor {
 	return r.fail(c, text)
 }
 
-// item goes on inside a constructor; it is a step of its own if it stands on
-// another line than the last step, or was picked from what that shows.
+// item continues at an item of an object or list constructor. It adds a step if the item is on another
+// line than the last step, or if the last step is a choice or a repetition.
 func (r *account) item(c cursor, text string) cursor {
 	r.look(c)
 	at := c.x.Range()
@@ -172,9 +175,8 @@ func (r *account) item(c cursor, text string) cursor {
 	return c
 }
 
-// hidden lists what of a setting must not be shown though it need not be secret by
-// itself: all of its expression where what is asked for is secret and the
-// expression is more than a reference.
+// hidden returns the source ranges to hide because the requested part is secret: all text of the
+// expression except references. It returns nil if the part is not secret.
 func (r *account) hidden(c cursor) []source.Range {
 	if c.x == nil {
 		return nil
@@ -185,7 +187,7 @@ func (r *account) hidden(c cursor) []source.Range {
 	return written(c.x)
 }
 
-// replaced lists what a setting of a frame replaced, nearest first.
+// replaced returns the places of the settings that a setting replaced, nearest first.
 func (r *account) replaced(f *frame, s *config.Setting, args *guarded) (out []Place) {
 	if s == nil {
 		return nil
@@ -197,8 +199,8 @@ func (r *account) replaced(f *frame, s *config.Setting, args *guarded) (out []Pl
 	return out
 }
 
-// places are those of what was replaced; it may be arguments, whose text is
-// then not shown if the value must not be.
+// places converts the places of replaced blocks and arguments. It hides their text if the requested part
+// is secret.
 func (r *account) places(gone []config.Place) (out []Place) {
 	for _, g := range gone {
 		var hide []source.Range
@@ -210,7 +212,8 @@ func (r *account) places(gone []config.Place) (out []Place) {
 	return out
 }
 
-// block adds the step of a block.
+// block adds a step for a block. parts are the headers of the merged blocks, gone those of the replaced
+// blocks.
 func (r *account) block(kind Kind, text string, parts, gone []config.Place) {
 	r.add(&Step{
 		Kind: kind, Text: text, At: r.lines.layered(r.lines.header(parts[0].At), parts[0].Layer),
@@ -218,7 +221,7 @@ func (r *account) block(kind Kind, text string, parts, gone []config.Place) {
 	})
 }
 
-// holdsBlock adds a nested block to what a block holds.
+// holdsBlock adds a nested block to the parts of the explained block.
 func (r *account) holdsBlock(name string, parts, gone []config.Place) {
 	r.out.Parts = append(r.out.Parts, Part{
 		Name: name, At: *r.lines.layered(r.lines.header(parts[0].At), parts[0].Layer), With: r.lines.headers(parts[1:]), Replaces: r.places(gone),

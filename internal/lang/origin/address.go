@@ -13,22 +13,21 @@ import (
 	"github.com/terrace-iac/terrace/internal/lang/eval"
 )
 
-// # What an address names
+// # Addresses
 //
-// An address is read to its end before anything is explained: what it names is a begin,
-// which a replay then does. So what is wrong with an address is found here, and nothing
-// else is.
+// A finder parses the whole address before the replay starts, and returns a begin function, which the
+// replay calls. Therefore, all errors in addresses are reported in this file, and no other errors are.
 
-// A finder finds what addresses name.
+// A finder resolves addresses.
 type finder struct {
 	in *reader
 }
 
-// A begin adds the steps of what an address names, and says where to go on; a cursor
-// without a frame means that the explanation is complete.
+// A begin adds the first steps of an explanation and returns the cursor where the replay continues. A
+// cursor without a frame means that the explanation is complete.
 type begin func(*replay) cursor
 
-// find reads an address.
+// find parses an address and resolves it.
 func (r finder) find(address string) (begin, diag.List) {
 	traversal, diags := hclsyntax.ParseTraversalAbs([]byte(address), "<address>", hcl.InitialPos)
 	if diags.HasErrors() {
@@ -64,11 +63,11 @@ func (r finder) find(address string) (begin, diag.List) {
 	return r.within(m, path)
 }
 
-// unitRoots are some of the names that addresses of a unit begin with.
+// unitRoots contains some of the first names in addresses of a unit, for messages.
 var unitRoots = []string{"inputs", "local", "import", "include", "dependency", "feature", "values", "remote_state", "terraform", "generate"}
 
-// unitPart reads the address of a part of the unit. Local values may be the unit's
-// or its module's, and the terraform block likewise: those of the unit go first.
+// unitPart resolves the address of a part of the unit. done is false if the address is that of a part
+// of the module. A local value or a terraform block may exist in both: the unit has precedence.
 func (r finder) unitPart(address hcl.Traversal) (b begin, done bool, ds diag.List) {
 	way, ok, ds := r.in.e.Unit.Part(address)
 	if !ok {
@@ -90,8 +89,8 @@ func (r finder) unitPart(address hcl.Traversal) (b begin, done bool, ds diag.Lis
 	}, true, nil
 }
 
-// unreadVariable goes on at the unit's input for a variable of a module that cannot be read:
-// whether that wins nobody knows, and the first step says so.
+// unreadVariable explains a variable of a module that cannot be read, by the unit's input with its name.
+// Other sources could override the input, which the first step mentions.
 func (r finder) unreadVariable(path []step) (begin, diag.List) {
 	label := "var" + pathText(path)
 	address := traversal(join([]step{nameStep("inputs")}, path))
@@ -110,8 +109,9 @@ func (r finder) unreadVariable(path []step) (begin, diag.List) {
 	}, nil
 }
 
-// intoCall takes an instance of a module call off an address, unless the address means the
-// call itself or one of its own arguments.
+// intoCall resolves the part of an address after a module call. It returns a begin if the address is
+// that of the call or of one of its arguments. Otherwise it returns the instance of the called module,
+// and the rest of the path inside it.
 func (r finder) intoCall(call *eval.Call, path []step) (b begin, child *eval.Module, rest []step, ds diag.List) {
 	m, cfg := call.Module(), call.Config()
 	label := named(m, "module."+call.Name())
@@ -124,7 +124,7 @@ func (r finder) intoCall(call *eval.Call, path []step) (b begin, child *eval.Mod
 	argument := func(path []step) bool {
 		return len(path) > 0 && cfg.Body != nil && m.Node.Config.Setting(cfg.Body, path[0].name()) != nil
 	}
-	if call.Node == nil { // module.NAME.var.x is what the call gives for x
+	if call.Node == nil { // module.NAME.var.x is the argument x of the call
 		switch {
 		case len(path) > 1 && path[0].name() == "var" && argument(path[1:]):
 			path = path[1:]
@@ -169,7 +169,7 @@ func (r finder) intoCall(call *eval.Call, path []step) (b begin, child *eval.Mod
 	return nil, child, rest, nil
 }
 
-// inBody begins at an argument of a block.
+// inBody begins at an argument of a block. what is the address of the block.
 func inBody(f *frame, body hcl.Body, path []step, what string) begin {
 	return func(r *replay) cursor { return r.blocks().inBody(f, body, path, what, nil) }
 }
@@ -179,7 +179,7 @@ func repetitionOf(f *frame, path []step) begin {
 	return func(r *replay) cursor { return r.repeated(cursor{f: f}, path) }
 }
 
-// wholeBlock explains a block as a whole.
+// wholeBlock explains a whole block.
 func wholeBlock(w whole) begin {
 	return func(r *replay) cursor {
 		r.blocks().wholeOf(w)
@@ -187,7 +187,7 @@ func wholeBlock(w whole) begin {
 	}
 }
 
-// within reads the rest of an address in a module.
+// within resolves the rest of an address in a module.
 func (r finder) within(m *eval.Module, path []step) (begin, diag.List) {
 	cfg := m.Node.Config
 	root := path[0].name()
@@ -195,7 +195,7 @@ func (r finder) within(m *eval.Module, path []step) (begin, diag.List) {
 	if len(path) > 1 {
 		second, rest = path[1].name(), path[2:]
 	}
-	end := cursor{f: moduleFrame(m)} // for what turns out to be computed; never followed
+	end := cursor{f: moduleFrame(m)} // placeholder for objects that exist; the replay does not follow it
 	switch root {
 	case "local":
 		if cfg.Locals[second] == nil {
@@ -231,7 +231,7 @@ func (r finder) within(m *eval.Module, path []step) (begin, diag.List) {
 	return nil, r.nothing(m, path)
 }
 
-// resource reads the rest of an address behind a resource's name.
+// resource resolves the rest of an address after the name of a resource.
 func (r finder) resource(res *eval.Resource, path []step) (begin, diag.List) {
 	var k addr.Key
 	repeat, forEach := repetition(res.Config().Repeat)
@@ -264,8 +264,8 @@ func (r finder) resource(res *eval.Resource, path []step) (begin, diag.List) {
 	return func(r *replay) cursor { return r.argument(res, k, path) }, nil
 }
 
-// noSuchAttribute is an error where neither the block nor the schema of its type, if it is
-// at hand, has a name.
+// noSuchAttribute returns an error if the schema of a resource type does not contain a name and the
+// language does not define it either. It returns nil if the schema is not available.
 func (r finder) noSuchAttribute(res *eval.Resource, name string) diag.List {
 	cfg := res.Config()
 	if config.Defines(blockType(cfg.Addr.Mode), name) {
@@ -314,7 +314,7 @@ func (r *reader) childrenOf(call *eval.Call) string {
 	return someKeys(keys)
 }
 
-// someKeys lists a few keys.
+// someKeys returns a sentence that lists up to five keys.
 func someKeys(keys []addr.Key) string {
 	if len(keys) == 0 {
 		return " It has none."
@@ -330,7 +330,7 @@ func someKeys(keys []addr.Key) string {
 	return " It has " + strings.Join(out, ", ") + "."
 }
 
-// provider reads provider.NAME[.ALIAS][KEY].ARGUMENT.
+// provider resolves provider.NAME[.ALIAS][KEY].ARGUMENT.
 func (r finder) provider(m *eval.Module, path []step) (begin, diag.List) {
 	if len(path) == 0 {
 		return nil, bad("An address of a provider configuration needs its name, as in provider.NAME or provider.NAME.ALIAS.")
@@ -390,7 +390,7 @@ func missing[V any](m *eval.Module, kind, name string, among map[string]V) diag.
 	return bad("There is no %s %q in %s.%s", kind, name, where(m), lang.Suggest(name, among))
 }
 
-// nothing tells that an address names nothing.
+// nothing returns the error for an address that does not exist, with a suggestion.
 func (r finder) nothing(m *eval.Module, path []step) diag.List {
 	a, _, ok := resourceAddr(path)
 	if cfg := m.Node.Config; m.Parent() != nil && (len(path) == 1 || !ok) {

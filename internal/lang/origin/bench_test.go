@@ -8,7 +8,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/lang/eval"
 )
 
-// many is a directory of n files of variables, locals and resources.
+// many returns the files of a directory: n files with variables, locals and resources.
 func many(n int) map[string]string {
 	files := map[string]string{}
 	for i := range n {
@@ -26,9 +26,8 @@ func many(n int) map[string]string {
 	return files
 }
 
-// BenchmarkExplain answers the first question after loading a directory of 1,000
-// files, evaluation and all: once a value that depends on nothing, once one at the end of a
-// chain through all the files.
+// BenchmarkExplain measures the first explanation after loading a directory of 1,000 files, including
+// evaluation: of a value without dependencies, and of a value at the end of a chain through all files.
 func BenchmarkExplain(b *testing.B) {
 	files := many(1000)
 	for name, address := range map[string]string{"near": "terraform_data.r0[\"one\"].input.name", "far": "local.all300"} {

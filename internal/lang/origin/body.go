@@ -13,17 +13,17 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// blocks follows paths into blocks, to the argument that has the rest of the path.
+// blocks follows paths into blocks, up to an argument.
 type blocks struct{ *account }
 
 func (a *account) blocks() blocks { return blocks{a} }
 
-// argument goes on at an argument of a resource, by its name and the path inside.
+// argument continues at an argument of a resource. path begins with the name of the argument.
 func (r *replay) argument(res *eval.Resource, k addr.Key, path []step) cursor {
 	what := res.Addr().String() + k.String()
 	f := r.in.resourceFrame(res, k)
 	r.nobody(res, f)
-	if v := r.in.e.known(r.in.t, r.in.instance(res, k)); v != cty.NilVal { // what state says is sensitive
+	if v := r.in.e.known(r.in.t, r.in.instance(res, k)); v != cty.NilVal { // the state may mark the value as sensitive
 		r.weigh(evidence{value: v, path: path})
 	}
 	cfg := res.Config()
@@ -33,8 +33,8 @@ func (r *replay) argument(res *eval.Resource, k addr.Key, path []step) cursor {
 	return r.blocks().inBody(f, cfg.Body, path, what, func() cursor { return r.blocks().provided(res, k, path, what) })
 }
 
-// nobody says of a repeated resource that it has no instances, which may be why
-// its arguments have no values.
+// nobody adds a step if a repeated resource has no instances, which explains why its arguments have
+// no values.
 func (r *account) nobody(res *eval.Resource, f *frame) {
 	if in, ok := res.Instances(r.in.t); f.repeat != nil && ok && !in.Unknown && len(in.All) == 0 {
 		c := cursor{f: moduleFrame(res.Mod), x: f.repeat.Expr}
@@ -42,7 +42,7 @@ func (r *account) nobody(res *eval.Resource, f *frame) {
 	}
 }
 
-// running is the frame of what runs for an instance: its connection and provisioners.
+// running returns the frame of the connection and provisioner blocks of an instance.
 func (r *reader) running(res *eval.Resource, k addr.Key) *frame {
 	f := r.resourceFrame(res, k)
 	f.self, f.guard = res, guard{byName: true}
@@ -52,7 +52,8 @@ func (r *reader) running(res *eval.Resource, k addr.Key) *frame {
 	return f
 }
 
-// self is the value of an instance as far as state has it.
+// self returns the value of an instance in the state. It is unknown if the state does not contain the
+// instance.
 func (r *reader) self(res *eval.Resource, k addr.Key) cty.Value {
 	if v := r.e.known(r.t, r.instance(res, k)); v != cty.NilVal {
 		return v
@@ -60,7 +61,8 @@ func (r *reader) self(res *eval.Resource, k addr.Key) cty.Value {
 	return cty.DynamicVal
 }
 
-// provided ends at what configuration does not set: the provider decides.
+// provided ends the replay at an attribute that the configuration does not set. The provider decides
+// its value, which may be in the state.
 func (r blocks) provided(res *eval.Resource, k addr.Key, path []step, what string) cursor {
 	text := what + pathText(path) + " is not set in configuration: the provider decides"
 	if v := r.in.e.known(r.in.t, r.in.instance(res, k)); v != cty.NilVal {
@@ -87,16 +89,15 @@ func blockType(m addr.Mode) string {
 	return "resource"
 }
 
-// ownBlock is a block of which the language itself defines something.
+// ownBlock is a block with arguments or nested blocks that the language itself defines.
 type ownBlock struct {
 	typ    string
 	at     source.Range
 	merged []config.Place
-	what   string // its address
+	what   string // address of the block
 }
 
-// defines reports whether a name in the block is something that the language defines, and
-// that is there.
+// defines reports whether the language defines a name in the block, and the block contains it.
 func (b ownBlock) defines(m *eval.Module, name string) bool {
 	if !config.Defines(b.typ, name) {
 		return false
@@ -105,8 +106,8 @@ func (b ownBlock) defines(m *eval.Module, name string) bool {
 	return o.Setting(name) != nil || slices.ContainsFunc(o.Blocks(), func(n config.NestedOrigin) bool { return n.Type == name })
 }
 
-// begin goes on at what the language defines of the block. run is as in own; nil: all is
-// evaluated in f.
+// begin continues at an argument or nested block that the language defines. run is the frame of
+// provisioners and connections; nil means f.
 func (b ownBlock) begin(f *frame, path []step, run *frame) begin {
 	if run == nil {
 		run = f
@@ -117,14 +118,14 @@ func (b ownBlock) begin(f *frame, path []step, run *frame) begin {
 	}
 }
 
-// own goes on at what the language itself defines of a block: meta-arguments and
-// nested blocks such as lifecycle. Those that belong to nobody, as the arguments of
-// a provisioner do, are evaluated in run. ok is false if the path leads elsewhere.
+// own continues at a meta-argument, or at a nested block that the language defines, such as lifecycle.
+// Expressions in provisioner and connection blocks are evaluated in run. ok is false if the path begins
+// with another name.
 func (r blocks) own(o config.Origin, f *frame, path []step, what string, run *frame) (next cursor, ok bool) {
 	name, rest := path[0].name(), path[1:]
 	if s := o.Setting(name); s != nil {
 		next := r.define(Argument, what+pathText(path[:1]), s, cursor{f, s.Expr, rest})
-		if static(name) { // names of things, which have no value
+		if static(name) { // the argument contains references, and has no value
 			r.out.Whole, r.value = true, cty.NilVal
 			return cursor{}, true
 		}
@@ -165,8 +166,7 @@ func (r blocks) own(o config.Origin, f *frame, path []step, what string, run *fr
 	return cursor{}, true
 }
 
-// static reports whether an argument of the language lists names instead of
-// having a value.
+// static reports whether a meta-argument contains references or keywords instead of a value.
 func static(name string) bool {
 	switch name {
 	case "depends_on", "ignore_changes", "replace_triggered_by", "provider", "providers", "when", "on_failure":
@@ -175,14 +175,14 @@ func static(name string) bool {
 	return false
 }
 
-// inBody goes on at an argument or nested block of a body. missing, if not nil,
-// answers when there is neither; what is the block's address.
+// inBody continues at an argument or nested block of a body. what is the address of the block. missing
+// is called if the body contains neither; nil adds a step that the name is not set.
 func (r blocks) inBody(f *frame, body hcl.Body, path []step, what string, missing func() cursor) cursor {
 	name := path[0].name()
 	if s := f.mod.Node.Config.Setting(body, name); s != nil {
 		r.guarded(f, s, path)
 		next := r.defineIn(Argument, what+pathText(path[:1]), s, cursor{f, s.Expr, path[1:]}, &guarded{f.guard, path[:1]})
-		if s.Under == nil { // it may have taken the place of blocks
+		if s.Under == nil { // it may have replaced blocks
 			r.last().Replaces = r.places(f.mod.Node.Config.Replaced(body, name))
 		}
 		return next
@@ -202,7 +202,7 @@ func (r blocks) inBody(f *frame, body hcl.Body, path []step, what string, missin
 	return cursor{}
 }
 
-// guarded decides whether an argument is secret before anything of it is shown.
+// guarded decides whether an argument is secret. It must be called before a step shows its text.
 func (r *account) guarded(f *frame, s *config.Setting, path []step) {
 	if r.secret {
 		return
@@ -217,8 +217,8 @@ func (r *account) guarded(f *frame, s *config.Setting, path []step) {
 	r.follows(e.guard)
 }
 
-// overridden adds to the step about a nested block which blocks an override took
-// away for it; n is how many steps there were before.
+// overridden adds the blocks that an override file replaced to the step about a nested block. n is the
+// number of steps before that step.
 func (r *account) overridden(gone []Place, n int, first *hcl.Block, text string) {
 	if len(gone) == 0 {
 		return
@@ -230,7 +230,7 @@ func (r *account) overridden(gone []Place, n int, first *hcl.Block, text string)
 	r.out.Steps[n].Replaces = append(r.out.Steps[n].Replaces, gone...)
 }
 
-// nestedBlocks lists the blocks of a type, dynamic ones too, in their order.
+// nestedBlocks returns the blocks of a type, including dynamic blocks, in source order.
 func nestedBlocks(body hcl.Body, name string) hcl.Blocks {
 	for _, labels := range [][]string{nil, {"key"}} {
 		content, _, diags := body.PartialContent(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: name, LabelNames: labels}, {Type: "dynamic", LabelNames: []string{"type"}}}})
@@ -247,7 +247,7 @@ func nestedBlocks(body hcl.Body, name string) hcl.Blocks {
 	return nil
 }
 
-// nested picks the block that a path means and goes on inside it.
+// nested continues in the nested block that a path selects.
 func (r blocks) nested(f *frame, blocks hcl.Blocks, path []step, what string) cursor {
 	name, rest := path[0].name(), path[1:]
 	if len(rest) == 0 {
@@ -261,7 +261,7 @@ func (r blocks) nested(f *frame, blocks hcl.Blocks, path []step, what string) cu
 		if blocks[0].Type != "dynamic" && len(blocks[0].Labels) == 1 {
 			return r.labeled(f, blocks, path, what)
 		}
-		if _, isIndex := rest[0].index(); !isIndex { // the one block of its type
+		if _, isIndex := rest[0].index(); !isIndex { // without an index, the path selects the only block of its type
 			rest = join([]step{indexStep(0)}, rest)
 		}
 	}
@@ -311,7 +311,7 @@ func blockKind(b *hcl.Block) Kind {
 	return Block
 }
 
-// enter goes on inside a block.
+// enter continues at a path inside a block.
 func (r blocks) enter(f *frame, b *hcl.Block, path []step, text string) cursor {
 	inner := *f
 	inner.guard = f.guard.into(b.Type)
@@ -322,7 +322,7 @@ func (r blocks) enter(f *frame, b *hcl.Block, path []step, text string) cursor {
 	return r.inBody(&inner, b.Body, path, text, nil)
 }
 
-// turns is how many blocks a dynamic block makes.
+// turns returns the number of blocks that a dynamic block creates, and whether that number is known.
 func (r *reader) turns(f *frame, b *hcl.Block) (int, bool) {
 	x := forEachOf(b)
 	if x == nil {
@@ -349,7 +349,7 @@ func forEachOf(b *hcl.Block) hcl.Expression {
 	return nil
 }
 
-// turn goes on inside the nth block that a dynamic block makes.
+// turn continues in block n that a dynamic block creates, from 0.
 func (r blocks) turn(f *frame, b *hcl.Block, n int, path []step, text string) cursor {
 	content, _, _ := b.Body.PartialContent(dynamicSchema)
 	x := content.Attributes["for_each"].Expr

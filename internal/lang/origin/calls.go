@@ -10,33 +10,33 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// baseName is a function's name without the namespace of the built-in ones.
+// baseName returns the name of a function without the namespace "core::".
 func baseName(name string) string { return strings.TrimPrefix(name, "core::") }
 
-// # Which argument of a call gives a part of its value
+// # Function calls
 //
-// A call that hands on values instead of making one (merge, try, element, …) is asked
-// which of its arguments has the part that is followed. The answer is data: where to go
-// on, and what a reader is shown of the choice.
+// Some functions return a part of an argument instead of a new value: merge, try, element, and so on.
+// The replay of such a call continues in that argument. A pick contains the argument and the step that
+// the explanation shows.
 
-// A call is a function call in an expression, of which a part is asked for.
+// A call is a function call at a cursor.
 type call struct {
 	in *reader
 	c  cursor // c.x is the call
 	x  *hclsyntax.FunctionCallExpr
 }
 
-// A pick is where a part of a call's value comes from.
+// A pick is the argument that contains the requested part of a call's value.
 type pick struct {
-	at   cursor   // where to go on, or what ends the way if it is Unknown or Merged
-	kind Kind     // of the step that tells; "" for none
-	text string   // of that step
-	lost []cursor // what the choice replaced
-	with []cursor // what has a part in the value
+	at   cursor   // cursor where the replay continues; the replay ends there if kind is Unknown or Merged
+	kind Kind     // kind of the step; "" adds no step
+	text string   // text of the step
+	lost []cursor // arguments with the same part that are not used
+	with []cursor // arguments that contribute to the value
 }
 
-// pick is where the part comes from. ok is false for functions that make values, and where
-// it is not known.
+// pick returns the argument that contains the requested part. ok is false if the function computes a
+// new value, or if the argument cannot be determined.
 func (r call) pick() (p pick, ok bool) {
 	name := baseName(r.x.Name)
 	switch name {
@@ -71,24 +71,24 @@ func (r call) pick() (p pick, ok bool) {
 	return p, false
 }
 
-// argument goes on at a path in an argument, and tells nothing.
+// argument returns a pick of argument i without a step.
 func (r call) argument(i int, path []step) pick { return pick{at: cursor{r.c.f, r.x.Args[i], path}} }
 
-// chosen goes on at the argument that won.
+// chosen returns a pick of argument i with a step.
 func (r call) chosen(at cursor, i int, lost ...cursor) (pick, bool) {
 	return pick{at: at, kind: Choice, text: fmt.Sprintf("argument %d of %s wins", i+1, r.x.Name), lost: lost}, true
 }
 
-// arg is one argument of a call: an expression, and the element of it that an
-// expanded last argument (list...) stands for.
+// arg is one argument of a call. If the last argument is expanded (list...), each of its elements is an
+// arg with the path of the element.
 type arg struct {
 	x     hcl.Expression
 	path  []step
 	value cty.Value
 }
 
-// args evaluates the arguments of a call. ok is false where one fails or a list
-// that is expanded is not known.
+// args evaluates the arguments of a call. ok is false if one of them has an error, or if an expanded
+// list is unknown.
 func (r call) args() (out []arg, ok bool) {
 	c, x := r.c, r.x
 	for i, a := range x.Args {
@@ -113,8 +113,8 @@ func (r call) args() (out []arg, ok bool) {
 	return out, true
 }
 
-// merge finds the last argument that has the first step of the path; those before
-// it that have it, too, lost.
+// merge picks the last argument that contains the first step of the path. Earlier arguments that
+// contain the whole path are replaced.
 func (r call) merge() (pick, bool) {
 	c := r.c
 	if len(c.path) == 0 {
@@ -147,13 +147,13 @@ func (r call) merge() (pick, bool) {
 	return r.chosen(cursor{c.f, a.x, join(a.path, c.path)}, winner, lost...)
 }
 
-// unknown ends at an argument of which nothing is known.
+// unknown ends the replay at an argument with an unknown value.
 func (r call) unknown(x hcl.Expression, path []step, i int) (pick, bool) {
 	return pick{at: cursor{r.c.f, x, path}, kind: Unknown, text: fmt.Sprintf("argument %d of %s is not known, so it may or may not give the value", i+1, r.x.Name)}, true
 }
 
-// deepMerge finds the arguments that have a part in the value: the last one wins,
-// but maps are merged key by key and lists joined.
+// deepMerge picks the arguments that contribute to the value. The last one has precedence, but maps are
+// merged by key and lists are concatenated.
 func (r call) deepMerge() (pick, bool) {
 	c, x := r.c, r.x
 	if len(c.path) == 0 {
@@ -163,7 +163,7 @@ func (r call) deepMerge() (pick, bool) {
 	if !ok {
 		return pick{}, false
 	}
-	to := len(c.path) // up to the first list, whose elements the arguments share
+	to := len(c.path) // length of the path up to the first list, which is concatenated from several arguments
 	for i, s := range c.path {
 		if _, isIndex := s.index(); isIndex && s.key.Type() == cty.Number {
 			to = i
@@ -174,7 +174,7 @@ func (r call) deepMerge() (pick, bool) {
 		i int
 		v cty.Value
 	}
-	var givers []giver // the last first
+	var givers []giver // last argument first
 	for i := len(args) - 1; i >= 0; i-- {
 		bare, _ := args[i].value.Unmark()
 		if !bare.IsKnown() && len(givers) == 0 {
@@ -222,8 +222,7 @@ func (r call) deepMerge() (pick, bool) {
 	return out, true
 }
 
-// first finds the first argument that evaluates without an error to a value
-// that the function accepts.
+// first picks the first argument whose value accept returns true for. try skips arguments with errors.
 func (r call) first(accept func(cty.Value) bool) (pick, bool) {
 	c, x := r.c, r.x
 	if x.ExpandFinal {
@@ -241,7 +240,7 @@ func (r call) first(accept func(cty.Value) bool) (pick, bool) {
 		bare, _ := v.Unmark()
 		switch {
 		case secretAt(v, nil) && baseName(x.Name) != "try":
-			return pick{}, false // which one it is would tell something of it
+			return pick{}, false // the choice would reveal something about the secret value
 		case !bare.IsKnown():
 			return r.unknown(a, r.c.path, i)
 		case accept(bare):
@@ -294,7 +293,7 @@ func (r call) element() (pick, bool) {
 	return r.argument(0, join([]step{indexStep(int(i))}, c.path)), true
 }
 
-// concat finds the list that an element comes from.
+// concat picks the list that contains the requested element.
 func (r call) concat() (pick, bool) {
 	c := r.c
 	if len(c.path) == 0 {
@@ -320,7 +319,7 @@ func (r call) concat() (pick, bool) {
 	return pick{}, false
 }
 
-// zipmap finds the value that a key stands for.
+// zipmap picks the value with the requested key.
 func (r call) zipmap() (pick, bool) {
 	c, x := r.c, r.x
 	if len(c.path) == 0 || len(x.Args) != 2 || x.ExpandFinal {
@@ -347,11 +346,11 @@ func (r call) zipmap() (pick, bool) {
 	return r.named(at, fmt.Sprintf("element %d of the values of zipmap", found)), true
 }
 
-// named goes on at the part of an argument that gives a value.
+// named returns a pick with the given text.
 func (r call) named(c cursor, text string) pick { return pick{at: c, kind: Choice, text: text} }
 
-// ofList follows an element through the functions that hand elements on in
-// another order, or not all of them.
+// ofList picks an element for functions that return the elements of a collection in another order, or
+// some of them.
 func (r call) ofList(name string) (pick, bool) {
 	c, x := r.c, r.x
 	if len(x.Args) == 0 || x.ExpandFinal {
@@ -406,7 +405,7 @@ func (r call) ofList(name string) (pick, bool) {
 	return r.named(cursor{c.f, x.Args[0], join(at, c.path[1:])}, fmt.Sprintf("element %s of what %s is given", pathText(at), name)), true
 }
 
-// nthKey is the key of the nth element of a map, in the order of values().
+// nthKey returns the key of element n of a map, in the order of values().
 func nthKey(m cty.Value, n int) ([]step, bool) {
 	for it := m.ElementIterator(); it.Next(); n-- {
 		if k, _ := it.Element(); n == 0 {
@@ -416,7 +415,8 @@ func nthKey(m cty.Value, n int) ([]step, bool) {
 	return nil, false
 }
 
-// flatAt is where the nth element of a flattened list stands in the list.
+// flatAt returns the path, in a nested list, of element n of the flattened list. It decrements n for
+// each element before that one.
 func flatAt(list cty.Value, n *int) ([]step, bool) {
 	i := 0
 	for it := list.ElementIterator(); it.Next(); i++ {
@@ -441,7 +441,7 @@ func flatAt(list cty.Value, n *int) ([]step, bool) {
 	return nil, false
 }
 
-// keptAt is where the nth element that compact or distinct keeps stands.
+// keptAt returns the path, in a list, of element n of the result of compact or distinct.
 func keptAt(list cty.Value, n int, name string) ([]step, bool) {
 	var before []cty.Value
 	i := 0
@@ -467,7 +467,7 @@ func keptAt(list cty.Value, n int, name string) ([]step, bool) {
 	return nil, false
 }
 
-// same finds the argument of min or max that is the result.
+// same picks the argument of min or max that equals the result.
 func (r call) same() (pick, bool) {
 	c, x := r.c, r.x
 	whole, ds := r.in.eval(c.f, x)

@@ -14,23 +14,23 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// # Files of data
+// # Data files
 //
-// yamldecode(file("common.yaml")) hands on what another file holds, so an explanation ends
-// in that file: at the line of the part, or of what holds it, where the text shows
-// it, else at the first line. The line itself is not shown, since nothing says what of it is secret.
+// The explanation of yamldecode(file("common.yaml")) ends in the decoded file: at the line of the
+// requested part, of the nearest part around it that can be located, or at line 1. The text of the line
+// is not shown, because there is no schema that marks secrets.
 
-// DataFiles are the files whose text calls in an expression decode.
+// DataFiles locates values in files that an expression decodes. All three functions are required.
 type DataFiles struct {
 	Eval func(hcl.Expression) (cty.Value, diag.List)
-	// Find is the file that a function reads by a name, with its text; ok is false if
-	// the function reads none, or it cannot be read.
+	// Find returns the path and the text of the file that a call function(name) reads. ok is false
+	// if the function reads no file, or if the file cannot be read.
 	Find func(function, name string) (file string, text []byte, ok bool)
-	Name func(file string) string // for readers
+	Name func(file string) string // returns the displayed name of a file
 }
 
-// Decoded leads into the file whose text a call decodes, to the part at a path. ok is false
-// for other calls.
+// Decoded returns the way to the part at a path in the file that a call of yamldecode or jsondecode
+// decodes. ok is false for other calls.
 func (d DataFiles) Decoded(decode *hclsyntax.FunctionCallExpr, path hcl.Traversal) (_ explanation.Way, ok bool) {
 	how := baseName(decode.Name)
 	if how != "yamldecode" && how != "jsondecode" || len(decode.Args) != 1 || len(path) == 0 {
@@ -73,7 +73,7 @@ func (d DataFiles) Decoded(decode *hclsyntax.FunctionCallExpr, path hcl.Traversa
 	}}}, true
 }
 
-// dataFiles are the files of data that expressions of a module read.
+// dataFiles returns the DataFiles for expressions of a module.
 func (r *reader) dataFiles(f *frame) DataFiles {
 	return DataFiles{
 		Eval: func(x hcl.Expression) (cty.Value, diag.List) { return r.eval(f, x) },
@@ -96,7 +96,7 @@ func isText(v cty.Value) bool {
 	return v != cty.NilVal && !v.IsMarked() && v.IsKnown() && !v.IsNull() && v.Type() == cty.String
 }
 
-// stepName is the name that a step takes; ok is false for elements of lists.
+// stepName returns the name in a step of a path. ok is false for indexes of lists.
 func stepName(t hcl.Traverser) (name string, ok bool) {
 	switch t := t.(type) {
 	case hcl.TraverseAttr:
@@ -109,7 +109,8 @@ func stepName(t hcl.Traverser) (name string, ok bool) {
 	return "", false
 }
 
-// attributeAt is where a variable file sets what a path leads to.
+// attributeAt returns the range at which a variable file sets the value at a path. It is zero if the
+// file does not contain the variable.
 func attributeAt(body hcl.Body, path hcl.Traversal) source.Range {
 	attrs, _ := body.JustAttributes()
 	name, _ := stepName(path[0])
@@ -123,8 +124,8 @@ func attributeAt(body hcl.Body, path hcl.Traversal) source.Range {
 	return partAt(a.Expr, path[1:])
 }
 
-// partAt is where an object or list that is written out has what a path leads to, as far
-// as it is written out.
+// partAt returns the range of the value at a path in nested object and list constructors. If the path
+// leads out of them, it returns the range of the innermost expression on the path.
 func partAt(x hcl.Expression, path hcl.Traversal) source.Range {
 	for _, step := range path {
 		var next hcl.Expression
@@ -148,7 +149,7 @@ func partAt(x hcl.Expression, path hcl.Traversal) source.Range {
 	return x.Range()
 }
 
-// indexOf is the element that a step names.
+// indexOf returns the index in a step of a path.
 func indexOf(step hcl.Traverser) (int, bool) {
 	index, ok := step.(hcl.TraverseIndex)
 	if !ok || index.Key.Type() != cty.Number || !index.Key.IsKnown() || index.Key.IsNull() {
@@ -158,12 +159,12 @@ func indexOf(step hcl.Traverser) (int, bool) {
 	return int(n), n >= 0
 }
 
-// yamlAt finds the line of a part by the indentation of keys that are written in blocks,
-// the form of nearly all such files. It stops before any other: text in flow style,
-// elements of lists, several documents, keys that occur twice.
+// yamlAt finds the line of a part by the indentation of keys in block style, which nearly all such
+// files use. It stops at anything else (flow style, elements of lists, several documents, duplicate
+// keys) and returns the range of the last key that it has found.
 func yamlAt(text string, path hcl.Traversal) (at source.Range) {
 	lines := strings.Split(text, "\n")
-	from, to := 0, len(lines) // the lines of the mapping that a step is looked up in
+	from, to := 0, len(lines) // lines of the mapping in which the step is searched
 	offset := make([]int, len(lines)+1)
 	for i, line := range lines {
 		offset[i+1] = offset[i] + len(line) + 1

@@ -10,26 +10,26 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// # What feeds sensitive variables
+// # Inputs of sensitive variables
 //
-// A unit file does not say that an input is secret: the module's variable does.
-// So the ways of all inputs of sensitive variables are followed first, and what
-// lies on them is taken for secret wherever it is found again.
+// A unit file does not mark an input as secret; the variable of the module does. Therefore, the inputs
+// of all sensitive variables are followed first. All expressions and values on their ways are secret
+// wherever the explanation meets them again.
 
-// feeds are what of unit files must not be shown. The zero value is empty.
+// feeds contains the expressions in unit files that must not be shown. The zero value is empty.
 type feeds struct {
-	by    map[spot][][]step // the parts of each expression
-	texts *fedTexts         // the values of those parts; nil: there are none
+	by    map[spot][][]step // secret parts of each expression
+	texts *fedTexts         // values of those parts; nil means none
 }
 
-// fedTexts are the values that feed sensitive variables, and where they stand.
+// fedTexts contains the values that flow into sensitive variables, and their source ranges.
 type fedTexts struct {
 	secrets
 	at   []source.Range
-	open []ending // what is the value of a variable that is not sensitive; nil: not looked at yet
+	open []ending // values of variables that are not sensitive; nil until the first use
 }
 
-// A spot is an expression, or the block of an output, by where it stands.
+// A spot identifies an expression, or the block of an output, by its source range.
 type spot struct {
 	file     string
 	from, to int
@@ -43,7 +43,7 @@ func spotOf(c cursor) spot {
 	return spot{at.Filename, at.Start.Byte, at.End.Byte}
 }
 
-// traceInputs follows the inputs of sensitive variables.
+// traceInputs follows the inputs of all sensitive variables.
 func (e *Explainer) traceInputs(t *demand.Task) *feeds {
 	if e.Unit == nil || e.Eval == nil {
 		return &feeds{}
@@ -64,13 +64,13 @@ func (e *Explainer) traceInputs(t *demand.Task) *feeds {
 	return &feeds{tr.parts, tr.texts}
 }
 
-// A trace gathers what lies on the ways of the inputs of sensitive variables.
+// A trace collects the expressions and values on the ways of the inputs of sensitive variables.
 type trace struct {
-	parts map[spot][][]step // of each expression
+	parts map[spot][][]step // parts of each expression
 	texts *fedTexts
 }
 
-// way follows a way, and those that it replaces or merges, and notes what lies on them.
+// way follows a way, and the ways that it replaces or merges, and records the expressions on them.
 func (tr *trace) way(r *replay, w Way) {
 	c := r.take(w)
 	for i := range w.Stops {
@@ -88,7 +88,7 @@ func (tr *trace) way(r *replay, w Way) {
 
 func (tr *trace) note(at spot, path []step) { tr.parts[at] = append(tr.parts[at], path) }
 
-// visit notes an expression on a way.
+// visit records an expression on a way.
 func (tr *trace) visit(r *replay, c cursor) {
 	tr.note(spotOf(c), c.path)
 	if len(c.path) == 0 && !isReference(c.x) {
@@ -101,9 +101,9 @@ func (tr *trace) visit(r *replay, c cursor) {
 	}
 }
 
-// references follows what a sensitive value is computed from. Of several references those
-// that are also the value of a variable that is not sensitive are shown in every plan:
-// the host in a connection string stays what it is.
+// references follows the references from which a sensitive value is computed. If there are several, it
+// skips those that are also the value of a variable that is not sensitive. Every plan shows such values,
+// for example the host name in a connection string.
 func (tr *trace) references(r *replay, c cursor) {
 	refs := c.x.Variables()
 	for _, ref := range refs {
@@ -127,13 +127,13 @@ func (tr *trace) isOpen(r *replay, w Way) bool {
 	return at.at != spot{} && slices.ContainsFunc(tr.texts.open, at.within)
 }
 
-// An ending is the last expression on a way, and the part of its value that the way leads to.
+// An ending is the last expression on a way, with the path of the requested part in its value.
 type ending struct {
 	at   spot
 	path []step
 }
 
-// within reports whether an ending is another one, or a part of it.
+// within reports whether an ending is o or a part of o.
 func (e ending) within(o ending) bool {
 	return e.at == o.at && len(o.path) <= len(e.path) &&
 		slices.EqualFunc(o.path, e.path[:len(o.path)], func(a, b step) bool { return a.name() == b.name() })
@@ -153,8 +153,8 @@ func inputAddress(name string) hcl.Traversal {
 	return hcl.Traversal{hcl.TraverseRoot{Name: "inputs"}, hcl.TraverseIndex{Key: cty.StringVal(name)}}
 }
 
-// under lists the parts of what is asked for that feed a sensitive variable, by
-// their paths in it; an empty path is all of it.
+// under returns the paths, relative to a part, of the values that flow into a sensitive variable. An
+// empty path is the whole part.
 func (r *feeds) under(at spot, path []step) (out [][]step) {
 	for _, fed := range r.by[at] {
 		n := min(len(fed), len(path))
@@ -169,7 +169,7 @@ func (r *feeds) under(at spot, path []step) (out [][]step) {
 	return out
 }
 
-// all reports whether all of an expression feeds a sensitive variable.
+// all reports whether the whole value of an expression flows into a sensitive variable.
 func (r *feeds) all(at spot) bool {
 	for _, fed := range r.by[at] {
 		if len(fed) == 0 {
@@ -179,8 +179,8 @@ func (r *feeds) all(at spot) bool {
 	return false
 }
 
-// mark marks what of an expression's value feeds a sensitive variable: as a whole,
-// or by an item of an object that is written out.
+// mark marks the parts of an expression's value that flow into a sensitive variable, as parts of the
+// expression or as items of an object constructor.
 func (r *feeds) mark(x hcl.Expression, v cty.Value) cty.Value {
 	if len(r.by) == 0 || x == nil {
 		return v
@@ -192,8 +192,8 @@ func (r *feeds) mark(x hcl.Expression, v cty.Value) cty.Value {
 	return value.MarkPaths(v, value.Sensitive, append(paths, r.items(x, nil)...)...)
 }
 
-// items are the paths of the items of an object constructor that feed a
-// sensitive variable.
+// items returns the paths of the items of an object constructor that flow into a sensitive variable. at
+// is the path of the object.
 func (r *feeds) items(x hcl.Expression, at cty.Path) (out []cty.Path) {
 	items, diags := hcl.ExprMap(x)
 	if diags.HasErrors() {
@@ -214,7 +214,7 @@ func (r *feeds) items(x hcl.Expression, at cty.Path) (out []cty.Path) {
 	return out
 }
 
-// pathIn is a path in a value; where it leads on through what is not known, up to there.
+// pathIn converts a path in a value. It stops at the first unknown or missing part.
 func pathIn(v cty.Value, path []step) (p cty.Path) {
 	for _, s := range path {
 		bare, _ := v.Unmark()

@@ -14,49 +14,48 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A reader evaluates expressions where they stand, and finds the instances and schemas that
-// they belong to. It decides nothing about what is shown.
+// A reader evaluates expressions in their frames, and finds instances and schemas. It does not decide
+// what is shown.
 type reader struct {
 	t         *demand.Task
 	e         *Explainer
-	unchecked []addr.Provider // as in Explanation
+	unchecked []addr.Provider // see Explanation.Unchecked
 }
 
-// A frame is where an expression stands: what its references mean and how they
-// are evaluated.
+// A frame is the context of an expression: the definitions to which its references refer.
 type frame struct {
 	mod   *eval.Module // nil in a variable file and in a unit file
 	scope lang.Scope   // nil in a variable file and in a unit file
 
-	unit  Scope                // where a unit file's expression stands, or nil
-	names map[string]cty.Value // what iterations define there
+	unit  Scope                // scope of an expression in a unit file; nil for other files
+	names map[string]cty.Value // values of iterators in a unit file
 
-	// Of an argument of a repeated block: the argument that repeats it, and the
-	// key of the instance that is meant; the zero key stands for all of them.
+	// For a repeated block: the argument that repeats it, and the key of the instance. The zero key
+	// means all instances.
 	repeat  *config.Setting
 	forEach bool
 	key     addr.Key
 
-	self *eval.Resource // what self means in a provisioner or connection, or nil
+	self *eval.Resource // resource to which self refers in a provisioner or connection, or nil
 
-	iter  *iteration // the innermost dynamic block or for expression, or nil
-	guard guard      // of the arguments of the block
+	iter  *iteration // innermost dynamic block or for expression, or nil
+	guard guard      // guard of the arguments of the block
 }
 
-// an iteration is one turn of a dynamic block or for expression.
+// An iteration is one iteration of a dynamic block or for expression.
 type iteration struct {
-	name    string // of a dynamic block's iterator; "" for an expression
-	keyVar  string // of an expression; may be ""
+	name    string // name of a dynamic block's iterator; "" for a for expression
+	keyVar  string // name of a for expression's key variable; may be ""
 	valVar  string
 	forEach hcl.Expression
-	at      *frame // where for_each is evaluated
-	n       int    // which element, in order
+	at      *frame // frame of for_each
+	n       int    // position of the element, from 0
 	key     cty.Value
 	under   *iteration
 }
 
-// repeats reports whether an address names what a repeated block gives each
-// instance: each.key, each.value or count.index.
+// repeats reports whether a path begins with each.key, each.value or count.index, as fits the repetition
+// of the block.
 func (f *frame) repeats(path []step) bool {
 	if f.repeat == nil || len(path) < 2 || path[0].brackets {
 		return false
@@ -76,8 +75,7 @@ func (f *frame) iterator(name string) *iteration {
 	return nil
 }
 
-// inside is the frame of one turn: what the turn stands for, and its key, are
-// given by name.
+// inside returns the frame of one iteration. names contains the values of its iterators.
 func (f *frame) inside(it *iteration, names map[string]cty.Value) *frame {
 	inner := *f
 	it.under = f.iter
@@ -96,8 +94,8 @@ func (f *frame) inside(it *iteration, names map[string]cty.Value) *frame {
 	return &inner
 }
 
-// path is what a reference by one of the iteration's names means, as the steps
-// behind NAME of a dynamic block: key or value, and the rest.
+// path converts a reference to one of the iteration's names to the steps after the name of a dynamic
+// block's iterator: key or value, and the rest.
 func (it *iteration) path(ref []step) []step {
 	switch name := ref[0].name(); {
 	case it.name != "":
@@ -108,7 +106,7 @@ func (it *iteration) path(ref []step) []step {
 	return join([]step{nameStep("key")}, ref[1:])
 }
 
-// named is how the text calls the key or the value of an iteration.
+// named returns the name of the key or the value of an iteration in the configuration.
 func (it *iteration) named(what string) string {
 	switch {
 	case it.name != "":
@@ -119,7 +117,7 @@ func (it *iteration) named(what string) string {
 	return it.valVar
 }
 
-// iterScope resolves one name of an iteration.
+// iterScope adds one name of an iteration to a scope.
 type iterScope struct {
 	lang.Scope
 	name  string
@@ -133,10 +131,10 @@ func (s iterScope) Resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) 
 	return s.Scope.Resolve(t, ref, at)
 }
 
-// moduleFrame is where locals, outputs and the like of a module are evaluated.
+// moduleFrame returns the frame of locals, outputs and the like in a module.
 func moduleFrame(m *eval.Module) *frame { return &frame{mod: m, scope: m} }
 
-// inputFrame is where the inputs of a module instance are evaluated.
+// inputFrame returns the frame of the inputs of a module instance.
 func inputFrame(m *eval.Module) *frame {
 	f := &frame{mod: m.Parent(), scope: m.CallScope()}
 	f.repeat, f.forEach = repetition(m.CalledBy().Config().Repeat)
@@ -146,8 +144,8 @@ func inputFrame(m *eval.Module) *frame {
 	return f
 }
 
-// resourceFrame is where the arguments of a resource are evaluated, for one
-// instance, or for all of them if there is none with that key.
+// resourceFrame returns the frame of the arguments of a resource, for the instance with a key, or for all
+// instances if none has that key.
 func (r *reader) resourceFrame(res *eval.Resource, k addr.Key) *frame {
 	f := &frame{mod: res.Mod, scope: res.AnyScope(), key: k, guard: r.resourceGuard(res)}
 	f.repeat, f.forEach = repetition(res.Config().Repeat)
@@ -164,8 +162,7 @@ func (r *reader) instance(res *eval.Resource, k addr.Key) *eval.Desired {
 	return nil
 }
 
-// address writes a reference as an address that can be explained, or "" if it
-// is none.
+// address converts a reference to an address that Explain accepts, or to "" if there is none.
 func (r *replay) address(f *frame, ref hcl.Traversal) string {
 	if f.unit != nil {
 		return addr.Text(ref)

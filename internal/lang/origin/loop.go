@@ -6,8 +6,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// loop goes on inside a for expression, at the turn that makes the item that is
-// asked for. ok is false where that is not known.
+// loop continues in a for expression, at the iteration that produces the requested item. The result is
+// false if that iteration is not known.
 func (r *replay) loop(c cursor, x *hclsyntax.ForExpr) (cursor, bool) {
 	if len(c.path) == 0 {
 		return c, false
@@ -18,7 +18,7 @@ func (r *replay) loop(c cursor, x *hclsyntax.ForExpr) (cursor, bool) {
 		return c, false
 	}
 	want, path := c.path[0].name(), c.path[1:]
-	left := 0 // how many items of a list or group come before the one that is meant
+	left := 0 // number of items in a list or group before the requested one
 	if x.KeyExpr == nil || x.Group {
 		at := c.path[0]
 		if x.Group {
@@ -62,7 +62,8 @@ func (r *replay) loop(c cursor, x *hclsyntax.ForExpr) (cursor, bool) {
 	return c, false
 }
 
-// turn is the frame of one turn of a for expression.
+// turn returns the frame of iteration n of a for expression. k and v are the key and the value. set means
+// that the collection is a set.
 func (c cursor) turn(x *hclsyntax.ForExpr, n int, k, v cty.Value, set bool) (*frame, *iteration) {
 	it := &iteration{keyVar: x.KeyVar, valVar: x.ValVar, forEach: x.CollExpr, at: c.f, n: n}
 	if set {
@@ -77,8 +78,8 @@ func (c cursor) turn(x *hclsyntax.ForExpr, n int, k, v cty.Value, set bool) (*fr
 	return c.f.inside(it, names), it
 }
 
-// makes reports whether a turn makes an item with the key that is asked for,
-// which a list does not have. ok is false where that is not known or secret.
+// makes reports whether an iteration produces an item with the requested key. Lists have no keys. ok is
+// false if the answer is unknown or secret.
 func (r *reader) makes(f *frame, x *hclsyntax.ForExpr, want string) (made, ok bool) {
 	plain := func(v cty.Value) bool { return v.IsKnown() && !v.IsMarked() && !v.IsNull() }
 	if x.CondExpr != nil {

@@ -2,7 +2,7 @@ package origin
 
 import "github.com/terrace-iac/terrace/explanation"
 
-// What an explanation is made of, as package explanation documents it.
+// Aliases of the types in package explanation.
 type (
 	Explanation = explanation.Explanation
 	Kind        = explanation.Kind

@@ -1,11 +1,9 @@
-// Package origin answers where a value comes from: it follows an argument, local
-// value, variable or output through overrides, references, module calls,
-// conditions and merges to the text that set it.
+// Package origin explains how a value was computed. It follows an argument, local value, variable or
+// output through overrides, references, module calls, conditions and merges to the text that set it.
 //
-// Main types: Explainer, Explanation and Step. The one rule: nothing is stored
-// for it while values are computed; an explanation replays the winning
-// expressions, and what they contain that is sensitive it never shows, only
-// where that stands.
+// Main types: Explainer, Explanation and Step. The one rule: evaluation stores nothing for explanations.
+// An explanation evaluates the expressions that determined the value again. It never shows sensitive
+// text, only the position of that text.
 package origin
 
 import (
@@ -22,48 +20,47 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// An Explainer explains the values of one evaluation. It keeps nothing between
-// two explanations and may be used by several tasks at once.
+// An Explainer explains the values of one evaluation. It stores nothing between explanations and is safe
+// for concurrent use if its functions are.
 type Explainer struct {
-	Eval *eval.Evaluator // with a Phase, or any other that may be asked for everything; nil without a module
-	Set  *source.Set     // the text of configuration and variable files
-	Unit Unit            // what gives the root module its inputs; nil in a plain directory
-	// UnitSet is the text of the unit's files, with Unit.
+	Eval *eval.Evaluator // evaluation of the module, with a Phase of this package or one that can evaluate everything; nil if the module cannot be read
+	Set  *source.Set     // text of configuration and variable files
+	Unit Unit            // unit that sets the inputs of the root module; nil in a plain directory
+	// UnitSet contains the text of the unit's files; nil if Unit is nil.
 	UnitSet *source.Set
-	// Show gives a file the name that the reader knows it by, and its layer in place
-	// of the one that the file has, "" for that. Nil: names are shown as they are.
+	// Show returns the displayed name of a file, and the displayed layer; "" means the layer of the
+	// file. nil shows names unchanged.
 	Show func(file string) (name, layer string)
 
-	// Layers says where given root variables come from; those that are missing
-	// are described by eval.Input.From.
+	// Layers contains the sources of root variables with a value. For a variable without an entry,
+	// eval.Input.From describes the source.
 	Layers map[string]source.Layer
-	// Lost lists the values that a given root variable had in places which count
-	// less, the next best first. Nil if nobody collected them.
+	// Lost returns the values of a root variable that other sources have overridden, those with the
+	// highest precedence first. nil means that they are not known.
 	Lost func(name string) []Given
-	// Known returns what state has of an instance, marked where it is sensitive,
-	// or cty.NilVal. Nil without a state.
+	// Known returns the value of an instance in the state, with sensitive parts marked, or
+	// cty.NilVal if there is none. nil means that there is no state.
 	Known func(addr.Instance) cty.Value
-	// File reads a file that configuration names, as the function file does, and returns
-	// the name that files of configuration beside it have. Nil: none is read.
+	// File reads a file like the function file. It returns the name of the file in the form that
+	// the names of configuration files have. nil reads no files.
 	File func(name string) (file string, text []byte, ok bool)
-	// Schema returns a provider's schema if it can be had, or nil. It is asked only
-	// for providers on the way, and remembers its answers. Nil if nothing is at hand.
+	// Schema returns the schema of a provider, or nil if it is not available. It is called only for
+	// providers on the way, possibly several times for each. nil means that there are no schemas.
 	Schema func(addr.Provider) *schema.Provider
 }
 
-// Given is one place that gives a root variable a value.
+// Given is one source that sets a root variable.
 type Given struct {
-	At    *source.Range // nil outside files
+	At    *source.Range // range in a variable file; nil for other sources
 	Layer source.Layer
 }
 
-// Explain answers ADDRESS[.PATH]: any argument of a resource, data source,
-// module call or provider configuration, a local value, variable or output, and
-// any part of those. Instances are named by their keys; without one the answer
-// holds for all instances, as far as there is one. An address that names
-// nothing is an error that proposes what is near.
+// Explain explains the value at ADDRESS[.PATH]: an argument of a resource, data source, module call or
+// provider configuration, a local value, variable or output, or any part of one. An address may contain
+// the keys of instances. Without a key, the explanation applies to all instances, as far as they have
+// one in common. An address that does not exist is an error, which suggests a similar name.
 //
-// Cells that are computed on the way report their errors to the graph as ever.
+// Errors of values that Explain evaluates are reported to the graph of the task.
 func (e *Explainer) Explain(t *demand.Task, address string) (*Explanation, diag.List) {
 	r := newReplay(t, e, e.traceInputs(t))
 	r.out.Address = address
@@ -77,9 +74,9 @@ func (e *Explainer) Explain(t *demand.Task, address string) (*Explanation, diag.
 	return r.out, ds
 }
 
-// finish takes from the value what must not be shown.
+// finish completes the explanation. It removes everything secret from the value and from the lines.
 func (r *replay) finish() {
-	if end := r.lastPlace(); end != nil { // what two layers both have from one place replaced nothing
+	if end := r.lastPlace(); end != nil { // two layers may contain the same place, which then replaced nothing
 		for _, s := range r.out.Steps {
 			s.Replaces = slices.DeleteFunc(s.Replaces, func(p Place) bool {
 				return p.File == end.File && p.Line == end.Line && p.Column == end.Column
@@ -107,7 +104,7 @@ func (r *replay) finish() {
 	}
 }
 
-// repetition is the argument that repeats a block.
+// repetition returns the argument that repeats a block: for_each, count, or nil.
 func repetition(r config.Repeat) (s *config.Setting, forEach bool) {
 	if r.ForEach != nil {
 		return r.ForEach, true

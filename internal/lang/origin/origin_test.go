@@ -28,15 +28,15 @@ import (
 
 var update = flag.Bool("update", false, "write what explanations are into testdata")
 
-// A house is a loaded directory that can be asked.
+// A house is a loaded directory with its Explainer.
 type house struct {
 	*Explainer
 	graph   *demand.Graph
 	options eval.Options
 }
 
-// open loads the files of a directory. Values for root variables are taken from
-// terraform.tfvars, from env (TF_VAR_) and from flags, in this order.
+// open loads the files of a directory. The sources of root variables are terraform.tfvars, env (TF_VAR_)
+// and flags, in this order.
 func open(t testing.TB, files map[string]string, env, flags map[string]string, known func(addr.Instance) cty.Value) *house {
 	t.Helper()
 	disk := fstest.MapFS{}
@@ -89,9 +89,9 @@ func (h *house) ask(t testing.TB, address string) (*Explanation, diag.List) {
 	return h.Explain(h.graph.Task(t.Context()), address)
 }
 
-// TestExplain runs the archives in testdata: files of a directory, the addresses to
-// explain in the comment, and what is to be said of them in "output". Lines "env
-// NAME=TEXT" and "flag NAME=TEXT" give variables.
+// TestExplain runs the archives in testdata. Each contains the files of a directory, the addresses to
+// explain in its comment, and the expected explanations in "output". Lines "env NAME=TEXT" and "flag
+// NAME=TEXT" set variables.
 func TestExplain(t *testing.T) {
 	names, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(names) == 0 {

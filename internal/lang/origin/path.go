@@ -11,9 +11,8 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// A step is one step of a path: a name or an index. Inside values it does not
-// matter whether it was written with a dot or in brackets, since maps and
-// objects accept both.
+// A step is one step of a path: a name or an index. Inside values, a dot and brackets have the same
+// meaning, because maps and objects accept both.
 type step struct {
 	key      cty.Value // a known string or number without marks
 	brackets bool      // written in brackets, as instance keys are
@@ -23,7 +22,7 @@ func nameStep(s string) step   { return step{key: cty.StringVal(s)} }
 func keyStep(v cty.Value) step { return step{key: v, brackets: true} }
 func indexStep(i int) step     { return keyStep(cty.NumberIntVal(int64(i))) }
 
-// name is the step as a name, as which numbers are accepted too.
+// name returns the step as a name. A number is converted to text.
 func (s step) name() string {
 	text, err := convert.Convert(s.key, cty.String)
 	if err != nil {
@@ -32,7 +31,8 @@ func (s step) name() string {
 	return text.AsString()
 }
 
-// index is the step as a whole number of elements.
+// index returns the step as an index of a list. It returns false if the step is not a whole number from
+// 0 to 1<<31-1.
 func (s step) index() (int, bool) {
 	n, err := convert.Convert(s.key, cty.Number)
 	if err != nil {
@@ -42,7 +42,7 @@ func (s step) index() (int, bool) {
 	return int(i), accuracy == 0 && i >= 0 && i < 1<<31
 }
 
-// steps turns the rest of a traversal into steps; ok is false for splats.
+// steps converts a traversal to steps. ok is false for splats and for unknown, null or sensitive keys.
 func steps(t hcl.Traversal) (out []step, ok bool) {
 	for _, s := range t {
 		switch s := s.(type) {
@@ -62,13 +62,13 @@ func steps(t hcl.Traversal) (out []step, ok bool) {
 	return out, true
 }
 
-// join puts paths behind one another without touching either.
+// join returns the concatenation of two paths. It does not modify them.
 func join(a, b []step) []step {
 	out := make([]step, 0, len(a)+len(b))
 	return append(append(out, a...), b...)
 }
 
-// pathText writes a path as it follows a reference: .a["b c"][0].
+// pathText returns a path in the syntax of references: .a["b c"][0].
 func pathText(path []step) string {
 	var b strings.Builder
 	for _, s := range path {
@@ -84,8 +84,8 @@ func pathText(path []step) string {
 	return b.String()
 }
 
-// part returns the part of a value at a path, with the marks that lie on the
-// way. ok is false if the value has no such part; what is not known has every part.
+// part returns the part of a value at a path, with the marks of the values around it. ok is false if the
+// value does not contain that part. Unknown values contain every part.
 func part(v cty.Value, path []step) (_ cty.Value, ok bool) {
 	for _, s := range path {
 		bare, marks := v.Unmark()
@@ -126,8 +126,8 @@ func child(v cty.Value, s step) (cty.Value, bool) {
 	return cty.DynamicVal, false
 }
 
-// secretAt reports whether the part of a value at a path must not be shown: it,
-// something in it, or something that it lies in is sensitive.
+// secretAt reports whether the part of a value at a path must not be shown, because the part, something
+// inside it, or a value around it is sensitive.
 func secretAt(v cty.Value, path []step) bool {
 	for _, s := range path {
 		if value.Secret(v) {

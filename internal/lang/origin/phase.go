@@ -10,10 +10,10 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// A Phase evaluates configuration without providers: resources are what state
-// has of them, or unknown.
+// A Phase evaluates configuration without providers: a resource has its value in the state, or an unknown
+// value.
 type Phase struct {
-	*Explainer // tells what is known; nil: nothing
+	*Explainer // returns values in the state; nil means none
 }
 
 var _ eval.Phase = Phase{}
@@ -28,8 +28,8 @@ func (p Phase) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
 	return cty.DynamicVal, nil
 }
 
-// Schema implements eval.Phase: no schema is read for values alone, and what needs one has
-// none, which is no mistake of the configuration.
+// Schema implements eval.Phase. It always fails, without a message: values are evaluated without
+// schemas.
 func (p Phase) Schema(*demand.Task, addr.Provider) (*schema.Provider, diag.List) {
 	return nil, demand.Fail()
 }

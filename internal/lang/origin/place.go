@@ -10,19 +10,19 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// longestLine is how much of a line of source is shown.
+// longestLine is the maximum number of bytes shown of a source line.
 const longestLine = 160
 
-// A listing shows lines of source, without what must not be shown.
+// A listing formats source lines and hides secret text in them.
 type listing struct {
 	in       *reader
 	fed      *feeds
-	settings map[string][]setting     // the arguments on the way, whose lines are shown, by file
-	layers   map[string]*source.Layer // of unit files on the way
+	settings map[string][]setting     // arguments on the way whose lines are shown, by file
+	layers   map[string]*source.Layer // layers of unit files on the way
 }
 
-// place shows the line on which a range starts. hide lists the ranges whose text
-// must not be shown, besides those that lines of the expressions on the way have.
+// place returns the place of a range, with the line on which the range starts. hide contains ranges whose
+// text is hidden, in addition to secrets in the expressions on the way.
 func (r *listing) place(at source.Range, hide []source.Range) *Place {
 	p := &Place{File: at.Filename, Line: at.Start.Line, Column: at.Start.Column}
 	if l, ok := r.layers[at.Filename]; ok {
@@ -46,13 +46,13 @@ func (r *listing) place(at source.Range, hide []source.Range) *Place {
 	to := max(min(at.End.Byte-start, len(line)), from)
 	p.Part = shorten(shown.masked(from, to))
 	p.Source = p.Part
-	if !strings.HasSuffix(at.Filename, ".json") { // there a line may be the whole file
+	if !strings.HasSuffix(at.Filename, ".json") { // in JSON, a line may be the whole file
 		p.Source = shorten(shown.masked(0, len(line)))
 	}
 	return p
 }
 
-// file is the text of a file, of the module's or of the unit's.
+// file returns a file of the module or of the unit, or nil.
 func (r *reader) file(name string) *source.File {
 	if f := r.e.Set.File(name); f != nil {
 		return f
@@ -63,8 +63,8 @@ func (r *reader) file(name string) *source.File {
 	return nil
 }
 
-// header shows the line of a block's header, and nothing of what stands in the
-// block, should it stand on the same line.
+// header returns the place of a block's header. Its line does not include content of the block that is
+// on the same line.
 func (r *listing) header(at source.Range) *Place {
 	p := r.place(at, nil)
 	f := r.in.file(at.Filename)
@@ -90,8 +90,8 @@ func (r *listing) header(at source.Range) *Place {
 	return p
 }
 
-// property is the name at the end of what stands before a value in JSON, with the
-// colon; "" if there is none on that line.
+// property returns the name of a JSON property with its colon. before is the text of the line before the
+// value. property returns "" if the name is not on that line.
 func property(before string) string {
 	name, ok := strings.CutSuffix(strings.TrimRight(before, " \t["), ":")
 	name = strings.TrimRight(name, " \t")
@@ -105,14 +105,14 @@ func property(before string) string {
 	return name[i:] + ": "
 }
 
-// setting is the whole expression of an argument on the way. args is not nil if
-// the argument belongs to a block that args guards, at a path.
+// setting is the whole expression of an argument on the way. args is the guard of the argument, with its
+// path in the block; nil means none.
 type setting struct {
 	cursor
 	args *guarded
 }
 
-// shows says that lines of an expression are about to be shown.
+// shows records that lines of an expression will be shown, so that place hides secrets in them.
 func (r *listing) shows(c cursor, args *guarded) {
 	file := c.x.Range().Filename
 	r.settings[file] = append(r.settings[file], setting{c, args})
@@ -123,8 +123,8 @@ type guarded struct {
 	path  []step
 }
 
-// onLine lists what of an expression must not be shown on the line on which a
-// range starts: the parts that are secret, but for those that are mere names.
+// onLine returns the ranges of the secret parts of an expression, except references. It returns nil if
+// the expression is not on the line on which at starts.
 func (r *listing) onLine(c cursor, args *guarded, at source.Range) (out []source.Range) {
 	own := c.x.Range()
 	if own.Filename != at.Filename || at.Start.Line < own.Start.Line || at.Start.Line > own.End.Line {
@@ -152,7 +152,7 @@ func (r *listing) onLine(c cursor, args *guarded, at source.Range) (out []source
 		return out
 	case *hclsyntax.ForExpr:
 		if v, _ := r.in.eval(c.f, x); secretAt(v, nil) {
-			out = madeTexts(x.ValExpr) // which turn makes a secret of them does not matter
+			out = madeTexts(x.ValExpr) // the secret may come from any iteration
 		}
 		return append(out, sensitiveArguments(x)...)
 	}
@@ -178,8 +178,8 @@ func (r *listing) onLine(c cursor, args *guarded, at source.Range) (out []source
 	return sensitiveArguments(c.x)
 }
 
-// madeTexts lists what in an expression makes a value of others, wherever it
-// stands in objects and lists.
+// madeTexts returns the ranges, inside object and list constructors, of the expressions that compute a
+// value from references.
 func madeTexts(x hcl.Expression) (out []source.Range) {
 	if items, diags := hcl.ExprMap(x); !diags.HasErrors() {
 		for _, kv := range items {
@@ -199,7 +199,7 @@ func madeTexts(x hcl.Expression) (out []source.Range) {
 	return []source.Range{x.Range()}
 }
 
-// keyOf is the key of an item as a step; one without a name if it is not known.
+// keyOf returns the key of an item as a step. Its name is "" if the key is unknown.
 func (r *reader) keyOf(f *frame, x hcl.Expression) step {
 	v, ds := r.eval(f, x)
 	if v = unmark(v); ds.HasErrors() || !v.IsKnown() || v.IsNull() || !v.Type().IsPrimitiveType() {
@@ -208,7 +208,7 @@ func (r *reader) keyOf(f *frame, x hcl.Expression) step {
 	return keyStep(v)
 }
 
-// below is what is guarded one step further in.
+// below returns the guard with its path extended by a step.
 func (g *guarded) below(s step) *guarded {
 	if g == nil {
 		return nil
@@ -216,22 +216,21 @@ func (g *guarded) below(s step) *guarded {
 	return &guarded{g.guard, join(g.path, []step{s})}
 }
 
-// inFile is the ranges of one file, in order.
+// inFile returns the ranges in one file, sorted by their start.
 func inFile(all []source.Range, name string) []source.Range {
 	out := slices.DeleteFunc(slices.Clone(all), func(h source.Range) bool { return h.Filename != name })
 	slices.SortFunc(out, func(a, b source.Range) int { return a.Start.Byte - b.Start.Byte })
 	return out
 }
 
-// lineOf is a line of a file, and what of that file must be hidden.
+// lineOf is a line of a file, with the ranges to hide in that file.
 type lineOf struct {
 	text  string
-	start int            // offset in the file
-	hide  []source.Range // in order
+	start int            // offset in the file, in bytes
+	hide  []source.Range // sorted by their start
 }
 
-// masked cuts [from, to) out of the line and puts a placeholder in the place of
-// what must be hidden.
+// masked returns the bytes [from, to) of the line, with a placeholder in place of each hidden range.
 func (l lineOf) masked(from, to int) string {
 	var b strings.Builder
 	done := from
@@ -253,14 +252,14 @@ func shorten(s string) string {
 		return s
 	}
 	cut := longestLine
-	for cut > 0 && s[cut]&0xc0 == 0x80 { // not within a letter
+	for cut > 0 && s[cut]&0xc0 == 0x80 { // do not split a UTF-8 sequence
 		cut--
 	}
 	return s[:cut] + "…"
 }
 
-// written lists what in an expression is text of its own: all that is no reference, in
-// objects and lists, in branches of conditions and in what functions are given.
+// written returns the ranges of all parts of an expression that are not references. It descends into
+// objects, lists, conditional expressions and arguments of functions.
 func written(x hcl.Expression) (out []source.Range) {
 	if isReference(x) {
 		return nil
@@ -290,11 +289,11 @@ func written(x hcl.Expression) (out []source.Range) {
 	return []source.Range{x.Range()}
 }
 
-// readers are functions whose first argument names a file that they read.
+// readers contains the functions that read the file which their first argument names.
 var readers = []string{"file", "filebase64", "templatefile", "read_tfvars_file", "read_terragrunt_config", "sops_decrypt_file"}
 
-// writtenInNames is written for the name of a file, or a list of such: the text of names
-// is shown, and so is what only finds directories.
+// writtenInNames is like written, for an expression that computes file names. It does not return literal
+// names and calls that only find directories, because these are shown.
 func writtenInNames(x hcl.Expression) (out []source.Range) {
 	parts := func(xs []hclsyntax.Expression) []source.Range {
 		for _, x := range xs {
@@ -318,8 +317,8 @@ func writtenInNames(x hcl.Expression) (out []source.Range) {
 	return written(x)
 }
 
-// secretText lists what of the text of a secret expression is hidden: all of it, but for the
-// name of a file that holds the secret.
+// secretText returns the ranges to hide in a secret expression: the whole expression, or everything except
+// the file name if the expression reads the secret from a file.
 func secretText(x hcl.Expression) []source.Range {
 	if readsFile(x) {
 		return written(x)
@@ -327,8 +326,7 @@ func secretText(x hcl.Expression) []source.Range {
 	return []source.Range{x.Range()}
 }
 
-// readsFile reports whether an expression is the text of a file, as it is or handed through
-// functions.
+// readsFile reports whether an expression is the content of a file, possibly converted by functions.
 func readsFile(x any) bool {
 	call, ok := unwrap(x).(*hclsyntax.FunctionCallExpr)
 	if !ok || len(call.Args) == 0 {
@@ -337,8 +335,8 @@ func readsFile(x any) bool {
 	return slices.Contains(readers, baseName(call.Name)) || len(call.Args) == 1 && readsFile(call.Args[0])
 }
 
-// isReference reports whether the text of an expression names a value and tells
-// nothing of it.
+// isReference reports whether an expression only refers to a value, so that its text reveals nothing
+// about that value.
 func isReference(x any) bool {
 	switch x := unwrap(x).(type) {
 	case *hclsyntax.ScopeTraversalExpr:
@@ -353,7 +351,8 @@ func isReference(x any) bool {
 	return false
 }
 
-// sensitiveArguments finds literals that the text itself calls sensitive.
+// sensitiveArguments returns the ranges of the arguments of sensitive() in an expression, except
+// references.
 func sensitiveArguments(x any) []source.Range {
 	node, ok := unwrap(x).(hclsyntax.Node)
 	if !ok {

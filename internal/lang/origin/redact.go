@@ -12,26 +12,25 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// # The values of what is secret
+// # Redaction by value
 //
-// The way to a value tells whether it is secret. The same value may be reached by other
-// ways: a local value that feeds a sensitive variable of a module that is called, a hook
-// that is given a part of it. So what is about to be shown is held against the values of
-// all sensitive variables, and against items on the way whose names say that they are
-// secret where no schema says it. What a variable or output is that is not sensitive
-// every plan shows, and so it is shown here.
+// The way to a value decides whether it is secret. However, other ways may lead to the same value: a
+// local value that is also passed to a sensitive variable of a called module, or a hook with a part of
+// it. Therefore, everything that is shown is compared with the values of all sensitive variables, and
+// with the items on the way whose names suggest a secret, if there is no schema. Values of variables and
+// outputs that are not sensitive are not redacted, because every plan shows them.
 
-// redaction is what has to be taken out of values and lines.
+// redaction contains the secret texts to remove from values and lines.
 type redaction struct {
 	in    *reader
 	fed   *feeds
-	named secrets // items by their names, found on the way
+	named secrets // items on the way whose names suggest a secret
 	all   *secrets
-	open  map[string]bool // what variables have that are not sensitive; nil: not looked at yet
+	open  map[string]bool // texts in variables and outputs that are not sensitive; nil until the first use
 }
 
-// variables calls f with the value of each variable of all modules, as far as it is known
-// which instances there are. only says which variables are computed.
+// variables calls f with the value of each variable of all module instances that are known. It evaluates
+// only the variables for which only returns true.
 func (r *reader) variables(only func(sensitive bool) bool, f func(v cty.Value)) {
 	if r.e.Eval == nil {
 		return
@@ -56,17 +55,17 @@ func (r *reader) variables(only func(sensitive bool) bool, f func(v cty.Value)) 
 	walk(r.e.Eval.Root)
 }
 
-// sensitive are the values of sensitive variables.
+// sensitive returns the texts in the values of all sensitive variables.
 func (d *redaction) sensitive() *secrets {
 	if d.all == nil {
 		d.all = &secrets{}
 		d.in.variables(func(sensitive bool) bool { return sensitive }, d.all.addGiven)
-		d.all.others = nil // a number says little, and many are the same
+		d.all.others = nil // numbers and bools match too many other values
 	}
 	return d.all
 }
 
-// found are the secret texts that the ways through the files showed.
+// found returns the secret texts that were found on the way and on the ways of sensitive variables.
 func (d *redaction) found() []string {
 	texts := slices.Clone(d.named.texts)
 	if fed := d.fed.texts; fed != nil {
@@ -79,8 +78,8 @@ func (d *redaction) found() []string {
 	return texts
 }
 
-// addGiven adds the value of a variable. A variable without a type that a unit gives an object
-// has that as JSON text.
+// addGiven adds the value of a variable. If the value is JSON text, it also adds the decoded value: a
+// unit passes an object to a variable without a type as JSON.
 func (s *secrets) addGiven(v cty.Value) {
 	s.add(v, true)
 	if v, _ = v.Unmark(); !v.IsKnown() || v.IsNull() || v.Type() != cty.String {
@@ -99,8 +98,8 @@ func (s *secrets) addGiven(v cty.Value) {
 	}
 }
 
-// isOpenText reports whether a variable or an output of the root module that is not
-// sensitive has a text as its value, or as a part of it.
+// isOpenText reports whether a text is the value, or a part of the value, of a variable or root output
+// that is not sensitive.
 func (d *redaction) isOpenText(text string) bool {
 	if d.open == nil {
 		open := &secrets{}
@@ -125,7 +124,7 @@ func (d *redaction) isOpenText(text string) bool {
 	return d.open[text]
 }
 
-// ofValue marks the texts in a value that are, or have in them, something secret.
+// ofValue marks the parts of a value that are or contain a secret text.
 func (d *redaction) ofValue(v cty.Value) cty.Value {
 	if v == cty.NilVal {
 		return v
@@ -140,13 +139,13 @@ func (d *redaction) ofValue(v cty.Value) cty.Value {
 		}
 		return v, nil
 	})
-	if err != nil { // the function returns none
+	if err != nil { // cannot happen: the function returns no errors
 		return v
 	}
 	return out
 }
 
-// ofLines takes secret texts out of all lines.
+// ofLines removes secret texts from all lines of an explanation.
 func (d *redaction) ofLines(steps trail) {
 	texts := d.found()
 	for _, t := range d.sensitive().texts {
@@ -168,8 +167,8 @@ func (d *redaction) ofLines(steps trail) {
 	steps.eachPlace(func(p *Place) { p.Source, p.Part = line(p.Source), line(p.Part) })
 }
 
-// withoutWord puts a placeholder where a text stands by itself, not as a part of a longer
-// name.
+// withoutWord replaces a text in a line by a placeholder, except where the text is a part of a longer
+// word.
 func withoutWord(line, text string) string {
 	letter := func(i int) bool {
 		if i < 0 || i >= len(line) {
@@ -194,8 +193,8 @@ func withoutWord(line, text string) string {
 	}
 }
 
-// namedItems marks the items in a value whose names say that they are secret, wherever
-// they come from: functions decode them, too.
+// namedItems marks the items in a value whose names suggest a secret. Such items may come from decoded
+// files, so that no expression on the way contains them.
 func namedItems(v cty.Value) cty.Value {
 	if v == cty.NilVal {
 		return v
@@ -206,13 +205,13 @@ func namedItems(v cty.Value) cty.Value {
 		}
 		return v, nil
 	})
-	if err != nil { // the function returns none
+	if err != nil { // cannot happen: the function returns no errors
 		return v
 	}
 	return out
 }
 
-// secretStep reports whether the name in a step says that it leads to a secret.
+// secretStep reports whether the name in a step suggests a secret.
 func secretStep(s cty.PathStep) bool {
 	switch s := s.(type) {
 	case cty.GetAttrStep:
@@ -224,8 +223,8 @@ func secretStep(s cty.PathStep) bool {
 	return false
 }
 
-// named gathers what the items of an expression hold whose names say that it is secret,
-// and takes the part that is asked for as secret if its own name does.
+// named records the values of items in an expression whose names suggest a secret. The requested part is
+// secret if its own name suggests it.
 func (r *replay) named(c cursor) {
 	if n := len(c.path); n > 0 {
 		e := evidence{guard: guard{byName: true}, argument: c.path[n-1:]}
@@ -246,7 +245,7 @@ func (r *replay) named(c cursor) {
 			if diags.HasErrors() || !key.IsKnown() || key.IsNull() || key.Type() != cty.String || !secretName(key.AsString()) {
 				continue
 			}
-			if v, ds := r.in.eval(c.f, it.ValueExpr); !ds.HasErrors() { // with names of loops it fails
+			if v, ds := r.in.eval(c.f, it.ValueExpr); !ds.HasErrors() { // fails if it contains variables of a for expression
 				r.redact.named.add(v, true)
 			}
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// reference goes on at the definition of what a traversal names.
+// reference continues at the definition to which a traversal refers.
 func (r *replay) reference(c cursor, ref hcl.Traversal) cursor {
 	path, ok := steps(ref)
 	if !ok || c.f.mod == nil && c.f.unit == nil {
@@ -67,7 +67,7 @@ func (r *replay) output(m *eval.Module, name string, path []step, c cursor) curs
 	return r.define(Output, named(m, "output."+name), o.Value, cursor{moduleFrame(m), o.Value.Expr, path})
 }
 
-// named is the address of something in a module instance.
+// named returns the address of an object in a module instance.
 func named(m *eval.Module, what string) string {
 	if m.Addr == "" {
 		return what
@@ -91,8 +91,8 @@ func (r *replay) module(c cursor, name string, path []step) cursor {
 	return r.output(child, path[0].name(), path[1:], c)
 }
 
-// child takes the instance of a call that a path names off the path. It is nil
-// if the path must name one and does not.
+// child returns the module instance that a path selects, and the rest of the path. The instance is nil if
+// the path needs a key and does not contain one that exists.
 func (r *reader) child(call *eval.Call, path []step) (*eval.Module, []step) {
 	ch, ok := call.Children(r.t)
 	repeat, forEach := repetition(call.Config().Repeat)
@@ -117,7 +117,7 @@ func (r *reader) child(call *eval.Call, path []step) (*eval.Module, []step) {
 	return call.AnyChild(), path[1:]
 }
 
-// keyOf reads the first step of a path as an instance key.
+// keyOf converts the first step of a path to an instance key.
 func keyOf(path []step, forEach bool) (addr.Key, bool) {
 	if len(path) == 0 {
 		return addr.Key{}, false
@@ -152,7 +152,7 @@ func (r *replay) resource(c cursor, path []step) cursor {
 	return r.argument(res, k, rest)
 }
 
-// resourceAddr takes the address of a resource off a path.
+// resourceAddr splits a path into the address of a resource and the rest.
 func resourceAddr(path []step) (a addr.Resource, rest []step, ok bool) {
 	skip := 1
 	switch path[0].name() {
@@ -171,7 +171,7 @@ func resourceAddr(path []step) (a addr.Resource, rest []step, ok bool) {
 	return a, path[skip+2:], true
 }
 
-// iterated follows the key or the value of an iteration to the collection.
+// iterated continues from the key or the value of an iteration to the collection.
 func (r *replay) iterated(c cursor, it *iteration, path []step) cursor {
 	at := cursor{it.at, it.forEach, nil}
 	if len(path) == 0 {
@@ -189,7 +189,7 @@ func (r *replay) iterated(c cursor, it *iteration, path []step) cursor {
 	return r.taken(at, it.named(path[0].name()), v, it.n, path)
 }
 
-// collection is what the text calls what is iterated over.
+// collection returns the name of the collection in texts.
 func (it *iteration) collection() string {
 	if it.name != "" {
 		return "for_each"
@@ -197,7 +197,8 @@ func (it *iteration) collection() string {
 	return "this collection"
 }
 
-// taken ends at the collection that a key or an element of a set is taken from.
+// taken adds a step for the collection that contains a key or an element of a set. It continues at the
+// item if it can be located.
 func (r *replay) taken(at cursor, name string, coll cty.Value, n int, path []step) cursor {
 	r.weigh(evidence{value: coll})
 	r.add(&Step{Kind: Repetition, Text: name + " is taken from this collection", At: r.lines.place(at.x.Range(), r.hidden(at))})
@@ -206,7 +207,7 @@ func (r *replay) taken(at cursor, name string, coll cty.Value, n int, path []ste
 		r.learn(v)
 	}
 	if bare, _ := coll.Unmark(); path[0].name() == "key" && (bare.Type().IsObjectType() || bare.Type().IsMapType()) && ok {
-		return cursor{at.f, at.x, []step{keyStep(unmark(el))}} // the item that has the key
+		return cursor{at.f, at.x, []step{keyStep(unmark(el))}} // the item with the key
 	}
 	if bare, _ := el.Unmark(); ok && !r.secret && !bare.IsNull() && bare.Type().IsPrimitiveType() {
 		return r.inSet(at, keyStep(bare).name())
@@ -215,7 +216,7 @@ func (r *replay) taken(at cursor, name string, coll cty.Value, n int, path []ste
 	return cursor{}
 }
 
-// nth is one element of a collection, or its key.
+// nth returns element n of a collection, or its key. ok is false if it is unknown.
 func nth(coll cty.Value, n int, key bool) (cty.Value, bool) {
 	bare, _ := coll.Unmark()
 	if !bare.IsKnown() || bare.IsNull() || !bare.CanIterateElements() {
@@ -272,11 +273,11 @@ func (r *replay) repeated(c cursor, path []step) cursor {
 	case fromSet:
 		return r.inSet(at, f.key.Str)
 	}
-	at.path = []step{keyStep(f.key.Value())} // the item that has the key
+	at.path = []step{keyStep(f.key.Value())} // the item with the key
 	return at
 }
 
-// inSet goes on to where the text has an element of a set, if it has it.
+// inSet continues at the expression of an element of a set, if the set is a list constructor.
 func (r *replay) inSet(c cursor, text string) cursor {
 	x := unwrap(c.x)
 	if call, ok := x.(*hclsyntax.FunctionCallExpr); ok && baseName(call.Name) == "toset" && len(call.Args) == 1 {
@@ -297,7 +298,7 @@ func (r *replay) inSet(c cursor, text string) cursor {
 	return cursor{}
 }
 
-// context ends at what the run itself decides.
+// context ends the replay at a value that the run determines, such as terraform.workspace.
 func (r *replay) context(c cursor, path []step) cursor {
 	r.look(c)
 	why := map[string]string{

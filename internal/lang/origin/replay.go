@@ -15,28 +15,27 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// # How a value is followed
+// # The replay
 //
-// A cursor is an expression, the frame that gives its references a meaning, and
-// the path of the part that is asked for. What the expression is decides where
-// the part comes from: an object's item takes a step off the path, a reference
-// puts the steps behind its name on it and goes on at the definition, and so on
-// until the expression is a literal or something whose result stands nowhere.
+// A cursor is an expression, the frame that defines its references, and the path of the requested part.
+// The kind of expression decides where the replay continues. For an object constructor, it removes the
+// first step from the path and continues at that item. For a reference, it prepends the steps after the
+// name to the path and continues at the definition. The replay ends at a literal, or at an expression
+// that computes a new value.
 //
-// The parts: a finder reads the address (address.go), a replay follows expressions and
-// blocks, a call says which argument of a function has the part (calls.go), a reader
-// evaluates, a trail has the steps, a listing shows lines of source (place.go), a
-// secrecy decides what must not be shown (secrecy.go), and a redaction takes
-// secrets out of what was found (redact.go).
+// The types: a finder resolves the address (address.go), a replay follows expressions and blocks, a call
+// picks an argument of a function (calls.go), a reader evaluates (frame.go), a trail contains the steps
+// (account.go), a listing formats source lines (place.go), a secrecy decides what must not be shown
+// (secrecy.go), and a redaction removes secret texts from the result (redact.go).
 
-// A cursor is a part of an expression's value.
+// A cursor selects a part of an expression's value. A cursor without a frame ends the replay.
 type cursor struct {
 	f    *frame
 	x    hcl.Expression
 	path []step
 }
 
-// visit tells a cycle from a long way.
+// visit identifies a cursor, to detect cycles.
 type visit struct {
 	module addr.ModuleInstance
 	unit   Scope
@@ -44,21 +43,22 @@ type visit struct {
 	path   string
 }
 
-// A replay follows one value.
+// A replay follows one value to its source.
 type replay struct {
 	account
 	seen   map[visit]bool
-	redact *redaction // shared with the replays aside
-	seer   visitor    // sees the expressions on the way; nil for none
+	redact *redaction // shared with the replays that aside returns
+	seer   visitor    // called for the expressions on the way; may be nil
 }
 
-// A visitor sees the expressions on a way, and those whose value is computed from references.
+// A visitor is called for the expressions on a way: visit for each of them, references for an expression
+// that computes a value from references.
 type visitor interface {
 	visit(*replay, cursor)
 	references(*replay, cursor)
 }
 
-// newReplay returns a replay that has not started.
+// newReplay returns an empty replay.
 func newReplay(t *demand.Task, e *Explainer, fed *feeds) *replay {
 	in := &reader{t: t, e: e}
 	return &replay{
@@ -70,7 +70,7 @@ func newReplay(t *demand.Task, e *Explainer, fed *feeds) *replay {
 	}
 }
 
-// aside is a replay that starts here and whose steps are nobody's.
+// aside returns a copy of the replay whose steps are not part of the explanation.
 func (r *replay) aside() *replay {
 	sub := *r
 	sub.out, sub.in = &Explanation{}, &reader{t: r.in.t, e: r.in.e}
@@ -82,22 +82,22 @@ func (r *replay) aside() *replay {
 	return &sub
 }
 
-// mostSteps bounds an explanation; nobody reads more.
+// mostSteps is the maximum number of steps in an explanation.
 const mostSteps = 1000
 
-// eval evaluates an expression in a frame. Errors give an unknown value.
+// eval evaluates an expression in a frame. The value is unknown if there are errors.
 func (r *reader) eval(f *frame, x hcl.Expression) (cty.Value, diag.List) {
 	if f.unit != nil {
 		return f.unit.Eval(x, f.names)
 	}
-	if f.scope == nil { // a variable file
+	if f.scope == nil { // the expression is in a variable file
 		v, diags := x.Value(nil)
 		return v, diag.FromHCL(diags)
 	}
 	return lang.Eval(r.t, f.scope, x, cty.DynamicPseudoType)
 }
 
-// follow goes on from a cursor to the end.
+// follow runs the replay from a cursor to its end.
 func (r *replay) follow(c cursor) {
 	for c.f != nil {
 		if len(r.out.Steps) >= mostSteps {
@@ -125,7 +125,7 @@ func (r *replay) follow(c cursor) {
 	}
 }
 
-// next takes one turn. A cursor without a frame ends the way.
+// next runs one turn of the replay and returns the next cursor. A cursor without a frame ends the replay.
 func (r *replay) next(c cursor) cursor {
 	switch x := unwrap(c.x).(type) {
 	case *hclsyntax.ScopeTraversalExpr:
@@ -180,7 +180,7 @@ func (r *replay) next(c cursor) cursor {
 	return r.computed(c)
 }
 
-// unwrap takes off what does not change a value.
+// unwrap removes parentheses and other wrappers that do not change the value of an expression.
 func unwrap(x any) any {
 	for {
 		switch w := x.(type) {
@@ -198,7 +198,8 @@ func unwrap(x any) any {
 	}
 }
 
-// from says that the value is computed at the cursor, and from what.
+// from records that the expression at the cursor computes the value, and the references in that
+// expression.
 func (r *replay) from(c cursor) {
 	at := c.x.Range()
 	s := r.last()
@@ -221,7 +222,7 @@ func (r *replay) from(c cursor) {
 	}
 }
 
-// isWritten reports whether an expression is the value itself.
+// isWritten reports whether an expression is a literal, or an object or list constructor.
 func isWritten(x any) bool {
 	switch x := unwrap(x).(type) {
 	case *hclsyntax.ObjectConsExpr, *hclsyntax.TupleConsExpr, *hclsyntax.LiteralValueExpr:
@@ -234,7 +235,8 @@ func isWritten(x any) bool {
 	return false
 }
 
-// failWith ends with the first message about the expression, or points at what it reads.
+// failWith ends the replay with the first error of the expression. If there is no text, or if the text is
+// secret, it lists the references of the expression instead.
 func (r *replay) failWith(c cursor, ds diag.List) cursor {
 	for _, m := range ds {
 		if m.Summary != "" && !r.secret {

@@ -16,36 +16,34 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// # What must not be shown
+// # Secrets
 //
-// A value is secret if the configuration says so (a sensitive variable or output,
-// the function sensitive), if state does, or if a provider's schema calls the
-// argument sensitive or write-only. Schemas are asked for where they are at hand.
-// Where one is not, and in connection and provisioner blocks, which have none,
-// an argument or a key of a map counts as secret if its name says that it holds
-// one (secretWords).
+// A value is secret if the configuration marks it (a sensitive variable or output, the function
+// sensitive), if the state marks it, or if the schema of a provider marks the argument as sensitive or
+// write-only. If no schema is available, and in connection and provisioner blocks, which have none, an
+// argument or a key of a map is secret if its name suggests a secret (secretWords).
 //
-// A provider may repeat in one attribute what it was given in another: the output
-// of terraform_data is its input. So what state has of an instance is secret,
-// too, where it repeats something secret of that instance (tainted).
+// A provider may return the value of one attribute in another attribute: the output of terraform_data is
+// its input. Therefore, a value in the state is also secret if it equals a secret of the same instance
+// (tainted).
 
-// evidence is what one stop of a way tells of the part that is followed. Fields that are
-// not set say nothing.
+// evidence contains the facts at one stop of a way that decide whether the followed part is secret. Zero
+// fields have no influence.
 type evidence struct {
-	declared bool // the configuration calls it sensitive, or it feeds a variable that is
-	// value is that of an expression, whose marks count on the way along path and below.
+	declared bool // the configuration marks the part as sensitive, or it flows into a sensitive variable
+	// value is the value of an expression. Its marks along path, and inside the part at path, decide.
 	value cty.Value
 	path  []step
-	// argument is the path of an argument in a block with that guard. Where no schema decides,
-	// so do names in the content of the argument and in the expression that gives it.
+	// argument is the path of an argument in a block with the guard. If there is no schema, names
+	// in content, the value of the argument, and in its expression decide too.
 	guard    guard
 	argument []step
 	content  cty.Value
 	expr     hcl.Expression
 }
 
-// secret decides whether the part must not be shown. It is the one place that does: what a
-// replay met before, and in which order, has no influence.
+// secret reports whether the part must not be shown. All such decisions are made here. They do not depend
+// on earlier stops or their order.
 func (e evidence) secret() bool {
 	return e.declared ||
 		e.value != cty.NilVal && secretAt(e.value, e.path) ||
@@ -54,31 +52,31 @@ func (e evidence) secret() bool {
 		e.expr != nil && holdsItem(e.expr)
 }
 
-// A secrecy is what was decided about the part that a replay follows. A part that is secret at
-// one stop stays so at all later ones, since sensitivity is often declared where a value is
-// received and not where it is written.
+// A secrecy is the decision about the part that a replay follows. A part that is secret at one stop is
+// secret at all later stops, because sensitivity is often declared where a value is received and not where
+// it is written.
 type secrecy struct {
 	secret bool
 	names  naming
 	inputs bool // the part is all inputs of the unit, some of which may be secret
 }
 
-// weigh decides by more evidence, and returns what is decided so far.
+// weigh adds evidence and reports whether the part is secret so far.
 func (s *secrecy) weigh(e evidence) bool {
 	s.secret = s.secret || e.secret()
 	return s.secret
 }
 
-// A naming tells whether names decide what is secret.
+// A naming selects whether names decide which values are secret.
 type naming uint8
 
 const (
-	schemasDecide naming = iota // a schema does, or nothing that has names is followed
-	blockNames                  // names on the way do: the last block has no schema
-	namesDecide                 // names do, on the way and in the value: nothing has a schema
+	schemasDecide naming = iota // names do not decide: there is a schema, or no block or map is followed
+	blockNames                  // names on the way decide, because the last block has no schema
+	namesDecide                 // names on the way and in the value decide, because nothing has a schema
 )
 
-// follows is called with the guard of each block that the way leads into.
+// follows updates names for a block that the way enters. g is the guard of the block.
 func (s *secrecy) follows(g guard) {
 	switch {
 	case s.names == namesDecide:
@@ -89,9 +87,8 @@ func (s *secrecy) follows(g guard) {
 	}
 }
 
-// secrecyOf is what the address of a part of a unit decides. An input is secret if its variable
-// is. Names decide if the module is not known, and in all other parts, which have no schema
-// that calls anything sensitive.
+// secrecyOf returns the initial secrecy of a part of a unit. An input is secret if its variable is
+// sensitive. For other parts, and if the module is not known, names decide, because there is no schema.
 func (r *reader) secrecyOf(address hcl.Traversal) (s secrecy) {
 	path, _ := steps(address)
 	root := path[0].name()
@@ -110,7 +107,7 @@ func (r *reader) secrecyOf(address hcl.Traversal) (s secrecy) {
 	return s
 }
 
-// withoutInputs marks in the value of all inputs those of sensitive variables.
+// withoutInputs marks the inputs of sensitive variables, if v is the value of all inputs.
 func (s secrecy) withoutInputs(r *reader, v cty.Value) cty.Value {
 	if v == cty.NilVal || r.e.Unit == nil || v.Type().IsPrimitiveType() {
 		return v
@@ -132,15 +129,15 @@ func (s secrecy) withoutInputs(r *reader, v cty.Value) cty.Value {
 	return v
 }
 
-// A guard tells which arguments of a block are secret. The zero guard is that of
-// a block whose arguments are not.
+// A guard decides which arguments of a block are secret. With the zero guard, none are.
 type guard struct {
-	block  *schema.Block // nil where there is no schema
-	byName bool          // whether names decide where there is no schema
-	load   func() guard  // makes the guard when it is needed; nil: this is it
+	block  *schema.Block // nil if there is no schema
+	byName bool          // names decide if there is no schema
+	load   func() guard  // creates the guard on first use; nil means that the other fields are set
 }
 
-// loaded is the guard itself: schemas are asked for no sooner than that.
+// loaded returns the guard with its schema. Schemas are not requested before the first use, since this
+// may start a provider.
 func (g guard) loaded() guard {
 	if g.load != nil {
 		return g.load()
@@ -148,20 +145,19 @@ func (g guard) loaded() guard {
 	return g
 }
 
-// secretWords are what names of arguments have in common that hold secrets.
+// secretWords contains words that are common in the names of secret arguments.
 var secretWords = []string{
 	"password", "passwd", "passphrase", "secret", "token", "credential", "private_key", "privatekey",
 	"access_key", "accesskey", "api_key", "apikey", "account_key", "auth_key", "shared_key", "connection_string",
 }
 
-// secretName reports whether a name says that it holds a secret.
+// secretName reports whether a name suggests a secret.
 func secretName(name string) bool {
 	name = strings.ReplaceAll(strings.ToLower(name), "-", "_")
 	return slices.ContainsFunc(secretWords, func(w string) bool { return strings.Contains(name, w) })
 }
 
-// secret reports whether the part of the block at a path is secret, or has
-// something in it that is.
+// secret reports whether the part of the block at a path is secret or contains a secret.
 func (g guard) secret(path []step) bool {
 	switch g = g.loaded(); {
 	case g.block != nil:
@@ -172,7 +168,8 @@ func (g guard) secret(path []step) bool {
 	return false
 }
 
-// holds reports whether a value has a key that says that it holds a secret.
+// holds reports whether a value contains a key that suggests a secret. It returns false if there is a
+// schema.
 func (g guard) holds(v cty.Value) bool {
 	if g = g.loaded(); g.block != nil || !g.byName {
 		return false
@@ -187,7 +184,7 @@ func (g guard) holds(v cty.Value) bool {
 	return found
 }
 
-// into is the guard of a nested block.
+// into returns the guard of a nested block.
 func (g guard) into(name string) guard {
 	if g = g.loaded(); g.block == nil {
 		return g
@@ -195,7 +192,7 @@ func (g guard) into(name string) guard {
 	if nb := g.block.Blocks[name]; nb != nil {
 		return guard{block: nb.Block}
 	}
-	return guard{byName: true} // an attribute that is written as blocks
+	return guard{byName: true} // an attribute in the syntax of blocks
 }
 
 func secretInBlock(b *schema.Block, path []step) bool {
@@ -238,7 +235,7 @@ func secretAttr(a *schema.Attribute, path []step) bool {
 	return inner != nil && secretAttr(inner, path[1:])
 }
 
-// resourceGuard is that of the arguments of a resource.
+// resourceGuard returns the guard of the arguments of a resource.
 func (r *reader) resourceGuard(res *eval.Resource) guard {
 	return guard{load: func() guard {
 		if p := r.schemaOf(res.Provider()); p != nil {
@@ -250,7 +247,7 @@ func (r *reader) resourceGuard(res *eval.Resource) guard {
 	}}
 }
 
-// providerGuard is that of the arguments of a provider configuration.
+// providerGuard returns the guard of the arguments of a provider configuration.
 func (r *reader) providerGuard(m *eval.Module, cfg *config.Provider) guard {
 	return guard{load: func() guard {
 		if p := r.schemaOf(m.Node.Config.Source(cfg.Name)); p != nil {
@@ -260,7 +257,8 @@ func (r *reader) providerGuard(m *eval.Module, cfg *config.Provider) guard {
 	}}
 }
 
-// schemaOf is the schema of a provider, or nil if it is not at hand.
+// schemaOf returns the schema of a provider, or nil if it is not available. The provider is then recorded
+// in unchecked.
 func (r *reader) schemaOf(a addr.Provider) *schema.Provider {
 	if r.e.Schema == nil {
 		return nil
@@ -272,7 +270,7 @@ func (r *reader) schemaOf(a addr.Provider) *schema.Provider {
 	return p
 }
 
-// known is what state has of an instance, marked where it is secret.
+// known returns the value of an instance in the state, with secrets marked, or cty.NilVal.
 func (e *Explainer) known(t *demand.Task, d *eval.Desired) cty.Value {
 	if e.Known == nil || d == nil {
 		return cty.NilVal
@@ -293,8 +291,8 @@ func (e *Explainer) known(t *demand.Task, d *eval.Desired) cty.Value {
 	return tainted(v, config)
 }
 
-// tainted marks what repeats a secret of the value itself or of the
-// configuration that it was made from.
+// tainted marks the parts of v that contain a secret of v itself, or of the configuration of the same
+// instance.
 func tainted(v, config cty.Value) cty.Value {
 	s := &secrets{}
 	s.add(v, false)
@@ -313,20 +311,20 @@ func tainted(v, config cty.Value) cty.Value {
 		}
 		return v, nil
 	})
-	if err != nil { // the function returns none
+	if err != nil { // cannot happen: the function returns no errors
 		return v
 	}
 	return out
 }
 
-// secrets are the strings and other simple values that are secret.
+// secrets contains secret strings and other secret primitive values.
 type secrets struct {
 	texts  []string
 	others []cty.Value
-	index  *secretIndex // of texts and others; nil: not made yet
+	index  *secretIndex // index of texts and others; nil until the first use
 }
 
-// add gathers what is secret in a value; all of it if it lies in something secret.
+// add adds the secret parts of a value. If inside is set, the whole value is secret.
 func (s *secrets) add(v cty.Value, inside bool) {
 	inside = inside || value.Secret(v)
 	s.index = nil
@@ -348,10 +346,10 @@ func (s *secrets) add(v cty.Value, inside bool) {
 	}
 }
 
-// shortest is how long a secret is at least that is looked for within texts.
+// shortest is the length, in bytes, below which a secret is not searched inside longer texts.
 const shortest = 4
 
-// repeats reports whether a simple value is or contains a secret.
+// repeats reports whether a primitive value is or contains a secret.
 func (s *secrets) repeats(v cty.Value) bool {
 	v, _ = v.Unmark()
 	switch {
@@ -367,10 +365,10 @@ func (s *secrets) repeats(v cty.Value) bool {
 	return slices.ContainsFunc(s.index.others[v.Hash()], func(o cty.Value) bool { return o.RawEquals(v) })
 }
 
-// A secretIndex finds secrets in a time that hardly grows with how many there are.
+// A secretIndex finds secrets in texts. The time of a search hardly depends on the number of secrets.
 type secretIndex struct {
 	whole  map[string]bool
-	within []string // those that are looked for in texts, sorted; none begins with another
+	within []string // secrets to find inside texts, sorted; none is a prefix of another
 	others map[int][]cty.Value
 }
 
@@ -381,7 +379,7 @@ func newSecretIndex(s *secrets) *secretIndex {
 	}
 	for _, t := range slices.Sorted(maps.Keys(x.whole)) {
 		if n := len(x.within); len(t) < shortest || n > 0 && strings.HasPrefix(t, x.within[n-1]) {
-			continue // a text that has it in it has the other one, too
+			continue // a text that contains t also contains its prefix
 		}
 		x.within = append(x.within, t)
 	}
@@ -394,9 +392,9 @@ func newSecretIndex(s *secrets) *secretIndex {
 	return x
 }
 
-// holds reports whether a text is a secret or has one in it. A secret that begins at a place
-// of the text is the last one in order that is not after what begins there, since whatever
-// is between them would begin with it.
+// holds reports whether a text is or contains a secret. For each position, a binary search suffices: if a
+// secret begins there, it is the greatest secret that does not sort after the rest of the text. A secret
+// between the two would have it as a prefix, and x.within contains none with a prefix in x.within.
 func (x *secretIndex) holds(text string) bool {
 	if x.whole[text] {
 		return true
@@ -410,8 +408,8 @@ func (x *secretIndex) holds(text string) bool {
 	return false
 }
 
-// holdsItem reports whether an expression writes out, in what it gives to functions
-// such as jsonencode, an item whose name says that it is a secret.
+// holdsItem reports whether an expression encodes, with a function such as jsonencode, an object
+// constructor with an item whose name suggests a secret.
 func holdsItem(x hcl.Expression) bool {
 	node, ok := unwrap(x).(hclsyntax.Node)
 	if !ok {

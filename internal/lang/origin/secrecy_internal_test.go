@@ -11,7 +11,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// The index finds what looking for each secret in each text finds.
+// The index has the same results as a search for each secret in each text.
 func TestSecretsAreFound(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	word := func(most int) string {
@@ -69,8 +69,8 @@ func BenchmarkRepeats(b *testing.B) {
 	}
 }
 
-// A part is secret if the declaration, the marks of the value, the schema of the block, or,
-// where there is no schema, a name says so; nothing else counts.
+// A part is secret because of its declaration, the marks of its value, the schema of the block, or, if
+// there is no schema, a name. Nothing else has an influence.
 func TestEvidence(t *testing.T) {
 	s := &schema.Block{Attributes: map[string]*schema.Attribute{
 		"hidden": {Type: cty.String, Sensitive: true}, "password": {Type: cty.String},

@@ -10,7 +10,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// testSchema has secrets at every depth under names that do not say so.
+// testSchema returns a schema with secrets at every depth, whose names do not suggest a secret.
 func testSchema() *schema.Provider {
 	plain := &schema.Attribute{Type: cty.String, Optional: true}
 	secret := &schema.Attribute{Type: cty.String, Optional: true, Sensitive: true}
@@ -29,8 +29,8 @@ func testSchema() *schema.Provider {
 	}
 }
 
-// TestSchemaSecrets holds explanations against a provider's schema: what it calls
-// sensitive is shown nowhere, and what it does not is, whatever its name is.
+// TestSchemaSecrets checks that explanations follow the schema of a provider: sensitive values are never
+// shown, and other values are shown whatever their names are.
 func TestSchemaSecrets(t *testing.T) {
 	files := map[string]string{"main.tf": `
 provider "x" {
@@ -89,7 +89,7 @@ locals {
 	}
 }
 
-// TestRepeatedSecrets has state in which the provider repeats what it was given.
+// TestRepeatedSecrets explains values in a state in which the provider repeats arguments.
 func TestRepeatedSecrets(t *testing.T) {
 	files := map[string]string{"main.tf": `
 variable "pw" {
@@ -123,7 +123,7 @@ func TestTainted(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		v, config cty.Value
-		want      []bool // which of the elements are secret
+		want      []bool // whether each of the elements is secret
 	}{
 		{"nothing secret", tuple("a", "b"), cty.NilVal, []bool{false, false}},
 		{"the same text", cty.TupleVal([]cty.Value{secret(cty.StringVal("abc")), cty.StringVal("abc"), cty.StringVal("abcd")}), cty.NilVal, []bool{true, true, false}},

@@ -11,11 +11,11 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// terraformParts are the parts of terraform blocks that can be asked for.
+// terraformParts contains the parts of terraform blocks that can be explained.
 var terraformParts = []string{"required_version", "required_providers", "backend", "cloud"}
 
-// terraform reads terraform.required_version, terraform.required_providers.NAME
-// and terraform.backend.ARGUMENT.
+// terraform resolves terraform.required_version, terraform.required_providers.NAME and
+// terraform.backend.ARGUMENT.
 func (r finder) terraform(m *eval.Module, path []step) (begin, diag.List) {
 	cfg := m.Node.Config
 	part, rest := "", []step(nil)
@@ -49,7 +49,7 @@ func setOf(names []string) map[string]bool {
 	return out
 }
 
-// requiredProvider ends at the entry of a provider.
+// requiredProvider resolves an entry of required_providers, or one of its arguments.
 func (r finder) requiredProvider(m *eval.Module, path []step) (begin, diag.List) {
 	all := m.Node.Config.RequiredProviders
 	if len(path) == 0 {
@@ -89,8 +89,8 @@ func (r finder) requiredProvider(m *eval.Module, path []step) (begin, diag.List)
 	}, nil
 }
 
-// entryAt is where an argument of an entry stands, or the entry where it has none of that
-// name; "" asks for the entry.
+// entryAt returns the range of an argument of an entry. It returns the range of the entry if argument is
+// "" or not set.
 func entryAt(rp *config.RequiredProvider, argument string) source.Range {
 	switch {
 	case argument == "source" && !rp.Source.IsZero():
@@ -101,10 +101,10 @@ func entryAt(rp *config.RequiredProvider, argument string) source.Range {
 	return rp.At
 }
 
-// backend goes on at an argument of the backend or cloud block.
+// backend resolves an argument of the backend or cloud block.
 func (r finder) backend(m *eval.Module, part string, path []step) (begin, diag.List) {
 	b := m.Node.Config.Backend
-	if b == nil && part == "backend" && m.Parent() == nil && r.in.e.Unit != nil && len(path) > 0 { // the unit's remote_state writes it
+	if b == nil && part == "backend" && m.Parent() == nil && r.in.e.Unit != nil && len(path) > 0 { // the remote_state block of the unit generates the backend block
 		config := append([]step{nameStep("remote_state"), nameStep("config")}, path...)
 		if way, ok, ds := r.in.e.Unit.Part(traversal(config)); ok && !ds.HasErrors() {
 			return func(r *replay) cursor {

@@ -15,8 +15,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// variable goes on at what gives a variable its value: the module call, a
-// variable file, the environment, a flag, or the default.
+// variable continues at the source of a variable's value: the module call, the unit's input, a variable
+// file, the environment, a flag, or the default.
 func (r *replay) variable(m *eval.Module, name string, path []step, c cursor) cursor {
 	v := m.Node.Config.Variables[name]
 	if v == nil {
@@ -65,8 +65,8 @@ func (r *replay) variable(m *eval.Module, name string, path []step, c cursor) cu
 	return r.given(v, in, label, path)
 }
 
-// fromUnit reports whether a root variable has its value from the unit's inputs:
-// nothing else that the user gave won over them.
+// fromUnit reports whether the value of a root variable comes from the unit's inputs, because no source
+// with a higher precedence sets it.
 func (r *reader) fromUnit(name string) bool {
 	if r.e.Unit == nil {
 		return false
@@ -79,16 +79,17 @@ func (r *reader) fromUnit(name string) bool {
 	}
 }
 
-// unitInput leads to the unit's input for a variable. has tells that the variable has the
-// part, be it by its type alone. Where the input has no such part the way ends at what it
-// has of it, with the reason; secret tells that the reason must not name what there is.
+// unitInput returns the way to the unit's input for a variable. has means that the value of the variable
+// contains the requested part, possibly because of a type conversion. If the input does not contain the
+// part, the way ends at the nearest part around it, with the reason. If secret is set, the reason does
+// not contain names from the value.
 func (r *reader) unitInput(name string, path []step, has, secret bool) (Way, bool) {
 	input := []step{nameStep("inputs"), nameStep(name)}
 	way, ok, ds := r.e.Unit.Part(traversal(join(input, path)))
 	if !ok || !ds.HasErrors() || len(path) == 0 {
 		return way, ok && !ds.HasErrors()
 	}
-	if has { // the part came with the conversion to the variable's type
+	if has { // the conversion to the variable's type has added the part
 		way, ok, ds = r.e.Unit.Part(traversal(input))
 		return way, ok && !ds.HasErrors()
 	}
@@ -102,19 +103,19 @@ func (r *reader) unitInput(name string, path []step, has, secret bool) (Way, boo
 			why = ds.Errors()[0].Detail
 		}
 		whole := way.Stops[0]
-		whole.Value = cty.NilVal // it is not what was asked for
+		whole.Value = cty.NilVal // the value is not that of the requested part
 		return Way{Stops: []Stop{whole, {Kind: Failed, Text: why}}}, true
 	}
 	return Way{}, false
 }
 
-// defaulted reports whether null means the default.
+// defaulted reports whether a given null means the default of the variable.
 func (r *reader) defaulted(v *config.Variable, given cty.Value) bool {
 	bare, _ := given.Unmark()
 	return !v.Nullable && bare.IsNull() && !v.Required()
 }
 
-// input follows what a module call gives.
+// input continues at the argument of a module call that sets a variable.
 func (r *replay) input(m *eval.Module, v *config.Variable, label string, path []step) cursor {
 	call := m.CalledBy()
 	s := m.Parent().Node.Config.Setting(call.Config().Body, v.Name)
@@ -156,8 +157,8 @@ func (r *account) notGiven(v *config.Variable, label string) cursor {
 	return cursor{}
 }
 
-// optional ends at the type of a variable if the part is the default of an
-// optional attribute, which the given value leaves out.
+// optional ends the replay at the type of a variable, and returns true, if the requested part is the
+// default of an optional attribute that the given value omits.
 func (r *account) optional(v *config.Variable, given, got cty.Value, label string, path []step) bool {
 	s := v.Settings["type"]
 	if v.Defaults == nil || s == nil || len(path) == 0 {
@@ -184,8 +185,8 @@ func (r *account) optional(v *config.Variable, given, got cty.Value, label strin
 	return true
 }
 
-// optionalDefault finds the optional(…) call of an attribute in a type
-// expression; nil if the path leads elsewhere.
+// optionalDefault returns the optional(…) call with a default for the attribute at a path in a type
+// expression, or nil if there is none.
 func optionalDefault(x hcl.Expression, path []step) hcl.Expression {
 	var found hcl.Expression
 	for x != nil {
@@ -220,7 +221,7 @@ func optionalDefault(x hcl.Expression, path []step) hcl.Expression {
 	return found
 }
 
-// given follows the value of a root variable to where the user left it.
+// given continues at the source that sets a root variable: a variable file, a flag or the environment.
 func (r *replay) given(v *config.Variable, in eval.Input, label string, path []step) cursor {
 	layer, known := r.in.e.Layers[v.Name]
 	way, named := r.in.namedBy(v, in, layer)
@@ -265,8 +266,7 @@ func (r *replay) given(v *config.Variable, in eval.Input, label string, path []s
 	return c
 }
 
-// defaultPlace is where a variable's default stands, which a given value replaces; nil if
-// it has none.
+// defaultPlace returns the place of a variable's default, or nil if it has none.
 func (r *account) defaultPlace(v *config.Variable) *Place {
 	d := v.Settings["default"]
 	if d == nil {
@@ -277,14 +277,14 @@ func (r *account) defaultPlace(v *config.Variable) *Place {
 	return p
 }
 
-// namedBy leads to the unit's block that names the variable file, or sets the
-// environment variable.
+// namedBy returns the way to the unit's block that names the variable file, or that sets the environment
+// variable.
 func (r *reader) namedBy(v *config.Variable, in eval.Input, layer source.Layer) (Way, bool) {
 	if r.e.Unit == nil {
 		return Way{}, false
 	}
 	if layer.Kind == source.Flag && slices.ContainsFunc(r.lost(v.Name), func(g Given) bool { return g.Layer.Kind == source.Flag }) {
-		return Way{}, false // the one of the command line came after the block's
+		return Way{}, false // the flag on the command line has precedence over the block
 	}
 	name := v.Name
 	if in.At != nil {
@@ -328,8 +328,8 @@ func givenKind(l source.Layer, in eval.Input) Kind {
 	return VarFile
 }
 
-// valueInFile finds the expression that a variable file gives a variable, and
-// the place of the whole argument.
+// valueInFile returns the expression of a variable in a variable file, and the range of the whole
+// argument. The expression is nil if the file does not set the variable.
 func valueInFile(f *source.File, name string) (hcl.Expression, source.Range) {
 	if f == nil || f.Bytes == nil {
 		return nil, source.Range{}

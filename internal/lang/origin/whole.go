@@ -11,18 +11,19 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// A whole is a block that is asked for as a whole.
+// A whole is a block that is explained as a whole.
 type whole struct {
 	text   string
-	at     source.Range   // its header, where there is no origin
-	origin config.Origin  // what the language defines of it
-	gone   []config.Place // what it took the place of
-	f      *frame         // where its arguments are evaluated
-	body   hcl.Body       // the others; may be nil
+	at     source.Range   // range of the header; used if origin is zero
+	origin config.Origin  // arguments and blocks that the language defines
+	gone   []config.Place // blocks that it replaced
+	f      *frame         // frame of its arguments
+	body   hcl.Body       // other arguments and blocks; may be nil
 	secret func(name string) bool
 }
 
-// wholeOf tells where a block stands, what it was merged from and what it holds.
+// wholeOf adds a step for a block, with the blocks from which it was merged, and adds its content to the
+// parts of the explanation.
 func (r blocks) wholeOf(w whole) {
 	r.out.Whole = true
 	parts := w.origin.Parts()
@@ -48,7 +49,7 @@ func (r blocks) wholeOf(w whole) {
 func (r blocks) wholeBody(w whole) {
 	m := w.f.mod.Node.Config
 	attrs, _ := w.body.JustAttributes()
-	for name := range attrs { // sorted by place at the end
+	for name := range attrs { // wholeOf sorts the parts by place
 		if s := m.Setting(w.body, name); s != nil {
 			r.holds(w, name, s, m.Replaced(w.body, name))
 		}
@@ -57,12 +58,12 @@ func (r blocks) wholeBody(w whole) {
 		gone := m.Replaced(w.body, name)
 		for _, b := range nestedBlocks(w.body, name) {
 			r.holdsBlock(name, []config.Place{{At: b.DefRange, Layer: m.Set.LayerOf(b.DefRange)}}, gone)
-			gone = nil // is reported once
+			gone = nil // reported once
 		}
 	}
 }
 
-// holds adds an argument to what a block holds.
+// holds adds an argument to the parts of the explanation.
 func (r blocks) holds(w whole, name string, s *config.Setting, gone []config.Place) {
 	c := cursor{f: w.f, x: s.Expr}
 	before := r.secrecy
@@ -81,7 +82,7 @@ func (r blocks) holds(w whole, name string, s *config.Setting, gone []config.Pla
 		p.Replaces = r.places(gone)
 	}
 	r.out.Parts = append(r.out.Parts, p)
-	r.secrecy = before // what is decided of one argument holds for that alone
+	r.secrecy = before // the decision about one argument does not apply to the next
 }
 
 func (r *listing) headers(at []config.Place) (out []Place) {

@@ -77,8 +77,8 @@ type ledger struct {
 	dead    error // the journal cannot be written, so that no further action may start
 }
 
-// Run carries out a plan. The state in the result is never nil. With errors it contains what is
-// known.
+// Run carries out a plan. The state in the result is never nil. With errors, it contains all changes
+// that are known to have happened.
 func Run(ctx context.Context, in Input) (Result, diag.List) {
 	provisioning, end := untilStopped(ctx, in.Stop)
 	defer end()

@@ -30,7 +30,7 @@ const (
 	Apply       Type = "apply"
 )
 
-// Input contains everything that a graph is made from.
+// Input is the input from which a graph is built.
 type Input struct {
 	Type    Type
 	Tree    *module.Tree

@@ -55,7 +55,7 @@ type configWriter struct {
 	vars    []hcl.Traversal                     // references in the expressions that were written since the field was last reset
 	err     error
 
-	iterators []iterator // of the dynamic blocks around what is being written
+	iterators []iterator // iterators of the enclosing dynamic blocks
 }
 
 func (c *configWriter) fail(err error) {

@@ -101,8 +101,8 @@ func references(t hcl.Traversal) []string {
 	return out
 }
 
-// allReferences returns what traversals refer to.
-// An iterator of a dynamic block refers to what its for_each refers to.
+// allReferences returns the references of traversals. An iterator of a dynamic block is replaced by
+// the references of its for_each.
 func (c *configWriter) allReferences(ts []hcl.Traversal) (refs []string) {
 	for _, t := range ts {
 		if it := c.iterator(t.RootName()); it != nil {

@@ -218,7 +218,7 @@ func (b *actionList) backward() {
 		}
 	}
 	hs := make([]halves, len(b.plan.Changes))
-	gone := map[addr.ConfigResource]bool{} // blocks of which an object is deleted
+	gone := map[addr.ConfigResource]bool{} // blocks with an object that is deleted
 	for i, c := range b.plan.Changes {
 		hs[i] = halves{forward[i], -1}
 		if c.Addr.Resource.Mode != addr.Managed {

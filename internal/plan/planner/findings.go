@@ -109,7 +109,7 @@ type instancePlan struct {
 	failure   string       // for a data source in a check: the reason for which it could not be read
 	order     int          // index of the action that produces the new object; -1 if there is none
 
-	ends []addr.ConfigResource // for a data source: blocks that it refers to and of which objects are destroyed before it is read
+	ends []addr.ConfigResource // for a data source: blocks that it refers to, if objects of these blocks are destroyed before it is read
 }
 
 // pending reports whether an instance has changes, or may have some when it can be planned.

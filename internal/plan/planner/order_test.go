@@ -17,7 +17,7 @@ import (
 )
 
 // The order of actions for creating, updating, destroying and both kinds of replacing two
-// objects, of which b depends on a.
+// objects. b depends on a.
 func TestActionOrder(t *testing.T) {
 	was := state.New().Edit()
 	for _, o := range []struct {

@@ -30,7 +30,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Input contains everything that a plan is made from.
+// Input is the input of a plan.
 type Input struct {
 	plan.Options              // Time must be set
 	Eval         eval.Options // the planner sets the phase

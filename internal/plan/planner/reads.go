@@ -21,7 +21,7 @@ func (in *Input) readsLess() bool {
 	return in.MinimalRefresh || in.MinimalData || len(in.Readings.Recent) > 0
 }
 
-// reading is the source of what is known about an object.
+// reading is the source of the current data of an object.
 type reading uint8
 
 const (

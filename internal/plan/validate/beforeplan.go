@@ -65,7 +65,7 @@ func (v *validator) valueBeforePlan(t *demand.Task, d *eval.Desired) (cty.Value,
 		return out, ds
 	}
 	more := v.block(t, d, s, out)
-	if v.mild { // readers continue with what the schema contains
+	if v.mild { // readers continue with a value that conforms to the schema
 		v.graph.Report(more)
 		return out, ds
 	}

@@ -26,7 +26,7 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// Input contains the module tree and what is needed to validate it.
+// Input is the input of a validation: the module tree with its providers and functions.
 type Input struct {
 	Tree         *module.Tree
 	Providers    resourceclient.Providers
@@ -152,8 +152,8 @@ func (v *validator) module(w *parallel.Work[job], m *eval.Module) {
 	w.Add(all...)
 }
 
-// outputs demands the root outputs that a plan with targets or exclusions may compute: those
-// that read something, all of which is in the plan.
+// outputs evaluates the root outputs that a plan with targets or exclusions may compute: outputs
+// with references, if all objects that they refer to are in the plan.
 func (v *validator) outputs(t *demand.Task, root *eval.Module) {
 	reads := eval.StaticOutputs(v.in.Tree)
 	for _, name := range root.Outputs() {

@@ -85,7 +85,7 @@ func (j *job) available(ctx context.Context) ([]versions.Version, error) {
 	return out, nil
 }
 
-// locate returns the package for a platform from the first source that has it.
+// locate returns the package for a platform from the first source that contains it.
 func (j *job) locate(ctx context.Context, pl platform) (found, error) {
 	err := error(errPlatform)
 	for _, s := range j.from {

@@ -20,7 +20,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/settings/lock"
 )
 
-// TestMain runs one init process if the environment asks for it.
+// TestMain runs one init process if the environment requests it.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("INSTALL_TEST_DIR"); dir != "" {
 		if err := childInit(dir, os.Getenv("INSTALL_TEST_CACHE"), os.Getenv("INSTALL_TEST_HOST")); err != nil {

@@ -1,9 +1,9 @@
-// Package intercept implements the methods of a provider once, for providers that stand in
-// front of another one: Calls turns each method call into a Call and passes it to a Handler.
+// Package intercept implements the methods of a provider once, for providers that wrap another
+// provider: Calls converts each method call to a Call and passes that to a Handler.
 //
 // Main types: Calls, which a provider embeds; Handler, which the provider implements; and
-// one type per method, such as Plan. The one rule: a handler that does nothing but carry out
-// the call on the provider behind it is not noticed by the caller.
+// one type per method, such as Plan. The one rule: a handler that only carries out each call on
+// the wrapped provider does not change any result.
 package intercept
 
 import (
@@ -18,18 +18,18 @@ import (
 
 // A Handler handles the calls of a provider. It may be called concurrently.
 type Handler interface {
-	// Handle carries out a call or answers it. The messages that it returns are those that
-	// the caller gets.
+	// Handle carries out a call, or sets its answer without a provider. The caller gets the
+	// messages that Handle returns.
 	Handle(ctx context.Context, c Call) diag.List
 }
 
-// Calls implements the methods of provider.Provider that have a result. Each passes a Call
-// to Handler. A provider embeds Calls and defines Stop and Close itself.
+// Calls implements all methods of provider.Provider except Stop and Close. Each passes a Call to
+// Handler. A provider embeds Calls and defines Stop and Close itself.
 type Calls struct{ Handler Handler }
 
-// A Call is one call of a provider. It is a pointer to the type that is named after the
-// method, such as *Plan; a type switch leads to its Request and its Answer. One goroutine
-// uses a call.
+// A Call is one call of a provider. It is a pointer to the type with the name of the method, such
+// as *Plan. After a type switch, Request and Answer are accessible. A Call must not be used
+// concurrently.
 type Call interface {
 	// Method returns the name of the method, such as "Plan".
 	Method() string
@@ -38,12 +38,12 @@ type Call interface {
 	Do(ctx context.Context, p provider.Provider) diag.List
 }
 
-// call is a call with a request of type Q and an answer of type R. Each method has a type Q
-// of its own, so that a type switch tells the methods apart.
+// call is a call with a request of type Q and an answer of type R. Each method has its own type
+// Q, so that a type switch distinguishes the methods.
 type call[Q, R any] struct {
 	Request Q
-	// Answer is what the caller gets. At first it is the answer of a call that fails before
-	// it reaches a provider: the object as it was, or a placeholder.
+	// Answer is the result for the caller. Before Do, it is the result of a call that fails
+	// before it reaches a provider: the unchanged object, or a placeholder.
 	Answer R
 
 	method string
@@ -78,7 +78,7 @@ type (
 	CallFunction     = call[CallFunctionRequest, Returned]
 )
 
-// The requests of methods whose arguments are no request of package provider.
+// Requests of the methods that have no request type in package provider.
 type (
 	SchemaRequest         struct{}
 	FunctionsRequest      struct{}
@@ -117,7 +117,7 @@ type (
 	}
 )
 
-// None is the answer of a method that returns only messages.
+// None is the answer of a method that only returns messages.
 type None struct{}
 
 // Returned is the answer of CallFunction. If Err is nil and the handler returns error

@@ -19,12 +19,12 @@ type handle struct {
 	pool   *Pool
 	addr   addr.Provider
 	prog   *program
-	config cty.Value       // NilVal: not configured
-	limit  *parallel.Turns // limits the calls of the configuration; nil: no limit
+	config cty.Value       // NilVal means no configuration
+	limit  *parallel.Turns // limits the calls of the configuration; nil means no limit
 
 	mu         sync.Mutex // held while a process is selected
 	proc       *process
-	callFailed bool // one of our calls failed because the process ended, so the handle does not get another one
+	callFailed bool // one of our calls failed because the process ended, so the handle does not get another process
 }
 
 var _ provider.Provider = (*handle)(nil)

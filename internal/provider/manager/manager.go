@@ -7,12 +7,12 @@
 //
 // # Sharing
 //
-// A Host has the processes, a Pool is what one engine sees of them. Two pools get
-// one configured process only if the program, the configuration, the complete
-// environment and the working folder are equal. A provider that is indifferent to
-// the folder (Sharing.FolderIndependent) is started in the host's own folder, so that
-// nothing depends on which unit came first. Keys are the texts themselves, compared
-// as they are: no two different environments can be taken for one.
+// A Host owns the processes. A Pool contains the providers of one engine. Two pools share a
+// configured process only if the program, the configuration, the complete environment and the
+// working directory are equal. A provider that works the same in any directory
+// (Sharing.FolderIndependent) is started in the host's own directory, so that the result does not
+// depend on which unit comes first. Keys contain the complete texts, not hashes, so that two
+// different environments never have the same key.
 //
 // Schemas are read once per program. Configurations can be validated by any process of the
 // program, because neither uses credentials. Upgrades of state and calls of functions
@@ -20,12 +20,12 @@
 //
 // # The end of a process
 //
-// If a process ends by itself, the running calls fail. The pool that made them keeps the
-// ended process, so that a unit that kills its provider fails as it would alone. Every
-// other pool gets a new process at its next call.
+// If a process ends unexpectedly, the running calls fail. The pool that made them keeps the
+// ended process, so that a unit that crashes its provider fails as it would without other units.
+// Every other pool gets a new process at its next call.
 //
-// Stop: a process is asked to stop when all pools that use it are stopping. No other pool
-// gets it afterwards.
+// The host asks a process to stop when all pools that use it are stopping. No other pool gets
+// that process afterwards.
 //
 // Otherwise an unused process is kept while units that may need it are still expected: a
 // few of them, the most recently used first, and more if they are small. A unit that needs
@@ -64,14 +64,14 @@ type (
 type Options struct {
 	// Dir is the working directory of providers that do not depend on it.
 	Dir string
-	// Sharing describes the providers; nil means that none is indifferent to its directory, that
-	// units may need any, and that calls are not limited by configuration.
+	// Sharing describes the providers. nil means that none works the same in any directory, that
+	// units may need any provider, and that calls are not limited by configuration.
 	Sharing Sharing
-	// Calls is how many calls of providers may run at once, over all pools, which
-	// take turns; 0 means any number.
+	// Calls is the maximum number of concurrent provider calls over all pools, which take turns.
+	// 0 means no limit.
 	Calls int
-	// CountPerEngine counts the calls of Sharing.CallsOf for each pool by itself: the others that use a
-	// configuration are counted elsewhere.
+	// CountPerEngine applies the limit of Sharing.CallsOf to each pool separately. The caller then
+	// counts the other users of a configuration itself.
 	CountPerEngine bool
 }
 
@@ -80,20 +80,19 @@ type Options struct {
 type Sharing interface {
 	// FolderIndependent reports whether a provider works the same in any working directory.
 	FolderIndependent(a addr.Provider) bool
-	// Needed reports whether units that have not started yet may need a provider; if so, its
-	// processes are kept.
+	// Needed reports whether units that have not started yet may need a provider. If so, the host
+	// keeps its processes running.
 	Needed(a addr.Provider) bool
 	// CallsOf returns the maximum number of concurrent calls of a provider with one
 	// configuration. 0 means no limit.
 	CallsOf(a addr.Provider) int
 }
 
-// A Host has the provider processes of several engines. Its methods may be called
-// concurrently.
+// A Host owns the provider processes of several engines. Its methods may be called concurrently.
 type Host struct {
 	o     Options
 	turns *parallel.Turns
-	alone bool // has one pool and shares nothing
+	alone bool // the host has one pool and shares nothing
 
 	mu      sync.Mutex
 	envs    map[string]int // numbers the environments seen so far
@@ -109,7 +108,7 @@ type Host struct {
 // limited is a configuration with a maximum number of concurrent calls.
 type limited struct {
 	config cty.Value
-	pool   *Pool // nil: for all pools
+	pool   *Pool // nil means all pools
 	turns  *parallel.Turns
 }
 
@@ -141,7 +140,7 @@ func (h *Host) limit(a addr.Provider, config cty.Value, pool *Pool) *parallel.Tu
 	return l.turns
 }
 
-// A key is what processes must have in common to be shared, besides the configuration.
+// A key identifies processes that can be shared if their configurations are equal.
 type key struct {
 	path  string
 	env   int
@@ -188,7 +187,7 @@ func (h *Host) Done() {
 
 // wanted reports whether an unused process is kept. The caller holds the lock.
 func (h *Host) wanted(p *process) bool {
-	others := p.config == cty.NilVal || p.outside || h.indifferent(p.addr) // can use it from their own folders
+	others := p.config == cty.NilVal || p.outside || h.indifferent(p.addr) // units in other directories can use it
 	return others && p.key.owner == nil && h.expect > 0 && (h.o.Sharing == nil || h.o.Sharing.Needed(p.addr))
 }
 

@@ -38,7 +38,7 @@ type world struct {
 	memory  int64        // memory of each process; 0: unknown
 }
 
-// An instance can end by itself, as a process does.
+// An instance can end unexpectedly, like a process.
 type instance struct {
 	*fake.Provider
 	w       *world

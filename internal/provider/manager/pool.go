@@ -43,7 +43,7 @@ type program struct {
 	ds   diag.List
 }
 
-// New returns a pool with processes of its own.
+// New returns a pool with its own processes.
 func New(source Source) *Pool {
 	h := NewHost(Options{})
 	h.alone = true
@@ -239,8 +239,8 @@ func (p *Pool) visit(ctx context.Context, prog *program, call func(provider.Prov
 	}
 }
 
-// Stop asks the providers to end their running calls soon. A provider that other pools use
-// is asked when these stop or are closed.
+// Stop asks the providers to end their running calls soon. A provider that other pools use too
+// is asked when all of these pools are stopping or closed.
 func (p *Pool) Stop(ctx context.Context) {
 	p.host.mu.Lock()
 	p.stopping = true

@@ -18,7 +18,7 @@ type process struct {
 	outside bool // see Program
 
 	// Guarded by the host's lock.
-	config   cty.Value // its configuration, now or later; NilVal: none
+	config   cty.Value // its current or future configuration; NilVal means none
 	users    map[*Pool]bool
 	visits   int  // running calls of visitors
 	out      bool // gets no new users
@@ -86,7 +86,7 @@ func (p *process) provider() provider.Provider {
 	}
 }
 
-// ended reports whether the process ended by itself.
+// ended reports whether the process ended unexpectedly.
 func (p *process) ended() bool {
 	e, ok := p.provider().(interface{ Ended() bool })
 	return ok && e.Ended()

@@ -15,8 +15,8 @@ const contentName = "tf-file-content"
 //
 // A directory whose path ends with a slash is copied without its name: its contents are
 // copied into the destination, which must exist. Otherwise scp on the machine decides: if
-// the destination is a directory, the copy is made inside of it, and otherwise under its
-// name.
+// the destination is a directory, scp copies into it, and otherwise to the name of the
+// destination.
 func copyFile(ctx context.Context, r Request) error {
 	a := attrs(r.Config)
 	destination := a.text("destination")

@@ -42,9 +42,8 @@ type Options struct {
 	Parallelism int // maximum number of concurrent calls; below 1: no maximum
 }
 
-// A Client contains what plan, apply, validate and explain share about running providers:
-// schemas, configurations and functions. It reports each message once. It may be used
-// concurrently.
+// A Client provides access to running providers for plan, apply, validate and explain: schemas,
+// configurations and functions. It reports each message once. It may be used concurrently.
 type Client struct {
 	ctx      context.Context
 	o        Options

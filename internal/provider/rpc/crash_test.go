@@ -66,7 +66,7 @@ func TestStartFails(t *testing.T) {
 				if p != nil {
 					_, ds = p.Schema(context.Background())
 					_ = p.Close()
-					if len(ds) == 1 && ds[0].Code == rpc.CodeCrash { // the connection is made with the first call
+					if len(ds) == 1 && ds[0].Code == rpc.CodeCrash { // the first call connects
 						ds[0].Code, ds[0].Detail = rpc.CodeStart, ds[0].Detail+" could not be started"
 					}
 				}

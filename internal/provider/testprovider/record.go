@@ -9,8 +9,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/provider/rpc/pb6"
 )
 
-// dump appends the encoded values of a call to the file in the provider configuration, for
-// tests of what callers send.
+// dump appends the encoded values of a call to the file in the provider configuration, for tests
+// that check the values that callers send.
 func (s *server) dump(call, typ, name string, values ...*pb6.Value) {
 	path := s.settings().dumpPath
 	if path == "" {

@@ -111,8 +111,8 @@ type Services struct {
 	SlowAfter time.Duration
 	// Reached is the argument from Kind.Reached that applies; "" means none.
 	Reached string
-	// Shared contains what outlives one configuration, such as a client with its credentials
-	// for the states of many units.
+	// Shared contains data that several configurations share, such as a client with its
+	// credentials for the states of many units.
 	Shared *Shared
 }
 
@@ -224,7 +224,7 @@ type Payload struct {
 	Version string
 }
 
-// Prior is what a writer knows about the content that it replaces.
+// Prior describes the content that a writer expects to replace.
 type Prior struct {
 	Version string // as returned by Read or Write; "" if there is none
 	Absent  bool   // there was no content
@@ -252,8 +252,8 @@ type Object interface {
 	Unlock(ctx context.Context, id string) error
 }
 
-// A Limited Object has a maximum size in bytes that it knows before writing. advice is what the
-// user can do about it. Sealed bytes cannot be compressed.
+// A Limited Object has a maximum size. Limit returns that size in bytes, and advice for the user
+// whose state is larger. sealed means that the bytes are encrypted, so that they cannot be compressed.
 type Limited interface {
 	Limit(sealed bool) (bytes int64, advice string)
 }

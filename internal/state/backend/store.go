@@ -110,7 +110,7 @@ type reading struct {
 	migrate bool // it is not encrypted as configured
 }
 
-// note records what a later write must know about the content that was read.
+// note records the version and the checksum of the content that was read, for a later write.
 func (s *Store) note(version string, seen *reading) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -35,7 +35,7 @@ type azureVault struct {
 	login     func(ctx context.Context) (*azure.Session, error)
 
 	mu       sync.Mutex
-	session  *azure.Session // nil until the first token is needed, because a custom cloud must first be asked for its login endpoint
+	session  *azure.Session // nil until the first token is needed, because a custom cloud must first return its login endpoint
 	resource string         // resource for which tokens are requested; "" until the vault has named it
 }
 

@@ -162,9 +162,9 @@ func (j *Journal) Begin(id int, address, action string) error {
 	return j.Sync()
 }
 
-// Answer records the changes of an action that was begun. Without changes, it records that the
-// action had no effect. An id without Begin stands for changes without a provider call, such as
-// moves.
+// Answer records the changes of an action for which Begin was called. Without changes, it records
+// that the action had no effect. For changes without a provider call, such as moves, the id is one
+// for which Begin was not called.
 func (j *Journal) Answer(id int, changes []state.Change) error {
 	body, err := appendAnswer([]byte{byte(kindAnswer)}, id, changes)
 	if err != nil {

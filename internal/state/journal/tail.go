@@ -18,7 +18,7 @@ import (
 // killed meanwhile loses the answer. An answer that arrives during a sync is therefore first
 // copied to a tail: a small file next to the journal that is mapped into memory and never
 // synced. Its slot is free again when the answer is in the journal. The tail survives the
-// process. What must survive a crash of the machine is in the journal.
+// process. It does not survive a crash of the machine; the journal does.
 //
 // A slot contains the number of the record (8 bytes, from 1; 0 means free), its length (4
 // bytes), the CRC-32C of both and the record (4 bytes), and the record, all little-endian. The

@@ -16,8 +16,8 @@ import (
 type Lease struct {
 	// Info is stored in the lock for a process that takes over.
 	Info string
-	// Succeeds reports whether this run may take over the lock from holder: an earlier attempt
-	// at the same work that was given up.
+	// Succeeds reports whether this run may take over the lock from holder, because holder is an
+	// abandoned earlier attempt at the same work.
 	Succeeds func(holder store.LockInfo) bool
 	// Held returns an error after the lease has expired, when another process may work on the
 	// state. It is called before every write and before each provider call that changes

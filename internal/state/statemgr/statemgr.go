@@ -73,8 +73,8 @@ type Options struct {
 type Host interface {
 	// Note is called with a sentence before the state is written with the contents of a journal.
 	Note(sentence string)
-	// Rescue receives the text of a state that could not be written anywhere, encrypted if states
-	// are. It returns what to do with it.
+	// Rescue receives the text of a state that could not be written anywhere. The text is
+	// encrypted if states are. The returned messages explain what the user must do with it.
 	Rescue(text []byte) diag.List
 }
 

@@ -46,8 +46,8 @@ type Run struct {
 	asking  []int
 }
 
-// Begin starts with tasks of which some have ended in earlier executions. before contains the
-// results of these, in the order in which they ended.
+// Begin starts a run of tasks. Some of them may have ended in earlier executions: before contains
+// their results, in the order in which they ended.
 func (s *Scheduler) Begin(tasks []schedule.Task, rules schedule.Rules, before []TaskResult) *Run {
 	r := &Run{s: s, running: map[int]workflow.Future{}}
 	r.p, r.ready = schedule.NewProgress(tasks, rules)

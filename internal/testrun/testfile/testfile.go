@@ -1,7 +1,7 @@
 // Package testfile parses test files: the runs of a test, and the mocks and overrides of
 // providers, resources and modules.
 //
-// Main types: File and Run. The one rule: nothing is evaluated except what parsing requires, such
+// Main types: File and Run. The one rule: only expressions that parsing requires are evaluated, such
 // as addresses and keywords.
 package testfile
 

@@ -172,8 +172,8 @@ func (fs Flags) Asks(words []string, name string) (on bool) {
 	return on
 }
 
-// Stands reports whether the switch occurs, without a value, before a --. It counts a word
-// even if that word is the value of another flag.
+// Stands reports whether words contain the switch, without a value, before a --. It also matches a
+// word that is the value of another flag.
 func (f *Flag) Stands(words []string) bool {
 	for _, word := range words {
 		if word == "--" {

@@ -45,7 +45,7 @@ func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag
 			return ds
 		}
 		defer p.Close()
-		defer func() { i.o.Vars = append(i.o.Vars, answered(p.Vars)...) }() // for the steps that follow
+		defer func() { i.o.Vars = append(i.o.Vars, answered(p.Vars)...) }() // so that later steps do not ask again
 		early = p.Early
 		block := ""
 		if root.Backend != nil {
@@ -107,7 +107,7 @@ func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag
 	return append(ds, i.checkWorkspace(ctx, to)...)
 }
 
-// answered are the values that were asked for, as flags.
+// answered returns the values that the user has entered, as -var flags.
 func answered(values workdir.Variables) []workdir.VarFlag {
 	var out []workdir.VarFlag
 	for name, v := range values {
@@ -135,7 +135,7 @@ func (i *initializer) sayConfigured(out *selection.Outcome) {
 	}
 }
 
-// migration is the copying of states that an init may have to do.
+// migration returns the options for copying states from the previous backend to the new one.
 func (i *initializer) migration(ctx context.Context, out *selection.Outcome, to *workdir.OpenedBackend) (migrate.Migration, diag.List) {
 	from, ds := workdir.OpenBackend(ctx, i.c, *out.From, nil, to.Encryption)
 	if ds.HasErrors() {
@@ -169,8 +169,8 @@ func (i *initializer) migration(ctx context.Context, out *selection.Outcome, to 
 	return m, nil
 }
 
-// checkWorkspace holds that the selected workspace is there, and lets the user select
-// another if it is not.
+// checkWorkspace checks that the selected workspace exists. If it does not, it creates the workspace
+// that TF_WORKSPACE names, selects the only existing one, or asks the user to select one.
 func (i *initializer) checkWorkspace(ctx context.Context, b *workdir.OpenedBackend) diag.List {
 	named := !backend.HasDefault(b.Opened)
 	set := i.c.Env.Get("TF_WORKSPACE")
@@ -186,7 +186,7 @@ func (i *initializer) checkWorkspace(ctx context.Context, b *workdir.OpenedBacke
 	if ds.HasErrors() || slices.Contains(names, current) {
 		return ds
 	}
-	if set != "" { // one that is named and missing is created, as automation needs it
+	if set != "" { // automation needs the workspace to be created
 		return append(ds, all.Create(ctx, set)...)
 	}
 	if len(names) == 0 && named {
@@ -213,7 +213,7 @@ func (i *initializer) checkWorkspace(ctx context.Context, b *workdir.OpenedBacke
 	return append(ds, i.c.SelectWorkspace(names[n-1])...)
 }
 
-// firstWorkspace creates and selects a workspace where there is none.
+// firstWorkspace asks for a name, and creates and selects that workspace. There is no workspace yet.
 func (i *initializer) firstWorkspace(ctx context.Context, all backend.Workspaces) diag.List {
 	if !i.mayAsk() {
 		return diag.Errorf(diag.CodeCloudWorkspace, nil, "No workspaces", "There are no workspaces with these tags or names, and %s was asked not to ask questions. Set TF_WORKSPACE to the name of one to create, or run \"%s workspace new NAME\".", product, program)
@@ -228,9 +228,10 @@ func (i *initializer) firstWorkspace(ctx context.Context, all backend.Workspaces
 	return i.c.SelectWorkspace(name)
 }
 
-// loadForBackend loads the project though modules may not be installed yet:
-// what the backend and encryption blocks need is in the root module. Variables may be missing,
-// but for those that these blocks refer to. The modules are read again once they are installed.
+// loadForBackend loads the configuration for its backend and encryption blocks. Modules may not be
+// installed yet, because both blocks are in the root module. Variables may have no value; those that
+// the blocks refer to are requested later. The configuration is loaded again after the modules are
+// installed.
 func (i *initializer) loadForBackend(ctx context.Context) (*workdir.Loaded, diag.List) {
 	return workdir.Load(ctx, i.c, workdir.LoadOptions{Vars: i.o.Vars, Input: i.o.Input, RootOnly: true, Partial: true, Files: i.c.NewSources()})
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// initModules installs what the configuration calls.
+// initModules installs the modules that the configuration and the test files call.
 func (i *initializer) initModules(ctx context.Context) diag.List {
 	what := "Initializing"
 	if i.o.Upgrade {
@@ -28,18 +28,18 @@ func (i *initializer) initModules(ctx context.Context) diag.List {
 	return InstallModules(ctx, i.c, i.view, Modules{Vars: i.o.Vars, Upgrade: i.o.Upgrade, Readonly: i.readonly(), Pin: i.o.Pin, Tests: i.tests})
 }
 
-// Modules say how modules are installed.
+// Modules configures InstallModules.
 type Modules struct {
 	Vars     []workdir.VarFlag
 	Upgrade  bool
-	Readonly bool // the lock file may not change
-	Pin      bool // pin remote modules in the lock file
+	Readonly bool // do not change the dependency lock file
+	Pin      bool // pin remote modules in the dependency lock file
 
 	Tests []*testfile.File
 }
 
-// InstallModules installs what the configuration calls and keeps the lock file
-// up where it pins modules. c must have Sources.
+// InstallModules installs the modules that the configuration and the test files call. It updates the
+// dependency lock file if that file pins modules. c.Sources must not be nil.
 func InstallModules(ctx context.Context, c *workdir.Directory, v View, m Modules) diag.List {
 	o, ds := moduleOptions(ctx, c, m)
 	if ds.HasErrors() {
@@ -56,7 +56,7 @@ func InstallModules(ctx context.Context, c *workdir.Directory, v View, m Modules
 	before, _ := installer.ReadManifest(c.Files, c.DataPath())
 	o.Progress = func(e installer.Event) {
 		if have, ok := before[e.Key]; e.Kind == installer.Ready && ok && have.Dir == e.Dir && !m.Upgrade {
-			return // as it was
+			return // the module was already installed
 		}
 		v.Human(e.Text() + "\n")
 		if e.Kind == installer.Ready {
@@ -105,7 +105,8 @@ func moduleOptions(ctx context.Context, c *workdir.Directory, m Modules) (instal
 	}, ds
 }
 
-// staticInput is a given value of a variable for early evaluation.
+// staticInput returns the value of a variable, converted to its type, for the evaluation of module
+// sources. It returns cty.NilVal if there is no value or if the value is invalid.
 func staticInput(ctx context.Context, v *config.Variable, value engine.ValueFunc) cty.Value {
 	in, ok := value(ctx, v)
 	if !ok {

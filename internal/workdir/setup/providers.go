@@ -12,7 +12,8 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// initProviders installs the providers that configuration and state need.
+// initProviders installs the providers that configuration, state and test files need, and writes the
+// dependency lock file.
 func (i *initializer) initProviders(ctx context.Context) diag.List {
 	i.view.Say("\nInitializing provider plugins...\n")
 	req, ds := i.needed(ctx)
@@ -61,10 +62,10 @@ func (i *initializer) initProviders(ctx context.Context) diag.List {
 	return append(ds, i.saveLock(locked, next, i.readonly())...)
 }
 
-// signingPage explains what it means that a provider is signed.
+// signingPage is the URL of the documentation of provider signing.
 const signingPage = "https://opentofu.org/docs/cli/plugins/signing/"
 
-// needed are the providers of configuration and state.
+// needed returns the providers that the configuration, the state and the test files need.
 func (i *initializer) needed(ctx context.Context) (install.Requirements, diag.List) {
 	ds := module.CheckProviders(i.project.Engine.Tree())
 	if ds.HasErrors() {
@@ -86,8 +87,8 @@ func (i *initializer) needed(ctx context.Context) (install.Requirements, diag.Li
 	return req, ds
 }
 
-// stateForInit reads the state if there is one; a backend that was left out is
-// no reason to fail.
+// stateForInit reads the state, or returns nil if there is none. With Options.NoBackend it returns nil
+// too if the backend cannot be opened.
 func (i *initializer) stateForInit(ctx context.Context) (*state.State, diag.List) {
 	b, ds := i.project.Backend(ctx)
 	if ds.HasErrors() {

@@ -1,8 +1,8 @@
 // Package setup initializes a directory: it sets up the backend, installs modules and
 // providers, and writes the dependency lock file.
 //
-// Main types: Options; View, which shows the progress; Modules, how modules are
-// installed. The one rule: it can be run again at any time, and loses no state.
+// Main types: Options; View, which shows the progress; Modules, the options for installing
+// modules. The one rule: it can be run again at any time, and loses no state.
 package setup
 
 import (
@@ -19,34 +19,34 @@ import (
 	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
 
-// How messages name the program. Other texts contain the names of the view.
+// Names of the program in messages. Texts for the View use the names that View.Names returns.
 const (
 	product = "Terrace"
 	program = "terrace"
 )
 
-// Options say what is made ready. The zero value asks nobody, and takes what is there where
-// it fits.
+// Options configures Run. With the zero value, Run does not ask the user, and keeps installed
+// packages that match the constraints.
 type Options struct {
 	Vars  []workdir.VarFlag
 	Input bool // whether the user may be asked
 
-	NoBackend     bool     // the backend stays as it was set up before
-	BackendConfig []string // what is added to the backend block
-	Reconfigure   bool     // the backend is taken as it is, without regard to the one before
-	Migrate       bool     // states are copied to the backend
-	ForceCopy     bool     // states are copied to the backend, without questions
-	IgnoreVersion bool     // of the program that wrote a state at a service
+	NoBackend     bool     // leave the backend as it was initialized before
+	BackendConfig []string // values of -backend-config, which are merged into the backend block
+	Reconfigure   bool     // use the configured backend and ignore the previous one
+	Migrate       bool     // copy states to the backend
+	ForceCopy     bool     // copy states to the backend without asking the user
+	IgnoreVersion bool     // accept a remote workspace for another version of the language
 
-	Unlocked    bool // states are not locked while they are copied
+	Unlocked    bool // do not lock states while they are copied
 	LockTimeout time.Duration
 	Who         string // user@host, for locks
 
 	NoModules  bool
-	Tests      string // the directory of test files, whose modules and providers are installed too
-	Upgrade    bool   // newer versions are looked for
+	Tests      string // directory of test files, whose modules and providers are installed too
+	Upgrade    bool   // install the newest versions that the constraints allow
 	Lockfile   string // "readonly": the dependency lock file may not change
-	Pin        bool   // remote modules are pinned in the dependency lock file
+	Pin        bool   // pin remote modules in the dependency lock file
 	PluginDirs []string
 }
 
@@ -71,8 +71,8 @@ func (o *Options) Flags() flag.Flags {
 	}
 }
 
-// Add sets o from the words that unit files and the environment add to an init that a program
-// runs by itself. -input has no effect.
+// Add parses words that unit files and the environment add to an automatic init, and sets the options.
+// It ignores -input.
 func (o *Options) Add(words []string) diag.List {
 	fs := append(o.Flags(), flag.Vars(&o.Vars)...)
 	rest, _, err := append(fs, flag.NoColor(), flag.Ignored("input", "", "")).Parse(words, nil, false)
@@ -163,7 +163,7 @@ func Run(ctx context.Context, c *workdir.Directory, o Options, v View) (cloud bo
 	return i.cloud, ds
 }
 
-// An initializer is one run.
+// An initializer is the state of one Run.
 type initializer struct {
 	c       *workdir.Directory
 	o       *Options
@@ -171,8 +171,8 @@ type initializer struct {
 	host    workdir.Host
 	project *workdir.Loaded
 	tests   []*testfile.File
-	cloud   bool // the state is kept as a cloud block says
-	runs    bool // the service of the backend may have the values of variables
+	cloud   bool // a cloud block configures the backend
+	runs    bool // the backend is a service that can run plans and store the values of variables
 }
 
 // readonly reports whether the dependency lock file may not change.

@@ -114,8 +114,8 @@ type loaded struct {
 }
 
 // Install loads the root directory, which must be absolute, installs every module that it calls
-// directly or indirectly, and writes the manifest. After an error the manifest contains what
-// was installed, so that the next run continues from there. Messages contain file names
+// directly or indirectly, and writes the manifest. After an error, the manifest contains the modules
+// that were installed, so that the next run continues from there. Messages contain file names
 // relative to the root directory. If o.Tree.Config has an FS, it must resolve names relative to
 // the root directory.
 func Install(ctx context.Context, root string, o Options) (Result, diag.List) {

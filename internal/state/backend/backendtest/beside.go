@@ -18,9 +18,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Beside tests that OpenTofu and Terrace can use the same place: each reads what the other
-// wrote, and cannot take the other's lock. block is the text of the backend's arguments,
-// and env the additional environment of OpenTofu. The test is skipped without OpenTofu.
+// Beside tests that OpenTofu and Terrace can use the same place: each reads the states of the
+// other, and cannot take a lock of the other. block is the text of the backend's arguments, and
+// env the additional environment of OpenTofu. The test is skipped without OpenTofu.
 func Beside(t *testing.T, k backend.Kind, p Place, block string, env ...string) {
 	servers.Tofu(t)
 	dir := servers.NewFolder(t, `

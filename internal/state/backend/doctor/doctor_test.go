@@ -159,7 +159,7 @@ func TestKeptLock(t *testing.T) {
 	}
 }
 
-// Each fault is found, and what else there is to see is looked at too.
+// The doctor finds each fault, and continues with the other checks.
 func TestFaults(t *testing.T) {
 	for want, spoil := range map[string]func(*memory){
 		"locking":                   func(m *memory) { m.lock = nil },

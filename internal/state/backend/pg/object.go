@@ -238,8 +238,8 @@ type holder struct {
 }
 
 // holders returns the sessions that hold the lock. For a session of Terrace it returns the
-// lock's info. For others, and without permission to read that, it returns what the server
-// shows about the session.
+// lock's info. For other sessions, and without permission to read the info, it returns the
+// server's data about the session.
 func (o *object) holders(ctx context.Context) ([]holder, error) {
 	rows, err := o.b.pool.query(ctx, `
 		SELECT DISTINCT a.pid, coalesce(a.usename, ''), coalesce(a.client_hostname, host(a.client_addr), 'localhost'), coalesce(a.application_name, ''), extract(epoch FROM a.backend_start)::bigint, coalesce(a.query, '')

@@ -1,8 +1,8 @@
 // Package record reads and writes the file in the data directory in which init records the
 // backend of a working directory, in the form of OpenTofu and Terraform.
 //
-// Main type: Record. The one rule: the file contains only what OpenTofu and Terraform know,
-// since they reject it otherwise.
+// Main type: Record. The one rule: the file contains only properties that OpenTofu and Terraform
+// know, since they reject the file otherwise.
 package record
 
 import (

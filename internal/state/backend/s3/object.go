@@ -107,7 +107,7 @@ func (o *object) Fetch(ctx context.Context, take func(io.Reader) error) (string,
 	}
 }
 
-// summed computes the checksum and the size of what is read.
+// summed computes the checksum and the size of data while it is read.
 type summed struct {
 	hash.Hash
 	n int

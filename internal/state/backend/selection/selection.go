@@ -35,7 +35,7 @@ type Dir struct {
 	Path     string // absolute
 	Data     string // the data directory, absolute
 	Env      sys.Env
-	User     Signer // proves that the user wrote the record of init; nil means that nobody did
+	User     Signer // proves that the user wrote the record of init; nil means that there is no proof
 	Default  string // the kind of a directory without a block
 	Program  string // for messages
 	Product  string
@@ -286,7 +286,7 @@ type Init struct {
 	Reconfigure bool
 	Migrate     bool
 	Force       bool // answer yes to every question about copying
-	Pending     bool // only report what init would have to do, whatever options that requires
+	Pending     bool // only report the steps that init would take, whatever options they require
 	// Ask asks the user for an argument; nil means that the user is not asked.
 	Ask func(ctx context.Context, argument, description string) (string, error)
 }

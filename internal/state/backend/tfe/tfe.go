@@ -151,7 +151,7 @@ func open(ctx context.Context, kind string, cfg cty.Value, s backend.Services) (
 	return b, b.begin(ctx)
 }
 
-// begin checks that the organization exists, and what it supports.
+// begin checks that the organization exists, and reads the features that it supports.
 func (b *Backend) begin(ctx context.Context) error {
 	resp, err := b.send(ctx, call{method: "GET", path: at("organizations", b.Organization, "entitlement-set")})
 	if IsStatus(err, http.StatusNotFound) {

@@ -24,7 +24,7 @@ import (
 // that the file still has the name; if not, it starts again. A file that replaces a locked file
 // is locked before it gets the name.
 
-// run is what a Store records about the current run.
+// run is the data of a Store about the current run.
 type run struct {
 	mu       sync.Mutex
 	backedUp bool
@@ -101,7 +101,7 @@ func (e *sharedError) Error() string {
 	return fmt.Sprintf("The units %s and %s both keep their state in %s. Each would treat the other's resources as its own and destroy them. Give each a path of its own.", e.first, e.second, e.path)
 }
 
-// A lock contains what must be undone when a lock is released.
+// A lock contains the data that is needed to release a lock.
 type lock struct {
 	s    *Store
 	h    *held
@@ -143,8 +143,8 @@ func (s *Store) tryLock(info store.LockInfo) (*lock, error) {
 	return l, nil
 }
 
-// writeInfo writes the holder of the lock. An existing file is removed first: it is outdated or
-// comes from somebody else. A checkout may contain a link with this name, which must not be
+// writeInfo writes the holder of the lock. It first removes an existing file, which is outdated or
+// was created by another program. A checkout may contain a link with this name, which must not be
 // followed.
 func writeInfo(path string, text []byte) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {

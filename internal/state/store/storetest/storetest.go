@@ -1,6 +1,7 @@
 // Package storetest is the test suite that every kind of store must pass.
 //
-// Main function: Run. The one rule: a store's own tests only test what is specific to it.
+// Main function: Run. The one rule: the tests of a store only test behaviour that other stores do
+// not have.
 package storetest
 
 import (
