@@ -319,7 +319,7 @@ func (b *Body) Setting(name string) *Setting {
 		l := &b.layers[i]
 		c, _, _ := l.body.PartialContent(schema)
 		if a := c.Attributes[name]; a != nil {
-			s = &Setting{Attribute: a, Layer: l.layer, Under: s}
+			s = &Setting{Attribute: a, Layer: l.layer, Replaced: s}
 			continue
 		}
 		names := map[string]bool{}

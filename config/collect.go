@@ -205,7 +205,7 @@ func (c *collector) addLocals(p part) {
 			c.ds = append(c.ds, validName(a.Name, a.NameRange, "local value")...)
 			c.m.Locals[a.Name] = &Local{Name: a.Name, Value: s, At: a.NameRange}
 		case p.isOverride():
-			s.Under = have.Value
+			s.Replaced = have.Value
 			have.Value = s
 		default:
 			c.ds = append(c.ds, errorAt(diag.CodeConfigDuplicateLocal, a.NameRange, "Duplicate local value definition",

@@ -100,7 +100,7 @@ func (c *content) addArg(p part, s *Setting, base hcl.Range) diag.List {
 	if c.args == nil {
 		c.args = make(map[string]*Setting)
 	}
-	s.Under = c.args[s.Name]
+	s.Replaced = c.args[s.Name]
 	c.args[s.Name] = s
 	return nil
 }
@@ -192,7 +192,7 @@ func notInOverride(at, base hcl.Range, detail string) diag.List {
 // notes returns notes for messages about a setting, which list the settings that it replaced.
 func (s *Setting) notes() []diag.Note {
 	var out []diag.Note
-	for u := s.Under; u != nil; u = u.Under {
+	for u := s.Replaced; u != nil; u = u.Replaced {
 		out = append(out, diag.Note{Text: "overrides the value set here", At: u.Range.Ptr()})
 	}
 	return out
@@ -200,7 +200,7 @@ func (s *Setting) notes() []diag.Note {
 
 // explain adds to messages about a setting the settings that it replaced.
 func (s *Setting) explain(ds diag.List) diag.List {
-	if s.Under == nil {
+	if s.Replaced == nil {
 		return ds
 	}
 	for _, m := range ds {

@@ -32,7 +32,7 @@
 // file. A Setting is an argument with the settings that it replaced, override by override down
 // to the base file:
 //
-//	for s := m.Setting(r.Body, "ami"); s != nil; s = s.Under {
+//	for s := m.Setting(r.Body, "ami"); s != nil; s = s.Replaced {
 //		fmt.Println(s.Range, s.Layer)
 //	}
 //

@@ -21,7 +21,7 @@ func Example() {
 		fmt.Println(name)
 		attrs, _ := m.Resources[name].Body.JustAttributes()
 		for _, arg := range slices.Sorted(maps.Keys(attrs)) {
-			for s := m.Setting(m.Resources[name].Body, arg); s != nil; s = s.Under {
+			for s := m.Setting(m.Resources[name].Body, arg); s != nil; s = s.Replaced {
 				fmt.Printf("  %s is set at %s:%d (%s)\n", arg, s.Range.Filename, s.Range.Start.Line, s.Layer)
 			}
 		}

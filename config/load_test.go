@@ -213,7 +213,7 @@ resource "aws_instance" "web" {
 `)
 	r := m.Resources[addr.Resource{Type: "aws_instance", Name: "web"}]
 	s := m.Setting(r.Body, "ami")
-	if s == nil || s.Layer.String() != "override 2" || s.Under == nil || s.Under.Layer.String() != "base" {
+	if s == nil || s.Layer.String() != "override 2" || s.Replaced == nil || s.Replaced.Layer.String() != "base" {
 		t.Fatalf("setting: %+v", s)
 	}
 	attrs, diags := r.Body.JustAttributes()

@@ -11,8 +11,8 @@ import (
 // A Setting is one argument after merging, with the settings that it replaced.
 type Setting struct {
 	*hcl.Attribute
-	Layer *source.Layer // role of the file that contains it
-	Under *Setting      // the setting that it replaced; nil if there is none
+	Layer    *source.Layer // role of the file that contains it
+	Replaced *Setting      // the setting that it replaced; nil if there is none
 }
 
 // A Module is the configuration of one directory after merging override files. It is immutable
@@ -115,7 +115,7 @@ type RequiredProvider struct {
 	Aliases  []ProviderRef // configuration_aliases
 	At       source.Range
 	Layer    *source.Layer     // role of the file that contains the entry
-	Under    *RequiredProvider // the entry that this one replaced; nil if there is none
+	Replaced *RequiredProvider // the entry that this one replaced; nil if there is none
 }
 
 // A Constraint is a version constraint as written.

@@ -93,7 +93,7 @@ func (rp *RequiredProvider) setting() *Setting {
 	if rp == nil {
 		return nil
 	}
-	return &Setting{Attribute: &hcl.Attribute{Name: rp.Name, Range: rp.At, NameRange: rp.At}, Layer: rp.Layer, Under: rp.Under.setting()}
+	return &Setting{Attribute: &hcl.Attribute{Name: rp.Name, Range: rp.At, NameRange: rp.At}, Layer: rp.Layer, Replaced: rp.Replaced.setting()}
 }
 
 // object returns an entry of required_providers in JSON.

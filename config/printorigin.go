@@ -27,7 +27,7 @@ func (p *printer) replaced(b *Body, items []outItem) {
 
 // chain returns the settings that a setting replaced, nearest first.
 func (s *Setting) chain() (out []Place) {
-	for u := s.Under; u != nil; u = u.Under {
+	for u := s.Replaced; u != nil; u = u.Replaced {
 		out = append(out, Place{At: u.Range, Layer: u.Layer})
 	}
 	return out

@@ -139,7 +139,7 @@ func (c *content) repeat(enabled *Setting) (r Repeat, ds diag.List) {
 			continue
 		}
 		text := "set here"
-		if s.Under != nil {
+		if s.Replaced != nil {
 			text = "overridden here"
 		}
 		ds = ds.Note(&s.Range, "%s is %s", s.Name, text)

@@ -112,7 +112,7 @@ func (m *Module) remarksIn(o Origin, body hcl.Body, at source.Range) (out []sour
 // remarks returns the settings that a setting replaced, if the position is in the setting or in
 // one of them.
 func (s *Setting) remarks(at source.Range) ([]source.Remark, bool) {
-	for ; s != nil; s = s.Under {
+	for ; s != nil; s = s.Replaced {
 		if contains(s.Range, at) {
 			return remarksOf(s.chain()), true
 		}

@@ -13,7 +13,7 @@ import (
 
 // cut is the result of splitting a body.
 type cut struct {
-	args   []*Setting // Under is not set yet
+	args   []*Setting // Replaced is not set yet
 	blocks []typedPart
 	rest   hcl.Body // without the kind's own names; nil unless the kind is open
 }

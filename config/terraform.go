@@ -68,7 +68,7 @@ func (t *terraformParts) add(p part) diag.List {
 func (t *terraformParts) addVersion(s *Setting, p part) {
 	if p.isOverride() {
 		if n := len(t.version); n > 0 {
-			s.Under = t.version[n-1]
+			s.Replaced = t.version[n-1]
 		}
 		t.version = nil
 	}
@@ -283,7 +283,7 @@ func (t *terraformParts) decodeRequired(m *Module) (ds diag.List) {
 			}
 			rp.Layer = p.layer
 			if have := m.RequiredProviders[rp.Name]; have != nil {
-				rp.Under = have
+				rp.Replaced = have
 				ds = append(ds, lostSource(rp, have)...)
 			}
 			m.RequiredProviders[rp.Name] = rp

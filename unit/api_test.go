@@ -312,7 +312,7 @@ func TestSettings(t *testing.T) {
 		t.Fatal(ds.Err())
 	}
 	var got []string
-	for s := in[0]; s != nil; s = s.Under {
+	for s := in[0]; s != nil; s = s.Replaced {
 		via := ""
 		if s.Layer.Via != nil {
 			via = " via line " + string(rune('0'+s.Layer.Via.Start.Line))
@@ -323,7 +323,7 @@ func TestSettings(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	if !u.Own(in[0]) || u.Own(in[0].Under) {
+	if !u.Own(in[0]) || u.Own(in[0].Replaced) {
 		t.Error("which settings are the unit's own is wrong")
 	}
 }

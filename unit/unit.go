@@ -197,12 +197,12 @@ func (e *evaluation) place() string {
 
 // A Setting is one part of a unit with its origin.
 type Setting struct {
-	Name  string
-	Value cty.Value
-	At    *source.Range // the definition, or the value if it has no definition of its own
-	Layer *source.Layer // the role of its file: base, or import with the block that brought it in
-	Under *Setting      // the setting that this one replaced or was merged with; nil for the lowest. Its Value is not computed.
-	Waits []Wait        // for an input: the unknown outputs that it reads
+	Name     string
+	Value    cty.Value
+	At       *source.Range // the definition, or the value if it has no definition of its own
+	Layer    *source.Layer // the role of its file: base, or import with the block that brought it in
+	Replaced *Setting      // the setting that this one replaced or was merged with; nil for the lowest. Its Value is not computed.
+	Waits    []Wait        // for an input: the unknown outputs that it reads
 
 	shown string // the text for messages if the value was handed in, otherwise ""
 }
@@ -336,7 +336,7 @@ func (u *Unit) setting(c *evaluator, name string, n node, v cty.Value) *Setting 
 	e, at := n.where()
 	s := &Setting{Name: name, Value: v, At: at, Layer: u.layerOf(c, e)}
 	if low := below(c, n); low != nil {
-		s.Under = u.setting(c, name, low, cty.NilVal)
+		s.Replaced = u.setting(c, name, low, cty.NilVal)
 	}
 	return s
 }

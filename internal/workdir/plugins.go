@@ -22,24 +22,24 @@ import (
 )
 
 // Plugins starts the providers of a directory from their packages, or connects to provider
-// processes that are already running (see Attached).
+// processes that are already running (see Reattached).
 type Plugins struct {
-	Directory *Directory
-	Config    *cliconfig.Config
-	Attached  Attached
-	Schemas   *rpc.SchemaCache // may be shared with other directories
+	Directory  *Directory
+	Config     *cliconfig.Config
+	Reattached Reattached
+	Schemas    *rpc.SchemaCache // may be shared with other directories
 
 	packages map[addr.Provider]install.Package
 
 	reported sync.Map // time.Time of the last message about a slow call, by its text
 }
 
-// Attached contains the connections to provider processes that were started by another program,
+// Reattached contains the connections to provider processes that were started by another program,
 // such as a debugger.
-type Attached map[addr.Provider]rpc.Reattach
+type Reattached map[addr.Provider]rpc.Reattach
 
-// AttachedIn returns the provider processes that TF_REATTACH_PROVIDERS lists.
-func AttachedIn(env sys.Env) (Attached, diag.List) {
+// ReattachedIn returns the provider processes that TF_REATTACH_PROVIDERS lists.
+func ReattachedIn(env sys.Env) (Reattached, diag.List) {
 	out, err := rpc.ParseReattach(env.Get("TF_REATTACH_PROVIDERS"))
 	if err != nil {
 		return nil, diag.Errorf(diag.CodeProviderReattach, nil, "Invalid TF_REATTACH_PROVIDERS", "The environment variable TF_REATTACH_PROVIDERS cannot be read: %s.", err)
@@ -54,16 +54,16 @@ func (f *Directory) Plugins() (*Plugins, diag.List) {
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	attached, more := AttachedIn(f.Env)
+	attached, more := ReattachedIn(f.Env)
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, ds
 	}
-	return &Plugins{Directory: f, Config: cfg, Attached: attached, Schemas: &rpc.SchemaCache{}}, ds
+	return &Plugins{Directory: f, Config: cfg, Reattached: attached, Schemas: &rpc.SchemaCache{}}, ds
 }
 
 // In returns the providers of another directory, with the same settings and schema cache.
 func (pl *Plugins) In(f *Directory) *Plugins {
-	return &Plugins{Directory: f, Config: pl.Config, Attached: pl.Attached, Schemas: pl.Schemas}
+	return &Plugins{Directory: f, Config: pl.Config, Reattached: pl.Reattached, Schemas: pl.Schemas}
 }
 
 // InstallOptions returns the sources from which packages are installed and the directories that
@@ -127,7 +127,7 @@ func (pl *Plugins) Factory(a addr.Provider) (provider.Factory, diag.List) {
 	if own := pl.Directory.Providers[a]; own != nil {
 		return recovering(a, own), nil
 	}
-	if _, ok := pl.Attached[a]; !ok {
+	if _, ok := pl.Reattached[a]; !ok {
 		if _, ds := pl.pkg(a); ds.HasErrors() {
 			return nil, ds
 		}
@@ -177,7 +177,7 @@ func (pl *Plugins) Program(ctx context.Context, a addr.Provider) (engine.Program
 			f.host().Slow(text)
 		}
 	}
-	if r, ok := pl.Attached[a]; ok {
+	if r, ok := pl.Reattached[a]; ok {
 		return engine.Program{
 			Path: "attached " + r.Network + " " + r.Address, Outside: true,
 			Start: func(ctx context.Context, _ string) (provider.Provider, diag.List) { return rpc.Attach(ctx, r, o) },
@@ -218,7 +218,7 @@ func SortedProviders(req install.Requirements) []addr.Provider {
 func (pl *Plugins) Packaged(req install.Requirements) install.Requirements {
 	out := install.Requirements{}
 	for a, constraints := range req {
-		if _, attached := pl.Attached[a]; !a.IsBuiltIn() && !attached && pl.Directory.Providers[a] == nil {
+		if _, attached := pl.Reattached[a]; !a.IsBuiltIn() && !attached && pl.Directory.Providers[a] == nil {
 			out[a] = constraints
 		}
 	}

@@ -50,7 +50,7 @@ func (x *execution) newProcesses(ctx context.Context, units []*discovery.Unit) *
 // sharing implements engine.Sharing for a run.
 type sharing struct{ x *execution }
 
-func (s sharing) FolderIndependent(a addr.Provider) bool {
+func (s sharing) DirectoryIndependent(a addr.Provider) bool {
 	return indifferent(a) || slices.Contains(s.x.ShareProviders, a)
 }
 

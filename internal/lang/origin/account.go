@@ -192,7 +192,7 @@ func (r *account) replaced(f *frame, s *config.Setting, args *guarded) (out []Pl
 	if s == nil {
 		return nil
 	}
-	for u := s.Under; u != nil; u = u.Under {
+	for u := s.Replaced; u != nil; u = u.Replaced {
 		r.lines.shows(cursor{f: f, x: u.Expr}, args)
 		out = append(out, *r.lines.layered(r.lines.place(u.Range, r.hidden(cursor{x: u.Expr})), u.Layer))
 	}

@@ -182,7 +182,7 @@ func (r blocks) inBody(f *frame, body hcl.Body, path []step, what string, missin
 	if s := f.mod.Node.Config.Setting(body, name); s != nil {
 		r.guarded(f, s, path)
 		next := r.defineIn(Argument, what+pathText(path[:1]), s, cursor{f, s.Expr, path[1:]}, &guarded{f.guard, path[:1]})
-		if s.Under == nil { // it may have replaced blocks
+		if s.Replaced == nil { // it may have replaced blocks
 			r.last().Replaces = r.places(f.mod.Node.Config.Replaced(body, name))
 		}
 		return next

@@ -80,7 +80,7 @@ func (r finder) requiredProvider(m *eval.Module, path []step) (begin, diag.List)
 	}
 	return func(r *replay) cursor {
 		step := &Step{Kind: Argument, Text: text, At: r.lines.layered(r.lines.place(entryAt(rp, part), nil), rp.Layer)}
-		for u := rp.Under; u != nil; u = u.Under {
+		for u := rp.Replaced; u != nil; u = u.Replaced {
 			step.Replaces = append(step.Replaces, *r.lines.layered(r.lines.place(entryAt(u, part), nil), u.Layer))
 		}
 		r.add(step)

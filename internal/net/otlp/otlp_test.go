@@ -277,7 +277,7 @@ func TestAnswers(t *testing.T) {
 			k := sink(t, trace+"=otlpHttp OTEL_EXPORTER_OTLP_ENDPOINT=http://user:secret@"+r.Listener.Addr().String())
 			q := k.spans.(*queue)
 			k.Spans()(span())
-			q.rouse()
+			q.notify()
 			waitFor(t, func() bool { // so that it is sent while the program runs
 				r.mu.Lock()
 				defer r.mu.Unlock()

@@ -73,11 +73,11 @@ func (q *queue) add(item []byte) {
 	full := len(q.waiting) >= batchRecords
 	q.mu.Unlock()
 	if full {
-		q.rouse()
+		q.notify()
 	}
 }
 
-func (q *queue) rouse() {
+func (q *queue) notify() {
 	select {
 	case q.wake <- struct{}{}:
 	default:
@@ -132,7 +132,7 @@ func (q *queue) work(ctx context.Context) {
 // deliver sends one batch, with retries.
 func (q *queue) deliver(ctx context.Context, records [][]byte) {
 	if q.failed >= mostFailed || ctx.Err() != nil {
-		q.lose(len(records), context.DeadlineExceeded)
+		q.drop(len(records), context.DeadlineExceeded)
 		return
 	}
 	body := q.source.request(records)
@@ -142,22 +142,22 @@ func (q *queue) deliver(ctx context.Context, records [][]byte) {
 		if err == nil {
 			q.failed = 0
 			if n, why := rejected(answer); n > 0 {
-				q.lose(min(int(n), len(records)), fmt.Errorf("the receiver did not take them: %.200q", why))
+				q.drop(min(int(n), len(records)), fmt.Errorf("the receiver did not take them: %.200q", why))
 			}
 			return
 		}
-		if !again || try == mostTries || q.isClosing() || !q.rest(ctx, pause) {
+		if !again || try == mostTries || q.isClosing() || !q.pause(ctx, pause) {
 			q.failed++
-			q.lose(len(records), err)
+			q.drop(len(records), err)
 			return
 		}
 		pause *= 4
 	}
 }
 
-// rest waits before a retry. It returns early if the queue is closed. It returns false if the
+// pause waits before a retry. It returns early if the queue is closed. It returns false if the
 // context ended, so that the caller does not retry.
-func (q *queue) rest(ctx context.Context, d time.Duration) bool {
+func (q *queue) pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for {
@@ -174,8 +174,8 @@ func (q *queue) rest(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// lose counts undelivered records, and records the first reason.
-func (q *queue) lose(n int, why error) {
+// drop counts undelivered records, and records the first reason.
+func (q *queue) drop(n int, why error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.lost += n; q.why == nil {
@@ -188,7 +188,7 @@ func (q *queue) close(ctx context.Context) error {
 	q.mu.Lock()
 	q.closing = true
 	q.mu.Unlock()
-	q.rouse()
+	q.notify()
 	select {
 	case <-q.done:
 	case <-ctx.Done():

@@ -225,7 +225,7 @@ type sharing struct {
 	needed      func() bool // nil means always
 }
 
-func (s sharing) FolderIndependent(addr.Provider) bool { return s.indifferent }
+func (s sharing) DirectoryIndependent(addr.Provider) bool { return s.indifferent }
 
 func (s sharing) Needed(addr.Provider) bool { return s.needed == nil || s.needed() }
 

@@ -10,7 +10,7 @@
 // A Host owns the processes. A Pool contains the providers of one engine. Two pools share a
 // configured process only if the program, the configuration, the complete environment and the
 // working directory are equal. A provider that works the same in any directory
-// (Sharing.FolderIndependent) is started in the host's own directory, so that the result does not
+// (Sharing.DirectoryIndependent) is started in the host's own directory, so that the result does not
 // depend on which unit comes first. Keys contain the complete texts, not hashes, so that two
 // different environments never have the same key.
 //
@@ -78,8 +78,8 @@ type Options struct {
 // Sharing describes how engines share the processes of providers. Its methods may be called
 // concurrently, and must not call the Host.
 type Sharing interface {
-	// FolderIndependent reports whether a provider works the same in any working directory.
-	FolderIndependent(a addr.Provider) bool
+	// DirectoryIndependent reports whether a provider works the same in any working directory.
+	DirectoryIndependent(a addr.Provider) bool
 	// Needed reports whether units that have not started yet may need a provider. If so, the host
 	// keeps its processes running.
 	Needed(a addr.Provider) bool
@@ -234,7 +234,7 @@ func (h *Host) keyOf(owner *Pool, a addr.Provider, prog *Program) key {
 }
 
 func (h *Host) indifferent(a addr.Provider) bool {
-	return h.o.Dir != "" && h.o.Sharing != nil && h.o.Sharing.FolderIndependent(a)
+	return h.o.Dir != "" && h.o.Sharing != nil && h.o.Sharing.DirectoryIndependent(a)
 }
 
 // find returns a process for a pool, and adds the pool to its users. start reports whether
