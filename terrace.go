@@ -19,6 +19,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/event"
+	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/internal/workdir/setup"
@@ -219,7 +220,7 @@ func (d *Directory) Apply(ctx context.Context, p *plan.Plan) (res engine.ApplyRe
 
 // Explain explains how the value at an address was computed. address is ADDRESS[.PATH], such as
 // "aws_instance.web.tags" or "module.net.var.cidr".
-func (d *Directory) Explain(ctx context.Context, address string) (*engine.Explanation, diag.List) {
+func (d *Directory) Explain(ctx context.Context, address string) (*explanation.Explanation, diag.List) {
 	if d.broken.HasErrors() {
 		return nil, d.broken
 	}

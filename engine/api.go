@@ -30,14 +30,6 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Aliases of types in other public packages.
-type (
-	Plan   = plan.Plan
-	Change = plan.Change
-	State  = state.State
-	Event  = event.Event
-)
-
 // Options configures an Engine. Dir is required.
 type Options struct {
 	Dir         string      // the root module's directory, as shown in messages ("." for the current directory)
@@ -175,12 +167,6 @@ func (p *Processes) Done() { p.host.Done() }
 // Close stops all processes.
 func (p *Processes) Close() { p.host.Close() }
 
-// A Program describes the executable that a provider runs as; see ProgramSource.
-type Program = provider.Program
-
-// A ProgramSource is a ProviderSource whose providers can be shared by engines.
-type ProgramSource = provider.ProgramSource
-
 // Sources gives access to the configuration files of one or more engines.
 type Sources struct {
 	// FS reads files by their names relative to an engine's Dir.
@@ -227,7 +213,7 @@ func (s *Sources) Load(dir string, set *source.Set) (*config.Module, diag.List) 
 }
 
 // Loads returns the cache of loaded directories.
-func (s *Sources) Loads() *ModuleLoads { return &s.loads }
+func (s *Sources) Loads() *config.Loads { return &s.loads }
 
 // Provisioners validates and runs provisioners. config and connection conform to the schemas and
 // are wholly known when a provisioner runs. connection is null if there is no connection block. The
@@ -300,6 +286,3 @@ type ApplyResult struct {
 	// Providers contains a digest of each provider's configuration.
 	Providers map[addr.ProviderConfig]state.Digest
 }
-
-// A Module is the loaded configuration of one module.
-type Module = config.Module

@@ -13,6 +13,7 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/base/parallel"
 	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/state"
 )
 
 // sizes are the numbers of instances in benchmarks; ns/instance should be independent of them.
@@ -113,7 +114,7 @@ func BenchmarkPlan(b *testing.B) {
 	})
 }
 
-func made(b *testing.B, e *engine.Engine, s *engine.State, mode plan.Mode) *engine.Plan {
+func made(b *testing.B, e *engine.Engine, s *state.State, mode plan.Mode) *plan.Plan {
 	b.Helper()
 	p, ds := e.Plan(context.Background(), s, engine.PlanOptions{Options: plan.Options{Mode: mode}})
 	if err := ds.Err(); err != nil {
@@ -122,7 +123,7 @@ func made(b *testing.B, e *engine.Engine, s *engine.State, mode plan.Mode) *engi
 	return p
 }
 
-func applied(b *testing.B, e *engine.Engine, p *engine.Plan) *engine.State {
+func applied(b *testing.B, e *engine.Engine, p *plan.Plan) *state.State {
 	b.Helper()
 	r, ds := e.Apply(context.Background(), p, engine.ApplyOptions{})
 	if err := ds.Err(); err != nil {

@@ -38,7 +38,7 @@ func (e *Engine) AddCauses(ctx context.Context, p *plan.Plan, o ExplainOptions) 
 
 // setAt returns the last place of an explanation. unset means that a value which the
 // configuration does not set has a cause without a place. ok is false if there is no cause.
-func setAt(x *Explanation, unset bool) (c plan.Cause, ok bool) {
+func setAt(x *explanation.Explanation, unset bool) (c plan.Cause, ok bool) {
 	if len(x.Steps) == 0 {
 		return c, false
 	}

@@ -110,16 +110,8 @@ func (e *Engine) Close() { e.pool.Close() }
 // Root returns the configuration of the root module.
 func (e *Engine) Root() *config.Module { return e.tree.Root.Config }
 
-// A ModuleTree contains all modules of a configuration. A ModuleNode is one of them, with its
-// configuration and module calls. ModuleLoads caches loaded directories.
-type (
-	ModuleTree  = config.Tree
-	ModuleNode  = config.Node
-	ModuleLoads = config.Loads
-)
-
 // Tree returns the tree of modules.
-func (e *Engine) Tree() *ModuleTree { return e.tree }
+func (e *Engine) Tree() *config.Tree { return e.tree }
 
 // Dir returns the absolute path of the engine's directory.
 func (e *Engine) Dir() string { return e.dir }

@@ -19,10 +19,6 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// An Explanation describes how a value was computed, back to the text that set it. See package
-// explanation.
-type Explanation = explanation.Explanation
-
 // ExplainOptions is the information for Explain that is not in the configuration. The zero
 // value is usable.
 type ExplainOptions struct {
@@ -50,10 +46,10 @@ type ExplainOptions struct {
 // Explain explains the value at ADDRESS[.PATH]. It starts installed providers that are
 // involved, because their schemas mark sensitive attributes. For other providers the names of
 // arguments decide whether a value is hidden.
-func (e *Engine) Explain(ctx context.Context, address string, o ExplainOptions) (*Explanation, diag.List) {
+func (e *Engine) Explain(ctx context.Context, address string, o ExplainOptions) (*explanation.Explanation, diag.List) {
 	x, t, ds := e.explainer(ctx, o)
 	if ds.HasErrors() {
-		return &Explanation{Address: address}, ds
+		return &explanation.Explanation{Address: address}, ds
 	}
 	out, more := x.Explain(t, address)
 	return out, append(ds, more...)

@@ -18,6 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 	"golang.org/x/tools/txtar"
 )
@@ -61,7 +62,7 @@ type scenario struct {
 	files       map[string]map[string][]byte // directory to files
 	steps, want string
 	out         bytes.Buffer
-	state       *engine.State
+	state       *state.State
 }
 
 func newScenario(t *testing.T, ar *txtar.Archive) *scenario {
@@ -193,7 +194,7 @@ func (s *scenario) tell(ds diag.List) {
 	}
 }
 
-func (s *scenario) changes(p *engine.Plan) {
+func (s *scenario) changes(p *plan.Plan) {
 	for _, c := range p.Changes {
 		if c.Op == plan.NoOp && !c.Moved() && c.Import == nil {
 			continue
@@ -222,7 +223,7 @@ var stepNames = map[plan.Kind]string{
 	plan.StepDelete: "delete", plan.StepDeleteDeposed: "delete deposed", plan.StepForget: "forget", plan.StepNoOp: "store", plan.StepCheck: "check",
 }
 
-func (s *scenario) actions(p *engine.Plan) {
+func (s *scenario) actions(p *plan.Plan) {
 	for i, a := range p.Actions {
 		fmt.Fprintf(&s.out, "  %d: %s", i, stepNames[a.Kind])
 		if a.Change >= 0 {

@@ -107,7 +107,7 @@ func (s sources) plain(a addr.Provider) (provider.Factory, diag.List) {
 // Program describes the executable of a provider. The built-in provider belongs to its engine
 // and is not shared.
 func (s sources) Program(ctx context.Context, a addr.Provider) (manager.Program, diag.List) {
-	if p, ok := s.e.o.Providers.(ProgramSource); ok && !a.IsBuiltIn() && !s.decorated(a) {
+	if p, ok := s.e.o.Providers.(provider.ProgramSource); ok && !a.IsBuiltIn() && !s.decorated(a) {
 		return p.Program(ctx, a)
 	}
 	return manager.Program{}, nil

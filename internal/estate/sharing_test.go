@@ -13,6 +13,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/lang/module"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/backend/local"
+	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/unit"
 )
 
@@ -66,7 +67,7 @@ func TestEachThingOnce(t *testing.T) {
 	}
 	var mu sync.Mutex
 	trees := map[*module.Tree]int{}
-	observe := Watch{OnPlanned: func(_ *Unit, g *engine.Engine, _ *engine.Plan) {
+	observe := Watch{OnPlanned: func(_ *Unit, g *engine.Engine, _ *plan.Plan) {
 		mu.Lock()
 		defer mu.Unlock()
 		trees[g.Tree()]++

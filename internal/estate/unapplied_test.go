@@ -32,7 +32,7 @@ output "all" { value = { id = terraform_data.own.id, name = "${var.name}!", tags
 // nobody is an Approver for tests in which no approval is requested.
 type nobody struct{ t *testing.T }
 
-func (n nobody) Deferred(u *estate.Unit, _ *engine.Engine, _ *engine.Plan) {
+func (n nobody) Deferred(u *estate.Unit, _ *engine.Engine, _ *plan.Plan) {
 	n.t.Errorf("%s has deferred actions", u.Name)
 }
 

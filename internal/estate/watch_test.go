@@ -2,6 +2,7 @@ package estate
 
 import (
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/state"
 )
 
@@ -9,7 +10,7 @@ import (
 type Watch struct {
 	Silent
 	OnStarted func(*Unit)
-	OnPlanned func(*Unit, *engine.Engine, *engine.Plan)
+	OnPlanned func(*Unit, *engine.Engine, *plan.Plan)
 	OnApplied func(*Result, *state.State)
 	OnEnded   func(*Result)
 	OnHook    func(u *Unit, name string)
@@ -22,7 +23,7 @@ func (w Watch) Started(u *Unit) {
 	}
 }
 
-func (w Watch) Planned(u *Unit, e *engine.Engine, p *engine.Plan) {
+func (w Watch) Planned(u *Unit, e *engine.Engine, p *plan.Plan) {
 	if w.OnPlanned != nil {
 		w.OnPlanned(u, e, p)
 	}

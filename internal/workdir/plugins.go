@@ -11,7 +11,6 @@ import (
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/provider/install"
 	"github.com/terrace-iac/terrace/internal/provider/rpc"
@@ -159,11 +158,11 @@ func (f *Directory) slowAfter() time.Duration {
 	return 30 * time.Second
 }
 
-// Program implements engine.ProgramSource.
-func (pl *Plugins) Program(ctx context.Context, a addr.Provider) (engine.Program, diag.List) {
+// Program implements provider.ProgramSource.
+func (pl *Plugins) Program(ctx context.Context, a addr.Provider) (provider.Program, diag.List) {
 	f := pl.Directory
 	if f.Providers[a] != nil {
-		return engine.Program{}, nil // the provider runs in this process, so that there is no program to share
+		return provider.Program{}, nil // the provider runs in this process, so that there is no program to share
 	}
 	o := rpc.Options{Addr: a, Env: f.Env, Stderr: f.Log.Provider(a.Type), Cache: pl.Schemas, DisableTLS: f.Env.Get("TF_DISABLE_PLUGIN_TLS") != ""}
 	o.SlowAfter = f.slowAfter()
@@ -178,22 +177,22 @@ func (pl *Plugins) Program(ctx context.Context, a addr.Provider) (engine.Program
 		}
 	}
 	if r, ok := pl.Reattached[a]; ok {
-		return engine.Program{
+		return provider.Program{
 			Path: "attached " + r.Network + " " + r.Address, Outside: true,
 			Start: func(ctx context.Context, _ string) (provider.Provider, diag.List) { return rpc.Attach(ctx, r, o) },
 		}, nil
 	}
 	pkg, ds := pl.pkg(a)
 	if ds.HasErrors() {
-		return engine.Program{}, ds
+		return provider.Program{}, ds
 	}
 	if f.NoPrograms {
-		return engine.Program{}, diag.Errorf(diag.CodeProviderNotStarted, nil, "Provider not started", "The provider %s is needed, and is not started because of --no-exec.", a.Display())
+		return provider.Program{}, diag.Errorf(diag.CodeProviderNotStarted, nil, "Provider not started", "The provider %s is needed, and is not started because of --no-exec.", a.Display())
 	}
 	prog, ds := pkg.Program(ctx)
 	o.Path, o.Name = prog.Path, prog.Name
 	f.Log.Printf(tracelog.Info, "provider %s: the program is %s", a, prog.Name)
-	return engine.Program{
+	return provider.Program{
 		Path: prog.Name, Env: f.Env, Dir: f.Dir,
 		Start: func(ctx context.Context, dir string) (provider.Provider, diag.List) {
 			o := o

@@ -11,6 +11,7 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/explanation"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/workdir"
@@ -103,7 +104,7 @@ func runExplain(ctx context.Context, c *command.Call, o *Options) int {
 	return printExplanation(c, x, o.Json)
 }
 
-func printExplanation(c *command.Call, x *engine.Explanation, asJSON bool) int {
+func printExplanation(c *command.Call, x *explanation.Explanation, asJSON bool) int {
 	for _, s := range x.Steps {
 		s.Text = c.Report.Redactor.Text(s.Text)
 	}
@@ -123,7 +124,7 @@ func printExplanation(c *command.Call, x *engine.Explanation, asJSON bool) int {
 
 // Explain returns the explanation. given contains the values and settings that do not come
 // from the directory.
-func Explain(ctx context.Context, c *command.Call, o *Options, given engine.ExplainOptions) (*engine.Explanation, diag.List) {
+func Explain(ctx context.Context, c *command.Call, o *Options, given engine.ExplainOptions) (*explanation.Explanation, diag.List) {
 	p, ds := project.LoadInstalled(ctx, c, workdir.LoadOptions{Vars: o.Vars, Partial: true})
 	if p == nil {
 		return nil, ds

@@ -60,7 +60,7 @@ func InUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *unitf
 
 // explained is the result of explainIn.
 type explained struct {
-	explanation *engine.Explanation
+	explanation *explanation.Explanation
 	ds          diag.List
 	call        *command.Call // the call that prints the explanation; nil if neither the module nor the unit has the value
 	settled     bool          // no output of another unit can change the explanation
@@ -94,7 +94,7 @@ func explainIn(ctx context.Context, c *command.Call, e *estate.Estate, v *estate
 
 // settledBy reports whether no output of another unit can change an explanation that was made
 // without them.
-func settledBy(x *engine.Explanation, ds diag.List) bool {
+func settledBy(x *explanation.Explanation, ds diag.List) bool {
 	if x == nil || ds.HasErrors() || !x.Whole && (x.Value == cty.NilVal || !x.Value.IsWhollyKnown()) {
 		return false
 	}
@@ -111,7 +111,7 @@ func givenWords(words []string) (given []workdir.VarFlag) {
 
 // printExplained prints an explanation. Messages go to Stderr, so that they are not part of
 // the output.
-func printExplained(c *command.Call, e *estate.Estate, x *engine.Explanation, ds diag.List, o *Options) int {
+func printExplained(c *command.Call, e *estate.Estate, x *explanation.Explanation, ds diag.List, o *Options) int {
 	ds = slices.DeleteFunc(ds.Once(), func(m *diag.Message) bool { return m.Code == diag.CodeUnitMocksUsed }) // a step of the explanation contains this
 	if ds.HasErrors() {
 		return units.FailWith(c, e, ds)

@@ -371,7 +371,7 @@ type approver struct {
 	ctx context.Context
 }
 
-func (r approver) Deferred(u *estate.Unit, e *engine.Engine, p *engine.Plan) {
+func (r approver) Deferred(u *estate.Unit, e *engine.Engine, p *plan.Plan) {
 	r.shown.summary.Folds.Add(u.Name, view.Pieces(r.Report.Human.Style, p, project.NewSchemas(r.ctx, e), r.op.Reveal))
 }
 

@@ -59,7 +59,7 @@ func (t runObserver) Started(u *estate.Unit) {
 	}
 }
 
-func (t runObserver) Event(e engine.Event) {
+func (t runObserver) Event(e event.Event) {
 	text := view.Text(e, t.op == estate.Apply)
 	t.watch(e, text)
 	if text != "" {
@@ -70,7 +70,7 @@ func (t runObserver) Event(e engine.Event) {
 	t.streamOf(e.Unit).Event(e)
 }
 
-func (t runObserver) Planned(u *estate.Unit, e *engine.Engine, p *engine.Plan) {
+func (t runObserver) Planned(u *estate.Unit, e *engine.Engine, p *plan.Plan) {
 	if t.op == estate.Plan {
 		t.planned(t.ctx, u, e, p)
 	} else {
@@ -118,7 +118,7 @@ func (t runObserver) Log(u *estate.Unit, line string) {
 }
 
 // watch updates the activity of an object in the live view.
-func (t *reporter) watch(e engine.Event, text string) {
+func (t *reporter) watch(e event.Event, text string) {
 	switch e.Kind {
 	case event.RefreshDone, event.ReadDone, event.ImportDone, event.ApplyDone, event.ApplyError, event.OpenDone, event.OpenDeferred, event.RenewDone, event.CloseDone:
 		t.shown.live.Over(e.Unit, e.Object.String(), text)
@@ -185,7 +185,7 @@ func (t *reporter) streamOf(unit string) *view.Stream {
 }
 
 // planned renders a plan now, because provider schemas are not available later.
-func (t *reporter) planned(ctx context.Context, u *estate.Unit, e *engine.Engine, p *engine.Plan) {
+func (t *reporter) planned(ctx context.Context, u *estate.Unit, e *engine.Engine, p *plan.Plan) {
 	t.streamOf(u.Name).Plan(p)
 	sc := project.NewSchemas(ctx, e)
 	var plain []view.Piece

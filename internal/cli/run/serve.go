@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/terrace-iac/terrace/event"
 	"github.com/terrace-iac/terrace/internal/workdir"
 
 	"github.com/terrace-iac/terrace/addr"
@@ -200,7 +201,7 @@ type servedApprover struct {
 	ctx context.Context
 }
 
-func (x servedApprover) Deferred(u *estate.Unit, e *engine.Engine, p *engine.Plan) {
+func (x servedApprover) Deferred(u *estate.Unit, e *engine.Engine, p *plan.Plan) {
 	v := x.view(u.Name)
 	v.r.shown.summary.Folds.Add(u.Name, view.Pieces(v.style(), p, project.NewSchemas(x.ctx, e), x.r.op.Reveal))
 }
@@ -325,7 +326,7 @@ type servedObserver struct {
 
 func (x servedObserver) Started(u *estate.Unit) { x.view(u.Name).observe.Started(u) }
 
-func (x servedObserver) Event(e engine.Event) {
+func (x servedObserver) Event(e event.Event) {
 	v := x.view(e.Unit)
 	if text := view.Text(e, x.op == estate.Apply); text != "" && v.tell != nil {
 		v.tell(strings.TrimSpace(text))
