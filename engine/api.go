@@ -137,6 +137,9 @@ type Processes struct{ host *manager.Host }
 type ProcessOptions struct {
 	// Dir is the working directory of providers that do not depend on the working directory.
 	Dir string
+	// Empty is the working directory of shared processes whose requests are searched for relative
+	// paths. It should be empty. "" means that such providers are not shared.
+	Empty string
 	// Sharing describes the providers. nil means that none works the same in any working
 	// directory, that every one may be needed, and that calls are not limited by configuration.
 	Sharing Sharing
@@ -150,6 +153,16 @@ type ProcessOptions struct {
 
 // Sharing describes how engines share the processes of providers.
 type Sharing = manager.Sharing
+
+// A DirectoryUse is how a provider uses its working directory.
+type DirectoryUse = manager.DirectoryUse
+
+// The uses of a working directory.
+const (
+	UsesDirectory    = manager.UsesDirectory
+	UsesNamedPaths   = manager.UsesNamedPaths
+	IgnoresDirectory = manager.IgnoresDirectory
+)
 
 // NewProcesses returns an empty set of processes. The caller reports with Expect and Done how
 // many engines are still expected, and calls Close at the end.

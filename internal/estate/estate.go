@@ -83,9 +83,9 @@ type Options struct {
 	// ValuesElsewhere means that flags may set variables, so that missing inputs are no error
 	// before a run.
 	ValuesElsewhere bool
-	// ShareProviders lists providers whose processes units share although their working
-	// directories differ, in addition to those known not to depend on it.
-	ShareProviders []addr.Provider
+	// ShareProviders lists providers whose processes units always share, and OwnProviders lists
+	// those whose processes they never share. For other providers, it depends on their arguments.
+	ShareProviders, OwnProviders []addr.Provider
 	// Worktrees records the worktrees that are created for git filters. nil means that the estate
 	// uses its own.
 	Worktrees *git.Worktrees
@@ -142,7 +142,7 @@ func newEstate(o Options) *Estate {
 	e.runner = run.Runner{
 		Command: o.Request.Command, Machine: o.Machine, Dirs: e.dirs, Credentials: credentials.New(o.Credentials, o.Machine), States: e.states,
 		Changing: &e.changing, Host: o.Host, Inputs: o.Inputs, NoHooks: o.Skip.Hooks, NoRetries: o.Skip.Retries,
-		ShareProviders: o.ShareProviders, Name: e.Found.Name, First: &e.first, Redactor: o.Redactor,
+		ShareProviders: o.ShareProviders, OwnProviders: o.OwnProviders, Name: e.Found.Name, First: &e.first, Redactor: o.Redactor,
 	}
 	e.examiner = engine.NewExaminer(o.Machine.Now)
 	return e

@@ -133,7 +133,8 @@ func (f *Flags) aboutRun() flag.Flags {
 	out := f.each(
 		flag.AtLeast(&f.Parallelism, 1, "parallelism", "N", "How many units run at once. Defaults to 16. (-parallelism limits the provider calls within one unit.)"),
 		flag.AtLeast(&f.Calls, 1, "provider-calls", "N", "How many provider calls run at once in all units together. There is no limit by default."),
-		flag.List(&f.Sharing, "share-provider", "SOURCE", "Let units share the processes of a provider although they run in different directories. May be repeated."),
+		flag.List(&f.Sharing, "share-provider", "SOURCE", "Let units always share the processes of a provider, also if an argument can be a path in the directory of a unit. May be repeated."),
+		flag.List(&f.Owning, "own-provider", "SOURCE", "Give each unit its own processes of a provider. May be repeated."),
 		flag.Bool(&f.NonInteractive, "non-interactive", "Ask nothing, and assume yes."),
 		flag.Bool(&f.NoAutoApprove, "no-auto-approve", "Ask before apply and destroy over several units, also with --non-interactive."),
 		flag.Bool(&f.NoAutoInit, "no-auto-init", "Do not run init for units that need it."),

@@ -5,17 +5,16 @@ import (
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/estate"
 )
 
-// shareProviders parses the providers of --share-provider into o.
-func shareProviders(names []string, o *estate.Options) diag.List {
+// providersOf parses the providers that a flag names.
+func providersOf(flag string, names []string, into *[]addr.Provider) diag.List {
 	for _, name := range names {
 		a, err := addr.ParseProvider(strings.TrimSpace(name))
 		if err != nil {
-			return diag.Errorf(diag.CodeCLIFlags, nil, "Failed to parse command-line flags", "Invalid value %q for flag --share-provider: %s.", name, err)
+			return diag.Errorf(diag.CodeCLIFlags, nil, "Failed to parse command-line flags", "Invalid value %q for flag --%s: %s.", name, flag, err)
 		}
-		o.ShareProviders = append(o.ShareProviders, a)
+		*into = append(*into, a)
 	}
 	return nil
 }

@@ -111,7 +111,8 @@ func options(c *command.Call, f *unitflags.Flags, about string, words request.Wo
 	}
 	o.Worktrees = &estate.Worktrees{}
 	c.Interrupts.Removes(o.Worktrees.Remove)
-	ds = append(ds, shareProviders(f.Sharing, &o)...)
+	ds = append(ds, providersOf("share-provider", f.Sharing, &o.ShareProviders)...)
+	ds = append(ds, providersOf("own-provider", f.Owning, &o.OwnProviders)...)
 	o.Host = estateHost(c, plugins, flags, words.EnvironVars)
 	o.Host.Bootstrap = states.Bootstrapping{On: f.Bootstrap || f.RequireBootstrap, Require: f.RequireBootstrap, Keep: f.KeepBucket}
 	o.Credentials.AssumeRole = assumeRole(c)

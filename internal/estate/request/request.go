@@ -128,10 +128,11 @@ type Distributing struct {
 	InPlace, Detach bool   `json:",omitzero"`
 }
 
-// Limits contains the limits of concurrency, and the providers whose processes units share.
+// Limits contains the limits of concurrency, and the providers whose processes units always share
+// (Sharing) or never share (Owning).
 type Limits struct {
 	Parallelism, Calls int      `json:",omitzero"`
-	Sharing            []string `json:",omitzero"`
+	Sharing, Owning    []string `json:",omitzero"`
 }
 
 // Sourcing contains the options about the sources of modules and providers.

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/readfile"
 	"github.com/terrace-iac/terrace/internal/base/sys"
 	"github.com/terrace-iac/terrace/internal/estate/states"
+	"github.com/terrace-iac/terrace/internal/settings/tracelog"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/journal"
 	"github.com/terrace-iac/terrace/internal/workdir"
@@ -107,6 +109,25 @@ func (h *Host) shown(path string) string {
 		return filepath.ToSlash(rel)
 	}
 	return path
+}
+
+// log writes to the trace log.
+func (h *Host) log(level tracelog.Level, format string, args ...any) {
+	if h.Plugins != nil {
+		h.Plugins.Directory.Log.Printf(level, format, args...)
+	}
+}
+
+// emptyDir returns an empty directory in the user's cache, or "" if there is none.
+func (h *Host) emptyDir() string {
+	if h.Plugins == nil || h.Plugins.Directory.CacheDir() == "" {
+		return ""
+	}
+	dir := filepath.Join(h.Plugins.Directory.CacheDir(), "empty")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return ""
+	}
+	return dir
 }
 
 // of returns the workdir.Host of a unit, which is never nil.

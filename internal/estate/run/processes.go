@@ -10,38 +10,40 @@ import (
 	"github.com/terrace-iac/terrace/internal/base/parallel"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/lang/module"
+	"github.com/terrace-iac/terrace/internal/settings/tracelog"
 )
 
 // # Provider processes
 //
-// The units of a run share provider processes. A process serves two units only if the program,
-// the configuration, the complete environment and the working directory are equal. Each unit has
-// its own working directory. In practice, only providers that do not depend on their working
-// directory are shared: those in the list below, which docs/shared-providers.md documents, and
-// those that the user names.
+// The units of a run share provider processes, as docs/shared-providers.md documents. A process
+// serves two units only if the program, the configuration and the environment are equal. Each unit
+// has its own working directory. A provider that can use it in other ways than by paths in its
+// arguments has one process per unit: see directoryUse. For other providers, package manager
+// searches the arguments for paths.
 
-// indifferent reports whether a provider behaves the same in every working directory. Such a
+// ignoring are the providers of hashicorp that behave the same in every working directory. Such a
 // provider takes contents and never paths, and starts no programs.
-func indifferent(a addr.Provider) bool {
-	if a.Namespace != "hashicorp" || a.Host != addr.DefaultHost && a.Host != "registry.terraform.io" {
-		return false
+var ignoring = []string{"cloudinit", "null", "random", "time", "tls"}
+
+// using are the types of providers that write files or run programs by design, in any namespace.
+var using = []string{"ansible", "archive", "command", "exec", "external", "git", "local", "shell", "template"}
+
+// directoryUse returns how a provider uses its working directory.
+func directoryUse(a addr.Provider) engine.DirectoryUse {
+	switch {
+	case slices.Contains(using, a.Type):
+		return engine.UsesDirectory
+	case a.Namespace == "hashicorp" && (a.Host == addr.DefaultHost || a.Host == "registry.terraform.io") && slices.Contains(ignoring, a.Type):
+		return engine.IgnoresDirectory
 	}
-	switch a.Type {
-	case "cloudinit", // renders text from text
-		"null",   // generates IDs
-		"random", // generates random values
-		"time",   // computes and stores times
-		"tls":    // takes keys and certificates as text
-		return true
-	}
-	return false
+	return engine.UsesNamedPaths
 }
 
 // newProcesses returns the provider processes of a run over units.
 func (x *execution) newProcesses(ctx context.Context, units []*discovery.Unit) *engine.Processes {
 	x.needs = x.expect(ctx, units)
 	p := engine.NewProcesses(engine.ProcessOptions{
-		Dir: x.Root, Calls: x.o.Limits.All, CountPerEngine: x.o.Limits.CountPerEngine, Sharing: sharing{x},
+		Dir: x.Root, Empty: x.Host.emptyDir(), Calls: x.o.Limits.All, CountPerEngine: x.o.Limits.CountPerEngine, Sharing: sharing{x},
 	})
 	p.Expect(len(units))
 	return p
@@ -50,8 +52,18 @@ func (x *execution) newProcesses(ctx context.Context, units []*discovery.Unit) *
 // sharing implements engine.Sharing for a run.
 type sharing struct{ x *execution }
 
-func (s sharing) DirectoryIndependent(a addr.Provider) bool {
-	return indifferent(a) || slices.Contains(s.x.ShareProviders, a)
+func (s sharing) Directory(a addr.Provider) engine.DirectoryUse {
+	switch {
+	case slices.Contains(s.x.OwnProviders, a):
+		return engine.UsesDirectory
+	case slices.Contains(s.x.ShareProviders, a):
+		return engine.IgnoresDirectory
+	}
+	return directoryUse(a)
+}
+
+func (s sharing) Separated(unit string, a addr.Provider, argument string) {
+	s.x.Host.log(tracelog.Debug, "[%s] provider %s: the argument %s can name a path in the directory of the unit, so the unit does not share the process", unit, a.Display(), argument)
 }
 
 func (s sharing) Needed(a addr.Provider) bool { return s.x.needs.mayCome(a) }

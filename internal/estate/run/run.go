@@ -47,10 +47,10 @@ type Runner struct {
 	Inputs      Inputs
 	NoHooks     bool
 	NoRetries   bool
-	// ShareProviders lists providers whose processes units share although their working
-	// directories differ, in addition to the providers in indifferent.
-	ShareProviders []addr.Provider
-	Moves          *moves.Between
+	// ShareProviders lists providers whose processes units always share, and OwnProviders lists
+	// those whose processes they never share. For other providers, see directoryUse.
+	ShareProviders, OwnProviders []addr.Provider
+	Moves                        *moves.Between
 	// Name returns the name of the unit with an ID.
 	Name func(id string) string
 	// Redactor removes secrets from results. It may be nil.

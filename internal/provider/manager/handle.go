@@ -22,7 +22,7 @@ type handle struct {
 	config cty.Value       // NilVal means no configuration
 	limit  *parallel.Turns // limits the calls of the configuration; nil means no limit
 
-	mu         sync.Mutex // held while a process is selected
+	mu         sync.Mutex // held while a process is selected; guards prog too
 	proc       *process
 	callFailed bool // one of our calls failed because the process ended, so the handle does not get another process
 }
@@ -77,6 +77,33 @@ func (h *handle) note(proc *process, failed bool) {
 	h.callFailed = h.callFailed || h.proc == proc
 }
 
+// program returns the program whose processes the handle uses.
+func (h *handle) program() *program {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.prog
+}
+
+// separate gives the unit a process of its own from now on, if the call can contain a path. The
+// shared process goes on with calls that have begun, and is released with the pool.
+func (h *handle) separate(c intercept.Call) {
+	prog := h.program()
+	if prog.own == nil {
+		return
+	}
+	name := prog.paths.inCall(c)
+	if name == "" {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.prog != prog { // another call was first
+		return
+	}
+	h.pool.host.o.Sharing.Separated(h.pool.name, h.addr, name)
+	h.prog, h.proc, h.callFailed = prog.own, nil, false
+}
+
 // Handle implements intercept.Handler.
 func (h *handle) Handle(ctx context.Context, c intercept.Call) (ds diag.List) {
 	call := func(p provider.Provider) diag.List { return c.Do(ctx, p) }
@@ -88,20 +115,21 @@ func (h *handle) Handle(ctx context.Context, c intercept.Call) (ds diag.List) {
 		return diag.Errorf(diag.CodeProviderCall, nil, "Provider is configured already", "The provider %s is configured by the pool that it comes from.", h.addr.Display())
 	case *intercept.ValidateConfig, *intercept.ValidateResource:
 		if h.config == cty.NilVal { // any process of the program can answer
-			return h.visit(ctx, call)
+			return h.visit(ctx, c, call)
 		}
 	}
-	return h.do(ctx, call)
+	return h.do(ctx, c, call)
 }
 
 // do waits for the pool's turn and makes a call. It repeats the call on another process if
 // the process ended before the call reached it.
-func (h *handle) do(ctx context.Context, call func(provider.Provider) diag.List) diag.List {
+func (h *handle) do(ctx context.Context, c intercept.Call, call func(provider.Provider) diag.List) diag.List {
 	if h.config == cty.NilVal {
 		if other := h.pool.configured(h.addr); other != nil {
 			h = other
 		}
 	}
+	h.separate(c)
 	for tries := 1; ; tries++ {
 		proc, ds := h.process(ctx)
 		if ds.HasErrors() {
@@ -120,12 +148,13 @@ func (h *handle) do(ctx context.Context, call func(provider.Provider) diag.List)
 }
 
 // visit waits for the pool's turn and makes a call on any process of the program.
-func (h *handle) visit(ctx context.Context, call func(provider.Provider) diag.List) diag.List {
+func (h *handle) visit(ctx context.Context, c intercept.Call, call func(provider.Provider) diag.List) diag.List {
+	h.separate(c)
 	if ds := h.pool.turn(ctx, h.addr); ds.HasErrors() {
 		return ds
 	}
 	defer h.pool.host.turns.Give()
-	return h.pool.visit(ctx, h.prog, call)
+	return h.pool.visit(ctx, h.program(), call)
 }
 
 // mostTries is the maximum number of processes that are tried in a row for one call, if

@@ -191,7 +191,7 @@ func TestIdle(t *testing.T) {
 	for memory, kept := range map[int64]int{0: keptIdle, 2 * idleMemory: keptIdle, idleMemory / 20: 20, idleMemory / 1000: 30} {
 		w := newWorld()
 		w.memory = memory
-		h := NewHost(Options{Dir: "/root", Sharing: sharing{indifferent: true}})
+		h := NewHost(Options{Dir: "/root", Sharing: sharing{use: IgnoresDirectory}})
 		defer h.Close()
 		const units = 30
 		h.Expect(units)
@@ -221,11 +221,18 @@ func TestIdle(t *testing.T) {
 
 // sharing describes providers that are all alike.
 type sharing struct {
-	indifferent bool
-	needed      func() bool // nil means always
+	use       DirectoryUse
+	needed    func() bool                 // nil means always
+	separated func(unit, argument string) // nil means that nobody wants to know
 }
 
-func (s sharing) DirectoryIndependent(addr.Provider) bool { return s.indifferent }
+func (s sharing) Directory(addr.Provider) DirectoryUse { return s.use }
+
+func (s sharing) Separated(unit string, _ addr.Provider, argument string) {
+	if s.separated != nil {
+		s.separated(unit, argument)
+	}
+}
 
 func (s sharing) Needed(addr.Provider) bool { return s.needed == nil || s.needed() }
 
@@ -237,7 +244,7 @@ func TestNoLongerNeeded(t *testing.T) {
 	var needed atomic.Bool
 	needed.Store(true)
 	h := NewHost(Options{
-		Dir: "/root", Sharing: sharing{indifferent: true, needed: needed.Load},
+		Dir: "/root", Sharing: sharing{use: IgnoresDirectory, needed: needed.Load},
 	})
 	defer h.Close()
 	h.Expect(3)

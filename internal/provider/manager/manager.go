@@ -8,10 +8,12 @@
 // # Sharing
 //
 // A Host owns the processes. A Pool contains the providers of one engine. Two pools share a
-// configured process only if the program, the configuration, the complete environment and the
-// working directory are equal. A provider that works the same in any directory
-// (Sharing.DirectoryIndependent) is started in the host's own directory, so that the result does not
-// depend on which unit comes first. Keys contain the complete texts, not hashes, so that two
+// configured process only if the program, the configuration, the environment without the variables
+// that providers do not read, and the working directory are equal. A provider that works the same
+// in any directory is started in the host's own directory, so that the result does not depend on
+// which unit comes first. A provider whose use of its directory is UsesNamedPaths is started in an
+// empty directory. The first request of a pool that can name a path in a unit's directory gives the pool a process of its own,
+// in its own directory. Keys contain the complete texts, not hashes, so that two
 // different environments never have the same key.
 //
 // Schemas are read once per program. Configurations can be validated by any process of the
@@ -64,6 +66,10 @@ type (
 type Options struct {
 	// Dir is the working directory of providers that do not depend on it.
 	Dir string
+	// Empty is the working directory of shared processes whose requests are searched for paths. It
+	// is empty, so that no name in a request is a path there. "" means that such providers are not
+	// shared.
+	Empty string
 	// Sharing describes the providers. nil means that none works the same in any directory, that
 	// units may need any provider, and that calls are not limited by configuration.
 	Sharing Sharing
@@ -78,8 +84,11 @@ type Options struct {
 // Sharing describes how engines share the processes of providers. Its methods may be called
 // concurrently, and must not call the Host.
 type Sharing interface {
-	// DirectoryIndependent reports whether a provider works the same in any working directory.
-	DirectoryIndependent(a addr.Provider) bool
+	// Directory returns how a provider uses its working directory.
+	Directory(a addr.Provider) DirectoryUse
+	// Separated is called when a unit gets a process of its own, because an argument can name a
+	// path in the unit's directory.
+	Separated(unit string, a addr.Provider, argument string)
 	// Needed reports whether units that have not started yet may need a provider. If so, the host
 	// keeps its processes running.
 	Needed(a addr.Provider) bool
@@ -87,6 +96,20 @@ type Sharing interface {
 	// configuration. 0 means no limit.
 	CallsOf(a addr.Provider) int
 }
+
+// A DirectoryUse is how a provider uses its working directory.
+type DirectoryUse uint8
+
+// The uses of a working directory.
+const (
+	// UsesDirectory means that the provider may read, write or run anything there. Each unit has
+	// its own process.
+	UsesDirectory DirectoryUse = iota
+	// UsesNamedPaths means that the provider opens only relative paths that requests contain.
+	UsesNamedPaths
+	// IgnoresDirectory means that the provider works the same in any directory.
+	IgnoresDirectory
+)
 
 // A Host owns the provider processes of several engines. Its methods may be called concurrently.
 type Host struct {
@@ -187,7 +210,7 @@ func (h *Host) Done() {
 
 // wanted reports whether an unused process is kept. The caller holds the lock.
 func (h *Host) wanted(p *process) bool {
-	others := p.config == cty.NilVal || p.outside || h.indifferent(p.addr) // units in other directories can use it
+	others := p.config == cty.NilVal || p.outside || h.use(p.addr) != UsesDirectory // units in other directories can use it
 	return others && p.key.owner == nil && h.expect > 0 && (h.o.Sharing == nil || h.o.Sharing.Needed(p.addr))
 }
 
@@ -219,10 +242,14 @@ func (h *Host) keyOf(owner *Pool, a addr.Provider, prog *Program) key {
 	if prog.Outside {
 		return key{path: prog.Path}
 	}
-	if h.indifferent(a) {
-		prog.Dir = h.o.Dir
+	env := prog.Env
+	switch h.use(a) {
+	case IgnoresDirectory:
+		prog.Dir, env = h.o.Dir, environOf(env)
+	case UsesNamedPaths:
+		prog.Dir, env = h.o.Empty, environOf(env)
 	}
-	text := strings.Join(prog.Env, "\x00")
+	text := strings.Join(env, "\x00")
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	n, ok := h.envs[text]
@@ -233,8 +260,16 @@ func (h *Host) keyOf(owner *Pool, a addr.Provider, prog *Program) key {
 	return key{path: prog.Path, env: n, dir: prog.Dir}
 }
 
-func (h *Host) indifferent(a addr.Provider) bool {
-	return h.o.Dir != "" && h.o.Sharing != nil && h.o.Sharing.DirectoryIndependent(a)
+// use returns how a provider uses its working directory.
+func (h *Host) use(a addr.Provider) DirectoryUse {
+	if h.o.Dir == "" || h.o.Sharing == nil {
+		return UsesDirectory
+	}
+	use := h.o.Sharing.Directory(a)
+	if use == UsesNamedPaths && h.o.Empty == "" {
+		return UsesDirectory
+	}
+	return use
 }
 
 // find returns a process for a pool, and adds the pool to its users. start reports whether

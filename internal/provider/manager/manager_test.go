@@ -195,7 +195,11 @@ func TestWhoShares(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld()
-			h := NewHost(Options{Dir: "/root", Sharing: sharing{indifferent: tt.indifferent}})
+			use := UsesDirectory
+			if tt.indifferent {
+				use = IgnoresDirectory
+			}
+			h := NewHost(Options{Dir: "/root", Sharing: sharing{use: use}})
 			defer h.Close()
 			h.Expect(2)
 			one, two := base, base
@@ -228,7 +232,7 @@ func TestWhoShares(t *testing.T) {
 func TestOneProcessForMany(t *testing.T) {
 	w := newWorld()
 	w.slow = time.Millisecond
-	h := NewHost(Options{Dir: "/root", Sharing: sharing{indifferent: true}})
+	h := NewHost(Options{Dir: "/root", Sharing: sharing{use: IgnoresDirectory}})
 	defer h.Close()
 	const units = 200
 	h.Expect(units)

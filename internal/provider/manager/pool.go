@@ -41,6 +41,12 @@ type program struct {
 	addr addr.Provider
 	key  key
 	ds   diag.List
+
+	// own is the program with processes that only this pool uses, in the directory of its unit.
+	// It replaces the program from the first request on in which paths finds a path. Both are
+	// nil if requests are not searched.
+	own   *program
+	paths *pathFinder
 }
 
 // New returns a pool with its own processes.
@@ -111,7 +117,11 @@ func (p *Pool) program(ctx context.Context, a addr.Provider) (*program, diag.Lis
 			}
 			prog.Start = func(ctx context.Context, _ string) (provider.Provider, diag.List) { return f(ctx) }
 		}
+		dir := prog.Dir
 		prog.key = p.host.keyOf(p, a, &prog.Program)
+		if p.host.use(a) == UsesNamedPaths && prog.key.owner == nil && !prog.Outside {
+			prog.separable(p, dir)
+		}
 		return prog, true
 	})
 	switch {
@@ -121,6 +131,21 @@ func (p *Pool) program(ctx context.Context, a addr.Provider) (*program, diag.Lis
 		return nil, clone(got.ds)
 	}
 	return &got, nil
+}
+
+// separable prepares the program for requests with paths. dir is the directory of the unit. If
+// the environment contains a path, the pool has its own processes from the start.
+func (prog *program) separable(p *Pool, dir string) {
+	own := *prog
+	own.Dir = dir
+	own.key.dir, own.key.owner = dir, p
+	find := pathFinder{own: dir, shared: prog.Dir}
+	if name := find.inEnviron(environOf(prog.Env)); name != "" {
+		p.host.o.Sharing.Separated(p.name, prog.addr, name)
+		*prog = own
+		return
+	}
+	prog.own, prog.paths = &own, &find
 }
 
 // Any returns a provider for calls that need no configuration: schema, validation,
@@ -173,6 +198,12 @@ func (p *Pool) Configured(ctx context.Context, a addr.ProviderConfig, config cty
 	if i := slices.IndexFunc(p.handles[a], func(h *handle) bool { return h.config.RawEquals(config) }); i >= 0 {
 		h = p.handles[a][i]
 	} else {
+		if prog.own != nil {
+			if name := prog.paths.inValues(config); name != "" {
+				p.host.o.Sharing.Separated(p.name, a.Provider, name)
+				prog = prog.own
+			}
+		}
 		h = newHandle(p, prog, config, p.host.limit(a.Provider, config, p))
 		p.handles[a] = append(p.handles[a], h)
 	}
