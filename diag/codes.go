@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/terrace-iac/terrace/internal/base/wrap"
 )
 
 //go:embed codes.txt
@@ -18,7 +20,7 @@ type Code struct {
 }
 
 // Paragraph returns the explanation in lines of at most the given number of columns.
-func (c Code) Paragraph(columns int) string { return wrap(c.Text, columns) }
+func (c Code) Paragraph(columns int) string { return wrap.Lines(c.Text, columns) }
 
 // A codeTable contains all codes. For messages of the HCL library, which have no code, it finds the
 // code by the summary.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/terrace-iac/terrace/internal/base/wrap"
 	"github.com/terrace-iac/terrace/source"
 )
 
@@ -123,7 +124,7 @@ func (p *Printer) message(m *Message, others int) string {
 	var b strings.Builder
 	head := label + clean(names.Text(source.HideCredentials(m.Summary)))
 	if p.Width > 0 { // other output is searched for the code
-		head = wrap(head, limit)
+		head = wrap.Lines(head, limit)
 	}
 	if p.Color {
 		head = p.paint(bold+color, label) + p.paint(bold, strings.TrimPrefix(head, label))
@@ -131,7 +132,7 @@ func (p *Printer) message(m *Message, others int) string {
 	b.WriteString(head + "\n\n")
 	p.place(&b, m)
 	if m.Detail != "" {
-		b.WriteString(wrap(clean(names.Text(source.HideCredentials(m.Detail))), limit) + "\n")
+		b.WriteString(wrap.Lines(clean(names.Text(source.HideCredentials(m.Detail))), limit) + "\n")
 	}
 	p.notes(&b, m.notes(p.Set), names)
 	if others == 1 {
@@ -270,7 +271,7 @@ func (p *Printer) notes(b *strings.Builder, notes []Note, names Names) {
 		}
 		text := clean(names.Text(n.Text))
 		if n.At == nil {
-			b.WriteString("\n" + wrap(text, p.limit()) + "\n")
+			b.WriteString("\n" + wrap.Lines(text, p.limit()) + "\n")
 			continue
 		}
 		if i <= notesWithSource {

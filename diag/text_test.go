@@ -291,31 +291,6 @@ type failing struct{ err error }
 
 func (f failing) Write([]byte) (int, error) { return 0, f.err }
 
-func TestWrap(t *testing.T) {
-	tests := []struct {
-		in    string
-		limit int
-		want  string
-	}{
-		{"", 10, ""},
-		{"one two three", 7, "one two\nthree"},
-		{"one two three", 8, "one two\nthree"},
-		{"one  two", 8, "one  two"},
-		{"one  two", 7, "one\ntwo"},
-		{"ééé ééé", 7, "ééé ééé"},
-		{"a\n\n  list item that is long\nb c", 3, "a\n\n  list item that is long\nb c"},
-		{"\ttab that is long", 5, "\ttab that is long"},
-		{"averylongword and", 5, "averylongword\nand"},
-		{"an averylongword", 5, "an\naverylongword"},
-		{"trailing ", 8, "trailing "},
-	}
-	for _, tt := range tests {
-		if got := wrap(tt.in, tt.limit); got != tt.want {
-			t.Errorf("wrap(%q, %d) = %q, want %q", tt.in, tt.limit, got, tt.want)
-		}
-	}
-}
-
 func TestClean(t *testing.T) {
 	for in, want := range map[string]string{
 		"plain é\n\t":                    "plain é\n\t",

@@ -5,47 +5,6 @@ import (
 	"unicode/utf8"
 )
 
-// wrap breaks lines longer than limit at spaces. It does not change lines that begin with a
-// space or tab, since they are lists, code or tables, and does not break long words.
-func wrap(text string, limit int) string {
-	var b strings.Builder
-	for i, line := range strings.Split(text, "\n") {
-		if i > 0 {
-			b.WriteByte('\n')
-		}
-		if strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t") || utf8.RuneCountInString(line) <= limit {
-			b.WriteString(line)
-			continue
-		}
-		wrapLine(&b, line, limit)
-	}
-	return b.String()
-}
-
-func wrapLine(b *strings.Builder, line string, limit int) {
-	column := 0
-	for line != "" {
-		word := strings.TrimLeft(line, " ")
-		spaces := len(line) - len(word)
-		end := strings.IndexByte(word, ' ')
-		if end < 0 {
-			end = len(word)
-		}
-		width := utf8.RuneCountInString(word[:end])
-		switch {
-		case column > 0 && width > 0 && column+spaces+width > limit:
-			b.WriteByte('\n')
-			column = 0
-		case column > 0:
-			b.WriteString(line[:spaces])
-			column += spaces
-		}
-		b.WriteString(word[:end])
-		column += width
-		line = word[end:]
-	}
-}
-
 // clean makes text safe for a terminal: it removes escape sequences for colors, and replaces
 // other control characters except line breaks and tabs by \xNN.
 func clean(s string) string {

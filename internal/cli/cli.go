@@ -143,6 +143,9 @@ func Main(ctx context.Context, system *sys.System) int {
 	done := make(chan int, 1)
 	c := command.New(ctx, system, Table(), nil)
 	c.Table.Program, c.Table.Product = c.Report.Names.Program(), c.Report.Names.Product()
+	if system.Terminal.Out {
+		c.Table.Width = system.Terminal.Width()
+	}
 	c.Enter = enter
 	handler, ctx, stop := interrupt.Watch(ctx, system, c.Report.Names.Product(), c.Report.Announce)
 	defer stop()
@@ -191,11 +194,9 @@ func dispatch(c *command.Call, args []string) int {
 	first, args := known.Leading(args)
 	first, err := own.Take(first, true)
 	if wrong := dirError(""); errors.As(err, &wrong) {
-		fmt.Fprintln(c.Stderr, wrong.Error())
-		return 1
+		return c.Report.Complain(wrong.Error() + "\n")
 	} else if err != nil {
-		fmt.Fprintf(c.Stderr, "Failed to parse command-line flags: %s\n", err)
-		return 1
+		return c.Report.Complain(fmt.Sprintf("Failed to parse command-line flags: %s\n", err))
 	}
 	if g.dir != "" {
 		c.WorkIn(g.dir)
@@ -220,8 +221,7 @@ func dispatch(c *command.Call, args []string) int {
 	rest = append(first, rest...)
 	rest, err = command.WithEnvironment(c.Env, cmd.Name, rest)
 	if err != nil {
-		fmt.Fprintf(c.Stderr, "Error parsing extra CLI args from %s\n", err)
-		return 1
+		return c.Report.Complain(fmt.Sprintf("Error parsing extra CLI args from %s\n", err))
 	}
 	if g.help || own.Named("help").Stands(rest) {
 		fmt.Fprintln(c.Stdout, c.Table.HelpOf(cmd))

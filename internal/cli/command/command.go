@@ -44,6 +44,7 @@ type Command struct {
 	Exits    []Exit // nil means 0 for success and 1 for failure; see Statuses
 	Main     bool   // listed among the main commands
 	Hidden   bool   // left out of lists
+	Brief    bool   // the help omits the flags and refers to another command
 	Uses     Uses   // resources that the command uses
 	Units    Units  // behavior of the command in units
 	Mixed    bool   // flags may follow arguments
@@ -174,6 +175,13 @@ func (c *Call) Arg(i int) string {
 
 // UsageError reports an error in the command line and returns the exit status.
 func (c *Call) UsageError(summary, detail string) int {
+	for i, a := range c.Args {
+		if i > 0 && len(a) > 1 && a[0] == '-' && !strings.HasPrefix(c.Args[0], "-") {
+			name, _, _ := strings.Cut(a, "=") // the value may be a secret
+			detail = strings.TrimSuffix(detail, ".") + fmt.Sprintf(". Flags go before the arguments: write %s in front of %q.", name, c.Args[0])
+			break
+		}
+	}
 	return c.Report.UsageError(c.Command.Name, summary, detail)
 }
 
@@ -206,7 +214,13 @@ func (c *Call) Parse(flags flag.Flags, words []string) (ok bool) {
 	}
 	text := err.Error()
 	if unknown := (flag.UnknownError{}); errors.As(err, &unknown) && c.Command.Hint != "" {
-		text = "flag provided but not defined: " + unknown.Word + ". " + c.Command.Hint
+		text = "flag provided but not defined: " + unknown.Word
+		if unknown.Near != "" {
+			text += "; did you mean " + unknown.Near + "?"
+		} else {
+			text += "."
+		}
+		text += " " + c.Command.Hint
 	}
 	c.UsageError("Failed to parse command-line flags", text)
 	return false

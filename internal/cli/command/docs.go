@@ -49,7 +49,9 @@ func (t *Table) Markdown() string {
 			if len(flags) > 0 {
 				b.WriteString("\n")
 			}
-			rows(&b, flags)
+			if !c.Brief {
+				rows(&b, flags)
+			}
 		} else {
 			b.WriteString("\nIts flags are those of units, above.\n")
 		}
@@ -124,7 +126,7 @@ func (t *Table) Man(c *Command) string {
 		}
 	}
 	flags, _ := c.Prepare()
-	if slices.ContainsFunc(flags, func(f flag.Flag) bool { return !f.Hidden }) {
+	if !c.Brief && slices.ContainsFunc(flags, func(f flag.Flag) bool { return !f.Hidden }) {
 		b.WriteString(".SH OPTIONS\n")
 		terms(&b, flags)
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/terrace-iac/terrace/internal/base/wrap"
 	"github.com/terrace-iac/terrace/internal/lang"
 	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
@@ -14,6 +15,7 @@ import (
 type Table struct {
 	Program  string // the name of the executable
 	Product  string // the name in texts
+	Width    int    // columns of the terminal; 0 if the output is not a terminal
 	Commands []Command
 	Former   func(name string) string // the command that replaced a former one of this or another tool; "" if there is none
 	Global   func() flag.Flags        // the flags before the command
@@ -97,6 +99,21 @@ func (t *Table) Suggest(name string) string {
 	return lang.Suggest(name, names)
 }
 
+// NoArguments returns the error text for arguments of a command that takes none. It names a
+// command of the same group if the first argument is its misspelled name.
+func (c *Call) NoArguments() string {
+	names := map[string]bool{}
+	for i := range c.Table.Commands {
+		if rest, ok := strings.CutPrefix(c.Table.Commands[i].Name, c.Command.Name+" "); ok && !c.Table.Commands[i].Hidden {
+			names[rest] = true
+		}
+	}
+	if near := lang.Nearest(c.Arg(0), names); near != "" {
+		return fmt.Sprintf("The %s command expects no arguments, and there is no command %[2]q. Did you mean %[3]q?", c.Command.Name, c.Command.Name+" "+c.Arg(0), c.Command.Name+" "+near)
+	}
+	return "Too many command line arguments. Did you mean to use -chdir?"
+}
+
 // Below returns a sentence that lists the commands of a group.
 func (t *Table) Below(group string) string {
 	var names []string
@@ -148,18 +165,21 @@ func (c *Call) Unknown(args []string) int {
 		return NoCommand
 	}
 	if strings.HasPrefix(args[0], "-") {
-		fmt.Fprintf(c.Stderr, "%s has no global option %q. Options of a command go after its name.\n\nTo see the global options, run:\n  %s -help\n\n", t.Product, args[0], t.Program)
-		return 1
+		hint := "."
+		name, _, _ := strings.Cut(strings.TrimLeft(args[0], "-"), "=")
+		if near := t.Global().Near(name); near != "" {
+			hint = "; did you mean " + near + "?"
+		}
+		return c.Report.Complain(fmt.Sprintf("%s has no global option %q%s Options of a command go after its name.\n\nTo see the global options, run:\n  %s -help\n\n", t.Product, args[0], hint, t.Program))
 	}
-	fmt.Fprintf(c.Stderr, "%s has no command named %q.%s\n\nTo see all of %s's top-level commands, run:\n  %s -help\n\n", t.Product, args[0], t.Suggest(args[0]), t.Product, t.Program)
-	return 1
+	return c.Report.Complain(fmt.Sprintf("%s has no command named %q.%s\n\nTo see all of %s's top-level commands, run:\n  %s -help\n\n", t.Product, args[0], t.Suggest(args[0]), t.Product, t.Program))
 }
 
 // Usage returns the help of the program.
 func (t *Table) Usage() string {
 	var b strings.Builder
-	b.WriteString("Usage: " + t.Program + " [global options] <subcommand> [args]\n\n" +
-		"The available commands for execution are listed below.\nThe primary workflow commands are given first, followed by\nless common or more advanced commands.\n\nMain commands:\n")
+	b.WriteString(wrap.Fit("Usage: "+t.Program+" [global options] <subcommand> [args]", t.Width, 0) + "\n\n" +
+		wrap.Fit("The available commands for execution are listed below.\nThe primary workflow commands are given first, followed by\nless common or more advanced commands.", t.Width, 0) + "\n\nMain commands:\n")
 	for _, main := range []bool{true, false} {
 		if !main {
 			b.WriteString("\nAll other commands:\n")
@@ -170,22 +190,22 @@ func (t *Table) Usage() string {
 		}
 		for i := range all {
 			if c := &all[i]; c.Main == main && !strings.Contains(c.Name, " ") && !c.Hidden {
-				fmt.Fprintf(&b, "  %-12s  %s\n", c.Name, c.Synopsis)
+				b.WriteString(entry(c.Name, c.Synopsis, 16, t.lineWidth()))
 			}
 		}
 	}
 	b.WriteString("\nGlobal options (use these before the subcommand, if any):\n")
 	for _, f := range t.Global() {
 		if !f.Hidden {
-			b.WriteString(entry(f.Shown(), f.Help, 16))
+			b.WriteString(entry(f.Shown(), f.Help, 16, t.lineWidth()))
 		}
 	}
 	for _, v := range t.Further {
-		b.WriteString(entry(v.Name, v.Help, 16))
+		b.WriteString(entry(v.Name, v.Help, 16, t.lineWidth()))
 	}
 	b.WriteString("\nExit status without a subcommand:\n")
 	for _, x := range t.Bare {
-		b.WriteString(entry(x.Shown(), x.Help, 16))
+		b.WriteString(entry(x.Shown(), x.Help, 16, t.lineWidth()))
 	}
 	return strings.TrimRight(b.String(), "\n")
 }

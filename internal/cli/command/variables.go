@@ -3,6 +3,8 @@ package command
 import (
 	"slices"
 	"strings"
+
+	"github.com/terrace-iac/terrace/internal/base/wrap"
 )
 
 // A Variable is an environment variable, or a family of them.
@@ -82,8 +84,8 @@ func EnvironmentTopic(all []Variable, note string) Topic {
 			group = v.Group
 			b.WriteString("\n" + group + ":\n")
 		}
-		b.WriteString(entry(v.Name, v.Help, column))
+		b.WriteString(entry(v.Name, v.Help, column, lineWidth))
 	}
-	b.WriteString("\n" + wrap(note, lineWidth))
+	b.WriteString("\n" + wrap.Words(note, lineWidth))
 	return Topic{Name: "environment", Synopsis: title, Text: b.String()}
 }

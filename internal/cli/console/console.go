@@ -198,7 +198,7 @@ func (l *loop) statement(ctx context.Context, text string) (ends bool, ds diag.L
 		}
 		var b strings.Builder
 		_ = x.Print(&b)
-		l.Report.Say(source.HideCredentials(b.String()))
+		l.Report.Copy(source.HideCredentials(b.String()))
 		return false, ds
 	}
 	l.Report.Set.Add(&source.File{Path: inputName, Bytes: []byte(text)})
@@ -219,7 +219,7 @@ func (l *loop) statement(ctx context.Context, text string) (ends bool, ds diag.L
 	} else {
 		answer = view.Value(v)
 	}
-	l.Report.Say(answer + "\n")
+	l.Report.Copy(answer + "\n")
 	return false, ds
 }
 

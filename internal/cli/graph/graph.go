@@ -54,7 +54,7 @@ about its plan, "run --all plan --html".`,
 			}
 			return append(fs, flag.Vars(&o.vars)...), func(ctx context.Context, c *command.Call) int {
 				if len(c.Args) > 0 {
-					return c.UsageError("Unexpected argument", "Too many command line arguments. Did you mean to use -chdir?")
+					return c.UsageError("Unexpected argument", c.NoArguments())
 				}
 				return run(ctx, c, o)
 			}

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/base/atomicfile"
+	"github.com/terrace-iac/terrace/internal/base/wrap"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 
 	"github.com/terrace-iac/terrace/diag"
@@ -87,7 +88,7 @@ func show(c *command.Call) int {
 	}
 	for _, t := range c.Table.Topics {
 		if t.Name == name {
-			fmt.Fprintln(c.Stdout, strings.TrimSpace(t.Text))
+			fmt.Fprintln(c.Stdout, wrap.Fit(strings.TrimSpace(t.Text), c.Table.Width, 0))
 			return 0
 		}
 	}

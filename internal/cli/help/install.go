@@ -22,12 +22,10 @@ func Autocomplete(c *command.Call, install, uninstall bool) int {
 		if len(errs) != 1 {
 			n = fmt.Sprintf("%d errors", len(errs))
 		}
-		fmt.Fprintf(c.Stderr, "Error executing CLI: %s occurred:\n\t* %s\n\n", n, strings.Join(errs, "\n\t* "))
-		return 1
+		return c.Report.Complain(fmt.Sprintf("Error executing CLI: %s occurred:\n\t* %s\n\n", n, strings.Join(errs, "\n\t* ")))
 	}
 	if install && uninstall {
-		fmt.Fprintln(c.Stderr, "Error executing CLI: Either the autocomplete install or uninstall flag may be specified, but not both.")
-		return 1
+		return c.Report.Complain("Error executing CLI: Either the autocomplete install or uninstall flag may be specified, but not both.\n")
 	}
 	home := c.Env.Home()
 	program, err := sys.LookPath(c.System.Args[0], c.Dir, c.Env)

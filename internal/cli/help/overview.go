@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/internal/base/wrap"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 )
@@ -66,14 +67,18 @@ func Overview(c *command.Call) string {
 	}
 	b.WriteString(left)
 	b.WriteString("\nStart with:\n")
+	column := 0
+	for _, line := range start {
+		column = max(column, len("  "+c.Table.Program+" "+line+"  "))
+	}
 	for _, line := range start {
 		text := ""
 		if cmd, _, ok := c.Table.Find(strings.Fields(line)); ok {
 			text = cmd.Synopsis
 		}
-		fmt.Fprintf(&b, "  %s %-24s  %s\n", c.Table.Program, line, text)
+		b.WriteString(c.Table.Entry(c.Table.Program+" "+line, text, column))
 	}
-	return b.String()
+	return wrap.Fit(b.String(), c.Table.Width, 0)
 }
 
 // initialized reports whether init was run, or was not needed. A local state shows that an

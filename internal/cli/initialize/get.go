@@ -33,7 +33,7 @@ and fits is left alone.
 				}
 				defer c.Report.Finish()
 				if len(c.Args) > 0 {
-					return c.UsageError("Unexpected argument", "Too many command line arguments. Did you mean to use -chdir?")
+					return c.UsageError("Unexpected argument", c.NoArguments())
 				}
 				tests, ds := testrun.Load(c.OnDisk(), testDir, c.Report.Set)
 				if ds.HasErrors() {

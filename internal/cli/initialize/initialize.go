@@ -163,8 +163,8 @@ func (v initView) Log(text string) { v.Report.Stream.Log(text) }
 
 func (v initView) Invalid() {
 	if v.Report.Human != nil {
-		fmt.Fprint(v.Stderr, "\n"+v.Report.Names.Product()+" encountered problems during initialization, including problems\nwith the configuration, described below.\n\n"+
-			"The "+v.Report.Names.Product()+" configuration must be valid before initialization so that\n"+v.Report.Names.Product()+" can determine which modules and providers need to be installed.\n")
+		v.Report.Human.Complain("\n" + v.Report.Names.Product() + " encountered problems during initialization, including problems\nwith the configuration, described below.\n\n" +
+			"The " + v.Report.Names.Product() + " configuration must be valid before initialization so that\n" + v.Report.Names.Product() + " can determine which modules and providers need to be installed.\n")
 	}
 }
 

@@ -30,7 +30,7 @@ is installed and the directory that the module is loaded from.`,
 			fs := flag.Flags{flag.Bool(&o.json, "json", "Print the calls as a JSON document, each with its caller and the place of the call.")}
 			return append(fs, flag.Vars(&o.vars)...), func(ctx context.Context, c *command.Call) int {
 				if len(c.Args) > 0 {
-					return c.UsageError("Unexpected argument", "Too many command line arguments. Did you mean to use -chdir?")
+					return c.UsageError("Unexpected argument", c.NoArguments())
 				}
 				return runModules(ctx, c, o)
 			}
@@ -46,7 +46,7 @@ func runModules(ctx context.Context, c *command.Call, o *modulesOptions) int {
 	defer p.Close()
 	if !o.json {
 		c.Report.Tell(ds)
-		c.Report.Human.Say(moduleTree(p.Engine.Tree()))
+		c.Report.Human.Copy(moduleTree(p.Engine.Tree()))
 		return 0
 	}
 	doc, err := json.Marshal(moduleList(p.Engine.Tree()))

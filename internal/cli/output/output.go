@@ -12,6 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/lang"
 	"github.com/terrace-iac/terrace/internal/workdir/flag"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
@@ -150,7 +151,7 @@ func oneOutput(c *command.Call, o *outputOptions, outputs map[string]*state.Outp
 		return c.Report.Status(noOutputs())
 	}
 	if !ok {
-		return c.Fail(diag.Errorf(diag.CodeCLIOutput, nil, fmt.Sprintf("Output %q not found", o.name), "The output variable requested could not be found in the state file. If you recently added this to your configuration, be sure to run `%s apply`, since the state won't be updated with new output variables until that command is run.", view.Program))
+		return c.Fail(diag.Errorf(diag.CodeCLIOutput, nil, fmt.Sprintf("Output %q not found", o.name), "The output variable requested could not be found in the state file. If you recently added this to your configuration, be sure to run `%s apply`, since the state won't be updated with new output variables until that command is run.%s", view.Program, lang.Suggest(o.name, outputs)))
 	}
 	switch {
 	case o.Json.On:

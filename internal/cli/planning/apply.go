@@ -2,6 +2,7 @@ package planning
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -44,7 +45,7 @@ take the actions described in that plan without any confirmation prompt.`,
 // Destroy declares the command destroy, which is apply -destroy with "destroy" in its texts.
 func Destroy() command.Command {
 	return command.Command{
-		Name: "destroy", Synopsis: "Destroy previously-created infrastructure", Main: true, Usage: "[options]",
+		Name: "destroy", Synopsis: "Destroy previously-created infrastructure", Main: true, Brief: true, Usage: "[options]",
 		Uses:  command.State | command.Providers | command.Applies,
 		Units: command.InUnit | command.NeedsInputs | command.OverEstate,
 		Help: `Destroy Terrace-managed infrastructure.
@@ -56,8 +57,7 @@ This command also accepts many of the plan-customization options accepted by
 the "terrace plan" command. For more information on those options, run:
     terrace plan -help`,
 		Prepare: func() (flag.Flags, command.Run) {
-			fs, run := prepareApply("destroy")
-			return fs.Hide(), run
+			return prepareApply("destroy")
 		},
 	}
 }
@@ -174,6 +174,9 @@ func (r *run) approve(ctx context.Context, o *applyOptions) (bool, diag.List) {
 		q.Text = product + " will write these changes to the state without modifying any real infrastructure.\nThere is no undo. Only 'yes' will be accepted to confirm."
 	}
 	answer, err := r.Prompt.Ask(ctx, q)
+	if errors.Is(err, context.Canceled) {
+		return false, diag.Errorf(diag.CodeCLINotApproved, nil, what+" was not approved", "The command was interrupted before the plan was approved. Nothing was changed.")
+	}
 	if err != nil {
 		return false, diag.Errorf(diag.CodeCLINotApproved, nil, what+" was not approved", "Not approved: %s. Run the command in a terminal, or with -auto-approve.", err)
 	}

@@ -147,7 +147,7 @@ func (r *run) afterPlan(p *plan.Plan, o *Flags, f *savedPlan) diag.List {
 	if !p.HasChanges() || p.OnlyMoves() || r.Report.Human == nil || r.Report.Automated() {
 		return ds
 	}
-	view.Rule(r.Stdout)
+	view.Rule(r.Stdout, r.Report.Human.Style)
 	if slices.ContainsFunc(p.Changes, generated) {
 		r.Report.Human.Say(view.Generated(r.Report.Names, o.Plan.GenerateTo) + "\n")
 	}

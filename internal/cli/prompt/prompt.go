@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/internal/base/wrap"
 	"github.com/terrace-iac/terrace/internal/cli/report"
 )
 
@@ -62,7 +63,7 @@ func (p *Prompter) Ask(ctx context.Context, q Question) (string, error) {
 	var b strings.Builder
 	b.WriteString(q.Title + "\n")
 	if q.Text != "" {
-		for _, line := range strings.Split(strings.TrimSpace(q.Text), "\n") {
+		for _, line := range strings.Split(wrap.Fit(strings.TrimSpace(q.Text), p.room(), 0), "\n") {
 			b.WriteString("  " + line + "\n")
 		}
 		b.WriteString("\n")
@@ -90,6 +91,12 @@ func (p *Prompter) Ask(ctx context.Context, q Question) (string, error) {
 		p.report.Human.Say("\n")
 		return "", context.Cause(ctx)
 	}
+}
+
+// room returns the columns of the terminal for text that is indented by two spaces; 0 if the
+// output is not a terminal.
+func (p *Prompter) room() int {
+	return max(p.report.Human.Style.Width-2, 0)
 }
 
 func (p *Prompter) read(secret bool) (string, error) {

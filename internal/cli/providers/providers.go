@@ -40,7 +40,7 @@ providers that the state needs.`,
 			fs := append(flag.Flags{flags.TestDirectory(&testDir)}, flag.Vars(&given)...)
 			return fs, func(ctx context.Context, c *command.Call) int {
 				if len(c.Args) > 0 {
-					return c.UsageError("Unexpected argument", "Too many command line arguments. Did you mean to use -chdir?")
+					return c.UsageError("Unexpected argument", c.NoArguments())
 				}
 				return runProviders(ctx, c, given, testDir)
 			}
@@ -69,7 +69,7 @@ func runProviders(ctx context.Context, c *command.Call, given []workdir.VarFlag,
 	root.below = append(tests, root.below...)
 	root.draw(&b, "")
 	b.WriteString("\n" + providersOfState(p.Translate(st)))
-	c.Report.Human.Say(b.String())
+	c.Report.Human.Copy(b.String())
 	c.Report.Tell(ds)
 	return 0
 }

@@ -69,7 +69,7 @@ type message struct {
 func (l *log) line(line []byte) {
 	var m message
 	if !l.structured || len(line) == 0 || line[0] != '{' || json.Unmarshal(line, &m) != nil || m.Type == "" && m.Text == "" {
-		l.c.Report.Human.Say(string(line) + "\n")
+		l.c.Report.Human.Copy(string(line) + "\n")
 		if text := strings.TrimSpace(string(line)); text != "" {
 			l.c.Report.Stream.Log(text)
 		}
@@ -97,7 +97,7 @@ func (l *log) line(line []byte) {
 		l.held = append(l.held, text)
 		l.changes = l.changes || m.Type == "planned_change"
 	default:
-		l.c.Report.Human.Say(text + "\n")
+		l.c.Report.Human.Copy(text + "\n")
 	}
 }
 

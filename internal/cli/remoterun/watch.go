@@ -296,13 +296,13 @@ func (o *operation) showPlan(ctx context.Context, l *log) {
 		if err == nil && (f.Plan.HasChanges() || !l.changes) {
 			var b bytes.Buffer
 			if view.Plan(&b, o.c.Report.Human.Style, f.Plan, f, false) == nil {
-				o.c.Report.Human.Say(b.String())
+				o.c.Report.Human.Copy(b.String())
 				return
 			}
 		}
 	}
 	for _, line := range l.held {
-		o.c.Report.Human.Say(line + "\n")
+		o.c.Report.Human.Copy(line + "\n")
 	}
 }
 

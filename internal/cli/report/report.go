@@ -213,14 +213,27 @@ func (r *Reporter) Status(ds diag.List) int {
 
 // UsageError reports an error in the command line and returns its exit status.
 func (r *Reporter) UsageError(command, summary, detail string) int {
+	r.openFirst()
+	r.Tell(diag.Errorf(diag.CodeCLIFlags, nil, summary, "%s", detail))
+	if r.Human != nil {
+		r.Human.Complain(fmt.Sprintf("\nFor more help on using this command, run:\n  %s %s -help\n", r.Names.Program(), command))
+	}
+	return 1
+}
+
+// Complain reports an error that has no message code: one in the words before the name of the
+// command.
+func (r *Reporter) Complain(text string) int {
+	r.openFirst()
+	r.Human.Complain(text)
+	return 1
+}
+
+// openFirst opens the view for people if the flags that select a view were not read yet.
+func (r *Reporter) openFirst() {
 	if r.Human == nil && r.Stream == nil {
 		r.Open()
 	}
-	r.Tell(diag.Errorf(diag.CodeCLIFlags, nil, summary, "%s", detail))
-	if r.Human != nil {
-		fmt.Fprintf(r.System.Stderr, "\nFor more help on using this command, run:\n  %s %s -help\n", r.Names.Program(), command)
-	}
-	return 1
 }
 
 // deprecations contains the codes of the warnings that -deprecation controls: uses of objects that
@@ -273,6 +286,13 @@ func (r *Reporter) passed(ds diag.List) diag.List {
 func (r *Reporter) Say(text string) {
 	text = r.Redactor.Text(text)
 	r.Human.Say(text)
+	r.Stream.Log(strings.TrimSpace(text))
+}
+
+// Copy writes text for people unchanged, and as a log line to the stream.
+func (r *Reporter) Copy(text string) {
+	text = r.Redactor.Text(text)
+	r.Human.Copy(text)
 	r.Stream.Log(strings.TrimSpace(text))
 }
 

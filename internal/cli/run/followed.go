@@ -53,7 +53,7 @@ func (f *followed) reported(res *estate.Result, reported *remote.Report) error {
 		case c.To == remote.Events && out.Stream != nil:
 			out.Stream.Pass(c.Text)
 		case c.To == remote.Stdout:
-			out.Human.Say(c.Text)
+			out.Human.Copy(c.Text)
 		case c.To == remote.Stderr:
 			out.Human.AboveStatus(c.Text)
 		}

@@ -136,7 +136,7 @@ func (t *reporter) line(level, unit, text string) {
 	if lines := t.shown.log.Lines(level, unit, text); lines != "" {
 		telemetry.Log(t.Report.Context, level, strings.TrimRight(text, "\n"), unit)
 		if level == "stdout" {
-			t.Report.Human.Say(lines)
+			t.Report.Human.Copy(lines)
 		} else {
 			t.Report.Human.AboveStatus(lines)
 		}

@@ -75,8 +75,7 @@ func Words(ctx context.Context, c *command.Call, f *unitflags.Flags) int {
 		return c.Report.UsageError(c.Args[0], "Failed to parse command-line flags", err.Error())
 	}
 	if rest, err = withEnvironment(c, rest); err != nil {
-		fmt.Fprintf(c.Stderr, "Error parsing extra CLI args from %s\n", err)
-		return 1
+		return c.Report.Complain(fmt.Sprintf("Error parsing extra CLI args from %s\n", err))
 	}
 	c.Report.Open()
 	if code, ok := engineWords(ctx, c, f, rest); ok {

@@ -208,7 +208,7 @@ func runShow(ctx context.Context, c *command.Call, o *common, reveal bool) int {
 	}
 	object, provider, ok := s.Object(addr.Object{Instance: a})
 	if !ok {
-		return c.Fail(diag.List{{Code: diag.CodeStateNoInstance, Severity: diag.Error, Summary: "No instance found for the given address", Detail: fmt.Sprintf("This command requires that the address references one specific instance. To view the available instances, use \"%s state list\". Please modify the address to reference a specific instance.", view.Program)}})
+		return c.Fail(diag.List{{Code: diag.CodeStateNoInstance, Severity: diag.Error, Summary: "No instance found for the given address", Detail: fmt.Sprintf("This command requires that the address references one specific instance. To view the available instances, use \"%s state list\". Please modify the address to reference a specific instance.%s", view.Program, stateedit.Suggest(s, a.String()))}})
 	}
 	d := state.New().Edit()
 	d.Apply(state.Change{Object: addr.Object{Instance: a}, Provider: provider, New: object})

@@ -9,6 +9,7 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/base/atomicfile"
+	"github.com/terrace-iac/terrace/internal/base/wrap"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/view"
@@ -174,7 +175,7 @@ func (p *printer) cleanup(r *testrun.Result, c *testrun.Cleanup) {
 	}
 	text := fmt.Sprintf("%s %s %s, these left-over resources can be viewed by reading the statefile written to disk(%s) and they need to be cleaned up manually:", p.Report.Names.Product(), verb, where, name)
 	if p.Report.Human != nil {
-		p.errs("\n" + wrap(text) + "\n" + lines)
+		p.errs("\n" + wrap.Fit(wrap.Words(text, 77), p.Report.Human.Style.Width, 0) + "\n" + lines)
 	}
 	if s := p.Report.Stream; s != nil {
 		message := fmt.Sprintf("%s left some resources in state after executing %s, these left-over resources can be viewed by reading the statefile written to disk(%s) and they need to be cleaned up manually:", p.Report.Names.Product(), where, name)
@@ -203,22 +204,6 @@ func (p *printer) save(left *state.State, name string) {
 }
 
 func (p *printer) errs(text string) { fmt.Fprint(p.Stderr, text) }
-
-// wrap breaks a text into lines of at most 77 columns.
-func wrap(text string) string {
-	var out, line string
-	for _, w := range bytes.Fields([]byte(text)) {
-		if line != "" && len(line)+1+len(w) > 77 {
-			out += line + "\n"
-			line = ""
-		}
-		if line != "" {
-			line += " "
-		}
-		line += string(w)
-	}
-	return out + line
-}
 
 // A summary contains the counts of all runs.
 type summary struct {

@@ -178,6 +178,6 @@ func (f *Folds) Write(h *view.Human, units []string) {
 			last = p.Kind
 			b.WriteString(p.text())
 		}
-		h.Say(b.String())
+		h.Copy(b.String())
 	}
 }

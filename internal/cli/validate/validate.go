@@ -21,7 +21,7 @@ import (
 // Command declares validate.
 func Command() command.Command {
 	return command.Command{
-		Name: "validate", Synopsis: "Check whether the configuration is valid", Main: true, Usage: "[options]",
+		Name: "validate", Synopsis: "Check whether the configuration is valid", Main: true, Usage: "[options] [DIR]",
 		Uses:  command.Providers,
 		Units: command.InUnit | command.OverEstate | command.Examines,
 		Help: `Validate the configuration files in a directory, referring only to the
@@ -39,6 +39,9 @@ existing state.`,
 					return c.UsageError("Too many command line arguments", "Expected at most one positional argument.")
 				}
 				if len(c.Args) == 1 {
+					if err := project.IsDir(c.Path(c.Arg(0))); err != nil {
+						return c.UsageError("Invalid directory", fmt.Sprintf("The directory %q cannot be read: %s.", c.Arg(0), diag.Reason(err, c.Path(c.Arg(0)))))
+					}
 					c.WorkIn(c.Arg(0))
 				}
 				return runValidate(ctx, c, o)

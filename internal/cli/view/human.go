@@ -2,10 +2,12 @@ package view
 
 import (
 	"io"
+	"strings"
 	"sync"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/event"
+	"github.com/terrace-iac/terrace/internal/base/wrap"
 )
 
 // A Human prints progress, messages and other text for people. Its methods may be called
@@ -19,6 +21,7 @@ type Human struct {
 
 	mu       sync.Mutex
 	applying bool
+	column   int // columns of the last line that Say and Copy wrote, if it has no line break yet
 }
 
 // errs returns the writer for errors. If Out and Errs are the same terminal, errors go to Out,
@@ -103,14 +106,41 @@ func (h *Human) WithAside(p *diag.Printer, ds diag.List) {
 	_ = p.Print(h.errs(), ds)
 }
 
-// Say writes text unchanged.
+// Say writes sentences for people, wrapped at the width of the terminal.
 func (h *Human) Say(text string) {
 	if h == nil {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.out(wrap.Fit(text, h.Style.Width, h.column))
+}
+
+// Copy writes text unchanged: values, tables, and text that is already wrapped.
+func (h *Human) Copy(text string) {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.out(text)
+}
+
+// out writes text to Out.
+func (h *Human) out(text string) {
+	if i := strings.LastIndexByte(text, '\n'); i >= 0 {
+		h.column = wrap.Columns(text[i+1:])
+	} else {
+		h.column += wrap.Columns(text)
+	}
 	_, _ = io.WriteString(h.Out, text)
+}
+
+// Complain writes sentences for people to Errs, wrapped at the width of the terminal.
+func (h *Human) Complain(text string) {
+	if h != nil {
+		h.AboveStatus(wrap.Fit(text, h.Style.Width, 0))
+	}
 }
 
 // Good writes text in the style of a success.

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/terrace-iac/terrace/internal/base/wrap"
 )
 
 // screen returns the content of a terminal after text with the escape sequences of StatusLine.
@@ -105,8 +107,8 @@ func TestLiveOnSmallTerminals(t *testing.T) {
 			t.Errorf("%d rows: %d lines, want %d:\n%s", c.height, n, c.want, text)
 		}
 		for line := range strings.SplitSeq(text, "\n") {
-			if columns(line) > 39 || strings.ContainsAny(line, "\x1b\t\r\a") {
-				t.Errorf("%d rows: %q has %d columns", c.height, line, columns(line))
+			if wrap.Columns(line) > 39 || strings.ContainsAny(line, "\x1b\t\r\a") {
+				t.Errorf("%d rows: %q has %d columns", c.height, line, wrap.Columns(line))
 			}
 		}
 	}

@@ -28,8 +28,14 @@ type Schemas interface {
 	Resource(p addr.Provider, mode addr.Mode, typ string) *schema.Resource
 }
 
-// rule is the line between sections.
-const rule = "─────────────────────────────────────────────────────────────────────────────"
+// rule writes the line between sections, which is no longer than the terminal is wide.
+func (p *printer) rule() {
+	n := 77
+	if p.width > 0 {
+		n = min(n, p.width-1)
+	}
+	p.str("\n", strings.Repeat("─", n), "\n")
+}
 
 // Plan writes a plan for people. It hides sensitive values unless reveal is set.
 func Plan(w io.Writer, style Style, p *plan.Plan, schemas Schemas, reveal bool) error {
@@ -39,7 +45,11 @@ func Plan(w io.Writer, style Style, p *plan.Plan, schemas Schemas, reveal bool) 
 }
 
 // Rule writes the line that ends a plan's text.
-func Rule(w io.Writer) { _, _ = io.WriteString(w, "\n"+rule+"\n") }
+func Rule(w io.Writer, style Style) {
+	p := newPrinter(w, style)
+	p.rule()
+	_ = p.Flush()
+}
 
 type planView struct {
 	*printer
@@ -54,19 +64,19 @@ func (v *planView) write() {
 			if i == 0 {
 				v.str("\n")
 			}
-			v.str(line, ".\n")
+			v.sentences(0, line, ".\n")
 		}
 	}()
 	drift := v.drift()
 	changes := v.changes()
 	outputs := v.outputs()
 	if len(v.plan.Transfers) > 0 {
-		v.str("\n", v.names.Product(), " will move objects between the states of units:\n\n")
+		v.sentences(0, "\n", v.names.Product(), " will move objects between the states of units:\n\n")
 		for _, t := range v.plan.Transfers {
 			v.transfer(t)
 		}
 		if len(changes) == 0 && len(outputs) == 0 && !drift {
-			v.str("\nYou can apply this plan to make these moves, without changing any real\ninfrastructure.\n")
+			v.sentences(0, "\nYou can apply this plan to make these moves, without changing any real\ninfrastructure.\n")
 			return
 		}
 	}
@@ -75,19 +85,19 @@ func (v *planView) write() {
 		return
 	}
 	if drift {
-		v.str("\n", rule, "\n")
+		v.rule()
 	}
 	if len(changes) > 0 {
 		v.legend(changes)
 		if v.plan.Errored {
-			v.str("\n", v.names.Product(), " planned the following actions, but then encountered a problem:\n")
+			v.sentences(0, "\n", v.names.Product(), " planned the following actions, but then encountered a problem:\n")
 		} else {
-			v.str("\n", v.names.Product(), " will perform the following actions:\n")
+			v.sentences(0, "\n", v.names.Product(), " will perform the following actions:\n")
 		}
 		v.all(changes)
 		v.str("\n")
 		v.dressed(bold, "Plan:")
-		v.str(" ", Summary(v.plan.Counts()), "\n")
+		v.sentences(len("Plan:"), " ", Summary(v.plan.Counts()), "\n")
 	}
 	if len(outputs) == 0 {
 		return
@@ -95,7 +105,7 @@ func (v *planView) write() {
 	v.str("\nChanges to Outputs:\n")
 	v.outputLines(outputs)
 	if !slices.ContainsFunc(changes, func(c *plan.Change) bool { return c.Op != plan.NoOp }) {
-		v.str("\nYou can apply this plan to save these new output values to the ", v.names.Product(), "\nstate, without changing any real infrastructure.\n")
+		v.sentences(0, "\nYou can apply this plan to save these new output values to the ", v.names.Product(), "\nstate, without changing any real infrastructure.\n")
 	}
 }
 
@@ -175,7 +185,7 @@ func (v *planView) legend(changes []*plan.Change) {
 	if !some {
 		return
 	}
-	v.str("\n", v.names.Product(), " used the selected providers to generate the following execution\n",
+	v.sentences(0, "\n", v.names.Product(), " used the selected providers to generate the following execution\n",
 		"plan. Resource actions are indicated with the following symbols:\n")
 	for _, l := range legendTexts {
 		if used[l.op] {
@@ -401,20 +411,20 @@ func (v *planView) nothing(drift bool) {
 	say := func(head, text string) {
 		v.str("\n")
 		if v.color {
-			v.str(bold, green, "No changes.", reset, bold, " ", head, reset, "\n\n", text, "\n")
+			v.sentences(0, bold, green, "No changes.", reset, bold, " ", head, reset, "\n\n", text, "\n")
 			return
 		}
-		v.str("No changes. ", head, "\n\n", text, "\n")
+		v.sentences(0, "No changes. ", head, "\n\n", text, "\n")
 	}
 	if v.plan.Refused {
 		return // planning ended before it read anything
 	}
 	if v.plan.Errored {
-		v.str("\nPlanning failed. ", v.names.Product(), " encountered an error while generating this plan.\n")
+		v.sentences(0, "\nPlanning failed. ", v.names.Product(), " encountered an error while generating this plan.\n")
 		return
 	}
 	if drift && v.plan.Mode != plan.RefreshOnly {
-		v.str("\n", rule, "\n")
+		v.rule()
 	}
 	switch {
 	case v.plan.Mode == plan.RefreshOnly && drift: // the drift is the whole result

@@ -237,15 +237,15 @@ func (v *planView) driftTitle() {
 
 func (v *planView) driftHead() {
 	v.driftTitle()
-	v.str("\n", v.names.Product(), " detected the following changes made outside of ", v.names.Product(), " since the\nlast \"", v.names.Program(), " apply\" which may have affected this plan:\n")
+	v.sentences(0, "\n", v.names.Product(), " detected the following changes made outside of ", v.names.Product(), " since the\nlast \"", v.names.Program(), " apply\" which may have affected this plan:\n")
 }
 
 func (v *planView) driftFoot() {
 	if v.plan.Mode == plan.RefreshOnly {
-		v.str("\n\nThis is a refresh-only plan, so ", v.names.Product(), " will not take any actions to undo\nthese. If you were expecting these changes then you can apply this plan to\nrecord the updated values in the ", v.names.Product(), " state without changing any remote\nobjects.\n")
+		v.sentences(0, "\n\nThis is a refresh-only plan, so ", v.names.Product(), " will not take any actions to undo\nthese. If you were expecting these changes then you can apply this plan to\nrecord the updated values in the ", v.names.Product(), " state without changing any remote\nobjects.\n")
 		return
 	}
-	v.str("\n\nUnless you have made equivalent changes to your configuration, or ignored the\nrelevant attributes using ignore_changes, the following plan may include\nactions to undo or respond to these changes.\n")
+	v.sentences(0, "\n\nUnless you have made equivalent changes to your configuration, or ignored the\nrelevant attributes using ignore_changes, the following plan may include\nactions to undo or respond to these changes.\n")
 }
 
 // Generated returns the text about configuration that was written to a file.

@@ -8,13 +8,14 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/wrap"
 	"github.com/zclconf/go-cty/cty"
 )
 
 // A Style determines the form of text.
 type Style struct {
 	Color bool
-	Width int        // columns at which messages wrap; 0 means 78
+	Width int        // columns of the terminal; 0 if the output is not a terminal
 	Names diag.Names // the program's names in texts
 }
 
@@ -33,6 +34,7 @@ const (
 type printer struct {
 	*bufio.Writer
 	color bool
+	width int
 	names diag.Names
 	bare  map[string]string // cache of bareName
 }
@@ -42,8 +44,12 @@ func newPrinter(w io.Writer, style Style) *printer {
 	if _, memory := w.(*bytes.Buffer); memory {
 		size = 2 << 10 // a flush to memory is cheap
 	}
-	return &printer{bufio.NewWriterSize(w, size), style.Color, style.Names, make(map[string]string)}
+	return &printer{bufio.NewWriterSize(w, size), style.Color, style.Width, style.Names, make(map[string]string)}
 }
+
+// sentences writes strings that together are sentences for people, which begin after at columns
+// of a line. It wraps them at the width of the terminal.
+func (p *printer) sentences(at int, ss ...string) { p.str(wrap.Fit(strings.Join(ss, ""), p.width, at)) }
 
 // str writes strings.
 func (p *printer) str(ss ...string) {

@@ -8,7 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"golang.org/x/text/width"
+	"github.com/terrace-iac/terrace/internal/base/wrap"
 )
 
 // A StatusLine writes to a terminal and redraws one or more lines at its bottom. Written text
@@ -95,46 +95,23 @@ func (l *StatusLine) draw() string {
 	for line := range strings.SplitSeq(l.text, "\n") {
 		line = cut(line, l.width()-1)
 		lines = append(lines, line)
-		l.drawn = append(l.drawn, columns(line))
+		l.drawn = append(l.drawn, wrap.Columns(line))
 	}
 	return strings.Join(lines, "\n")
 }
 
 // cut shortens a line to room columns.
 func cut(line string, room int) string {
-	if columns(line) <= room {
+	if wrap.Columns(line) <= room {
 		return line
 	}
 	left := room - 1
 	for i, r := range line {
-		if left -= columnsOf(r); left < 0 {
+		if left -= wrap.Of(r); left < 0 {
 			return line[:i] + "…"
 		}
 	}
 	return line
-}
-
-// columns returns the number of columns of a line on a terminal.
-func columns(line string) int {
-	n := 0
-	for _, r := range line {
-		n += columnsOf(r)
-	}
-	return n
-}
-
-func columnsOf(r rune) int {
-	switch {
-	case r < 0x300:
-		return 1
-	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
-		return 0
-	}
-	switch width.LookupRune(r).Kind() {
-	case width.EastAsianWide, width.EastAsianFullwidth:
-		return 2
-	}
-	return 1
 }
 
 // oneLine returns text without escape sequences and control characters, so that it can be part

@@ -24,7 +24,7 @@ func runWorkspaceDelete(ctx context.Context, c *command.Call, o *workspaceOption
 	}
 	switch {
 	case !w.has(o.name):
-		return c.Fail(append(ds, diag.Errorf(diag.CodeStateWorkspace, nil, fmt.Sprintf("Workspace %q doesn't exist", o.name), "You can create this workspace with the \"new\" subcommand or include the \"-or-create\" flag with the \"select\" subcommand.")...))
+		return c.Fail(append(ds, w.unknown(o.name)...))
 	case o.name == w.current:
 		return c.Fail(append(ds, diag.Errorf(diag.CodeStateWorkspace, nil, fmt.Sprintf("Workspace %q is your active workspace", o.name), "You cannot delete the currently active workspace. Please switch to another workspace and try again.")...))
 	case o.name == store.Default:

@@ -2,9 +2,7 @@ package workspace
 
 import (
 	"context"
-	"fmt"
 
-	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/workdir"
@@ -28,7 +26,7 @@ func runWorkspaceSelect(ctx context.Context, c *command.Call, o *workspaceOption
 	case o.orCreate:
 		return c.Report.Status(append(ds, w.create(ctx, o)...))
 	default:
-		return c.Fail(append(ds, diag.Errorf(diag.CodeStateWorkspace, nil, fmt.Sprintf("Workspace %q doesn't exist", o.name), "You can create this workspace with the \"new\" subcommand or include the \"-or-create\" flag with the \"select\" subcommand.")...))
+		return c.Fail(append(ds, w.unknown(o.name)...))
 	}
 	if more := c.SelectWorkspace(o.name); more.HasErrors() {
 		return c.Fail(append(ds, more...))

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/similar"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/view"
@@ -153,6 +154,15 @@ func workspaces(ctx context.Context, c *command.Call, given []workdir.VarFlag) (
 }
 
 func (w *workspaceRun) has(name string) bool { return slices.Contains(w.names, name) }
+
+// unknown returns the error for a workspace that does not exist.
+func (w *workspaceRun) unknown(name string) diag.List {
+	text := "You can create this workspace with the \"new\" subcommand or include the \"-or-create\" flag with the \"select\" subcommand."
+	if near := similar.Nearest(name, slices.Values(w.names)); near != "" {
+		text = fmt.Sprintf("Did you mean %q? ", near) + text
+	}
+	return diag.Errorf(diag.CodeStateWorkspace, nil, fmt.Sprintf("Workspace %q doesn't exist", name), "%s", text)
+}
 
 // overridden returns an error if TF_WORKSPACE selects the workspace, because the command could
 // not change the selection.

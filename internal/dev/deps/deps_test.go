@@ -59,11 +59,11 @@ const packageOrder = `
 	  internal/provider/rpc/pb6;
 	internal/base/process < internal/base/sys;
 	internal/lang/hclnative < source;
-	NONE < internal/base/textdiff, internal/base/similar;
+	NONE < internal/base/textdiff, internal/base/similar, internal/base/wrap;
 	source < internal/lang/format;
 
 	# messages to the user.
-	source, addr < diag;
+	source, addr, internal/base/wrap < diag;
 
 	# files to modules; cells; what lies on the disk and the network.
 	diag, internal/base/parallel < config;
@@ -111,7 +111,7 @@ const packageOrder = `
 	state < state/statefile;
 	state/statefile, internal/base/sealing < internal/state/store;
 	state/statefile, internal/base/sealing, internal/base/sys < internal/state/journal;
-	state < internal/state/stateedit;
+	state, internal/base/similar < internal/state/stateedit;
 	internal/state/store, internal/base/filelock, internal/base/sys < internal/state/store/local;
 	internal/state/store, internal/state/journal < internal/state/statemgr;
 	internal/state/store < internal/state/store/storetest;

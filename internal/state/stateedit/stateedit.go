@@ -13,6 +13,7 @@ import (
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/base/similar"
 	"github.com/terrace-iac/terrace/state"
 )
 
@@ -66,7 +67,7 @@ func Remove(s *state.State, targets []addr.Target) (*state.State, []addr.Instanc
 		}
 	}
 	if len(gone) == 0 {
-		return s, nil, noMatch()
+		return s, nil, noMatch(s, targets)
 	}
 	d := s.Edit()
 	for _, a := range gone {
@@ -78,8 +79,28 @@ func Remove(s *state.State, targets []addr.Target) (*state.State, []addr.Instanc
 // CodeNoMatch is the code of the message of Remove about an address without objects.
 const CodeNoMatch = diag.CodeStateNoMatch
 
-func noMatch() diag.List {
-	return code(CodeNoMatch, "Invalid target address", "No matching objects found. To view the available instances, use \"terrace state list\". Please modify the address to reference a specific instance.")
+func noMatch(s *state.State, targets []addr.Target) diag.List {
+	hint := ""
+	for _, t := range targets {
+		hint += Suggest(s, t.String())
+	}
+	return code(CodeNoMatch, "Invalid target address", "No matching objects found. To view the available instances, use \"terrace state list\". Please modify the address to reference a specific instance.%s", hint)
+}
+
+// Suggest returns a hint that names an address of the state that is similar to a wrong one, or
+// "" if there is none.
+func Suggest(s *state.State, wrong string) string {
+	near := similar.Nearest(wrong, func(yield func(string) bool) {
+		for in := range s.Instances() {
+			if !yield(in.String()) || !yield(addr.Instance{Module: in.Module, Resource: in.Resource}.String()) {
+				return
+			}
+		}
+	})
+	if near == "" {
+		return ""
+	}
+	return " Did you mean " + near + "?"
 }
 
 func removeInstance(d *state.Draft, s *state.State, a addr.Instance) {
@@ -112,7 +133,7 @@ func Taint(s *state.State, a addr.Instance, tainted bool) (*state.State, diag.Li
 		if in := s.Instance(a); in != nil {
 			return s, code(diag.CodeStateOnlyDeposed, "No such resource instance", "Resource instance %s has no object of its own but deposed ones, which cannot be %s.", a, verb)
 		}
-		return s, code(CodeMissing, "No such resource instance", "There is no resource instance in the state with the address %s. If the resource configuration has just been added, you must run \"terrace apply\" once to create the corresponding instance(s) before they can be %s.", a, verb)
+		return s, code(CodeMissing, "No such resource instance", "There is no resource instance in the state with the address %s. If the resource configuration has just been added, you must run \"terrace apply\" once to create the corresponding instance(s) before they can be %s.%s", a, verb, Suggest(s, a.String()))
 	}
 	if o.Tainted == tainted {
 		if !tainted {
@@ -311,7 +332,7 @@ func (m *mover) modules() ([][2]addr.Instance, diag.List) {
 }
 
 func (m *mover) badSource() diag.List {
-	return code(diag.CodeStateMoveSource, "Invalid source address", "Cannot move %s: does not match anything in the current state.", m.source)
+	return code(diag.CodeStateMoveSource, "Invalid source address", "Cannot move %s: does not match anything in the current state.%s", m.source, Suggest(m.from, m.source.String()))
 }
 
 func (m *mover) badTarget(why string) diag.List {

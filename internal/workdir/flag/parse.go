@@ -51,7 +51,7 @@ func (fs Flags) Parse(words []string, env sys.Env, mixed bool) (args []string, g
 		}
 		f := fs.find(word, name)
 		if f == nil {
-			return nil, given, UnknownError{word, name, fs.suggest(name)}
+			return nil, given, UnknownError{word, fs.Near(name), name}
 		}
 		if words, err = f.take(words, value, has, given); err != nil {
 			return nil, given, err
@@ -63,12 +63,17 @@ func (fs Flags) Parse(words []string, env sys.Env, mixed bool) (args []string, g
 // An UnknownError is the error for a word that names no flag.
 type UnknownError struct {
 	Word string
+	Near string // a flag with a similar name, with its dashes; "" if there is none
 
-	name, hint string
+	name string
 }
 
 func (e UnknownError) Error() string {
-	return "flag provided but not defined: -" + e.name + e.hint
+	text := "flag provided but not defined: -" + e.name
+	if e.Near != "" {
+		text += "; did you mean " + e.Near + "?"
+	}
+	return text
 }
 
 // AnyPlace returns the flags that may follow arguments.
@@ -300,8 +305,9 @@ func (f *Flag) reason(err error) error {
 	return err
 }
 
-// suggest returns a hint that names a flag with a similar name, or "".
-func (fs Flags) suggest(name string) string {
+// Near returns the flag whose name is most similar to a wrong one, with its dashes, or "" if
+// none is similar.
+func (fs Flags) Near(name string) string {
 	shown := map[string]string{}
 	for i := range fs {
 		if f := &fs[i]; !f.Hidden {
@@ -312,11 +318,7 @@ func (fs Flags) suggest(name string) string {
 			shown[f.Name] = dashes + f.Name
 		}
 	}
-	near := lang.Nearest(name, shown)
-	if near == "" {
-		return ""
-	}
-	return fmt.Sprintf("; did you mean %s?", shown[near])
+	return shown[lang.Nearest(name, shown)]
 }
 
 // Without returns the flags except those with the given names.
