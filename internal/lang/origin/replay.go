@@ -48,8 +48,9 @@ type visit struct {
 type replay struct {
 	account
 	seen   map[visit]bool
-	redact *redaction // shared with the replays aside
-	seer   visitor    // sees the expressions on the way; nil for none
+	at     source.Range // of the last expression that was followed
+	redact *redaction   // shared with the replays aside
+	seer   visitor      // sees the expressions on the way; nil for none
 }
 
 // A visitor sees the expressions on a way, and those whose value is computed from references.
@@ -115,6 +116,7 @@ func (r *replay) follow(c cursor) {
 			}
 			r.seen[v] = true
 		}
+		r.at = c.x.Range()
 		if r.seer != nil {
 			r.seer.visit(r, c)
 		}
