@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -35,6 +36,7 @@ import (
 	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
 // An Engine works on the configuration of one directory. The caller must close it.
@@ -301,7 +303,7 @@ func WriteGenerated(p *plan.Plan, path string) diag.List {
 		if text.Len() == 0 {
 			text.WriteString("# __generated__ by Terrace\n# Please review these resources and move them into your main configuration files.\n")
 		}
-		fmt.Fprintf(&text, "\n# __generated__ by Terrace from %q\n%s", c.Import.ID, c.Import.GeneratedConfig)
+		fmt.Fprintf(&text, "\n# __generated__ by Terrace from %s\n%s", importedFrom(c.Import), c.Import.GeneratedConfig)
 	}
 	if text.Len() == 0 {
 		return nil
@@ -315,6 +317,17 @@ func WriteGenerated(p *plan.Plan, path string) diag.List {
 		return diag.Errorf(diag.CodeFilesWrite, nil, "Failed to write generated configuration", "The configuration for imported objects could not be written: %s. Name a file that does not exist yet in a directory that can be written.", err)
 	}
 	return nil
+}
+
+// importedFrom returns the ID of an import, or its identity if it has no ID.
+func importedFrom(i *plan.Import) string {
+	if i.ID == "" && i.Identity != cty.NilVal {
+		identity, _ := i.Identity.UnmarkDeep()
+		if text, err := ctyjson.Marshal(identity, identity.Type()); err == nil {
+			return "the identity " + string(text)
+		}
+	}
+	return strconv.Quote(i.ID)
 }
 
 // Apply carries out a plan that was made by this engine, or by one on the same configuration.

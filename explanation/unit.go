@@ -17,9 +17,17 @@ type Unit interface {
 	// Given returns the way to the block that names a variable file, or sets an environment
 	// variable, for a command on the unit. ok is false if there is none.
 	Given(by source.Layer, name string) (w Way, ok bool)
-	// Generated returns the way to the source of a line in a file. ok is false if the unit does
-	// not generate the file.
-	Generated(file, line string) (w Way, ok bool)
+	// Generated returns the way to the source of an expression in a file. ok is false if the
+	// unit does not generate the file.
+	Generated(at GeneratedLine) (w Way, ok bool)
+}
+
+// A GeneratedLine is the line of a generated file that contains an expression, or its first
+// line.
+type GeneratedLine struct {
+	File, Text string
+	Earlier    int // number of earlier lines with this text, apart from white space
+	From, To   int // range of the expression in Text, in bytes; both are 0 if a block is requested
 }
 
 // A Scope is a unit file, or a file that it reads, in one evaluation. Scopes of the same

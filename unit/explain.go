@@ -568,9 +568,13 @@ func (w *walker) layered(both, lower, upper node, path hcl.Traversal) (explanati
 	switch {
 	case !found:
 	case fromUp || fromLow:
-		first.Replaces = append(first.Replaces, lost)
+		first.Replaces = append(first.Replaces, replaced(lost)...)
 	default:
 		first.With = append(first.With, lost)
+		if len(lost.Stops) > 0 {
+			first.With = append(first.With, lost.Stops[0].With...)
+			first.Replaces = append(first.Replaces, lost.Stops[0].Replaces...)
+		}
 		if v != cty.NilVal {
 			first.Value, first.Path = v, path
 		}
@@ -578,6 +582,16 @@ func (w *walker) layered(both, lower, upper node, path hcl.Traversal) (explanati
 		way = explanation.Way{Stops: way.Stops[:1]}
 	}
 	return way, true
+}
+
+// replaced returns an overridden way, and the ways that it merges or overrides, nearest first.
+func replaced(lost explanation.Way) []explanation.Way {
+	out := []explanation.Way{lost}
+	if len(lost.Stops) > 0 {
+		first := &lost.Stops[0]
+		out = append(append(out, first.With...), first.Replaces...)
+	}
+	return out
 }
 
 // nulled reports whether a layer sets the path to null and that null is effective.
@@ -634,7 +648,7 @@ func (w *walker) element(both, lower, upper node, path hcl.Traversal, i int) (ex
 	case same(all, up):
 		way, ok := w.walk(upper, path)
 		if lost, found := w.At(w.label, w.kind).walk(lower, path[:i]); ok && found && len(way.Stops) > 0 {
-			way.Stops[0].Replaces = append(way.Stops[0].Replaces, lost)
+			way.Stops[0].Replaces = append(way.Stops[0].Replaces, replaced(lost)...)
 		}
 		return way, ok
 	case same(all, low):
@@ -838,7 +852,7 @@ func (w *walker) feature(n *featuresNode, path hcl.Traversal) (explanation.Way, 
 		}
 	}
 	if ok {
-		stop.Replaces = []explanation.Way{def}
+		stop.Replaces = replaced(def)
 	}
 	return explanation.Way{Stops: []explanation.Stop{stop}}, true
 }

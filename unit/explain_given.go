@@ -12,6 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
 )
 
 // Given implements explanation.Unit: it finds the extra_arguments block that names a
@@ -106,7 +107,8 @@ func (x *explained) Names(word, file string) bool {
 
 // Generated implements explanation.Unit: it finds the generate or remote_state block that
 // writes a line of a file.
-func (x *explained) Generated(name, line string) (explanation.Way, bool) {
+func (x *explained) Generated(line explanation.GeneratedLine) (explanation.Way, bool) {
+	name := line.File
 	c := x.evaluator()
 	if n := x.u.field(c, "generate"); n != nil {
 		labels, _ := n.open(c).keys(c)
@@ -132,7 +134,7 @@ func (x *explained) Generated(name, line string) (explanation.Way, bool) {
 		return explanation.Way{}, false
 	}
 	w := &walker{x: x, c: c, label: "remote_state", kind: explanation.Argument}
-	arg, _, isArg := strings.Cut(strings.TrimSpace(line), "=")
+	arg, _, isArg := strings.Cut(strings.TrimSpace(line.Text), "=")
 	if arg = strings.TrimSpace(arg); isArg && hclsyntax.ValidIdentifier(arg) {
 		if way, ok := w.walk(rs, hcl.Traversal{hcl.TraverseAttr{Name: "config"}, hcl.TraverseAttr{Name: arg}}); ok {
 			return way, true
@@ -147,9 +149,23 @@ func (x *explained) writes(c *evaluator, b node, name string) bool {
 	return path != "" && filepath.ToSlash(filepath.Clean(path)) == filepath.ToSlash(filepath.Clean(name))
 }
 
+// A templateLine is a line of text that a template produces.
+type templateLine struct {
+	text  string       // without white space
+	at    source.Range // line of the template, as the range of its first part
+	parts []templatePart
+}
+
+// A templatePart is an interpolation in a line, with its range in the text.
+type templatePart struct {
+	x        hclsyntax.Expression
+	from, to int
+}
+
 // written narrows the contents of a generated file down to the line of text that produces
-// the given line, and to the values in it.
-func (x *explained) written(way *explanation.Way, line string) {
+// the given line. It continues in an interpolation only if the requested expression contains
+// it: the line may also contain other arguments or a comment.
+func (x *explained) written(way *explanation.Way, line explanation.GeneratedLine) {
 	if way.Next == nil || len(way.Next.Path) > 0 {
 		return
 	}
@@ -157,23 +173,63 @@ func (x *explained) written(way *explanation.Way, line string) {
 	if !ok {
 		return
 	}
-	bare := func(s string) string { return strings.Join(strings.Fields(s), "") }
-	type made struct {
-		text  string
-		at    source.Range
-		parts []hclsyntax.Expression
+	text, earlier := withoutSpace(line.Text), line.Earlier
+	for _, l := range x.templateLines(way.Next.In, tmpl) {
+		if l.at.Filename == "" || l.text == "" || l.text != text {
+			continue
+		}
+		if earlier--; earlier >= 0 {
+			continue
+		}
+		f := x.u.l.set.File(l.at.Filename)
+		if f == nil {
+			return
+		}
+		stop := &way.Stops[0]
+		start := f.LineStart(l.at.Start.Line)
+		source := f.Line(l.at.Start.Line)
+		from := len(source) - len(strings.TrimLeft(source, " \t"))
+		stop.At.Filename = l.at.Filename
+		stop.At.Start = hcl.Pos{Line: l.at.Start.Line, Column: from + 1, Byte: start + from}
+		stop.At.End = hcl.Pos{Line: l.at.Start.Line, Column: len(source) + 1, Byte: start + len(source)}
+		asked := templatePart{from: 0, to: len(text)}
+		if line.To > 0 {
+			asked.from = len(withoutSpace(line.Text[:line.From]))
+			asked.to = asked.from + len(withoutSpace(line.Text[line.From:line.To]))
+		}
+		parts := slices.DeleteFunc(l.parts, func(p templatePart) bool { return p.to <= asked.from || p.from >= asked.to })
+		switch {
+		case len(parts) == 0:
+			way.Next = nil
+		case len(parts) == 1 && isValue(text[asked.from:asked.to], text[parts[0].from:parts[0].to]):
+			stop.Expr = parts[0].x
+			way.Next = &explanation.Target{In: way.Next.In, Expr: parts[0].x}
+		default:
+			made := &hclsyntax.TemplateExpr{SrcRange: stop.At}
+			for _, p := range parts {
+				made.Parts = append(made.Parts, p.x)
+			}
+			way.Next = &explanation.Target{In: way.Next.In, Expr: made}
+		}
+		return
 	}
-	lines := []made{{}}
-	for _, p := range tmpl.Parts {
-		v, ds := way.Next.In.Eval(p, nil)
+}
+
+// isValue reports whether an expression consists of the text of an interpolation, which may be
+// in quotes.
+func isValue(x, text string) bool { return x == text || x == `"`+text+`"` }
+
+func withoutSpace(s string) string { return strings.Join(strings.Fields(s), "") }
+
+// templateLines returns the lines that a template produces.
+func (x *explained) templateLines(in explanation.Scope, tmpl *hclsyntax.TemplateExpr) []templateLine {
+	lines := []templateLine{{}}
+	for _, p := range x.templateParts(in, tmpl) {
+		v, ds := in.Eval(p, nil)
 		v, _ = v.Unmark()
 		text := ""
-		if !ds.HasErrors() && syntax.IsString(v) {
+		if v, err := convert.Convert(v, cty.String); !ds.HasErrors() && err == nil && syntax.IsString(v) {
 			text = v.AsString()
-		} else if syntax.Known(v) && v.Type() == cty.Number {
-			text = v.AsBigFloat().Text('f', -1)
-		} else if syntax.Known(v) && v.Type() == cty.Bool {
-			text = fmt.Sprint(v.True())
 		}
 		_, literal := p.(*hclsyntax.LiteralValueExpr)
 		at := p.Range()
@@ -181,43 +237,57 @@ func (x *explained) written(way *explanation.Way, line string) {
 			cur := &lines[len(lines)-1]
 			if cur.at.Filename == "" {
 				cur.at = at
-				if literal {
-					cur.at.Start.Line += i
+				if literal { // a quoted template has its lines in one line
+					cur.at.Start.Line = min(at.Start.Line+i, at.End.Line)
 					cur.at.End = cur.at.Start
 				}
 			}
+			from := len(cur.text)
+			cur.text += withoutSpace(piece)
 			if !literal && len(piece) > 0 {
-				cur.parts = append(cur.parts, p)
+				cur.parts = append(cur.parts, templatePart{p, from, len(cur.text)})
 			}
-			cur.text += piece
 			if strings.HasSuffix(piece, "\n") {
-				lines = append(lines, made{})
+				lines = append(lines, templateLine{})
 			}
 		}
 	}
-	for _, l := range lines {
-		if l.at.Filename == "" || bare(l.text) == "" || bare(l.text) != bare(line) {
+	return lines
+}
+
+// templateParts returns the parts of a template, with the selected branches of its if
+// directives.
+func (x *explained) templateParts(in explanation.Scope, tmpl *hclsyntax.TemplateExpr) (out []hclsyntax.Expression) {
+	for _, p := range tmpl.Parts {
+		branch := x.selected(in, p)
+		if inner, ok := branch.(*hclsyntax.TemplateExpr); ok && branch != p {
+			out = append(out, x.templateParts(in, inner)...)
 			continue
 		}
-		stop := way.Stops[0]
-		f := x.u.l.set.File(l.at.Filename)
-		if f == nil {
-			return
-		}
-		start := f.LineStart(l.at.Start.Line)
-		text := f.Line(l.at.Start.Line)
-		from := len(text) - len(strings.TrimLeft(text, " \t"))
-		stop.At = source.Range{Filename: l.at.Filename,
-			Start: hcl.Pos{Line: l.at.Start.Line, Column: from + 1, Byte: start + from},
-			End:   hcl.Pos{Line: l.at.Start.Line, Column: len(text) + 1, Byte: start + len(text)}}
-		if len(l.parts) == 1 {
-			stop.Expr = l.parts[0]
-			way.Next = &explanation.Target{In: way.Next.In, Expr: l.parts[0]}
-		}
-		if len(l.parts) == 0 {
-			way.Next = nil
-		}
-		way.Stops[0] = stop
-		return
+		out = append(out, branch)
 	}
+	return out
+}
+
+// selected returns the branch of an if directive that the template writes, and other parts as
+// they are.
+func (x *explained) selected(in explanation.Scope, part hclsyntax.Expression) hclsyntax.Expression {
+	choice, ok := part.(*hclsyntax.ConditionalExpr)
+	if !ok {
+		return part
+	}
+	at := choice.Range()
+	f := x.u.l.set.File(at.Filename)
+	if f == nil || at.Start.Byte >= len(f.Bytes) || !strings.HasPrefix(string(f.Bytes[at.Start.Byte:min(at.Start.Byte+2, len(f.Bytes))]), "%{") {
+		return part
+	}
+	v, ds := in.Eval(choice.Condition, nil)
+	v, _ = v.Unmark()
+	if v, err := convert.Convert(v, cty.Bool); !ds.HasErrors() && err == nil && syntax.Known(v) {
+		if v.True() {
+			return choice.TrueResult
+		}
+		return choice.FalseResult
+	}
+	return part
 }

@@ -97,8 +97,15 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	if ds = append(ds, more...); more.HasErrors() {
 		return c.Fail(ds)
 	}
-	if more := p.SelectProviders(ctx, s); o.plan && more.HasErrors() { // otherwise, an expression that needs the provider reports that it is missing
-		return c.Fail(append(ds, more...))
+	missing := p.SelectProviders(ctx, s)
+	if o.plan && missing.HasErrors() { // otherwise, an expression that needs the provider reports that it is missing
+		return c.Fail(append(ds, missing...))
+	}
+	if !o.plan && !missing.HasErrors() {
+		if invalid := p.Engine.Validate(ctx).Errors(); len(invalid) > 0 {
+			c.Report.Tell(invalid)
+			fmt.Fprint(c.Stderr, "\nBecause of these errors, some expressions may fail or have unexpected values.\n\n")
+		}
 	}
 	co := engine.ConsoleOptions{Variables: p.Vars, State: p.Translate(s), Plan: o.plan}
 	if c.Unit != nil {

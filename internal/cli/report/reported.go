@@ -15,15 +15,16 @@ type Reported struct {
 
 // A reportedKey identifies a message. It is the same in every unit.
 type reportedKey struct {
-	severity      diag.Severity
-	summary, rest string // rest is the source range, or the detail without one
+	severity            diag.Severity
+	at, summary, detail string
 }
 
 func reportedAs(m *diag.Message) reportedKey {
-	if m.At == nil {
-		return reportedKey{m.Severity, m.Summary, m.Detail}
+	key := reportedKey{severity: m.Severity, summary: m.Summary, detail: m.Detail}
+	if m.At != nil {
+		key.at = m.At.String()
 	}
-	return reportedKey{m.Severity, m.Summary, m.At.String()}
+	return key
 }
 
 // Fresh returns the errors, and the warnings that it has not seen before. It remembers all of

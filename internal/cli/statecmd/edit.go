@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -218,7 +219,8 @@ func push() command.Command {
 		Units: command.InUnit | command.OneUnit,
 		Help: `Write a state file, or with "-" standard input, to the configured backend. A
 state with another lineage, or with a lower serial than the current one, is
-refused unless -force is given.`,
+refused unless -force is given. A pushed errored.tfstate is renamed to
+errored.tfstate.pushed.`,
 		Args:     []command.Arg{{Name: "PATH", Help: "The file; \"-\" for standard input.", Complete: flag.Files}},
 		Examples: []command.Example{{Line: "state push errored.tfstate", Text: "Save a state that an apply could not write."}},
 		Prepare: func() (flag.Flags, command.Run) {
@@ -259,10 +261,29 @@ refused unless -force is given.`,
 				} else if !h.Current().Equal(s) || h.Current() == nil || h.Current().Lineage != s.Lineage || h.Current().Serial != s.Serial {
 					ds = append(ds, h.Replace(ctx, s)...)
 				}
-				return c.Report.Status(append(ds, h.Release()...))
+				ds = append(ds, h.Release()...)
+				if !ds.HasErrors() {
+					ds = append(ds, renamePushed(c)...)
+				}
+				return c.Report.Status(ds)
 			}
 		},
 	}
+}
+
+// renamePushed renames errored.tfstate after its state was pushed, so that help and later runs do
+// not report it again.
+func renamePushed(c *command.Call) diag.List {
+	name := c.Arg(0)
+	base := filepath.Base(name)
+	if !strings.HasPrefix(base, "errored.") || !strings.HasSuffix(base, ".tfstate") {
+		return nil
+	}
+	if err := os.Rename(c.Path(name), c.Path(name+".pushed")); err != nil {
+		return diag.Warnf(diag.CodeStateFile, nil, "Failed to remove a file", "The state of %s was pushed, but the file cannot be renamed: %s. Remove it.", name, err)
+	}
+	c.Report.Say(fmt.Sprintf("The state of %s was pushed. The file was renamed to %s.pushed.\n", name, name))
+	return nil
 }
 
 // given reads the state to push. It returns a state if it could parse the file as a stream,

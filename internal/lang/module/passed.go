@@ -1,11 +1,15 @@
 package module
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/source"
@@ -168,7 +172,7 @@ func (c *providerCheck) passed(n *Node) {
 		}
 		want, have := n.Config.Source(child.Name), n.Parent.Config.Source(parent.Name)
 		if want != have {
-			c.errorf(diag.CodeModuleProviderMismatch, &parent.At, "Provider type mismatch", "%q is the provider %s here, but %q in the module %s is %s.", parent, have.Display(), child, n.Path, want.Display())
+			c.errorf(diag.CodeModuleProviderMismatch, &parent.At, "Provider type mismatch", "%q is the provider %s here, but %q in the module %s is %s. %s", parent, have.Display(), child, n.Path, want.Display(), passInstead(n.Parent.Config, want))
 			continue
 		}
 		if parent.Alias == "" && n.Parent.Config.RequiredProviders[parent.Name] == nil {
@@ -182,6 +186,27 @@ func (c *providerCheck) passed(n *Node) {
 			c.errorf(diag.CodeEvalUndeclared, &parent.At, "Reference to undefined provider", "There is no provider configuration %s here: declare it with a provider block that has the alias %q.", parent, parent.Alias)
 		}
 	}
+}
+
+// passInstead returns the advice which provider a call in a module can pass for another one.
+func passInstead(m *config.Module, want addr.Provider) string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(m.RequiredProviders)) {
+		if m.Source(name) == want {
+			names = append(names, strconv.Quote(name))
+		}
+	}
+	if len(names) == 0 {
+		for _, p := range m.Providers {
+			if m.Source(p.Name) == want {
+				names = []string{strconv.Quote(p.Name)}
+			}
+		}
+	}
+	if len(names) == 0 {
+		return fmt.Sprintf("No local name here is %s: add an entry for it to required_providers, and pass that name.", want.Display())
+	}
+	return fmt.Sprintf("Here the local name of %s is %s: pass that provider.", want.Display(), strings.Join(names, " or "))
 }
 
 // takes reports whether a module requires a configuration.

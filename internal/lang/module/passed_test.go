@@ -1,6 +1,7 @@
 package module_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -49,5 +50,21 @@ func TestCheckProviders(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// A message about a provider of another type names the local names of the right one.
+func TestPassInstead(t *testing.T) {
+	const needs = "terraform {\n  required_providers {\n    x = { source = \"a/x\" }\n  }\n}"
+	call := "\nmodule \"m\" {\n  source = \"./m\"\n  providers = { x = y }\n}"
+	for names, want := range map[string]string{
+		"y = { source = \"a/y\" }\nmine = { source = \"a/x\" }":                               `Here the local name of a/x is "mine": pass that provider.`,
+		"y = { source = \"a/y\" }\nmine = { source = \"a/x\" }\nother = { source = \"a/x\" }": `Here the local name of a/x is "mine" or "other": pass that provider.`,
+		"y = { source = \"a/y\" }": "No local name here is a/x: add an entry for it to required_providers, and pass that name.",
+	} {
+		ds := module.CheckProviders(plantest.Tree(t, "terraform {\n  required_providers {\n"+names+"\n}\n}"+call+"\n-- m/m.tf --\n"+needs))
+		if len(ds) != 1 || !strings.HasSuffix(ds[0].Detail, want) {
+			t.Errorf("%s: %v", names, ds)
+		}
 	}
 }

@@ -47,8 +47,9 @@ type visit struct {
 type replay struct {
 	account
 	seen   map[visit]bool
-	redact *redaction // shared with the replays that aside returns
-	seer   visitor    // called for the expressions on the way; may be nil
+	at     source.Range // range of the last expression that was followed
+	redact *redaction   // shared with the replays that aside returns
+	seer   visitor      // called for the expressions on the way; may be nil
 }
 
 // A visitor is called for the expressions on a way: visit for each of them, references for an expression
@@ -115,6 +116,7 @@ func (r *replay) follow(c cursor) {
 			}
 			r.seen[v] = true
 		}
+		r.at = c.x.Range()
 		if r.seer != nil {
 			r.seer.visit(r, c)
 		}

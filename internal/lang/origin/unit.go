@@ -1,7 +1,11 @@
 package origin
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/explanation"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -102,29 +106,33 @@ func (r *replay) stop(s *Stop) {
 	r.add(step)
 }
 
-// ends returns the last place of each way.
+// ends returns the last place of each way. It returns a place once, since several files may
+// merge the same file.
 func (r *replay) ends(ways []Way) (out []Place) {
 	for _, w := range ways {
 		sub := r.aside()
 		sub.follow(sub.take(w))
-		if p := sub.lastPlace(); p != nil {
+		if p := sub.lastPlace(); p != nil && !slices.Contains(out, *p) {
 			out = append(out, *p)
 		}
 	}
 	return out
 }
 
-// starts returns the first place of a way that is in a file. This is the definition itself, and not
-// the values that it refers to.
-func (r *replay) starts(w Way) *Place {
+// starts returns the first place of a way that is in a file, and the places that it replaces. This
+// is the definition itself, and not the values that it refers to.
+func (r *replay) starts(w Way) []Place {
 	sub := r.aside()
 	sub.take(w)
 	for _, s := range sub.out.Steps {
 		if s.At != nil && s.At.File != "" {
-			return s.At
+			return slices.Concat([]Place{*s.At}, s.With, s.Replaces)
 		}
 	}
-	return sub.lastPlace()
+	if p := sub.lastPlace(); p != nil {
+		return []Place{*p}
+	}
+	return nil
 }
 
 // lands returns the last place when a cursor is followed, or nil if there is none.
@@ -146,7 +154,17 @@ func (r *replay) generated() {
 	if f == nil || f.Bytes == nil {
 		return
 	}
-	if way, ok := r.in.e.Unit.Generated(last.At.File, f.Line(last.At.Line)); ok {
+	line := explanation.GeneratedLine{File: last.At.File, Text: f.Line(last.At.Line)}
+	for n := 1; n < last.At.Line; n++ {
+		if bareText(f.Line(n)) == bareText(line.Text) {
+			line.Earlier++
+		}
+	}
+	if at := r.at; at.Filename == line.File && at.Start.Line == last.At.Line {
+		start := f.LineStart(at.Start.Line)
+		line.From, line.To = at.Start.Byte-start, min(at.End.Byte-start, len(line.Text))
+	}
+	if way, ok := r.in.e.Unit.Generated(line); ok {
 		before := r.value
 		r.follow(r.take(way))
 		if before != cty.NilVal {
@@ -154,3 +172,6 @@ func (r *replay) generated() {
 		}
 	}
 }
+
+// bareText returns a line without white space, since generated files are formatted.
+func bareText(line string) string { return strings.Join(strings.Fields(line), "") }

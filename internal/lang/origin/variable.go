@@ -238,9 +238,7 @@ func (r *replay) given(v *config.Variable, in eval.Input, label string, path []s
 	}
 	if r.in.e.Unit != nil {
 		if way, ok := r.in.unitInput(v.Name, path, true, r.secret); ok {
-			if p := r.starts(way); p != nil {
-				s.Replaces = append(s.Replaces, *p)
-			}
+			s.Replaces = append(s.Replaces, r.starts(way)...)
 		}
 	}
 	if d := r.defaultPlace(v); d != nil {

@@ -1,6 +1,7 @@
 package planjson
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -23,7 +24,13 @@ func (w *planWriter) planned() {
 			cs = append(cs, c)
 		}
 	}
-	slices.SortStableFunc(cs, func(a, b *plan.Change) int { return a.Addr.Module.Compare(b.Addr.Module) })
+	texts := make(map[*plan.Change]string, len(cs)) // OpenTofu sorts these resources by the text of their addresses
+	for _, c := range cs {
+		texts[c] = c.Addr.String()
+	}
+	slices.SortStableFunc(cs, func(a, b *plan.Change) int {
+		return cmp.Or(a.Addr.Module.Compare(b.Addr.Module), strings.Compare(texts[a], texts[b]))
+	})
 	writeModules(&w.writer, cs, func(c *plan.Change) addr.ModuleInstance { return c.Addr.Module }, w.plannedResource)
 	w.end('}')
 }
@@ -133,7 +140,8 @@ func without(all, some []cty.Path) []cty.Path {
 	})
 }
 
-// writeModules writes items as a tree of modules. The items must be sorted by module.
+// writeModules writes items as a tree of modules. The items must be sorted by module. Child
+// modules are sorted by the text of their addresses, as in OpenTofu.
 func writeModules[T any](w *writer, items []T, moduleOf func(T) addr.ModuleInstance, one func(T)) {
 	root := &moduleNode[T]{}
 	nodes := map[addr.ModuleInstance]*moduleNode[T]{"": root}
@@ -175,6 +183,7 @@ func (n *moduleNode[T]) write(w *writer, one func(T)) {
 	}
 	w.field("address", string(n.addr))
 	if len(n.kids) > 0 {
+		slices.SortFunc(n.kids, func(a, b *moduleNode[T]) int { return strings.Compare(string(a.addr), string(b.addr)) })
 		w.name("child_modules")
 		w.begin('[')
 		for _, k := range n.kids {

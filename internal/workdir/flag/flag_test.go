@@ -13,8 +13,16 @@ import (
 // Flags are parsed up to the first argument, those with two dashes and those for any place also
 // after it.
 func TestParse(t *testing.T) {
-	for _, c := range []struct{ words, want, wrong string }{
+	for _, c := range []struct {
+		words, want, wrong string
+		mixed              bool
+	}{
 		{words: "-name=a -on rest -on", want: "name a, on, rest: rest -on"},
+		{words: "-name=a rest -on", mixed: true, want: "name a, on, rest: rest"},
+		{words: "-- -on --two", want: "rest: -on --two"},
+		{words: "rest -- -on", mixed: true, want: "rest: rest -on"},
+		{words: "rest --two -- --two -- -on", mixed: true, want: "two, rest: rest --two -- -on"},
+		{words: "rest -- --two", want: "rest: rest --two"},
 		{words: "--name a -on=false", want: "name a"},
 		{words: "-list x -list=y", want: "list x y"},
 		{words: "rest --two", want: "two, rest: rest"},
@@ -33,7 +41,7 @@ func TestParse(t *testing.T) {
 			Text(&name, "name", "NAME", "A name."), Bool(&on, "on", "A switch."), List(&list, "list", "X", "A list."),
 			Bool(&two, "two", "Another.").WithTwoDashes(), Off(&out, "off", "A switch that is on."),
 		}
-		rest, _, err := fs.Parse(strings.Fields(c.words), nil, false)
+		rest, _, err := fs.Parse(strings.Fields(c.words), nil, c.mixed)
 		if err != nil || c.wrong != "" {
 			if err == nil || !strings.HasPrefix(err.Error(), c.wrong) {
 				t.Errorf("%s: %v", c.words, err)

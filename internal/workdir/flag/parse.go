@@ -28,8 +28,9 @@ func (fs Flags) Parse(words []string, env sys.Env, mixed bool) (args []string, g
 		return nil, nil, err
 	}
 	given = map[string]bool{}
-	if anywhere := fs.AnyPlace(); len(anywhere) > 0 {
-		if words, err = anywhere.take(words, false, given); err != nil {
+	anywhere := fs.AnyPlace()
+	if len(anywhere) > 0 {
+		if words, err = anywhere.take(words, true, given); err != nil {
 			return nil, given, err
 		}
 	}
@@ -40,6 +41,9 @@ func (fs Flags) Parse(words []string, env sys.Env, mixed bool) (args []string, g
 		}
 		name, value, has, isFlag := Split(word)
 		if !isFlag {
+			if i := slices.Index(words, "--"); !mixed && len(anywhere) > 0 && i >= 0 {
+				words = slices.Delete(slices.Clone(words), i, i+1) // it has ended the flags that may follow arguments
+			}
 			if !mixed {
 				return append(args, words...), given, nil
 			}

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -58,7 +59,8 @@ type Rules struct {
 }
 
 // Takes reports whether a file is copied. Hidden files are only copied if they are known or
-// included. rel uses slashes.
+// included. errored.tfstate is not copied, because "state push" would leave the copy. rel uses
+// slashes.
 func (r Rules) Takes(rel string) bool {
 	for _, g := range r.Exclude {
 		if glob.Match(g, rel) {
@@ -66,7 +68,7 @@ func (r Rules) Takes(rel string) bool {
 		}
 	}
 	first, _, _ := strings.Cut(rel, "/")
-	if first == ".terragrunt-cache" || first == ".terraform" || first == unit.StackDir {
+	if first == ".terragrunt-cache" || first == ".terraform" || first == unit.StackDir || errored(rel) {
 		return false
 	}
 	hidden := false
@@ -79,6 +81,13 @@ func (r Rules) Takes(rel string) bool {
 	return slices.ContainsFunc(r.Include, func(g string) bool {
 		return glob.Match(g, rel) || strings.HasPrefix(rel, strings.TrimSuffix(g, "/")+"/")
 	})
+}
+
+// errored reports whether a file contains a state that could not be saved, or one that was
+// pushed since.
+func errored(rel string) bool {
+	name := path.Base(rel)
+	return strings.HasPrefix(name, "errored.") && (strings.HasSuffix(name, ".tfstate") || strings.HasSuffix(name, ".tfstate.pushed"))
 }
 
 // Private reports whether a directory name is one in which programs store their own data.
