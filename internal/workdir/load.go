@@ -43,6 +43,7 @@ type LoadOptions struct {
 	Const       bool            // with Partial: variables with const = true need values, because sources of modules may use them
 	Unapplied   bool            // so may be those that a unit makes of outputs that do not exist yet
 	Briefly     bool            // the program ends when the configuration was looked at once
+	StateOnly   bool            // report no warnings of the configuration: the command reads only the state
 	RootOnly    bool            // go on though other modules cannot be loaded
 	ConfigDir   string          // the directory of the configuration; "" means the working directory
 	Observe     event.Sink      // receives the events; nil means the Host
@@ -132,6 +133,9 @@ func Load(ctx context.Context, c *Directory, o LoadOptions) (*Loaded, diag.List)
 			}
 		}
 		loadDs = nil
+	}
+	if o.StateOnly {
+		loadDs = loadDs.Errors()
 	}
 	if ds = append(loadDs, ds...); ds.HasErrors() {
 		p.Close()
