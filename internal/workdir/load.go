@@ -43,6 +43,7 @@ type LoadOptions struct {
 	Const       bool            // with Partial: variables with const = true need a value, because module sources may use them
 	Unapplied   bool            // inputs of a unit that need outputs which do not exist yet are no error
 	Briefly     bool            // the program ends soon after the configuration is loaded
+	StateOnly   bool            // report no warnings of the configuration: the command reads only the state
 	RootOnly    bool            // errors in modules other than the root module are no error
 	ConfigDir   string          // directory of the configuration; "" means the working directory
 	Observe     event.Sink      // receives the events; nil means the Host
@@ -132,6 +133,9 @@ func Load(ctx context.Context, c *Directory, o LoadOptions) (*Loaded, diag.List)
 			}
 		}
 		loadDs = nil
+	}
+	if o.StateOnly {
+		loadDs = loadDs.Errors()
 	}
 	if ds = append(loadDs, ds...); ds.HasErrors() {
 		p.Close()

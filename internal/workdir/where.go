@@ -29,7 +29,7 @@ func (c *Directory) WhereState(ctx context.Context, given []VarFlag) (*OpenedBac
 		b, more := OpenBackend(ctx, c, cfg, nil, enc)
 		return b, append(ds, more...)
 	}
-	p, ds := Load(ctx, c, LoadOptions{Vars: given, Input: false, Partial: true})
+	p, ds := Load(ctx, c, LoadOptions{Vars: given, Input: false, Partial: true, StateOnly: true})
 	if p == nil {
 		return nil, ds
 	}

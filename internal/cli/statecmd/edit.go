@@ -198,14 +198,19 @@ func tainting(on bool, cmd command.Command) command.Command {
 			}
 			return o.edit(ctx, c, cmd.Name, func(s *state.State) (*state.State, func(), diag.List) {
 				next, ds := stateedit.Taint(s, a, on)
+				var warnings diag.List
+				if !on { // OpenTofu's untaint also reports the warnings of the root module, its taint does not
+					_, warnings = c.Directory.Root()
+					warnings = warnings.Warnings()
+				}
 				if missing && len(ds) > 0 && ds[0].Code == stateedit.CodeMissing {
-					return nil, nil, diag.Warnf(diag.CodeStateNoInstance, nil, "No such resource instance", "Resource instance %s was not found, but this is not an error because -allow-missing was set.", a)
+					return nil, nil, append(warnings, diag.Warnf(diag.CodeStateNoInstance, nil, "No such resource instance", "Resource instance %s was not found, but this is not an error because -allow-missing was set.", a)...)
 				}
 				text := fmt.Sprintf("Resource instance %s has been marked as tainted.", a)
 				if !on {
 					text = fmt.Sprintf("Resource instance %s has been successfully untainted.", a)
 				}
-				return next, func() { c.Report.Say(text + "\n") }, ds
+				return next, func() { c.Report.Say(text + "\n") }, append(warnings, ds...)
 			})
 		}
 	}

@@ -8,6 +8,7 @@ package validate
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/hashicorp/hcl/v2"
@@ -22,6 +23,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/plan/refactoring"
 	"github.com/terrace-iac/terrace/internal/provider/resourceclient"
 	"github.com/terrace-iac/terrace/schema"
+	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 )
@@ -332,8 +334,8 @@ func (v *validator) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List
 		return unknown, ds
 	}
 	more = prov.ValidateResource(v.ctx, a.Resource.Mode, a.Resource.Type, plain)
-	ds = append(ds, resourceclient.Blame(d, s, more).About(a.String())...)
-	ds = append(ds, v.deprecated(d, s, plain).About(a.String())...)
+	more = resourceclient.Blame(d, s, more)
+	ds = append(ds, append(more, v.deprecated(d, s, plain, more)...).About(a.String())...)
 	ds = append(ds, v.ignored(d, s)...)
 	out := s.Block.SetUnknowns(plain)
 	ds = append(ds, v.provisioners(t, d, out)...)
@@ -395,38 +397,45 @@ func onlyKnown(ds diag.List) diag.List {
 	return out
 }
 
-// deprecated warns about arguments and blocks that the provider has deprecated.
-func (v *validator) deprecated(d *eval.Desired, s *schema.Resource, config cty.Value) diag.List {
+// deprecated warns about arguments and blocks that the schema marks as deprecated, except for
+// those that the messages of the provider already report. An argument with an unknown value may
+// be null, so it gets no warning.
+func (v *validator) deprecated(d *eval.Desired, s *schema.Resource, config cty.Value, reported diag.List) diag.List {
 	if !v.first(d.Resource.Config()) {
 		return nil
 	}
 	var ds diag.List
+	warn := func(at source.Range, summary, text string) {
+		if !slices.ContainsFunc(reported, func(m *diag.Message) bool {
+			return m.Severity == diag.Warning && m.At != nil && *m.At == at && strings.Contains(strings.ToLower(m.Summary), "deprecated")
+		}) {
+			ds = append(ds, diag.Warnf(diag.CodeEvalDeprecatedByProvider, &at, summary, "%s", sentence(text))...)
+		}
+	}
 	kind := "resource"
 	if d.Addr().Resource.Mode == addr.Data {
 		kind = "data source"
 	}
 	if s.Block.Deprecated != "" {
-		at := d.Resource.Config().At
-		ds = append(ds, diag.Warnf(diag.CodeEvalDeprecatedByProvider, &at, "Deprecated "+kind, "%s", sentence(s.Block.Deprecated))...)
+		warn(d.Resource.Config().At, "Deprecated "+kind, s.Block.Deprecated)
 	}
 	if config.IsNull() || !config.IsKnown() {
 		return ds
 	}
 	b, _ := d.Resource.Body(s)
 	for name, a := range s.Block.Attributes {
-		if a.Deprecated == "" || config.GetAttr(name).IsNull() {
+		x := config.GetAttr(name)
+		if a.Deprecated == "" || !x.IsKnown() || x.IsNull() {
 			continue
 		}
-		at := b.AttrRange(cty.GetAttrPath(name))
-		ds = append(ds, diag.Warnf(diag.CodeEvalDeprecatedByProvider, &at, "Argument is deprecated", "%s", sentence(a.Deprecated))...)
+		warn(b.AttrRange(cty.GetAttrPath(name)), "Argument is deprecated", a.Deprecated)
 	}
 	for name, nb := range s.Block.Blocks {
 		x := config.GetAttr(name)
 		if nb.Block.Deprecated == "" || x.IsNull() || x.IsKnown() && x.CanIterateElements() && x.LengthInt() == 0 {
 			continue
 		}
-		at := b.AttrRange(cty.GetAttrPath(name))
-		ds = append(ds, diag.Warnf(diag.CodeEvalDeprecatedByProvider, &at, "Block is deprecated", "%s", sentence(nb.Block.Deprecated))...)
+		warn(b.AttrRange(cty.GetAttrPath(name)), "Block is deprecated", nb.Block.Deprecated)
 	}
 	return ds
 }

@@ -37,6 +37,7 @@ func TestRun(t *testing.T) {
 		{"each block once", "resource \"x_thing\" \"a\" {\n  count = 5\n  nope  = 1\n}", []string{"3 error: Unsupported argument"}},
 		{"a count that is not known is no error", "variable \"n\" {}\nresource \"x_thing\" \"a\" { count = var.n }", nil},
 		{"an argument that is deprecated", "resource \"x_thing\" \"a\" { old = \"z\" }", []string{"1 warning: Argument is deprecated"}},
+		{"a deprecated argument that may be null", "variable \"v\" {}\nresource \"x_thing\" \"a\" { old = var.v }", nil},
 		{"a variable that is deprecated and not given", "variable \"v\" {\n  default    = 1\n  deprecated = \"no more\"\n}\noutput \"o\" { value = var.v }", nil},
 		{"a check that fails is for planning to tell", "locals { a = 1 }\ncheck \"c\" {\n  assert {\n    condition     = local.a == 2\n    error_message = \"m\"\n  }\n}", nil},
 		{"a condition that cannot be evaluated", "locals { a = 1 }\ncheck \"c\" {\n  assert {\n    condition     = local.a.b\n    error_message = \"m\"\n  }\n}", []string{"4 error: Unsupported attribute"}},
@@ -53,6 +54,27 @@ func TestRun(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestDeprecatedOnce checks that an argument that the provider itself reports as deprecated is
+// reported once, and that other warnings of the provider about it do not count as such.
+func TestDeprecatedOnce(t *testing.T) {
+	for _, c := range []struct {
+		summary string
+		want    []string
+	}{
+		{"Attribute Deprecated", []string{"1 warning: Attribute Deprecated"}},
+		{"Short value", []string{"1 warning: Argument is deprecated", "1 warning: Short value"}},
+	} {
+		providers := plantest.New()
+		providers.Managed["x_thing"].Validate = func(cty.Value) diag.List {
+			return diag.List{{Severity: diag.Warning, Summary: c.summary, Attr: cty.GetAttrPath("old")}}
+		}
+		ds := validate.Run(context.Background(), validate.Input{Tree: plantest.Tree(t, "resource \"x_thing\" \"a\" { old = \"z\" }"), Providers: providers})
+		if diff := cmp.Diff(c.want, lines(ds)); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", c.summary, diff)
+		}
 	}
 }
 

@@ -334,10 +334,10 @@ func (fs Flags) Named(name string) *Flag {
 }
 
 // WithTwoDashesShown makes the help show the flags with two dashes, as it shows flags of
-// units. One dash is accepted too.
+// units, and allows them after arguments, as Terragrunt does. One dash is accepted too.
 func (fs Flags) WithTwoDashesShown() Flags {
 	for i := range fs {
-		fs[i].shownTwo = true
+		fs[i].shownTwo, fs[i].Anywhere = true, true
 	}
 	return fs
 }
