@@ -5,7 +5,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -158,8 +157,16 @@ func (f pathFinder) inDocument(name string, doc any) string {
 	return ""
 }
 
-// pathArgument matches the names of arguments that contain paths. The file may not exist yet.
-var pathArgument = regexp.MustCompile(`(?:^|_)(?:file|filename|filepath|path|dir|directory|folder|kubeconfig|custom_ca_bundle|credential|repository_cache)s?$`)
+// pathArgument reports whether an argument contains paths, judged by its name. The file may not
+// exist yet.
+func pathArgument(name string) bool {
+	name = strings.TrimSuffix(name, "s")
+	switch name[strings.LastIndexByte(name, '_')+1:] {
+	case "file", "filename", "filepath", "path", "dir", "directory", "directorie", "folder", "kubeconfig", "credential":
+		return true
+	}
+	return strings.HasSuffix(name, "custom_ca_bundle") || strings.HasSuffix(name, "repository_cache")
+}
 
 // longestPath is the length above which a string is no path.
 const longestPath = 4096
@@ -182,7 +189,7 @@ func (f pathFinder) isPath(argument, s string) bool {
 		if p == "" || filepath.IsAbs(p) || strings.HasPrefix(p, "~") {
 			continue
 		}
-		if pathArgument.MatchString(argument) || f.exists(f.own, p) || f.exists(f.shared, p) {
+		if pathArgument(argument) || f.exists(f.own, p) || f.exists(f.shared, p) {
 			return true
 		}
 		if dir := filepath.Dir(p); strings.ContainsRune(p, filepath.Separator) && f.exists(f.own, dir) {
@@ -215,13 +222,20 @@ func (f pathFinder) inEnviron(environ []string) string {
 	return ""
 }
 
-// unread matches the environment variables that providers do not read: those of Terraform,
-// OpenTofu, Terragrunt and Terrace themselves. Units may differ in them.
-var unread = regexp.MustCompile(`^(?:TF_VAR_|TF_WORKSPACE=|TF_DATA_DIR=|TF_CLI_ARGS|TF_INPUT=|TG_|TERRAGRUNT_|TERRACE_|PWD=|OLDPWD=|_=)`)
+// unread reports whether providers do not read an environment variable, given as NAME=VALUE: it is
+// one of Terraform, OpenTofu, Terragrunt and Terrace themselves. Units may differ in it.
+func unread(variable string) bool {
+	for _, prefix := range []string{"TF_VAR_", "TF_WORKSPACE=", "TF_DATA_DIR=", "TF_CLI_ARGS", "TF_INPUT=", "TG_", "TERRAGRUNT_", "TERRACE_", "PWD=", "OLDPWD=", "_="} {
+		if strings.HasPrefix(variable, prefix) {
+			return true
+		}
+	}
+	return false
+}
 
 // environOf returns the variables of an environment that a provider may read, sorted.
 func environOf(environ []string) []string {
-	out := slices.DeleteFunc(slices.Clone(environ), unread.MatchString)
+	out := slices.DeleteFunc(slices.Clone(environ), unread)
 	slices.Sort(out)
 	return out
 }
