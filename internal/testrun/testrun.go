@@ -76,7 +76,8 @@ const (
 	Error   Status = "error"
 )
 
-// rank returns the severity of a status. The status of a file is the worst of its runs.
+// rank returns the severity of a status. The status of a file is the worst of its runs, and
+// Pass if all are skipped, as in OpenTofu.
 func (s Status) rank() int {
 	switch s {
 	case Pending:

@@ -28,7 +28,7 @@ of its own, and dependencies on other units. Each module block of an environment
 file is a unit too. All units below a directory are an estate.
 
   plan, apply, ...          in the directory of a unit: on that unit
-  run --all plan            on all units below, in the order of their dependencies
+  run --all plan            on all units below, dependencies first
   run --filter QUERY plan   on some of them
   find, list, dag graph     the units, and their dependencies
   render                    the effective configuration of a unit

@@ -1,6 +1,7 @@
 package planpage
 
 import (
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 type secrets struct {
 	of    map[string]bool // whether each variable of the module is secret; nil if the variables are unknown
 	texts []string        // secret texts
+	lines map[string]bool // lines of secret texts with several lines, without white space around them
 }
 
 // newSecrets returns the secrets in a module with the given variables, and in a plan, which
@@ -78,7 +80,7 @@ func (s *secrets) value(v cty.Value, all bool) {
 	case v == cty.NilVal || !v.IsKnown() || v.IsNull():
 	case v.Type() == cty.String:
 		if text := v.AsString(); all && text != "" {
-			s.texts = append(s.texts, text)
+			s.text(text)
 		}
 	case v.CanIterateElements():
 		for it := v.ElementIterator(); it.Next(); {
@@ -86,6 +88,67 @@ func (s *secrets) value(v cty.Value, all bool) {
 			s.value(x, all)
 		}
 	}
+}
+
+// shortestLine is the length, in bytes, of the shortest line of a secret text that is hidden.
+// Shorter ones, such as brackets, occur everywhere.
+const shortestLine = 4
+
+// text adds a secret text, with the parts that the changes of a plan show by themselves: the
+// lines of the text, and the strings in it if it is JSON.
+func (s *secrets) text(text string) {
+	s.texts = append(s.texts, text)
+	if strings.Contains(text, "\n") {
+		if s.lines == nil {
+			s.lines = map[string]bool{}
+		}
+		for line := range strings.Lines(text) {
+			if line = strings.TrimSpace(line); len(line) >= shortestLine {
+				s.lines[line] = true
+			}
+		}
+	}
+	var in any
+	if json.Unmarshal([]byte(text), &in) == nil {
+		s.json(in)
+	}
+}
+
+// json adds the strings in a decoded JSON value.
+func (s *secrets) json(in any) {
+	switch x := in.(type) {
+	case string:
+		if x != "" {
+			s.text(x)
+		}
+	case []any:
+		for _, part := range x {
+			s.json(part)
+		}
+	case map[string]any:
+		for _, part := range x {
+			s.json(part)
+		}
+	}
+}
+
+// coverLines replaces the lines of secret texts in the text of a change, which shows them without
+// quotes, behind white space and a symbol.
+func (s *secrets) coverLines(text string) string {
+	if len(s.lines) == 0 {
+		return text
+	}
+	all := strings.Split(text, "\n")
+	for i, line := range all {
+		rest := strings.TrimSpace(line)
+		if !s.lines[rest] && len(rest) > 2 && strings.ContainsRune("+-~", rune(rest[0])) {
+			rest = strings.TrimSpace(rest[1:])
+		}
+		if s.lines[rest] {
+			all[i] = line[:strings.LastIndex(line, rest)] + value.SecretText
+		}
+	}
+	return strings.Join(all, "\n")
 }
 
 // cover replaces the secrets in all content of the page for a unit, including their quoted
@@ -100,7 +163,7 @@ func (s *secrets) cover(u *planhtml.Unit) {
 	}
 	hide := strings.NewReplacer(pairs...)
 	for i, c := range u.Changes {
-		u.Changes[i].Text = hide.Replace(c.Text)
+		u.Changes[i].Text = s.coverLines(hide.Replace(c.Text))
 	}
 	for i, m := range u.Messages {
 		u.Messages[i] = hide.Replace(m)

@@ -65,6 +65,8 @@ func (f *Folds) Add(unit string, pieces []view.Piece) {
 		if x == nil {
 			x = &folded{Piece: p}
 			f.all[keyOf(p)] = x
+		} else if len(x.units) == 0 && x.Text != p.Text { // the unit was planned again
+			x.Piece, x.differ, x.shown = p, false, false
 		}
 		x.differ = x.differ || x.Text != p.Text
 		if n := len(x.units); n == 0 || x.units[n-1] != unit {

@@ -1,7 +1,7 @@
 // Package testkit builds programs for tests: a real provider from the Go module proxy, our
-// own test provider, and the program itself.
+// own test provider, and the program itself. It also writes directories of test files.
 //
-// Main functions: TimeProvider, TestProvider and Terrace. The one rule: programs are kept
+// Main functions: TimeProvider, TestProvider, Terrace and Files. The one rule: programs are kept
 // in the user's cache directory and shared by all test processes, so that each is built
 // only once.
 package testkit

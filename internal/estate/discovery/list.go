@@ -163,7 +163,7 @@ func Tasks(units []*Unit, reverse bool) []schedule.Task {
 }
 
 // Order returns the units so that each comes after its dependencies or, with reverse, before
-// them. Otherwise they are sorted by name.
+// them. Units of the same depth in the dependency graph are sorted by name.
 func (f *Found) Order(reverse bool) []*Unit {
 	out := make([]*Unit, 0, len(f.Units))
 	for _, i := range schedule.Order(Tasks(f.Units, reverse)) {

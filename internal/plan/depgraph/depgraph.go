@@ -387,22 +387,9 @@ func (g *Graph) reduce() {
 	for _, n := range g.nodes {
 		maps.DeleteFunc(n.needs, func(to string, _ bool) bool { return g.nodes[to] == nil })
 	}
-	reach := map[string]map[string]bool{}
-	var from func(name string) map[string]bool
-	from = func(name string) map[string]bool {
-		if r, ok := reach[name]; ok {
-			return r
-		}
-		r := map[string]bool{}
-		reach[name] = r // edges back to this node add nothing
-		for to := range g.nodes[name].needs {
-			r[to] = true
-			maps.Copy(r, from(to))
-		}
-		return r
-	}
-	for _, name := range slices.Sorted(maps.Keys(g.nodes)) {
-		from(name)
+	reach := make(map[string]map[string]bool, len(g.nodes))
+	for name := range g.nodes {
+		reach[name] = g.reachable(name)
 	}
 	for name, n := range g.nodes {
 		for to := range n.needs {
@@ -414,4 +401,21 @@ func (g *Graph) reduce() {
 			}
 		}
 	}
+}
+
+// reachable returns the nodes that a node depends on, directly or indirectly. It contains the node
+// itself if the node is part of a cycle.
+func (g *Graph) reachable(name string) map[string]bool {
+	out := map[string]bool{}
+	for work := []string{name}; len(work) > 0; {
+		n := g.nodes[work[len(work)-1]]
+		work = work[:len(work)-1]
+		for to := range n.needs {
+			if !out[to] {
+				out[to] = true
+				work = append(work, to)
+			}
+		}
+	}
+	return out
 }

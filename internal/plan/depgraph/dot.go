@@ -55,7 +55,8 @@ func (g *Graph) DOT(cycles bool) string {
 
 func quoted(name string) string { return addr.Quote("[root] " + name) }
 
-// Cycles returns one cycle for each group of nodes that depend on each other.
+// Cycles returns cycles so that each node that is part of a cycle is part of a returned one. Each
+// is the shortest through its first node.
 func (g *Graph) Cycles() [][]string {
 	var out [][]string
 	done := map[string]bool{}

@@ -1,0 +1,107 @@
+package overlay_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/terrace-iac/terrace/internal/dev/testkit"
+	"github.com/terrace-iac/terrace/internal/estate/workcopy/copytree"
+	"github.com/terrace-iac/terrace/internal/estate/workcopy/overlay"
+)
+
+const files = `
+-- pkg/mod/main.tf --
+module
+-- pkg/mod/only.tf --
+only
+-- pkg/mod/.secret --
+-- pkg/shared/x.tf --
+shared
+-- unit/main.tf --
+unit
+-- unit/own.tf --
+own
+-- outside.tf --
+-- work/.terraform/modules/modules.json --
+{}
+`
+
+// open returns the FS of the module pkg/mod with the files of the unit over it.
+func open(t *testing.T) (f *overlay.FS, root string) {
+	t.Helper()
+	root = testkit.Files(t, files)
+	f, err := overlay.New(filepath.Join(root, "pkg"), "mod", filepath.Join(root, "unit"), filepath.Join(root, "work"), "", copytree.Rules{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f, root
+}
+
+// A generated file takes precedence over the unit's, which takes precedence over the module's. A
+// generated file without content hides both. Names outside of the package do not exist.
+func TestReadFile(t *testing.T) {
+	f, _ := open(t)
+	f.Generated["only.tf"], f.Generated["made.tf"] = nil, []byte("made\n")
+	for name, want := range map[string]string{
+		"main.tf": "unit\n", "./own.tf": "own\n", "made.tf": "made\n", "../shared/x.tf": "shared\n", ".terraform/modules/modules.json": "{}\n",
+		"only.tf": "", "../../outside.tf": "", ".secret": "", "missing": "",
+	} {
+		b, err := f.ReadFile(name)
+		if string(b) != want || want == "" && !errors.Is(err, fs.ErrNotExist) || want != "" && err != nil {
+			t.Errorf("%s: %q %v", name, b, err)
+		}
+	}
+}
+
+// ReadDir lists each name once, sorted, as ReadFile finds them. Reading creates no file.
+func TestReadDir(t *testing.T) {
+	f, root := open(t)
+	f.Generated["only.tf"], f.Generated["made.tf"] = nil, []byte("made\n")
+	entries, err := f.ReadDir(".")
+	var names []string
+	for _, en := range entries {
+		names = append(names, en.Name())
+	}
+	if got := strings.Join(names, " "); err != nil || !strings.Contains(got, "made.tf main.tf own.tf") || strings.Contains(got, "only.tf") {
+		t.Error(got, err)
+	}
+	for _, name := range []string{"missing", "../.."} {
+		if entries, err := f.ReadDir(name); !errors.Is(err, fs.ErrNotExist) {
+			t.Error(name, entries, err)
+		}
+	}
+	if entries, err := os.ReadDir(filepath.Join(root, "work")); err != nil || len(entries) != 1 {
+		t.Error(entries, err)
+	}
+}
+
+// A file is read from disk once, so that all readers see the same text.
+func TestReadOnce(t *testing.T) {
+	f, root := open(t)
+	for range 2 {
+		if b, err := f.ReadFile("main.tf"); err != nil || string(b) != "unit\n" {
+			t.Errorf("%q %v", b, err)
+		}
+		if err := os.WriteFile(filepath.Join(root, "unit", "main.tf"), []byte("changed"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Locate returns the path of the file that ReadFile reads, and "" for generated and missing files.
+func TestLocate(t *testing.T) {
+	f, root := open(t)
+	f.Generated["made.tf"] = []byte("made")
+	for name, want := range map[string]string{"main.tf": "unit/main.tf", "only.tf": "pkg/mod/only.tf", "made.tf": "", "missing": "", ".": ""} {
+		if want != "" {
+			want = filepath.Join(root, want)
+		}
+		if got := f.Locate(name); got != want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
