@@ -138,7 +138,8 @@ type ProcessOptions struct {
 	// Dir is the working directory of providers that do not depend on the working directory.
 	Dir string
 	// Empty is the working directory of shared processes whose requests are searched for relative
-	// paths. It should be empty. "" means that such providers are not shared.
+	// paths. It should be empty, and is created if it does not exist. "" means that such providers
+	// are not shared.
 	Empty string
 	// Sharing describes the providers. nil means that none works the same in any working
 	// directory, that every one may be needed, and that calls are not limited by configuration.

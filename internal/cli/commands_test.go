@@ -109,6 +109,7 @@ func TestPeersFlags(t *testing.T) {
 func TestEnvironmentTable(t *testing.T) {
 	table := cli.Table()
 	outside := []string{"TF_PLUGIN_MAGIC_COOKIE", // of the plugin protocol: set, not read
+		"TERRACE_", // the prefix of all that providers do not read
 		"HOME", "USERPROFILE", "PATH", "PATHEXT", "TERM", "TMPDIR", "APPDATA", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_DATA_DIRS", "XDG_RUNTIME_DIR",
 		"NETRC", "GIT_SSH_COMMAND", "GIT_TERMINAL_PROMPT", "SSH_AUTH_SOCK", "REQUEST_METHOD", "DOCKER_CONFIG", "COMP_LINE", "COMP_POINT", "COMP_TYPE"} // of the system and of other programs
 	clouds := regexp.MustCompile(`^\.\./\.\./internal/(?:net|state/backend|unit/functions)/`) // docs/backends.md lists theirs

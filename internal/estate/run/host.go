@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -118,16 +117,13 @@ func (h *Host) log(level tracelog.Level, format string, args ...any) {
 	}
 }
 
-// emptyDir returns an empty directory in the user's cache, or "" if there is none.
+// emptyDir returns the path of the empty directory in the user's cache, or "" without a cache. The
+// directory may not exist.
 func (h *Host) emptyDir() string {
 	if h.Plugins == nil || h.Plugins.Directory.CacheDir() == "" {
 		return ""
 	}
-	dir := filepath.Join(h.Plugins.Directory.CacheDir(), "empty")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return ""
-	}
-	return dir
+	return filepath.Join(h.Plugins.Directory.CacheDir(), "empty")
 }
 
 // of returns the workdir.Host of a unit, which is never nil.

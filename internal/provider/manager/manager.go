@@ -37,6 +37,7 @@ package manager
 
 import (
 	"context"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -67,8 +68,8 @@ type Options struct {
 	// Dir is the working directory of providers that do not depend on it.
 	Dir string
 	// Empty is the working directory of shared processes whose requests are searched for paths. It
-	// is empty, so that no name in a request is a path there. "" means that such providers are not
-	// shared.
+	// is empty, so that no name in a request is a path there. It is created for the first such
+	// process. "" means that such providers are not shared.
 	Empty string
 	// Sharing describes the providers. nil means that none works the same in any directory, that
 	// units may need any provider, and that calls are not limited by configuration.
@@ -247,7 +248,9 @@ func (h *Host) keyOf(owner *Pool, a addr.Provider, prog *Program) key {
 	case IgnoresDirectory:
 		prog.Dir, env = h.o.Dir, environOf(env)
 	case UsesNamedPaths:
-		prog.Dir, env = h.o.Empty, environOf(env)
+		if os.MkdirAll(h.o.Empty, 0o700) == nil { // otherwise the process is not shared
+			prog.Dir, env = h.o.Empty, environOf(env)
+		}
 	}
 	text := strings.Join(env, "\x00")
 	h.mu.Lock()

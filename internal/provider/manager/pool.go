@@ -119,7 +119,7 @@ func (p *Pool) program(ctx context.Context, a addr.Provider) (*program, diag.Lis
 		}
 		dir := prog.Dir
 		prog.key = p.host.keyOf(p, a, &prog.Program)
-		if p.host.use(a) == UsesNamedPaths && prog.key.owner == nil && !prog.Outside {
+		if p.host.use(a) == UsesNamedPaths && prog.key.dir == p.host.o.Empty && !prog.Outside {
 			prog.separable(p, dir)
 		}
 		return prog, true
