@@ -42,6 +42,7 @@ func environment() []command.Variable {
 	add(every, "TERRAFORM_CONFIG", "The old name of TF_CLI_CONFIG_FILE, read where that is not set.")
 	add(uses(command.Packages), "TF_PLUGIN_CACHE_DIR", "A directory in which directories share downloads of providers.")
 	add(uses(command.Packages), "TF_PLUGIN_CACHE_MAY_BREAK_DEPENDENCY_LOCK_FILE", "Take a provider from the shared directory though the lock file lacks its checksums.")
+	add(uses(command.Packages), "TERRACE_VERIFY_PACKAGES", "With any value, read each provider package whole before its program starts, although its files have not changed since it was read last.")
 	add(uses(command.Modules), "TERRACE_MODULE_CACHE_DIR", "A directory in which directories share downloads of modules.")
 
 	group = "Output and log"

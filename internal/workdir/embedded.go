@@ -57,6 +57,7 @@ func Embedded(o Embedding) (d *Directory, who string, err error) {
 		Hashes: &install.Hashes{}, Files: &readfile.Kept{}, Providers: o.Providers, Provisioners: o.Provisioners,
 		Set: &source.Set{}, Host: embeddingHost{observe: o.Observe, log: log},
 	}
+	d.RecordPackages(system.Host())
 	if o.NoExec {
 		d.WithoutPrograms() // before the backends, which may start programs too
 	}

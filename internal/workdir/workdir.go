@@ -141,6 +141,14 @@ func (f *Directory) CacheDir() string {
 	return ""
 }
 
+// RecordPackages lets commands use the hashes of provider packages that earlier commands on this
+// machine have computed, unless the environment requests that each command reads the packages.
+func (f *Directory) RecordPackages(machine string) {
+	if cache := f.CacheDir(); cache != "" && f.Env.Get("TERRACE_VERIFY_PACKAGES") == "" {
+		f.Hashes.Records = install.Records{Dir: filepath.Join(cache, "verified"), Machine: machine, Now: f.Now}
+	}
+}
+
 // Settings reads the user's CLI configuration.
 func (f *Directory) Settings() (*cliconfig.Config, diag.List) {
 	return cliconfig.Load(f.Files, f.Env, f.Home(), f.Launch)

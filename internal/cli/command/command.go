@@ -269,6 +269,7 @@ func New(ctx context.Context, system *sys.System, t *Table, h *interrupt.Handler
 		System: system, Stdout: system.Stdout, Table: t, Report: r, Prompt: prompt.New(r), Interrupts: h, Command: &Command{},
 	}
 	c.Host, r.Names = host{c}, namesOf(c.CalledAs())
+	c.RecordPackages(system.Host())
 	return c
 }
 

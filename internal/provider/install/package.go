@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/apparentlymart/go-versions/versions"
 	"github.com/terrace-iac/terrace/addr"
@@ -34,8 +35,10 @@ type Program struct {
 }
 
 // Hashes caches the hashes of packages, so that a package that many directories link to is
-// read once. The zero value is an empty cache. It may be used concurrently.
+// read once. The zero value is an empty cache without records. It may be used concurrently.
 type Hashes struct {
+	Records Records // hashes that earlier commands have computed
+
 	known parallel.Cache[string, hashed]
 }
 
@@ -44,25 +47,46 @@ type hashed struct {
 	err  error
 }
 
-// dir returns the hash of a provider's package in a directory.
+// dir returns the hash of a provider's package in a directory, for commands that install
+// packages. It does not use the hashes of earlier commands.
 func (h *Hashes) dir(ctx context.Context, dir string, p addr.Provider) (lock.Hash, error) {
 	exe, err := executable(dir, p)
 	if err != nil {
 		return lock.HashDir(ctx, dir)
 	}
-	return h.of(ctx, dir, exe)
+	return h.of(ctx, dir, exe, true)
 }
 
-// of returns the hash of a package. It reads the package again if its program was replaced.
-func (h *Hashes) of(ctx context.Context, dir, exe string) (lock.Hash, error) {
-	key, err := filepath.EvalSymlinks(dir)
+// of returns the hash of a package. It reads the package again if its program was replaced. With
+// read, it does not use the records.
+func (h *Hashes) of(ctx context.Context, dir, exe string, read bool) (lock.Hash, error) {
+	real, err := filepath.EvalSymlinks(dir)
 	info, statErr := os.Stat(exe)
 	if h == nil || err != nil || statErr != nil {
 		return lock.HashDir(ctx, dir)
 	}
-	key = fmt.Sprintf("%s\x00%d\x00%d", key, info.Size(), info.ModTime().UnixNano())
+	key := fmt.Sprintf("%s\x00%d\x00%d", real, info.Size(), info.ModTime().UnixNano())
+	if !read {
+		if got, ok := h.known.Get(key); ok { // this process has read the package
+			return got.hash, got.err
+		}
+		key += "\x00recorded"
+	}
 	got, err := h.known.Do(ctx, key, func() (hashed, bool) {
+		var files []identity
+		var began time.Time
+		if h.Records.enabled() {
+			files, began = identities(real), h.Records.Now()
+		}
+		if !read {
+			if sum, ok := h.Records.find(real, files); ok {
+				return hashed{sum, nil}, true
+			}
+		}
 		sum, err := lock.HashDir(ctx, dir)
+		if err == nil {
+			h.Records.keep(real, files, sum, began)
+		}
 		return hashed{sum, err}, err == nil
 	})
 	if err != nil {
@@ -109,7 +133,7 @@ func verify(ctx context.Context, p Package, allowed []lock.Hash, hashes *Hashes)
 	prog := Program{Path: exe, Name: exe}
 	allowed = knownHashes(allowed)
 	if len(allowed) > 0 {
-		have, err := hashes.of(ctx, p.Dir, exe)
+		have, err := hashes.of(ctx, p.Dir, exe, false)
 		if err != nil {
 			return Program{}, diag.Errorf(diag.CodeProviderStart, nil, "Failed to load plugin", "The package of provider %s %s in %s cannot be read: %s.", p.Provider, p.Version, p.Dir, err)
 		}
