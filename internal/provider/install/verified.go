@@ -111,14 +111,15 @@ func (r Records) keep(dir string, files []identity, hash lock.Hash, began time.T
 }
 
 // identities returns the identities of the files below a directory, or nil if the file system does
-// not have them or the directory contains something other than files and directories.
+// not have them or the directory contains something other than files, directories and links to
+// files.
 func identities(dir string) []identity {
 	out := []identity{}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		info, err := d.Info()
+		info, err := os.Stat(path) // of the file that a link leads to, since that is read
 		if err != nil {
 			return err
 		}

@@ -18,11 +18,17 @@ func settledPackage(t *testing.T) (dir, exe string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if dir = filepath.Join(dir, "package"); os.Mkdir(dir, 0o755) != nil {
+		t.Fatal("no directory")
+	}
 	exe = filepath.Join(dir, "terraform-provider-thing_v1.0.0")
-	for path, text := range map[string]string{exe: "program", filepath.Join(dir, "LICENSE"): "text"} {
+	for path, text := range map[string]string{exe: "program", filepath.Join(dir, "LICENSE"): "text", filepath.Join(dir, "..", "linked"): "link"} {
 		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := os.Symlink("../linked", filepath.Join(dir, "README")); err != nil {
+		t.Fatal(err)
 	}
 	return dir, exe
 }
@@ -79,8 +85,13 @@ func TestRecords(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, false},
-		{"a link in the package", func(t *testing.T, dir, exe string) {
+		{"a new link", func(t *testing.T, dir, exe string) {
 			if err := os.Symlink(exe, filepath.Join(dir, "link")); err != nil {
+				t.Fatal(err)
+			}
+		}, false},
+		{"the file that a link leads to", func(t *testing.T, dir, _ string) {
+			if err := os.WriteFile(filepath.Join(dir, "..", "linked"), []byte("other"), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}, false},
