@@ -209,7 +209,19 @@ func (e *Engine) Requirements() map[addr.Provider][]config.Constraint {
 
 // Validate checks every rule that needs neither state nor values of variables.
 func (e *Engine) Validate(ctx context.Context) diag.List {
-	return validate.Run(ctx, validate.Input{Tree: e.tree, Providers: e.pool, Functions: e.functions(time.Time{}, true), Provisioners: e.o.Provisioners, Cwd: e.o.LaunchDir, Also: imports.Validate})
+	return validate.Run(ctx, e.validation())
+}
+
+// ValidateUnknown is like Validate, but all values of objects are unknown, even if the
+// configuration sets them. It finds the errors that OpenTofu 1.12.6 reports without a state.
+func (e *Engine) ValidateUnknown(ctx context.Context) diag.List {
+	in := e.validation()
+	in.Unknown = true
+	return validate.Run(ctx, in)
+}
+
+func (e *Engine) validation() validate.Input {
+	return validate.Input{Tree: e.tree, Providers: e.pool, Functions: e.functions(time.Time{}, true), Provisioners: e.o.Provisioners, Cwd: e.o.LaunchDir, Also: imports.Validate}
 }
 
 // Plan compares the configuration with a state, which may be nil, and returns the necessary

@@ -125,11 +125,11 @@ func runPlan(ctx context.Context, c *command.Call, o *Flags) int {
 	return 0
 }
 
-// refused reports whether a plan failed with an error that validate finds without state. In
-// this case no file is written, as in OpenTofu 1.12.6. A plan with other errors is saved for
+// refused reports whether a plan failed with an error that is found without values of objects.
+// In this case no file is written, as in OpenTofu 1.12.6. A plan with other errors is saved for
 // inspection.
 func (r *run) refused(ctx context.Context, p *plan.Plan) bool {
-	return p.Refused || p.Errored && r.Engine.Validate(ctx).HasErrors()
+	return p.Refused || p.Errored && r.Engine.ValidateUnknown(ctx).HasErrors()
 }
 
 // afterPlan saves the plan if -out is set, and prints hints about the next command.

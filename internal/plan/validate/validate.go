@@ -37,7 +37,9 @@ type Input struct {
 	Cwd          string
 	// Without reports whether a provider is skipped; nil means that none is. Blocks of skipped
 	// providers may have any arguments, and path.cwd and the workspace are unknown.
-	Without  func(addr.Provider) bool
+	Without func(addr.Provider) bool
+	// Unknown makes the values of all objects unknown, also those of arguments in the configuration.
+	Unknown  bool
 	Compiled *eval.Compiled // see eval.Compiled; nil means none
 	// Wants reports whether a plan needs a resource block; nil means that it needs all. Before
 	// a plan, other blocks are not checked.
@@ -338,6 +340,9 @@ func (v *validator) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List
 	ds = append(ds, append(more, v.deprecated(d, s, plain, more)...).About(a.String())...)
 	ds = append(ds, v.ignored(d, s)...)
 	out := s.Block.SetUnknowns(plain)
+	if v.in.Unknown {
+		out, marked = unknownParts(s.Block), false
+	}
 	ds = append(ds, v.provisioners(t, d, out)...)
 	var sensitive []cty.Path
 	if marked {
@@ -348,6 +353,15 @@ func (v *validator) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List
 		out = out.Mark(value.Ephemeral)
 	}
 	return out, append(ds, made(t, d, out)...)
+}
+
+// unknownParts returns an object whose attributes and blocks are unknown.
+func unknownParts(b *schema.Block) cty.Value {
+	parts := map[string]cty.Value{}
+	for name, ty := range b.ImpliedType().AttributeTypes() {
+		parts[name] = cty.UnknownVal(ty)
+	}
+	return cty.ObjectVal(parts)
 }
 
 // made returns the errors in expressions that refer to the future instance.
