@@ -101,6 +101,7 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	if o.plan && missing.HasErrors() { // otherwise, an expression that needs the provider reports that it is missing
 		return c.Fail(append(ds, missing...))
 	}
+	p.WarnUninitialized(missing)
 	if !o.plan && !missing.HasErrors() {
 		if invalid := p.Engine.Validate(ctx).Errors(); len(invalid) > 0 {
 			c.Report.Tell(invalid)

@@ -101,6 +101,9 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 		in.State = p.Translate(s)
 	}
 	c.Report.AsideHere(ds)
+	if saved == nil {
+		p.WarnUninitialized(p.NeedsInit(ctx))
+	}
 	g := depgraph.Make(in)
 	if cycles := g.Cycles(); len(cycles) > 0 && !o.cycles {
 		c.Report.AsideHere(diag.Warnf(diag.CodeCLICycleGraph, nil, "Cycle in the graph", "The graph has %d cycles. Use -draw-cycles to draw them in color.", len(cycles)))

@@ -109,6 +109,28 @@ func LoadInstalled(ctx context.Context, c *command.Call, o Options) (*Project, d
 	return p, ds
 }
 
+// WarnUninitialized prints errors that init would resolve as warnings on standard error. Commands
+// call it if they continue without init where OpenTofu 1.12.6 reports these errors. In a unit it
+// does nothing, because Terragrunt runs init before a command.
+func (p *Project) WarnUninitialized(ds diag.List) {
+	if p.Unit == nil {
+		p.Report.AsideHere(ds.Errors().AsWarnings())
+	}
+}
+
+// NeedsInit returns the errors that OpenTofu 1.12.6 reports before every command that uses
+// providers or the state: the directory is not initialized for its backend, or a provider is not
+// installed.
+func (p *Project) NeedsInit(ctx context.Context) diag.List {
+	_, ds := p.Call.Backend().Current(p.Engine.Root().Backend, p.Static(ctx))
+	for _, m := range ds {
+		if m.Code == diag.CodeBackendInit {
+			return diag.List{m}
+		}
+	}
+	return p.SelectProviders(ctx).Errors()
+}
+
 // ProviderConfig implements planjson.Schemas.
 func (s *Schemas) ProviderConfig(a addr.Provider) *schema.Block {
 	if sp := s.of(a); sp != nil {
