@@ -94,7 +94,7 @@ func (w *planWriter) objects() error {
 	w.outputChanges()
 	if prior := priorState(p); !prior.Empty() {
 		w.name("prior_state")
-		return writeState(&w.writer, prior, w.Schemas, w.Version, false)
+		return writeState(&w.writer, prior, w.Schemas, w.Version, before(p), false)
 	}
 	return nil
 }
@@ -163,6 +163,18 @@ func priorState(p *plan.Plan) *state.State {
 		}
 	}
 	return d.Freeze()
+}
+
+// before returns the values that the planned changes start from. Unlike the stored values, the
+// provider upgraded them, so that they contain no null in place of blocks.
+func before(p *plan.Plan) map[addr.Object]cty.Value {
+	out := make(map[addr.Object]cty.Value, len(p.Changes))
+	for _, c := range p.Changes {
+		if c.Before != cty.NilVal && !c.Before.IsNull() {
+			out[addr.Object{Instance: c.Addr, Deposed: c.Deposed}] = c.Before
+		}
+	}
+	return out
 }
 
 type planWriter struct {

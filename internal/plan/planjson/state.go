@@ -17,12 +17,13 @@ import (
 // State writes a state. nil means that there is no state.
 func State(s *state.State, schemas Schemas, version string) (Document, error) {
 	w := new(writer)
-	err := writeState(w, s, schemas, version, true)
+	err := writeState(w, s, schemas, version, nil, true)
 	return w.document(), err
 }
 
-// writeState writes a state. checks includes the results of its checks.
-func writeState(w *writer, s *state.State, schemas Schemas, version string, checks bool) error {
+// writeState writes a state. before contains the values of objects that a provider upgraded, which
+// replace the stored ones. checks includes the results of its checks.
+func writeState(w *writer, s *state.State, schemas Schemas, version string, before map[addr.Object]cty.Value, checks bool) error {
 	w.begin('{')
 	w.name("format_version")
 	w.str(StateVersion)
@@ -38,7 +39,7 @@ func writeState(w *writer, s *state.State, schemas Schemas, version string, chec
 		return err
 	}
 	w.name("root_module")
-	sw := &stateWriter{writer: w, schemas: schemas}
+	sw := &stateWriter{writer: w, schemas: schemas, before: before}
 	writeModules(w, s.List(), func(o state.Listed) addr.ModuleInstance { return o.Addr.Instance.Module }, sw.object)
 	w.end('}')
 	if checks {
@@ -83,6 +84,7 @@ func writeOutputs(w *writer, s *state.State) error {
 type stateWriter struct {
 	*writer
 	schemas Schemas
+	before  map[addr.Object]cty.Value // see writeState
 	err     error
 }
 
@@ -127,7 +129,11 @@ func (w *stateWriter) values(o state.Listed, s *schema.Resource) {
 	if s != nil {
 		block = s.Block
 	}
-	v, err := Decode(o.Object, s)
+	v, ok := w.before[o.Addr]
+	var err error
+	if !ok {
+		v, err = Decode(o.Object, s)
+	}
 	if err != nil {
 		if w.err == nil {
 			w.err = fmt.Errorf("the stored attributes of %s do not fit the schema of its provider: %w", o.Addr, err)
