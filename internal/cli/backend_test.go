@@ -12,8 +12,10 @@ import (
 // TestBackendScripts runs testdata/backend: scripts with state on a service. In addition to
 // the commands of TestScripts, scripts have these commands:
 //
-//	httpstate          starts a service for the backend http and sets STATE to its address
-//	locked ID          locks the state of the service as another user; without ID, unlocks it
+//	httpstate [NAME]   starts a service for the backend http and sets NAME, by default STATE, to its address
+//	locked [-on NAME] [ID [INFO]]
+//	                   locks the state of the service as another user; without ID, unlocks it
+//	holder NAME FILE   writes the lock of a service to a file, empty if there is none
 //	served FILE        writes the state on the service to a file
 //	kubernetesstate    starts a fake Kubernetes and sets KUBE_HOST and related variables
 //	stolen             takes the lock of the state "app" there as another user
@@ -23,11 +25,11 @@ import (
 //	bucketlog FILE     writes the requests to S3, and the buckets and objects, to a file
 func TestBackendScripts(t *testing.T) {
 	t.Parallel()
-	var running sync.Map  // string, the script's directory, to *servers.HTTPServer
+	var running sync.Map  // string, the script's directory and the name of the service, to *servers.HTTPServer
 	var clusters sync.Map // the same, to *servers.KubernetesServer
 	var amazon sync.Map   // the same, to *servers.AWSServer
-	service := func(ts *testscript.TestScript) *servers.HTTPServer {
-		s, ok := running.Load(ts.Getenv("WORK"))
+	service := func(ts *testscript.TestScript, name string) *servers.HTTPServer {
+		s, ok := running.Load(ts.Getenv("WORK") + " " + name)
 		if !ok {
 			ts.Fatalf("no service runs: httpstate starts one")
 		}
@@ -48,10 +50,11 @@ func TestBackendScripts(t *testing.T) {
 			"tofu":    tofu,
 			"codes":   codes,
 			"envfile": envfile,
-			"httpstate": func(ts *testscript.TestScript, _ bool, _ []string) {
+			"httpstate": func(ts *testscript.TestScript, _ bool, args []string) {
+				name := append(args, "STATE")[0]
 				s := servers.HTTP(t)
-				running.Store(ts.Getenv("WORK"), s)
-				ts.Setenv("STATE", s.URL)
+				running.Store(ts.Getenv("WORK")+" "+name, s)
+				ts.Setenv(name, s.URL)
 			},
 			"kubernetesstate": func(ts *testscript.TestScript, _ bool, _ []string) {
 				s := servers.Kubernetes(t, "planted-token")
@@ -97,14 +100,20 @@ func TestBackendScripts(t *testing.T) {
 				ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(s.(*servers.AWSServer).Text()), 0o666))
 			},
 			"locked": func(ts *testscript.TestScript, _ bool, args []string) {
-				info := ""
-				if len(args) > 0 {
-					info = `{"ID":"` + args[0] + `","Operation":"OperationTypeApply","Info":"","Who":"them@there","Version":"1.12.6","Created":"2026-11-22T14:16:41.440965307Z","Path":""}`
+				info, name := "", "STATE"
+				if len(args) > 1 && args[0] == "-on" {
+					name, args = args[1], args[2:]
 				}
-				service(ts).SetLock(info)
+				if len(args) > 0 {
+					info = `{"ID":"` + args[0] + `","Operation":"OperationTypeApply","Info":"` + append(args[1:], "")[0] + `","Who":"them@there","Version":"1.12.6","Created":"2026-11-22T14:16:41.440965307Z","Path":""}`
+				}
+				service(ts, name).SetLock(info)
+			},
+			"holder": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(service(ts, args[0]).Lock()), 0o666))
 			},
 			"served": func(ts *testscript.TestScript, _ bool, args []string) {
-				ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(service(ts).State()), 0o666))
+				ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(service(ts, "STATE").State()), 0o666))
 			},
 		},
 	})

@@ -30,6 +30,17 @@ func (e *Estate) place(ctx context.Context, u *discovery.Unit) (states.Place, di
 	return s.Place(ctx, true)
 }
 
+// LockOf returns the lock on the state of a unit that another run holds or left, or nil if the
+// state is not locked.
+func (e *Estate) LockOf(ctx context.Context, u *discovery.Unit) (*states.LeftLock, diag.List) {
+	p, ds := e.place(ctx, u)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	l, more := e.states.LockOf(ctx, p)
+	return l, append(ds, more...)
+}
+
 // DeleteState deletes the state of a unit while it holds the lock. Unless force is set, it is an
 // error if the store cannot restore a deleted state. was is false if there is no state.
 func (e *Estate) DeleteState(ctx context.Context, u *discovery.Unit, force bool, l arguments.Lock) (was bool, ds diag.List) {

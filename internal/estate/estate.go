@@ -41,6 +41,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/internal/estate/workcopy"
 	"github.com/terrace-iac/terrace/internal/state/backend/selection"
+	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/state/statefile"
@@ -63,7 +64,8 @@ type Options struct {
 	// Redactor receives the values that messages about the units must not show. If it is nil,
 	// only messages of unit files are redacted.
 	Redactor    *diag.Redactor
-	Who         string // user@host, for locks
+	Who         string        // user@host, for locks
+	Run         store.RunMark // the run, for locks
 	Sources     workcopy.Sources
 	Inputs      run.Inputs
 	Skip        Skip
@@ -134,7 +136,7 @@ func newEstate(o Options) *Estate {
 		Command: o.Request.Command, DownloadDir: o.Request.DownloadDir, Sources: sources,
 		RoleGiven: o.Credentials.Role.ARN != "", CheckedOut: checkedOut, Backends: o.Host.Backends, Data: selection.DataDir(o.Machine.Environ), OnDisk: o.Discovery.Overlay.Locate, Read: o.Host.Files(),
 	})
-	e.states = states.NewKeeper(states.Settings{Who: o.Who, Now: o.Machine.Now, Environ: o.Machine.Environ, CheckedOut: checkedOut, OwnDir: e.dirs.StateDir, Backends: o.Host.Backends, Hosts: o.Host.Program, User: o.Host.User(o.Machine.Environ), Worker: o.Host.Worker, CopiedTo: o.Host.CopiedTo, KeepSegments: o.Host.KeepSegments, Bootstrap: o.Host.Bootstrap, Throwaway: o.Throwaway})
+	e.states = states.NewKeeper(states.Settings{Who: o.Who, Run: o.Run, Now: o.Machine.Now, Environ: o.Machine.Environ, CheckedOut: checkedOut, OwnDir: e.dirs.StateDir, Backends: o.Host.Backends, Hosts: o.Host.Program, User: o.Host.User(o.Machine.Environ), Worker: o.Host.Worker, CopiedTo: o.Host.CopiedTo, KeepSegments: o.Host.KeepSegments, Bootstrap: o.Host.Bootstrap, Throwaway: o.Throwaway})
 	e.reader = &outputs.Reader{
 		Found: e.Found, Loader: func() *unit.Loader { return e.loader }, Off: o.Skip.Outputs, Tolerant: o.Tolerant,
 		State: e.readState,

@@ -10,6 +10,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/run"
 	"github.com/terrace-iac/terrace/internal/estate/saved"
 	"github.com/terrace-iac/terrace/internal/estate/schedule"
+	"github.com/terrace-iac/terrace/internal/estate/states"
 )
 
 // Aliases of types of the subpackages, for callers of an Estate.
@@ -36,6 +37,7 @@ type (
 	Queue      = schedule.Rules
 
 	LockOptions = arguments.Lock
+	LeftLock    = states.LeftLock
 	SignIn      = credentials.Settings
 	Role        = credentials.Role
 

@@ -66,6 +66,7 @@ type Lock struct {
 	Timeout   time.Duration // how long to wait for another process
 	Operation string        // name of the operation in the lock
 	Who       string        // user@host
+	Run       store.RunMark // the run that holds the lock
 	Now       time.Time
 }
 
@@ -161,7 +162,7 @@ func (h *OpenState) Between(ctx context.Context, do func(own statemgr.Options) d
 // Locked returns the options of Take, with a lock. They also serve callers that take two states.
 func (p StatePlace) Locked(ctx context.Context, l Lock) statemgr.Options {
 	o := p.Manager(ctx)
-	o.Run = store.LockInfo{Operation: l.Operation, Who: l.Who, Version: statefile.Version, Created: l.Now}
+	o.Run = store.LockInfo{Operation: l.Operation, Who: l.Who, Info: l.Run.String(), Version: statefile.Version, Created: l.Now}
 	if !l.Off {
 		o.Lock, o.Timeout = &o.Run, l.Timeout
 	}

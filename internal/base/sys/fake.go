@@ -41,6 +41,8 @@ func Test(dir string, env ...string) *Fake {
 		},
 		Run:        Run,
 		Interrupts: func() (<-chan os.Signal, func()) { return signals, func() {} },
+		Process:    1,
+		Alive:      func(int) bool { return false },
 		Executable: func() (string, error) { return "terrace", nil },
 		Host:       func() string { return "host" },
 		User:       func() string { return "user" },

@@ -3,11 +3,14 @@
 package sys
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -39,6 +42,17 @@ func signalGroup(cmd *exec.Cmd, kill bool) {
 		return
 	}
 	_ = cmd.Process.Signal(sig)
+}
+
+// processExists reports whether a process runs. On Linux, a process that has ended does not count even
+// before its parent has waited for it: in a container, nothing may ever wait for it.
+func processExists(process int) bool {
+	if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", process)); err == nil {
+		_, after, _ := strings.Cut(string(b[bytes.LastIndexByte(b, ')')+1:]), " ") // the name may contain anything
+		return !strings.HasPrefix(after, "Z") && !strings.HasPrefix(after, "X")
+	}
+	err := syscall.Kill(process, 0)
+	return err == nil || errors.Is(err, syscall.EPERM)
 }
 
 // replace replaces this process with a command.

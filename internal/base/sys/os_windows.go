@@ -19,6 +19,16 @@ func ownGroup(cmd *exec.Cmd) {
 // signalGroup kills the child: Windows has no interrupt for other processes.
 func signalGroup(cmd *exec.Cmd, _ bool) { _ = cmd.Process.Kill() }
 
+// processExists reports whether a process runs.
+func processExists(process int) bool {
+	p, err := os.FindProcess(process) // opens it, which fails after its end
+	if err != nil {
+		return false
+	}
+	_ = p.Release()
+	return true
+}
+
 // replace returns an error: Windows cannot replace a process.
 func replace(*exec.Cmd) error { return errors.ErrUnsupported }
 

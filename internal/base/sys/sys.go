@@ -75,6 +75,10 @@ type System struct {
 	// Profile starts profiling. Call stop once. Profile may be nil.
 	Profile func(Profiles) (stop func() error, err error)
 
+	Process int // ID of this process
+	// Alive reports whether a process with this ID runs on this machine, or may run.
+	Alive func(process int) bool
+
 	Executable func() (string, error) // the path of the running program
 	Host       func() string          // the machine's name, "" if unknown
 	User       func() string          // the user's login name, "" if unknown
@@ -142,6 +146,9 @@ func Real() (*System, error) {
 		LimitHeap:  gc.spare,
 
 		ShareProcessors: gc.share,
+
+		Process: os.Getpid(),
+		Alive:   processExists,
 
 		Executable: os.Executable,
 

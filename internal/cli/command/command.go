@@ -26,6 +26,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/provider/install"
 	"github.com/terrace-iac/terrace/internal/state/backend"
 	"github.com/terrace-iac/terrace/internal/state/journal"
+	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/workdir"
 	"github.com/terrace-iac/terrace/internal/workdir/flag"
 )
@@ -136,6 +137,7 @@ type Call struct {
 	Enter func(ctx context.Context, c *Call, dir string, do Run) int
 
 	given map[string]bool
+	runID string // the ID in the locks of this run, and of the calls below
 }
 
 // Given reports whether the command line contains the flag.
@@ -229,6 +231,9 @@ func (c *Call) Parse(flags flag.Flags, words []string) (ok bool) {
 // Who returns user@host, the owner of locks.
 func (c *Call) Who() string { return c.System.User() + "@" + c.System.Host() }
 
+// Mark returns the mark of this run in its locks. Calls below have the same mark.
+func (c *Call) Mark() store.RunMark { return store.RunMark{ID: c.runID, Process: c.System.Process} }
+
 // OpenBackends returns a set of backends whose locks belong to Who.
 func (c *Call) OpenBackends() *backend.Set { return c.NewBackends(c.Who()) }
 
@@ -245,7 +250,7 @@ func (c *Call) Inside(d *workdir.Directory) *Call {
 	r.Names, r.Dir, r.Out = c.Report.Names, d.Dir, c.Stdout
 	n := &Call{
 		System: c.System, Stdout: c.Stdout, Table: c.Table, Command: c.Command, Report: r, Prompt: prompt.New(r),
-		Interrupts: c.Interrupts.Inner(), Enter: c.Enter, Serving: c.Serving,
+		Interrupts: c.Interrupts.Inner(), Enter: c.Enter, Serving: c.Serving, runID: c.runID,
 	}
 	n.Enters(d)
 	return n
@@ -266,7 +271,7 @@ func New(ctx context.Context, system *sys.System, t *Table, h *interrupt.Handler
 			Now: system.Now, Sleep: system.Sleep, Stderr: system.Stderr, Run: system.Run, Executable: system.Executable,
 			Hashes: &install.Hashes{}, Files: &readfile.Kept{},
 		},
-		System: system, Stdout: system.Stdout, Table: t, Report: r, Prompt: prompt.New(r), Interrupts: h, Command: &Command{},
+		System: system, Stdout: system.Stdout, Table: t, Report: r, Prompt: prompt.New(r), Interrupts: h, Command: &Command{}, runID: store.NewID(),
 	}
 	c.Host, r.Names = host{c}, namesOf(c.CalledAs())
 	c.RecordPackages(system.Host())

@@ -35,7 +35,7 @@ func (p *Project) Begin(ctx context.Context, f flag.State, what string) (*workdi
 // Locked returns the options for locking and reading the state of the project. what is the
 // operation named in the lock.
 func (p *Project) Locked(ctx context.Context, b *workdir.OpenedBackend, f flag.State, what string) (statemgr.Options, diag.List) {
-	l := workdir.Lock{Off: !f.On, Timeout: f.Timeout, Operation: what, Who: p.Who(), Now: p.Now()}
+	l := workdir.Lock{Off: !f.On, Timeout: f.Timeout, Operation: what, Who: p.Who(), Run: p.Mark(), Now: p.Now()}
 	return p.Loaded.Locked(ctx, b, f.StateFiles, f.Journal, l)
 }
 

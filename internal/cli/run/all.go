@@ -486,5 +486,8 @@ func (r *estateRun) runOn(ctx context.Context, op estate.Op, approved map[string
 	results := r.estate.Run(ctx, o)
 	span.End()
 	r.Report.Human.AboveStatus(r.shown.repeats.leftOut())
+	if away != nil && away.unheard() {
+		return nil
+	}
 	return results
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // aboutOne are commands that concern a single state or an interactive user.
-var aboutOne = []string{"import", "taint", "untaint", "console", "force-unlock"}
+var aboutOne = []string{"import", "taint", "untaint", "console"}
 
 // overUnits runs a command over several units. For commands of two words, args begins with the
 // second word of the name.
@@ -34,6 +34,8 @@ func overUnits(ctx context.Context, c *command.Call, name string, f *unitflags.F
 		f.Idle = append(f.Idle, "--on: "+name+" runs here, with the access that this machine has")
 	}
 	switch {
+	case found && cmd.Name == "force-unlock":
+		return unlockRun(ctx, c, f, rest)
 	case over:
 		return runAll(ctx, c, name, f, args)
 	case found && (cmd.Units.Has(command.OneUnit) || !cmd.Units.Has(command.InUnit) && !cmd.Units.Has(command.EachFolder)), slices.Contains(aboutOne, name):

@@ -106,6 +106,7 @@ type remoteScheduler struct {
 	turns  map[string]*awaited
 	remote map[string]bool // units whose result came from a worker
 	begun  bool            // the engine has accepted the run
+	heard  bool            // the engine reported something about the run
 	failed string          // why the run could not continue
 	silent bool            // terrace-worker ended by itself
 }
@@ -353,6 +354,11 @@ func (x *remoteScheduler) Run(ctx context.Context, tasks []schedule.Task, _ sche
 
 // take handles a message. over is true if the message is the last.
 func (x *remoteScheduler) take(ctx context.Context, m remote.Message, wg *sync.WaitGroup) (over bool) {
+	if m.Failed == "" && m.Note == "" {
+		x.mu.Lock()
+		x.heard = true
+		x.mu.Unlock()
+	}
 	switch {
 	case m.Begun != nil:
 		x.begin(ctx, *m.Begun, wg)
@@ -405,6 +411,14 @@ func (x *remoteScheduler) ended() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.silent = true
+}
+
+// unheard reports whether the engine could not be reached, or refused the run. Then there is
+// nothing to report about units.
+func (x *remoteScheduler) unheard() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return !x.heard && x.failed != ""
 }
 
 func (x *remoteScheduler) await(unit string) *awaited {
@@ -533,11 +547,13 @@ func (x remoteObserver) Ended(res *estate.Result) {
 	x.mu.Lock()
 	reported := x.remote[res.Unit.Name]
 	x.mu.Unlock()
-	if reported {
+	switch {
+	case reported:
 		x.run.end(res)
-		return
+	case x.unheard(): // one error is about the whole run
+	default:
+		x.local.Ended(res)
 	}
-	x.local.Ended(res)
 }
 
 // remoteApprover sends the user's answers about deferred changes to the engine.

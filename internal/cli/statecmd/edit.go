@@ -372,14 +372,23 @@ func forceUnlock() command.Command {
 	return command.Command{
 		Name: "force-unlock", Synopsis: "Release a stuck lock on the current workspace", Usage: "LOCK_ID",
 		Uses:  command.Backends,
-		Units: command.InUnit | command.OneUnit,
+		Units: command.InUnit,
 		Help: `Release a lock on the state that a run left behind. No infrastructure is
 changed. Make sure that the run has ended: two runs at the same time can lose
 state.
 
 The lock of an "init -migrate-state" that was given -backend-config is released
-with the same -backend-config here.`,
+with the same -backend-config here.
+
+Over several units, "run --all force-unlock RUN_ID" releases the locks of one
+run that was killed. Without RUN_ID, it lists the runs that hold locks. It
+releases nothing if there are several, if a lock names no run, or if the
+process of the run still exists on this machine. To read who holds a lock, it
+takes the locks of all selected units for a moment.`,
 		Args: []command.Arg{{Name: "LOCK_ID", Help: "The ID of the lock, from the error message about it."}},
+		Examples: []command.Example{
+			{Line: "run --all force-unlock", Text: "Release the locks that a killed run left on the states of several units."},
+		},
 		Prepare: func() (flag.Flags, command.Run) {
 			o, force := &common{}, false
 			fs := append(append(flag.Flags{

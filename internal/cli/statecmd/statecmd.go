@@ -137,7 +137,7 @@ func (o *common) takeAt(ctx context.Context, c *command.Call, at statemgr.Option
 // locking returns the options of a state with the content of its lock. With -lock=false, the
 // state is not locked.
 func (o *common) locking(c *command.Call, at statemgr.Options, operation string) statemgr.Options {
-	at.Run = store.LockInfo{Operation: operation, Who: c.Who(), Version: statefile.Version, Created: c.Now()}
+	at.Run = store.LockInfo{Operation: operation, Who: c.Who(), Info: c.Mark().String(), Version: statefile.Version, Created: c.Now()}
 	if o.state.On {
 		at.Lock, at.Timeout = &at.Run, o.state.Timeout
 	}

@@ -80,7 +80,7 @@ func options(c *command.Call, f *unitflags.Flags, about string, words request.Wo
 	}
 	o := estate.Options{
 		Discovery: discovery.Settings{Root: c.Dir, Removals: about != "apply" || f.AllowDestroy},
-		Sources:   workcopy.Sources{Override: f.Source, Base: f.Many(), Map: sources, Fetch: modules.Fetch(c.Directory, cfg, f.SourceUpdate)}, Who: c.Who(),
+		Sources:   workcopy.Sources{Override: f.Source, Base: f.Many(), Map: sources, Fetch: modules.Fetch(c.Directory, cfg, f.SourceUpdate)}, Who: c.Who(), Run: c.Mark(),
 		Request:  unit.Request{Command: about, Args: append([]string{about}, words.Args[words.Environ:]...), Source: f.Source, Features: features, FeaturesFrom: f.FeaturesFrom, DownloadDir: f.DownloadDir},
 		Machine:  unit.Machine{Environ: c.Env, Run: c.Run, Now: c.Now, Home: c.Directory.HomeOrError},
 		Redactor: c.Report.Redactor,

@@ -40,7 +40,7 @@ func (w *workspaceRun) remove(ctx context.Context, o *workspaceOptions) diag.Lis
 		return ds
 	}
 	at := w.PlaceOf(w.backend, st, o.name).Manager(w.Report.Context)
-	at.Run = store.LockInfo{Operation: "workspace-delete", Who: w.Who(), Version: statefile.Version, Created: w.Now()}
+	at.Run = store.LockInfo{Operation: "workspace-delete", Who: w.Who(), Info: w.Mark().String(), Version: statefile.Version, Created: w.Now()}
 	if o.lock.On {
 		at.Lock, at.Timeout = &at.Run, o.lock.Timeout
 	}

@@ -46,7 +46,7 @@ func (w *workspaceRun) create(ctx context.Context, o *workspaceOptions) diag.Lis
 		return ds
 	}
 	if o.lock.On {
-		w.all.Lock, w.all.Timeout = &store.LockInfo{Who: w.Who(), Version: statefile.Version, Created: w.Now()}, o.lock.Timeout
+		w.all.Lock, w.all.Timeout = &store.LockInfo{Who: w.Who(), Info: w.Mark().String(), Version: statefile.Version, Created: w.Now()}, o.lock.Timeout
 	}
 	if more := w.all.Create(ctx, o.name); more.HasErrors() {
 		return append(ds, more...)
@@ -96,7 +96,7 @@ func (w *workspaceRun) fill(ctx context.Context, o *workspaceOptions, first *sta
 		return ds
 	}
 	if o.lock.On {
-		unlock, more := st.Lock(ctx, store.LockInfo{Operation: "workspace-new", Who: w.Who(), Version: statefile.Version, Created: w.Now()}, o.lock.Timeout)
+		unlock, more := st.Lock(ctx, store.LockInfo{Operation: "workspace-new", Who: w.Who(), Info: w.Mark().String(), Version: statefile.Version, Created: w.Now()}, o.lock.Timeout)
 		if more.HasErrors() {
 			return append(ds, backend.OfWorkspace(st, o.name, more)...)
 		}

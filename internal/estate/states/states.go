@@ -41,7 +41,8 @@ import (
 
 // Settings configures a Keeper.
 type Settings struct {
-	Who        string // user@host, for locks
+	Who        string        // user@host, for locks
+	Run        store.RunMark // the run, for locks
 	Now        func() time.Time
 	Environ    sys.Env
 	CheckedOut func(path string) string  // see workcopy.Settings
@@ -489,7 +490,7 @@ func (k *Keeper) Options(ctx context.Context, p Place, l arguments.Lock, what st
 	if ds.HasErrors() {
 		return statemgr.Options{}, ds
 	}
-	o := at.Locked(ctx, workdir.Lock{Off: l.Off, Timeout: l.Timeout, Operation: what, Who: k.s.Who, Now: k.s.Now()})
+	o := at.Locked(ctx, workdir.Lock{Off: l.Off, Timeout: l.Timeout, Operation: what, Who: k.s.Who, Run: k.s.Run, Now: k.s.Now()})
 	if k.s.Worker != nil {
 		o.Lease = k.s.Worker.Lease(p.Unit)
 	}

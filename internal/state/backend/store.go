@@ -380,6 +380,9 @@ func (s *Store) locked(e *LockedError) diag.List {
 	ds := store.Locked(s.place+": "+e.Error(), e.Holder)
 	if e.Holder != nil && e.Holder.ID != "" {
 		ds[0].Detail += fmt.Sprintf(" Only if that run is gone and left its lock, release it with \"force-unlock %s\": a run that still works on the state would be written over.", e.Holder.ID)
+		if run, ok := e.Holder.Run(); ok && s.o.Unit != "" {
+			ds[0].Detail += fmt.Sprintf(" All locks of that run are released with \"run --all force-unlock %s\".", run.ID)
+		}
 	}
 	return s.o.Located(ds)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/state/store"
@@ -76,9 +77,7 @@ func (h *State) fenced(ctx context.Context) context.Context {
 // lock locks the state. It takes the lock over from a holder that this run succeeds.
 func (o *Options) lock(ctx context.Context) (unlock func() diag.List, ds diag.List) {
 	info := *o.Lock
-	if info.Info == "" {
-		info.Info = lockText
-	}
+	info.Info = strings.TrimSpace(lockText + " " + info.Info)
 	t := o.Lease
 	if t == nil {
 		return o.Store.Lock(ctx, info, o.Timeout)

@@ -63,7 +63,7 @@ type Options struct {
 	Segments Segments
 	// KeepSegments also stores the journal of this run in Segments.
 	KeepSegments bool
-	Lock         *store.LockInfo // nil means that the state is not locked
+	Lock         *store.LockInfo // nil means that the state is not locked; its Info follows the text about journals
 	Run          store.LockInfo  // describes this run to others if it does not lock
 	Timeout      time.Duration   // how long to wait for the lock
 	Lease        *Lease          // nil means that no other process takes over the work

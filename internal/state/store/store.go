@@ -12,8 +12,12 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"regexp"
 	"slices"
+	"strconv"
+	"sync"
 	"time"
 
 	"github.com/terrace-iac/terrace/diag"
@@ -117,6 +121,45 @@ func (i LockInfo) String() string {
 		"\n  Version:   " + i.Version +
 		"\n  Created:   " + i.Created.UTC().Format("2006-01-02 15:04:05.999999999 -0700 MST") +
 		"\n  Info:      " + i.Info
+}
+
+// A RunMark identifies the run that holds a lock, in LockInfo.Info. All locks of a run have the
+// same mark.
+type RunMark struct {
+	ID      string
+	Process int // ID of the process that runs on the holder's machine; 0 means unknown
+}
+
+// String returns the mark as a sentence; "" if it has no ID.
+func (m RunMark) String() string {
+	if m.ID == "" {
+		return ""
+	}
+	return fmt.Sprintf("Run %s, process %d.", m.ID, m.Process)
+}
+
+// runMark matches a RunMark in the text of a lock, and the text in the lock of a run on workers
+// (see package temporal/worker).
+var runMark = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\b[Rr]un ([^\s,]+), (?:process (\d+)\.|turn )`)
+})
+
+// Run returns the mark of the run that holds the lock. ok is false if the lock has none, as the
+// locks of other tools.
+func (i LockInfo) Run() (m RunMark, ok bool) {
+	found := runMark().FindStringSubmatch(i.Info)
+	if found == nil {
+		return m, false
+	}
+	m.ID = found[1]
+	m.Process, _ = strconv.Atoi(found[2]) // the run on workers has no process
+	return m, true
+}
+
+// Same reports whether both describe the same lock. Stores that use one ID for all locks of a
+// state differ in the other fields.
+func (i LockInfo) Same(o LockInfo) bool {
+	return i.ID == o.ID && i.Operation == o.Operation && i.Info == o.Info && i.Who == o.Who && i.Created.Equal(o.Created)
 }
 
 // A PlacedError is an error with a source range, such as the block of a key provider. Without a
