@@ -55,11 +55,15 @@ type unlocking struct {
 func unlockRun(ctx context.Context, c *command.Call, f *unitflags.Flags, words []string) int {
 	x := &unlocking{Call: c}
 	var vars []workdir.VarFlag
+	var backendConfig []string
 	var json flags.JSON
-	fs := append(append(flag.Flags{flag.Bool(&x.force, "force", "Do not ask.")}, flag.Vars(&vars)...), json.Flags()...)
+	fs := append(append(flag.Flags{flag.Bool(&x.force, "force", "Do not ask."), flag.List(&backendConfig, "backend-config", "path", "")}, flag.Vars(&vars)...), json.Flags()...)
 	args, _, err := fs.Parse(words, c.Env, true)
 	if err != nil {
 		return c.Report.UsageError("run", "Failed to parse command-line flags", err.Error())
+	}
+	if len(backendConfig) > 0 {
+		return c.Report.UsageError("run", "Failed to parse command-line flags", "-backend-config names one backend, so it cannot be given with --all: run the command in the unit's own directory")
 	}
 	if len(args) > 1 {
 		return c.Report.UsageError("run", "Invalid number of arguments", "Expected at most one argument: RUN_ID")
